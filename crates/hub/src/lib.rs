@@ -1,0 +1,2 @@
+//! Hub.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Topic messaging.
+#![forbid(unsafe_code)]

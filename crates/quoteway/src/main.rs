@@ -1,0 +1,3 @@
+//! The binary.
+#![forbid(unsafe_code)]
+fn main() {}

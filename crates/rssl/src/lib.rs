@@ -1,0 +1,2 @@
+//! Sessions.
+#![forbid(unsafe_code)]

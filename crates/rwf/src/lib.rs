@@ -1,0 +1,2 @@
+//! Wire format.
+#![forbid(unsafe_code)]

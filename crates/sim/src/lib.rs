@@ -1,0 +1,2 @@
+//! Simulation.
+#![forbid(unsafe_code)]
