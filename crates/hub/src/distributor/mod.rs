@@ -1,0 +1,1 @@
+//! The Source Distributor: the side that faces providers.

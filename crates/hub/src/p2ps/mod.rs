@@ -1,0 +1,1 @@
+//! The P2PS: the side that faces consumers.

@@ -1,0 +1,1 @@
+//! The hub stream: the messages between a Source Distributor and a P2PS.
