@@ -1,3 +1,4 @@
-//! The binary.
+//! `quoteway`: one binary for every role and tool.
 #![forbid(unsafe_code)]
+
 fn main() {}

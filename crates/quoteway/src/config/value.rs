@@ -1,0 +1,140 @@
+//! How one parameter's value is read, shown and named in messages.
+
+/// A value as it stands in a file, before anyone knows which parameter it is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Raw<'a> {
+    /// `true` or `false`.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// Text; numbers and truth values given as text are taken as such, since `rmds.cnf` knows nothing else.
+    Text(&'a str),
+    /// A list of texts.
+    List(Vec<&'a str>),
+    /// Something that no parameter takes, named for the message.
+    Other(&'static str),
+}
+
+impl Raw<'_> {
+    fn describe(&self) -> String {
+        match self {
+            Raw::Bool(b) => b.to_string(),
+            Raw::Int(n) => n.to_string(),
+            Raw::Text(t) => format!("\"{t}\""),
+            Raw::List(l) => format!("{l:?}"),
+            Raw::Other(what) => (*what).to_string(),
+        }
+    }
+}
+
+/// A type that a parameter can have.
+pub trait Parameter: Sized {
+    /// What a value of this type looks like, for `quoteway config` and for messages.
+    const KIND: &'static str;
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// A sentence that says what was expected and what stands there.
+    fn read(raw: &Raw<'_>) -> Result<Self, String>;
+    /// The value as it would stand in a TOML file.
+    fn show(&self) -> String;
+}
+
+fn expected<T: Parameter>(raw: &Raw<'_>) -> String {
+    format!("expected {}, found {}", T::KIND, raw.describe())
+}
+
+impl Parameter for bool {
+    const KIND: &'static str = "true or false";
+    fn read(raw: &Raw<'_>) -> Result<Self, String> {
+        match raw {
+            Raw::Bool(b) => Ok(*b),
+            Raw::Text(t) if t.eq_ignore_ascii_case("true") => Ok(true),
+            Raw::Text(t) if t.eq_ignore_ascii_case("false") => Ok(false),
+            _ => Err(expected::<Self>(raw)),
+        }
+    }
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+macro_rules! whole_number {
+    ($($t:ty: $kind:literal),*) => {$(
+        impl Parameter for $t {
+            const KIND: &'static str = $kind;
+            fn read(raw: &Raw<'_>) -> Result<Self, String> {
+                let n = match raw {
+                    Raw::Int(n) => *n,
+                    Raw::Text(t) => t.trim().parse().map_err(|_| expected::<Self>(raw))?,
+                    _ => return Err(expected::<Self>(raw)),
+                };
+                Self::try_from(n).map_err(|_| expected::<Self>(raw))
+            }
+            fn show(&self) -> String {
+                self.to_string()
+            }
+        }
+    )*};
+}
+
+whole_number!(u16: "a whole number from 0 to 65535", u32: "a whole number from 0 to 4294967295", u64: "a whole number, 0 or more");
+
+impl Parameter for String {
+    const KIND: &'static str = "text";
+    fn read(raw: &Raw<'_>) -> Result<Self, String> {
+        match raw {
+            Raw::Text(t) => Ok((*t).to_string()),
+            _ => Err(expected::<Self>(raw)),
+        }
+    }
+    fn show(&self) -> String {
+        format!("{self:?}")
+    }
+}
+
+impl Parameter for Vec<String> {
+    const KIND: &'static str = "a list of texts";
+    fn read(raw: &Raw<'_>) -> Result<Self, String> {
+        match raw {
+            Raw::List(l) => Ok(l.iter().map(|s| (*s).to_string()).collect()),
+            Raw::Text(t) => Ok(t.split(',').map(str::trim).filter(|s| !s.is_empty()).map(str::to_string).collect()),
+            _ => Err(expected::<Self>(raw)),
+        }
+    }
+    fn show(&self) -> String {
+        format!("{self:?}")
+    }
+}
+
+/// Which compression a server agrees to when a client offers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compression {
+    /// None.
+    #[default]
+    None,
+    /// One zlib stream a direction.
+    Zlib,
+    /// Independent LZ4 blocks.
+    Lz4,
+}
+
+impl Parameter for Compression {
+    const KIND: &'static str = "\"none\", \"zlib\" or \"lz4\" (or 0, 1, 2)";
+    fn read(raw: &Raw<'_>) -> Result<Self, String> {
+        match raw {
+            Raw::Text("none" | "0") | Raw::Int(0) => Ok(Compression::None),
+            Raw::Text("zlib" | "1") | Raw::Int(1) => Ok(Compression::Zlib),
+            Raw::Text("lz4" | "2") | Raw::Int(2) => Ok(Compression::Lz4),
+            _ => Err(expected::<Self>(raw)),
+        }
+    }
+    fn show(&self) -> String {
+        match self {
+            Compression::None => "\"none\"",
+            Compression::Zlib => "\"zlib\"",
+            Compression::Lz4 => "\"lz4\"",
+        }
+        .to_string()
+    }
+}

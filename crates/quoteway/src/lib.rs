@@ -1,0 +1,7 @@
+//! What the binary is made of: agents (threads that join sockets, sessions and hub), roles (the processes of a
+//! deployment), tools, configuration.
+//!
+//! No protocol rule lives here: bytes are understood by `rwf` and `rssl`, items by `hub`, sockets by `net`.
+#![forbid(unsafe_code)]
+
+pub mod config;
