@@ -7,7 +7,7 @@ mod params;
 mod value;
 
 pub use params::{DictionaryFiles, P2ps, Param, Route, Section, SourceDistributor};
-pub use value::{Compression, Raw};
+pub use value::{Compression, Parameter, Raw};
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -208,7 +208,7 @@ struct Faults<'a> {
 
 impl Faults<'_> {
     fn add(&mut self, offset: usize, what: &str) {
-        let line = self.text.as_bytes()[..offset.min(self.text.len())].iter().filter(|b| **b == b'\n').count() + 1;
+        let line = self.text.get(..offset).unwrap_or(self.text).matches('\n').count() + 1;
         self.found.push(format!("{}:{line}: {what}", self.name));
     }
 

@@ -42,6 +42,7 @@ macro_rules! section {
         $($key:ident: $ty:ty = $default:expr, $rmds_key:literal, $meaning:literal;)*
     ) => {
         $(#[doc = $about])+
+        #[allow(clippy::doc_markdown, reason = "the same text is printed for people, who see no markup")]
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct $name {
             $(#[doc = $meaning] pub $key: $ty,)*

@@ -1,0 +1,41 @@
+# `make run` shows live data, `make test` proves it. `make help` lists the rest.
+.DEFAULT_GOAL := help
+CARGO ?= cargo
+DATA  ?= ../shared/data
+
+.PHONY: help build run test test-rust test-interop bench fmt lint doc clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+
+build: ## the binary, optimised: target/release/quoteway
+	$(CARGO) build --release --package quoteway
+
+run: build ## the demo: source, Source Distributor, hub, P2PS and a live watchlist; Ctrl-C ends it
+	./target/release/quoteway demo $(if $(wildcard $(DATA)/us-equity-ticks),--data $(DATA),) $(ARGS)
+
+test: ## every test: Rust, then EMA and ETA Java against the binary
+	scripts/test.sh
+
+test-rust: ## the Rust tests alone
+	$(CARGO) test --workspace
+
+test-interop: build ## EMA and ETA Java alone (JDK 17 and Maven)
+	mvn -B -q -f interop/pom.xml test
+
+bench: build ## every figure of docs/perf, beside its floor and its peers in the same run
+	scripts/bench.sh $(ARGS)
+
+fmt: ## format the code
+	$(CARGO) fmt --all
+
+lint: ## format check, clippy, documentation, dependencies
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
+
+doc: ## the API documentation
+	$(CARGO) doc --workspace --no-deps
+
+clean: ## remove everything that was built
+	$(CARGO) clean
