@@ -1,0 +1,111 @@
+//! Rules of the house that no compiler checks: what each room may use, how large a room may grow, what a tree may name.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace")
+}
+
+fn visit(dir: &Path, ending: &str, each: &mut impl FnMut(&Path, &str)) {
+    for entry in fs::read_dir(dir).expect("a folder of the workspace").flatten() {
+        let path = entry.path();
+        let name = entry.file_name();
+        if path.is_dir() {
+            if name != "target" && name != ".git" && name != "node_modules" {
+                visit(&path, ending, each);
+            }
+        } else if name.to_string_lossy().ends_with(ending) {
+            let text = fs::read_to_string(&path).expect("text");
+            each(&path, &text);
+        }
+    }
+}
+
+fn fail_if_any(found: &[String], rule: &str) {
+    assert!(found.is_empty(), "{rule}:\n{}", found.join("\n"));
+}
+
+#[test]
+fn unsafe_code_is_forbidden_outside_net() {
+    let mut found = Vec::new();
+    for krate in fs::read_dir(root().join("crates")).unwrap().flatten() {
+        if krate.file_name() == "net" {
+            continue;
+        }
+        for top in ["src/lib.rs", "src/main.rs"] {
+            let path = krate.path().join(top);
+            if let Ok(text) = fs::read_to_string(&path)
+                && !text.contains("#![forbid(unsafe_code)]")
+            {
+                found.push(path.display().to_string());
+            }
+        }
+    }
+    fail_if_any(&found, "without #![forbid(unsafe_code)]");
+}
+
+#[test]
+fn state_machines_know_nothing_of_the_world() {
+    let mut found = Vec::new();
+    for krate in ["rwf", "rssl", "lbm", "hub"] {
+        visit(&root().join("crates").join(krate).join("src"), ".rs", &mut |path, text| {
+            for word in
+                ["Instant::now", "SystemTime", "std::net::Tcp", "std::net::Udp", "thread::", "println!", "std::env"]
+            {
+                // What comes after the first test module may print and read the environment.
+                let code = text.split("#[cfg(test)]").next().unwrap_or(text);
+                let is_test = path.to_string_lossy().contains("tests");
+                if !is_test && code.lines().any(|l| !l.trim_start().starts_with("//") && l.contains(word)) {
+                    found.push(format!("{}: {word}", path.display()));
+                }
+            }
+        });
+    }
+    fail_if_any(&found, "clock, socket, thread, log or environment in a crate that must have none");
+}
+
+#[test]
+fn hub_and_lbm_use_only_what_the_architecture_allows() {
+    for (krate, allowed) in [("rwf", &[][..]), ("lbm", &[]), ("rssl", &["rwf"]), ("hub", &["rwf"]), ("net", &[])] {
+        let manifest = fs::read_to_string(root().join("crates").join(krate).join("Cargo.toml")).unwrap();
+        let normal = manifest.split("[dependencies]").nth(1).unwrap_or("").split("\n[").next().unwrap_or("");
+        for other in ["rwf", "rssl", "lbm", "hub", "net", "quoteway", "sim"] {
+            let uses = normal.lines().any(|l| l.split(['.', ' ', '=']).next() == Some(other));
+            assert!(!uses || allowed.contains(&other), "crates/{krate} must not use {other}");
+        }
+    }
+}
+
+#[test]
+fn rooms_stay_small() {
+    let mut found = Vec::new();
+    visit(&root().join("crates"), ".rs", &mut |path, text| {
+        let lines = text.lines().count();
+        if lines > 1000 {
+            found.push(format!("{}: {lines} lines", path.display()));
+        }
+    });
+    fail_if_any(&found, "files that have grown a second room inside");
+}
+
+#[test]
+fn nothing_names_a_machine() {
+    let mut found = Vec::new();
+    for (dir, ending) in
+        [("crates", ".rs"), ("docs", ".md"), ("scripts", ".sh"), ("interop", ".java"), ("crates", ".toml")]
+    {
+        let dir = root().join(dir);
+        if dir.exists() {
+            visit(&dir, ending, &mut |path, text| {
+                for root in ["work", "root", "home"] {
+                    let needle = format!("\"/{root}/");
+                    if text.contains(&needle) || text.contains(&format!(" /{root}/")) {
+                        found.push(format!("{}: /{root}/", path.display()));
+                    }
+                }
+            });
+        }
+    }
+    fail_if_any(&found, "paths of a machine");
+}
