@@ -1,1 +1,256 @@
 //! What makes two requests ask for the same item.
+//!
+//! An item is named by its service, its domain, the whole message key and the quality of service that was matched. All
+//! but the service make up an [`ItemKey`]; its *canonical bytes* are equal exactly if the keys are, so that tables store
+//! and compare bytes, and the key can be read back from them to ask a provider again.
+
+use rustc_hash::FxHasher;
+use std::fmt;
+use std::hash::Hasher;
+
+/// Name type of an instrument name; a name without a type has this one (ETA `InstrumentNameTypes.RIC`).
+pub const NAME_TYPE_RIC: u8 = 1;
+
+/// Quality of service in the form a key compares: numbers as in RWF's `QoS`, the infos 0 unless timeliness or rate says
+/// that they count. All zero: none was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct KeyQos {
+    /// ETA `QosTimeliness`; 0 is unspecified.
+    pub timeliness: u8,
+    /// ETA `QosRates`; 0 is unspecified.
+    pub rate: u8,
+    /// Delay, for timeliness 3 (delayed).
+    pub time_info: u16,
+    /// Interval, for rate 3 (time conflated).
+    pub rate_info: u16,
+}
+
+/// The item that a request names, apart from its service. Borrows from the request, or from canonical bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct ItemKey<'a> {
+    /// Domain (message model type).
+    pub domain: u8,
+    /// Matched quality of service.
+    pub qos: KeyQos,
+    /// Name type; [`NAME_TYPE_RIC`] if the request has a name without one, `None` without a name.
+    pub name_type: Option<u8>,
+    /// Name.
+    pub name: Option<&'a [u8]>,
+    /// Filter.
+    pub filter: Option<u32>,
+    /// Identifier.
+    pub identifier: Option<i32>,
+    /// Attributes: container type (`rwf::DataType` number) and bytes.
+    pub attrib: Option<(u8, &'a [u8])>,
+}
+
+const HAS_NAME: u8 = 0x01;
+const HAS_FILTER: u8 = 0x02;
+const HAS_IDENTIFIER: u8 = 0x04;
+const HAS_ATTRIB: u8 = 0x08;
+const HAS_QOS: u8 = 0x10;
+const HAS_QOS_INFO: u8 = 0x20;
+const HAS_NAME_TYPE: u8 = 0x40;
+const ALL_BITS: u8 = 0x7F;
+
+impl<'a> ItemKey<'a> {
+    /// Appends the canonical bytes: a byte of presence bits, the domain, then the members that are there; the name
+    /// comes last or has its length in front.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let qos = self.qos;
+        let has_info = qos.time_info != 0 || qos.rate_info != 0;
+        // The usual name type costs nothing: 40 bytes a key become 39 a hundred thousand times over.
+        let other_type = self.name_type.filter(|&t| t != NAME_TYPE_RIC && self.name.is_some());
+        let mut bits = 0;
+        for (bit, present) in [
+            (HAS_NAME, self.name.is_some()),
+            (HAS_NAME_TYPE, other_type.is_some()),
+            (HAS_FILTER, self.filter.is_some()),
+            (HAS_IDENTIFIER, self.identifier.is_some()),
+            (HAS_ATTRIB, self.attrib.is_some()),
+            (HAS_QOS, qos.timeliness != 0 || qos.rate != 0),
+            (HAS_QOS_INFO, has_info),
+        ] {
+            if present {
+                bits |= bit;
+            }
+        }
+        out.extend_from_slice(&[bits, self.domain]);
+        if bits & HAS_QOS != 0 {
+            out.extend_from_slice(&[qos.timeliness, qos.rate]);
+        }
+        if has_info {
+            out.extend_from_slice(&qos.time_info.to_le_bytes());
+            out.extend_from_slice(&qos.rate_info.to_le_bytes());
+        }
+        out.extend(other_type);
+        if let Some(filter) = self.filter {
+            out.extend_from_slice(&filter.to_le_bytes());
+        }
+        if let Some(identifier) = self.identifier {
+            out.extend_from_slice(&identifier.to_le_bytes());
+        }
+        if let Some((container, bytes)) = self.attrib {
+            out.push(container);
+            out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+            out.extend_from_slice(bytes);
+        }
+        out.extend_from_slice(self.name.unwrap_or_default());
+    }
+
+    /// Reads canonical bytes back; `None` if no key has these bytes.
+    pub fn read(bytes: &'a [u8]) -> Option<Self> {
+        let (&[bits, domain], mut rest) = bytes.split_first_chunk::<2>()?;
+        if bits & !ALL_BITS != 0 {
+            return None;
+        }
+        let has = |bit| bits & bit != 0;
+        let mut key = Self { domain, ..Self::default() };
+        if has(HAS_QOS) {
+            [key.qos.timeliness, key.qos.rate] = take(&mut rest)?;
+        }
+        if has(HAS_QOS_INFO) {
+            key.qos.time_info = u16::from_le_bytes(take(&mut rest)?);
+            key.qos.rate_info = u16::from_le_bytes(take(&mut rest)?);
+        }
+        if has(HAS_NAME_TYPE) {
+            let [name_type] = take(&mut rest)?;
+            key.name_type = Some(name_type);
+        } else if has(HAS_NAME) {
+            key.name_type = Some(NAME_TYPE_RIC);
+        }
+        if has(HAS_FILTER) {
+            key.filter = Some(u32::from_le_bytes(take(&mut rest)?));
+        }
+        if has(HAS_IDENTIFIER) {
+            key.identifier = Some(i32::from_le_bytes(take(&mut rest)?));
+        }
+        if has(HAS_ATTRIB) {
+            let [container] = take(&mut rest)?;
+            let length = u32::from_le_bytes(take(&mut rest)?) as usize;
+            let (bytes, behind) = rest.split_at_checked(length)?;
+            key.attrib = Some((container, bytes));
+            rest = behind;
+        }
+        if has(HAS_NAME) {
+            key.name = Some(rest);
+        } else if !rest.is_empty() {
+            return None;
+        }
+        Some(key)
+    }
+
+    /// The canonical bytes in a vector of their own.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(16 + self.name.map_or(0, <[u8]>::len));
+        self.write(&mut out);
+        out
+    }
+}
+
+impl fmt::Display for ItemKey<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name {
+            Some(name) => write!(f, "{}", name.escape_ascii())?,
+            None => write!(f, "(no name)")?,
+        }
+        write!(f, " (domain {})", self.domain)
+    }
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (head, tail) = rest.split_first_chunk::<N>()?;
+    *rest = tail;
+    Some(*head)
+}
+
+/// Hash of an item: its service and its canonical bytes. Not stable between releases.
+pub fn hash(service: u16, canonical: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write_u16(service);
+    hasher.write(canonical);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ibm() -> ItemKey<'static> {
+        let qos = KeyQos { timeliness: 1, rate: 1, ..KeyQos::default() };
+        ItemKey { domain: 6, qos, name_type: Some(1), name: Some(b"IBM.N"), ..ItemKey::default() }
+    }
+
+    #[test]
+    fn a_usual_key_costs_four_bytes_beside_its_name() {
+        assert_eq!(ibm().to_bytes(), b"\x11\x06\x01\x01IBM.N");
+    }
+
+    #[test]
+    fn an_empty_name_is_not_no_name() {
+        let none = ItemKey { domain: 6, ..ItemKey::default() };
+        let empty = ItemKey { name: Some(b""), name_type: Some(1), ..none };
+        assert_ne!(none.to_bytes(), empty.to_bytes());
+        assert_eq!(ItemKey::read(&empty.to_bytes()), Some(empty));
+    }
+
+    #[test]
+    fn each_member_makes_another_item() {
+        let base = ibm();
+        let others = [
+            ItemKey { domain: 7, ..base },
+            ItemKey { name_type: Some(2), ..base },
+            ItemKey { name: Some(b"IBM.L"), ..base },
+            ItemKey { filter: Some(0), ..base },
+            ItemKey { identifier: Some(0), ..base },
+            ItemKey { attrib: Some((133, b"")), ..base },
+            ItemKey { qos: KeyQos { rate: 2, ..base.qos }, ..base },
+            ItemKey { qos: KeyQos::default(), ..base },
+        ];
+        for other in others {
+            assert_ne!(other.to_bytes(), base.to_bytes(), "{other:?}");
+            assert_eq!(ItemKey::read(&other.to_bytes()), Some(other));
+        }
+        assert_ne!(hash(1, &base.to_bytes()), hash(2, &base.to_bytes()));
+    }
+
+    fn any_key()
+    -> impl Strategy<Value = (u8, [u16; 4], Option<(u8, Vec<u8>)>, Option<u32>, Option<i32>, Option<(u8, Vec<u8>)>)>
+    {
+        let bytes = || prop::collection::vec(any::<u8>(), 0..20);
+        (
+            any::<u8>(),
+            any::<[u16; 4]>(),
+            prop::option::of((any::<u8>(), bytes())),
+            any::<Option<u32>>(),
+            any::<Option<i32>>(),
+            prop::option::of((any::<u8>(), bytes())),
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn every_key_comes_back_from_its_bytes((domain, qos, name, filter, identifier, attrib) in any_key()) {
+            let qos = KeyQos { timeliness: qos[0] as u8, rate: qos[1] as u8, time_info: qos[2], rate_info: qos[3] };
+            let key = ItemKey {
+                domain,
+                qos,
+                name_type: name.as_ref().map(|n| n.0),
+                name: name.as_ref().map(|n| &n.1[..]),
+                filter,
+                identifier,
+                attrib: attrib.as_ref().map(|(container, bytes)| (*container, &bytes[..])),
+            };
+            let bytes = key.to_bytes();
+            prop_assert_eq!(ItemKey::read(&bytes), Some(key));
+        }
+
+        #[test]
+        fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            if let Some(key) = ItemKey::read(&bytes) {
+                prop_assert!(key.name.unwrap_or_default().len() <= bytes.len());
+            }
+        }
+    }
+}

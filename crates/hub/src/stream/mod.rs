@@ -1,1 +1,89 @@
 //! The hub stream: the messages between a Source Distributor and a P2PS.
+//!
+//! A stream is a sequence of *blocks*, and a block a header and the messages of one turn behind it. Everything is
+//! little-endian; the RWF messages carried inside keep their own byte order. `docs/wire/hub.md` is the specification
+//! that other implementations read; this module is the only place that knows the bytes.
+//!
+//! * [`BlockWriter`] composes the block of a turn, [`Block`] reads one and yields [`Message`]s.
+//! * [`Event`] is what a Source Distributor publishes, [`Request`] what a P2PS asks; both borrow from the block.
+//! * The data path needs neither: [`BlockWriter::update`] is one header write and one copy, and a reader that finds
+//!   [`Kind::Update`] has handle and body in the [`Message`] already.
+//! * [`Continuity`] tells a gap and a restarted peer from the next block in order.
+
+mod block;
+mod error;
+mod event;
+mod message;
+mod request;
+mod state;
+
+pub use block::{Block, BlockWriter, Continuity, Heading, Messages, Seen};
+pub use error::HubError;
+pub use event::Event;
+pub use message::{Kind, Message};
+pub use request::Request;
+pub use state::{State, data_state, stream_state};
+
+/// First two bytes of every block: `Qw`, read as a little-endian number.
+pub const MAGIC: u16 = u16::from_le_bytes(*b"Qw");
+/// Version of the hub stream that this module speaks. A block of another version is refused as a whole.
+pub const VERSION: u8 = 1;
+/// Bytes of a block's header.
+pub const BLOCK_HEADER: usize = 24;
+/// Bytes of the header in front of each message's body.
+pub const MESSAGE_HEADER: usize = 16;
+/// `target` of an event that is meant for every P2PS.
+pub const ALL: u16 = 0xFFFF;
+/// `handle` of a message that belongs to no item.
+pub const NO_HANDLE: u32 = 0xFFFF_FFFF;
+/// Group of an item that has none (yet), and "unchanged" where a status may carry one.
+pub const NO_GROUP: u32 = 0;
+
+/// Bits of a message's `flags`. Each belongs to the kinds named in its description; others leave it clear.
+pub mod flags {
+    /// [`super::Event::Image`]: the provider sent it unasked: it goes to every watcher.
+    pub const UNSOLICITED: u8 = 0x01;
+    /// [`super::Event::Image`]: the item was lost and is back: it goes to every watcher, and those that had an image
+    /// start afresh (`ClearCache`).
+    pub const RECOVERY: u8 = 0x02;
+    /// [`super::Event::Image`]: the whole answer to an [`super::Request::Open`] that asked for a snapshot.
+    pub const SNAPSHOT: u8 = 0x04;
+    /// [`super::Event::Image`]: the first part of a set (a single-part image has it and [`COMPLETE`]).
+    pub const FIRST: u8 = 0x08;
+    /// [`super::Event::Image`]: the last part of a set.
+    pub const COMPLETE: u8 = 0x10;
+    /// [`super::Event::Image`]: everything received before it is void, also to those that are open.
+    pub const CLEAR_CACHE: u8 = 0x20;
+
+    /// [`super::Event::Update`], [`super::Event::Generic`]: the RWF message has a key, so its service id is the
+    /// provider's and has to be rewritten.
+    pub const HAS_KEY: u8 = 0x01;
+
+    /// [`super::Event::ItemStatus`]: the stream state in it is a final one; no more comes for the handle, which the
+    /// P2PS gives back with [`super::Request::Close`].
+    pub const CLOSED: u8 = 0x01;
+    /// [`super::Event::ItemStatus`]: the status is for the watchers that still wait for their image as well. Without
+    /// it a P2PS keeps them waiting (a Suspect on an item whose open goes on elsewhere).
+    pub const PENDING_TOO: u8 = 0x02;
+
+    /// [`super::Event::Service`]: the Source Distributor holds the images of this service (non-interactive).
+    pub const CACHED: u8 = 0x01;
+
+    /// [`super::Event::GroupStatus`]: a new state for the members. It applies before [`MERGED`].
+    pub const HAS_STATE: u8 = 0x01;
+    /// [`super::Event::GroupStatus`]: the members belong to another group from now on.
+    pub const MERGED: u8 = 0x02;
+
+    /// [`super::Request::Open`]: updates are wanted after the image.
+    pub const STREAMING: u8 = 0x01;
+    /// [`super::Request::Open`]: the image alone is wanted; the item is an instance of its own.
+    pub const SNAPSHOT_ONLY: u8 = 0x02;
+    /// [`super::Request::Open`]: a private stream: an instance of its own, never shared, never recovered.
+    pub const PRIVATE: u8 = 0x04;
+
+    /// [`super::Request::Reissue`]: an image is wanted with it, as [`super::Request::Refresh`] asks for one.
+    pub const WITH_IMAGE: u8 = 0x01;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,237 @@
+//! What a Source Distributor publishes.
+
+use super::{ALL, HubError, Kind, Message, NO_HANDLE, State, flags};
+
+/// A message from a Source Distributor to its P2PSs, borrowed from the block. `rwf` members are whole RWF messages as
+/// the provider sent them (stream id, service id and group id are the provider's); a message's `target` is the P2PS it
+/// is meant for, or [`ALL`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// A service is new, or what it says of itself has changed.
+    Service {
+        /// The P2PS that has just come, or [`ALL`].
+        target: u16,
+        /// Its id in this incarnation; it never gets another name.
+        service: u16,
+        /// The Source Distributor holds its images.
+        cached: bool,
+        /// Its name.
+        name: &'a str,
+        /// RWF filter list as in the map entry of a directory refresh: Info (normalised), State, Load if any.
+        filters: &'a [u8],
+    },
+    /// A service is deleted. Its items have had their closing status before it.
+    ServiceGone {
+        /// The service.
+        service: u16,
+    },
+    /// A transient state for every open item of a service.
+    ServiceStatus {
+        /// The service.
+        service: u16,
+        /// The state; applies to no item that waits for its first image, and is not kept.
+        state: State<'a>,
+    },
+    /// A transient state for the members of an item group, or their move to another, or both in this order.
+    GroupStatus {
+        /// The service that the provider named.
+        service: u16,
+        /// The group: a number of this incarnation, never [`super::NO_GROUP`].
+        group: u32,
+        /// The state, as with [`Event::ServiceStatus`].
+        state: Option<State<'a>>,
+        /// The group that the members belong to from now on.
+        merged_to: Option<u32>,
+    },
+    /// The answer to an open: the item's handle.
+    ItemOpened {
+        /// Who asked.
+        target: u16,
+        /// The item. What comes for it from now on is for this P2PS too.
+        handle: u32,
+        /// The token of the open.
+        token: u32,
+    },
+    /// The answer to an open that cannot be served; there is no handle.
+    Refused {
+        /// Who asked.
+        target: u16,
+        /// The token of the open.
+        token: u32,
+        /// A final state.
+        state: State<'a>,
+    },
+    /// An image, or a part of one.
+    Image {
+        /// Who it is for.
+        target: u16,
+        /// The item.
+        handle: u32,
+        /// The item's group, never `NO_GROUP` for an interactive item.
+        group: u32,
+        /// [`flags::UNSOLICITED`], [`flags::RECOVERY`], [`flags::SNAPSHOT`], [`flags::FIRST`], [`flags::COMPLETE`],
+        /// [`flags::CLEAR_CACHE`].
+        flags: u8,
+        /// Position in the stream that the image belongs to: updates behind it are newer, those before it are in it.
+        position: u64,
+        /// The refresh.
+        rwf: &'a [u8],
+    },
+    /// An update.
+    Update {
+        /// The item.
+        handle: u32,
+        /// The update has a key, whose service id is the provider's.
+        has_key: bool,
+        /// The update.
+        rwf: &'a [u8],
+    },
+    /// A status of an item.
+    ItemStatus {
+        /// Who it is for.
+        target: u16,
+        /// The item.
+        handle: u32,
+        /// Its group from now on; [`super::NO_GROUP`] leaves it.
+        group: u32,
+        /// [`flags::CLOSED`], [`flags::PENDING_TOO`].
+        flags: u8,
+        /// The status.
+        rwf: &'a [u8],
+    },
+    /// The answer to a post.
+    Ack {
+        /// Who posted.
+        target: u16,
+        /// The token of the post.
+        token: u32,
+        /// The ack; its ack id is not the poster's.
+        rwf: &'a [u8],
+    },
+    /// A generic message on an item's stream.
+    Generic {
+        /// Who it is for.
+        target: u16,
+        /// The item.
+        handle: u32,
+        /// The message has a key, whose service id is the provider's.
+        has_key: bool,
+        /// The generic message.
+        rwf: &'a [u8],
+    },
+    /// A part of a dictionary that a provider offers.
+    Dictionary {
+        /// Who it is for.
+        target: u16,
+        /// The service it comes with.
+        service: u16,
+        /// The dictionary refresh.
+        rwf: &'a [u8],
+    },
+    /// The Source Distributor is alive.
+    Heartbeat,
+}
+
+/// Kind, flags, target, handle and arg of a header.
+pub(super) type Head = (Kind, u8, u16, u32, u32);
+
+const fn key_flag(has_key: bool) -> u8 {
+    if has_key { flags::HAS_KEY } else { 0 }
+}
+
+impl<'a> Event<'a> {
+    /// Reads a message's body.
+    ///
+    /// # Errors
+    /// [`HubError::WrongDirection`] for a request, [`HubError::Malformed`] for a body that does not fit its kind.
+    pub fn decode(message: &Message<'a>) -> Result<Self, HubError> {
+        let &Message { kind, target, handle, arg, body, .. } = message;
+        let bad = |what| HubError::Malformed { kind, what };
+        let service = || u16::try_from(arg).map_err(|_| bad("service id"));
+        Ok(match kind {
+            Kind::Service => {
+                let (name, filters) = read_name(body).ok_or(bad("service name"))?;
+                Self::Service { target, service: service()?, cached: message.has(flags::CACHED), name, filters }
+            }
+            Kind::ServiceGone => Self::ServiceGone { service: service()? },
+            Kind::ServiceStatus => Self::ServiceStatus { service: service()?, state: State::read(kind, body)? },
+            Kind::GroupStatus => {
+                let (merged, rest) = body.split_first_chunk::<4>().ok_or(bad("group"))?;
+                let merged_to = message.has(flags::MERGED).then_some(u32::from_le_bytes(*merged));
+                let state = if message.has(flags::HAS_STATE) { Some(State::read(kind, rest)?) } else { None };
+                Self::GroupStatus { service: service()?, group: handle, state, merged_to }
+            }
+            Kind::ItemOpened => Self::ItemOpened { target, handle, token: arg },
+            Kind::Refused => Self::Refused { target, token: arg, state: State::read(kind, body)? },
+            Kind::Image => {
+                let (position, rwf) = body.split_first_chunk::<8>().ok_or(bad("position"))?;
+                let position = u64::from_le_bytes(*position);
+                Self::Image { target, handle, group: arg, flags: message.flags, position, rwf }
+            }
+            Kind::Update => Self::Update { handle, has_key: message.has(flags::HAS_KEY), rwf: body },
+            Kind::ItemStatus => Self::ItemStatus { target, handle, group: arg, flags: message.flags, rwf: body },
+            Kind::Ack => Self::Ack { target, token: arg, rwf: body },
+            Kind::Generic => Self::Generic { target, handle, has_key: message.has(flags::HAS_KEY), rwf: body },
+            Kind::Dictionary => Self::Dictionary { target, service: service()?, rwf: body },
+            Kind::Heartbeat => Self::Heartbeat,
+            other => return Err(HubError::WrongDirection(other)),
+        })
+    }
+
+    pub(super) fn head(&self) -> Head {
+        match *self {
+            Self::Service { target, service, cached, .. } => {
+                (Kind::Service, if cached { flags::CACHED } else { 0 }, target, NO_HANDLE, service.into())
+            }
+            Self::ServiceGone { service } => (Kind::ServiceGone, 0, ALL, NO_HANDLE, service.into()),
+            Self::ServiceStatus { service, .. } => (Kind::ServiceStatus, 0, ALL, NO_HANDLE, service.into()),
+            Self::GroupStatus { service, group, state, merged_to } => {
+                let bits = if state.is_some() { flags::HAS_STATE } else { 0 }
+                    | if merged_to.is_some() { flags::MERGED } else { 0 };
+                (Kind::GroupStatus, bits, ALL, group, service.into())
+            }
+            Self::ItemOpened { target, handle, token } => (Kind::ItemOpened, 0, target, handle, token),
+            Self::Refused { target, token, .. } => (Kind::Refused, 0, target, NO_HANDLE, token),
+            Self::Image { target, handle, group, flags, .. } => (Kind::Image, flags, target, handle, group),
+            Self::Update { handle, has_key, .. } => (Kind::Update, key_flag(has_key), ALL, handle, 0),
+            Self::ItemStatus { target, handle, group, flags, .. } => (Kind::ItemStatus, flags, target, handle, group),
+            Self::Ack { target, token, .. } => (Kind::Ack, 0, target, NO_HANDLE, token),
+            Self::Generic { target, handle, has_key, .. } => (Kind::Generic, key_flag(has_key), target, handle, 0),
+            Self::Dictionary { target, service, .. } => (Kind::Dictionary, 0, target, NO_HANDLE, service.into()),
+            Self::Heartbeat => (Kind::Heartbeat, 0, ALL, NO_HANDLE, 0),
+        }
+    }
+
+    pub(super) fn write_body(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Service { name, filters, .. } => {
+                out.extend_from_slice(&(name.len().min(usize::from(u16::MAX)) as u16).to_le_bytes());
+                out.extend_from_slice(&name.as_bytes()[..name.len().min(usize::from(u16::MAX))]);
+                out.extend_from_slice(filters);
+            }
+            Self::ServiceStatus { state, .. } | Self::Refused { state, .. } => state.write(out),
+            Self::GroupStatus { state, merged_to, .. } => {
+                out.extend_from_slice(&merged_to.unwrap_or(super::NO_GROUP).to_le_bytes());
+                if let Some(state) = state {
+                    state.write(out);
+                }
+            }
+            Self::Image { position, rwf, .. } => {
+                out.extend_from_slice(&position.to_le_bytes());
+                out.extend_from_slice(rwf);
+            }
+            Self::Update { rwf, .. }
+            | Self::ItemStatus { rwf, .. }
+            | Self::Ack { rwf, .. }
+            | Self::Generic { rwf, .. }
+            | Self::Dictionary { rwf, .. } => out.extend_from_slice(rwf),
+            Self::ServiceGone { .. } | Self::ItemOpened { .. } | Self::Heartbeat => {}
+        }
+    }
+}
+
+fn read_name(body: &[u8]) -> Option<(&str, &[u8])> {
+    let (length, rest) = body.split_first_chunk::<2>()?;
+    let (name, filters) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
+    Some((std::str::from_utf8(name).ok()?, filters))
+}

@@ -1,0 +1,113 @@
+//! What a P2PS asks of a Source Distributor.
+
+use super::event::Head;
+use super::{HubError, Kind, Message, NO_HANDLE, flags};
+
+/// A message from a P2PS to a Source Distributor, borrowed from the block. `rwf` members are whole RWF messages; their
+/// stream ids mean nothing, and keys in them have no service id (`service` is it).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request<'a> {
+    /// The first message of a P2PS's life; what an earlier life of it had open is closed.
+    Hello,
+    /// An item is wanted. Answered by `ItemOpened` or `Refused` with the token.
+    Open {
+        /// The service.
+        service: u16,
+        /// The P2PS's number for this open.
+        token: u32,
+        /// [`flags::STREAMING`], [`flags::SNAPSHOT_ONLY`] or [`flags::PRIVATE`] (with either).
+        flags: u8,
+        /// The request: exact `QoS`, priority, the union of the views or none.
+        rwf: &'a [u8],
+    },
+    /// A further watcher needs the image of an open item.
+    Refresh {
+        /// The item.
+        handle: u32,
+    },
+    /// View, priority or pause of an open item have changed.
+    Reissue {
+        /// The item.
+        handle: u32,
+        /// An image is wanted with it.
+        with_image: bool,
+        /// The request as it stands now, complete.
+        rwf: &'a [u8],
+    },
+    /// The P2PS wants no more of an item, or has seen it close. Exactly one for each `ItemOpened`.
+    Close {
+        /// The item.
+        handle: u32,
+    },
+    /// A post, on an item's stream or (no handle) off-stream.
+    Post {
+        /// The service it goes to.
+        service: u16,
+        /// The item whose stream it came on.
+        handle: Option<u32>,
+        /// The P2PS's number for the ack; 0 if none is wanted.
+        token: u32,
+        /// The post.
+        rwf: &'a [u8],
+    },
+    /// A generic message on an item's stream.
+    Generic {
+        /// The item.
+        handle: u32,
+        /// The generic message.
+        rwf: &'a [u8],
+    },
+    /// The P2PS is alive.
+    Heartbeat,
+}
+
+impl<'a> Request<'a> {
+    /// Reads a message's body.
+    ///
+    /// # Errors
+    /// [`HubError::WrongDirection`] for an event, [`HubError::Malformed`] for a body or handle that does not fit.
+    pub fn decode(message: &Message<'a>) -> Result<Self, HubError> {
+        let &Message { kind, target: service, handle, arg: token, body: rwf, .. } = message;
+        if handle == NO_HANDLE && matches!(kind, Kind::Refresh | Kind::Reissue | Kind::Close | Kind::GenericUp) {
+            return Err(HubError::Malformed { kind, what: "handle" });
+        }
+        Ok(match kind {
+            Kind::Hello => Self::Hello,
+            Kind::Open => Self::Open { service, token, flags: message.flags, rwf },
+            Kind::Refresh => Self::Refresh { handle },
+            Kind::Reissue => Self::Reissue { handle, with_image: message.has(flags::WITH_IMAGE), rwf },
+            Kind::Close => Self::Close { handle },
+            Kind::Post => {
+                let handle = (handle != NO_HANDLE).then_some(handle);
+                Self::Post { service, handle, token, rwf }
+            }
+            Kind::GenericUp => Self::Generic { handle, rwf },
+            Kind::HeartbeatUp => Self::Heartbeat,
+            other => return Err(HubError::WrongDirection(other)),
+        })
+    }
+
+    pub(super) fn head(&self) -> Head {
+        match *self {
+            Self::Hello => (Kind::Hello, 0, 0, NO_HANDLE, 0),
+            Self::Open { service, token, flags, .. } => (Kind::Open, flags, service, NO_HANDLE, token),
+            Self::Refresh { handle } => (Kind::Refresh, 0, 0, handle, 0),
+            Self::Reissue { handle, with_image, .. } => {
+                (Kind::Reissue, if with_image { flags::WITH_IMAGE } else { 0 }, 0, handle, 0)
+            }
+            Self::Close { handle } => (Kind::Close, 0, 0, handle, 0),
+            Self::Post { service, handle, token, .. } => (Kind::Post, 0, service, handle.unwrap_or(NO_HANDLE), token),
+            Self::Generic { handle, .. } => (Kind::GenericUp, 0, 0, handle, 0),
+            Self::Heartbeat => (Kind::HeartbeatUp, 0, 0, NO_HANDLE, 0),
+        }
+    }
+
+    pub(super) fn write_body(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Open { rwf, .. } | Self::Reissue { rwf, .. } | Self::Post { rwf, .. } | Self::Generic { rwf, .. } => {
+                out.extend_from_slice(rwf);
+            }
+            Self::Hello | Self::Refresh { .. } | Self::Close { .. } | Self::Heartbeat => {}
+        }
+    }
+}
