@@ -1,0 +1,100 @@
+//! Zlib and LZ4 of one session. Both are made at the first compressed frame: a zlib stream has over 200 KB.
+
+use flate2::{Compress, Decompress, FlushCompress, FlushDecompress};
+
+use crate::config::Compression;
+
+/// Decompressed frames may have this many bytes. No message or packed payload of a frame can be longer: its length was announced
+/// in two bytes.
+pub(crate) const DECOMPRESSED_MAX: usize = u16::MAX as usize;
+
+/// Compresses the frames of one direction.
+#[derive(Debug)]
+pub(crate) enum Deflater {
+    Zlib(Compress),
+    Lz4,
+}
+
+impl Deflater {
+    pub(crate) fn new(compression: Compression, level: u8) -> Option<Self> {
+        match compression {
+            Compression::None => None,
+            Compression::Zlib => {
+                Some(Self::Zlib(Compress::new(flate2::Compression::new(u32::from(level.min(9))), true)))
+            }
+            Compression::Lz4 => Some(Self::Lz4),
+        }
+    }
+
+    /// At most this many bytes come out of `length`. Zlib codes a byte in at most 9 bits and adds headers and the flush.
+    pub(crate) fn bound(length: usize) -> usize {
+        length + length / 8 + 64
+    }
+
+    /// Compresses a frame's payload into `work`, which must have [`Self::bound`] bytes, and gives the length; `None` if the payload is
+    /// better sent plain.
+    pub(crate) fn compress(&mut self, payload: &[u8], work: &mut [u8]) -> Option<usize> {
+        match self {
+            Self::Zlib(stream) => {
+                let before = (stream.total_in(), stream.total_out());
+                // One call does it: there is room for all of it. From here on the stream contains this payload, so it must be sent.
+                stream.compress(payload, work, FlushCompress::Sync).ok()?;
+                debug_assert_eq!(stream.total_in() - before.0, payload.len() as u64);
+                Some((stream.total_out() - before.1) as usize)
+            }
+            Self::Lz4 => {
+                let length = lz4_flex::block::compress_into(payload, work).ok()?;
+                (length < payload.len()).then_some(length)
+            }
+        }
+    }
+}
+
+/// Decompresses the frames of one direction.
+#[derive(Debug)]
+pub(crate) enum Inflater {
+    Zlib(Decompress),
+    Lz4,
+}
+
+impl Inflater {
+    pub(crate) fn new(compression: Compression) -> Option<Self> {
+        match compression {
+            Compression::None => None,
+            Compression::Zlib => Some(Self::Zlib(Decompress::new(true))),
+            Compression::Lz4 => Some(Self::Lz4),
+        }
+    }
+
+    /// Decompresses a whole payload into `work` and gives the length.
+    pub(crate) fn decompress(&mut self, mut payload: &[u8], work: &mut [u8]) -> Result<usize, &'static str> {
+        // One byte more than may come out: filling it shows that it is too much.
+        let room = &mut work[..=DECOMPRESSED_MAX];
+        match self {
+            Self::Zlib(stream) => {
+                let mut filled = 0;
+                while !payload.is_empty() {
+                    let before = (stream.total_in(), stream.total_out());
+                    stream
+                        .decompress(payload, &mut room[filled..], FlushDecompress::Sync)
+                        .map_err(|_| "compressed frame is no zlib data")?;
+                    let read = (stream.total_in() - before.0) as usize;
+                    let written = (stream.total_out() - before.1) as usize;
+                    payload = payload.get(read..).unwrap_or_default();
+                    filled += written;
+                    if filled > DECOMPRESSED_MAX {
+                        return Err("compressed frame is longer than 64 KB when decompressed");
+                    }
+                    if read == 0 && written == 0 {
+                        return Err("bytes after the end of the zlib stream");
+                    }
+                }
+                Ok(filled)
+            }
+            Self::Lz4 => match lz4_flex::block::decompress_into(payload, room) {
+                Ok(length) if length <= DECOMPRESSED_MAX => Ok(length),
+                _ => Err("compressed frame is no LZ4 block of 64 KB or less"),
+            },
+        }
+    }
+}
