@@ -215,18 +215,11 @@ mod tests {
         assert_ne!(hash(1, &base.to_bytes()), hash(2, &base.to_bytes()));
     }
 
-    fn any_key()
-    -> impl Strategy<Value = (u8, [u16; 4], Option<(u8, Vec<u8>)>, Option<u32>, Option<i32>, Option<(u8, Vec<u8>)>)>
-    {
-        let bytes = || prop::collection::vec(any::<u8>(), 0..20);
-        (
-            any::<u8>(),
-            any::<[u16; 4]>(),
-            prop::option::of((any::<u8>(), bytes())),
-            any::<Option<u32>>(),
-            any::<Option<i32>>(),
-            prop::option::of((any::<u8>(), bytes())),
-        )
+    type Bytes = Option<(u8, Vec<u8>)>;
+
+    fn any_key() -> impl Strategy<Value = (u8, [u16; 4], Bytes, Option<u32>, Option<i32>, Bytes)> {
+        let bytes = || prop::option::of((any::<u8>(), prop::collection::vec(any::<u8>(), 0..20)));
+        (any::<u8>(), any::<[u16; 4]>(), bytes(), any::<Option<u32>>(), any::<Option<i32>>(), bytes())
     }
 
     proptest! {

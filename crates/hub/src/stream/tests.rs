@@ -42,6 +42,18 @@ fn every_request() -> Vec<Request<'static>> {
     ]
 }
 
+fn write_every_event(writer: &mut BlockWriter) {
+    for event in every_event() {
+        writer.event(&event);
+    }
+}
+
+fn write_every_request(writer: &mut BlockWriter) {
+    for request in every_request() {
+        writer.request(&request);
+    }
+}
+
 #[test]
 fn every_event_comes_back_as_it_was_written() {
     let mut writer = BlockWriter::new(42);
@@ -159,7 +171,7 @@ fn read_all(bytes: &[u8]) -> usize {
 #[test]
 fn a_block_cut_off_anywhere_is_refused() {
     let mut writer = BlockWriter::new(1);
-    every_event().iter().for_each(|event| writer.event(event));
+    write_every_event(&mut writer);
     let whole = writer.block().unwrap();
     for end in 0..whole.len() {
         assert!(Block::parse(&whole[..end]).is_err(), "cut at {end}");
@@ -171,8 +183,8 @@ proptest! {
     #[test]
     fn damaged_bytes_never_panic(at in 0usize..600, byte: u8, second in 0usize..600, other: u8) {
         let mut writer = BlockWriter::new(1);
-        every_event().iter().for_each(|event| writer.event(event));
-        every_request().iter().for_each(|request| writer.request(request));
+        write_every_event(&mut writer);
+        write_every_request(&mut writer);
         let mut bytes = writer.block().unwrap().to_vec();
         let length = bytes.len();
         bytes[at % length] = byte;
