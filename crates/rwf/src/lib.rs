@@ -1,2 +1,27 @@
-//! Wire format.
+//! The RWF wire format: messages, containers, primitives.
+//!
+//! Bytes are borrowed, never copied: decoding allocates nothing, and encoding writes into the caller's buffer. There is
+//! no I/O, no clock and no unsafe code here.
+//!
+//! * [`msg`]: the eight message classes; [`peek`]: header reads and rewrites on bytes, for relays.
+//! * [`wire`]: the cursors and length codings everything else is made of.
+
 #![forbid(unsafe_code)]
+
+mod data_type;
+mod datetime;
+mod error;
+mod macros;
+pub mod msg;
+pub mod peek;
+mod qos;
+mod real;
+mod state;
+pub mod wire;
+
+pub use data_type::DataType;
+pub use datetime::{Date, DateTime, Time};
+pub use error::{DecodeError, DecodeErrorKind, EncodeError};
+pub use qos::{Qos, Rate, Timeliness};
+pub use real::{Real, RealHint};
+pub use state::{DataState, State, StateCode, StreamState};
