@@ -1,1 +1,10 @@
-//! Sockets.
+//! Sockets, clocks, signals, threads' places and rings between them: everything that touches the operating system, and the only
+//! crate of the workspace with `unsafe` code. It knows no protocol.
+
+pub mod clock;
+pub mod fault;
+pub(crate) mod sys;
+pub mod tcp;
+mod waker;
+
+pub use waker::Waker;

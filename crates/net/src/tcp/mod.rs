@@ -1,0 +1,746 @@
+//! A set of TCP listeners and connections on one epoll, for one thread.
+//!
+//! The owner's turn: [`Tcp::poll`] for events; [`Tcp::recv`] once for each [`Event::Readable`]; then [`Tcp::send`] or
+//! [`Tcp::send_all`] what came out of it. Nothing here knows a protocol or copies input: a connection's bytes are received into a
+//! [`Scratch`] of the caller's and handed out as a slice of it.
+//!
+//! # How readiness is kept
+//!
+//! Connections are registered once, edge-triggered, for input only, and this set remembers which of them may hold more. Compared with
+//! the level-triggered way that saves: the call to stop and to resume reading; a second look by the kernel at each connection that
+//! was served (it re-queues level-triggered ones); and, because writability is armed at the first refused send and disarmed only when
+//! an event shows that it is no longer needed, both calls at each later stall. A receive that fills less than its buffer has taken
+//! all there was (epoll(7)), so one call a turn is enough; one that fills it is reported again by the next poll, after all others. To
+//! the caller the set looks level-triggered: [`Event::Readable`] comes back until the input is exhausted.
+//!
+//! # Bounds
+//!
+//! A turn takes from a connection what fits the scratch buffer, and at most [`ACCEPTS_PER_TURN`] from a listener. A queue is as long
+//! as the caller lets it become ([`Tcp::queued`]); nothing is dropped here but by closing.
+
+mod accept;
+mod conn;
+mod options;
+mod tail;
+mod types;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use accept::Acceptors;
+use conn::{Conn, Flags, Slots};
+use tail::Pool;
+
+pub use accept::ACCEPTS_PER_TURN;
+pub use options::{BufferSizes, DEFAULT_SEND_BUFFER, Keepalive, SocketOptions};
+pub use types::{
+    Close, CloseReason, ConnId, Counters, Event, ListenerId, RecvOutcome, Scratch, SendOutcome, SendSummary,
+};
+
+use crate::clock;
+use crate::fault::{ConnFault, FaultPlan};
+use crate::sys::{self, Epoll, EpollEvent};
+use crate::waker::Waker;
+
+const IN: i32 = libc::EPOLLIN;
+const OUT: i32 = libc::EPOLLOUT;
+const OVER: i32 = libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR;
+/// What every connection is registered for; errors and hang-ups are reported unasked.
+const BASE: i32 = libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET;
+
+/// Tokens of what is not a connection, in the place of the slot. Slots stay below.
+const TOKEN_LISTENER: u32 = 0x8000_0000;
+const TOKEN_WATCH: u32 = 0xC000_0000;
+const TOKEN_WAKER: u32 = u32::MAX;
+
+/// Settings of a [`Tcp`].
+#[derive(Clone, Debug)]
+pub struct TcpConfig {
+    /// Events taken from the kernel in one call.
+    pub events_per_poll: usize,
+    /// Injected faults for new connections, for tests and demonstrations.
+    pub faults: Option<FaultPlan>,
+}
+
+impl Default for TcpConfig {
+    fn default() -> Self {
+        Self { events_per_poll: 512, faults: None }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    /// A closing connection's time is over.
+    Close(ConnId),
+    /// A listener that could not accept tries again.
+    Accept(ListenerId),
+}
+
+/// The set of listeners and connections. See the module's documentation.
+pub struct Tcp {
+    epoll: Epoll,
+    ready: Box<[EpollEvent]>,
+    slots: Slots,
+    acceptors: Acceptors,
+    /// Connections that may hold input, in the order in which they are served.
+    unread: Vec<ConnId>,
+    /// Connections whose end the next poll reports.
+    ended: Vec<ConnId>,
+    /// Connections whose end the last poll reported: their slots become free with the next.
+    told: Vec<ConnId>,
+    /// Deadlines, soonest first. Entries of connections that ended before are dropped when they come up.
+    due: BinaryHeap<Reverse<(u64, Due)>>,
+    pool: Pool,
+    waker: Waker,
+    faults: Option<FaultPlan>,
+    counters: Counters,
+}
+
+impl Tcp {
+    /// An empty set.
+    ///
+    /// # Errors
+    /// When the process has no descriptors left.
+    pub fn new(config: TcpConfig) -> io::Result<Self> {
+        let epoll = Epoll::new()?;
+        let waker = Waker::new()?;
+        epoll.add(waker.fd(), IN | libc::EPOLLET, u64::from(TOKEN_WAKER))?;
+        Ok(Self {
+            epoll,
+            ready: vec![EpollEvent { events: 0, u64: 0 }; config.events_per_poll.max(1)].into_boxed_slice(),
+            slots: Slots::default(),
+            acceptors: Acceptors::default(),
+            unread: Vec::new(),
+            ended: Vec::new(),
+            told: Vec::new(),
+            due: BinaryHeap::new(),
+            pool: Pool::default(),
+            waker,
+            faults: config.faults,
+            counters: Counters::default(),
+        })
+    }
+
+    /// Opens a listener and returns it with the address it really has (port 0: one that the kernel chose). Its connections inherit
+    /// the options.
+    ///
+    /// # Errors
+    /// What `socket`, `setsockopt`, `bind` or `listen` say, as a rule that the address is in use or not this machine's.
+    pub fn listen(&mut self, addr: SocketAddr, options: &SocketOptions) -> io::Result<(ListenerId, SocketAddr)> {
+        let fd = sys::tcp_socket(&addr)?;
+        options.apply_listening(fd.as_fd(), &addr)?;
+        options.apply(fd.as_fd())?;
+        sys::bind(fd.as_fd(), addr)?;
+        sys::listen(fd.as_fd(), options.backlog)?;
+        let bound = sys::socket_name(fd.as_fd(), false)?;
+        let id = self.acceptors.insert(fd, &self.epoll)?;
+        Ok((id, bound))
+    }
+
+    /// Stops or resumes accepting; meanwhile the kernel keeps up to `backlog` connections waiting.
+    ///
+    /// # Errors
+    /// When the kernel refuses the change.
+    pub fn set_accepting(&mut self, listener: ListenerId, accepting: bool) -> io::Result<()> {
+        self.acceptors.set_accepting(listener, accepting, &self.epoll)
+    }
+
+    /// Closes a listener; connections that wait in it are reset. Accepted ones stay.
+    pub fn close_listener(&mut self, listener: ListenerId) {
+        self.acceptors.remove(listener);
+    }
+
+    /// Starts an outgoing connection. [`Event::Connected`] or [`Event::Closed`] follows; bytes sent before are queued. There is no
+    /// time-out but the kernel's (two minutes): close it when yours is over.
+    ///
+    /// # Errors
+    /// What `socket`, `setsockopt`, `bind` or `connect` say at once. Then there is no connection and no event.
+    pub fn connect(&mut self, addr: SocketAddr, options: &SocketOptions) -> io::Result<ConnId> {
+        let fd = sys::tcp_socket(&addr)?;
+        options.apply(fd.as_fd())?;
+        if let Some(local) = options.local {
+            if options.reuse_address {
+                sys::set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+            }
+            sys::bind(fd.as_fd(), local)?;
+        }
+        // Even if it is complete at once, the event comes through epoll: one way for both.
+        sys::connect(fd.as_fd(), addr)?;
+        let mut flags = Flags::CONNECTING;
+        flags.set(Flags::ARMED);
+        self.register(fd, flags, BASE | OUT)
+    }
+
+    /// Takes in a connected stream that was made elsewhere.
+    ///
+    /// # Errors
+    /// When it cannot be made non-blocking or be registered.
+    pub fn adopt(&mut self, stream: TcpStream) -> io::Result<ConnId> {
+        let fd = OwnedFd::from(stream);
+        sys::set_nonblocking(fd.as_fd())?;
+        self.register(fd, Flags::default(), BASE)
+    }
+
+    fn register(&mut self, fd: OwnedFd, flags: Flags, interest: i32) -> io::Result<ConnId> {
+        // Not inserted before the kernel agreed: a failure leaves nothing behind.
+        self.epoll.add(fd.as_fd(), interest, token(self.slots.next_id()))?;
+        let conn = self.slots.insert(fd, flags);
+        if let Some(fault) = self.faults.as_mut().and_then(FaultPlan::draw_connection) {
+            self.set_fault(conn, Some(fault));
+        }
+        Ok(conn)
+    }
+
+    /// Waits for events, at most `timeout` (`None`: for ever; zero: not at all), and replaces the contents of `events` with them. May
+    /// return early and with no event. Resolution is nanoseconds where the kernel has `epoll_pwait2` (5.11), else milliseconds,
+    /// rounded up.
+    ///
+    /// # Errors
+    /// Only what makes this set unusable; failures of a connection are its [`Event::Closed`].
+    pub fn poll(&mut self, timeout: Option<Duration>, events: &mut Vec<Event>) -> io::Result<()> {
+        events.clear();
+        for id in self.told.drain(..) {
+            self.slots.release(id);
+        }
+        let timeout = self.wait_time(timeout);
+        self.counters.waits += 1;
+        let count = self.epoll.wait(&mut self.ready, timeout)?;
+        for index in 0..count {
+            let EpollEvent { events: bits, u64: token } = self.ready[index];
+            let (slot, generation) = (token as u32, (token >> 32) as u32);
+            match slot {
+                TOKEN_WAKER => {
+                    self.waker.take();
+                    events.push(Event::Woken);
+                }
+                TOKEN_WATCH.. => events.push(Event::Ready { token: generation }),
+                TOKEN_LISTENER.. => self.accept_from(ListenerId(slot - TOKEN_LISTENER), events)?,
+                _ => self.on_ready(ConnId { slot, generation }, bits as i32, events),
+            }
+        }
+        self.run_due(events)?;
+        self.report_readable(events);
+        self.report_ended(events);
+        Ok(())
+    }
+
+    /// How long the kernel may wait: not at all when there is something to report already, and not past a deadline.
+    fn wait_time(&self, asked: Option<Duration>) -> Option<Duration> {
+        if !self.unread.is_empty() || !self.ended.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let Some(&Reverse((due, _))) = self.due.peek() else { return asked };
+        let left = Duration::from_nanos(due.saturating_sub(clock::now()));
+        Some(asked.map_or(left, |asked| asked.min(left)))
+    }
+
+    fn on_ready(&mut self, id: ConnId, bits: i32, events: &mut Vec<Event>) {
+        // A connection that ended earlier in this turn, or an earlier owner of the slot.
+        let Some(conn) = self.slots.open(id) else { return };
+        if conn.flags.has(Flags::CONNECTING) && !self.finish_connect(id, events) {
+            return;
+        }
+        if bits & OUT != 0 {
+            self.on_writable(id, events);
+        }
+        if bits & (IN | OVER) == 0 {
+            return;
+        }
+        let Some(conn) = self.slots.open(id) else { return };
+        if conn.flags.has(Flags::CLOSING) {
+            self.discard_input(id);
+            return;
+        }
+        conn.flags.set(Flags::READABLE);
+        if bits & OVER != 0 {
+            conn.flags.set(Flags::ENDING);
+            // Nobody receives from it now, so nobody else would notice.
+            if bits & libc::EPOLLERR != 0 && conn.flags.has(Flags::PAUSED) {
+                let errno = sys::option(conn.fd(), libc::SOL_SOCKET, libc::SO_ERROR).unwrap_or(libc::ECONNRESET);
+                return self.end(id, CloseReason::from_error(&io::Error::from_raw_os_error(errno)));
+            }
+        }
+        self.list(id);
+    }
+
+    /// The outcome of a connect; `false` if it failed.
+    fn finish_connect(&mut self, id: ConnId, events: &mut Vec<Event>) -> bool {
+        let Some(conn) = self.slots.open(id) else { return false };
+        let errno = match sys::option(conn.fd(), libc::SOL_SOCKET, libc::SO_ERROR) {
+            Ok(errno) => errno,
+            Err(e) => e.raw_os_error().unwrap_or(libc::EIO),
+        };
+        if errno != 0 {
+            self.end(id, CloseReason::ConnectFailed(errno));
+            return false;
+        }
+        conn.flags.clear(Flags::CONNECTING);
+        self.counters.connected += 1;
+        if !conn.flags.has(Flags::CLOSING) {
+            events.push(Event::Connected { conn: id });
+        }
+        true
+    }
+
+    fn on_writable(&mut self, id: ConnId, events: &mut Vec<Event>) {
+        let Some(conn) = self.slots.open(id) else { return };
+        if let Some(tail) = &mut conn.tail {
+            let fd = conn.fd.as_ref().expect("open").as_fd();
+            let (result, calls) = tail.flush(fd, &mut self.pool);
+            self.counters.send_calls += calls;
+            match result {
+                Ok(sent) => self.counters.bytes_sent += sent as u64,
+                Err(e) => return self.fail_send(id, &e),
+            }
+            if tail.len() > 0 {
+                return;
+            }
+            self.pool.put(conn.tail.take().expect("just flushed"));
+            conn.flags.clear(Flags::TAIL);
+            if conn.flags.has(Flags::CLOSING) {
+                self.shut(id);
+            } else {
+                events.push(Event::Drained { conn: id });
+            }
+        } else if conn.flags.has(Flags::ARMED) {
+            // It was armed and nothing waits: only now is the call to disarm worth its while (see the module's documentation).
+            conn.flags.clear(Flags::ARMED);
+            self.counters.arms += 1;
+            if let Err(e) = self.epoll.modify(conn.fd(), BASE, token(id)) {
+                self.end(id, CloseReason::from_error(&e));
+            }
+        }
+    }
+
+    /// Puts a connection that may hold input on the list of those to report.
+    fn list(&mut self, id: ConnId) {
+        let Some(conn) = self.slots.open(id) else { return };
+        if conn.flags.has(Flags::READABLE) && !conn.flags.has(Flags::UNREPORTED) {
+            conn.flags.set(Flags::LISTED);
+            self.unread.push(id);
+        }
+    }
+
+    fn report_readable(&mut self, events: &mut Vec<Event>) {
+        let slots = &mut self.slots;
+        self.unread.retain(|&id| {
+            let Some(conn) = slots.open(id) else { return false };
+            let report = conn.flags.has(Flags::READABLE) && !conn.flags.has(Flags::HELD);
+            if report {
+                events.push(Event::Readable { conn: id });
+            } else {
+                conn.flags.clear(Flags::LISTED);
+            }
+            report
+        });
+    }
+
+    fn report_ended(&mut self, events: &mut Vec<Event>) {
+        for &id in &self.ended {
+            let why = self.slots.get_ref(id).expect("its slot is kept until it was reported").why;
+            events.push(Event::Closed { conn: id, why });
+        }
+        self.counters.closed += self.ended.len() as u64;
+        self.told.append(&mut self.ended);
+    }
+
+    fn run_due(&mut self, events: &mut Vec<Event>) -> io::Result<()> {
+        if self.due.is_empty() {
+            return Ok(());
+        }
+        let now = clock::now();
+        while let Some(&Reverse((at, due))) = self.due.peek() {
+            if at > now {
+                break;
+            }
+            self.due.pop();
+            match due {
+                Due::Close(id) => self.close_overdue(id),
+                Due::Accept(listener) => {
+                    self.acceptors.resume(listener, &self.epoll)?;
+                    self.accept_from(listener, events)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives once into `scratch`. Call it once for each [`Event::Readable`]; what is left is reported again.
+    #[inline]
+    pub fn recv<'s>(&mut self, conn: ConnId, scratch: &'s mut Scratch) -> RecvOutcome<'s> {
+        let Some(state) = self.slots.open(conn) else { return RecvOutcome::Ended };
+        let mut room: &mut [u8] = scratch;
+        if state.flags.has(Flags::RECV_ASIDE) {
+            if state.flags.has(Flags::CONNECTING) {
+                return RecvOutcome::Empty;
+            }
+            if state.flags.has(Flags::CLOSING) {
+                return RecvOutcome::Ended;
+            }
+            let limit = state.fault.as_ref().map_or(usize::MAX, |fault| fault.receive_limit());
+            if limit == 0 {
+                if state.flags.has(Flags::STALLED) {
+                    return RecvOutcome::Empty;
+                }
+                self.cut(conn);
+                return RecvOutcome::Ended;
+            }
+            let limit = limit.min(room.len());
+            room = &mut room[..limit];
+        }
+        self.counters.recv_calls += 1;
+        match sys::recv(state.fd(), room) {
+            Ok(0) => self.end_of_input(conn, CloseReason::PeerClosed),
+            Ok(n) => {
+                // Less than was asked for: that was all. Unless the end is known to follow, which only a recv can take.
+                if n < room.len() && !state.flags.has(Flags::ENDING) {
+                    state.flags.clear(Flags::READABLE);
+                }
+                if let Some(fault) = &mut state.fault {
+                    fault.on_received(n);
+                }
+                self.counters.bytes_received += n as u64;
+                RecvOutcome::Data(&mut room[..n])
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                state.flags.clear(Flags::READABLE);
+                RecvOutcome::Empty
+            }
+            Err(e) => self.end_of_input(conn, CloseReason::from_error(&e)),
+        }
+    }
+
+    /// The input is exhausted for good. If a send failed before, that is the reason.
+    #[cold]
+    fn end_of_input<'s>(&mut self, id: ConnId, why: CloseReason) -> RecvOutcome<'s> {
+        let failed = self.slots.open(id).filter(|conn| conn.flags.has(Flags::SEND_FAILED)).map(|conn| conn.why);
+        self.end(id, failed.unwrap_or(why));
+        RecvOutcome::Ended
+    }
+
+    /// Stops or resumes the reports of input (the kernel's receive buffer then fills and the peer is held back). No system call.
+    pub fn set_reading(&mut self, conn: ConnId, reading: bool) {
+        let Some(state) = self.slots.open(conn) else { return };
+        if reading {
+            state.flags.clear(Flags::PAUSED);
+            self.list(conn);
+        } else {
+            state.flags.set(Flags::PAUSED);
+        }
+    }
+
+    /// Sends: the kernel gets what it takes at once, the rest is queued and follows by itself, in order. With bytes queued already,
+    /// or before the connection is established, all are queued.
+    #[inline]
+    pub fn send(&mut self, conn: ConnId, bytes: &[u8]) -> SendOutcome {
+        let Some(state) = self.slots.open(conn) else { return SendOutcome::Gone };
+        if bytes.is_empty() || state.flags.has(Flags::SEND_ASIDE) {
+            return self.send_aside(conn, bytes);
+        }
+        self.counters.send_calls += 1;
+        let result = sys::send(state.fd(), bytes);
+        self.after_send(conn, bytes, result)
+    }
+
+    /// Accounts for a send that was tried, and queues what was refused.
+    #[inline]
+    fn after_send(&mut self, conn: ConnId, bytes: &[u8], result: io::Result<usize>) -> SendOutcome {
+        match result {
+            Ok(n) if n == bytes.len() => {
+                self.counters.bytes_sent += n as u64;
+                SendOutcome::Sent
+            }
+            Ok(n) => {
+                self.counters.bytes_sent += n as u64;
+                self.queue(conn, &bytes[n..])
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.queue(conn, bytes),
+            Err(e) => {
+                self.fail_send(conn, &e);
+                SendOutcome::Gone
+            }
+        }
+    }
+
+    /// Nothing more can be sent. What the peer said before it went (as a rule why) may still wait to be received: it is delivered
+    /// before the end.
+    #[cold]
+    fn fail_send(&mut self, id: ConnId, error: &io::Error) {
+        let why = CloseReason::from_error(error);
+        let Some(conn) = self.slots.open(id) else { return };
+        if conn.flags.has(Flags::HELD) {
+            return self.end(id, why);
+        }
+        conn.why = why;
+        if let Some(tail) = conn.tail.take() {
+            self.pool.put(tail);
+        }
+        conn.flags.clear(Flags::TAIL);
+        for flag in [Flags::SEND_FAILED, Flags::READABLE, Flags::ENDING] {
+            conn.flags.set(flag);
+        }
+        self.list(id);
+    }
+
+    #[cold]
+    fn send_aside(&mut self, conn: ConnId, bytes: &[u8]) -> SendOutcome {
+        let Some(state) = self.slots.open(conn) else { return SendOutcome::Gone };
+        if state.flags.has(Flags::CLOSING) || state.flags.has(Flags::SEND_FAILED) {
+            return SendOutcome::Gone;
+        }
+        if bytes.is_empty() {
+            return match state.queued() {
+                0 => SendOutcome::Sent,
+                queued => SendOutcome::Queued(queued),
+            };
+        }
+        if let Some(fault) = &mut state.fault {
+            let allowed = fault.send_limit().min(bytes.len());
+            fault.on_sent(allowed);
+            if allowed < bytes.len() {
+                if !state.flags.has(Flags::CONNECTING) && state.tail.is_none() {
+                    let _ = sys::send(state.fd(), &bytes[..allowed]);
+                }
+                self.cut(conn);
+                return SendOutcome::Gone;
+            }
+        }
+        if state.flags.has(Flags::CONNECTING) || state.tail.is_some() {
+            return self.queue(conn, bytes);
+        }
+        self.counters.send_calls += 1;
+        let result = sys::send(state.fd(), bytes);
+        self.after_send(conn, bytes, result)
+    }
+
+    #[cold]
+    fn queue(&mut self, id: ConnId, bytes: &[u8]) -> SendOutcome {
+        let Some(conn) = self.slots.open(id) else { return SendOutcome::Gone };
+        self.counters.short_sends += 1;
+        if conn.tail.is_none() {
+            conn.tail = Some(self.pool.tail());
+            conn.flags.set(Flags::TAIL);
+        }
+        let tail = conn.tail.as_mut().expect("just ensured");
+        tail.push(bytes, &mut self.pool);
+        let queued = tail.len();
+        if !conn.flags.has(Flags::ARMED) {
+            // Re-registering looks at the socket anew, so an edge between the refused send and this call is not lost.
+            conn.flags.set(Flags::ARMED);
+            self.counters.arms += 1;
+            if let Err(e) = self.epoll.modify(conn.fd(), BASE | OUT, token(id)) {
+                self.end(id, CloseReason::from_error(&e));
+                return SendOutcome::Gone;
+            }
+        }
+        SendOutcome::Queued(queued)
+    }
+
+    /// Sends `bytes[range]` to each connection of the batch, as [`send`](Self::send) does: the form in which a turn's output is
+    /// handed over, and the one that a batching back-end can make cheaper. A connection may occur once only.
+    ///
+    /// # Panics
+    /// When a range lies outside `bytes`.
+    pub fn send_all(&mut self, batch: &[(ConnId, Range<usize>)], bytes: &[u8]) -> SendSummary {
+        let mut summary = SendSummary::default();
+        for (conn, range) in batch {
+            summary.add(self.send(*conn, &bytes[range.clone()]));
+        }
+        summary
+    }
+
+    /// Bytes queued here because the kernel refused them.
+    #[inline]
+    pub fn queued(&self, conn: ConnId) -> usize {
+        self.slots.get_ref(conn).map_or(0, Conn::queued)
+    }
+
+    /// Bytes in the kernel's send queue that the peer has not acknowledged (`SIOCOUTQ`). A connection's backlog is this plus
+    /// [`queued`](Self::queued). One system call.
+    pub fn kernel_backlog(&self, conn: ConnId) -> usize {
+        self.slots.open_ref(conn).and_then(|state| sys::unacknowledged(state.fd()).ok()).unwrap_or(0)
+    }
+
+    /// The socket buffers that the kernel granted.
+    ///
+    /// # Errors
+    /// `ENOTCONN` when the connection is gone.
+    pub fn buffer_sizes(&self, conn: ConnId) -> io::Result<BufferSizes> {
+        BufferSizes::of(self.fd_of(conn)?)
+    }
+
+    /// Address of the other end.
+    ///
+    /// # Errors
+    /// When the connection is gone or not established.
+    pub fn peer_addr(&self, conn: ConnId) -> io::Result<SocketAddr> {
+        sys::socket_name(self.fd_of(conn)?, true)
+    }
+
+    /// Address of this end.
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    pub fn local_addr(&self, conn: ConnId) -> io::Result<SocketAddr> {
+        sys::socket_name(self.fd_of(conn)?, false)
+    }
+
+    fn fd_of(&self, conn: ConnId) -> io::Result<BorrowedFd<'_>> {
+        let state = self.slots.open_ref(conn).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOTCONN))?;
+        Ok(state.fd())
+    }
+
+    /// Closes a connection. From here on nothing of it is reported but [`Event::Closed`], and nothing more can be sent.
+    pub fn close(&mut self, conn: ConnId, how: Close) {
+        let Some(state) = self.slots.open(conn) else { return };
+        match how {
+            Close::Drain(limit) if !state.flags.has(Flags::CONNECTING) || state.tail.is_some() => {
+                if state.flags.has(Flags::CLOSING) {
+                    return;
+                }
+                state.flags.set(Flags::CLOSING);
+                let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+                self.due.push(Reverse((clock::now().saturating_add(limit), Due::Close(conn))));
+                if state.tail.is_none() {
+                    self.shut(conn);
+                }
+            }
+            Close::Drain(_) | Close::Now => self.end(conn, CloseReason::Local { drained: false }),
+            Close::Reset => {
+                let _ = sys::reset_on_close(state.fd());
+                self.end(conn, CloseReason::Local { drained: false });
+            }
+        }
+    }
+
+    /// Sends end of stream; the end is when the peer's comes, so that no reset for unread input can overtake our last bytes.
+    fn shut(&mut self, id: ConnId) {
+        let Some(conn) = self.slots.open(id) else { return };
+        match sys::shutdown_write(conn.fd()) {
+            Ok(()) => {
+                conn.flags.set(Flags::SHUT);
+                self.discard_input(id);
+            }
+            Err(e) => self.end(id, CloseReason::from_error(&e)),
+        }
+    }
+
+    /// Throws away the input of a closing connection; its end, once seen, is the end of the closing.
+    fn discard_input(&mut self, id: ConnId) {
+        const MOST: usize = 1 << 20;
+        let Some(conn) = self.slots.open(id) else { return };
+        // Bounded: a peer that goes on flooding after our end of stream is cut off.
+        for _ in 0..64 {
+            match sys::recv_discard(conn.fd(), MOST) {
+                Ok(0) if conn.flags.has(Flags::SHUT) => return self.end(id, CloseReason::Local { drained: true }),
+                // The peer will send no more but may still read: what is queued goes on being sent.
+                Ok(0) => return,
+                Ok(_) => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
+                Err(e) => return self.end(id, CloseReason::from_error(&e)),
+            }
+        }
+        self.close(id, Close::Reset);
+    }
+
+    fn close_overdue(&mut self, id: ConnId) {
+        let Some(conn) = self.slots.open(id) else { return };
+        if conn.tail.is_some() {
+            let _ = sys::reset_on_close(conn.fd());
+        }
+        self.end(id, CloseReason::Local { drained: false });
+    }
+
+    /// Ends a connection: the descriptor goes at once, the slot when the end has been reported.
+    fn end(&mut self, id: ConnId, why: CloseReason) {
+        let Some(conn) = self.slots.open(id) else { return };
+        conn.why = why;
+        conn.flags = Flags::default();
+        if let Some(tail) = conn.tail.take() {
+            self.pool.put(tail);
+        }
+        conn.drop_fd();
+        self.ended.push(id);
+    }
+
+    /// Injects (or, with `None`, takes back) faults of one connection; see [`fault`](crate::fault).
+    pub fn set_fault(&mut self, conn: ConnId, fault: Option<ConnFault>) {
+        let Some(state) = self.slots.open(conn) else { return };
+        state.flags.clear(Flags::FAULTY);
+        state.flags.clear(Flags::STALLED);
+        if let Some(fault) = &fault {
+            state.flags.set(Flags::FAULTY);
+            if fault.stall_reads {
+                state.flags.set(Flags::STALLED);
+            }
+        }
+        state.fault = fault.map(Box::new);
+        self.list(conn);
+    }
+
+    /// Cuts a connection by its fault.
+    fn cut(&mut self, id: ConnId) {
+        let Some(conn) = self.slots.open(id) else { return };
+        if conn.fault.as_ref().is_some_and(|fault| fault.reset) {
+            let _ = sys::reset_on_close(conn.fd());
+        }
+        self.end(id, CloseReason::Fault);
+    }
+
+    /// Something that wakes [`poll`](Self::poll) from other threads.
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    /// Also reports, as [`Event::Ready`] with this token, whenever the descriptor is readable (level-triggered). The caller keeps the
+    /// descriptor open, and takes it back with [`unwatch`](Self::unwatch) before closing it.
+    ///
+    /// # Errors
+    /// When the kernel cannot poll such a descriptor or has it already.
+    pub fn watch(&mut self, fd: BorrowedFd<'_>, number: u32) -> io::Result<()> {
+        self.epoll.add(fd, IN, u64::from(number) << 32 | u64::from(TOKEN_WATCH))
+    }
+
+    /// Ends a [`watch`](Self::watch).
+    ///
+    /// # Errors
+    /// When the descriptor is not watched.
+    pub fn unwatch(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        self.epoll.remove(fd)
+    }
+
+    /// Connections there are, those included whose end has not been reported.
+    pub fn connections(&self) -> usize {
+        self.slots.count() - self.told.len()
+    }
+
+    /// What was done so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}
+
+impl SendSummary {
+    fn add(&mut self, outcome: SendOutcome) {
+        match outcome {
+            SendOutcome::Sent => self.sent += 1,
+            SendOutcome::Queued(_) => self.queued += 1,
+            SendOutcome::Gone => self.gone += 1,
+        }
+    }
+}
+
+impl std::fmt::Debug for Tcp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tcp").field("connections", &self.connections()).field("counters", &self.counters).finish()
+    }
+}
+
+fn token(id: ConnId) -> u64 {
+    u64::from(id.generation) << 32 | u64::from(id.slot)
+}
