@@ -5,6 +5,8 @@
 //! and compare bytes, and the key can be read back from them to ask a provider again.
 
 use rustc_hash::FxHasher;
+use rwf::msg::{Attrib, Domain, MsgKey};
+use rwf::{DataType, Qos, Rate, Timeliness};
 use std::fmt;
 use std::hash::Hasher;
 
@@ -44,6 +46,28 @@ pub struct ItemKey<'a> {
     pub attrib: Option<(u8, &'a [u8])>,
 }
 
+impl From<Qos> for KeyQos {
+    fn from(qos: Qos) -> Self {
+        Self {
+            timeliness: qos.timeliness.0,
+            rate: qos.rate.0,
+            time_info: if qos.timeliness > Timeliness::DELAYED_UNKNOWN { qos.time_info } else { 0 },
+            rate_info: if qos.rate > Rate::JIT_CONFLATED { qos.rate_info } else { 0 },
+        }
+    }
+}
+
+impl KeyQos {
+    /// The quality to write into a message; `None` if none was asked for.
+    pub fn to_qos(self) -> Option<Qos> {
+        (self != Self::default()).then(|| Qos {
+            time_info: self.time_info,
+            rate_info: self.rate_info,
+            ..Qos::new(Timeliness(self.timeliness), Rate(self.rate))
+        })
+    }
+}
+
 const HAS_NAME: u8 = 0x01;
 const HAS_FILTER: u8 = 0x02;
 const HAS_IDENTIFIER: u8 = 0x04;
@@ -54,6 +78,33 @@ const HAS_NAME_TYPE: u8 = 0x40;
 const ALL_BITS: u8 = 0x7F;
 
 impl<'a> ItemKey<'a> {
+    /// The item that a message's key names. An empty name is none.
+    pub fn new(domain: Domain, key: &MsgKey<'a>, qos: Option<Qos>) -> Self {
+        let name = key.name.filter(|name| !name.is_empty());
+        Self {
+            domain: domain.0,
+            qos: qos.map(KeyQos::from).unwrap_or_default(),
+            name_type: name.map(|_| key.name_type.unwrap_or(NAME_TYPE_RIC)),
+            name,
+            filter: key.filter,
+            identifier: key.identifier,
+            attrib: key.attrib.map(|attrib| (attrib.container.0, attrib.data)),
+        }
+    }
+
+    /// The key to write into a message to a provider that knows the service by this id.
+    pub fn msg_key(&self, service_id: u16) -> MsgKey<'a> {
+        MsgKey {
+            service_id: Some(service_id),
+            name: self.name,
+            name_type: self.name_type,
+            filter: self.filter,
+            identifier: self.identifier,
+            attrib: self.attrib.map(|(container, data)| Attrib::new(DataType(container), data)),
+            ..MsgKey::EMPTY
+        }
+    }
+
     /// Appends the canonical bytes: a byte of presence bits, the domain, then the members that are there; the name
     /// comes last or has its length in front.
     pub fn write(&self, out: &mut Vec<u8>) {

@@ -1,6 +1,7 @@
 //! What a Source Distributor publishes.
 
-use super::{ALL, HubError, Kind, Message, NO_HANDLE, State, flags};
+use super::{ALL, HubError, Kind, Message, NO_HANDLE, flags, state};
+use rwf::State;
 
 /// A message from a Source Distributor to its P2PSs, borrowed from the block. `rwf` members are whole RWF messages as
 /// the provider sent them (stream id, service id and group id are the provider's); a message's `target` is the P2PS it
@@ -154,15 +155,15 @@ impl<'a> Event<'a> {
                 Self::Service { target, service: service()?, cached: message.has(flags::CACHED), name, filters }
             }
             Kind::ServiceGone => Self::ServiceGone { service: service()? },
-            Kind::ServiceStatus => Self::ServiceStatus { service: service()?, state: State::read(kind, body)? },
+            Kind::ServiceStatus => Self::ServiceStatus { service: service()?, state: state::read(kind, body)? },
             Kind::GroupStatus => {
                 let (merged, rest) = body.split_first_chunk::<4>().ok_or(bad("group"))?;
                 let merged_to = message.has(flags::MERGED).then_some(u32::from_le_bytes(*merged));
-                let state = if message.has(flags::HAS_STATE) { Some(State::read(kind, rest)?) } else { None };
+                let state = if message.has(flags::HAS_STATE) { Some(state::read(kind, rest)?) } else { None };
                 Self::GroupStatus { service: service()?, group: handle, state, merged_to }
             }
             Kind::ItemOpened => Self::ItemOpened { target, handle, token: arg },
-            Kind::Refused => Self::Refused { target, token: arg, state: State::read(kind, body)? },
+            Kind::Refused => Self::Refused { target, token: arg, state: state::read(kind, body)? },
             Kind::Image => {
                 let (position, rwf) = body.split_first_chunk::<8>().ok_or(bad("position"))?;
                 let position = u64::from_le_bytes(*position);
@@ -209,11 +210,11 @@ impl<'a> Event<'a> {
                 out.extend_from_slice(&name.as_bytes()[..name.len().min(usize::from(u16::MAX))]);
                 out.extend_from_slice(filters);
             }
-            Self::ServiceStatus { state, .. } | Self::Refused { state, .. } => state.write(out),
+            Self::ServiceStatus { state, .. } | Self::Refused { state, .. } => state::write(state, out),
             Self::GroupStatus { state, merged_to, .. } => {
                 out.extend_from_slice(&merged_to.unwrap_or(super::NO_GROUP).to_le_bytes());
                 if let Some(state) = state {
-                    state.write(out);
+                    state::write(state, out);
                 }
             }
             Self::Image { position, rwf, .. } => {

@@ -22,7 +22,6 @@ pub use error::HubError;
 pub use event::Event;
 pub use message::{Kind, Message};
 pub use request::Request;
-pub use state::{State, data_state, stream_state};
 
 /// First two bytes of every block: `Qw`, read as a little-endian number.
 pub const MAGIC: u16 = u16::from_le_bytes(*b"Qw");

@@ -1,8 +1,9 @@
 use super::*;
 use proptest::prelude::*;
+use rwf::{DataState, State, StateCode, StreamState};
 
 fn state() -> State<'static> {
-    State::new(stream_state::OPEN, data_state::SUSPECT, 5, b"Source is down")
+    State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NO_RESOURCES, "Source is down")
 }
 
 fn every_event() -> Vec<Event<'static>> {
@@ -15,7 +16,11 @@ fn every_event() -> Vec<Event<'static>> {
         Event::GroupStatus { service: 3, group: 9, state: Some(state()), merged_to: None },
         Event::GroupStatus { service: 3, group: 9, state: None, merged_to: Some(11) },
         Event::ItemOpened { target: 2, handle: 0, token: 0xFFFF_FFFF },
-        Event::Refused { target: 2, token: 7, state: State::new(stream_state::CLOSED, data_state::SUSPECT, 4, b"") },
+        Event::Refused {
+            target: 2,
+            token: 7,
+            state: State::new(StreamState::CLOSED, DataState::SUSPECT, StateCode::USAGE_ERROR, ""),
+        },
         Event::Image { target: ALL, handle: 5, group: 9, flags: image, position: u64::MAX, rwf: b"refresh" },
         Event::Update { handle: 5, has_key: false, rwf: b"update" },
         Event::Update { handle: 5, has_key: true, rwf: b"" },
