@@ -4,4 +4,5 @@
 //! No protocol rule lives here: bytes are understood by `rwf` and `rssl`, items by `hub`, sockets by `net`.
 #![forbid(unsafe_code)]
 
+pub mod agents;
 pub mod config;

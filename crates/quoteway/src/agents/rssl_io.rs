@@ -1,0 +1,396 @@
+//! Sockets and RSSL sessions joined: bytes in, messages out, and back.
+//!
+//! One [`RsslIo`] belongs to one thread. [`RsslIo::turn`] polls the sockets, feeds the sessions and calls the
+//! [`Handler`] for what comes out; afterwards the owner writes with [`RsslIo::send`]. The handler does not write itself:
+//! everything a turn brings is taken in first and answered in one packed write per connection.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use net::tcp::{Close, ConnId, Event, ListenerId, RecvOutcome, Scratch, SendOutcome, SocketOptions, Tcp, TcpConfig};
+use rssl::{ClientConfig, Closed, Connection, Negotiated, Packer, ServerConfig, Version};
+
+/// Takes what the sessions bring.
+pub trait Handler {
+    /// A connection came in. An error is the text with which the session is refused.
+    ///
+    /// # Errors
+    /// The refusal's text.
+    fn admit(&mut self, _listener: ListenerId, _peer: SocketAddr) -> Result<(), String> {
+        Ok(())
+    }
+    /// A session is established.
+    fn opened(&mut self, now: u64, conn: ConnId, opened: &Opened<'_>);
+    /// A message came in.
+    fn message(&mut self, now: u64, conn: ConnId, msg: &[u8]);
+    /// A connection is over. `established` tells whether [`Handler::opened`] was called for it.
+    fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended);
+    /// The kernel has taken all that was queued for a connection.
+    fn drained(&mut self, _now: u64, _conn: ConnId) {}
+}
+
+/// What is known when a session is established.
+#[derive(Debug)]
+pub struct Opened<'a> {
+    /// The listener it came in on; `None` for one that was dialled.
+    pub listener: Option<ListenerId>,
+    /// The other end.
+    pub peer: SocketAddr,
+    /// What the handshake agreed on.
+    pub info: &'a Negotiated,
+}
+
+/// How a connection ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// The session had been established.
+    pub established: bool,
+    /// Why, for people.
+    pub why: String,
+    /// The connection version to try next, if the server seems not to know the one that was offered.
+    pub next_version: Option<Version>,
+}
+
+struct Session {
+    id: ConnId,
+    rssl: Connection,
+    listener: Option<ListenerId>,
+    peer: SocketAddr,
+    /// Composed bytes that wait for [`RsslIo::flush`]; empty unless writes are timed.
+    pending: Vec<u8>,
+    established: bool,
+    /// Set when this side has decided the end.
+    why: Option<String>,
+}
+
+/// The sockets and sessions of one thread.
+pub struct RsslIo {
+    tcp: Tcp,
+    events: Vec<Event>,
+    scratch: Scratch,
+    out: Vec<u8>,
+    sessions: Vec<Option<Session>>,
+    listeners: Vec<Arc<ServerConfig>>,
+    /// One entry a session: when to ask it again what is due.
+    timers: BinaryHeap<Reverse<(u64, ConnId)>>,
+    seed: u64,
+}
+
+/// How long a connection may take to drain when it is closed in order.
+const DRAIN: Duration = Duration::from_secs(2);
+/// Room that composing keeps between turns; more is given back.
+const OUT_KEPT: usize = 1 << 20;
+
+impl RsslIo {
+    /// No sockets yet. `seed` feeds the key exchange of the sessions.
+    ///
+    /// # Errors
+    /// The process has no descriptors left.
+    pub fn new(seed: u64) -> io::Result<Self> {
+        Ok(Self {
+            tcp: Tcp::new(TcpConfig::default())?,
+            events: Vec::new(),
+            scratch: Scratch::default(),
+            out: Vec::new(),
+            sessions: Vec::new(),
+            listeners: Vec::new(),
+            timers: BinaryHeap::new(),
+            seed,
+        })
+    }
+
+    /// The sockets below, for wakers and counters.
+    pub fn tcp(&mut self) -> &mut Tcp {
+        &mut self.tcp
+    }
+
+    /// Listens for sessions.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub fn listen(
+        &mut self,
+        addr: SocketAddr,
+        options: &SocketOptions,
+        config: Arc<ServerConfig>,
+    ) -> io::Result<(ListenerId, SocketAddr)> {
+        let (id, addr) = self.tcp.listen(addr, options)?;
+        debug_assert_eq!(id.index(), self.listeners.len());
+        self.listeners.push(config);
+        Ok((id, addr))
+    }
+
+    /// Dials a server. Success and failure come as [`Handler::opened`] or [`Handler::closed`].
+    ///
+    /// # Errors
+    /// The socket cannot even be made.
+    pub fn connect(
+        &mut self,
+        now: u64,
+        addr: SocketAddr,
+        options: &SocketOptions,
+        config: Arc<ClientConfig>,
+    ) -> io::Result<ConnId> {
+        let conn = self.tcp.connect(addr, options)?;
+        let rssl = Connection::client(config);
+        self.insert(now, conn, rssl, None, addr);
+        Ok(conn)
+    }
+
+    /// Takes over an accepted connection of another thread.
+    ///
+    /// # Errors
+    /// The socket cannot be registered.
+    pub fn adopt(
+        &mut self,
+        now: u64,
+        stream: std::net::TcpStream,
+        config: Arc<ServerConfig>,
+        refusal: Option<&str>,
+    ) -> io::Result<ConnId> {
+        let peer = stream.peer_addr()?;
+        let conn = self.tcp.adopt(stream)?;
+        let mut rssl = Connection::server(config);
+        if let Some(text) = refusal {
+            rssl.refuse(text);
+        }
+        self.insert(now, conn, rssl, None, peer);
+        Ok(conn)
+    }
+
+    fn insert(&mut self, now: u64, conn: ConnId, rssl: Connection, listener: Option<ListenerId>, peer: SocketAddr) {
+        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let mut rssl = rssl.with_seed(self.seed ^ now);
+        self.out.clear();
+        rssl.start(now, &mut self.out);
+        if !self.out.is_empty() {
+            self.tcp.send(conn, &self.out);
+        }
+        if let Some(at) = rssl.timeout() {
+            self.timers.push(Reverse((at, conn)));
+        }
+        if self.sessions.len() <= conn.slot() {
+            self.sessions.resize_with(conn.slot() + 1, || None);
+        }
+        let session = Session { id: conn, rssl, listener, peer, pending: Vec::new(), established: false, why: None };
+        self.sessions[conn.slot()] = Some(session);
+    }
+
+    fn session(&mut self, conn: ConnId) -> Option<&mut Session> {
+        self.sessions.get_mut(conn.slot())?.as_mut().filter(|s| s.id == conn)
+    }
+
+    /// Waits for input until `deadline` (absolute nanoseconds; `None` for ever), takes it in and returns the time of it.
+    ///
+    /// # Errors
+    /// Only what makes all sockets unusable.
+    pub fn turn(&mut self, deadline: Option<u64>, handler: &mut impl Handler) -> io::Result<u64> {
+        let due = self.timers.peek().map(|t| t.0.0);
+        let deadline = match (deadline, due) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        let timeout = deadline.map(|at| Duration::from_nanos(at.saturating_sub(net::clock::now())));
+        let mut events = std::mem::take(&mut self.events);
+        let polled = self.tcp.poll(timeout, &mut events);
+        let now = net::clock::now();
+        for event in &events {
+            self.event(now, *event, handler);
+        }
+        self.events = events;
+        polled?;
+        self.run_timers(now);
+        if self.out.capacity() > OUT_KEPT {
+            self.out = Vec::new();
+        }
+        Ok(now)
+    }
+
+    fn event(&mut self, now: u64, event: Event, handler: &mut impl Handler) {
+        match event {
+            Event::Readable { conn } => self.read(now, conn, handler),
+            Event::Accepted { listener, conn, peer } => {
+                let mut rssl = Connection::server(self.listeners[listener.index()].clone());
+                if let Err(text) = handler.admit(listener, peer) {
+                    rssl.refuse(&text);
+                }
+                self.insert(now, conn, rssl, Some(listener), peer);
+            }
+            Event::Closed { conn, why } => {
+                let Some(session) = self.session(conn) else { return };
+                let ended = Ended {
+                    established: session.established,
+                    next_version: session.rssl.next_version(),
+                    why: session.why.take().unwrap_or_else(|| why.to_string()),
+                };
+                self.sessions[conn.slot()] = None;
+                handler.closed(now, conn, &ended);
+            }
+            Event::Drained { conn } => handler.drained(now, conn),
+            Event::AcceptFailed { errno, .. } => {
+                tracing::warn!("connections cannot be accepted: {}", io::Error::from_raw_os_error(errno));
+            }
+            Event::Connected { .. } | Event::Woken | Event::Ready { .. } => {}
+        }
+    }
+
+    #[inline]
+    fn read(&mut self, now: u64, conn: ConnId, handler: &mut impl Handler) {
+        let RecvOutcome::Data(bytes) = self.tcp.recv(conn, &mut self.scratch) else { return };
+        let Some(session) = self.sessions.get_mut(conn.slot()).and_then(Option::as_mut) else { return };
+        if session.id != conn || session.why.is_some() {
+            return;
+        }
+        self.out.clear();
+        let mut sink = Dispatch {
+            handler,
+            now,
+            conn,
+            listener: session.listener,
+            peer: session.peer,
+            established: &mut session.established,
+        };
+        let result = session.rssl.receive(now, bytes, &mut self.out, &mut sink);
+        if !self.out.is_empty() {
+            self.tcp.send(conn, &self.out);
+        }
+        if let Err(closed) = result {
+            // An unknown version is not answered: the peer tries the next lower one.
+            let how = if matches!(closed, Closed::UnknownVersion { .. }) { Close::Now } else { Close::Drain(DRAIN) };
+            self.close(conn, &closed.to_string(), how);
+        }
+    }
+
+    fn run_timers(&mut self, now: u64) {
+        while let Some(&Reverse((at, conn))) = self.timers.peek() {
+            if at > now {
+                return;
+            }
+            self.timers.pop();
+            let Some(session) = self.sessions.get_mut(conn.slot()).and_then(Option::as_mut) else { continue };
+            if session.id != conn || session.why.is_some() {
+                continue;
+            }
+            self.out.clear();
+            let result = session.rssl.on_timer(now, &mut self.out);
+            if let Some(at) = session.rssl.timeout() {
+                self.timers.push(Reverse((at.max(now + 1), conn)));
+            }
+            if !self.out.is_empty() {
+                // A ping may not overtake composed bytes: they are whole frames, so it goes behind them.
+                if session.pending.is_empty() {
+                    self.tcp.send(conn, &self.out);
+                } else {
+                    session.pending.extend_from_slice(&self.out);
+                }
+            }
+            if let Err(closed) = result {
+                self.close(conn, &closed.to_string(), Close::Now);
+            }
+        }
+    }
+
+    /// Writes messages to a session, packed, and sends them at once. Gives the bytes that are queued for the connection
+    /// because the kernel did not take them; `None` if the connection is gone.
+    #[inline]
+    pub fn send(&mut self, now: u64, conn: ConnId, write: impl FnOnce(&mut Packer<'_>)) -> Option<usize> {
+        let session = self.sessions.get_mut(conn.slot())?.as_mut().filter(|s| s.id == conn)?;
+        let out = if session.pending.is_empty() {
+            self.out.clear();
+            &mut self.out
+        } else {
+            &mut session.pending
+        };
+        compose(&mut session.rssl, now, out, write);
+        let queued = match self.tcp.send(conn, out) {
+            SendOutcome::Sent => 0,
+            SendOutcome::Queued(bytes) => bytes,
+            SendOutcome::Gone => return None,
+        };
+        session.pending.clear();
+        Some(queued)
+    }
+
+    /// Writes messages to a session, packed, without sending them; [`RsslIo::flush`] does. Gives the bytes that wait.
+    pub fn queue(&mut self, now: u64, conn: ConnId, write: impl FnOnce(&mut Packer<'_>)) -> Option<usize> {
+        let session = self.sessions.get_mut(conn.slot())?.as_mut().filter(|s| s.id == conn)?;
+        compose(&mut session.rssl, now, &mut session.pending, write);
+        Some(session.pending.len() + self.tcp.queued(conn))
+    }
+
+    /// Sends what [`RsslIo::queue`] has gathered. Gives the bytes that the kernel did not take.
+    pub fn flush(&mut self, conn: ConnId) -> Option<usize> {
+        let session = self.sessions.get_mut(conn.slot())?.as_mut().filter(|s| s.id == conn)?;
+        let queued = match self.tcp.send(conn, &session.pending) {
+            SendOutcome::Sent => 0,
+            SendOutcome::Queued(bytes) => bytes,
+            SendOutcome::Gone => return None,
+        };
+        session.pending.clear();
+        Some(queued)
+    }
+
+    /// Bytes composed or queued here for a connection that the kernel has not taken yet.
+    pub fn backlog(&mut self, conn: ConnId) -> usize {
+        let pending = self.session(conn).map_or(0, |s| s.pending.len());
+        pending + self.tcp.queued(conn)
+    }
+
+    /// Stops or resumes reading from a connection.
+    pub fn set_reading(&mut self, conn: ConnId, reading: bool) {
+        self.tcp.set_reading(conn, reading);
+    }
+
+    /// Ends a connection. [`Handler::closed`] follows with this reason.
+    pub fn close(&mut self, conn: ConnId, why: &str, how: Close) {
+        if let Some(session) = self.session(conn)
+            && session.why.is_none()
+        {
+            session.why = Some(why.to_string());
+            let pending = std::mem::take(&mut session.pending);
+            if !pending.is_empty() {
+                self.tcp.send(conn, &pending);
+            }
+            self.tcp.close(conn, how);
+        }
+    }
+
+    /// Ends a connection after what has been written is sent.
+    pub fn close_drained(&mut self, conn: ConnId, why: &str) {
+        self.close(conn, why, Close::Drain(DRAIN));
+    }
+}
+
+fn compose(rssl: &mut Connection, now: u64, out: &mut Vec<u8>, write: impl FnOnce(&mut Packer<'_>)) {
+    let mut packer = rssl.pack(now, out);
+    write(&mut packer);
+    if let Err(e) = packer.finish() {
+        // Only messages that no frame can carry end here; what produced them is at fault, not the peer.
+        tracing::error!("a message could not be written: {e}");
+    }
+}
+
+struct Dispatch<'a, H> {
+    handler: &'a mut H,
+    now: u64,
+    conn: ConnId,
+    listener: Option<ListenerId>,
+    peer: SocketAddr,
+    established: &'a mut bool,
+}
+
+impl<H: Handler> rssl::Sink for Dispatch<'_, H> {
+    fn connected(&mut self, info: &Negotiated) {
+        *self.established = true;
+        self.handler.opened(self.now, self.conn, &Opened { listener: self.listener, peer: self.peer, info });
+    }
+
+    #[inline]
+    fn message(&mut self, msg: &[u8]) {
+        self.handler.message(self.now, self.conn, msg);
+    }
+}
