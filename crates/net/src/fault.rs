@@ -49,10 +49,9 @@ impl ConnFault {
     }
 }
 
-/// Faults for the connections of a set, drawn from a seed. Rates are per thousand connections.
-#[derive(Clone, Debug)]
-pub struct FaultPlan {
-    random: Random,
+/// How often what happens: rates are per thousand connections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaultRates {
     /// Connections that are closed instead of accepted.
     pub drop_accepts: u32,
     /// Connections that are cut, each by chance while receiving or while sending.
@@ -69,24 +68,29 @@ pub struct FaultPlan {
     pub piece_bytes: Range<usize>,
 }
 
+impl Default for FaultRates {
+    /// No faults.
+    fn default() -> Self {
+        Self { drop_accepts: 0, cuts: 0, cut_bytes: 1..65_536, resets: 500, stalls: 0, pieces: 0, piece_bytes: 1..64 }
+    }
+}
+
+/// Faults for the connections of a set, drawn from a seed.
+#[derive(Clone, Debug)]
+pub struct FaultPlan {
+    random: Random,
+    rates: FaultRates,
+}
+
 impl FaultPlan {
-    /// A plan without faults; set the rates that are wanted.
-    pub fn new(seed: u64) -> Self {
-        Self {
-            random: Random(seed),
-            drop_accepts: 0,
-            cuts: 0,
-            cut_bytes: 1..65_536,
-            resets: 500,
-            stalls: 0,
-            pieces: 0,
-            piece_bytes: 1..64,
-        }
+    /// A plan with these rates.
+    pub fn new(seed: u64, rates: FaultRates) -> Self {
+        Self { random: Random(seed), rates }
     }
 
     /// Whether the connection that comes in is dropped.
     pub(crate) fn draw_drop(&mut self) -> bool {
-        self.drop_accepts > 0 && self.random.below(1000) < u64::from(self.drop_accepts)
+        self.rates.drop_accepts > 0 && self.random.below(1000) < u64::from(self.rates.drop_accepts)
     }
 
     /// The faults of a new connection, if it has any.
@@ -96,18 +100,18 @@ impl FaultPlan {
         let [cut, after, side, reset, stall, piece, length] = std::array::from_fn(|_| self.random.next());
         let hit = |draw: u64, rate: u32| draw % 1000 < u64::from(rate);
         let within = |draw: u64, from: u64, to: u64| from + draw % to.saturating_sub(from).max(1);
-        if hit(cut, self.cuts) {
-            let bytes = Some(within(after, self.cut_bytes.start, self.cut_bytes.end));
+        if hit(cut, self.rates.cuts) {
+            let bytes = Some(within(after, self.rates.cut_bytes.start, self.rates.cut_bytes.end));
             if side % 2 == 0 {
                 fault.cut_after_received = bytes;
             } else {
                 fault.cut_after_sent = bytes;
             }
-            fault.reset = hit(reset, self.resets);
+            fault.reset = hit(reset, self.rates.resets);
         }
-        fault.stall_reads = hit(stall, self.stalls);
-        if hit(piece, self.pieces) {
-            let range = &self.piece_bytes;
+        fault.stall_reads = hit(stall, self.rates.stalls);
+        if hit(piece, self.rates.pieces) {
+            let range = &self.rates.piece_bytes;
             fault.receive_at_most = Some(within(length, range.start as u64, range.end as u64) as usize);
         }
         (fault != ConnFault::default()).then_some(fault)
@@ -139,7 +143,8 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_faults() {
         let draw = |seed| {
-            let mut plan = FaultPlan { cuts: 300, stalls: 100, pieces: 200, ..FaultPlan::new(seed) };
+            let mut plan =
+                FaultPlan::new(seed, FaultRates { cuts: 300, stalls: 100, pieces: 200, ..FaultRates::default() });
             (0..1000).map(|_| plan.draw_connection()).collect::<Vec<_>>()
         };
         assert_eq!(draw(1), draw(1));
@@ -151,7 +156,7 @@ mod tests {
     #[test]
     fn one_rate_does_not_change_what_the_others_draw() {
         let draw = |stalls| {
-            let mut plan = FaultPlan { cuts: 300, stalls, ..FaultPlan::new(5) };
+            let mut plan = FaultPlan::new(5, FaultRates { cuts: 300, stalls, ..FaultRates::default() });
             let cut = |fault: Option<ConnFault>| fault.and_then(|f| f.cut_after_sent.or(f.cut_after_received));
             (0..1000).map(|_| cut(plan.draw_connection())).collect::<Vec<_>>()
         };
@@ -160,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_plan_without_rates_has_no_faults() {
-        let mut plan = FaultPlan::new(3);
+        let mut plan = FaultPlan::new(3, FaultRates::default());
         assert!((0..1000).all(|_| !plan.draw_drop() && plan.draw_connection().is_none()));
     }
 }
