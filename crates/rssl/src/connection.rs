@@ -165,7 +165,7 @@ impl Connection {
         loop {
             let length = match frame::length(rest) {
                 Ok(Some(length)) if length <= rest.len() => length,
-                Ok(Some(length)) if length > self.frame_max() => return Err(self.fail(TOO_LONG.into())),
+                Ok(Some(length)) if length > self.frame_max() => return Err(self.fail(handshake::TOO_LONG.into())),
                 Ok(_) => break,
                 Err(what) => return Err(self.fail(what.into())),
             };
@@ -406,11 +406,8 @@ impl Connection {
         if usize::from(ack.max_user_message_size) < PAYLOAD_MIN {
             return Err(self.fail(Fail::Malformed("max user message size below 16")));
         }
-        let compression = match Compression::from_code(ack.compression) {
-            // ETA's rule for a server that forces compression and names none.
-            Some(Compression::None) if ack.forced => Compression::Zlib,
-            Some(compression) => compression,
-            None => return Err(self.fail(Fail::Malformed("unknown compression type"))),
+        let Some(compression) = ack.compression_type() else {
+            return Err(self.fail(Fail::Malformed("unknown compression type")));
         };
         let mut shared_key = None;
         match ack.key {
@@ -534,7 +531,7 @@ fn accept(config: &ServerConfig, request: &ConnectRequest<'_>) -> Negotiated {
         server_pings: config.server_pings,
         max_user_message_size: config.max_user_message_size.max(PAYLOAD_MIN as u16),
         compression,
-        compression_level: if compression == Compression::Zlib { config.compression_level.min(9) } else { 0 },
+        compression_level: if compression == Compression::None { 0 } else { config.compression_level.min(9) },
         compression_forced: config.force_compression && compression != Compression::None,
         shared_key: None,
         peer_component: String::from_utf8_lossy(request.component).into_owned(),
@@ -548,4 +545,3 @@ const PACKED: u8 = flag::DATA | flag::PACKED;
 
 /// ETA's text for every refusal.
 const REFUSED: &str = "Connection refused.";
-const TOO_LONG: &str = "frame is too long for a handshake: the peer may be speaking another protocol";

@@ -2,7 +2,7 @@
 //!
 //! Decoding borrows and never panics. The layouts, by connection version, are in `docs/wire/rssl.md`.
 
-use crate::config::{CompressionSet, Version};
+use crate::config::{Compression, CompressionSet, Version};
 use crate::frame::{Fields, HEADER, extended, flag};
 use crate::key::KEY_SIZE;
 pub use crate::key::KeyBlock;
@@ -10,6 +10,9 @@ pub use crate::key::KeyBlock;
 /// Longest frame that a handshake may have, bytes: over everything that the length bytes inside can add up to. A peer that speaks
 /// something else (HTTP begins with what reads as a length of 18,245) is noticed at its first bytes.
 pub const FRAME_MAX: usize = 2048;
+
+/// What to say about a longer one.
+pub(crate) const TOO_LONG: &str = "frame is too long for a handshake: the peer may be speaking another protocol";
 
 /// What a client asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,6 +171,12 @@ pub enum Answer<'a> {
 }
 
 impl<'a> Answer<'a> {
+    /// Flags and extended flags of a frame are those of an answer, and not of any frame of the session proper.
+    #[must_use]
+    pub fn is_answer(flags: u8, extended: u8) -> bool {
+        flags & !flag::FORCED == flag::EXTENDED && matches!(extended, extended::ACK | extended::NAK)
+    }
+
     /// Takes a whole frame. There is a key part only if the request offered the exchange: nothing in the answer says so for sure.
     ///
     /// # Errors
@@ -219,6 +228,16 @@ impl<'a> Answer<'a> {
 }
 
 impl ConnectAck<'_> {
+    /// The compression that both sides are to use; `None` for an unknown type.
+    #[must_use]
+    pub fn compression_type(&self) -> Option<Compression> {
+        match Compression::from_code(self.compression) {
+            // ETA's rule for a server that forces compression and names none.
+            Some(Compression::None) if self.forced => Some(Compression::Zlib),
+            known => known,
+        }
+    }
+
     /// Appends the frame.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let forced = if self.forced { flag::FORCED } else { 0 };

@@ -8,6 +8,7 @@ use crate::closed::Closed;
 use crate::compress::Inflater;
 use crate::config::{Compression, Version};
 use crate::frame::{self, Frame, Kind};
+use crate::handshake::TOO_LONG;
 use crate::spare;
 
 /// What one direction's bytes have left behind.
@@ -111,6 +112,10 @@ impl Inbound {
         !self.tail.is_empty()
     }
 
+    pub(crate) fn tail_length(&self) -> usize {
+        self.tail.len()
+    }
+
     /// Takes from `input` what the frame in the tail still lacks, and gives the frame when it is whole. Give the buffer back to
     /// [`spare`] after use.
     pub(crate) fn complete_tail(
@@ -120,7 +125,7 @@ impl Inbound {
     ) -> Result<Option<Vec<u8>>, &'static str> {
         loop {
             let want = match frame::length(&self.tail)? {
-                Some(length) if length > length_max => return Err("frame is too long for a handshake"),
+                Some(length) if length > length_max => return Err(TOO_LONG),
                 Some(length) if length == self.tail.len() => return Ok(Some(std::mem::take(&mut self.tail))),
                 Some(length) => length - self.tail.len(),
                 None => 2 - self.tail.len(),

@@ -43,6 +43,7 @@
 //! | [`frame`] | frame headers alone: length, kind, fragment header |
 //! | [`handshake`] | connect request, answer, refusal and key frame as data |
 //! | [`Connection`] | one session: handshake, pings, messages in and out |
+//! | [`Tap`] | decodes the recorded bytes of both directions without taking part |
 //!
 //! The wire format is described in `docs/wire/rssl.md`.
 #![forbid(unsafe_code)]
@@ -57,8 +58,10 @@ mod inbound;
 mod key;
 mod outbound;
 mod spare;
+mod tap;
 
 pub use closed::{Closed, Fault, WriteError};
 pub use config::{ClientConfig, Compression, CompressionSet, Negotiated, ServerConfig, Version};
 pub use connection::{Connection, Sink};
 pub use outbound::Packer;
+pub use tap::{Direction, Event, Tap};
