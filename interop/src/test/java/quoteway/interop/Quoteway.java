@@ -1,0 +1,166 @@
+package quoteway.interop;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/** The server under test, as a process: {@code quoteway serve} with ports from the OS. Its output is kept for the report of a failed test. */
+public final class Quoteway implements AutoCloseable {
+    private static final Pattern READY = Pattern.compile("ready rssl=\\S*:(\\d+) nip=\\S*:(\\d+).*");
+    private static final int LOG_LINES = 400;
+
+    private final Process process;
+    private final List<String> log = new ArrayList<>();
+    private final int rsslPort;
+    private final int nipPort;
+
+    private Quoteway(List<String> arguments) {
+        var command = new ArrayList<String>();
+        command.add(binary().toString());
+        command.add("serve");
+        command.addAll(arguments);
+        var ready = new CompletableFuture<int[]>();
+        try {
+            process = new ProcessBuilder(command).start();
+        } catch (IOException e) {
+            throw new AssertionError("cannot start " + command + ": " + e.getMessage());
+        }
+        pump("out", process.inputReader(StandardCharsets.UTF_8), ready);
+        pump("err", new BufferedReader(new InputStreamReader(process.getErrorStream(), StandardCharsets.UTF_8)), null);
+        process.onExit().thenAccept(p -> ready.completeExceptionally(new IllegalStateException("it ended with " + p.exitValue())));
+        try {
+            int[] ports = ready.get(10, TimeUnit.SECONDS);
+            rsslPort = ports[0];
+            nipPort = ports[1];
+        } catch (InterruptedException | ExecutionException | TimeoutException e) {
+            process.destroyForcibly();
+            throw new AssertionError("no ready line from " + command + " (" + e + ")\n" + log());
+        }
+    }
+
+    /** Starts a server that dials these provider ports, with further command line arguments. */
+    public static Quoteway start(List<Integer> routes, String... more) {
+        var arguments = new ArrayList<String>();
+        for (int port : routes) {
+            arguments.add("--route");
+            arguments.add("127.0.0.1:" + port);
+        }
+        arguments.addAll(List.of("--rssl-port", "0", "--nip-port", "0"));
+        arguments.addAll(List.of(more));
+        return new Quoteway(arguments);
+    }
+
+    /** The binary: {@code QUOTEWAY_BIN}, else the release build of this workspace. */
+    public static Path binary() {
+        String bin = System.getenv("QUOTEWAY_BIN");
+        Path path = bin != null ? Path.of(bin) : Path.of(System.getProperty("interop.basedir", ".")).resolve("../target/release/quoteway");
+        if (!Files.isExecutable(path)) {
+            throw new AssertionError("no server at " + path.normalize() + "; run `cargo build --release` or set QUOTEWAY_BIN");
+        }
+        return path.normalize().toAbsolutePath();
+    }
+
+    private void pump(String stream, BufferedReader reader, CompletableFuture<int[]> ready) {
+        Thread thread = new Thread(
+                () -> {
+                    try (reader) {
+                        for (String line; (line = reader.readLine()) != null; ) {
+                            synchronized (log) {
+                                log.add(stream + ": " + line);
+                                if (log.size() > LOG_LINES) {
+                                    log.remove(0);
+                                }
+                            }
+                            Matcher m = READY.matcher(line);
+                            if (ready != null && m.matches()) {
+                                ready.complete(new int[] {Integer.parseInt(m.group(1)), Integer.parseInt(m.group(2))});
+                            }
+                        }
+                    } catch (IOException e) {
+                        // The process has been killed.
+                    }
+                },
+                "quoteway-" + stream);
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    /** Where consumers connect. */
+    public int rsslPort() {
+        return rsslPort;
+    }
+
+    /** Where non-interactive providers connect. */
+    public int nipPort() {
+        return nipPort;
+    }
+
+    public boolean alive() {
+        return process.isAlive();
+    }
+
+    /** Resident memory in bytes. */
+    public long residentBytes() {
+        try {
+            for (String line : Files.readAllLines(Path.of("/proc/" + process.pid() + "/status"))) {
+                if (line.startsWith("VmRSS:")) {
+                    return Long.parseLong(line.replaceAll("\\D", "")) * 1024;
+                }
+            }
+        } catch (IOException e) {
+            throw new AssertionError("the server is gone: " + e.getMessage());
+        }
+        throw new AssertionError("no VmRSS");
+    }
+
+    /** The last lines of its output. */
+    public String log() {
+        synchronized (log) {
+            return String.join("\n", log);
+        }
+    }
+
+    /** Ends it as an operator would; it must end well, and soon. */
+    public void stop() {
+        process.destroy();
+        try {
+            if (!process.waitFor(5, TimeUnit.SECONDS)) {
+                process.destroyForcibly();
+                throw new AssertionError("the server does not end on SIGTERM\n" + log());
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+        if (process.exitValue() != 0 && process.exitValue() != 143) {
+            throw new AssertionError("the server ended with " + process.exitValue() + "\n" + log());
+        }
+    }
+
+    /** Ends it without notice. */
+    public void kill() {
+        process.destroyForcibly();
+        try {
+            process.waitFor(5, TimeUnit.SECONDS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    @Override
+    public void close() {
+        if (process.isAlive()) {
+            stop();
+        }
+    }
+}
