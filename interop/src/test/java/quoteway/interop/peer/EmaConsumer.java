@@ -29,8 +29,18 @@ public final class EmaConsumer implements AutoCloseable {
     }
 
     public EmaConsumer(String name, OmmConsumerConfig config) {
+        this(name, EmaStart.exclusively(() -> EmaFactory.createOmmConsumer(config)));
+    }
+
+    private EmaConsumer(String name, OmmConsumer consumer) {
         this.name = name;
-        consumer = EmaFactory.createOmmConsumer(config);
+        this.consumer = consumer;
+    }
+
+    /** As the constructor, for a start that waits for long; the caller keeps to {@link EmaStart#until}. */
+    public static EmaConsumer unguarded(String name, int port) {
+        return new EmaConsumer(
+                name, EmaFactory.createOmmConsumer(EmaFactory.createOmmConsumerConfig().host("localhost:" + port).username("user")));
     }
 
     /** Opens a MarketPrice stream by service name. */

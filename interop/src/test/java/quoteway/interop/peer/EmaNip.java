@@ -21,12 +21,11 @@ public final class EmaNip implements AutoCloseable {
 
     /** Returns when it is logged in. */
     public EmaNip(int port) {
-        provider = EmaFactory.createOmmProvider(
-                EmaFactory.createOmmNiProviderConfig().host("localhost:" + port).username("user"));
+        this(EmaFactory.createOmmNiProviderConfig().host("localhost:" + port).username("user"));
     }
 
     public EmaNip(OmmNiProviderConfig config) {
-        provider = EmaFactory.createOmmProvider(config);
+        provider = EmaStart.exclusively(() -> EmaFactory.createOmmProvider(config));
     }
 
     /** Publishes an item's image for the first time or again. */

@@ -98,7 +98,7 @@ public final class EmaProvider implements OmmProviderClient, AutoCloseable {
                 .adminControlDirectory(OmmIProviderConfig.AdminControl.USER_CONTROL)
                 .adminControlDictionary(OmmIProviderConfig.AdminControl.USER_CONTROL);
         adjust.accept(config);
-        provider = EmaFactory.createOmmProvider(config, this);
+        provider = EmaStart.exclusively(() -> EmaFactory.createOmmProvider(config, this));
         return this;
     }
 

@@ -57,11 +57,7 @@ public final class Ema {
             m.attrib = container(msg.attrib().dataType(), msg.attrib().data());
         }
         m.container = msg.payload().dataType();
-        if (m.container == DataTypes.ERROR && msg.payload().error().errorCode() == OmmError.ErrorCode.NO_DICTIONARY) {
-            // A provider that answers dictionary requests itself has no dictionary in EMA, which then gives field lists as bytes only.
-            m.container = DataTypes.FIELD_LIST;
-            m.payload = EtaDecoder.container(DataTypes.FIELD_LIST, bytes(msg.payload().data().asHex()));
-        } else if (m.container != DataTypes.NO_DATA) {
+        if (m.container != DataTypes.NO_DATA) {
             m.payload = container(m.container, msg.payload().data());
         }
         return m;
@@ -155,9 +151,14 @@ public final class Ema {
         };
     }
 
+    @SuppressWarnings("unchecked")
     private static java.util.Map<Integer, Object> fieldList(FieldList list) {
         var fields = Message.newFields();
         for (FieldEntry e : list) {
+            if (e.loadType() == DataTypes.ERROR && e.error().errorCode() == OmmError.ErrorCode.NO_DICTIONARY) {
+                // A provider that answers dictionary requests itself has no dictionary in EMA, which then gives field lists as bytes only.
+                return (java.util.Map<Integer, Object>) EtaDecoder.container(DataTypes.FIELD_LIST, bytes(list.asHex()));
+            }
             Object before = fields.put(e.fieldId(), e.code() == Data.DataCode.BLANK ? Values.Blank.BLANK : primitive(e.loadType(), e.load()));
             if (before != null) {
                 throw new AssertionError("field " + e.fieldId() + " twice in one field list");
