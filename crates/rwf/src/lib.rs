@@ -3,6 +3,7 @@
 //! Bytes are borrowed, never copied: decoding allocates nothing, and encoding writes into the caller's buffer. There is
 //! no I/O, no clock and no unsafe code here.
 //!
+//! * [`dictionary`]: what field ids mean; [`rdm`]: the models of login, directory and dictionary messages.
 //! * [`msg`]: the eight message classes; [`peek`]: header reads and rewrites on bytes, for relays.
 //! * [`wire`]: the cursors and length codings everything else is made of.
 
@@ -10,11 +11,13 @@
 
 mod data_type;
 mod datetime;
+pub mod dictionary;
 mod error;
 mod macros;
 pub mod msg;
 pub mod peek;
 mod qos;
+pub mod rdm;
 mod real;
 mod state;
 pub mod wire;
