@@ -2,7 +2,10 @@
 
 use flate2::{Compress, Decompress, FlushCompress, FlushDecompress};
 
+use lz4_flex::block::{compress_into_with_table, decompress_into};
+
 use crate::config::Compression;
+use crate::spare::Work;
 
 /// Decompressed frames may have this many bytes. No message or packed payload of a frame can be longer: its length was announced
 /// in two bytes.
@@ -31,19 +34,19 @@ impl Deflater {
         length + length / 8 + 64
     }
 
-    /// Compresses a frame's payload into `work`, which must have [`Self::bound`] bytes, and gives the length; `None` if the payload is
-    /// better sent plain.
-    pub(crate) fn compress(&mut self, payload: &[u8], work: &mut [u8]) -> Option<usize> {
+    /// Compresses a frame's payload into `work`, which has room for [`Self::bound`] of any frame, and gives the length; `None` if the
+    /// payload is better sent plain.
+    pub(crate) fn compress(&mut self, payload: &[u8], work: &mut Work) -> Option<usize> {
         match self {
             Self::Zlib(stream) => {
                 let before = (stream.total_in(), stream.total_out());
                 // One call does it: there is room for all of it. From here on the stream contains this payload, so it must be sent.
-                stream.compress(payload, work, FlushCompress::Sync).ok()?;
+                stream.compress(payload, &mut work.bytes, FlushCompress::Sync).ok()?;
                 debug_assert_eq!(stream.total_in() - before.0, payload.len() as u64);
                 Some((stream.total_out() - before.1) as usize)
             }
             Self::Lz4 => {
-                let length = lz4_flex::block::compress_into(payload, work).ok()?;
+                let length = compress_into_with_table(payload, &mut work.bytes, &mut work.lz4).ok()?;
                 (length < payload.len()).then_some(length)
             }
         }
@@ -67,9 +70,9 @@ impl Inflater {
     }
 
     /// Decompresses a whole payload into `work` and gives the length.
-    pub(crate) fn decompress(&mut self, mut payload: &[u8], work: &mut [u8]) -> Result<usize, &'static str> {
+    pub(crate) fn decompress(&mut self, mut payload: &[u8], work: &mut Work) -> Result<usize, &'static str> {
         // One byte more than may come out: filling it shows that it is too much.
-        let room = &mut work[..=DECOMPRESSED_MAX];
+        let room = &mut work.bytes[..=DECOMPRESSED_MAX];
         match self {
             Self::Zlib(stream) => {
                 let mut filled = 0;
@@ -91,7 +94,7 @@ impl Inflater {
                 }
                 Ok(filled)
             }
-            Self::Lz4 => match lz4_flex::block::decompress_into(payload, room) {
+            Self::Lz4 => match decompress_into(payload, room) {
                 Ok(length) if length <= DECOMPRESSED_MAX => Ok(length),
                 _ => Err("compressed frame is no LZ4 block of 64 KB or less"),
             },

@@ -146,8 +146,10 @@ impl Connection {
     /// The session is over; see [`Closed`]. Messages before the offending frame have been handed on.
     #[inline]
     pub fn receive<S: Sink>(&mut self, now: u64, input: &[u8], out: &mut Vec<u8>, sink: &mut S) -> Result<(), Closed> {
-        if self.phase == Phase::New {
-            self.start(now, out);
+        match self.phase {
+            Phase::New => self.start(now, out),
+            Phase::Closed => return Err(Closed::AlreadyClosed),
+            _ => {}
         }
         self.last_received_ns = now;
         let mut rest = input;
@@ -180,19 +182,7 @@ impl Connection {
     #[inline]
     fn frame<S: Sink>(&mut self, now: u64, frame: &[u8], out: &mut Vec<u8>, sink: &mut S) -> Result<(), Closed> {
         if self.phase == Phase::Connected {
-            let result = match (frame[2], &frame[HEADER..]) {
-                (PLAIN, []) => {
-                    sink.ping();
-                    Ok(())
-                }
-                (PLAIN, message) => {
-                    sink.message(message);
-                    Ok(())
-                }
-                (PACKED, messages @ [_, ..]) => unpack(messages, sink),
-                _ => self.rare_frame(frame, sink),
-            };
-            if let Err(fail) = result {
+            if let Err(fail) = self.session_frame(frame, sink) {
                 return Err(self.fail(fail));
             }
         } else {
@@ -202,6 +192,17 @@ impl Connection {
             }
         }
         self.inbound.advance(frame.len());
+        Ok(())
+    }
+
+    #[inline]
+    fn session_frame<S: Sink>(&mut self, frame: &[u8], sink: &mut S) -> Result<(), Fail> {
+        match (frame[2], &frame[HEADER..]) {
+            (PLAIN, []) => sink.ping(),
+            (PLAIN, message) => sink.message(message),
+            (PACKED, messages @ [_, ..]) => unpack(messages, sink)?,
+            _ => self.rare_frame(frame, sink)?,
+        }
         Ok(())
     }
 
@@ -324,7 +325,11 @@ impl Connection {
         self.inbound.orphans()
     }
 
+    #[cold]
     fn handshake_frame(&mut self, now: u64, frame: &[u8], out: &mut Vec<u8>) -> Result<(), Closed> {
+        if frame.len() > handshake::FRAME_MAX {
+            return Err(self.fail(handshake::TOO_LONG.into()));
+        }
         match self.phase {
             Phase::AwaitRequest => self.request(now, frame, out),
             Phase::AwaitAnswer => self.answer(now, frame, out),
@@ -480,9 +485,6 @@ impl Connection {
 
     #[cold]
     fn fail(&mut self, fail: Fail) -> Closed {
-        if self.phase == Phase::Closed {
-            return Closed::AlreadyClosed;
-        }
         let closed = fail.at(self.inbound.position());
         self.end(closed)
     }

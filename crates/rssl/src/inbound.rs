@@ -9,7 +9,7 @@ use crate::compress::Inflater;
 use crate::config::{Compression, Version};
 use crate::frame::{self, Frame, Kind};
 use crate::handshake::TOO_LONG;
-use crate::spare;
+use crate::spare::{self, Work};
 
 /// What one direction's bytes have left behind.
 pub(crate) struct Inbound {
@@ -155,19 +155,19 @@ impl Inbound {
     }
 
     /// A frame of any kind. Decompressed bytes are in `work`.
-    pub(crate) fn content<'a>(&mut self, frame: &'a [u8], work: &'a mut [u8]) -> Result<Content<'a>, Fail> {
+    pub(crate) fn content<'a>(&mut self, frame: &'a [u8], work: &'a mut Work) -> Result<Content<'a>, Fail> {
         let frame = frame::parse(frame, self.wide_fragment_ids)?;
         if !frame.compressed {
             return self.assemble(frame.kind, frame.payload);
         }
         match self.decompress(frame, work)? {
             None => Ok(Content::Nothing),
-            Some((kind, length)) => self.assemble(kind, &work[..length]),
+            Some((kind, length)) => self.assemble(kind, &work.bytes[..length]),
         }
     }
 
     /// Kind and decompressed length of the frame, or of the pair of frames that it completes.
-    fn decompress(&mut self, frame: Frame<'_>, work: &mut [u8]) -> Result<Option<(Kind, usize)>, Fail> {
+    fn decompress(&mut self, frame: Frame<'_>, work: &mut Work) -> Result<Option<(Kind, usize)>, Fail> {
         let rare = self.rare.get_or_insert_default();
         if rare.inflater.is_none() {
             rare.inflater = Inflater::new(self.compression);

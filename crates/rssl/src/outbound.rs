@@ -167,10 +167,10 @@ impl Outbound {
         }
         let Some(deflater) = &mut self.deflater else { return false };
         spare::with_work(|work| {
-            let Some(length) = deflater.compress(&out[payload_at..], &mut work[..bound]) else { return false };
+            let Some(length) = deflater.compress(&out[payload_at..], work) else { return false };
             out.truncate(payload_at);
             out[start + 2] = out[start + 2] & !flag::DATA | flag::COMPRESSED;
-            let (first, second) = work[..length].split_at(length.min(room));
+            let (first, second) = work.bytes[..length].split_at(length.min(room));
             out.extend_from_slice(first);
             patch_length(out, start);
             if !second.is_empty() {

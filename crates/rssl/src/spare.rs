@@ -4,9 +4,11 @@
 
 use std::cell::{Cell, RefCell};
 
+use lz4_flex::block::CompressTable;
+
 thread_local! {
     static BUFFERS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
-    static WORK: Cell<Option<Box<[u8]>>> = const { Cell::new(None) };
+    static WORK: Cell<Option<Box<Work>>> = const { Cell::new(None) };
 }
 
 /// An empty buffer, with capacity if one is at hand.
@@ -27,17 +29,25 @@ pub(crate) fn give(mut buffer: Vec<u8>) {
     });
 }
 
-/// Runs `f` with [`WORK_BYTES`] bytes of unspecified content. A call from within `f` gets another block, so a sink may use other
-/// sessions.
-pub(crate) fn with_work<R>(f: impl FnOnce(&mut [u8]) -> R) -> R {
-    let mut block = WORK.take().unwrap_or_else(|| vec![0; WORK_BYTES].into_boxed_slice());
-    let result = f(&mut block);
-    WORK.set(Some(block));
+/// Where frames are compressed and decompressed. What is in it before is of no meaning.
+pub(crate) struct Work {
+    /// [`WORK_BYTES`] bytes: any decompressed frame, or any frame after compression.
+    pub(crate) bytes: Box<[u8]>,
+    /// Cleared by each compression.
+    pub(crate) lz4: CompressTable,
+}
+
+/// Lends the thread's work block to `f`. A call from within `f` gets another block, so a sink may use other sessions.
+pub(crate) fn with_work<R>(f: impl FnOnce(&mut Work) -> R) -> R {
+    let mut work = WORK.take().unwrap_or_else(|| {
+        Box::new(Work { bytes: vec![0; WORK_BYTES].into_boxed_slice(), lz4: CompressTable::default() })
+    });
+    let result = f(&mut work);
+    WORK.set(Some(work));
     result
 }
 
-/// Holds any decompressed frame, and any frame after compression.
-pub(crate) const WORK_BYTES: usize = 128 * 1024;
+const WORK_BYTES: usize = 128 * 1024;
 
 /// Frames have at most 64 KB; longer buffers come from reassembled messages.
 const KEPT_BYTES_MAX: usize = 128 * 1024;
