@@ -123,7 +123,7 @@ impl FieldParts<'_> {
         let mut next = self.next;
         while defs && next <= i16::MAX.into() {
             if let Some(field) = self.dictionary.field(next as i16) {
-                if !self.fits(w, field) || count == u16::MAX {
+                if !fits(w, field) || count == u16::MAX {
                     break;
                 }
                 self.entry(w, field)?;
@@ -139,11 +139,6 @@ impl FieldParts<'_> {
         self.next = next;
         self.started = true;
         Ok(last)
-    }
-
-    /// The SDK asks for three bytes more than the most that an entry can take.
-    fn fits(&self, w: &Writer<'_>, field: &FieldDef) -> bool {
-        3 + max_entry_len(field) <= w.remaining()
     }
 
     fn entry(&self, w: &mut Writer<'_>, field: &FieldDef) -> Result<(), EncodeError> {
@@ -163,6 +158,11 @@ impl FieldParts<'_> {
         }
         w.end_ob16(entry)
     }
+}
+
+/// The SDK asks for three bytes more than the most that an entry can take.
+fn fits(w: &Writer<'_>, field: &FieldDef) -> bool {
+    3 + max_entry_len(field) <= w.remaining()
 }
 
 /// Names, fixed values, flags and the two lengths of names, at the highest verbosity.
@@ -199,7 +199,7 @@ impl EnumParts<'_> {
         let mut count: u16 = 0;
         for table in tables {
             let start = w.position();
-            match self.entry(w, table) {
+            match write_table(w, table) {
                 Ok(()) => count += 1,
                 Err(EncodeError::BufferFull) if count > 0 => {
                     w.rollback(start);
@@ -212,20 +212,20 @@ impl EnumParts<'_> {
         self.next += usize::from(count);
         Ok(usize::from(count) == tables.len())
     }
+}
 
-    fn entry(&self, w: &mut Writer<'_>, table: &EnumTable) -> Result<(), EncodeError> {
-        let entry = w.begin_ob16(LenForm::Long)?;
-        w.u8(SET_DATA_AND_ID)?;
-        w.u8(0)?;
-        array(w, DataType::INT, 2, table.fids.len(), table.fids.iter(), |w, fid| w.i16(*fid))?;
-        let values = &table.values;
-        array(w, DataType::ENUM, 0, values.len(), values.iter(), |w, entry| match u8::try_from(entry.value) {
-            Ok(value) => w.buf16(&[value]),
-            Err(_) => w.buf16(&entry.value.to_be_bytes()),
-        })?;
-        array(w, display_type(values), 0, values.len(), values.iter(), |w, entry| w.buf16(&entry.display))?;
-        w.end_ob16(entry)
-    }
+fn write_table(w: &mut Writer<'_>, table: &EnumTable) -> Result<(), EncodeError> {
+    let entry = w.begin_ob16(LenForm::Long)?;
+    w.u8(SET_DATA_AND_ID)?;
+    w.u8(0)?;
+    array(w, DataType::INT, 2, table.fids.len(), table.fids.iter(), |w, fid| w.i16(*fid))?;
+    let values = &table.values;
+    array(w, DataType::ENUM, 0, values.len(), values.iter(), |w, entry| match u8::try_from(entry.value) {
+        Ok(value) => w.buf16(&[value]),
+        Err(_) => w.buf16(&entry.value.to_be_bytes()),
+    })?;
+    array(w, display_type(values), 0, values.len(), values.iter(), |w, entry| w.buf16(&entry.display))?;
+    w.end_ob16(entry)
 }
 
 /// The narrowest text type that holds all displays.

@@ -272,6 +272,13 @@ pub struct Dictionary {
     properties: Properties,
 }
 
+/// A table on its way in: where it stands, the fields it is for (with their acronyms where they are given), its values.
+struct NewTable {
+    place: Place,
+    fields: Vec<(i16, Box<str>)>,
+    values: Vec<EnumValue>,
+}
+
 impl Default for Dictionary {
     fn default() -> Self {
         Self::new()
@@ -418,7 +425,7 @@ impl Dictionary {
             .into_iter()
             .map(|table| {
                 let fields = table.fields.into_iter().map(|(fid, acronym)| (fid, acronym.into())).collect();
-                (Place::Line(table.line), fields, table.values)
+                NewTable { place: Place::Line(table.line), fields, values: table.values }
             })
             .collect();
         self.commit_tables(origin, tables)?;
@@ -467,14 +474,10 @@ impl Dictionary {
     }
 
     /// Checks all tables against each other and the fields, then adds them.
-    fn commit_tables(
-        &mut self,
-        origin: &str,
-        tables: Vec<(Place, Vec<(i16, Box<str>)>, Vec<EnumValue>)>,
-    ) -> Result<(), DictionaryError> {
+    fn commit_tables(&mut self, origin: &str, tables: Vec<NewTable>) -> Result<(), DictionaryError> {
         let mut seen = vec![false; 1 << 16];
         let mut checked = Vec::with_capacity(tables.len());
-        for (place, fields, mut values) in tables {
+        for NewTable { place, fields, mut values } in tables {
             for (fid, acronym) in &fields {
                 self.check_table_field(*fid, acronym, &mut seen)
                     .map_err(|fault| DictionaryError::new(origin, place, fault))?;

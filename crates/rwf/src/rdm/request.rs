@@ -8,6 +8,8 @@ use crate::{DataType, DecodeError, EncodeError};
 
 /// `:ViewType`s (ETA `ViewTypes`).
 mod view_type {
+    /// Blank, or no number.
+    pub(super) const NONE: u64 = 0;
     pub(super) const FIELD_IDS: u64 = 1;
     pub(super) const ELEMENT_NAMES: u64 = 2;
 }
@@ -71,7 +73,7 @@ impl<'a> Payload<'a> {
             match element.name {
                 b":ItemList" => payload.items = Some(names(element)?),
                 b":StreamIdList" => payload.streams = Some(numbers(element)?),
-                b":ViewType" => view_type = Some(element.uint().ok().flatten()),
+                b":ViewType" => view_type = Some(element.uint().ok().flatten().unwrap_or(view_type::NONE)),
                 b":ViewData" => view_data = Some(*element),
                 b":SymbolListBehaviors" => payload.data_streams = behaviours(element)?,
                 _ => {}
@@ -123,16 +125,14 @@ impl<'a> Payload<'a> {
 
 impl View {
     /// The view that type and data make; `None` if neither is there.
-    fn read(view_type: Option<Option<u64>>, data: Option<&Element<'_>>) -> Option<Self> {
+    fn read(view_type: Option<u64>, data: Option<&Element<'_>>) -> Option<Self> {
         let view = match (view_type, data) {
             (None, None) => return None,
-            (Some(Some(view_type::FIELD_IDS)), Some(data)) => fids(data).ok().map(Self::Fields),
-            (Some(Some(view_type::ELEMENT_NAMES)), Some(data)) => {
+            (Some(view_type::FIELD_IDS), Some(data)) => fids(data).ok().map(Self::Fields),
+            (Some(view_type::ELEMENT_NAMES), Some(data)) => {
                 names(data).ok().map(|names| Self::Elements(names.into_iter().map(<[u8]>::to_vec).collect()))
             }
-            (Some(Some(other)), _) if other != view_type::FIELD_IDS && other != view_type::ELEMENT_NAMES => {
-                Some(Self::Unsupported(other))
-            }
+            (Some(other), _) if other > view_type::ELEMENT_NAMES => Some(Self::Unsupported(other)),
             _ => None,
         };
         Some(view.unwrap_or(Self::Invalid))
@@ -144,7 +144,7 @@ fn names<'a>(element: &Element<'a>) -> Result<Vec<&'a [u8]>, DecodeError> {
     for_each_item(element, |data_type, data| {
         match data_type {
             DataType::ASCII_STRING | DataType::UTF8_STRING | DataType::RMTES_STRING | DataType::BUFFER => {
-                names.push(data)
+                names.push(data);
             }
             _ => return Err(DecodeError::invalid("list of names", 0)),
         }

@@ -21,8 +21,8 @@ impl Default for Recovery {
 }
 
 impl Recovery {
-    /// The state to send to a consumer in place of the actual one (RDM usage guide, "SingleOpen and AllowSuspectData
-    /// Handling"; `SingleOpen` goes before `AllowSuspectData` where they contradict each other).
+    /// The state to send to a consumer in place of the actual one (RDM usage guide, table of `SingleOpen` and
+    /// `AllowSuspectData`; `SingleOpen` goes before `AllowSuspectData` where they contradict each other).
     ///
     /// | actual | single open | suspect allowed | neither |
     /// |---|---|---|---|
