@@ -118,7 +118,7 @@ impl FaultPlan {
     }
 }
 
-/// SplitMix64: small, and the same everywhere.
+/// The `SplitMix64` generator: small, and the same everywhere.
 #[derive(Clone, Debug)]
 struct Random(u64);
 

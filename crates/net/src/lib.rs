@@ -1,10 +1,16 @@
 //! Sockets, clocks, signals, threads' places and rings between them: everything that touches the operating system, and the only
 //! crate of the workspace with `unsafe` code. It knows no protocol.
 
+pub mod affinity;
 pub mod clock;
 pub mod fault;
+pub mod host;
+pub mod memory;
+pub mod ring;
+pub mod rlimit;
+pub mod signal;
 pub(crate) mod sys;
 pub mod tcp;
 mod waker;
 
-pub use waker::Waker;
+pub use waker::{Sleeper, Waker};

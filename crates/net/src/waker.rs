@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use std::{fmt, io};
 
 use crate::sys;
@@ -53,6 +54,42 @@ impl Waker {
 
 impl fmt::Debug for Waker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Waker").field("pending", &self.is_pending()).finish()
+        f.debug_struct("Waker").field("pending", &self.is_pending()).finish_non_exhaustive()
+    }
+}
+
+/// A place to sleep for a thread that polls no sockets.
+#[derive(Debug)]
+pub struct Sleeper {
+    waker: Waker,
+}
+
+impl Sleeper {
+    /// A new one.
+    ///
+    /// # Errors
+    /// When the process has no descriptors left.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self { waker: Waker::new()? })
+    }
+
+    /// What wakes it.
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    /// Sleeps until woken, at most `timeout` (`None`: for ever). Returns at once if a wake-up is waiting. `false`: not woken; the time
+    /// is over or a signal came.
+    ///
+    /// # Errors
+    /// The kernel has no reason to refuse.
+    pub fn sleep(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+        // Not even if the flag is up already: its write is on the way, and would be taken for another wake-up later.
+        if !sys::wait_readable(self.waker.fd(), timeout)? {
+            return Ok(false);
+        }
+        // First the count, then the flag: a wake-up in between finds the flag still set and is part of this one.
+        sys::eventfd_take(self.waker.fd());
+        Ok(self.waker.take())
     }
 }

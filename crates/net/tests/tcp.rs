@@ -206,7 +206,7 @@ fn a_flooding_connection_does_not_starve_another() {
     server.scratch = Scratch::new(4096);
     let (flood, mut flooder) = server.pair();
     let (quiet, mut whisperer) = server.pair();
-    let flooding = thread::spawn(move || while flooder.write_all(&[1; 65_536]).is_ok() {});
+    let flooding = thread::spawn(move || while flooder.write_all(&vec![1; 65_536]).is_ok() {});
     server.receive_some(flood, 100_000);
     whisperer.write_all(b"here").expect("write");
     let mut turns = 0;

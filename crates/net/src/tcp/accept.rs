@@ -16,6 +16,21 @@ pub const ACCEPTS_PER_TURN: usize = 64;
 /// Pause of a listener that cannot accept. Nothing tells when descriptors are free again, so it tries.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Errors that happened to one connection before it was accepted and that accept(2) passes on; the next may be well.
+const OF_ONE_CONNECTION: [i32; 11] = [
+    libc::EINTR,
+    libc::ECONNABORTED,
+    libc::EPROTO,
+    libc::EPERM,
+    libc::ENETDOWN,
+    libc::ENOPROTOOPT,
+    libc::EHOSTDOWN,
+    libc::ENONET,
+    libc::EHOSTUNREACH,
+    libc::ENETUNREACH,
+    libc::EOPNOTSUPP,
+];
+
 struct Listener {
     fd: OwnedFd,
     /// The caller wants connections.
@@ -110,10 +125,7 @@ impl Tcp {
                         self.turn_away(id);
                         return self.pause(id, &e, events);
                     }
-                    // What happened to a connection before it was accepted is passed on by accept(2); the next may be well.
-                    Some(libc::EINTR | libc::ECONNABORTED | libc::EPROTO | libc::EPERM) => {}
-                    Some(libc::ENETDOWN | libc::ENOPROTOOPT | libc::EHOSTDOWN | libc::ENONET) => {}
-                    Some(libc::EHOSTUNREACH | libc::ENETUNREACH | libc::EOPNOTSUPP) => {}
+                    Some(errno) if OF_ONE_CONNECTION.contains(&errno) => {}
                     _ => return Err(e),
                 },
             }

@@ -735,9 +735,19 @@ impl SendSummary {
     }
 }
 
+impl AsFd for Tcp {
+    /// Readable when a [`poll`](Tcp::poll) would report an event of the kernel's: a set can be watched by another one.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.fd().as_fd()
+    }
+}
+
 impl std::fmt::Debug for Tcp {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tcp").field("connections", &self.connections()).field("counters", &self.counters).finish()
+        f.debug_struct("Tcp")
+            .field("connections", &self.connections())
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
     }
 }
 

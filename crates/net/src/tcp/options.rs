@@ -19,7 +19,7 @@ pub struct SocketOptions {
     pub receive_buffer: Option<usize>,
     /// `TCP_NODELAY`: send small segments at once.
     pub no_delay: bool,
-    /// `SO_REUSEADDR`: let a listener bind while old connections of its port are in TIME_WAIT.
+    /// `SO_REUSEADDR`: let a listener bind while old connections of its port are in `TIME_WAIT`.
     pub reuse_address: bool,
     /// `SO_REUSEPORT`: let several listeners share a port; the kernel spreads new connections over them.
     pub reuse_port: bool,

@@ -37,6 +37,7 @@ pub(super) struct Pool {
 }
 
 impl Pool {
+    #[expect(clippy::unnecessary_box_returns, reason = "the box itself is what is reused")]
     pub(super) fn tail(&mut self) -> Box<Tail> {
         self.tails.pop().unwrap_or_default()
     }
@@ -185,7 +186,7 @@ mod tests {
     #[test]
     fn an_empty_tail_keeps_no_chunk() {
         let (mut tail, mut pool) = (Tail::default(), Pool::default());
-        tail.push(&[1; 3 * CHUNK + 5], &mut pool);
+        tail.push(&vec![1; 3 * CHUNK + 5], &mut pool);
         assert_eq!(tail.chunks.len(), 4);
         tail.consume(3 * CHUNK + 5, &mut pool);
         assert_eq!((tail.chunks.len(), pool.chunks.len()), (0, 4));

@@ -242,7 +242,7 @@ pub struct Counters {
     pub bytes_sent: u64,
     /// Calls that received (also those that found nothing).
     pub recv_calls: u64,
-    /// Calls that sent; for io_uring, submissions.
+    /// Calls that sent; for `io_uring`, submissions.
     pub send_calls: u64,
     /// Sends of which the kernel refused at least a part.
     pub short_sends: u64,
