@@ -142,6 +142,7 @@ impl DataType {
     }
 
     /// The type of the value that a set-defined form holds; every other type is its own base.
+    #[must_use]
     pub const fn base(self) -> Self {
         match self {
             Self::INT_1 | Self::INT_2 | Self::INT_4 | Self::INT_8 => Self::INT,

@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod container;
 mod data_type;
 mod datetime;
 pub mod dictionary;
@@ -16,15 +17,23 @@ mod error;
 mod macros;
 pub mod msg;
 pub mod peek;
+pub mod primitive;
 mod qos;
 pub mod rdm;
 mod real;
+pub mod rmtes;
 mod state;
 pub mod wire;
 
+pub use container::{
+    Array, ArrayEncoder, ElementEntry, ElementList, ElementListEncoder, FieldEntry, FieldList, FieldListEncoder,
+    FilterAction, FilterEntry, FilterHead, FilterList, FilterListEncoder, GlobalSets, Map, MapAction, MapEncoder,
+    MapEntry, MapHead, Series, SeriesEncoder, SetScope, Vector, VectorAction, VectorEncoder, VectorEntry, VectorHead,
+};
 pub use data_type::DataType;
 pub use datetime::{Date, DateTime, Time};
 pub use error::{DecodeError, DecodeErrorKind, EncodeError};
+pub use primitive::Primitive;
 pub use qos::{Qos, Rate, Timeliness};
 pub use real::{Real, RealHint};
 pub use state::{DataState, State, StateCode, StreamState};

@@ -12,6 +12,7 @@ use crate::{DataType, DecodeError, Qos, State};
 pub(crate) const CLASS_MASK: u8 = 0x1F;
 
 /// What all classes have at the start of the header.
+#[derive(Clone, Copy)]
 struct Start {
     domain: Domain,
     stream_id: i32,
