@@ -2,7 +2,7 @@
 //!
 //! Fields travel as bare ids: what an id means, its type above all, stands in a dictionary. A [`Dictionary`] comes from
 //! files in the formats of `RDMFieldDictionary` and `enumtype.def` ([`Dictionary::load_fields`], [`Dictionary::load_enums`]),
-//! from dictionary refreshes of a provider ([`Dictionary::apply`]), or is [`Dictionary::builtin`]; several become one with
+//! from dictionary refreshes of a provider ([`Dictionary::apply_fields`], [`Dictionary::apply_enums`]), or is [`Dictionary::builtin`]; several become one with
 //! [`Dictionary::merge`]. It goes out again as the parts of a dictionary refresh ([`Dictionary::field_parts`],
 //! [`Dictionary::enum_parts`]), byte for byte as the SDK's providers send it.
 //!
@@ -16,6 +16,7 @@
 //! ```
 
 mod builtin;
+mod decode;
 mod encode;
 mod error;
 mod file;
@@ -378,7 +379,6 @@ impl Dictionary {
             field_tag(&mut properties, name, value)
                 .map_err(|fault| DictionaryError::new(origin, Place::Line(line), fault))?;
         }
-        let origin_index = self.origins.len() as u16;
         let mut acronyms: HashMap<&str, i16> = HashMap::with_capacity(lines.len());
         for line in &lines {
             acronyms.entry(line.acronym).or_insert(line.fid);
@@ -400,7 +400,7 @@ impl Dictionary {
                     data_type: line.data_type,
                     rwf_length: line.rwf_length,
                     enum_table: 0,
-                    origin: origin_index,
+                    origin: 0,
                 };
                 (Place::Line(line.line), def)
             })
@@ -453,9 +453,13 @@ impl Dictionary {
                 return Err(DictionaryError::new(origin, *place, fault));
             }
         }
-        self.origins.push(origin.to_owned());
+        // The parts of one refresh share an origin.
+        if self.origins.last().is_none_or(|last| last != origin) {
+            self.origins.push(origin.to_owned());
+        }
+        let origin = self.origins.len() as u16 - 1;
         for (_, def) in defs {
-            self.insert(def);
+            self.insert(FieldDef { origin, ..def });
         }
         Ok(())
     }

@@ -1,5 +1,8 @@
 //! Element lists of the administrative models: written element by element in the SDK's order and length forms.
 
+use super::state::StateBuf;
+use crate::container::{Array, ElementEntry};
+use crate::primitive::Primitive;
 use crate::wire::{LenForm, Writer};
 use crate::{DataType, DecodeError, EncodeError, Qos, State};
 
@@ -185,23 +188,31 @@ pub(crate) fn scratch(write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeEr
     Ok(buf)
 }
 
-/// A named value of an element list.
+/// An element of a known name, which must have its type.
 #[derive(Clone, Copy)]
-pub(crate) struct Element<'a> {
-    pub(crate) name: &'a [u8],
-    pub(crate) data_type: DataType,
-    pub(crate) data: &'a [u8],
-}
+pub(crate) struct Element<'a>(pub(crate) ElementEntry<'a>);
 
 impl<'a> Element<'a> {
-    /// The data, if it has the type it must have.
-    fn expect(&self, data_type: DataType, what: &'static str) -> Result<&'a [u8], DecodeError> {
-        if self.data_type == data_type { Ok(self.data) } else { Err(DecodeError::invalid(what, 0)) }
+    pub(crate) fn name(&self) -> &'a [u8] {
+        self.0.name
+    }
+
+    pub(crate) fn data(&self) -> &'a [u8] {
+        self.0.data
+    }
+
+    /// The type of the value, without regard to the form that set data gives it.
+    pub(crate) fn data_type(&self) -> DataType {
+        self.0.data_type.base()
     }
 
     /// A number; `None` if it is blank.
     pub(crate) fn uint(&self) -> Result<Option<u64>, DecodeError> {
-        uint(self.expect(DataType::UINT, "element that must be UINT")?)
+        match self.0.value()? {
+            Primitive::UInt(value) => Ok(Some(value)),
+            Primitive::Blank if self.data_type() == DataType::UINT => Ok(None),
+            _ => Err(DecodeError::invalid("element that must be UINT", 0)),
+        }
     }
 
     pub(crate) fn bool(&self) -> Result<Option<bool>, DecodeError> {
@@ -209,11 +220,10 @@ impl<'a> Element<'a> {
     }
 
     pub(crate) fn enumeration(&self) -> Result<Option<u16>, DecodeError> {
-        match uint(self.expect(DataType::ENUM, "element that must be ENUM")?)? {
-            None => Ok(None),
-            Some(value) => {
-                u16::try_from(value).map(Some).map_err(|_| DecodeError::invalid("enumeration over 65535", 0))
-            }
+        match self.0.value()? {
+            Primitive::Enum(value) => Ok(Some(value)),
+            Primitive::Blank if self.data_type() == DataType::ENUM => Ok(None),
+            _ => Err(DecodeError::invalid("element that must be ENUM", 0)),
         }
     }
 
@@ -223,28 +233,27 @@ impl<'a> Element<'a> {
     }
 
     pub(crate) fn bytes(&self) -> Result<Vec<u8>, DecodeError> {
-        match self.data_type {
+        match self.data_type() {
             DataType::ASCII_STRING | DataType::UTF8_STRING | DataType::RMTES_STRING | DataType::BUFFER => {
-                Ok(self.data.to_vec())
+                Ok(self.data().to_vec())
             }
             _ => Err(DecodeError::invalid("element that must be text", 0)),
         }
     }
-}
 
-pub(crate) fn uint(data: &[u8]) -> Result<Option<u64>, DecodeError> {
-    match data.len() {
-        0 => Ok(None),
-        1..=8 => Ok(Some(data.iter().fold(0, |value, byte| value << 8 | u64::from(*byte)))),
-        _ => Err(DecodeError::invalid("number over 8 bytes", 0)),
+    pub(crate) fn state(&self) -> Result<StateBuf, DecodeError> {
+        match self.0.value()? {
+            Primitive::State(state) => Ok(state.into()),
+            _ => Err(DecodeError::invalid("element that must be STATE", 0)),
+        }
     }
-}
 
-/// A signed number; `None` if it is blank.
-pub(crate) fn int(data: &[u8]) -> Result<Option<i64>, DecodeError> {
-    let negative = data.first().is_some_and(|byte| byte & 0x80 != 0);
-    Ok(uint(data)?.map(|value| {
-        let sign = if negative && data.len() < 8 { u64::MAX << (8 * data.len()) } else { 0 };
-        (value | sign) as i64
-    }))
+    /// The items of an array; none if it is blank.
+    pub(crate) fn items(&self) -> Result<impl Iterator<Item = Result<Primitive<'a>, DecodeError>>, DecodeError> {
+        if self.data_type() != DataType::ARRAY {
+            return Err(DecodeError::invalid("element that must be ARRAY", 0));
+        }
+        let array = if self.data().is_empty() { None } else { Some(Array::decode(self.data())?) };
+        Ok(array.into_iter().flat_map(|array| array.values()))
+    }
 }

@@ -7,6 +7,7 @@
 use super::elements::{Element, Elements, scratch};
 use super::read::{for_each, for_each_map_entry, for_each_of_key, for_each_vector_entry};
 use super::state::{Recovery, StateBuf};
+use crate::container::{MapAction, SetScope};
 use crate::msg::{
     Attrib, CloseMsg, Domain, GenericFlags, GenericMsg, MsgKey, RefreshFlags, RefreshMsg, RequestFlags, RequestMsg,
     StatusFlags, StatusMsg,
@@ -156,7 +157,7 @@ impl Request {
             ..Self::default()
         };
         for_each_of_key(&msg.key, |element| {
-            match element.name {
+            match element.name() {
                 b"Password" => request.password = Some(element.text()?),
                 b"SupportProviderDictionaryDownload" => request.provider_dictionary_download = element.bool()?,
                 b"AuthenticationToken" => request.authentication_token = Some(element.text()?),
@@ -216,7 +217,7 @@ impl Request {
 
 impl Attributes {
     fn read(&mut self, element: &Element<'_>) -> Result<(), DecodeError> {
-        match element.name {
+        match element.name() {
             b"ApplicationId" => self.application_id = Some(element.text()?),
             b"ApplicationName" => self.application_name = Some(element.text()?),
             b"Position" => self.position = Some(element.text()?),
@@ -279,7 +280,7 @@ pub struct Authentication {
 impl Authentication {
     /// Whether the element was one of these.
     fn read(&mut self, element: &Element<'_>) -> Result<bool, DecodeError> {
-        match element.name {
+        match element.name() {
             b"AuthenticationTTReissue" => self.reissue_at = element.uint()?,
             b"AuthenticationExtendedResp" => self.extended_response = Some(element.bytes()?),
             b"AuthenticationErrorCode" => self.error_code = element.uint()?,
@@ -387,7 +388,7 @@ impl Refresh {
         };
         let features = &mut refresh.features;
         for_each_of_key(&key, |element| {
-            match element.name {
+            match element.name() {
                 b"SupportOMMPost" => features.post = element.bool()?,
                 b"SupportBatchRequests" => features.batch = element.uint()?,
                 b"SupportViewRequests" => features.view = element.bool()?,
@@ -402,8 +403,8 @@ impl Refresh {
             Ok(())
         })?;
         if msg.container == DataType::ELEMENT_LIST {
-            for_each(msg.body, |element| {
-                if element.name == b"ConnectionConfig" {
+            for_each(msg.body, &SetScope::NONE, |element| {
+                if element.name() == b"ConnectionConfig" {
                     refresh.connection_config = Some(ConnectionConfig::read(element)?);
                 }
                 Ok(())
@@ -454,14 +455,21 @@ impl Refresh {
 
 impl ConnectionConfig {
     fn read(element: &Element<'_>) -> Result<Self, DecodeError> {
-        if element.data_type != DataType::VECTOR {
+        if element.data_type() != DataType::VECTOR {
             return Err(DecodeError::invalid("ConnectionConfig that is no vector", 0));
         }
-        let mut config = Self { standby_servers: 0, servers: Vec::new() };
-        let summary = for_each_vector_entry(element.data, |entry| {
+        let mut standby_servers = 0;
+        let mut servers = Vec::new();
+        let summary = |element: &Element<'_>| {
+            if element.name() == b"NumStandbyServers" {
+                standby_servers = element.uint()?.unwrap_or(0);
+            }
+            Ok(())
+        };
+        for_each_vector_entry(element.data(), summary, |data, scope| {
             let mut server = Server { host: String::new(), port: 0, load_factor: None, kind: None };
-            for_each(entry.data, |element| {
-                match element.name {
+            for_each(data, scope, |element| {
+                match element.name() {
                     b"Hostname" => server.host = element.text()?,
                     b"Port" => server.port = element.uint()?.unwrap_or(0),
                     b"LoadFactor" => server.load_factor = element.uint()?,
@@ -470,16 +478,10 @@ impl ConnectionConfig {
                 }
                 Ok(())
             })?;
-            config.servers.push(server);
+            servers.push(server);
             Ok(())
         })?;
-        for_each(summary, |element| {
-            if element.name == b"NumStandbyServers" {
-                config.standby_servers = element.uint()?.unwrap_or(0);
-            }
-            Ok(())
-        })?;
-        Ok(config)
+        Ok(Self { standby_servers, servers })
     }
 
     fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
@@ -624,8 +626,8 @@ impl RoundTrip {
         let from_provider = msg.flags.contains(GenericFlags::PROVIDER_DRIVEN);
         let mut ticks = None;
         let mut round_trip = Self { stream_id: msg.stream_id, from_provider, ..Self::default() };
-        for_each(msg.body, |element| {
-            match element.name {
+        for_each(msg.body, &SetScope::NONE, |element| {
+            match element.name() {
                 b"Ticks" => ticks = element.uint()?,
                 b"RoundTripLatency" => round_trip.latency = element.uint()?,
                 b"TcpRetrans" => round_trip.retransmissions = element.uint()?,
@@ -680,9 +682,6 @@ pub struct WarmStandby {
 
 const CONNECTION_STATUS: &[u8] = b"ConsumerConnectionStatus";
 const WARM_STANDBY_INFO: &[u8] = b"WarmStandbyInfo";
-const MAP_UPDATE: u8 = 1;
-const MAP_ADD: u8 = 2;
-const MAP_DELETE: u8 = 3;
 
 impl ConnectionStatus {
     /// Reads the model out of a generic message of the login domain; `None` if it is another one.
@@ -694,11 +693,12 @@ impl ConnectionStatus {
             return Ok(None);
         }
         let mut warm_standby = None;
-        for_each_map_entry(msg.body, DataType::ASCII_STRING, |entry| {
-            if entry.key == WARM_STANDBY_INFO && entry.action != MAP_DELETE {
-                for_each(entry.data, |element| {
-                    if element.name == b"WarmStandbyMode" {
-                        warm_standby = element.uint()?.map(|mode| WarmStandby { added: entry.action == MAP_ADD, mode });
+        for_each_map_entry(msg.body, DataType::ASCII_STRING, &SetScope::NONE, |entry| {
+            if entry.key == WARM_STANDBY_INFO && entry.action != MapAction::DELETE {
+                for_each(entry.data, &entry.scope, |element| {
+                    if element.name() == b"WarmStandbyMode" {
+                        warm_standby =
+                            element.uint()?.map(|mode| WarmStandby { added: entry.action == MapAction::ADD, mode });
                     }
                     Ok(())
                 })?;
@@ -720,7 +720,7 @@ impl ConnectionStatus {
         w.array([0, DataType::ASCII_STRING.0, DataType::ELEMENT_LIST.wire_container()])?;
         w.u16(self.warm_standby.is_some().into())?;
         if let Some(info) = self.warm_standby {
-            w.u8(if info.added { MAP_ADD } else { MAP_UPDATE })?;
+            w.u8(if info.added { MapAction::ADD.0 } else { MapAction::UPDATE.0 })?;
             w.buf15(WARM_STANDBY_INFO)?;
             let entry = w.begin_ob16(LenForm::Long)?;
             let mut list = Elements::begin(w)?;

@@ -1,33 +1,18 @@
-//! Reading the containers of the administrative domains.
+//! Reading the containers of the administrative domains: each walk calls a closure per entry and ends at its first error.
 
 use super::elements::Element;
+use crate::container::{ElementList, FilterAction, FilterList, Map, MapAction, SetScope, Vector};
 use crate::msg::MsgKey;
-use crate::wire::Reader;
 use crate::{DataType, DecodeError};
 
 /// Calls `f` with each element of an element list.
 pub(crate) fn for_each<'a>(
     bytes: &'a [u8],
+    scope: &SetScope<'a>,
     mut f: impl FnMut(&Element<'a>) -> Result<(), DecodeError>,
 ) -> Result<(), DecodeError> {
-    if bytes.is_empty() {
-        return Ok(());
-    }
-    let mut r = Reader::new(bytes, "element list");
-    let flags = r.u8()?;
-    if flags & 0x01 != 0 {
-        r.buf8()?;
-    }
-    if flags & 0x06 != 0 {
-        return Err(DecodeError::invalid("set data in an administrative message", 0));
-    }
-    if flags & 0x08 != 0 {
-        for _ in 0..r.u16()? {
-            let name = r.buf15()?;
-            let data_type = DataType(r.u8()?);
-            let data = if data_type == DataType::NO_DATA { &[][..] } else { r.buf16()? };
-            f(&Element { name, data_type, data })?;
-        }
+    for entry in ElementList::decode(bytes, scope)?.entries() {
+        f(&Element(entry?))?;
     }
     Ok(())
 }
@@ -38,7 +23,7 @@ pub(crate) fn for_each_of_key<'a>(
     f: impl FnMut(&Element<'a>) -> Result<(), DecodeError>,
 ) -> Result<(), DecodeError> {
     match &key.attrib {
-        Some(attrib) if attrib.container == DataType::ELEMENT_LIST => for_each(attrib.data, f),
+        Some(attrib) if attrib.container == DataType::ELEMENT_LIST => for_each(attrib.data, &SetScope::NONE, f),
         Some(attrib) if attrib.container != DataType::NO_DATA => {
             Err(DecodeError::invalid("attributes that are no element list", 0))
         }
@@ -46,142 +31,64 @@ pub(crate) fn for_each_of_key<'a>(
     }
 }
 
-/// Calls `f` with the data of each item of an array of `item_type`.
-pub(crate) fn for_each_item<'a>(
-    element: &Element<'a>,
-    mut f: impl FnMut(DataType, &'a [u8]) -> Result<(), DecodeError>,
-) -> Result<(), DecodeError> {
-    if element.data_type != DataType::ARRAY {
-        return Err(DecodeError::invalid("element that must be an array", 0));
-    }
-    if element.data.is_empty() {
-        return Ok(());
-    }
-    let mut r = Reader::new(element.data, "array");
-    let item_type = DataType(r.u8()?);
-    let item_len = usize::from(r.u8()?);
-    for _ in 0..r.u16()? {
-        f(item_type, if item_len == 0 { r.buf16()? } else { r.bytes(item_len)? })?;
-    }
-    Ok(())
-}
-
-/// An entry of a map, filter list or vector.
+/// An entry of a map.
 pub(crate) struct Entry<'a> {
-    pub(crate) action: u8,
-    /// Key of a map entry, empty otherwise.
+    pub(crate) action: MapAction,
     pub(crate) key: &'a [u8],
-    /// Filter id or index.
-    pub(crate) id: u32,
     pub(crate) container: DataType,
     pub(crate) data: &'a [u8],
+    pub(crate) scope: SetScope<'a>,
 }
-
-impl Entry<'_> {
-    /// The key of a map with numbers as keys; `None` if it is blank.
-    pub(crate) fn key_uint(&self) -> Result<Option<u64>, DecodeError> {
-        super::elements::uint(self.key)
-    }
-}
-
-const DELETE: u8 = 3;
 
 /// Calls `f` with each entry of a map whose keys have the type `key_type`.
 pub(crate) fn for_each_map_entry<'a>(
     bytes: &'a [u8],
     key_type: DataType,
+    scope: &SetScope<'a>,
     mut f: impl FnMut(&Entry<'a>) -> Result<(), DecodeError>,
 ) -> Result<(), DecodeError> {
-    if bytes.is_empty() {
-        return Ok(());
-    }
-    let mut r = Reader::new(bytes, "map");
-    let flags = r.u8()?;
-    if DataType(r.u8()?) != key_type {
+    let map = Map::decode(bytes, scope)?;
+    if !bytes.is_empty() && map.key_type != key_type {
         return Err(DecodeError::invalid("key type of a map", 1));
     }
-    let container = DataType::from_wire_container(r.u8()?);
-    if flags & 0x10 != 0 {
-        r.i16()?;
-    }
-    skip_preamble(&mut r, flags)?;
-    for _ in 0..r.u16()? {
-        let head = r.u8()?;
-        if head & 0x10 != 0 {
-            r.buf15()?;
-        }
-        let key = r.buf15()?;
-        let action = head & 0x0F;
-        let data = if action == DELETE || container == DataType::NO_DATA { &[][..] } else { r.buf16()? };
-        f(&Entry { action, key, id: 0, container, data })?;
+    for entry in map.entries() {
+        let entry = entry?;
+        f(&Entry {
+            action: entry.action,
+            key: entry.key,
+            container: map.container,
+            data: entry.data,
+            scope: map.scope(),
+        })?;
     }
     Ok(())
 }
 
-/// Set definitions, summary data and count hint, as maps and vectors have them.
-fn skip_preamble<'a>(r: &mut Reader<'a>, flags: u8) -> Result<&'a [u8], DecodeError> {
-    let mut summary = &[][..];
-    if flags & 0x01 != 0 {
-        r.buf15()?;
-    }
-    if flags & 0x02 != 0 {
-        summary = r.buf15()?;
-    }
-    if flags & 0x08 != 0 {
-        r.u30()?;
-    }
-    Ok(summary)
-}
-
-/// Calls `f` with each entry of a filter list.
+/// Calls `f` with id, action, container type and data of each entry of a filter list.
 pub(crate) fn for_each_filter<'a>(
     bytes: &'a [u8],
-    mut f: impl FnMut(&Entry<'a>) -> Result<(), DecodeError>,
+    mut f: impl FnMut(u8, FilterAction, DataType, &'a [u8]) -> Result<(), DecodeError>,
 ) -> Result<(), DecodeError> {
-    const CLEAR: u8 = 3;
-    if bytes.is_empty() {
-        return Ok(());
-    }
-    let mut r = Reader::new(bytes, "filter list");
-    let flags = r.u8()?;
-    let common = DataType::from_wire_container(r.u8()?);
-    if flags & 0x02 != 0 {
-        r.u8()?;
-    }
-    for _ in 0..r.u8()? {
-        let head = r.u8()?;
-        let id = r.u8()?;
-        let container = if head & 0x20 != 0 { DataType::from_wire_container(r.u8()?) } else { common };
-        if head & 0x10 != 0 {
-            r.buf15()?;
-        }
-        let action = head & 0x0F;
-        let data = if action == CLEAR || container == DataType::NO_DATA { &[][..] } else { r.buf16()? };
-        f(&Entry { action, key: &[], id: id.into(), container, data })?;
+    for entry in FilterList::decode(bytes)?.entries() {
+        let entry = entry?;
+        f(entry.id, entry.action, entry.container, entry.data)?;
     }
     Ok(())
 }
 
-/// Calls `f` with each entry of a vector and gives its summary data.
+/// Calls `summary` with the elements of a vector's summary data, then `f` with those of each of its entries.
 pub(crate) fn for_each_vector_entry<'a>(
     bytes: &'a [u8],
-    mut f: impl FnMut(&Entry<'a>) -> Result<(), DecodeError>,
-) -> Result<&'a [u8], DecodeError> {
-    const CLEAR: u8 = 3;
-    const DELETE: u8 = 5;
-    let mut r = Reader::new(bytes, "vector");
-    let flags = r.u8()?;
-    let container = DataType::from_wire_container(r.u8()?);
-    let summary = skip_preamble(&mut r, flags)?;
-    for _ in 0..r.u16()? {
-        let head = r.u8()?;
-        let id = r.u30()?;
-        if head & 0x10 != 0 {
-            r.buf15()?;
-        }
-        let action = head & 0x0F;
-        let bare = matches!(action, CLEAR | DELETE) || container == DataType::NO_DATA;
-        f(&Entry { action, key: &[], id, container, data: if bare { &[][..] } else { r.buf16()? } })?;
+    summary: impl FnMut(&Element<'a>) -> Result<(), DecodeError>,
+    mut f: impl FnMut(&'a [u8], &SetScope<'a>) -> Result<(), DecodeError>,
+) -> Result<(), DecodeError> {
+    let vector = Vector::decode(bytes, &SetScope::NONE)?;
+    for_each(vector.summary().unwrap_or_default(), &vector.scope(), summary)?;
+    if vector.container != DataType::ELEMENT_LIST && !vector.is_empty() {
+        return Err(DecodeError::invalid("vector that holds no element lists", 1));
     }
-    Ok(summary)
+    for entry in vector.entries() {
+        f(entry?.data, &vector.scope())?;
+    }
+    Ok(())
 }

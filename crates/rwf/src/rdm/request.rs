@@ -1,8 +1,10 @@
 //! What the payload of a request can say: a batch of items or streams, a view, the behaviours of a symbol list.
 
-use super::elements::{Element, Elements, int};
-use super::read::{for_each, for_each_item};
+use super::elements::{Element, Elements};
+use super::read::for_each;
+use crate::container::SetScope;
 use crate::msg::RequestMsg;
+use crate::primitive::Primitive;
 use crate::wire::{LenForm, Writer};
 use crate::{DataType, DecodeError, EncodeError};
 
@@ -69,8 +71,8 @@ impl<'a> Payload<'a> {
         }
         let mut view_type = None;
         let mut view_data = None;
-        for_each(body, |element| {
-            match element.name {
+        for_each(body, &SetScope::NONE, |element| {
+            match element.name() {
                 b":ItemList" => payload.items = Some(names(element)?),
                 b":StreamIdList" => payload.streams = Some(numbers(element)?),
                 b":ViewType" => view_type = Some(element.uint().ok().flatten().unwrap_or(view_type::NONE)),
@@ -141,32 +143,29 @@ impl View {
 
 fn names<'a>(element: &Element<'a>) -> Result<Vec<&'a [u8]>, DecodeError> {
     let mut names = Vec::new();
-    for_each_item(element, |data_type, data| {
-        match data_type {
-            DataType::ASCII_STRING | DataType::UTF8_STRING | DataType::RMTES_STRING | DataType::BUFFER => {
-                names.push(data);
-            }
-            _ => return Err(DecodeError::invalid("list of names", 0)),
+    for item in element.items()? {
+        let item = item?;
+        match item.as_bytes() {
+            Some(name) => names.push(name),
+            None if item.is_blank() => names.push(&[]),
+            None => return Err(DecodeError::invalid("list of names", 0)),
         }
-        Ok(())
-    })?;
+    }
     Ok(names)
 }
 
 fn numbers<T: TryFrom<i64>>(element: &Element<'_>) -> Result<Vec<T>, DecodeError> {
     let mut numbers = Vec::new();
-    for_each_item(element, |data_type, data| {
-        let number = match data_type {
-            DataType::INT => int(data)?,
-            DataType::UINT => {
-                Element { data_type, data, ..*element }.uint()?.and_then(|number| i64::try_from(number).ok())
-            }
+    for item in element.items()? {
+        let number = match item? {
+            Primitive::Int(number) => Some(number),
+            Primitive::UInt(number) => i64::try_from(number).ok(),
             _ => None,
         };
-        let number = number.and_then(|number| T::try_from(number).ok());
-        numbers.push(number.ok_or(DecodeError::invalid("list of numbers", 0))?);
-        Ok(())
-    })?;
+        numbers.push(
+            number.and_then(|number| T::try_from(number).ok()).ok_or(DecodeError::invalid("list of numbers", 0))?,
+        );
+    }
     Ok(numbers)
 }
 
@@ -175,12 +174,12 @@ fn fids(element: &Element<'_>) -> Result<Vec<i16>, DecodeError> {
 }
 
 fn behaviours(element: &Element<'_>) -> Result<Option<u64>, DecodeError> {
-    if element.data_type != DataType::ELEMENT_LIST {
+    if element.data_type() != DataType::ELEMENT_LIST {
         return Err(DecodeError::invalid("behaviours that are no element list", 0));
     }
     let mut data_streams = None;
-    for_each(element.data, |element| {
-        if element.name == b":DataStreams" {
+    for_each(element.data(), &SetScope::NONE, |element| {
+        if element.name() == b":DataStreams" {
             data_streams = element.uint()?;
         }
         Ok(())

@@ -1,8 +1,10 @@
 use super::{Action, Service};
+use crate::container::SetScope;
 use crate::msg::{
     CloseMsg, Domain, GenericMsg, MsgKey, RefreshFlags, RefreshMsg, RequestFlags, RequestMsg, StatusFlags, StatusMsg,
     UpdateFlags, UpdateMsg,
 };
+use crate::primitive::Primitive;
 use crate::rdm::elements::Elements;
 use crate::rdm::read::{Entry, for_each, for_each_map_entry};
 use crate::rdm::state::StateBuf;
@@ -260,12 +262,12 @@ impl ConsumerStatus {
             return Ok(None);
         }
         let mut services = Vec::new();
-        for_each_map_entry(msg.body, DataType::UINT, |entry| {
+        for_each_map_entry(msg.body, DataType::UINT, &SetScope::NONE, |entry| {
             let action = Action::from_wire(entry.action)?;
             let mut status =
                 ServiceStatus { service_id: service_id(entry)?, action, mirroring: None, warm_standby: None };
-            for_each(entry.data, |element| {
-                match element.name {
+            for_each(entry.data, &entry.scope, |element| {
+                match element.name() {
                     b"SourceMirroringMode" => status.mirroring = element.uint()?,
                     b"WarmStandbyMode" => status.warm_standby = element.uint()?,
                     _ => {}
@@ -314,7 +316,7 @@ pub fn services(container: DataType, body: &[u8]) -> Result<Vec<Service>, Decode
         DataType::NO_DATA => return Ok(services),
         _ => return Err(DecodeError::invalid("directory that is no map", 0)),
     }
-    for_each_map_entry(body, DataType::UINT, |entry| {
+    for_each_map_entry(body, DataType::UINT, &SetScope::NONE, |entry| {
         let id = service_id(entry)?;
         let action = Action::from_wire(entry.action)?;
         services.push(match action {
@@ -322,7 +324,7 @@ pub fn services(container: DataType, body: &[u8]) -> Result<Vec<Service>, Decode
             _ if entry.container != DataType::FILTER_LIST => {
                 return Err(DecodeError::invalid("service that is no filter list", 0));
             }
-            _ => Service::decode_filters(id, action, entry.data)?,
+            _ => Service::decode_in(id, action, entry.data, &entry.scope)?,
         });
         Ok(())
     })?;
@@ -330,7 +332,8 @@ pub fn services(container: DataType, body: &[u8]) -> Result<Vec<Service>, Decode
 }
 
 fn service_id(entry: &Entry<'_>) -> Result<u16, DecodeError> {
-    entry.key_uint()?.and_then(|id| u16::try_from(id).ok()).ok_or(DecodeError::invalid("service id", 0))
+    let id = Primitive::decode(DataType::UINT, entry.key)?.as_u64().and_then(|id| u16::try_from(id).ok());
+    id.ok_or(DecodeError::invalid("service id", 0))
 }
 
 fn write_services(services: &[Service], filter: Option<u32>, w: &mut Writer<'_>) -> Result<(), EncodeError> {

@@ -1,10 +1,12 @@
 use super::filter;
+use crate::container::{FilterAction, MapAction, SetScope};
 use crate::msg::Domain;
+use crate::primitive::Primitive;
 use crate::rdm::elements::{Element, Elements};
-use crate::rdm::read::{Entry, for_each, for_each_filter, for_each_item, for_each_map_entry};
+use crate::rdm::read::{for_each, for_each_filter, for_each_map_entry};
 use crate::rdm::state::StateBuf;
-use crate::wire::{LenForm, Reader, Writer};
-use crate::{DataType, DecodeError, EncodeError, Qos, State};
+use crate::wire::{LenForm, Writer};
+use crate::{DataType, DecodeError, EncodeError, Qos};
 
 /// Ids of the filter entries, each one over its bit number (ETA `Directory.ServiceFilterIds`).
 mod id {
@@ -28,20 +30,20 @@ pub enum Action {
 }
 
 impl Action {
-    pub(super) fn from_wire(action: u8) -> Result<Self, DecodeError> {
+    pub(super) fn from_wire(action: MapAction) -> Result<Self, DecodeError> {
         match action {
-            1 => Ok(Self::Update),
-            2 => Ok(Self::Add),
-            3 => Ok(Self::Delete),
+            MapAction::UPDATE => Ok(Self::Update),
+            MapAction::ADD => Ok(Self::Add),
+            MapAction::DELETE => Ok(Self::Delete),
             _ => Err(DecodeError::invalid("action of a map entry", 0)),
         }
     }
 
     pub(super) fn to_wire(self) -> u8 {
         match self {
-            Self::Update => 1,
-            Self::Add => 2,
-            Self::Delete => 3,
+            Self::Update => MapAction::UPDATE.0,
+            Self::Add => MapAction::ADD.0,
+            Self::Delete => MapAction::DELETE.0,
         }
     }
 }
@@ -66,20 +68,20 @@ impl<T> Part<T> {
         }
     }
 
-    fn read(action: u8, read: impl FnOnce() -> Result<T, DecodeError>) -> Result<Self, DecodeError> {
+    fn read(action: FilterAction, read: impl FnOnce() -> Result<T, DecodeError>) -> Result<Self, DecodeError> {
         match action {
-            1 => read().map(Self::Update),
-            2 => read().map(Self::Set),
-            3 => Ok(Self::Clear),
+            FilterAction::UPDATE => read().map(Self::Update),
+            FilterAction::SET => read().map(Self::Set),
+            FilterAction::CLEAR => Ok(Self::Clear),
             _ => Err(DecodeError::invalid("action of a filter entry", 0)),
         }
     }
 
     fn action(&self) -> u8 {
         match self {
-            Self::Update(_) => 1,
-            Self::Set(_) => 2,
-            Self::Clear => 3,
+            Self::Update(_) => FilterAction::UPDATE.0,
+            Self::Set(_) => FilterAction::SET.0,
+            Self::Clear => FilterAction::CLEAR.0,
         }
     }
 }
@@ -236,27 +238,44 @@ impl Service {
     /// # Errors
     /// The bytes are no filter list, or a known element has another type than it must.
     pub fn decode_filters(id: u16, action: Action, filter_list: &[u8]) -> Result<Self, DecodeError> {
+        Self::decode_in(id, action, filter_list, &SetScope::NONE)
+    }
+
+    /// As [`Service::decode_filters`], inside a map that may define sets.
+    pub(super) fn decode_in<'a>(
+        id: u16,
+        action: Action,
+        filter_list: &'a [u8],
+        scope: &SetScope<'a>,
+    ) -> Result<Self, DecodeError> {
         let mut service = Self::new(id, action);
-        for_each_filter(filter_list, |entry| service.read_filter(entry))?;
+        for_each_filter(filter_list, |id, action, container, data| {
+            if !(id::INFO..=id::LINK).contains(&id) {
+                return Ok(());
+            }
+            let expected = if id == id::LINK { DataType::MAP } else { DataType::ELEMENT_LIST };
+            if container != expected && action != FilterAction::CLEAR {
+                return Err(DecodeError::invalid("container of a part of a service", 0));
+            }
+            service.read_part(id, action, data, scope)
+        })?;
         Ok(service)
     }
 
-    fn read_filter(&mut self, entry: &Entry<'_>) -> Result<(), DecodeError> {
-        let known = u8::try_from(entry.id).is_ok_and(|id| (id::INFO..=id::LINK).contains(&id));
-        let links = entry.id == u32::from(id::LINK);
-        let cleared = entry.action == 3;
-        let expected = if links { DataType::MAP } else { DataType::ELEMENT_LIST };
-        if known && !cleared && entry.container != expected {
-            return Err(DecodeError::invalid("container of a part of a service", 0));
-        }
-        match entry.id as u8 {
-            _ if !known => {}
-            id::INFO => self.info = Some(Part::read(entry.action, || Info::read(entry.data))?),
-            id::STATE => self.state = Some(Part::read(entry.action, || ServiceState::read(entry.data))?),
-            id::GROUP => self.groups.push(Part::read(entry.action, || Group::read(entry.data))?),
-            id::LOAD => self.load = Some(Part::read(entry.action, || Load::read(entry.data))?),
-            id::DATA => self.data = Some(Part::read(entry.action, || Data::read(entry.data))?),
-            _ => self.links = Some(Part::read(entry.action, || read_links(entry.data))?),
+    fn read_part<'a>(
+        &mut self,
+        id: u8,
+        action: FilterAction,
+        data: &'a [u8],
+        scope: &SetScope<'a>,
+    ) -> Result<(), DecodeError> {
+        match id {
+            id::INFO => self.info = Some(Part::read(action, || Info::read(data, scope))?),
+            id::STATE => self.state = Some(Part::read(action, || ServiceState::read(data, scope))?),
+            id::GROUP => self.groups.push(Part::read(action, || Group::read(data, scope))?),
+            id::LOAD => self.load = Some(Part::read(action, || Load::read(data, scope))?),
+            id::DATA => self.data = Some(Part::read(action, || Data::read(data, scope))?),
+            _ => self.links = Some(Part::read(action, || read_links(data, scope))?),
         }
         Ok(())
     }
@@ -359,10 +378,10 @@ impl Info {
         take(&mut self.accepting_consumer_status, change.accepting_consumer_status.as_ref());
     }
 
-    fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
+    fn read<'a>(bytes: &'a [u8], scope: &SetScope<'a>) -> Result<Self, DecodeError> {
         let mut info = Self::default();
-        for_each(bytes, |element| {
-            match element.name {
+        for_each(bytes, scope, |element| {
+            match element.name() {
                 b"Name" => info.name = element.text()?,
                 b"Vendor" => info.vendor = Some(element.text()?),
                 b"IsSource" => info.is_source = element.bool()?,
@@ -423,14 +442,14 @@ impl ServiceState {
         self.status.clone_from(&change.status);
     }
 
-    fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
+    fn read<'a>(bytes: &'a [u8], scope: &SetScope<'a>) -> Result<Self, DecodeError> {
         let mut up = None;
         let mut state = Self { up: false, accepting_requests: None, status: None };
-        for_each(bytes, |element| {
-            match element.name {
+        for_each(bytes, scope, |element| {
+            match element.name() {
                 b"ServiceState" => up = element.bool()?,
                 b"AcceptingRequests" => state.accepting_requests = element.bool()?,
-                b"Status" => state.status = Some(status(element)?),
+                b"Status" => state.status = Some(element.state()?),
                 _ => {}
             }
             Ok(())
@@ -452,13 +471,13 @@ impl ServiceState {
 }
 
 impl Group {
-    fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
+    fn read<'a>(bytes: &'a [u8], scope: &SetScope<'a>) -> Result<Self, DecodeError> {
         let mut group = Self::default();
-        for_each(bytes, |element| {
-            match element.name {
+        for_each(bytes, scope, |element| {
+            match element.name() {
                 b"Group" => group.group = element.bytes()?,
                 b"MergedToGroup" => group.merged_to = Some(element.bytes()?),
-                b"Status" => group.status = Some(status(element)?),
+                b"Status" => group.status = Some(element.state()?),
                 _ => {}
             }
             Ok(())
@@ -487,10 +506,10 @@ impl Load {
         take(&mut self.load_factor, change.load_factor.as_ref());
     }
 
-    fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
+    fn read<'a>(bytes: &'a [u8], scope: &SetScope<'a>) -> Result<Self, DecodeError> {
         let mut load = Self::default();
-        for_each(bytes, |element| {
-            match element.name {
+        for_each(bytes, scope, |element| {
+            match element.name() {
                 b"OpenLimit" => load.open_limit = element.uint()?,
                 b"OpenWindow" => load.open_window = element.uint()?,
                 b"LoadFactor" => load.load_factor = element.uint()?,
@@ -517,12 +536,12 @@ impl Data {
         take(&mut self.data, change.data.as_ref());
     }
 
-    fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
+    fn read<'a>(bytes: &'a [u8], scope: &SetScope<'a>) -> Result<Self, DecodeError> {
         let mut data = Self::default();
-        for_each(bytes, |element| {
-            match element.name {
+        for_each(bytes, scope, |element| {
+            match element.name() {
                 b"Type" => data.kind = element.uint()?,
-                b"Data" => data.data = Some((element.data_type, element.data.to_vec())),
+                b"Data" => data.data = Some((element.data_type(), element.data().to_vec())),
                 _ => {}
             }
             Ok(())
@@ -561,14 +580,14 @@ fn apply_links(known: &mut Vec<Link>, change: &[Link]) {
     }
 }
 
-fn read_links(bytes: &[u8]) -> Result<Vec<Link>, DecodeError> {
+fn read_links<'a>(bytes: &'a [u8], scope: &SetScope<'a>) -> Result<Vec<Link>, DecodeError> {
     let mut links = Vec::new();
-    for_each_map_entry(bytes, DataType::ASCII_STRING, |entry| {
+    for_each_map_entry(bytes, DataType::ASCII_STRING, scope, |entry| {
         let name = String::from_utf8_lossy(entry.key).into_owned();
         let mut link =
             Link { name, action: Action::from_wire(entry.action)?, up: None, kind: None, code: None, text: None };
-        for_each(entry.data, |element| {
-            match element.name {
+        for_each(entry.data, &entry.scope, |element| {
+            match element.name() {
                 b"LinkState" => link.up = element.bool()?,
                 b"Type" => link.kind = element.uint()?,
                 b"LinkCode" => link.code = element.uint()?,
@@ -613,40 +632,37 @@ fn write_links(links: &[Link], w: &mut Writer<'_>) -> Result<(), EncodeError> {
 /// Numbers over 255 are no domains and are left out.
 fn domains(element: &Element<'_>) -> Result<Vec<Domain>, DecodeError> {
     let mut domains = Vec::new();
-    for_each_item(element, |data_type, data| {
-        let item = Element { name: element.name, data_type, data };
-        domains.extend(item.uint()?.and_then(|number| u8::try_from(number).ok()).map(Domain));
-        Ok(())
-    })?;
+    for item in element.items()? {
+        match item? {
+            Primitive::UInt(number) => domains.extend(u8::try_from(number).ok().map(Domain)),
+            Primitive::Blank => {}
+            _ => return Err(DecodeError::invalid("array that must hold UINT", 0)),
+        }
+    }
     Ok(domains)
 }
 
 fn texts(element: &Element<'_>) -> Result<Vec<String>, DecodeError> {
     let mut texts = Vec::new();
-    for_each_item(element, |data_type, data| {
-        texts.push(Element { name: element.name, data_type, data }.text()?);
-        Ok(())
-    })?;
+    for item in element.items()? {
+        let item = item?;
+        match item.as_bytes() {
+            Some(text) => texts.push(String::from_utf8_lossy(text).into_owned()),
+            None if item.is_blank() => {}
+            None => return Err(DecodeError::invalid("array that must hold text", 0)),
+        }
+    }
     Ok(texts)
 }
 
 fn qualities(element: &Element<'_>) -> Result<Vec<Qos>, DecodeError> {
     let mut qualities = Vec::new();
-    for_each_item(element, |data_type, data| {
-        if data_type != DataType::QOS {
-            return Err(DecodeError::invalid("array that must hold QOS", 0));
+    for item in element.items()? {
+        match item? {
+            Primitive::Qos(qos) => qualities.push(qos),
+            Primitive::Blank => {}
+            _ => return Err(DecodeError::invalid("array that must hold QOS", 0)),
         }
-        if !data.is_empty() {
-            qualities.push(Qos::read(&mut Reader::new(data, "QoS"))?);
-        }
-        Ok(())
-    })?;
-    Ok(qualities)
-}
-
-fn status(element: &Element<'_>) -> Result<StateBuf, DecodeError> {
-    if element.data_type != DataType::STATE {
-        return Err(DecodeError::invalid("element that must be STATE", 0));
     }
-    State::read(&mut Reader::new(element.data, "status")).map(StateBuf::from)
+    Ok(qualities)
 }
