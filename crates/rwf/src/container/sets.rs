@@ -170,6 +170,16 @@ pub struct FieldSetDef<'a> {
 }
 
 impl<'a> FieldSetDef<'a> {
+    /// A definition for an encoder, kept in `buf`, whose content it replaces.
+    pub fn from_entries(entries: &[(i16, DataType)], buf: &'a mut Vec<u8>) -> Self {
+        buf.clear();
+        for (fid, enc) in entries {
+            buf.extend_from_slice(&fid.to_be_bytes());
+            buf.push(enc.0);
+        }
+        Self { entries: buf }
+    }
+
     /// Number of entries.
     pub const fn len(&self) -> usize {
         self.entries.len() / 3
@@ -205,6 +215,18 @@ pub struct ElementSetDef<'a> {
 }
 
 impl<'a> ElementSetDef<'a> {
+    /// A definition for an encoder, kept in `buf`, whose content it replaces. Names are cut at 32,767 bytes.
+    pub fn from_entries(entries: &[(&[u8], DataType)], buf: &'a mut Vec<u8>) -> Self {
+        buf.clear();
+        for (name, enc) in entries {
+            let name = &name[..name.len().min(crate::wire::RB15_MAX)];
+            buf.extend_from_slice(&(0x8000 | name.len() as u16).to_be_bytes());
+            buf.extend_from_slice(name);
+            buf.push(enc.0);
+        }
+        Self { entries: buf }
+    }
+
     /// Names and types in order.
     pub fn entries(&self) -> impl Iterator<Item = (&'a [u8], DataType)> + 'a {
         let mut rest = *self;
@@ -243,22 +265,15 @@ impl GlobalSets {
 
     /// Adds or replaces a field set. Ids up to [`MAX_LOCAL_ID`] are never looked up here.
     pub fn add_field_set(&mut self, id: u16, entries: &[(i16, DataType)]) {
-        let bytes = entries.iter().flat_map(|(fid, enc)| {
-            let [hi, lo] = fid.to_be_bytes();
-            [hi, lo, enc.0]
-        });
-        self.fields.insert(id, bytes.collect());
+        let mut bytes = Vec::new();
+        FieldSetDef::from_entries(entries, &mut bytes);
+        self.fields.insert(id, bytes.into());
     }
 
     /// Adds or replaces an element set. Names are cut at 32,767 bytes.
     pub fn add_element_set(&mut self, id: u16, entries: &[(&[u8], DataType)]) {
         let mut bytes = Vec::new();
-        for (name, enc) in entries {
-            let name = &name[..name.len().min(crate::wire::RB15_MAX)];
-            bytes.extend_from_slice(&(0x8000 | name.len() as u16).to_be_bytes());
-            bytes.extend_from_slice(name);
-            bytes.push(enc.0);
-        }
+        ElementSetDef::from_entries(entries, &mut bytes);
         self.elements.insert(id, bytes.into());
     }
 }

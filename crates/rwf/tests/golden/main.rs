@@ -1,0 +1,71 @@
+//! Every vector decodes to its description and encodes to its exact bytes.
+
+mod build;
+mod case;
+mod describe;
+
+use case::{Case, hex, normal};
+use rwf::msg::Msg;
+use rwf::wire::Writer;
+use std::path::Path;
+
+/// Runs `check` on each codec case of a file; gives how many there were.
+fn each_case(file: &Path, check: impl Fn(&serde_json::Map<String, serde_json::Value>, &Case)) -> usize {
+    let cases = case::cases(file);
+    for raw in &cases {
+        check(raw, &Case::new(raw));
+    }
+    cases.len()
+}
+
+fn is_rmtes(file: &Path) -> bool {
+    file.file_stem().is_some_and(|stem| stem == "rmtes")
+}
+
+fn check_all(check: impl Fn(&serde_json::Map<String, serde_json::Value>, &Case)) {
+    let mut total = 0;
+    for folder in ["rwf", "rdm"] {
+        for file in case::files(folder) {
+            if is_rmtes(&file) {
+                continue;
+            }
+            let count = each_case(&file, &check);
+            eprintln!("{:5} {}", count, file.display());
+            total += count;
+        }
+    }
+    assert!(total > 1000, "only {total} cases");
+}
+
+#[test]
+fn vectors_decode_to_their_description() {
+    check_all(|_, case| {
+        let decoded = describe::describe(case.root, &case.bytes, &case.scope(), &case.fid_types);
+        let decoded = decoded.unwrap_or_else(|e| panic!("{}: {e}", case.name));
+        assert_eq!(decoded, normal(&case.content), "{}: {}", case.name, hex(&case.bytes));
+    });
+}
+
+#[test]
+fn descriptions_encode_to_their_vector() {
+    check_all(|raw, case| {
+        if !case.decode_only {
+            let built = build::built(&case.content, &build::Scope::new(raw));
+            assert_eq!(hex(&built), hex(&case.bytes), "{}", case.name);
+        }
+    });
+}
+
+#[test]
+fn decoded_messages_encode_to_their_vector() {
+    check_all(|_, case| {
+        if case.root != rwf::DataType::MSG || case.decode_only {
+            return;
+        }
+        let msg = Msg::decode(&case.bytes).unwrap_or_else(|e| panic!("{}: {e}", case.name));
+        let mut buf = vec![0; case.bytes.len()];
+        let mut w = Writer::new(&mut buf);
+        msg.encode(&mut w).unwrap_or_else(|e| panic!("{}: {e}", case.name));
+        assert_eq!(hex(w.written()), hex(&case.bytes), "{}", case.name);
+    });
+}
