@@ -11,6 +11,7 @@ pub mod rlimit;
 pub mod signal;
 pub(crate) mod sys;
 pub mod tcp;
+pub mod tls;
 mod waker;
 
 pub use waker::{Sleeper, Waker};

@@ -1,0 +1,271 @@
+//! TLS between a connection and a protocol, without I/O: ciphertext in, plaintext out, and the other way round.
+//!
+//! A [`TlsServer`] or a [`TlsClient`] holds what all sessions of one side share; each connection has a [`TlsSession`]. TLS 1.2 and
+//! 1.3, by rustls with the `ring` provider.
+
+use std::fmt;
+use std::io::{self, BufRead, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection};
+
+/// Why TLS does not work.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TlsError {
+    /// A file of ours cannot be read or holds nothing of use.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Certificate, key or name of ours are not usable.
+    Setup(String),
+    /// The peer, its certificate or what it sent. The alert for it is in the output that comes with the error.
+    Peer(rustls::Error),
+}
+
+impl fmt::Display for TlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { path, problem } => write!(f, "{}: {problem}", path.display()),
+            Self::Setup(problem) => f.write_str(problem),
+            Self::Peer(error) => write!(f, "TLS: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for TlsError {}
+
+fn bad_file(path: &Path, error: pem::Error, wanted: &str) -> TlsError {
+    let problem = match error {
+        pem::Error::NoItemsFound => format!("there is no {wanted} in it (PEM is expected)"),
+        pem::Error::Io(error) => match error.kind() {
+            io::ErrorKind::NotFound => format!("the file with the {wanted} is not there"),
+            _ => error.to_string(),
+        },
+        other => format!("no readable {wanted}: {other:?}"),
+    };
+    TlsError::File { path: path.to_owned(), problem }
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let fail = |error| bad_file(path, error, "certificate");
+    let certificates: Vec<_> =
+        CertificateDer::pem_file_iter(path).map_err(fail)?.collect::<Result<_, _>>().map_err(fail)?;
+    if certificates.is_empty() { Err(fail(pem::Error::NoItemsFound)) } else { Ok(certificates) }
+}
+
+fn roots(path: &Path) -> Result<RootCertStore, TlsError> {
+    let mut store = RootCertStore::empty();
+    let (added, _) = store.add_parsable_certificates(certificates(path)?);
+    if added == 0 {
+        return Err(TlsError::File { path: path.to_owned(), problem: "none of its certificates is usable".to_owned() });
+    }
+    Ok(store)
+}
+
+/// The accepting side: a certificate and its key.
+#[derive(Clone, Debug)]
+pub struct TlsServer(Arc<ServerConfig>);
+
+impl TlsServer {
+    /// From PEM files: the certificate with its chain, leaf first, and the private key. With `client_roots`, clients must present a
+    /// certificate that leads to one of its certificates.
+    ///
+    /// # Errors
+    /// When a file cannot be used, or key and certificate do not belong together.
+    pub fn from_files(certificate: &Path, key: &Path, client_roots: Option<&Path>) -> Result<Self, TlsError> {
+        let chain = certificates(certificate)?;
+        let private = PrivateKeyDer::from_pem_file(key).map_err(|error| bad_file(key, error, "private key"))?;
+        let provider = Arc::new(ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| TlsError::Setup(error.to_string()))?;
+        let builder = match client_roots {
+            None => builder.with_no_client_auth(),
+            Some(path) => {
+                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots(path)?), provider).build();
+                builder.with_client_cert_verifier(verifier.map_err(|error| TlsError::Setup(error.to_string()))?)
+            }
+        };
+        let config = builder
+            .with_single_cert(chain, private)
+            .map_err(|error| TlsError::Setup(format!("{} and {}: {error}", certificate.display(), key.display())))?;
+        Ok(Self(Arc::new(config)))
+    }
+
+    /// A session for a connection that has come in.
+    ///
+    /// # Errors
+    /// rustls has no reason to refuse.
+    pub fn accept(&self) -> Result<TlsSession, TlsError> {
+        let tls = ServerConnection::new(self.0.clone()).map_err(TlsError::Peer)?;
+        Ok(TlsSession::new(tls.into()))
+    }
+}
+
+/// The connecting side: whom it trusts.
+#[derive(Clone, Debug)]
+pub struct TlsClient(Arc<ClientConfig>);
+
+impl TlsClient {
+    /// Trusts what this machine trusts.
+    ///
+    /// # Errors
+    /// When the machine has no usable root certificates.
+    pub fn with_system_roots() -> Result<Self, TlsError> {
+        let mut store = RootCertStore::empty();
+        let loaded = rustls_native_certs::load_native_certs();
+        let (added, _) = store.add_parsable_certificates(loaded.certs);
+        if added == 0 {
+            let why = loaded.errors.first().map_or_else(String::new, |error| format!(" ({error})"));
+            return Err(TlsError::Setup(format!("this machine has no root certificates{why}; name a CA file")));
+        }
+        Self::trusting(store)
+    }
+
+    /// Trusts the certificates of a PEM file and nothing else.
+    ///
+    /// # Errors
+    /// When the file cannot be used.
+    pub fn with_roots_from(path: &Path) -> Result<Self, TlsError> {
+        Self::trusting(roots(path)?)
+    }
+
+    fn trusting(store: RootCertStore) -> Result<Self, TlsError> {
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| TlsError::Setup(error.to_string()))?;
+        Ok(Self(Arc::new(builder.with_root_certificates(store).with_no_client_auth())))
+    }
+
+    /// A session for an outgoing connection to the host of this name (or address), which the server's certificate must carry. Call
+    /// [`TlsSession::process`] without input to get its first message.
+    ///
+    /// # Errors
+    /// When this is no host name.
+    pub fn connect(&self, host: &str) -> Result<TlsSession, TlsError> {
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| TlsError::Setup(format!("`{host}` is neither a host name nor an address")))?;
+        let tls = ClientConnection::new(self.0.clone(), name).map_err(TlsError::Peer)?;
+        Ok(TlsSession::new(tls.into()))
+    }
+}
+
+/// The TLS of one connection.
+pub struct TlsSession {
+    tls: Box<Connection>,
+    peer_closed: bool,
+    /// Why nothing more is taken.
+    failed: Option<rustls::Error>,
+}
+
+impl TlsSession {
+    fn new(mut tls: Connection) -> Self {
+        // What is given to encrypt leaves at once with `out`; before the handshake is done the caller bounds it.
+        tls.set_buffer_limit(None);
+        Self { tls: Box::new(tls), peer_closed: false, failed: None }
+    }
+
+    /// Takes ciphertext from the peer: all of it; an incomplete record is kept. Plaintext goes to `plaintext`, in pieces of at most
+    /// 16 KB; what must be sent to the peer is appended to `out`.
+    ///
+    /// # Errors
+    /// When the peer or what it sent is not acceptable: send `out`, which ends with the alert, and close.
+    pub fn process(
+        &mut self,
+        mut input: &[u8],
+        out: &mut Vec<u8>,
+        mut plaintext: impl FnMut(&[u8]),
+    ) -> Result<(), TlsError> {
+        self.check()?;
+        while !input.is_empty() && !self.peer_closed {
+            // Takes a few KB of the input at a time, so that there is never more than a record or two of plaintext in between.
+            let taken = self.tls.read_tls(&mut input).map_err(|error| TlsError::Setup(error.to_string()))?;
+            match self.tls.process_new_packets() {
+                Ok(state) => self.peer_closed = state.peer_has_closed(),
+                Err(error) => {
+                    self.failed = Some(error.clone());
+                    self.flush(out);
+                    return Err(TlsError::Peer(error));
+                }
+            }
+            let mut reader = self.tls.reader();
+            // An error is "nothing now" or "the end": neither is one here.
+            while let Ok(bytes) = reader.fill_buf() {
+                let count = bytes.len();
+                if count == 0 {
+                    break;
+                }
+                plaintext(bytes);
+                reader.consume(count);
+            }
+            if taken == 0 {
+                break;
+            }
+        }
+        self.flush(out);
+        Ok(())
+    }
+
+    /// Appends the ciphertext of `plaintext` to `out`. Before the handshake is done the plaintext is kept, and follows with it.
+    ///
+    /// # Errors
+    /// When the session has failed.
+    pub fn encrypt(&mut self, plaintext: &[u8], out: &mut Vec<u8>) -> Result<(), TlsError> {
+        self.check()?;
+        self.tls.writer().write_all(plaintext).map_err(|error| TlsError::Setup(error.to_string()))?;
+        self.flush(out);
+        Ok(())
+    }
+
+    /// Appends the message that says that nothing more will be sent; close after it has been sent.
+    pub fn close(&mut self, out: &mut Vec<u8>) {
+        if self.failed.is_none() {
+            self.tls.send_close_notify();
+            self.flush(out);
+        }
+    }
+
+    fn check(&self) -> Result<(), TlsError> {
+        self.failed.as_ref().map_or(Ok(()), |error| Err(TlsError::Peer(error.clone())))
+    }
+
+    fn flush(&mut self, out: &mut Vec<u8>) {
+        while self.tls.wants_write() {
+            // A vector takes everything.
+            if !matches!(self.tls.write_tls(out), Ok(1..)) {
+                break;
+            }
+        }
+    }
+
+    /// Whether the handshake is done.
+    pub fn is_established(&self) -> bool {
+        !self.tls.is_handshaking()
+    }
+
+    /// Whether the peer has said that it sends nothing more. A connection that ends without may have been cut.
+    pub fn peer_closed(&self) -> bool {
+        self.peer_closed
+    }
+
+    /// Protocol version and cipher suite, when they have been agreed on.
+    pub fn description(&self) -> Option<String> {
+        let (version, suite) = (self.tls.protocol_version()?, self.tls.negotiated_cipher_suite()?);
+        Some(format!("{version:?} {:?}", suite.suite()))
+    }
+}
+
+impl fmt::Debug for TlsSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsSession").field("established", &self.is_established()).finish_non_exhaustive()
+    }
+}
