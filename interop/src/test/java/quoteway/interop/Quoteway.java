@@ -56,7 +56,10 @@ public final class Quoteway implements AutoCloseable {
             arguments.add("--route");
             arguments.add("127.0.0.1:" + port);
         }
-        arguments.addAll(List.of("--rssl-port", "0", "--nip-port", "0"));
+        if (!List.of(more).contains("--rssl-port")) {
+            arguments.addAll(List.of("--rssl-port", "0"));
+        }
+        arguments.addAll(List.of("--nip-port", "0"));
         arguments.addAll(List.of(more));
         return new Quoteway(arguments);
     }

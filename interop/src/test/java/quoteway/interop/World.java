@@ -3,6 +3,10 @@ package quoteway.interop;
 import com.refinitiv.ema.access.EmaFactory;
 import com.refinitiv.ema.access.OmmConsumerConfig;
 import com.refinitiv.eta.transport.ConnectOptions;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -38,7 +42,9 @@ public final class World implements AutoCloseable {
 
     /** Closes this, too, when the test ends. */
     public <T extends AutoCloseable> T with(T program) {
-        open.push(program);
+        synchronized (open) {
+            open.push(program);
+        }
         return program;
     }
 
@@ -61,6 +67,18 @@ public final class World implements AutoCloseable {
     /** Starts the server under test, dialling these provider ports. */
     public Quoteway serve(Integer... routes) {
         return serve(List.of(routes));
+    }
+
+    /** Starts the server with a configuration file of this text and these providers. */
+    public Quoteway serve(String config, Integer... routes) {
+        try {
+            Path file = Files.createTempFile("interop", ".toml");
+            with(() -> Files.deleteIfExists(file));
+            Files.writeString(file, config);
+            return serve(List.of(routes), "--config", file.toString());
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
     }
 
     public Quoteway serve(List<Integer> routes, String... more) {
@@ -98,6 +116,13 @@ public final class World implements AutoCloseable {
 
     public EmaNip emaNip() {
         return with(new EmaNip(nipPort));
+    }
+
+    /** A raw client that knows {@code service} to be up; {@link EtaClient#serviceId} has its id. */
+    public EtaClient etaClientOf(String service) {
+        EtaClient client = etaClient();
+        client.awaitService(service);
+        return client;
     }
 
     /** A raw client, logged in and with an open directory. */

@@ -54,6 +54,11 @@ public final class EmaConsumer implements AutoCloseable {
         return stream;
     }
 
+    /** Registers a client of the test's own. */
+    public long register(ReqMsg request, OmmConsumerClient client) {
+        return consumer.registerClient(request, client);
+    }
+
     /** The login stream, which EMA has opened already. */
     public Stream login() {
         return open(EmaFactory.createReqMsg().domainType(EmaRdm.MMT_LOGIN));
