@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use net::fault::{ConnFault, FaultPlan, FaultRates};
 use net::tcp::{
-    Close, CloseReason, ConnId, Event, Keepalive, ListenerId, RecvOutcome, Scratch, SendOutcome, SocketOptions, Tcp,
-    TcpConfig,
+    Batching, Close, CloseReason, ConnId, Event, Keepalive, ListenerId, RecvOutcome, Scratch, SendOutcome,
+    SocketOptions, Tcp, TcpConfig,
 };
 
 const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -290,18 +290,81 @@ fn repeated_stalls_arm_writability_once() {
     assert!(server.tcp.counters().arms <= 12, "not twice a stall: {:?}", server.tcp.counters());
 }
 
+fn with_batching(batching: Batching) -> Server {
+    let options = SocketOptions { send_buffer: Some(96 * 1024), ..SocketOptions::default() };
+    Server::with(TcpConfig { batching, ..TcpConfig::default() }, &options)
+}
+
 #[test]
 fn a_batch_reaches_every_connection() {
-    let mut server = Server::new();
-    let pairs: Vec<_> = (0..20).map(|_| server.pair()).collect();
-    let bytes = pattern(20 * 100);
-    let batch: Vec<_> = pairs.iter().enumerate().map(|(i, (conn, _))| (*conn, i * 100..i * 100 + 100)).collect();
-    let summary = server.tcp.send_all(&batch, &bytes);
-    assert_eq!((summary.sent, summary.queued, summary.gone), (20, 0, 0));
-    for (i, (_, mut peer)) in pairs.into_iter().enumerate() {
+    for batching in [Batching::Send, Batching::IoUring] {
+        let mut server = with_batching(batching);
+        let pairs: Vec<_> = (0..20).map(|_| server.pair()).collect();
+        let bytes = pattern(20 * 100);
+        let batch: Vec<_> = pairs.iter().enumerate().map(|(i, (conn, _))| (*conn, i * 100..i * 100 + 100)).collect();
+        let before = server.tcp.counters().send_calls;
+        let summary = server.tcp.send_all(&batch, &bytes);
+        assert_eq!((summary.sent, summary.queued, summary.gone), (20, 0, 0));
+        assert_eq!(server.tcp.counters().bytes_sent, 2000);
+        let calls = server.tcp.counters().send_calls - before;
+        let expected = if batching == Batching::IoUring && server.tcp.batching_refused().is_none() { 1 } else { 20 };
+        assert_eq!(calls, expected, "{batching:?}");
+        for (i, (_, mut peer)) in pairs.into_iter().enumerate() {
+            let mut got = [0; 100];
+            peer.read_exact(&mut got).expect("read");
+            assert_eq!(got, bytes[i * 100..i * 100 + 100]);
+        }
+    }
+}
+
+#[test]
+fn a_batch_treats_each_connection_by_its_state() {
+    for batching in [Batching::Send, Batching::IoUring] {
+        let mut server = with_batching(batching);
+        let pairs: Vec<_> = (0..8).map(|_| server.pair()).collect();
+        let [stalled, refusing, closing, gone, reset, faulty, empty, well] = std::array::from_fn(|i| pairs[i].0);
+        server.tcp.send(stalled, &pattern(4_000_000));
+        let queued = server.tcp.queued(stalled);
+        assert!(queued > 0);
+        server.tcp.close(closing, Close::Drain(LIMIT));
+        server.tcp.close(gone, Close::Now);
+        assert_eq!(server.closed(gone), CloseReason::Local { drained: false });
+        server.tcp.set_fault(faulty, Some(ConnFault { cut_after_sent: Some(1), ..ConnFault::default() }));
+        server.tcp.send(reset, b"unread");
+        pairs[4].1.peek(&mut [0; 6]).expect("arrived");
+        let mut peers: Vec<_> = pairs.into_iter().map(|(_, peer)| peer).collect();
+        drop(peers.remove(4));
+        server.until(|_, _, event| (*event == Event::Readable { conn: reset }).then_some(()));
+
+        let bytes = pattern(4_000_000);
+        let small = 0..100;
+        let batch = [
+            (stalled, small.clone()),
+            (refusing, 0..bytes.len()),
+            (closing, small.clone()),
+            (gone, small.clone()),
+            (reset, small.clone()),
+            (faulty, small.clone()),
+            (empty, 0..0),
+            (well, small.clone()),
+        ];
+        let summary = server.tcp.send_all(&batch, &bytes);
+        assert_eq!((summary.sent, summary.queued, summary.gone), (2, 2, 4), "{batching:?}");
+        assert_eq!(server.tcp.queued(stalled), queued + 100);
+        assert!(server.tcp.queued(refusing) > 0);
+        assert_eq!(server.closed(faulty), CloseReason::Fault);
         let mut got = [0; 100];
-        peer.read_exact(&mut got).expect("read");
-        assert_eq!(got, bytes[i * 100..i * 100 + 100]);
+        peers.last_mut().expect("well").read_exact(&mut got).expect("read");
+        assert_eq!(got, bytes[small]);
+        // The long one arrives whole, behind nothing and before nothing.
+        let mut peer = peers.remove(1);
+        let reader = thread::spawn(move || {
+            let mut got = vec![0; 4_000_000];
+            peer.read_exact(&mut got).expect("read");
+            got
+        });
+        server.until(|_, _, event| (*event == Event::Drained { conn: refusing }).then_some(()));
+        assert!(reader.join().expect("reader") == bytes);
     }
 }
 

@@ -23,6 +23,7 @@ mod conn;
 mod options;
 mod tail;
 mod types;
+mod uring;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -35,12 +36,14 @@ use std::time::Duration;
 use accept::Acceptors;
 use conn::{Conn, Flags, Slots};
 use tail::Pool;
+use uring::Batcher;
 
 pub use accept::ACCEPTS_PER_TURN;
 pub use options::{BufferSizes, DEFAULT_SEND_BUFFER, Keepalive, SocketOptions};
 pub use types::{
     Close, CloseReason, ConnId, Counters, Event, ListenerId, RecvOutcome, Scratch, SendOutcome, SendSummary,
 };
+pub use uring::Batching;
 
 use crate::clock;
 use crate::fault::{ConnFault, FaultPlan};
@@ -63,13 +66,15 @@ const TOKEN_WAKER: u32 = u32::MAX;
 pub struct TcpConfig {
     /// Events taken from the kernel in one call.
     pub events_per_poll: usize,
+    /// How [`Tcp::send_all`] sends.
+    pub batching: Batching,
     /// Injected faults for new connections, for tests and demonstrations.
     pub faults: Option<FaultPlan>,
 }
 
 impl Default for TcpConfig {
     fn default() -> Self {
-        Self { events_per_poll: 512, faults: None }
+        Self { events_per_poll: 512, batching: Batching::default(), faults: None }
     }
 }
 
@@ -96,6 +101,7 @@ pub struct Tcp {
     /// Deadlines, soonest first. Entries of connections that ended before are dropped when they come up.
     due: BinaryHeap<Reverse<(u64, Due)>>,
     pool: Pool,
+    batcher: Batcher,
     waker: Waker,
     faults: Option<FaultPlan>,
     counters: Counters,
@@ -120,6 +126,7 @@ impl Tcp {
             told: Vec::new(),
             due: BinaryHeap::new(),
             pool: Pool::default(),
+            batcher: Batcher::new(config.batching),
             waker,
             faults: config.faults,
             counters: Counters::default(),
@@ -542,16 +549,73 @@ impl Tcp {
     }
 
     /// Sends `bytes[range]` to each connection of the batch, as [`send`](Self::send) does: the form in which a turn's output is
-    /// handed over, and the one that a batching back-end can make cheaper. A connection may occur once only.
+    /// handed over, and the one that [`Batching`] makes cheaper. A connection may occur once only.
     ///
     /// # Panics
     /// When a range lies outside `bytes`.
     pub fn send_all(&mut self, batch: &[(ConnId, Range<usize>)], bytes: &[u8]) -> SendSummary {
         let mut summary = SendSummary::default();
-        for (conn, range) in batch {
+        let mut rest = batch;
+        while rest.len() >= uring::WORTHWHILE
+            && let Some(ring) = self.batcher.take()
+        {
+            let (now, later) = rest.split_at(rest.len().min(uring::ENTRIES));
+            self.send_by_ring(ring, now, bytes, &mut summary);
+            rest = later;
+        }
+        for (conn, range) in rest {
             summary.add(self.send(*conn, &bytes[range.clone()]));
         }
         summary
+    }
+
+    fn send_by_ring(
+        &mut self,
+        mut ring: Box<uring::Uring>,
+        batch: &[(ConnId, Range<usize>)],
+        bytes: &[u8],
+        summary: &mut SendSummary,
+    ) {
+        let straight = |slots: &mut Slots, (conn, range): &(ConnId, Range<usize>)| {
+            !range.is_empty() && slots.open(*conn).is_some_and(|state| !state.flags.has(Flags::SEND_ASIDE))
+        };
+        for entry in batch {
+            if straight(&mut self.slots, entry) {
+                let state = self.slots.open(entry.0).expect("just seen");
+                // SAFETY: `bytes` is borrowed for the whole call, and no connection is closed before the submission returns.
+                unsafe { ring.push(state.fd(), &bytes[entry.1.clone()]) };
+            }
+        }
+        self.counters.send_calls += 1;
+        let outcome = ring.submit();
+        let mut index = 0;
+        for entry in batch {
+            let data = &bytes[entry.1.clone()];
+            // Still true for those that were put in: what happens to one connection here changes no other.
+            let result = if straight(&mut self.slots, entry) {
+                index += 1;
+                ring.result(index - 1)
+            } else {
+                None
+            };
+            summary.add(match result {
+                Some(result) => self.after_send(entry.0, data, result),
+                None => self.send(entry.0, data),
+            });
+        }
+        ring.clear();
+        match outcome {
+            Ok(()) => self.batcher = Batcher::On(ring),
+            Err(e) => self.batcher.refuse(&e),
+        }
+    }
+
+    /// Why `io_uring` is not used although it was asked for.
+    pub fn batching_refused(&self) -> Option<&str> {
+        match &self.batcher {
+            Batcher::Refused(why) => Some(why),
+            _ => None,
+        }
     }
 
     /// Bytes queued here because the kernel refused them.
