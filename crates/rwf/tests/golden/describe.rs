@@ -67,7 +67,7 @@ fn primitive(value: &Primitive<'_>) -> Result<Value, DecodeError> {
             node["d"] = both.date.day.into();
             node
         }
-        Primitive::Qos(v) => qos(v),
+        Primitive::Qos(v) => qos(*v),
         Primitive::State(v) => state(v),
         Primitive::Array(v) => array(v)?,
         Primitive::Buffer(b) | Primitive::Ascii(b) | Primitive::Utf8(b) | Primitive::Rmtes(b) => {
@@ -83,7 +83,7 @@ fn time(t: rwf::Time) -> Value {
     })
 }
 
-fn qos(qos: &Qos) -> Value {
+fn qos(qos: Qos) -> Value {
     let mut node = json!({ "timeliness": qos.timeliness.0, "rate": qos.rate.0, "dynamic": qos.dynamic });
     if qos.timeliness == Timeliness::DELAYED {
         node["time_info"] = qos.time_info.into();
@@ -205,7 +205,7 @@ struct Shared<'a> {
 }
 
 impl Shared<'_> {
-    fn describe(self, entries: Vec<Value>, fids: &FidTypes) -> Result<Value, DecodeError> {
+    fn describe(self, entries: &[Value], fids: &FidTypes) -> Result<Value, DecodeError> {
         let mut node = json!({ "container": self.container.to_string(), "entries": entries });
         if let Some(hint) = self.count_hint {
             node["count_hint"] = hint.into();
@@ -255,7 +255,7 @@ fn vector(data: &[u8], scope: &SetScope<'_>, fids: &FidTypes) -> Result<Value, D
         summary: list.summary(),
         scope: list.scope(),
     };
-    let mut node = shared.describe(entries, fids)?;
+    let mut node = shared.describe(&entries, fids)?;
     if list.sortable {
         node["sortable"] = true.into();
     }
@@ -286,7 +286,7 @@ fn map(data: &[u8], scope: &SetScope<'_>, fids: &FidTypes) -> Result<Value, Deco
         summary: list.summary(),
         scope: list.scope(),
     };
-    let mut node = shared.describe(entries, fids)?;
+    let mut node = shared.describe(&entries, fids)?;
     node["key_type"] = list.key_type.to_string().into();
     if let Some(fid) = list.key_field_id {
         node["key_field_id"] = fid.into();
@@ -315,7 +315,7 @@ fn series(data: &[u8], scope: &SetScope<'_>, fids: &FidTypes) -> Result<Value, D
         summary: list.summary(),
         scope: list.scope(),
     };
-    shared.describe(entries, fids)
+    shared.describe(&entries, fids)
 }
 
 fn flag_names<F: Copy>(flags: u16, names: &[(F, &'static str)], bits: impl Fn(F) -> u16) -> Vec<String> {
@@ -368,12 +368,12 @@ fn message(data: &[u8], scope: &SetScope<'_>, fids: &FidTypes) -> Result<Value, 
     match &msg {
         Msg::Request(m) => {
             put("priority", m.priority.map(|p| json!({ "class": p.class, "count": p.count })));
-            put("qos", m.qos.as_ref().map(qos));
-            put("worst_qos", m.worst_qos.as_ref().map(qos));
+            put("qos", m.qos.map(qos));
+            put("worst_qos", m.worst_qos.map(qos));
         }
         Msg::Refresh(m) => {
             put("group_id", Some(hex(m.group_id).into()));
-            put("qos", m.qos.as_ref().map(qos));
+            put("qos", m.qos.map(qos));
             put("post_user_info", m.post_user_info.as_ref().map(user));
             put("part_num", m.part_num.map(Into::into));
         }

@@ -18,6 +18,12 @@ fn each_case(file: &Path, check: impl Fn(&serde_json::Map<String, serde_json::Va
     cases.len()
 }
 
+/// A line for whoever runs the tests with their output shown.
+#[allow(clippy::disallowed_macros)]
+fn report(line: &str) {
+    println!("{line}");
+}
+
 fn is_rmtes(file: &Path) -> bool {
     file.file_stem().is_some_and(|stem| stem == "rmtes")
 }
@@ -30,7 +36,7 @@ fn check_all(check: impl Fn(&serde_json::Map<String, serde_json::Value>, &Case))
                 continue;
             }
             let count = each_case(&file, &check);
-            eprintln!("{:5} {}", count, file.display());
+            report(&format!("{count:5} {}", file.display()));
             total += count;
         }
     }
@@ -68,4 +74,37 @@ fn decoded_messages_encode_to_their_vector() {
         msg.encode(&mut w).unwrap_or_else(|e| panic!("{}: {e}", case.name));
         assert_eq!(hex(w.written()), hex(&case.bytes), "{}", case.name);
     });
+}
+
+#[test]
+fn rmtes_vectors_convert_to_their_text() {
+    use case::{hex, text, unhex};
+    let mut files = case::files("rwf");
+    files.retain(|file| is_rmtes(file));
+    assert_eq!(files.len(), 1, "the RMTES cases");
+    for case in case::cases(&files[0]) {
+        let name = text(&case["name"]);
+        match text(&case["category"]) {
+            "rmtes.decode" => {
+                let data = unhex(text(&case["hex"]));
+                assert_eq!(rwf::rmtes::is_partial(&data), case["has_partial"] == true, "{name}");
+                let decoded = rwf::rmtes::decode(&data).map(|t| hex(t.as_bytes()));
+                // 16 is ETA's "no data", its answer to an empty value.
+                match case["ret"].as_i64() {
+                    Some(0 | 16) => assert_eq!(decoded.as_deref(), Ok(text(&case["utf8_hex"])), "{name}"),
+                    _ => assert!(decoded.is_err(), "{name}: {decoded:?}"),
+                }
+            }
+            "rmtes.cache" => {
+                let mut cache = rwf::rmtes::RmtesCache::new();
+                for step in case["steps"].as_array().expect("steps") {
+                    let applied = cache.apply(&unhex(text(&step["apply_hex"])));
+                    assert_eq!(applied.is_ok(), step["ret"] == 0, "{name}");
+                    assert_eq!(hex(cache.bytes()), text(&step["cache_hex"]), "{name}");
+                    assert_eq!(hex(cache.text().as_bytes()), text(&step["cache_utf8_hex"]), "{name}");
+                }
+            }
+            other => panic!("{name}: unknown category {other}"),
+        }
+    }
 }
