@@ -1,1 +1,311 @@
 //! The P2PS: the side that faces consumers.
+//!
+//! A [`P2ps`] takes in what clients send and what Source Distributors publish, and turns it into deliveries for each
+//! client and requests to the Source Distributors. It has no I/O: whoever owns connections and transports calls it.
+//!
+//! # A turn
+//! 1. Any number of [`P2ps::client_up`], [`P2ps::client_message`], [`P2ps::client_down`], [`P2ps::on_timer`], and at most one
+//!    [`P2ps::hub_block`] (updates are delivered from the block itself, so it has to live until the flush).
+//! 2. [`P2ps::flush`] with that block: every client that has something to get, once, everything in order.
+//! 3. [`P2ps::requests`]: what goes to the Source Distributors.
+//! 4. [`P2ps::closing`]: the clients to be closed, after what was flushed to them.
+//!
+//! # The rooms
+//! * `client`, `login`: who is there, and what they said at login;
+//! * `services`, `directory`: the services of all sources merged, and how clients see them;
+//! * `dictionary`: the one dictionary of all services;
+//! * `items`, `watchers`, `streams`: the tables of items, of an item's watchers, of a client's streams;
+//! * `watchlist`, `batch`: requests, reissues and closes of clients;
+//! * `source`, `upstream`: opens, handles and recovery towards the Source Distributors;
+//! * `events`, `images`, `statuses`: what they publish, on its way to the watchers;
+//! * `views`: filters, each applied once for all who share it;
+//! * `posts`, `generics`: what goes upstream and its answers;
+//! * `turn`: deliveries.
+
+mod batch;
+mod client;
+mod compose;
+mod config;
+mod counters;
+mod dictionary;
+mod directory;
+mod events;
+mod generics;
+mod images;
+mod items;
+mod login;
+mod notice;
+mod posts;
+mod qos;
+mod refusal;
+mod services;
+mod source;
+mod statuses;
+mod streams;
+mod turn;
+mod upstream;
+mod views;
+mod watchers;
+mod watchlist;
+
+pub use client::{ClientId, ClientInfo, CloseReason, Mount};
+pub use config::Config;
+pub use counters::Counters;
+pub use notice::Notice;
+pub use source::SourceId;
+pub use turn::Deliveries;
+
+use crate::stream::HubError;
+use client::{Client, Users};
+use dictionary::Dictionaries;
+use items::Items;
+use posts::Posts;
+use rwf::msg::Msg;
+use services::Services;
+use source::Source;
+use turn::Turn;
+use upstream::Retries;
+use views::Views;
+
+/// How often memory that idle clients hold is given back, in nanoseconds.
+const TRIM_INTERVAL: u64 = 1_000_000_000;
+
+/// A point-to-point server as a state machine. Times are monotonic nanoseconds.
+#[derive(Debug)]
+pub struct P2ps {
+    config: Config,
+    id: u16,
+    now: u64,
+    trim_at: u64,
+    turn: Turn,
+    clients: Vec<Option<Box<Client>>>,
+    users: Users,
+    items: Items,
+    views: Views,
+    services: Services,
+    sources: Vec<Option<Box<Source>>>,
+    retries: Retries,
+    dictionaries: Dictionaries,
+    posts: Posts,
+    closing: Vec<(ClientId, CloseReason)>,
+    notices: Vec<Notice>,
+    counters: Counters,
+    scratch: images::Scratch,
+}
+
+impl P2ps {
+    /// A P2PS without clients and sources. `id` is its number at the Source Distributors; it is not 0xFFFF.
+    pub fn new(config: Config, id: u16) -> Self {
+        let dictionaries = Dictionaries::new(config.dictionary.as_deref());
+        Self {
+            config,
+            id,
+            now: 0,
+            trim_at: 0,
+            turn: Turn::default(),
+            clients: Vec::new(),
+            users: Users::default(),
+            items: Items::default(),
+            views: Views::default(),
+            services: Services::default(),
+            sources: Vec::new(),
+            retries: Retries::default(),
+            dictionaries,
+            posts: Posts::default(),
+            closing: Vec::new(),
+            notices: Vec::new(),
+            counters: Counters::default(),
+            scratch: images::Scratch::default(),
+        }
+    }
+
+    /// A client has connected. `id` is free: never used, or told to [`Self::client_down`] since.
+    pub fn client_up(&mut self, now: u64, id: ClientId, info: ClientInfo) {
+        self.now = now;
+        self.turn.ensure(id.0);
+        let slot = id.0 as usize;
+        if self.clients.len() <= slot {
+            self.clients.resize_with(slot + 1, || None);
+        }
+        if self.clients[slot].is_some() {
+            self.client_down(now, id);
+        }
+        self.clients[slot] = Some(Box::new(Client::new(info)));
+        self.counters.clients += 1;
+    }
+
+    /// A client has sent a message. What it sends after it was told to be closed is ignored.
+    pub fn client_message(&mut self, now: u64, id: ClientId, msg: &[u8]) {
+        self.now = now;
+        let Some(client) = self.client(id.0) else { return };
+        if client.closing {
+            return;
+        }
+        let logged_in = client.login.is_some();
+        self.counters.messages_in += 1;
+        match Msg::decode(msg) {
+            Ok(Msg::Request(request)) => self.request(id.0, logged_in, &request),
+            Ok(Msg::Close(close)) => self.close(id.0, &close),
+            Ok(Msg::Post(post)) => self.post(id.0, &post),
+            Ok(Msg::Generic(generic)) => self.generic_from_client(id.0, &generic),
+            // A consumer may acknowledge; nothing here asks it to.
+            Ok(Msg::Ack(_)) => {}
+            Ok(other) => {
+                let reason = CloseReason::WrongDirection { class: other.class(), domain: other.domain() };
+                self.close_client(id.0, reason);
+            }
+            Err(error) => self.close_client(id.0, CloseReason::Garbage { error, length: msg.len() }),
+        }
+    }
+
+    /// A client's connection is gone.
+    pub fn client_down(&mut self, now: u64, id: ClientId) {
+        self.now = now;
+        self.turn.forget(id.0);
+        self.logout(id.0);
+        if let Some(slot) = self.clients.get_mut(id.0 as usize)
+            && slot.take().is_some()
+        {
+            self.counters.clients -= 1;
+        }
+        self.posts.forget_client(id.0);
+    }
+
+    /// A Source Distributor can be reached. It is greeted, and asked for whatever waits.
+    pub fn source_up(&mut self, now: u64, id: SourceId) {
+        self.now = now;
+        self.connect_source(id.0);
+    }
+
+    /// A Source Distributor cannot be reached any more. What it served is suspect, and asked for elsewhere or when it
+    /// is back.
+    pub fn source_down(&mut self, now: u64, id: SourceId) {
+        self.now = now;
+        self.lose_source(id.0, rwf::StateCode::NONE, "is not reachable");
+    }
+
+    /// A block that a Source Distributor has published. At most one between two flushes, unless it holds no update:
+    /// deliveries point into it.
+    ///
+    /// # Errors
+    /// The block, or a message in it, cannot be read; what came before it counts. The session with the source is to be
+    /// ended.
+    pub fn hub_block(&mut self, now: u64, id: SourceId, block: &[u8]) -> Result<(), HubError> {
+        self.now = now;
+        debug_assert!(!self.turn.borrows_block(), "a block that is delivered from must be flushed before the next");
+        self.read_block(id.0, block)
+    }
+
+    /// When [`Self::on_timer`] is to be called, if ever. 0: as soon as possible.
+    pub fn timeout(&self) -> Option<u64> {
+        let heartbeats = if self.config.heartbeat_interval > 0 || self.config.source_timeout > 0 {
+            self.source_timeout()
+        } else {
+            None
+        };
+        let trim = (!self.clients.is_empty()).then_some(self.trim_at);
+        [self.work_left().then_some(0), self.posts.timeout(), self.retries.timeout(), heartbeats, trim]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Does what is due. Call it when [`Self::timeout`] has come; more often does no harm.
+    pub fn on_timer(&mut self, now: u64) {
+        self.now = now;
+        self.time_out_posts();
+        self.retry_items();
+        self.watch_sources();
+        if now >= self.trim_at {
+            self.trim_at = now + TRIM_INTERVAL;
+            if self.turn.dirty().is_empty() {
+                self.turn.trim();
+            }
+        }
+    }
+
+    /// Hands each Source Distributor that is to get something its block of this turn.
+    pub fn requests(&mut self, mut f: impl FnMut(SourceId, &[u8])) {
+        self.open_waiting();
+        for (number, source) in self.sources.iter_mut().enumerate() {
+            let Some(source) = source else { continue };
+            if let Some(block) = source.writer.block() {
+                f(SourceId(number as u16), block);
+                source.sent_at = self.now;
+                source.writer.clear();
+            }
+        }
+    }
+
+    /// Hands every client that has something to get its deliveries of this turn. `block` is what was given to
+    /// [`Self::hub_block`] since the last flush, or empty.
+    pub fn flush(&mut self, block: &[u8], mut f: impl FnMut(ClientId, Deliveries<'_>)) {
+        self.counters.messages_out += self.turn.flush(block, |client, deliveries| f(ClientId(client), deliveries));
+        self.dictionaries.end_turn();
+    }
+
+    /// True if some client has something to get.
+    pub fn has_deliveries(&self) -> bool {
+        !self.turn.dirty().is_empty()
+    }
+
+    /// The clients to be closed, and why. They stay known until [`Self::client_down`].
+    pub fn closing(&mut self) -> std::vec::Drain<'_, (ClientId, CloseReason)> {
+        self.closing.drain(..)
+    }
+
+    /// What an operator should hear of.
+    pub fn notices(&mut self) -> std::vec::Drain<'_, Notice> {
+        self.notices.drain(..)
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> Counters {
+        Counters {
+            items: self.items.len() as u64,
+            items_waiting: self.services.waiting() as u64,
+            ..self.counters
+        }
+    }
+
+    /// Everyone who is logged in.
+    pub fn mounts(&self) -> impl Iterator<Item = Mount<'_>> + '_ {
+        self.clients.iter().enumerate().filter_map(|(slot, client)| {
+            let client = client.as_deref()?;
+            let login = client.login.as_ref()?;
+            Some(Mount {
+                client: ClientId(slot as u32),
+                address: client.info.address,
+                user: &login.name,
+                position: &login.position,
+                application_id: &login.application_id,
+                application_name: &login.application_name,
+                items: client.items,
+            })
+        })
+    }
+
+    fn client(&self, slot: u32) -> Option<&Client> {
+        self.clients.get(slot as usize)?.as_deref()
+    }
+
+    fn client_mut(&mut self, slot: u32) -> Option<&mut Client> {
+        self.clients.get_mut(slot as usize)?.as_deref_mut()
+    }
+
+    fn close_client(&mut self, slot: u32, reason: CloseReason) {
+        let Some(client) = self.client_mut(slot) else { return };
+        if client.closing {
+            return;
+        }
+        client.closing = true;
+        self.logout(slot);
+        self.counters.clients_closed += 1;
+        self.closing.push((ClientId(slot), reason));
+    }
+
+    fn source_mut(&mut self, number: u16) -> Option<&mut Source> {
+        self.sources.get_mut(usize::from(number))?.as_deref_mut()
+    }
+}
+

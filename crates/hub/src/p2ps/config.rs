@@ -1,0 +1,62 @@
+//! What an operator can set at a P2PS.
+
+use std::sync::Arc;
+
+/// Limits and times of a [`super::P2ps`]. Names are those of the RMDS parameters, in snake case, where there is one.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// This life of the P2PS, for Source Distributors that have known an earlier one: another number in every start.
+    pub incarnation: u32,
+    /// Text that names this server in the login ("Login accepted by host ...").
+    pub host_name: String,
+    /// Logins that one user may have at a time; 0 for any number.
+    pub max_mounts_per_user: u32,
+    /// Items that one client connection may have open; 0 for any number.
+    pub item_limit: u32,
+    /// Items that all clients of one user together may have open; 0 for any number.
+    pub aggregate_item_limit: u32,
+    /// Opens that may be unanswered by one Source Distributor; further ones wait their turn. 0 for any number.
+    pub open_window: u32,
+    /// Opens sent to Source Distributors in one turn, so that images of a large watchlist do not hold up those that stream.
+    pub opens_per_turn: u32,
+    /// Largest dictionary message; a larger dictionary goes out in parts.
+    pub max_fragment_size: usize,
+    /// Nanoseconds that a post may be unanswered before the poster gets a nak.
+    pub post_timeout: u64,
+    /// Posts that one client may have unanswered; further ones get a nak. 0 for any number.
+    pub max_posts_per_client: u32,
+    /// Nanoseconds before an item that was refused or closed for recovery is asked for again; doubled each time.
+    pub recovery_delay: u64,
+    /// Largest such pause, in nanoseconds.
+    pub recovery_delay_max: u64,
+    /// Nanoseconds between the heartbeats sent to a Source Distributor; 0 for none (same process).
+    pub heartbeat_interval: u64,
+    /// Nanoseconds of silence after which a Source Distributor counts as lost; 0 for never (same process).
+    pub source_timeout: u64,
+    /// Field and enumeration dictionary offered for every service; `None` for the built-in one.
+    pub dictionary: Option<Arc<rwf::dictionary::Dictionary>>,
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            incarnation: 1,
+            host_name: "quoteway".to_owned(),
+            max_mounts_per_user: 0,
+            item_limit: 0,
+            aggregate_item_limit: 0,
+            open_window: 5_000,
+            opens_per_turn: 1_000,
+            max_fragment_size: 6_000,
+            post_timeout: 15 * SECOND,
+            max_posts_per_client: 10_000,
+            recovery_delay: SECOND,
+            recovery_delay_max: 60 * SECOND,
+            heartbeat_interval: 0,
+            source_timeout: 0,
+            dictionary: None,
+        }
+    }
+}

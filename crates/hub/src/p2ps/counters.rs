@@ -1,0 +1,77 @@
+//! What a P2PS counts.
+
+/// Totals since the start. Gauges are marked as such.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Counters {
+    /// Gauge: clients connected.
+    pub clients: u64,
+    /// Gauge: clients logged in.
+    pub mounts: u64,
+    /// Gauge: items that someone watches, views and snapshots counted apart.
+    pub items: u64,
+    /// Gauge: watchers of items.
+    pub watchers: u64,
+    /// Gauge: items that wait to be opened at a Source Distributor.
+    pub items_waiting: u64,
+    /// Messages received from clients.
+    pub messages_in: u64,
+    /// Messages delivered to clients.
+    pub messages_out: u64,
+    /// Logins accepted.
+    pub logins: u64,
+    /// Logins refused.
+    pub logins_refused: u64,
+    /// Requests for items received, those in batches counted each.
+    pub requests: u64,
+    /// Requests refused.
+    pub requests_refused: u64,
+    /// Updates read from the hub.
+    pub updates_in: u64,
+    /// Updates for items that nobody watches here.
+    pub updates_unwatched: u64,
+    /// Updates delivered, each client counted.
+    pub updates_out: u64,
+    /// Images or parts of images read from the hub.
+    pub images_in: u64,
+    /// Images or parts delivered, each client counted.
+    pub images_out: u64,
+    /// Images that reached nobody.
+    pub images_unwanted: u64,
+    /// Images that arrived behind updates that they do not hold, and were asked for again.
+    pub images_late: u64,
+    /// Item statuses delivered, each client counted.
+    pub statuses_out: u64,
+    /// Items that became suspect because their Source Distributor was lost.
+    pub items_lost: u64,
+    /// Items asked for again after a loss.
+    pub items_recovered: u64,
+    /// Posts received.
+    pub posts_in: u64,
+    /// Acks delivered.
+    pub acks_out: u64,
+    /// Negative acks that the P2PS gave itself.
+    pub naks_out: u64,
+    /// Posts that nobody answered in time.
+    pub posts_timed_out: u64,
+    /// Acks for posts that no one waits for any more.
+    pub acks_unclaimed: u64,
+    /// Generic messages, both ways.
+    pub generics: u64,
+    /// Generic messages that had nowhere to go.
+    pub generics_dropped: u64,
+    /// Updates and images filtered for a view, once per view.
+    pub views_filtered: u64,
+    /// Bodies that could not be filtered and went out whole.
+    pub views_unfiltered: u64,
+    /// Messages from the hub that could not be read or changed, and were dropped.
+    pub hub_messages_bad: u64,
+    /// Gaps in a hub stream.
+    pub hub_gaps: u64,
+    /// Clients closed for what they sent.
+    pub clients_closed: u64,
+    /// Field ids that two dictionaries define differently.
+    pub dictionary_conflicts: u64,
+    /// Dictionary messages from the hub that could not be read.
+    pub dictionary_errors: u64,
+}

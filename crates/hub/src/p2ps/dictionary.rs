@@ -1,0 +1,210 @@
+//! The one dictionary of all services: what was configured (or is built in), and what providers add to it.
+
+use super::notice::Notice;
+use super::refusal::Refusal;
+use super::streams::Open;
+use super::turn::BodyId;
+use super::{P2ps, compose};
+use rustc_hash::FxHashMap;
+use rwf::dictionary::{Dictionary, Verbosity};
+use rwf::msg::{Domain, Msg, MsgKey, RefreshMsg, RequestFlags, RequestMsg};
+use rwf::rdm::dictionary::{ENUMS, FIELDS, RefreshParts, Request};
+use rwf::wire::Writer;
+use rwf::{EncodeError, State, StreamState};
+
+/// Which half of the dictionary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Half {
+    Fields,
+    Enums,
+}
+
+impl Half {
+    fn of(name: &[u8]) -> Option<Self> {
+        if name == FIELDS.as_bytes() {
+            Some(Self::Fields)
+        } else if name == ENUMS.as_bytes() {
+            Some(Self::Enums)
+        } else {
+            None
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Fields => FIELDS,
+            Self::Enums => ENUMS,
+        }
+    }
+}
+
+/// What makes the messages of one requester the same as those of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Variant {
+    half: Half,
+    verbosity: u32,
+    service: Option<u16>,
+    streaming: bool,
+}
+
+/// The dictionary, and the messages that it makes.
+#[derive(Debug)]
+pub(crate) struct Dictionaries {
+    merged: Dictionary,
+    /// Dictionaries that are on their way in, by source and service.
+    incoming: FxHashMap<(u16, u16), Dictionary>,
+    /// Whole refresh messages by half and verbosity, without service id.
+    parts: FxHashMap<(Half, u32), Vec<Vec<u8>>>,
+    /// Bodies that this turn has already.
+    bodies: Vec<(Variant, Vec<BodyId>)>,
+}
+
+impl Dictionaries {
+    pub(crate) fn new(configured: Option<&Dictionary>) -> Self {
+        Self {
+            merged: configured.map_or_else(Dictionary::builtin, Clone::clone),
+            incoming: FxHashMap::default(),
+            parts: FxHashMap::default(),
+            bodies: Vec::new(),
+        }
+    }
+
+    /// The turn's bodies are void.
+    pub(crate) fn end_turn(&mut self) {
+        self.bodies.clear();
+    }
+
+    fn parts(&mut self, half: Half, verbosity: u32, max_size: usize) -> &[Vec<u8>] {
+        let merged = &self.merged;
+        self.parts.entry((half, verbosity)).or_insert_with(|| encode(merged, half, verbosity, max_size))
+    }
+}
+
+/// The verbosity that a filter stands for; others than the four that the guide has become the next one that has all
+/// they ask for (RDM usage guide 5.4.1).
+fn verbosity(filter: u32) -> u32 {
+    match filter & 0xF {
+        0 => 0,
+        1..=3 => 3,
+        4..=7 => 7,
+        _ => 15,
+    }
+}
+
+fn encode(dictionary: &Dictionary, half: Half, filter: u32, max_size: usize) -> Vec<Vec<u8>> {
+    let request = Request {
+        stream_id: 0,
+        streaming: true,
+        service_id: None,
+        name: half.name().to_owned(),
+        verbosity: Verbosity(filter),
+    };
+    let mut messages = Vec::new();
+    let Some(mut parts) = RefreshParts::answer(dictionary, &request) else { return messages };
+    let mut buf = vec![0; max_size.max(256)];
+    while !parts.is_done() {
+        let mut w = Writer::new(&mut buf);
+        match parts.write(true, &mut w) {
+            Ok(()) => messages.push(w.into_written().to_vec()),
+            // A table that does not fit cannot be split: this part is larger than the others.
+            Err(EncodeError::BufferFull) => {
+                let larger = buf.len() * 2;
+                buf.resize(larger, 0);
+                continue;
+            }
+            Err(_) => return messages,
+        }
+        buf.truncate(max_size.max(256));
+    }
+    messages
+}
+
+impl P2ps {
+    /// A request of the dictionary domain.
+    pub(super) fn dictionary_request(&mut self, client: u32, msg: &RequestMsg<'_>) {
+        let stream = msg.stream_id;
+        let Some(known) = self.client(client) else { return };
+        let refusal = match known.streams.get(stream) {
+            Some(Open::Dictionary) | None if stream > 0 => None,
+            Some(_) => Some(Refusal::StreamInUse { stream }),
+            None => Some(Refusal::BadStreamId { stream }),
+        };
+        let half = Half::of(msg.key.name.unwrap_or_default());
+        let name = msg.key.name_lossy();
+        let refusal = refusal.or_else(|| match msg.key.service_id {
+            Some(id) if self.services.alive(id).is_none() => Some(Refusal::UnknownService { id: Some(id) }),
+            _ if half.is_none() => Some(Refusal::UnknownDictionary { name: &name }),
+            _ => None,
+        });
+        let (None, Some(half)) = (&refusal, half) else {
+            let told = refusal.map(|refusal| refusal.told());
+            return told.map_or((), |told| self.refuse_told(client, stream, Domain::DICTIONARY, &told));
+        };
+        let streaming = msg.flags.contains(RequestFlags::STREAMING);
+        if let Some(known) = self.client_mut(client)
+            && streaming
+            && known.streams.get(stream).is_none()
+        {
+            known.streams.insert(stream, Open::Dictionary, 0);
+        }
+        if msg.flags.contains(RequestFlags::NO_REFRESH) {
+            return;
+        }
+        let open = self.client(client).is_some_and(|known| known.streams.get(stream).is_some());
+        let variant = Variant {
+            half,
+            verbosity: verbosity(msg.key.filter.unwrap_or(0)),
+            service: msg.key.service_id,
+            streaming: open,
+        };
+        for body in self.dictionary_bodies(variant) {
+            self.turn.deliver(body, client, stream);
+        }
+    }
+
+    fn dictionary_bodies(&mut self, variant: Variant) -> Vec<BodyId> {
+        if let Some((_, bodies)) = self.dictionaries.bodies.iter().find(|(known, _)| *known == variant) {
+            return bodies.clone();
+        }
+        let Self { dictionaries, turn, config, .. } = self;
+        let mut bodies = Vec::new();
+        for part in dictionaries.parts(variant.half, variant.verbosity, config.max_fragment_size) {
+            let Ok(Msg::Refresh(refresh)) = Msg::decode(part) else { continue };
+            let key = MsgKey { service_id: variant.service, ..refresh.key.unwrap_or_default() };
+            let stream = if variant.streaming { StreamState::OPEN } else { StreamState::NON_STREAMING };
+            let state = State { stream, ..refresh.state };
+            let changed = RefreshMsg { key: Some(key), state, ..refresh };
+            let body = turn.arena_body(|arena| compose::append(arena, part.len() + 64, |w| changed.encode(w)));
+            bodies.extend(body);
+        }
+        dictionaries.bodies.push((variant, bodies.clone()));
+        bodies
+    }
+
+    /// A part of a dictionary that a provider offers. It counts when its last part has come.
+    pub(super) fn dictionary_part(&mut self, source: u16, service: u16, rwf: &[u8]) {
+        let name = self
+            .sources
+            .get(usize::from(source))
+            .and_then(Option::as_deref)
+            .and_then(|source| source.services.get(&service))
+            .and_then(|&id| self.services.get(id))
+            .map_or_else(|| format!("{service}"), |service| service.name.clone());
+        let Ok(Msg::Refresh(refresh)) = Msg::decode(rwf) else {
+            self.counters.hub_messages_bad += 1;
+            return;
+        };
+        let _ = (refresh, name);
+        self.merge_dictionary(source, service);
+    }
+
+    fn merge_dictionary(&mut self, source: u16, service: u16) {
+        let Some(incoming) = self.dictionaries.incoming.remove(&(source, service)) else { return };
+        for conflict in self.dictionaries.merged.merge(&incoming) {
+            self.counters.dictionary_conflicts += 1;
+            self.notices.push(Notice::DictionaryConflict { text: conflict.to_string() });
+        }
+        self.dictionaries.parts.clear();
+        self.dictionaries.end_turn();
+    }
+}

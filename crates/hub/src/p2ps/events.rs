@@ -1,0 +1,279 @@
+//! What Source Distributors publish. Updates are the hot path: handle to item, item to watchers, one entry each.
+
+use super::items::{ItemId, Phase, bits};
+use super::source::NO_ITEM;
+use super::streams::WatchFlags;
+use super::views::{Filtered, append_filtered};
+use super::{P2ps, SourceId};
+use crate::stream::{ALL, Block, Event, HubError, Kind, Message, Messages, Request, Seen, flags};
+use rwf::StateCode;
+use rwf::peek;
+use rwf::rdm::directory::{self, Action};
+
+impl P2ps {
+    pub(super) fn read_block(&mut self, number: u16, bytes: &[u8]) -> Result<(), HubError> {
+        let block = Block::parse(bytes)?;
+        let now = self.now;
+        let Some(source) = self.source_mut(number).filter(|source| source.up) else { return Ok(()) };
+        source.heard_at = now;
+        let seen = source.continuity.accept(&block.heading);
+        let heard = std::mem::replace(&mut source.heard, true);
+        match seen {
+            Seen::Next => {}
+            Seen::Old => return Ok(()),
+            Seen::NewIncarnation if !heard => {}
+            Seen::NewIncarnation => {
+                self.begin_again(number, StateCode::NONE, "has started again");
+                if let Some(source) = self.source_mut(number) {
+                    source.continuity.accept(&block.heading);
+                    source.heard = true;
+                }
+            }
+            Seen::Gap(_) => {
+                // Which items are hit is not known: all are, and everything is asked for anew.
+                self.counters.hub_gaps += 1;
+                self.begin_again(number, StateCode::GAP_DETECTED, "has lost messages");
+                return Ok(());
+            }
+        }
+        self.read_messages(number, bytes, block.messages())
+    }
+
+    fn begin_again(&mut self, number: u16, code: StateCode, why: &'static str) {
+        self.lose_source(number, code, why);
+        self.source_up(self.now, SourceId(number));
+    }
+
+    fn read_messages(&mut self, number: u16, block: &[u8], mut messages: Messages<'_>) -> Result<(), HubError> {
+        while let Some(other) = self.read_updates(number, block, &mut messages) {
+            match other? {
+                (NO_ITEM, message) if message.target == ALL || message.target == self.id => {
+                    self.event(number, &Event::decode(&message)?, message.position);
+                }
+                (NO_ITEM, _) => {}
+                (item, message) => self.careful_update(item, &message),
+            }
+        }
+        Ok(())
+    }
+
+    /// Fans out updates until something else comes: another message (given back with [`NO_ITEM`]), or an update that
+    /// concerns more than open watchers (given back with its item, open watchers served).
+    #[inline]
+    fn read_updates<'m>(
+        &mut self,
+        number: u16,
+        block: &[u8],
+        messages: &mut Messages<'m>,
+    ) -> Option<Result<(ItemId, Message<'m>), HubError>> {
+        let Self { sources, items, turn, counters, .. } = self;
+        let source = sources.get(usize::from(number))?.as_deref()?;
+        let (mut read, mut unwatched, mut delivered) = (0, 0, 0);
+        let mut other = None;
+        for message in messages.by_ref() {
+            let message = match message {
+                Ok(message) if message.kind == Kind::Update => message,
+                Ok(message) => {
+                    other = Some(Ok((NO_ITEM, message)));
+                    break;
+                }
+                Err(error) => {
+                    other = Some(Err(error));
+                    break;
+                }
+            };
+            read += 1;
+            let id = source.item(message.handle);
+            if id == NO_ITEM {
+                unwatched += 1;
+                continue;
+            }
+            let watchers = &items.watchers[id as usize];
+            let open = watchers.open();
+            if !open.is_empty() {
+                let body = if message.flags & flags::HAS_KEY == 0 {
+                    let start = message.body.as_ptr().addr() - block.as_ptr().addr();
+                    Some(turn.block_body(start, message.body.len()))
+                } else {
+                    let service = items.get(id).service;
+                    turn.arena_body(|arena| rewrite_key(message.body, service, arena)).ok()
+                };
+                if let Some(body) = body {
+                    turn.fan_out(body, open);
+                    delivered += open.len() as u64;
+                } else {
+                    counters.hub_messages_bad += 1;
+                }
+            }
+            if watchers.needs_care() {
+                other = Some(Ok((id, message)));
+                break;
+            }
+        }
+        counters.updates_in += read;
+        counters.updates_unwatched += unwatched;
+        counters.updates_out += delivered;
+        other
+    }
+
+    /// An update of an item that has views, or watchers that wait.
+    fn careful_update(&mut self, id: ItemId, message: &Message<'_>) {
+        let mut waits = self.someone_waits(id);
+        let mut view_body = None;
+        for at in 0..self.items.get(id).views().len() {
+            let view = self.items.get(id).views()[at];
+            waits |= self.someone_waits(view);
+            if self.items.watchers[view as usize].open_count() > 0 {
+                self.view_update(view, message, &mut view_body);
+            }
+        }
+        if waits {
+            let item = self.items.get_mut(id);
+            item.set(bits::UPDATE_WITHHELD);
+            item.extra_mut().withheld_at = message.position;
+        }
+    }
+
+    /// True if a watcher of the item waits for an image. Those that are paused do not.
+    fn someone_waits(&self, id: ItemId) -> bool {
+        self.items.watchers[id as usize].held().iter().any(|watcher| {
+            let watch = self.client(watcher.client).and_then(|client| client.streams.watch(watcher.stream));
+            watch.is_some_and(|(_, watch)| !watch.has(WatchFlags::PAUSED))
+        })
+    }
+
+    /// An update as a view shows it. `whole` is the unfiltered body, made when the first view needs it.
+    fn view_update(&mut self, view: ItemId, message: &Message<'_>, whole: &mut Option<super::turn::BodyId>) {
+        let Some(id) = self.view_of(view) else { return };
+        let Self { turn, items, views, counters, scratch, .. } = self;
+        let service = items.get(view).service;
+        scratch.update.clear();
+        let has_key = message.flags & flags::HAS_KEY != 0;
+        if has_key && rewrite_key(message.body, service, &mut scratch.update).is_err() {
+            counters.hub_messages_bad += 1;
+            return;
+        }
+        let update = if has_key { &scratch.update[..] } else { message.body };
+        let Ok(header) = peek::header(update) else {
+            counters.hub_messages_bad += 1;
+            return;
+        };
+        let (head, data) = update.split_at(header.body_offset);
+        let mut outcome = Filtered::Nothing;
+        let body = turn.arena_body(|arena| {
+            arena.extend_from_slice(head);
+            outcome = append_filtered(views.spec(id), header.container, data, arena);
+            if matches!(outcome, Filtered::Written) { Ok(()) } else { Err(()) }
+        });
+        counters.views_filtered += 1;
+        let body = match (outcome, body) {
+            (Filtered::Written, Ok(body)) => body,
+            (Filtered::Nothing, _) => return,
+            _ => {
+                counters.views_unfiltered += 1;
+                let all = || {
+                    turn.arena_body(|arena| {
+                        arena.extend_from_slice(update);
+                        Ok::<(), ()>(())
+                    })
+                };
+                match whole.map_or_else(all, Ok) {
+                    Ok(body) => *whole.insert(body),
+                    Err(()) => return,
+                }
+            }
+        };
+        let open = items.watchers[view as usize].open();
+        turn.fan_out(body, open);
+        counters.updates_out += open.len() as u64;
+    }
+
+    /// Anything but an update.
+    fn event(&mut self, number: u16, event: &Event<'_>, _position: u64) {
+        match *event {
+            Event::Service { service, name, filters, .. } => {
+                match directory::Service::decode_filters(service, Action::Add, filters) {
+                    Ok(entry) => self.offer_service(number, service, name, &entry),
+                    Err(_) => self.counters.hub_messages_bad += 1,
+                }
+            }
+            Event::ServiceGone { service } => {
+                let id = self.source_mut(number).and_then(|source| source.services.remove(&service));
+                if let Some(id) = id {
+                    self.withdraw_service(id, number);
+                }
+            }
+            Event::ServiceStatus { service, state } => {
+                if let Some(id) = self.public_service(number, service) {
+                    self.service_status(number, id, state);
+                }
+            }
+            Event::GroupStatus { service, group, state, merged_to } => {
+                if let Some(id) = self.public_service(number, service) {
+                    self.group_status(number, id, group, state, merged_to);
+                }
+            }
+            Event::ItemOpened { handle, token, .. } => self.item_opened(number, handle, token),
+            Event::Refused { token, state, .. } => {
+                let item = self.source_mut(number).and_then(|source| source.take_token(token));
+                if let Some(id) = item {
+                    self.refused(id, state);
+                }
+            }
+            Event::Image { handle, group, flags, position, rwf, .. } => {
+                if let Some(id) = self.item_of(number, handle) {
+                    self.image(number, id, group, flags, position, rwf);
+                }
+            }
+            Event::ItemStatus { handle, group, flags, rwf, .. } => {
+                if let Some(id) = self.item_of(number, handle) {
+                    self.item_status(number, id, group, flags, rwf);
+                }
+            }
+            Event::Ack { token, rwf, .. } => self.ack(token, rwf),
+            Event::Generic { handle, has_key, rwf, .. } => {
+                if let Some(id) = self.item_of(number, handle) {
+                    self.generic_from_source(id, has_key, rwf);
+                }
+            }
+            Event::Dictionary { service, rwf, .. } => self.dictionary_part(number, service, rwf),
+            Event::Update { .. } | Event::Heartbeat => {}
+        }
+    }
+
+    fn item_of(&self, number: u16, handle: u32) -> Option<ItemId> {
+        let id = self.sources.get(usize::from(number))?.as_deref()?.item(handle);
+        (id != NO_ITEM).then_some(id)
+    }
+
+    fn public_service(&self, number: u16, service: u16) -> Option<u16> {
+        self.sources.get(usize::from(number))?.as_deref()?.services.get(&service).copied()
+    }
+
+    fn item_opened(&mut self, number: u16, handle: u32, token: u32) {
+        let Some(source) = self.source_mut(number) else { return };
+        let Some(id) = source.take_token(token) else {
+            // An answer to an open of an earlier life: its handle is not wanted.
+            return source.writer.request(&Request::Close { handle });
+        };
+        if !source.bind(handle, id) {
+            self.counters.hub_messages_bad += 1;
+            self.detach(id);
+            return self.queue_open(id);
+        }
+        let item = self.items.get_mut(id);
+        item.phase = Phase::Open;
+        item.handle = handle;
+        if !self.is_watched(id) {
+            self.release(id);
+        }
+    }
+}
+
+/// Appends a message with the public service id in its key.
+pub(super) fn rewrite_key(msg: &[u8], service: u16, out: &mut Vec<u8>) -> Result<(), rwf::DecodeError> {
+    if !peek::rewrite_service_id(msg, service, out)? {
+        out.extend_from_slice(msg);
+    }
+    Ok(())
+}

@@ -1,0 +1,302 @@
+//! Images on their way to those who wait for one, and to those who have to begin afresh.
+
+use super::items::{ItemId, bits};
+use super::statuses::{GroupId, told};
+use super::streams::WatchFlags;
+use super::turn::BodyId;
+use super::views::{Filtered, append_filtered};
+use super::watchers::Watcher;
+use super::{P2ps, compose};
+use crate::stream::{NO_GROUP, flags};
+use rwf::msg::{Domain, Msg, RefreshFlags, RefreshMsg, StatusMsg};
+use rwf::{DataState, State, StreamState};
+
+/// Memory that is used again and again.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    /// A key in canonical bytes.
+    pub(crate) key: Vec<u8>,
+    /// An update with its key rewritten.
+    pub(crate) update: Vec<u8>,
+    recipients: Vec<Recipient>,
+    variants: Vec<(Variant, BodyId)>,
+    filtered: Vec<u8>,
+}
+
+/// Someone who gets an image, or a part of it.
+#[derive(Debug, Clone, Copy)]
+struct Recipient {
+    client: u32,
+    stream: i32,
+    watch: WatchFlags,
+    /// It has had an image before.
+    open: bool,
+    /// It asked for this one.
+    solicited: bool,
+}
+
+/// What makes an image one client's and not another's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Variant {
+    solicited: bool,
+    clear_cache: bool,
+    stream: StreamState,
+    data: DataState,
+}
+
+/// An image as it comes from a Source Distributor.
+struct Image<'a> {
+    refresh: RefreshMsg<'a>,
+    first: bool,
+    complete: bool,
+    /// It goes to all, asked for or not.
+    everyone: bool,
+    /// Who had an image begins afresh.
+    afresh: bool,
+    /// It answers what was asked for last, so views that were waiting for more have it now.
+    widened: bool,
+    /// Number of the source, for the group.
+    source: u16,
+}
+
+/// A field or element list without entries.
+const EMPTY_LIST: &[u8] = &[0x08, 0, 0];
+
+impl P2ps {
+    /// An image, or a part of one, of an open item.
+    pub(super) fn image(&mut self, source: u16, id: ItemId, group: u32, bits_set: u8, position: u64, rwf: &[u8]) {
+        let Ok(Msg::Refresh(refresh)) = Msg::decode(rwf) else {
+            self.counters.hub_messages_bad += 1;
+            return;
+        };
+        self.counters.images_in += 1;
+        let has = |flag| bits_set & flag != 0;
+        let item = self.items.get_mut(id);
+        let first = has(flags::FIRST);
+        if first && item.has(bits::UPDATE_WITHHELD) {
+            // Updates behind the image's position were kept from those that wait: this image would go back in time.
+            let withheld_at = item.extra.as_ref().map_or(0, |extra| extra.withheld_at);
+            item.clear(bits::UPDATE_WITHHELD);
+            if withheld_at >= position {
+                self.counters.images_late += 1;
+                self.items.get_mut(id).clear(bits::IMAGE_ASKED);
+                return self.ask_image(id);
+            }
+        }
+        if group != NO_GROUP {
+            item.group = group;
+        }
+        let good = refresh.state.data == DataState::OK;
+        let recovery = has(flags::RECOVERY) || item.has(bits::RECOVERING) || item.has(bits::SUSPECT) && good;
+        let answer = has(flags::RECOVERY) || !has(flags::UNSOLICITED);
+        let image = Image {
+            first,
+            complete: has(flags::COMPLETE),
+            everyone: has(flags::UNSOLICITED) || recovery,
+            afresh: recovery || has(flags::CLEAR_CACHE),
+            widened: answer && !item.has(bits::REISSUE_DUE),
+            source,
+            refresh,
+        };
+        if first {
+            self.begin_set(id, answer, image.complete);
+        }
+        self.give_image(id, &image);
+        if image.complete {
+            self.end_set(id);
+        }
+    }
+
+    fn begin_set(&mut self, id: ItemId, answer: bool, complete: bool) {
+        let item = self.items.get_mut(id);
+        item.failures = 0;
+        item.clear(bits::RECOVERING | if answer { bits::IMAGE_ASKED } else { 0 });
+        if !complete {
+            item.set(bits::IN_SET);
+        }
+        if item.has(bits::SNAPSHOT) {
+            // Who comes later gets a snapshot of his own.
+            self.items.unlist(id);
+        }
+    }
+
+    fn give_image(&mut self, id: ItemId, image: &Image<'_>) {
+        let mut reached = self.fan_image(id, id, image, None);
+        for view in self.items.get(id).views().to_vec() {
+            let Some(number) = self.view_of(view) else { continue };
+            let mut filtered = std::mem::take(&mut self.scratch.filtered);
+            filtered.clear();
+            let refresh = &image.refresh;
+            self.counters.views_filtered += 1;
+            let outcome = append_filtered(self.views.spec(number), refresh.container, refresh.body, &mut filtered);
+            let body = match outcome {
+                Filtered::Written => Some(&filtered[..]),
+                Filtered::Nothing => Some(EMPTY_LIST),
+                Filtered::Whole => {
+                    self.counters.views_unfiltered += 1;
+                    None
+                }
+            };
+            reached += self.fan_image(view, id, image, body);
+            self.scratch.filtered = filtered;
+        }
+        self.counters.images_out += reached;
+        self.counters.images_unwanted += u64::from(reached == 0);
+        if image.first {
+            let item = self.items.get_mut(id);
+            match image.refresh.state.data {
+                DataState::SUSPECT => item.set(bits::SUSPECT),
+                DataState::OK => item.clear(bits::SUSPECT),
+                _ => {}
+            }
+        }
+    }
+
+    fn end_set(&mut self, id: ItemId) {
+        let item = self.items.get_mut(id);
+        if !item.has(bits::LIVE) {
+            return;
+        }
+        item.clear(bits::IN_SET);
+        if item.has(bits::REISSUE_DUE) && !item.has(bits::IMAGE_ASKED) {
+            self.reissue_upstream(id, true);
+        }
+        if !self.is_watched(id) {
+            self.release(id);
+        }
+    }
+
+    /// Gives an image to those watchers of an item that are to have it; tells how many. `body` is the payload as this
+    /// view shows it, the whole one if `None`.
+    fn fan_image(&mut self, id: ItemId, root: ItemId, image: &Image<'_>, body: Option<&[u8]>) -> u64 {
+        let item = self.items.get_mut(id);
+        if image.widened && image.first {
+            item.clear(bits::WIDENING);
+        } else if item.has(bits::WIDENING) {
+            return 0;
+        }
+        let mut recipients = std::mem::take(&mut self.scratch.recipients);
+        let mut variants = std::mem::take(&mut self.scratch.variants);
+        recipients.clear();
+        variants.clear();
+        self.choose_recipients(id, image, &mut recipients);
+        let private = self.items.get(root).has(bits::PRIVATE);
+        for recipient in &recipients {
+            let Some(client) = self.client(recipient.client) else { continue };
+            let mut state = told(client.policy, private, image.refresh.state);
+            let turned_away = state.stream.is_final() && !image.refresh.state.stream.is_final();
+            if turned_away {
+                self.turn_away(recipient, id, image.refresh.domain, state);
+                continue;
+            }
+            if recipient.watch.has(WatchFlags::SNAPSHOT) && state.stream == StreamState::OPEN {
+                state.stream = StreamState::NON_STREAMING;
+            }
+            let variant = Variant {
+                solicited: recipient.solicited,
+                clear_cache: image.first
+                    && (image.refresh.flags.contains(RefreshFlags::CLEAR_CACHE) || image.afresh && recipient.open),
+                stream: state.stream,
+                data: state.data,
+            };
+            let known = variants.iter().find(|(known, _)| *known == variant).map(|(_, body)| *body);
+            let Some(made) = known.or_else(|| self.image_body(root, image, variant, body)) else { continue };
+            if known.is_none() {
+                variants.push((variant, made));
+            }
+            self.turn.deliver(made, recipient.client, recipient.stream);
+            self.advance(recipient, id, image, state.stream);
+        }
+        let reached = recipients.len() as u64;
+        (self.scratch.recipients, self.scratch.variants) = (recipients, variants);
+        reached
+    }
+
+    fn choose_recipients(&mut self, id: ItemId, image: &Image<'_>, recipients: &mut Vec<Recipient>) {
+        let item = self.items.get_mut(id);
+        // Without this the open ones need no look: an image that was asked for is nothing to them.
+        let all = !image.first || image.everyone || item.has(bits::SOME_REFRESH);
+        if image.first {
+            item.clear(bits::SOME_REFRESH);
+            // Only the first part of a set that was broken off leaves marks behind.
+            if !image.complete {
+                item.set(bits::SOME_REFRESH);
+            }
+        }
+        let watchers = &self.items.watchers[id as usize];
+        let (watchers, skip) = if all { (watchers.all(), watchers.open_count() as usize) } else { (watchers.held(), 0) };
+        for (at, watcher) in watchers.iter().enumerate() {
+            let Some(client) = self.clients.get(watcher.client as usize).and_then(Option::as_deref) else { continue };
+            let Some((_, watch)) = client.streams.watch(watcher.stream) else { continue };
+            let open = all && at < skip;
+            let (in_set, asked) = (watch.has(WatchFlags::IN_SET), watch.has(WatchFlags::REFRESH));
+            let solicited = if !image.first {
+                in_set.then_some(asked)
+            } else if in_set {
+                Some(asked)
+            } else if watch.has(WatchFlags::PAUSED) {
+                asked.then_some(true)
+            } else if open {
+                if asked { Some(true) } else { image.everyone.then_some(false) }
+            } else {
+                Some(!watch.has(WatchFlags::UNASKED))
+            };
+            if let Some(solicited) = solicited {
+                let Watcher { client, stream } = *watcher;
+                recipients.push(Recipient { client, stream, watch, open, solicited });
+            }
+        }
+    }
+
+    /// The client does not take suspect data: it is told to ask again.
+    fn turn_away(&mut self, recipient: &Recipient, id: ItemId, domain: Domain, state: State<'_>) {
+        let status = StatusMsg { state: Some(state), ..StatusMsg::new(domain, recipient.stream) };
+        self.send(recipient.client, recipient.stream, |w| status.encode(w));
+        self.counters.statuses_out += 1;
+        self.drop_watcher(recipient.client, recipient.stream, id);
+    }
+
+    /// What an image, or a part of it, makes of a watcher.
+    fn advance(&mut self, recipient: &Recipient, id: ItemId, image: &Image<'_>, stream_state: StreamState) {
+        let &Recipient { client, stream, watch, open, solicited } = recipient;
+        if image.complete && stream_state != StreamState::OPEN {
+            return self.drop_watcher(client, stream, id);
+        }
+        let Some(known) = self.client_mut(client) else { return };
+        if image.complete {
+            known.streams.set_flags(stream, 0, WatchFlags::IN_SET | WatchFlags::REFRESH | WatchFlags::UNASKED);
+        } else {
+            let asked = if solicited { WatchFlags::REFRESH } else { 0 };
+            known.streams.set_flags(stream, WatchFlags::IN_SET | asked, WatchFlags::UNASKED);
+        }
+        if !open && !watch.has(WatchFlags::PAUSED) {
+            self.make_open(client, stream, id);
+        }
+    }
+
+    /// The image as one kind of recipient gets it.
+    fn image_body(&mut self, root: ItemId, image: &Image<'_>, variant: Variant, body: Option<&[u8]>) -> Option<BodyId> {
+        let Self { items, turn, .. } = self;
+        let item = items.get(root);
+        let key = items.key(root);
+        let refresh = &image.refresh;
+        let group = GroupId::new(image.source, item.group);
+        let mut flags = refresh.flags;
+        flags.set(RefreshFlags::SOLICITED, variant.solicited);
+        flags.set(RefreshFlags::CLEAR_CACHE, variant.clear_cache);
+        flags.set(RefreshFlags::REFRESH_COMPLETE, image.complete);
+        flags.set(RefreshFlags::PRIVATE_STREAM, item.has(bits::PRIVATE));
+        let changed = RefreshMsg {
+            flags,
+            state: State { stream: variant.stream, data: variant.data, ..refresh.state },
+            group_id: if item.group == NO_GROUP { &[] } else { group.as_bytes() },
+            key: Some(key.msg_key(item.service)),
+            qos: refresh.qos.or(key.qos.to_qos()),
+            body: body.unwrap_or(refresh.body),
+            ..refresh.clone()
+        };
+        let room = 512 + item.key.len() + changed.body.len();
+        turn.arena_body(|arena| compose::append(arena, room, |w| changed.encode(w))).ok()
+    }
+}
+

@@ -1,0 +1,131 @@
+//! Logins: who may do anything at all, and with which wishes.
+
+use super::client::{CloseReason, Login};
+use super::refusal::Refusal;
+use super::streams::{Open, Streams};
+use super::P2ps;
+use rwf::msg::{Domain, RequestMsg};
+use rwf::rdm::login::{self, Features};
+
+/// What this server can do; it claims nothing else.
+const FEATURES: Features = Features {
+    post: Some(true),
+    batch: Some(login::batch::REQUESTS | login::batch::REISSUES | login::batch::CLOSES),
+    view: Some(true),
+    standby: None,
+    standby_mode: None,
+    optimized_pause_resume: Some(true),
+    provider_dictionary_download: Some(true),
+    enhanced_symbol_list: None,
+};
+
+impl P2ps {
+    /// A request of the login domain: the login itself, or a reissue of it.
+    pub(super) fn login_request(&mut self, client: u32, msg: &RequestMsg<'_>) {
+        let stream = msg.stream_id;
+        let request = match login::Request::decode(msg) {
+            Ok(request) => request,
+            Err(error) => return self.close_client(client, CloseReason::Garbage { error, length: msg.body.len() }),
+        };
+        let Some(known) = self.client(client) else { return };
+        match known.login.as_ref().map(|login| login.stream) {
+            Some(open) if open == stream => return self.reissue_login(client, &request),
+            Some(open) => {
+                let refusal = if known.streams.get(stream).is_some() {
+                    Refusal::StreamInUse { stream }
+                } else {
+                    Refusal::SecondLogin { stream: open }
+                };
+                return self.refuse(client, stream, Domain::LOGIN, &refusal);
+            }
+            None => {}
+        }
+        if let Some(refusal) = self.login_refusal(&request) {
+            let text = refusal.to_string();
+            self.refuse(client, stream, Domain::LOGIN, &refusal);
+            self.counters.logins_refused += 1;
+            return self.close_client(client, CloseReason::LoginRefused { text });
+        }
+        self.users.mount(&request.name);
+        self.counters.logins += 1;
+        self.counters.mounts += 1;
+        if let Some(known) = self.client_mut(client) {
+            known.streams.insert(stream, Open::Login, 0);
+            known.policy = request.attributes.recovery();
+            known.login = Some(login_of(&request));
+        }
+        if !request.no_refresh {
+            self.login_refresh(client, &request);
+        }
+    }
+
+    fn login_refusal<'a>(&self, request: &'a login::Request) -> Option<Refusal<'a>> {
+        let limit = self.config.max_mounts_per_user;
+        if request.stream_id <= 0 {
+            Some(Refusal::BadStreamId { stream: request.stream_id })
+        } else if request.is_provider() {
+            Some(Refusal::ProviderRole)
+        } else if request.name.is_empty() {
+            Some(Refusal::NoUserName)
+        } else if !request.streaming {
+            Some(Refusal::LoginNotStreaming)
+        } else if limit > 0 && self.users.usage(&request.name).mounts >= limit {
+            Some(Refusal::TooManyMounts { user: &request.name, limit })
+        } else {
+            None
+        }
+    }
+
+    /// A login again on its own stream: another token, pause or resume of everything, or just a refresh wanted.
+    fn reissue_login(&mut self, client: u32, request: &login::Request) {
+        let Some(known) = self.client_mut(client) else { return };
+        let Some(login) = &mut known.login else { return };
+        let was_paused = login.paused;
+        login.paused = request.pause;
+        known.policy = request.attributes.recovery();
+        if !request.no_refresh {
+            self.login_refresh(client, request);
+        }
+        if was_paused != request.pause {
+            self.pause_all(client, request.pause);
+        }
+    }
+
+    fn login_refresh(&mut self, client: u32, request: &login::Request) {
+        let text = format!("Login accepted by host {}.", self.config.host_name);
+        let mut refresh = login::Refresh::accept(request, FEATURES, &text);
+        let echo = &mut refresh.attributes;
+        echo.single_open.get_or_insert(true);
+        echo.allow_suspect_data.get_or_insert(true);
+        // Round trips are not measured, so it is not claimed.
+        echo.round_trip_latency = None;
+        self.send(client, request.stream_id, |w| refresh.encode(w));
+    }
+
+    /// Ends a login, and with it everything that is open. The connection may log in again.
+    pub(super) fn logout(&mut self, client: u32) {
+        let Some(known) = self.client_mut(client) else { return };
+        known.directories.clear();
+        for (stream, item) in known.item_streams() {
+            self.drop_watcher(client, stream, item);
+        }
+        let Some(known) = self.client_mut(client) else { return };
+        known.streams = Streams::default();
+        if let Some(login) = known.login.take() {
+            self.counters.mounts -= 1;
+            self.users.unmount(&login.name);
+        }
+    }
+}
+
+fn login_of(request: &login::Request) -> Login {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    Login {
+        stream: request.stream_id,
+        name: request.name.clone(),
+        application_id: text(&request.attributes.application_id),
+        application_name: text(&request.attributes.application_name),
+        position: text(&request.attributes.position),
+        paused: request.pause,
+    }
+}

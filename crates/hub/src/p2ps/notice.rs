@@ -1,0 +1,57 @@
+//! What an operator should hear of.
+
+use super::SourceId;
+use std::fmt;
+
+/// Something that an operator should hear of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Notice {
+    /// Two dictionaries define a field differently; the first one counts.
+    DictionaryConflict {
+        /// What is defined how, and where.
+        text: String,
+    },
+    /// A dictionary that a provider offers cannot be read.
+    DictionaryUnreadable {
+        /// The service that it came with.
+        service: String,
+        /// What is wrong.
+        text: String,
+    },
+    /// A Source Distributor is lost; its items are suspect.
+    SourceLost {
+        /// Which.
+        source: SourceId,
+        /// Items that it served.
+        items: u64,
+        /// Why it counts as lost.
+        why: &'static str,
+    },
+    /// A service has come.
+    ServiceUp {
+        /// Its name.
+        service: String,
+    },
+    /// A service is gone.
+    ServiceGone {
+        /// Its name.
+        service: String,
+    },
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DictionaryConflict { text } => write!(f, "dictionaries disagree: {text}"),
+            Self::DictionaryUnreadable { service, text } => {
+                write!(f, "the dictionary that service {service} offers cannot be read: {text}")
+            }
+            Self::SourceLost { source, items, why } => {
+                write!(f, "source distributor {} {why}: {items} items are suspect until another serves them", source.0)
+            }
+            Self::ServiceUp { service } => write!(f, "service {service} is here"),
+            Self::ServiceGone { service } => write!(f, "service {service} is gone"),
+        }
+    }
+}

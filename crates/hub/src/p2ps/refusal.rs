@@ -1,0 +1,161 @@
+//! Why a client does not get what it asks for: the SDK's state code, and a text that says what to do.
+
+use rwf::{DataState, State, StateCode, StreamState};
+use std::fmt;
+
+/// A request that is refused. Its text goes to the client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refusal<'a> {
+    /// Nobody is logged in on the connection.
+    NotLoggedIn,
+    /// A second login on another stream.
+    SecondLogin { stream: i32 },
+    /// The login is a provider's.
+    ProviderRole,
+    /// The login has no user name.
+    NoUserName,
+    /// The login is not for streaming.
+    LoginNotStreaming,
+    /// The user is logged in often enough.
+    TooManyMounts { user: &'a str, limit: u32 },
+    /// No such service.
+    UnknownService { id: Option<u16> },
+    /// The service does not have the domain.
+    UnknownDomain { domain: u8, service: &'a str },
+    /// The service does not have the quality.
+    NoSuchQos { service: &'a str },
+    /// An instrument without a name.
+    NoName,
+    /// The stream id is not a client's to use.
+    BadStreamId { stream: i32 },
+    /// The stream is in use for something else.
+    StreamInUse { stream: i32 },
+    /// A reissue with another key.
+    KeyChanged { stream: i32 },
+    /// The client has enough items.
+    ItemLimit { limit: u32 },
+    /// The user has enough items.
+    AggregateItemLimit { user: &'a str, limit: u32 },
+    /// A table of this process is full.
+    NoResources { what: &'static str },
+    /// The batch cannot be read.
+    BadBatch,
+    /// The view cannot be read.
+    BadView { why: &'static str },
+    /// The type of view is not known.
+    UnknownViewType { kind: u64 },
+    /// The dictionary is not known.
+    UnknownDictionary { name: &'a str },
+    /// The message cannot be passed on.
+    NotEncodable,
+}
+
+/// A refusal in words: what is left of it when what it borrows from changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Told {
+    stream: StreamState,
+    data: DataState,
+    code: StateCode,
+    text: String,
+}
+
+impl Told {
+    pub(crate) fn state(&self) -> State<'_> {
+        State::new(self.stream, self.data, self.code, &self.text)
+    }
+}
+
+impl Refusal<'_> {
+    /// The refusal in words.
+    pub(crate) fn told(&self) -> Told {
+        let State { stream, data, code, .. } = self.state("");
+        Told { stream, data, code, text: self.to_string() }
+    }
+
+    /// The SDK's code (ETA `StateCodes`).
+    pub(crate) const fn code(&self) -> StateCode {
+        match self {
+            Self::NotLoggedIn
+            | Self::SecondLogin { .. }
+            | Self::ProviderRole
+            | Self::LoginNotStreaming
+            | Self::UnknownDomain { .. }
+            | Self::BadStreamId { .. } => StateCode::USAGE_ERROR,
+            Self::NoUserName | Self::NoName | Self::BadBatch | Self::NotEncodable => StateCode::INVALID_ARGUMENT,
+            Self::TooManyMounts { .. } => StateCode::EXCEEDED_MAX_MOUNTS_PER_USER,
+            Self::UnknownService { .. } => StateCode::SOURCE_UNKNOWN,
+            Self::NoSuchQos { .. } | Self::UnknownDictionary { .. } => StateCode::NOT_FOUND,
+            Self::StreamInUse { .. } | Self::KeyChanged { .. } => StateCode::ALREADY_OPEN,
+            Self::ItemLimit { .. } | Self::AggregateItemLimit { .. } => StateCode::TOO_MANY_ITEMS,
+            Self::NoResources { .. } => StateCode::NO_RESOURCES,
+            Self::BadView { .. } => StateCode::INVALID_VIEW,
+            Self::UnknownViewType { .. } => StateCode::UNSUPPORTED_VIEW_TYPE,
+        }
+    }
+
+    /// The state that tells it. A stream that is open for something else stays open: then only code and text are news.
+    pub(crate) const fn state<'t>(&self, text: &'t str) -> State<'t> {
+        let (stream, data) = match self {
+            Self::StreamInUse { .. } | Self::KeyChanged { .. } => (StreamState::OPEN, DataState::NO_CHANGE),
+            _ => (StreamState::CLOSED, DataState::SUSPECT),
+        };
+        State::new(stream, data, self.code(), text)
+    }
+}
+
+impl fmt::Display for Refusal<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotLoggedIn => write!(f, "Not logged in: send a login request first, and wait for its refresh."),
+            Self::SecondLogin { stream } => {
+                write!(f, "Already logged in on stream {stream}: one login a connection. Reissue it there, or close it first.")
+            }
+            Self::ProviderRole => {
+                write!(f, "This port is for consumers (Role 0): a provider connects to the non-interactive provider port.")
+            }
+            Self::NoUserName => write!(f, "The login request has no user name: set Name in its key."),
+            Self::LoginNotStreaming => write!(f, "A login has to be streaming: set the STREAMING flag."),
+            Self::TooManyMounts { user, limit } => {
+                write!(f, "User {user} is logged in {limit} times, the most allowed (maxMountsPerUser): log out elsewhere.")
+            }
+            Self::UnknownService { id: Some(id) } => {
+                write!(f, "No service has id {id}: use an id of the source directory of this connection.")
+            }
+            Self::UnknownService { id: None } => {
+                write!(f, "The request names no service: set the service id in its key.")
+            }
+            Self::UnknownDomain { domain, service } => {
+                write!(f, "Service {service} does not offer domain {domain}: see Capabilities in its directory entry.")
+            }
+            Self::NoSuchQos { service } => {
+                write!(f, "Service {service} does not offer that quality of service: ask for one in its directory entry.")
+            }
+            Self::NoName => write!(f, "The request names no item: set Name in its key."),
+            Self::BadStreamId { stream } => write!(f, "Stream id {stream} is not usable: a consumer's ids are positive."),
+            Self::StreamInUse { stream } => {
+                write!(f, "Stream {stream} is open for something else and stays so: use another stream id.")
+            }
+            Self::KeyChanged { stream } => {
+                write!(f, "The key of open stream {stream} cannot change; it stays as it is. Close it first, or use another id.")
+            }
+            Self::ItemLimit { limit } => {
+                write!(f, "This connection has {limit} items open, the most allowed (itemLimit): close some first.")
+            }
+            Self::AggregateItemLimit { user, limit } => {
+                write!(f, "User {user} has {limit} items open, the most allowed (aggregateItemLimit): close some first.")
+            }
+            Self::NoResources { what } => write!(f, "No room for more {what} in this server: ask again later."),
+            Self::BadBatch => {
+                write!(f, "The batch cannot be read: its payload is an element list with :ItemList or :StreamIdList.")
+            }
+            Self::BadView { why } => write!(f, "The view cannot be read: {why}."),
+            Self::UnknownViewType { kind } => {
+                write!(f, "View type {kind} is not supported: use 1 (field ids) or 2 (element names).")
+            }
+            Self::UnknownDictionary { name } => {
+                write!(f, "No dictionary is named {name}: ask for RWFFld or RWFEnum.")
+            }
+            Self::NotEncodable => write!(f, "The request cannot be passed on: its key is too long."),
+        }
+    }
+}

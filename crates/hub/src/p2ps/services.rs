@@ -1,0 +1,208 @@
+//! The services of all sources, merged by name: what clients see, and who is asked.
+
+use super::items::{ItemId, ServiceId};
+use super::qos::matching;
+use super::source::Source;
+use rustc_hash::FxHashMap;
+use rwf::Qos;
+use rwf::msg::Domain;
+use rwf::rdm::dictionary::{ENUMS, FIELDS};
+use rwf::rdm::directory::{self, Info, Load, Part};
+use std::collections::VecDeque;
+
+/// Ids are handed out from 1, so that those of the first 253 services stay one byte long in every key.
+const FIRST_ID: ServiceId = 1;
+
+/// State and load of a service, as they are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Condition {
+    /// `ServiceState`.
+    pub(crate) up: bool,
+    /// `AcceptingRequests`.
+    pub(crate) accepting: bool,
+    pub(crate) load: Load,
+}
+
+/// What one source says of a service.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Offer {
+    pub(crate) info: Info,
+    pub(crate) condition: Condition,
+}
+
+impl Offer {
+    /// What an entry of a directory says.
+    pub(crate) fn of(entry: &directory::Service) -> Self {
+        let state = entry.state.as_ref().and_then(Part::value);
+        let load = entry.load.as_ref().and_then(Part::value);
+        Self {
+            info: entry.info.as_ref().and_then(Part::value).cloned().unwrap_or_default(),
+            condition: Condition {
+                up: state.is_some_and(|state| state.up),
+                accepting: state.is_some_and(|state| state.accepting_requests.unwrap_or(true)),
+                load: load.copied().unwrap_or_default(),
+            },
+        }
+    }
+}
+
+/// One source of a service.
+#[derive(Debug)]
+pub(crate) struct Provider {
+    pub(crate) source: u16,
+    /// Service id at the source.
+    pub(crate) service: u16,
+    pub(crate) offer: Offer,
+}
+
+/// A service under its public id.
+#[derive(Debug)]
+pub(crate) struct Service {
+    pub(crate) id: ServiceId,
+    pub(crate) name: String,
+    /// Clients know it. The id stays the name's when it is gone.
+    pub(crate) alive: bool,
+    pub(crate) providers: Vec<Provider>,
+    /// Everything that any source offered since it came: an offer does not shrink when a source goes.
+    pub(crate) info: Info,
+    /// As clients were told last.
+    pub(crate) told: Condition,
+    /// Items to be opened.
+    pub(crate) queue: VecDeque<ItemId>,
+    /// Items wait that cannot be opened as things are.
+    pub(crate) parked: bool,
+}
+
+impl Service {
+    /// Takes in what a source offers; true if that is more than was offered before.
+    pub(crate) fn widen(&mut self, offer: &Info) -> bool {
+        let info = &mut self.info;
+        info.name.clone_from(&self.name);
+        let before = (info.capabilities.len(), info.qos.len());
+        for &domain in offer.capabilities.iter().chain(&[Domain::DICTIONARY]) {
+            if let Err(at) = info.capabilities.binary_search(&domain) {
+                info.capabilities.insert(at, domain);
+            }
+        }
+        for qos in &offer.qos {
+            if !info.qos.contains(qos) {
+                info.qos.push(*qos);
+            }
+        }
+        if info.qos.is_empty() {
+            info.qos.push(Qos::REALTIME_TICK);
+        }
+        // The one dictionary of all services; a consumer waits for both names (RDM usage guide 4.3.1.1).
+        info.dictionaries_provided = vec![FIELDS.to_owned(), ENUMS.to_owned()];
+        info.dictionaries_used.clone_from(&info.dictionaries_provided);
+        info.vendor = info.vendor.take().or_else(|| offer.vendor.clone());
+        info.item_list = info.item_list.take().or_else(|| offer.item_list.clone());
+        info.is_source = Some(false);
+        info.supports_qos_range = Some(true);
+        info.supports_out_of_band_snapshots = info.supports_out_of_band_snapshots.or(offer.supports_out_of_band_snapshots);
+        info.accepting_consumer_status = Some(false);
+        before != (info.capabilities.len(), info.qos.len())
+    }
+
+    /// True if the service has this domain.
+    pub(crate) fn has_domain(&self, domain: Domain) -> bool {
+        self.info.capabilities.contains(&domain)
+    }
+
+    /// The state and load of all sources together: as good as the best, the load of the one that is asked first.
+    pub(crate) fn condition(&self, sources: &[Option<Box<Source>>]) -> Condition {
+        let reachable = |provider: &&Provider| is_up(sources, provider.source);
+        let mut merged = Condition { accepting: true, ..Condition::default() };
+        let mut first = true;
+        for provider in self.providers.iter().filter(reachable) {
+            let condition = provider.offer.condition;
+            if first || (condition.up && condition.accepting && !(merged.up && merged.accepting)) {
+                merged = condition;
+                first = false;
+            }
+        }
+        merged
+    }
+
+    /// The source that serves an item of this domain and quality now, and the service's id there.
+    pub(crate) fn choose(&self, sources: &[Option<Box<Source>>], domain: Domain, qos: Option<Qos>) -> Option<(u16, u16)> {
+        self.providers
+            .iter()
+            .find(|provider| {
+                let offer = &provider.offer;
+                is_up(sources, provider.source)
+                    && offer.condition.up
+                    && offer.condition.accepting
+                    && offer.condition.load.open_window != Some(0)
+                    && offer.info.capabilities.contains(&domain)
+                    && qos.is_none_or(|qos| matching(&offer.info.qos, Some(&qos), None).is_some())
+            })
+            .map(|provider| (provider.source, provider.service))
+    }
+}
+
+fn is_up(sources: &[Option<Box<Source>>], number: u16) -> bool {
+    sources.get(usize::from(number)).and_then(Option::as_deref).is_some_and(|source| source.up)
+}
+
+/// All services that were ever known.
+#[derive(Debug, Default)]
+pub(crate) struct Services {
+    by_id: Vec<Service>,
+    by_name: FxHashMap<String, ServiceId>,
+}
+
+impl Services {
+    fn index(id: ServiceId) -> Option<usize> {
+        id.checked_sub(FIRST_ID).map(usize::from)
+    }
+
+    /// A service that clients know.
+    pub(crate) fn alive(&self, id: ServiceId) -> Option<&Service> {
+        self.get(id).filter(|service| service.alive)
+    }
+
+    /// A service, gone or not.
+    pub(crate) fn get(&self, id: ServiceId) -> Option<&Service> {
+        self.by_id.get(Self::index(id)?)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: ServiceId) -> Option<&mut Service> {
+        self.by_id.get_mut(Self::index(id)?)
+    }
+
+    /// Services in the order of their ids, those included that are gone.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Service> {
+        self.by_id.iter()
+    }
+
+    /// Number of all ids handed out; the ids are 1 to this.
+    pub(crate) fn count(&self) -> u16 {
+        self.by_id.len() as u16
+    }
+
+    /// Items that wait to be opened.
+    pub(crate) fn waiting(&self) -> usize {
+        self.by_id.iter().map(|service| service.queue.len()).sum()
+    }
+
+    /// The id that belongs to a name, a new one if it has none; `None` if all ids are taken.
+    pub(crate) fn id_of(&mut self, name: &str) -> Option<ServiceId> {
+        if let Some(&id) = self.by_name.get(name) {
+            return Some(id);
+        }
+        let id = ServiceId::try_from(self.by_id.len()).ok()?.checked_add(FIRST_ID)?;
+        self.by_id.push(Service {
+            id,
+            name: name.to_owned(),
+            alive: false,
+            providers: Vec::new(),
+            info: Info::default(),
+            told: Condition::default(),
+            queue: VecDeque::new(),
+            parked: false,
+        });
+        self.by_name.insert(name.to_owned(), id);
+        Some(id)
+    }
+}

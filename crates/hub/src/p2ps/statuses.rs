@@ -1,0 +1,299 @@
+//! States on their way to the watchers: of items, of services, of groups, and of losses that the P2PS finds itself.
+
+use super::items::{ItemId, Phase, ServiceId, bits};
+use super::refusal::Refusal;
+use super::streams::WatchFlags;
+use super::turn::BodyId;
+use super::watchers::Watcher;
+use super::P2ps;
+use crate::stream::{NO_GROUP, flags};
+use rwf::msg::{Domain, MsgKey, StatusFlags, StatusMsg};
+use rwf::rdm::directory::filter;
+use rwf::rdm::state::Recovery;
+use rwf::{DataState, State, StreamState};
+
+/// Which of the watchers that wait for their first image are told a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pending {
+    /// None: the state is of streams that have had a response.
+    Untold,
+    /// Those for whom it is a final one.
+    ToldIfFinal,
+    /// All.
+    Told,
+}
+
+/// What clients have heard already by their directory streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Relayed {
+    /// Nothing.
+    No,
+    /// The same state, with this filter: it applies to streams that have had a response.
+    Status(u32),
+    /// That the service is deleted, which closes everything.
+    Deleted,
+}
+
+/// How a state is told.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Telling {
+    pub(crate) pending: Pending,
+    pub(crate) relayed: Relayed,
+    /// Watchers that know already that the item is suspect are not told so again.
+    pub(crate) once: bool,
+}
+
+impl Telling {
+    /// Everyone is told.
+    pub(crate) const ALL: Self = Self { pending: Pending::Told, relayed: Relayed::No, once: false };
+}
+
+/// The group of an item as clients see it: unique among all sources, short for the first one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GroupId {
+    bytes: [u8; 6],
+    from: usize,
+}
+
+impl GroupId {
+    pub(crate) fn new(source: u16, group: u32) -> Self {
+        let [s1, s0] = source.to_be_bytes();
+        let [g3, g2, g1, g0] = group.to_be_bytes();
+        let from = if source == 0 && group <= u32::from(u16::MAX) { 4 } else { 0 };
+        Self { bytes: [s1, s0, g3, g2, g1, g0], from }
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[self.from..]
+    }
+}
+
+/// The state as a client with these wishes is told it. Private streams are recovered by nobody.
+pub(crate) fn told<'a>(policy: Recovery, private: bool, state: State<'a>) -> State<'a> {
+    if private && state.stream == StreamState::CLOSED_RECOVER { state } else { policy.apply(state) }
+}
+
+impl P2ps {
+    /// Tells the watchers of an item, and of its views, a state. Those for whom it is a final one watch no more.
+    pub(super) fn tell_item(&mut self, id: ItemId, state: State<'_>, telling: Telling) {
+        let domain = Domain(self.items.key(id).domain);
+        let status = StatusMsg { state: Some(state), ..StatusMsg::new(domain, 0) };
+        self.tell(id, &status, telling);
+    }
+
+    /// Tells a status that may carry more than a state.
+    pub(super) fn tell(&mut self, id: ItemId, status: &StatusMsg<'_>, telling: Telling) {
+        let once = telling.once && self.items.get(id).has(bits::SUSPECT);
+        if let Some(state) = &status.state {
+            self.note_state(id, state.data);
+        }
+        let views = self.items.get(id).views().to_vec();
+        self.tell_watchers(id, status, Telling { once, ..telling });
+        for view in views {
+            self.tell_watchers(view, status, Telling { once, ..telling });
+        }
+    }
+
+    fn note_state(&mut self, id: ItemId, data: DataState) {
+        let item = self.items.get_mut(id);
+        match data {
+            DataState::SUSPECT => item.set(bits::SUSPECT),
+            DataState::OK => item.clear(bits::SUSPECT),
+            _ => {}
+        }
+    }
+
+    fn tell_watchers(&mut self, id: ItemId, status: &StatusMsg<'_>, telling: Telling) {
+        let private = self.items.get(id).has(bits::PRIVATE);
+        let service = self.items.get(id).service;
+        let mut variants: Vec<((StreamState, DataState), BodyId)> = Vec::new();
+        let everyone: Vec<Watcher> = self.items.watchers[id as usize].all().to_vec();
+        for Watcher { client, stream } in everyone {
+            let Some(known) = self.client(client) else { continue };
+            let Some((place, watch)) = known.streams.watch(stream) else { continue };
+            let answered = self.items.watchers[id as usize].is_open(place)
+                || watch.has(WatchFlags::PAUSED) && !watch.has(WatchFlags::REFRESH);
+            let state = status.state.map(|state| told(known.policy, private, state));
+            let is_final = state.is_some_and(|state| state.stream.is_final());
+            if !answered && !tells_pending(telling.pending, is_final) && telling.relayed != Relayed::Deleted {
+                continue;
+            }
+            let heard = match telling.relayed {
+                Relayed::No => false,
+                Relayed::Status(filter) => answered && known.hears_of(service, filter),
+                Relayed::Deleted => known.hears_of(service, u32::MAX),
+            };
+            if telling.relayed == Relayed::Deleted && heard {
+                self.drop_watcher(client, stream, id);
+                continue;
+            }
+            if !heard && !(telling.once && !is_final) {
+                self.deliver_status(status, state, (client, stream), &mut variants);
+            }
+            if is_final {
+                self.drop_watcher(client, stream, id);
+            }
+        }
+    }
+
+    fn deliver_status(
+        &mut self,
+        status: &StatusMsg<'_>,
+        state: Option<State<'_>>,
+        (client, stream): (u32, i32),
+        variants: &mut Vec<((StreamState, DataState), BodyId)>,
+    ) {
+        let variant = state.map_or((StreamState::UNSPECIFIED, DataState::NO_CHANGE), |state| (state.stream, state.data));
+        let known = variants.iter().find(|(known, _)| *known == variant).map(|(_, body)| *body);
+        let body = known.or_else(|| {
+            let body = self.body(256 + status.body.len(), |w| StatusMsg { state, ..status.clone() }.encode(w))?;
+            variants.push((variant, body));
+            Some(body)
+        });
+        if let Some(body) = body {
+            self.turn.deliver(body, client, stream);
+            self.counters.statuses_out += 1;
+        }
+    }
+
+    /// A status that a Source Distributor has published for an item.
+    pub(super) fn item_status(&mut self, source: u16, id: ItemId, group: u32, bits_set: u8, rwf: &[u8]) {
+        let Ok(rwf::msg::Msg::Status(status)) = rwf::msg::Msg::decode(rwf) else {
+            self.counters.hub_messages_bad += 1;
+            return;
+        };
+        if group != NO_GROUP {
+            self.items.get_mut(id).group = group;
+        }
+        let closed = bits_set & flags::CLOSED != 0 || status.state.is_some_and(|state| state.stream.is_final());
+        let group_id = GroupId::new(source, group);
+        let item_key = self.items.get(id).key.clone();
+        let service = self.items.get(id).service;
+        let key = status.key.map(|key| client_key(key, &item_key, service, status.state));
+        let mut flags_out = status.flags;
+        flags_out.set(StatusFlags::PRIVATE_STREAM, self.items.get(id).has(bits::PRIVATE));
+        let status = StatusMsg {
+            group_id: (group != NO_GROUP).then_some(group_id.as_bytes()),
+            key,
+            flags: flags_out,
+            ..status
+        };
+        let pending =
+            if closed || bits_set & flags::PENDING_TOO != 0 { Pending::Told } else { Pending::Untold };
+        if closed {
+            self.give_back(id);
+        }
+        self.tell(id, &status, Telling { pending, ..Telling::ALL });
+        if closed {
+            self.recover_later(id);
+        }
+    }
+
+    /// An open that a Source Distributor refuses. Who lets this server recover streams is told once, and waits.
+    pub(super) fn refused(&mut self, id: ItemId, state: State<'_>) {
+        self.detach(id);
+        self.tell_item(id, state, Telling { once: true, ..Telling::ALL });
+        self.recover_later(id);
+    }
+
+    /// After a final state: those who are left want it again.
+    fn recover_later(&mut self, id: ItemId) {
+        let item = self.items.get(id);
+        if !item.has(bits::LIVE) || item.phase != Phase::Waiting {
+            return;
+        }
+        if self.is_watched(id) {
+            self.items.get_mut(id).set(bits::RECOVERING);
+            self.retry_later(id);
+        } else {
+            self.release(id);
+        }
+    }
+
+    /// A transient state for all items of a service that have had a response.
+    pub(super) fn service_status(&mut self, source: u16, service: ServiceId, state: State<'_>) {
+        let members = self.members(source, |item| item.service == service);
+        let alone = !self.has_items_elsewhere(service, source);
+        if alone {
+            self.relay_service_status(service, state);
+        }
+        let relayed = if alone { Relayed::Status(filter::STATE) } else { Relayed::No };
+        self.tell_members(&members, state, relayed);
+    }
+
+    /// A transient state for the members of a group, or their move to another.
+    pub(super) fn group_status(
+        &mut self,
+        source: u16,
+        service: ServiceId,
+        group: u32,
+        state: Option<State<'_>>,
+        merged_to: Option<u32>,
+    ) {
+        let members = self.members(source, |item| item.group == group);
+        self.relay_group_status(service, GroupId::new(source, group), state, merged_to.map(|to| GroupId::new(source, to)));
+        if let Some(state) = state {
+            self.tell_members(&members, state, Relayed::Status(filter::GROUP));
+        }
+        if let Some(to) = merged_to {
+            for id in members {
+                self.items.get_mut(id).group = to;
+            }
+        }
+    }
+
+    fn members(&self, source: u16, of: impl Fn(&super::items::Item) -> bool) -> Vec<ItemId> {
+        let open = |id: &ItemId| {
+            let item = self.items.get(*id);
+            item.phase == Phase::Open && item.source == source && of(item)
+        };
+        self.items.ids().filter(open).collect()
+    }
+
+    pub(super) fn has_items_elsewhere(&self, service: ServiceId, source: u16) -> bool {
+        self.items.ids().any(|id| {
+            let item = self.items.get(id);
+            item.service == service && item.phase == Phase::Open && item.source != source
+        })
+    }
+
+    fn tell_members(&mut self, members: &[ItemId], state: State<'_>, relayed: Relayed) {
+        for &id in members {
+            if state.stream.is_final() {
+                self.give_back(id);
+            }
+            self.tell_item(id, state, Telling { pending: Pending::Untold, relayed, once: false });
+            if state.stream.is_final() {
+                self.recover_later(id);
+            }
+        }
+    }
+
+    /// An item cannot be asked for at all.
+    pub(super) fn give_up(&mut self, id: ItemId, refusal: &Refusal<'_>) {
+        let text = refusal.to_string();
+        self.tell_item(id, refusal.state(&text), Telling::ALL);
+        self.release(id);
+    }
+}
+
+fn tells_pending(pending: Pending, is_final: bool) -> bool {
+    match pending {
+        Pending::Untold => false,
+        Pending::ToldIfFinal => is_final,
+        Pending::Told => true,
+    }
+}
+
+/// The key of a status as clients get it: the item's own, but where the provider names another item to go to.
+fn client_key<'a>(
+    key: MsgKey<'a>,
+    item_key: &'a [u8],
+    service: ServiceId,
+    state: Option<State<'_>>,
+) -> MsgKey<'a> {
+    if state.is_some_and(|state| state.stream == StreamState::REDIRECTED) {
+        return MsgKey { service_id: key.service_id.map(|_| service), ..key };
+    }
+    crate::item::ItemKey::read(item_key).unwrap_or_default().msg_key(service)
+}

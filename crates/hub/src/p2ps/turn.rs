@@ -1,0 +1,185 @@
+//! One turn's deliveries: bodies once, and for each client a list of (body, stream id) in order.
+//!
+//! A body lies either in the hub block of the turn, where it is left, or in the turn's private arena. A client's list has
+//! eight bytes a delivery; images and statuses are spans like any other, so order needs no care. All memory is reused: a
+//! warm turn does not allocate.
+
+use super::watchers::Watcher;
+use std::ops::Range;
+
+/// Set in [`Span::len`] if the body lies in the arena.
+const IN_ARENA: u32 = 0x8000_0000;
+
+/// Where a body lies.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    start: u32,
+    len: u32,
+}
+
+/// Number of a body in its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BodyId(u32);
+
+/// One message for one client.
+#[derive(Debug, Clone, Copy)]
+struct Delivery {
+    body: BodyId,
+    stream: i32,
+}
+
+/// The deliveries of one turn.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    arena: Vec<u8>,
+    spans: Vec<Span>,
+    /// By client slot.
+    lists: Vec<Vec<Delivery>>,
+    /// Clients whose list is not empty, each once.
+    dirty: Vec<u32>,
+    /// A span lies in the hub block.
+    borrows_block: bool,
+}
+
+impl Turn {
+    /// Makes room for the client slots up to `slot`.
+    pub(crate) fn ensure(&mut self, slot: u32) {
+        let needed = slot as usize + 1;
+        if self.lists.len() < needed {
+            self.lists.resize_with(needed, Vec::new);
+        }
+    }
+
+    /// A body that stays where it is in the turn's hub block.
+    #[inline]
+    pub(crate) fn block_body(&mut self, start: usize, len: usize) -> BodyId {
+        self.borrows_block = true;
+        self.body(start as u32, len as u32)
+    }
+
+    /// A body of its own, written by `write` to the end of the arena. `None` if `write` fails; nothing is kept then.
+    pub(crate) fn arena_body<E>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<BodyId, E> {
+        let start = self.arena.len();
+        match write(&mut self.arena) {
+            Ok(()) => {
+                let len = self.arena.len() - start;
+                Ok(self.body(start as u32, len as u32 | IN_ARENA))
+            }
+            Err(error) => {
+                self.arena.truncate(start);
+                Err(error)
+            }
+        }
+    }
+
+    #[inline]
+    fn body(&mut self, start: u32, len: u32) -> BodyId {
+        let id = BodyId(self.spans.len() as u32);
+        self.spans.push(Span { start, len });
+        id
+    }
+
+    /// Delivers a body to every watcher: the hot loop.
+    #[inline]
+    pub(crate) fn fan_out(&mut self, body: BodyId, watchers: &[Watcher]) {
+        for &Watcher { client, stream } in watchers {
+            let list = &mut self.lists[client as usize];
+            if list.is_empty() {
+                self.dirty.push(client);
+            }
+            list.push(Delivery { body, stream });
+        }
+    }
+
+    /// Delivers a body to one client.
+    #[inline]
+    pub(crate) fn deliver(&mut self, body: BodyId, client: u32, stream: i32) {
+        self.fan_out(body, &[Watcher { client, stream }]);
+    }
+
+    /// True if a span points into the hub block that was read last.
+    pub(crate) const fn borrows_block(&self) -> bool {
+        self.borrows_block
+    }
+
+    /// Clients that have something to get.
+    pub(crate) fn dirty(&self) -> &[u32] {
+        &self.dirty
+    }
+
+    /// Drops what is waiting for a client that is gone.
+    pub(crate) fn forget(&mut self, client: u32) {
+        if let Some(list) = self.lists.get_mut(client as usize)
+            && !list.is_empty()
+        {
+            *list = Vec::new();
+            self.dirty.retain(|&dirty| dirty != client);
+        }
+    }
+
+    /// Hands every dirty client its deliveries, in the order in which they became dirty, and starts the next turn.
+    /// `block` is the hub block that was read since the last flush (empty if none was).
+    pub(crate) fn flush(&mut self, block: &[u8], mut f: impl FnMut(u32, Deliveries<'_>)) -> u64 {
+        let mut delivered = 0;
+        for &client in &self.dirty {
+            let list = &mut self.lists[client as usize];
+            delivered += list.len() as u64;
+            f(client, Deliveries { list, at: 0, spans: &self.spans, arena: &self.arena, block });
+            list.clear();
+        }
+        self.dirty.clear();
+        self.spans.clear();
+        self.arena.clear();
+        self.borrows_block = false;
+        delivered
+    }
+
+    /// Gives back the memory of lists and arena that one large turn left behind. Call it rarely, between turns.
+    pub(crate) fn trim(&mut self) {
+        const KEEP_ARENA: usize = 4 << 20;
+        for list in &mut self.lists {
+            if list.is_empty() && list.capacity() > 0 {
+                *list = Vec::new();
+            }
+        }
+        if self.arena.is_empty() {
+            self.arena.shrink_to(KEEP_ARENA);
+        }
+    }
+}
+
+fn range(span: Span) -> Range<usize> {
+    let start = span.start as usize;
+    start..start + (span.len & !IN_ARENA) as usize
+}
+
+/// One client's messages of a turn, in order: body and the stream id that it goes out with. The stream id inside the
+/// body is another's; whoever frames the message writes this one over it (bytes 4 to 8 of a message).
+#[derive(Debug, Clone)]
+pub struct Deliveries<'a> {
+    list: &'a [Delivery],
+    at: usize,
+    spans: &'a [Span],
+    arena: &'a [u8],
+    block: &'a [u8],
+}
+
+impl<'a> Iterator for Deliveries<'a> {
+    type Item = (&'a [u8], i32);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let delivery = self.list.get(self.at)?;
+        self.at += 1;
+        let span = self.spans[delivery.body.0 as usize];
+        let bytes = if span.len & IN_ARENA == 0 { self.block } else { self.arena };
+        Some((&bytes[range(span)], delivery.stream))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.list.len() - self.at;
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Deliveries<'_> {}

@@ -1,0 +1,274 @@
+//! The watchers of one item: eight bytes each, contiguous, those that get updates in front.
+
+/// One client's interest in an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Watcher {
+    /// Slot of the client.
+    pub(crate) client: u32,
+    /// Stream id by which the client knows the item.
+    pub(crate) stream: i32,
+}
+
+const NOBODY: Watcher = Watcher { client: u32::MAX, stream: 0 };
+
+/// Up to two watchers lie in the item itself: most items of a large watchlist have one.
+#[derive(Debug)]
+enum Store {
+    Inline([Watcher; 2]),
+    Heap(Vec<Watcher>),
+}
+
+/// The watchers of an item. The first [`Self::open_count`] are *open*: they get every update. The others are *held*:
+/// they wait for an image, or are paused.
+///
+/// A watcher's place changes when others come and go; every change of a place is told to the `moved` callback, so that
+/// the client's stream table always knows it.
+#[derive(Debug)]
+pub(crate) struct Watchers {
+    store: Store,
+    open: u32,
+    /// Number of those that lie inline.
+    inline: u8,
+    /// The item has views on it: see [`Self::mark_views`].
+    views: bool,
+}
+
+impl Default for Watchers {
+    fn default() -> Self {
+        Self { store: Store::Inline([NOBODY; 2]), open: 0, inline: 0, views: false }
+    }
+}
+
+impl Watchers {
+    /// All of them, the open ones first.
+    #[inline]
+    pub(crate) fn all(&self) -> &[Watcher] {
+        match &self.store {
+            Store::Inline(watchers) => &watchers[..usize::from(self.inline).min(2)],
+            Store::Heap(watchers) => watchers,
+        }
+    }
+
+    #[inline]
+    fn all_mut(&mut self) -> &mut [Watcher] {
+        match &mut self.store {
+            Store::Inline(watchers) => &mut watchers[..usize::from(self.inline).min(2)],
+            Store::Heap(watchers) => watchers,
+        }
+    }
+
+    /// Those that get updates.
+    #[inline]
+    pub(crate) fn open(&self) -> &[Watcher] {
+        &self.all()[..self.open as usize]
+    }
+
+    /// Those that wait or are paused.
+    #[inline]
+    pub(crate) fn held(&self) -> &[Watcher] {
+        &self.all()[self.open as usize..]
+    }
+
+    /// Number of all watchers.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        match &self.store {
+            Store::Inline(_) => usize::from(self.inline),
+            Store::Heap(watchers) => watchers.len(),
+        }
+    }
+
+    /// True if nobody watches.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of open watchers.
+    #[inline]
+    pub(crate) const fn open_count(&self) -> u32 {
+        self.open
+    }
+
+    /// True for a place among the open ones.
+    #[inline]
+    pub(crate) const fn is_open(&self, place: u32) -> bool {
+        place < self.open
+    }
+
+    /// True if an update concerns more than the open watchers: some see the item through a view, or some are held.
+    #[inline]
+    pub(crate) fn needs_care(&self) -> bool {
+        self.views || self.open as usize != self.len()
+    }
+
+    /// Notes whether there are watchers that see the item through a view; they are watchers of items of their own.
+    pub(crate) const fn mark_views(&mut self, views: bool) {
+        self.views = views;
+    }
+
+    /// Adds a held watcher.
+    pub(crate) fn add_held(&mut self, watcher: Watcher, mut moved: impl FnMut(Watcher, u32)) {
+        let place = self.len() as u32;
+        self.push(watcher);
+        moved(watcher, place);
+    }
+
+    /// Lets a held watcher take part in updates.
+    pub(crate) fn make_open(&mut self, place: u32, mut moved: impl FnMut(Watcher, u32)) {
+        if self.is_open(place) || place as usize >= self.len() {
+            return;
+        }
+        self.swap(place, self.open, &mut moved);
+        self.open += 1;
+    }
+
+    /// Takes an open watcher out of the updates.
+    pub(crate) fn make_held(&mut self, place: u32, mut moved: impl FnMut(Watcher, u32)) {
+        if !self.is_open(place) {
+            return;
+        }
+        self.open -= 1;
+        self.swap(place, self.open, &mut moved);
+    }
+
+    /// Removes a watcher.
+    pub(crate) fn remove(&mut self, place: u32, mut moved: impl FnMut(Watcher, u32)) {
+        if place as usize >= self.len() {
+            return;
+        }
+        let mut hole = place;
+        if self.is_open(hole) {
+            self.open -= 1;
+            self.swap(hole, self.open, &mut moved);
+            hole = self.open;
+        }
+        let last = self.len() as u32 - 1;
+        self.swap(hole, last, &mut moved);
+        self.pop();
+    }
+
+    fn swap(&mut self, a: u32, b: u32, moved: &mut impl FnMut(Watcher, u32)) {
+        if a == b {
+            return;
+        }
+        let all = self.all_mut();
+        all.swap(a as usize, b as usize);
+        moved(all[a as usize], a);
+        moved(all[b as usize], b);
+    }
+
+    fn push(&mut self, watcher: Watcher) {
+        match &mut self.store {
+            Store::Inline(watchers) => {
+                if let Some(room) = watchers.get_mut(usize::from(self.inline)) {
+                    *room = watcher;
+                    self.inline += 1;
+                } else {
+                    let mut heap = Vec::with_capacity(4);
+                    heap.extend_from_slice(watchers);
+                    heap.push(watcher);
+                    self.store = Store::Heap(heap);
+                }
+            }
+            Store::Heap(watchers) => {
+                // Grows by a quarter: the slack of doubling would cost more than the copies.
+                if watchers.len() == watchers.capacity() {
+                    watchers.reserve_exact((watchers.len() / 4).max(2));
+                }
+                watchers.push(watcher);
+            }
+        }
+    }
+
+    fn pop(&mut self) {
+        match &mut self.store {
+            Store::Inline(_) => self.inline -= 1,
+            Store::Heap(watchers) => {
+                watchers.pop();
+                if let [a, b] = watchers[..] {
+                    self.store = Store::Inline([a, b]);
+                    self.inline = 2;
+                } else if watchers.capacity() > 16 && watchers.len() < watchers.capacity() / 2 {
+                    watchers.shrink_to(watchers.len() + watchers.len() / 4);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Watcher, Watchers};
+    use std::collections::HashMap;
+
+    /// Places as the stream tables would know them.
+    #[derive(Default)]
+    struct Model {
+        places: HashMap<i32, u32>,
+        open: HashMap<i32, bool>,
+    }
+
+    impl Model {
+        fn check(&self, watchers: &Watchers) {
+            assert_eq!(self.places.len(), watchers.len());
+            assert_eq!(self.open.values().filter(|&&open| open).count(), watchers.open().len());
+            for (&stream, &place) in &self.places {
+                assert_eq!(watchers.all()[place as usize].stream, stream);
+                assert_eq!(watchers.is_open(place), self.open[&stream]);
+            }
+        }
+    }
+
+    #[test]
+    fn places_follow_every_move() {
+        let mut seed = 0x9E37_79B9_7F4A_7C15_u64;
+        let mut watchers = Watchers::default();
+        let mut model = Model::default();
+        for step in 0..20_000 {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            let grow = if step % 2_000 < 1_000 { 6 } else { 2 };
+            let pick = model.places.keys().nth(seed as usize % model.places.len().max(1)).copied();
+            let Model { places, open } = &mut model;
+            let mut moved = |w: Watcher, place| {
+                places.insert(w.stream, place);
+            };
+            match (seed >> 32) % 10 {
+                n if n < grow => {
+                    watchers.add_held(Watcher { client: 7, stream: step }, &mut moved);
+                    open.insert(step, false);
+                }
+                n => {
+                    let Some(stream) = pick else { continue };
+                    let place = places[&stream];
+                    let mut moved = |w: Watcher, place| {
+                        places.insert(w.stream, place);
+                    };
+                    match n {
+                        6 | 7 => {
+                            watchers.make_open(place, &mut moved);
+                            open.insert(stream, true);
+                        }
+                        8 => {
+                            watchers.make_held(place, &mut moved);
+                            open.insert(stream, false);
+                        }
+                        _ => {
+                            watchers.remove(place, &mut moved);
+                            places.remove(&stream);
+                            open.remove(&stream);
+                        }
+                    }
+                }
+            }
+            model.check(&watchers);
+        }
+    }
+
+    #[test]
+    fn one_item_is_small() {
+        assert!(size_of::<Watchers>() <= 32, "{}", size_of::<Watchers>());
+    }
+}
