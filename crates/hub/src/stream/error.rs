@@ -42,6 +42,13 @@ pub enum HubError {
         /// The member that is wrong.
         what: &'static str,
     },
+    /// Messages are missing in front of the block.
+    Gap {
+        /// How many.
+        missing: u64,
+    },
+    /// The sender is not joined, and there is no place for it.
+    NotJoined,
 }
 
 impl fmt::Display for HubError {
@@ -64,6 +71,8 @@ impl fmt::Display for HubError {
             Self::Count { announced, found } => write!(f, "hub block announces {announced} messages and holds {found}"),
             Self::UnknownType(t) => write!(f, "hub message of unknown type {t}"),
             Self::WrongDirection(kind) => write!(f, "hub message {kind:?} does not travel in this direction"),
+            Self::Gap { missing } => write!(f, "{missing} hub messages are missing: join again"),
+            Self::NotJoined => write!(f, "the hub has no place for another member: 64 are joined"),
             Self::Malformed { kind, what } => write!(f, "hub message {kind:?} with a bad {what}"),
         }
     }

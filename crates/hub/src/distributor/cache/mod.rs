@@ -1,0 +1,210 @@
+//! Images held for non-interactive providers: what an item would send if it were asked.
+//!
+//! An image is the payload of the last refresh with every update since applied to it, and the header members that a
+//! refresh needs beside it. Payloads are kept in the form in which they are sent, set definitions resolved (a value in
+//! set form means nothing without its set). See `content` for the containers.
+
+mod content;
+mod lists;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use super::items::NO_IMAGE;
+use content::Content;
+use rwf::msg::{MsgKey, RefreshFlags, RefreshMsg};
+use rwf::wire::Writer;
+use rwf::{DataState, DataType, EncodeError, Qos, SetScope, State, StateCode, StreamState};
+
+/// Why a payload could not be applied. The image is not current then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Misfit {
+    /// The payload is malformed.
+    Malformed,
+    /// An update of a container that has no rules for updates, or of another type than the image's.
+    NotUpdatable,
+    /// Too large, or nested too deeply.
+    TooLarge,
+}
+
+impl From<rwf::DecodeError> for Misfit {
+    fn from(_: rwf::DecodeError) -> Self {
+        Self::Malformed
+    }
+}
+
+impl From<EncodeError> for Misfit {
+    fn from(_: EncodeError) -> Self {
+        Self::TooLarge
+    }
+}
+
+/// The image of one item.
+#[derive(Debug)]
+pub(super) struct Image {
+    content: Content,
+    container: DataType,
+    /// All updates since the refresh were applied.
+    sound: bool,
+    data: DataState,
+    code: StateCode,
+    text: Box<[u8]>,
+    qos: Option<Qos>,
+    seq_num: Option<u32>,
+    perm_data: Option<Box<[u8]>>,
+}
+
+const UNSOUND: &str = "An update could not be applied to the held image: waiting for the provider's next refresh";
+
+impl Image {
+    fn new() -> Self {
+        Self {
+            content: Content::Empty,
+            container: DataType::NO_DATA,
+            sound: true,
+            data: DataState::OK,
+            code: StateCode::NONE,
+            text: Box::default(),
+            qos: None,
+            seq_num: None,
+            perm_data: None,
+        }
+    }
+
+    /// Takes a part of a refresh in; the first voids what was there.
+    pub(super) fn refresh(&mut self, refresh: &RefreshMsg<'_>, first: bool) -> Result<(), Misfit> {
+        if first {
+            self.content = Content::Empty;
+            self.container = refresh.container;
+            self.sound = true;
+        }
+        self.set_state(&refresh.state);
+        self.qos = refresh.qos.or(self.qos);
+        self.seq_num = refresh.seq_num.or(self.seq_num);
+        if let Some(perm_data) = refresh.perm_data {
+            self.perm_data = Some(perm_data.into());
+        }
+        self.apply(refresh.container, refresh.body, true)
+    }
+
+    /// Takes an update in.
+    pub(super) fn update(
+        &mut self,
+        container: DataType,
+        body: &[u8],
+        seq_num: Option<u32>,
+    ) -> Result<(), Misfit> {
+        self.seq_num = seq_num.or(self.seq_num);
+        self.apply(container, body, false)
+    }
+
+    fn apply(&mut self, container: DataType, body: &[u8], refresh: bool) -> Result<(), Misfit> {
+        let nothing = container == DataType::NO_DATA || (body.is_empty() && !refresh);
+        let result = if nothing {
+            Ok(())
+        } else if container == self.container {
+            self.content.apply(container, body, &SetScope::NONE, refresh, 0)
+        } else {
+            Err(Misfit::NotUpdatable)
+        };
+        self.sound &= result.is_ok();
+        result
+    }
+
+    /// The state that a message of the provider gave.
+    pub(super) fn set_state(&mut self, state: &State<'_>) {
+        if state.data != DataState::NO_CHANGE {
+            self.data = state.data;
+        }
+        self.code = state.code;
+        if *self.text != *state.text {
+            self.text = state.text.into();
+        }
+    }
+
+    pub(super) fn set_perm_data(&mut self, perm_data: &[u8]) {
+        self.perm_data = Some(perm_data.into());
+    }
+
+    /// Data state as it stands; an image that could not be kept up is Suspect whatever the provider said.
+    pub(super) fn is_suspect(&self) -> bool {
+        self.data == DataState::SUSPECT || !self.sound
+    }
+
+    /// Writes the image from row `from` on as one refresh, up to about `limit` bytes of payload. The next part's first
+    /// row, or `None` if this was the last part.
+    pub(super) fn write<'a>(
+        &'a self,
+        mut refresh: RefreshMsg<'a>,
+        from: usize,
+        limit: usize,
+        w: &mut Writer<'_>,
+    ) -> Result<Option<usize>, EncodeError> {
+        /// Offset of the flags in a message.
+        const FLAGS: usize = 8;
+        let start = w.position();
+        refresh.container = self.container;
+        refresh.qos = self.qos;
+        refresh.seq_num = self.seq_num;
+        refresh.perm_data = self.perm_data.as_deref();
+        refresh.state = if self.sound {
+            State { stream: StreamState::OPEN, data: self.data, code: self.code, text: &self.text }
+        } else {
+            State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::GAP_DETECTED, UNSOUND)
+        };
+        refresh.encode_header(w)?;
+        let next = self.content.write_part(from, limit, w)?;
+        if next.is_none() {
+            // SOLICITED is set, so the low byte of the flags is where it is whether they take one byte or two.
+            refresh.flags |= RefreshFlags::REFRESH_COMPLETE;
+            let two_bytes = refresh.wire_flags().0 >= 0x80;
+            let low = refresh.wire_flags().0 as u8;
+            w.patch_u8(start + FLAGS + usize::from(two_bytes), low);
+        }
+        Ok(next)
+    }
+}
+
+/// The header of the refreshes that an image is sent in.
+pub(super) fn header<'a>(
+    domain: rwf::msg::Domain,
+    stream_id: i32,
+    key: MsgKey<'a>,
+    part_num: Option<u16>,
+) -> RefreshMsg<'a> {
+    RefreshMsg { flags: RefreshFlags::SOLICITED, key: Some(key), part_num, ..RefreshMsg::new(domain, stream_id) }
+}
+
+/// All images, by index.
+#[derive(Debug, Default)]
+pub(super) struct Cache {
+    images: Vec<Option<Box<Image>>>,
+    free: Vec<u32>,
+}
+
+impl Cache {
+    /// A place for an image without content.
+    pub(super) fn add(&mut self) -> u32 {
+        let image = Some(Box::new(Image::new()));
+        if let Some(index) = self.free.pop() {
+            self.images[index as usize] = image;
+            return index;
+        }
+        self.images.push(image);
+        (self.images.len() - 1) as u32
+    }
+
+    pub(super) fn get(&self, index: u32) -> Option<&Image> {
+        self.images.get(index as usize)?.as_deref()
+    }
+
+    pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut Image> {
+        self.images.get_mut(index as usize)?.as_deref_mut()
+    }
+
+    pub(super) fn remove(&mut self, index: u32) {
+        if index != NO_IMAGE && self.images.get_mut(index as usize).is_some_and(|image| image.take().is_some()) {
+            self.free.push(index);
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! Containers of entries that have a content of their own: maps, vectors, filter lists, series.
+
+use super::Misfit;
+use super::content::{Content, MAX_ROWS};
+use hashbrown::HashTable;
+use rustc_hash::FxHasher;
+use rwf::wire::{LenForm, Writer};
+use rwf::{
+    DataType, EncodeError, FilterAction, FilterHead, FilterList, FilterListEncoder, MapAction, MapEncoder, MapHead,
+    Primitive, SeriesEncoder, SetScope, VectorAction, VectorEncoder, VectorHead,
+};
+use std::collections::BTreeMap;
+use std::hash::Hasher;
+
+/// An entry without what identifies it.
+#[derive(Debug, Default)]
+struct Row {
+    perm_data: Option<Box<[u8]>>,
+    content: Content,
+}
+
+/// Most entries of one message.
+const MAX_PART: usize = u16::MAX as usize;
+
+/// Applies the summary of a container to the held one.
+fn apply_summary(
+    held: &mut Option<Content>,
+    summary: Option<&[u8]>,
+    container: DataType,
+    scope: &SetScope<'_>,
+    depth: u8,
+) -> Result<(), Misfit> {
+    let Some(summary) = summary.filter(|_| container != DataType::NO_DATA) else { return Ok(()) };
+    match held {
+        Some(held) => held.update_entry(container, summary, scope, depth),
+        None => {
+            *held = Some(Content::entry(container, summary, scope, depth)?);
+            Ok(())
+        }
+    }
+}
+
+/// A container's entries must all be of one type.
+fn same_container(held: &mut Option<DataType>, container: DataType) -> Result<(), Misfit> {
+    if *held.get_or_insert(container) == container { Ok(()) } else { Err(Misfit::NotUpdatable) }
+}
+
+/// A map, its entries found by key.
+#[derive(Debug, Default)]
+pub(super) struct Map {
+    container: Option<DataType>,
+    key_type: DataType,
+    key_field_id: Option<i16>,
+    per_entry_perm: bool,
+    summary: Option<Content>,
+    rows: Vec<(Box<[u8]>, Row)>,
+    index: HashTable<u32>,
+}
+
+fn hash(key: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(key);
+    hasher.finish()
+}
+
+impl Map {
+    pub(super) fn apply(&mut self, data: &[u8], scope: &SetScope<'_>, depth: u8) -> Result<(), Misfit> {
+        let map = rwf::Map::decode(data, scope)?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        let container = map.container;
+        if self.container.is_none() {
+            self.key_type = map.key_type;
+        } else if self.key_type != map.key_type {
+            return Err(Misfit::NotUpdatable);
+        }
+        same_container(&mut self.container, container)?;
+        self.key_field_id = map.key_field_id.or(self.key_field_id);
+        self.per_entry_perm |= map.per_entry_perm;
+        let scope = map.scope();
+        apply_summary(&mut self.summary, map.summary(), container, &scope, depth)?;
+        for entry in map.entries() {
+            let entry = entry?;
+            entry.key_value(self.key_type)?;
+            match entry.action {
+                MapAction::DELETE => self.remove(entry.key),
+                MapAction::UPDATE => {
+                    // An update of what is not there has nothing to change; consumers skip it too.
+                    if let Some(at) = self.find(entry.key) {
+                        let row = &mut self.rows[at].1;
+                        row.content.update_entry(container, entry.data, &scope, depth)?;
+                        row.perm_data = entry.perm_data.map(Into::into).or(row.perm_data.take());
+                    }
+                }
+                MapAction::ADD => {
+                    let content = Content::entry(container, entry.data, &scope, depth)?;
+                    self.add(entry.key, Row { perm_data: entry.perm_data.map(Into::into), content })?;
+                }
+                _ => return Err(Misfit::Malformed),
+            }
+        }
+        Ok(())
+    }
+
+    fn find(&self, key: &[u8]) -> Option<usize> {
+        self.index.find(hash(key), |&at| *self.rows[at as usize].0 == *key).map(|at| *at as usize)
+    }
+
+    fn add(&mut self, key: &[u8], row: Row) -> Result<(), Misfit> {
+        if let Some(at) = self.find(key) {
+            self.rows[at].1 = row;
+            return Ok(());
+        }
+        if self.rows.len() >= MAX_ROWS {
+            return Err(Misfit::TooLarge);
+        }
+        let at = self.rows.len() as u32;
+        self.rows.push((key.into(), row));
+        let rows = &self.rows;
+        self.index.insert_unique(hash(key), at, |&at| hash(&rows[at as usize].0));
+        Ok(())
+    }
+
+    fn remove(&mut self, key: &[u8]) {
+        let Some(at) = self.find(key) else { return };
+        if let Ok(entry) = self.index.find_entry(hash(key), |&other| other as usize == at) {
+            entry.remove();
+        }
+        let last = self.rows.len() - 1;
+        self.rows.swap_remove(at);
+        if at < last
+            && let Some(moved) = self.index.find_mut(hash(&self.rows[at].0), |&other| other as usize == last)
+        {
+            *moved = at as u32;
+        }
+    }
+
+    pub(super) fn write(
+        &self,
+        from: usize,
+        limit: usize,
+        w: &mut Writer<'_>,
+    ) -> Result<Option<usize>, EncodeError> {
+        let Some(container) = self.container else { return Ok(None) };
+        let rest = self.rows.get(from..).unwrap_or_default();
+        let head = MapHead {
+            key_field_id: self.key_field_id,
+            count_hint: (from == 0 && limit != usize::MAX).then_some(self.rows.len() as u32),
+            per_entry_perm: self.per_entry_perm,
+            ..MapHead::new(self.key_type, container)
+        };
+        let mut map = MapEncoder::begin(w, head)?;
+        if let Some(summary) = self.summary.as_ref().filter(|_| from == 0) {
+            map.summary(LenForm::Long, |w| summary.write(w))?;
+        }
+        let mut size = 0;
+        for (count, (key, row)) in rest.iter().enumerate() {
+            if count == MAX_PART || size > limit {
+                map.finish()?;
+                return Ok(Some(from + count));
+            }
+            let key_value = Primitive::decode(self.key_type, key).unwrap_or(Primitive::Blank);
+            let perm = row.perm_data.as_deref();
+            map.entry_with(MapAction::ADD, &key_value, perm, LenForm::Long, |w| measured(&row.content, w, &mut size))?;
+            size += key.len() + 4;
+        }
+        map.finish().map(|()| None)
+    }
+}
+
+/// Writes an entry's content and adds its size up.
+fn measured(content: &Content, w: &mut Writer<'_>, size: &mut usize) -> Result<(), EncodeError> {
+    let start = w.position();
+    content.write(w)?;
+    *size += w.position() - start;
+    Ok(())
+}
+
+/// A vector, its entries by index.
+#[derive(Debug, Default)]
+pub(super) struct Vector {
+    container: Option<DataType>,
+    sortable: bool,
+    per_entry_perm: bool,
+    summary: Option<Content>,
+    rows: BTreeMap<u32, Row>,
+}
+
+impl Vector {
+    pub(super) fn apply(&mut self, data: &[u8], scope: &SetScope<'_>, depth: u8) -> Result<(), Misfit> {
+        let vector = rwf::Vector::decode(data, scope)?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        let container = vector.container;
+        same_container(&mut self.container, container)?;
+        self.sortable |= vector.sortable;
+        self.per_entry_perm |= vector.per_entry_perm;
+        let scope = vector.scope();
+        apply_summary(&mut self.summary, vector.summary(), container, &scope, depth)?;
+        for entry in vector.entries() {
+            let entry = entry?;
+            let perm_data: Option<Box<[u8]>> = entry.perm_data.map(Into::into);
+            match entry.action {
+                VectorAction::SET => {
+                    let content = Content::entry(container, entry.data, &scope, depth)?;
+                    self.rows.insert(entry.index, Row { perm_data, content });
+                }
+                VectorAction::UPDATE => {
+                    if let Some(row) = self.rows.get_mut(&entry.index) {
+                        row.content.update_entry(container, entry.data, &scope, depth)?;
+                        row.perm_data = perm_data.or(row.perm_data.take());
+                    }
+                }
+                VectorAction::CLEAR => {
+                    if let Some(row) = self.rows.get_mut(&entry.index) {
+                        row.content = Content::Empty;
+                    }
+                }
+                VectorAction::INSERT => {
+                    let content = Content::entry(container, entry.data, &scope, depth)?;
+                    let behind = self.rows.split_off(&entry.index);
+                    self.rows.extend(behind.into_iter().map(|(index, row)| (index.saturating_add(1), row)));
+                    self.rows.insert(entry.index, Row { perm_data, content });
+                }
+                VectorAction::DELETE => {
+                    let mut behind = self.rows.split_off(&entry.index);
+                    behind.remove(&entry.index);
+                    self.rows.extend(behind.into_iter().map(|(index, row)| (index - 1, row)));
+                }
+                _ => return Err(Misfit::Malformed),
+            }
+            if self.rows.len() > MAX_ROWS {
+                return Err(Misfit::TooLarge);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn write(
+        &self,
+        from: usize,
+        limit: usize,
+        w: &mut Writer<'_>,
+    ) -> Result<Option<usize>, EncodeError> {
+        let Some(container) = self.container else { return Ok(None) };
+        let head = VectorHead {
+            sortable: self.sortable,
+            count_hint: (from == 0 && limit != usize::MAX).then_some(self.rows.len() as u32),
+            per_entry_perm: self.per_entry_perm,
+            ..VectorHead::new(container)
+        };
+        let mut vector = VectorEncoder::begin(w, head)?;
+        if let Some(summary) = self.summary.as_ref().filter(|_| from == 0) {
+            vector.summary(LenForm::Long, |w| summary.write(w))?;
+        }
+        let mut size = 0;
+        for (count, (&index, row)) in self.rows.iter().skip(from).enumerate() {
+            if count == MAX_PART || size > limit {
+                vector.finish()?;
+                return Ok(Some(from + count));
+            }
+            let cleared = matches!(row.content, Content::Empty) && container != DataType::NO_DATA;
+            let action = if cleared { VectorAction::CLEAR } else { VectorAction::SET };
+            let perm = row.perm_data.as_deref();
+            vector.entry_with(action, index, perm, LenForm::Long, |w| measured(&row.content, w, &mut size))?;
+            size += 5;
+        }
+        vector.finish().map(|()| None)
+    }
+}
+
+/// A filter list.
+#[derive(Debug, Default)]
+pub(super) struct Filters {
+    container: Option<DataType>,
+    per_entry_perm: bool,
+    /// Id, container and content of each entry, in order of id.
+    rows: BTreeMap<u8, (DataType, Row)>,
+}
+
+impl Filters {
+    pub(super) fn apply(&mut self, data: &[u8], scope: &SetScope<'_>, depth: u8) -> Result<(), Misfit> {
+        let list = FilterList::decode(data)?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        self.container = Some(list.container);
+        self.per_entry_perm |= list.per_entry_perm;
+        for entry in list.entries() {
+            let entry = entry?;
+            let perm_data: Option<Box<[u8]>> = entry.perm_data.map(Into::into);
+            match entry.action {
+                FilterAction::CLEAR => {
+                    self.rows.remove(&entry.id);
+                }
+                FilterAction::SET => {
+                    let content = Content::entry(entry.container, entry.data, scope, depth)?;
+                    self.rows.insert(entry.id, (entry.container, Row { perm_data, content }));
+                }
+                FilterAction::UPDATE => match self.rows.get_mut(&entry.id) {
+                    Some((container, _)) if *container != entry.container => return Err(Misfit::NotUpdatable),
+                    Some((container, row)) => {
+                        row.content.update_entry(*container, entry.data, scope, depth)?;
+                        row.perm_data = perm_data.or(row.perm_data.take());
+                    }
+                    None => {
+                        let content = Content::entry(entry.container, entry.data, scope, depth)?;
+                        self.rows.insert(entry.id, (entry.container, Row { perm_data, content }));
+                    }
+                },
+                _ => return Err(Misfit::Malformed),
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        let Some(container) = self.container else { return Ok(()) };
+        let head = FilterHead { per_entry_perm: self.per_entry_perm, ..FilterHead::new(container) };
+        let mut list = FilterListEncoder::begin(w, head)?;
+        for (&id, (own, row)) in &self.rows {
+            let own = (*own != container).then_some(*own);
+            let perm = row.perm_data.as_deref();
+            list.entry_with(id, FilterAction::SET, own, perm, LenForm::Long, |w| row.content.write(w))?;
+        }
+        list.finish();
+        Ok(())
+    }
+}
+
+/// A series: entries in a row, to which more are added.
+#[derive(Debug, Default)]
+pub(super) struct Series {
+    container: Option<DataType>,
+    summary: Option<Content>,
+    rows: Vec<Content>,
+}
+
+impl Series {
+    pub(super) fn apply(&mut self, data: &[u8], scope: &SetScope<'_>, depth: u8) -> Result<(), Misfit> {
+        let series = rwf::Series::decode(data, scope)?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        let container = series.container;
+        same_container(&mut self.container, container)?;
+        let scope = series.scope();
+        apply_summary(&mut self.summary, series.summary(), container, &scope, depth)?;
+        for entry in series.entries() {
+            if self.rows.len() >= MAX_ROWS {
+                return Err(Misfit::TooLarge);
+            }
+            self.rows.push(Content::entry(container, entry?, &scope, depth)?);
+        }
+        Ok(())
+    }
+
+    pub(super) fn write(
+        &self,
+        from: usize,
+        limit: usize,
+        w: &mut Writer<'_>,
+    ) -> Result<Option<usize>, EncodeError> {
+        let Some(container) = self.container else { return Ok(None) };
+        let hint = (from == 0 && limit != usize::MAX).then_some(self.rows.len() as u32);
+        let mut series = SeriesEncoder::begin(w, container, hint)?;
+        if let Some(summary) = self.summary.as_ref().filter(|_| from == 0) {
+            series.summary(LenForm::Long, |w| summary.write(w))?;
+        }
+        let mut size = 0;
+        for (count, row) in self.rows.iter().skip(from).enumerate() {
+            if count == MAX_PART || size > limit {
+                series.finish()?;
+                return Ok(Some(from + count));
+            }
+            series.entry(|w| measured(row, w, &mut size))?;
+        }
+        series.finish().map(|()| None)
+    }
+}

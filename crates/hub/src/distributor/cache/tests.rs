@@ -1,0 +1,1 @@
+//! Images against a plain model.

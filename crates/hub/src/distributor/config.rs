@@ -1,0 +1,86 @@
+//! What a Source Distributor can be told.
+
+const SECOND: u64 = 1_000_000_000;
+
+/// How a provider is chosen when several offer the service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Balance {
+    /// The first that can take the item, in the order in which they came; the others stand by.
+    First,
+    /// The one with the lowest load factor, then with the fewest items.
+    #[default]
+    Load,
+}
+
+/// Settings of a [`super::SourceDistributor`]. Times are nanoseconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// User name of the logins to providers.
+    pub user_name: String,
+    /// `ApplicationId` of the logins to providers.
+    pub application_id: String,
+    /// `ApplicationName` in logins, both to providers and back to non-interactive ones.
+    pub application_name: String,
+    /// `Position` of the logins to providers: `address/host`.
+    pub position: String,
+    /// How a provider is chosen.
+    pub balance: Balance,
+    /// How long an item stays open upstream when nobody watches it any more; 0 closes it at once
+    /// (`ageUnwatchedItemTime`).
+    pub age_unwatched: u64,
+    /// How long a provider may take to answer login and directory requests before its session is closed.
+    pub login_timeout: u64,
+    /// How long a provider may take to answer an item request before it is given up and retried.
+    pub request_timeout: u64,
+    /// Pause before an item that failed is asked for again; doubles with each failure.
+    pub retry_interval: u64,
+    /// Longest such pause.
+    pub retry_max_interval: u64,
+    /// How long a provider may take to acknowledge a post.
+    pub post_timeout: u64,
+    /// Unanswered item requests allowed at a provider that does not state an `OpenWindow`.
+    pub open_window: u32,
+    /// Item requests sent in one turn.
+    pub opens_per_turn: u32,
+    /// Items held at once, all services together; further opens are refused.
+    pub max_items: u32,
+    /// Whether to fetch the dictionaries that providers offer.
+    pub download_dictionaries: bool,
+    /// Bytes of dictionaries kept for a P2PS that comes later.
+    pub max_dictionary_bytes: usize,
+    /// Posts waiting for an ack at once.
+    pub max_pending_posts: usize,
+    /// Bytes of payload in one part of an image that is built from the cache.
+    pub image_part: usize,
+    /// Pause between heartbeats on the hub stream; 0 sends none (both sides in one process).
+    pub heartbeat_interval: u64,
+    /// Silence after which a P2PS counts as gone; 0 never.
+    pub p2ps_timeout: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            user_name: "quoteway".into(),
+            application_id: "256".into(),
+            application_name: "Quoteway".into(),
+            position: "127.0.0.1/net".into(),
+            balance: Balance::default(),
+            age_unwatched: 0,
+            login_timeout: 45 * SECOND,
+            request_timeout: 15 * SECOND,
+            retry_interval: SECOND,
+            retry_max_interval: 60 * SECOND,
+            post_timeout: 15 * SECOND,
+            open_window: 5_000,
+            opens_per_turn: 2_000,
+            max_items: 10_000_000,
+            download_dictionaries: true,
+            max_dictionary_bytes: 64 << 20,
+            max_pending_posts: 100_000,
+            image_part: 32_000,
+            heartbeat_interval: 0,
+            p2ps_timeout: 0,
+        }
+    }
+}

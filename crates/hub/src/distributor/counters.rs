@@ -1,0 +1,68 @@
+//! What the Source Distributor counts: everything it dropped or refused, and the traffic.
+
+/// Totals since the start. Nothing is dropped without one of these going up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Updates relayed to the hub.
+    pub updates: u64,
+    /// Images (parts) relayed to the hub.
+    pub images: u64,
+    /// Item statuses relayed to the hub.
+    pub statuses: u64,
+    /// Item requests sent to providers, recoveries and retries included.
+    pub requests: u64,
+    /// Requests for a further image of an open item sent to providers.
+    pub reissues: u64,
+    /// Closes sent to providers.
+    pub closes: u64,
+    /// Opens received from P2PSs.
+    pub opens: u64,
+    /// Opens refused: service unknown.
+    pub refused_unknown_service: u64,
+    /// Opens refused: item not found at a non-interactive provider.
+    pub refused_not_found: u64,
+    /// Opens refused: [`super::Config::max_items`] reached.
+    pub refused_no_resources: u64,
+    /// Opens refused: the request makes no sense here (login or directory domain).
+    pub refused_usage: u64,
+    /// Items asked for in vain: no answer within the request timeout.
+    pub request_timeouts: u64,
+    /// Items lost with their provider, or closed by it to be recovered, and queued to be asked for again.
+    pub recoveries: u64,
+    /// Messages dropped: session not known.
+    pub dropped_unknown_session: u64,
+    /// Messages dropped: no item on their stream (crossed with a close, usually).
+    pub dropped_unknown_stream: u64,
+    /// Updates dropped: nobody watches, or the item has no image yet.
+    pub dropped_not_live: u64,
+    /// Messages dropped: class or domain has no place there.
+    pub dropped_unexpected: u64,
+    /// Messages dropped: they name a service that the provider has not announced.
+    pub dropped_unknown_service: u64,
+    /// Messages of a non-interactive provider dropped: another one has taken the item over.
+    pub dropped_not_owner: u64,
+    /// Requests of a P2PS dropped: no such handle, or not told to it (crossed with an end, usually).
+    pub dropped_unknown_handle: u64,
+    /// Generic messages to an item that is not open at a provider dropped.
+    pub dropped_generic: u64,
+    /// Updates that could not be applied to a cached image; the image is Suspect until the next refresh.
+    pub cache_failures: u64,
+    /// Services refused: the name is taken by a provider of the other kind, or the table is full.
+    pub refused_services: u64,
+    /// Posts received from P2PSs.
+    pub posts: u64,
+    /// Posts refused by the Source Distributor, whatever the reason.
+    pub refused_posts: u64,
+    /// Posts not acknowledged in time.
+    pub post_timeouts: u64,
+    /// Acks dropped: they answer no pending post.
+    pub dropped_acks: u64,
+    /// Dictionary parts dropped: no such download, or over the bound.
+    pub dropped_dictionaries: u64,
+    /// Sessions closed for what the provider sent or did not send.
+    pub closed_sessions: u64,
+    /// P2PSs cut off for what they sent.
+    pub closed_p2ps: u64,
+    /// P2PSs refused: there are 64 already.
+    pub refused_p2ps: u64,
+}

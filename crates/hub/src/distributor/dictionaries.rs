@@ -1,0 +1,163 @@
+//! Dictionaries that interactive providers offer: fetched once a session, kept for P2PSs that come later.
+
+use super::directory::DICTIONARIES;
+use super::{Fault, ProviderSink, SourceDistributor};
+use crate::stream::{ALL, Event};
+use rwf::dictionary::Verbosity;
+use rwf::msg::{Domain, Msg, RefreshFlags};
+use rwf::peek;
+use rwf::rdm::dictionary::Request;
+use rwf::rdm::directory::{Part, Service as Entry};
+
+/// Streams of our dictionary requests at a provider: fields, then enumerations.
+pub(super) const FIRST_STREAM: i32 = 3;
+pub(super) const LAST_STREAM: i32 = FIRST_STREAM + DICTIONARIES.len() as i32 - 1;
+
+/// What a session is asked for, by [`DICTIONARIES`].
+#[derive(Debug, Default)]
+pub(super) struct Downloads {
+    states: [Download; DICTIONARIES.len()],
+}
+
+#[derive(Debug, Default)]
+enum Download {
+    /// Not offered, or not asked for yet.
+    #[default]
+    None,
+    /// Parts so far, for a service.
+    Running(u16, Vec<Box<[u8]>>),
+    /// Complete, or given up: not asked for again.
+    Over,
+}
+
+/// A whole dictionary of one service.
+#[derive(Debug)]
+struct Stored {
+    service: u16,
+    which: usize,
+    parts: Vec<Box<[u8]>>,
+}
+
+/// The dictionaries that are there.
+#[derive(Debug, Default)]
+pub(super) struct Dictionaries {
+    stored: Vec<Stored>,
+}
+
+impl Dictionaries {
+    fn bytes(&self) -> usize {
+        self.stored.iter().flat_map(|stored| &stored.parts).map(|part| part.len()).sum()
+    }
+
+    /// Whether these parts say what one that is stored says already, whoever sent it.
+    fn has(&self, which: usize, parts: &[Box<[u8]>]) -> bool {
+        let same = |stored: &Stored| {
+            stored.which == which
+                && stored.parts.len() == parts.len()
+                && stored.parts.iter().zip(parts).all(|(a, b)| peek::body(a) == peek::body(b))
+        };
+        self.stored.iter().any(same)
+    }
+}
+
+impl SourceDistributor {
+    /// Asks for the dictionaries that a service of this session provides and that the session was not asked for.
+    pub(super) fn request_dictionaries(&mut self, id: u32, service: u16, entry: &Entry, out: &mut dyn ProviderSink) {
+        let Some(info) = entry.info.as_ref().and_then(Part::value).filter(|_| self.config.download_dictionaries) else {
+            return;
+        };
+        for (which, name) in DICTIONARIES.iter().enumerate() {
+            let offered = info.dictionaries_provided.iter().any(|provided| provided == name);
+            let Some(session) = self.session_mut(id) else { return };
+            if !offered
+                || matches!(session.origin, super::Origin::NonInteractive)
+                || !matches!(session.downloads.states[which], Download::None)
+            {
+                continue;
+            }
+            session.downloads.states[which] = Download::Running(service, Vec::new());
+            let request = Request {
+                stream_id: FIRST_STREAM + which as i32,
+                streaming: true,
+                service_id: Some(entry.id),
+                name: (*name).to_owned(),
+                verbosity: Verbosity::NORMAL,
+            };
+            self.send(id, out, |w| request.encode(w));
+        }
+    }
+
+    /// What a provider sends on a dictionary stream.
+    pub(super) fn dictionary_message(
+        &mut self,
+        id: u32,
+        msg: &[u8],
+        _out: &mut dyn ProviderSink,
+    ) -> Result<(), Fault> {
+        let decoded = Msg::decode(msg)?;
+        let which = (decoded.stream_id() - FIRST_STREAM) as usize;
+        let kept = self.dictionaries.bytes();
+        let limit = self.config.max_dictionary_bytes;
+        let Some(session) = self.sessions.get_mut(id as usize).and_then(Option::as_mut) else { return Ok(()) };
+        let Some(state) = session.downloads.states.get_mut(which) else { return Ok(()) };
+        match decoded {
+            Msg::Refresh(refresh) if refresh.domain == Domain::DICTIONARY => {
+                if refresh.state.stream.is_final() {
+                    *state = Download::Over;
+                    return Ok(());
+                }
+                if matches!(state, Download::Over) {
+                    // The provider's dictionary has changed: it sends the new one unasked.
+                    let service = session.offers.first().map_or(0, |offer| offer.service);
+                    *state = Download::Running(service, Vec::new());
+                }
+                let Download::Running(service, parts) = state else {
+                    self.counters.dropped_dictionaries += 1;
+                    return Ok(());
+                };
+                if refresh.flags.contains(RefreshFlags::CLEAR_CACHE) {
+                    parts.clear();
+                }
+                let size: usize = parts.iter().map(|part| part.len()).sum();
+                if kept + size + msg.len() > limit {
+                    self.counters.dropped_dictionaries += 1;
+                    *state = Download::Over;
+                    return Ok(());
+                }
+                parts.push(msg.into());
+                if refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE) {
+                    let (service, parts) = (*service, std::mem::take(parts));
+                    *state = Download::Over;
+                    self.store_dictionary(service, which, parts);
+                }
+            }
+            Msg::Status(status) => {
+                if status.state.is_some_and(|state| state.stream.is_final()) {
+                    *state = Download::Over;
+                }
+            }
+            _ => self.counters.dropped_dictionaries += 1,
+        }
+        Ok(())
+    }
+
+    fn store_dictionary(&mut self, service: u16, which: usize, parts: Vec<Box<[u8]>>) {
+        if self.dictionaries.has(which, &parts) {
+            return;
+        }
+        for rwf in &parts {
+            self.hub.event(&Event::Dictionary { target: ALL, service, rwf });
+        }
+        self.dictionaries.stored.retain(|stored| (stored.service, stored.which) != (service, which));
+        self.dictionaries.stored.push(Stored { service, which, parts });
+    }
+
+    /// Everything there is, for a P2PS that has just come.
+    pub(super) fn publish_dictionaries(&mut self, target: u16) {
+        for stored in &self.dictionaries.stored {
+            for rwf in &stored.parts {
+                self.hub.event(&Event::Dictionary { target, service: stored.service, rwf });
+            }
+        }
+    }
+}
