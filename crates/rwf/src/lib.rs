@@ -5,6 +5,7 @@
 //!
 //! * [`dictionary`]: what field ids mean; [`rdm`]: the models of login, directory and dictionary messages.
 //! * [`msg`]: the eight message classes; [`peek`]: header reads and rewrites on bytes, for relays.
+//! * [`text`]: readable text of any message.
 //! * [`wire`]: the cursors and length codings everything else is made of.
 
 #![forbid(unsafe_code)]
@@ -21,8 +22,10 @@ pub mod primitive;
 mod qos;
 pub mod rdm;
 mod real;
+pub mod reference;
 pub mod rmtes;
 mod state;
+pub mod text;
 pub mod wire;
 
 pub use container::{
