@@ -11,6 +11,7 @@ import com.refinitiv.ema.access.MapEntry;
 import com.refinitiv.ema.access.Msg;
 import com.refinitiv.ema.access.OmmArray;
 import com.refinitiv.ema.access.OmmIProviderConfig;
+import com.refinitiv.ema.access.OmmInvalidUsageException;
 import com.refinitiv.ema.access.OmmProvider;
 import com.refinitiv.ema.access.OmmProviderClient;
 import com.refinitiv.ema.access.OmmProviderEvent;
@@ -24,9 +25,11 @@ import com.refinitiv.ema.access.UpdateMsg;
 import com.refinitiv.ema.rdm.DataDictionary;
 import com.refinitiv.ema.rdm.EmaRdm;
 import com.refinitiv.eta.codec.Qos;
+import com.refinitiv.eta.valueadd.reactor.ReactorReturnCodes;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import quoteway.interop.wire.Body;
 import quoteway.interop.wire.Ema;
@@ -322,15 +325,24 @@ public final class EmaProvider implements OmmProviderClient, AutoCloseable {
         }
 
         public RefreshMsg newRefresh() {
+            return newRefresh(true, true);
+        }
+
+        private RefreshMsg newRefresh(boolean complete, boolean clearCache) {
             int stream = request.streaming ? OmmState.StreamState.OPEN : OmmState.StreamState.NON_STREAMING;
             RefreshMsg refresh = EmaFactory.createRefreshMsg()
                     .domainType(request.domain)
                     .serviceId(request.serviceId)
                     .name(request.name)
                     .solicited(true)
-                    .complete(true)
-                    .clearCache(true)
                     .state(stream, OmmState.DataState.OK, OmmState.StatusCode.NONE, "All is well");
+            // EMA's setters of flags set but do not clear.
+            if (complete) {
+                refresh.complete(true);
+            }
+            if (clearCache) {
+                refresh.clearCache(true);
+            }
             return request.privateStream ? refresh.privateStream(true) : refresh;
         }
 
@@ -344,8 +356,7 @@ public final class EmaProvider implements OmmProviderClient, AutoCloseable {
 
         /** A part of a book. */
         public void part(int part, boolean last, java.util.Map<Integer, Object> summary, List<Body.Order> orders) {
-            provider.submit(
-                    newRefresh().partNum(part).complete(last).clearCache(part == 0).payload(Ema.book(summary, orders)), handle);
+            provider.submit(newRefresh(last, part == 0).partNum(part).payload(Ema.book(summary, orders)), handle);
         }
 
         /** A quote update, its sequence number as a field and as the message's. */
@@ -355,7 +366,22 @@ public final class EmaProvider implements OmmProviderClient, AutoCloseable {
 
         public void update(long sequence, ComplexType payload) {
             UpdateMsg update = EmaFactory.createUpdateMsg().domainType(request.domain).updateTypeNum(1).seqNum(sequence).payload(payload);
-            provider.submit(update, handle);
+            while (!submitted(update)) {
+                // The connection is full: the other side has to take something first.
+                LockSupport.parkNanos(200_000);
+            }
+        }
+
+        private boolean submitted(UpdateMsg update) {
+            try {
+                provider.submit(update, handle);
+                return true;
+            } catch (OmmInvalidUsageException e) {
+                if (e.errorCode() != ReactorReturnCodes.NO_BUFFERS) {
+                    throw e;
+                }
+                return false;
+            }
         }
 
         public void status(int stream, int data, int code, String text) {

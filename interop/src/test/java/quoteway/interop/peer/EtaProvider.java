@@ -122,7 +122,8 @@ public final class EtaProvider implements AutoCloseable {
         options.majorVersion(com.refinitiv.eta.codec.Codec.majorVersion());
         options.minorVersion(com.refinitiv.eta.codec.Codec.minorVersion());
         options.protocolType(com.refinitiv.eta.codec.Codec.protocolType());
-        options.guaranteedOutputBuffers(2000);
+        options.guaranteedOutputBuffers(200);
+        options.maxOutputBuffers(5000);
         options.pingTimeout(60);
         options.tcpOpts().tcpNoDelay(true);
         adjust.accept(options);

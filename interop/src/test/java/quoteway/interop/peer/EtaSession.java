@@ -96,7 +96,9 @@ public class EtaSession implements AutoCloseable {
         options.minorVersion(Codec.minorVersion());
         options.protocolType(Codec.protocolType());
         options.tcpOpts().tcpNoDelay(true);
-        options.guaranteedOutputBuffers(500);
+        // ETA takes all of this memory at once, and some tests have a hundred sessions.
+        options.guaranteedOutputBuffers(50);
+        options.numInputBuffers(10);
         options.pingTimeout(60);
         return options;
     }

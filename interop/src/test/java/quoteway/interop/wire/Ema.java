@@ -282,11 +282,9 @@ public final class Ema {
         }
         for (Body.Order o : orders) {
             var key = ByteBuffer.wrap(o.id().getBytes(StandardCharsets.US_ASCII));
-            if (o.action() == MapEntryActions.DELETE) {
-                map.add(EmaFactory.createMapEntry().keyBuffer(key, o.action()));
-            } else {
-                map.add(EmaFactory.createMapEntry().keyBuffer(key, o.action(), fields(o.fields())));
-            }
+            // EMA wants every entry of a map to have the same kind of payload, though a Delete does not carry it.
+            var payload = o.action() == MapEntryActions.DELETE ? EmaFactory.createFieldList() : fields(o.fields());
+            map.add(EmaFactory.createMapEntry().keyBuffer(key, o.action(), payload));
         }
         return map;
     }
