@@ -4,6 +4,8 @@
 pub mod affinity;
 pub mod clock;
 pub mod fault;
+#[cfg(feature = "floor")]
+pub mod floor;
 pub mod host;
 pub mod memory;
 pub mod ring;

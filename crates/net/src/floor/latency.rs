@@ -1,0 +1,107 @@
+//! Percentiles of latencies, without a library.
+
+use std::fmt;
+
+/// Width of a bucket in ns, and how many there are: up to 100 ms, then one for the rest.
+const WIDTH: u64 = 100;
+const BUCKETS: usize = 1_000_000;
+
+/// Counts of latencies by bucket.
+pub(super) struct Histogram {
+    counts: Vec<u32>,
+    count: u64,
+    min: u64,
+    max: u64,
+}
+
+impl Histogram {
+    pub(super) fn new() -> Self {
+        Self { counts: vec![0; BUCKETS + 1], count: 0, min: u64::MAX, max: 0 }
+    }
+
+    #[inline]
+    pub(super) fn add(&mut self, ns: u64) {
+        self.counts[((ns / WIDTH) as usize).min(BUCKETS)] += 1;
+        self.count += 1;
+        self.min = self.min.min(ns);
+        self.max = self.max.max(ns);
+    }
+
+    fn quantile(&self, q: f64) -> f64 {
+        let wanted = (self.count as f64 * q) as u64;
+        let mut seen = 0;
+        for (bucket, &count) in self.counts.iter().enumerate() {
+            seen += u64::from(count);
+            if seen > wanted {
+                let ns = if bucket == BUCKETS { self.max } else { bucket as u64 * WIDTH };
+                return ns as f64 / 1000.0;
+            }
+        }
+        self.max as f64 / 1000.0
+    }
+
+    pub(super) fn latency(&self) -> Latency {
+        if self.count == 0 {
+            return Latency::default();
+        }
+        Latency {
+            min: self.min as f64 / 1000.0,
+            median: self.quantile(0.5),
+            p90: self.quantile(0.9),
+            p99: self.quantile(0.99),
+            p999: self.quantile(0.999),
+            max: self.max as f64 / 1000.0,
+        }
+    }
+}
+
+/// Latencies of one measurement, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Latency {
+    /// The shortest.
+    pub min: f64,
+    /// Half are shorter.
+    pub median: f64,
+    /// Nine in ten are shorter.
+    pub p90: f64,
+    /// 99 % are shorter.
+    pub p99: f64,
+    /// 99.9 % are shorter.
+    pub p999: f64,
+    /// The longest.
+    pub max: f64,
+}
+
+impl Latency {
+    /// As a JSON object, in microseconds.
+    pub fn to_json(&self) -> String {
+        let Self { min, median, p90, p99, p999, max } = self;
+        format!(
+            r#"{{"min":{min:.1},"median":{median:.1},"p90":{p90:.1},"p99":{p99:.1},"p999":{p999:.1},"max":{max:.1}}}"#
+        )
+    }
+}
+
+impl fmt::Display for Latency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { min, median, p90, p99, p999, max } = self;
+        write!(f, "min {min:.1} median {median:.1} 90% {p90:.1} 99% {p99:.1} 99.9% {p999:.1} max {max:.0} us")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_those_of_the_values() {
+        let mut histogram = Histogram::new();
+        for us in 1..=1000 {
+            histogram.add(us * 1000);
+        }
+        histogram.add(500_000_000);
+        let latency = histogram.latency();
+        assert_eq!((latency.min, latency.median, latency.p90, latency.max), (1.0, 501.0, 901.0, 500_000.0));
+        assert_eq!(Histogram::new().latency(), Latency::default());
+    }
+}
