@@ -140,14 +140,7 @@ impl SourceDistributor {
         Some(session.group(item.service, id, &mut self.next_group))
     }
 
-    fn item_status(
-        &mut self,
-        now: u64,
-        handle: u32,
-        status: &StatusMsg<'_>,
-        rwf: &[u8],
-        out: &mut dyn ProviderSink,
-    ) {
+    fn item_status(&mut self, now: u64, handle: u32, status: &StatusMsg<'_>, rwf: &[u8], out: &mut dyn ProviderSink) {
         let is_end = |state: &State<'_>| state.stream.is_final() || state.stream == StreamState::NON_STREAMING;
         if let Some(state) = status.state.filter(is_end) {
             self.final_state(now, handle, &state, Some(rwf), out);

@@ -44,7 +44,9 @@ const LOOK_PAST: usize = 32;
 impl SourceDistributor {
     /// Puts an item into its service's queue.
     pub(super) fn enqueue(&mut self, handle: u32) {
-        let Some(item) = self.items.get_mut(handle).filter(|item| !item.has(Bits::QUEUED | Bits::ENDED)) else { return };
+        let Some(item) = self.items.get_mut(handle).filter(|item| !item.has(Bits::QUEUED | Bits::ENDED)) else {
+            return;
+        };
         item.bits.set(Bits::QUEUED, true);
         let Some(service) = self.services.get_mut(item.service) else { return };
         let queue = if item.has(Bits::ANSWERED) { &mut service.lost } else { &mut service.fresh };
@@ -152,7 +154,9 @@ impl SourceDistributor {
         let pause = wishes.pause && session.pause;
         item.bits.set(Bits::PAUSED, pause);
         let mut flags = extra;
-        for flag in [RequestFlags::QUALIFIED_STREAM, RequestFlags::MSG_KEY_IN_UPDATES, RequestFlags::CONF_INFO_IN_UPDATES] {
+        for flag in
+            [RequestFlags::QUALIFIED_STREAM, RequestFlags::MSG_KEY_IN_UPDATES, RequestFlags::CONF_INFO_IN_UPDATES]
+        {
             flags.set(flag, wishes.flags.contains(flag));
         }
         flags.set(RequestFlags::STREAMING, !item.has(Bits::SNAPSHOT));

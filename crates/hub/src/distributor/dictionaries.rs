@@ -88,12 +88,7 @@ impl SourceDistributor {
     }
 
     /// What a provider sends on a dictionary stream.
-    pub(super) fn dictionary_message(
-        &mut self,
-        id: u32,
-        msg: &[u8],
-        _out: &mut dyn ProviderSink,
-    ) -> Result<(), Fault> {
+    pub(super) fn dictionary_message(&mut self, id: u32, msg: &[u8], _out: &mut dyn ProviderSink) -> Result<(), Fault> {
         let decoded = Msg::decode(msg)?;
         let which = (decoded.stream_id() - FIRST_STREAM) as usize;
         let kept = self.dictionaries.bytes();

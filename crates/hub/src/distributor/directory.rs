@@ -206,7 +206,8 @@ impl SourceDistributor {
             return;
         }
         let state = open(state);
-        let elsewhere = self.services.get(service).is_some_and(|known| known.providers.iter().any(|&other| other != id));
+        let elsewhere =
+            self.services.get(service).is_some_and(|known| known.providers.iter().any(|&other| other != id));
         if !interactive || !elsewhere {
             self.hub.event(&Event::ServiceStatus { service, state });
             return;
@@ -322,11 +323,7 @@ impl SourceDistributor {
         };
         let (up, accepting) = service.state;
         let state = ServiceState { up, accepting_requests: Some(accepting), status: None };
-        let entry = Entry {
-            info: Some(Part::Set(info)),
-            state: Some(Part::Set(state)),
-            ..Entry::new(id, Action::Add)
-        };
+        let entry = Entry { info: Some(Part::Set(info)), state: Some(Part::Set(state)), ..Entry::new(id, Action::Add) };
         let Ok(filters) = self.scratch.write(|w| entry.encode_filters(filter::ALL, w)) else { return };
         let (cached, name) = (service.cached, service.name.as_str());
         self.hub.event(&Event::Service { target, service: id, cached, name, filters });

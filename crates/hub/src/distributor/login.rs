@@ -34,12 +34,7 @@ impl SourceDistributor {
     }
 
     /// What an interactive provider sends on the login stream.
-    pub(super) fn login_message(
-        &mut self,
-        id: u32,
-        msg: &[u8],
-        out: &mut dyn ProviderSink,
-    ) -> Result<(), Fault> {
+    pub(super) fn login_message(&mut self, id: u32, msg: &[u8], out: &mut dyn ProviderSink) -> Result<(), Fault> {
         let (state, features) = match Msg::decode(msg)? {
             Msg::Refresh(refresh) => (Some(refresh.state), Some(Refresh::decode(&refresh)?.features)),
             Msg::Status(status) => (status.state, None),
@@ -64,12 +59,7 @@ impl SourceDistributor {
     }
 
     /// What a non-interactive provider sends on the login domain.
-    pub(super) fn provider_login(
-        &mut self,
-        id: u32,
-        msg: &[u8],
-        out: &mut dyn ProviderSink,
-    ) -> Result<(), Fault> {
+    pub(super) fn provider_login(&mut self, id: u32, msg: &[u8], out: &mut dyn ProviderSink) -> Result<(), Fault> {
         let request = match Msg::decode(msg)? {
             Msg::Request(request) => Request::decode(&request)?,
             Msg::Close(_) => return Err(Fault::Refused("provider logged out".into())),

@@ -31,11 +31,8 @@ impl SourceDistributor {
 
     /// The items of a session that is gone.
     fn lose_streams(&mut self, session: &Session, text: &str) {
-        let mut items: Vec<(u16, u32)> = session
-            .streams
-            .iter()
-            .filter_map(|(_, handle)| Some((self.items.get(handle)?.service, handle)))
-            .collect();
+        let mut items: Vec<(u16, u32)> =
+            session.streams.iter().filter_map(|(_, handle)| Some((self.items.get(handle)?.service, handle))).collect();
         items.sort_unstable();
         items.dedup();
         for items in items.chunk_by(|a, b| a.0 == b.0) {

@@ -160,14 +160,7 @@ impl SourceDistributor {
     }
 
     /// A session with a provider is established: we log in (route), or wait for its login.
-    pub fn session_up(
-        &mut self,
-        now: u64,
-        id: SessionId,
-        origin: Origin,
-        peer: PeerInfo,
-        out: &mut impl ProviderSink,
-    ) {
+    pub fn session_up(&mut self, now: u64, id: SessionId, origin: Origin, peer: PeerInfo, out: &mut impl ProviderSink) {
         if id.0 >= MAX_SESSIONS {
             out.close(id, "too many provider sessions");
             return;
@@ -309,13 +302,7 @@ impl SourceDistributor {
     }
 
     /// Everything but an update on a live stream.
-    fn provider_message(
-        &mut self,
-        now: u64,
-        id: u32,
-        msg: &[u8],
-        out: &mut dyn ProviderSink,
-    ) -> Result<(), Fault> {
+    fn provider_message(&mut self, now: u64, id: u32, msg: &[u8], out: &mut dyn ProviderSink) -> Result<(), Fault> {
         let header = peek::header(msg)?;
         let Some(session) = self.session(id) else { return Ok(()) };
         if session.origin == Origin::NonInteractive {

@@ -52,13 +52,7 @@ impl SourceDistributor {
         read
     }
 
-    fn read_block(
-        &mut self,
-        now: u64,
-        from: u16,
-        block: &[u8],
-        out: &mut dyn ProviderSink,
-    ) -> Result<(), HubError> {
+    fn read_block(&mut self, now: u64, from: u16, block: &[u8], out: &mut dyn ProviderSink) -> Result<(), HubError> {
         let block = Block::parse(block)?;
         self.p2ps_up(now, from);
         let Some(peer) = self.peers.slot(from).and_then(|slot| self.peers.get_mut(slot)) else {
@@ -231,7 +225,9 @@ impl SourceDistributor {
             let text = "Item is not published by the non-interactive provider of its service";
             return found.ok_or_else(|| refusal(StateCode::NOT_FOUND, text, |c| &mut c.refused_not_found));
         }
-        if instance == 0 && let Some(handle) = self.items.find(service, &self.key) {
+        if instance == 0
+            && let Some(handle) = self.items.find(service, &self.key)
+        {
             return Ok(handle);
         }
         let full = self.items.len() >= (self.config.max_items.min(super::streams::MAX_HANDLE) as usize);
@@ -315,7 +311,9 @@ impl SourceDistributor {
     pub(super) fn forget_item(&mut self, handle: u32) {
         self.wishes.forget_item(handle);
         if let Some(item) = self.items.remove(handle) {
-            if item.has(Bits::LOST) && let Some(service) = self.services.get_mut(item.service) {
+            if item.has(Bits::LOST)
+                && let Some(service) = self.services.get_mut(item.service)
+            {
                 service.lost_items -= 1;
             }
             self.cache.remove(item.image);

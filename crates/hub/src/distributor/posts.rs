@@ -93,8 +93,7 @@ impl SourceDistributor {
         self.counters.posts += 1;
         let malformed = HubError::Malformed { kind: Kind::Post, what: "post in it" };
         let post = PostMsg::decode(rwf).map_err(|_| malformed)?;
-        let mut pending =
-            Pending { slot, token, session: NO_SESSION, domain: post.domain, seq_num: post.seq_num };
+        let mut pending = Pending { slot, token, session: NO_SESSION, domain: post.domain, seq_num: post.seq_num };
         let outcome = match self.services.get(service).filter(|service| service.advertised) {
             None => Err((NakCode::SOURCE_UNKNOWN, "Service is not known to the Source Distributor")),
             Some(known) if known.cached => self.post_to_cache(service, handle, &post).map(|()| None),

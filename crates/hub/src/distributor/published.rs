@@ -7,9 +7,7 @@ use super::streams::Stream;
 use super::{Fault, SourceDistributor};
 use crate::item::ItemKey;
 use crate::stream::{ALL, Event, NO_GROUP, flags};
-use rwf::msg::{
-    Domain, Msg, MsgKey, NakCode, PostMsg, RefreshFlags, RefreshMsg, StatusMsg, UpdateMsg,
-};
+use rwf::msg::{Domain, Msg, MsgKey, NakCode, PostMsg, RefreshFlags, RefreshMsg, StatusMsg, UpdateMsg};
 use rwf::{DataState, DataType, Qos, State, StateCode, StreamState};
 
 /// A refused post: code and text.
@@ -314,7 +312,8 @@ impl SourceDistributor {
 
     /// Items whose provider is gone: their images stay, Suspect, and become good one by one as they are published again.
     pub(super) fn published_lost(&mut self, service: u16, handles: &[u32], state: State<'_>) {
-        let at_once = self.services.get(service).is_some_and(|known| known.providers.is_empty() && known.lost_items == 0);
+        let at_once =
+            self.services.get(service).is_some_and(|known| known.providers.is_empty() && known.lost_items == 0);
         if at_once && handles.iter().any(|&handle| self.items.get(handle).is_some_and(|item| item.interest != 0)) {
             self.hub.event(&Event::ServiceStatus { service, state });
         }
@@ -382,12 +381,7 @@ impl SourceDistributor {
     }
 
     /// Applies a post to the held image of the item it names, and publishes it.
-    pub(super) fn post_to_cache(
-        &mut self,
-        service: u16,
-        handle: Option<u32>,
-        post: &PostMsg<'_>,
-    ) -> Result<(), Nak> {
+    pub(super) fn post_to_cache(&mut self, service: u16, handle: Option<u32>, post: &PostMsg<'_>) -> Result<(), Nak> {
         let nested = (post.container == DataType::MSG).then(|| Msg::decode(post.body)).transpose();
         let nested = nested.map_err(|_| (NakCode::INVALID_CONTENT, "The message in the post is malformed"))?;
         let nested_key = nested.as_ref().and_then(Msg::key).copied();
@@ -396,7 +390,9 @@ impl SourceDistributor {
         let handle = match (handle, key) {
             (Some(handle), _) => Some(handle),
             (None, Some(key)) => self.posted_item(service, domain, &key, matches!(nested, Some(Msg::Refresh(_)))),
-            (None, None) => return Err((NakCode::INVALID_CONTENT, "An off-stream post needs a key that names the item")),
+            (None, None) => {
+                return Err((NakCode::INVALID_CONTENT, "An off-stream post needs a key that names the item"));
+            }
         };
         let handle = handle
             .filter(|&handle| self.items.get(handle).is_some_and(|i| i.service == service && i.has(Bits::PUBLISHED)))

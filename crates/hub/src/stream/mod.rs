@@ -14,6 +14,7 @@ mod block;
 mod error;
 mod event;
 mod message;
+mod parts;
 mod request;
 mod state;
 
@@ -21,6 +22,7 @@ pub use block::{Block, BlockWriter, Continuity, Heading, Messages, Seen};
 pub use error::HubError;
 pub use event::Event;
 pub use message::{Kind, Message};
+pub use parts::parts;
 pub use request::Request;
 
 /// First two bytes of every block: `Qw`, read as a little-endian number.

@@ -209,4 +209,43 @@ proptest! {
             prop_assert_eq!((message.handle, message.body), (index as u32, &bodies[index][..]));
         }
     }
+
+    #[test]
+    fn reading_the_parts_is_reading_the_whole(
+        lengths in prop::collection::vec(0usize..60, 1..40),
+        longest in 0usize..700,
+    ) {
+        let mut writer = BlockWriter::new(3);
+        writer.event(&Event::Heartbeat);
+        writer.clear();
+        for (handle, length) in lengths.iter().enumerate() {
+            writer.update(handle as u32, false, &vec![handle as u8; *length]);
+        }
+        let whole = writer.block().unwrap();
+        let read = |bytes: &[u8]| -> Vec<(u64, u32, Vec<u8>)> {
+            let block = Block::parse(bytes).unwrap();
+            block.messages().map(|m| m.unwrap()).map(|m| (m.position, m.handle, m.body.to_vec())).collect()
+        };
+        let mut continuity = Continuity::new();
+        let mut parts_read = Vec::new();
+        for part in parts(whole, longest) {
+            let block = Block::parse(&part).unwrap();
+            prop_assert!(matches!(continuity.accept(&block.heading), Seen::Next | Seen::NewIncarnation));
+            prop_assert!(part.len() <= longest || block.heading.count == 1);
+            parts_read.extend(read(&part));
+        }
+        prop_assert_eq!(parts_read, read(whole));
+        prop_assert!(whole.len() > longest || parts(whole, longest).count() == 1);
+    }
+
+    #[test]
+    fn parts_of_damaged_bytes_never_panic(at in 0usize..600, byte: u8, longest in 0usize..300) {
+        let mut writer = BlockWriter::new(1);
+        write_every_event(&mut writer);
+        let mut bytes = writer.block().unwrap().to_vec();
+        let length = bytes.len();
+        bytes[at % length] = byte;
+        let total: usize = parts(&bytes, longest).map(|part| part.len()).sum();
+        prop_assert!(total >= length);
+    }
 }

@@ -72,12 +72,7 @@ impl Content {
     }
 
     /// The content of an entry: what it was given with.
-    pub(super) fn entry(
-        container: DataType,
-        data: &[u8],
-        scope: &SetScope<'_>,
-        depth: u8,
-    ) -> Result<Self, Misfit> {
+    pub(super) fn entry(container: DataType, data: &[u8], scope: &SetScope<'_>, depth: u8) -> Result<Self, Misfit> {
         let mut content = Self::Empty;
         if container != DataType::NO_DATA {
             content.apply(container, data, scope, true, depth + 1)?;

@@ -88,12 +88,7 @@ impl Image {
     }
 
     /// Takes an update in.
-    pub(super) fn update(
-        &mut self,
-        container: DataType,
-        body: &[u8],
-        seq_num: Option<u32>,
-    ) -> Result<(), Misfit> {
+    pub(super) fn update(&mut self, container: DataType, body: &[u8], seq_num: Option<u32>) -> Result<(), Misfit> {
         self.seq_num = seq_num.or(self.seq_num);
         self.apply(container, body, false)
     }

@@ -136,12 +136,7 @@ impl Map {
         }
     }
 
-    pub(super) fn write(
-        &self,
-        from: usize,
-        limit: usize,
-        w: &mut Writer<'_>,
-    ) -> Result<Option<usize>, EncodeError> {
+    pub(super) fn write(&self, from: usize, limit: usize, w: &mut Writer<'_>) -> Result<Option<usize>, EncodeError> {
         let Some(container) = self.container else { return Ok(None) };
         let rest = self.rows.get(from..).unwrap_or_default();
         let head = MapHead {
@@ -238,12 +233,7 @@ impl Vector {
         Ok(())
     }
 
-    pub(super) fn write(
-        &self,
-        from: usize,
-        limit: usize,
-        w: &mut Writer<'_>,
-    ) -> Result<Option<usize>, EncodeError> {
+    pub(super) fn write(&self, from: usize, limit: usize, w: &mut Writer<'_>) -> Result<Option<usize>, EncodeError> {
         let Some(container) = self.container else { return Ok(None) };
         let head = VectorHead {
             sortable: self.sortable,
@@ -357,12 +347,7 @@ impl Series {
         Ok(())
     }
 
-    pub(super) fn write(
-        &self,
-        from: usize,
-        limit: usize,
-        w: &mut Writer<'_>,
-    ) -> Result<Option<usize>, EncodeError> {
+    pub(super) fn write(&self, from: usize, limit: usize, w: &mut Writer<'_>) -> Result<Option<usize>, EncodeError> {
         let Some(container) = self.container else { return Ok(None) };
         let hint = (from == 0 && limit != usize::MAX).then_some(self.rows.len() as u32);
         let mut series = SeriesEncoder::begin(w, container, hint)?;
