@@ -258,7 +258,14 @@ fn builtin_dictionary_agrees_with_the_full_one() {
             assert_eq!(full.enum_display(ours.fid(), value.value()), Some(value.display()), "{}", ours.acronym());
         }
     }
-    assert!(Dictionary::builtin().merge(&full).is_empty());
+    let mut merged = Dictionary::builtin();
+    assert!(merged.merge(&full).is_empty());
+    assert_eq!(merged.len(), full.len());
+    for field in full.fields() {
+        for value in full.enum_table(field).map_or(&[][..], |table| table.values()) {
+            assert_eq!(merged.enum_display(field.fid(), value.value()), Some(value.display()), "{}", field.acronym());
+        }
+    }
 }
 
 #[test]

@@ -528,8 +528,9 @@ impl Dictionary {
         }
     }
 
-    /// Takes over what the other dictionary has and this one has not: fields, and enumerations of fields without one.
-    /// A field that both define stays as it is; where name or type differ, that is reported.
+    /// Takes over what the other dictionary has and this one has not: fields, enumerations of fields without one, and
+    /// values that an enumeration here lacks. A field that both define stays as it is; where name or type differ, that is
+    /// reported.
     pub fn merge(&mut self, other: &Self) -> Vec<Conflict> {
         let mut conflicts = Vec::new();
         let first_origin = self.origins.len() as u16;
@@ -548,6 +549,7 @@ impl Dictionary {
             }
         }
         for table in &other.tables {
+            self.extend_tables(table);
             let mut table = table.clone();
             table.fids.retain(|fid| {
                 let unclaimed =
@@ -566,6 +568,29 @@ impl Dictionary {
         }
         self.adopt_properties(&other.properties);
         conflicts
+    }
+
+    /// Adds the values that the tables here lack, where they serve a field that agrees on being an enumeration.
+    fn extend_tables(&mut self, theirs: &EnumTable) {
+        let mut indices: Vec<usize> = theirs
+            .fids
+            .iter()
+            .filter_map(|fid| self.field(*fid))
+            .filter(|def| def.data_type == DataType::ENUM)
+            .filter_map(|def| usize::from(def.enum_table).checked_sub(1))
+            .collect();
+        indices.sort_unstable();
+        indices.dedup();
+        for index in indices {
+            let values = &mut self.tables[index].values;
+            let known = values.len();
+            for value in &theirs.values {
+                if values[..known].binary_search_by_key(&value.value, EnumValue::value).is_err() {
+                    values.push(value.clone());
+                }
+            }
+            values.sort_by_key(EnumValue::value);
+        }
     }
 
     fn claim(&self, def: &FieldDef) -> Claim {
