@@ -53,7 +53,8 @@ mod tests {
         while thread_cpu() - thread < 1_000_000 {
             x = std::hint::black_box(x.wrapping_mul(3));
         }
-        assert!(process_cpu() - process >= 1_000_000);
+        // Of all threads together, but not brought up to date as finely.
+        assert!(process_cpu() > process);
     }
 
     #[test]

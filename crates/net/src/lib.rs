@@ -1,5 +1,24 @@
 //! Sockets, clocks, signals, threads' places and rings between them: everything that touches the operating system, and the only
 //! crate of the workspace with `unsafe` code. It knows no protocol.
+//!
+//! | module | what it is for |
+//! |---|---|
+//! | [`tcp`] | the listeners and connections of one thread |
+//! | [`tls`] | TLS between a connection and a protocol, without I/O |
+//! | [`ring`] | messages from one thread to one or many others |
+//! | [`Waker`], [`Sleeper`] | waking a thread that waits in a poll, or in nothing else |
+//! | [`clock`] | monotonic nanoseconds, wall clock, CPU time |
+//! | [`signal`] | SIGINT, SIGTERM and SIGHUP as requests |
+//! | [`affinity`] | CPUs, priority and timer slack of a thread |
+//! | [`rlimit`], [`memory`], [`host`] | limits of the process, what it uses, what it runs on |
+//! | [`fault`] | connections that fail on purpose |
+//! | `floor` (feature) | bare loops to be run beside a benchmark |
+//!
+//! # Testing
+//!
+//! `cargo test -p net --features floor` uses real loopback sockets on ports that the kernel chooses. The ring is also model-checked:
+//! `RUSTFLAGS="--cfg loom" cargo test -p net --lib --release ring::model_tests`; and runs under Miri:
+//! `cargo +nightly miri test -p net --lib ring::tests`.
 
 pub mod affinity;
 pub mod clock;

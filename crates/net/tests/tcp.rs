@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use net::fault::{ConnFault, FaultPlan, FaultRates};
 use net::tcp::{
-    Batching, Close, CloseReason, ConnId, Event, Keepalive, ListenerId, RecvOutcome, Scratch, SendOutcome,
-    SocketOptions, Tcp, TcpConfig,
+    Batching, Close, CloseReason, ConnId, Event, ListenerId, RecvOutcome, Scratch, SendOutcome, SocketOptions, Tcp,
+    TcpConfig,
 };
 
 const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -209,15 +209,12 @@ fn a_flooding_connection_does_not_starve_another() {
     let flooding = thread::spawn(move || while flooder.write_all(&vec![1; 65_536]).is_ok() {});
     server.receive_some(flood, 100_000);
     whisperer.write_all(b"here").expect("write");
-    let mut turns = 0;
+    // The flood has no end: if it were served first for as long as it has input, this would never be.
     server.until(|tcp, scratch, event| {
         let Event::Readable { conn } = *event else { return None };
         tcp.recv(conn, scratch);
-        turns += 1;
         (conn == quiet).then_some(())
     });
-    // The flood was served many times in between if the whisper was slow to arrive, but it was served.
-    assert!(turns >= 1);
     server.tcp.close(flood, Close::Reset);
     server.closed(flood);
     flooding.join().expect("flooder");
@@ -537,14 +534,9 @@ fn accepting_can_be_paused() {
 }
 
 #[test]
-fn options_are_applied_and_inherited() {
-    let options = SocketOptions {
-        send_buffer: Some(100_000),
-        receive_buffer: Some(50_000),
-        keepalive: Some(Keepalive { idle: Duration::from_secs(7), interval: Duration::from_secs(2), probes: 3 }),
-        user_timeout: Some(Duration::from_secs(9)),
-        ..SocketOptions::default()
-    };
+fn the_granted_buffer_sizes_can_be_read() {
+    let options =
+        SocketOptions { send_buffer: Some(100_000), receive_buffer: Some(50_000), ..SocketOptions::default() };
     let mut server = Server::with(TcpConfig::default(), &options);
     let addr = server.addr;
     let outgoing = server.tcp.connect(addr, &options).expect("connect");

@@ -179,3 +179,41 @@ fn one_reader_under_stress() {
 fn several_readers_under_stress() {
     stress(3, 100_000, 1024);
 }
+
+/// As above without sleeping, small enough for Miri, which watches every access.
+#[test]
+fn threads_share_the_memory_without_a_race() {
+    let messages = if cfg!(miri) { 200 } else { 20_000u32 };
+    let (mut writer, readers) = broadcast(256, 2);
+    let reading: Vec<_> = readers
+        .into_iter()
+        .map(|mut reader| {
+            thread::spawn(move || {
+                let mut expected = 0u32;
+                while !reader.is_finished() {
+                    let read = reader.read(5, |tag, bytes| {
+                        assert_eq!(tag, expected);
+                        assert!(bytes.iter().all(|&byte| byte == tag as u8));
+                        expected += 1;
+                    });
+                    if read == 0 {
+                        thread::yield_now();
+                    }
+                }
+                expected
+            })
+        })
+        .collect();
+    for tag in 0..messages {
+        while writer.push(tag, &vec![tag as u8; length(tag) % 50]) == Err(PushError::Full) {
+            thread::yield_now();
+        }
+        if tag % 3 == 0 {
+            writer.publish();
+        }
+    }
+    drop(writer);
+    for thread in reading {
+        assert_eq!(thread.join().expect("reader"), messages);
+    }
+}

@@ -4,6 +4,34 @@
 //! [`Tcp::send_all`] what came out of it. Nothing here knows a protocol or copies input: a connection's bytes are received into a
 //! [`Scratch`] of the caller's and handed out as a slice of it.
 //!
+//! ```
+//! use net::tcp::{Event, RecvOutcome, Scratch, SocketOptions, Tcp, TcpConfig};
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let mut tcp = Tcp::new(TcpConfig::default())?;
+//! let (_, addr) = tcp.listen("127.0.0.1:0".parse().unwrap(), &SocketOptions::default())?;
+//! let client = tcp.connect(addr, &SocketOptions::default())?;
+//! tcp.send(client, b"hello");
+//!
+//! let (mut events, mut scratch) = (Vec::new(), Scratch::default());
+//! let mut echoed = Vec::new();
+//! while echoed.len() < 5 {
+//!     tcp.poll(None, &mut events)?;
+//!     for event in &events {
+//!         let Event::Readable { conn } = *event else { continue };
+//!         let RecvOutcome::Data(bytes) = tcp.recv(conn, &mut scratch) else { continue };
+//!         if conn == client {
+//!             echoed.extend_from_slice(bytes);
+//!         } else {
+//!             tcp.send(conn, bytes);
+//!         }
+//!     }
+//! }
+//! assert_eq!(echoed, b"hello");
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # How readiness is kept
 //!
 //! Connections are registered once, edge-triggered, for input only, and this set remembers which of them may hold more. Compared with
@@ -19,8 +47,10 @@
 //! as the caller lets it become ([`Tcp::queued`]); nothing is dropped here but by closing.
 
 mod accept;
+mod close;
 mod conn;
 mod options;
+mod send;
 mod tail;
 mod types;
 mod uring;
@@ -29,7 +59,6 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
-use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -441,183 +470,6 @@ impl Tcp {
         }
     }
 
-    /// Sends: the kernel gets what it takes at once, the rest is queued and follows by itself, in order. With bytes queued already,
-    /// or before the connection is established, all are queued.
-    #[inline]
-    pub fn send(&mut self, conn: ConnId, bytes: &[u8]) -> SendOutcome {
-        let Some(state) = self.slots.open(conn) else { return SendOutcome::Gone };
-        if bytes.is_empty() || state.flags.has(Flags::SEND_ASIDE) {
-            return self.send_aside(conn, bytes);
-        }
-        self.counters.send_calls += 1;
-        let result = sys::send(state.fd(), bytes);
-        self.after_send(conn, bytes, result)
-    }
-
-    /// Accounts for a send that was tried, and queues what was refused.
-    #[inline]
-    fn after_send(&mut self, conn: ConnId, bytes: &[u8], result: io::Result<usize>) -> SendOutcome {
-        match result {
-            Ok(n) if n == bytes.len() => {
-                self.counters.bytes_sent += n as u64;
-                SendOutcome::Sent
-            }
-            Ok(n) => {
-                self.counters.bytes_sent += n as u64;
-                self.queue(conn, &bytes[n..])
-            }
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.queue(conn, bytes),
-            Err(e) => {
-                self.fail_send(conn, &e);
-                SendOutcome::Gone
-            }
-        }
-    }
-
-    /// Nothing more can be sent. What the peer said before it went (as a rule why) may still wait to be received: it is delivered
-    /// before the end.
-    #[cold]
-    fn fail_send(&mut self, id: ConnId, error: &io::Error) {
-        let why = CloseReason::from_error(error);
-        let Some(conn) = self.slots.open(id) else { return };
-        if conn.flags.has(Flags::HELD) {
-            return self.end(id, why);
-        }
-        conn.why = why;
-        if let Some(tail) = conn.tail.take() {
-            self.pool.put(tail);
-        }
-        conn.flags.clear(Flags::TAIL);
-        for flag in [Flags::SEND_FAILED, Flags::READABLE, Flags::ENDING] {
-            conn.flags.set(flag);
-        }
-        self.list(id);
-    }
-
-    #[cold]
-    fn send_aside(&mut self, conn: ConnId, bytes: &[u8]) -> SendOutcome {
-        let Some(state) = self.slots.open(conn) else { return SendOutcome::Gone };
-        if state.flags.has(Flags::CLOSING) || state.flags.has(Flags::SEND_FAILED) {
-            return SendOutcome::Gone;
-        }
-        if bytes.is_empty() {
-            return match state.queued() {
-                0 => SendOutcome::Sent,
-                queued => SendOutcome::Queued(queued),
-            };
-        }
-        if let Some(fault) = &mut state.fault {
-            let allowed = fault.send_limit().min(bytes.len());
-            fault.on_sent(allowed);
-            if allowed < bytes.len() {
-                if !state.flags.has(Flags::CONNECTING) && state.tail.is_none() {
-                    let _ = sys::send(state.fd(), &bytes[..allowed]);
-                }
-                self.cut(conn);
-                return SendOutcome::Gone;
-            }
-        }
-        if state.flags.has(Flags::CONNECTING) || state.tail.is_some() {
-            return self.queue(conn, bytes);
-        }
-        self.counters.send_calls += 1;
-        let result = sys::send(state.fd(), bytes);
-        self.after_send(conn, bytes, result)
-    }
-
-    #[cold]
-    fn queue(&mut self, id: ConnId, bytes: &[u8]) -> SendOutcome {
-        let Some(conn) = self.slots.open(id) else { return SendOutcome::Gone };
-        self.counters.short_sends += 1;
-        if conn.tail.is_none() {
-            conn.tail = Some(self.pool.tail());
-            conn.flags.set(Flags::TAIL);
-        }
-        let tail = conn.tail.as_mut().expect("just ensured");
-        tail.push(bytes, &mut self.pool);
-        let queued = tail.len();
-        if !conn.flags.has(Flags::ARMED) {
-            // Re-registering looks at the socket anew, so an edge between the refused send and this call is not lost.
-            conn.flags.set(Flags::ARMED);
-            self.counters.arms += 1;
-            if let Err(e) = self.epoll.modify(conn.fd(), BASE | OUT, token(id)) {
-                self.end(id, CloseReason::from_error(&e));
-                return SendOutcome::Gone;
-            }
-        }
-        SendOutcome::Queued(queued)
-    }
-
-    /// Sends `bytes[range]` to each connection of the batch, as [`send`](Self::send) does: the form in which a turn's output is
-    /// handed over, and the one that [`Batching`] makes cheaper. A connection may occur once only.
-    ///
-    /// # Panics
-    /// When a range lies outside `bytes`.
-    pub fn send_all(&mut self, batch: &[(ConnId, Range<usize>)], bytes: &[u8]) -> SendSummary {
-        let mut summary = SendSummary::default();
-        let mut rest = batch;
-        while rest.len() >= uring::WORTHWHILE
-            && let Some(ring) = self.batcher.take()
-        {
-            let (now, later) = rest.split_at(rest.len().min(uring::ENTRIES));
-            self.send_by_ring(ring, now, bytes, &mut summary);
-            rest = later;
-        }
-        for (conn, range) in rest {
-            summary.add(self.send(*conn, &bytes[range.clone()]));
-        }
-        summary
-    }
-
-    fn send_by_ring(
-        &mut self,
-        mut ring: Box<uring::Uring>,
-        batch: &[(ConnId, Range<usize>)],
-        bytes: &[u8],
-        summary: &mut SendSummary,
-    ) {
-        let straight = |slots: &mut Slots, (conn, range): &(ConnId, Range<usize>)| {
-            !range.is_empty() && slots.open(*conn).is_some_and(|state| !state.flags.has(Flags::SEND_ASIDE))
-        };
-        for entry in batch {
-            if straight(&mut self.slots, entry) {
-                let state = self.slots.open(entry.0).expect("just seen");
-                // SAFETY: `bytes` is borrowed for the whole call, and no connection is closed before the submission returns.
-                unsafe { ring.push(state.fd(), &bytes[entry.1.clone()]) };
-            }
-        }
-        self.counters.send_calls += 1;
-        let outcome = ring.submit();
-        let mut index = 0;
-        for entry in batch {
-            let data = &bytes[entry.1.clone()];
-            // Still true for those that were put in: what happens to one connection here changes no other.
-            let result = if straight(&mut self.slots, entry) {
-                index += 1;
-                ring.result(index - 1)
-            } else {
-                None
-            };
-            summary.add(match result {
-                Some(result) => self.after_send(entry.0, data, result),
-                None => self.send(entry.0, data),
-            });
-        }
-        ring.clear();
-        match outcome {
-            Ok(()) => self.batcher = Batcher::On(ring),
-            Err(e) => self.batcher.refuse(&e),
-        }
-    }
-
-    /// Why `io_uring` is not used although it was asked for.
-    pub fn batching_refused(&self) -> Option<&str> {
-        match &self.batcher {
-            Batcher::Refused(why) => Some(why),
-            _ => None,
-        }
-    }
-
     /// Bytes queued here because the kernel refused them.
     #[inline]
     pub fn queued(&self, conn: ConnId) -> usize {
@@ -659,79 +511,6 @@ impl Tcp {
         Ok(state.fd())
     }
 
-    /// Closes a connection. From here on nothing of it is reported but [`Event::Closed`], and nothing more can be sent.
-    pub fn close(&mut self, conn: ConnId, how: Close) {
-        let Some(state) = self.slots.open(conn) else { return };
-        match how {
-            Close::Drain(limit) if !state.flags.has(Flags::CONNECTING) || state.tail.is_some() => {
-                if state.flags.has(Flags::CLOSING) {
-                    return;
-                }
-                state.flags.set(Flags::CLOSING);
-                let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
-                self.due.push(Reverse((clock::now().saturating_add(limit), Due::Close(conn))));
-                if state.tail.is_none() {
-                    self.shut(conn);
-                }
-            }
-            Close::Drain(_) | Close::Now => self.end(conn, CloseReason::Local { drained: false }),
-            Close::Reset => {
-                let _ = sys::reset_on_close(state.fd());
-                self.end(conn, CloseReason::Local { drained: false });
-            }
-        }
-    }
-
-    /// Sends end of stream; the end is when the peer's comes, so that no reset for unread input can overtake our last bytes.
-    fn shut(&mut self, id: ConnId) {
-        let Some(conn) = self.slots.open(id) else { return };
-        match sys::shutdown_write(conn.fd()) {
-            Ok(()) => {
-                conn.flags.set(Flags::SHUT);
-                self.discard_input(id);
-            }
-            Err(e) => self.end(id, CloseReason::from_error(&e)),
-        }
-    }
-
-    /// Throws away the input of a closing connection; its end, once seen, is the end of the closing.
-    fn discard_input(&mut self, id: ConnId) {
-        const MOST: usize = 1 << 20;
-        let Some(conn) = self.slots.open(id) else { return };
-        // Bounded: a peer that goes on flooding after our end of stream is cut off.
-        for _ in 0..64 {
-            match sys::recv_discard(conn.fd(), MOST) {
-                Ok(0) if conn.flags.has(Flags::SHUT) => return self.end(id, CloseReason::Local { drained: true }),
-                // The peer will send no more but may still read: what is queued goes on being sent.
-                Ok(0) => return,
-                Ok(_) => {}
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
-                Err(e) => return self.end(id, CloseReason::from_error(&e)),
-            }
-        }
-        self.close(id, Close::Reset);
-    }
-
-    fn close_overdue(&mut self, id: ConnId) {
-        let Some(conn) = self.slots.open(id) else { return };
-        if conn.tail.is_some() {
-            let _ = sys::reset_on_close(conn.fd());
-        }
-        self.end(id, CloseReason::Local { drained: false });
-    }
-
-    /// Ends a connection: the descriptor goes at once, the slot when the end has been reported.
-    fn end(&mut self, id: ConnId, why: CloseReason) {
-        let Some(conn) = self.slots.open(id) else { return };
-        conn.why = why;
-        conn.flags = Flags::default();
-        if let Some(tail) = conn.tail.take() {
-            self.pool.put(tail);
-        }
-        conn.drop_fd();
-        self.ended.push(id);
-    }
-
     /// Injects (or, with `None`, takes back) faults of one connection; see [`fault`](crate::fault).
     pub fn set_fault(&mut self, conn: ConnId, fault: Option<ConnFault>) {
         let Some(state) = self.slots.open(conn) else { return };
@@ -745,15 +524,6 @@ impl Tcp {
         }
         state.fault = fault.map(Box::new);
         self.list(conn);
-    }
-
-    /// Cuts a connection by its fault.
-    fn cut(&mut self, id: ConnId) {
-        let Some(conn) = self.slots.open(id) else { return };
-        if conn.fault.as_ref().is_some_and(|fault| fault.reset) {
-            let _ = sys::reset_on_close(conn.fd());
-        }
-        self.end(id, CloseReason::Fault);
     }
 
     /// Something that wakes [`poll`](Self::poll) from other threads.
@@ -786,16 +556,6 @@ impl Tcp {
     /// What was done so far.
     pub fn counters(&self) -> &Counters {
         &self.counters
-    }
-}
-
-impl SendSummary {
-    fn add(&mut self, outcome: SendOutcome) {
-        match outcome {
-            SendOutcome::Sent => self.sent += 1,
-            SendOutcome::Queued(_) => self.queued += 1,
-            SendOutcome::Gone => self.gone += 1,
-        }
     }
 }
 

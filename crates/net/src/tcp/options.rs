@@ -141,3 +141,45 @@ fn set_buffer(fd: BorrowedFd<'_>, plain: c_int, force: c_int, bytes: usize) -> i
 fn seconds(duration: Duration) -> c_int {
     c_int::try_from(duration.as_secs().clamp(1, 32_767)).unwrap_or(32_767)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    /// The options are set on the listener only: that its connections have them saves the calls at each accept.
+    #[test]
+    fn connections_inherit_everything_from_their_listener() {
+        let options = SocketOptions {
+            send_buffer: Some(100_000),
+            receive_buffer: Some(50_000),
+            keepalive: Some(Keepalive { idle: Duration::from_secs(7), interval: Duration::from_secs(2), probes: 3 }),
+            user_timeout: Some(Duration::from_secs(9)),
+            ..SocketOptions::default()
+        };
+        let any = "127.0.0.1:0".parse().expect("addr");
+        let listener = sys::tcp_socket(&any).expect("socket");
+        options.apply_listening(listener.as_fd(), &any).expect("options");
+        options.apply(listener.as_fd()).expect("options");
+        sys::bind(listener.as_fd(), any).expect("bind");
+        sys::listen(listener.as_fd(), options.backlog).expect("listen");
+        let addr = sys::socket_name(listener.as_fd(), false).expect("name");
+        let _peer = std::net::TcpStream::connect(addr).expect("connect");
+        assert!(sys::wait_readable(listener.as_fd(), None).expect("wait"));
+        let (accepted, peer) = sys::accept(listener.as_fd()).expect("accept");
+        assert!(peer.is_some());
+        for (level, name, value) in [
+            (libc::SOL_SOCKET, libc::SO_SNDBUF, 200_000),
+            (libc::SOL_SOCKET, libc::SO_RCVBUF, 100_000),
+            (libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1),
+            (libc::IPPROTO_TCP, libc::TCP_NODELAY, 1),
+            (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, 7),
+            (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 2),
+            (libc::IPPROTO_TCP, libc::TCP_KEEPCNT, 3),
+            (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, 9000),
+        ] {
+            assert_eq!(sys::option(accepted.as_fd(), level, name).expect("option"), value, "{level}/{name}");
+        }
+    }
+}
