@@ -1,0 +1,192 @@
+package quoteway.bench;
+
+import com.refinitiv.eta.codec.Codec;
+import com.refinitiv.eta.codec.CodecFactory;
+import com.refinitiv.eta.codec.CodecReturnCodes;
+import com.refinitiv.eta.codec.DataTypes;
+import com.refinitiv.eta.codec.DecodeIterator;
+import com.refinitiv.eta.codec.FieldEntry;
+import com.refinitiv.eta.codec.FieldList;
+import com.refinitiv.eta.codec.Msg;
+import com.refinitiv.eta.codec.MsgClasses;
+import com.refinitiv.eta.codec.Real;
+import com.refinitiv.eta.codec.UInt;
+import com.refinitiv.eta.transport.Channel;
+import com.refinitiv.eta.transport.ChannelState;
+import com.refinitiv.eta.transport.ConnectOptions;
+import com.refinitiv.eta.transport.Error;
+import com.refinitiv.eta.transport.InProgInfo;
+import com.refinitiv.eta.transport.InitArgs;
+import com.refinitiv.eta.transport.ReadArgs;
+import com.refinitiv.eta.transport.Transport;
+import com.refinitiv.eta.transport.TransportBuffer;
+import com.refinitiv.eta.transport.TransportFactory;
+import com.refinitiv.eta.transport.TransportReturnCodes;
+import com.refinitiv.eta.transport.WriteArgs;
+import com.refinitiv.eta.transport.WritePriorities;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.util.Locale;
+
+/** All consumer connections in one thread: opens the items, decodes every field of every update, takes each one's latency. */
+final class PairConsumer {
+    private final Options options;
+    private final Error error = TransportFactory.createError();
+    private final ReadArgs readArgs = TransportFactory.createReadArgs();
+    private final Msg msg = CodecFactory.createMsg();
+    private final DecodeIterator it = CodecFactory.createDecodeIterator();
+    private final FieldList fields = CodecFactory.createFieldList();
+    private final FieldEntry field = CodecFactory.createFieldEntry();
+    private final UInt stamp = CodecFactory.createUInt();
+    private final Real real = CodecFactory.createReal();
+    private final LatencyHistogram latencies = new LatencyHistogram();
+    private final Channel[] channels;
+    private Selector selector;
+    private long images;
+    private long received;
+    private long measureFrom = Long.MAX_VALUE;
+    private long measureUntil = Long.MAX_VALUE;
+
+    PairConsumer(Options options) {
+        this.options = options;
+        channels = new Channel[options.mounts()];
+    }
+
+    /** Connects, runs the load and returns the result as a line of JSON. */
+    String run(int port) throws Exception {
+        InitArgs init = TransportFactory.createInitArgs();
+        Transport.initialize(init, error);
+        selector = Selector.open();
+        for (int i = 0; i < channels.length; i++) {
+            channels[i] = connect(port);
+        }
+        long start = System.nanoTime();
+        for (int mount = 0; mount < channels.length; mount++) {
+            open(mount);
+        }
+        long expected = options.streams();
+        while (images < expected) {
+            turn();
+        }
+        double imagesMs = (System.nanoTime() - start) / 1e6;
+        measureFrom = System.nanoTime() + options.warmup() * 1_000_000_000L;
+        measureUntil = measureFrom + options.seconds() * 1_000_000_000L;
+        while (System.nanoTime() < measureUntil) {
+            turn();
+        }
+        double rate = received / (double) options.seconds();
+        return String.format(
+                Locale.ROOT,
+                "{\"name\":\"eta-java-direct\",\"mounts\":%d,\"items\":%d,\"asked_per_s\":%d,\"rate_per_s\":%.0f,\"received\":%d,"
+                        + "\"p50_us\":%.1f,\"p90_us\":%.1f,\"p99_us\":%.1f,\"max_us\":%.1f,\"images_ms\":%.1f}",
+                options.mounts(),
+                options.items(),
+                options.rate(),
+                rate,
+                received,
+                latencies.quantile(0.5),
+                latencies.quantile(0.9),
+                latencies.quantile(0.99),
+                latencies.maxMicros(),
+                imagesMs);
+    }
+
+    private Channel connect(int port) throws Exception {
+        ConnectOptions connect = TransportFactory.createConnectOptions();
+        connect.unifiedNetworkInfo().address("127.0.0.1");
+        connect.unifiedNetworkInfo().serviceName(Integer.toString(port));
+        connect.majorVersion(Codec.majorVersion());
+        connect.minorVersion(Codec.minorVersion());
+        connect.protocolType(Codec.protocolType());
+        connect.guaranteedOutputBuffers(100);
+        connect.numInputBuffers(options.mounts() > 10 ? 20 : 200);
+        connect.sysRecvBufSize(256 * 1024);
+        connect.sysSendBufSize(256 * 1024);
+        connect.tcpOpts().tcpNoDelay(true);
+        connect.pingTimeout(120);
+        Channel channel = Transport.connect(connect, error);
+        if (channel == null) {
+            throw new IllegalStateException("cannot connect: " + error.text());
+        }
+        InProgInfo progress = TransportFactory.createInProgInfo();
+        while (channel.state() == ChannelState.INITIALIZING) {
+            if (channel.init(progress, error) < TransportReturnCodes.SUCCESS) {
+                throw new IllegalStateException("handshake: " + error.text());
+            }
+            Thread.onSpinWait();
+        }
+        channel.selectableChannel().register(selector, SelectionKey.OP_READ, channel);
+        return channel;
+    }
+
+    private void open(int mount) throws Exception {
+        Channel channel = channels[mount];
+        WriteArgs args = TransportFactory.createWriteArgs();
+        args.priority(WritePriorities.HIGH);
+        for (int item = 0; item < options.items(); item++) {
+            if (!options.watches(mount, item)) {
+                continue;
+            }
+            byte[] request = Wire.request(item + 1, "ITEM" + item);
+            TransportBuffer buffer = channel.getBuffer(request.length, false, error);
+            while (buffer == null) {
+                channel.flush(error);
+                turn();
+                buffer = channel.getBuffer(request.length, false, error);
+            }
+            buffer.data().put(request);
+            while (channel.write(buffer, args, error) == TransportReturnCodes.WRITE_CALL_AGAIN) {
+                channel.flush(error);
+            }
+        }
+        while (channel.flush(error) > TransportReturnCodes.SUCCESS) {
+            turn();
+        }
+    }
+
+    private void turn() throws Exception {
+        selector.select(1);
+        for (SelectionKey key : selector.selectedKeys()) {
+            read((Channel) key.attachment());
+        }
+        selector.selectedKeys().clear();
+    }
+
+    private void read(Channel channel) {
+        do {
+            TransportBuffer buffer = channel.read(readArgs, error);
+            if (buffer != null) {
+                take(buffer);
+            } else if (readArgs.readRetVal() == TransportReturnCodes.FAILURE) {
+                throw new IllegalStateException("the provider is gone: " + error.text());
+            }
+        } while (readArgs.readRetVal() > 0);
+    }
+
+    private void take(TransportBuffer buffer) {
+        it.clear();
+        it.setBufferAndRWFVersion(buffer, Codec.majorVersion(), Codec.minorVersion());
+        if (msg.decode(it) < CodecReturnCodes.SUCCESS) {
+            throw new IllegalStateException("a message does not decode");
+        }
+        if (msg.msgClass() == MsgClasses.REFRESH) {
+            images++;
+            return;
+        }
+        fields.clear();
+        fields.decode(it, null);
+        while (field.decode(it) != CodecReturnCodes.END_OF_CONTAINER) {
+            if (field.fieldId() == Wire.STAMP_FIELD) {
+                stamp.decode(it);
+            } else {
+                field.dataType(DataTypes.REAL);
+                real.decode(it);
+            }
+        }
+        long now = System.nanoTime();
+        if (now >= measureFrom && now < measureUntil) {
+            received++;
+            latencies.record(now - stamp.toLong());
+        }
+    }
+}
