@@ -6,3 +6,6 @@
 
 pub mod agents;
 pub mod config;
+pub mod roles;
+pub mod source;
+pub mod tools;

@@ -1,4 +1,78 @@
 //! `quoteway`: one binary for every role and tool.
 #![forbid(unsafe_code)]
 
-fn main() {}
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use quoteway::config::Config;
+use quoteway::roles;
+
+/// Open market-data distribution, compatible with RSSL/RWF (RMDS, TREP, RTDS): unmodified EMA and ETA programs work
+/// against it.
+///
+/// Start with `quoteway demo`. To distribute the data of a provider: `quoteway serve --route HOST:PORT`, then point
+/// consumers at port 14002.
+#[derive(Parser)]
+#[command(name = "quoteway", version, max_term_width = 110)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve consumers: Source Distributor and P2PS in one process
+    #[command(
+        after_help = "Examples:\n  quoteway serve --route localhost:14010\n  quoteway serve --config site.toml\n\n\
+        Consumers connect to port 14002, non-interactive providers to 14003; interactive providers are dialled (--route)."
+    )]
+    Serve(roles::serve::ServeArgs),
+    /// Show every configuration parameter, or check a file
+    Config {
+        #[command(subcommand)]
+        what: Option<ConfigCommand>,
+    },
+}
+
+#[derive(Subcommand)]
+enum ConfigCommand {
+    /// Check a configuration file and print what it amounts to
+    Check {
+        /// The file (TOML)
+        file: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    start_log();
+    let result = match cli.command {
+        Command::Serve(args) => roles::serve::run(&args),
+        Command::Config { what: None } => {
+            print!("{}", Config::default().document());
+            Ok(())
+        }
+        Command::Config { what: Some(ConfigCommand::Check { file }) } => match Config::load(&file) {
+            Ok(config) => {
+                print!("{}", config.document());
+                Ok(())
+            }
+            Err(e) => Err(e.to_string()),
+        },
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("quoteway: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What an operator should see goes to standard error; `QUOTEWAY_LOG` chooses how much (error, warn, info, debug).
+fn start_log() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("QUOTEWAY_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+}

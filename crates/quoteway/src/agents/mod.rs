@@ -3,4 +3,59 @@
 //! An agent's turn: take in all that is ready (bounded), let the state machines work, flush every connection that has
 //! something to get once. Agents reach each other only through bounded rings; see `ARCHITECTURE.md`.
 
+pub mod consumers;
+pub mod providers;
+pub mod routes;
 pub mod rssl_io;
+pub mod server;
+pub mod shards;
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use net::tcp::SocketOptions;
+use rssl::ServerConfig;
+
+use crate::config::{self, Compression};
+
+/// Socket options as the configuration gives them; a buffer size of 0 is the kernel's own.
+pub fn socket_options(no_delay: bool, send_buffer: u32, receive_buffer: u32) -> SocketOptions {
+    SocketOptions {
+        no_delay,
+        send_buffer: (send_buffer > 0).then_some(send_buffer as usize),
+        receive_buffer: (receive_buffer > 0).then_some(receive_buffer as usize),
+        ..SocketOptions::default()
+    }
+}
+
+fn address(interface: &str, port: u16) -> io::Result<SocketAddr> {
+    if interface.is_empty() {
+        return Ok(SocketAddr::from(([0, 0, 0, 0], port)));
+    }
+    let ip: IpAddr = interface.parse().map_err(|_| {
+        io::Error::new(io::ErrorKind::InvalidInput, format!("interface {interface}: not an IP address"))
+    })?;
+    Ok(SocketAddr::new(ip, port))
+}
+
+/// Names the port in an error of opening it.
+fn naming(whom: &str, at: SocketAddr, e: &io::Error) -> io::Error {
+    io::Error::new(e.kind(), format!("port {} ({}) for {whom}: {e}", at.port(), at.ip()))
+}
+
+/// What this server agrees to in a handshake, with consumers and with providers that dial in.
+fn session_config(c: &config::P2ps) -> ServerConfig {
+    ServerConfig {
+        max_user_message_size: c.max_fragment_size as u16,
+        ping_timeout_min_s: c.min_ping_timeout_s as u8,
+        ping_timeout_max_s: c.ping_timeout_s as u8,
+        compression: match c.compression_type {
+            Compression::None => rssl::Compression::None,
+            Compression::Zlib => rssl::Compression::Zlib,
+            Compression::Lz4 => rssl::Compression::Lz4,
+        },
+        compression_level: c.zlib_compression_level as u8,
+        force_compression: c.force_rssl_compression,
+        ..ServerConfig::default()
+    }
+}

@@ -315,6 +315,21 @@ impl RsslIo {
         Some(queued)
     }
 
+    /// Writes messages to a session, each in a frame of its own, and sends them at once; otherwise as [`RsslIo::send`].
+    pub fn send_unpacked<'m>(
+        &mut self,
+        now: u64,
+        conn: ConnId,
+        messages: impl Iterator<Item = (&'m [u8], i32)>,
+    ) -> Option<usize> {
+        let session = self.sessions.get_mut(conn.slot())?.as_mut().filter(|s| s.id == conn)?;
+        for (body, stream) in messages {
+            // A packer that is closed after each message writes it as a plain frame.
+            compose(&mut session.rssl, now, &mut session.pending, |p| p.push(body, Some(stream)));
+        }
+        self.flush(conn)
+    }
+
     /// Writes messages to a session, packed, without sending them; [`RsslIo::flush`] does. Gives the bytes that wait.
     pub fn queue(&mut self, now: u64, conn: ConnId, write: impl FnOnce(&mut Packer<'_>)) -> Option<usize> {
         let session = self.sessions.get_mut(conn.slot())?.as_mut().filter(|s| s.id == conn)?;

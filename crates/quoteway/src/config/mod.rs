@@ -3,9 +3,11 @@
 //! A file is checked as a whole before any port is opened: all of its faults are reported at once, each with file,
 //! line and, for an unknown key, the nearest one that exists.
 
+mod hub;
 mod params;
 mod value;
 
+pub use hub::{dictionary, distributor_config, p2ps_config};
 pub use params::{DictionaryFiles, P2ps, Param, Route, Section, SourceDistributor};
 pub use value::{Compression, Parameter, Raw};
 

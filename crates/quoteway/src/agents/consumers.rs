@@ -1,0 +1,283 @@
+//! The consumer side of a server: sessions with clients, joined to the P2PS's state machine, and the bounded queue of
+//! each client.
+//!
+//! A slow client never slows another. Up to `guaranteed_output_buffers` of backlog it is served as everyone; beyond, its
+//! own requests wait (its socket is not read), so that it cannot ask for more than it takes; at `max_output_buffers` it
+//! is cut off with a named reason. The kernel's part of the backlog is bounded by the fixed socket send buffer.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use hub::p2ps::{ClientId, ClientInfo, P2ps, SourceId};
+use net::tcp::{Close, ConnId, ListenerId};
+
+use super::rssl_io::{Ended, Handler, Opened, RsslIo};
+use crate::config::{self, Config};
+
+/// The only Source Distributor of this process.
+const SOURCE: SourceId = SourceId(0);
+
+/// The P2PS with its sessions.
+pub struct Consumers {
+    /// The state machine.
+    pub p2ps: P2ps,
+    listener: ListenerId,
+    limits: Limits,
+    /// By connection slot.
+    clients: Vec<Option<Client>>,
+    /// Connections of all shards together.
+    mounts: Arc<AtomicUsize>,
+    /// Clients with composed bytes that wait for the flush timer.
+    unflushed: Vec<ConnId>,
+    flush_at: Option<u64>,
+    slow: Vec<(ConnId, usize)>,
+    queued_total: usize,
+    /// Clients cut off because they were slow.
+    pub cut_off: u64,
+}
+
+/// The port for consumers.
+#[derive(Debug, Clone, Copy)]
+pub struct Port {
+    /// Its number; 0 takes a free one.
+    pub number: u16,
+    /// Several shards listen on it; the kernel spreads the connections.
+    pub shared: bool,
+}
+
+struct Client {
+    conn: ConnId,
+    name: String,
+    queued: usize,
+    breached: bool,
+    paused: bool,
+    unflushed: bool,
+}
+
+/// The configuration's limits in bytes and nanoseconds.
+struct Limits {
+    max_mounts: usize,
+    guaranteed: usize,
+    max: usize,
+    pool: usize,
+    breach: usize,
+    ok: usize,
+    flush_interval_ns: Option<u64>,
+    packing: bool,
+}
+
+impl Limits {
+    fn new(c: &config::P2ps) -> Self {
+        let buffer = c.max_fragment_size as usize;
+        let max = c.max_output_buffers as usize * buffer;
+        Self {
+            max_mounts: c.max_mounts as usize,
+            guaranteed: c.guaranteed_output_buffers as usize * buffer,
+            max,
+            pool: c.pool_size as usize * buffer,
+            breach: max / 100 * c.output_threshold_breach as usize,
+            ok: max / 100 * c.output_threshold_ok as usize,
+            flush_interval_ns: c.timed_writes.then_some(u64::from(c.flush_interval_ms) * 1_000_000),
+            packing: c.rssl_msg_packing,
+        }
+    }
+}
+
+impl Consumers {
+    /// Opens the port for consumers. `id` is the P2PS's number at the Source Distributor, `incarnation`
+    /// tells this life of it from others; `mounts` is shared by the shards
+    /// of one P2PS, which share the port too if `shared_port`.
+    ///
+    /// # Errors
+    /// The port cannot be listened on, or a dictionary cannot be read.
+    pub fn new(
+        config: &Config,
+        (id, incarnation): (u16, u32),
+        mounts: Arc<AtomicUsize>,
+        port: Port,
+        io: &mut RsslIo,
+    ) -> io::Result<(Self, SocketAddr)> {
+        let c = &config.p2ps;
+        let at = super::address(&c.interface, port.number)?;
+        let mut options = super::socket_options(c.tcp_no_delay, c.tcp_send_buf_size, c.tcp_recv_buf_size);
+        options.reuse_port = port.shared;
+        let (listener, addr) = io
+            .listen(at, &options, Arc::new(super::session_config(c)))
+            .map_err(|e| super::naming("consumers", at, &e))?;
+        let mut p2ps = P2ps::new(config::p2ps_config(config, incarnation)?, id);
+        p2ps.source_up(net::clock::now(), SOURCE);
+        let new = Self {
+            p2ps,
+            listener,
+            limits: Limits::new(c),
+            clients: Vec::new(),
+            mounts,
+            unflushed: Vec::new(),
+            flush_at: None,
+            slow: Vec::new(),
+            queued_total: 0,
+            cut_off: 0,
+        };
+        Ok((new, addr))
+    }
+
+    /// Where consumers come in.
+    pub fn listener(&self) -> ListenerId {
+        self.listener
+    }
+
+    /// A block of the hub stream, and what it brings for the clients: written to each once, packed.
+    pub fn hub_block(&mut self, now: u64, block: &[u8], io: &mut RsslIo) {
+        if let Err(e) = self.p2ps.hub_block(now, SOURCE, block) {
+            tracing::error!("the hub stream could not be read: {e}");
+        }
+        self.flush(now, block, io);
+    }
+
+    /// Writes every client what the turn has brought for it: once, packed. `block` is the hub block that deliveries may
+    /// point into.
+    pub fn flush(&mut self, now: u64, block: &[u8], io: &mut RsslIo) {
+        let Self { p2ps, clients, slow, unflushed, limits, .. } = self;
+        let timed = limits.flush_interval_ns.is_some();
+        p2ps.flush(block, |id, deliveries| {
+            let Some(Some(client)) = clients.get_mut(id.0 as usize) else { return };
+            let conn = client.conn;
+            let backlog = if timed {
+                if !client.unflushed {
+                    client.unflushed = true;
+                    unflushed.push(conn);
+                }
+                io.queue(now, conn, |p| deliveries.for_each(|(body, stream)| p.push(body, Some(stream))))
+            } else if limits.packing {
+                io.send(now, conn, |p| deliveries.for_each(|(body, stream)| p.push(body, Some(stream))))
+            } else {
+                io.send_unpacked(now, conn, deliveries)
+            };
+            if let Some(backlog) = backlog
+                && (backlog > 0 || client.queued > 0)
+            {
+                slow.push((conn, backlog));
+            }
+        });
+        if timed && self.flush_at.is_none() && !self.unflushed.is_empty() {
+            self.flush_at = self.limits.flush_interval_ns.map(|interval| now + interval);
+        }
+        self.judge_slow(io);
+        for (id, reason) in self.p2ps.closing() {
+            if let Some(Some(client)) = self.clients.get(id.0 as usize) {
+                tracing::warn!("closing client {}: {reason}", client.name);
+                io.close_drained(client.conn, &reason.to_string());
+            }
+        }
+        for notice in self.p2ps.notices() {
+            tracing::info!("{notice}");
+        }
+    }
+
+    /// Applies the bounds to the clients whose backlog has changed.
+    fn judge_slow(&mut self, io: &mut RsslIo) {
+        while let Some((conn, backlog)) = self.slow.pop() {
+            let Some(Some(client)) = self.clients.get_mut(conn.slot()) else { continue };
+            if client.conn != conn {
+                continue;
+            }
+            self.queued_total = self.queued_total - client.queued + backlog;
+            client.queued = backlog;
+            let l = &self.limits;
+            if backlog > l.max || (self.queued_total > l.pool && backlog > l.guaranteed) {
+                let why = format!(
+                    "slow consumer: {backlog} bytes are waiting for it (maxOutputBuffers: {}, poolSize: {})",
+                    l.max, l.pool
+                );
+                tracing::warn!("client {} is cut off: {why}", client.name);
+                self.cut_off += 1;
+                io.close(conn, &why, Close::Reset);
+                continue;
+            }
+            if !client.breached && backlog > l.breach {
+                client.breached = true;
+                tracing::warn!(
+                    "client {} is slow: {backlog} bytes are waiting for it (outputThresholdBreach)",
+                    client.name
+                );
+            } else if client.breached && backlog < l.ok {
+                client.breached = false;
+                tracing::info!("client {} has caught up (outputThresholdOK)", client.name);
+            }
+            let pause = if client.paused { backlog > l.guaranteed / 2 } else { backlog > l.guaranteed };
+            if pause != client.paused {
+                client.paused = pause;
+                io.set_reading(conn, !pause);
+            }
+        }
+    }
+
+    /// When [`Consumers::on_timer`] is due.
+    pub fn timeout(&self) -> Option<u64> {
+        match (self.p2ps.timeout(), self.flush_at) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Does what is due.
+    pub fn on_timer(&mut self, now: u64, io: &mut RsslIo) {
+        if self.p2ps.timeout().is_some_and(|at| at <= now) {
+            self.p2ps.on_timer(now);
+        }
+        if self.flush_at.is_some_and(|at| at <= now) {
+            self.flush_at = None;
+            for conn in self.unflushed.drain(..) {
+                let Some(Some(client)) = self.clients.get_mut(conn.slot()) else { continue };
+                if client.conn == conn {
+                    client.unflushed = false;
+                    if let Some(backlog) = io.flush(conn) {
+                        self.slow.push((conn, backlog));
+                    }
+                }
+            }
+            self.judge_slow(io);
+        }
+    }
+}
+
+impl Handler for Consumers {
+    fn admit(&mut self, _listener: ListenerId, _peer: SocketAddr) -> Result<(), String> {
+        if self.mounts.load(Ordering::Relaxed) < self.limits.max_mounts {
+            return Ok(());
+        }
+        Err(format!("All {} mounts are taken: close a connection or raise maxMounts.", self.limits.max_mounts))
+    }
+
+    fn opened(&mut self, now: u64, conn: ConnId, opened: &Opened<'_>) {
+        self.mounts.fetch_add(1, Ordering::Relaxed);
+        let slot = conn.slot();
+        if self.clients.len() <= slot {
+            self.clients.resize_with(slot + 1, || None);
+        }
+        let name = opened.peer.to_string();
+        tracing::info!("client {name} is up ({})", opened.info.peer_component);
+        self.clients[slot] = Some(Client { conn, name, queued: 0, breached: false, paused: false, unflushed: false });
+        self.p2ps.client_up(now, ClientId(slot as u32), ClientInfo { address: opened.peer.ip() });
+    }
+
+    #[inline]
+    fn message(&mut self, now: u64, conn: ConnId, msg: &[u8]) {
+        self.p2ps.client_message(now, ClientId(conn.slot() as u32), msg);
+    }
+
+    fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
+        if let Some(client) = self.clients.get_mut(conn.slot()).and_then(Option::take) {
+            tracing::info!("client {} is gone: {}", client.name, ended.why);
+            self.queued_total -= client.queued;
+            self.mounts.fetch_sub(1, Ordering::Relaxed);
+            self.p2ps.client_down(now, ClientId(conn.slot() as u32));
+        }
+    }
+
+    fn drained(&mut self, _now: u64, conn: ConnId) {
+        self.slow.push((conn, 0));
+    }
+}

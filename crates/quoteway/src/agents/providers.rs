@@ -1,0 +1,192 @@
+//! The provider side of a server: sessions with interactive and non-interactive providers, joined to the Source
+//! Distributor's state machine.
+
+use std::io;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::Arc;
+
+use hub::distributor::{Origin, PeerInfo, ProviderSink, SessionId, SourceDistributor};
+use net::tcp::{ConnId, ListenerId};
+
+use super::routes::Routes;
+use super::rssl_io::{Ended, Handler, Opened, RsslIo};
+use crate::config::{self, Config};
+
+/// The Source Distributor with its sessions.
+pub struct Providers {
+    /// The state machine.
+    pub distributor: SourceDistributor,
+    outbox: Outbox,
+    routes: Routes,
+    door: Option<Door>,
+    /// By connection slot.
+    sessions: Vec<Option<Session>>,
+}
+
+#[derive(Clone, Copy)]
+struct Session {
+    conn: ConnId,
+    /// The route it was dialled for; non-interactive ones have none.
+    route: Option<usize>,
+}
+
+/// Where non-interactive providers come in.
+struct Door {
+    listener: ListenerId,
+    addr: SocketAddr,
+    open: usize,
+    max: usize,
+}
+
+impl Providers {
+    /// Opens the port for non-interactive providers, if they are accepted. The routes are dialled by the first
+    /// [`Providers::on_timer`].
+    ///
+    /// # Errors
+    /// The port cannot be listened on.
+    pub fn new(config: &Config, incarnation: u32, io: &mut RsslIo) -> io::Result<Self> {
+        let c = &config.source_distributor;
+        let mut door = None;
+        if c.enable_nip_server {
+            let at = super::address(&c.interface, c.nip_port)?;
+            let options = super::socket_options(c.tcp_no_delay, c.tcp_send_buf_size, c.tcp_recv_buf_size);
+            let (listener, addr) = io
+                .listen(at, &options, Arc::new(super::session_config(&config.p2ps)))
+                .map_err(|e| super::naming("non-interactive providers", at, &e))?;
+            door = Some(Door { listener, addr, open: 0, max: c.nip_max_mounts as usize });
+        }
+        Ok(Self {
+            distributor: SourceDistributor::new(config::distributor_config(config), incarnation),
+            outbox: Outbox::default(),
+            routes: Routes::new(config),
+            door,
+            sessions: Vec::new(),
+        })
+    }
+
+    /// Where non-interactive providers connect.
+    pub fn nip_addr(&self) -> Option<SocketAddr> {
+        self.door.as_ref().map(|d| d.addr)
+    }
+
+    /// A block of requests from a P2PS.
+    pub fn requests(&mut self, now: u64, p2ps: u16, block: &[u8]) {
+        if let Err(e) = self.distributor.request_block(now, p2ps, block, &mut self.outbox) {
+            tracing::error!("requests of P2PS {p2ps} could not be read: {e}");
+        }
+    }
+
+    /// When [`Providers::on_timer`] is due.
+    pub fn timeout(&self) -> Option<u64> {
+        match (self.distributor.timeout(), self.routes.timeout()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Does what is due.
+    pub fn on_timer(&mut self, now: u64, io: &mut RsslIo) {
+        self.routes.on_timer(now, io);
+        if self.distributor.timeout().is_some_and(|at| at <= now) {
+            self.distributor.on_timer(now, &mut self.outbox);
+        }
+    }
+
+    /// Sends to the providers what the turn has brought for them, packed per session.
+    pub fn flush(&mut self, now: u64, io: &mut RsslIo) {
+        let Outbox { bytes, messages, closes } = &mut self.outbox;
+        messages.sort_by_key(|m| m.0.0);
+        for group in messages.chunk_by(|a, b| a.0 == b.0) {
+            let Some(Some(session)) = self.sessions.get(group[0].0.0 as usize) else { continue };
+            io.send(now, session.conn, |packer| {
+                for (_, range) in group {
+                    packer.push(&bytes[range.clone()], None);
+                }
+            });
+        }
+        messages.clear();
+        bytes.clear();
+        for (session, reason) in closes.drain(..) {
+            if let Some(Some(session)) = self.sessions.get(session.0 as usize) {
+                tracing::warn!("closing the session with a provider: {reason}");
+                io.close_drained(session.conn, &reason);
+            }
+        }
+    }
+}
+
+impl Handler for Providers {
+    fn admit(&mut self, _listener: ListenerId, _peer: SocketAddr) -> Result<(), String> {
+        match &self.door {
+            Some(door) if door.open >= door.max => {
+                Err(format!("All {} provider mounts are taken: close one or raise maxMounts.", door.max))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn opened(&mut self, now: u64, conn: ConnId, opened: &Opened<'_>) {
+        let route = if opened.listener.is_some() { None } else { self.routes.of(conn) };
+        let origin = match (route, &mut self.door) {
+            (Some(route), _) => {
+                self.routes.established(route);
+                Origin::Route(route as u16)
+            }
+            (None, Some(door)) if Some(door.listener) == opened.listener => {
+                door.open += 1;
+                Origin::NonInteractive
+            }
+            _ => return,
+        };
+        if self.sessions.len() <= conn.slot() {
+            self.sessions.resize(conn.slot() + 1, None);
+        }
+        self.sessions[conn.slot()] = Some(Session { conn, route });
+        tracing::info!("provider {} is up ({})", opened.peer, opened.info.peer_component);
+        let peer = PeerInfo { address: opened.peer.to_string() };
+        self.distributor.session_up(now, session(conn), origin, peer, &mut self.outbox);
+    }
+
+    #[inline]
+    fn message(&mut self, now: u64, conn: ConnId, msg: &[u8]) {
+        self.distributor.session_message(now, session(conn), msg, &mut self.outbox);
+    }
+
+    fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
+        if let Some(Session { route, .. }) = self.sessions.get_mut(conn.slot()).and_then(Option::take) {
+            tracing::warn!("a provider is gone: {}", ended.why);
+            self.distributor.session_down(now, session(conn), &ended.why, &mut self.outbox);
+            if let (None, Some(door)) = (route, &mut self.door) {
+                door.open -= 1;
+            }
+        }
+        if let Some(route) = self.routes.of(conn) {
+            self.routes.lost(now, route, &ended.why, ended.next_version);
+        }
+    }
+}
+
+fn session(conn: ConnId) -> SessionId {
+    SessionId(conn.slot() as u32)
+}
+
+/// What the state machine wants sent, kept until the turn's input has been taken in.
+#[derive(Default)]
+struct Outbox {
+    bytes: Vec<u8>,
+    messages: Vec<(SessionId, Range<usize>)>,
+    closes: Vec<(SessionId, String)>,
+}
+
+impl ProviderSink for Outbox {
+    fn send(&mut self, session: SessionId, msg: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(msg);
+        self.messages.push((session, start..self.bytes.len()));
+    }
+
+    fn close(&mut self, session: SessionId, reason: &str) {
+        self.closes.push((session, reason.to_string()));
+    }
+}

@@ -1,0 +1,170 @@
+//! Dialling interactive providers: one session a route, tried again for ever with a growing pause.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use net::tcp::{ConnId, SocketOptions};
+use rssl::{ClientConfig, CompressionSet, Version};
+
+use super::rssl_io::RsslIo;
+use crate::config::{self, Compression, Config};
+
+/// The routes of a Source Distributor.
+pub struct Routes {
+    routes: Vec<Route>,
+    options: SocketOptions,
+    first_pause_ns: u64,
+    resolved: Receiver<(usize, Result<SocketAddr, String>)>,
+    resolver: Sender<(usize, Result<SocketAddr, String>)>,
+}
+
+struct Route {
+    hosts: Vec<String>,
+    /// The host to try next.
+    next: usize,
+    client: ClientConfig,
+    state: State,
+    pause_ns: u64,
+    /// The fault told last; it is told once until it changes.
+    told: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Dial at this time.
+    Waiting(u64),
+    /// Its name is being looked up by a thread.
+    Resolving,
+    /// A connection is being made, or there is a session.
+    Connected(ConnId),
+}
+
+/// The pause grows up to so many times the first one.
+const PAUSE_GROWTH_MAX: u64 = 10;
+
+impl Routes {
+    /// The routes of a configuration; all are due at once.
+    pub fn new(config: &Config) -> Self {
+        let (resolver, resolved) = channel();
+        Self {
+            routes: config.routes.iter().map(|r| Route::new(r, config)).collect(),
+            options: super::socket_options(
+                config.source_distributor.tcp_no_delay,
+                config.source_distributor.tcp_send_buf_size,
+                config.source_distributor.tcp_recv_buf_size,
+            ),
+            first_pause_ns: u64::from(config.source_distributor.recovery_interval_ms.max(1)) * 1_000_000,
+            resolved,
+            resolver,
+        }
+    }
+
+    /// The route of a connection.
+    pub fn of(&self, conn: ConnId) -> Option<usize> {
+        self.routes.iter().position(|r| r.state == State::Connected(conn))
+    }
+
+    /// When [`Routes::on_timer`] is due.
+    pub fn timeout(&self) -> Option<u64> {
+        self.routes.iter().filter_map(|r| if let State::Waiting(at) = r.state { Some(at) } else { None }).min()
+    }
+
+    /// Dials what is due.
+    pub fn on_timer(&mut self, now: u64, io: &mut RsslIo) {
+        for index in 0..self.routes.len() {
+            if matches!(self.routes[index].state, State::Waiting(at) if at <= now) {
+                self.dial(now, index, io);
+            }
+        }
+        while let Ok((index, result)) = self.resolved.try_recv() {
+            match result {
+                Ok(addr) => self.connect(now, index, addr, io),
+                Err(why) => self.failed(now, index, &why),
+            }
+        }
+    }
+
+    fn dial(&mut self, now: u64, index: usize, io: &mut RsslIo) {
+        let route = &mut self.routes[index];
+        let host = route.hosts[route.next].clone();
+        if let Ok(addr) = host.replace("localhost:", "127.0.0.1:").parse() {
+            self.connect(now, index, addr, io);
+            return;
+        }
+        // A look-up may take seconds: it has a thread of its own, so that nobody else waits.
+        route.state = State::Resolving;
+        let (answer, waker) = (self.resolver.clone(), io.tcp().waker());
+        std::thread::spawn(move || {
+            let result = match host.to_socket_addrs() {
+                Ok(mut addrs) => addrs.next().ok_or_else(|| format!("{host}: no address has this name")),
+                Err(e) => Err(format!("{host}: {e}")),
+            };
+            let _ = answer.send((index, result));
+            waker.wake();
+        });
+    }
+
+    fn connect(&mut self, now: u64, index: usize, addr: SocketAddr, io: &mut RsslIo) {
+        let route = &mut self.routes[index];
+        match io.connect(now, addr, &self.options, Arc::new(route.client.clone())) {
+            Ok(conn) => route.state = State::Connected(conn),
+            Err(e) => self.failed(now, index, &e.to_string()),
+        }
+    }
+
+    /// The session of a route is established.
+    pub fn established(&mut self, index: usize) {
+        let route = &mut self.routes[index];
+        route.pause_ns = 0;
+        route.told = None;
+    }
+
+    /// The connection of a route is over. `next_version` is what to offer if the server did not know ours.
+    pub fn lost(&mut self, now: u64, index: usize, why: &str, next_version: Option<Version>) {
+        let route = &mut self.routes[index];
+        if let Some(version) = next_version {
+            route.client.version = version;
+            route.state = State::Waiting(now);
+            return;
+        }
+        route.client.version = Version::V14;
+        self.failed(now, index, why);
+    }
+
+    fn failed(&mut self, now: u64, index: usize, why: &str) {
+        let first = self.first_pause_ns;
+        let route = &mut self.routes[index];
+        route.pause_ns = (route.pause_ns * 2).clamp(first, first * PAUSE_GROWTH_MAX);
+        route.state = State::Waiting(now + route.pause_ns);
+        if route.told.as_deref() != Some(why) {
+            tracing::warn!(
+                "route {}: {why}; trying again every {} ms",
+                route.hosts[route.next],
+                route.pause_ns / 1_000_000
+            );
+            route.told = Some(why.to_string());
+        }
+        route.next = (route.next + 1) % route.hosts.len();
+    }
+}
+
+impl Route {
+    fn new(route: &config::Route, config: &Config) -> Self {
+        let hosts = route
+            .host_list
+            .iter()
+            .map(|h| if h.contains(':') { h.clone() } else { format!("{h}:{}", route.port) })
+            .collect();
+        let client = ClientConfig {
+            ping_timeout_s: config.source_distributor.ping_timeout_s.min(255) as u8,
+            compression: match route.compression_type {
+                Compression::None => CompressionSet::NONE,
+                Compression::Zlib => CompressionSet::ZLIB,
+                Compression::Lz4 => CompressionSet::LZ4,
+            },
+            ..ClientConfig::default()
+        };
+        Self { hosts, next: 0, client, state: State::Waiting(0), pause_ns: 0, told: None }
+    }
+}

@@ -1,0 +1,172 @@
+//! Source Distributor and P2PS in one thread, run to completion: receive, route, fan out, send.
+//!
+//! On a machine with few cores this is the fastest layout: an update crosses no ring and wakes no thread between the
+//! provider's socket and the consumers'. The hub stream's bytes are the same as between hosts.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use net::tcp::{ConnId, ListenerId};
+
+use super::consumers::{Consumers, Port};
+use super::providers::Providers;
+use super::rssl_io::{Ended, Handler, Opened, RsslIo};
+use crate::config::Config;
+
+/// The only P2PS of this process.
+const P2PS: u16 = 0;
+
+/// Where a server can be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Addresses {
+    /// Consumers.
+    pub rssl: SocketAddr,
+    /// Non-interactive providers, if they are accepted.
+    pub nip: Option<SocketAddr>,
+}
+
+/// The server.
+pub struct Server {
+    io: RsslIo,
+    desk: Desk,
+    addresses: Addresses,
+}
+
+/// Routes what the sessions bring to the side that it is for.
+struct Desk {
+    providers: Providers,
+    consumers: Consumers,
+    /// By connection slot.
+    sides: Vec<Side>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Consumers,
+    Providers,
+}
+
+impl Server {
+    /// Opens the ports. `incarnation` tells this life of the Source Distributor from earlier ones.
+    ///
+    /// # Errors
+    /// A port cannot be listened on, or a dictionary cannot be read; the message names it.
+    pub fn new(config: &Config, incarnation: u32) -> io::Result<Self> {
+        let mut io = RsslIo::new(u64::from(incarnation))?;
+        let port = Port { number: config.p2ps.rssl_port, shared: false };
+        let (consumers, rssl) = Consumers::new(config, (P2PS, incarnation), Arc::default(), port, &mut io)?;
+        let mut providers = Providers::new(config, incarnation, &mut io)?;
+        providers.distributor.p2ps_up(net::clock::now(), P2PS);
+        let addresses = Addresses { rssl, nip: providers.nip_addr() };
+        Ok(Self { io, desk: Desk { providers, consumers, sides: Vec::new() }, addresses })
+    }
+
+    /// The ports that were opened.
+    pub fn addresses(&self) -> Addresses {
+        self.addresses
+    }
+
+    /// The sockets, for a waker that ends a turn.
+    pub fn io(&mut self) -> &mut RsslIo {
+        &mut self.io
+    }
+
+    /// Serves until `stop` says so; it is asked after each turn.
+    ///
+    /// # Errors
+    /// The sockets have become unusable.
+    pub fn run(&mut self, stop: impl Fn() -> bool) -> io::Result<()> {
+        self.desk.providers.on_timer(net::clock::now(), &mut self.io);
+        while !stop() {
+            self.turn()?;
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self) -> io::Result<()> {
+        let Self { io, desk, .. } = self;
+        let deadline = [desk.consumers.timeout(), desk.providers.timeout()].into_iter().flatten().min();
+        let now = io.turn(deadline, desk)?;
+        desk.providers.on_timer(now, io);
+        desk.consumers.on_timer(now, io);
+        desk.exchange(now, io);
+        Ok(())
+    }
+}
+
+impl Desk {
+    /// Lets the two sides of the hub answer each other until both are quiet, then sends to the providers. Each round's
+    /// block is handed over by reference and written to the clients before it is cleared.
+    fn exchange(&mut self, now: u64, io: &mut RsslIo) {
+        let Self { providers, consumers, .. } = self;
+        loop {
+            let mut busy = false;
+            consumers.p2ps.requests(|_, block| {
+                busy = true;
+                providers.requests(now, P2PS, block);
+            });
+            if let Some(block) = providers.distributor.block() {
+                busy = true;
+                consumers.hub_block(now, block, io);
+                providers.distributor.clear_block();
+            } else {
+                consumers.flush(now, &[], io);
+            }
+            if !busy {
+                break;
+            }
+        }
+        providers.flush(now, io);
+    }
+
+    fn side(&self, conn: ConnId) -> Side {
+        self.sides.get(conn.slot()).copied().unwrap_or(Side::Providers)
+    }
+}
+
+impl Handler for Desk {
+    fn admit(&mut self, listener: ListenerId, peer: SocketAddr) -> Result<(), String> {
+        if listener == self.consumers.listener() {
+            self.consumers.admit(listener, peer)
+        } else {
+            self.providers.admit(listener, peer)
+        }
+    }
+
+    fn opened(&mut self, now: u64, conn: ConnId, opened: &Opened<'_>) {
+        if self.sides.len() <= conn.slot() {
+            self.sides.resize(conn.slot() + 1, Side::Providers);
+        }
+        if opened.listener == Some(self.consumers.listener()) {
+            self.sides[conn.slot()] = Side::Consumers;
+            self.consumers.opened(now, conn, opened);
+        } else {
+            self.sides[conn.slot()] = Side::Providers;
+            self.providers.opened(now, conn, opened);
+        }
+    }
+
+    #[inline]
+    fn message(&mut self, now: u64, conn: ConnId, msg: &[u8]) {
+        match self.sides[conn.slot()] {
+            Side::Providers => self.providers.message(now, conn, msg),
+            Side::Consumers => self.consumers.message(now, conn, msg),
+        }
+    }
+
+    fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
+        // A connection that never had a session may be a route's: the providers know.
+        if ended.established && self.side(conn) == Side::Consumers {
+            self.consumers.closed(now, conn, ended);
+        } else {
+            self.providers.closed(now, conn, ended);
+        }
+    }
+
+    fn drained(&mut self, now: u64, conn: ConnId) {
+        if self.side(conn) == Side::Consumers {
+            self.consumers.drained(now, conn);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Source Distributor in one thread, the P2PS in several: each egress shard owns a part of the clients.
+//!
+//! ```text
+//! providers -> [ingest: Source Distributor] == broadcast ring of hub blocks ==> [shard 0: P2PS] -> its clients
+//!                      ^                                                  \==> [shard 1: P2PS] -> its clients
+//!                      \------------ one ring of request blocks a shard -------------/
+//! ```
+//!
+//! Every shard is a P2PS of its own towards the Source Distributor and reads the same hub stream in place. The ring is
+//! gated on the slowest shard, so a shard never waits for a socket: what a client does not take is queued for it. The
+//! shards listen on one port; the kernel spreads the connections over them.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{Builder, JoinHandle};
+
+use net::Sleeper;
+use net::affinity::CpuList;
+use net::ring::{PushError, Reader, Writer, broadcast, spsc};
+
+use super::consumers::{Consumers, Port};
+use super::providers::Providers;
+use super::rssl_io::RsslIo;
+use super::server::Addresses;
+use crate::config::Config;
+
+/// Bytes of the ring of hub blocks. A block is at most half of it; a larger one is cut.
+const EVENTS: usize = 32 << 20;
+/// Bytes of a shard's ring of request blocks.
+const REQUESTS: usize = 4 << 20;
+/// Hub blocks that a shard takes in one turn, so that its clients' requests get their turn too.
+const BLOCKS_PER_TURN: usize = 64;
+
+/// A server whose clients are spread over threads.
+pub struct Sharded {
+    ingest: Ingest,
+    shards: Vec<JoinHandle<()>>,
+    addresses: Addresses,
+    stop: Arc<AtomicUsize>,
+    wakers: Vec<net::Waker>,
+}
+
+struct Ingest {
+    io: RsslIo,
+    providers: Providers,
+    events: Writer,
+    /// Wakes the ingest when the ring has space again.
+    space: Sleeper,
+    requests: Vec<Reader>,
+}
+
+struct Shard {
+    io: RsslIo,
+    consumers: Consumers,
+    events: Reader,
+    requests: Writer,
+    /// Request blocks that found no space, oldest first.
+    unsent: Vec<Vec<u8>>,
+}
+
+impl Sharded {
+    /// Opens the ports and starts the shards.
+    ///
+    /// # Errors
+    /// A port cannot be listened on, a dictionary cannot be read, or a thread cannot be started where it is to run.
+    pub fn new(config: &Config, incarnation: u32) -> io::Result<Self> {
+        let count = config.p2ps.writer_thread_count.max(1);
+        let mut io = RsslIo::new(u64::from(incarnation))?;
+        let mut providers = Providers::new(config, incarnation, &mut io)?;
+        let (mut events, readers) = broadcast(EVENTS, usize::from(count));
+        let space = Sleeper::new()?;
+        events.wake_with(space.waker());
+        let mounts = Arc::new(AtomicUsize::new(0));
+        let stop = Arc::new(AtomicUsize::new(0));
+        let mut port = Port { number: config.p2ps.rssl_port, shared: count > 1 };
+        let (mut shards, mut requests, mut wakers, mut rssl) = (Vec::new(), Vec::new(), Vec::new(), None);
+        for (id, mut reader) in (0..count).zip(readers) {
+            let mut shard_io = RsslIo::new(u64::from(incarnation) ^ u64::from(id + 1) << 32)?;
+            let (consumers, addr) = Consumers::new(config, (id, incarnation), mounts.clone(), port, &mut shard_io)?;
+            port.number = addr.port();
+            rssl = rssl.or(Some(addr));
+            providers.distributor.p2ps_up(net::clock::now(), id);
+            let (writer, mut request_reader) = spsc(REQUESTS);
+            request_reader.wake_with(io.tcp().waker());
+            requests.push(request_reader);
+            reader.wake_with(shard_io.tcp().waker());
+            wakers.push(shard_io.tcp().waker());
+            let shard = Shard { io: shard_io, consumers, events: reader, requests: writer, unsent: Vec::new() };
+            shards.push(shard.start(id, config, stop.clone())?);
+        }
+        let rssl = rssl.expect("there is a shard");
+        let addresses = Addresses { rssl, nip: providers.nip_addr() };
+        Ok(Self { ingest: Ingest { io, providers, events, space, requests }, shards, addresses, stop, wakers })
+    }
+
+    /// The ports that were opened.
+    pub fn addresses(&self) -> Addresses {
+        self.addresses
+    }
+
+    /// The sockets of the ingest, for a waker that ends a turn.
+    pub fn io(&mut self) -> &mut RsslIo {
+        &mut self.ingest.io
+    }
+
+    /// Serves until `stop` says so, or until a shard is lost.
+    ///
+    /// # Errors
+    /// The sockets have become unusable, or a shard has ended.
+    pub fn run(&mut self, stop: impl Fn() -> bool) -> io::Result<()> {
+        self.ingest.providers.on_timer(net::clock::now(), &mut self.ingest.io);
+        let mut result = Ok(());
+        while !stop() && result.is_ok() {
+            result = self.ingest.turn();
+            if self.shards.iter().any(JoinHandle::is_finished) {
+                result = Err(io::Error::other("an egress shard has ended"));
+            }
+        }
+        self.stop.store(1, Ordering::Release);
+        for waker in &self.wakers {
+            waker.wake();
+        }
+        for shard in self.shards.drain(..) {
+            if shard.join().is_err() {
+                result = Err(io::Error::other("an egress shard has failed"));
+            }
+        }
+        result
+    }
+}
+
+impl Ingest {
+    fn turn(&mut self) -> io::Result<()> {
+        let Self { io, providers, requests, .. } = self;
+        // Every one has to be asked, so no short cut.
+        let idle = requests.iter_mut().fold(true, |idle, r| r.prepare_sleep() & idle);
+        let deadline = if idle { providers.timeout() } else { Some(0) };
+        let now = io.turn(deadline, providers)?;
+        requests.iter_mut().for_each(Reader::awake);
+        providers.on_timer(now, io);
+        self.publish();
+        for (id, reader) in self.requests.iter_mut().enumerate() {
+            reader.read(BLOCKS_PER_TURN, |_, block| self.providers.requests(now, id as u16, block));
+        }
+        self.publish();
+        self.providers.flush(now, &mut self.io);
+        Ok(())
+    }
+
+    /// Hands the Source Distributor's block to the shards. When the ring is full this waits: the providers are held back
+    /// by their sockets.
+    fn publish(&mut self) {
+        let Some(block) = self.providers.distributor.block() else { return };
+        for part in hub::stream::parts(block, self.events.longest()) {
+            while self.events.push(0, &part) == Err(PushError::Full) {
+                if self.events.prepare_sleep(part.len())
+                    && let Err(e) = self.space.sleep(None)
+                {
+                    tracing::error!("waiting for the shards has failed: {e}");
+                }
+                self.events.awake();
+            }
+        }
+        self.events.publish();
+        self.providers.distributor.clear_block();
+    }
+}
+
+impl Shard {
+    fn start(mut self, id: u16, config: &Config, stop: Arc<AtomicUsize>) -> io::Result<JoinHandle<()>> {
+        let cpus = config.p2ps.bind_writer_threads.get(usize::from(id)).filter(|c| !c.is_empty()).cloned();
+        Builder::new().name(format!("egress {id}")).spawn(move || {
+            if let Some(cpus) = cpus {
+                match cpus
+                    .parse::<CpuList>()
+                    .map_err(|e| e.to_string())
+                    .and_then(|c| c.pin().map_err(|e| e.to_string()))
+                {
+                    Ok(()) => {}
+                    Err(e) => tracing::warn!("bind_writer_threads: shard {id} runs anywhere: {e}"),
+                }
+            }
+            while stop.load(Ordering::Acquire) == 0 {
+                if let Err(e) = self.turn() {
+                    tracing::error!("egress shard {id}: the sockets have failed: {e}");
+                    return;
+                }
+            }
+        })
+    }
+
+    fn turn(&mut self) -> io::Result<()> {
+        let Self { io, consumers, events, .. } = self;
+        let idle = events.prepare_sleep() & self.unsent.is_empty();
+        let deadline = if idle { consumers.timeout() } else { Some(0) };
+        let now = io.turn(deadline, consumers)?;
+        events.awake();
+        consumers.on_timer(now, io);
+        events.read(BLOCKS_PER_TURN, |_, block| consumers.hub_block(now, block, io));
+        consumers.flush(now, &[], io);
+        self.send_requests();
+        Ok(())
+    }
+
+    /// A full ring never holds a shard up: what does not fit waits here. The P2PS's open window bounds how much that is.
+    fn send_requests(&mut self) {
+        let Self { consumers, requests, unsent, .. } = self;
+        let sent = unsent.iter().take_while(|block| requests.push(0, block) != Err(PushError::Full)).count();
+        unsent.drain(..sent);
+        consumers.p2ps.requests(|_, block| {
+            for part in hub::stream::parts(block, requests.longest()) {
+                if !unsent.is_empty() || requests.push(0, &part) == Err(PushError::Full) {
+                    unsent.push(part.into_owned());
+                }
+            }
+        });
+        requests.publish();
+    }
+}

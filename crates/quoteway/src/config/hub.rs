@@ -1,0 +1,69 @@
+//! The configuration as the hub's two sides take it.
+
+use std::io;
+use std::sync::Arc;
+
+use hub::{distributor, p2ps};
+use rwf::dictionary::Dictionary;
+
+use super::{Config, DictionaryFiles};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Room for RWF headers around the payload of a dictionary part.
+const DICTIONARY_HEADROOM: usize = 144;
+
+/// What the Source Distributor is told.
+pub fn distributor_config(config: &Config) -> distributor::Config {
+    let c = &config.source_distributor;
+    distributor::Config {
+        user_name: c.user_name.clone(),
+        application_id: c.application_id.to_string(),
+        age_unwatched: u64::from(c.age_unwatched_item_time_s) * SECOND,
+        request_timeout: u64::from(c.request_timeout_s) * SECOND,
+        post_timeout: u64::from(config.p2ps.post_timeout_s) * SECOND,
+        open_window: c.initial_open_limit,
+        ..distributor::Config::default()
+    }
+}
+
+/// What a P2PS is told. `incarnation` is another one for each start and shard.
+///
+/// # Errors
+/// A dictionary file cannot be read; the message names it and the line.
+pub fn p2ps_config(config: &Config, incarnation: u32) -> io::Result<p2ps::Config> {
+    let c = &config.p2ps;
+    Ok(p2ps::Config {
+        incarnation,
+        max_mounts_per_user: c.max_mounts_per_user,
+        item_limit: c.item_limit,
+        aggregate_item_limit: c.aggregate_item_limit,
+        open_window: c.minimum_open_window,
+        max_fragment_size: (c.max_fragment_size as usize).saturating_sub(DICTIONARY_HEADROOM).max(100),
+        post_timeout: u64::from(c.post_timeout_s) * SECOND,
+        dictionary: dictionary(&config.dictionary)?.map(Arc::new),
+        ..p2ps::Config::default()
+    })
+}
+
+/// The dictionary of the configured files; `None` if there are none, which means the built-in one.
+///
+/// # Errors
+/// A file cannot be read; the message names it and the line.
+pub fn dictionary(files: &DictionaryFiles) -> io::Result<Option<Dictionary>> {
+    if files.field_file.is_empty() && files.enum_file.is_empty() {
+        return Ok(None);
+    }
+    let read = |name: &str| {
+        std::fs::read(name).map_err(|e| io::Error::new(e.kind(), format!("dictionary file {name} cannot be read: {e}")))
+    };
+    let wrong = |e: rwf::dictionary::DictionaryError| io::Error::new(io::ErrorKind::InvalidData, e.to_string());
+    let mut dictionary = Dictionary::new();
+    if !files.field_file.is_empty() {
+        dictionary.load_fields(&files.field_file, &read(&files.field_file)?).map_err(wrong)?;
+    }
+    if !files.enum_file.is_empty() {
+        dictionary.load_enums(&files.enum_file, &read(&files.enum_file)?).map_err(wrong)?;
+    }
+    Ok(Some(dictionary))
+}

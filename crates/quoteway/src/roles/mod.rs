@@ -1,0 +1,3 @@
+//! The processes of a deployment.
+
+pub mod serve;

@@ -1,0 +1,123 @@
+//! `quoteway serve`: Source Distributor and P2PS in one process.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use net::affinity::CpuList;
+
+use crate::agents::server::{Addresses, Server};
+use crate::agents::shards::Sharded;
+use crate::config::{Config, Route};
+
+/// What the command line says; it wins over the file.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ServeArgs {
+    /// Interactive provider to dial; may be given several times
+    #[arg(long = "route", value_name = "HOST:PORT")]
+    pub routes: Vec<String>,
+    /// Port on which consumers connect (RSSL); 0 takes a free one [default: 14002]
+    #[arg(long, value_name = "PORT")]
+    pub rssl_port: Option<u16>,
+    /// Port on which non-interactive providers connect; 0 takes a free one [default: 14003]
+    #[arg(long, value_name = "PORT")]
+    pub nip_port: Option<u16>,
+    /// Address to listen on, for both ports [default: all]
+    #[arg(long, value_name = "ADDRESS")]
+    pub interface: Option<String>,
+    /// Configuration file (TOML); `quoteway config` prints one with every parameter
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Egress shards: threads that each serve a part of the clients; 0 does everything in one thread [default: 0]
+    #[arg(long, value_name = "N")]
+    pub shards: Option<u16>,
+}
+
+impl ServeArgs {
+    /// The configuration: defaults, then the file, then the command line.
+    ///
+    /// # Errors
+    /// Every fault of the file, each with its line.
+    pub fn configuration(&self) -> Result<Config, String> {
+        let mut config = match &self.config {
+            Some(path) => Config::load(path).map_err(|e| e.to_string())?,
+            None => Config::default(),
+        };
+        config.routes.extend(self.routes.iter().map(|r| Route { host_list: vec![r.clone()], ..Route::default() }));
+        if let Some(port) = self.rssl_port {
+            config.p2ps.rssl_port = port;
+        }
+        if let Some(port) = self.nip_port {
+            config.source_distributor.nip_port = port;
+        }
+        if let Some(interface) = &self.interface {
+            config.p2ps.interface.clone_from(interface);
+            config.source_distributor.interface.clone_from(interface);
+        }
+        if let Some(shards) = self.shards {
+            config.p2ps.writer_thread_count = shards;
+        }
+        Ok(config)
+    }
+}
+
+/// Serves until SIGINT or SIGTERM. The first line on standard output comes when it is ready and names the ports.
+///
+/// # Errors
+/// What keeps it from starting, before any client could connect, or what ended it.
+pub fn run(args: &ServeArgs) -> Result<(), String> {
+    let config = args.configuration()?;
+    net::signal::install().map_err(|e| format!("signals cannot be caught: {e}"))?;
+    raise_open_files(&config);
+    let stop = || net::signal::stop_requested() > 0;
+    let failed = |e: std::io::Error| e.to_string();
+    if config.p2ps.writer_thread_count == 0 {
+        let mut server = Server::new(&config, incarnation()).map_err(failed)?;
+        announce(&config, server.addresses(), &server.io().tcp().waker());
+        server.run(stop).map_err(failed)
+    } else {
+        let mut server = Sharded::new(&config, incarnation()).map_err(failed)?;
+        announce(&config, server.addresses(), &server.io().tcp().waker());
+        server.run(stop).map_err(failed)
+    }
+}
+
+/// One descriptor a mount, and some for everything else.
+fn raise_open_files(config: &Config) {
+    let wanted = u64::from(config.p2ps.max_mounts) + u64::from(config.source_distributor.nip_max_mounts) + 100;
+    match net::rlimit::raise_open_files(wanted) {
+        Ok(limits) if limits.soft < wanted => tracing::warn!(
+            "max_mounts needs {wanted} open files and the limit is {} (ulimit -n {wanted} raises it): later clients will be turned away",
+            limits.soft
+        ),
+        Ok(_) => {}
+        Err(e) => tracing::warn!("the limit of open files cannot be read: {e}"),
+    }
+}
+
+/// Everything is open: places the thread, lets signals end its turns and says where it can be reached.
+fn announce(config: &Config, addresses: Addresses, waker: &net::Waker) {
+    let cpus = &config.p2ps.bind_main_thread;
+    if !cpus.is_empty()
+        && let Err(e) =
+            cpus.parse::<CpuList>().map_err(|e| e.to_string()).and_then(|c| c.pin().map_err(|e| e.to_string()))
+    {
+        tracing::warn!("bind_main_thread: it runs anywhere: {e}");
+    }
+    net::signal::wake(waker);
+    println!("{}", ready_line(addresses));
+    let _ = std::io::stdout().flush();
+}
+
+/// Tells this start from every other one of this host: wall-clock seconds are enough, since a start takes longer.
+pub fn incarnation() -> u32 {
+    (net::clock::wall() / 1_000_000_000) as u32
+}
+
+/// What tells people and programs that the ports are open: addresses that can be connected to.
+pub fn ready_line(addresses: Addresses) -> String {
+    let show = |a: SocketAddr| if a.ip().is_unspecified() { format!("127.0.0.1:{}", a.port()) } else { a.to_string() };
+    let nip = addresses.nip.map_or("off".to_string(), show);
+    format!("ready rssl={} nip={nip}", show(addresses.rssl))
+}
