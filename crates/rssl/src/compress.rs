@@ -22,19 +22,16 @@ impl Deflater {
     pub(crate) fn new(compression: Compression, level: u8) -> Option<Self> {
         match compression {
             Compression::None => None,
+            // Level 1 of zlib-rs never stores, so incompressible payloads would grow by an eighth: more than ETA's reader has room for.
             Compression::Zlib => {
-                Some(Self::Zlib(Compress::new(flate2::Compression::new(u32::from(level.min(9))), true)))
+                let level = if level == 1 { 2 } else { u32::from(level.min(9)) };
+                Some(Self::Zlib(Compress::new(flate2::Compression::new(level), true)))
             }
             Compression::Lz4 => Some(Self::Lz4),
         }
     }
 
-    /// At most this many bytes come out of `length`. Zlib codes a byte in at most 9 bits and adds headers and the flush.
-    pub(crate) fn bound(length: usize) -> usize {
-        length + length / 8 + 64
-    }
-
-    /// Compresses a frame's payload into `work`, which has room for [`Self::bound`] of any frame, and gives the length; `None` if the
+    /// Compresses a frame's payload into `work`, which has room for twice the longest, and gives the length; `None` if the
     /// payload is better sent plain.
     pub(crate) fn compress(&mut self, payload: &[u8], work: &mut Work) -> Option<usize> {
         match self {

@@ -285,7 +285,7 @@ fn interleaved_fragments_are_sorted_out() {
 }
 
 #[test]
-fn a_compressed_payload_that_does_not_fit_goes_out_in_two_frames() {
+fn a_compressed_fragment_that_does_not_fit_goes_out_in_two_frames() {
     let agreement = Agreement {
         version: Version::V14,
         server: Compression::Zlib,
@@ -306,7 +306,7 @@ fn a_compressed_payload_that_does_not_fit_goes_out_in_two_frames() {
     server.receive(0, &out, &mut Vec::new(), &mut seen).unwrap();
 
     let mut state = 1u64;
-    let message: Vec<u8> = (0..1000)
+    let message: Vec<u8> = (0..2500)
         .map(|_| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 56) as u8
@@ -314,11 +314,27 @@ fn a_compressed_payload_that_does_not_fit_goes_out_in_two_frames() {
         .collect();
     let mut wire = Vec::new();
     server.write(0, &message, &mut wire).unwrap();
-    assert_eq!(wire[..3], [0x03, 0xeb, 0x0c]);
-    assert_eq!(wire[3], 0x78, "a zlib header");
+    assert_eq!(wire[..4], [0x03, 0xeb, 0x0d, 0x08]);
+    assert_eq!(wire[10], 0x78, "a zlib header");
     assert_eq!(wire[1003 + 2], 0x04);
     assert_eq!(wire[wire.len() - 4..], [0, 0, 0xff, 0xff], "a sync flush");
+    // Other frames never need a second one.
+    let at = wire.len();
+    for length in 1..=1000 {
+        server.write(0, &message[..length], &mut wire).unwrap();
+        let mut packer = server.pack(0, &mut wire);
+        packer.push(&message[..length], None);
+        packer.push(&message[..length], None);
+        packer.push(&message[..20], None);
+        packer.finish().unwrap();
+    }
+    let mut rest = &wire[at..];
+    while let Ok(Some(length)) = frame::length(rest) {
+        assert!(rest[2] & 0x08 == 0);
+        rest = &rest[length..];
+    }
     let mut seen = Seen::default();
     client.receive(0, &wire, &mut Vec::new(), &mut seen).unwrap();
-    assert_eq!(seen.messages, [message]);
+    assert_eq!(seen.messages.len(), 1 + 4 * 1000);
+    assert_eq!(seen.messages[0], message);
 }

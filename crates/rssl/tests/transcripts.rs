@@ -494,8 +494,9 @@ impl Reader {
 
 /// Compares frames byte by byte, or headers only where compressed.
 ///
-/// Two differences are ours by choice: a message alone in a packed frame goes out as plain data, and an LZ4 block that would be longer than
-/// the payload goes out plain. And recorded clients can ask for plain frames, which this crate has no call for.
+/// Three differences are ours by choice: a message alone in a packed frame goes out as plain data; an LZ4 block that would be longer than
+/// the payload goes out plain; and so does a message so long that its zlib form may not fit its frame. And recorded clients can ask for
+/// plain frames, which this crate has no call for.
 fn same_frames(
     name: &str,
     (compression, wide): (Compression, bool),
@@ -515,7 +516,9 @@ fn same_frames(
             let parsed = frame::parse(f, true).unwrap();
             !parsed.compressed && parsed.payload.len() >= compression.default_threshold()
         });
-    if by_choice || (name == "lz4_incompressible" && recorded.frames.iter().any(|f| flags(f) & 0x08 != 0)) {
+    let overflow = recorded.frames.iter().any(|f| flags(f) & frame::flag::OVERFLOW != 0);
+    let fragments = flags(&recorded.frames[0]) & frame::flag::EXTENDED != 0;
+    if by_choice || (overflow && (compression == Compression::Lz4 || !fragments)) {
         count.compressed += recorded.frames.len();
         return;
     }
