@@ -1,0 +1,183 @@
+//! A market behind a provider: which streams watch which instrument, and the updates that they get.
+
+use super::{ImagePart, ItemId, Items, Open, Refusal, SessionId};
+use crate::source::session::Nanos;
+use crate::source::{Event, InstrumentId, MarketSource, Model, Payload};
+use rwf::msg::{Domain, MsgKey, RefreshFlags, RefreshMsg, UpdateMsg, UpdateType};
+use rwf::wire::Writer;
+use rwf::{DataType, Qos, State, StateCode, peek};
+
+/// A market source and its watchers.
+pub struct Market<S> {
+    source: S,
+    service_id: u16,
+    /// By instrument and model: see [`slot`].
+    items: Vec<Item>,
+    scratch: Vec<u8>,
+    /// Events told to nobody, because the last watcher had just gone.
+    pub unwatched: u64,
+}
+
+#[derive(Debug, Default)]
+struct Item {
+    name: String,
+    sequence: u32,
+    watchers: Vec<Watcher>,
+}
+
+/// A stream of a session that watches an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Watcher {
+    session: SessionId,
+    stream_id: i32,
+}
+
+/// Models of an instrument, side by side.
+const MODELS: [Model; 4] = [Model::Price, Model::ByOrder, Model::ByPrice, Model::SymbolList];
+
+/// The place of an item in the table.
+fn slot(id: InstrumentId, model: Model) -> u32 {
+    id.0 * MODELS.len() as u32 + model as u32
+}
+
+fn model_of(domain: Domain) -> Option<Model> {
+    match domain {
+        Domain::MARKET_PRICE => Some(Model::Price),
+        Domain::MARKET_BY_ORDER => Some(Model::ByOrder),
+        Domain::MARKET_BY_PRICE => Some(Model::ByPrice),
+        Domain::SYMBOL_LIST => Some(Model::SymbolList),
+        _ => None,
+    }
+}
+
+fn domain_of(model: Model) -> Domain {
+    match model {
+        Model::Price => Domain::MARKET_PRICE,
+        Model::ByOrder => Domain::MARKET_BY_ORDER,
+        Model::ByPrice => Domain::MARKET_BY_PRICE,
+        Model::SymbolList => Domain::SYMBOL_LIST,
+    }
+}
+
+fn container_of(model: Model) -> DataType {
+    if model == Model::Price { DataType::FIELD_LIST } else { DataType::MAP }
+}
+
+impl<S: MarketSource> Market<S> {
+    /// A market without watchers, as the service of this id.
+    pub fn new(source: S, service_id: u16) -> Self {
+        Self { source, service_id, items: Vec::new(), scratch: vec![0; 64 * 1024], unwatched: 0 }
+    }
+
+    /// The source.
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+
+    /// Streams that are updated.
+    pub fn streams(&self) -> usize {
+        self.items.iter().map(|i| i.watchers.len()).sum()
+    }
+
+    /// When something will happen; nanoseconds since the market's start.
+    pub fn due(&self) -> Option<Nanos> {
+        self.source.due()
+    }
+
+    /// Lets the market go on; hands every update to every watcher: session and whole message.
+    pub fn advance(&mut self, now: Nanos, limit: usize, deliver: &mut dyn FnMut(SessionId, &[u8])) {
+        let Self { source, items, scratch, service_id, unwatched } = self;
+        source.advance(now, limit, &mut |event| {
+            let Some(item) = items.get_mut(slot(event.instrument, event.model) as usize) else { return };
+            if item.watchers.is_empty() {
+                *unwatched += 1;
+                return;
+            }
+            item.sequence = item.sequence.wrapping_add(1);
+            let mut w = Writer::new(scratch);
+            if write_event(&event, item, *service_id, &mut w).is_err() {
+                return;
+            }
+            let message = w.into_written();
+            for watcher in &item.watchers {
+                peek::set_stream_id(message, watcher.stream_id);
+                deliver(watcher.session, message);
+            }
+        });
+    }
+
+    fn item(&mut self, id: InstrumentId, model: Model) -> &mut Item {
+        let slot = slot(id, model) as usize;
+        if self.items.len() <= slot {
+            self.items.resize_with(slot + 1, Item::default);
+        }
+        &mut self.items[slot]
+    }
+}
+
+fn write_event(event: &Event<'_>, item: &Item, service_id: u16, w: &mut Writer<'_>) -> Result<(), rwf::EncodeError> {
+    let (domain, container) = (domain_of(event.model), container_of(event.model));
+    match event.payload {
+        Payload::Update(kind) => UpdateMsg {
+            container,
+            update_type: UpdateType(kind as u8),
+            seq_num: Some(item.sequence),
+            body: event.body,
+            ..UpdateMsg::new(domain, 0)
+        }
+        .encode(w),
+        Payload::NewImage => RefreshMsg {
+            container,
+            flags: RefreshFlags::REFRESH_COMPLETE.with(RefreshFlags::CLEAR_CACHE),
+            seq_num: Some(item.sequence),
+            state: State::OPEN_OK,
+            qos: Some(Qos::REALTIME_TICK),
+            key: Some(MsgKey { name_type: Some(1), ..MsgKey::item(service_id, item.name.as_bytes()) }),
+            body: event.body,
+            ..RefreshMsg::new(domain, 0)
+        }
+        .encode(w),
+    }
+}
+
+impl<S: MarketSource> Items for Market<S> {
+    fn open(&mut self, open: Open<'_>) -> Result<ItemId, Refusal> {
+        let not_found = |text: String| Refusal { code: StateCode::NOT_FOUND, text };
+        let model = model_of(open.domain).ok_or_else(|| not_found(format!("no items of domain {}", open.domain.0)))?;
+        let id = self
+            .source
+            .find(open.name)
+            .ok_or_else(|| not_found(format!("{:?} is no instrument name of this source", open.name)))?;
+        if !self.source.offers(id, model) {
+            return Err(not_found(format!("{} has no data of domain {}", open.name, open.domain.0)));
+        }
+        let item = self.item(id, model);
+        if item.name.is_empty() {
+            item.name.push_str(open.name);
+        }
+        if open.streaming {
+            let first = item.watchers.is_empty();
+            item.watchers.push(Watcher { session: open.session, stream_id: open.stream_id });
+            if first {
+                self.source.watch(id, model, true);
+            }
+        }
+        Ok(ItemId(slot(id, model)))
+    }
+
+    fn image(&mut self, item: ItemId, _: Domain, part: usize, out: &mut Vec<u8>) -> ImagePart {
+        let model = MODELS[item.0 as usize % MODELS.len()];
+        let more = self.source.image(InstrumentId(item.0 / MODELS.len() as u32), model, part, out);
+        ImagePart { container: container_of(model), sequence: Some(self.items[item.0 as usize].sequence), more }
+    }
+
+    fn close(&mut self, item: ItemId, session: SessionId, stream_id: i32) {
+        let watchers = &mut self.items[item.0 as usize].watchers;
+        let Some(at) = watchers.iter().position(|w| *w == Watcher { session, stream_id }) else { return };
+        watchers.swap_remove(at);
+        if watchers.is_empty() {
+            let model = MODELS[item.0 as usize % MODELS.len()];
+            self.source.watch(InstrumentId(item.0 / MODELS.len() as u32), model, false);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! An interactive provider: what answers a Source Distributor (or a consumer) that connects, without I/O.
+//!
+//! [`Provider`] is what all sessions share: the service and its dictionary. [`Session`] answers login, directory, dictionary,
+//! item requests, closes, posts and generic messages of one connection; where items come from is behind [`Items`].
+//! [`market::Market`] puts a [`MarketSource`](super::MarketSource) there. Every answer goes through the `reply` argument,
+//! a whole message at a time, in order.
+
+pub mod market;
+mod session;
+
+pub use session::{Session, SessionId};
+
+use rwf::dictionary::Dictionary;
+use rwf::msg::Domain;
+use rwf::rdm::{dictionary, directory};
+use rwf::{DataType, Qos, StateCode};
+use std::sync::Arc;
+
+/// What a provider offers.
+#[derive(Clone, Debug)]
+pub struct ProviderConfig {
+    /// Name of the service.
+    pub service: String,
+    /// Its id on every connection.
+    pub service_id: u16,
+    /// Domains of its items.
+    pub domains: Vec<Domain>,
+    /// `OpenWindow` of the directory; `None` says nothing.
+    pub open_window: Option<u64>,
+    /// Login refresh's text and the directory's vendor.
+    pub vendor: String,
+}
+
+impl Default for ProviderConfig {
+    /// `DIRECT_FEED` with id 1: market price and both order books.
+    fn default() -> Self {
+        Self {
+            service: "DIRECT_FEED".to_owned(),
+            service_id: 1,
+            domains: vec![Domain::MARKET_PRICE, Domain::MARKET_BY_ORDER, Domain::MARKET_BY_PRICE, Domain::SYMBOL_LIST],
+            open_window: None,
+            vendor: "Quoteway".to_owned(),
+        }
+    }
+}
+
+/// What all sessions of a provider share.
+#[derive(Clone, Debug)]
+pub struct Provider {
+    /// What it offers.
+    pub config: ProviderConfig,
+    /// What it hands out as `RWFFld` and `RWFEnum`.
+    pub dictionary: Arc<Dictionary>,
+}
+
+impl Provider {
+    /// A provider that hands out `dictionary`.
+    pub fn new(config: ProviderConfig, dictionary: Arc<Dictionary>) -> Self {
+        Self { config, dictionary }
+    }
+
+    /// The service as the directory shows it.
+    pub fn service(&self) -> directory::Service {
+        let names = || vec![dictionary::FIELDS.to_owned(), dictionary::ENUMS.to_owned()];
+        let mut capabilities = vec![Domain::DICTIONARY];
+        capabilities.extend(&self.config.domains);
+        let mut service = directory::Service::new(self.config.service_id, directory::Action::Add);
+        service.info = Some(directory::Part::Set(directory::Info {
+            name: self.config.service.clone(),
+            vendor: Some(self.config.vendor.clone()),
+            is_source: Some(true),
+            capabilities,
+            dictionaries_provided: names(),
+            dictionaries_used: names(),
+            qos: vec![Qos::REALTIME_TICK],
+            supports_qos_range: Some(false),
+            item_list: None,
+            supports_out_of_band_snapshots: Some(true),
+            accepting_consumer_status: Some(false),
+        }));
+        service.state = Some(directory::Part::Set(directory::ServiceState::new(true)));
+        if self.config.open_window.is_some() {
+            let load = directory::Load { open_window: self.config.open_window, ..directory::Load::default() };
+            service.load = Some(directory::Part::Set(load));
+        }
+        service
+    }
+}
+
+/// An item request that passed the session's own checks.
+#[derive(Clone, Copy, Debug)]
+pub struct Open<'a> {
+    /// Who asks.
+    pub session: SessionId,
+    /// On which stream.
+    pub stream_id: i32,
+    /// Of which domain.
+    pub domain: Domain,
+    /// For which name.
+    pub name: &'a str,
+    /// Whether updates are wanted; otherwise the item must not be remembered.
+    pub streaming: bool,
+}
+
+/// An item of an [`Items`]: whatever number it likes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ItemId(pub u32);
+
+/// Why an item cannot be had: goes out as a closed status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Code of the state.
+    pub code: StateCode,
+    /// Text of the state.
+    pub text: String,
+}
+
+/// A part of an item's image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImagePart {
+    /// What the payload is.
+    pub container: DataType,
+    /// Sequence number that the image belongs to.
+    pub sequence: Option<u32>,
+    /// Another part follows.
+    pub more: bool,
+}
+
+/// Where the items of a provider come from.
+pub trait Items {
+    /// An item is asked for. A streaming one is updated from its image on.
+    ///
+    /// # Errors
+    /// The item cannot be had.
+    fn open(&mut self, open: Open<'_>) -> Result<ItemId, Refusal>;
+
+    /// Appends part `part` of the image of an item to `out`.
+    fn image(&mut self, item: ItemId, domain: Domain, part: usize, out: &mut Vec<u8>) -> ImagePart;
+
+    /// A stream ended.
+    fn close(&mut self, item: ItemId, session: SessionId, stream_id: i32);
+}

@@ -1,0 +1,250 @@
+//! A provider on sockets: listens, answers, and publishes what its [`Feed`] has.
+//!
+//! One thread, one [`RsslIo`]. A turn takes in what came, answers it, and then lets the feed write; every connection that has
+//! something to get is written to once.
+
+use super::provider::market::Market;
+use super::provider::{Items, Provider, Session, SessionId};
+use super::{MarketSource, session::Nanos};
+use crate::agents::rssl_io::{Ended, Handler, Opened, RsslIo};
+use crate::tools::outbox::Outbox;
+use net::tcp::ConnId;
+use rssl::Packer;
+
+/// What a publisher publishes.
+pub trait Feed {
+    /// The items as this session sees them.
+    fn items(&mut self, session: SessionId) -> &mut dyn Items;
+
+    /// A session began.
+    fn opened(&mut self, _session: SessionId, _now: Nanos) {}
+
+    /// A session is over; its items have been closed.
+    fn closed(&mut self, _session: SessionId) {}
+
+    /// When there will be something to write, as far as sessions can be written to.
+    fn due(&self, now: Nanos, egress: &Egress<'_>) -> Option<Nanos>;
+
+    /// Writes what is due.
+    fn publish(&mut self, now: Nanos, egress: &mut Egress<'_>);
+}
+
+/// The way out, as a feed sees it.
+pub struct Egress<'a> {
+    io: &'a mut RsslIo,
+    conns: &'a mut [Option<Conn>],
+    dirty: &'a mut Vec<u32>,
+}
+
+struct Conn {
+    id: ConnId,
+    session: Session,
+    outbox: Outbox,
+    /// Bytes that the kernel did not take.
+    backlog: usize,
+    established: bool,
+}
+
+impl Egress<'_> {
+    /// Sessions that are up.
+    pub fn sessions(&self) -> impl Iterator<Item = SessionId> {
+        self.conns
+            .iter()
+            .enumerate()
+            .filter(|(_, c)| c.as_ref().is_some_and(|c| c.established))
+            .map(|(n, _)| SessionId(n as u32))
+    }
+
+    /// Whether the kernel took all that was written to the session.
+    pub fn is_clear(&self, session: SessionId) -> bool {
+        self.conns.get(session.0 as usize).and_then(Option::as_ref).is_some_and(|c| c.established && c.backlog == 0)
+    }
+
+    /// Writes to a session at once.
+    #[inline]
+    pub fn send(&mut self, now: Nanos, session: SessionId, write: impl FnOnce(&mut Packer<'_>)) {
+        if let Some(Some(conn)) = self.conns.get_mut(session.0 as usize) {
+            conn.backlog = self.io.send(now, conn.id, write).unwrap_or(0);
+        }
+    }
+
+    /// Adds a message to what the session gets at the end of the turn.
+    #[inline]
+    pub fn queue(&mut self, session: SessionId, msg: &[u8]) {
+        if let Some(Some(conn)) = self.conns.get_mut(session.0 as usize) {
+            if conn.outbox.is_empty() {
+                self.dirty.push(session.0);
+            }
+            conn.outbox.push(msg);
+        }
+    }
+}
+
+/// A provider, its sessions and its feed.
+pub struct Publisher<F> {
+    provider: Provider,
+    feed: F,
+    conns: Vec<Option<Conn>>,
+    dirty: Vec<u32>,
+    counters: PublisherCounters,
+}
+
+/// What a publisher did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PublisherCounters {
+    /// Sessions that came up.
+    pub sessions: u64,
+    /// Requests and other messages that came in.
+    pub messages: u64,
+    /// Sessions cut off because they did not read.
+    pub cut_off: u64,
+}
+
+/// A session with more than this waiting is cut off: it does not read.
+const BACKLOG_MAX: usize = 256 << 20;
+
+impl<F: Feed> Publisher<F> {
+    /// A provider without sessions.
+    pub fn new(provider: Provider, feed: F) -> Self {
+        Self { provider, feed, conns: Vec::new(), dirty: Vec::new(), counters: PublisherCounters::default() }
+    }
+
+    /// What it publishes.
+    pub fn feed(&mut self) -> &mut F {
+        &mut self.feed
+    }
+
+    /// What it did.
+    pub fn counters(&self) -> PublisherCounters {
+        self.counters
+    }
+
+    /// When the feed has something to write.
+    pub fn due(&mut self, now: Nanos, io: &mut RsslIo) -> Option<Nanos> {
+        let egress = Egress { io, conns: &mut self.conns, dirty: &mut self.dirty };
+        self.feed.due(now, &egress)
+    }
+
+    /// Waits until `deadline` at most, takes in, answers, publishes.
+    ///
+    /// # Errors
+    /// Only what makes all sockets unusable.
+    pub fn turn(&mut self, io: &mut RsslIo, deadline: Nanos) -> std::io::Result<Nanos> {
+        io.turn(Some(deadline), self)?;
+        let now = net::clock::now();
+        // Answers first: an image must not come after updates that follow it.
+        self.flush(io, now);
+        let Self { feed, conns, dirty, .. } = self;
+        feed.publish(now, &mut Egress { io, conns, dirty });
+        self.flush(io, now);
+        Ok(now)
+    }
+
+    fn flush(&mut self, io: &mut RsslIo, now: Nanos) {
+        for slot in self.dirty.drain(..) {
+            let Some(conn) = &mut self.conns[slot as usize] else { continue };
+            conn.backlog = io.send(now, conn.id, |packer| conn.outbox.drain(|m| packer.push(m, None))).unwrap_or(0);
+            if conn.backlog > BACKLOG_MAX {
+                self.counters.cut_off += 1;
+                io.close(conn.id, "the peer does not read what it asked for", net::tcp::Close::Reset);
+            }
+        }
+    }
+}
+
+impl<F: Feed> Handler for Publisher<F> {
+    fn opened(&mut self, now: Nanos, conn: ConnId, _: &Opened<'_>) {
+        let session = SessionId(conn.slot() as u32);
+        if self.conns.len() <= conn.slot() {
+            self.conns.resize_with(conn.slot() + 1, || None);
+        }
+        let entry =
+            Conn { id: conn, session: Session::new(session), outbox: Outbox::default(), backlog: 0, established: true };
+        self.conns[conn.slot()] = Some(entry);
+        self.counters.sessions += 1;
+        self.feed.opened(session, now);
+    }
+
+    fn message(&mut self, _: Nanos, conn: ConnId, msg: &[u8]) {
+        let Some(Some(entry)) = self.conns.get_mut(conn.slot()) else { return };
+        if entry.id != conn {
+            return;
+        }
+        self.counters.messages += 1;
+        let was_empty = entry.outbox.is_empty();
+        let items = self.feed.items(SessionId(conn.slot() as u32));
+        entry.session.message(&self.provider, items, msg, &mut |reply| entry.outbox.push(reply));
+        if was_empty && !entry.outbox.is_empty() {
+            self.dirty.push(conn.slot() as u32);
+        }
+    }
+
+    fn closed(&mut self, _: Nanos, conn: ConnId, _: &Ended) {
+        let Some(Some(entry)) = self.conns.get_mut(conn.slot()) else { return };
+        if entry.id != conn {
+            return;
+        }
+        let session = SessionId(conn.slot() as u32);
+        entry.session.ended(self.feed.items(session));
+        self.conns[conn.slot()] = None;
+        self.dirty.retain(|&slot| slot as usize != conn.slot());
+        self.feed.closed(session);
+    }
+
+    fn drained(&mut self, _: Nanos, conn: ConnId) {
+        if let Some(Some(entry)) = self.conns.get_mut(conn.slot()) {
+            entry.backlog = 0;
+        }
+    }
+}
+
+/// A market as a feed.
+pub struct MarketFeed<S> {
+    market: Market<S>,
+    started_at: Nanos,
+    published: u64,
+}
+
+/// Events published in one turn, at most: a market that is behind must not keep requests waiting.
+const EVENTS_PER_TURN: usize = 2_048;
+
+impl<S: MarketSource> MarketFeed<S> {
+    /// A market whose time 0 is `now`, as the service of this id.
+    pub fn new(source: S, service_id: u16, now: Nanos) -> Self {
+        Self { market: Market::new(source, service_id), started_at: now, published: 0 }
+    }
+
+    /// Updates published so far.
+    pub fn published(&self) -> u64 {
+        self.published
+    }
+
+    /// Streams that are updated.
+    pub fn streams(&self) -> usize {
+        self.market.streams()
+    }
+
+    /// The market source.
+    pub fn source(&self) -> &S {
+        self.market.source()
+    }
+}
+
+impl<S: MarketSource> Feed for MarketFeed<S> {
+    fn items(&mut self, _: SessionId) -> &mut dyn Items {
+        &mut self.market
+    }
+
+    fn due(&self, _: Nanos, egress: &Egress<'_>) -> Option<Nanos> {
+        egress.sessions().next()?;
+        self.market.due().map(|at| at.saturating_add(self.started_at))
+    }
+
+    fn publish(&mut self, now: Nanos, egress: &mut Egress<'_>) {
+        let Self { market, started_at, published } = self;
+        market.advance(now.saturating_sub(*started_at), EVENTS_PER_TURN, &mut |session, msg| {
+            *published += 1;
+            egress.queue(session, msg);
+        });
+    }
+}

@@ -1,0 +1,197 @@
+//! One direction of an RSSL connection, frame by frame.
+
+use rssl::frame::{self, Frame, Kind, Packed};
+use rssl::handshake::{Answer, ConnectRequest};
+use rssl::{ClientConfig, Connection, ServerConfig, Sink};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+/// Whether the bytes are whole frames from end to end.
+pub fn is_whole_frames(mut bytes: &[u8]) -> bool {
+    while !bytes.is_empty() {
+        match frame::length(bytes) {
+            Ok(Some(length)) if length <= bytes.len() => bytes = &bytes[length..],
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// Writes what a message says.
+type ShowMessage<'m> = &'m mut dyn FnMut(&[u8], &mut String);
+
+/// Writes every frame: its place, its kind, and the messages that end in it.
+pub fn show(bytes: &[u8], out: &mut String, message: ShowMessage<'_>) {
+    let mut reader = Reader::of(bytes);
+    let mut at = 0;
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        let length = match frame::length(rest) {
+            Ok(Some(length)) if length <= rest.len() => length,
+            Ok(_) => {
+                let _ = writeln!(out, "{at:08x}  !! the last frame is cut off: {} bytes are left", rest.len());
+                return;
+            }
+            Err(what) => {
+                let _ = writeln!(out, "{at:08x}  !! {what}");
+                return;
+            }
+        };
+        let whole = &rest[..length];
+        let _ = writeln!(out, "{at:08x}  {length} bytes: {}", reader.describe(whole));
+        reader.messages(whole, out, message);
+        at += length;
+    }
+}
+
+/// How the payloads are got at.
+enum Reader {
+    /// A session that replays the handshake, so that compression is undone: the recording begins with one.
+    Session { session: Box<Connection>, from_client: bool },
+    /// No handshake in the recording: frames of the newest version, not compressed.
+    Bare { unfinished: HashMap<u16, (usize, Vec<u8>)> },
+}
+
+impl Reader {
+    fn of(bytes: &[u8]) -> Self {
+        let first = frame::length(bytes).ok().flatten().and_then(|length| bytes.get(..length)).unwrap_or_default();
+        let mut unused = Vec::new();
+        if let Ok(request) = ConnectRequest::decode(first) {
+            let config = ServerConfig { protocol_type: request.protocol_type, ..ServerConfig::default() };
+            let mut session = Connection::server(config);
+            session.start(0, &mut unused);
+            return Self::Session { session: Box::new(session), from_client: true };
+        }
+        for key_exchange in [true, false] {
+            if let Ok(Answer::Ack(_)) = Answer::decode(first, key_exchange) {
+                let mut session = Connection::client(ClientConfig { key_exchange, ..ClientConfig::default() });
+                session.start(0, &mut unused);
+                // The answer may be for a lower version than was offered here.
+                return Self::Session { session: Box::new(session), from_client: false };
+            }
+        }
+        Self::Bare { unfinished: HashMap::new() }
+    }
+
+    fn describe(&self, whole: &[u8]) -> String {
+        if let Self::Session { session, from_client } = self
+            && !session.is_connected()
+        {
+            return describe_handshake(whole, *from_client);
+        }
+        match frame::parse(whole, true) {
+            Ok(Frame { kind, compressed, .. }) => {
+                let name = match kind {
+                    Kind::Ping => "ping".to_owned(),
+                    Kind::Data => "data".to_owned(),
+                    Kind::Packed => "packed data".to_owned(),
+                    Kind::FirstFragment { total, id } => format!("first fragment {id} of a message of {total} bytes"),
+                    Kind::NextFragment { id } => format!("next fragment {id}"),
+                };
+                format!("{name}{}", if compressed { ", compressed" } else { "" })
+            }
+            Err(what) => format!("!! {what}"),
+        }
+    }
+
+    fn messages(&mut self, whole: &[u8], out: &mut String, message: ShowMessage<'_>) {
+        match self {
+            Self::Session { session, .. } => {
+                let mut sink = ToText { out, message };
+                let mut answers = Vec::new();
+                if let Err(closed) = session.receive(0, whole, &mut answers, &mut sink) {
+                    let _ = writeln!(out, "!! {closed}; what follows is read without the handshake");
+                    *self = Self::Bare { unfinished: HashMap::new() };
+                }
+            }
+            Self::Bare { unfinished } => bare_messages(whole, unfinished, out, message),
+        }
+    }
+}
+
+fn describe_handshake(whole: &[u8], from_client: bool) -> String {
+    if from_client {
+        return match ConnectRequest::decode(whole) {
+            Ok(r) => format!(
+                "connect request, version {}, RWF {}.{}, ping timeout {} s, from {} ({}), {}",
+                r.version as u8,
+                r.major,
+                r.minor,
+                r.ping_timeout_s,
+                String::from_utf8_lossy(r.host),
+                String::from_utf8_lossy(r.address),
+                String::from_utf8_lossy(r.component)
+            ),
+            Err(_) => "handshake".to_owned(),
+        };
+    }
+    match [true, false].iter().find_map(|&key| Answer::decode(whole, key).ok()) {
+        Some(Answer::Ack(a)) => format!(
+            "connect answer, version {}, RWF {}.{}, ping timeout {} s, messages of at most {} bytes, compression {}, {}",
+            a.version as u8,
+            a.major,
+            a.minor,
+            a.ping_timeout_s,
+            a.max_user_message_size,
+            a.compression,
+            String::from_utf8_lossy(a.component)
+        ),
+        Some(Answer::Nak(text)) => format!("refusal: {}", String::from_utf8_lossy(text)),
+        None => "handshake".to_owned(),
+    }
+}
+
+/// Messages of a frame when there is no session to ask.
+fn bare_messages(
+    whole: &[u8],
+    unfinished: &mut HashMap<u16, (usize, Vec<u8>)>,
+    out: &mut String,
+    message: ShowMessage<'_>,
+) {
+    let Ok(Frame { kind, compressed: false, payload, .. }) = frame::parse(whole, true) else {
+        let _ = write!(out, "{}", rwf::text::hex_dump(whole));
+        return;
+    };
+    let mut finish = |id: u16, unfinished: &mut HashMap<u16, (usize, Vec<u8>)>, out: &mut String| {
+        if unfinished.get(&id).is_some_and(|(total, got)| got.len() >= *total)
+            && let Some((_, whole)) = unfinished.remove(&id)
+        {
+            message(&whole, out);
+        }
+    };
+    match kind {
+        Kind::Ping => {}
+        Kind::FirstFragment { total, id } => {
+            unfinished.insert(id, (total as usize, payload.to_vec()));
+            finish(id, unfinished, out);
+        }
+        Kind::NextFragment { id } => {
+            if let Some((_, got)) = unfinished.get_mut(&id) {
+                got.extend_from_slice(payload);
+            }
+            finish(id, unfinished, out);
+        }
+        Kind::Data => message(payload, out),
+        Kind::Packed => {
+            for part in Packed::new(payload) {
+                match part {
+                    Ok(part) => message(part, out),
+                    Err(what) => {
+                        let _ = writeln!(out, "!! {what}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+struct ToText<'a, 'm> {
+    out: &'a mut String,
+    message: ShowMessage<'m>,
+}
+
+impl Sink for ToText<'_, '_> {
+    fn message(&mut self, msg: &[u8]) {
+        (self.message)(msg, self.out);
+    }
+}

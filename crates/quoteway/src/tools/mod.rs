@@ -1,0 +1,15 @@
+//! The test tools of the benchmark reports under the names and flags that their users know, and the message dump.
+//!
+//! `sink-driven-src` publishes, `test-client` watches and measures, `dump` makes bytes readable. The tools are programs of
+//! their own behind RSSL: they use nothing of the hub.
+
+pub mod consumer;
+pub mod dump;
+pub mod flags;
+pub mod latency;
+pub mod names;
+pub mod outbox;
+pub mod sink_driven_src;
+pub mod stamp;
+pub mod table;
+pub mod test_client;

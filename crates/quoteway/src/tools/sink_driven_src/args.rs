@@ -1,0 +1,221 @@
+//! The command line of `sink-driven-src`.
+
+use super::pace::{Rate, Shape};
+use super::template;
+use crate::tools::flags;
+use clap::{Parser, ValueEnum};
+use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Publishes: answers every item and updates all that are open, at the rate that you ask for.
+///
+/// Takes the flags of the RMDS simulator (-S -N -Q -q -K -c -E -I -tcpnodel -ts -tsn -UL -tps -U) and the double-dash flags
+/// below. While it runs, `ur RATE` on standard input changes the rate: ur 50000, ur 1.5M, ur max, ur 0.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "sink-driven-src", after_help = EXAMPLES)]
+pub struct Args {
+    /// -S: name of the service
+    #[arg(long, value_name = "NAME", default_value = "DIRECT_FEED")]
+    pub service: String,
+
+    /// -N: port to listen on; the Source Distributor connects to it
+    #[arg(long, value_name = "PORT", default_value_t = 14002)]
+    pub port: u16,
+
+    /// Address to listen on
+    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::UNSPECIFIED))]
+    pub bind: IpAddr,
+
+    /// Connect to this Source Distributor as a non-interactive provider instead of listening, for example localhost:14003
+    #[arg(long, value_name = "HOST:PORT")]
+    pub nip: Option<String>,
+
+    /// Items that a non-interactive provider publishes; RDT{0..999} stands for a thousand
+    #[arg(long, value_name = "NAMES", default_value = "RDT{0..999}")]
+    pub items: String,
+
+    /// -Q: what to publish: a directory of recorded ticks, a capture (.pcap, .pcapng, .gz), or `market` for the built-in
+    /// market; without it the reference updates at the rate of -U
+    #[arg(long, value_name = "FILE")]
+    pub data_file: Option<PathBuf>,
+
+    /// -q: item of the data file that stands for every item without data of its own
+    #[arg(long, value_name = "ITEM")]
+    pub template_item: Option<String>,
+
+    /// -K: answer every item, also those that are not in the data file (without it they are refused)
+    #[arg(long)]
+    pub keep: bool,
+
+    /// -c: begin again at the end of the data file
+    #[arg(long)]
+    pub cycle: bool,
+
+    /// -E: protocol; only rssl (sslauto is taken as that)
+    #[arg(long, value_name = "PROTOCOL", default_value = "rssl")]
+    pub protocol: String,
+
+    /// -I: seconds between two lines of statistics
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]
+    pub interval: f64,
+
+    /// -tcpnodel: send at once (TCP_NODELAY)
+    #[arg(long)]
+    pub tcp_no_delay: bool,
+
+    /// -ts: put time stamps into some updates, for latency (field TIM_TRK_1, microseconds of the monotonic clock)
+    #[arg(long)]
+    pub timestamps: bool,
+
+    /// -tsn: the item whose updates carry the time stamps; without it any item
+    #[arg(long, value_name = "ITEM")]
+    pub timestamp_item: Option<String>,
+
+    /// -UL: updates a second with a time stamp
+    #[arg(long, value_name = "PER SECOND", default_value_t = 10.0)]
+    pub latency_updates: f64,
+
+    /// -tps: bursts a second
+    #[arg(long, value_name = "PER SECOND", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub ticks: u32,
+
+    /// -U: updates a second over all items: a number, 50k, 1.5M, or max for as many as the connection takes
+    #[arg(long, value_name = "RATE", default_value = "0")]
+    pub update_rate: Rate,
+
+    /// Send each update at a time of its own instead of in bursts; time stamps tell when it was meant to go
+    #[arg(long)]
+    pub smooth: bool,
+
+    /// Put a time stamp into every update
+    #[arg(long)]
+    pub stamp_all: bool,
+
+    /// Size of an update message in bytes, header included: 74 and 130 are the reports' sizes
+    #[arg(long, value_name = "BYTES", default_value_t = 74, value_parser = size)]
+    pub size: usize,
+
+    /// Bytes handed to the socket at one time, at most
+    #[arg(long, value_name = "BYTES", default_value_t = 262_144)]
+    pub write_size: usize,
+
+    /// Socket send buffer in bytes; 0 leaves it to the system
+    #[arg(long, value_name = "BYTES", default_value_t = 262_144)]
+    pub send_buffer: usize,
+
+    /// How to wait for the next update
+    #[arg(long, value_enum, default_value_t = Idle::Block)]
+    pub idle: Idle,
+
+    /// Stop after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub seconds: Option<f64>,
+
+    /// Seed of the built-in market
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub seed: u64,
+
+    /// Speed of recorded data: 1 is real time, 10 ten times as fast, 0 as fast as possible
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    pub speed: f64,
+
+    /// Name of the run in the line of JSON at the end
+    #[arg(long, value_name = "NAME", default_value = "sink-driven-src")]
+    pub name: String,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  quoteway sink-driven-src -S RDFD -N 14002 -K -c -tcpnodel -ts -UL 10 -tps 500 -U 50000
+  quoteway sink-driven-src -U max --size 130                        (as fast as the connection takes)
+  quoteway sink-driven-src -U 1M --smooth --stamp-all               (open-loop latency of every update)
+  quoteway sink-driven-src -Q ../shared/data/us-equity-ticks --speed 10
+  quoteway sink-driven-src --nip localhost:14003 --items 'RDT{0..999}' -U 1000";
+
+/// How the tool waits between two bursts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Idle {
+    /// Sleep until the next one: wakes some 50 us late, and uses no processor meanwhile.
+    Block,
+    /// Give the processor away again and again.
+    Yield,
+    /// Poll without a pause: exact, and keeps a processor busy.
+    Spin,
+}
+
+impl Args {
+    /// Form of the traffic.
+    pub fn shape(&self) -> Shape {
+        if self.smooth { Shape::Smooth } else { Shape::Bursts { per_second: self.ticks } }
+    }
+
+    /// Time between two lines.
+    pub fn every(&self) -> Duration {
+        Duration::from_secs_f64(self.interval.clamp(0.01, 86_400.0))
+    }
+
+    /// Stamped updates a second; 0 without time stamps.
+    pub fn stamps_per_second(&self) -> f64 {
+        let wanted = self.timestamps || self.timestamp_item.is_some();
+        if wanted && self.latency_updates.is_finite() { self.latency_updates.max(0.0) } else { 0.0 }
+    }
+}
+
+fn size(text: &str) -> Result<usize, String> {
+    let size = text.parse().map_err(|_| "not a number of bytes".to_owned())?;
+    template::Template::new(size, true, 0).map(|_| size).map_err(|e| e.to_string())
+}
+
+/// Rewrites the flags that are spelled as the original tool spells them; the first word stays.
+pub fn args_from(words: Vec<OsString>) -> Vec<OsString> {
+    flags::modernise(flags::SINK_DRIVEN_SRC, words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Args, clap::Error> {
+        Args::try_parse_from(args_from(line.split(' ').map(OsString::from).collect()))
+    }
+
+    #[test]
+    fn the_reports_command_line_parses() {
+        let args =
+            parse("src -S RDFD -N 14010 -Q sample.xml -q GOOG.O -K -c -tcpnodel -ts -tsn RTRSY.O -UL 10 -tps 500")
+                .unwrap();
+        assert_eq!((args.service.as_str(), args.port, args.ticks), ("RDFD", 14_010, 500));
+        assert_eq!(args.data_file.unwrap().to_str(), Some("sample.xml"));
+        assert_eq!((args.template_item.as_deref(), args.timestamp_item.as_deref()), (Some("GOOG.O"), Some("RTRSY.O")));
+        assert!(args.keep && args.cycle && args.tcp_no_delay && args.timestamps);
+        assert_eq!(args.update_rate, Rate::Stopped);
+    }
+
+    #[test]
+    fn the_scripts_command_line_parses() {
+        let args = parse("src -S SFWD -c -I 1 -E sslauto -Q file -K -N 8105 -U 2000").unwrap();
+        assert_eq!((args.protocol.as_str(), args.port, args.update_rate), ("sslauto", 8_105, Rate::PerSecond(2_000.0)));
+        assert_eq!(args.every(), Duration::from_secs(1));
+        assert_eq!(args.shape(), Shape::Bursts { per_second: 1_000 });
+        assert!(args.stamps_per_second().abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn own_flags_mix_with_the_old_ones() {
+        let args = parse("src -U max --smooth --stamp-all --size 130 -ts -UL 5 --idle spin").unwrap();
+        assert_eq!((args.update_rate, args.shape(), args.size, args.idle), (Rate::Max, Shape::Smooth, 130, Idle::Spin));
+        assert!((args.stamps_per_second() - 5.0).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn bad_values_are_refused_with_a_reason() {
+        for (line, part) in
+            [("x -U fast", "50k"), ("x --size 10", "60"), ("x -tps 0", "--ticks"), ("x -N no", "--port")]
+        {
+            let text = parse(line).unwrap_err().to_string();
+            assert!(text.contains(part), "{text}");
+        }
+    }
+}

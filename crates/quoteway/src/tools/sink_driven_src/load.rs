@@ -1,0 +1,353 @@
+//! The load generator: which items are open on a connection, and the updates for them.
+//!
+//! Every item has the same image and the same few update messages; only its sequence number and the time stamp differ.
+//! Updates go round over all open items, so each gets its share and a client can tell a loss by the sequence numbers.
+
+use super::pace::{Pacer, Rate, Shape};
+use super::template::{SizeError, Template};
+use crate::source::fields::append_fields;
+use crate::source::instrument::Profile;
+use crate::source::provider::{ImagePart, ItemId, Items, Open, Refusal, SessionId};
+use crate::source::random::Random;
+use crate::source::record::Record;
+use crate::source::session::Moment;
+use crate::tools::latency::Latency;
+use rwf::msg::Domain;
+use rwf::{DataType, StateCode};
+use std::collections::HashMap;
+
+/// The items open on one connection, and the traffic for them.
+pub struct Load {
+    config: LoadConfig,
+    names: HashMap<Box<str>, u32>,
+    items: Vec<Item>,
+    /// Streams to update, in the order in which they were opened.
+    streams: Vec<Stream>,
+    next: usize,
+    pacer: Pacer,
+    stamps: Stamps,
+    plain: Vec<Template>,
+    stamped: Template,
+    image: Vec<u8>,
+    sent: u64,
+    lateness: Latency,
+}
+
+/// What traffic to make.
+#[derive(Clone, Debug)]
+pub struct LoadConfig {
+    /// Size of an update message.
+    pub size: usize,
+    /// In bursts, or evenly.
+    pub shape: Shape,
+    /// From the start.
+    pub rate: Rate,
+    /// Updates a second with a time stamp.
+    pub stamps_per_second: f64,
+    /// The item that carries them, when it is open.
+    pub stamp_item: Option<String>,
+    /// Every update carries a time stamp.
+    pub stamp_all: bool,
+}
+
+#[derive(Debug)]
+struct Item {
+    sequence: u32,
+    /// Its place in `streams`; the last one opened, when there are several.
+    at: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    id: i32,
+    item: u32,
+}
+
+/// When the next stamped update is due, and where in its burst it goes.
+#[derive(Debug)]
+struct Stamps {
+    every: Option<u64>,
+    next_at: u64,
+    random: Random,
+    /// Item that carries them.
+    item: Option<u32>,
+}
+
+/// How many different updates there are; a power of two.
+const VARIANTS: usize = 16;
+
+impl Load {
+    /// A connection without open items.
+    ///
+    /// # Errors
+    /// There is no template of that size.
+    pub fn new(config: LoadConfig, now: u64) -> Result<Self, SizeError> {
+        let plain =
+            (0..VARIANTS as u32).map(|n| Template::new(config.size, config.stamp_all, n)).collect::<Result<_, _>>()?;
+        let stamped = Template::new(config.size, true, 1)?;
+        let per_second = if config.stamp_all { 0.0 } else { config.stamps_per_second };
+        Ok(Self {
+            names: HashMap::new(),
+            items: Vec::new(),
+            streams: Vec::new(),
+            next: 0,
+            pacer: Pacer::new(config.shape, config.rate, now),
+            stamps: Stamps {
+                every: (per_second > 0.0).then(|| (1e9 / per_second) as u64),
+                next_at: now,
+                random: Random::new(now),
+                item: None,
+            },
+            plain,
+            stamped,
+            image: reference_image(),
+            sent: 0,
+            lateness: Latency::new(),
+            config,
+        })
+    }
+
+    /// Updates sent so far.
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Streams that are updated.
+    pub fn open_streams(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// The rate in force.
+    pub fn rate(&self) -> Rate {
+        self.pacer.rate()
+    }
+
+    /// Another rate from now on.
+    pub fn set_rate(&mut self, rate: Rate, now: u64) {
+        self.pacer.set_rate(rate, now);
+    }
+
+    /// How late updates went out after their intended time; taking it starts anew.
+    pub fn take_lateness(&mut self) -> Latency {
+        std::mem::take(&mut self.lateness)
+    }
+
+    /// When an update is due; `None` while there is nothing to send.
+    pub fn due_at(&self, now: u64) -> Option<u64> {
+        if self.streams.is_empty() { None } else { self.pacer.next(now) }
+    }
+
+    /// Pushes the updates that are due, at most `bytes` of them: message and stream id.
+    #[inline]
+    pub fn push_due(&mut self, now: u64, bytes: usize, mut push: impl FnMut(&[u8], i32)) -> u64 {
+        if self.streams.is_empty() {
+            // Nobody listens: what was due is not sent later all at once.
+            self.pacer.set_rate(self.pacer.rate(), now);
+            return 0;
+        }
+        let count = self.pacer.due(now).min((bytes / self.config.size.max(1)) as u64).max(0);
+        if count == 0 {
+            return 0;
+        }
+        let stamp_at = self.stamp_place(now, count);
+        let smooth = self.config.shape == Shape::Smooth;
+        let intended = self.pacer.next(now).unwrap_or(now);
+        self.lateness.record(now.saturating_sub(intended));
+        for n in 0..count {
+            let stamped = stamp_at == Some(n);
+            let stream = self.next_stream(stamped);
+            let item = &mut self.items[stream.item as usize];
+            item.sequence = item.sequence.wrapping_add(1);
+            let sequence = item.sequence;
+            let template = if stamped { &mut self.stamped } else { &mut self.plain[n as usize & (VARIANTS - 1)] };
+            if stamped || self.config.stamp_all {
+                // In bursts the stamp is the time of posting, as in the original; evenly paced, the intended time.
+                template.stamped_at(if smooth { self.pacer.take(now) } else { now });
+                if !smooth {
+                    self.pacer.skip(1);
+                }
+            } else {
+                self.pacer.skip(1);
+            }
+            push(template.numbered(sequence).bytes(), stream.id);
+        }
+        self.sent += count;
+        count
+    }
+
+    /// Which of the next `count` updates carries the time stamp: a random one when a stamp is due.
+    fn stamp_place(&mut self, now: u64, count: u64) -> Option<u64> {
+        let every = self.stamps.every?;
+        if now < self.stamps.next_at {
+            return None;
+        }
+        // The schedule of the stamps is kept, but a pause is not made up for.
+        self.stamps.next_at = (self.stamps.next_at + every).max(now.saturating_sub(every));
+        Some(u64::from(self.stamps.random.below(count.min(u64::from(u32::MAX)) as u32)))
+    }
+
+    #[inline]
+    fn next_stream(&mut self, stamped: bool) -> Stream {
+        if stamped
+            && let Some(item) = self.stamps.item
+            && let Some(at) = self.items[item as usize].at
+        {
+            return self.streams[at as usize];
+        }
+        if self.next >= self.streams.len() {
+            self.next = 0;
+        }
+        self.next += 1;
+        self.streams[self.next - 1]
+    }
+}
+
+impl Items for Load {
+    fn open(&mut self, open: Open<'_>) -> Result<ItemId, Refusal> {
+        if open.domain != Domain::MARKET_PRICE {
+            let text = format!("the reference updates are market prices, not domain {}", open.domain.0);
+            return Err(Refusal { code: StateCode::NOT_FOUND, text });
+        }
+        let item = match self.names.get(open.name) {
+            Some(&item) => item,
+            None => {
+                let item = self.items.len() as u32;
+                self.items.push(Item { sequence: 0, at: None });
+                self.names.insert(open.name.into(), item);
+                if self.config.stamp_item.as_deref() == Some(open.name) {
+                    self.stamps.item = Some(item);
+                }
+                item
+            }
+        };
+        if open.streaming {
+            self.items[item as usize].at = Some(self.streams.len() as u32);
+            self.streams.push(Stream { id: open.stream_id, item });
+        }
+        Ok(ItemId(item))
+    }
+
+    fn image(&mut self, item: ItemId, _: Domain, _: usize, out: &mut Vec<u8>) -> ImagePart {
+        out.extend_from_slice(&self.image);
+        let sequence = Some(self.items[item.0 as usize].sequence);
+        ImagePart { container: DataType::FIELD_LIST, sequence, more: false }
+    }
+
+    fn close(&mut self, item: ItemId, _: SessionId, stream_id: i32) {
+        let known = self.items[item.0 as usize].at.map(|at| at as usize);
+        let at = known
+            .filter(|&at| self.streams[at].id == stream_id)
+            .or_else(|| self.streams.iter().position(|s| s.id == stream_id && s.item == item.0));
+        let Some(at) = at else { return };
+        self.streams.swap_remove(at);
+        if known == Some(at) {
+            self.items[item.0 as usize].at = None;
+        }
+        if let Some(moved) = self.streams.get(at) {
+            self.items[moved.item as usize].at = Some(at as u32);
+        }
+    }
+}
+
+/// The image of every item: a share with all its fields.
+fn reference_image() -> Vec<u8> {
+    let mut out = Vec::new();
+    if let Some(profile) = Profile::of("REFERENCE.N", 1) {
+        let record = Record::new("REFERENCE.N", &profile, Moment { day: 20_000, time: 52_832_000_000_000 });
+        append_fields(&mut out, |fields| record.write_image(fields));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::stamp;
+    use rwf::msg::Msg;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn load(rate: f64, stamps: f64, item: Option<&str>) -> Load {
+        let config = LoadConfig {
+            size: 85,
+            shape: Shape::Bursts { per_second: 1_000 },
+            rate: Rate::PerSecond(rate),
+            stamps_per_second: stamps,
+            stamp_item: item.map(str::to_owned),
+            stamp_all: false,
+        };
+        Load::new(config, 0).unwrap()
+    }
+
+    fn open(load: &mut Load, name: &str, stream_id: i32) -> ItemId {
+        let domain = Domain::MARKET_PRICE;
+        load.open(Open { session: SessionId(0), stream_id, domain, name, streaming: true }).unwrap()
+    }
+
+    fn run(load: &mut Load, until: u64) -> Vec<(Vec<u8>, i32)> {
+        let mut sent = Vec::new();
+        let mut now = 0;
+        while now < until {
+            now += SECOND / 1_000;
+            load.push_due(now, 1 << 20, |m, stream| sent.push((m.to_vec(), stream)));
+        }
+        sent
+    }
+
+    #[test]
+    fn updates_go_round_and_are_numbered_for_each_item() {
+        let mut load = load(10_000.0, 0.0, None);
+        for n in 0..7 {
+            open(&mut load, &format!("RDT{n}"), 100 + n);
+        }
+        let sent = run(&mut load, SECOND);
+        assert_eq!((sent.len(), load.sent()), (10_000, 10_000));
+        let mut expected = [0u32; 7];
+        for (n, (message, stream)) in sent.iter().enumerate() {
+            assert_eq!(*stream, 100 + (n % 7) as i32);
+            let Ok(Msg::Update(update)) = Msg::decode(message) else { panic!("no update") };
+            expected[n % 7] += 1;
+            assert_eq!(update.seq_num, Some(expected[n % 7]));
+        }
+    }
+
+    #[test]
+    fn ten_stamps_a_second_go_to_the_chosen_item() {
+        let mut load = load(5_000.0, 10.0, Some("RTRSY.O"));
+        for (n, name) in ["A", "B", "RTRSY.O", "C"].into_iter().enumerate() {
+            open(&mut load, name, n as i32);
+        }
+        let sent = run(&mut load, 10 * SECOND);
+        let stamped: Vec<i32> = sent.iter().filter(|(m, _)| stamp::find(m).is_some()).map(|(_, s)| *s).collect();
+        assert!((99..=101).contains(&stamped.len()), "{}", stamped.len());
+        assert!(stamped.iter().all(|&s| s == 2));
+        assert_eq!(sent.len(), 50_000, "stamped updates count as updates");
+    }
+
+    #[test]
+    fn a_closed_stream_gets_nothing_and_the_others_all() {
+        let mut load = load(1_000.0, 0.0, None);
+        let items: Vec<ItemId> = (0..4).map(|n| open(&mut load, &format!("RDT{n}"), n)).collect();
+        load.close(items[1], SessionId(0), 1);
+        load.close(items[3], SessionId(0), 3);
+        let sent = run(&mut load, SECOND);
+        assert_eq!(sent.len(), 1_000);
+        assert!(sent.iter().all(|(_, s)| [0, 2].contains(s)));
+        load.close(items[0], SessionId(0), 0);
+        load.close(items[2], SessionId(0), 2);
+        assert_eq!((run(&mut load, SECOND).len(), load.open_streams(), load.due_at(5)), (0, 0, None));
+    }
+
+    #[test]
+    fn a_bounded_turn_leaves_the_rest_due() {
+        let mut load = load(1_000_000.0, 0.0, None);
+        open(&mut load, "A", 1);
+        let mut turns = 0;
+        let mut total = 0;
+        while total < 1_000 {
+            total += load.push_due(SECOND / 1_000, 85 * 100, |_, _| {});
+            turns += 1;
+        }
+        assert_eq!((total, turns), (1_000, 10));
+    }
+}

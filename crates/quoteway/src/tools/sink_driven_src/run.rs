@@ -1,0 +1,361 @@
+//! The event loop of `sink-driven-src`, and what it prints.
+
+use super::args::{Args, Idle};
+use super::load::{Load, LoadConfig};
+use super::pace::Rate;
+use crate::agents::rssl_io::RsslIo;
+use crate::source::provider::{Items, Provider, ProviderConfig, SessionId};
+use crate::source::publisher::{Egress, Feed, MarketFeed, Publisher};
+use crate::source::replay::Pace;
+use crate::source::replay::market::ReplayConfig;
+use crate::source::serve::{Composite, SourceSettings};
+use crate::tools::latency::{Latency, Summary};
+use crate::tools::table;
+use net::tcp::SocketOptions;
+use rssl::ServerConfig;
+use rwf::dictionary::Dictionary;
+use rwf::msg::Domain;
+use std::io::BufRead as _;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Publishes until it is stopped.
+///
+/// # Errors
+/// A text for the user.
+pub fn run(args: &Args) -> Result<(), String> {
+    if !["rssl", "sslauto"].contains(&args.protocol.as_str()) {
+        return Err(format!("protocol {:?} is not supported; -E rssl is", args.protocol));
+    }
+    let mut config = ProviderConfig { service: args.service.clone(), ..ProviderConfig::default() };
+    let now = net::clock::now();
+    match data_of(args) {
+        Data::Reference => {
+            config.domains = vec![Domain::MARKET_PRICE];
+            let feed = LoadFeed::new(args);
+            feed.check(now)?;
+            publish(args, config, feed)
+        }
+        Data::Market(data) => {
+            let pace = if args.speed > 0.0 { Pace::Scaled(args.speed) } else { Pace::Unpaced };
+            let settings = SourceSettings {
+                service: args.service.clone(),
+                replay: ReplayConfig { pace, ..ReplayConfig::default() },
+                seed: args.seed,
+                rate: 1.0,
+                data,
+            };
+            let mut source = Composite::open(&settings, &mut |line| eprintln!("{line}")).map_err(|e| e.to_string())?;
+            if settings.data.is_some() && !args.keep {
+                source = source.without_generator();
+            }
+            let service_id = config.service_id;
+            publish(args, config, MarketFeed::new(source, service_id, now))
+        }
+    }
+}
+
+/// What `-Q` names.
+enum Data {
+    /// The built-in reference updates.
+    Reference,
+    /// A market: recorded, or generated when there is no path.
+    Market(Option<std::path::PathBuf>),
+}
+
+fn data_of(args: &Args) -> Data {
+    match &args.data_file {
+        None => Data::Reference,
+        Some(path) if path.as_os_str() == "market" => Data::Market(None),
+        // The file that came with the original holds the reference update, which is built in here.
+        Some(path) if path.file_name().is_some_and(|n| n == "sample.xml") && !path.exists() => Data::Reference,
+        Some(path) => Data::Market(Some(path.clone())),
+    }
+}
+
+/// A feed that the tool can steer and report on.
+trait Steered: Feed {
+    /// Another rate.
+    fn set_rate(&mut self, _rate: Rate, _now: u64) -> Result<(), String> {
+        Err("the rate of a market is its own; use --speed".to_owned())
+    }
+
+    /// What it did and how it is.
+    fn figures(&mut self) -> Figures;
+}
+
+struct Figures {
+    sent: u64,
+    target: Rate,
+    streams: usize,
+    blocked: u64,
+    lateness: Latency,
+}
+
+fn publish<F: Steered>(args: &Args, config: ProviderConfig, feed: F) -> Result<(), String> {
+    let provider = Provider::new(config, Arc::new(Dictionary::builtin()));
+    let mut publisher = Publisher::new(provider, feed);
+    let mut io = RsslIo::new(net::clock::now()).map_err(|e| format!("no sockets: {e}"))?;
+    net::signal::install().map_err(|e| format!("signals: {e}"))?;
+    let waker = io.tcp().waker();
+    net::signal::wake(&waker);
+    let commands = read_commands(waker);
+    listen(args, &mut io)?;
+    let started = net::clock::now();
+    let every = args.every().as_nanos() as u64;
+    let mut printer = Printer { started, last_at: started, last_sent: 0, lines: 0 };
+    let mut total = Latency::new();
+    let mut next_line = started + every;
+    let end = args.seconds.map_or(u64::MAX, |s| started + (s * 1e9) as u64);
+    let mut now = started;
+    while now < end && net::signal::stop_requested() == 0 {
+        let limit = next_line.min(end);
+        let wake = match args.idle {
+            Idle::Block => publisher.due(now, &mut io).unwrap_or(u64::MAX).min(limit),
+            Idle::Yield | Idle::Spin => now,
+        };
+        now = publisher.turn(&mut io, wake).map_err(|e| format!("sockets: {e}"))?;
+        if args.idle == Idle::Yield {
+            std::thread::yield_now();
+        }
+        if now >= next_line {
+            next_line = (next_line + every).max(now + 1);
+            printer.line(&mut publisher, now, &mut total);
+            while let Ok(command) = commands.try_recv() {
+                obey(&command, publisher.feed(), now);
+            }
+        } else if args.idle == Idle::Block || now % 16 == 0 {
+            while let Ok(command) = commands.try_recv() {
+                obey(&command, publisher.feed(), now);
+            }
+        }
+    }
+    printer.line(&mut publisher, now, &mut total);
+    println!("{}", summary(args, &mut publisher, now - started, &total.summary()));
+    Ok(())
+}
+
+fn listen(args: &Args, io: &mut RsslIo) -> Result<(), String> {
+    let options = SocketOptions {
+        no_delay: args.tcp_no_delay,
+        send_buffer: Some(args.send_buffer).filter(|&b| b > 0),
+        ..SocketOptions::default()
+    };
+    let address = SocketAddr::new(args.bind, args.port);
+    let (_, bound) = io
+        .listen(address, &options, Arc::new(ServerConfig::default()))
+        .map_err(|e| format!("cannot listen on {address}: {e}; choose another port with -N"))?;
+    eprintln!("{} is published on {bound}; ur RATE changes the update rate", args.service);
+    Ok(())
+}
+
+/// Lines of standard input, read by a thread of their own.
+fn read_commands(waker: net::Waker) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            let Ok(line) = line else { return };
+            if sender.send(line).is_err() {
+                return;
+            }
+            waker.wake();
+        }
+    });
+    receiver
+}
+
+fn obey(command: &str, feed: &mut impl Steered, now: u64) {
+    let mut words = command.split_whitespace();
+    match (words.next(), words.next(), words.next()) {
+        (None, ..) => {}
+        (Some("ur"), Some(rate), None) => match rate.parse().and_then(|rate| feed.set_rate(rate, now)) {
+            Ok(()) => eprintln!("update rate {rate}"),
+            Err(text) => eprintln!("{text}"),
+        },
+        (Some("quit" | "exit" | "q"), None, None) => net::signal::request_stop(),
+        _ => eprintln!("commands: ur RATE (updates a second: 50000, 1.5M, max, 0) and quit"),
+    }
+}
+
+struct Printer {
+    started: u64,
+    last_at: u64,
+    last_sent: u64,
+    lines: u64,
+}
+
+impl Printer {
+    fn line<F: Steered>(&mut self, publisher: &mut Publisher<F>, now: u64, total: &mut Latency) {
+        let requests = publisher.counters().messages;
+        let figures = publisher.feed().figures();
+        let seconds = (now - self.last_at) as f64 / 1e9;
+        if seconds <= 0.0 {
+            return;
+        }
+        let late = figures.lateness.summary();
+        total.add(&figures.lateness);
+        if self.lines.is_multiple_of(20) {
+            println!("{}", table::heading(table::SOURCE));
+        }
+        let target = match figures.target {
+            Rate::Stopped => "0".to_owned(),
+            Rate::PerSecond(rate) => format!("{rate:.0}"),
+            Rate::Max => "max".to_owned(),
+        };
+        let cells = [
+            format!("{:.1}", (now - self.started) as f64 / SECOND as f64),
+            format!("{:.0}", (figures.sent - self.last_sent) as f64 / seconds),
+            target,
+            figures.streams.to_string(),
+            requests.to_string(),
+            figures.blocked.to_string(),
+            table::micros(late.p50_us),
+            table::micros(late.p99_us),
+            table::micros(late.max_us),
+        ];
+        println!("{}", table::row(table::SOURCE, cells));
+        self.lines += 1;
+        (self.last_at, self.last_sent) = (now, figures.sent);
+    }
+}
+
+fn summary<F: Steered>(args: &Args, publisher: &mut Publisher<F>, nanos: u64, late: &Summary) -> String {
+    let figures = publisher.feed().figures();
+    let seconds = nanos as f64 / 1e9;
+    serde_json::json!({
+        "name": args.name,
+        "sent": figures.sent,
+        "rate_per_s": (figures.sent as f64 / seconds.max(1e-9)).round(),
+        "seconds": (seconds * 1e3).round() / 1e3,
+        "blocked": figures.blocked,
+        "late_p50_us": late.p50_us,
+        "late_p99_us": late.p99_us,
+        "late_max_us": late.max_us,
+    })
+    .to_string()
+}
+
+/// The load generator of every session.
+struct LoadFeed {
+    config: LoadConfig,
+    loads: Vec<Option<Load>>,
+    rate: Rate,
+    write_size: usize,
+    /// Turns in which a session had not taken what it was sent before.
+    blocked: u64,
+    sent_by_closed: u64,
+    lateness: Latency,
+    /// For sessions that ask before they are known: answers nothing.
+    spare: Load,
+}
+
+impl LoadFeed {
+    fn new(args: &Args) -> Self {
+        let config = LoadConfig {
+            size: args.size,
+            shape: args.shape(),
+            rate: args.update_rate,
+            stamps_per_second: args.stamps_per_second(),
+            stamp_item: args.timestamp_item.clone(),
+            stamp_all: args.stamp_all,
+        };
+        let spare = Load::new(LoadConfig { rate: Rate::Stopped, ..config.clone() }, 0)
+            .expect("the flag's parser checked the size");
+        Self {
+            rate: args.update_rate,
+            loads: Vec::new(),
+            write_size: args.write_size.max(4_096),
+            blocked: 0,
+            sent_by_closed: 0,
+            lateness: Latency::new(),
+            spare,
+            config,
+        }
+    }
+
+    fn check(&self, now: u64) -> Result<(), String> {
+        Load::new(self.config.clone(), now).map(drop).map_err(|e| e.to_string())
+    }
+}
+
+impl Feed for LoadFeed {
+    fn items(&mut self, session: SessionId) -> &mut dyn Items {
+        match self.loads.get_mut(session.0 as usize) {
+            Some(Some(load)) => load,
+            _ => &mut self.spare,
+        }
+    }
+
+    fn opened(&mut self, session: SessionId, now: u64) {
+        let slot = session.0 as usize;
+        if self.loads.len() <= slot {
+            self.loads.resize_with(slot + 1, || None);
+        }
+        self.loads[slot] = Load::new(LoadConfig { rate: self.rate, ..self.config.clone() }, now).ok();
+    }
+
+    fn closed(&mut self, session: SessionId) {
+        if let Some(load) = self.loads.get_mut(session.0 as usize).and_then(Option::take) {
+            self.sent_by_closed += load.sent();
+        }
+    }
+
+    fn due(&self, now: u64, egress: &Egress<'_>) -> Option<u64> {
+        let open = self.loads.iter().enumerate().filter_map(|(n, load)| Some((SessionId(n as u32), load.as_ref()?)));
+        open.filter(|(session, _)| egress.is_clear(*session)).filter_map(|(_, load)| load.due_at(now)).min()
+    }
+
+    fn publish(&mut self, now: u64, egress: &mut Egress<'_>) {
+        for (slot, load) in self.loads.iter_mut().enumerate() {
+            let session = SessionId(slot as u32);
+            let Some(load) = load else { continue };
+            if load.due_at(now).is_none_or(|at| at > now) {
+                continue;
+            }
+            if !egress.is_clear(session) {
+                self.blocked += 1;
+                continue;
+            }
+            let bytes = self.write_size;
+            egress.send(now, session, |packer| {
+                load.push_due(now, bytes, |message, stream_id| packer.push(message, Some(stream_id)));
+            });
+        }
+    }
+}
+
+impl Steered for LoadFeed {
+    fn set_rate(&mut self, rate: Rate, now: u64) -> Result<(), String> {
+        self.rate = rate;
+        self.loads.iter_mut().flatten().for_each(|load| load.set_rate(rate, now));
+        Ok(())
+    }
+
+    fn figures(&mut self) -> Figures {
+        for load in self.loads.iter_mut().flatten() {
+            self.lateness.add(&load.take_lateness());
+        }
+        Figures {
+            sent: self.sent_by_closed + self.loads.iter().flatten().map(Load::sent).sum::<u64>(),
+            target: self.rate,
+            streams: self.loads.iter().flatten().map(Load::open_streams).sum(),
+            blocked: self.blocked,
+            lateness: std::mem::take(&mut self.lateness),
+        }
+    }
+}
+
+impl Steered for MarketFeed<Composite> {
+    fn figures(&mut self) -> Figures {
+        Figures {
+            sent: self.published(),
+            target: Rate::Stopped,
+            streams: self.streams(),
+            blocked: 0,
+            lateness: Latency::new(),
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! `test-client`: opens watchlists and measures what comes.
+//!
+//! One thread, any number of connections ("mounts"). Everything is counted where it arrives; once an interval a line is
+//! printed, at the end one line of JSON.
+
+mod args;
+mod decode;
+mod run;
+mod watch;
+
+pub use args::{Args, Json, args_from};
+pub use run::{Report, measure, run};

@@ -1,0 +1,479 @@
+//! The event loop of `test-client`, and what it prints.
+
+use super::args::{Args, Json, watchlists};
+use super::decode::FieldTypes;
+use super::watch::{Counts, Meter, Note, Watchlist};
+use crate::agents::rssl_io::{Ended, Handler, Opened, RsslIo};
+use crate::tools::consumer::{Consumer, Heard, Identity};
+use crate::tools::latency::{Latency, Summary};
+use crate::tools::outbox::Outbox;
+use crate::tools::table;
+use net::tcp::{ConnId, SocketOptions};
+use rssl::{ClientConfig, Version};
+use rwf::dictionary::Dictionary;
+use rwf::msg::Domain;
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+
+/// What a run measured.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// `--name`.
+    pub name: String,
+    /// Connections.
+    pub mounts: u32,
+    /// Streams of all mounts together.
+    pub streams: usize,
+    /// Seconds measured, from the last image (and the warm-up) on.
+    pub seconds: f64,
+    /// What came in the measured time; images, refusals and errors over the whole run.
+    pub counts: Counts,
+    /// Latencies of the measured time.
+    pub latency: Summary,
+    /// From the first request to the last image; `None` while some are missing.
+    pub images_s: Option<f64>,
+    /// Every stream was answered, none lost its session.
+    pub complete: bool,
+}
+
+impl Report {
+    /// Updates a second.
+    pub fn rate(&self) -> f64 {
+        if self.seconds > 0.0 { self.counts.updates as f64 / self.seconds } else { 0.0 }
+    }
+
+    /// The line for programs: one JSON object.
+    pub fn json(&self) -> String {
+        let micros = |value: f64| serde_json::json!((value * 10.0).round() / 10.0);
+        let l = &self.latency;
+        serde_json::json!({
+            "name": self.name,
+            "rate_per_s": self.rate().round(),
+            "received": self.counts.updates,
+            "p50_us": micros(l.p50_us),
+            "p90_us": micros(l.p90_us),
+            "p99_us": micros(l.p99_us),
+            "p999_us": micros(l.p999_us),
+            "max_us": micros(l.max_us),
+            "mean_us": micros(l.mean_us),
+            "stddev_us": micros(l.stddev_us),
+            "min_us": micros(l.min_us),
+            "samples": l.samples,
+            "lost": self.counts.lost,
+            "reordered": self.counts.reordered,
+            "images": self.counts.images,
+            "refused": self.counts.refused,
+            "images_s": self.images_s.map(|s| (s * 1e4).round() / 1e4),
+            "seconds": (self.seconds * 1e3).round() / 1e3,
+            "mounts": self.mounts,
+            "streams": self.streams,
+            "complete": self.complete,
+        })
+        .to_string()
+    }
+}
+
+/// One connection and what hangs on it.
+struct Mount {
+    conn: Option<ConnId>,
+    consumer: Consumer,
+    list: Watchlist,
+    outbox: Outbox,
+    version: Version,
+    retry_at: Option<u64>,
+    up: bool,
+}
+
+struct Client<'a> {
+    args: &'a Args,
+    names: Vec<String>,
+    mounts: Vec<Mount>,
+    /// By connection slot: which mount.
+    owners: Vec<u32>,
+    meter: Meter,
+    /// Mounts that may have something to send.
+    active: Vec<u32>,
+    first_request: Option<u64>,
+    all_images: Option<u64>,
+    printer: Printer<'a>,
+}
+
+/// How long to go on trying to connect before the first session is up.
+const PATIENCE: u64 = 30 * SECOND;
+const RETRY: u64 = SECOND / 4;
+const SECOND: u64 = 1_000_000_000;
+
+/// Runs until the time is over or a signal stops it.
+///
+/// # Errors
+/// A text for the user.
+pub fn run(args: &Args) -> Result<(), String> {
+    net::signal::install().map_err(|e| format!("signals: {e}"))?;
+    measure(args, &|| net::signal::stop_requested() > 0).map(drop)
+}
+
+/// Runs until the time is over or `stop` says so, and gives what was measured.
+///
+/// # Errors
+/// A text for the user.
+pub fn measure(args: &Args, stop: &dyn Fn() -> bool) -> Result<Report, String> {
+    if args.connection_type != "rssl" {
+        return Err(format!("connection type {:?} is not supported; -ct rssl is", args.connection_type));
+    }
+    let address = resolve(&args.host, args.port)?;
+    let names = args.names()?;
+    let lists = watchlists(names.len(), args.mounts as usize, args.common);
+    let identity =
+        Identity { user: args.user.clone(), application: "test-client".to_owned(), service: args.service.clone() };
+    let mounts = lists
+        .iter()
+        .map(|list| Mount {
+            conn: None,
+            consumer: Consumer::new(identity.clone()),
+            list: Watchlist::new(list, Domain(args.domain), args.request_flags),
+            outbox: Outbox::default(),
+            version: Version::V14,
+            retry_at: Some(0),
+            up: false,
+        })
+        .collect();
+    let types = FieldTypes::of(&Dictionary::builtin());
+    let mut client = Client {
+        args,
+        names,
+        mounts,
+        owners: Vec::new(),
+        meter: Meter::new(args.depth(), types, net::clock::now),
+        active: Vec::new(),
+        first_request: None,
+        all_images: None,
+        printer: Printer::new(args)?,
+    };
+    let mut io = RsslIo::new(net::clock::now()).map_err(|e| format!("no sockets: {e}"))?;
+    client.main_loop(&mut io, address, stop)
+}
+
+fn resolve(host: &str, port: u16) -> Result<SocketAddr, String> {
+    let mut addresses = (host, port)
+        .to_socket_addrs()
+        .map_err(|e| format!("host {host:?} cannot be resolved: {e}"))?
+        .collect::<Vec<_>>();
+    // Servers here listen on IPv4 unless told otherwise; `localhost` gives IPv6 first.
+    addresses.sort_by_key(SocketAddr::is_ipv6);
+    addresses.into_iter().next().ok_or_else(|| format!("host {host:?} has no address"))
+}
+
+impl Client<'_> {
+    fn main_loop(&mut self, io: &mut RsslIo, address: SocketAddr, stop: &dyn Fn() -> bool) -> Result<Report, String> {
+        let started = net::clock::now();
+        let every = self.args.every().as_nanos() as u64;
+        let mut next_line = started + every;
+        let mut last = Line { at: started, counts: Counts::default() };
+        // The measured part of the run begins when all images are there and the warm-up is over.
+        let mut measured: Option<Line> = None;
+        let mut total = Latency::new();
+        let mut now = started;
+        loop {
+            self.connect_due(io, address, now);
+            now = io.turn(Some(next_line.min(now + SECOND / 4)), self).map_err(|e| format!("sockets: {e}"))?;
+            self.send_due(io, now);
+            if let Some(text) = self.give_up(started, now) {
+                return Err(text);
+            }
+            if measured.is_none()
+                && self.all_images.is_some_and(|at| now >= at + (self.args.warmup.max(0.0) * 1e9) as u64)
+            {
+                self.print_line(&mut last, now, None);
+                measured = Some(Line { at: now, counts: self.meter.counts });
+                next_line = now + every;
+            }
+            if now >= next_line {
+                next_line = (next_line + every).max(now + 1);
+                self.print_line(&mut last, now, measured.is_some().then_some(&mut total));
+            }
+            let over = measured.as_ref().zip(self.args.seconds).is_some_and(|(m, s)| now >= m.at + (s * 1e9) as u64);
+            if over || stop() {
+                break;
+            }
+        }
+        if last.at < now {
+            self.print_line(&mut last, now, measured.is_some().then_some(&mut total));
+        }
+        self.log_out(io, now);
+        let report = self.report(measured, now, &total);
+        if self.args.json == Json::Always {
+            println!("{}", report.json());
+        }
+        Ok(report)
+    }
+
+    fn connect_due(&mut self, io: &mut RsslIo, address: SocketAddr, now: u64) {
+        let options = SocketOptions {
+            receive_buffer: Some(self.args.receive_buffer).filter(|&b| b > 0),
+            ..SocketOptions::default()
+        };
+        for index in 0..self.mounts.len() {
+            let mount = &mut self.mounts[index];
+            if mount.retry_at.is_none_or(|at| at > now) {
+                continue;
+            }
+            mount.retry_at = None;
+            let config = ClientConfig { version: mount.version, ..ClientConfig::default() };
+            match io.connect(now, address, &options, Arc::new(config)) {
+                Ok(conn) => {
+                    mount.conn = Some(conn);
+                    if self.owners.len() <= conn.slot() {
+                        self.owners.resize(conn.slot() + 1, 0);
+                    }
+                    self.owners[conn.slot()] = index as u32;
+                }
+                Err(e) => {
+                    self.printer.say(&format!("mount {index} cannot connect: {e}"));
+                    mount.retry_at = Some(now + RETRY);
+                }
+            }
+        }
+    }
+
+    /// Sends answers, and requests as the windows allow.
+    fn send_due(&mut self, io: &mut RsslIo, now: u64) {
+        let window = self.args.open_window as usize;
+        for index in std::mem::take(&mut self.active) {
+            let mount = &mut self.mounts[index as usize];
+            let Some(conn) = mount.conn else { continue };
+            let service = mount.consumer.service_id();
+            if mount.outbox.is_empty() && !(service.is_some() && mount.list.wants_request(window)) {
+                continue;
+            }
+            io.send(now, conn, |packer| {
+                mount.outbox.drain(|m| packer.push(m, None));
+                if let Some(service) = service {
+                    if self.first_request.is_none() {
+                        self.first_request = Some(now);
+                    }
+                    mount.list.request(service, window, &self.names, |m| packer.push(m, None));
+                }
+            });
+        }
+    }
+
+    fn give_up(&self, started: u64, now: u64) -> Option<String> {
+        let never_up = self.first_request.is_none() && !self.mounts.iter().any(|m| m.up);
+        (never_up && now - started > PATIENCE).then(|| {
+            let args = self.args;
+            format!(
+                "no session with {}:{} after {} seconds: is the server running?",
+                args.host,
+                args.port,
+                PATIENCE / SECOND
+            )
+        })
+    }
+
+    fn print_line(&mut self, last: &mut Line, now: u64, total: Option<&mut Latency>) {
+        let counts = self.meter.counts;
+        let delta = counts.since(&last.counts);
+        let seconds = (now - last.at) as f64 / SECOND as f64;
+        let latency = self.meter.latency.summary();
+        if let Some(total) = total {
+            total.add(&self.meter.latency);
+        }
+        self.meter.latency.clear();
+        let streams: usize = self.mounts.iter().map(|m| m.list.len()).sum();
+        let answered: usize = self.mounts.iter().map(|m| m.list.answered()).sum();
+        if answered < streams && self.first_request.is_some() {
+            self.printer.progress(answered, streams, delta.images as f64 / seconds.max(1e-9), counts.refused);
+        }
+        self.printer.line(now, seconds, delta.updates as f64 / seconds.max(1e-9), &latency, &counts);
+        *last = Line { at: now, counts };
+    }
+
+    fn log_out(&mut self, io: &mut RsslIo, now: u64) {
+        for mount in &mut self.mounts {
+            if let Some(conn) = mount.conn.filter(|_| mount.up) {
+                io.send(now, conn, |packer| Consumer::end(&mut |m| packer.push(m, None)));
+            }
+        }
+    }
+
+    fn report(&self, measured: Option<Line>, now: u64, total: &Latency) -> Report {
+        let streams = self.mounts.iter().map(|m| m.list.len()).sum();
+        let counts = self.meter.counts;
+        let (seconds, updates) = measured
+            .as_ref()
+            .map_or((0.0, 0), |m| ((now - m.at) as f64 / SECOND as f64, counts.updates - m.counts.updates));
+        Report {
+            name: self.args.name.clone(),
+            mounts: self.args.mounts,
+            streams,
+            seconds,
+            counts: Counts { updates, ..counts },
+            latency: total.summary(),
+            images_s: self.first_request.zip(self.all_images).map(|(from, to)| (to - from) as f64 / SECOND as f64),
+            complete: self.mounts.iter().all(|m| m.up && m.list.is_complete()),
+        }
+    }
+
+    fn note(&mut self, note: &Note) {
+        let Note::State { name, text, closed } = note;
+        if self.args.verbose || self.args.log >= 2 {
+            let verb = if *closed { "closed" } else { "state" };
+            self.printer.say(&format!("{}: {verb}: {text}", self.names[*name as usize]));
+        }
+    }
+}
+
+/// When a line was printed and what was counted then.
+struct Line {
+    at: u64,
+    counts: Counts,
+}
+
+impl Handler for Client<'_> {
+    fn opened(&mut self, _: u64, conn: ConnId, opened: &Opened<'_>) {
+        let index = self.owners[conn.slot()];
+        let mount = &mut self.mounts[index as usize];
+        mount.up = true;
+        mount.consumer.begin(&mut |m| mount.outbox.push(m));
+        self.active.push(index);
+        if self.args.verbose {
+            self.printer.say(&format!("mount {index} connected to {}: {:?}", opened.peer, opened.info));
+        }
+    }
+
+    #[inline]
+    fn message(&mut self, now: u64, conn: ConnId, msg: &[u8]) {
+        let index = self.owners[conn.slot()];
+        let mount = &mut self.mounts[index as usize];
+        if self.args.xml {
+            self.printer.message(msg, self.args.dump_level);
+        }
+        if rwf::peek::stream_id(msg).is_some_and(|id| id >= super::watch::FIRST_STREAM) {
+            let before = mount.list.answered();
+            let note = mount.list.take(now, msg, &mut self.meter);
+            if mount.list.answered() != before {
+                if self.active.last() != Some(&index) {
+                    self.active.push(index);
+                }
+                if mount.list.is_complete() && self.mounts.iter().all(|m| m.list.is_complete()) {
+                    self.all_images.get_or_insert(net::clock::now());
+                }
+            }
+            if let Some(note) = note {
+                self.note(&note);
+            }
+            return;
+        }
+        let heard = mount.consumer.hear(msg, &mut |m| mount.outbox.push(m));
+        self.active.push(index);
+        match heard {
+            Heard::LoginClosed(text) => self.printer.say(&format!("mount {index}: login closed: {text}")),
+            Heard::ServiceUnknown(services) => {
+                let known = if services.is_empty() { "none yet".to_owned() } else { services.join(", ") };
+                self.printer.say(&format!("mount {index}: no service {}; the server has: {known}", self.args.service));
+            }
+            Heard::ServiceDown => self.printer.say(&format!("mount {index}: service {} is down", self.args.service)),
+            Heard::ServiceUp(id) if self.args.verbose => {
+                self.printer.say(&format!("mount {index}: service {} has id {id}", self.args.service));
+            }
+            _ => {}
+        }
+    }
+
+    fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
+        let index = self.owners[conn.slot()];
+        let mount = &mut self.mounts[index as usize];
+        if mount.conn != Some(conn) {
+            return;
+        }
+        (mount.conn, mount.up) = (None, false);
+        mount.list.reset();
+        mount.outbox = Outbox::default();
+        mount.version = ended.next_version.unwrap_or(Version::V14);
+        mount.retry_at = Some(now + if ended.next_version.is_some() { 0 } else { RETRY });
+        if ended.established || self.args.verbose {
+            self.printer.say(&format!("mount {index}: session over: {}", ended.why));
+        }
+    }
+}
+
+/// Where lines go.
+struct Printer<'a> {
+    args: &'a Args,
+    csv: Option<BufWriter<File>>,
+    dictionary: Dictionary,
+    started: u64,
+    lines: u64,
+}
+
+impl<'a> Printer<'a> {
+    fn new(args: &'a Args) -> Result<Self, String> {
+        let csv = args
+            .latency_file
+            .as_ref()
+            .map(|path| File::create(path).map_err(|e| format!("latency file {}: {e}", path.display())))
+            .transpose()?
+            .map(BufWriter::new);
+        let mut printer = Self { args, csv, dictionary: Dictionary::builtin(), started: net::clock::now(), lines: 0 };
+        if let Some(csv) = &mut printer.csv {
+            let heading =
+                "seconds,updates_per_s,mean_us,stddev_us,max_us,min_us,samples,p50_us,p90_us,p99_us,images,lost";
+            writeln!(csv, "{heading}").map_err(|e| format!("latency file: {e}"))?;
+        }
+        Ok(printer)
+    }
+
+    fn say(&self, text: &str) {
+        if self.args.log >= 1 || self.args.verbose {
+            eprintln!("{text}");
+        }
+    }
+
+    fn progress(&self, answered: usize, streams: usize, rate: f64, refused: u64) {
+        if self.args.log >= 1 {
+            let percent = answered * 100 / streams.max(1);
+            eprintln!("opening: {answered} of {streams} ({percent} %), {rate:.0} images/s, {refused} refused");
+        }
+    }
+
+    fn line(&mut self, now: u64, seconds: f64, rate: f64, latency: &Summary, counts: &Counts) {
+        let since_start = (now - self.started) as f64 / SECOND as f64;
+        if seconds <= 0.0 {
+            return;
+        }
+        if self.args.log >= 1 {
+            if self.lines.is_multiple_of(20) {
+                println!("{}", table::heading(table::CLIENT));
+            }
+            println!("{}", table::client_row(since_start, rate, latency, counts.images, counts.lost));
+            self.lines += 1;
+        }
+        if let Some(csv) = &mut self.csv {
+            let l = latency;
+            let written = writeln!(
+                csv,
+                "{since_start:.3},{rate:.0},{:.3},{:.3},{:.3},{:.3},{},{:.3},{:.3},{:.3},{},{}",
+                l.mean_us,
+                l.stddev_us,
+                l.max_us,
+                l.min_us,
+                l.samples,
+                l.p50_us,
+                l.p90_us,
+                l.p99_us,
+                counts.images,
+                counts.lost
+            );
+            if written.and_then(|()| csv.flush()).is_err() {
+                self.csv = None;
+                eprintln!("the latency file cannot be written any more");
+            }
+        }
+    }
+
+    fn message(&self, msg: &[u8], level: u8) {
+        println!("{}", crate::tools::dump::message_text(msg, level, &self.dictionary));
+    }
+}

@@ -1,0 +1,389 @@
+//! One mount: a session with its watchlist. It says what to send next and takes what comes, cheaply.
+//!
+//! INVARIANT: `imaged + refused + outstanding == requested <= items`.
+
+use super::args::Depth;
+use super::decode::FieldTypes;
+use crate::tools::latency::Latency;
+use crate::tools::stamp;
+use rwf::msg::{Domain, MsgClass, MsgKey, Priority, RefreshFlags, RequestFlags, RequestMsg, UpdateFlags};
+use rwf::wire::Writer;
+use rwf::{StreamState, msg::Msg, peek};
+
+/// Stream id of the first item; what is below belongs to login, directory and dictionaries.
+pub const FIRST_STREAM: i32 = 16;
+
+/// What is known of one item.
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    /// Index into the list of names.
+    name: u32,
+    /// Sequence number of the last message; only with `NUMBERED`.
+    sequence: u32,
+    flags: u8,
+}
+
+const IMAGED: u8 = 1;
+const REFUSED: u8 = 2;
+const NUMBERED: u8 = 4;
+
+/// Counts of one mount, or of all together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Updates received.
+    pub updates: u64,
+    /// Images completed.
+    pub images: u64,
+    /// Requests that were refused.
+    pub refused: u64,
+    /// Statuses of open items.
+    pub statuses: u64,
+    /// Updates that the sequence numbers say were lost.
+    pub lost: u64,
+    /// Updates that came twice or late.
+    pub reordered: u64,
+    /// Updates for items that had no image yet.
+    pub early: u64,
+    /// Messages for no item of ours, or that could not be decoded.
+    pub strange: u64,
+    /// Field values decoded.
+    pub values: u64,
+}
+
+impl Counts {
+    /// What happened since `earlier`.
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            updates: self.updates - earlier.updates,
+            images: self.images - earlier.images,
+            refused: self.refused - earlier.refused,
+            statuses: self.statuses - earlier.statuses,
+            lost: self.lost - earlier.lost,
+            reordered: self.reordered - earlier.reordered,
+            early: self.early - earlier.early,
+            strange: self.strange - earlier.strange,
+            values: self.values - earlier.values,
+        }
+    }
+}
+
+/// What all mounts of a process share while they take messages.
+#[derive(Debug)]
+pub struct Meter {
+    /// What came.
+    pub counts: Counts,
+    /// Latencies since the last line of the table.
+    pub latency: Latency,
+    /// How much of an update is decoded.
+    pub depth: Depth,
+    /// Types of the fields, for values.
+    pub types: FieldTypes,
+    clock: fn() -> u64,
+    stamps: u32,
+    last_read: u64,
+}
+
+impl Meter {
+    /// Nothing yet; `clock` is the monotonic clock that the stamps are of.
+    pub fn new(depth: Depth, types: FieldTypes, clock: fn() -> u64) -> Self {
+        Self { counts: Counts::default(), latency: Latency::new(), depth, types, clock, stamps: 0, last_read: 0 }
+    }
+
+    /// Takes the time stamp of an update. The clock is read for each where stamps are rare, for every 16th where all
+    /// updates have one: a read costs more than the rest of the work.
+    #[inline]
+    fn stamp(&mut self, turn: u64, sent: u64) {
+        if self.last_read < turn || self.stamps >= 15 {
+            self.last_read = (self.clock)();
+            self.stamps = 0;
+        } else {
+            self.stamps += 1;
+        }
+        self.latency.record(self.last_read.saturating_sub(sent));
+    }
+}
+
+/// A watchlist behind one session.
+#[derive(Debug)]
+pub struct Watchlist {
+    items: Vec<Item>,
+    requested: usize,
+    outstanding: usize,
+    answered: usize,
+    domain: Domain,
+    request_flags: RequestFlags,
+}
+
+/// What a message meant that is worth telling.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// A stream was refused, closed, or changed its state.
+    State {
+        /// Index into the list of names.
+        name: u32,
+        /// What the provider says.
+        text: String,
+        /// The stream is over.
+        closed: bool,
+    },
+}
+
+impl Watchlist {
+    /// A watchlist of names (by index), not yet requested.
+    pub fn new(names: &[u32], domain: Domain, request_flags: u16) -> Self {
+        let items = names.iter().map(|&name| Item { name, sequence: 0, flags: 0 }).collect();
+        let request_flags = RequestFlags(request_flags);
+        Self { items, requested: 0, outstanding: 0, answered: 0, domain, request_flags }
+    }
+
+    /// Items in it.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether it has no items.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// Items that were answered: imaged or refused.
+    pub fn answered(&self) -> usize {
+        self.answered
+    }
+
+    /// Every item was answered.
+    pub fn is_complete(&self) -> bool {
+        self.answered == self.items.len()
+    }
+
+    /// Everything is to be requested again: the session was lost.
+    pub fn reset(&mut self) {
+        for item in &mut self.items {
+            item.flags = 0;
+        }
+        (self.requested, self.outstanding, self.answered) = (0, 0, 0);
+    }
+
+    /// Writes the requests that the window has room for.
+    pub fn request(&mut self, service: u16, window: usize, names: &[String], mut push: impl FnMut(&[u8])) {
+        let mut buffer = [0u8; 512];
+        while self.outstanding < window && self.requested < self.items.len() {
+            let mut w = Writer::new(&mut buffer);
+            let name = &names[self.items[self.requested].name as usize];
+            let mut msg = RequestMsg::new(self.domain, FIRST_STREAM + self.requested as i32);
+            msg.flags = self.request_flags;
+            msg.priority = Some(Priority::default());
+            msg.key = MsgKey { name_type: Some(1), ..MsgKey::item(service, name.as_bytes()) };
+            if msg.encode(&mut w).is_ok() {
+                push(w.written());
+                self.outstanding += 1;
+            } else {
+                // A name that no message can carry: as good as refused.
+                self.items[self.requested].flags = REFUSED;
+                self.answered += 1;
+            }
+            self.requested += 1;
+        }
+    }
+
+    /// Whether [`Self::request`] would write something.
+    pub fn wants_request(&self, window: usize) -> bool {
+        self.outstanding < window && self.requested < self.items.len()
+    }
+
+    /// Takes an item message. `turn` is when it was received.
+    #[inline]
+    pub fn take(&mut self, turn: u64, msg: &[u8], meter: &mut Meter) -> Option<Note> {
+        let index = peek::stream_id(msg).map_or(usize::MAX, |id| (id as usize).wrapping_sub(FIRST_STREAM as usize));
+        let Some(item) = self.items.get_mut(index) else {
+            meter.counts.strange += 1;
+            return None;
+        };
+        if peek::class(msg) != Some(MsgClass::UPDATE) {
+            return self.take_other(index, msg, meter);
+        }
+        meter.counts.updates += 1;
+        meter.counts.early += u64::from(item.flags & IMAGED == 0);
+        if let Some(sequence) = sequence_of(msg) {
+            if item.flags & NUMBERED != 0 {
+                let step = sequence.wrapping_sub(item.sequence);
+                if step != 1 {
+                    meter.count_gap(step);
+                }
+            }
+            item.flags |= NUMBERED;
+            item.sequence = sequence;
+        }
+        if let Some(sent) = stamp::find(msg) {
+            meter.stamp(turn, sent);
+        }
+        if meter.depth != Depth::Header {
+            super::decode::fields(msg, meter);
+        }
+        None
+    }
+
+    fn take_other(&mut self, index: usize, msg: &[u8], meter: &mut Meter) -> Option<Note> {
+        let Ok(decoded) = Msg::decode(msg) else {
+            meter.counts.strange += 1;
+            return None;
+        };
+        match decoded {
+            Msg::Refresh(refresh) => {
+                let item = &mut self.items[index];
+                if let Some(sequence) = refresh.seq_num {
+                    item.sequence = sequence;
+                    item.flags |= NUMBERED;
+                }
+                if refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE) && item.flags & IMAGED == 0 {
+                    item.flags |= IMAGED;
+                    meter.counts.images += 1;
+                    self.answer();
+                }
+                None
+            }
+            Msg::Status(status) => {
+                let state = status.state?;
+                let closed = state.stream != StreamState::OPEN;
+                let item = &mut self.items[index];
+                if closed && item.flags & (IMAGED | REFUSED) == 0 {
+                    item.flags |= REFUSED;
+                    meter.counts.refused += 1;
+                    self.answer();
+                } else {
+                    meter.counts.statuses += 1;
+                }
+                let name = self.items[index].name;
+                Some(Note::State { name, text: state.to_string(), closed })
+            }
+            _ => None,
+        }
+    }
+
+    fn answer(&mut self) {
+        self.outstanding -= 1;
+        self.answered += 1;
+    }
+}
+
+impl Meter {
+    /// Counts what a jump of a sequence number means: forward means lost, anything else twice or late.
+    #[cold]
+    fn count_gap(&mut self, step: u32) {
+        if (2..=u32::MAX / 2).contains(&step) {
+            self.counts.lost += u64::from(step) - 1;
+        } else {
+            self.counts.reordered += 1;
+        }
+    }
+}
+
+/// The sequence number of an update, when it has one.
+#[inline]
+fn sequence_of(msg: &[u8]) -> Option<u32> {
+    // Short flags, then container and update type: the number is at a fixed place in nearly every update.
+    let head: &[u8; 15] = msg.first_chunk()?;
+    if head[8] & 0x80 == 0 {
+        let has = u16::from(head[8]) & UpdateFlags::HAS_SEQ_NUM.0 != 0;
+        return has.then(|| u32::from_be_bytes([head[11], head[12], head[13], head[14]]));
+    }
+    match Msg::decode(msg) {
+        Ok(Msg::Update(update)) => update.seq_num,
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::sink_driven_src::template::Template;
+    use rwf::msg::{RefreshMsg, StatusMsg};
+    use rwf::{DataState, State, StateCode};
+
+    fn names() -> Vec<String> {
+        (0..5).map(|n| format!("RDT{n}")).collect()
+    }
+
+    fn meter(now: u64) -> Meter {
+        let clock = if now == 0 { || 0 } else { || 9_000 };
+        Meter::new(Depth::Values, FieldTypes::of(&rwf::dictionary::Dictionary::builtin()), clock)
+    }
+
+    fn watchlist() -> Watchlist {
+        Watchlist::new(&[0, 1, 2, 3, 4], Domain::MARKET_PRICE, 4)
+    }
+
+    fn encoded(msg: Msg<'_>) -> Vec<u8> {
+        let mut buffer = vec![0; 4_096];
+        let mut w = Writer::new(&mut buffer);
+        msg.encode(&mut w).unwrap();
+        w.written().to_vec()
+    }
+
+    fn image(index: i32, sequence: u32) -> Vec<u8> {
+        let mut refresh = RefreshMsg::new(Domain::MARKET_PRICE, FIRST_STREAM + index);
+        refresh.flags = RefreshFlags::SOLICITED.with(RefreshFlags::REFRESH_COMPLETE);
+        refresh.seq_num = Some(sequence);
+        encoded(Msg::Refresh(refresh))
+    }
+
+    fn update(index: i32, sequence: u32) -> Vec<u8> {
+        let mut bytes = Template::new(85, true, 0).unwrap().numbered(sequence).stamped_at(4_000).bytes().to_vec();
+        peek::set_stream_id(&mut bytes, FIRST_STREAM + index);
+        bytes
+    }
+
+    #[test]
+    fn requests_keep_to_the_window_and_end() {
+        let (mut list, names, mut meter) = (watchlist(), names(), meter(9_000));
+        let mut sent = Vec::new();
+        list.request(7, 2, &names, |m| sent.push(m.to_vec()));
+        assert_eq!((sent.len(), list.wants_request(2)), (2, false));
+        let Ok(Msg::Request(request)) = Msg::decode(&sent[1]) else { panic!("no request") };
+        assert_eq!((request.key.service_id, request.key.name), (Some(7), Some(&b"RDT1"[..])));
+        assert!(request.flags.contains(RequestFlags::STREAMING));
+        list.take(0, &image(0, 1), &mut meter);
+        list.take(0, &image(0, 2), &mut meter);
+        list.request(7, 2, &names, |m| sent.push(m.to_vec()));
+        assert_eq!(sent.len(), 3, "a second image of an item frees no room");
+        for index in 1..5 {
+            list.take(0, &image(index, 1), &mut meter);
+            list.request(7, 2, &names, |m| sent.push(m.to_vec()));
+        }
+        assert_eq!((sent.len(), list.is_complete(), meter.counts.images), (5, true, 5));
+        list.reset();
+        assert!(!list.is_complete() && list.wants_request(1));
+    }
+
+    #[test]
+    fn losses_and_repetitions_are_seen_in_the_sequence() {
+        let (mut list, mut meter) = (watchlist(), meter(9_000));
+        list.request(1, 9, &names(), |_| {});
+        list.take(0, &image(0, 10), &mut meter);
+        for sequence in [11, 12, 15, 15, 14, 15, 16] {
+            list.take(0, &update(0, sequence), &mut meter);
+        }
+        let counts = meter.counts;
+        assert_eq!((counts.updates, counts.lost, counts.reordered, counts.early), (7, 2, 2, 0));
+        assert!(counts.values > 7 * 5 && counts.strange == 0, "{counts:?}");
+        assert_eq!(meter.latency.summary().samples, 7);
+        assert!((meter.latency.summary().max_us - 5.0).abs() < 0.1);
+        list.take(0, &update(3, 1), &mut meter);
+        assert_eq!(meter.counts.early, 1, "an update before the image");
+        list.take(0, &update(77, 1), &mut meter);
+        list.take(0, &[1, 2, 3], &mut meter);
+        assert_eq!(meter.counts.strange, 2);
+    }
+
+    #[test]
+    fn a_refused_item_is_an_answer() {
+        let (mut list, mut meter) = (watchlist(), meter(0));
+        list.request(1, 9, &names(), |_| {});
+        let mut status = StatusMsg::new(Domain::MARKET_PRICE, FIRST_STREAM + 2);
+        status.state = Some(State::new(StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_FOUND, "no such item"));
+        let note = list.take(0, &encoded(Msg::Status(status)), &mut meter).unwrap();
+        let Note::State { name, text, closed } = note;
+        assert!(closed && name == 2 && text.contains("no such item"), "{text}");
+        assert_eq!((meter.counts.refused, list.answered()), (1, 1));
+    }
+}
