@@ -1,10 +1,18 @@
-//! TLS sessions against each other, and against a TLS implementation that owns its socket.
+//! TLS sessions against each other, and behind real sockets.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use net::tcp::{Close, CloseReason, Event, RecvOutcome, Scratch, SocketOptions, Tcp, TcpConfig};
 use net::tls::{TlsClient, TlsError, TlsServer, TlsSession};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
 
 /// Certificate and key files of one test, removed afterwards.
 struct Files {
@@ -173,4 +181,73 @@ fn errors_name_the_file_and_what_is_wrong() {
     assert!(error.contains("no private key in it"), "{error}");
     let error = text(TlsServer::from_files(&files.cert(), &other.key(), None));
     assert!(error.contains("cert.pem") && error.contains("key.pem"), "{error}");
+}
+
+/// A client of rustls's own, blocking on its socket, against a session behind a [`Tcp`] set: the way an agent joins the two.
+#[test]
+fn a_session_serves_a_connection() {
+    let files = Files::new("socket", &["quoteway.test"]);
+    let server = files.server();
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let mut tcp = Tcp::new(TcpConfig::default()).expect("a set");
+        let any = "127.0.0.1:0".parse().expect("addr");
+        let (_, addr) = tcp.listen(any, &SocketOptions::default()).expect("listen");
+        let config = client_config(&files.cert(), version);
+        let client = thread::spawn(move || {
+            let name = ServerName::try_from("quoteway.test").expect("name");
+            let tls = rustls::ClientConnection::new(config, name).expect("client");
+            let mut stream = rustls::StreamOwned::new(tls, TcpStream::connect(addr).expect("connect"));
+            let sent = pattern(300_000);
+            stream.write_all(&sent).expect("write");
+            let mut got = vec![0; sent.len()];
+            stream.read_exact(&mut got).expect("read");
+            assert!(got == sent);
+            stream.conn.send_close_notify();
+            stream.flush().expect("flush");
+            assert_eq!(stream.read(&mut [0]).expect("an end that says so"), 0);
+        });
+        let (mut events, mut scratch, mut out) = (Vec::new(), Scratch::default(), Vec::new());
+        let mut session = server.accept().expect("session");
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let why = loop {
+            tcp.poll(Some(Duration::from_secs(20)), &mut events).expect("poll");
+            assert!(Instant::now() < deadline, "time-out");
+            let mut end = None;
+            for event in &events {
+                match *event {
+                    Event::Readable { conn } => {
+                        let RecvOutcome::Data(bytes) = tcp.recv(conn, &mut scratch) else { continue };
+                        let mut plaintext = Vec::new();
+                        session.process(bytes, &mut out, |part| plaintext.extend_from_slice(part)).expect("fine");
+                        session.encrypt(&plaintext, &mut out).expect("fine");
+                        let over = session.peer_closed();
+                        if over {
+                            session.close(&mut out);
+                        }
+                        tcp.send(conn, &out);
+                        out.clear();
+                        if over {
+                            tcp.close(conn, Close::Drain(Duration::from_secs(20)));
+                        }
+                    }
+                    Event::Closed { why, .. } => end = Some(why),
+                    _ => {}
+                }
+            }
+            if let Some(why) = end {
+                break why;
+            }
+        };
+        assert_eq!(why, CloseReason::Local { drained: true });
+        assert!(session.description().expect("agreed").contains(&format!("{:?}", version.version)));
+        client.join().expect("client");
+    }
+}
+
+fn client_config(roots: &Path, version: &'static rustls::SupportedProtocolVersion) -> Arc<rustls::ClientConfig> {
+    let mut store = rustls::RootCertStore::empty();
+    store.add(CertificateDer::from_pem_file(roots).expect("certificate")).expect("usable");
+    let builder = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
+    let builder = builder.with_protocol_versions(&[version]).expect("version");
+    Arc::new(builder.with_root_certificates(store).with_no_client_auth())
 }

@@ -72,14 +72,17 @@ mod model {
     pub struct Waker(Arc<Notify>);
 
     impl Waker {
+        /// A new one, asleep.
         pub fn new() -> Self {
             Self(Arc::new(Notify::new()))
         }
 
+        /// Ends the wait, now or the next one.
         pub fn wake(&self) {
             self.0.notify();
         }
 
+        /// Waits until woken.
         pub fn wait(&self) {
             self.0.wait();
         }

@@ -60,7 +60,7 @@ impl Flags {
     }
 }
 
-/// A connection. Forty bytes: ten thousand idle ones cost nothing worth counting.
+/// A connection. Forty bytes (asserted below): ten thousand idle ones cost nothing worth counting.
 pub(super) struct Conn {
     /// `None` in a free slot and after the end.
     pub(super) fd: Option<OwnedFd>,
@@ -85,6 +85,8 @@ impl Conn {
         self.tail.as_ref().map_or(0, |tail| tail.len())
     }
 }
+
+const _: () = assert!(size_of::<Conn>() <= 40);
 
 /// The dense table: slots are reused, lowest recently freed first; the generation tells the owners of a slot apart.
 #[derive(Default)]

@@ -149,3 +149,21 @@ impl Batcher {
         *self = Self::Refused(format!("io_uring is not used: {error}{hint}"));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_what_to_do_and_is_final() {
+        for (errno, hint) in [(libc::EPERM, "kernel.io_uring_disabled"), (libc::ENOMEM, "memlock"), (libc::EIO, "")] {
+            let mut batcher = Batcher::new(Batching::IoUring);
+            batcher.refuse(&io::Error::from_raw_os_error(errno));
+            let Batcher::Refused(why) = &batcher else { panic!("not refused") };
+            assert!(why.starts_with("io_uring is not used: ") && why.contains(hint), "{why}");
+            assert!(batcher.take().is_none(), "not tried again at every turn");
+            assert!(matches!(batcher, Batcher::Refused(_)));
+        }
+        assert!(Batcher::new(Batching::Send).take().is_none());
+    }
+}
