@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.refinitiv.ema.access.EmaFactory;
+import com.refinitiv.ema.access.OmmIProviderConfig;
 import com.refinitiv.ema.rdm.EmaRdm;
 import com.refinitiv.eta.codec.DataStates;
 import com.refinitiv.eta.codec.StateCodes;
@@ -17,6 +18,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import quoteway.interop.peer.EmaConsumer;
 import quoteway.interop.peer.EmaProvider;
+import quoteway.interop.peer.Ports;
 import quoteway.interop.wire.Ema;
 import quoteway.interop.wire.Message.Kind;
 import quoteway.interop.wire.Quotes;
@@ -217,5 +219,18 @@ class EmaStreamsTest {
             var answer = stream.next().is(Kind.GENERIC).fields(Quotes.update("answer", i));
             assertEquals(i, answer.sequence);
         }
+    }
+
+    @Test
+    void aProviderWithEmasOwnDirectory(World w) {
+        EmaProvider provider = w.with(new EmaProvider("default-provider", Ports.free())
+                .configure(c -> c.adminControlDirectory(OmmIProviderConfig.AdminControl.API_CONTROL))
+                .start());
+        w.serve(provider.port());
+        EmaConsumer consumer = w.emaConsumer();
+        var stream = consumer.open("DIRECT_FEED", "IBM.N");
+        stream.next().solicitedImage().openOk().fields(Quotes.image("IBM.N", 0));
+        provider.awaitOpen("IBM.N").update(1);
+        stream.next().is(Kind.UPDATE).fields(Quotes.update("IBM.N", 1));
     }
 }

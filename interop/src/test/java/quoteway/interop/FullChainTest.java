@@ -3,10 +3,13 @@ package quoteway.interop;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import quoteway.interop.peer.EmaConsumer;
 import quoteway.interop.peer.EmaProvider;
 import quoteway.interop.peer.EtaClient;
@@ -58,12 +61,13 @@ class FullChainTest {
         }
     }
 
-    @Test
-    void rawToRawPackedWhileWatchersComeAndGo(World w) {
-        int rounds = 40;
+    @ParameterizedTest(name = "{0}")
+    @ValueSource(strings = {"writer_thread_count = 0", "writer_thread_count = 2", "timed_writes = true"})
+    void rawToRawPackedWhileWatchersComeAndGo(String p2ps, World w) {
+        int rounds = 80;
         int burst = 2_500;
         EtaProvider provider = w.etaProvider();
-        w.serve(provider.port());
+        w.serve("[p2ps]\n" + p2ps + "\n", provider.port());
         EtaClient steady = w.etaClientOf(World.FEED);
         EtaClient restless = w.etaClientOf(World.FEED);
         int service = steady.serviceId(World.FEED);
@@ -88,20 +92,14 @@ class FullChainTest {
             // Another client opens and closes some of the items all the while.
             int stream = 5 + round;
             restless.request(stream, service, "C" + round % ITEMS);
+            if (round > 0) {
+                check(steady, burst, seen);
+            }
             restless.next(stream).solicitedImage().openOk();
             restless.closeStream(stream, 6);
         }
-        long total = 0;
-        for (long s : sequences) {
-            total += s;
-        }
-        for (long n = 0; n < total; n++) {
-            Message update = steady.next();
-            update.is(Kind.UPDATE);
-            int i = update.streamId - 100;
-            assertEquals(++seen[i], update.sequence, "sequence of C" + i);
-            update.fields(Quotes.update("C" + i, seen[i]));
-        }
+        check(steady, burst, seen);
+        assertEquals(List.of(Arrays.stream(sequences).boxed().toArray()), List.of(Arrays.stream(seen).boxed().toArray()));
         steady.inbox().assertEmpty();
         // The restless one never saw an update before its image, nor one behind its close out of order.
         var last = new java.util.HashMap<Integer, Long>();
@@ -111,6 +109,16 @@ class FullChainTest {
             if (before != null) {
                 assertEquals(before + 1, m.sequence, m.toString());
             }
+        }
+    }
+
+    /** Takes that many updates: each the next of its item, with its values. */
+    private static void check(EtaClient client, int updates, long[] seen) {
+        for (int n = 0; n < updates; n++) {
+            Message update = client.next().is(Kind.UPDATE);
+            int i = update.streamId - 100;
+            assertEquals(++seen[i], update.sequence, "sequence of C" + i);
+            update.fields(Quotes.update("C" + i, seen[i]));
         }
     }
 }

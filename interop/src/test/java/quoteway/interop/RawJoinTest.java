@@ -10,6 +10,8 @@ import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import quoteway.interop.peer.EtaClient;
 import quoteway.interop.peer.EtaProvider;
 import quoteway.interop.wire.Body;
@@ -137,10 +139,11 @@ class RawJoinTest {
         return new Body.Order(MapEntryActions.UPDATE, id, Quotes.order(id, sequence));
     }
 
-    @Test
-    void oneHundredClientsGetEachUpdateOnce(World w) {
+    @ParameterizedTest(name = "egress shards: {0}")
+    @ValueSource(ints = {0, 3})
+    void oneHundredClientsGetEachUpdateOnce(int shards, World w) {
         EtaProvider provider = w.etaProvider();
-        w.serve(provider.port());
+        w.serve("[p2ps]\nwriter_thread_count = " + shards + "\n", provider.port());
         List<EtaClient> clients = new ArrayList<>();
         for (int i = 0; i < 100; i++) {
             EtaClient client = w.etaClientOf(World.FEED);

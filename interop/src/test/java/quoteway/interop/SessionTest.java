@@ -37,8 +37,6 @@ import quoteway.interop.wire.Quotes;
 /** Login, directory and dictionary. */
 @ExtendWith(World.Extension.class)
 class SessionTest {
-    private static final int MP = DomainTypes.MARKET_PRICE;
-
     @Test
     void theLoginIsEchoedAndClaimsWhatWorks(World w) {
         w.serve();
@@ -215,28 +213,6 @@ class SessionTest {
         EtaClient client = w.with(new EtaClient("lost-publisher", w.port()));
         client.login(Map.of("Role", 1L));
         client.next(EtaClient.LOGIN_STREAM).is(Kind.STATUS).closed(StateCodes.USAGE_ERROR);
-    }
-
-    @Test
-    void limitsAreKeptWithTheirCodes(World w) {
-        EtaProvider provider = w.etaProvider();
-        w.serve("[p2ps]\nitem_limit = 3\nmax_mounts_per_user = 2\n", provider.port());
-        EtaClient client = w.etaClientOf(World.FEED);
-        int service = client.serviceId(World.FEED);
-        for (int i = 0; i < 3; i++) {
-            client.request(5 + i, service, "L" + i);
-            client.next(5 + i).solicitedImage().openOk();
-        }
-        client.request(8, service, "L3");
-        client.next(8).is(Kind.STATUS).closed(StateCodes.TOO_MANY_ITEMS);
-        client.closeStream(5, MP);
-        client.request(8, service, "L3");
-        client.next(8).solicitedImage().openOk();
-
-        w.etaClient();
-        EtaClient third = w.with(new EtaClient("third", w.port()));
-        third.login(Map.of());
-        third.next(EtaClient.LOGIN_STREAM).is(Kind.STATUS).closed(StateCodes.EXCEEDED_MAX_MOUNTS_PER_USER);
     }
 
     @Test
