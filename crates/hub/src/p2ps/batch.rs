@@ -1,9 +1,9 @@
 //! Batches: many items or streams in one message.
 
+use super::P2ps;
 use super::refusal::{Refusal, Told};
 use super::streams::Open;
 use super::views::{self, Wish};
-use super::P2ps;
 use rwf::msg::{CloseMsg, MsgKey, RequestFlags, RequestMsg};
 use rwf::rdm::request::Payload;
 use rwf::{DataState, DataType, State, StateCode, StreamState};
@@ -69,7 +69,9 @@ impl P2ps {
         // A batch that says nothing of views means the streams as they are.
         let wish = if *wish == Wish::Whole { &Wish::Keep } else { wish };
         for stream in ok {
-            let Some(Open::Item(item)) = self.client(client).and_then(|known| known.streams.get(stream)) else { continue };
+            let Some(Open::Item(item)) = self.client(client).and_then(|known| known.streams.get(stream)) else {
+                continue;
+            };
             let mut one = single(msg, stream);
             one.domain = rwf::msg::Domain(self.items.key(item).domain);
             one.key = MsgKey::EMPTY;

@@ -1,14 +1,14 @@
 //! The directory as clients see it: one entry a service, whoever provides it.
 
+use super::P2ps;
+use super::client::DirectoryStream;
 use super::items::ServiceId;
 use super::notice::Notice;
 use super::refusal::Refusal;
-use super::client::DirectoryStream;
 use super::services::{Condition, Offer, Provider, Service};
 use super::statuses::{GroupId, told};
 use super::streams::Open;
 use super::turn::BodyId;
-use super::P2ps;
 use rwf::State;
 use rwf::msg::{Domain, RequestFlags, RequestMsg};
 use rwf::rdm::directory::{self, Action, Group, Part, Refresh, ServiceState, Update, filter};

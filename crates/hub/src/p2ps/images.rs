@@ -224,7 +224,8 @@ impl P2ps {
             }
         }
         let watchers = &self.items.watchers[id as usize];
-        let (watchers, skip) = if all { (watchers.all(), watchers.open_count() as usize) } else { (watchers.held(), 0) };
+        let (watchers, skip) =
+            if all { (watchers.all(), watchers.open_count() as usize) } else { (watchers.held(), 0) };
         for (at, watcher) in watchers.iter().enumerate() {
             let Some(client) = self.clients.get(watcher.client as usize).and_then(Option::as_deref) else { continue };
             let Some((_, watch)) = client.streams.watch(watcher.stream) else { continue };
@@ -299,4 +300,3 @@ impl P2ps {
         turn.arena_body(|arena| compose::append(arena, room, |w| changed.encode(w))).ok()
     }
 }
-

@@ -1,9 +1,9 @@
 //! Logins: who may do anything at all, and with which wishes.
 
+use super::P2ps;
 use super::client::{CloseReason, Login};
 use super::refusal::Refusal;
 use super::streams::{Open, Streams};
-use super::P2ps;
 use rwf::msg::{Domain, RequestMsg};
 use rwf::rdm::login::{self, Features};
 

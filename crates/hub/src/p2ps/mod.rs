@@ -122,6 +122,9 @@ impl P2ps {
     /// A client has connected. `id` is free: never used, or told to [`Self::client_down`] since.
     pub fn client_up(&mut self, now: u64, id: ClientId, info: ClientInfo) {
         self.now = now;
+        if self.counters.clients == 0 {
+            self.trim_at = now + TRIM_INTERVAL;
+        }
         self.turn.ensure(id.0);
         let slot = id.0 as usize;
         if self.clients.len() <= slot {
@@ -261,11 +264,7 @@ impl P2ps {
 
     /// What was counted.
     pub fn counters(&self) -> Counters {
-        Counters {
-            items: self.items.len() as u64,
-            items_waiting: self.services.waiting() as u64,
-            ..self.counters
-        }
+        Counters { items: self.items.len() as u64, items_waiting: self.services.waiting() as u64, ..self.counters }
     }
 
     /// Everyone who is logged in.
@@ -308,4 +307,3 @@ impl P2ps {
         self.sources.get_mut(usize::from(number))?.as_deref_mut()
     }
 }
-

@@ -211,15 +211,7 @@ impl P2ps {
         }
     }
 
-    fn nak(
-        &mut self,
-        client: u32,
-        stream: i32,
-        domain: Domain,
-        post_id: u32,
-        seq_num: Option<u32>,
-        code: NakCode,
-    ) {
+    fn nak(&mut self, client: u32, stream: i32, domain: Domain, post_id: u32, seq_num: Option<u32>, code: NakCode) {
         let ack = AckMsg {
             ack_id: post_id,
             nak_code: Some(code),

@@ -11,7 +11,10 @@ fn ranks(qos: &Qos, unspecified: i64) -> (i64, i64) {
         2 => 65_536 * 2,
         _ => 1 + i64::from(info),
     };
-    (rank(qos.timeliness.0, qos.time_info), rank(qos.rate.0, if qos.rate == Rate::TIME_CONFLATED { qos.rate_info } else { 0 }))
+    (
+        rank(qos.timeliness.0, qos.time_info),
+        rank(qos.rate.0, if qos.rate == Rate::TIME_CONFLATED { qos.rate_info } else { 0 }),
+    )
 }
 
 /// The best quality of `offered` that a request with these members may get: a range if there is a worst one, exactly

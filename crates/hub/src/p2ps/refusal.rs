@@ -108,15 +108,24 @@ impl fmt::Display for Refusal<'_> {
         match self {
             Self::NotLoggedIn => write!(f, "Not logged in: send a login request first, and wait for its refresh."),
             Self::SecondLogin { stream } => {
-                write!(f, "Already logged in on stream {stream}: one login a connection. Reissue it there, or close it first.")
+                write!(
+                    f,
+                    "Already logged in on stream {stream}: one login a connection. Reissue it there, or close it first."
+                )
             }
             Self::ProviderRole => {
-                write!(f, "This port is for consumers (Role 0): a provider connects to the non-interactive provider port.")
+                write!(
+                    f,
+                    "This port is for consumers (Role 0): a provider connects to the non-interactive provider port."
+                )
             }
             Self::NoUserName => write!(f, "The login request has no user name: set Name in its key."),
             Self::LoginNotStreaming => write!(f, "A login has to be streaming: set the STREAMING flag."),
             Self::TooManyMounts { user, limit } => {
-                write!(f, "User {user} is logged in {limit} times, the most allowed (maxMountsPerUser): log out elsewhere.")
+                write!(
+                    f,
+                    "User {user} is logged in {limit} times, the most allowed (maxMountsPerUser): log out elsewhere."
+                )
             }
             Self::UnknownService { id: Some(id) } => {
                 write!(f, "No service has id {id}: use an id of the source directory of this connection.")
@@ -128,21 +137,32 @@ impl fmt::Display for Refusal<'_> {
                 write!(f, "Service {service} does not offer domain {domain}: see Capabilities in its directory entry.")
             }
             Self::NoSuchQos { service } => {
-                write!(f, "Service {service} does not offer that quality of service: ask for one in its directory entry.")
+                write!(
+                    f,
+                    "Service {service} does not offer that quality of service: ask for one in its directory entry."
+                )
             }
             Self::NoName => write!(f, "The request names no item: set Name in its key."),
-            Self::BadStreamId { stream } => write!(f, "Stream id {stream} is not usable: a consumer's ids are positive."),
+            Self::BadStreamId { stream } => {
+                write!(f, "Stream id {stream} is not usable: a consumer's ids are positive.")
+            }
             Self::StreamInUse { stream } => {
                 write!(f, "Stream {stream} is open for something else and stays so: use another stream id.")
             }
             Self::KeyChanged { stream } => {
-                write!(f, "The key of open stream {stream} cannot change; it stays as it is. Close it first, or use another id.")
+                write!(
+                    f,
+                    "The key of open stream {stream} cannot change; it stays as it is. Close it first, or use another id."
+                )
             }
             Self::ItemLimit { limit } => {
                 write!(f, "This connection has {limit} items open, the most allowed (itemLimit): close some first.")
             }
             Self::AggregateItemLimit { user, limit } => {
-                write!(f, "User {user} has {limit} items open, the most allowed (aggregateItemLimit): close some first.")
+                write!(
+                    f,
+                    "User {user} has {limit} items open, the most allowed (aggregateItemLimit): close some first."
+                )
             }
             Self::NoResources { what } => write!(f, "No room for more {what} in this server: ask again later."),
             Self::BadBatch => {

@@ -99,7 +99,8 @@ impl Service {
         info.item_list = info.item_list.take().or_else(|| offer.item_list.clone());
         info.is_source = Some(false);
         info.supports_qos_range = Some(true);
-        info.supports_out_of_band_snapshots = info.supports_out_of_band_snapshots.or(offer.supports_out_of_band_snapshots);
+        info.supports_out_of_band_snapshots =
+            info.supports_out_of_band_snapshots.or(offer.supports_out_of_band_snapshots);
         info.accepting_consumer_status = Some(false);
         before != (info.capabilities.len(), info.qos.len())
     }
@@ -125,7 +126,12 @@ impl Service {
     }
 
     /// The source that serves an item of this domain and quality now, and the service's id there.
-    pub(crate) fn choose(&self, sources: &[Option<Box<Source>>], domain: Domain, qos: Option<Qos>) -> Option<(u16, u16)> {
+    pub(crate) fn choose(
+        &self,
+        sources: &[Option<Box<Source>>],
+        domain: Domain,
+        qos: Option<Qos>,
+    ) -> Option<(u16, u16)> {
         self.providers
             .iter()
             .find(|provider| {

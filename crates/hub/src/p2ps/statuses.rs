@@ -1,11 +1,11 @@
 //! States on their way to the watchers: of items, of services, of groups, and of losses that the P2PS finds itself.
 
+use super::P2ps;
 use super::items::{ItemId, Phase, ServiceId, bits};
 use super::refusal::Refusal;
 use super::streams::WatchFlags;
 use super::turn::BodyId;
 use super::watchers::Watcher;
-use super::P2ps;
 use crate::stream::{NO_GROUP, flags};
 use rwf::msg::{Domain, MsgKey, StatusFlags, StatusMsg};
 use rwf::rdm::directory::filter;
@@ -143,7 +143,8 @@ impl P2ps {
         (client, stream): (u32, i32),
         variants: &mut Vec<((StreamState, DataState), BodyId)>,
     ) {
-        let variant = state.map_or((StreamState::UNSPECIFIED, DataState::NO_CHANGE), |state| (state.stream, state.data));
+        let variant =
+            state.map_or((StreamState::UNSPECIFIED, DataState::NO_CHANGE), |state| (state.stream, state.data));
         let known = variants.iter().find(|(known, _)| *known == variant).map(|(_, body)| *body);
         let body = known.or_else(|| {
             let body = self.body(256 + status.body.len(), |w| StatusMsg { state, ..status.clone() }.encode(w))?;
@@ -172,14 +173,9 @@ impl P2ps {
         let key = status.key.map(|key| client_key(key, &item_key, service, status.state));
         let mut flags_out = status.flags;
         flags_out.set(StatusFlags::PRIVATE_STREAM, self.items.get(id).has(bits::PRIVATE));
-        let status = StatusMsg {
-            group_id: (group != NO_GROUP).then_some(group_id.as_bytes()),
-            key,
-            flags: flags_out,
-            ..status
-        };
-        let pending =
-            if closed || bits_set & flags::PENDING_TOO != 0 { Pending::Told } else { Pending::Untold };
+        let status =
+            StatusMsg { group_id: (group != NO_GROUP).then_some(group_id.as_bytes()), key, flags: flags_out, ..status };
+        let pending = if closed || bits_set & flags::PENDING_TOO != 0 { Pending::Told } else { Pending::Untold };
         if closed {
             self.give_back(id);
         }
@@ -231,7 +227,12 @@ impl P2ps {
         merged_to: Option<u32>,
     ) {
         let members = self.members(source, |item| item.group == group);
-        self.relay_group_status(service, GroupId::new(source, group), state, merged_to.map(|to| GroupId::new(source, to)));
+        self.relay_group_status(
+            service,
+            GroupId::new(source, group),
+            state,
+            merged_to.map(|to| GroupId::new(source, to)),
+        );
         if let Some(state) = state {
             self.tell_members(&members, state, Relayed::Status(filter::GROUP));
         }
@@ -286,12 +287,7 @@ fn tells_pending(pending: Pending, is_final: bool) -> bool {
 }
 
 /// The key of a status as clients get it: the item's own, but where the provider names another item to go to.
-fn client_key<'a>(
-    key: MsgKey<'a>,
-    item_key: &'a [u8],
-    service: ServiceId,
-    state: Option<State<'_>>,
-) -> MsgKey<'a> {
+fn client_key<'a>(key: MsgKey<'a>, item_key: &'a [u8], service: ServiceId, state: Option<State<'_>>) -> MsgKey<'a> {
     if state.is_some_and(|state| state.stream == StreamState::REDIRECTED) {
         return MsgKey { service_id: key.service_id.map(|_| service), ..key };
     }

@@ -2,8 +2,8 @@
 
 use super::items::{ItemId, NO_SOURCE, Phase, ServiceId, bits};
 use super::notice::Notice;
-use super::source::Source;
 use super::refusal::Refusal;
+use super::source::Source;
 use super::statuses::{Pending, Relayed, Telling};
 use super::{P2ps, SourceId, compose};
 use crate::stream::{NO_GROUP, NO_HANDLE, Request, flags};
@@ -59,9 +59,7 @@ impl P2ps {
     /// True if items can be opened at once, but for the limit of opens a turn.
     pub(super) fn work_left(&self) -> bool {
         self.services.iter().any(|service| {
-            service.queue.front().is_some_and(|&id| {
-                self.provider_of(id).is_none_or(|(source, _)| self.room_at(source))
-            })
+            service.queue.front().is_some_and(|&id| self.provider_of(id).is_none_or(|(source, _)| self.room_at(source)))
         })
     }
 
@@ -82,7 +80,9 @@ impl P2ps {
         let mut budget = self.config.opens_per_turn.max(1);
         for service in 1..=self.services.count() {
             while budget > 0 {
-                let Some(id) = self.services.get(service).and_then(|service| service.queue.front().copied()) else { break };
+                let Some(id) = self.services.get(service).and_then(|service| service.queue.front().copied()) else {
+                    break;
+                };
                 let item = self.items.get(id);
                 let due = item.has(bits::QUEUED) && item.phase == Phase::Waiting && item.service == service;
                 match self.provider_of(id).filter(|_| due) {
@@ -222,8 +222,11 @@ impl P2ps {
         if let Some(parent) = item.parent() {
             return self.release_view(id, parent);
         }
-        if !item.has(bits::LIVE) || !item.views().is_empty() {
+        if !item.has(bits::LIVE) {
             return;
+        }
+        if !item.views().is_empty() {
+            return self.narrow_upstream(id);
         }
         match item.phase {
             Phase::Waiting => self.items.remove(id),
@@ -341,7 +344,13 @@ impl P2ps {
             self.let_go(id);
             // Who waits for a first image hears only what ends the wait, unless nobody is left to ask.
             let pending = if self.provider_of(id).is_some() { Pending::ToldIfFinal } else { Pending::Told };
-            self.tell_item(id, state, Telling { pending, relayed, once: false });
+            if self.items.get(id).has(bits::PRIVATE) {
+                // Nobody recovers a private stream: its end is told to itself.
+                let state = State { stream: StreamState::CLOSED_RECOVER, ..state };
+                self.tell_item(id, state, Telling::ALL);
+            } else {
+                self.tell_item(id, state, Telling { pending, relayed, once: false });
+            }
             self.recover(id);
         }
         self.unpark(service);
@@ -360,10 +369,14 @@ impl P2ps {
         let text = format!("Service {name} is gone.");
         let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, &text);
         self.delete_service(service);
-        let members: Vec<ItemId> = self.items.ids().filter(|&id| {
-            let item = self.items.get(id);
-            item.service == service && item.phase != Phase::View
-        }).collect();
+        let members: Vec<ItemId> = self
+            .items
+            .ids()
+            .filter(|&id| {
+                let item = self.items.get(id);
+                item.service == service && item.phase != Phase::View
+            })
+            .collect();
         for id in members {
             self.let_go(id);
             self.tell_item(id, state, Telling { pending: Pending::Told, relayed: Relayed::Deleted, once: false });

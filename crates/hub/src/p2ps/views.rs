@@ -1,10 +1,10 @@
 //! Views: subsets of an item's fields or elements. A view of an item is an item of its own beside it, with its own
 //! watchers, so that its data is filtered once for all who share it, and their fan-out is like any other.
 
+use super::P2ps;
 use super::compose;
 use super::items::{ItemId, Phase, bits};
 use super::refusal::Refusal;
-use super::P2ps;
 use rustc_hash::FxHashMap;
 use rwf::container::{ElementList, ElementListEncoder, FieldList, FieldListEncoder, SetScope};
 use rwf::rdm::request::{Payload, View};

@@ -1,5 +1,6 @@
 //! What clients ask for on their streams: items to watch, changes to how they are watched, and the end of it.
 
+use super::P2ps;
 use super::items::{ItemId, Phase, ServiceId, bits};
 use super::qos::matching;
 use super::refusal::{Refusal, Told};
@@ -8,7 +9,6 @@ use super::statuses::told;
 use super::streams::{MAX_WATCHERS, Open, WatchFlags};
 use super::views::{self, ViewId, Wish};
 use super::watchers::Watcher;
-use super::P2ps;
 use crate::item::ItemKey;
 use rwf::msg::{AckMsg, CloseFlags, CloseMsg, Domain, MsgKey, RequestFlags, RequestMsg};
 use rwf::rdm::request::Payload;
@@ -236,13 +236,7 @@ impl P2ps {
     }
 
     /// A request on a stream that is open: pause, resume, priority, another view, or just a refresh.
-    fn reissue(
-        &mut self,
-        client: u32,
-        item: ItemId,
-        msg: &RequestMsg<'_>,
-        wish: &Wish,
-    ) -> Result<(), Told> {
+    fn reissue(&mut self, client: u32, item: ItemId, msg: &RequestMsg<'_>, wish: &Wish) -> Result<(), Told> {
         let stream = msg.stream_id;
         if !self.same_key(item, msg) {
             return Err(Refusal::KeyChanged { stream }.told());

@@ -1,0 +1,91 @@
+use crate::world::World;
+use hub::p2ps::Config;
+use rwf::dictionary::{Dictionary, Verbosity};
+use rwf::msg::{Msg, RefreshFlags, RefreshMsg};
+use rwf::rdm::dictionary::Request;
+use rwf::{DataType, StreamState};
+use std::sync::Arc;
+
+fn request(stream_id: i32, name: &str, verbosity: u32) -> Request {
+    Request { stream_id, streaming: true, service_id: Some(1), name: name.to_owned(), verbosity: Verbosity(verbosity) }
+}
+
+fn small() -> Arc<Dictionary> {
+    let mut dictionary = Dictionary::new();
+    let mut text = String::new();
+    for fid in 1..200 {
+        text.push_str(&format!("FIELD_{fid} \"FIELD NUMBER {fid}\" {fid} NULL PRICE 17 REAL64 7\n"));
+    }
+    dictionary.load_fields("own.fields", text.as_bytes()).unwrap();
+    Arc::new(dictionary)
+}
+
+fn parts(messages: &[Vec<u8>]) -> Vec<RefreshMsg<'_>> {
+    messages
+        .iter()
+        .map(|msg| match Msg::decode(msg).unwrap() {
+            Msg::Refresh(refresh) => refresh,
+            other => panic!("{other:?}"),
+        })
+        .collect()
+}
+
+#[test]
+fn a_dictionary_goes_out_in_parts_of_the_size_that_is_set() {
+    let config = Config { dictionary: Some(small()), max_fragment_size: 1_000, ..Config::default() };
+    let mut world = World::with_feed_and(config);
+    world.clients([1, 2]);
+    world.send_with(1, |w| request(3, "RWFFld", 7).encode(w));
+    world.send_with(2, |w| request(4, "RWFFld", 7).encode(w));
+    let (first, second) = (world.raw(1), world.raw(2));
+    assert_eq!(first.len(), second.len());
+    assert!(first.len() > 3, "{} parts", first.len());
+    let parts = parts(&first);
+    let last = parts.len() - 1;
+    for (at, part) in parts.iter().enumerate() {
+        assert!(first[at].len() <= 1_000 + 8);
+        assert_eq!((part.stream_id, part.container), (3, DataType::SERIES));
+        assert!(part.flags.contains(RefreshFlags::SOLICITED));
+        assert_eq!(part.flags.contains(RefreshFlags::CLEAR_CACHE), at == 0);
+        assert_eq!(part.flags.contains(RefreshFlags::REFRESH_COMPLETE), at == last);
+        let key = part.key.unwrap();
+        assert_eq!((key.service_id, key.name, key.filter), (Some(1), Some(&b"RWFFld"[..]), Some(7)));
+    }
+}
+
+#[test]
+fn every_verbosity_and_both_names_are_served() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    let mut sizes = Vec::new();
+    for (stream, filter) in [(3, 0), (4, 3), (5, 7), (6, 15)] {
+        for (offset, name) in [(0, "RWFFld"), (10, "RWFEnum")] {
+            world.send_with(1, |w| request(stream + offset, name, filter).encode(w));
+            let messages = world.raw(1);
+            assert!(!messages.is_empty());
+            assert!(parts(&messages).last().unwrap().flags.contains(RefreshFlags::REFRESH_COMPLETE));
+            if offset == 0 {
+                sizes.push(messages.iter().map(Vec::len).sum::<usize>());
+            }
+        }
+    }
+    assert!(sizes[0] < sizes[1] && sizes[1] < sizes[2], "{sizes:?}");
+    let snapshot = Request { streaming: false, ..request(30, "RWFFld", 0) };
+    world.send_with(1, |w| snapshot.encode(w));
+    let messages = world.raw(1);
+    assert_eq!(parts(&messages)[0].state.stream, StreamState::NON_STREAMING);
+    world.send_with(1, |w| snapshot.encode(w));
+    assert_eq!(world.raw(1).len(), 1, "a snapshot leaves its stream free");
+}
+
+#[test]
+fn what_is_no_dictionary_is_refused() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    world.send_with(1, |w| request(3, "Nonsense", 7).encode(w));
+    assert_eq!(world.take(1), ["dictionary status 3 CLOSED/SUSPECT/NOT_FOUND"]);
+    world.send_with(1, |w| Request { service_id: Some(9), ..request(3, "RWFFld", 7) }.encode(w));
+    assert_eq!(world.take(1), ["dictionary status 3 CLOSED/SUSPECT/SOURCE_UNKNOWN"]);
+    world.send_with(1, |w| request(1, "RWFFld", 7).encode(w));
+    assert_eq!(world.take(1), ["dictionary status 1 OPEN/NO_CHANGE/ALREADY_OPEN"]);
+}

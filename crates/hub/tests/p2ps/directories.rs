@@ -1,0 +1,224 @@
+use crate::world::{World, info, item};
+use hub::stream::Event;
+use rwf::msg::{Domain, Msg};
+use rwf::rdm::directory::{Action, Part, Refresh, Request, Service, ServiceState, Update, filter};
+use rwf::{DataState, Qos, State, StateCode, StreamState};
+
+fn request(stream_id: i32, service_id: Option<u16>, filter: u32) -> Request {
+    Request { stream_id, streaming: true, service_id, filter }
+}
+
+fn refresh(world: &mut World, client: u32) -> Refresh {
+    let messages = world.raw(client);
+    let [only] = &messages[..] else { panic!("{} messages", messages.len()) };
+    let Ok(Msg::Refresh(refresh)) = Msg::decode(only) else { panic!() };
+    Refresh::decode(&refresh).unwrap()
+}
+
+fn update(world: &mut World, client: u32) -> Update {
+    let messages = world.raw(client);
+    let [only] = &messages[..] else { panic!("{} messages", messages.len()) };
+    let Ok(Msg::Update(update)) = Msg::decode(only) else { panic!() };
+    Update::decode(&update).unwrap()
+}
+
+fn only(services: &[Service]) -> &Service {
+    let [service] = services else { panic!("{services:?}") };
+    service
+}
+
+#[test]
+fn an_empty_directory_is_answered_at_once_and_a_service_added_when_it_comes() {
+    let mut world = World::new();
+    world.clients([1]);
+    world.send_with(1, |w| request(2, None, 0x3F).encode(w));
+    let empty = refresh(&mut world, 1);
+    assert!(empty.solicited && empty.complete && empty.services.is_empty());
+    assert_eq!((empty.stream_id, empty.filter, empty.state.stream), (2, Some(0x3F), StreamState::OPEN));
+    world.source(0);
+    world.publish(0, |p| {
+        p.service(40, "FEED");
+    });
+    let added = update(&mut world, 1);
+    let service = only(&added.services);
+    assert_eq!((service.id, service.action), (1, Action::Add));
+    let info = service.info.as_ref().unwrap().value().unwrap();
+    assert_eq!(info.name, "FEED");
+    assert_eq!(info.capabilities, [Domain(5), Domain(6), Domain(8)]);
+    assert_eq!(info.dictionaries_provided, ["RWFFld", "RWFEnum"]);
+    assert_eq!(info.dictionaries_used, ["RWFFld", "RWFEnum"]);
+    assert_eq!(info.qos, [Qos::REALTIME_TICK]);
+    let state = service.state.as_ref().unwrap().value().unwrap();
+    assert_eq!((state.up, state.accepting_requests), (true, Some(true)));
+}
+
+#[test]
+fn only_the_filters_that_were_asked_for_are_sent() {
+    let mut world = World::with_feed();
+    world.clients([1, 2]);
+    world.send_with(1, |w| request(2, None, filter::STATE).encode(w));
+    let state_only = refresh(&mut world, 1);
+    let service = only(&state_only.services);
+    assert!(service.info.is_none() && service.state.is_some());
+    world.send_with(2, |w| request(2, None, filter::INFO).encode(w));
+    refresh(&mut world, 2);
+    world.publish(0, |p| {
+        p.service_with(40, info("FEED", &[6, 8], &[]), ServiceState::new(false));
+    });
+    let down = update(&mut world, 1);
+    let state = only(&down.services).state.as_ref().unwrap().value().unwrap();
+    assert_eq!((state.up, &state.status), (false, &None));
+    assert_eq!(world.take(2), [""; 0], "Info has not changed");
+    world.publish(0, |p| {
+        p.service_with(40, info("FEED", &[6, 7, 8], &[]), ServiceState::new(false));
+    });
+    let grown = update(&mut world, 2);
+    let Some(Part::Set(info)) = &only(&grown.services).info else { panic!("{grown:?}") };
+    assert_eq!(info.capabilities, [Domain(5), Domain(6), Domain(7), Domain(8)]);
+    assert_eq!(world.take(1), [""; 0]);
+}
+
+#[test]
+fn one_service_may_be_asked_for_before_it_is_there() {
+    let mut world = World::new();
+    world.source(0);
+    world.clients([1]);
+    world.send_with(1, |w| request(2, Some(2), 0x3F).encode(w));
+    let empty = refresh(&mut world, 1);
+    assert!(empty.services.is_empty());
+    world.publish(0, |p| {
+        p.service(40, "A");
+    });
+    assert_eq!(world.take(1), [""; 0]);
+    world.publish(0, |p| {
+        p.service(41, "B");
+    });
+    let added = update(&mut world, 1);
+    assert_eq!(only(&added.services).name(), Some("B"));
+}
+
+#[test]
+fn an_id_never_gets_another_name() {
+    let mut world = World::new();
+    world.source(0);
+    world.clients([1]);
+    world.send_with(1, |w| request(2, None, 0x3F).encode(w));
+    refresh(&mut world, 1);
+    world.publish(0, |p| {
+        p.service(40, "A");
+    });
+    update(&mut world, 1);
+    world.publish(0, |p| {
+        p.event(Event::ServiceGone { service: 40 });
+    });
+    let gone = update(&mut world, 1);
+    assert_eq!((only(&gone.services).id, only(&gone.services).action), (1, Action::Delete));
+    world.publish(0, |p| {
+        p.service(41, "B").service(40, "A");
+    });
+    let messages = world.raw(1);
+    let services: Vec<(u16, String)> = messages
+        .iter()
+        .map(|msg| {
+            let Ok(Msg::Update(msg)) = Msg::decode(msg) else { panic!() };
+            let update = Update::decode(&msg).unwrap();
+            let service = only(&update.services);
+            assert_eq!(service.action, Action::Add);
+            (service.id, service.name().unwrap().to_owned())
+        })
+        .collect();
+    assert_eq!(services, [(2, "B".to_owned()), (1, "A".to_owned())]);
+}
+
+#[test]
+fn a_filter_can_change_and_a_snapshot_leaves_no_stream() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    world.send_with(1, |w| Request { streaming: false, ..request(3, None, 0x3F) }.encode(w));
+    assert_eq!(refresh(&mut world, 1).state.stream, StreamState::NON_STREAMING);
+    world.send_with(1, |w| request(2, None, filter::STATE).encode(w));
+    assert!(only(&refresh(&mut world, 1).services).info.is_none());
+    world.send_with(1, |w| request(2, None, filter::INFO).encode(w));
+    assert!(only(&refresh(&mut world, 1).services).state.is_none());
+    world.publish(0, |p| {
+        p.service_with(40, info("FEED", &[6, 8], &[]), ServiceState::new(false));
+    });
+    assert_eq!(world.take(1), [""; 0]);
+}
+
+#[test]
+fn two_sources_of_a_service_are_one_service() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    world.send_with(1, |w| request(2, None, 0x3F).encode(w));
+    refresh(&mut world, 1);
+    world.source(1);
+    world.publish(1, |p| {
+        p.service(7, "FEED");
+    });
+    assert_eq!(world.take(1), [""; 0], "nothing has changed for clients");
+    world.open(1, 5, "IBM", 0);
+    world.publish(0, |p| {
+        p.service_with(40, info("FEED", &[6, 8], &[]), ServiceState::new(false));
+    });
+    assert_eq!(world.take(1), [""; 0], "the other still serves");
+    world.request(1, &item(6, "TRI"));
+    let asked = world.asked();
+    assert!(asked.len() == 1 && asked[0].starts_with("1: open ") && asked[0].contains(" 7 streaming"), "{asked:?}");
+}
+
+#[test]
+fn a_service_status_reaches_a_client_by_its_directory_or_by_its_items() {
+    let mut world = World::with_feed();
+    world.clients([1, 2]);
+    world.directory(1, 2);
+    world.open(1, 5, "A", 0);
+    world.open(2, 5, "B", 1);
+    world.request(2, &item(6, "C"));
+    world.asked();
+    let suspect = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, "line is down");
+    world.publish(0, |p| {
+        p.event(Event::ServiceStatus { service: 40, state: suspect });
+    });
+    let relayed = update(&mut world, 1);
+    let state = only(&relayed.services).state.as_ref().unwrap().value().unwrap();
+    let status = state.status.as_ref().unwrap();
+    assert!(state.up, "the state itself is as it was");
+    assert_eq!(
+        (status.stream, status.data, &status.text[..]),
+        (StreamState::OPEN, DataState::SUSPECT, &b"line is down"[..])
+    );
+    assert_eq!(world.take(2), ["status 5 OPEN/SUSPECT"], "stream 6 waits for its first response");
+    world.directory(2, 3);
+}
+
+#[test]
+fn a_group_status_reaches_its_members_and_a_merger_moves_them() {
+    let mut world = World::with_feed();
+    world.clients([1, 2]);
+    world.directory(1, 2);
+    world.open(1, 5, "A", 0);
+    world.open(2, 5, "B", 1);
+    world.open(2, 6, "C", 2);
+    world.publish(0, |p| {
+        let position = p.writer.next_position();
+        let rwf = crate::world::refresh(&[(22, 5)]);
+        let flags = hub::stream::flags::UNSOLICITED | hub::stream::flags::FIRST | hub::stream::flags::COMPLETE;
+        p.event(Event::Image { target: 7, handle: 2, group: 4, flags, position, rwf: &rwf });
+    });
+    assert_eq!(world.take(2), ["refresh 6 complete OPEN/OK group 4 key 1:C 22=5"]);
+    let suspect = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, "");
+    world.publish(0, |p| {
+        p.event(Event::GroupStatus { service: 40, group: 3, state: Some(suspect), merged_to: Some(4) });
+    });
+    let relayed = update(&mut world, 1);
+    let group = only(&relayed.services).groups[0].value().unwrap().clone();
+    assert_eq!((&group.group[..], group.merged_to.as_deref()), (&[0, 3][..], Some(&[0, 4][..])));
+    assert_eq!(group.status.unwrap().data, DataState::SUSPECT);
+    assert_eq!(world.take(2), ["status 5 OPEN/SUSPECT"]);
+    world.publish(0, |p| {
+        p.event(Event::GroupStatus { service: 40, group: 4, state: Some(suspect), merged_to: None });
+    });
+    assert_eq!(world.take(2), ["status 5 OPEN/SUSPECT", "status 6 OPEN/SUSPECT"]);
+    update(&mut world, 1);
+}

@@ -1,0 +1,173 @@
+use crate::world::{PRICE, SECOND, World, item, texts};
+use hub::p2ps::{ClientId, CloseReason, Config};
+use rwf::msg::{CloseMsg, Domain, Msg};
+use rwf::rdm::login;
+
+fn request(name: &str) -> login::Request {
+    login::Request { name: name.to_owned(), ..login::Request::default() }
+}
+
+#[test]
+fn a_login_is_echoed_and_claims_what_works() {
+    let mut world = World::new();
+    world.connect(3);
+    let mut request = request("alice");
+    request.attributes.application_id = Some("256".to_owned());
+    request.attributes.application_name = Some("tester".to_owned());
+    request.attributes.position = Some("10.0.0.3/net".to_owned());
+    request.attributes.single_open = Some(false);
+    request.password = Some("secret".to_owned());
+    world.send_with(3, |w| request.encode(w));
+    let answer = world.raw(3);
+    let [refresh] = &answer[..] else { panic!("{answer:?}") };
+    let Ok(Msg::Refresh(refresh)) = Msg::decode(refresh) else { panic!() };
+    let refresh = login::Refresh::decode(&refresh).unwrap();
+    assert!(refresh.solicited);
+    assert_eq!((refresh.stream_id, refresh.name.as_str(), refresh.name_type), (1, "alice", Some(1)));
+    assert_eq!(refresh.attributes.position, request.attributes.position);
+    assert_eq!(refresh.attributes.application_id, request.attributes.application_id);
+    assert_eq!(refresh.attributes.single_open, Some(false));
+    assert_eq!(refresh.attributes.allow_suspect_data, Some(true));
+    let features = refresh.features;
+    assert_eq!((features.post, features.batch, features.view), (Some(true), Some(7), Some(true)));
+    assert_eq!((features.optimized_pause_resume, features.provider_dictionary_download), (Some(true), Some(true)));
+    assert_eq!((features.standby, features.enhanced_symbol_list), (None, None));
+    assert!(!answer.iter().any(|msg| msg.windows(6).any(|bytes| bytes == b"secret")));
+
+    let mounts: Vec<_> = world.p2ps.mounts().collect();
+    let [mount] = mounts[..] else { panic!("{mounts:?}") };
+    assert_eq!((mount.client, mount.user, mount.position), (ClientId(3), "alice", "10.0.0.3/net"));
+    assert_eq!((mount.application_id, mount.application_name), ("256", "tester"));
+    assert_eq!(mount.address.to_string(), "10.0.0.3");
+}
+
+#[test]
+fn nothing_is_served_before_a_login() {
+    let mut world = World::with_feed();
+    world.connect(1);
+    world.request(1, &item(5, "IBM"));
+    let answer = world.raw(1);
+    assert!(texts(&answer)[0].contains("login"), "{answer:?}");
+    assert_eq!(crate::world::words(&answer[0]), "status 5 CLOSED/SUSPECT/USAGE_ERROR");
+    world.send_with(1, |w| {
+        rwf::rdm::directory::Request { stream_id: 2, streaming: true, service_id: None, filter: 3 }.encode(w)
+    });
+    assert_eq!(world.take(1), ["directory status 2 CLOSED/SUSPECT/USAGE_ERROR"]);
+}
+
+#[test]
+fn a_login_that_cannot_be_is_refused_with_a_reason_and_the_client_closed() {
+    for (wrong, words, text) in [
+        (login::Request { role: Some(1), ..request("a") }, "USAGE_ERROR", "provider"),
+        (request(""), "INVALID_ARGUMENT", "user name"),
+        (login::Request { streaming: false, ..request("a") }, "USAGE_ERROR", "STREAMING"),
+    ] {
+        let mut world = World::new();
+        world.connect(1);
+        world.send_with(1, |w| wrong.encode(w));
+        let answer = world.raw(1);
+        assert!(texts(&answer)[0].contains(text), "{answer:?}");
+        assert_eq!(crate::world::words(&answer[0]), format!("login status 1 CLOSED/SUSPECT/{words}"));
+        let closed = std::mem::take(&mut world.closed);
+        assert!(matches!(&closed[..], [(1, CloseReason::LoginRefused { .. })]), "{closed:?}");
+        assert_eq!(world.p2ps.mounts().count(), 0);
+    }
+}
+
+#[test]
+fn a_user_has_so_many_mounts_and_gets_one_back_by_logging_out() {
+    let mut world = World::with(Config { max_mounts_per_user: 2, ..Config::default() });
+    for client in [1, 2, 3] {
+        world.connect(client);
+        world.send_with(client, |w| request("bob").encode(w));
+    }
+    assert_eq!(world.take(1).len() + world.take(2).len(), 2);
+    assert_eq!(world.take(3), ["login status 1 CLOSED/SUSPECT/EXCEEDED_MAX_MOUNTS_PER_USER"]);
+    assert_eq!(world.closed.pop().map(|(client, _)| client), Some(3));
+    world.disconnect(1);
+    world.connect(4);
+    world.send_with(4, |w| request("bob").encode(w));
+    assert_eq!(world.take(4), ["login refresh 1 solicited complete OPEN/OK key bob"]);
+}
+
+#[test]
+fn a_second_login_on_another_stream_is_refused_and_the_first_stays() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    world.send_with(1, |w| login::Request { stream_id: 9, ..request("eve") }.encode(w));
+    assert_eq!(world.take(1), ["login status 9 CLOSED/SUSPECT/USAGE_ERROR"]);
+    world.open(1, 5, "IBM", 0);
+}
+
+#[test]
+fn a_reissue_is_answered_unless_it_asks_not_to_be() {
+    let mut world = World::new();
+    world.clients([1]);
+    world.send_with(1, |w| request("user1").encode(w));
+    assert_eq!(world.take(1), ["login refresh 1 solicited complete OPEN/OK key user1"]);
+    world.send_with(1, |w| login::Request { no_refresh: true, ..request("user1") }.encode(w));
+    assert_eq!(world.take(1), [""; 0]);
+}
+
+#[test]
+fn closing_the_login_closes_every_stream() {
+    let mut world = World::with_feed();
+    world.clients([1, 2]);
+    world.directory(1, 2);
+    world.open(1, 5, "A", 0);
+    world.open(1, 6, "B", 1);
+    world.request(2, &item(5, "B"));
+    assert_eq!(world.asked(), ["0: refresh 1"]);
+    world.publish(0, |p| {
+        p.image(1, &[(22, 9)]);
+    });
+    assert_eq!(world.take(2), ["refresh 5 solicited complete OPEN/OK group 3 key 1:B 22=9"]);
+    world.send(1, CloseMsg::new(Domain::LOGIN, 1));
+    assert_eq!(world.asked(), ["0: close 0"]);
+    world.publish(0, |p| {
+        p.update(0, &[(22, 3)]).update(1, &[(22, 4)]).service(41, "OTHER");
+    });
+    assert_eq!(world.take(1), [""; 0]);
+    assert_eq!(world.take(2), ["update 5 22=4"]);
+    world.request(1, &item(5, "B"));
+    assert_eq!(world.take(1), ["status 5 CLOSED/SUSPECT/USAGE_ERROR"]);
+    world.send_with(1, |w| request("user1").encode(w));
+    assert_eq!(world.take(1), ["login refresh 1 solicited complete OPEN/OK key user1"]);
+}
+
+#[test]
+fn a_paused_login_rests_all_items_and_resuming_brings_what_was_missed() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    world.open(1, 5, "A", 0);
+    let pause = |pause| login::Request { pause, no_refresh: true, ..request("user1") };
+    world.send_with(1, |w| pause(true).encode(w));
+    world.publish(0, |p| {
+        p.update(0, &[(22, 3)]);
+    });
+    assert_eq!(world.take(1), [""; 0]);
+    world.send_with(1, |w| pause(false).encode(w));
+    assert_eq!(world.asked(), ["0: refresh 0"]);
+    world.publish(0, |p| {
+        p.update(0, &[(22, 4)]).image(0, &[(22, 4)]).update(0, &[(22, 5)]);
+    });
+    assert_eq!(world.take(1), ["refresh 5 complete OPEN/OK group 3 key 1:A 22=4", "update 5 22=5"]);
+}
+
+#[test]
+fn garbage_closes_the_client_with_a_reason() {
+    let mut world = World::with_feed();
+    world.clients([1, 2]);
+    world.open(1, 5, "A", 0);
+    world.bytes(1, b"\x00\x30nonsense");
+    let closed = std::mem::take(&mut world.closed);
+    let [(1, reason)] = &closed[..] else { panic!("{closed:?}") };
+    assert!(matches!(reason, CloseReason::Garbage { .. }));
+    assert!(reason.to_string().contains("no RWF message"), "{reason}");
+    assert_eq!(world.asked(), ["0: close 0"]);
+    world.request(1, &item(6, "B"));
+    assert_eq!(world.take(1), [""; 0], "nothing is read from a client that is to be closed");
+    world.send(2, rwf::msg::UpdateMsg::new(PRICE, 5));
+    assert!(matches!(world.closed.pop(), Some((2, CloseReason::WrongDirection { .. }))));
+    world.pass(SECOND);
+}

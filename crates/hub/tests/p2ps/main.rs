@@ -1,0 +1,9 @@
+//! The P2PS by itself: one test per rule, on every message that either side gets.
+
+mod dictionaries;
+mod directories;
+mod logins;
+mod recovery;
+mod requests;
+mod streams;
+mod world;
