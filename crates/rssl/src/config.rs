@@ -217,7 +217,7 @@ pub struct ServerConfig {
     /// With `None` nothing is compressed. Otherwise the client's offer decides (zlib before LZ4), or this one if it is forced on a
     /// client that offered none.
     pub compression: Compression,
-    /// Zlib level 0 to 9; sent to the client, which uses it for its direction.
+    /// Zlib level 0 to 9 (1 is run as 2); sent to the client, which uses it for its direction.
     pub compression_level: u8,
     /// Compress with clients that did not offer it, too.
     pub force_compression: bool,
