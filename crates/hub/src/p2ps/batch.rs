@@ -7,6 +7,7 @@ use super::views::{self, Wish};
 use rwf::msg::{CloseMsg, MsgKey, RequestFlags, RequestMsg};
 use rwf::rdm::request::Payload;
 use rwf::{DataState, DataType, State, StateCode, StreamState};
+use std::fmt::Write as _;
 
 /// Flag of a close whose payload lists streams. It has no name in ETA Java.
 pub(crate) const CLOSE_BATCH: u16 = 0x04;
@@ -95,7 +96,7 @@ impl P2ps {
     fn batch_status(&mut self, client: u32, msg: &RequestMsg<'_>, what: &str, total: usize, ok: usize) {
         let mut text = format!("Processed {total} total {what} from Batch Request. {ok} Ok.");
         if ok < total {
-            text.push_str(&format!(" {} not, for reasons told on their streams.", total - ok));
+            let _ = write!(text, " {} not, for reasons told on their streams.", total - ok);
         }
         let state = State::new(StreamState::CLOSED, DataState::OK, StateCode::NONE, &text);
         self.send_status(client, msg.stream_id, msg.domain, state);

@@ -21,6 +21,9 @@ struct Change {
     parts: u32,
 }
 
+/// What makes an update of one directory stream the same as that of another.
+type Variant = (u32, Option<u16>, Recovery);
+
 impl P2ps {
     /// A request of the source domain. Answered at once, services or none.
     pub(super) fn directory_request(&mut self, client: u32, msg: &RequestMsg<'_>) {
@@ -84,12 +87,12 @@ impl P2ps {
             service.told = condition;
             let change = whole_entry(service);
             self.notices.push(Notice::ServiceUp { service: name.to_owned() });
-            self.broadcast(id, change, None);
+            self.broadcast(id, &change, None);
         } else {
             if grown {
                 let mut entry = directory::Service::new(id, Action::Update);
                 entry.info = Some(Part::Set(service.info.clone()));
-                self.broadcast(id, Change { entry, parts: filter::INFO }, None);
+                self.broadcast(id, &Change { entry, parts: filter::INFO }, None);
             }
             self.service_changed(id, None);
         }
@@ -112,7 +115,7 @@ impl P2ps {
             parts |= filter::LOAD;
         }
         if parts != 0 {
-            self.broadcast(id, Change { entry, parts }, status);
+            self.broadcast(id, &Change { entry, parts }, status);
         }
     }
 
@@ -135,7 +138,7 @@ impl P2ps {
             merged_to: merged_to.map(|to| to.as_bytes().to_vec()),
             status: None,
         }));
-        self.broadcast(id, Change { entry, parts: filter::GROUP }, state);
+        self.broadcast(id, &Change { entry, parts: filter::GROUP }, state);
     }
 
     /// Clients know a service no more.
@@ -144,13 +147,13 @@ impl P2ps {
         service.alive = false;
         service.providers.clear();
         service.told = Condition::default();
-        self.broadcast(id, Change { entry: directory::Service::delete(id), parts: 0 }, None);
+        self.broadcast(id, &Change { entry: directory::Service::delete(id), parts: 0 }, None);
     }
 
     /// Sends every directory stream that covers a service what has changed of it, as far as its filter goes. A status is
     /// turned to each client's wishes.
-    fn broadcast(&mut self, id: ServiceId, change: Change, status: Option<State<'_>>) {
-        let mut bodies: Vec<((u32, Option<u16>, Recovery), Option<BodyId>)> = Vec::new();
+    fn broadcast(&mut self, id: ServiceId, change: &Change, status: Option<State<'_>>) {
+        let mut bodies: Vec<(Variant, Option<BodyId>)> = Vec::new();
         for slot in 0..self.clients.len() as u32 {
             let Some(client) = self.client(slot) else { continue };
             let policy = client.policy;
@@ -161,14 +164,12 @@ impl P2ps {
                     continue;
                 }
                 let variant = (open.filter, open.service, policy);
-                let body = match bodies.iter().find(|(known, _)| *known == variant) {
-                    Some((_, body)) => *body,
-                    None => {
-                        let body = self.update_body(&change, &open, policy, status);
-                        bodies.push((variant, body));
-                        body
-                    }
-                };
+                let known = bodies.iter().find(|(known, _)| *known == variant).map(|(_, body)| *body);
+                let body = known.unwrap_or_else(|| {
+                    let body = self.update_body(change, &open, policy, status);
+                    bodies.push((variant, body));
+                    body
+                });
                 if let Some(body) = body {
                     self.turn.deliver(body, slot, open.stream);
                 }

@@ -55,6 +55,8 @@ struct Image<'a> {
     afresh: bool,
     /// It answers what was asked for last, so views that were waiting for more have it now.
     widened: bool,
+    /// Nothing follows it.
+    last: bool,
     /// Number of the source, for the group.
     source: u16,
 }
@@ -95,6 +97,7 @@ impl P2ps {
             everyone: has(flags::UNSOLICITED) || recovery,
             afresh: recovery || has(flags::CLEAR_CACHE),
             widened: answer && !item.has(bits::REISSUE_DUE),
+            last: has(flags::SNAPSHOT),
             source,
             refresh,
         };
@@ -189,7 +192,7 @@ impl P2ps {
                 self.turn_away(recipient, id, image.refresh.domain, state);
                 continue;
             }
-            if recipient.watch.has(WatchFlags::SNAPSHOT) && state.stream == StreamState::OPEN {
+            if (image.last || recipient.watch.has(WatchFlags::SNAPSHOT)) && state.stream == StreamState::OPEN {
                 state.stream = StreamState::NON_STREAMING;
             }
             let variant = Variant {

@@ -136,33 +136,33 @@ pub(crate) struct Items {
     /// By item number: the hot half.
     pub(crate) watchers: Vec<Watchers>,
     /// By item number: the cold half.
-    items: Vec<Item>,
+    cold: Vec<Item>,
     free: Vec<ItemId>,
     index: HashTable<ItemId>,
 }
 
 impl Items {
     pub(crate) fn get(&self, id: ItemId) -> &Item {
-        &self.items[id as usize]
+        &self.cold[id as usize]
     }
 
     pub(crate) fn get_mut(&mut self, id: ItemId) -> &mut Item {
-        &mut self.items[id as usize]
+        &mut self.cold[id as usize]
     }
 
     /// Items in use.
     pub(crate) fn len(&self) -> usize {
-        self.items.len() - self.free.len()
+        self.cold.len() - self.free.len()
     }
 
     /// One more than the largest number in use.
     pub(crate) fn bound(&self) -> ItemId {
-        self.items.len() as ItemId
+        self.cold.len() as ItemId
     }
 
     /// Numbers of the items in use.
     pub(crate) fn ids(&self) -> impl Iterator<Item = ItemId> + '_ {
-        self.items.iter().enumerate().filter(|(_, item)| item.has(bits::LIVE)).map(|(id, _)| id as ItemId)
+        self.cold.iter().enumerate().filter(|(_, item)| item.has(bits::LIVE)).map(|(id, _)| id as ItemId)
     }
 
     /// The shared item with this key; snapshots have items of their own.
@@ -191,20 +191,20 @@ impl Items {
         };
         let indexed = item.indexed();
         let id = if let Some(id) = self.free.pop() {
-            self.items[id as usize] = item;
+            self.cold[id as usize] = item;
             id
         } else {
             let id = self.bound();
             if id >= MAX_ITEMS {
                 return None;
             }
-            self.items.push(item);
+            self.cold.push(item);
             self.watchers.push(Watchers::default());
             id
         };
         if indexed {
-            let Self { index, items, .. } = self;
-            let rehash = |&id: &ItemId| item::hash(items[id as usize].service, &items[id as usize].key);
+            let Self { index, cold, .. } = self;
+            let rehash = |&id: &ItemId| item::hash(cold[id as usize].service, &cold[id as usize].key);
             index.insert_unique(item::hash(service, key), id, rehash);
         }
         Some(id)

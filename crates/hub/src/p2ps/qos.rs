@@ -4,7 +4,7 @@ use crate::item::KeyQos;
 use rwf::{Qos, Rate, Timeliness};
 
 /// Ranks of a quality, smaller is better. An unspecified part ranks as told.
-fn ranks(qos: &Qos, unspecified: i64) -> (i64, i64) {
+fn ranks(qos: Qos, unspecified: i64) -> (i64, i64) {
     let rank = |kind: u8, info: u16| match kind {
         0 => unspecified,
         1 => 0,
@@ -20,14 +20,14 @@ fn ranks(qos: &Qos, unspecified: i64) -> (i64, i64) {
 /// The best quality of `offered` that a request with these members may get: a range if there is a worst one, exactly
 /// that one if there is none, any if none is asked for (ETA `Qos.isInRange`, RDM usage guide 4.3.1.1). A service that
 /// offers none has real time, tick by tick.
-pub(crate) fn matching(offered: &[Qos], best: Option<&Qos>, worst: Option<&Qos>) -> Option<Qos> {
+pub(crate) fn matching(offered: &[Qos], best: Option<Qos>, worst: Option<Qos>) -> Option<Qos> {
     let default = [Qos::REALTIME_TICK];
     let offered = if offered.is_empty() { &default[..] } else { offered };
-    let fits = |qos: &&Qos| in_range(qos, best, worst);
-    offered.iter().filter(fits).min_by_key(|qos| ranks(qos, i64::MAX)).copied()
+    let fits = |qos: &&Qos| in_range(**qos, best, worst);
+    offered.iter().filter(fits).min_by_key(|qos| ranks(**qos, i64::MAX)).copied()
 }
 
-fn in_range(qos: &Qos, best: Option<&Qos>, worst: Option<&Qos>) -> bool {
+fn in_range(qos: Qos, best: Option<Qos>, worst: Option<Qos>) -> bool {
     let Some(best) = best else { return true };
     if best.timeliness == Timeliness::UNSPECIFIED && best.rate == Rate::UNSPECIFIED && worst.is_none_or(unspecified) {
         return true;
@@ -35,17 +35,17 @@ fn in_range(qos: &Qos, best: Option<&Qos>, worst: Option<&Qos>) -> bool {
     let worst = match worst {
         Some(worst) => worst,
         // Without a worst one, a dynamic request accepts whatever is not better than it asked for.
-        None if best.dynamic => &Qos::new(Timeliness::UNSPECIFIED, Rate::UNSPECIFIED),
+        None if best.dynamic => Qos::new(Timeliness::UNSPECIFIED, Rate::UNSPECIFIED),
         None => best,
     };
-    if KeyQos::from(*worst) == KeyQos::from(*best) {
-        return KeyQos::from(*qos) == KeyQos::from(*best);
+    if KeyQos::from(worst) == KeyQos::from(best) {
+        return KeyQos::from(qos) == KeyQos::from(best);
     }
     let (top, have, bottom) = (ranks(best, -1), ranks(qos, -1), ranks(worst, i64::MAX));
     top.0 <= have.0 && have.0 <= bottom.0 && top.1 <= have.1 && have.1 <= bottom.1
 }
 
-fn unspecified(qos: &Qos) -> bool {
+fn unspecified(qos: Qos) -> bool {
     qos.timeliness == Timeliness::UNSPECIFIED && qos.rate == Rate::UNSPECIFIED
 }
 
@@ -69,26 +69,26 @@ mod tests {
 
     #[test]
     fn one_quality_is_exact() {
-        assert_eq!(matching(&[LIVE], Some(&LIVE), None), Some(LIVE));
-        assert_eq!(matching(&[delayed(900)], Some(&LIVE), None), None);
-        assert_eq!(matching(&[LIVE], Some(&delayed(900)), None), None);
-        assert_eq!(matching(&[delayed(60), delayed(900)], Some(&delayed(900)), None), Some(delayed(900)));
+        assert_eq!(matching(&[LIVE], Some(LIVE), None), Some(LIVE));
+        assert_eq!(matching(&[delayed(900)], Some(LIVE), None), None);
+        assert_eq!(matching(&[LIVE], Some(delayed(900)), None), None);
+        assert_eq!(matching(&[delayed(60), delayed(900)], Some(delayed(900)), None), Some(delayed(900)));
     }
 
     #[test]
     fn a_range_gives_the_best_in_it() {
         let worst = delayed(1000);
-        assert_eq!(matching(&[delayed(900), delayed(60)], Some(&LIVE), Some(&worst)), Some(delayed(60)));
-        assert_eq!(matching(&[delayed(1200)], Some(&LIVE), Some(&worst)), None);
-        assert_eq!(matching(&[LIVE], Some(&delayed(60)), Some(&worst)), None);
+        assert_eq!(matching(&[delayed(900), delayed(60)], Some(LIVE), Some(worst)), Some(delayed(60)));
+        assert_eq!(matching(&[delayed(1200)], Some(LIVE), Some(worst)), None);
+        assert_eq!(matching(&[LIVE], Some(delayed(60)), Some(worst)), None);
     }
 
     #[test]
     fn an_unspecified_part_is_open() {
         let any_rate = Qos::new(Timeliness::REALTIME, Rate::UNSPECIFIED);
-        assert_eq!(matching(&[CONFLATED], Some(&any_rate), Some(&any_rate)), None);
+        assert_eq!(matching(&[CONFLATED], Some(any_rate), Some(any_rate)), None);
         let any = Qos::new(Timeliness::UNSPECIFIED, Rate::UNSPECIFIED);
-        assert_eq!(matching(&[CONFLATED], Some(&any), None), Some(CONFLATED));
-        assert_eq!(matching(&[CONFLATED], Some(&LIVE), Some(&any)), Some(CONFLATED));
+        assert_eq!(matching(&[CONFLATED], Some(any), None), Some(CONFLATED));
+        assert_eq!(matching(&[CONFLATED], Some(LIVE), Some(any)), Some(CONFLATED));
     }
 }

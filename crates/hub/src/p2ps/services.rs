@@ -141,7 +141,7 @@ impl Service {
                     && offer.condition.accepting
                     && offer.condition.load.open_window != Some(0)
                     && offer.info.capabilities.contains(&domain)
-                    && qos.is_none_or(|qos| matching(&offer.info.qos, Some(&qos), None).is_some())
+                    && qos.is_none_or(|qos| matching(&offer.info.qos, Some(qos), None).is_some())
             })
             .map(|provider| (provider.source, provider.service))
     }

@@ -59,7 +59,7 @@ impl GroupId {
     pub(crate) fn new(source: u16, group: u32) -> Self {
         let [s1, s0] = source.to_be_bytes();
         let [g3, g2, g1, g0] = group.to_be_bytes();
-        let from = if source == 0 && group <= u32::from(u16::MAX) { 4 } else { 0 };
+        let from = if source == 0 && u16::try_from(group).is_ok() { 4 } else { 0 };
         Self { bytes: [s1, s0, g3, g2, g1, g0], from }
     }
 
@@ -69,7 +69,7 @@ impl GroupId {
 }
 
 /// The state as a client with these wishes is told it. Private streams are recovered by nobody.
-pub(crate) fn told<'a>(policy: Recovery, private: bool, state: State<'a>) -> State<'a> {
+pub(crate) fn told(policy: Recovery, private: bool, state: State<'_>) -> State<'_> {
     if private && state.stream == StreamState::CLOSED_RECOVER { state } else { policy.apply(state) }
 }
 
@@ -127,7 +127,7 @@ impl P2ps {
                 self.drop_watcher(client, stream, id);
                 continue;
             }
-            if !heard && !(telling.once && !is_final) {
+            if !heard && (is_final || !telling.once) {
                 self.deliver_status(status, state, (client, stream), &mut variants);
             }
             if is_final {

@@ -28,13 +28,21 @@ struct Delivery {
     stream: i32,
 }
 
+/// What one client is to get.
+#[derive(Debug, Default)]
+struct List {
+    deliveries: Vec<Delivery>,
+    /// It had something since the last [`Turn::trim`].
+    busy: bool,
+}
+
 /// The deliveries of one turn.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
     arena: Vec<u8>,
     spans: Vec<Span>,
     /// By client slot.
-    lists: Vec<Vec<Delivery>>,
+    lists: Vec<List>,
     /// Clients whose list is not empty, each once.
     dirty: Vec<u32>,
     /// A span lies in the hub block.
@@ -46,7 +54,7 @@ impl Turn {
     pub(crate) fn ensure(&mut self, slot: u32) {
         let needed = slot as usize + 1;
         if self.lists.len() < needed {
-            self.lists.resize_with(needed, Vec::new);
+            self.lists.resize_with(needed, List::default);
         }
     }
 
@@ -83,7 +91,7 @@ impl Turn {
     #[inline]
     pub(crate) fn fan_out(&mut self, body: BodyId, watchers: &[Watcher]) {
         for &Watcher { client, stream } in watchers {
-            let list = &mut self.lists[client as usize];
+            let list = &mut self.lists[client as usize].deliveries;
             if list.is_empty() {
                 self.dirty.push(client);
             }
@@ -110,9 +118,9 @@ impl Turn {
     /// Drops what is waiting for a client that is gone.
     pub(crate) fn forget(&mut self, client: u32) {
         if let Some(list) = self.lists.get_mut(client as usize)
-            && !list.is_empty()
+            && !list.deliveries.is_empty()
         {
-            *list = Vec::new();
+            list.deliveries = Vec::new();
             self.dirty.retain(|&dirty| dirty != client);
         }
     }
@@ -122,7 +130,8 @@ impl Turn {
     pub(crate) fn flush(&mut self, block: &[u8], mut f: impl FnMut(u32, Deliveries<'_>)) -> u64 {
         let mut delivered = 0;
         for &client in &self.dirty {
-            let list = &mut self.lists[client as usize];
+            let List { deliveries: list, busy } = &mut self.lists[client as usize];
+            *busy = true;
             delivered += list.len() as u64;
             f(client, Deliveries { list, at: 0, spans: &self.spans, arena: &self.arena, block });
             list.clear();
@@ -134,12 +143,13 @@ impl Turn {
         delivered
     }
 
-    /// Gives back the memory of lists and arena that one large turn left behind. Call it rarely, between turns.
+    /// Gives back the lists of clients that had nothing since the last call, and an arena that one large turn left behind.
+    /// Call it rarely, between turns.
     pub(crate) fn trim(&mut self) {
         const KEEP_ARENA: usize = 4 << 20;
         for list in &mut self.lists {
-            if list.is_empty() && list.capacity() > 0 {
-                *list = Vec::new();
+            if !std::mem::take(&mut list.busy) && list.deliveries.is_empty() {
+                list.deliveries = Vec::new();
             }
         }
         if self.arena.is_empty() {

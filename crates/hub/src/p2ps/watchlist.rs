@@ -107,8 +107,8 @@ impl P2ps {
         if !named && (Domain::MARKET_PRICE..=Domain::MARKET_MAKER).contains(&msg.domain) {
             return Err(Refusal::NoName);
         }
-        let qos = matching(&service.info.qos, msg.qos.as_ref(), msg.worst_qos.as_ref())
-            .ok_or(Refusal::NoSuchQos { service: &service.name })?;
+        let qos =
+            matching(&service.info.qos, msg.qos, msg.worst_qos).ok_or(Refusal::NoSuchQos { service: &service.name })?;
         self.check_limits(client)?;
         Ok(Ask {
             service: service.id,
@@ -149,19 +149,14 @@ impl P2ps {
     /// an item of its own, shared with others that come before its image.
     fn find_or_insert(&mut self, key: &[u8], ask: &Ask, qualified: bool) -> Option<(ItemId, bool)> {
         let mut flags = 0;
-        if !ask.private {
+        if ask.private {
+            flags |= bits::PRIVATE | if qualified { bits::QUALIFIED } else { 0 };
+        } else {
             let streaming = self.items.find(ask.service, key, false);
-            let found = streaming.or_else(|| {
-                let own = || self.items.find(ask.service, key, true);
-                if ask.snapshot { own() } else { None }
-            });
+            let snapshot = || if ask.snapshot { self.items.find(ask.service, key, true) } else { None };
+            let found = streaming.or_else(snapshot);
             if let Some(id) = found.filter(|&id| self.items.watchers[id as usize].len() < MAX_WATCHERS) {
                 return Some((id, false));
-            }
-        } else {
-            flags |= bits::PRIVATE;
-            if qualified {
-                flags |= bits::QUALIFIED;
             }
         }
         if ask.snapshot {

@@ -4,6 +4,7 @@ use rwf::dictionary::{Dictionary, Verbosity};
 use rwf::msg::{Msg, RefreshFlags, RefreshMsg};
 use rwf::rdm::dictionary::Request;
 use rwf::{DataType, StreamState};
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 fn request(stream_id: i32, name: &str, verbosity: u32) -> Request {
@@ -14,7 +15,7 @@ fn small() -> Arc<Dictionary> {
     let mut dictionary = Dictionary::new();
     let mut text = String::new();
     for fid in 1..200 {
-        text.push_str(&format!("FIELD_{fid} \"FIELD NUMBER {fid}\" {fid} NULL PRICE 17 REAL64 7\n"));
+        writeln!(text, "FIELD_{fid} \"FIELD NUMBER {fid}\" {fid} NULL PRICE 17 REAL64 7").unwrap();
     }
     dictionary.load_fields("own.fields", text.as_bytes()).unwrap();
     Arc::new(dictionary)

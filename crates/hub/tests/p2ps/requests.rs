@@ -28,7 +28,7 @@ fn view(fids: &[i16]) -> Vec<u8> {
     payload(&Payload { view: Some(View::Fields(fids.to_vec())), ..Payload::default() })
 }
 
-fn batch<'a>(stream: i32, body: &'a [u8]) -> RequestMsg<'a> {
+fn batch(stream: i32, body: &[u8]) -> RequestMsg<'_> {
     RequestMsg {
         flags: RequestFlags::STREAMING | RequestFlags::HAS_BATCH,
         key: MsgKey { service_id: Some(1), ..MsgKey::EMPTY },

@@ -193,3 +193,18 @@ fn requests_of_other_domains_are_relayed_too() {
     );
     assert_eq!(untokened(&world.asked()), ["0: open 40 streaming request 0 [STREAMING] REALTIME/TICK_BY_TICK"]);
 }
+
+#[test]
+fn an_item_that_does_not_stream_ends_with_its_image() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    world.request(1, &item(5, "A"));
+    let token = world.token();
+    world.asked();
+    world.publish(0, |p| {
+        p.opened(token, 0).image_with(0, hub::stream::flags::SNAPSHOT, &crate::world::refresh(&[(22, 1)]));
+    });
+    assert_eq!(world.take(1), ["refresh 5 solicited complete NON_STREAMING/OK group 3 key 1:A 22=1"]);
+    assert_eq!(world.asked(), ["0: close 0"]);
+    assert_eq!(world.p2ps.counters().watchers, 0);
+}

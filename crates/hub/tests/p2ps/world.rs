@@ -40,7 +40,7 @@ pub(crate) fn fields(list: &[(i16, u64)]) -> Vec<u8> {
 }
 
 /// A request for an item of service 1.
-pub(crate) fn item<'a>(stream: i32, name: &'a str) -> RequestMsg<'a> {
+pub(crate) fn item(stream: i32, name: &str) -> RequestMsg<'_> {
     RequestMsg {
         flags: RequestFlags::STREAMING,
         key: MsgKey { name_type: Some(1), ..MsgKey::item(1, name.as_bytes()) },
