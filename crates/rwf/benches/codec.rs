@@ -1,0 +1,111 @@
+//! Nanoseconds per message of decoding and encoding the reference updates: header, every field, every value.
+//!
+//! `cargo bench -p rwf --bench codec` prints a table, with `-- --json` one JSON object on a line, with `-- --hex` the
+//! messages as arguments for the same benchmark with ETA Java (`interop/codec-bench`). The types of the fields come from
+//! the dictionary, as in real use. Each figure is the median of rounds; the fastest round is beside it.
+
+#![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a benchmark reads the clock and prints")]
+
+use rwf::dictionary::Dictionary;
+use rwf::msg::UpdateMsg;
+use rwf::reference::{FIELDS_74, FIELDS_130, LEN_74, LEN_130, encode_update, update_74, update_130};
+use rwf::wire::Writer;
+use rwf::{DataType, FieldList, Primitive, SetScope};
+use std::hint::black_box;
+use std::time::Instant;
+
+const ROUNDS: usize = 21;
+const MESSAGES: usize = 64;
+
+/// Result of one benchmark, in nanoseconds per message.
+struct Figure {
+    name: &'static str,
+    median: f64,
+    best: f64,
+}
+
+/// Times `work`, which handles [`MESSAGES`] messages.
+fn measure(name: &'static str, passes: usize, mut work: impl FnMut()) -> Figure {
+    for _ in 0..passes {
+        work();
+    }
+    let mut rounds: Vec<f64> = (0..ROUNDS)
+        .map(|_| {
+            let start = Instant::now();
+            for _ in 0..passes {
+                work();
+            }
+            start.elapsed().as_nanos() as f64 / (passes * MESSAGES) as f64
+        })
+        .collect();
+    rounds.sort_by(f64::total_cmp);
+    Figure { name, median: rounds[ROUNDS / 2], best: rounds[0] }
+}
+
+/// Decodes a message to its last value; gives the number of fields.
+fn decode(msg: &[u8], dictionary: &Dictionary) -> usize {
+    let update = UpdateMsg::decode(msg).expect("reference update");
+    black_box(update.stream_id);
+    let list = FieldList::decode(update.body, &SetScope::NONE).expect("field list");
+    let mut count = 0;
+    for entry in list.entries() {
+        let entry = entry.expect("field");
+        let data_type = dictionary.field(entry.fid).map_or(DataType::UNKNOWN, rwf::dictionary::FieldDef::data_type);
+        black_box(&entry.value(data_type).expect("value"));
+        count += 1;
+    }
+    count
+}
+
+fn main() {
+    if std::env::args().any(|arg| arg == "--hex") {
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
+        println!("74={} 130={}", hex(&update_74(5)), hex(&update_130(5)));
+        return;
+    }
+    let json = std::env::args().any(|arg| arg == "--json");
+    // Run as a test, it only proves that it works.
+    let passes = if std::env::args().any(|arg| arg == "--test") { 1 } else { 4000 };
+    let dictionary = &Dictionary::builtin();
+    let short: Vec<_> = (0..MESSAGES as i32).map(update_74).collect();
+    let long: Vec<_> = (0..MESSAGES as i32).map(update_130).collect();
+    assert_eq!(decode(&short[0], dictionary), FIELDS_74.len());
+    assert_eq!(decode(&long[0], dictionary), FIELDS_130.len());
+
+    let figures = [
+        measure("decode_74", passes, || {
+            for msg in black_box(&short) {
+                black_box(decode(msg, dictionary));
+            }
+        }),
+        measure("decode_130", passes, || {
+            for msg in black_box(&long) {
+                black_box(decode(msg, dictionary));
+            }
+        }),
+        measure("encode_74", passes, || encode(black_box(&FIELDS_74), &mut [0; LEN_74])),
+        measure("encode_130", passes, || encode(black_box(&FIELDS_130), &mut [0; LEN_130])),
+        measure("header_74", passes, || {
+            for msg in black_box(&short) {
+                black_box(&UpdateMsg::decode(msg).expect("reference update"));
+            }
+        }),
+    ];
+    if json {
+        let members: Vec<_> = figures.iter().map(|f| format!("\"{}\":{:.1}", f.name, f.median)).collect();
+        println!("{{\"codec\":\"quoteway\",\"unit\":\"ns\",{}}}", members.join(","));
+        return;
+    }
+    println!("{:12} {:>9} {:>9}", "", "median ns", "best ns");
+    for figure in &figures {
+        println!("{:12} {:9.1} {:9.1}", figure.name, figure.median, figure.best);
+    }
+}
+
+fn encode(fields: &[(i16, DataType, Primitive<'static>)], buf: &mut [u8]) {
+    for stream_id in 0..MESSAGES as i32 {
+        let mut w = Writer::new(&mut *buf);
+        encode_update(stream_id, fields, &mut w).expect("the fields fit");
+        black_box(w.written());
+    }
+}
