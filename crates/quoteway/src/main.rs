@@ -1,12 +1,13 @@
 //! `quoteway`: one binary for every role and tool.
 #![forbid(unsafe_code)]
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use quoteway::config::Config;
-use quoteway::roles;
+use quoteway::{roles, tools};
 
 /// Open market-data distribution, compatible with RSSL/RWF (RMDS, TREP, RTDS): unmodified EMA and ETA programs work
 /// against it.
@@ -28,6 +29,14 @@ enum Command {
         Consumers connect to port 14002, non-interactive providers to 14003; interactive providers are dialled (--route)."
     )]
     Serve(roles::serve::ServeArgs),
+    /// Simulated source: publishes at a chosen rate, a built-in market or recorded data
+    #[command(alias = "sink_driven_src")]
+    SinkDrivenSrc(tools::sink_driven_src::Args),
+    /// Simulated consumers: open watchlists and measure what comes
+    #[command(aliases = ["rmdstestclient", "testclient"])]
+    TestClient(tools::test_client::Args),
+    /// Show RWF messages and RSSL byte streams as text
+    Dump(tools::dump::Args),
     /// Show every configuration parameter, or check a file
     Config {
         #[command(subcommand)]
@@ -45,10 +54,13 @@ enum ConfigCommand {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(words());
     start_log();
     let result = match cli.command {
         Command::Serve(args) => roles::serve::run(&args),
+        Command::SinkDrivenSrc(args) => tools::sink_driven_src::run(&args),
+        Command::TestClient(args) => tools::test_client::run(&args),
+        Command::Dump(args) => tools::dump::run(&args),
         Command::Config { what: None } => {
             print!("{}", Config::default().document());
             Ok(())
@@ -68,6 +80,24 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The command line; the tools' flags may be spelled as the original tools spell them (`-tps 500`).
+fn words() -> Vec<OsString> {
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    if words.len() > 1 {
+        let tool = words[1].to_string_lossy().to_lowercase().replace('_', "-");
+        let modernise = match tool.as_str() {
+            "sink-driven-src" => Some(tools::sink_driven_src::args_from as fn(Vec<OsString>) -> Vec<OsString>),
+            "test-client" | "rmdstestclient" | "testclient" => Some(tools::test_client::args_from as _),
+            _ => None,
+        };
+        if let Some(modernise) = modernise {
+            let rest = modernise(words.split_off(1));
+            words.extend(rest);
+        }
+    }
+    words
 }
 
 /// What an operator should see goes to standard error; `QUOTEWAY_LOG` chooses how much (error, warn, info, debug).
