@@ -280,7 +280,7 @@ impl Book {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     /// What a consumer that applies the changes holds.
     #[derive(Default)]
@@ -305,7 +305,7 @@ mod tests {
     fn a_consumer_of_the_changes_holds_the_same_book() {
         let mut random = Random::new(3);
         let (mut book, mut changes, mut consumer) = (Book::new(1, 100, 5), BookChanges::default(), Consumer::default());
-        let mut levels: BTreeMap<(u8, i64), ()> = BTreeMap::new();
+        let mut levels: BTreeSet<(u8, i64)> = BTreeSet::new();
         let mut mid = 10_000i64;
         for step in 0..5_000 {
             changes.clear();
@@ -318,9 +318,9 @@ mod tests {
             for c in &changes.levels {
                 let key = (c.side as u8, c.price);
                 match c.action {
-                    Action::Add => assert!(levels.insert(key, ()).is_none(), "step {step} {c:?}"),
-                    Action::Update => assert!(levels.contains_key(&key), "step {step} {c:?}"),
-                    Action::Delete => assert!(levels.remove(&key).is_some(), "step {step} {c:?}"),
+                    Action::Add => assert!(levels.insert(key), "step {step} {c:?}"),
+                    Action::Update => assert!(levels.contains(&key), "step {step} {c:?}"),
+                    Action::Delete => assert!(levels.remove(&key), "step {step} {c:?}"),
                 }
             }
             assert_eq!(book.side(BookSide::Bid)[0].size(), bid_size);

@@ -441,9 +441,9 @@ impl Instrument {
         }
         let (mut bid, mut ask) = (self.record.bid, self.record.ask);
         if self.buyers {
-            ask.size = left
+            ask.size = left;
         } else {
-            bid.size = left
+            bid.size = left;
         }
         self.publish_quote(moment, bid, ask, changes, tell);
     }

@@ -197,13 +197,11 @@ fn classify(name: &str) -> (Kind, Market) {
 /// Decimals and tick (in the last decimal) of a market at a price.
 fn tick_size(kind: Kind, market: Market, price: f64) -> (u8, i64) {
     match kind {
-        Kind::Currency if price > 20.0 => (2, 1),
-        Kind::Currency => (4, 1),
-        Kind::Index => (2, 1),
+        Kind::Currency => (if price > 20.0 { 2 } else { 4 }, 1),
         Kind::Share if market == TOKYO => (1, if price < 1_000.0 { 1 } else { 5 }),
         Kind::Share if market == LONDON => (2, if price < 100.0 { 1 } else { 5 }),
         Kind::Share if price < 1.0 => (4, 1),
-        Kind::Share => (2, 1),
+        Kind::Share | Kind::Index => (2, 1),
     }
 }
 

@@ -83,13 +83,13 @@ impl Consumer {
     /// Takes a message; what is for items is only recognised.
     pub fn hear(&mut self, msg: &[u8], reply: &mut dyn FnMut(&[u8])) -> Heard {
         match rwf::peek::stream_id(msg) {
-            Some(LOGIN) => self.hear_login(msg, reply),
+            Some(LOGIN) => Self::hear_login(msg, reply),
             Some(DIRECTORY) => self.hear_directory(msg),
             _ => Heard::Item,
         }
     }
 
-    fn hear_login(&mut self, msg: &[u8], reply: &mut dyn FnMut(&[u8])) -> Heard {
+    fn hear_login(msg: &[u8], reply: &mut dyn FnMut(&[u8])) -> Heard {
         let state = match Msg::decode(msg) {
             Ok(Msg::Refresh(refresh)) => refresh.state,
             Ok(Msg::Status(status)) => match status.state {

@@ -91,19 +91,19 @@ impl TickReplay {
         files.sort_by(|a, b| (&a.symbol, a.table as u8, &a.date).cmp(&(&b.symbol, b.table as u8, &b.date)));
         let Some(first_day) = files.iter().map(|f| f.date.clone()).min() else { return Ok(None) };
         files.retain(|f| f.date == first_day);
-        let mut replay = Self::new(files, config)?;
+        let mut replay = Self::new(files, config);
         replay.begin(0, progress)?;
         Ok(Some(replay))
     }
 
-    fn new(files: Vec<TickFile>, config: ReplayConfig) -> io::Result<Self> {
+    fn new(files: Vec<TickFile>, config: ReplayConfig) -> Self {
         let day = files.first().and_then(|f| days_of(&f.date)).unwrap_or(0);
         let mut tables: BTreeMap<&str, bool> = BTreeMap::new();
         for file in &files {
             *tables.entry(&file.symbol).or_default() |= file.table == Table::Quotes;
         }
         let items = tables.keys().map(|symbol| Item::new(symbol, day)).collect();
-        Ok(Self {
+        Self {
             config,
             items,
             lanes: Vec::new(),
@@ -114,7 +114,7 @@ impl TickReplay {
             counters: ReplayCounters::default(),
             payload: Vec::with_capacity(1024),
             files,
-        })
+        }
     }
 
     /// Names that it plays.
@@ -341,3 +341,6 @@ fn days_of(date: &str) -> Option<u32> {
 fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
+
+#[cfg(test)]
+mod tests;

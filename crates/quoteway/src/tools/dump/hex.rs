@@ -1,29 +1,26 @@
 //! Bytes out of hexadecimal text.
 
 /// Whether bytes are text that may hold hexadecimal digits: an RSSL stream or a message has zeros in its first bytes.
-pub fn is_text(input: &[u8]) -> bool {
+pub(super) fn is_text(input: &[u8]) -> bool {
     !input.is_empty() && input.iter().all(|&b| matches!(b, b'\t' | b'\n' | b'\r' | b' '..=b'~'))
 }
 
 /// The bytes of a text, line by line. Left out: comments (`#`), offsets in front (`0010:`, or four to eight digits and two
 /// blanks), a text column behind (after three blanks, or a bar), and lines that are no hexadecimal digits. Of a transcript
 /// with marks (`C>`, `S>`) only what `mark` stands before, and its continuation lines, which are indented.
-pub fn parse(input: &[u8], mark: &str) -> Vec<u8> {
+pub(super) fn parse(input: &[u8], mark: &str) -> Vec<u8> {
     let text = String::from_utf8_lossy(input);
     let marked = text.lines().any(|l| l.starts_with("C> ") || l.starts_with("S> "));
     let mut bytes = Vec::new();
     let mut wanted = !marked;
     for line in text.lines() {
         let line = line.split('#').next().unwrap_or_default();
-        let line = match line.get(..2) {
-            Some("C>" | "S>") => {
-                wanted = line.starts_with(mark);
-                &line[2..]
-            }
-            _ => {
-                wanted &= !marked || line.starts_with([' ', '\t']);
-                line
-            }
+        let line = if let Some("C>" | "S>") = line.get(..2) {
+            wanted = line.starts_with(mark);
+            &line[2..]
+        } else {
+            wanted &= !marked || line.starts_with([' ', '\t']);
+            line
         };
         if wanted {
             bytes.extend(line_bytes(line));

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Shows messages as readable text.
 #[derive(Clone, Debug, Parser)]
+#[allow(clippy::doc_markdown, reason = "the comments are the help text, where backticks would show")]
 #[command(name = "dump", after_help = EXAMPLES)]
 pub struct Args {
     /// Files to show; `-`, or none, is standard input
@@ -110,12 +111,12 @@ pub fn run(args: &Args) -> Result<(), String> {
 /// A text for the user: there are no bytes in it.
 pub fn show(input: &[u8], args: &Args, dictionary: &Dictionary) -> Result<String, String> {
     let mark = if args.from == Side::Client { "C>" } else { "S>" };
-    let bytes = match args.coding {
-        Coding::Raw => input.to_vec(),
-        Coding::Hex => hex::parse(input, mark),
-        Coding::Auto if hex::is_text(input) => hex::parse(input, mark),
-        Coding::Auto => input.to_vec(),
+    let as_hex = match args.coding {
+        Coding::Raw => false,
+        Coding::Hex => true,
+        Coding::Auto => hex::is_text(input),
     };
+    let bytes = if as_hex { hex::parse(input, mark) } else { input.to_vec() };
     if bytes.is_empty() {
         return Err("holds no bytes".to_owned());
     }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 /// Whether the bytes are whole frames from end to end.
-pub fn is_whole_frames(mut bytes: &[u8]) -> bool {
+pub(super) fn is_whole_frames(mut bytes: &[u8]) -> bool {
     while !bytes.is_empty() {
         match frame::length(bytes) {
             Ok(Some(length)) if length <= bytes.len() => bytes = &bytes[length..],
@@ -21,7 +21,7 @@ pub fn is_whole_frames(mut bytes: &[u8]) -> bool {
 type ShowMessage<'m> = &'m mut dyn FnMut(&[u8], &mut String);
 
 /// Writes every frame: its place, its kind, and the messages that end in it.
-pub fn show(bytes: &[u8], out: &mut String, message: ShowMessage<'_>) {
+pub(super) fn show(bytes: &[u8], out: &mut String, message: ShowMessage<'_>) {
     let mut reader = Reader::of(bytes);
     let mut at = 0;
     while at < bytes.len() {

@@ -74,7 +74,7 @@ fn without_a_handshake_frames_are_still_readable() {
 #[test]
 fn a_message_alone_and_hexadecimal_are_recognised() {
     let dictionary = Dictionary::builtin();
-    let hex: String = close(5).iter().map(|b| format!("{b:02x} ")).collect();
+    let hex = close(5).iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ");
     let text = show(hex.as_bytes(), &args("dump --bytes"), &dictionary).unwrap();
     assert!(text.starts_with("CLOSE MARKET_PRICE, stream 5") && text.contains("00 08 05 06"), "{text}");
     assert!(show(b"nothing here", &args("dump"), &dictionary).is_err());

@@ -14,6 +14,7 @@ use std::time::Duration;
 /// Takes the flags of the RMDS simulator (-S -N -Q -q -K -c -E -I -tcpnodel -ts -tsn -UL -tps -U) and the double-dash flags
 /// below. While it runs, `ur RATE` on standard input changes the rate: ur 50000, ur 1.5M, ur max, ur 0.
 #[derive(Clone, Debug, Parser)]
+#[allow(clippy::doc_markdown, reason = "the comments are the help text, where backticks would show")]
 #[command(name = "sink-driven-src", after_help = EXAMPLES)]
 pub struct Args {
     /// -S: name of the service

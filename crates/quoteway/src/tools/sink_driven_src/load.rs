@@ -145,7 +145,7 @@ impl Load {
             self.pacer.set_rate(self.pacer.rate(), now);
             return 0;
         }
-        let count = self.pacer.due(now).min((bytes / self.config.size.max(1)) as u64).max(0);
+        let count = self.pacer.due(now).min((bytes / self.config.size.max(1)) as u64);
         if count == 0 {
             return 0;
         }
@@ -208,18 +208,15 @@ impl Items for Load {
             let text = format!("the reference updates are market prices, not domain {}", open.domain.0);
             return Err(Refusal { code: StateCode::NOT_FOUND, text });
         }
-        let item = match self.names.get(open.name) {
-            Some(&item) => item,
-            None => {
-                let item = self.items.len() as u32;
-                self.items.push(Item { sequence: 0, at: None });
-                self.names.insert(open.name.into(), item);
-                if self.config.stamp_item.as_deref() == Some(open.name) {
-                    self.stamps.item = Some(item);
-                }
-                item
+        let item = self.names.get(open.name).copied().unwrap_or_else(|| {
+            let item = self.items.len() as u32;
+            self.items.push(Item { sequence: 0, at: None });
+            self.names.insert(open.name.into(), item);
+            if self.config.stamp_item.as_deref() == Some(open.name) {
+                self.stamps.item = Some(item);
             }
-        };
+            item
+        });
         if open.streaming {
             self.items[item as usize].at = Some(self.streams.len() as u32);
             self.streams.push(Stream { id: open.stream_id, item });

@@ -40,8 +40,11 @@ impl Rate {
             None => text.strip_suffix(['m', 'M']).map_or((text, 1.0), |digits| (digits, 1e6)),
         };
         let rate: f64 = digits.parse().ok()?;
-        (rate.is_finite() && rate >= 0.0)
-            .then(|| if rate == 0.0 { Self::Stopped } else { Self::PerSecond(rate * unit) })
+        (rate.is_finite() && rate >= 0.0).then_some(if rate == 0.0 {
+            Self::Stopped
+        } else {
+            Self::PerSecond(rate * unit)
+        })
     }
 }
 
@@ -183,9 +186,6 @@ mod tests {
                     let at = pacer.next(0).unwrap();
                     assert!(pacer.due(at + 1) >= 1 && pacer.due(at - at.min(2_000)) == 0, "{shape:?} {rate}");
                     pacer.take(0);
-                    if pacer.due(at + 1) > 0 {
-                        continue;
-                    }
                 }
             }
         }

@@ -124,13 +124,9 @@ fn publish<F: Steered>(args: &Args, config: ProviderConfig, feed: F) -> Result<(
         if now >= next_line {
             next_line = (next_line + every).max(now + 1);
             printer.line(&mut publisher, now, &mut total);
-            while let Ok(command) = commands.try_recv() {
-                obey(&command, publisher.feed(), now);
-            }
-        } else if args.idle == Idle::Block || now % 16 == 0 {
-            while let Ok(command) = commands.try_recv() {
-                obey(&command, publisher.feed(), now);
-            }
+        }
+        while let Ok(command) = commands.try_recv() {
+            obey(&command, publisher.feed(), now);
         }
     }
     printer.line(&mut publisher, now, &mut total);

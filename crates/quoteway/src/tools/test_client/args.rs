@@ -12,6 +12,7 @@ use std::time::Duration;
 /// Takes the flags of the RMDS test client (-S -h -p -md -u -f -il -ct -tt -lmfile decodeFormat -l -o -rf -I -v -X -d) and
 /// the double-dash flags below.
 #[derive(Clone, Debug, Parser)]
+#[allow(clippy::doc_markdown, reason = "the comments are the help text, where backticks would show")]
 #[command(name = "test-client", disable_help_flag = true, after_help = EXAMPLES)]
 pub struct Args {
     /// -S: the service whose items are opened

@@ -3,10 +3,10 @@
 //! One thread, any number of connections ("mounts"). Everything is counted where it arrives; once an interval a line is
 //! printed, at the end one line of JSON.
 
-mod args;
-mod decode;
-mod run;
-mod watch;
+pub mod args;
+pub mod decode;
+pub mod run;
+pub mod watch;
 
 pub use args::{Args, Json, args_from};
 pub use run::{Report, measure, run};

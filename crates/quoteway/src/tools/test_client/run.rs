@@ -202,7 +202,7 @@ impl Client<'_> {
             self.print_line(&mut last, now, measured.is_some().then_some(&mut total));
         }
         self.log_out(io, now);
-        let report = self.report(measured, now, &total);
+        let report = self.report(measured.as_ref(), now, &total);
         if self.args.json == Json::Always {
             println!("{}", report.json());
         }
@@ -298,7 +298,7 @@ impl Client<'_> {
         }
     }
 
-    fn report(&self, measured: Option<Line>, now: u64, total: &Latency) -> Report {
+    fn report(&self, measured: Option<&Line>, now: u64, total: &Latency) -> Report {
         let streams = self.mounts.iter().map(|m| m.list.len()).sum();
         let counts = self.meter.counts;
         let (seconds, updates) = measured

@@ -23,6 +23,9 @@ struct Item {
     flags: u8,
 }
 
+/// The clock is read for one of so many stamped updates of a turn.
+const STAMPS_PER_READ: u32 = 16;
+
 const IMAGED: u8 = 1;
 const REFUSED: u8 = 2;
 const NUMBERED: u8 = 4;
@@ -52,6 +55,7 @@ pub struct Counts {
 
 impl Counts {
     /// What happened since `earlier`.
+    #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
             updates: self.updates - earlier.updates,
@@ -86,16 +90,24 @@ pub struct Meter {
 impl Meter {
     /// Nothing yet; `clock` is the monotonic clock that the stamps are of.
     pub fn new(depth: Depth, types: FieldTypes, clock: fn() -> u64) -> Self {
-        Self { counts: Counts::default(), latency: Latency::new(), depth, types, clock, stamps: 0, last_read: 0 }
+        Self {
+            counts: Counts::default(),
+            latency: Latency::new(),
+            depth,
+            types,
+            clock,
+            stamps: STAMPS_PER_READ,
+            last_read: 0,
+        }
     }
 
     /// Takes the time stamp of an update. The clock is read for each where stamps are rare, for every 16th where all
     /// updates have one: a read costs more than the rest of the work.
     #[inline]
     fn stamp(&mut self, turn: u64, sent: u64) {
-        if self.last_read < turn || self.stamps >= 15 {
+        if self.last_read < turn || self.stamps >= STAMPS_PER_READ {
             self.last_read = (self.clock)();
-            self.stamps = 0;
+            self.stamps = 1;
         } else {
             self.stamps += 1;
         }
@@ -313,7 +325,7 @@ mod tests {
         Watchlist::new(&[0, 1, 2, 3, 4], Domain::MARKET_PRICE, 4)
     }
 
-    fn encoded(msg: Msg<'_>) -> Vec<u8> {
+    fn encoded(msg: &Msg<'_>) -> Vec<u8> {
         let mut buffer = vec![0; 4_096];
         let mut w = Writer::new(&mut buffer);
         msg.encode(&mut w).unwrap();
@@ -324,7 +336,7 @@ mod tests {
         let mut refresh = RefreshMsg::new(Domain::MARKET_PRICE, FIRST_STREAM + index);
         refresh.flags = RefreshFlags::SOLICITED.with(RefreshFlags::REFRESH_COMPLETE);
         refresh.seq_num = Some(sequence);
-        encoded(Msg::Refresh(refresh))
+        encoded(&Msg::Refresh(refresh))
     }
 
     fn update(index: i32, sequence: u32) -> Vec<u8> {
@@ -381,7 +393,7 @@ mod tests {
         list.request(1, 9, &names(), |_| {});
         let mut status = StatusMsg::new(Domain::MARKET_PRICE, FIRST_STREAM + 2);
         status.state = Some(State::new(StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_FOUND, "no such item"));
-        let note = list.take(0, &encoded(Msg::Status(status)), &mut meter).unwrap();
+        let note = list.take(0, &encoded(&Msg::Status(status)), &mut meter).unwrap();
         let Note::State { name, text, closed } = note;
         assert!(closed && name == 2 && text.contains("no such item"), "{text}");
         assert_eq!((meter.counts.refused, list.answered()), (1, 1));
