@@ -7,11 +7,13 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hub::p2ps::{ClientId, ClientInfo, P2ps, SourceId};
-use net::tcp::{Close, ConnId, ListenerId};
+use net::tcp::{Close, ConnId, ListenerId, SocketOptions};
+use net::tls::TlsServer;
 
 use super::rssl_io::{Ended, Handler, Opened, RsslIo};
 use crate::config::{self, Config};
@@ -24,6 +26,7 @@ pub struct Consumers {
     /// The state machine.
     pub p2ps: P2ps,
     listener: ListenerId,
+    encrypted: Option<(ListenerId, SocketAddr)>,
     limits: Limits,
     /// By connection slot.
     clients: Vec<Option<Client>>,
@@ -43,6 +46,8 @@ pub struct Consumers {
 pub struct Port {
     /// Its number; 0 takes a free one.
     pub number: u16,
+    /// That of the encrypted connection type.
+    pub encrypted: u16,
     /// Several shards listen on it; the kernel spreads the connections.
     pub shared: bool,
 }
@@ -106,11 +111,13 @@ impl Consumers {
         let (listener, addr) = io
             .listen(at, &options, Arc::new(super::session_config(c)))
             .map_err(|e| super::naming("consumers", at, &e))?;
+        let encrypted = encrypted_door(config, port, &options, io)?;
         let mut p2ps = P2ps::new(config::p2ps_config(config, incarnation)?, id);
         p2ps.source_up(net::clock::now(), SOURCE);
         let new = Self {
             p2ps,
             listener,
+            encrypted,
             limits: Limits::new(c),
             clients: Vec::new(),
             mounts,
@@ -123,9 +130,14 @@ impl Consumers {
         Ok((new, addr))
     }
 
-    /// Where consumers come in.
-    pub fn listener(&self) -> ListenerId {
-        self.listener
+    /// Whether consumers come in at this listener.
+    pub fn owns(&self, listener: ListenerId) -> bool {
+        listener == self.listener || self.encrypted.is_some_and(|(l, _)| l == listener)
+    }
+
+    /// Where consumers with the encrypted connection type come in.
+    pub fn encrypted_addr(&self) -> Option<SocketAddr> {
+        self.encrypted.map(|(_, addr)| addr)
     }
 
     /// A block of the hub stream, and what it brings for the clients: written to each once, packed.
@@ -241,6 +253,24 @@ impl Consumers {
             self.judge_slow(io);
         }
     }
+}
+
+fn encrypted_door(
+    config: &Config,
+    port: Port,
+    options: &SocketOptions,
+    io: &mut RsslIo,
+) -> io::Result<Option<(ListenerId, SocketAddr)>> {
+    let c = &config.p2ps;
+    if c.server_cert_file.is_empty() {
+        return Ok(None);
+    }
+    let tls = TlsServer::from_files(Path::new(&c.server_cert_file), Path::new(&c.server_key_file), None)
+        .map_err(|e| io::Error::other(e.to_string()))?;
+    let at = super::address(&c.interface, port.encrypted)?;
+    io.listen_encrypted(at, options, Arc::new(super::session_config(c)), tls)
+        .map(Some)
+        .map_err(|e| super::naming("encrypted consumers", at, &e))
 }
 
 impl Handler for Consumers {

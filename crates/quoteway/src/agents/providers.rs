@@ -59,7 +59,7 @@ impl Providers {
         Ok(Self {
             distributor: SourceDistributor::new(config::distributor_config(config), incarnation),
             outbox: Outbox::default(),
-            routes: Routes::new(config),
+            routes: Routes::new(config)?,
             door,
             sessions: Vec::new(),
         })

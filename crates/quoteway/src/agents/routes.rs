@@ -1,18 +1,21 @@
 //! Dialling interactive providers: one session a route, tried again for ever with a growing pause.
 
+use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use net::tcp::{ConnId, SocketOptions};
+use net::tls::TlsClient;
 use rssl::{ClientConfig, CompressionSet, Version};
 
 use super::rssl_io::RsslIo;
-use crate::config::{self, Compression, Config};
+use crate::config::{self, Compression, Config, ConnectionType};
 
 /// The routes of a Source Distributor.
 pub struct Routes {
-    routes: Vec<Route>,
+    dialled: Vec<Route>,
     options: SocketOptions,
     first_pause_ns: u64,
     resolved: Receiver<(usize, Result<SocketAddr, String>)>,
@@ -24,6 +27,7 @@ struct Route {
     /// The host to try next.
     next: usize,
     client: ClientConfig,
+    tls: Option<TlsClient>,
     state: State,
     pause_ns: u64,
     /// The fault told last; it is told once until it changes.
@@ -45,10 +49,13 @@ const PAUSE_GROWTH_MAX: u64 = 10;
 
 impl Routes {
     /// The routes of a configuration; all are due at once.
-    pub fn new(config: &Config) -> Self {
+    ///
+    /// # Errors
+    /// Certificates to trust cannot be read.
+    pub fn new(config: &Config) -> io::Result<Self> {
         let (resolver, resolved) = channel();
-        Self {
-            routes: config.routes.iter().map(|r| Route::new(r, config)).collect(),
+        Ok(Self {
+            dialled: config.routes.iter().map(|r| Route::new(r, config)).collect::<io::Result<_>>()?,
             options: super::socket_options(
                 config.source_distributor.tcp_no_delay,
                 config.source_distributor.tcp_send_buf_size,
@@ -57,23 +64,23 @@ impl Routes {
             first_pause_ns: u64::from(config.source_distributor.recovery_interval_ms.max(1)) * 1_000_000,
             resolved,
             resolver,
-        }
+        })
     }
 
     /// The route of a connection.
     pub fn of(&self, conn: ConnId) -> Option<usize> {
-        self.routes.iter().position(|r| r.state == State::Connected(conn))
+        self.dialled.iter().position(|r| r.state == State::Connected(conn))
     }
 
     /// When [`Routes::on_timer`] is due.
     pub fn timeout(&self) -> Option<u64> {
-        self.routes.iter().filter_map(|r| if let State::Waiting(at) = r.state { Some(at) } else { None }).min()
+        self.dialled.iter().filter_map(|r| if let State::Waiting(at) = r.state { Some(at) } else { None }).min()
     }
 
     /// Dials what is due.
     pub fn on_timer(&mut self, now: u64, io: &mut RsslIo) {
-        for index in 0..self.routes.len() {
-            if matches!(self.routes[index].state, State::Waiting(at) if at <= now) {
+        for index in 0..self.dialled.len() {
+            if matches!(self.dialled[index].state, State::Waiting(at) if at <= now) {
                 self.dial(now, index, io);
             }
         }
@@ -86,7 +93,7 @@ impl Routes {
     }
 
     fn dial(&mut self, now: u64, index: usize, io: &mut RsslIo) {
-        let route = &mut self.routes[index];
+        let route = &mut self.dialled[index];
         let host = route.hosts[route.next].clone();
         if let Ok(addr) = host.replace("localhost:", "127.0.0.1:").parse() {
             self.connect(now, index, addr, io);
@@ -106,8 +113,13 @@ impl Routes {
     }
 
     fn connect(&mut self, now: u64, index: usize, addr: SocketAddr, io: &mut RsslIo) {
-        let route = &mut self.routes[index];
-        match io.connect(now, addr, &self.options, Arc::new(route.client.clone())) {
+        let route = &mut self.dialled[index];
+        let host = route.hosts[route.next].rsplit_once(':').map_or("", |(host, _)| host);
+        let tls = match route.tls.as_ref().map(|tls| tls.connect(host)).transpose() {
+            Ok(tls) => tls,
+            Err(e) => return self.failed(now, index, &e.to_string()),
+        };
+        match io.connect(now, addr, &self.options, Arc::new(route.client.clone()), tls) {
             Ok(conn) => route.state = State::Connected(conn),
             Err(e) => self.failed(now, index, &e.to_string()),
         }
@@ -115,14 +127,14 @@ impl Routes {
 
     /// The session of a route is established.
     pub fn established(&mut self, index: usize) {
-        let route = &mut self.routes[index];
+        let route = &mut self.dialled[index];
         route.pause_ns = 0;
         route.told = None;
     }
 
     /// The connection of a route is over. `next_version` is what to offer if the server did not know ours.
     pub fn lost(&mut self, now: u64, index: usize, why: &str, next_version: Option<Version>) {
-        let route = &mut self.routes[index];
+        let route = &mut self.dialled[index];
         if let Some(version) = next_version {
             route.client.version = version;
             route.state = State::Waiting(now);
@@ -134,7 +146,7 @@ impl Routes {
 
     fn failed(&mut self, now: u64, index: usize, why: &str) {
         let first = self.first_pause_ns;
-        let route = &mut self.routes[index];
+        let route = &mut self.dialled[index];
         route.pause_ns = (route.pause_ns * 2).clamp(first, first * PAUSE_GROWTH_MAX);
         route.state = State::Waiting(now + route.pause_ns);
         if route.told.as_deref() != Some(why) {
@@ -150,7 +162,7 @@ impl Routes {
 }
 
 impl Route {
-    fn new(route: &config::Route, config: &Config) -> Self {
+    fn new(route: &config::Route, config: &Config) -> io::Result<Self> {
         let hosts = route
             .host_list
             .iter()
@@ -165,6 +177,12 @@ impl Route {
             },
             ..ClientConfig::default()
         };
-        Self { hosts, next: 0, client, state: State::Waiting(0), pause_ns: 0, told: None }
+        let tls = match (route.rssl_connection_type, route.ca_file.as_str()) {
+            (ConnectionType::Socket, _) => None,
+            (ConnectionType::Encrypted, "") => Some(TlsClient::with_system_roots()),
+            (ConnectionType::Encrypted, file) => Some(TlsClient::with_roots_from(Path::new(file))),
+        };
+        let tls = tls.transpose().map_err(|e| io::Error::other(e.to_string()))?;
+        Ok(Self { hosts, next: 0, client, tls, state: State::Waiting(0), pause_ns: 0, told: None })
     }
 }

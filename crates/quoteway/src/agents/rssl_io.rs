@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use net::tcp::{Close, ConnId, Event, ListenerId, RecvOutcome, Scratch, SendOutcome, SocketOptions, Tcp, TcpConfig};
+use net::tls::{TlsServer, TlsSession};
 use rssl::{ClientConfig, Closed, Connection, Negotiated, Packer, ServerConfig, Version};
 
 /// Takes what the sessions bring.
@@ -58,6 +59,8 @@ pub struct Ended {
 struct Session {
     id: ConnId,
     rssl: Connection,
+    /// Between the socket and the session where the connection type is encrypted.
+    tls: Option<TlsSession>,
     listener: Option<ListenerId>,
     peer: SocketAddr,
     /// Composed bytes that wait for [`RsslIo::flush`]; empty unless writes are timed.
@@ -73,11 +76,18 @@ pub struct RsslIo {
     events: Vec<Event>,
     scratch: Scratch,
     out: Vec<u8>,
+    cipher: Vec<u8>,
     sessions: Vec<Option<Session>>,
-    listeners: Vec<Arc<ServerConfig>>,
+    listeners: Vec<Door>,
     /// One entry a session: when to ask it again what is due.
     timers: BinaryHeap<Reverse<(u64, ConnId)>>,
     seed: u64,
+}
+
+/// What sessions of a listener are made with.
+struct Door {
+    session: Arc<ServerConfig>,
+    tls: Option<TlsServer>,
 }
 
 /// How long a connection may take to drain when it is closed in order.
@@ -96,6 +106,7 @@ impl RsslIo {
             events: Vec::new(),
             scratch: Scratch::default(),
             out: Vec::new(),
+            cipher: Vec::new(),
             sessions: Vec::new(),
             listeners: Vec::new(),
             timers: BinaryHeap::new(),
@@ -118,13 +129,37 @@ impl RsslIo {
         options: &SocketOptions,
         config: Arc<ServerConfig>,
     ) -> io::Result<(ListenerId, SocketAddr)> {
+        self.open_door(addr, options, Door { session: config, tls: None })
+    }
+
+    /// Listens for sessions of the encrypted connection type.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub fn listen_encrypted(
+        &mut self,
+        addr: SocketAddr,
+        options: &SocketOptions,
+        config: Arc<ServerConfig>,
+        tls: TlsServer,
+    ) -> io::Result<(ListenerId, SocketAddr)> {
+        self.open_door(addr, options, Door { session: config, tls: Some(tls) })
+    }
+
+    fn open_door(
+        &mut self,
+        addr: SocketAddr,
+        options: &SocketOptions,
+        door: Door,
+    ) -> io::Result<(ListenerId, SocketAddr)> {
         let (id, addr) = self.tcp.listen(addr, options)?;
         debug_assert_eq!(id.index(), self.listeners.len());
-        self.listeners.push(config);
+        self.listeners.push(door);
         Ok((id, addr))
     }
 
-    /// Dials a server. Success and failure come as [`Handler::opened`] or [`Handler::closed`].
+    /// Dials a server, with TLS in between if there is some. Success and failure come as [`Handler::opened`] or
+    /// [`Handler::closed`].
     ///
     /// # Errors
     /// The socket cannot even be made.
@@ -134,49 +169,43 @@ impl RsslIo {
         addr: SocketAddr,
         options: &SocketOptions,
         config: Arc<ClientConfig>,
+        tls: Option<TlsSession>,
     ) -> io::Result<ConnId> {
         let conn = self.tcp.connect(addr, options)?;
-        let rssl = Connection::client(config);
-        self.insert(now, conn, rssl, None, addr);
+        self.insert(now, conn, Connection::client(config), tls, (None, addr));
         Ok(conn)
     }
 
-    /// Takes over an accepted connection of another thread.
-    ///
-    /// # Errors
-    /// The socket cannot be registered.
-    pub fn adopt(
+    fn insert(
         &mut self,
         now: u64,
-        stream: std::net::TcpStream,
-        config: Arc<ServerConfig>,
-        refusal: Option<&str>,
-    ) -> io::Result<ConnId> {
-        let peer = stream.peer_addr()?;
-        let conn = self.tcp.adopt(stream)?;
-        let mut rssl = Connection::server(config);
-        if let Some(text) = refusal {
-            rssl.refuse(text);
-        }
-        self.insert(now, conn, rssl, None, peer);
-        Ok(conn)
-    }
-
-    fn insert(&mut self, now: u64, conn: ConnId, rssl: Connection, listener: Option<ListenerId>, peer: SocketAddr) {
+        conn: ConnId,
+        rssl: Connection,
+        tls: Option<TlsSession>,
+        (listener, peer): (Option<ListenerId>, SocketAddr),
+    ) {
         self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let mut rssl = rssl.with_seed(self.seed ^ now);
+        let mut session = Session {
+            id: conn,
+            rssl: rssl.with_seed(self.seed ^ now),
+            tls,
+            listener,
+            peer,
+            pending: Vec::new(),
+            established: false,
+            why: None,
+        };
         self.out.clear();
-        rssl.start(now, &mut self.out);
+        session.rssl.start(now, &mut self.out);
         if !self.out.is_empty() {
-            self.tcp.send(conn, &self.out);
+            session.transmit(&mut self.tcp, &mut self.cipher, &self.out);
         }
-        if let Some(at) = rssl.timeout() {
+        if let Some(at) = session.rssl.timeout() {
             self.timers.push(Reverse((at, conn)));
         }
         if self.sessions.len() <= conn.slot() {
             self.sessions.resize_with(conn.slot() + 1, || None);
         }
-        let session = Session { id: conn, rssl, listener, peer, pending: Vec::new(), established: false, why: None };
         self.sessions[conn.slot()] = Some(session);
     }
 
@@ -214,11 +243,20 @@ impl RsslIo {
         match event {
             Event::Readable { conn } => self.read(now, conn, handler),
             Event::Accepted { listener, conn, peer } => {
-                let mut rssl = Connection::server(self.listeners[listener.index()].clone());
+                let door = &self.listeners[listener.index()];
+                let mut rssl = Connection::server(door.session.clone());
+                let tls = match door.tls.as_ref().map(TlsServer::accept).transpose() {
+                    Ok(tls) => tls,
+                    Err(e) => {
+                        tracing::error!("a connection from {peer} cannot be encrypted: {e}");
+                        self.tcp.close(conn, Close::Now);
+                        return;
+                    }
+                };
                 if let Err(text) = handler.admit(listener, peer) {
                     rssl.refuse(&text);
                 }
-                self.insert(now, conn, rssl, Some(listener), peer);
+                self.insert(now, conn, rssl, tls, (Some(listener), peer));
             }
             Event::Closed { conn, why } => {
                 let Some(session) = self.session(conn) else { return };
@@ -254,11 +292,29 @@ impl RsslIo {
             peer: session.peer,
             established: &mut session.established,
         };
-        let result = session.rssl.receive(now, bytes, &mut self.out, &mut sink);
-        if !self.out.is_empty() {
-            self.tcp.send(conn, &self.out);
+        let (mut result, mut tls_error) = (Ok(()), None);
+        match &mut session.tls {
+            None => result = session.rssl.receive(now, bytes, &mut self.out, &mut sink),
+            Some(tls) => {
+                self.cipher.clear();
+                let (rssl, out) = (&mut session.rssl, &mut self.out);
+                let processed = tls.process(bytes, &mut self.cipher, |plain| {
+                    if result.is_ok() {
+                        result = rssl.receive(now, plain, out, &mut sink);
+                    }
+                });
+                tls_error = processed.err();
+                if !self.cipher.is_empty() {
+                    self.tcp.send(conn, &self.cipher);
+                }
+            }
         }
-        if let Err(closed) = result {
+        if !self.out.is_empty() {
+            session.transmit(&mut self.tcp, &mut self.cipher, &self.out);
+        }
+        if let Some(e) = tls_error {
+            self.close(conn, &e.to_string(), Close::Drain(DRAIN));
+        } else if let Err(closed) = result {
             // An unknown version is not answered: the peer tries the next lower one.
             let how = if matches!(closed, Closed::UnknownVersion { .. }) { Close::Now } else { Close::Drain(DRAIN) };
             self.close(conn, &closed.to_string(), how);
@@ -283,7 +339,7 @@ impl RsslIo {
             if !self.out.is_empty() {
                 // A ping may not overtake composed bytes: they are whole frames, so it goes behind them.
                 if session.pending.is_empty() {
-                    self.tcp.send(conn, &self.out);
+                    session.transmit(&mut self.tcp, &mut self.cipher, &self.out);
                 } else {
                     session.pending.extend_from_slice(&self.out);
                 }
@@ -299,20 +355,14 @@ impl RsslIo {
     #[inline]
     pub fn send(&mut self, now: u64, conn: ConnId, write: impl FnOnce(&mut Packer<'_>)) -> Option<usize> {
         let session = self.sessions.get_mut(conn.slot())?.as_mut().filter(|s| s.id == conn)?;
-        let out = if session.pending.is_empty() {
-            self.out.clear();
-            &mut self.out
-        } else {
-            &mut session.pending
-        };
-        compose(&mut session.rssl, now, out, write);
-        let queued = match self.tcp.send(conn, out) {
-            SendOutcome::Sent => 0,
-            SendOutcome::Queued(bytes) => bytes,
-            SendOutcome::Gone => return None,
-        };
-        session.pending.clear();
-        Some(queued)
+        if !session.pending.is_empty() {
+            // What waits for the timer goes first.
+            compose(&mut session.rssl, now, &mut session.pending, write);
+            return self.flush(conn);
+        }
+        self.out.clear();
+        compose(&mut session.rssl, now, &mut self.out, write);
+        session.transmit(&mut self.tcp, &mut self.cipher, &self.out)
     }
 
     /// Writes messages to a session, each in a frame of its own, and sends them at once; otherwise as [`RsslIo::send`].
@@ -340,13 +390,11 @@ impl RsslIo {
     /// Sends what [`RsslIo::queue`] has gathered. Gives the bytes that the kernel did not take.
     pub fn flush(&mut self, conn: ConnId) -> Option<usize> {
         let session = self.sessions.get_mut(conn.slot())?.as_mut().filter(|s| s.id == conn)?;
-        let queued = match self.tcp.send(conn, &session.pending) {
-            SendOutcome::Sent => 0,
-            SendOutcome::Queued(bytes) => bytes,
-            SendOutcome::Gone => return None,
-        };
+        let pending = std::mem::take(&mut session.pending);
+        let queued = session.transmit(&mut self.tcp, &mut self.cipher, &pending);
+        session.pending = pending;
         session.pending.clear();
-        Some(queued)
+        queued
     }
 
     /// Bytes composed or queued here for a connection that the kernel has not taken yet.
@@ -362,21 +410,47 @@ impl RsslIo {
 
     /// Ends a connection. [`Handler::closed`] follows with this reason.
     pub fn close(&mut self, conn: ConnId, why: &str, how: Close) {
-        if let Some(session) = self.session(conn)
-            && session.why.is_none()
-        {
-            session.why = Some(why.to_string());
-            let pending = std::mem::take(&mut session.pending);
-            if !pending.is_empty() {
-                self.tcp.send(conn, &pending);
-            }
-            self.tcp.close(conn, how);
+        let Some(session) = self.sessions.get_mut(conn.slot()).and_then(Option::as_mut) else { return };
+        if session.id != conn || session.why.is_some() {
+            return;
         }
+        session.why = Some(why.to_string());
+        let pending = std::mem::take(&mut session.pending);
+        if !pending.is_empty() {
+            session.transmit(&mut self.tcp, &mut self.cipher, &pending);
+        }
+        if let Some(tls) = &mut session.tls {
+            self.cipher.clear();
+            tls.close(&mut self.cipher);
+            self.tcp.send(conn, &self.cipher);
+        }
+        self.tcp.close(conn, how);
     }
 
     /// Ends a connection after what has been written is sent.
     pub fn close_drained(&mut self, conn: ConnId, why: &str) {
         self.close(conn, why, Close::Drain(DRAIN));
+    }
+}
+
+impl Session {
+    /// Sends composed bytes, encrypted where the connection is. Gives what the kernel did not take; `None` if the
+    /// connection is gone.
+    #[inline]
+    fn transmit(&mut self, tcp: &mut Tcp, cipher: &mut Vec<u8>, bytes: &[u8]) -> Option<usize> {
+        let outcome = match &mut self.tls {
+            None => tcp.send(self.id, bytes),
+            Some(tls) => {
+                cipher.clear();
+                tls.encrypt(bytes, cipher).ok()?;
+                tcp.send(self.id, cipher)
+            }
+        };
+        match outcome {
+            SendOutcome::Sent => Some(0),
+            SendOutcome::Queued(bytes) => Some(bytes),
+            SendOutcome::Gone => None,
+        }
     }
 }
 

@@ -22,6 +22,8 @@ const P2PS: u16 = 0;
 pub struct Addresses {
     /// Consumers.
     pub rssl: SocketAddr,
+    /// Consumers with the encrypted connection type, if there is a certificate.
+    pub encrypted: Option<SocketAddr>,
     /// Non-interactive providers, if they are accepted.
     pub nip: Option<SocketAddr>,
 }
@@ -54,11 +56,11 @@ impl Server {
     /// A port cannot be listened on, or a dictionary cannot be read; the message names it.
     pub fn new(config: &Config, incarnation: u32) -> io::Result<Self> {
         let mut io = RsslIo::new(u64::from(incarnation))?;
-        let port = Port { number: config.p2ps.rssl_port, shared: false };
+        let port = Port { number: config.p2ps.rssl_port, encrypted: config.p2ps.encrypted_port, shared: false };
         let (consumers, rssl) = Consumers::new(config, (P2PS, incarnation), Arc::default(), port, &mut io)?;
         let mut providers = Providers::new(config, incarnation, &mut io)?;
         providers.distributor.p2ps_up(net::clock::now(), P2PS);
-        let addresses = Addresses { rssl, nip: providers.nip_addr() };
+        let addresses = Addresses { rssl, encrypted: consumers.encrypted_addr(), nip: providers.nip_addr() };
         Ok(Self { io, desk: Desk { providers, consumers, sides: Vec::new() }, addresses })
     }
 
@@ -127,7 +129,7 @@ impl Desk {
 
 impl Handler for Desk {
     fn admit(&mut self, listener: ListenerId, peer: SocketAddr) -> Result<(), String> {
-        if listener == self.consumers.listener() {
+        if self.consumers.owns(listener) {
             self.consumers.admit(listener, peer)
         } else {
             self.providers.admit(listener, peer)
@@ -138,7 +140,7 @@ impl Handler for Desk {
         if self.sides.len() <= conn.slot() {
             self.sides.resize(conn.slot() + 1, Side::Providers);
         }
-        if opened.listener == Some(self.consumers.listener()) {
+        if opened.listener.is_some_and(|l| self.consumers.owns(l)) {
             self.sides[conn.slot()] = Side::Consumers;
             self.consumers.opened(now, conn, opened);
         } else {

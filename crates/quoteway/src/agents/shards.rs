@@ -73,13 +73,16 @@ impl Sharded {
         events.wake_with(space.waker());
         let mounts = Arc::new(AtomicUsize::new(0));
         let stop = Arc::new(AtomicUsize::new(0));
-        let mut port = Port { number: config.p2ps.rssl_port, shared: count > 1 };
-        let (mut shards, mut requests, mut wakers, mut rssl) = (Vec::new(), Vec::new(), Vec::new(), None);
+        let mut port = Port { number: config.p2ps.rssl_port, encrypted: config.p2ps.encrypted_port, shared: count > 1 };
+        let (mut shards, mut requests, mut wakers) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut rssl, mut encrypted) = (None, None);
         for (id, mut reader) in (0..count).zip(readers) {
             let mut shard_io = RsslIo::new(u64::from(incarnation) ^ u64::from(id + 1) << 32)?;
             let (consumers, addr) = Consumers::new(config, (id, incarnation), mounts.clone(), port, &mut shard_io)?;
             port.number = addr.port();
             rssl = rssl.or(Some(addr));
+            encrypted = encrypted.or(consumers.encrypted_addr());
+            port.encrypted = encrypted.map_or(port.encrypted, |a| a.port());
             providers.distributor.p2ps_up(net::clock::now(), id);
             let (writer, mut request_reader) = spsc(REQUESTS);
             request_reader.wake_with(io.tcp().waker());
@@ -90,7 +93,7 @@ impl Sharded {
             shards.push(shard.start(id, config, stop.clone())?);
         }
         let rssl = rssl.expect("there is a shard");
-        let addresses = Addresses { rssl, nip: providers.nip_addr() };
+        let addresses = Addresses { rssl, encrypted, nip: providers.nip_addr() };
         Ok(Self { ingest: Ingest { io, providers, events, space, requests }, shards, addresses, stop, wakers })
     }
 

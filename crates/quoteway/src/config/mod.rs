@@ -9,7 +9,7 @@ mod value;
 
 pub use hub::{dictionary, distributor_config, p2ps_config};
 pub use params::{DictionaryFiles, P2ps, Param, Route, Section, SourceDistributor};
-pub use value::{Compression, Parameter, Raw};
+pub use value::{Compression, ConnectionType, Parameter, Raw};
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -131,6 +131,9 @@ impl Config {
         }
         if p.timed_writes && p.flush_interval_ms == 0 {
             faults.add_key(P2ps::NAME, "flush_interval_ms", "must be over 0 when timed_writes is true");
+        }
+        if p.server_cert_file.is_empty() != p.server_key_file.is_empty() {
+            faults.add_key(P2ps::NAME, "server_cert_file", "and server_key_file go together");
         }
         if p.writer_thread_count > 64 {
             faults.add_key(P2ps::NAME, "writer_thread_count", "must be at most 64");

@@ -3,7 +3,7 @@
 //! The same declaration makes the struct that the program reads, the table that `quoteway config` prints and the
 //! look-up that a file is checked against, so that they cannot disagree.
 
-use super::value::{Compression, Parameter, Raw};
+use super::value::{Compression, ConnectionType, Parameter, Raw};
 
 /// One parameter, as people and files see it.
 pub struct Param<S> {
@@ -78,6 +78,9 @@ section! {
     P2ps = "p2ps", "P2PS";
     interface: String = String::new(), "", "Address to listen on; empty means all.";
     rssl_port: u16 = 14002, "rsslPort", "Port on which consumers connect; 0 takes a free one.";
+    encrypted_port: u16 = 14006, "", "Port for consumers with the encrypted connection type (TLS), open when server_cert_file is set; 0 takes a free one.";
+    server_cert_file: String = String::new(), "", "PEM file with this server's certificate chain, leaf first; empty means no TLS.";
+    server_key_file: String = String::new(), "", "PEM file with the private key of server_cert_file.";
     max_mounts: u32 = 10_000, "maxMounts", "Consumer connections at a time; one more is refused with a text.";
     max_mounts_per_user: u32 = 256, "maxMountsPerUser", "Connections of one login name at a time.";
     item_limit: u32 = 1_000_000, "itemLimit", "Open items of one connection; a further one is refused as TooManyItems.";
@@ -130,6 +133,8 @@ section! {
     Route = "route", "route";
     host_list: Vec<String> = Vec::new(), "hostList", "HOST:PORT of the provider; further ones are tried in turn when it cannot be reached.";
     port: u16 = 14002, "port", "Port for entries of host_list that name none.";
+    rssl_connection_type: ConnectionType = ConnectionType::Socket, "rsslConnectionType", "\"socket\", or \"encrypted\" for TLS.";
+    ca_file: String = String::new(), "", "PEM file with the certificates that an encrypted provider's must lead to; empty means those of this machine.";
     compression_type: Compression = Compression::None, "compressionType", "Compression to offer.";
     user_name: String = String::new(), "userName", "Login name towards this provider; empty means that of source_distributor.";
     service_list: Vec<String> = Vec::new(), "serviceList", "Services to take from this provider; empty means all.";

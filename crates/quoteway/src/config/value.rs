@@ -138,3 +138,31 @@ impl Parameter for Compression {
         .to_string()
     }
 }
+
+/// Whether a session has TLS in between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ConnectionType {
+    /// Plain TCP.
+    #[default]
+    Socket,
+    /// TLS (`RSSL_CONN_TYPE_ENCRYPTED`).
+    Encrypted,
+}
+
+impl Parameter for ConnectionType {
+    const KIND: &'static str = "\"socket\" or \"encrypted\"";
+    fn read(raw: &Raw<'_>) -> Result<Self, String> {
+        match raw {
+            Raw::Text("socket") => Ok(ConnectionType::Socket),
+            Raw::Text("encrypted") => Ok(ConnectionType::Encrypted),
+            _ => Err(expected::<Self>(raw)),
+        }
+    }
+    fn show(&self) -> String {
+        match self {
+            ConnectionType::Socket => "\"socket\"",
+            ConnectionType::Encrypted => "\"encrypted\"",
+        }
+        .to_string()
+    }
+}

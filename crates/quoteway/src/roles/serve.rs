@@ -119,5 +119,6 @@ pub fn incarnation() -> u32 {
 pub fn ready_line(addresses: Addresses) -> String {
     let show = |a: SocketAddr| if a.ip().is_unspecified() { format!("127.0.0.1:{}", a.port()) } else { a.to_string() };
     let nip = addresses.nip.map_or("off".to_string(), show);
-    format!("ready rssl={} nip={nip}", show(addresses.rssl))
+    let encrypted = addresses.encrypted.map_or(String::new(), |a| format!(" encrypted={}", show(a)));
+    format!("ready rssl={} nip={nip}{encrypted}", show(addresses.rssl))
 }

@@ -221,7 +221,7 @@ impl Client<'_> {
             }
             mount.retry_at = None;
             let config = ClientConfig { version: mount.version, ..ClientConfig::default() };
-            match io.connect(now, address, &options, Arc::new(config)) {
+            match io.connect(now, address, &options, Arc::new(config), None) {
                 Ok(conn) => {
                     mount.conn = Some(conn);
                     if self.owners.len() <= conn.slot() {
