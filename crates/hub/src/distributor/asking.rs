@@ -75,12 +75,24 @@ impl SourceDistributor {
                 }
                 Err(_) => passed.push(handle),
             }
+            // With one provider what stops one item stops all, as a rule; look past it only for what is different.
+            if passed.len() == 1 && self.is_simple(service) {
+                break;
+            }
         }
         let Some(queues) = self.services.get_mut(service) else { return };
         for handle in passed.into_iter().rev() {
             let answered = self.items.get(handle).is_some_and(|item| item.has(Bits::ANSWERED));
             if answered { queues.lost.push_front(handle) } else { queues.fresh.push_front(handle) }
         }
+    }
+
+    /// Whether the items of a service fare alike: it has one provider, that is not at its limit for streams only.
+    fn is_simple(&self, service: u16) -> bool {
+        let Some(&[only]) = self.services.get(service).map(|known| known.providers.as_slice()) else { return false };
+        self.session(only).and_then(|session| session.offer(service)).is_some_and(|offer| {
+            matches!(offer.place(true, self.config.open_window), Err(Wait::Window | Wait::NotAccepting | Wait::Down))
+        })
     }
 
     /// The provider to ask for an item.
@@ -95,17 +107,16 @@ impl SourceDistributor {
             let Some(offer) = session.offer(item.service).filter(|offer| offer.serves(item.domain(), qos)) else {
                 continue;
             };
-            match offer.place(snapshot, self.config.open_window) {
-                Err(reason) => wait = wait.min(reason),
-                Ok(()) => {
-                    let load = (offer.load_factor, offer.open + offer.outstanding);
-                    if best.is_none_or(|(least, _)| load < least) {
-                        best = Some((load, id));
-                    }
-                    if self.config.balance == Balance::First {
-                        break;
-                    }
-                }
+            if let Err(reason) = offer.place(snapshot, self.config.open_window) {
+                wait = wait.min(reason);
+                continue;
+            }
+            let load = (offer.load_factor, offer.open + offer.outstanding);
+            if best.is_none_or(|(least, _)| load < least) {
+                best = Some((load, id));
+            }
+            if self.config.balance == Balance::First {
+                break;
             }
         }
         best.map(|(_, id)| id).ok_or(wait)
@@ -131,6 +142,7 @@ impl SourceDistributor {
         session.streams.set(stream, Stream::new(handle, false));
         if let Some(offer) = session.offer_mut(item.service) {
             offer.outstanding += 1;
+            offer.snapshots += u32::from(item.has(Bits::SNAPSHOT));
         }
         item.session = id;
         item.stream = stream;
@@ -242,13 +254,14 @@ impl SourceDistributor {
         if upstream == Upstream::Idle {
             return false;
         }
-        let (service, stream) = (item.service, item.stream);
+        let (service, stream, snapshot) = (item.service, item.stream, item.has(Bits::SNAPSHOT));
         let Some(session) = self.sessions.get_mut(id as usize).and_then(Option::as_mut) else { return false };
         session.streams.set(stream, Stream::NONE);
         session.ids.give_back(stream, now);
         if let Some(offer) = session.offer_mut(service) {
             let count = if upstream == Upstream::Asked { &mut offer.outstanding } else { &mut offer.open };
             *count = count.saturating_sub(1);
+            offer.snapshots = offer.snapshots.saturating_sub(u32::from(snapshot));
         }
         true
     }
@@ -325,11 +338,13 @@ impl Offer {
     fn place(&self, snapshot: bool, default_window: u32) -> Result<(), Wait> {
         let window = self.open_window.unwrap_or(u64::from(default_window));
         let limit = self.open_limit.filter(|_| !(snapshot && self.snapshots_beyond_limit)).unwrap_or(u64::MAX);
+        let free = if self.snapshots_beyond_limit { self.snapshots } else { 0 };
+        let counted = (self.open + self.outstanding).saturating_sub(free);
         if !self.up {
             Err(Wait::Down)
         } else if !self.accepting || window == 0 {
             Err(Wait::NotAccepting)
-        } else if u64::from(self.open) + u64::from(self.outstanding) >= limit {
+        } else if u64::from(counted) >= limit {
             Err(Wait::OpenLimit)
         } else if u64::from(self.outstanding) >= window {
             Err(Wait::Window)

@@ -5,7 +5,7 @@ const SECOND: u64 = 1_000_000_000;
 /// How a provider is chosen when several offer the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Balance {
-    /// The first that can take the item, in the order in which they came; the others stand by.
+    /// The first that can take the item, in the order of the routes; the others stand by.
     First,
     /// The one with the lowest load factor, then with the fewest items.
     #[default]

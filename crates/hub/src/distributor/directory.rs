@@ -147,9 +147,15 @@ impl SourceDistributor {
             Some(offer) => offer.provider_id = entry.id,
             None => session.offers.push(Offer { up: true, ..Offer::new(entry.id, service) }),
         }
-        let providers = &mut self.services.get_mut(service)?.providers;
+        let rank = |id: u32| match self.session(id).map(|session| session.origin) {
+            Some(Origin::Route(route)) => (route, id),
+            _ => (u16::MAX, id),
+        };
+        let mut providers = self.services.get(service)?.providers.clone();
         if !providers.contains(&id) {
             providers.push(id);
+            providers.sort_by_key(|&id| rank(id));
+            self.services.get_mut(service)?.providers = providers;
         }
         Some(service)
     }

@@ -35,8 +35,8 @@ impl SourceDistributor {
     /// Reads a block of requests from a P2PS.
     ///
     /// # Errors
-    /// The block is not a hub stream, comes behind a gap, or holds a message that makes no sense. The P2PS is dropped then,
-    /// as by [`Self::p2ps_down`]; what came before the error has been done.
+    /// The block is not a hub stream, comes behind a gap, or holds a message that makes no sense. What came before the error
+    /// has been done. The P2PS is dropped then, as by [`Self::p2ps_down`]: it has to come back with a new incarnation.
     pub fn request_block(
         &mut self,
         now: u64,
@@ -62,6 +62,10 @@ impl SourceDistributor {
         let restarted = std::mem::replace(&mut peer.started, true);
         match peer.continuity.accept(&block.heading) {
             Seen::Next => {}
+            // A request that is lost is an item that nobody opens: the stream has to be read from its start.
+            Seen::NewIncarnation if block.heading.first_seq != 0 => {
+                return Err(HubError::Gap { missing: block.heading.first_seq });
+            }
             Seen::NewIncarnation if !restarted => {}
             Seen::NewIncarnation => self.restart_p2ps(now, from, &block, out),
             Seen::Gap(missing) => return Err(HubError::Gap { missing }),
@@ -211,6 +215,10 @@ impl SourceDistributor {
         let known = self.services.get(service).filter(|service| service.advertised).ok_or_else(unknown)?;
         if matches!(domain, Domain::LOGIN | Domain::SOURCE) {
             let text = "Login and directory are not items: ask the P2PS for them";
+            return Err(refusal(StateCode::USAGE_ERROR, text, |c| &mut c.refused_usage));
+        }
+        if !known.cached && !known.domains.contains(domain.0) {
+            let text = "Service does not provide this domain: its Capabilities list those that it has";
             return Err(refusal(StateCode::USAGE_ERROR, text, |c| &mut c.refused_usage));
         }
         let instance = match (bits & flags::PRIVATE != 0, bits & flags::SNAPSHOT_ONLY != 0) {

@@ -107,7 +107,7 @@ impl SourceDistributor {
             }
             Ok(Some((session, stream, provider_id))) => {
                 pending.session = session;
-                self.forward_post(now, &pending, post, stream, provider_id, out);
+                self.forward_post(now, &pending, &post, stream, provider_id, out);
             }
         }
         Ok(())
@@ -147,13 +147,13 @@ impl SourceDistributor {
         &mut self,
         now: u64,
         pending: &Pending,
-        post: PostMsg<'_>,
+        post: &PostMsg<'_>,
         stream: i32,
         provider_id: u16,
         out: &mut dyn ProviderSink,
     ) {
         let mut nested = Vec::new();
-        let mut post = PostMsg { stream_id: stream, ..post };
+        let mut post = PostMsg { stream_id: stream, ..post.clone() };
         if let Some(key) = &mut post.key {
             key.service_id = Some(provider_id);
         }

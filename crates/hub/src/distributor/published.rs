@@ -405,10 +405,10 @@ impl SourceDistributor {
                     body: post.body,
                     ..UpdateMsg::new(domain, 0)
                 };
-                self.posted_update(handle, update);
+                self.posted_update(handle, &update);
             }
             Some(Msg::Update(update)) => {
-                self.posted_update(handle, UpdateMsg { post_user_info: Some(post.post_user_info), ..update });
+                self.posted_update(handle, &UpdateMsg { post_user_info: Some(post.post_user_info), ..update });
             }
             Some(Msg::Refresh(refresh)) => {
                 let refresh = RefreshMsg { post_user_info: Some(post.post_user_info), ..refresh };
@@ -431,7 +431,7 @@ impl SourceDistributor {
         if create { self.find_or_publish(service) } else { self.items.find(service, &self.key) }
     }
 
-    fn posted_update(&mut self, handle: u32, update: UpdateMsg<'_>) {
+    fn posted_update(&mut self, handle: u32, update: &UpdateMsg<'_>) {
         self.take_update(handle, update.container, update.body, update.seq_num);
         let mut bytes = Vec::new();
         if let Ok(rwf) = self.scratch.write(|w| update.encode(w)) {

@@ -25,7 +25,7 @@ pub(super) struct Service {
     pub(super) qos: Vec<Qos>,
     /// What P2PSs were told is out of date.
     pub(super) stale: bool,
-    /// The sessions that offer it, in the order in which they came.
+    /// The sessions that offer it, in the order of their routes.
     pub(super) providers: Vec<u32>,
     /// Items wanted for the first time.
     pub(super) fresh: VecDeque<u32>,

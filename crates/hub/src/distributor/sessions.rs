@@ -77,6 +77,8 @@ pub(super) struct Offer {
     pub(super) outstanding: u32,
     /// Items open.
     pub(super) open: u32,
+    /// Snapshots among both.
+    pub(super) snapshots: u32,
     /// `Capabilities`.
     pub(super) domains: Domains,
     /// `QoS`; empty means real time, tick by tick.

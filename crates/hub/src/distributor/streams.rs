@@ -104,7 +104,8 @@ impl Streams {
     }
 
     /// Ids in use.
-    pub(super) fn len(&self) -> usize {
+    #[cfg(test)]
+    fn len(&self) -> usize {
         self.used
     }
 }

@@ -3,8 +3,10 @@
 //! Most want nothing special, and cost nothing here. What goes to the provider is what all of them together need.
 
 use rustc_hash::FxHashMap;
-use rwf::DataType;
 use rwf::msg::{Priority, RequestFlags, RequestMsg};
+use rwf::rdm::request::{Payload, View};
+use rwf::wire::Writer;
+use rwf::{DataType, EncodeError};
 
 /// The wishes of one P2PS for one item.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,7 +150,48 @@ fn add(a: Priority, b: Priority) -> Priority {
 }
 
 /// One view that holds all of them; `None` if only the whole item does.
-fn union<'a>(views: &[&'a [u8]], _out: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+fn union<'a>(views: &[&'a [u8]], out: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     let first = *views.first()?;
-    views.iter().all(|view| *view == first).then_some(first)
+    if views.iter().all(|view| *view == first) {
+        return Some(first);
+    }
+    let mut whole: Option<View> = None;
+    for body in views {
+        let view = Payload::decode(DataType::ELEMENT_LIST, body).ok()?.view?;
+        whole = Some(match whole {
+            None => view,
+            Some(whole) => join(whole, view)?,
+        });
+    }
+    let payload = Payload { view: whole, ..Payload::default() };
+    let mut room = 256;
+    loop {
+        out.resize(room, 0);
+        let mut w = Writer::new(out);
+        match payload.encode(&mut w) {
+            Ok(()) => {
+                let length = w.position();
+                return Some(&out[..length]);
+            }
+            Err(EncodeError::BufferFull) => room *= 4,
+            Err(_) => return None,
+        }
+    }
+}
+
+/// The fields of both; `None` for views of different kinds.
+fn join(a: View, b: View) -> Option<View> {
+    fn add<T: PartialEq>(mut a: Vec<T>, b: Vec<T>) -> Vec<T> {
+        for value in b {
+            if !a.contains(&value) {
+                a.push(value);
+            }
+        }
+        a
+    }
+    match (a, b) {
+        (View::Fields(a), View::Fields(b)) => Some(View::Fields(add(a, b))),
+        (View::Elements(a), View::Elements(b)) => Some(View::Elements(add(a, b))),
+        _ => None,
+    }
 }

@@ -113,12 +113,11 @@ fn write_field(out: &mut Vec<u8>, fid: i16, value: &[u8]) -> Result<(), Misfit> 
 
 fn write_ob16(out: &mut Vec<u8>, value: &[u8]) -> Result<(), Misfit> {
     let length = u16::try_from(value.len()).map_err(|_| Misfit::TooLarge)?;
-    match u8::try_from(length) {
-        Ok(short @ 0..0xFE) => out.push(short),
-        _ => {
-            out.push(0xFE);
-            out.extend_from_slice(&length.to_be_bytes());
-        }
+    if length < 0xFE {
+        out.push(length as u8);
+    } else {
+        out.push(0xFE);
+        out.extend_from_slice(&length.to_be_bytes());
     }
     out.extend_from_slice(value);
     Ok(())

@@ -161,12 +161,12 @@ impl Image {
 }
 
 /// The header of the refreshes that an image is sent in.
-pub(super) fn header<'a>(
+pub(super) fn header(
     domain: rwf::msg::Domain,
     stream_id: i32,
-    key: MsgKey<'a>,
+    key: MsgKey<'_>,
     part_num: Option<u16>,
-) -> RefreshMsg<'a> {
+) -> RefreshMsg<'_> {
     RefreshMsg { flags: RefreshFlags::SOLICITED, key: Some(key), part_num, ..RefreshMsg::new(domain, stream_id) }
 }
 

@@ -31,13 +31,11 @@ fn apply_summary(
     depth: u8,
 ) -> Result<(), Misfit> {
     let Some(summary) = summary.filter(|_| container != DataType::NO_DATA) else { return Ok(()) };
-    match held {
-        Some(held) => held.update_entry(container, summary, scope, depth),
-        None => {
-            *held = Some(Content::entry(container, summary, scope, depth)?);
-            Ok(())
-        }
+    if let Some(held) = held {
+        return held.update_entry(container, summary, scope, depth);
     }
+    *held = Some(Content::entry(container, summary, scope, depth)?);
+    Ok(())
 }
 
 /// A container's entries must all be of one type.

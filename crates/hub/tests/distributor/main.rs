@@ -1,0 +1,10 @@
+//! The Source Distributor between hand-built providers and P2PSs.
+
+mod directory;
+mod hostile;
+mod interactive;
+mod posts;
+mod published;
+mod random;
+mod recovery;
+mod world;

@@ -1,0 +1,201 @@
+//! Posts and their acks.
+
+use crate::world::*;
+use hub::stream::{Kind, Request, flags};
+use rwf::msg::{Domain, Msg, MsgKey, NakCode, PostFlags, PostMsg, PostUserInfo, RefreshMsg, UpdateMsg};
+use rwf::{DataType, State};
+
+fn post(name: Option<&'static [u8]>, body: &'static [u8], container: DataType) -> Vec<u8> {
+    let post = PostMsg {
+        container,
+        flags: PostFlags::ACK | PostFlags::POST_COMPLETE,
+        post_id: Some(1),
+        seq_num: Some(9),
+        post_user_info: PostUserInfo { addr: 0x7F00_0001, id: 42 },
+        key: name.map(|name| MsgKey { service_id: Some(1), name: Some(name), ..MsgKey::EMPTY }),
+        body,
+        ..PostMsg::new(Domain::MARKET_PRICE, 77)
+    };
+    bytes_of(|w| post.encode(w))
+}
+
+fn nested(service: u16) -> &'static [u8] {
+    let body = field_list(&[(22, b"p")]);
+    let update = UpdateMsg {
+        container: DataType::FIELD_LIST,
+        key: Some(MsgKey::item(service, b"A")),
+        body: &body,
+        ..UpdateMsg::new(Domain::MARKET_PRICE, 0)
+    };
+    Box::leak(bytes_of(|w| update.encode(w)).into_boxed_slice())
+}
+
+fn sent_post(bytes: &[u8]) -> PostMsg<'_> {
+    match Msg::decode(bytes).unwrap() {
+        Msg::Post(post) => post,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn equal_post_ids_of_two_p2ps_find_their_owners() {
+    let mut world = World::plain();
+    world.route_up(0);
+    world.directory(0, vec![service(700, "FEED")]);
+    world.p2ps_up(2);
+    world.events();
+    world.sent(0);
+    let rwf = post(Some(b"A"), nested(1), DataType::MSG);
+    for (id, token) in [(1, 11), (2, 22)] {
+        world.request(id, &Request::Post { service: 1, handle: None, token, rwf: &rwf }).unwrap();
+    }
+    let sent = world.sent(0);
+    let posts: Vec<_> = sent.iter().map(|bytes| sent_post(bytes)).collect();
+    assert_ne!(posts[0].post_id, posts[1].post_id);
+    for post in &posts {
+        assert_eq!(post.stream_id, 1, "off-stream: on the login");
+        assert_eq!(post.key.unwrap().service_id, Some(700));
+        assert_eq!(Msg::decode(post.body).unwrap().key().unwrap().service_id, Some(700), "in the message inside too");
+        assert_eq!((post.post_user_info.id, post.seq_num), (42, Some(9)));
+    }
+    world.ack(0, 1, posts[1].post_id.unwrap(), None);
+    world.ack(0, 1, posts[0].post_id.unwrap(), Some(NakCode::DENIED_BY_SRC));
+    let events = world.events();
+    let got: Vec<_> = events.iter().map(|e| (e.target, e.arg, e.ack().nak_code)).collect();
+    assert_eq!(got, [(2, 22, None), (1, 11, Some(NakCode::DENIED_BY_SRC))]);
+    world.ack(0, 1, posts[0].post_id.unwrap(), None);
+    assert!(world.events().is_empty());
+    assert_eq!(world.sd.counters().dropped_acks, 1);
+}
+
+#[test]
+fn a_post_on_an_item_goes_on_its_stream() {
+    let mut world = World::with_feed();
+    let (handle, stream) = world.open_imaged(1, "A");
+    let body: &'static [u8] = Box::leak(field_list(&[(22, b"p")]).into_boxed_slice());
+    let rwf = post(None, body, DataType::FIELD_LIST);
+    world.request(1, &Request::Post { service: 1, handle: Some(handle), token: 5, rwf: &rwf }).unwrap();
+    let sent = world.sent(0);
+    let post = sent_post(&sent[0]);
+    assert_eq!((post.stream_id, post.key, post.body), (stream, None, body));
+    world.ack(0, stream, post.post_id.unwrap(), None);
+    assert_eq!(world.events()[0].arg, 5);
+}
+
+#[test]
+fn a_post_without_an_ack_is_passed_on_and_forgotten() {
+    let mut world = World::with_feed();
+    let rwf = post(Some(b"A"), nested(1), DataType::MSG);
+    world.request(1, &Request::Post { service: 1, handle: None, token: 0, rwf: &rwf }).unwrap();
+    let sent = world.sent(0);
+    assert!(!sent_post(&sent[0]).flags.contains(PostFlags::ACK));
+    world.pass(60);
+    assert!(world.events().is_empty());
+}
+
+#[test]
+fn every_post_that_cannot_be_delivered_gets_its_nak() {
+    let mut world = World::with_feed();
+    let rwf = post(Some(b"A"), nested(1), DataType::MSG);
+    let nak = |world: &mut World| {
+        let events = world.events();
+        let acks: Vec<_> = events.iter().filter(|e| e.kind == Kind::Ack).collect();
+        assert_eq!(acks.len(), 1, "{events:?}");
+        assert!(acks[0].ack().text.is_some());
+        assert_eq!(acks[0].ack().seq_num, Some(9));
+        (acks[0].arg, acks[0].ack().nak_code.unwrap())
+    };
+    world.request(1, &Request::Post { service: 99, handle: None, token: 1, rwf: &rwf }).unwrap();
+    assert_eq!(nak(&mut world), (1, NakCode::SOURCE_UNKNOWN));
+    world.request(1, &Request::Post { service: 1, handle: Some(4), token: 2, rwf: &rwf }).unwrap();
+    assert_eq!(nak(&mut world), (2, NakCode::NOT_OPEN));
+    // Not answered in time.
+    world.request(1, &Request::Post { service: 1, handle: None, token: 3, rwf: &rwf }).unwrap();
+    world.pass(16);
+    assert_eq!(nak(&mut world), (3, NakCode::NO_RESPONSE));
+    // The provider goes while the post is under way.
+    world.request(1, &Request::Post { service: 1, handle: None, token: 4, rwf: &rwf }).unwrap();
+    world.down(0);
+    assert_eq!(nak(&mut world), (4, NakCode::SOURCE_DOWN));
+    world.request(1, &Request::Post { service: 1, handle: None, token: 5, rwf: &rwf }).unwrap();
+    assert_eq!(nak(&mut world), (5, NakCode::SOURCE_DOWN));
+    let counters = world.sd.counters();
+    assert_eq!((counters.posts, counters.refused_posts, counters.post_timeouts), (5, 5, 1));
+}
+
+#[test]
+fn the_ack_of_another_session_is_not_taken() {
+    let mut world = World::with_feed();
+    world.route_up(1);
+    world.directory(1, vec![service(9, "OTHER")]);
+    world.events();
+    let rwf = post(Some(b"A"), nested(1), DataType::MSG);
+    world.request(1, &Request::Post { service: 1, handle: None, token: 1, rwf: &rwf }).unwrap();
+    let id = sent_post(&world.sent(0)[0]).post_id.unwrap();
+    world.ack(1, 1, id, None);
+    assert!(world.events().is_empty());
+    world.ack(0, 1, id, None);
+    assert_eq!(world.kinds(), [Kind::Ack]);
+}
+
+#[test]
+fn a_post_to_held_images_is_applied_published_and_acknowledged_here() {
+    let mut world = World::plain();
+    world.nip_up(0);
+    world.directory(0, vec![service(3, "NI_PUB")]);
+    world.publish(0, -1, 3, "A", &[(22, b"1"), (25, b"2")]);
+    world.events();
+    world.sent(0);
+    let handle = world.open(1, "A");
+    let rwf = post(Some(b"A"), nested(1), DataType::MSG);
+    world.request(1, &Request::Post { service: 1, handle: None, token: 1, rwf: &rwf }).unwrap();
+    let events = world.events();
+    assert_eq!(events.iter().map(|e| e.kind).collect::<Vec<_>>(), [Kind::Update, Kind::Ack]);
+    let Msg::Update(update) = Msg::decode(&events[0].body).unwrap() else { panic!() };
+    assert_eq!(update.post_user_info, Some(PostUserInfo { addr: 0x7F00_0001, id: 42 }));
+    assert_eq!(events[1].ack().nak_code, None);
+    world.request(1, &Request::Refresh { handle }).unwrap();
+    let events = world.events();
+    assert_eq!(fields_of(events[0].image().body), [(22, b"p".to_vec()), (25, b"2".to_vec())]);
+    assert!(world.sent(0).is_empty(), "the provider is not asked");
+
+    // On-stream and without a message inside: an update.
+    let body: &'static [u8] = Box::leak(field_list(&[(25, b"q")]).into_boxed_slice());
+    let rwf = post(None, body, DataType::FIELD_LIST);
+    world.request(1, &Request::Post { service: 1, handle: Some(handle), token: 2, rwf: &rwf }).unwrap();
+    assert_eq!(world.kinds(), [Kind::Update, Kind::Ack]);
+}
+
+#[test]
+fn a_posted_refresh_creates_its_item_and_an_update_does_not() {
+    let mut world = World::plain();
+    world.nip_up(0);
+    world.directory(0, vec![service(3, "NI_PUB")]);
+    world.events();
+    let rwf = post(Some(b"A"), nested(1), DataType::MSG);
+    world.request(1, &Request::Post { service: 1, handle: None, token: 1, rwf: &rwf }).unwrap();
+    assert_eq!(world.events()[0].ack().nak_code, Some(NakCode::SYMBOL_UNKNOWN));
+    let body = field_list(&[(22, b"r")]);
+    let refresh = RefreshMsg {
+        container: DataType::FIELD_LIST,
+        flags: rwf::msg::RefreshFlags::REFRESH_COMPLETE,
+        state: State::OPEN_OK,
+        body: &body,
+        ..RefreshMsg::new(Domain::MARKET_PRICE, 0)
+    };
+    let inner: &'static [u8] = Box::leak(bytes_of(|w| refresh.encode(w)).into_boxed_slice());
+    let rwf = post(Some(b"A"), inner, DataType::MSG);
+    world.request(1, &Request::Post { service: 1, handle: None, token: 2, rwf: &rwf }).unwrap();
+    assert_eq!(world.events()[0].ack().nak_code, None);
+    world.open_with(1, "A", flags::STREAMING);
+    let events = world.events();
+    assert_eq!(fields_of(events[1].image().body), [(22, b"r".to_vec())]);
+}
+
+#[test]
+fn a_post_that_is_none_cuts_the_p2ps_off() {
+    let mut world = World::with_feed();
+    let broken = world.request(1, &Request::Post { service: 1, handle: None, token: 1, rwf: b"garbage" });
+    assert!(broken.is_err());
+    assert_eq!(world.sd.counters().closed_p2ps, 1);
+}
