@@ -1,0 +1,194 @@
+//! What a delivery costs: hub block in, each client's deliveries out.
+//!
+//! `cargo bench -p hub --bench fanout` prints nanoseconds per delivery for the fan-out alone (`read`), and with the
+//! copy of every message into a send buffer as the framing does it (`read and copy`).
+
+use hub::p2ps::{ClientId, ClientInfo, Config, P2ps, SourceId};
+use hub::stream::{ALL, Block, BlockWriter, Event, Request, flags};
+use rwf::container::FieldListEncoder;
+use rwf::msg::{MsgKey, RefreshFlags, RefreshMsg, RequestFlags, RequestMsg, UpdateMsg};
+use rwf::rdm::directory::{Action, Info, Part, Service, ServiceState};
+use rwf::rdm::login;
+use rwf::wire::Writer;
+use rwf::{DataType, EncodeError, msg::Domain};
+use std::hint::black_box;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Instant;
+
+const UPDATES_A_TURN: u32 = 512;
+const SOURCE: SourceId = SourceId(0);
+
+fn encode(write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>) -> Vec<u8> {
+    let mut buf = vec![0; 4096];
+    let mut w = Writer::new(&mut buf);
+    write(&mut w).expect("a small message fits");
+    w.into_written().to_vec()
+}
+
+fn fields(count: i16) -> Vec<u8> {
+    encode(|w| {
+        let mut list = FieldListEncoder::begin(w)?;
+        for fid in 0..count {
+            list.uint(22 + fid, 100_000 + fid as u64)?;
+        }
+        list.finish()
+    })
+}
+
+/// A P2PS on which clients 0 to `clients` watch items by the rule `watches`; handles are item numbers.
+struct Bench {
+    p2ps: P2ps,
+    writer: BlockWriter,
+}
+
+impl Bench {
+    fn new(clients: u32, items: u32, watches: impl Fn(u32, u32) -> bool) -> Self {
+        let config = Config { open_window: 0, ..Config::default() };
+        let mut bench = Self { p2ps: P2ps::new(config, 1), writer: BlockWriter::new(1) };
+        bench.p2ps.source_up(0, SOURCE);
+        let mut service = Service::new(1, Action::Add);
+        let info = Info { name: "FEED".to_owned(), capabilities: vec![Domain::MARKET_PRICE], ..Info::default() };
+        service.info = Some(Part::Set(info));
+        service.state = Some(Part::Set(ServiceState::new(true)));
+        let filters = encode(|w| service.encode_filters(u32::MAX, w));
+        bench.writer.event(&Event::Service { target: ALL, service: 1, cached: false, name: "FEED", filters: &filters });
+        bench.publish();
+        for client in 0..clients {
+            let id = ClientId(client);
+            bench.p2ps.client_up(0, id, ClientInfo { address: IpAddr::V4(Ipv4Addr::LOCALHOST) });
+            let request = login::Request { name: "bench".to_owned(), ..login::Request::default() };
+            bench.p2ps.client_message(0, id, &encode(|w| request.encode(w)));
+            let mut stream = 5;
+            for item in (0..items).filter(|&item| watches(client, item)) {
+                let name = format!("ITEM{item}.N");
+                let request = RequestMsg {
+                    flags: RequestFlags::STREAMING,
+                    key: MsgKey::item(1, name.as_bytes()),
+                    ..RequestMsg::new(Domain::MARKET_PRICE, stream)
+                };
+                bench.p2ps.client_message(0, id, &encode(|w| request.encode(w)));
+                stream += 1;
+            }
+        }
+        while bench.answer_opens() {}
+        // Clients that have been idle for two rounds own no delivery lists.
+        for second in 1..=3 {
+            bench.p2ps.on_timer(second * 1_000_000_000);
+        }
+        bench
+    }
+
+    /// Binds every item that was asked for to the handle that its name says, and gives it an image. False if none was.
+    fn answer_opens(&mut self) -> bool {
+        let mut opens = Vec::new();
+        self.p2ps.requests(|_, block| {
+            for message in Block::parse(block).expect("a block").messages() {
+                let message = message.expect("a message");
+                if let Ok(Request::Open { token, rwf, .. }) = Request::decode(&message) {
+                    let Ok(rwf::msg::Msg::Request(request)) = rwf::msg::Msg::decode(rwf) else { panic!("a request") };
+                    let digits: String = request.key.name_lossy().chars().filter(char::is_ascii_digit).collect();
+                    opens.push((token, digits.parse::<u32>().expect("a number")));
+                }
+            }
+        });
+        let body = fields(10);
+        let refresh = RefreshMsg {
+            flags: RefreshFlags::REFRESH_COMPLETE,
+            container: DataType::FIELD_LIST,
+            body: &body,
+            ..RefreshMsg::new(Domain::MARKET_PRICE, 1)
+        };
+        let image = encode(|w| refresh.encode(w));
+        for &(token, handle) in &opens {
+            self.writer.event(&Event::ItemOpened { target: 1, handle, token });
+            let position = self.writer.next_position();
+            let flags = flags::FIRST | flags::COMPLETE;
+            self.writer.event(&Event::Image { target: 1, handle, group: 1, flags, position, rwf: &image });
+        }
+        if !opens.is_empty() {
+            self.publish();
+        }
+        !opens.is_empty()
+    }
+
+    fn publish(&mut self) {
+        let block = self.writer.block().expect("something was written").to_vec();
+        self.writer.clear();
+        self.p2ps.hub_block(1, SOURCE, &block).expect("a good block");
+        self.p2ps.flush(&block, |_, _| {});
+    }
+
+    /// Runs turns of updates to items by turns; gives nanoseconds per delivery.
+    fn run(&mut self, turns: u32, update: &[u8], copy: bool, mut next: impl FnMut() -> u32) -> f64 {
+        let before = self.p2ps.counters().updates_out;
+        let mut out = Vec::with_capacity(1 << 20);
+        let mut spent = 0.0;
+        for _ in 0..turns {
+            for _ in 0..UPDATES_A_TURN {
+                self.writer.update(next(), false, update);
+            }
+            let block = self.writer.block().expect("something was written").to_vec();
+            self.writer.clear();
+            let start = Instant::now();
+            self.p2ps.hub_block(1, SOURCE, &block).expect("a good block");
+            self.p2ps.flush(&block, |client, deliveries| {
+                if !copy {
+                    black_box((client, deliveries.len()));
+                    return;
+                }
+                out.clear();
+                for (body, stream) in deliveries {
+                    let at = out.len();
+                    out.extend_from_slice(body);
+                    out[at + 4..at + 8].copy_from_slice(&stream.to_be_bytes());
+                }
+                black_box(&out);
+            });
+            spent += start.elapsed().as_secs_f64();
+        }
+        spent * 1e9 / (self.p2ps.counters().updates_out - before) as f64
+    }
+}
+
+fn resident_kib() -> f64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    statm.split(' ').nth(1).and_then(|pages| pages.parse::<f64>().ok()).unwrap_or(0.0) * 4.0
+}
+
+fn report(name: &str, bench: &mut Bench, turns: u32, mut next: impl FnMut() -> u32) {
+    let body = fields(8);
+    let update = UpdateMsg { container: DataType::FIELD_LIST, body: &body, ..UpdateMsg::new(Domain::MARKET_PRICE, 1) };
+    let update = encode(|w| update.encode(w));
+    for (what, copy) in [("read", false), ("read and copy", true)] {
+        bench.run(turns / 10 + 1, &update, copy, &mut next);
+        let mut times: Vec<f64> = (0..5).map(|_| bench.run(turns, &update, copy, &mut next)).collect();
+        times.sort_by(f64::total_cmp);
+        println!("{name}, {what:14} {:6.2} ns a delivery ({} byte updates)", times[2], update.len());
+    }
+}
+
+/// Builds a bench, and tells the memory that it took in bytes.
+fn measured(items: u32, watches: impl Fn(u32, u32) -> bool) -> (Bench, f64) {
+    let before = resident_kib();
+    let bench = Bench::new(100, items, watches);
+    (bench, (resident_kib() - before) * 1024.0)
+}
+
+fn main() {
+    let (mut one_to_one, memory) = measured(100_000, |client, item| item % 100 == client);
+    println!("each of 100,000 items with one watcher: {:.1} bytes, its key of 13 included", memory / 1e5);
+    let mut seed = 1_u32;
+    report("1 -> 1 of 100,000", &mut one_to_one, 5_000, || {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (seed >> 8) % 100_000
+    });
+    let (mut one_to_hundred, few) = measured(1_000, |_, _| true);
+    let (more, many) = measured(5_000, |_, _| true);
+    println!("each watcher of an item with 100: {:.1} bytes", (many - few) / 400_000.0);
+    drop((one_to_one, more));
+    let mut item = 0;
+    report("1 -> 100", &mut one_to_hundred, 200, || {
+        item = (item + 1) % 1_000;
+        item
+    });
+}
