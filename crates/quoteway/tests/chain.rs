@@ -1,0 +1,321 @@
+//! The binary as its users run it: source, server and clients as processes of their own, joined by sockets.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use net::tcp::{ConnId, SocketOptions};
+use net::tls::TlsClient;
+use quoteway::agents::rssl_io::{Ended, Handler, Opened, RsslIo};
+use quoteway::tools::consumer::{Consumer, Heard, Identity};
+use rssl::ClientConfig;
+use rwf::msg::{Domain, MsgKey, RequestFlags, RequestMsg};
+use rwf::wire::Writer;
+
+/// A process that ends with the test, and its first line.
+struct Process {
+    child: Child,
+    line: String,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+enum From {
+    Output,
+    Error,
+}
+
+/// Starts `quoteway` and waits for the first line that contains `sign`.
+fn start(args: &[&str], from: &From, sign: &str) -> Process {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quoteway"));
+    command.args(args).stdin(Stdio::piped());
+    let mut child = match from {
+        From::Output => command.stdout(Stdio::piped()).stderr(Stdio::null()),
+        From::Error => command.stdout(Stdio::null()).stderr(Stdio::piped()),
+    }
+    .spawn()
+    .expect("the binary starts");
+    let stream: Box<dyn Read + Send> = match from {
+        From::Output => Box::new(child.stdout.take().expect("piped")),
+        From::Error => Box::new(child.stderr.take().expect("piped")),
+    };
+    let mut lines = BufReader::new(stream).lines();
+    let line = lines.by_ref().map_while(Result::ok).find(|l| l.contains(sign)).expect("the sign that it is ready");
+    // What comes later is read away, so that the process never waits for us.
+    std::thread::spawn(move || lines.for_each(drop));
+    Process { child, line }
+}
+
+fn source(args: &[&str]) -> (Process, String) {
+    let mut all = vec!["sink-driven-src", "--bind", "127.0.0.1", "-N", "0", "-K"];
+    all.extend(args);
+    let process = start(&all, &From::Error, "is published on");
+    let address = process.line.split(" on ").nth(1).and_then(|t| t.split(';').next()).expect("an address").to_string();
+    (process, address)
+}
+
+fn serve(args: &[&str]) -> (Process, u16) {
+    let mut all = vec!["serve", "--interface", "127.0.0.1", "--rssl-port", "0", "--nip-port", "0"];
+    all.extend(args);
+    let process = start(&all, &From::Output, "ready ");
+    let port = port_of(&process, "rssl=");
+    (process, port)
+}
+
+fn port_of(process: &Process, key: &str) -> u16 {
+    let at = process.line.split(key).nth(1).and_then(|t| t.split(' ').next()).expect("an address in the ready line");
+    at.parse::<SocketAddr>().expect("an address").port()
+}
+
+/// Runs `test-client` to its end and gives its closing line.
+fn client(port: u16, args: &[&str]) -> serde_json::Value {
+    let port = port.to_string();
+    let mut all = vec!["test-client", "-h", "127.0.0.1", "-p", &port];
+    all.extend(args);
+    let output = Command::new(env!("CARGO_BIN_EXE_quoteway")).args(&all).output().expect("the client runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let json = text
+        .lines()
+        .rfind(|l| l.starts_with('{'))
+        .unwrap_or_else(|| panic!("no closing line in {text}\n{}", String::from_utf8_lossy(&output.stderr)));
+    serde_json::from_str(json).expect("JSON")
+}
+
+/// Every item has its image, updates came, none was lost or out of order.
+fn assert_whole(report: &serde_json::Value, streams: u64) {
+    assert_eq!(report["complete"], true, "{report}");
+    assert_eq!(report["streams"], streams, "{report}");
+    assert_eq!(report["lost"], 0, "{report}");
+    assert_eq!(report["reordered"], 0, "{report}");
+    assert_eq!(report["refused"], 0, "{report}");
+    assert!(report["received"].as_u64().is_some_and(|n| n > 0), "{report}");
+}
+
+const SHORT: [&str; 2] = ["--seconds", "1"];
+
+#[test]
+fn a_watchlist_streams_through_source_server_and_client() {
+    let (_source, at) = source(&["-U", "20k"]);
+    let (_server, port) = serve(&["--route", &at]);
+    let report = client(port, &[&["-il", "RDT{0..999}", "decodeFormat", "2"][..], &SHORT].concat());
+    assert_whole(&report, 1_000);
+}
+
+#[test]
+fn half_of_a_watchlist_is_shared_by_all_mounts() {
+    let (_source, at) = source(&["-U", "5k"]);
+    let (_server, port) = serve(&["--route", &at]);
+    let args = ["-il", "RDT{0..199}", "--mounts", "20", "--common", "0.5"];
+    assert_whole(&client(port, &[&args[..], &SHORT].concat()), 20 * 100 + 100);
+}
+
+#[test]
+fn shards_serve_their_clients_as_one_thread_does() {
+    let (_source, at) = source(&["-U", "5k"]);
+    let (_server, port) = serve(&["--route", &at, "--shards", "2"]);
+    let args = ["-il", "RDT{0..199}", "--mounts", "20", "--common", "0.5"];
+    assert_whole(&client(port, &[&args[..], &SHORT].concat()), 20 * 100 + 100);
+}
+
+fn config_file(text: &str) -> tempfile::NamedTempFile {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), text).expect("written");
+    file
+}
+
+#[test]
+fn writes_by_timer_lose_nothing() {
+    let (_source, at) = source(&["-U", "5k"]);
+    let config = config_file("[p2ps]\ntimed_writes = true\nflush_interval_ms = 20\ntcp_no_delay = false\n");
+    let (_server, port) = serve(&["--route", &at, "--config", config.path().to_str().expect("UTF-8")]);
+    assert_whole(&client(port, &[&["-il", "RDT{0..99}", "--mounts", "3"][..], &SHORT].concat()), 300);
+}
+
+#[test]
+fn unpacked_and_compressed_sessions_lose_nothing() {
+    let (_source, at) = source(&["-U", "5k"]);
+    for text in ["rssl_msg_packing = false", "compression_type = \"zlib\"\nforce_rssl_compression = true"] {
+        let config = config_file(&format!("[p2ps]\n{text}\n"));
+        let (_server, port) = serve(&["--route", &at, "--config", config.path().to_str().expect("UTF-8")]);
+        assert_whole(&client(port, &[&["-il", "RDT{0..99}"][..], &SHORT].concat()), 100);
+    }
+}
+
+#[test]
+fn a_source_that_comes_later_is_found() {
+    let spare = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let at = spare.local_addr().expect("bound");
+    drop(spare);
+    let (_server, port) = serve(&["--route", &at.to_string()]);
+    let client = std::thread::spawn(move || client(port, &[&["-il", "RDT{0..9}"][..], &SHORT].concat()));
+    let at_port = at.port().to_string();
+    let args = ["sink-driven-src", "--bind", "127.0.0.1", "-N", &at_port, "-K", "-U", "1k"];
+    let _source = start(&args, &From::Error, "is published on");
+    assert_whole(&client.join().expect("the client ends"), 10);
+}
+
+#[test]
+fn a_mount_too_many_is_refused_with_a_text() {
+    let (_source, at) = source(&[]);
+    let config = config_file("[p2ps]\nmax_mounts = 0\n");
+    let (_server, port) = serve(&["--route", &at, "--config", config.path().to_str().expect("UTF-8")]);
+    let mut mount = Mount::connect(port, None);
+    let why = mount.run_until(|m| m.ended.clone());
+    assert!(why.contains("mounts are taken") && why.contains("maxMounts"), "{why}");
+}
+
+#[test]
+fn a_client_that_does_not_read_is_cut_off_and_no_other_notices() {
+    let (_source, at) = source(&["-U", "100k"]);
+    let config =
+        config_file("[p2ps]\nguaranteed_output_buffers = 10\nmax_output_buffers = 100\ntcp_send_buf_size = 65536\n");
+    let (_server, port) = serve(&["--route", &at, "--config", config.path().to_str().expect("UTF-8")]);
+    let mut lazy = Mount::connect(port, None);
+    lazy.run_until(|m| m.service);
+    lazy.open_items(&["RDT0", "RDT1", "RDT2", "RDT3"]);
+    lazy.run_until(|m| (m.items >= 4).then_some(()));
+    lazy.io.set_reading(lazy.conn, false);
+    // The other one is there all the time in which the first is cut off; it watches the same items.
+    let report = client(port, &["-il", "RDT{0..3}", "--seconds", "3"]);
+    assert_whole(&report, 4);
+    lazy.io.set_reading(lazy.conn, true);
+    let why = lazy.run_until(|m| m.ended.clone());
+    assert!(why.contains("reset"), "{why}");
+}
+
+#[test]
+fn the_encrypted_connection_type_carries_a_session() {
+    let key = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_string()]).expect("a certificate");
+    let dir = tempfile::tempdir().expect("a folder");
+    let (cert_file, key_file) = (dir.path().join("cert.pem"), dir.path().join("key.pem"));
+    std::fs::write(&cert_file, key.cert.pem()).expect("written");
+    std::fs::write(&key_file, key.signing_key.serialize_pem()).expect("written");
+    let (_source, at) = source(&["-U", "1k"]);
+    let config = config_file(&format!(
+        "[p2ps]\nencrypted_port = 0\nserver_cert_file = {:?}\nserver_key_file = {:?}\n",
+        cert_file.display().to_string(),
+        key_file.display().to_string()
+    ));
+    let (server, _) = serve(&["--route", &at, "--config", config.path().to_str().expect("UTF-8")]);
+    let tls = TlsClient::with_roots_from(&cert_file).expect("usable");
+    let mut mount = Mount::connect(port_of(&server, "encrypted="), Some(&tls));
+    mount.run_until(|m| m.service);
+    mount.open_items(&["RDT0"]);
+    // The image and at least a hundred updates.
+    mount.run_until(|m| (m.items > 100).then_some(()));
+}
+
+#[test]
+fn a_bad_configuration_stops_the_start_and_names_each_line() {
+    let config = config_file("[p2ps]\nrsslport = 1\nmax_mounts = -1\n");
+    let path = config.path().to_str().expect("UTF-8").to_string();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_quoteway")).args(["serve", "--config", &path]).output().expect("runs");
+    assert!(!output.status.success());
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        text.contains(&format!("{path}:2: there is no key in [p2ps] called rsslport: the nearest is rssl_port")),
+        "{text}"
+    );
+    assert!(text.contains(&format!("{path}:3: p2ps.max_mounts: expected a whole number")), "{text}");
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("bound").port();
+    let output = Command::new(env!("CARGO_BIN_EXE_quoteway"))
+        .args(["serve", "--interface", "127.0.0.1", "--rssl-port", &port.to_string(), "--nip-port", "0"])
+        .output()
+        .expect("runs");
+    assert!(!output.status.success());
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains(&format!("port {port}")) && text.contains("consumers"), "{text}");
+}
+
+/// A consumer by hand: login and directory by the tools' own, items and reading by the test.
+struct Mount {
+    io: RsslIo,
+    conn: ConnId,
+    seen: Seen,
+}
+
+struct Seen {
+    consumer: Consumer,
+    replies: Vec<Vec<u8>>,
+    service: Option<u16>,
+    /// Messages on item streams.
+    items: usize,
+    ended: Option<String>,
+}
+
+impl Mount {
+    fn connect(port: u16, tls: Option<&TlsClient>) -> Self {
+        let mut io = RsslIo::new(1).expect("descriptors");
+        let tls = tls.map(|t| t.connect("127.0.0.1").expect("a name"));
+        let addr = SocketAddr::from(([127, 0, 0, 1], port));
+        // A small receive buffer, so that what is not read soon waits at the server.
+        let options = SocketOptions { receive_buffer: Some(65_536), ..SocketOptions::default() };
+        let conn =
+            io.connect(net::clock::now(), addr, &options, Arc::new(ClientConfig::default()), tls).expect("a socket");
+        let identity =
+            Identity { user: "test".into(), application: "chain test".into(), service: "DIRECT_FEED".into() };
+        let consumer = Consumer::new(identity);
+        Self { io, conn, seen: Seen { consumer, replies: Vec::new(), service: None, items: 0, ended: None } }
+    }
+
+    /// Turns until `done` gives something; half a minute at most.
+    fn run_until<T>(&mut self, done: impl Fn(&Seen) -> Option<T>) -> T {
+        let deadline = net::clock::now() + 30_000_000_000;
+        loop {
+            if let Some(t) = done(&self.seen) {
+                return t;
+            }
+            let now = self.io.turn(Some(deadline), &mut self.seen).expect("sockets");
+            assert!(now < deadline, "waited too long; items {}, service {:?}", self.seen.items, self.seen.service);
+            let replies = std::mem::take(&mut self.seen.replies);
+            self.io.send(now, self.conn, |p| replies.iter().for_each(|r| p.push(r, None)));
+        }
+    }
+
+    fn open_items(&mut self, names: &[&str]) {
+        let service = self.seen.service.expect("the service is up");
+        let now = net::clock::now();
+        for (name, stream) in names.iter().zip(5..) {
+            let key = MsgKey { service_id: Some(service), name: Some(name.as_bytes()), ..MsgKey::default() };
+            let request =
+                RequestMsg { flags: RequestFlags::STREAMING, key, ..RequestMsg::new(Domain::MARKET_PRICE, stream) };
+            let mut buffer = [0; 256];
+            let mut writer = Writer::new(&mut buffer);
+            request.encode(&mut writer).expect("room");
+            self.io.send(now, self.conn, |p| p.push(writer.written(), None));
+        }
+    }
+}
+
+impl Handler for Seen {
+    fn opened(&mut self, _now: u64, _conn: ConnId, _opened: &Opened<'_>) {
+        let replies = &mut self.replies;
+        self.consumer.begin(&mut |msg| replies.push(msg.to_vec()));
+    }
+
+    fn message(&mut self, _now: u64, _conn: ConnId, msg: &[u8]) {
+        let replies = &mut self.replies;
+        match self.consumer.hear(msg, &mut |msg| replies.push(msg.to_vec())) {
+            Heard::ServiceUp(id) => self.service = Some(id),
+            Heard::Item => self.items += 1,
+            _ => {}
+        }
+    }
+
+    fn closed(&mut self, _now: u64, _conn: ConnId, ended: &Ended) {
+        self.ended = Some(ended.why.clone());
+    }
+}
