@@ -477,12 +477,14 @@ const fn uint_len(value: u64) -> usize {
 
 #[inline]
 pub(crate) fn write_int(value: i64, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    w.bytes(&value.to_be_bytes()[8 - int_len(value)..])
+    let len = int_len(value);
+    w.short((value << (64 - 8 * len)).to_be_bytes(), len)
 }
 
 #[inline]
 pub(crate) fn write_uint(value: u64, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    w.bytes(&value.to_be_bytes()[8 - uint_len(value)..])
+    let len = uint_len(value);
+    w.short((value << (64 - 8 * len)).to_be_bytes(), len)
 }
 
 #[inline]

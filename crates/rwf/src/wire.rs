@@ -28,7 +28,8 @@ const OB16_LONG: u8 = 0xFE;
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
-    len: usize,
+    /// The offset that the end of `rest` has.
+    end: usize,
     what: &'static str,
 }
 
@@ -36,7 +37,13 @@ impl<'a> Reader<'a> {
     /// A cursor at the start of `bytes`. `what` names what is being read, for errors.
     #[inline]
     pub const fn new(bytes: &'a [u8], what: &'static str) -> Self {
-        Self { rest: bytes, len: bytes.len(), what }
+        Self { rest: bytes, end: bytes.len(), what }
+    }
+
+    /// A cursor at the start of `bytes`, whose offsets count from `base` bytes before it.
+    #[inline]
+    pub const fn with_base(bytes: &'a [u8], base: usize, what: &'static str) -> Self {
+        Self { rest: bytes, end: base + bytes.len(), what }
     }
 
     /// Names what is read next, for errors; costs nothing on the way of success.
@@ -46,10 +53,10 @@ impl<'a> Reader<'a> {
         self
     }
 
-    /// Bytes read so far.
+    /// Bytes read so far, and the base if there is one.
     #[inline]
     pub const fn offset(&self) -> usize {
-        self.len - self.rest.len()
+        self.end - self.rest.len()
     }
 
     /// Bytes left.
@@ -382,6 +389,19 @@ impl<'b> Writer<'b> {
         };
         room.copy_from_slice(bytes);
         self.position += bytes.len();
+        Ok(())
+    }
+
+    /// Writes the first `len` bytes of `bytes`. What lies in the buffer after them is unspecified: where there is room, all
+    /// eight are stored at once.
+    #[inline]
+    pub(crate) fn short(&mut self, bytes: [u8; 8], len: usize) -> Result<(), EncodeError> {
+        debug_assert!(len <= 8);
+        let Some(room) = self.buf.get_mut(self.position..).and_then(<[u8]>::first_chunk_mut) else {
+            return self.bytes(&bytes[..len]);
+        };
+        *room = bytes;
+        self.position += len;
         Ok(())
     }
 

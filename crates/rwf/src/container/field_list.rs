@@ -203,33 +203,43 @@ impl<'a> FieldEntries<'a> {
         !self.set_def.is_empty()
     }
 
-    #[inline(never)]
+    /// The error for an entry that is cut off.
+    #[cold]
+    fn cut_off(&mut self) -> DecodeError {
+        let offset = self.base + self.len - self.standard.len();
+        self.left = 0;
+        DecodeError::truncated("field entry", offset)
+    }
+
+    #[inline]
     fn next_of_set(&mut self) -> Option<Result<FieldEntry<'a>, DecodeError>> {
         let ((fid, enc), rest) = self.set_def.split_first()?;
         self.set_def = rest;
-        Some(match primitive::read_set(enc, &mut self.set) {
-            Ok(data) => Ok(FieldEntry { fid, enc, data }),
-            Err(e) => {
-                self.set_def = FieldSetDef::EMPTY;
-                self.left = 0;
-                Err(e)
-            }
-        })
-    }
-
-    /// An entry with a length in the long form, or one that is cut off.
-    #[inline(never)]
-    fn next_long(&mut self) -> Result<FieldEntry<'a>, DecodeError> {
-        let mut r = Reader::new(self.standard, "field entry");
-        let mut read = || Ok(FieldEntry { fid: r.i16()?, enc: DataType::UNKNOWN, data: r.buf16()? });
-        let entry = read();
-        if entry.is_ok() {
-            self.standard = r.rest();
-        } else {
+        let (data, set) = take_set(enc, self.set);
+        self.set = set;
+        if data.is_err() {
+            self.set_def = FieldSetDef::EMPTY;
             self.left = 0;
         }
-        entry.map_err(|e: DecodeError| e.within(self.base + self.len - self.standard.len()))
+        Some(data.map(|data| FieldEntry { fid, enc, data }))
     }
+}
+
+// The rare cases take and give what they change by value: with references to it the iterator would live in memory, and
+// each entry of the loop would wait for the stores of the one before.
+
+/// The value and the rest of an entry with a length in the long form, or one that is cut off.
+#[inline(never)]
+fn take_long(after_fid: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut r = Reader::new(after_fid, "field entry");
+    let data = r.buf16().ok()?;
+    Some((data, r.rest()))
+}
+
+/// A value of set data, and the reader after it.
+#[inline(never)]
+fn take_set<'a>(enc: DataType, mut set: Reader<'a>) -> (Result<&'a [u8], DecodeError>, Reader<'a>) {
+    (primitive::read_set(enc, &mut set), set)
 }
 
 impl<'a> Iterator for FieldEntries<'a> {
@@ -244,13 +254,14 @@ impl<'a> Iterator for FieldEntries<'a> {
             return None;
         }
         self.left -= 1;
-        if let [hi, lo, len @ 0..0xFE, ref rest @ ..] = *self.standard
-            && let Some((data, rest)) = rest.split_at_checked(len as usize)
-        {
-            self.standard = rest;
-            return Some(Ok(FieldEntry { fid: i16::from_be_bytes([hi, lo]), enc: DataType::UNKNOWN, data }));
-        }
-        Some(self.next_long())
+        let [hi, lo, ref after_fid @ ..] = *self.standard else { return Some(Err(self.cut_off())) };
+        let short = match *after_fid {
+            [len @ 0..0xFE, ref rest @ ..] => rest.split_at_checked(len as usize),
+            _ => take_long(after_fid),
+        };
+        let Some((data, rest)) = short else { return Some(Err(self.cut_off())) };
+        self.standard = rest;
+        Some(Ok(FieldEntry { fid: i16::from_be_bytes([hi, lo]), enc: DataType::UNKNOWN, data }))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -259,8 +270,10 @@ impl<'a> Iterator for FieldEntries<'a> {
     }
 }
 
-/// Writes a field list in place: information first, if any, then set data, then standard entries.
+/// Writes a field list in place: information first, if any, then set data, then standard entries. The count is patched
+/// when the list is finished.
 #[derive(Debug)]
+#[must_use = "a list that was begun has to be finished"]
 pub struct FieldListEncoder<'w, 'b> {
     w: &'w mut Writer<'b>,
     flags_at: usize,
@@ -363,7 +376,6 @@ impl<'w, 'b> FieldListEncoder<'w, 'b> {
         match self.w.i16(fid).and_then(|()| write(self.w)) {
             Ok(()) => {
                 self.count += 1;
-                self.w.patch_u16(self.count_at, self.count);
                 Ok(())
             }
             Err(e) => {
@@ -447,11 +459,20 @@ impl<'w, 'b> FieldListEncoder<'w, 'b> {
     /// [`EncodeError::BufferFull`] if that count does not fit.
     #[inline]
     pub fn finish(mut self) -> Result<(), EncodeError> {
-        if self.flags.contains(ListFlags::HAS_SET_DATA) { Ok(()) } else { self.begin_standard() }
+        if !self.flags.contains(ListFlags::HAS_SET_DATA) {
+            self.begin_standard()?;
+        }
+        self.finish_bare();
+        Ok(())
     }
 
     /// Ends the list as it stands: one without data stays without even a count.
-    pub fn finish_bare(self) {}
+    #[inline]
+    pub fn finish_bare(self) {
+        if self.flags.contains(ListFlags::HAS_STANDARD_DATA) {
+            self.w.patch_u16(self.count_at, self.count);
+        }
+    }
 }
 
 /// Set data with its id and, if standard data follows, its length.

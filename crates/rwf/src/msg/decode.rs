@@ -31,13 +31,13 @@ impl Start {
     }
 }
 
-/// Header (without its length) and body.
+/// A cursor over the header, after its length, and the body.
 #[inline]
-fn split(msg: &[u8]) -> Result<(&[u8], &[u8]), DecodeError> {
+fn split(msg: &[u8]) -> Result<(Reader<'_>, &[u8]), DecodeError> {
     let mut r = Reader::new(msg, "message header");
     let len = r.u16()?;
     let header = r.bytes(len as usize)?;
-    Ok((header, r.rest()))
+    Ok((Reader::with_base(header, 2, "message header"), r.rest()))
 }
 
 impl<'a> Msg<'a> {
@@ -46,13 +46,9 @@ impl<'a> Msg<'a> {
     /// # Errors
     /// Truncated if the header is; invalid for a class that does not exist.
     pub fn decode(msg: &'a [u8]) -> Result<Self, DecodeError> {
-        let (header, body) = split(msg)?;
-        let mut r = Reader::new(header, "message header");
-        Self::read(&mut r, body).map_err(in_header)
-    }
-
-    fn read(r: &mut Reader<'a>, body: &'a [u8]) -> Result<Self, DecodeError> {
-        let (class, start) = Start::read(r)?;
+        let (mut r, body) = split(msg)?;
+        let (class, start) = Start::read(&mut r)?;
+        let r = &mut r;
         Ok(match class {
             MsgClass::REQUEST => Self::Request(RequestMsg::read(r, start, body)?),
             MsgClass::REFRESH => Self::Refresh(RefreshMsg::read(r, start, body)?),
@@ -62,14 +58,9 @@ impl<'a> Msg<'a> {
             MsgClass::ACK => Self::Ack(AckMsg::read(r, start, body)?),
             MsgClass::GENERIC => Self::Generic(GenericMsg::read(r, start, body)?),
             MsgClass::POST => Self::Post(PostMsg::read(r, start, body)?),
-            _ => return Err(DecodeError::invalid("message class", 0)),
+            _ => return Err(DecodeError::invalid("message class", 2)),
         })
     }
-}
-
-/// Offsets of header errors count from the message's first byte.
-fn in_header(e: DecodeError) -> DecodeError {
-    e.within(2)
 }
 
 /// `decode` of a single class.
@@ -82,13 +73,12 @@ macro_rules! decode_class {
             /// Truncated if the header is; invalid if the class is another.
             #[inline]
             pub fn decode(msg: &'a [u8]) -> Result<Self, DecodeError> {
-                let (header, body) = split(msg)?;
-                let mut r = Reader::new(header, "message header");
-                let (class, start) = Start::read(&mut r).map_err(in_header)?;
+                let (mut r, body) = split(msg)?;
+                let (class, start) = Start::read(&mut r)?;
                 if class != MsgClass::$class {
                     return Err(DecodeError::invalid("message class", 2));
                 }
-                Self::read(&mut r, start, body).map_err(in_header)
+                Self::read(&mut r, start, body)
             }
         }
     };
@@ -174,12 +164,17 @@ impl<'a> UpdateMsg<'a> {
         let Start { domain, stream_id, flags, container } = start;
         let flags = UpdateFlags(flags);
         let has = |flag| flags.contains(flag);
+        let update_type = UpdateType(r.expect("update type").u8()?);
+        // Nearly all updates have no optional member at all.
+        if flags.0 & UpdateFlags::DERIVED.0 == 0 {
+            return Ok(Self { container, flags, update_type, body, ..Self::new(domain, stream_id) });
+        }
         Ok(Self {
             domain,
             stream_id,
             container,
             flags: flags.without(UpdateFlags::DERIVED),
-            update_type: UpdateType(r.expect("update type").u8()?),
+            update_type,
             seq_num: seq_num(r, has(UpdateFlags::HAS_SEQ_NUM))?,
             conflation: if has(UpdateFlags::HAS_CONF_INFO) { Some(conflation(r)?) } else { None },
             perm_data: perm_data(r, has(UpdateFlags::HAS_PERM_DATA))?,

@@ -103,7 +103,10 @@ impl<'a> MsgKey<'a> {
     /// # Errors
     /// Truncated if a member is longer than the key.
     pub fn decode(key: &'a [u8]) -> Result<Self, DecodeError> {
-        let mut r = Reader::new(key, "message key");
+        Self::read_members(&mut Reader::new(key, "message key"))
+    }
+
+    fn read_members(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let flags = KeyFlags(r.rb15()?);
         let mut key = Self { flags: flags.without(KeyFlags::DERIVED), ..Self::EMPTY };
         if flags.contains(KeyFlags::HAS_SERVICE_ID) {
@@ -130,8 +133,7 @@ impl<'a> MsgKey<'a> {
     /// Reads a key with its 15-bit length.
     pub(super) fn read(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let bytes = r.expect("message key").buf15()?;
-        let base = r.offset() - bytes.len();
-        Self::decode(bytes).map_err(|e| e.within(base))
+        Self::read_members(&mut Reader::with_base(bytes, r.offset() - bytes.len(), "message key"))
     }
 
     /// Writes the key without a length before it.
