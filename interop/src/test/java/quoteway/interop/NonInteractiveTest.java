@@ -116,8 +116,7 @@ class NonInteractiveTest {
         nip.close();
         a.next().is(Kind.STATUS).openSuspect();
         b.next().is(Kind.STATUS).openSuspect();
-        Message down = raw.next(EtaClient.DIRECTORY_STREAM).is(Kind.UPDATE);
-        assertEquals(0L, down.tree().tree((long) service).tree(ServiceFilterIds.STATE).get("ServiceState"));
+        raw.awaitServiceDown(SERVICE);
 
         // Its image can still be had, as suspect.
         raw.request(7, service, "C");

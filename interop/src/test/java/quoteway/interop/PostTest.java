@@ -180,10 +180,16 @@ class PostTest {
         client.request(5, client.serviceId(World.FEED), "WHO");
         client.next(5).solicitedImage();
         provider.awaitOpen("WHO");
-        // The client says 7@10.1.2.3, which anyone could say.
-        client.post(5, MP, 1, Body.fields(Quotes.update("WHO", 1)), p -> {});
+        client.post(5, MP, 1, Body.fields(Quotes.update("WHO", 1)), p -> {
+            p.postUserInfo().userId(0);
+            p.postUserInfo().userAddr(0);
+        });
         Message post = provider.inbox().next().message().is(Kind.POST);
-        assertTrue(post.postUser.endsWith("@127.0.0.1"), "the address is the one it came from: " + post);
+        assertTrue(post.postUser.endsWith("@127.0.0.1"), "the address it came from: " + post);
+        assertFalse(post.postUser.startsWith("0@"), "a number for the user: " + post);
+        // Who posts for somebody else says so, and that is kept.
+        client.post(5, MP, 2, Body.fields(Quotes.update("WHO", 2)), p -> {});
+        assertEquals("7@10.1.2.3", provider.inbox().next().message().is(Kind.POST).postUser);
     }
 
     @Test

@@ -545,4 +545,36 @@ class RawRequestTest {
         assertEquals(0xFFFF_FFFFL, image.sequence);
         assertFalse(image.group.isEmpty());
     }
+
+    @Test
+    void privateStreamsOfOneNameAreOneToOne(World w) {
+        EtaProvider provider = w.etaProvider();
+        provider.onOpen(item -> item.refresh(Quotes.image(item.name(), item.streamId())));
+        w.serve(provider.port());
+        EtaClient a = w.etaClientOf(World.FEED);
+        EtaClient b = w.etaClientOf(World.FEED);
+        int service = a.serviceId(World.FEED);
+        a.request(5, service, "MINE", r -> r.applyPrivateStream());
+        EtaProvider.Item atA = provider.awaitOpen("MINE");
+        b.request(5, service, "MINE", r -> r.applyPrivateStream());
+        EtaProvider.Item atB = provider.awaitOpen("MINE");
+        b.request(6, service, "MINE");
+        EtaProvider.Item common = provider.awaitOpen("MINE");
+        assertTrue(atA.request().privateStream && atB.request().privateStream);
+        assertFalse(common.request().privateStream);
+        assertTrue(a.next(5).solicitedImage().openOk().fields(Quotes.image("MINE", atA.streamId())).privateStream);
+        assertTrue(b.next(5).solicitedImage().openOk().fields(Quotes.image("MINE", atB.streamId())).privateStream);
+        assertFalse(b.next(6).solicitedImage().openOk().fields(Quotes.image("MINE", common.streamId())).privateStream);
+        atA.update(11);
+        atB.update(12);
+        common.update(13);
+        a.next(5).is(Kind.UPDATE).fields(Quotes.update("MINE", 11));
+        b.next(5).is(Kind.UPDATE).fields(Quotes.update("MINE", 12));
+        b.next(6).is(Kind.UPDATE).fields(Quotes.update("MINE", 13));
+        a.closeStream(5, MP);
+        assertEquals(atA.streamId(), provider.inbox().next().message().is(Kind.CLOSE).streamId);
+        streams(b, 5, atB, 14);
+        a.inbox().assertEmpty();
+        b.inbox().assertEmpty();
+    }
 }

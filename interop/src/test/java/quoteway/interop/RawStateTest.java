@@ -144,6 +144,7 @@ class RawStateTest {
         } else {
             is(StreamStates.CLOSED_RECOVER, DataStates.SUSPECT, state);
             // A request while the service is down.
+            client.awaitServiceDown(World.FEED);
             client.request(6, client.serviceId(World.FEED), "D");
             client.next(6).is(Kind.STATUS).state(StreamStates.CLOSED_RECOVER, DataStates.SUSPECT);
             provider.start();
@@ -368,6 +369,7 @@ class RawStateTest {
         // Closed one way or the other, never left open.
         org.junit.jupiter.api.Assertions.assertTrue(
                 end.state.stream() == StreamStates.CLOSED || end.state.stream() == StreamStates.CLOSED_RECOVER, end.toString());
+        client.awaitServiceDown(World.FEED);
         provider.start();
         client.awaitService(World.FEED);
         client.request(6, client.serviceId(World.FEED), "Q");

@@ -17,6 +17,7 @@ import com.refinitiv.eta.codec.StreamStates;
 import com.refinitiv.eta.rdm.Directory;
 import com.refinitiv.eta.rdm.Directory.ServiceFilterIds;
 import com.refinitiv.eta.rdm.DomainTypes;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -99,19 +100,23 @@ class SessionTest {
         for (String name : List.of("RWFFld", "RWFEnum")) {
             DictionaryReader.read(consumer, World.FEED, name, seen);
         }
+        List<String> differences = new ArrayList<>();
         for (DictionaryEntry entry : expected.entries()) {
-            assertTrue(seen.hasEntry(entry.fid()), "field " + entry.fid() + " " + entry.acronym());
-            DictionaryEntry got = seen.entry(entry.fid());
-            assertEquals(entry.acronym(), got.acronym());
-            assertEquals(entry.rwfType(), got.rwfType(), "type of " + entry.acronym());
-            assertEquals(entry.rwfLength(), got.rwfLength(), "length of " + entry.acronym());
-            assertEquals(entry.ddeAcronym(), got.ddeAcronym());
-            assertEquals(entry.rippleToField(), got.rippleToField());
-            assertEquals(entry.hasEnumType(840), got.hasEnumType(840), "enumeration of " + entry.acronym());
+            String wanted = describe(entry);
+            String got = seen.hasEntry(entry.fid()) ? describe(seen.entry(entry.fid())) : "nothing";
+            if (!wanted.equals(got)) {
+                differences.add(wanted + " but got " + got);
+            }
         }
+        assertEquals(List.of(), differences);
         assertEquals(expected.entries().size(), seen.entries().size());
         assertEquals("USD", seen.enumType(15, 840).display().toString().trim());
         assertEquals(expected.enumTables().size(), seen.enumTables().size());
+    }
+
+    private static String describe(DictionaryEntry e) {
+        return e.fid() + " " + e.acronym() + " '" + e.ddeAcronym() + "' ripples to " + e.rippleToField() + ", type " + e.rwfType() + " of "
+                + e.rwfLength() + ", enumerated 1 " + e.hasEnumType(1) + " 840 " + e.hasEnumType(840);
     }
 
     @Test

@@ -21,19 +21,17 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-import org.junit.jupiter.params.provider.ValueSource;
 import quoteway.interop.peer.EmaProvider;
 import quoteway.interop.peer.EtaClient;
 import quoteway.interop.peer.EtaProvider;
 import quoteway.interop.peer.Ports;
-import quoteway.interop.peer.Relay;
 import quoteway.interop.peer.Service;
 import quoteway.interop.wire.Body;
 import quoteway.interop.wire.Message;
 import quoteway.interop.wire.Message.Kind;
 import quoteway.interop.wire.Quotes;
 
-/** Versions, packing, fragments, compression and pings of sessions, on both sides of the server. */
+/** Packing, fragments, compression and pings of sessions, on both sides of the server. */
 @ExtendWith(World.Extension.class)
 class TransportTest {
     private static final int MP = DomainTypes.MARKET_PRICE;
@@ -53,7 +51,12 @@ class TransportTest {
     }
 
     /** Large and small messages both ways, interleaved, all of them whole. */
-    private static void exercise(EtaClient client, EtaProvider provider) {
+    static void exercise(EtaClient client, EtaProvider provider) {
+        exercise(client, provider, false);
+    }
+
+    /** The same; with {@code inTurn} only one side at a time has a message in fragments under way. */
+    static void exercise(EtaClient client, EtaProvider provider, boolean inTurn) {
         int service = client.serviceId(World.FEED);
         provider.onOpen(item -> item.refresh(r -> {}, opaque(100_000, 1)));
         client.request(5, 200, service, "LARGE", r -> {}, Body.NONE);
@@ -66,53 +69,48 @@ class TransportTest {
         EtaProvider.Item small = provider.awaitOpen("SMALL");
         int[] sizes = {10, 29, 31, 299, 301, 6_000, 6_140, 6_144, 6_150, 65_000, 200_000};
         for (int i = 0; i < sizes.length; i++) {
-            int size = sizes[i];
-            big.session().send(big.encodeUpdate(i, u -> {}, opaque(size, i)));
-            var packed = new ArrayList<byte[]>();
-            for (int n = 0; n < 60; n++) {
-                packed.add(small.encodeUpdate(i * 100L + n));
+            sendFromProvider(big, small, sizes[i], i);
+            if (inTurn) {
+                receiveAtClient(client, sizes[i], i);
             }
-            small.session().sendPacked(packed);
-            client.generic(5, 200, i, opaque(size, 1000 + i));
+            client.generic(5, 200, i, opaque(sizes[i], 1000 + i));
+            if (inTurn) {
+                receiveAtProvider(provider, sizes[i], i);
+            }
         }
-        for (int i = 0; i < sizes.length; i++) {
-            Message update = client.next(5).is(Kind.UPDATE);
-            assertEquals(HexFormat.of().formatHex(large(sizes[i], i)), update.payload, "update of " + sizes[i]);
-            for (int n = 0; n < 60; n++) {
-                client.next(6).is(Kind.UPDATE).fields(Quotes.update("SMALL", i * 100L + n));
-            }
-            Message generic = provider.inbox().next().message().is(Kind.GENERIC);
-            assertEquals(HexFormat.of().formatHex(large(sizes[i], 1000 + i)), generic.payload, "generic of " + sizes[i]);
+        for (int i = 0; i < sizes.length && !inTurn; i++) {
+            receiveAtClient(client, sizes[i], i);
+            receiveAtProvider(provider, sizes[i], i);
         }
         client.inbox().assertEmpty();
     }
 
-    private static EtaClient connect(World w, ConnectOptions options) {
+    private static void sendFromProvider(EtaProvider.Item big, EtaProvider.Item small, int size, int i) {
+        big.session().send(big.encodeUpdate(i, u -> {}, opaque(size, i)));
+        var packed = new ArrayList<byte[]>();
+        for (int n = 0; n < 60; n++) {
+            packed.add(small.encodeUpdate(i * 100L + n));
+        }
+        small.session().sendPacked(packed);
+    }
+
+    private static void receiveAtClient(EtaClient client, int size, int i) {
+        Message update = client.next(5).is(Kind.UPDATE);
+        assertEquals(HexFormat.of().formatHex(large(size, i)), update.payload, "update of " + size);
+        for (int n = 0; n < 60; n++) {
+            client.next(6).is(Kind.UPDATE).fields(Quotes.update("SMALL", i * 100L + n));
+        }
+    }
+
+    private static void receiveAtProvider(EtaProvider provider, int size, int i) {
+        Message generic = provider.inbox().next().message().is(Kind.GENERIC);
+        assertEquals(HexFormat.of().formatHex(large(size, 1000 + i)), generic.payload, "generic of " + size);
+    }
+
+    static EtaClient connect(World w, ConnectOptions options) {
         EtaClient client = w.etaClient(options);
         client.awaitService(World.FEED);
         return client;
-    }
-
-    @ParameterizedTest(name = "connection version {0}")
-    @ValueSource(ints = {11, 12, 13, 14})
-    void aClientOfEveryVersion(int version, World w) {
-        EtaProvider provider = w.etaProvider();
-        w.serve(provider.port());
-        Relay relay = w.with(new Relay(w.port(), version));
-        EtaClient client = connect(w, EtaClient.options(relay.port()));
-        assertEquals(version, relay.versionsSeen().get(relay.versionsSeen().size() - 1));
-        exercise(client, provider);
-    }
-
-    @ParameterizedTest(name = "connection version {0}")
-    @ValueSource(ints = {11, 12, 13, 14})
-    void aProviderOfEveryVersion(int version, World w) {
-        EtaProvider provider = w.etaProvider();
-        Relay relay = w.with(new Relay(provider.port(), version));
-        w.serve("[source_distributor]\nrecovery_interval_ms = 50\n", relay.port());
-        exercise(w.etaClientOf(World.FEED), provider);
-        assertEquals(version, relay.versionsSeen().get(relay.versionsSeen().size() - 1));
-        assertEquals(14, relay.versionsSeen().get(0), "the newest version is tried first");
     }
 
     @ParameterizedTest(name = "server {0}, client offers {1}")

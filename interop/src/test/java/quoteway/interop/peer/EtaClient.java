@@ -117,6 +117,13 @@ public final class EtaClient extends EtaSession {
         return services.get(service);
     }
 
+    /** Takes directory messages until the service is not usable. */
+    public void awaitServiceDown(String service) {
+        while (usable(service)) {
+            note(next(DIRECTORY_STREAM));
+        }
+    }
+
     private boolean usable(String service) {
         Integer id = services.get(service);
         if (id == null || !states.containsKey(id)) {

@@ -3,17 +3,27 @@ package quoteway.interop.peer;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /** Port numbers for servers that must be known before they start, or must come back where they were. */
 public final class Ports {
+    // Below those that the OS gives to outgoing connections (32768 up), or one of these might take a port between its choice and its use.
+    private static final int FIRST = 16_384;
+    private static final int COUNT = 16_000;
+    private static final AtomicInteger NEXT = new AtomicInteger((int) (ProcessHandle.current().pid() * 499 % COUNT));
+
     private Ports() {}
 
-    /** A port of the loopback interface that the OS says is free. */
+    /** A free port of the loopback interface that no other test of this run gets. */
     public static int free() {
-        try (var socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            return socket.getLocalPort();
-        } catch (IOException e) {
-            throw new IllegalStateException(e);
+        for (int tries = 0; tries < COUNT; tries++) {
+            int port = FIRST + Math.floorMod(NEXT.getAndIncrement(), COUNT);
+            try (var socket = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
+                return socket.getLocalPort();
+            } catch (IOException e) {
+                // Somebody else has it.
+            }
         }
+        throw new IllegalStateException("no free port from " + FIRST + " on");
     }
 }
