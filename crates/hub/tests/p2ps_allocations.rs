@@ -73,7 +73,8 @@ fn watched(writer: &mut BlockWriter) -> P2ps {
     }
     let body = fields();
     let flags_out = RefreshFlags::REFRESH_COMPLETE;
-    let refresh = RefreshMsg { flags: flags_out, container: DataType::FIELD_LIST, body: &body, ..RefreshMsg::new(PRICE, 1) };
+    let refresh =
+        RefreshMsg { flags: flags_out, container: DataType::FIELD_LIST, body: &body, ..RefreshMsg::new(PRICE, 1) };
     let image = encode(|w| refresh.encode(w));
     let mut handle = 0;
     p2ps.requests(|_, block| {

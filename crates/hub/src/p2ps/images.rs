@@ -2,7 +2,7 @@
 
 use super::items::{ItemId, bits};
 use super::statuses::{GroupId, told};
-use super::streams::WatchFlags;
+use super::streams::{WatchFlags, told_flags};
 use super::turn::BodyId;
 use super::views::{Filtered, append_filtered};
 use super::watchers::Watcher;
@@ -267,6 +267,8 @@ impl P2ps {
             return self.drop_watcher(client, stream, id);
         }
         let Some(known) = self.client_mut(client) else { return };
+        let (set, clear) = told_flags(image.refresh.state.data);
+        known.streams.set_flags(stream, set, clear);
         if image.complete {
             known.streams.set_flags(stream, 0, WatchFlags::IN_SET | WatchFlags::REFRESH | WatchFlags::UNASKED);
         } else {

@@ -227,6 +227,7 @@ impl Items {
         item.key = Box::default();
         item.extra = None;
         item.flags = 0;
+        item.phase = Phase::Waiting;
         item.handle = NO_HANDLE;
         self.free.push(id);
     }

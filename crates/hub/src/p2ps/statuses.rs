@@ -39,7 +39,7 @@ pub(crate) enum Relayed {
 pub(crate) struct Telling {
     pub(crate) pending: Pending,
     pub(crate) relayed: Relayed,
-    /// Watchers that know already that the item is suspect are not told so again.
+    /// Who knows already that the item is suspect is not told so again.
     pub(crate) once: bool,
 }
 
@@ -83,14 +83,13 @@ impl P2ps {
 
     /// Tells a status that may carry more than a state.
     pub(super) fn tell(&mut self, id: ItemId, status: &StatusMsg<'_>, telling: Telling) {
-        let once = telling.once && self.items.get(id).has(bits::SUSPECT);
         if let Some(state) = &status.state {
             self.note_state(id, state.data);
         }
         let views = self.items.get(id).views().to_vec();
-        self.tell_watchers(id, status, Telling { once, ..telling });
+        self.tell_watchers(id, status, telling);
         for view in views {
-            self.tell_watchers(view, status, Telling { once, ..telling });
+            self.tell_watchers(view, status, telling);
         }
     }
 
@@ -127,11 +126,14 @@ impl P2ps {
                 self.drop_watcher(client, stream, id);
                 continue;
             }
-            if !heard && (is_final || !telling.once) {
+            if !heard && !(telling.once && watch.has(WatchFlags::TOLD) && !is_final) {
                 self.deliver_status(status, state, (client, stream), &mut variants);
             }
             if is_final {
                 self.drop_watcher(client, stream, id);
+            } else if let (Some(state), Some(known)) = (state, self.client_mut(client)) {
+                let (set, clear) = super::streams::told_flags(state.data);
+                known.streams.set_flags(stream, set, clear);
             }
         }
     }

@@ -3,6 +3,7 @@
 //! Clients number their streams from 1 up, so ids are found directly in pages; the few that lie far away go to a hash map.
 
 use rustc_hash::FxHashMap;
+use rwf::DataState;
 
 const PAGE: usize = 128;
 /// Pages that the direct table may have, whatever the ids: a million streams.
@@ -45,11 +46,20 @@ impl WatchFlags {
     pub(crate) const IN_SET: u32 = 1 << 29;
     /// It was resumed without asking for a refresh: the image it waits for goes to it unsolicited.
     pub(crate) const UNASKED: u32 = 1 << 30;
-    /// The client's `priorities` hold a priority for it that is not the default.
-    pub(crate) const PRIORITY: u32 = 1 << 31;
+    /// It was told that the item is suspect, and no good state since.
+    pub(crate) const TOLD: u32 = 1 << 31;
 
     pub(crate) const fn has(self, flag: u32) -> bool {
         self.0 & flag != 0
+    }
+}
+
+/// Flags to set and to clear on a watcher that learns this state of its data.
+pub(crate) const fn told_flags(data: DataState) -> (u32, u32) {
+    match data {
+        DataState::SUSPECT => (WatchFlags::TOLD, 0),
+        DataState::OK => (0, WatchFlags::TOLD),
+        _ => (0, 0),
     }
 }
 

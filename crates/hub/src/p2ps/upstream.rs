@@ -85,7 +85,7 @@ impl P2ps {
                 };
                 let item = self.items.get(id);
                 let due = item.has(bits::QUEUED) && item.phase == Phase::Waiting && item.service == service;
-                match self.provider_of(id).filter(|_| due) {
+                match due.then(|| self.provider_of(id)).flatten() {
                     Some((source, _)) if !self.room_at(source) => break,
                     Some((source, remote)) => {
                         self.open_at(id, source, remote);
@@ -349,7 +349,7 @@ impl P2ps {
                 let state = State { stream: StreamState::CLOSED_RECOVER, ..state };
                 self.tell_item(id, state, Telling::ALL);
             } else {
-                self.tell_item(id, state, Telling { pending, relayed, once: false });
+                self.tell_item(id, state, Telling { pending, relayed, once: true });
             }
             self.recover(id);
         }

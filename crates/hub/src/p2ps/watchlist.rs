@@ -91,6 +91,9 @@ impl P2ps {
         }
         let item = self.viewed(root, wish).ok_or_else(no_room)?;
         self.add_watcher(client, item, msg, ask.snapshot);
+        if held && let Some(known) = self.client_mut(client) {
+            known.streams.set_flags(stream, WatchFlags::TOLD, 0);
+        }
         Ok(())
     }
 
@@ -203,7 +206,6 @@ impl P2ps {
             && let Some(known) = self.client_mut(client)
         {
             known.priorities.insert(stream, priority);
-            known.streams.set_flags(stream, WatchFlags::PRIORITY, 0);
         }
         if raised {
             let item = self.items.get_mut(root);
@@ -252,8 +254,9 @@ impl P2ps {
         let refresh = if no_refresh { 0 } else { WatchFlags::REFRESH };
         if pause {
             let set = WatchFlags::PAUSED | refresh;
-            let clear = WatchFlags::IN_SET | WatchFlags::UNASKED;
-            known.streams.set_flags(stream, set, clear);
+            // In the middle of a set, `REFRESH` says that the set was asked for: that has come, as far as it goes.
+            let had = if watch.has(WatchFlags::IN_SET) { WatchFlags::REFRESH } else { 0 };
+            known.streams.set_flags(stream, set, WatchFlags::IN_SET | WatchFlags::UNASKED | had);
             self.make_held(client, stream, item);
         } else if watch.has(WatchFlags::PAUSED) {
             // What it missed meanwhile comes as an image, unasked if it did not ask for one.

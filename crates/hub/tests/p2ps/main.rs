@@ -3,6 +3,7 @@
 mod dictionaries;
 mod directories;
 mod logins;
+mod model;
 mod recovery;
 mod requests;
 mod streams;
