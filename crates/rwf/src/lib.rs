@@ -26,6 +26,7 @@ pub mod reference;
 pub mod rmtes;
 mod state;
 pub mod text;
+pub mod walk;
 pub mod wire;
 
 pub use container::{

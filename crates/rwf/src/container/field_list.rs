@@ -238,7 +238,7 @@ fn take_long(after_fid: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// A value of set data, and the reader after it.
 #[inline(never)]
-fn take_set<'a>(enc: DataType, mut set: Reader<'a>) -> (Result<&'a [u8], DecodeError>, Reader<'a>) {
+fn take_set(enc: DataType, mut set: Reader<'_>) -> (Result<&[u8], DecodeError>, Reader<'_>) {
     (primitive::read_set(enc, &mut set), set)
 }
 
