@@ -9,3 +9,4 @@ pub mod config;
 pub mod roles;
 pub mod source;
 pub mod tools;
+pub mod ui;

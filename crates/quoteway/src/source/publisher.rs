@@ -203,6 +203,7 @@ pub struct MarketFeed<S> {
     market: Market<S>,
     started_at: Nanos,
     published: u64,
+    stamped: bool,
 }
 
 /// Events published in one turn, at most: a market that is behind must not keep requests waiting.
@@ -211,7 +212,14 @@ const EVENTS_PER_TURN: usize = 2_048;
 impl<S: MarketSource> MarketFeed<S> {
     /// A market whose time 0 is `now`, as the service of this id.
     pub fn new(source: S, service_id: u16, now: Nanos) -> Self {
-        Self { market: Market::new(source, service_id), started_at: now, published: 0 }
+        Self { market: Market::new(source, service_id), started_at: now, published: 0, stamped: false }
+    }
+
+    /// Puts a time stamp into every market price update.
+    #[must_use]
+    pub fn stamped(mut self, stamped: bool) -> Self {
+        self.stamped = stamped;
+        self
     }
 
     /// Updates published so far.
@@ -241,10 +249,15 @@ impl<S: MarketSource> Feed for MarketFeed<S> {
     }
 
     fn publish(&mut self, now: Nanos, egress: &mut Egress<'_>) {
-        let Self { market, started_at, published } = self;
-        market.advance(now.saturating_sub(*started_at), EVENTS_PER_TURN, &mut |session, msg| {
-            *published += 1;
-            egress.queue(session, msg);
-        });
+        let Self { market, started_at, published, stamped } = self;
+        market.advance(
+            now.saturating_sub(*started_at),
+            EVENTS_PER_TURN,
+            stamped.then_some(now),
+            &mut |session, msg| {
+                *published += 1;
+                egress.queue(session, msg);
+            },
+        );
     }
 }

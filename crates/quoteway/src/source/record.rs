@@ -252,7 +252,7 @@ impl Record {
     fn write_last(&self, out: &mut FieldWriter<'_, '_>) {
         let change = if self.last[0] == 0 { 0 } else { self.last[0] - self.close };
         self.price(out, fid::TRDPRC_1, self.last[0]);
-        out.real(fid::NETCHNG_1, change, self.decimals);
+        self.amount(out, fid::NETCHNG_1, change);
         out.real(fid::PCTCHNG, percent(change, self.close), 2);
         out.enumeration(fid::PRCTCK_1, if self.last[0] == 0 { 0 } else { tick(self.last_up) });
         out.time_of_second(fid::SALTIM, self.traded_at.time);
@@ -276,7 +276,7 @@ impl Record {
         self.price(out, fid::BID, self.bid.price);
         out.real(fid::BIDSIZE, self.bid.size as i64, 0);
         let change = if self.bid.price == 0 { 0 } else { self.bid.price - self.close };
-        out.real(fid::BID_NET_CH, change, self.decimals);
+        self.amount(out, fid::BID_NET_CH, change);
         out.enumeration(fid::BID_TICK_1, tick(self.bid_up));
     }
 
@@ -295,13 +295,28 @@ impl Record {
         out.enumeration(fid::ASKXID, u16::from(self.ask.venue.exchange));
     }
 
+    fn amount(&self, out: &mut FieldWriter<'_, '_>, id: fid::Fid, value: i64) {
+        let (value, decimals) =
+            if self.kind == Kind::Currency { (value, self.decimals) } else { shortest(value, self.decimals) };
+        out.real(id, value, decimals);
+    }
+
     fn price(&self, out: &mut FieldWriter<'_, '_>, id: fid::Fid, price: i64) {
         if price == 0 {
             out.blank(id);
         } else {
-            out.real(id, price, self.decimals);
+            self.amount(out, id, price);
         }
     }
+}
+
+/// A value with as few decimals as it takes, but two at least where the record has two: sub-penny prices keep theirs.
+fn shortest(mut value: i64, mut decimals: u8) -> (i64, u8) {
+    while decimals > 2 && value % 10 == 0 {
+        value /= 10;
+        decimals -= 1;
+    }
+    (value, decimals)
 }
 
 /// `PRCTCK_1` and `BID_TICK_1`: 1 up, 2 down.

@@ -29,12 +29,21 @@ pub struct SourceSettings {
     pub seed: u64,
     /// Multiplies the event rates of generated instruments.
     pub rate: f64,
+    /// Every market price update carries a time stamp (`TIM_TRK_1`, microseconds of the monotonic clock).
+    pub stamps: bool,
 }
 
 impl Default for SourceSettings {
     /// `DIRECT_FEED`, generated, at its own rate.
     fn default() -> Self {
-        Self { service: "DIRECT_FEED".to_owned(), data: None, replay: ReplayConfig::default(), seed: 1, rate: 1.0 }
+        Self {
+            service: "DIRECT_FEED".to_owned(),
+            data: None,
+            replay: ReplayConfig::default(),
+            seed: 1,
+            rate: 1.0,
+            stamps: true,
+        }
     }
 }
 
@@ -159,7 +168,8 @@ pub fn serve(
     let (_, bound) = io
         .listen(addr, &options, Arc::new(ServerConfig::default()))
         .map_err(|e| format!("source cannot listen on {addr}: {e}"))?;
-    let mut publisher = Publisher::new(provider, MarketFeed::new(source, service_id, net::clock::now()));
+    let mut publisher =
+        Publisher::new(provider, MarketFeed::new(source, service_id, net::clock::now()).stamped(settings.stamps));
     ready(bound);
     while !stop.load(Ordering::Acquire) {
         let now = net::clock::now();

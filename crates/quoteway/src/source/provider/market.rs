@@ -1,11 +1,12 @@
 //! A market behind a provider: which streams watch which instrument, and the updates that they get.
 
 use super::{ImagePart, ItemId, Items, Open, Refusal, SessionId};
+use crate::source::fields::{self, write_fields};
 use crate::source::session::Nanos;
 use crate::source::{Event, InstrumentId, MarketSource, Model, Payload};
 use rwf::msg::{Domain, MsgKey, RefreshFlags, RefreshMsg, UpdateMsg, UpdateType};
 use rwf::wire::Writer;
-use rwf::{DataType, Qos, State, StateCode, peek};
+use rwf::{DataType, EncodeError, FieldList, Qos, SetScope, State, StateCode, peek};
 
 /// A market source and its watchers.
 pub struct Market<S> {
@@ -84,8 +85,15 @@ impl<S: MarketSource> Market<S> {
         self.source.due()
     }
 
-    /// Lets the market go on; hands every update to every watcher: session and whole message.
-    pub fn advance(&mut self, now: Nanos, limit: usize, deliver: &mut dyn FnMut(SessionId, &[u8])) {
+    /// Lets the market go on; hands every update to every watcher: session and whole message. With a `stamp` (nanoseconds of
+    /// the monotonic clock) market price updates end in a time stamp, from which latency can be told.
+    pub fn advance(
+        &mut self,
+        now: Nanos,
+        limit: usize,
+        stamp: Option<Nanos>,
+        deliver: &mut dyn FnMut(SessionId, &[u8]),
+    ) {
         let Self { source, items, scratch, service_id, unwatched } = self;
         source.advance(now, limit, &mut |event| {
             let Some(item) = items.get_mut(slot(event.instrument, event.model) as usize) else { return };
@@ -95,7 +103,7 @@ impl<S: MarketSource> Market<S> {
             }
             item.sequence = item.sequence.wrapping_add(1);
             let mut w = Writer::new(scratch);
-            if write_event(&event, item, *service_id, &mut w).is_err() {
+            if write_event(&event, item, *service_id, stamp, &mut w).is_err() {
                 return;
             }
             let message = w.into_written();
@@ -115,17 +123,31 @@ impl<S: MarketSource> Market<S> {
     }
 }
 
-fn write_event(event: &Event<'_>, item: &Item, service_id: u16, w: &mut Writer<'_>) -> Result<(), rwf::EncodeError> {
+fn write_event(
+    event: &Event<'_>,
+    item: &Item,
+    service_id: u16,
+    stamp: Option<Nanos>,
+    w: &mut Writer<'_>,
+) -> Result<(), EncodeError> {
     let (domain, container) = (domain_of(event.model), container_of(event.model));
     match event.payload {
-        Payload::Update(kind) => UpdateMsg {
-            container,
-            update_type: UpdateType(kind as u8),
-            seq_num: Some(item.sequence),
-            body: event.body,
-            ..UpdateMsg::new(domain, 0)
+        Payload::Update(kind) => {
+            let update = UpdateMsg {
+                container,
+                update_type: UpdateType(kind as u8),
+                seq_num: Some(item.sequence),
+                body: event.body,
+                ..UpdateMsg::new(domain, 0)
+            };
+            match stamp {
+                Some(nanos) if container == DataType::FIELD_LIST => {
+                    update.encode_header(w)?;
+                    write_stamped(event.body, nanos, w)
+                }
+                _ => update.encode(w),
+            }
         }
-        .encode(w),
         Payload::NewImage => RefreshMsg {
             container,
             flags: RefreshFlags::REFRESH_COMPLETE.with(RefreshFlags::CLEAR_CACHE),
@@ -138,6 +160,15 @@ fn write_event(event: &Event<'_>, item: &Item, service_id: u16, w: &mut Writer<'
         }
         .encode(w),
     }
+}
+
+/// Copies a field list and puts the time stamp behind it.
+fn write_stamped(body: &[u8], nanos: Nanos, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    let Ok(list) = FieldList::decode(body, &SetScope::default()) else { return w.bytes(body) };
+    write_fields(w, |fields| {
+        list.entries().flatten().for_each(|entry| fields.raw(entry.fid, entry.data));
+        fields.raw(fields::TIM_TRK_1, &(nanos / 1_000).to_be_bytes());
+    })
 }
 
 impl<S: MarketSource> Items for Market<S> {

@@ -31,6 +31,8 @@ pub struct Load {
     image: Vec<u8>,
     sent: u64,
     lateness: Latency,
+    /// Nothing was open at the last turn.
+    idle: bool,
 }
 
 /// What traffic to make.
@@ -103,6 +105,7 @@ impl Load {
             image: reference_image(),
             sent: 0,
             lateness: Latency::new(),
+            idle: true,
             config,
         })
     }
@@ -141,9 +144,11 @@ impl Load {
     #[inline]
     pub fn push_due(&mut self, now: u64, bytes: usize, mut push: impl FnMut(&[u8], i32)) -> u64 {
         if self.streams.is_empty() {
-            // Nobody listens: what was due is not sent later all at once.
-            self.pacer.set_rate(self.pacer.rate(), now);
             return 0;
+        }
+        if std::mem::take(&mut self.idle) {
+            // Nobody listened until now: what was due meanwhile is not sent all at once.
+            self.pacer.set_rate(self.pacer.rate(), now);
         }
         let count = self.pacer.due(now).min((bytes / self.config.size.max(1)) as u64);
         if count == 0 {
@@ -237,6 +242,7 @@ impl Items for Load {
             .or_else(|| self.streams.iter().position(|s| s.id == stream_id && s.item == item.0));
         let Some(at) = at else { return };
         self.streams.swap_remove(at);
+        self.idle |= self.streams.is_empty();
         if known == Some(at) {
             self.items[item.0 as usize].at = None;
         }
@@ -284,6 +290,7 @@ mod tests {
     fn run(load: &mut Load, until: u64) -> Vec<(Vec<u8>, i32)> {
         let mut sent = Vec::new();
         let mut now = 0;
+        load.push_due(now, 0, |_, _| {});
         while now < until {
             now += SECOND / 1_000;
             load.push_due(now, 1 << 20, |m, stream| sent.push((m.to_vec(), stream)));
@@ -339,8 +346,7 @@ mod tests {
     fn a_bounded_turn_leaves_the_rest_due() {
         let mut load = load(1_000_000.0, 0.0, None);
         open(&mut load, "A", 1);
-        let mut turns = 0;
-        let mut total = 0;
+        let (mut turns, mut total) = (0, load.push_due(0, 0, |_, _| {}));
         while total < 1_000 {
             total += load.push_due(SECOND / 1_000, 85 * 100, |_, _| {});
             turns += 1;

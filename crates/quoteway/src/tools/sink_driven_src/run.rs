@@ -46,6 +46,7 @@ pub fn run(args: &Args) -> Result<(), String> {
                 replay: ReplayConfig { pace, ..ReplayConfig::default() },
                 seed: args.seed,
                 rate: 1.0,
+                stamps: args.timestamps || args.stamp_all,
                 data,
             };
             let mut source = Composite::open(&settings, &mut |line| eprintln!("{line}")).map_err(|e| e.to_string())?;
@@ -53,7 +54,7 @@ pub fn run(args: &Args) -> Result<(), String> {
                 source = source.without_generator();
             }
             let service_id = config.service_id;
-            publish(args, config, MarketFeed::new(source, service_id, now))
+            publish(args, config, MarketFeed::new(source, service_id, now).stamped(settings.stamps))
         }
     }
 }

@@ -50,7 +50,7 @@ impl Peer {
 
     fn updates(&mut self, until: u64) -> Vec<Vec<u8>> {
         let mut updates = Vec::new();
-        self.market.advance(until, usize::MAX, &mut |session, m| {
+        self.market.advance(until, usize::MAX, None, &mut |session, m| {
             assert_eq!(session, SessionId(3));
             updates.push(m.to_vec());
         });

@@ -3,7 +3,7 @@
 use super::*;
 use crate::source::fields as fid;
 use crate::source::replay::ticks::parse;
-use rwf::{FieldList, Primitive, SetScope};
+use rwf::{FieldList, Primitive, RealHint, SetScope};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::PathBuf;
 
@@ -27,8 +27,9 @@ fn real(body: &[u8], id: i16) -> Option<i64> {
     let list = FieldList::decode(body, &SetScope::default()).unwrap();
     let entry = list.entries().map(Result::unwrap).find(|e| e.fid == id)?;
     match entry.value(rwf::DataType::REAL).unwrap() {
-        // All prices here are in ten-thousandths.
-        Primitive::Real(real) => Some(real.mantissa),
+        // Prices in ten-thousandths, sizes as they are.
+        Primitive::Real(real) if real.hint == RealHint::EXPONENT0 => Some(real.mantissa),
+        Primitive::Real(real) => Some((real.to_f64() * 10_000.0).round() as i64),
         _ => None,
     }
 }
@@ -109,7 +110,9 @@ fn during_the_session_the_best_quote_is_hardly_ever_crossed() {
     let Some(folder) = data() else { return };
     let mut replay = TickReplay::open(&folder, config(Pace::Unpaced, 34_200_000), &mut |_| {}).unwrap().unwrap();
     let ids: Vec<InstrumentId> = ["AIG.N", "BAC.N", "IBM.N"].iter().map(|n| replay.find(n).unwrap()).collect();
-    ids.iter().for_each(|&id| replay.watch(id, Model::Price, true));
+    for &id in &ids {
+        replay.watch(id, Model::Price, true);
+    }
     let (mut quotes, mut crossed) = (0u32, 0u32);
     for _ in 0..100 {
         replay.advance(0, 500, &mut |_| {});

@@ -1,0 +1,92 @@
+//! The state of the demo at one moment, as its view shows it.
+
+use crate::tools::latency::Summary;
+use rwf::Real;
+
+/// Everything that is on the screen.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// Name of the service.
+    pub service: String,
+    /// Where the watchlist is connected to.
+    pub address: String,
+    /// Since when this runs, in seconds.
+    pub uptime_s: f64,
+    /// The session is up and the service usable.
+    pub connected: bool,
+    /// The watchlist, in the order in which it was asked for.
+    pub rows: Vec<Row>,
+    /// Updates in the last second.
+    pub rate: u64,
+    /// Updates of each of the last seconds, oldest first.
+    pub rates: Vec<u64>,
+    /// Updates since the start.
+    pub updates: u64,
+    /// Images since the start.
+    pub images: u64,
+    /// From publisher to this screen, over the last seconds; no samples while nothing carries a time stamp.
+    pub latency: Summary,
+    /// Lines for the person: how to connect something else.
+    pub hints: Vec<String>,
+    /// The last thing that happened to the session.
+    pub notice: String,
+    /// First row shown.
+    pub scroll: usize,
+}
+
+impl Snapshot {
+    /// Rows that have an image.
+    pub fn imaged(&self) -> usize {
+        self.rows.iter().filter(|r| r.imaged).count()
+    }
+
+    /// Every item of the watchlist was answered.
+    pub fn is_ready(&self) -> bool {
+        !self.rows.is_empty() && self.rows.iter().all(|r| r.imaged || !r.state.is_empty())
+    }
+}
+
+/// Where a price went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// Nowhere yet.
+    #[default]
+    Level,
+    /// Higher than before.
+    Up,
+    /// Lower than before.
+    Down,
+}
+
+/// One item of the watchlist.
+#[derive(Clone, Debug, Default)]
+pub struct Row {
+    /// Name of the item.
+    pub name: String,
+    /// It has an image.
+    pub imaged: bool,
+    /// Why there is none, or what is wrong with it; empty when all is well.
+    pub state: String,
+    /// Best bid.
+    pub bid: Option<Real>,
+    /// Its size.
+    pub bid_size: Option<Real>,
+    /// Best ask.
+    pub ask: Option<Real>,
+    /// Its size.
+    pub ask_size: Option<Real>,
+    /// Last trade.
+    pub last: Option<Real>,
+    /// Change since yesterday.
+    pub change: Option<Real>,
+    /// The same in percent.
+    pub percent: Option<Real>,
+    /// Volume of the day.
+    pub volume: Option<Real>,
+    /// Where the last trade (or bid, without trades) went.
+    pub direction: Direction,
+    /// Seconds since the price moved; colours fade.
+    pub moved_s: f64,
+    /// Updates so far.
+    pub updates: u64,
+}
