@@ -5,9 +5,9 @@ use super::refusal::Refusal;
 use super::streams::Open;
 use super::turn::BodyId;
 use super::{P2ps, compose};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use rwf::dictionary::{Dictionary, Verbosity};
-use rwf::msg::{Domain, Msg, MsgKey, RefreshMsg, RequestFlags, RequestMsg};
+use rwf::msg::{Domain, Msg, MsgKey, RefreshFlags, RefreshMsg, RequestFlags, RequestMsg};
 use rwf::rdm::dictionary::{ENUMS, FIELDS, RefreshParts, Request};
 use rwf::wire::Writer;
 use rwf::{EncodeError, State, StreamState};
@@ -47,12 +47,31 @@ struct Variant {
     streaming: bool,
 }
 
+/// A dictionary on its way in. Enumerations are of use only beside their fields, so both halves are kept together.
+#[derive(Debug, Default)]
+struct Incoming {
+    dictionary: Dictionary,
+    fields_done: bool,
+    enums_done: bool,
+}
+
+impl Incoming {
+    fn done(&mut self, half: Half) -> &mut bool {
+        match half {
+            Half::Fields => &mut self.fields_done,
+            Half::Enums => &mut self.enums_done,
+        }
+    }
+}
+
 /// The dictionary, and the messages that it makes.
 #[derive(Debug)]
 pub(crate) struct Dictionaries {
     merged: Dictionary,
     /// Dictionaries that are on their way in, by source and service.
-    incoming: FxHashMap<(u16, u16), Dictionary>,
+    incoming: FxHashMap<(u16, u16), Incoming>,
+    /// Conflicts that were reported: field id and where it is defined otherwise.
+    reported: FxHashSet<(i16, String)>,
     /// Whole refresh messages by half and verbosity, without service id.
     parts: FxHashMap<(Half, u32), Vec<Vec<u8>>>,
     /// Bodies that this turn has already.
@@ -64,6 +83,7 @@ impl Dictionaries {
         Self {
             merged: configured.map_or_else(Dictionary::builtin, Clone::clone),
             incoming: FxHashMap::default(),
+            reported: FxHashSet::default(),
             parts: FxHashMap::default(),
             bodies: Vec::new(),
         }
@@ -194,17 +214,40 @@ impl P2ps {
             self.counters.hub_messages_bad += 1;
             return;
         };
-        let _ = (refresh, name);
-        self.merge_dictionary(source, service);
+        let key = refresh.key.unwrap_or_default();
+        let Some(half) = Half::of(key.name.unwrap_or_default()) else { return };
+        let incoming = self.dictionaries.incoming.entry((source, service)).or_default();
+        if *incoming.done(half) {
+            *incoming = Incoming::default();
+        }
+        let applied = match half {
+            Half::Fields => incoming.dictionary.apply_fields(&name, refresh.body),
+            Half::Enums => incoming.dictionary.apply_enums(&name, refresh.body),
+        };
+        if let Err(error) = applied {
+            self.dictionaries.incoming.remove(&(source, service));
+            self.counters.dictionary_errors += 1;
+            self.notices.push(Notice::DictionaryUnreadable { service: name, text: error.to_string() });
+        } else if refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE) {
+            *incoming.done(half) = true;
+            self.merge_dictionary(source, service);
+        }
     }
 
+    /// Takes over what a provider's dictionary adds. Conflicts are reported once.
     fn merge_dictionary(&mut self, source: u16, service: u16) {
-        let Some(incoming) = self.dictionaries.incoming.remove(&(source, service)) else { return };
-        for conflict in self.dictionaries.merged.merge(&incoming) {
-            self.counters.dictionary_conflicts += 1;
-            self.notices.push(Notice::DictionaryConflict { text: conflict.to_string() });
+        let Self { dictionaries, counters, notices, .. } = self;
+        let Some(incoming) = dictionaries.incoming.get(&(source, service)) else { return };
+        for conflict in dictionaries.merged.merge(&incoming.dictionary) {
+            if dictionaries.reported.insert((conflict.fid, conflict.dropped.origin.clone())) {
+                counters.dictionary_conflicts += 1;
+                notices.push(Notice::DictionaryConflict { text: conflict.to_string() });
+            }
         }
-        self.dictionaries.parts.clear();
-        self.dictionaries.end_turn();
+        if incoming.fields_done && incoming.enums_done {
+            dictionaries.incoming.remove(&(source, service));
+        }
+        dictionaries.parts.clear();
+        dictionaries.end_turn();
     }
 }

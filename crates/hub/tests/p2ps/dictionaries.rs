@@ -90,3 +90,45 @@ fn what_is_no_dictionary_is_refused() {
     world.send_with(1, |w| request(1, "RWFFld", 7).encode(w));
     assert_eq!(world.take(1), ["dictionary status 1 OPEN/NO_CHANGE/ALREADY_OPEN"]);
 }
+
+#[test]
+fn providers_add_to_the_dictionary_and_conflicts_are_reported_with_both_origins() {
+    let mut world = World::with_feed_and(Config { dictionary: Some(small()), ..Config::default() });
+    world.clients([1]);
+    let mut theirs = Dictionary::new();
+    let text = "FIELD_5 \"FIVE\" 5 NULL INTEGER 5 UINT64 8\nNEW \"NEW\" 900 NULL ENUMERATED 2 ( 2 ) ENUM 1\n";
+    theirs.load_fields("theirs", text.as_bytes()).unwrap();
+    theirs.load_enums("theirs", b"NEW 900\n0 \"no\" no\n1 \"yes\" yes\n").unwrap();
+    for name in ["RWFFld", "RWFEnum"] {
+        let request = Request { stream_id: 9, service_id: Some(40), ..request(9, name, 7) };
+        let mut parts = rwf::rdm::dictionary::RefreshParts::answer(&theirs, &request).unwrap();
+        while !parts.is_done() {
+            let rwf = crate::world::encode(|w| parts.write(true, w));
+            world.publish(0, |p| {
+                p.event(hub::stream::Event::Dictionary { target: 7, service: 40, rwf: &rwf });
+            });
+        }
+    }
+    assert_eq!(world.p2ps.counters().dictionary_conflicts, 1);
+    let notices: Vec<String> = world.p2ps.notices().map(|notice| notice.to_string()).collect();
+    let conflict = notices.iter().find(|text| text.contains("field 5")).unwrap();
+    assert!(conflict.contains("own.fields") && conflict.contains("FEED"), "{conflict}");
+    world.send_with(1, |w| request(3, "RWFEnum", 7).encode(w));
+    world.send_with(1, |w| request(4, "RWFFld", 7).encode(w));
+    let messages = world.raw(1);
+    let mut seen = Dictionary::new();
+    for part in parts(&messages) {
+        if part.stream_id == 4 {
+            seen.apply_fields("here", part.body).unwrap();
+        } else {
+            seen.apply_enums("here", part.body).unwrap();
+        }
+    }
+    assert_eq!(seen.field(5).unwrap().data_type(), DataType::REAL, "the first one counts");
+    assert_eq!(seen.field(900).unwrap().acronym(), "NEW");
+    assert_eq!(seen.enum_display(900, 1), Some(&b"yes"[..]));
+    world.publish(0, |p| {
+        p.event(hub::stream::Event::Dictionary { target: 7, service: 40, rwf: &messages[0][..12] });
+    });
+    assert_eq!(world.p2ps.counters().hub_messages_bad, 1);
+}
