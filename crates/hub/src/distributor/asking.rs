@@ -199,7 +199,7 @@ impl SourceDistributor {
             self.answer_from_cache(handle, slot);
         } else if item.has(Bits::IN_SET) {
             item.bits.set(Bits::AGAIN, true);
-        } else if item.upstream == Upstream::Open && !item.has(Bits::EXPECTING) && !item.is_instance() {
+        } else if item.upstream == Upstream::Open && !item.has(Bits::EXPECTING | Bits::SNAPSHOT) {
             item.bits.set(Bits::EXPECTING, true);
             item.epoch = item.epoch.wrapping_add(1);
             let timer = Timer::Request(handle, item.epoch);

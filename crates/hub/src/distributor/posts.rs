@@ -97,7 +97,7 @@ impl SourceDistributor {
         let outcome = match self.services.get(service).filter(|service| service.advertised) {
             None => Err((NakCode::SOURCE_UNKNOWN, "Service is not known to the Source Distributor")),
             Some(known) if known.cached => self.post_to_cache(service, handle, &post).map(|()| None),
-            Some(_) => self.post_target(service, handle).map(Some),
+            Some(_) => self.post_target(service, handle, slot).map(Some),
         };
         match outcome {
             Err((code, text)) => self.refuse_post(&pending, code, text),
@@ -119,9 +119,15 @@ impl SourceDistributor {
     }
 
     /// Where a post goes: session, stream, the provider's id of the service.
-    fn post_target(&self, service: u16, handle: Option<u32>) -> Result<(u32, i32, u16), (NakCode, &'static str)> {
+    fn post_target(
+        &self,
+        service: u16,
+        handle: Option<u32>,
+        slot: u8,
+    ) -> Result<(u32, i32, u16), (NakCode, &'static str)> {
         if let Some(handle) = handle {
-            let item = self.items.get(handle).filter(|item| item.service == service);
+            let held = |item: &&super::items::Item| item.service == service && item.interest & 1 << slot != 0;
+            let item = self.items.get(handle).filter(held);
             let open = item.filter(|item| item.upstream == Upstream::Open);
             let place = open.and_then(|item| {
                 let offer = self.session(item.session)?.offer(service)?;

@@ -5,7 +5,7 @@ use super::items::{Bits, NO_IMAGE, NO_SESSION};
 use super::sessions::Session;
 use super::streams::Stream;
 use super::{Fault, SourceDistributor};
-use crate::item::ItemKey;
+use crate::item::{ItemKey, KeyQos};
 use crate::stream::{ALL, Event, NO_GROUP, flags};
 use rwf::msg::{Domain, Msg, MsgKey, NakCode, PostMsg, RefreshFlags, RefreshMsg, StatusMsg, UpdateMsg};
 use rwf::{DataState, DataType, Qos, State, StateCode, StreamState};
@@ -86,11 +86,22 @@ impl SourceDistributor {
             None => return self.published_item(id, refresh.stream_id),
             Some(key) => {
                 let service = self.published_key(id, refresh.domain, key, refresh.qos)?;
+                self.offer_quality(service, refresh.qos);
                 self.find_or_publish(service)?
             }
         };
         self.move_to_stream(handle, id, refresh.stream_id);
         Some(handle)
+    }
+
+    /// A quality that the provider publishes in without having said so is offered from now on: nobody could ask for it.
+    fn offer_quality(&mut self, service: u16, qos: Option<Qos>) {
+        let Some(known) = self.services.get_mut(service) else { return };
+        if let Some(qos) = qos.filter(|qos| !known.qos.iter().any(|&other| KeyQos::from(other) == KeyQos::from(*qos))) {
+            known.qos.push(qos);
+            known.stale = true;
+            self.advertise(service);
+        }
     }
 
     /// The item of `self.key`.

@@ -18,7 +18,7 @@ pub enum Event<'a> {
         cached: bool,
         /// Its name.
         name: &'a str,
-        /// RWF filter list as in the map entry of a directory refresh: Info (normalised), State, Load if any.
+        /// RWF filter list as in the map entry of a directory refresh: Info (normalised) and State.
         filters: &'a [u8],
     },
     /// A service is deleted. Its items have had their closing status before it.

@@ -6,5 +6,6 @@ mod interactive;
 mod posts;
 mod published;
 mod random;
+mod random_published;
 mod recovery;
 mod world;

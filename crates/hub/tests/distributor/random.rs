@@ -18,9 +18,13 @@ use rwf::{DataState, StateCode, StreamState};
 use std::collections::{BTreeMap, HashMap};
 
 /// A generator that needs no crate: xorshift*, good enough to shuffle operations.
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed | 1)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -28,15 +32,15 @@ impl Random {
         self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
     }
 
-    fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         (self.next() >> 33) as usize % n
     }
 
-    fn chance(&mut self, percent: usize) -> bool {
+    pub(crate) fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    fn pick<T: Clone>(&mut self, from: &[T]) -> Option<T> {
+    pub(crate) fn pick<T: Clone>(&mut self, from: &[T]) -> Option<T> {
         if from.is_empty() { None } else { Some(from[self.below(from.len())].clone()) }
     }
 }
@@ -96,7 +100,7 @@ fn value_of(body: &[u8]) -> u64 {
 
 impl Run {
     fn new(seed: u64) -> Self {
-        let mut random = Random(seed | 1);
+        let mut random = Random::new(seed);
         let age = if random.chance(50) { 5 * SECOND } else { 0 };
         let config = Config { age_unwatched: age, opens_per_turn: 1 + random.below(5) as u32, ..Config::default() };
         let mut run = Self {

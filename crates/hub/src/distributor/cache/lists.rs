@@ -2,6 +2,7 @@
 
 use super::Misfit;
 use rwf::container::{ElementListInfo, FieldListInfo};
+use rwf::rmtes::{self, RmtesCache};
 use rwf::wire::{Reader, Writer};
 use rwf::{DataType, ElementList, ElementListEncoder, EncodeError, FieldList, FieldListEncoder, Primitive, SetScope};
 use std::ops::Range;
@@ -57,15 +58,30 @@ impl Fields {
             let entry = entry?;
             let mut room = [0; MAX_SET_VALUE];
             let value = standard(entry.enc, entry.data, &mut room)?;
-            write_field(&mut entry_bytes, entry.fid, value)?;
             let found = if first {
                 None
             } else {
                 self.find(entry.fid, cursor..self.bytes.len()).or_else(|| self.find(entry.fid, 0..cursor))
             };
             let place = found.unwrap_or(self.bytes.len()..self.bytes.len());
+            let partial = !place.is_empty() && rmtes::is_partial(value);
+            if let [_, _, length, held @ ..] = &mut self.bytes[place.clone()]
+                && usize::from(*length) == value.len()
+                && held.len() == value.len()
+                && !partial
+            {
+                held.copy_from_slice(value);
+                cursor = place.end;
+                continue;
+            }
             if place.is_empty() {
                 self.count = self.count.checked_add(1).ok_or(Misfit::TooLarge)?;
+            }
+            if partial {
+                let whole = changed_text(&self.bytes[place.clone()], value)?;
+                write_field(&mut entry_bytes, entry.fid, whole.bytes())?;
+            } else {
+                write_field(&mut entry_bytes, entry.fid, value)?;
             }
             cursor = place.start + entry_bytes.len();
             splice(&mut self.bytes, place, &entry_bytes);
@@ -103,6 +119,17 @@ impl Fields {
         w.patch_u16(count_at, self.count);
         w.bytes(&self.bytes)
     }
+}
+
+/// The held text of a field's entry with the parts replaced that an update names. Types are not known here; only RMTES has
+/// sequences that say so.
+fn changed_text(entry: &[u8], update: &[u8]) -> Result<RmtesCache, Misfit> {
+    let mut r = Reader::new(entry, "held field");
+    r.i16()?;
+    let mut text = RmtesCache::new();
+    text.apply(r.buf16()?)?;
+    text.apply(update)?;
+    Ok(text)
 }
 
 fn write_field(out: &mut Vec<u8>, fid: i16, value: &[u8]) -> Result<(), Misfit> {

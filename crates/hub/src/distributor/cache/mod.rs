@@ -48,9 +48,15 @@ pub(super) struct Image {
     sound: bool,
     data: DataState,
     code: StateCode,
-    text: Box<[u8]>,
     qos: Option<Qos>,
     seq_num: Option<u32>,
+    /// What few items have.
+    extra: Option<Box<Extra>>,
+}
+
+#[derive(Debug, Default)]
+struct Extra {
+    text: Box<[u8]>,
     perm_data: Option<Box<[u8]>>,
 }
 
@@ -64,10 +70,9 @@ impl Image {
             sound: true,
             data: DataState::OK,
             code: StateCode::NONE,
-            text: Box::default(),
             qos: None,
             seq_num: None,
-            perm_data: None,
+            extra: None,
         }
     }
 
@@ -82,7 +87,7 @@ impl Image {
         self.qos = refresh.qos.or(self.qos);
         self.seq_num = refresh.seq_num.or(self.seq_num);
         if let Some(perm_data) = refresh.perm_data {
-            self.perm_data = Some(perm_data.into());
+            self.set_perm_data(perm_data);
         }
         self.apply(refresh.container, refresh.body, true)
     }
@@ -112,13 +117,14 @@ impl Image {
             self.data = state.data;
         }
         self.code = state.code;
-        if *self.text != *state.text {
-            self.text = state.text.into();
+        let text = self.extra.as_ref().map_or(&[][..], |extra| &extra.text);
+        if *text != *state.text {
+            self.extra.get_or_insert_default().text = state.text.into();
         }
     }
 
     pub(super) fn set_perm_data(&mut self, perm_data: &[u8]) {
-        self.perm_data = Some(perm_data.into());
+        self.extra.get_or_insert_default().perm_data = Some(perm_data.into());
     }
 
     /// Data state as it stands; an image that could not be kept up is Suspect whatever the provider said.
@@ -141,9 +147,11 @@ impl Image {
         refresh.container = self.container;
         refresh.qos = self.qos;
         refresh.seq_num = self.seq_num;
-        refresh.perm_data = self.perm_data.as_deref();
+        let extra = self.extra.as_deref();
+        refresh.perm_data = extra.and_then(|extra| extra.perm_data.as_deref());
+        let text = extra.map_or(&[][..], |extra| &extra.text);
         refresh.state = if self.sound {
-            State { stream: StreamState::OPEN, data: self.data, code: self.code, text: &self.text }
+            State { stream: StreamState::OPEN, data: self.data, code: self.code, text }
         } else {
             State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::GAP_DETECTED, UNSOUND)
         };

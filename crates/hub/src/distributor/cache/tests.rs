@@ -1,1 +1,387 @@
-//! Images against a plain model.
+//! Images against plain models: after any refreshes and updates, what is written is what the model holds.
+
+use super::*;
+use proptest::prelude::*;
+use rwf::msg::Domain;
+use rwf::{
+    ElementList, ElementListEncoder, FieldList, FieldListEncoder, FilterAction, FilterHead, FilterList,
+    FilterListEncoder, Map, MapAction, MapEncoder, MapHead, Primitive, Real, RealHint, Series, SeriesEncoder, Vector,
+    VectorAction, VectorEncoder, VectorHead,
+};
+use std::collections::BTreeMap;
+
+fn encode(mut write: impl FnMut(&mut Writer<'_>) -> Result<(), EncodeError>) -> Vec<u8> {
+    let mut buf = vec![0; 1 << 20];
+    let mut w = Writer::new(&mut buf);
+    write(&mut w).unwrap();
+    w.into_written().to_vec()
+}
+
+type Fields = BTreeMap<i16, Vec<u8>>;
+type FieldVec = Vec<(i16, Vec<u8>)>;
+
+fn field_list(fields: &[(i16, Vec<u8>)]) -> Vec<u8> {
+    encode(|w| {
+        let mut list = FieldListEncoder::begin(w)?;
+        for (fid, value) in fields {
+            list.raw(*fid, value)?;
+        }
+        list.finish()
+    })
+}
+
+fn read_fields(bytes: &[u8]) -> Fields {
+    let list = FieldList::decode(bytes, &SetScope::NONE).unwrap();
+    let fields: Vec<_> = list.entries().map(Result::unwrap).map(|entry| (entry.fid, entry.data.to_vec())).collect();
+    let count = fields.len();
+    let map: Fields = fields.into_iter().collect();
+    assert_eq!(map.len(), count, "a field twice");
+    map
+}
+
+fn refreshed(container: DataType, body: &[u8]) -> Image {
+    let mut image = Image::new();
+    let refresh = RefreshMsg { container, body, ..RefreshMsg::new(Domain::MARKET_PRICE, 0) };
+    image.refresh(&refresh, true).unwrap();
+    image
+}
+
+/// Every part that the image is written in.
+fn parts(image: &Image, limit: usize) -> Vec<Vec<u8>> {
+    let mut parts = Vec::new();
+    let mut from = Some(0);
+    while let Some(row) = from {
+        let mut next = None;
+        let bytes = encode(|w| {
+            next = image.write(header(Domain::MARKET_PRICE, -1, MsgKey::item(1, b"A"), None), row, limit, w)?;
+            Ok(())
+        });
+        let rwf::msg::Msg::Refresh(refresh) = rwf::msg::Msg::decode(&bytes).unwrap() else { panic!() };
+        assert_eq!(refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE), next.is_none());
+        assert!(refresh.flags.contains(RefreshFlags::SOLICITED));
+        parts.push(refresh.body.to_vec());
+        from = next;
+    }
+    parts
+}
+
+fn whole(image: &Image) -> Vec<u8> {
+    let mut parts = parts(image, 1 << 24);
+    assert_eq!(parts.len(), 1);
+    parts.remove(0)
+}
+
+fn any_fields() -> impl Strategy<Value = FieldVec> {
+    let value = prop_oneof![
+        8 => prop::collection::vec(b'a'..=b'z', 0..12),
+        1 => prop::collection::vec(b'a'..=b'z', 250..258),
+    ];
+    prop::collection::btree_map(-3i16..12, value, 0..8).prop_map(|fields| {
+        // Not always in the same order.
+        let mut fields: Vec<_> = fields.into_iter().collect();
+        if fields.first().is_some_and(|first| first.1.len() % 2 == 1) {
+            fields.reverse();
+        }
+        fields
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_field_list_holds_the_last_value_of_each_field(
+        first in any_fields(),
+        updates in prop::collection::vec(any_fields(), 0..12),
+    ) {
+        let mut image = refreshed(DataType::FIELD_LIST, &field_list(&first));
+        let mut model: Fields = first.into_iter().collect();
+        for update in updates {
+            image.update(DataType::FIELD_LIST, &field_list(&update), None).unwrap();
+            model.extend(update);
+        }
+        prop_assert_eq!(read_fields(&whole(&image)), model);
+    }
+
+    #[test]
+    fn a_map_holds_its_entries_by_key(
+        ops in prop::collection::vec((0u8..3, 0u64..12, any_fields()), 0..60),
+        limit in 1usize..400,
+    ) {
+        let mut image = refreshed(DataType::MAP, &map_of(&[]));
+        let mut model: BTreeMap<u64, Fields> = BTreeMap::new();
+        for op in ops.chunks(5) {
+            image.update(DataType::MAP, &map_of(op), None).unwrap();
+            for (action, key, fields) in op {
+                match action {
+                    0 => drop(model.insert(*key, fields.iter().cloned().collect())),
+                    1 => if let Some(entry) = model.get_mut(key) { entry.extend(fields.iter().cloned()) },
+                    _ => drop(model.remove(key)),
+                }
+            }
+        }
+        let mut read: BTreeMap<u64, Fields> = BTreeMap::new();
+        for part in parts(&image, limit) {
+            let map = Map::decode(&part, &SetScope::NONE).unwrap();
+            for entry in map.entries() {
+                let entry = entry.unwrap();
+                prop_assert_eq!(entry.action, MapAction::ADD);
+                let Primitive::UInt(key) = entry.key_value(DataType::UINT).unwrap() else { panic!() };
+                prop_assert!(read.insert(key, read_fields(entry.data)).is_none());
+            }
+        }
+        prop_assert_eq!(read, model);
+    }
+
+    #[test]
+    fn a_vector_holds_its_entries_by_index(
+        ops in prop::collection::vec((0u8..5, 0u32..8, any_fields()), 0..60),
+        limit in 1usize..400,
+    ) {
+        let mut image = refreshed(DataType::VECTOR, &vector_of(&[]));
+        let mut model: BTreeMap<u32, Fields> = BTreeMap::new();
+        for op in ops.chunks(4) {
+            image.update(DataType::VECTOR, &vector_of(op), None).unwrap();
+            for op in op {
+                vector_model(&mut model, op);
+            }
+        }
+        let mut read: BTreeMap<u32, Fields> = BTreeMap::new();
+        for part in parts(&image, limit) {
+            for entry in Vector::decode(&part, &SetScope::NONE).unwrap().entries() {
+                let entry = entry.unwrap();
+                let fields = if entry.action == VectorAction::CLEAR { Fields::new() } else { read_fields(entry.data) };
+                prop_assert!(read.insert(entry.index, fields).is_none());
+            }
+        }
+        prop_assert_eq!(read, model);
+    }
+
+    #[test]
+    fn any_bytes_are_taken_or_refused_without_panic(
+        container in 128u8..143,
+        payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 1..6),
+    ) {
+        let mut image = Image::new();
+        for (n, body) in payloads.iter().enumerate() {
+            let container = DataType(container);
+            if n == 0 {
+                let refresh = RefreshMsg { container, body, ..RefreshMsg::new(Domain::MARKET_PRICE, 0) };
+                let _ = image.refresh(&refresh, true);
+            } else {
+                let _ = image.update(container, body, None);
+            }
+        }
+        prop_assert!(!parts(&image, 50).is_empty());
+    }
+}
+
+fn map_of(ops: &[(u8, u64, FieldVec)]) -> Vec<u8> {
+    encode(|w| {
+        let mut map = MapEncoder::begin(w, MapHead::new(DataType::UINT, DataType::FIELD_LIST))?;
+        for (action, key, fields) in ops {
+            let action = [MapAction::ADD, MapAction::UPDATE, MapAction::DELETE][usize::from(*action)];
+            map.entry(action, &Primitive::UInt(*key), |w| w.bytes(&field_list(fields)))?;
+        }
+        map.finish()
+    })
+}
+
+fn vector_of(ops: &[(u8, u32, FieldVec)]) -> Vec<u8> {
+    const ACTIONS: [VectorAction; 5] =
+        [VectorAction::SET, VectorAction::UPDATE, VectorAction::CLEAR, VectorAction::INSERT, VectorAction::DELETE];
+    encode(|w| {
+        let head = VectorHead { sortable: true, ..VectorHead::new(DataType::FIELD_LIST) };
+        let mut vector = VectorEncoder::begin(w, head)?;
+        for (action, index, fields) in ops {
+            vector.entry(ACTIONS[usize::from(*action)], *index, |w| w.bytes(&field_list(fields)))?;
+        }
+        vector.finish()
+    })
+}
+
+fn vector_model(model: &mut BTreeMap<u32, Fields>, (action, index, fields): &(u8, u32, FieldVec)) {
+    let fields: Fields = fields.iter().cloned().collect();
+    match action {
+        0 => drop(model.insert(*index, fields)),
+        1 => {
+            if let Some(entry) = model.get_mut(index) {
+                entry.extend(fields);
+            }
+        }
+        2 => {
+            if let Some(entry) = model.get_mut(index) {
+                entry.clear();
+            }
+        }
+        3 => {
+            let moved = model.split_off(index);
+            model.extend(moved.into_iter().map(|(index, fields)| (index + 1, fields)));
+            model.insert(*index, fields);
+        }
+        _ => {
+            let mut moved = model.split_off(index);
+            moved.remove(index);
+            model.extend(moved.into_iter().map(|(index, fields)| (index - 1, fields)));
+        }
+    }
+}
+
+#[test]
+fn set_values_are_kept_as_plain_ones() {
+    let body = encode(|w| {
+        let mut map = MapEncoder::begin(w, MapHead::new(DataType::UINT, DataType::FIELD_LIST))?;
+        let set =
+            [(22, DataType::REAL_4RB), (25, DataType::UINT_2), (30, DataType::TIME_3), (31, DataType::RMTES_STRING)];
+        map.set_defs(rwf::wire::LenForm::Long, |defs| defs.field_set(0, &set))?;
+        let price = Primitive::Real(Real::new(12345, RealHint::EXPONENT_2));
+        let block = encode(|w| {
+            let mut defs = rwf::container::SetDefsEncoder::begin(w)?;
+            defs.field_set(0, &set)
+        });
+        let def = rwf::container::sets::field_sets(&block).unwrap()[0].1;
+        map.entry(MapAction::ADD, &Primitive::UInt(1), |w| {
+            let mut list = FieldListEncoder::begin(w)?;
+            list.set(None, def, None, |set| {
+                set.value(&price)?;
+                set.value(&Primitive::UInt(7))?;
+                set.value(&Primitive::Time(rwf::Time::BLANK))?;
+                set.value(&Primitive::Rmtes(b"text"))
+            })?;
+            list.finish()
+        })?;
+        map.finish()
+    });
+    let image = refreshed(DataType::MAP, &body);
+    let bytes = whole(&image);
+    let map = Map::decode(&bytes, &SetScope::NONE).unwrap();
+    assert!(map.set_defs().is_none());
+    let entry = map.entries().next().unwrap().unwrap();
+    let fields = read_fields(entry.data);
+    let value = |fid: i16, data_type| Primitive::decode(data_type, &fields[&fid]).unwrap().to_string();
+    let expected = Real::new(12345, RealHint::EXPONENT_2).to_string();
+    assert_eq!((value(22, DataType::REAL), value(25, DataType::UINT)), (expected, "7".into()));
+    assert_eq!((fields[&30].len(), &fields[&31][..]), (0, &b"text"[..]), "a blank time has no bytes on its own");
+}
+
+#[test]
+fn a_partial_update_changes_its_part_of_the_text() {
+    let mut image =
+        refreshed(DataType::FIELD_LIST, &field_list(&[(3, b"IBM CORPORATION".to_vec()), (4, b"x".to_vec())]));
+    image.update(DataType::FIELD_LIST, &field_list(&[(3, b"\x1B[4`LIMITED".to_vec())]), None).unwrap();
+    let fields = read_fields(&whole(&image));
+    assert_eq!((&fields[&3][..], &fields[&4][..]), (&b"IBM LIMITEDTION"[..], &b"x"[..]));
+}
+
+#[test]
+fn an_element_list_holds_the_last_value_of_each_name() {
+    let list = |entries: &[(&str, Primitive<'_>)]| {
+        encode(|w| {
+            let mut list = ElementListEncoder::begin(w)?;
+            for (name, value) in entries {
+                list.element(name.as_bytes(), value.data_type().unwrap(), value)?;
+            }
+            list.finish()
+        })
+    };
+    let mut image =
+        refreshed(DataType::ELEMENT_LIST, &list(&[("A", Primitive::UInt(1)), ("B", Primitive::Ascii(b"text"))]));
+    let update = list(&[("B", Primitive::UInt(70_000)), ("C", Primitive::Int(-1))]);
+    image.update(DataType::ELEMENT_LIST, &update, None).unwrap();
+    let bytes = whole(&image);
+    let read = ElementList::decode(&bytes, &SetScope::NONE).unwrap();
+    let read: Vec<_> = read.entries().map(Result::unwrap).map(|e| (e.name, e.value().unwrap().to_string())).collect();
+    assert_eq!(read, [(&b"A"[..], "1".to_owned()), (b"B", "70000".to_owned()), (b"C", "-1".to_owned())]);
+}
+
+#[test]
+fn a_filter_list_holds_its_entries_by_id() {
+    let list = |entries: &[(u8, FilterAction, FieldVec)]| {
+        encode(|w| {
+            let mut list = FilterListEncoder::begin(w, FilterHead::new(DataType::FIELD_LIST))?;
+            for (id, action, fields) in entries {
+                list.entry(*id, *action, |w| w.bytes(&field_list(fields)))?;
+            }
+            list.finish();
+            Ok(())
+        })
+    };
+    let (one, two) = (vec![(1, b"1".to_vec())], vec![(2, b"2".to_vec())]);
+    let mut image = refreshed(DataType::FILTER_LIST, &list(&[1, 2, 3].map(|id| (id, FilterAction::SET, one.clone()))));
+    let update = list(&[
+        (1, FilterAction::UPDATE, two.clone()),
+        (2, FilterAction::CLEAR, vec![]),
+        (3, FilterAction::SET, two.clone()),
+    ]);
+    image.update(DataType::FILTER_LIST, &update, None).unwrap();
+    let bytes = whole(&image);
+    let read = FilterList::decode(&bytes).unwrap();
+    let read: Vec<_> = read.entries().map(Result::unwrap).map(|e| (e.id, read_fields(e.data))).collect();
+    let both: Fields = one.iter().chain(&two).cloned().collect();
+    assert_eq!(read, [(1, both), (3, two.iter().cloned().collect())]);
+}
+
+#[test]
+fn a_series_grows_and_keeps_its_summary() {
+    let series = |range: std::ops::Range<u8>| {
+        encode(|w| {
+            let mut series = SeriesEncoder::begin(w, DataType::FIELD_LIST, None)?;
+            if range.start == 0 {
+                series.summary(rwf::wire::LenForm::Long, |w| w.bytes(&field_list(&[(9, b"s".to_vec())])))?;
+            }
+            for n in range.clone() {
+                series.entry(|w| w.bytes(&field_list(&[(1, vec![n])])))?;
+            }
+            series.finish()
+        })
+    };
+    let mut image = refreshed(DataType::SERIES, &series(0..3));
+    let more = series(3..5);
+    image.update(DataType::SERIES, &more, None).unwrap();
+    let all = parts(&image, 10);
+    assert!(all.len() > 1);
+    let first = Series::decode(&all[0], &SetScope::NONE).unwrap();
+    assert_eq!(read_fields(first.summary().unwrap())[&9], b"s");
+    let mut values = Vec::new();
+    for part in &all {
+        let series = Series::decode(part, &SetScope::NONE).unwrap();
+        values.extend(series.entries().map(|entry| read_fields(entry.unwrap())[&1][0]));
+    }
+    assert_eq!(values, [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn other_payloads_are_kept_as_they_are_and_not_updated() {
+    let mut image = refreshed(DataType::XML, b"<a/>");
+    assert_eq!(whole(&image), b"<a/>");
+    assert!(!image.is_suspect());
+    assert_eq!(image.update(DataType::XML, b"<b/>", None), Err(Misfit::NotUpdatable));
+    assert!(image.is_suspect());
+    // An update without data changes nothing.
+    let mut image = refreshed(DataType::XML, b"<a/>");
+    image.update(DataType::NO_DATA, b"", None).unwrap();
+    assert!(!image.is_suspect());
+}
+
+#[test]
+fn nesting_beyond_reason_is_refused() {
+    let mut body = field_list(&[]);
+    let mut container = DataType::FIELD_LIST;
+    for _ in 0..12 {
+        let inner = std::mem::take(&mut body);
+        body = encode(|w| {
+            let mut series = SeriesEncoder::begin(w, container, None)?;
+            series.entry(|w| w.bytes(&inner))?;
+            series.finish()
+        });
+        container = DataType::SERIES;
+    }
+    let mut image = Image::new();
+    let refresh = RefreshMsg { container, body: &body, ..RefreshMsg::new(Domain::MARKET_PRICE, 0) };
+    assert_eq!(image.refresh(&refresh, true), Err(Misfit::TooLarge));
+    assert!(image.is_suspect());
+}
+
+#[test]
+fn an_image_costs_little_beside_its_bytes() {
+    assert!(size_of::<Image>() <= 96, "{}", size_of::<Image>());
+    assert!(size_of::<Content>() <= 48, "{}", size_of::<Content>());
+}
