@@ -1,0 +1,8 @@
+//! Any bytes as RMTES text and as updates of a cached value.
+#![no_main]
+
+#[path = "../../crates/rwf/tests/hostile/checks.rs"]
+#[allow(dead_code, reason = "each target calls one of the checks")]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::text(data));
