@@ -15,6 +15,7 @@ mod data_type;
 mod datetime;
 pub mod dictionary;
 mod error;
+pub mod json;
 mod macros;
 pub mod msg;
 pub mod peek;

@@ -286,7 +286,7 @@ fn what_cannot_be_decoded_is_marked_and_shown() {
   FIELD_LIST
         22 BID         REAL         !! invalid mantissa of a real at byte 1
       0000  0e 01 02 03 04 05 06 07  08 09 0a                 |...........|
-    !! truncated field entry at byte 19
+    !! truncated field entry at byte 17
 ",
     );
     assert_text(

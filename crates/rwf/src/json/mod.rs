@@ -1,0 +1,210 @@
+//! JSON of any message, both ways, in the form of the WebSocket protocol `tr_json2`.
+//!
+//! [`Converter`] turns messages into the text that the SDK's converter gives, and text into messages. It differs from that
+//! converter where that one loses something or writes what is no JSON:
+//!
+//! * Infinities and NaN are in quotes; RMTES that is partly illegal is shown as far as it goes rather than left out.
+//! * States' texts are UTF-8, and state codes without a name are numbers.
+//! * `DoNotCache` of a refresh, `Discardable`, a dynamic quality of service, a view's type, ANSI pages, opaque and JSON
+//!   attributes, and vectors in requests all reach the message.
+//! * Reals keep all digits that fit; text for RMTES values that is not ASCII is marked as UTF-8.
+//!
+//! ```
+//! use rwf::dictionary::Dictionary;
+//! use rwf::json::{Converter, Incoming};
+//!
+//! let dictionary = Dictionary::builtin();
+//! let converter = Converter::new(&dictionary);
+//! let messages = converter.messages(r#"{"ID":5,"Type":"Update","Fields":{"BID":1.25}}"#);
+//! let Ok(Incoming::Message(update)) = &messages[0] else { panic!() };
+//! let mut text = String::new();
+//! converter.message(update, &mut text)?;
+//! assert_eq!(text, r#"{"ID":5,"Type":"Update","UpdateType":"Unspecified","Fields":{"BID":1.25}}"#);
+//! # Ok::<(), rwf::DecodeError>(())
+//! ```
+
+mod base64;
+mod names;
+mod number;
+mod parse;
+mod read;
+mod read_container;
+mod write;
+mod write_container;
+
+use std::fmt;
+
+use crate::dictionary::Dictionary;
+use crate::{DecodeError, EncodeError};
+
+/// How to convert; the names of the SDK's properties are in parentheses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// The service of a key that names none (default service id). Keys of login and directory have no service.
+    pub default_service_id: Option<u16>,
+    /// Enumerated fields are written as their display, where the dictionary has one (expand enum fields).
+    pub expand_enums: bool,
+    /// Enumerated fields may be given as their display (allow enum display strings).
+    pub enum_displays: bool,
+    /// Unknown members and fields are errors rather than skipped (catch unknown JSON keys and field ids).
+    pub strict: bool,
+    /// Members that differ from their default are always written. The SDK's converter leaves `Complete`, `ClearCache`,
+    /// `Solicited` and `KeyInUpdates` out of messages that have no flag at all, which then read back as if they had.
+    pub explicit: bool,
+}
+
+/// The services by name, for keys that name rather than number them.
+pub trait ServiceNames {
+    /// The name of a service; `None` has it written as its number.
+    fn name(&self, id: u16) -> Option<&str>;
+    /// The id of a service.
+    fn id(&self, name: &str) -> Option<u16>;
+}
+
+/// No names: services are numbers.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoServiceNames;
+
+impl ServiceNames for NoServiceNames {
+    fn name(&self, _: u16) -> Option<&str> {
+        None
+    }
+
+    fn id(&self, _: &str) -> Option<u16> {
+        None
+    }
+}
+
+/// Converts messages to JSON and back.
+#[derive(Clone, Copy)]
+pub struct Converter<'a> {
+    dictionary: &'a Dictionary,
+    services: &'a dyn ServiceNames,
+    settings: Settings,
+}
+
+impl fmt::Debug for Converter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Converter").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Converter<'a> {
+    /// A converter with default settings and without service names.
+    pub fn new(dictionary: &'a Dictionary) -> Self {
+        Self { dictionary, services: &NoServiceNames, settings: Settings::default() }
+    }
+
+    /// With these settings.
+    #[must_use]
+    pub fn with_settings(self, settings: Settings) -> Self {
+        Self { settings, ..self }
+    }
+
+    /// With these service names.
+    #[must_use]
+    pub fn with_services(self, services: &'a dyn ServiceNames) -> Self {
+        Self { services, ..self }
+    }
+
+    /// Appends the JSON of a message.
+    ///
+    /// # Errors
+    /// The message cannot be decoded; nothing is appended then.
+    pub fn message(&self, msg: &[u8], out: &mut String) -> Result<(), DecodeError> {
+        let start = out.len();
+        let result = write::message(*self, msg, out);
+        if result.is_err() {
+            out.truncate(start);
+        }
+        result
+    }
+
+    /// The messages in a text, which is one or an array of them. Text that is no JSON gives one error; a message that
+    /// makes no sense gives an error in its place, and the others are still converted.
+    pub fn messages(&self, text: &str) -> Vec<Result<Incoming, JsonError>> {
+        read::messages(self, text)
+    }
+}
+
+/// What a peer sent as JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Incoming {
+    /// A message, encoded.
+    Message(Vec<u8>),
+    /// `Ping`: to be answered by [`PONG`].
+    Ping,
+    /// `Pong`: the answer to a ping.
+    Pong,
+    /// `Error`: the peer could not read what it was sent. Its text.
+    Error(String),
+}
+
+/// A ping.
+pub const PING: &str = r#"{"Type":"Ping"}"#;
+/// The answer to a ping.
+pub const PONG: &str = r#"{"Type":"Pong"}"#;
+
+/// Why JSON could not become a message. The fault is the sender's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JsonError {
+    kind: ErrorKind,
+    text: String,
+}
+
+/// How JSON failed to become a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// No legal JSON, or neither a message nor an array of messages.
+    Syntax,
+    /// A value of the wrong kind, such as text where a number must be.
+    WrongKind,
+    /// A value that makes no sense where it stands.
+    UnexpectedValue,
+    /// A member that must be there is missing.
+    MissingMember,
+    /// A member that is not known ([`Settings::strict`]).
+    UnknownMember,
+    /// A field that is not known ([`Settings::strict`]).
+    UnknownField,
+    /// A type of message that is not known.
+    UnknownMessageType,
+    /// The message has no wire form: something in it is too long.
+    Unencodable,
+}
+
+impl JsonError {
+    fn new(kind: ErrorKind, text: String) -> Self {
+        Self { kind, text }
+    }
+
+    /// What kind of failure it is.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The message of type `Error` that tells the sender, with the text that failed.
+    pub fn message(&self, stream_id: i32, offending: &str) -> String {
+        let mut out = format!("{{\"ID\":{stream_id},\"Type\":\"Error\",\"Text\":");
+        write::text(&self.text, &mut out);
+        out.push_str(",\"Debug\":{\"Message\":");
+        write::text(offending, &mut out);
+        out.push_str("}}");
+        out
+    }
+}
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for JsonError {}
+
+impl From<EncodeError> for JsonError {
+    fn from(error: EncodeError) -> Self {
+        Self::new(ErrorKind::Unencodable, error.to_string())
+    }
+}

@@ -1,0 +1,445 @@
+//! JSON against the texts of the SDK's converter, both ways.
+
+// Tests print what they covered, and take the time.
+#![allow(clippy::disallowed_macros, clippy::disallowed_methods)]
+
+use proptest::prelude::*;
+use rwf::container::FieldListEncoder;
+use rwf::dictionary::Dictionary;
+use rwf::json::{Converter, Incoming, JsonError, ServiceNames, Settings};
+use rwf::msg::{Domain, UpdateMsg};
+use rwf::wire::Writer;
+use rwf::{DataType, Primitive, Real, RealHint};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+fn shared(variable: &str, folder: &str) -> PathBuf {
+    let default = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(folder);
+    std::env::var_os(variable).map_or_else(default, PathBuf::from)
+}
+
+fn read(path: &PathBuf) -> Vec<u8> {
+    std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+static DICTIONARY: LazyLock<Dictionary> = LazyLock::new(|| {
+    let folder = shared("QUOTEWAY_DICTIONARY", "dictionary");
+    let mut dictionary = Dictionary::new();
+    for name in ["RDMFieldDictionary", "enumtype.def"] {
+        let bytes = read(&folder.join(name));
+        match name {
+            "enumtype.def" => dictionary.load_enums(name, &bytes).unwrap(),
+            _ => dictionary.load_fields(name, &bytes).unwrap(),
+        }
+    }
+    dictionary
+});
+
+/// The services of the settings `expanded`.
+struct Services;
+
+impl ServiceNames for Services {
+    fn name(&self, id: u16) -> Option<&str> {
+        match id {
+            7 => Some("ELEKTRON_DD"),
+            260 => Some("DIRECT_FEED"),
+            _ => None,
+        }
+    }
+
+    fn id(&self, name: &str) -> Option<u16> {
+        match name {
+            "ELEKTRON_DD" => Some(7),
+            "DIRECT_FEED" => Some(260),
+            _ => None,
+        }
+    }
+}
+
+/// The converter of `converter_settings.json`.
+fn converter(settings: &str) -> Converter<'static> {
+    let converter = Converter::new(&DICTIONARY);
+    let expanded = settings == "expanded";
+    let settings = Settings {
+        default_service_id: Some(1),
+        expand_enums: expanded,
+        enum_displays: expanded,
+        strict: settings == "strict",
+        explicit: false,
+    };
+    let converter = converter.with_settings(settings);
+    if expanded { converter.with_services(&Services) } else { converter }
+}
+
+fn cases(file: &str) -> Vec<Value> {
+    let text = String::from_utf8(read(&shared("QUOTEWAY_VECTORS", "vectors").join("json").join(file))).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn unhex(hex: &str) -> Vec<u8> {
+    hex.as_bytes().chunks(2).map(|pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+}
+
+fn text(converter: Converter<'_>, msg: &[u8]) -> String {
+    let mut out = String::new();
+    converter.message(msg, &mut out).unwrap();
+    out
+}
+
+/// Settings under which nothing is left out and nothing is added.
+const EXPLICIT: Settings =
+    Settings { default_service_id: None, expand_enums: false, enum_displays: false, strict: false, explicit: true };
+
+/// All that a message says, with numbers by their value rather than their digits.
+fn content(msg: &[u8]) -> Value {
+    fn numbers_as_double(value: Value) -> Value {
+        match value {
+            Value::Number(number) => Value::from(number.as_f64().unwrap()),
+            Value::Array(items) => items.into_iter().map(numbers_as_double).collect(),
+            Value::Object(members) => {
+                members.into_iter().map(|(name, value)| (name, numbers_as_double(value))).collect()
+            }
+            other => other,
+        }
+    }
+    let text = text(Converter::new(&DICTIONARY).with_settings(EXPLICIT), msg);
+    numbers_as_double(serde_json::from_str(&text).unwrap())
+}
+
+fn only_message(results: Vec<Result<Incoming, JsonError>>) -> Result<Vec<u8>, String> {
+    let [result] = <[_; 1]>::try_from(results).expect("one result");
+    match result {
+        Ok(Incoming::Message(msg)) => Ok(msg),
+        Ok(other) => Err(format!("{other:?}")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Our text with what the SDK gets wrong as the SDK writes it.
+fn with_the_faults_of_the_sdk(text: &str) -> String {
+    let mut text = text.replace("\"Inf\"", "Inf").replace("\"-Inf\"", "-Inf").replace("\"NaN\"", "NaN");
+    for code in 0..128 {
+        text = text.replace(&format!("\"Code\":{code},"), "\"Code\":null,");
+    }
+    // The text of a state, byte by byte as signed characters; and RMTES that is not quite legal.
+    text = text.replace("Text\":\"caf\u{e9}", "Text\":\"caf\\uFFC3\\uFFA9");
+    text.replace("\"`UZDN\"", "").replace("\"`DRLW\"", "")
+}
+
+#[test]
+fn messages_have_the_texts_of_the_sdk() {
+    let (mut same, mut better, mut refused) = (0, 0, 0);
+    for case in cases("rwf_to_json.jsonl") {
+        let name = case["name"].as_str().unwrap();
+        let msg = unhex(case["rwf_hex"].as_str().unwrap());
+        let found = text(converter(case["settings"].as_str().unwrap()), &msg);
+        serde_json::from_str::<Value>(&found).unwrap_or_else(|error| panic!("{name}: {error} in {found}"));
+        match case["json"].as_str() {
+            Some(expected) if expected == found => same += 1,
+            Some(expected) => {
+                assert_eq!(with_the_faults_of_the_sdk(&found), expected, "{name}");
+                better += 1;
+            }
+            None => refused += 1,
+        }
+    }
+    println!("{same} texts the same, {better} where the SDK's is no JSON or garbled, {refused} that the SDK refuses");
+    assert!((same, better, refused) == (669, 18, 8));
+}
+
+#[test]
+fn texts_of_the_sdk_lead_back() {
+    /// The SDK's text is garbled, see [`with_the_faults_of_the_sdk`]; the SDK garbles it back.
+    const GARBLED: [&str; 2] = ["msg.state/refresh_48", "element.state/16"];
+    let (mut same, mut better) = (0, 0);
+    for case in cases("rwf_to_json.jsonl") {
+        let name = case["name"].as_str().unwrap();
+        let (Some(json), Some(back)) = (case["json"].as_str(), case["back_to_rwf_hex"].as_str()) else {
+            continue;
+        };
+        let converter = converter(case["settings"].as_str().unwrap());
+        let found = only_message(converter.messages(json)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        if content(&found) == content(&unhex(back)) {
+            same += 1;
+        } else if !GARBLED.contains(&name) {
+            // The SDK loses something: then it must be the message that it came from.
+            let found = only_message(Converter::new(&DICTIONARY).messages(json)).unwrap();
+            let original = unhex(case["rwf_hex"].as_str().unwrap());
+            assert_eq!(text(converter, &found), text(converter, &original), "{name}");
+            better += 1;
+        }
+    }
+    println!("{same} messages as the SDK's, {better} where the SDK loses something on the way back");
+    assert!(same > 630);
+}
+
+/// What we make of texts that the SDK does not make sense of, or not the right one; `None` is an error.
+const BETTER: [(&str, Option<&str>); 17] = [
+    // A dynamic QoS.
+    (
+        "request/12",
+        Some(
+            r#"{"ID":89,"Type":"Request","Qos":{"Timeliness":"Delayed","Rate":"TimeConflated","Dynamic":true,"TimeInfo":182,"RateInfo":497},"Key":{"Service":1,"Name":"MW.TO"}}"#,
+        ),
+    ),
+    // A name type whose name is a dummy: the SDK writes a key that nobody can read.
+    (
+        "login/17",
+        Some(
+            r#"{"ID":1,"Type":"Request","Domain":"Login","Key":{"NameType":"AuthnToken","Elements":{"AuthenticationToken":"yytiqleduushibkmcuze","ApplicationId":"256","Position":"127.0.0.1"}}}"#,
+        ),
+    ),
+    // The view's type, without which no provider takes it for one.
+    (
+        "view/22",
+        Some(r#"{"ID":89,"Type":"Request","Key":{"Service":1,"Name":"MW.TO"},"ViewType":"FidList","View":[22,25,6]}"#),
+    ),
+    (
+        "view/23",
+        Some(r#"{"ID":89,"Type":"Request","Key":{"Service":1,"Name":"MW.TO"},"ViewType":"FidList","View":[22,25,6]}"#),
+    ),
+    (
+        "view/24",
+        Some(
+            r#"{"ID":89,"Type":"Request","Key":{"Service":1,"Name":["MW.TO","JGIX.HK"]},"ViewType":"FidList","View":[22,25]}"#,
+        ),
+    ),
+    // DoNotCache of a refresh, Discardable of an update.
+    (
+        "refresh/40",
+        Some(
+            r#"{"ID":89,"Type":"Refresh","State":{"Stream":"Open","Data":"Ok","Text":"lEs88t"},"Complete":false,"Qos":{"Timeliness":"Realtime","Rate":"JitConflated"},"ClearCache":false,"DoNotCache":true,"PostUserInfo":{"Address":"10.0.0.38","UserID":134},"PartNumber":89,"PermData":"AwhC","SeqNumber":2523,"Solicited":false}"#,
+        ),
+    ),
+    (
+        "update/42",
+        Some(
+            r#"{"ID":89,"Type":"Update","UpdateType":"Unspecified","DoNotConflate":true,"DoNotRipple":true,"Discardable":true,"DoNotCache":true,"SeqNumber":5,"Fields":{"QUOTIM_MS":15870913}}"#,
+        ),
+    ),
+    // All digits of reals.
+    (
+        "real_text/51",
+        Some(r#"{"ID":5,"Type":"Update","UpdateType":"Unspecified","Fields":{"BID":123456789.123456789}}"#),
+    ),
+    ("real_text/52", Some(r#"{"ID":5,"Type":"Update","UpdateType":"Unspecified","Fields":{"BID":100000000000000}}"#)),
+    (
+        "real_text/54",
+        Some(r#"{"ID":5,"Type":"Update","UpdateType":"Unspecified","Fields":{"BID":100000000000000000000}}"#),
+    ),
+    ("real_text/55", Some(r#"{"ID":5,"Type":"Update","UpdateType":"Unspecified","Fields":{"BID":0.00000000000001}}"#)),
+    // RMTES that says it is UTF-8.
+    ("string_text/79", Some(r#"{"ID":5,"Type":"Update","UpdateType":"Unspecified","Fields":{"DSPLY_NAME":"€東"}}"#)),
+    ("string_text/80", Some(r#"{"ID":5,"Type":"Update","UpdateType":"Unspecified","Fields":{"DSPLY_NAME":"café"}}"#)),
+    // The SDK throws a null pointer exception.
+    ("string_text/83", None),
+    ("string_text/84", None),
+    // A key that is a number.
+    ("malformed/122", None),
+    ("malformed/123", None),
+];
+
+#[test]
+fn texts_of_applications() {
+    let (mut same, mut better) = (0, 0);
+    for case in cases("json_to_rwf.jsonl") {
+        let name = case["name"].as_str().unwrap();
+        let json = case["json"].as_str().unwrap();
+        let converter = converter(case["settings"].as_str().unwrap());
+        let found = converter.messages(json);
+        let short = name.strip_prefix("json_text/").unwrap();
+        if let Some((_, ours)) = BETTER.iter().find(|(name, _)| *name == short) {
+            let found = only_message(found).ok().map(|msg| text(converter, &msg));
+            assert_eq!(found.as_deref(), *ours, "{name}");
+            better += 1;
+            continue;
+        }
+        let expected = case["result"].as_array().unwrap();
+        assert_eq!(found.len(), expected.len(), "{name}: {found:?}");
+        for (found, expected) in found.iter().zip(expected) {
+            match found {
+                Ok(Incoming::Message(msg)) => {
+                    let hex = expected["rwf_hex"].as_str().unwrap_or_else(|| panic!("{name}: {expected}"));
+                    assert_eq!(content(msg), content(&unhex(hex)), "{name}");
+                }
+                Ok(Incoming::Ping) => assert_eq!(expected["json_class"], "Ping", "{name}"),
+                Ok(Incoming::Pong) => assert_eq!(expected["json_class"], "Pong", "{name}"),
+                Ok(Incoming::Error(_)) => assert_eq!(expected["json_class"], "Error", "{name}"),
+                Err(error) => {
+                    assert!(expected.get("error_code").is_some(), "{name}: {error}");
+                    let text = error.message(-1, json);
+                    let message = serde_json::from_str::<Value>(&text).unwrap();
+                    assert_eq!((&message["Type"], &message["Debug"]["Message"]), (&"Error".into(), &json.into()));
+                    assert!(matches!(converter.messages(&text)[..], [Ok(Incoming::Error(_))]), "{text}");
+                }
+            }
+        }
+        same += 1;
+    }
+    println!("{same} texts as the SDK, {better} better");
+    assert!((same, better) == (131, 17));
+}
+
+/// Every message of all golden vectors.
+fn all_messages() -> Vec<(String, Vec<u8>)> {
+    let mut messages = Vec::new();
+    for file in
+        ["rwf/messages.jsonl", "rwf/containers.jsonl", "rwf/sets.jsonl", "rwf/decode_only.jsonl", "rdm/rdm.jsonl"]
+    {
+        let text = String::from_utf8(read(&shared("QUOTEWAY_VECTORS", "vectors").join(file))).unwrap();
+        for case in text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
+            if case["root"] == "MSG" {
+                messages.push((case["name"].as_str().unwrap().to_owned(), unhex(case["hex"].as_str().unwrap())));
+            }
+        }
+    }
+    for case in cases("rwf_to_json.jsonl") {
+        messages.push((case["name"].as_str().unwrap().to_owned(), unhex(case["rwf_hex"].as_str().unwrap())));
+    }
+    messages
+}
+
+#[test]
+fn our_texts_lead_back_to_the_same_message() {
+    let converter = Converter::new(&DICTIONARY).with_settings(EXPLICIT);
+    let messages = all_messages();
+    for (name, msg) in &messages {
+        let json = text(converter, msg);
+        let found = only_message(converter.messages(&json)).unwrap_or_else(|error| panic!("{name}: {error} in {json}"));
+        assert_eq!(text(converter, &found), json, "{name}");
+    }
+    println!("{} messages", messages.len());
+}
+
+#[test]
+fn nested_growth_is_not_exponential() {
+    // Each level needs a larger buffer than its text lets one expect, because of the long items of the arrays within.
+    let array = r#""a":{"Type":"Array","Data":{"Type":"AsciiString","Length":65000,"Data":["",""]}}"#;
+    let mut json = format!(r#"{{"ID":1,"Type":"Update","Elements":{{{array}}}}}"#);
+    for _ in 0..28 {
+        json = format!(r#"{{"ID":1,"Type":"Generic","Key":{{"Message":{json}}}}}"#);
+    }
+    let started = std::time::Instant::now();
+    let result = Converter::new(&DICTIONARY).messages(&json);
+    assert_eq!(result.len(), 1);
+    assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
+}
+
+#[test]
+fn hostile_bytes_and_texts_do_no_harm() {
+    let converter = Converter::new(&DICTIONARY).with_settings(EXPLICIT);
+    let mut out = String::new();
+    for (name, msg) in all_messages().iter().step_by(7).filter(|(_, msg)| msg.len() < 2000) {
+        for at in 0..msg.len() {
+            for value in [0, 0x7F, 0x80, 0xFE, 0xFF, msg[at] ^ 1] {
+                let mut msg = msg.clone();
+                msg[at] = value;
+                out.clear();
+                if converter.message(&msg, &mut out).is_ok() {
+                    serde_json::from_str::<Value>(&out).unwrap_or_else(|error| panic!("{name}: {error} in {out}"));
+                } else {
+                    assert_eq!(out, "");
+                }
+            }
+            out.clear();
+            let _ = converter.message(&msg[..at], &mut out);
+        }
+    }
+    for case in cases("json_to_rwf.jsonl") {
+        let json = case["json"].as_str().unwrap();
+        for (at, _) in json.char_indices() {
+            let _ = converter.messages(&json[..at]);
+            for middle in ["\"", "{", "[", "-1", "1e99", "null", "\u{e9}", "\\ud800"] {
+                let _ = converter.messages(&format!("{}{middle}{}", &json[..at], &json[at..]));
+            }
+        }
+    }
+}
+
+fn json_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "[ -~é€]{0,12}".prop_map(Value::from),
+        proptest::sample::select(vec!["Open", "Ok", "Int", "Set", "Update", "2024-02-29", "10:20:30", "AAAA", "Inf"])
+            .prop_map(Value::from),
+    ];
+    let name = proptest::sample::select(vec![
+        "ID",
+        "Type",
+        "Key",
+        "Name",
+        "Fields",
+        "Elements",
+        "Map",
+        "Entries",
+        "Action",
+        "KeyType",
+        "Data",
+        "Summary",
+        "Vector",
+        "Index",
+        "Series",
+        "FilterList",
+        "Message",
+        "State",
+        "Stream",
+        "Qos",
+        "View",
+        "Length",
+        "BID",
+        "DSPLY_NAME",
+        "PermData",
+        "ExtHdr",
+        "Service",
+        "Domain",
+        "22",
+        "CountHint",
+    ]);
+    leaf.prop_recursive(6, 64, 6, move |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            proptest::collection::vec((name.clone(), inner), 0..6)
+                .prop_map(|members| members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_json_is_read_without_a_panic(value in json_value(), text in "\\PC{0,200}") {
+        let converter = converter("expanded");
+        for text in [value.to_string(), format!(r#"{{"ID":1,"Type":"Update","Elements":{{"a":{value}}}}}"#), text] {
+            for result in converter.messages(&text) {
+                if let Ok(Incoming::Message(msg)) = result {
+                    let mut out = String::new();
+                    converter.message(&msg, &mut out).unwrap();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_come_back(mantissa in any::<i64>(), hint in 0u8..=14, real in "-?[0-9]{1,25}(\\.[0-9]{1,25})?([eE][-+]?[0-9]{1,10})?") {
+        let converter = Converter::new(&DICTIONARY);
+        let mut buf = [0; 64];
+        let mut w = Writer::new(&mut buf);
+        UpdateMsg { container: DataType::FIELD_LIST, ..UpdateMsg::new(Domain::MARKET_PRICE, 1) }.encode_header(&mut w).unwrap();
+        let mut list = FieldListEncoder::begin(&mut w).unwrap();
+        list.field(22, &Primitive::Real(Real::new(mantissa, RealHint(hint)))).unwrap();
+        list.finish().unwrap();
+        let len = w.position();
+        let json = text(converter, &buf[..len]);
+        let back = only_message(converter.messages(&json)).unwrap();
+        prop_assert_eq!(text(converter, &back), json);
+        // Whatever legal number: a message or an error.
+        if let Ok(msg) = only_message(converter.messages(&format!(r#"{{"ID":1,"Type":"Update","Fields":{{"BID":{real}}}}}"#))) {
+            let exact: f64 = real.parse().unwrap();
+            let found = content(&msg)["Fields"]["BID"].as_f64().unwrap();
+            prop_assert!((found - exact).abs() <= exact.abs() * 1e-12 + 1e-14, "{} {}", found, exact);
+        }
+    }
+}
