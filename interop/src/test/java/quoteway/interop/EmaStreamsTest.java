@@ -210,9 +210,9 @@ class EmaStreamsTest {
 
     @Test
     void aProviderWithEmasOwnDirectory(World w) {
-        EmaProvider provider = w.with(new EmaProvider("default-provider", Ports.free())
+        EmaProvider provider = w.with(Ports.bound(port -> new EmaProvider("default-provider", port)
                 .configure(c -> c.adminControlDirectory(OmmIProviderConfig.AdminControl.API_CONTROL))
-                .start());
+                .start()));
         w.serve(provider.port());
         EmaConsumer consumer = w.emaConsumer();
         var stream = consumer.open("DIRECT_FEED", "IBM.N");

@@ -22,6 +22,7 @@ public final class Quoteway implements AutoCloseable {
 
     private final Process process;
     private final List<String> log = new ArrayList<>();
+    private final List<Thread> pumps = new ArrayList<>();
     private final int rsslPort;
     private final int nipPort;
 
@@ -97,6 +98,7 @@ public final class Quoteway implements AutoCloseable {
                 "quoteway-" + stream);
         thread.setDaemon(true);
         thread.start();
+        pumps.add(thread);
     }
 
     /** Where consumers connect. */
@@ -127,8 +129,17 @@ public final class Quoteway implements AutoCloseable {
         throw new AssertionError("no VmRSS");
     }
 
-    /** The last lines of its output. */
+    /** The last lines of its output; all of them if it has ended. */
     public String log() {
+        if (!process.isAlive()) {
+            for (Thread pump : pumps) {
+                try {
+                    pump.join(2000);
+                } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                }
+            }
+        }
         synchronized (log) {
             return String.join("\n", log);
         }
@@ -136,7 +147,8 @@ public final class Quoteway implements AutoCloseable {
 
     /** Ends it as an operator would; it must end well, and soon. */
     public void stop() {
-        process.destroy();
+        // Process.destroy would close the pipes, too, and with them the last words.
+        process.toHandle().destroy();
         try {
             if (!process.waitFor(5, TimeUnit.SECONDS)) {
                 process.destroyForcibly();

@@ -49,7 +49,7 @@ public final class World implements AutoCloseable {
     }
 
     public EmaProvider emaProvider(Service... services) {
-        return with(new EmaProvider("ema-provider", Ports.free(), services).start());
+        return with(Ports.bound(port -> new EmaProvider("ema-provider", port, services).start()));
     }
 
     public EmaProvider emaProvider() {
@@ -57,7 +57,7 @@ public final class World implements AutoCloseable {
     }
 
     public EtaProvider etaProvider(Service... services) {
-        return with(new EtaProvider("eta-provider", Ports.free(), services).start());
+        return with(Ports.bound(port -> new EtaProvider("eta-provider", port, services).start()));
     }
 
     public EtaProvider etaProvider() {

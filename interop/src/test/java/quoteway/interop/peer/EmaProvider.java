@@ -101,7 +101,14 @@ public final class EmaProvider implements OmmProviderClient, AutoCloseable {
                 .adminControlDirectory(OmmIProviderConfig.AdminControl.USER_CONTROL)
                 .adminControlDictionary(OmmIProviderConfig.AdminControl.USER_CONTROL);
         adjust.accept(config);
-        provider = EmaStart.exclusively(() -> EmaFactory.createOmmProvider(config, this));
+        try {
+            provider = EmaStart.exclusively(() -> EmaFactory.createOmmProvider(config, this));
+        } catch (OmmInvalidUsageException e) {
+            if (e.toString().contains("Transport.bind")) {
+                throw new Ports.Taken(name + " cannot bind port " + port + ": " + e);
+            }
+            throw e;
+        }
         return this;
     }
 

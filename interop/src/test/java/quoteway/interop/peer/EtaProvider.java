@@ -132,7 +132,7 @@ public final class EtaProvider implements AutoCloseable {
         Error error = TransportFactory.createError();
         server = Transport.bind(options, error);
         if (server == null) {
-            throw new AssertionError(name + " cannot bind port " + port + ": " + error.text());
+            throw new Ports.Taken(name + " cannot bind port " + port + ": " + error.text());
         }
         stop = false;
         acceptor = new Thread(this::accept, name + "-accept");

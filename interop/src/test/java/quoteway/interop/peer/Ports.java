@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.IntFunction;
 
 /** Port numbers for servers that must be known before they start, or must come back where they were. */
 public final class Ports {
@@ -25,5 +26,27 @@ public final class Ports {
             }
         }
         throw new IllegalStateException("no free port from " + FIRST + " on");
+    }
+
+    /** Starts a server on a free port, on another one if somebody else was quicker. */
+    public static <T> T bound(IntFunction<T> start) {
+        for (int tries = 1; ; tries++) {
+            try {
+                return start.apply(free());
+            } catch (Taken e) {
+                if (tries == 10) {
+                    throw e;
+                }
+            }
+        }
+    }
+
+    /** The port cannot be bound. */
+    public static final class Taken extends RuntimeException {
+        private static final long serialVersionUID = 1;
+
+        Taken(String reason) {
+            super(reason);
+        }
     }
 }
