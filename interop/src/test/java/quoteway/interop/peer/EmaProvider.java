@@ -58,6 +58,8 @@ public final class EmaProvider implements OmmProviderClient, AutoCloseable {
     private final Inbox<Incoming> logins;
     private volatile Consumer<Item> onOpen = item -> item.refresh(Quotes.image(item.name(), 0));
     private volatile OmmProvider provider;
+    /** It has run before, so that its port may take a moment to be free again. */
+    private boolean again;
     private Consumer<OmmIProviderConfig> adjust = c -> {};
 
     public EmaProvider(String name, int port, Service... offered) {
@@ -101,14 +103,22 @@ public final class EmaProvider implements OmmProviderClient, AutoCloseable {
                 .adminControlDirectory(OmmIProviderConfig.AdminControl.USER_CONTROL)
                 .adminControlDictionary(OmmIProviderConfig.AdminControl.USER_CONTROL);
         adjust.accept(config);
-        try {
-            provider = EmaStart.exclusively(() -> EmaFactory.createOmmProvider(config, this));
-        } catch (OmmInvalidUsageException e) {
-            if (e.toString().contains("Transport.bind")) {
-                throw new Ports.Taken(name + " cannot bind port " + port + ": " + e);
+        for (int tries = 1; ; tries++) {
+            try {
+                provider = EmaStart.exclusively(() -> EmaFactory.createOmmProvider(config, this));
+                break;
+            } catch (OmmInvalidUsageException e) {
+                if (!e.toString().contains("Transport.bind")) {
+                    throw e;
+                }
+                if (!again || tries > 500) {
+                    throw new Ports.Taken(name + " cannot bind port " + port + ": " + e);
+                }
+                // EMA's old listener is not closed at once: its channel is registered with a selector that nobody asks any more.
+                LockSupport.parkNanos(20_000_000);
             }
-            throw e;
         }
+        again = true;
         return this;
     }
 
