@@ -39,12 +39,14 @@ fn fields(count: i16) -> Vec<u8> {
 struct Bench {
     p2ps: P2ps,
     writer: BlockWriter,
+    /// Nanoseconds spent on requests of items, on opens, and on images.
+    opening: [f64; 3],
 }
 
 impl Bench {
     fn new(clients: u32, items: u32, watches: impl Fn(u32, u32) -> bool) -> Self {
         let config = Config { open_window: 0, ..Config::default() };
-        let mut bench = Self { p2ps: P2ps::new(config, 1), writer: BlockWriter::new(1) };
+        let mut bench = Self { p2ps: P2ps::new(config, 1), writer: BlockWriter::new(1), opening: [0.0; 3] };
         bench.p2ps.source_up(0, SOURCE);
         let mut service = Service::new(1, Action::Add);
         let info = Info { name: "FEED".to_owned(), capabilities: vec![Domain::MARKET_PRICE], ..Info::default() };
@@ -66,7 +68,10 @@ impl Bench {
                     key: MsgKey::item(1, name.as_bytes()),
                     ..RequestMsg::new(Domain::MARKET_PRICE, stream)
                 };
-                bench.p2ps.client_message(0, id, &encode(|w| request.encode(w)));
+                let request = encode(|w| request.encode(w));
+                let start = Instant::now();
+                bench.p2ps.client_message(0, id, &request);
+                bench.opening[0] += start.elapsed().as_nanos() as f64;
                 stream += 1;
             }
         }
@@ -81,7 +86,11 @@ impl Bench {
     /// Binds every item that was asked for to the handle that its name says, and gives it an image. False if none was.
     fn answer_opens(&mut self) -> bool {
         let mut opens = Vec::new();
-        self.p2ps.requests(|_, block| {
+        let mut blocks = Vec::new();
+        let start = Instant::now();
+        self.p2ps.requests(|_, block| blocks.push(block.to_vec()));
+        self.opening[1] += start.elapsed().as_nanos() as f64;
+        for block in &blocks {
             for message in Block::parse(block).expect("a block").messages() {
                 let message = message.expect("a message");
                 if let Ok(Request::Open { token, rwf, .. }) = Request::decode(&message) {
@@ -90,7 +99,7 @@ impl Bench {
                     opens.push((token, digits.parse::<u32>().expect("a number")));
                 }
             }
-        });
+        }
         let body = fields(10);
         let refresh = RefreshMsg {
             flags: RefreshFlags::REFRESH_COMPLETE,
@@ -106,7 +115,9 @@ impl Bench {
             self.writer.event(&Event::Image { target: 1, handle, group: 1, flags, position, rwf: &image });
         }
         if !opens.is_empty() {
+            let start = Instant::now();
             self.publish();
+            self.opening[2] += start.elapsed().as_nanos() as f64;
         }
         !opens.is_empty()
     }
@@ -177,6 +188,8 @@ fn measured(items: u32, watches: impl Fn(u32, u32) -> bool) -> (Bench, f64) {
 fn main() {
     let (mut one_to_one, memory) = measured(100_000, |client, item| item % 100 == client);
     println!("each of 100,000 items with one watcher: {:.1} bytes, its key of 13 included", memory / 1e5);
+    let [request, open, image] = one_to_one.opening.map(|total| total / 1e5);
+    println!("each request {request:.0} ns, open {open:.0} ns, first image {image:.0} ns");
     let mut seed = 1_u32;
     report("1 -> 1 of 100,000", &mut one_to_one, 5_000, || {
         seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -168,7 +168,8 @@ impl P2ps {
         if group != NO_GROUP {
             self.items.get_mut(id).group = group;
         }
-        let closed = bits_set & flags::CLOSED != 0 || status.state.is_some_and(|state| state.stream.is_final());
+        // A final state without the flag: the source recovers the item by itself, under the same handle.
+        let closed = bits_set & flags::CLOSED != 0;
         let group_id = GroupId::new(source, group);
         let item_key = self.items.get(id).key.clone();
         let service = self.items.get(id).service;
@@ -262,13 +263,7 @@ impl P2ps {
 
     fn tell_members(&mut self, members: &[ItemId], state: State<'_>, relayed: Relayed) {
         for &id in members {
-            if state.stream.is_final() {
-                self.give_back(id);
-            }
             self.tell_item(id, state, Telling { pending: Pending::Untold, relayed, once: false });
-            if state.stream.is_final() {
-                self.recover_later(id);
-            }
         }
     }
 

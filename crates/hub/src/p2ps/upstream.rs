@@ -335,7 +335,8 @@ impl P2ps {
             return 0;
         }
         let text = format!("The source of service {} {why}; it is asked for again by itself.", known.name);
-        let state = State::new(StreamState::OPEN, DataState::SUSPECT, code, &text);
+        // Turned to each client's wishes: open and suspect for who leaves recovery to this server.
+        let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, code, &text);
         let lost = self.items_at(service, number);
         let alone = !self.has_items_elsewhere(service, number);
         self.service_changed(service, alone.then_some(state).filter(|_| !lost.is_empty()));
@@ -346,7 +347,6 @@ impl P2ps {
             let pending = if self.provider_of(id).is_some() { Pending::ToldIfFinal } else { Pending::Told };
             if self.items.get(id).has(bits::PRIVATE) {
                 // Nobody recovers a private stream: its end is told to itself.
-                let state = State { stream: StreamState::CLOSED_RECOVER, ..state };
                 self.tell_item(id, state, Telling::ALL);
             } else {
                 self.tell_item(id, state, Telling { pending, relayed, once: true });

@@ -2,6 +2,7 @@
 
 mod dictionaries;
 mod directories;
+mod hostile;
 mod logins;
 mod model;
 mod recovery;

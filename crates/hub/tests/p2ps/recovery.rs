@@ -80,7 +80,7 @@ fn another_source_takes_over() {
 }
 
 #[test]
-fn who_recovers_alone_is_closed_when_a_source_is_lost() {
+fn who_recovers_alone_is_closed_when_something_is_lost() {
     let mut world = World::with_feed();
     world.login(1, Some(false), Some(true));
     world.login(2, Some(true), Some(false));
@@ -96,17 +96,19 @@ fn who_recovers_alone_is_closed_when_a_source_is_lost() {
         p.event(Event::ServiceStatus { service: 40, state: gone });
     });
     assert_eq!(world.take(1), ["status 5 CLOSED_RECOVER/SUSPECT"]);
-    assert_eq!(world.take(2), ["status 5 OPEN/SUSPECT"]);
-    assert_eq!(world.asked(), ["0: close 0"]);
-    world.pass(SECOND);
-    let token = world.token();
-    world.asked();
-    world.publish(0, |p| {
-        p.opened(token, 0).image(0, &[(22, 6)]);
-    });
-    assert_eq!(world.take(2), ["refresh 5 clear complete OPEN/OK group 3 key 1:A 22=6"]);
+    assert_eq!(world.take(2), ["status 5 OPEN/SUSPECT"], "the source recovers it, under the same handle");
     world.request(1, &item(5, "A"));
     assert_eq!(world.asked(), ["0: refresh 0"]);
+    world.publish(0, |p| {
+        p.image_with(0, flags::RECOVERY, &refresh(&[(22, 6)]));
+    });
+    assert_eq!(world.take(1), ["refresh 5 solicited complete OPEN/OK group 3 key 1:A 22=6"]);
+    assert_eq!(world.take(2), ["refresh 5 clear complete OPEN/OK group 3 key 1:A 22=6"]);
+    world.request(2, &item(6, "B"));
+    world.asked();
+    world.source_down(0);
+    assert_eq!(world.take(1), ["status 5 CLOSED_RECOVER/SUSPECT"]);
+    assert_eq!(world.take(2), ["status 5 OPEN/SUSPECT", "status 6 OPEN/SUSPECT"]);
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub(crate) const PRICE: Domain = Domain::MARKET_PRICE;
 
 /// Encodes a message.
 pub(crate) fn encode(write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>) -> Vec<u8> {
-    let mut buf = vec![0; 1 << 20];
+    let mut buf = vec![0; 1 << 16];
     let mut w = Writer::new(&mut buf);
     write(&mut w).unwrap();
     w.into_written().to_vec()
