@@ -4,12 +4,15 @@
 //! something to get is written to once.
 
 use super::provider::market::Market;
+use super::provider::noninteractive::{Answer, NonInteractive};
 use super::provider::{Items, Provider, Session, SessionId};
 use super::{MarketSource, session::Nanos};
 use crate::agents::rssl_io::{Ended, Handler, Opened, RsslIo};
 use crate::tools::outbox::Outbox;
-use net::tcp::ConnId;
-use rssl::Packer;
+use net::tcp::{ConnId, SocketOptions};
+use rssl::{ClientConfig, Packer, Version};
+use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// What a publisher publishes.
 pub trait Feed {
@@ -38,12 +41,34 @@ pub struct Egress<'a> {
 
 struct Conn {
     id: ConnId,
-    session: Session,
+    side: Side,
     outbox: Outbox,
     /// Bytes that the kernel did not take.
     backlog: usize,
     established: bool,
 }
+
+/// Who asks on a connection.
+enum Side {
+    /// The peer.
+    Interactive(Session),
+    /// Nobody: this side connected, and publishes.
+    NonInteractive(NonInteractive),
+}
+
+/// Connecting to a Source Distributor, as long as it takes.
+struct Dial {
+    address: SocketAddr,
+    options: SocketOptions,
+    user: String,
+    names: Vec<String>,
+    conn: Option<ConnId>,
+    retry_at: Nanos,
+    version: Version,
+}
+
+/// Between two attempts to connect.
+const RETRY: Nanos = 1_000_000_000;
 
 impl Egress<'_> {
     /// Sessions that are up.
@@ -86,6 +111,7 @@ pub struct Publisher<F> {
     feed: F,
     conns: Vec<Option<Conn>>,
     dirty: Vec<u32>,
+    dial: Option<Dial>,
     counters: PublisherCounters,
 }
 
@@ -106,7 +132,15 @@ const BACKLOG_MAX: usize = 256 << 20;
 impl<F: Feed> Publisher<F> {
     /// A provider without sessions.
     pub fn new(provider: Provider, feed: F) -> Self {
-        Self { provider, feed, conns: Vec::new(), dirty: Vec::new(), counters: PublisherCounters::default() }
+        let counters = PublisherCounters::default();
+        Self { provider, feed, conns: Vec::new(), dirty: Vec::new(), dial: None, counters }
+    }
+
+    /// Connects to a Source Distributor as a non-interactive provider of these items, and again whenever it is cut off.
+    pub fn dial(&mut self, address: SocketAddr, options: SocketOptions, user: &str, names: Vec<String>) {
+        let user = user.to_owned();
+        let version = Version::V14;
+        self.dial = Some(Dial { address, options, user, names, conn: None, retry_at: 0, version });
     }
 
     /// What it publishes.
@@ -130,6 +164,7 @@ impl<F: Feed> Publisher<F> {
     /// # Errors
     /// Only what makes all sockets unusable.
     pub fn turn(&mut self, io: &mut RsslIo, deadline: Nanos) -> std::io::Result<Nanos> {
+        let deadline = self.dial_due(io).map_or(deadline, |at| at.min(deadline));
         io.turn(Some(deadline), self)?;
         let now = net::clock::now();
         // Answers first: an image must not come after updates that follow it.
@@ -138,6 +173,24 @@ impl<F: Feed> Publisher<F> {
         feed.publish(now, &mut Egress { io, conns, dirty });
         self.flush(io, now);
         Ok(now)
+    }
+
+    /// Connects when it is time to; says when that is next.
+    fn dial_due(&mut self, io: &mut RsslIo) -> Option<Nanos> {
+        let dial = self.dial.as_mut().filter(|d| d.conn.is_none())?;
+        let now = net::clock::now();
+        if dial.retry_at > now {
+            return Some(dial.retry_at);
+        }
+        let config = ClientConfig { version: dial.version, ..ClientConfig::default() };
+        match io.connect(now, dial.address, &dial.options, Arc::new(config), None) {
+            Ok(conn) => dial.conn = Some(conn),
+            Err(e) => {
+                tracing::warn!("cannot connect to {}: {e}", dial.address);
+                dial.retry_at = now + RETRY;
+            }
+        }
+        None
     }
 
     fn flush(&mut self, io: &mut RsslIo, now: Nanos) {
@@ -155,12 +208,20 @@ impl<F: Feed> Publisher<F> {
 impl<F: Feed> Handler for Publisher<F> {
     fn opened(&mut self, now: Nanos, conn: ConnId, _: &Opened<'_>) {
         let session = SessionId(conn.slot() as u32);
+        let mut outbox = Outbox::default();
+        let side = match self.dial.as_ref().filter(|d| d.conn == Some(conn)) {
+            Some(dial) => {
+                let mut nip = NonInteractive::new(session, &dial.user, dial.names.clone());
+                nip.begin(&mut |m| outbox.push(m));
+                self.dirty.push(session.0);
+                Side::NonInteractive(nip)
+            }
+            None => Side::Interactive(Session::new(session)),
+        };
         if self.conns.len() <= conn.slot() {
             self.conns.resize_with(conn.slot() + 1, || None);
         }
-        let entry =
-            Conn { id: conn, session: Session::new(session), outbox: Outbox::default(), backlog: 0, established: true };
-        self.conns[conn.slot()] = Some(entry);
+        self.conns[conn.slot()] = Some(Conn { id: conn, side, outbox, backlog: 0, established: true });
         self.counters.sessions += 1;
         self.feed.opened(session, now);
     }
@@ -173,19 +234,39 @@ impl<F: Feed> Handler for Publisher<F> {
         self.counters.messages += 1;
         let was_empty = entry.outbox.is_empty();
         let items = self.feed.items(SessionId(conn.slot() as u32));
-        entry.session.message(&self.provider, items, msg, &mut |reply| entry.outbox.push(reply));
+        let reply = &mut |reply: &[u8]| entry.outbox.push(reply);
+        match &mut entry.side {
+            Side::Interactive(session) => session.message(&self.provider, items, msg, reply),
+            Side::NonInteractive(nip) => match nip.message(&self.provider, items, msg, reply) {
+                Answer::Nothing => {}
+                Answer::Published { count, refused } => {
+                    tracing::info!("published {count} items; {refused} names are not in the source");
+                }
+                Answer::Refused(text) => tracing::warn!("the login was refused: {text}"),
+            },
+        }
         if was_empty && !entry.outbox.is_empty() {
             self.dirty.push(conn.slot() as u32);
         }
     }
 
-    fn closed(&mut self, _: Nanos, conn: ConnId, _: &Ended) {
+    fn closed(&mut self, now: Nanos, conn: ConnId, ended: &Ended) {
+        if let Some(dial) = self.dial.as_mut().filter(|d| d.conn == Some(conn)) {
+            dial.conn = None;
+            dial.version = ended.next_version.unwrap_or(Version::V14);
+            dial.retry_at = now + if ended.next_version.is_some() { 0 } else { RETRY };
+            tracing::warn!("{}: {}; trying again", dial.address, ended.why);
+        }
         let Some(Some(entry)) = self.conns.get_mut(conn.slot()) else { return };
         if entry.id != conn {
             return;
         }
         let session = SessionId(conn.slot() as u32);
-        entry.session.ended(self.feed.items(session));
+        let items = self.feed.items(session);
+        match &mut entry.side {
+            Side::Interactive(session) => session.ended(items),
+            Side::NonInteractive(nip) => nip.ended(items),
+        }
         self.conns[conn.slot()] = None;
         self.dirty.retain(|&slot| slot as usize != conn.slot());
         self.feed.closed(session);

@@ -13,3 +13,6 @@ pub mod sink_driven_src;
 pub mod stamp;
 pub mod table;
 pub mod test_client;
+
+#[cfg(test)]
+mod tests;

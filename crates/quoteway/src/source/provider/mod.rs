@@ -6,6 +6,7 @@
 //! a whole message at a time, in order.
 
 pub mod market;
+pub mod noninteractive;
 mod session;
 
 pub use session::{Session, SessionId};

@@ -24,9 +24,9 @@ pub struct ReplayConfig {
 }
 
 impl Default for ReplayConfig {
-    /// In real time from half a minute before the opening at 09:30.
+    /// In real time from three seconds before the opening at 09:30.
     fn default() -> Self {
-        Self { pace: Pace::Scaled(1.0), from_millis: 34_170_000, pause: 2 * SECOND }
+        Self { pace: Pace::Scaled(1.0), from_millis: 34_197_000, pause: 2 * SECOND }
     }
 }
 

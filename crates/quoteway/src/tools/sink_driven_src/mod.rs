@@ -10,4 +10,4 @@ mod run;
 pub mod template;
 
 pub use args::{Args, Idle, args_from};
-pub use run::run;
+pub use run::{run, run_until};

@@ -10,23 +10,34 @@ use crate::source::replay::Pace;
 use crate::source::replay::market::ReplayConfig;
 use crate::source::serve::{Composite, SourceSettings};
 use crate::tools::latency::{Latency, Summary};
-use crate::tools::table;
+use crate::tools::{names, table};
 use net::tcp::SocketOptions;
 use rssl::ServerConfig;
 use rwf::dictionary::Dictionary;
 use rwf::msg::Domain;
 use std::io::BufRead as _;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
 const SECOND: u64 = 1_000_000_000;
+/// How often the wish to stop is looked at when nothing happens.
+const STOP_EVERY: u64 = SECOND / 10;
 
 /// Publishes until it is stopped.
 ///
 /// # Errors
 /// A text for the user.
 pub fn run(args: &Args) -> Result<(), String> {
+    net::signal::install().map_err(|e| format!("signals: {e}"))?;
+    run_until(args, &|| net::signal::stop_requested() > 0, |_| {})
+}
+
+/// Publishes until `stop` says so; `ready` gets the address that was bound, when it listens.
+///
+/// # Errors
+/// A text for the user.
+pub fn run_until(args: &Args, stop: &dyn Fn() -> bool, ready: impl FnOnce(SocketAddr)) -> Result<(), String> {
     if !["rssl", "sslauto"].contains(&args.protocol.as_str()) {
         return Err(format!("protocol {:?} is not supported; -E rssl is", args.protocol));
     }
@@ -37,7 +48,7 @@ pub fn run(args: &Args) -> Result<(), String> {
             config.domains = vec![Domain::MARKET_PRICE];
             let feed = LoadFeed::new(args);
             feed.check(now)?;
-            publish(args, config, feed)
+            publish(args, config, feed, stop, ready)
         }
         Data::Market(data) => {
             let pace = if args.speed > 0.0 { Pace::Scaled(args.speed) } else { Pace::Unpaced };
@@ -54,7 +65,8 @@ pub fn run(args: &Args) -> Result<(), String> {
                 source = source.without_generator();
             }
             let service_id = config.service_id;
-            publish(args, config, MarketFeed::new(source, service_id, now).stamped(settings.stamps))
+            let feed = MarketFeed::new(source, service_id, now).stamped(settings.stamps);
+            publish(args, config, feed, stop, ready)
         }
     }
 }
@@ -96,15 +108,27 @@ struct Figures {
     lateness: Latency,
 }
 
-fn publish<F: Steered>(args: &Args, config: ProviderConfig, feed: F) -> Result<(), String> {
+fn publish<F: Steered>(
+    args: &Args,
+    config: ProviderConfig,
+    feed: F,
+    stop: &dyn Fn() -> bool,
+    ready: impl FnOnce(SocketAddr),
+) -> Result<(), String> {
     let provider = Provider::new(config, Arc::new(Dictionary::builtin()));
     let mut publisher = Publisher::new(provider, feed);
     let mut io = RsslIo::new(net::clock::now()).map_err(|e| format!("no sockets: {e}"))?;
-    net::signal::install().map_err(|e| format!("signals: {e}"))?;
     let waker = io.tcp().waker();
     net::signal::wake(&waker);
     let commands = read_commands(waker);
-    listen(args, &mut io)?;
+    if let Some(server) = &args.nip {
+        let names = names::parse_list(&args.items).map_err(|e| e.to_string())?;
+        let address = server_of(server)?;
+        eprintln!("{} is published to {address}; ur RATE changes the update rate", args.service);
+        publisher.dial(address, socket_options(args), "sink-driven-src", names);
+    } else {
+        ready(listen(args, &mut io)?);
+    }
     let started = net::clock::now();
     let every = args.every().as_nanos() as u64;
     let mut printer = Printer { started, last_at: started, last_sent: 0, lines: 0 };
@@ -112,8 +136,8 @@ fn publish<F: Steered>(args: &Args, config: ProviderConfig, feed: F) -> Result<(
     let mut next_line = started + every;
     let end = args.seconds.map_or(u64::MAX, |s| started + (s * 1e9) as u64);
     let mut now = started;
-    while now < end && net::signal::stop_requested() == 0 {
-        let limit = next_line.min(end);
+    while now < end && !stop() {
+        let limit = next_line.min(end).min(now + STOP_EVERY);
         let wake = match args.idle {
             Idle::Block => publisher.due(now, &mut io).unwrap_or(u64::MAX).min(limit),
             Idle::Yield | Idle::Spin => now,
@@ -135,18 +159,30 @@ fn publish<F: Steered>(args: &Args, config: ProviderConfig, feed: F) -> Result<(
     Ok(())
 }
 
-fn listen(args: &Args, io: &mut RsslIo) -> Result<(), String> {
-    let options = SocketOptions {
+/// The address of `HOST:PORT`.
+fn server_of(text: &str) -> Result<SocketAddr, String> {
+    let mut addresses =
+        text.to_socket_addrs().map_err(|e| format!("server {text:?}: {e}; write HOST:PORT"))?.collect::<Vec<_>>();
+    addresses.sort_by_key(SocketAddr::is_ipv6);
+    addresses.into_iter().next().ok_or_else(|| format!("server {text:?} has no address"))
+}
+
+fn socket_options(args: &Args) -> SocketOptions {
+    SocketOptions {
         no_delay: args.tcp_no_delay,
         send_buffer: Some(args.send_buffer).filter(|&b| b > 0),
         ..SocketOptions::default()
-    };
+    }
+}
+
+fn listen(args: &Args, io: &mut RsslIo) -> Result<SocketAddr, String> {
+    let options = socket_options(args);
     let address = SocketAddr::new(args.bind, args.port);
     let (_, bound) = io
         .listen(address, &options, Arc::new(ServerConfig::default()))
         .map_err(|e| format!("cannot listen on {address}: {e}; choose another port with -N"))?;
     eprintln!("{} is published on {bound}; ur RATE changes the update rate", args.service);
-    Ok(())
+    Ok(bound)
 }
 
 /// Lines of standard input, read by a thread of their own.

@@ -201,8 +201,8 @@ impl Client<'_> {
         if last.at < now {
             self.print_line(&mut last, now, measured.is_some().then_some(&mut total));
         }
-        self.log_out(io, now);
         let report = self.report(measured.as_ref(), now, &total);
+        self.log_out(io, now);
         if self.args.json == Json::Always {
             println!("{}", report.json());
         }
@@ -292,8 +292,16 @@ impl Client<'_> {
 
     fn log_out(&mut self, io: &mut RsslIo, now: u64) {
         for mount in &mut self.mounts {
-            if let Some(conn) = mount.conn.filter(|_| mount.up) {
+            if let Some(conn) = mount.conn.take().filter(|_| mount.up) {
                 io.send(now, conn, |packer| Consumer::end(&mut |m| packer.push(m, None)));
+                io.close_drained(conn, "the run is over");
+            }
+        }
+        // The servers see the end of the session, not a reset, unless they are slow to.
+        let end = now + SECOND / 2;
+        while io.tcp().connections() > 0 && net::clock::now() < end {
+            if io.turn(Some(end), &mut Silent).is_err() {
+                return;
             }
         }
     }
@@ -323,6 +331,15 @@ impl Client<'_> {
             self.printer.say(&format!("{}: {verb}: {text}", self.names[*name as usize]));
         }
     }
+}
+
+/// Takes nothing any more.
+struct Silent;
+
+impl Handler for Silent {
+    fn opened(&mut self, _: u64, _: ConnId, _: &Opened<'_>) {}
+    fn message(&mut self, _: u64, _: ConnId, _: &[u8]) {}
+    fn closed(&mut self, _: u64, _: ConnId, _: &Ended) {}
 }
 
 /// When a line was printed and what was counted then.

@@ -1,0 +1,120 @@
+//! The tools against each other over loopback: simulator, recorded market, test client and view.
+
+use super::{sink_driven_src, test_client};
+use crate::source::serve::{SourceSettings, serve};
+use crate::ui::feed::WatchClient;
+use clap::Parser as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+
+/// A publisher in a thread of its own, stopped when it is dropped.
+struct Publishing {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<(), String>>>,
+}
+
+impl Publishing {
+    fn start(
+        body: impl FnOnce(&Arc<AtomicBool>, &mut dyn FnMut(SocketAddr)) -> Result<(), String> + Send + 'static,
+    ) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (sender, receiver) = channel();
+        let flag = stop.clone();
+        let thread = std::thread::spawn(move || body(&flag, &mut |address| drop(sender.send(address))));
+        let address = receiver.recv().expect("the publisher listens");
+        Self { address, stop, thread: Some(thread) }
+    }
+
+    fn simulator(line: &str) -> Self {
+        let line = format!("src --bind 127.0.0.1 -N 0 {line}");
+        let words = sink_driven_src::args_from(line.split_whitespace().map(Into::into).collect());
+        let args = sink_driven_src::Args::parse_from(words);
+        Self::start(move |stop, ready| sink_driven_src::run_until(&args, &|| stop.load(Ordering::Acquire), ready))
+    }
+
+    fn market() -> Self {
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        Self::start(move |stop, ready| serve(any, &SourceSettings::default(), stop, ready))
+    }
+}
+
+impl Drop for Publishing {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        let result = self.thread.take().expect("joined once").join().expect("no panic");
+        assert_eq!(result, Ok(()));
+    }
+}
+
+fn measure(port: u16, line: &str) -> test_client::Report {
+    let line = format!("client -h 127.0.0.1 -p {port} -l 0 --json never {line}");
+    let args = test_client::Args::parse_from(test_client::args_from(line.split_whitespace().map(Into::into).collect()));
+    let started = std::time::Instant::now();
+    test_client::measure(&args, &|| started.elapsed().as_secs() > 20).unwrap()
+}
+
+#[test]
+fn the_client_gets_every_update_that_the_simulator_sends() {
+    let source = Publishing::simulator("-S RDFD -U 20k -tps 500 -ts -UL 100 --size 85");
+    let report = measure(source.address.port(), "-S RDFD -il RDT{0..999} -o 100 -tt decodeFormat 3 --seconds 0.5");
+    assert!(report.complete && report.counts.images == 1_000 && report.images_s.is_some(), "{report:?}");
+    assert!(report.counts.updates > 2_000, "{report:?}");
+    let counts = report.counts;
+    assert_eq!((counts.lost, counts.reordered, counts.early, counts.strange), (0, 0, 0, 0), "{report:?}");
+    assert!(report.latency.samples > 10 && report.latency.p50_us > 0.0, "{report:?}");
+    assert!(counts.values > counts.updates * 8, "{report:?}");
+}
+
+#[test]
+fn common_items_reach_every_mount_and_private_ones_only_theirs() {
+    let source = Publishing::simulator("-U 10k --smooth --stamp-all");
+    let report = measure(source.address.port(), "-il RDT{0..99} --mounts 10 --common 0.5 --seconds 0.4");
+    assert_eq!((report.streams, report.mounts), (550, 10));
+    assert!(report.complete && report.counts.lost == 0, "{report:?}");
+    assert_eq!(report.counts.images, 550);
+    let json: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
+    for field in ["name", "rate_per_s", "received", "p50_us", "p90_us", "p99_us", "max_us", "lost", "images_s"] {
+        assert!(!json[field].is_null(), "{field} is missing in {json}");
+    }
+}
+
+#[test]
+fn names_that_a_market_does_not_have_are_refused_and_counted() {
+    let market = Publishing::market();
+    let report = measure(market.address.port(), "-il IBM.N,!none,TRI.N,.DJI --seconds 0.2");
+    assert_eq!((report.counts.images, report.counts.refused), (3, 1));
+    let books = measure(market.address.port(), "-il IBM.N,.DJI -md 8 -rf 0 --seconds 0.1");
+    assert_eq!((books.counts.images, books.counts.refused, books.counts.updates), (1, 1, 0));
+}
+
+#[test]
+fn a_wrong_host_or_type_is_told_in_one_line() {
+    let fails = |line: &str| {
+        let words = test_client::args_from(line.split_whitespace().map(Into::into).collect());
+        test_client::measure(&test_client::Args::parse_from(words), &|| true).unwrap_err()
+    };
+    assert!(fails("client -il A -ct plugin").contains("-ct rssl"));
+    assert!(fails("client -il A{1").contains("A{1"));
+    assert!(fails("client -f /no/such/file").contains("/no/such/file"));
+}
+
+#[test]
+fn the_view_follows_the_market() {
+    let market = Publishing::market();
+    let names = ["IBM.N", "EUR=", "?bad"].map(str::to_owned);
+    let mut client = WatchClient::new(market.address, "DIRECT_FEED", &names).unwrap();
+    let end = net::clock::now() + 20_000_000_000;
+    while net::clock::now() < end && (client.snapshot().updates < 5 || !client.snapshot().is_ready()) {
+        client.turn(net::clock::now() + 100_000_000).unwrap();
+    }
+    let snapshot = client.snapshot();
+    assert!(snapshot.connected && snapshot.is_ready() && snapshot.updates >= 5);
+    let [ibm, euro, bad] = &snapshot.rows[..] else { panic!("three rows") };
+    assert!(ibm.imaged && ibm.bid.unwrap().to_f64() < ibm.ask.unwrap().to_f64() && ibm.volume.is_some());
+    assert!(euro.imaged && euro.last.is_none());
+    assert!(!bad.imaged && bad.state.contains("?bad"), "{}", bad.state);
+}
