@@ -23,6 +23,12 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Show the whole system at work: source, Source Distributor, hub, P2PS and a live watchlist
+    #[command(
+        after_help = "Examples:\n  quoteway demo\n  quoteway demo IBM.N TRI.N --no-ui\n  quoteway demo --data DIR --speed 10\n\n\
+        While it runs, EMA and ETA programs can connect to port 14002; the service is DIRECT_FEED."
+    )]
+    Demo(roles::demo::DemoArgs),
     /// Serve consumers: Source Distributor and P2PS in one process
     #[command(
         after_help = "Examples:\n  quoteway serve --route localhost:14010\n  quoteway serve --config site.toml\n\n\
@@ -57,6 +63,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse_from(words());
     start_log();
     let result = match cli.command {
+        Command::Demo(args) => roles::demo::run(&args),
         Command::Serve(args) => roles::serve::run(&args),
         Command::SinkDrivenSrc(args) => tools::sink_driven_src::run(&args),
         Command::TestClient(args) => tools::test_client::run(&args),

@@ -1,3 +1,4 @@
 //! The processes of a deployment.
 
+pub mod demo;
 pub mod serve;

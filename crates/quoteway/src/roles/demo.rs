@@ -1,0 +1,148 @@
+//! `quoteway demo`: the whole system in one process, each hop a socket as in production, and a view of live quotes.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use clap::Args;
+
+use super::serve::incarnation;
+use crate::agents::server::{Addresses, Server};
+use crate::config::{Config, Route};
+use crate::source::replay::Pace;
+use crate::source::replay::market::ReplayConfig;
+use crate::source::serve::{SourceSettings, serve};
+use crate::ui;
+
+/// What the demo is told.
+#[derive(Debug, Clone, Args)]
+pub struct DemoArgs {
+    /// Items to watch; any ordinary instrument name is answered
+    #[arg(value_name = "ITEM")]
+    pub items: Vec<String>,
+    /// Folder of recorded data to replay (US equity ticks); other names come from the built-in market
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Replay and market so many times faster than real time
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = speed)]
+    pub speed: f64,
+    /// Port on which consumers connect; 0 takes a free one
+    #[arg(long, value_name = "PORT", default_value_t = 14002)]
+    pub rssl_port: u16,
+    /// Port on which non-interactive providers connect; 0 takes a free one
+    #[arg(long, value_name = "PORT", default_value_t = 14003)]
+    pub nip_port: u16,
+    /// Plain lines instead of a screen
+    #[arg(long)]
+    pub no_ui: bool,
+    /// End after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub seconds: Option<f64>,
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let factor: f64 = text.parse().map_err(|_| "not a number".to_string())?;
+    if factor.is_finite() && factor > 0.0 { Ok(factor) } else { Err("must be over 0".to_string()) }
+}
+
+/// Watched when nothing is named: recorded ones first.
+const ITEMS: [&str; 12] =
+    ["IBM.N", "AIG.N", "BAC.N", "SPY.P", "TRI.N", "MSFT.O", "AAPL.O", "VOD.L", "SAPG.DE", "7203.T", "EUR=", "XAU="];
+
+/// Shows the demo until the person ends it.
+///
+/// # Errors
+/// A text for the user: a port is taken, recorded data cannot be read.
+pub fn run(args: &DemoArgs) -> Result<(), String> {
+    net::signal::install().map_err(|e| format!("signals cannot be caught: {e}"))?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut sleeper = net::Sleeper::new().map_err(|e| e.to_string())?;
+    net::signal::wake(&sleeper.waker());
+    let flag = stop.clone();
+    // Signals set the flag that all threads look at.
+    let _ = Builder::new().name("signals".into()).spawn(move || {
+        while net::signal::stop_requested() == 0 && sleeper.sleep(None).is_ok() {}
+        flag.store(true, Ordering::Release);
+    });
+    let (source, provider) = start_source(args, &stop)?;
+    let mut server = Server::new(&configuration(args, provider), incarnation()).map_err(|e| e.to_string())?;
+    let addresses = server.addresses();
+    let waker = server.io().tcp().waker();
+    let flag = stop.clone();
+    let serving = Builder::new()
+        .name("server".into())
+        .spawn(move || server.run(|| flag.load(Ordering::Acquire)).map_err(|e| e.to_string()))
+        .map_err(|e| e.to_string())?;
+
+    let shown = ui::run(&view(args, addresses), &stop);
+    stop.store(true, Ordering::Release);
+    waker.wake();
+    let ended = |thread: JoinHandle<Result<(), String>>| {
+        thread.join().unwrap_or_else(|_| Err("a thread of the demo has failed".to_string()))
+    };
+    shown.and(ended(serving)).and(ended(source))
+}
+
+type SourceThread = JoinHandle<Result<(), String>>;
+
+/// The provider, on a free port of the loopback.
+fn start_source(args: &DemoArgs, stop: &Arc<AtomicBool>) -> Result<(SourceThread, SocketAddr), String> {
+    let settings = SourceSettings {
+        data: args.data.clone(),
+        replay: ReplayConfig { pace: Pace::Scaled(args.speed), ..ReplayConfig::default() },
+        rate: args.speed,
+        ..SourceSettings::default()
+    };
+    let (ready, bound) = channel();
+    let flag = stop.clone();
+    let source = Builder::new()
+        .name("source".into())
+        .spawn(move || {
+            let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
+            // Nobody waits for the address any more only if the start has failed elsewhere.
+            serve(anywhere, &settings, &flag, |at| ready.send(at).unwrap_or_default())
+        })
+        .map_err(|e| e.to_string())?;
+    match bound.recv() {
+        Ok(at) => Ok((source, at)),
+        // It has ended before it was ready, and says why.
+        Err(_) => match source.join() {
+            Ok(Err(e)) => Err(e),
+            _ => Err("the demo's source has failed".to_string()),
+        },
+    }
+}
+
+fn configuration(args: &DemoArgs, provider: SocketAddr) -> Config {
+    let mut config = Config::default();
+    config.p2ps.interface = "127.0.0.1".to_string();
+    config.p2ps.rssl_port = args.rssl_port;
+    config.source_distributor.interface = "127.0.0.1".to_string();
+    config.source_distributor.nip_port = args.nip_port;
+    config.routes.push(Route { host_list: vec![provider.to_string()], ..Route::default() });
+    config
+}
+
+fn view(args: &DemoArgs, addresses: Addresses) -> ui::Settings {
+    let port = addresses.rssl.port();
+    let mut hints = vec![format!(
+        "EMA Java: EmaFactory.createOmmConsumer(EmaFactory.createOmmConsumerConfig().host(\"localhost:{port}\").username(\"user\"))"
+    )];
+    if let Some(nip) = addresses.nip {
+        hints.push(format!("Non-interactive providers publish to localhost:{}.", nip.port()));
+    }
+    let names = if args.items.is_empty() { ITEMS.map(str::to_string).to_vec() } else { args.items.clone() };
+    ui::Settings {
+        address: addresses.rssl,
+        service: "DIRECT_FEED".to_string(),
+        names,
+        hints,
+        plain: args.no_ui,
+        interval: Duration::from_secs(1),
+        limit: args.seconds.map(Duration::from_secs_f64),
+    }
+}
