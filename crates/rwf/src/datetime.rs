@@ -157,9 +157,13 @@ impl Time {
         Some(time)
     }
 
-    /// Length of the shortest form that holds all nonzero parts: 2, 3, 5, 7 or 8 bytes.
+    /// Length of the shortest form that holds all nonzero parts and cannot be taken for a blank: 2, 3, 5, 7 or 8 bytes.
     #[inline]
     pub const fn encoded_len(self) -> usize {
+        // Two parts of all ones, in no legal time, could make a short form one of the blanks.
+        if self.hour == 0xFF && self.minute == 0xFF {
+            return self.encoded_len_of_ones();
+        }
         if self.nanosecond != 0 {
             8
         } else if self.microsecond != 0 {
@@ -170,6 +174,19 @@ impl Time {
             3
         } else {
             2
+        }
+    }
+
+    #[cold]
+    const fn encoded_len_of_ones(self) -> usize {
+        if self.nanosecond != 0 || (self.millisecond == 0xFFFF && self.microsecond == SUB_MAX) {
+            8
+        } else if self.microsecond != 0 || self.millisecond == 0xFFFF {
+            7
+        } else if self.millisecond != 0 || self.second == 0xFF {
+            5
+        } else {
+            3
         }
     }
 
@@ -281,6 +298,24 @@ mod tests {
             assert!(Time::from_bytes(bytes).unwrap().is_blank(), "{bytes:x?}");
         }
         assert_eq!(Time::from_bytes(&[1, 2, 3, 4]), None);
+    }
+
+    #[test]
+    fn times_that_are_nearly_blank_do_not_become_so() {
+        for (second, millisecond, microsecond, nanosecond) in [
+            (0, 0, 0, 0),
+            (0xFF, 0, 0, 0),
+            (0xFF, 0xFFFF, 0, 0),
+            (0xFF, 0xFFFF, 0x7FF, 0),
+            (0xFF, 5, 0, 0),
+            (3, 0, 9, 0),
+        ] {
+            let time = Time { millisecond, microsecond, nanosecond, ..Time::new(0xFF, 0xFF, second) };
+            let mut buf = [0; 8];
+            let mut w = Writer::new(&mut buf);
+            time.write(time.encoded_len(), &mut w).unwrap();
+            assert_eq!(Time::from_bytes(w.written()), Some(time));
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod build;
 mod case;
 mod describe;
+mod transcode;
 
 use case::{Case, hex, normal};
 use rwf::msg::Msg;
@@ -58,6 +59,37 @@ fn descriptions_encode_to_their_vector() {
         if !case.decode_only {
             let built = build::built(&case.content, &build::Scope::new(raw));
             assert_eq!(hex(&built), hex(&case.bytes), "{}", case.name);
+        }
+    });
+}
+
+/// True if a length inside is written in a longer form than needed. That of key attributes is known after decoding, the
+/// others are not.
+fn has_long_forms(node: &serde_json::Value) -> bool {
+    let long = |(member, value): (&String, &serde_json::Value)| {
+        (member.ends_with("len_form") && member != "attrib_len_form") || has_long_forms(value)
+    };
+    match node {
+        serde_json::Value::Array(items) => items.iter().any(has_long_forms),
+        serde_json::Value::Object(members) => members.iter().any(long),
+        _ => false,
+    }
+}
+
+#[test]
+fn decoded_structs_encode_to_their_vector() {
+    check_all(|_, case| {
+        if case.decode_only {
+            return;
+        }
+        let again = transcode::transcoded(case.root, &case.bytes, &case.scope(), &case.fid_types);
+        if has_long_forms(&case.content) {
+            // Shorter, but the same content.
+            let decoded = describe::describe(case.root, &again, &case.scope(), &case.fid_types);
+            assert_eq!(decoded, Ok(normal(&case.content)), "{}", case.name);
+            assert!(again.len() < case.bytes.len(), "{}", case.name);
+        } else {
+            assert_eq!(hex(&again), hex(&case.bytes), "{}", case.name);
         }
     });
 }
