@@ -4,7 +4,9 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.refinitiv.ema.access.ElementList;
 import com.refinitiv.ema.access.EmaFactory;
+import com.refinitiv.ema.access.OmmArray;
 import com.refinitiv.ema.access.OmmIProviderConfig;
 import com.refinitiv.ema.rdm.EmaRdm;
 import com.refinitiv.eta.codec.DataStates;
@@ -219,5 +221,26 @@ class EmaStreamsTest {
         stream.next().solicitedImage().openOk().fields(Quotes.image("IBM.N", 0));
         provider.awaitOpen("IBM.N").update(1);
         stream.next().is(Kind.UPDATE).fields(Quotes.update("IBM.N", 1));
+    }
+
+    @Test
+    void aBatchOfEma(World w) {
+        EmaProvider provider = w.emaProvider();
+        w.serve(provider.port());
+        EmaConsumer consumer = w.emaConsumer();
+        OmmArray names = EmaFactory.createOmmArray();
+        List.of("B1", "B2", "B3").forEach(n -> names.add(EmaFactory.createOmmArrayEntry().ascii(n)));
+        ElementList batch = EmaFactory.createElementList();
+        batch.add(EmaFactory.createElementEntry().array(":ItemList", names));
+        var stream = consumer.open(EmaFactory.createReqMsg().serviceName(World.FEED).payload(batch));
+        for (String name : List.of("B1", "B2", "B3")) {
+            stream.inbox()
+                    .next(m -> m.kind == Kind.REFRESH && name.equals(m.name), "image of " + name)
+                    .solicitedImage()
+                    .openOk()
+                    .fields(Quotes.image(name, 0));
+            provider.awaitOpen(name).update(1);
+            stream.inbox().next(m -> m.kind == Kind.UPDATE && name.equals(m.name), "update of " + name).fields(Quotes.update(name, 1));
+        }
     }
 }

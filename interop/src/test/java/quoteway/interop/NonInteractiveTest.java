@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.refinitiv.eta.codec.DataStates;
+import com.refinitiv.eta.codec.MapEntryActions;
 import com.refinitiv.eta.codec.StateCodes;
 import com.refinitiv.eta.codec.StreamStates;
 import com.refinitiv.eta.rdm.Directory.ServiceFilterIds;
@@ -17,9 +18,11 @@ import org.junit.jupiter.params.provider.ValueSource;
 import quoteway.interop.peer.EmaNip;
 import quoteway.interop.peer.EtaClient;
 import quoteway.interop.peer.EtaNip;
+import quoteway.interop.wire.Body;
 import quoteway.interop.wire.Message;
 import quoteway.interop.wire.Message.Kind;
 import quoteway.interop.wire.Quotes;
+import quoteway.interop.wire.Values;
 
 /** Providers that dial in and publish what they like; the hub holds their images. */
 @ExtendWith(World.Extension.class)
@@ -207,5 +210,81 @@ class NonInteractiveTest {
         }
         client.next(5).is(Kind.UPDATE).fields(Quotes.update("N1000", 1));
         client.inbox().assertEmpty();
+    }
+
+    @Test
+    void aBookIsHeldWithItsChanges(World w) {
+        w.serve();
+        EtaNip nip = w.with(new EtaNip("eta-nip", w.nipPort(), "RAW_PUB", 3));
+        nip.refresh(-1, 8, "BOOK", Body.map(Quotes.bookSummary("BOOK"), Quotes.book("BOOK", 0, 20)));
+        EtaClient early = w.etaClientOf("RAW_PUB");
+        int service = early.serviceId("RAW_PUB");
+        early.request(5, 8, service, "BOOK", r -> {}, Body.NONE);
+        Message image = early.next(5).is(Kind.REFRESH).openOk();
+        assertEquals(Quotes.tree(Quotes.bookSummary("BOOK"), Quotes.book("BOOK", 0, 20)), image.tree());
+        var changes = List.of(
+                new Body.Order(MapEntryActions.UPDATE, "BOOK-0-3", Map.of(3429, Values.Real.whole(77))),
+                new Body.Order(MapEntryActions.DELETE, "BOOK-0-4", null),
+                new Body.Order(MapEntryActions.ADD, "BOOK-new", Quotes.order("BOOK-new", 1)));
+        nip.update(-1, 8, Body.map(null, changes));
+        assertEquals(Quotes.tree(null, changes), early.next(5).is(Kind.UPDATE).tree());
+
+        Map<Object, Object> expected = new HashMap<>();
+        for (Body.Order order : Quotes.book("BOOK", 0, 20)) {
+            expected.put(order.id(), order.fields());
+        }
+        var changed = new HashMap<>(Quotes.order("BOOK-0-3", 0));
+        changed.put(3429, Values.Real.whole(77));
+        expected.put("BOOK-0-3", changed);
+        expected.remove("BOOK-0-4");
+        expected.put("BOOK-new", Quotes.order("BOOK-new", 1));
+        EtaClient late = w.etaClientOf("RAW_PUB");
+        late.request(5, 8, service, "BOOK", r -> {}, Body.NONE);
+        Map<Object, Object> held = new HashMap<>();
+        Message part;
+        do {
+            part = late.next(5).is(Kind.REFRESH).openOk();
+            part.tree().entries().forEach(e -> held.put(e.id(), e.value()));
+        } while (!part.complete);
+        assertEquals(expected, held);
+        late.inbox().assertEmpty();
+    }
+
+    @Test
+    void aPartialTextIsAppliedToTheImage(World w) {
+        w.serve();
+        EtaNip nip = w.with(new EtaNip("eta-nip", w.nipPort(), "RAW_PUB", 3));
+        nip.refresh(-1, "TEXT", Map.of(215, "ABCDEFGHIJ", 22, Values.Real.cents(1)));
+        EtaClient early = w.etaClientOf("RAW_PUB");
+        int service = early.serviceId("RAW_PUB");
+        early.request(5, service, "TEXT");
+        early.next(5).solicitedImage();
+        // RMTES: ESC [ column ` text replaces part of what is there.
+        nip.update(-1, 6, Body.fields(Map.of(215, "\u001b[3`xyz")));
+        early.next(5).is(Kind.UPDATE).fields(Map.of(215, "\u001b[3`xyz"));
+        EtaClient late = w.etaClientOf("RAW_PUB");
+        late.request(5, service, "TEXT");
+        late.next(5).solicitedImage().fields(Map.of(215, "ABCxyzGHIJ", 22, Values.Real.cents(1)));
+    }
+
+    @Test
+    void bothKindsOfProvidersServeSideBySide(World w) {
+        var provider = w.emaProvider();
+        w.serve(provider.port());
+        EmaNip nip = w.emaNip();
+        nip.image("X", 5);
+        EtaClient raw = w.etaClient();
+        raw.awaitService(SERVICE);
+        raw.awaitService(World.FEED);
+        var consumer = w.emaConsumer();
+        var interactive = consumer.open(World.FEED, "X");
+        var published = consumer.open(SERVICE, "X");
+        interactive.next().solicitedImage().openOk().fields(Quotes.image("X", 0));
+        published.next().solicitedImage().openOk().fields(Quotes.image("X", 5));
+        nip.update("X", 6, true);
+        published.next().is(Kind.UPDATE).fields(Quotes.update("X", 6));
+        provider.awaitOpen("X").update(1);
+        interactive.next().is(Kind.UPDATE).fields(Quotes.update("X", 1));
+        published.inbox().assertEmpty();
     }
 }

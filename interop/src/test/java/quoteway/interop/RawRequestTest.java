@@ -6,8 +6,10 @@ import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.refinitiv.eta.codec.DataStates;
+import com.refinitiv.eta.codec.MsgClasses;
 import com.refinitiv.eta.codec.QosRates;
 import com.refinitiv.eta.codec.QosTimeliness;
+import com.refinitiv.eta.codec.RequestMsg;
 import com.refinitiv.eta.codec.StateCodes;
 import com.refinitiv.eta.codec.StreamStates;
 import com.refinitiv.eta.rdm.DomainTypes;
@@ -576,5 +578,58 @@ class RawRequestTest {
         streams(b, 5, atB, 14);
         a.inbox().assertEmpty();
         b.inbox().assertEmpty();
+    }
+
+    @Test
+    void attributesOfTheKeyTellItemsApart(World w) {
+        EtaProvider provider = w.etaProvider();
+        provider.onOpen(item -> item.refresh(Quotes.image(item.name(), item.streamId())));
+        w.serve(provider.port());
+        EtaClient client = w.etaClientOf(World.FEED);
+        int service = client.serviceId(World.FEED);
+        for (int i = 0; i < 3; i++) {
+            var request = (RequestMsg) EtaClient.message(MsgClasses.REQUEST, 5 + i, MP);
+            request.applyStreaming();
+            request.msgKey().applyHasServiceId();
+            request.msgKey().serviceId(service);
+            request.msgKey().applyHasName();
+            request.msgKey().name().data("ATTR");
+            // The first two are the same item.
+            client.send(Body.NONE.encode(request, Map.of("Depth", (long) (i / 2))));
+        }
+        Message first = provider.inbox().next().message().is(Kind.REQUEST);
+        assertEquals(0L, ((Message.Tree) first.attrib).get("Depth"));
+        EtaProvider.Item item = new EtaProvider.Item(provider.awaitSession(), first);
+        var streams = new java.util.HashMap<Integer, Long>();
+        for (int i = 0; i < 3; i++) {
+            streams.put(5 + i, Quotes.sequence(client.next(5 + i).solicitedImage().openOk().fields()));
+        }
+        assertEquals(streams.get(5), streams.get(6));
+        assertNotEquals(streams.get(5), streams.get(7));
+        item.update(1);
+        client.next(5).is(Kind.UPDATE);
+        client.next(6).is(Kind.UPDATE);
+        client.fence();
+        client.inbox().assertEmpty();
+    }
+
+    @Test
+    void oneWatcherWithoutViewMakesTheProviderSendEverything(World w) {
+        EtaProvider provider = w.etaProvider();
+        w.serve(provider.port());
+        EtaClient client = w.etaClientOf(World.FEED);
+        int service = client.serviceId(World.FEED);
+        client.request(5, MP, service, "V", r -> r.applyHasView(), EtaClient.view(List.of(22)));
+        client.next(5).solicitedImage().fields(only(Quotes.image("V", 0), 22));
+        EtaProvider.Item item = provider.awaitOpen("V");
+        assertTrue(item.request().view);
+        assertEquals(List.of(22L), item.request().tree().get(":ViewData"));
+        client.request(6, service, "V");
+        client.next(6).solicitedImage().fields(Quotes.image("V", 0));
+        assertFalse(provider.awaitOpen("V").request().view);
+        item.update(1);
+        client.next(5).is(Kind.UPDATE).fields(only(Quotes.update("V", 1), 22));
+        client.next(6).is(Kind.UPDATE).fields(Quotes.update("V", 1));
+        client.inbox().assertEmpty();
     }
 }

@@ -378,4 +378,27 @@ class RawStateTest {
         provider.inbox().assertEmpty();
         assertEquals(MP, end.domain);
     }
+
+    @Test
+    void aGroupOfOneProviderIsNotAnothers(World w) {
+        EtaProvider one = w.etaProvider(Service.of("ONE", 1));
+        EtaProvider two = w.etaProvider(Service.of("TWO", 1));
+        w.serve(one.port(), two.port());
+        EtaClient finder = w.etaClient();
+        int idOne = finder.awaitService("ONE");
+        int idTwo = finder.awaitService("TWO");
+        EtaClient client = w.with(new EtaClient("no-directory", w.port()));
+        client.login(policy(1, 1));
+        client.next().solicitedImage();
+        client.request(5, idOne, "A");
+        client.next(5).solicitedImage();
+        client.request(6, idTwo, "A");
+        client.next(6).solicitedImage();
+        // Both providers use the group that everybody starts with.
+        one.groupStatus(1, "0000", null, SUSPECT);
+        client.next(5).is(Kind.STATUS).openSuspect();
+        two.awaitOpen("A").update(1);
+        client.next(6).is(Kind.UPDATE);
+        client.inbox().assertEmpty();
+    }
 }

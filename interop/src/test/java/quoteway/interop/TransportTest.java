@@ -169,16 +169,17 @@ class TransportTest {
         exercise(client, provider);
     }
 
-    @Test
-    void emaWithCompressionOfItsConfiguration(World w) {
+    @ParameterizedTest(name = "{0}")
+    @CsvSource({"zlib, ZLib", "lz4, LZ4"})
+    void emaWithCompressionOfItsConfiguration(String configured, String named, World w) {
         EmaProvider provider = w.emaProvider();
-        w.serve("[p2ps]\ncompression_type = \"zlib\"\n", provider.port());
+        w.serve("[p2ps]\ncompression_type = \"" + configured + "\"\n", provider.port());
         Map config = EmaFactory.createMap();
         config.add(EmaFactory.createMapEntry().keyAscii("ConsumerGroup", MapEntry.MapAction.ADD, group("Consumer", named("Consumer_1",
                 EmaFactory.createElementEntry().ascii("Channel", "Channel_1")))));
         config.add(EmaFactory.createMapEntry().keyAscii("ChannelGroup", MapEntry.MapAction.ADD, group("Channel", named("Channel_1",
                 EmaFactory.createElementEntry().ascii("ChannelType", "ChannelType::RSSL_SOCKET"),
-                EmaFactory.createElementEntry().ascii("CompressionType", "CompressionType::ZLib"),
+                EmaFactory.createElementEntry().ascii("CompressionType", "CompressionType::" + named),
                 EmaFactory.createElementEntry().uintValue("CompressionThreshold", 30),
                 EmaFactory.createElementEntry().ascii("Host", "localhost"),
                 EmaFactory.createElementEntry().ascii("Port", Integer.toString(w.port()))))));

@@ -53,14 +53,18 @@ public final class EtaNip extends EtaSession {
     }
 
     public void refresh(int streamId, String item, Map<Integer, Object> fields) {
-        var refresh = (RefreshMsg) message(MsgClasses.REFRESH, streamId, DomainTypes.MARKET_PRICE);
+        refresh(streamId, DomainTypes.MARKET_PRICE, item, Body.fields(fields));
+    }
+
+    public void refresh(int streamId, int domain, String item, Body body) {
+        var refresh = (RefreshMsg) message(MsgClasses.REFRESH, streamId, domain);
         refresh.applyRefreshComplete();
         refresh.applyClearCache();
         refresh.state().streamState(StreamStates.OPEN);
         refresh.state().dataState(DataStates.OK);
         refresh.applyHasMsgKey();
         key(refresh.msgKey(), item);
-        send(refresh, Body.fields(fields));
+        send(refresh, body);
     }
 
     public void update(int streamId, String item, long sequence, boolean withKey) {
@@ -70,6 +74,11 @@ public final class EtaNip extends EtaSession {
             key(update.msgKey(), item);
         }
         send(update, Body.fields(Quotes.update(item, sequence)));
+    }
+
+    /** An update of any content, without key. */
+    public void update(int streamId, int domain, Body body) {
+        send(message(MsgClasses.UPDATE, streamId, domain), body);
     }
 
     private void key(com.refinitiv.eta.codec.MsgKey key, String item) {

@@ -412,7 +412,7 @@ public final class EtaProvider implements AutoCloseable {
         private final EtaSession session;
         private final Message request;
 
-        Item(EtaSession session, Message request) {
+        public Item(EtaSession session, Message request) {
             this.session = session;
             this.request = request;
         }
