@@ -3,6 +3,8 @@
 //! `cargo bench -p hub --bench fanout` prints nanoseconds per delivery for the fan-out alone (`read`), and with the
 //! copy of every message into a send buffer as the framing does it (`read and copy`).
 
+#![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a benchmark reads the clock and prints")]
+
 use hub::p2ps::{ClientId, ClientInfo, Config, P2ps, SourceId};
 use hub::stream::{ALL, Block, BlockWriter, Event, Request, flags};
 use rwf::container::FieldListEncoder;
@@ -60,8 +62,7 @@ impl Bench {
             bench.p2ps.client_up(0, id, ClientInfo { address: IpAddr::V4(Ipv4Addr::LOCALHOST) });
             let request = login::Request { name: "bench".to_owned(), ..login::Request::default() };
             bench.p2ps.client_message(0, id, &encode(|w| request.encode(w)));
-            let mut stream = 5;
-            for item in (0..items).filter(|&item| watches(client, item)) {
+            for (stream, item) in (5..).zip((0..items).filter(|&item| watches(client, item))) {
                 let name = format!("ITEM{item}.N");
                 let request = RequestMsg {
                     flags: RequestFlags::STREAMING,
@@ -72,7 +73,6 @@ impl Bench {
                 let start = Instant::now();
                 bench.p2ps.client_message(0, id, &request);
                 bench.opening[0] += start.elapsed().as_nanos() as f64;
-                stream += 1;
             }
         }
         while bench.answer_opens() {}

@@ -33,7 +33,8 @@ pub struct Config {
     pub heartbeat_interval: u64,
     /// Nanoseconds of silence after which a Source Distributor counts as lost; 0 for never (same process).
     pub source_timeout: u64,
-    /// Field and enumeration dictionary offered for every service; `None` for the built-in one.
+    /// Field and enumeration dictionary offered for every service; it goes before what providers offer. `None`: what
+    /// providers offer, its gaps filled by the built-in one.
     pub dictionary: Option<Arc<rwf::dictionary::Dictionary>>,
 }
 

@@ -6,7 +6,7 @@ use super::streams::Open;
 use super::turn::BodyId;
 use super::{P2ps, compose};
 use rustc_hash::{FxHashMap, FxHashSet};
-use rwf::dictionary::{Dictionary, Verbosity};
+use rwf::dictionary::{Conflict, Dictionary, Verbosity};
 use rwf::msg::{Domain, Msg, MsgKey, RefreshFlags, RefreshMsg, RequestFlags, RequestMsg};
 use rwf::rdm::dictionary::{ENUMS, FIELDS, RefreshParts, Request};
 use rwf::wire::Writer;
@@ -67,7 +67,10 @@ impl Incoming {
 /// The dictionary, and the messages that it makes.
 #[derive(Debug)]
 pub(crate) struct Dictionaries {
+    /// What goes out.
     merged: Dictionary,
+    /// What providers offer, when nothing is configured: the built-in dictionary only fills its gaps.
+    offered: Option<Dictionary>,
     /// Dictionaries that are on their way in, by source and service.
     incoming: FxHashMap<(u16, u16), Incoming>,
     /// Conflicts that were reported: field id and where it is defined otherwise.
@@ -82,11 +85,21 @@ impl Dictionaries {
     pub(crate) fn new(configured: Option<&Dictionary>) -> Self {
         Self {
             merged: configured.map_or_else(Dictionary::builtin, Clone::clone),
+            offered: configured.is_none().then(Dictionary::new),
             incoming: FxHashMap::default(),
             reported: FxHashSet::default(),
             parts: FxHashMap::default(),
             bodies: Vec::new(),
         }
+    }
+
+    /// Takes over what a provider's dictionary adds.
+    fn add(&mut self, dictionary: &Dictionary) -> Vec<Conflict> {
+        let Some(offered) = &mut self.offered else { return self.merged.merge(dictionary) };
+        let conflicts = offered.merge(dictionary);
+        self.merged = offered.clone();
+        self.merged.merge(&Dictionary::builtin());
+        conflicts
     }
 
     /// The turn's bodies are void.
@@ -237,15 +250,15 @@ impl P2ps {
     /// Takes over what a provider's dictionary adds. Conflicts are reported once.
     fn merge_dictionary(&mut self, source: u16, service: u16) {
         let Self { dictionaries, counters, notices, .. } = self;
-        let Some(incoming) = dictionaries.incoming.get(&(source, service)) else { return };
-        for conflict in dictionaries.merged.merge(&incoming.dictionary) {
+        let Some(incoming) = dictionaries.incoming.remove(&(source, service)) else { return };
+        for conflict in dictionaries.add(&incoming.dictionary) {
             if dictionaries.reported.insert((conflict.fid, conflict.dropped.origin.clone())) {
                 counters.dictionary_conflicts += 1;
                 notices.push(Notice::DictionaryConflict { text: conflict.to_string() });
             }
         }
-        if incoming.fields_done && incoming.enums_done {
-            dictionaries.incoming.remove(&(source, service));
+        if !(incoming.fields_done && incoming.enums_done) {
+            dictionaries.incoming.insert((source, service), incoming);
         }
         dictionaries.parts.clear();
         dictionaries.end_turn();

@@ -8,7 +8,7 @@ use super::views::{Filtered, append_filtered};
 use super::watchers::Watcher;
 use super::{P2ps, compose};
 use crate::stream::{NO_GROUP, flags};
-use rwf::msg::{Domain, Msg, RefreshFlags, RefreshMsg, StatusMsg};
+use rwf::msg::{Domain, Msg, MsgKey, RefreshFlags, RefreshMsg, StatusMsg};
 use rwf::{DataState, State, StreamState};
 
 /// Memory that is used again and again.
@@ -296,7 +296,13 @@ impl P2ps {
             flags,
             state: State { stream: variant.stream, data: variant.data, ..refresh.state },
             group_id: if item.group == NO_GROUP { &[] } else { group.as_bytes() },
-            key: Some(key.msg_key(item.service)),
+            key: Some(match refresh.key {
+                // The key says where the item has gone to.
+                Some(other) if variant.stream == StreamState::REDIRECTED => {
+                    MsgKey { service_id: Some(item.service), ..other }
+                }
+                _ => key.msg_key(item.service),
+            }),
             qos: refresh.qos.or(key.qos.to_qos()),
             body: body.unwrap_or(refresh.body),
             ..refresh.clone()

@@ -126,7 +126,8 @@ impl P2ps {
                 self.drop_watcher(client, stream, id);
                 continue;
             }
-            if !heard && !(telling.once && watch.has(WatchFlags::TOLD) && !is_final) {
+            let knows = telling.once && watch.has(WatchFlags::TOLD) && !is_final;
+            if !heard && !knows {
                 self.deliver_status(status, state, (client, stream), &mut variants);
             }
             if is_final {

@@ -132,3 +132,25 @@ fn providers_add_to_the_dictionary_and_conflicts_are_reported_with_both_origins(
     });
     assert_eq!(world.p2ps.counters().hub_messages_bad, 1);
 }
+
+#[test]
+fn a_providers_definition_replaces_the_built_in_one() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    let mut theirs = Dictionary::new();
+    theirs.load_fields("theirs", b"BID \"THEIR BID\" 22 NULL INTEGER 5 UINT64 8\n").unwrap();
+    let mut parts_of = rwf::rdm::dictionary::RefreshParts::answer(&theirs, &request(9, "RWFFld", 7)).unwrap();
+    let rwf = crate::world::encode(|w| parts_of.write(true, w));
+    world.publish(0, |p| {
+        p.event(hub::stream::Event::Dictionary { target: 7, service: 40, rwf: &rwf });
+    });
+    world.send_with(1, |w| request(4, "RWFFld", 7).encode(w));
+    let messages = world.raw(1);
+    let mut seen = Dictionary::new();
+    for part in parts(&messages) {
+        seen.apply_fields("here", part.body).unwrap();
+    }
+    assert_eq!(seen.field(22).unwrap().long_name(), "THEIR BID");
+    assert!(seen.field(25).is_some(), "the built-in one fills the gaps");
+    assert_eq!(world.p2ps.counters().dictionary_conflicts, 0);
+}

@@ -208,3 +208,26 @@ fn an_item_that_does_not_stream_ends_with_its_image() {
     assert_eq!(world.asked(), ["0: close 0"]);
     assert_eq!(world.p2ps.counters().watchers, 0);
 }
+
+#[test]
+fn a_redirection_names_the_item_to_go_to() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    world.request(1, &item(5, "OLD"));
+    let token = world.token();
+    world.asked();
+    let rwf = crate::world::encode(|w| {
+        rwf::msg::RefreshMsg {
+            state: rwf::State::new(rwf::StreamState::REDIRECTED, rwf::DataState::OK, rwf::StateCode::NONE, ""),
+            flags: rwf::msg::RefreshFlags::REFRESH_COMPLETE,
+            key: Some(MsgKey::item(900, b"NEW")),
+            ..rwf::msg::RefreshMsg::new(rwf::msg::Domain::MARKET_PRICE, 5)
+        }
+        .encode(w)
+    });
+    world.publish(0, |p| {
+        p.opened(token, 0).image_with(0, 0, &rwf);
+    });
+    assert_eq!(world.take(1), ["refresh 5 solicited complete REDIRECTED/OK group 3 key 1:NEW"]);
+    assert_eq!(world.asked(), ["0: close 0"]);
+}
