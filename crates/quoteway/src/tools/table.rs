@@ -30,6 +30,7 @@ pub const SOURCE: &[Column] = &[
     ("open", 8),
     ("requests", 9),
     ("blocked", 8),
+    ("skipped", 8),
     ("late 50%", 9),
     ("late 99%", 10),
     ("late max", 10),

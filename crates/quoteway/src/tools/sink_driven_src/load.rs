@@ -30,6 +30,7 @@ pub struct Load {
     stamped: Template,
     image: Vec<u8>,
     sent: u64,
+    skipped: u64,
     lateness: Latency,
     /// Nothing was open at the last turn.
     idle: bool,
@@ -75,6 +76,9 @@ struct Stamps {
     item: Option<u32>,
 }
 
+/// An update that could not be sent for so long (a second) is not sent at all.
+const BEHIND_MAX: u64 = 1_000_000_000;
+
 /// How many different updates there are; a power of two.
 const VARIANTS: usize = 16;
 
@@ -104,6 +108,7 @@ impl Load {
             stamped,
             image: reference_image(),
             sent: 0,
+            skipped: 0,
             lateness: Latency::new(),
             idle: true,
             config,
@@ -113,6 +118,11 @@ impl Load {
     /// Updates sent so far.
     pub fn sent(&self) -> u64 {
         self.sent
+    }
+
+    /// Updates that were given up, because the connection did not take them for a second.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
     }
 
     /// Streams that are updated.
@@ -148,6 +158,11 @@ impl Load {
         }
         if std::mem::take(&mut self.idle) {
             // Nobody listened until now: what was due meanwhile is not sent all at once.
+            self.pacer.set_rate(self.pacer.rate(), now);
+        }
+        if self.pacer.next(now).is_some_and(|at| now.saturating_sub(at) > BEHIND_MAX) {
+            // A rate must stay a rate: what could not be sent for so long is given up, and told.
+            self.skipped += self.pacer.due(now);
             self.pacer.set_rate(self.pacer.rate(), now);
         }
         let count = self.pacer.due(now).min((bytes / self.config.size.max(1)) as u64);
@@ -340,6 +355,23 @@ mod tests {
         load.close(items[0], SessionId(0), 0);
         load.close(items[2], SessionId(0), 2);
         assert_eq!((run(&mut load, SECOND).len(), load.open_streams(), load.due_at(5)), (0, 0, None));
+    }
+
+    #[test]
+    fn what_was_due_long_ago_is_given_up_and_counted() {
+        let mut load = load(1_000.0, 0.0, None);
+        load.push_due(0, 0, |_, _| {});
+        open(&mut load, "A", 1);
+        assert_eq!(load.push_due(SECOND / 100, 1 << 20, |_, _| {}), 0, "nobody listened before");
+        assert_eq!(load.push_due(SECOND / 2, 1 << 20, |_, _| {}), 490, "half a second late is sent");
+        // Three seconds in which the connection took nothing.
+        assert_eq!(load.push_due(SECOND / 2 + 3 * SECOND, 1 << 20, |_, _| {}), 0);
+        assert_eq!((load.skipped(), load.sent()), (3_000, 490));
+        assert_eq!(
+            load.push_due(SECOND / 2 + 3 * SECOND + SECOND / 10, 1 << 20, |_, _| {}),
+            100,
+            "the rate is the rate"
+        );
     }
 
     #[test]

@@ -105,6 +105,7 @@ struct Figures {
     target: Rate,
     streams: usize,
     blocked: u64,
+    skipped: u64,
     lateness: Latency,
 }
 
@@ -245,6 +246,7 @@ impl Printer {
             figures.streams.to_string(),
             requests.to_string(),
             figures.blocked.to_string(),
+            figures.skipped.to_string(),
             table::micros(late.p50_us),
             table::micros(late.p99_us),
             table::micros(late.max_us),
@@ -264,6 +266,7 @@ fn summary<F: Steered>(args: &Args, publisher: &mut Publisher<F>, nanos: u64, la
         "rate_per_s": (figures.sent as f64 / seconds.max(1e-9)).round(),
         "seconds": (seconds * 1e3).round() / 1e3,
         "blocked": figures.blocked,
+        "skipped": figures.skipped,
         "late_p50_us": late.p50_us,
         "late_p99_us": late.p99_us,
         "late_max_us": late.max_us,
@@ -280,6 +283,7 @@ struct LoadFeed {
     /// Turns in which a session had not taken what it was sent before.
     blocked: u64,
     sent_by_closed: u64,
+    skipped_by_closed: u64,
     lateness: Latency,
     /// For sessions that ask before they are known: answers nothing.
     spare: Load,
@@ -303,6 +307,7 @@ impl LoadFeed {
             write_size: args.write_size.max(4_096),
             blocked: 0,
             sent_by_closed: 0,
+            skipped_by_closed: 0,
             lateness: Latency::new(),
             spare,
             config,
@@ -333,6 +338,7 @@ impl Feed for LoadFeed {
     fn closed(&mut self, session: SessionId) {
         if let Some(load) = self.loads.get_mut(session.0 as usize).and_then(Option::take) {
             self.sent_by_closed += load.sent();
+            self.skipped_by_closed += load.skipped();
         }
     }
 
@@ -376,6 +382,7 @@ impl Steered for LoadFeed {
             target: self.rate,
             streams: self.loads.iter().flatten().map(Load::open_streams).sum(),
             blocked: self.blocked,
+            skipped: self.skipped_by_closed + self.loads.iter().flatten().map(Load::skipped).sum::<u64>(),
             lateness: std::mem::take(&mut self.lateness),
         }
     }
@@ -388,6 +395,7 @@ impl Steered for MarketFeed<Composite> {
             target: Rate::Stopped,
             streams: self.streams(),
             blocked: 0,
+            skipped: 0,
             lateness: Latency::new(),
         }
     }

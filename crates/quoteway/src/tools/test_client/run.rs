@@ -36,6 +36,8 @@ pub struct Report {
     pub images_s: Option<f64>,
     /// Every stream was answered, none lost its session.
     pub complete: bool,
+    /// The latency of the intervals rises from the first to the last: the rate is not held, it fills queues.
+    pub queue_growing: bool,
 }
 
 impl Report {
@@ -70,6 +72,7 @@ impl Report {
             "mounts": self.mounts,
             "streams": self.streams,
             "complete": self.complete,
+            "queue_growing": self.queue_growing,
         })
         .to_string()
     }
@@ -155,6 +158,17 @@ pub fn measure(args: &Args, stop: &dyn Fn() -> bool) -> Result<Report, String> {
     client.main_loop(&mut io, address, stop)
 }
 
+/// Whether mean latencies (microseconds, an interval each) rise over a run: the last third lies well above the first.
+fn is_growing(means: &[f64]) -> bool {
+    let third = means.len() / 3;
+    if third == 0 {
+        return false;
+    }
+    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+    let (first, last) = (mean(&means[..third]), mean(&means[means.len() - third..]));
+    last > 2.0 * first && last - first > 1_000.0
+}
+
 fn resolve(host: &str, port: u16) -> Result<SocketAddr, String> {
     let mut addresses = (host, port)
         .to_socket_addrs()
@@ -173,7 +187,7 @@ impl Client<'_> {
         let mut last = Line { at: started, counts: Counts::default() };
         // The measured part of the run begins when all images are there and the warm-up is over.
         let mut measured: Option<Line> = None;
-        let mut total = Latency::new();
+        let mut total = Total { latency: Latency::new(), means: Vec::new() };
         let mut now = started;
         loop {
             self.connect_due(io, address, now);
@@ -201,7 +215,11 @@ impl Client<'_> {
         if last.at < now {
             self.print_line(&mut last, now, measured.is_some().then_some(&mut total));
         }
-        let report = self.report(measured.as_ref(), now, &total);
+        let queue_growing = is_growing(&total.means);
+        if queue_growing {
+            self.printer.say("the latency grows from interval to interval: this rate is not held, it fills queues");
+        }
+        let report = Report { queue_growing, ..self.report(measured.as_ref(), now, &total.latency) };
         self.log_out(io, now);
         if self.args.json == Json::Always {
             println!("{}", report.json());
@@ -272,13 +290,14 @@ impl Client<'_> {
         })
     }
 
-    fn print_line(&mut self, last: &mut Line, now: u64, total: Option<&mut Latency>) {
+    fn print_line(&mut self, last: &mut Line, now: u64, total: Option<&mut Total>) {
         let counts = self.meter.counts;
         let delta = counts.since(&last.counts);
         let seconds = (now - last.at) as f64 / SECOND as f64;
         let latency = self.meter.latency.summary();
         if let Some(total) = total {
-            total.add(&self.meter.latency);
+            total.latency.add(&self.meter.latency);
+            total.means.extend((latency.samples > 0).then_some(latency.mean_us));
         }
         self.meter.latency.clear();
         let streams: usize = self.mounts.iter().map(|m| m.list.len()).sum();
@@ -320,6 +339,7 @@ impl Client<'_> {
             counts: Counts { updates, ..counts },
             latency: total.summary(),
             images_s: self.first_request.zip(self.all_images).map(|(from, to)| (to - from) as f64 / SECOND as f64),
+            queue_growing: false,
             complete: self.mounts.iter().all(|m| m.up && m.list.is_complete()),
         }
     }
@@ -340,6 +360,13 @@ impl Handler for Silent {
     fn opened(&mut self, _: u64, _: ConnId, _: &Opened<'_>) {}
     fn message(&mut self, _: u64, _: ConnId, _: &[u8]) {}
     fn closed(&mut self, _: u64, _: ConnId, _: &Ended) {}
+}
+
+/// Latencies of the measured part of the run.
+struct Total {
+    latency: Latency,
+    /// Mean of each interval, in microseconds.
+    means: Vec<f64>,
 }
 
 /// When a line was printed and what was counted then.
@@ -492,5 +519,19 @@ impl<'a> Printer<'a> {
 
     fn message(&self, msg: &[u8], level: u8) {
         println!("{}", crate::tools::dump::message_text(msg, level, &self.dictionary));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_growing;
+
+    #[test]
+    fn a_queue_that_grows_is_told_from_noise() {
+        let rising: Vec<f64> = (1..=12).map(|n| f64::from(n) * 1_500.0).collect();
+        assert!(is_growing(&rising));
+        assert!(!is_growing(&[80.0, 300.0, 90.0, 85.0, 240.0, 170.0]), "noise far below a millisecond");
+        assert!(!is_growing(&[9_000.0, 8_000.0, 9_500.0, 8_700.0, 9_100.0, 9_900.0]), "slow, but steady");
+        assert!(!is_growing(&[1.0, 90_000.0]), "too few intervals to say");
     }
 }
