@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -111,5 +112,7 @@ fn words() -> Vec<OsString> {
 fn start_log() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("QUOTEWAY_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+    // A log that nobody reads any more must not end the process: what cannot be written is dropped.
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    log.with_ansi(std::io::stderr().is_terminal()).log_internal_errors(false).init();
 }

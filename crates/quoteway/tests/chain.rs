@@ -212,6 +212,41 @@ fn the_encrypted_connection_type_carries_a_session() {
 }
 
 #[test]
+fn a_log_that_nobody_reads_does_not_end_the_server() {
+    let mut process = Command::new(env!("CARGO_BIN_EXE_quoteway"))
+        .args(["serve", "--interface", "127.0.0.1", "--rssl-port", "0", "--nip-port", "0"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    drop(process.stderr.take());
+    let mut line = String::new();
+    BufReader::new(process.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
+    let process = Process { child: process, line };
+    // Each of these is logged.
+    for _ in 0..2 {
+        let mut mount = Mount::connect(port_of(&process, "rssl="), None);
+        mount.run_until(|m| m.opened.then_some(()));
+    }
+}
+
+#[test]
+fn a_silent_client_is_pinged_and_dropped_in_the_agreed_time() {
+    let config = config_file("[p2ps]\nmin_ping_timeout_s = 1\n");
+    let (_server, port) = serve(&["--config", config.path().to_str().expect("UTF-8")]);
+    let mut peer = std::net::TcpStream::connect(("127.0.0.1", port)).expect("connects");
+    peer.set_read_timeout(Some(std::time::Duration::from_secs(8))).expect("set");
+    let asking = ClientConfig { ping_timeout_s: 1, key_exchange: false, ..ClientConfig::default() };
+    let (mut session, mut out) = (rssl::Connection::client(asking), Vec::new());
+    session.start(net::clock::now(), &mut out);
+    std::io::Write::write_all(&mut peer, &out).expect("sent");
+    // The handshake timeout is 15 s: an end before the read timeout shows that the agreed second counts.
+    let mut received = Vec::new();
+    peer.read_to_end(&mut received).expect("the server ends the session");
+    assert!(received.ends_with(&[0, 3, 2]), "pings come before the end: {received:?}");
+}
+
+#[test]
 fn a_bad_configuration_stops_the_start_and_names_each_line() {
     let config = config_file("[p2ps]\nrsslport = 1\nmax_mounts = -1\n");
     let path = config.path().to_str().expect("UTF-8").to_string();
@@ -251,6 +286,7 @@ struct Seen {
     consumer: Consumer,
     replies: Vec<Vec<u8>>,
     service: Option<u16>,
+    opened: bool,
     /// Messages on item streams.
     items: usize,
     ended: Option<String>,
@@ -268,7 +304,11 @@ impl Mount {
         let identity =
             Identity { user: "test".into(), application: "chain test".into(), service: "DIRECT_FEED".into() };
         let consumer = Consumer::new(identity);
-        Self { io, conn, seen: Seen { consumer, replies: Vec::new(), service: None, items: 0, ended: None } }
+        Self {
+            io,
+            conn,
+            seen: Seen { consumer, replies: Vec::new(), service: None, opened: false, items: 0, ended: None },
+        }
     }
 
     /// Turns until `done` gives something; half a minute at most.
@@ -302,6 +342,7 @@ impl Mount {
 
 impl Handler for Seen {
     fn opened(&mut self, _now: u64, _conn: ConnId, _opened: &Opened<'_>) {
+        self.opened = true;
         let replies = &mut self.replies;
         self.consumer.begin(&mut |msg| replies.push(msg.to_vec()));
     }

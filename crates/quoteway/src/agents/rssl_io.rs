@@ -66,6 +66,7 @@ struct Session {
     /// Composed bytes that wait for [`RsslIo::flush`]; empty unless writes are timed.
     pending: Vec<u8>,
     established: bool,
+    timer_at: u64,
     /// Set when this side has decided the end.
     why: Option<String>,
 }
@@ -79,7 +80,7 @@ pub struct RsslIo {
     cipher: Vec<u8>,
     sessions: Vec<Option<Session>>,
     listeners: Vec<Door>,
-    /// One entry a session: when to ask it again what is due.
+    /// When to ask a session again what is due. An entry whose time is not the session's `timer_at` is an old one.
     timers: BinaryHeap<Reverse<(u64, ConnId)>>,
     seed: u64,
 }
@@ -193,6 +194,7 @@ impl RsslIo {
             peer,
             pending: Vec::new(),
             established: false,
+            timer_at: 0,
             why: None,
         };
         self.out.clear();
@@ -200,9 +202,7 @@ impl RsslIo {
         if !self.out.is_empty() {
             session.transmit(&mut self.tcp, &mut self.cipher, &self.out);
         }
-        if let Some(at) = session.rssl.timeout() {
-            self.timers.push(Reverse((at, conn)));
-        }
+        session.set_timer(0, &mut self.timers);
         if self.sessions.len() <= conn.slot() {
             self.sessions.resize_with(conn.slot() + 1, || None);
         }
@@ -284,6 +284,7 @@ impl RsslIo {
             return;
         }
         self.out.clear();
+        let was_established = session.established;
         let mut sink = Dispatch {
             handler,
             now,
@@ -309,6 +310,10 @@ impl RsslIo {
                 }
             }
         }
+        if session.established && !was_established {
+            // The pings' times come before the handshake's, which is the one that is set.
+            session.set_timer(now, &mut self.timers);
+        }
         if !self.out.is_empty() {
             session.transmit(&mut self.tcp, &mut self.cipher, &self.out);
         }
@@ -328,14 +333,12 @@ impl RsslIo {
             }
             self.timers.pop();
             let Some(session) = self.sessions.get_mut(conn.slot()).and_then(Option::as_mut) else { continue };
-            if session.id != conn || session.why.is_some() {
+            if session.id != conn || session.why.is_some() || session.timer_at != at {
                 continue;
             }
             self.out.clear();
             let result = session.rssl.on_timer(now, &mut self.out);
-            if let Some(at) = session.rssl.timeout() {
-                self.timers.push(Reverse((at.max(now + 1), conn)));
-            }
+            session.set_timer(now, &mut self.timers);
             if !self.out.is_empty() {
                 // A ping may not overtake composed bytes: they are whole frames, so it goes behind them.
                 if session.pending.is_empty() {
@@ -434,6 +437,14 @@ impl RsslIo {
 }
 
 impl Session {
+    /// Has the session asked again when it says, but not before the next turn.
+    fn set_timer(&mut self, now: u64, timers: &mut BinaryHeap<Reverse<(u64, ConnId)>>) {
+        if let Some(at) = self.rssl.timeout() {
+            self.timer_at = at.max(now + 1);
+            timers.push(Reverse((self.timer_at, self.id)));
+        }
+    }
+
     /// Sends composed bytes, encrypted where the connection is. Gives what the kernel did not take; `None` if the
     /// connection is gone.
     #[inline]
