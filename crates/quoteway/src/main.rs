@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use quoteway::config::Config;
 use quoteway::{roles, tools};
+use tracing_subscriber::EnvFilter;
 
 /// Open market-data distribution, compatible with RSSL/RWF (RMDS, TREP, RTDS): unmodified EMA and ETA programs work
 /// against it.
@@ -62,7 +63,7 @@ enum ConfigCommand {
 
 fn main() -> ExitCode {
     let cli = Cli::parse_from(words());
-    start_log();
+    start_log(&cli.command);
     let result = match cli.command {
         Command::Demo(args) => roles::demo::run(&args),
         Command::Serve(args) => roles::serve::run(&args),
@@ -109,10 +110,13 @@ fn words() -> Vec<OsString> {
 }
 
 /// What an operator should see goes to standard error; `QUOTEWAY_LOG` chooses how much (error, warn, info, debug).
-fn start_log() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("QUOTEWAY_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+fn start_log(command: &Command) {
+    let terminal = std::io::stderr().is_terminal();
+    // The demo's screen has the terminal for itself.
+    let screen = matches!(command, Command::Demo(args) if !args.no_ui) && std::io::stdout().is_terminal() && terminal;
+    let default = if screen { "off" } else { "info" };
+    let filter = EnvFilter::try_from_env("QUOTEWAY_LOG").unwrap_or_else(|_| EnvFilter::new(default));
     // A log that nobody reads any more must not end the process: what cannot be written is dropped.
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
-    log.with_ansi(std::io::stderr().is_terminal()).log_internal_errors(false).init();
+    log.with_ansi(terminal).log_internal_errors(false).init();
 }
