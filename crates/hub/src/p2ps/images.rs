@@ -161,6 +161,11 @@ impl P2ps {
             return;
         }
         item.clear(bits::IN_SET);
+        if item.extra.as_ref().is_some_and(|extra| extra.views.is_empty() && extra.asked.is_none())
+            && item.parent().is_none()
+        {
+            item.extra = None;
+        }
         if item.has(bits::REISSUE_DUE) && !item.has(bits::IMAGE_ASKED) {
             self.reissue_upstream(id, true);
         }

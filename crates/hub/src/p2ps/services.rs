@@ -156,6 +156,8 @@ fn is_up(sources: &[Option<Box<Source>>], number: u16) -> bool {
 pub(crate) struct Services {
     by_id: Vec<Service>,
     by_name: FxHashMap<String, ServiceId>,
+    /// Turns that have opened items: each begins with another service, so that none waits for the others.
+    rounds: u16,
 }
 
 impl Services {
@@ -185,6 +187,14 @@ impl Services {
     /// Number of all ids handed out; the ids are 1 to this.
     pub(crate) fn count(&self) -> u16 {
         self.by_id.len() as u16
+    }
+
+    /// All ids handed out, beginning with another one each time.
+    pub(crate) fn round(&mut self) -> impl Iterator<Item = ServiceId> + use<> {
+        let count = self.count();
+        self.rounds = self.rounds.checked_add(1).filter(|&rounds| rounds < count).unwrap_or(0);
+        let first = self.rounds;
+        (0..count).map(move |at| ((u32::from(first) + u32::from(at)) % u32::from(count)) as ServiceId + FIRST_ID)
     }
 
     /// Items that wait to be opened.

@@ -78,7 +78,7 @@ impl P2ps {
     /// Opens what waits, as far as the limits of a turn and the open windows let it.
     pub(super) fn open_waiting(&mut self) {
         let mut budget = self.config.opens_per_turn.max(1);
-        for service in 1..=self.services.count() {
+        for service in self.services.round() {
             while budget > 0 {
                 let Some(id) = self.services.get(service).and_then(|service| service.queue.front().copied()) else {
                     break;

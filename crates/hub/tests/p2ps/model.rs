@@ -13,7 +13,7 @@ use rwf::rdm::directory::{Action, Part, Service, ServiceState};
 use rwf::rdm::login;
 use rwf::rdm::request::{Payload, View};
 use rwf::{DataState, DataType, State, StateCode, StreamState};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 
 const SOURCE: SourceId = SourceId(0);
@@ -66,6 +66,8 @@ struct Held {
     left: Option<(u16, u64)>,
     part: u16,
     bits: u8,
+    /// The set is one that nobody asked for.
+    unasked: bool,
 }
 
 struct Run {
@@ -84,6 +86,8 @@ struct Run {
     free_handles: Vec<u32>,
     streams: BTreeMap<(u32, i32), Stream>,
     next_stream: i32,
+    /// Images that the provider sent by itself: item and count.
+    unasked: BTreeSet<(u64, u64)>,
     log: Vec<String>,
 }
 
@@ -112,6 +116,7 @@ impl Run {
             free_handles: Vec::new(),
             streams: BTreeMap::new(),
             next_stream: 5,
+            unasked: BTreeSet::new(),
             log: Vec::new(),
         };
         run.source_up();
@@ -244,13 +249,13 @@ impl Run {
             }
         } else {
             let recovery = stream.suspect && stream.count.is_some();
-            if recovery && !stream.asked && (solicited || !flag(RefreshFlags::CLEAR_CACHE)) {
+            if solicited != stream.asked {
+                self.fail("an answer that is not solicited, or the other way round");
+            }
+            if recovery && !solicited && !flag(RefreshFlags::CLEAR_CACHE) {
                 self.fail("a recovery that is no recovery");
             }
-            if !recovery && !solicited {
-                self.fail("an answer that is not solicited");
-            }
-            if !recovery && !stream.asked {
+            if !recovery && !solicited && !self.unasked.contains(&(stream.item, count)) {
                 self.fail("an image that nobody asked for");
             }
             if stream.count.is_some_and(|known| known != count) && !stream.suspect && !stream.paused {
@@ -336,10 +341,16 @@ impl Run {
         }
     }
 
-    /// An image that is due, or the next part of one.
+    /// An image that is due, or the next part of one; now and then one that nobody asked for.
     fn publish_image(&mut self) {
         if !self.up {
             return;
+        }
+        if self.random.one_in(8) {
+            let idle = |held: &&mut Held| held.wanted == 0 && held.left.is_none() && held.bits == 0;
+            if let Some(held) = self.held.values_mut().find(idle) {
+                (held.wanted, held.unasked) = (1, true);
+            }
         }
         let due: Vec<u32> =
             self.held.iter().filter(|(_, h)| h.wanted > 0 || h.left.is_some()).map(|(n, _)| *n).collect();
@@ -349,12 +360,15 @@ impl Run {
         let handle = due[self.random.below(due.len() as u64) as usize];
         let parts = if self.random.one_in(2) { 1 } else { 2 + self.random.below(2) as u16 };
         let held = self.held.get_mut(&handle).unwrap();
-        let mut bits = held.bits;
+        let mut bits = held.bits | if held.unasked { flags::UNSOLICITED } else { 0 };
+        if held.unasked {
+            self.unasked.insert((held.item, held.left.map_or(self.counts[held.item as usize], |(_, count)| count)));
+        }
         let count = if let Some((_, count)) = held.left {
             count
         } else {
             // Several that wait may be answered by one.
-            held.wanted = if parts == 1 { 0 } else { held.wanted - 1 };
+            held.wanted = if parts == 1 && !held.unasked { 0 } else { held.wanted - 1 };
             held.left = Some((parts, self.counts[held.item as usize]));
             held.part = 0;
             bits |= flags::FIRST;
@@ -376,6 +390,7 @@ impl Run {
         };
         held.part += 1;
         held.left = (left > 0).then_some((left, count));
+        held.unasked &= left > 0;
         let item = held.item;
         let rwf = encode(|w| refresh.encode(w));
         let position = self.writer.next_position();
