@@ -15,21 +15,23 @@ import java.util.concurrent.TimeoutException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** The server under test, as a process: {@code quoteway serve} with ports from the OS. Its output is kept for the report of a failed test. */
+/** The server under test, as a process: {@code quoteway serve} or {@code quoteway demo} with ports from the OS. Its output is kept for the report of a failed test. */
 public final class Quoteway implements AutoCloseable {
-    private static final Pattern READY = Pattern.compile("ready rssl=\\S*:(\\d+) nip=\\S*:(\\d+).*");
+    private static final Pattern SERVING = Pattern.compile("ready rssl=\\S*:(\\d+) nip=\\S*:(\\d+).*");
+    private static final Pattern DEMONSTRATING = Pattern.compile("ready: DIRECT_FEED on \\S*:(\\d+), ().*");
     private static final int LOG_LINES = 400;
 
     private final Process process;
     private final List<String> log = new ArrayList<>();
     private final List<Thread> pumps = new ArrayList<>();
+    private final Pattern readyLine;
     private final int rsslPort;
     private final int nipPort;
 
-    private Quoteway(List<String> arguments) {
+    private Quoteway(Pattern readyLine, List<String> arguments) {
+        this.readyLine = readyLine;
         var command = new ArrayList<String>();
         command.add(binary().toString());
-        command.add("serve");
         command.addAll(arguments);
         var ready = new CompletableFuture<int[]>();
         try {
@@ -52,7 +54,7 @@ public final class Quoteway implements AutoCloseable {
 
     /** Starts a server that dials these provider ports, with further command line arguments. */
     public static Quoteway start(List<Integer> routes, String... more) {
-        var arguments = new ArrayList<String>();
+        var arguments = new ArrayList<String>(List.of("serve"));
         for (int port : routes) {
             arguments.add("--route");
             arguments.add("127.0.0.1:" + port);
@@ -62,7 +64,14 @@ public final class Quoteway implements AutoCloseable {
         }
         arguments.addAll(List.of("--nip-port", "0"));
         arguments.addAll(List.of(more));
-        return new Quoteway(arguments);
+        return new Quoteway(SERVING, arguments);
+    }
+
+    /** Starts the demo without its screen; non-interactive providers' port is not known. */
+    public static Quoteway demo(String... more) {
+        var arguments = new ArrayList<>(List.of("demo", "--no-ui", "--rssl-port", "0", "--nip-port", "0"));
+        arguments.addAll(List.of(more));
+        return new Quoteway(DEMONSTRATING, arguments);
     }
 
     /** The binary: {@code QUOTEWAY_BIN}, else the release build of this workspace. */
@@ -86,9 +95,10 @@ public final class Quoteway implements AutoCloseable {
                                     log.remove(0);
                                 }
                             }
-                            Matcher m = READY.matcher(line);
+                            Matcher m = readyLine.matcher(line);
                             if (ready != null && m.matches()) {
-                                ready.complete(new int[] {Integer.parseInt(m.group(1)), Integer.parseInt(m.group(2))});
+                                int nip = m.group(2).isEmpty() ? 0 : Integer.parseInt(m.group(2));
+                                ready.complete(new int[] {Integer.parseInt(m.group(1)), nip});
                             }
                         }
                     } catch (IOException e) {

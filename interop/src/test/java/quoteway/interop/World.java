@@ -86,7 +86,16 @@ public final class World implements AutoCloseable {
             rsslPort = routes.get(0);
             return null;
         }
-        Quoteway server = with(Quoteway.start(routes, more));
+        return started(Quoteway.start(routes, more));
+    }
+
+    /** Starts the demo. */
+    public Quoteway demo(String... arguments) {
+        return started(Quoteway.demo(arguments));
+    }
+
+    private Quoteway started(Quoteway server) {
+        with(server);
         servers.add(server);
         rsslPort = server.rsslPort();
         nipPort = server.nipPort();
