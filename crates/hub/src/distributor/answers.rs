@@ -52,7 +52,7 @@ impl SourceDistributor {
         out: &mut dyn ProviderSink,
     ) {
         if refresh.state.stream.is_final() {
-            self.final_state(now, handle, &refresh.state, None, out);
+            self.final_refresh(now, handle, refresh, rwf, out);
             return;
         }
         let group = self.group_of(handle, Some(refresh.group_id));
@@ -101,6 +101,32 @@ impl SourceDistributor {
         if let Some(service) = service {
             self.pump(now, service, out);
         }
+    }
+
+    /// A refresh that ends its stream: what it says (a redirection names the other item in its key) goes to everyone.
+    fn final_refresh(
+        &mut self,
+        now: u64,
+        handle: u32,
+        refresh: &RefreshMsg<'_>,
+        rwf: &[u8],
+        out: &mut dyn ProviderSink,
+    ) {
+        if refresh.state.stream == StreamState::CLOSED_RECOVER {
+            self.final_state(now, handle, &refresh.state, None, out);
+            return;
+        }
+        let Some(item) = self.items.get(handle) else { return };
+        let (service, group, watched) = (item.service, item.group, item.interest != 0);
+        self.detach(now, handle);
+        if watched {
+            let flags = flags::FIRST | flags::COMPLETE | flags::SNAPSHOT | flags::UNSOLICITED;
+            let position = self.hub.next_position();
+            self.hub.event(&Event::Image { target: ALL, handle, group, flags, position, rwf });
+            self.counters.images += 1;
+        }
+        self.end_item(handle);
+        self.pump(now, service, out);
     }
 
     /// The last part of a set has come.
@@ -180,6 +206,12 @@ impl SourceDistributor {
         let recoverable = state.stream == StreamState::CLOSED_RECOVER && !item.has(Bits::PRIVATE);
         self.detach(now, handle);
         if recoverable {
+            // The provider's word on the item itself: an answer also to those that wait for their first.
+            if let Some(item) = self.items.get_mut(handle).filter(|item| item.interest != 0 && !item.has(Bits::SUSPECT))
+            {
+                item.bits.set(Bits::SUSPECT, true);
+                self.publish_status(handle, ALL, flags::PENDING_TOO, State { data: DataState::SUSPECT, ..*state });
+            }
             self.lose_item(handle, state.code, state.text);
             self.retry_later(now, handle);
         } else {
@@ -195,8 +227,8 @@ impl SourceDistributor {
         self.pump(now, service, out);
     }
 
-    /// The item is without a provider, and will be asked for again: says so once, to those that have had an answer.
-    /// An item that nobody watches is forgotten; a private stream ends.
+    /// The item is without a provider, and will be asked for again: says so once, to those that have had an answer. The state
+    /// is the actual one; that the stream lives on here is what the missing `CLOSED` flag says. An item that nobody watches is forgotten; a private stream ends.
     pub(super) fn lose_item(&mut self, handle: u32, code: StateCode, text: &[u8]) {
         let Some(item) = self.items.get(handle) else { return };
         if item.interest == 0 {
@@ -212,7 +244,7 @@ impl SourceDistributor {
         let tell = item.has(Bits::ANSWERED) && !item.has(Bits::SUSPECT);
         self.mark_lost(handle);
         if tell {
-            let state = State { stream: StreamState::OPEN, data: DataState::SUSPECT, code, text };
+            let state = State { stream: StreamState::CLOSED_RECOVER, data: DataState::SUSPECT, code, text };
             self.publish_status(handle, ALL, 0, state);
         }
     }

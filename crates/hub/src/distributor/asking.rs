@@ -127,7 +127,7 @@ impl SourceDistributor {
         let Some(item) = self.items.get(handle).filter(|item| item.upstream == Upstream::Idle) else { return };
         let Err(wait) = self.route(item) else { return };
         let Some((code, text)) = wait.text() else { return };
-        let state = State::new(StreamState::OPEN, DataState::SUSPECT, code, text);
+        let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, code, text);
         self.publish_status(handle, target, flags::PENDING_TOO, state);
         if let Some(item) = self.items.get_mut(handle) {
             item.bits.set(Bits::SUSPECT, true);

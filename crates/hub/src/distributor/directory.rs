@@ -265,10 +265,10 @@ impl SourceDistributor {
                 item.service == service && member && item.has(Bits::ANSWERED)
             })
         });
-        let state = State { stream: StreamState::OPEN, data: rwf::DataState::SUSPECT, ..state };
+        let state = State { data: rwf::DataState::SUSPECT, ..state };
         if published {
             for handle in handles {
-                self.publish_status(handle, ALL, 0, state);
+                self.publish_status(handle, ALL, 0, State { stream: StreamState::OPEN, ..state });
             }
             return;
         }

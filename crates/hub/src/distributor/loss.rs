@@ -46,7 +46,7 @@ impl SourceDistributor {
                 }
             }
             let handles: Vec<u32> = items.iter().map(|(_, handle)| *handle).collect();
-            let state = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, text);
+            let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, text);
             if session.origin == Origin::NonInteractive {
                 self.published_lost(service, &handles, state);
             } else {
@@ -110,7 +110,7 @@ impl SourceDistributor {
         let Some(known) = self.services.get_mut(service) else { return };
         known.providers.retain(|&provider| provider != id);
         let text = "Provider has withdrawn the service";
-        let state = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, text);
+        let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, text);
         if delete && known.providers.is_empty() {
             self.delete_service(now, service, out);
         } else if published {

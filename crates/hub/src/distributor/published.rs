@@ -290,8 +290,7 @@ impl SourceDistributor {
         let Some(item) = self.items.get(handle) else { return };
         if state.stream == StreamState::CLOSED_RECOVER {
             let service = item.service;
-            let state = State { stream: StreamState::OPEN, data: DataState::SUSPECT, ..*state };
-            self.published_lost(service, &[handle], state);
+            self.published_lost(service, &[handle], State { data: DataState::SUSPECT, ..*state });
             return;
         }
         match rwf {
@@ -323,6 +322,8 @@ impl SourceDistributor {
 
     /// Items whose provider is gone: their images stay, Suspect, and become good one by one as they are published again.
     pub(super) fn published_lost(&mut self, service: u16, handles: &[u32], state: State<'_>) {
+        // The images stay: to a consumer the stream is open, only stale.
+        let state = State { stream: StreamState::OPEN, ..state };
         let at_once =
             self.services.get(service).is_some_and(|known| known.providers.is_empty() && known.lost_items == 0);
         if at_once && handles.iter().any(|&handle| self.items.get(handle).is_some_and(|item| item.interest != 0)) {

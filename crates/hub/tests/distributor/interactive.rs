@@ -339,7 +339,10 @@ fn the_open_limit_holds_and_is_explained() {
     let events = world.events();
     assert_eq!(events.iter().map(|e| e.kind).collect::<Vec<_>>(), [Kind::ItemOpened, Kind::ItemStatus]);
     assert!(events[1].has(flags::PENDING_TOO));
-    assert_eq!((events[1].state().stream, events[1].state().code), (StreamState::OPEN, StateCode::TOO_MANY_ITEMS));
+    assert_eq!(
+        (events[1].state().stream, events[1].state().code),
+        (StreamState::CLOSED_RECOVER, StateCode::TOO_MANY_ITEMS)
+    );
     assert!(world.requests(0).is_empty());
     // Snapshots do not count unless the provider says so.
     world.open_with(1, "S", flags::SNAPSHOT_ONLY);
@@ -438,6 +441,24 @@ fn closed_ends_the_item_and_redirected_too() {
         assert_eq!(world.sd.items(), 1);
         assert!(world.closes(0).is_empty(), "a stream that the provider closed is not closed again");
     }
+}
+
+#[test]
+fn a_refresh_that_redirects_is_relayed_whole() {
+    let mut world = World::with_feed();
+    let handle = world.open(1, "OLD");
+    world.refresh_with(0, &[], |msg| {
+        msg.stream_id = 5;
+        msg.state.stream = StreamState::REDIRECTED;
+        msg.key = Some(rwf::msg::MsgKey::item(7, b"NEW"));
+    });
+    let events = world.events();
+    assert_eq!(events.len(), 1);
+    assert!(events[0].has(flags::SNAPSHOT) && events[0].has(flags::COMPLETE) && events[0].has(flags::UNSOLICITED));
+    assert_eq!(events[0].image().key.unwrap().name, Some(&b"NEW"[..]));
+    world.close(1, handle);
+    assert_eq!(world.sd.items(), 0);
+    assert!(world.closes(0).is_empty());
 }
 
 #[test]

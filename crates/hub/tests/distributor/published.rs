@@ -178,7 +178,7 @@ fn a_lost_provider_leaves_its_images_suspect_until_it_publishes_again() {
     world.down(0);
     let events = world.events();
     assert_eq!(events.iter().map(|e| e.kind).collect::<Vec<_>>(), [Kind::ServiceStatus, Kind::Service]);
-    assert_eq!(events[0].short_state().1, DataState::SUSPECT);
+    assert_eq!((events[0].short_state().0, events[0].short_state().1), (StreamState::OPEN, DataState::SUSPECT));
     world.open_with(1, "B", flags::STREAMING);
     assert_eq!(imaged(&mut world).1, DataState::SUSPECT);
 

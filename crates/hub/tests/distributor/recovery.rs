@@ -32,7 +32,10 @@ fn a_lost_provider_that_comes_back_with_another_service_id_recovers_its_items() 
     let events = world.events();
     let kinds: Vec<_> = events.iter().map(|e| e.kind).collect();
     assert_eq!(kinds, [Kind::ServiceStatus, Kind::Service], "one Suspect for all, then the service is down");
-    assert_eq!((events[0].short_state().0, events[0].short_state().1), (StreamState::OPEN, DataState::SUSPECT));
+    assert_eq!(
+        (events[0].short_state().0, events[0].short_state().1),
+        (StreamState::CLOSED_RECOVER, DataState::SUSPECT)
+    );
 
     world.route_up(0);
     world.directory(0, vec![service(300, "FEED")]);
@@ -168,13 +171,37 @@ fn closed_recover_is_recovered_here() {
     let events = world.events();
     assert_eq!(events.len(), 1);
     assert!(!events[0].has(flags::CLOSED));
-    assert_eq!((events[0].state().stream, events[0].state().code), (StreamState::OPEN, StateCode::NO_RESOURCES));
+    assert_eq!(
+        (events[0].state().stream, events[0].state().code),
+        (StreamState::CLOSED_RECOVER, StateCode::NO_RESOURCES)
+    );
     assert!(world.requests(0).is_empty(), "not at once");
     world.pass(2);
     assert_eq!(world.requests(0).len(), 1);
     world.refresh(0, stream + 1, &[(22, b"2")], WHOLE);
     let events = world.events();
     assert!(events[0].handle == handle && events[0].has(flags::RECOVERY));
+}
+
+#[test]
+fn closed_recover_as_the_first_answer_is_told_to_those_who_wait_once() {
+    let mut world = World::with_feed();
+    world.open(1, "A");
+    let again = |world: &mut World| {
+        let stream = world.requests(0)[0].0;
+        world.status(0, stream, state(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NO_RESOURCES));
+    };
+    again(&mut world);
+    let events = world.events();
+    assert_eq!((events.len(), events[0].flags), (1, flags::PENDING_TOO));
+    assert_eq!(events[0].state().stream, StreamState::CLOSED_RECOVER);
+    world.pass(3);
+    again(&mut world);
+    assert!(world.events().is_empty());
+    world.pass(5);
+    let stream = world.requests(0)[0].0;
+    world.refresh(0, stream, &[(22, b"1")], WHOLE);
+    assert_eq!(world.events()[0].flags, flags::FIRST | flags::COMPLETE);
 }
 
 #[test]
@@ -354,7 +381,7 @@ fn opens_before_any_provider_wait_for_it() {
     let events = world.events();
     assert_eq!(events.iter().map(|e| e.kind).collect::<Vec<_>>(), [Kind::ItemOpened, Kind::ItemStatus]);
     assert_eq!(events[0].arg, token);
-    assert_eq!((events[1].state().stream, events[1].state().data), (StreamState::OPEN, DataState::SUSPECT));
+    assert_eq!((events[1].state().stream, events[1].state().data), (StreamState::CLOSED_RECOVER, DataState::SUSPECT));
     world.route_up(0);
     world.requests(0);
     world.directory(0, vec![service(7, "FEED")]);
