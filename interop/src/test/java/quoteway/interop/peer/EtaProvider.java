@@ -39,6 +39,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import quoteway.interop.wire.Body;
 import quoteway.interop.wire.Inbox;
@@ -73,6 +74,8 @@ public final class EtaProvider implements AutoCloseable {
     private Server server;
     private Thread acceptor;
     private volatile boolean stop;
+    /** It has run before, so that its port may take a moment to be free again. */
+    private boolean again;
 
     public EtaProvider(String name, int port, Consumer<BindOptions> adjust, Service... offered) {
         this.name = name;
@@ -130,10 +133,14 @@ public final class EtaProvider implements AutoCloseable {
         // Makes sure that the transport is initialised.
         EtaSession.options(port);
         Error error = TransportFactory.createError();
-        server = Transport.bind(options, error);
-        if (server == null) {
-            throw new Ports.Taken(name + " cannot bind port " + port + ": " + error.text());
+        for (int tries = 1; (server = Transport.bind(options, error)) == null; tries++) {
+            if (!again || tries > 500) {
+                throw new Ports.Taken(name + " cannot bind port " + port + ": " + error.text());
+            }
+            // After a restart the old listener may be there for a moment.
+            LockSupport.parkNanos(20_000_000);
         }
+        again = true;
         stop = false;
         acceptor = new Thread(this::accept, name + "-accept");
         acceptor.setDaemon(true);
