@@ -3,10 +3,38 @@
 //! Bytes are borrowed, never copied: decoding allocates nothing, and encoding writes into the caller's buffer. There is
 //! no I/O, no clock and no unsafe code here.
 //!
-//! * [`dictionary`]: what field ids mean; [`rdm`]: the models of login, directory and dictionary messages.
 //! * [`msg`]: the eight message classes; [`peek`]: header reads and rewrites on bytes, for relays.
-//! * [`text`]: readable text of any message.
+//! * [`container`]: field lists, element lists, filter lists, vectors, maps, series, arrays, and set definitions;
+//!   [`Primitive`]: the values in them; [`rmtes`]: the text of some.
+//! * [`dictionary`]: what field ids mean; [`rdm`]: the models of login, directory and dictionary messages.
+//! * [`text`] and [`json`]: any message as readable text, and as JSON; [`walk`]: a full visit of any bytes.
 //! * [`wire`]: the cursors and length codings everything else is made of.
+//!
+//! ```
+//! use rwf::msg::{Domain, UpdateMsg, UpdateType};
+//! use rwf::wire::Writer;
+//! use rwf::{DataType, FieldList, FieldListEncoder, Primitive, Real, RealHint, SetScope};
+//!
+//! let update = UpdateMsg {
+//!     container: DataType::FIELD_LIST,
+//!     update_type: UpdateType::QUOTE,
+//!     ..UpdateMsg::new(Domain::MARKET_PRICE, 5)
+//! };
+//! let mut buf = [0; 100];
+//! let mut w = Writer::new(&mut buf);
+//! update.encode_header(&mut w)?;
+//! let mut fields = FieldListEncoder::begin(&mut w)?;
+//! fields.real(22, Real::new(40_150, RealHint::EXPONENT_2))?;
+//! fields.finish()?;
+//!
+//! let update = UpdateMsg::decode(w.written())?;
+//! for field in FieldList::decode(update.body, &SetScope::NONE)?.entries() {
+//!     let field = field?;
+//!     // Field ids carry no type: a dictionary says what 22 is.
+//!     assert_eq!((field.fid, field.value(DataType::REAL)?.to_string()), (22, "401.50".to_owned()));
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
 
