@@ -143,6 +143,10 @@ impl Record {
 
     /// Takes a trade; says what it changed.
     pub fn trade(&mut self, at: Moment, price: i64, size: u64) -> TradeChange {
+        if self.close == 0 {
+            // A recording's first day has no yesterday: changes count from its first trade.
+            (self.close, self.year_high, self.year_low) = (price, price, price);
+        }
         let previous = self.last_or_close();
         if price != previous {
             self.last_up = price > previous;

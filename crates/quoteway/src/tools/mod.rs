@@ -9,6 +9,7 @@ pub mod flags;
 pub mod latency;
 pub mod names;
 pub mod outbox;
+pub mod output;
 pub mod sink_driven_src;
 pub mod stamp;
 pub mod table;

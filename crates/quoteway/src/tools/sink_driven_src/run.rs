@@ -10,6 +10,7 @@ use crate::source::replay::Pace;
 use crate::source::replay::market::ReplayConfig;
 use crate::source::serve::{Composite, SourceSettings};
 use crate::tools::latency::{Latency, Summary};
+use crate::tools::output::Output;
 use crate::tools::{names, table};
 use net::tcp::SocketOptions;
 use rssl::ServerConfig;
@@ -132,12 +133,12 @@ fn publish<F: Steered>(
     }
     let started = net::clock::now();
     let every = args.every().as_nanos() as u64;
-    let mut printer = Printer { started, last_at: started, last_sent: 0, lines: 0 };
+    let mut printer = Printer { started, last_at: started, last_sent: 0, lines: 0, output: Output::default() };
     let mut total = Latency::new();
     let mut next_line = started + every;
     let end = args.seconds.map_or(u64::MAX, |s| started + (s * 1e9) as u64);
     let mut now = started;
-    while now < end && !stop() {
+    while now < end && !stop() && !printer.output.is_gone() {
         let limit = next_line.min(end).min(now + STOP_EVERY);
         let wake = match args.idle {
             Idle::Block => publisher.due(now, &mut io).unwrap_or(u64::MAX).min(limit),
@@ -156,7 +157,7 @@ fn publish<F: Steered>(
         }
     }
     printer.line(&mut publisher, now, &mut total);
-    println!("{}", summary(args, &mut publisher, now - started, &total.summary()));
+    printer.output.line(&summary(args, &mut publisher, now - started, &total.summary()));
     Ok(())
 }
 
@@ -219,6 +220,7 @@ struct Printer {
     last_at: u64,
     last_sent: u64,
     lines: u64,
+    output: Output,
 }
 
 impl Printer {
@@ -232,7 +234,7 @@ impl Printer {
         let late = figures.lateness.summary();
         total.add(&figures.lateness);
         if self.lines.is_multiple_of(20) {
-            println!("{}", table::heading(table::SOURCE));
+            self.output.line(&table::heading(table::SOURCE));
         }
         let target = match figures.target {
             Rate::Stopped => "0".to_owned(),
@@ -251,7 +253,7 @@ impl Printer {
             table::micros(late.p99_us),
             table::micros(late.max_us),
         ];
-        println!("{}", table::row(table::SOURCE, cells));
+        self.output.line(&table::row(table::SOURCE, cells));
         self.lines += 1;
         (self.last_at, self.last_sent) = (now, figures.sent);
     }

@@ -7,6 +7,7 @@ use crate::agents::rssl_io::{Ended, Handler, Opened, RsslIo};
 use crate::tools::consumer::{Consumer, Heard, Identity};
 use crate::tools::latency::{Latency, Summary};
 use crate::tools::outbox::Outbox;
+use crate::tools::output::Output;
 use crate::tools::table;
 use net::tcp::{ConnId, SocketOptions};
 use rssl::{ClientConfig, Version};
@@ -208,7 +209,7 @@ impl Client<'_> {
                 self.print_line(&mut last, now, measured.is_some().then_some(&mut total));
             }
             let over = measured.as_ref().zip(self.args.seconds).is_some_and(|(m, s)| now >= m.at + (s * 1e9) as u64);
-            if over || stop() {
+            if over || stop() || self.printer.output.is_gone() {
                 break;
             }
         }
@@ -222,7 +223,7 @@ impl Client<'_> {
         let report = Report { queue_growing, ..self.report(measured.as_ref(), now, &total.latency) };
         self.log_out(io, now);
         if self.args.json == Json::Always {
-            println!("{}", report.json());
+            self.printer.output.line(&report.json());
         }
         Ok(report)
     }
@@ -448,6 +449,7 @@ struct Printer<'a> {
     args: &'a Args,
     csv: Option<BufWriter<File>>,
     dictionary: Dictionary,
+    output: Output,
     started: u64,
     lines: u64,
 }
@@ -460,7 +462,14 @@ impl<'a> Printer<'a> {
             .map(|path| File::create(path).map_err(|e| format!("latency file {}: {e}", path.display())))
             .transpose()?
             .map(BufWriter::new);
-        let mut printer = Self { args, csv, dictionary: Dictionary::builtin(), started: net::clock::now(), lines: 0 };
+        let mut printer = Self {
+            args,
+            csv,
+            dictionary: Dictionary::builtin(),
+            output: Output::default(),
+            started: net::clock::now(),
+            lines: 0,
+        };
         if let Some(csv) = &mut printer.csv {
             let heading =
                 "seconds,updates_per_s,mean_us,stddev_us,max_us,min_us,samples,p50_us,p90_us,p99_us,images,lost";
@@ -489,9 +498,9 @@ impl<'a> Printer<'a> {
         }
         if self.args.log >= 1 {
             if self.lines.is_multiple_of(20) {
-                println!("{}", table::heading(table::CLIENT));
+                self.output.line(&table::heading(table::CLIENT));
             }
-            println!("{}", table::client_row(since_start, rate, latency, counts.images, counts.lost));
+            self.output.line(&table::client_row(since_start, rate, latency, counts.images, counts.lost));
             self.lines += 1;
         }
         if let Some(csv) = &mut self.csv {
@@ -517,8 +526,9 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn message(&self, msg: &[u8], level: u8) {
-        println!("{}", crate::tools::dump::message_text(msg, level, &self.dictionary));
+    fn message(&mut self, msg: &[u8], level: u8) {
+        let text = crate::tools::dump::message_text(msg, level, &self.dictionary);
+        self.output.line(&text);
     }
 }
 
