@@ -15,6 +15,7 @@ import com.refinitiv.eta.codec.StreamStates;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.TreeMap;
+import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -112,7 +113,7 @@ class EmaStreamsTest {
     @Test
     void aReissueGetsANewImageAndKeepsTheStream(World w) {
         EmaProvider provider = w.emaProvider();
-        var served = new java.util.concurrent.atomic.AtomicLong();
+        var served = new AtomicLong();
         provider.onOpen(item -> item.refresh(Quotes.image(item.name(), served.getAndIncrement())));
         w.serve(provider.port());
         EmaConsumer consumer = w.emaConsumer();

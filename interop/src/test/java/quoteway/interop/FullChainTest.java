@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
@@ -102,7 +103,7 @@ class FullChainTest {
         assertEquals(List.of(Arrays.stream(sequences).boxed().toArray()), List.of(Arrays.stream(seen).boxed().toArray()));
         steady.inbox().assertEmpty();
         // The restless one never saw an update before its image, nor one behind its close out of order.
-        var last = new java.util.HashMap<Integer, Long>();
+        var last = new HashMap<Integer, Long>();
         for (Message m : restless.inbox().drain()) {
             assertEquals(Kind.UPDATE, m.kind, m.toString());
             Long before = last.put(m.streamId, m.sequence);

@@ -3,12 +3,19 @@ package quoteway.interop;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.refinitiv.eta.codec.MsgClasses;
+import com.refinitiv.eta.codec.RequestMsg;
 import com.refinitiv.eta.rdm.DomainTypes;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.Socket;
+import java.net.SocketException;
+import java.net.SocketTimeoutException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HexFormat;
+import java.util.List;
+import java.util.Map;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -16,6 +23,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import quoteway.interop.peer.EtaClient;
 import quoteway.interop.peer.EtaProvider;
+import quoteway.interop.peer.EtaSession;
+import quoteway.interop.wire.Body;
 import quoteway.interop.wire.Message.Kind;
 import quoteway.interop.wire.Quotes;
 
@@ -31,10 +40,10 @@ class HostileTest {
             socket.getOutputStream().write(bytes);
             try {
                 return socket.getInputStream().readAllBytes();
-            } catch (java.net.SocketException reset) {
+            } catch (SocketException reset) {
                 return new byte[0];
             }
-        } catch (java.net.SocketTimeoutException e) {
+        } catch (SocketTimeoutException e) {
             throw new AssertionError("the server keeps a connection that sent garbage", e);
         }
     }
@@ -48,7 +57,7 @@ class HostileTest {
     @ValueSource(
             strings = {
                 "474554202f20485454502f312e310d0a0d0a", // an HTTP request without upgrade
-                "0003", // cut off... the client then sends nothing more, see below
+                "0003", // cut off in the middle of a frame
                 "000200", // shorter than a frame can be
                 "00050100000099", // an opcode and version of no one
                 "ffff0100000017",
@@ -115,18 +124,17 @@ class HostileTest {
         good.request(5, service, "OK");
         good.next(5).solicitedImage();
         EtaProvider.Item item = provider.awaitOpen("OK");
-        var request = (com.refinitiv.eta.codec.RequestMsg)
-                quoteway.interop.peer.EtaSession.message(com.refinitiv.eta.codec.MsgClasses.REQUEST, 6, MP);
+        var request = (RequestMsg) EtaSession.message(MsgClasses.REQUEST, 6, MP);
         request.applyStreaming();
         request.applyHasBatch();
         request.msgKey().applyHasServiceId();
         request.msgKey().serviceId(service);
-        byte[] whole = quoteway.interop.wire.Body.elements(java.util.Map.of(":ItemList", java.util.List.of("A", "B", "C"))).encode(request);
+        byte[] whole = Body.elements(Map.of(":ItemList", List.of("A", "B", "C"))).encode(request);
         for (int length = 1; length < whole.length; length++) {
             EtaClient bad = w.with(new EtaClient("truncated", server.rsslPort()));
-            bad.login(java.util.Map.of());
+            bad.login(Map.of());
             bad.next(EtaClient.LOGIN_STREAM).solicitedImage();
-            bad.send(java.util.Arrays.copyOf(whole, length));
+            bad.send(Arrays.copyOf(whole, length));
             bad.sendPing();
             bad.close();
         }
@@ -137,7 +145,8 @@ class HostileTest {
     @Test
     void aSlowConsumerIsCutOffAndTheOthersGoOn(World w) {
         EtaProvider provider = w.etaProvider();
-        Quoteway server = w.serve("[p2ps]\nguaranteed_output_buffers = 20\nmax_output_buffers = 100\ntcp_send_buf_size = 65536\n", provider.port());
+        Quoteway server = w.serve(
+                "[p2ps]\nguaranteed_output_buffers = 20\nmax_output_buffers = 100\ntcp_send_buf_size = 65536\n", provider.port());
         var options = EtaClient.options(w.port());
         options.sysRecvBufSize(16_384);
         EtaClient slow = w.etaClient(options);

@@ -18,9 +18,11 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import quoteway.interop.peer.EmaConsumer;
+import quoteway.interop.peer.EmaNip;
 import quoteway.interop.peer.EmaProvider;
 import quoteway.interop.peer.EtaClient;
 import quoteway.interop.peer.EtaProvider;
@@ -151,7 +153,7 @@ class PostTest {
             }
         }
         assertEquals(4, posts.size(), "each with its own content: " + posts);
-        assertEquals(4, java.util.Set.copyOf(ids).size(), "each with an id of its own at the provider: " + ids);
+        assertEquals(4, Set.copyOf(ids).size(), "each with an id of its own at the provider: " + ids);
         // Answered in another order.
         EtaProvider.Item.acknowledge(posts.get("fromB2"), 0, "b2");
         EtaProvider.Item.acknowledge(posts.get("fromA1"), 0, "a1");
@@ -246,9 +248,9 @@ class PostTest {
         w.serve();
         var nip = w.emaNip();
         nip.image("HELD", 0);
-        EtaClient poster = w.etaClientOf(quoteway.interop.peer.EmaNip.SERVICE);
-        EtaClient watcher = w.etaClientOf(quoteway.interop.peer.EmaNip.SERVICE);
-        int service = poster.serviceId(quoteway.interop.peer.EmaNip.SERVICE);
+        EtaClient poster = w.etaClientOf(EmaNip.SERVICE);
+        EtaClient watcher = w.etaClientOf(EmaNip.SERVICE);
+        int service = poster.serviceId(EmaNip.SERVICE);
         watcher.request(5, service, "HELD");
         watcher.next(5).solicitedImage().openOk().fields(Quotes.image("HELD", 0));
 
@@ -260,7 +262,7 @@ class PostTest {
         watcher.next(5).is(Kind.UPDATE).fields(Quotes.update("HELD", 8));
 
         // What was posted is in the image from now on.
-        EtaClient late = w.etaClientOf(quoteway.interop.peer.EmaNip.SERVICE);
+        EtaClient late = w.etaClientOf(EmaNip.SERVICE);
         late.request(5, service, "HELD");
         var expected = new HashMap<>(Quotes.image("HELD", 0));
         expected.putAll(Quotes.update("HELD", 8));

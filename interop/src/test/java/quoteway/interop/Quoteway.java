@@ -15,7 +15,10 @@ import java.util.concurrent.TimeoutException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** The server under test, as a process: {@code quoteway serve} or {@code quoteway demo} with ports from the OS. Its output is kept for the report of a failed test. */
+/**
+ * The server under test, as a process: {@code quoteway serve} or {@code quoteway demo} with ports from the OS. Its output is kept for the report
+ * of a failed test.
+ */
 public final class Quoteway implements AutoCloseable {
     private static final Pattern SERVING = Pattern.compile("ready rssl=\\S*:(\\d+) nip=\\S*:(\\d+).*");
     private static final Pattern DEMONSTRATING = Pattern.compile("ready: DIRECT_FEED on \\S*:(\\d+), ().*");

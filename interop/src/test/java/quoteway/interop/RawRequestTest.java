@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.refinitiv.eta.codec.DataStates;
+import com.refinitiv.eta.codec.DataTypes;
 import com.refinitiv.eta.codec.MsgClasses;
 import com.refinitiv.eta.codec.QosRates;
 import com.refinitiv.eta.codec.QosTimeliness;
@@ -13,10 +14,15 @@ import com.refinitiv.eta.codec.RequestMsg;
 import com.refinitiv.eta.codec.StateCodes;
 import com.refinitiv.eta.codec.StreamStates;
 import com.refinitiv.eta.rdm.DomainTypes;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicLong;
+import org.junit.jupiter.api.Assertions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import quoteway.interop.peer.EtaClient;
@@ -83,7 +89,7 @@ class RawRequestTest {
             byte[] seen = update.encoded.clone();
             // All but the stream id.
             System.arraycopy(plain, 4, seen, 4, 4);
-            org.junit.jupiter.api.Assertions.assertArrayEquals(plain, seen);
+            Assertions.assertArrayEquals(plain, seen);
         }
         // With a key the service id is the client's; the rest of message and key is the provider's.
         item.session().send(item.encodeUpdate(51, item::withKey, Body.fields(Quotes.update("BYTES", 51))));
@@ -126,12 +132,12 @@ class RawRequestTest {
     @Test
     void aDomainNoOneKnowsIsRelayed(World w) {
         EtaProvider provider = w.etaProvider();
-        provider.onOpen(item -> item.refresh(r -> {}, Body.bytes(com.refinitiv.eta.codec.DataTypes.OPAQUE, "anything".getBytes())));
+        provider.onOpen(item -> item.refresh(r -> {}, Body.bytes(DataTypes.OPAQUE, "anything".getBytes())));
         w.serve(provider.port());
         EtaClient client = w.etaClientOf(World.FEED);
         client.request(5, 200, client.serviceId(World.FEED), "WHAT", r -> {}, Body.NONE);
         Message image = client.next(5).solicitedImage().openOk().domain(200);
-        assertEquals(java.util.HexFormat.of().formatHex("anything".getBytes()), image.payload);
+        assertEquals(HexFormat.of().formatHex("anything".getBytes()), image.payload);
     }
 
     @Test
@@ -421,14 +427,14 @@ class RawRequestTest {
             r.msgKey().applyHasFilter();
             r.msgKey().filter(15);
         });
-        var upstream = new java.util.HashSet<Integer>();
+        var upstream = new HashSet<Integer>();
         for (int stream = 5; stream <= 8; stream++) {
             Message image = client.next(stream).solicitedImage().openOk();
             upstream.add((int) Quotes.sequence(image.fields()));
             assertEquals(service, image.serviceId);
         }
         assertEquals(4, upstream.size(), "four items at the provider");
-        var keys = new java.util.ArrayList<String>();
+        var keys = new ArrayList<String>();
         for (int i = 0; i < 4; i++) {
             Message r = provider.inbox().next().message().is(Kind.REQUEST);
             keys.add(r.nameType + "/" + r.identifier + "/" + r.filter);
@@ -543,7 +549,7 @@ class RawRequestTest {
         EtaClient client = w.etaClientOf(World.FEED);
         client.request(5, client.serviceId(World.FEED), "PERM");
         Message image = client.next(5).solicitedImage().openOk();
-        assertEquals(java.util.HexFormat.of().formatHex("PE62".getBytes()), image.permission);
+        assertEquals(HexFormat.of().formatHex("PE62".getBytes()), image.permission);
         assertEquals(0xFFFF_FFFFL, image.sequence);
         assertFalse(image.group.isEmpty());
     }
@@ -600,7 +606,7 @@ class RawRequestTest {
         Message first = provider.inbox().next().message().is(Kind.REQUEST);
         assertEquals(0L, ((Message.Tree) first.attrib).get("Depth"));
         EtaProvider.Item item = new EtaProvider.Item(provider.awaitSession(), first);
-        var streams = new java.util.HashMap<Integer, Long>();
+        var streams = new HashMap<Integer, Long>();
         for (int i = 0; i < 3; i++) {
             streams.put(5 + i, Quotes.sequence(client.next(5 + i).solicitedImage().openOk().fields()));
         }

@@ -10,7 +10,9 @@ import com.refinitiv.eta.codec.StateCodes;
 import com.refinitiv.eta.codec.StreamStates;
 import com.refinitiv.eta.rdm.Directory.ServiceFilterIds;
 import com.refinitiv.eta.rdm.DomainTypes;
+import java.nio.ByteBuffer;
 import java.util.Map;
+import org.junit.jupiter.api.Assertions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -275,7 +277,7 @@ class RawStateTest {
     void aGroupStatusReachesItsItemsAndAMergeMovesThem(World w) {
         EtaProvider provider = w.etaProvider(Service.of(World.FEED, 9));
         provider.onOpen(item -> item.refresh(
-                r -> r.groupId().data(java.nio.ByteBuffer.wrap(new byte[] {0, (byte) (item.name().startsWith("ONE") ? 1 : 2)})),
+                r -> r.groupId().data(ByteBuffer.wrap(new byte[] {0, (byte) (item.name().startsWith("ONE") ? 1 : 2)})),
                 Body.fields(Quotes.image(item.name(), 0))));
         w.serve(provider.port());
         // Without a directory stream every status comes per item.
@@ -290,7 +292,7 @@ class RawStateTest {
         assertEquals(one, client.next(6).solicitedImage().group);
         client.request(7, service, "TWO.A");
         String two = client.next(7).solicitedImage().group;
-        org.junit.jupiter.api.Assertions.assertNotEquals(one, two);
+        Assertions.assertNotEquals(one, two);
         EtaProvider.Item a = provider.awaitOpen("ONE.A");
         EtaProvider.Item c = provider.awaitOpen("TWO.A");
 
@@ -320,7 +322,7 @@ class RawStateTest {
     void aMergeAndItsStatusApplyInThatOrder(World w) {
         EtaProvider provider = w.etaProvider();
         provider.onOpen(item -> item.refresh(
-                r -> r.groupId().data(java.nio.ByteBuffer.wrap(new byte[] {0, (byte) (item.name().startsWith("ONE") ? 1 : 2)})),
+                r -> r.groupId().data(ByteBuffer.wrap(new byte[] {0, (byte) (item.name().startsWith("ONE") ? 1 : 2)})),
                 Body.fields(Quotes.image(item.name(), 0))));
         w.serve(provider.port());
         EtaClient client = client(w, 1, 1);
@@ -367,7 +369,7 @@ class RawStateTest {
         provider.kill();
         Message end = client.next(5).is(Kind.STATUS);
         // Closed one way or the other, never left open.
-        org.junit.jupiter.api.Assertions.assertTrue(
+        Assertions.assertTrue(
                 end.state.stream() == StreamStates.CLOSED || end.state.stream() == StreamStates.CLOSED_RECOVER, end.toString());
         client.awaitServiceDown(World.FEED);
         provider.start();

@@ -6,6 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.refinitiv.eta.rdm.DomainTypes;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -13,6 +15,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import quoteway.interop.peer.EmaConsumer;
 import quoteway.interop.peer.EmaProvider;
+import quoteway.interop.peer.EmaStart;
 import quoteway.interop.peer.EtaClient;
 import quoteway.interop.peer.EtaProvider;
 import quoteway.interop.peer.Ports;
@@ -102,8 +105,8 @@ class RecoveryTest {
         int port = Ports.free();
         w.serve(FAST, port);
         var relay = w.with(new Relay(w.port()));
-        var started = new java.util.concurrent.CompletableFuture<EmaConsumer>();
-        quoteway.interop.peer.EmaStart.until(() -> {
+        var started = new CompletableFuture<EmaConsumer>();
+        EmaStart.until(() -> {
             var thread = new Thread(
                     () -> {
                         try {
@@ -118,7 +121,7 @@ class RecoveryTest {
             relay.awaitConnection();
         });
         EmaProvider provider = w.with(new EmaProvider("late-provider", port, Service.of(World.FEED, 1)).start());
-        EmaConsumer consumer = w.with(started.get(30, java.util.concurrent.TimeUnit.SECONDS));
+        EmaConsumer consumer = w.with(started.get(30, TimeUnit.SECONDS));
         var stream = consumer.open(World.FEED, "EARLY");
         stream.next().solicitedImage().openOk().fields(Quotes.image("EARLY", 0));
         provider.awaitOpen("EARLY").update(1);

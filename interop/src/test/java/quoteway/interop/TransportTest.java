@@ -3,6 +3,7 @@ package quoteway.interop;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.refinitiv.ema.access.ElementEntry;
 import com.refinitiv.ema.access.ElementList;
 import com.refinitiv.ema.access.EmaFactory;
 import com.refinitiv.ema.access.Map;
@@ -21,6 +22,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import quoteway.interop.peer.EmaConsumer;
 import quoteway.interop.peer.EmaProvider;
 import quoteway.interop.peer.EtaClient;
 import quoteway.interop.peer.EtaProvider;
@@ -185,7 +187,7 @@ class TransportTest {
                 EmaFactory.createElementEntry().ascii("Port", Integer.toString(w.port()))))));
         var consumer = w.emaConsumer(
                 EmaFactory.createOmmConsumerConfig().config(config).consumerName("Consumer_1").username("user"));
-        List<quoteway.interop.peer.EmaConsumer.Stream> streams = new ArrayList<>();
+        List<EmaConsumer.Stream> streams = new ArrayList<>();
         for (int i = 0; i < 50; i++) {
             streams.add(consumer.open(World.FEED, "Z" + i));
         }
@@ -212,7 +214,7 @@ class TransportTest {
         return list;
     }
 
-    private static Map named(String name, com.refinitiv.ema.access.ElementEntry... elements) {
+    private static Map named(String name, ElementEntry... elements) {
         ElementList list = EmaFactory.createElementList();
         for (var e : elements) {
             list.add(e);

@@ -3,6 +3,7 @@ package quoteway.interop.peer;
 import com.refinitiv.eta.codec.DataStates;
 import com.refinitiv.eta.codec.MapEntryActions;
 import com.refinitiv.eta.codec.MsgClasses;
+import com.refinitiv.eta.codec.MsgKey;
 import com.refinitiv.eta.codec.RefreshMsg;
 import com.refinitiv.eta.codec.RequestMsg;
 import com.refinitiv.eta.codec.StreamStates;
@@ -81,7 +82,7 @@ public final class EtaNip extends EtaSession {
         send(message(MsgClasses.UPDATE, streamId, domain), body);
     }
 
-    private void key(com.refinitiv.eta.codec.MsgKey key, String item) {
+    private void key(MsgKey key, String item) {
         key.applyHasServiceId();
         key.serviceId(serviceId);
         key.applyHasName();

@@ -2,6 +2,7 @@ package quoteway.interop.peer;
 
 import com.refinitiv.eta.codec.AckMsg;
 import com.refinitiv.eta.codec.Buffer;
+import com.refinitiv.eta.codec.Codec;
 import com.refinitiv.eta.codec.CodecFactory;
 import com.refinitiv.eta.codec.DataStates;
 import com.refinitiv.eta.codec.FilterEntryActions;
@@ -10,6 +11,8 @@ import com.refinitiv.eta.codec.MsgClasses;
 import com.refinitiv.eta.codec.QosRates;
 import com.refinitiv.eta.codec.QosTimeliness;
 import com.refinitiv.eta.codec.RefreshMsg;
+import com.refinitiv.eta.codec.RefreshMsgFlags;
+import com.refinitiv.eta.codec.State;
 import com.refinitiv.eta.codec.StateCodes;
 import com.refinitiv.eta.codec.StatusMsg;
 import com.refinitiv.eta.codec.StreamStates;
@@ -122,9 +125,9 @@ public final class EtaProvider implements AutoCloseable {
     public EtaProvider start() {
         BindOptions options = TransportFactory.createBindOptions();
         options.serviceName(Integer.toString(port));
-        options.majorVersion(com.refinitiv.eta.codec.Codec.majorVersion());
-        options.minorVersion(com.refinitiv.eta.codec.Codec.minorVersion());
-        options.protocolType(com.refinitiv.eta.codec.Codec.protocolType());
+        options.majorVersion(Codec.majorVersion());
+        options.minorVersion(Codec.minorVersion());
+        options.protocolType(Codec.protocolType());
         options.guaranteedOutputBuffers(200);
         options.maxOutputBuffers(5000);
         options.pingTimeout(60);
@@ -340,7 +343,7 @@ public final class EtaProvider implements AutoCloseable {
         sendDirectoryUpdate(entry);
     }
 
-    private static void copy(Message.State from, com.refinitiv.eta.codec.State to) {
+    private static void copy(Message.State from, State to) {
         to.streamState(from.stream());
         to.dataState(from.data());
         to.code(from.code());
@@ -482,10 +485,10 @@ public final class EtaProvider implements AutoCloseable {
             refresh.applyHasPartNum();
             refresh.partNum(part);
             if (!last) {
-                refresh.flags(refresh.flags() & ~com.refinitiv.eta.codec.RefreshMsgFlags.REFRESH_COMPLETE);
+                refresh.flags(refresh.flags() & ~RefreshMsgFlags.REFRESH_COMPLETE);
             }
             if (part > 0) {
-                refresh.flags(refresh.flags() & ~com.refinitiv.eta.codec.RefreshMsgFlags.CLEAR_CACHE);
+                refresh.flags(refresh.flags() & ~RefreshMsgFlags.CLEAR_CACHE);
             }
             session.send(refresh, body);
         }

@@ -1,8 +1,8 @@
 package quoteway.interop.peer;
 
+import com.refinitiv.eta.codec.CloseMsg;
 import com.refinitiv.eta.codec.Codec;
 import com.refinitiv.eta.codec.CodecFactory;
-import com.refinitiv.eta.codec.CloseMsg;
 import com.refinitiv.eta.codec.GenericMsg;
 import com.refinitiv.eta.codec.Msg;
 import com.refinitiv.eta.codec.MsgClasses;

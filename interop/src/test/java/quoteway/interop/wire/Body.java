@@ -5,7 +5,9 @@ import com.refinitiv.eta.codec.Codec;
 import com.refinitiv.eta.codec.CodecFactory;
 import com.refinitiv.eta.codec.CodecReturnCodes;
 import com.refinitiv.eta.codec.DataTypes;
+import com.refinitiv.eta.codec.ElementEntry;
 import com.refinitiv.eta.codec.EncodeIterator;
+import com.refinitiv.eta.codec.FieldEntry;
 import com.refinitiv.eta.codec.MapEntryActions;
 import com.refinitiv.eta.codec.Msg;
 import com.refinitiv.eta.valueadd.domainrep.rdm.MsgBase;
@@ -167,7 +169,7 @@ public record Body(int container, Content content) {
         check(list.encodeComplete(it, true), "element list");
     }
 
-    private static void array(EncodeIterator it, com.refinitiv.eta.codec.ElementEntry entry, List<?> items) {
+    private static void array(EncodeIterator it, ElementEntry entry, List<?> items) {
         entry.dataType(DataTypes.ARRAY);
         check(entry.encodeInit(it, 0), "array element");
         var array = CodecFactory.createArray();
@@ -203,7 +205,7 @@ public record Body(int container, Content content) {
         check(list.encodeComplete(it, true), "field list");
     }
 
-    private static int field(EncodeIterator it, com.refinitiv.eta.codec.FieldEntry entry, Object value) {
+    private static int field(EncodeIterator it, FieldEntry entry, Object value) {
         if (value == Values.Blank.BLANK) {
             return entry.encodeBlank(it);
         } else if (value instanceof Values.Real r) {

@@ -17,11 +17,18 @@ import com.refinitiv.ema.access.MapEntry;
 import com.refinitiv.ema.access.Msg;
 import com.refinitiv.ema.access.OmmArray;
 import com.refinitiv.ema.access.OmmArrayEntry;
+import com.refinitiv.ema.access.OmmAscii;
+import com.refinitiv.ema.access.OmmBuffer;
 import com.refinitiv.ema.access.OmmDate;
+import com.refinitiv.ema.access.OmmEnum;
 import com.refinitiv.ema.access.OmmError;
+import com.refinitiv.ema.access.OmmInt;
 import com.refinitiv.ema.access.OmmReal;
+import com.refinitiv.ema.access.OmmRmtes;
 import com.refinitiv.ema.access.OmmState;
 import com.refinitiv.ema.access.OmmTime;
+import com.refinitiv.ema.access.OmmUInt;
+import com.refinitiv.ema.access.OmmUtf8;
 import com.refinitiv.ema.access.PostMsg;
 import com.refinitiv.ema.access.RefreshMsg;
 import com.refinitiv.ema.access.ReqMsg;
@@ -208,10 +215,10 @@ public final class Ema {
 
     private static Object primitive(int type, Data data) {
         return switch (type) {
-            case DataTypes.INT -> ((com.refinitiv.ema.access.OmmInt) data).intValue();
-            case DataTypes.UINT -> ((com.refinitiv.ema.access.OmmUInt) data).longValue();
+            case DataTypes.INT -> ((OmmInt) data).intValue();
+            case DataTypes.UINT -> ((OmmUInt) data).longValue();
             case DataTypes.REAL -> new Values.Real(((OmmReal) data).mantissa(), ((OmmReal) data).magnitudeType());
-            case DataTypes.ENUM -> new Values.Enumerated(((com.refinitiv.ema.access.OmmEnum) data).enumValue());
+            case DataTypes.ENUM -> new Values.Enumerated(((OmmEnum) data).enumValue());
             case DataTypes.DATE -> LocalDate.of(((OmmDate) data).year(), ((OmmDate) data).month(), ((OmmDate) data).day());
             case DataTypes.TIME -> {
                 var t = (OmmTime) data;
@@ -219,10 +226,10 @@ public final class Ema {
                         t.hour(), t.minute(), t.second() == 255 ? 0 : t.second(), t.millisecond() == 65535 ? 0 : t.millisecond() * 1_000_000);
             }
             case DataTypes.STATE -> state((OmmState) data);
-            case DataTypes.ASCII -> ((com.refinitiv.ema.access.OmmAscii) data).ascii();
-            case DataTypes.RMTES -> ((com.refinitiv.ema.access.OmmRmtes) data).rmtes().toString();
-            case DataTypes.UTF8 -> text(((com.refinitiv.ema.access.OmmUtf8) data).buffer());
-            case DataTypes.BUFFER -> hex(((com.refinitiv.ema.access.OmmBuffer) data).buffer());
+            case DataTypes.ASCII -> ((OmmAscii) data).ascii();
+            case DataTypes.RMTES -> ((OmmRmtes) data).rmtes().toString();
+            case DataTypes.UTF8 -> text(((OmmUtf8) data).buffer());
+            case DataTypes.BUFFER -> hex(((OmmBuffer) data).buffer());
             case DataTypes.ARRAY -> {
                 List<Object> items = new ArrayList<>();
                 for (OmmArrayEntry e : (OmmArray) data) {

@@ -19,6 +19,7 @@ import com.refinitiv.eta.codec.PostMsg;
 import com.refinitiv.eta.codec.PostUserInfo;
 import com.refinitiv.eta.codec.RefreshMsg;
 import com.refinitiv.eta.codec.RequestMsg;
+import com.refinitiv.eta.codec.State;
 import com.refinitiv.eta.codec.StatusMsg;
 import com.refinitiv.eta.codec.UpdateMsg;
 import com.refinitiv.eta.codec.VectorEntryActions;
@@ -345,7 +346,7 @@ public final class EtaDecoder {
         return check(ret, "primitive") == CodecReturnCodes.BLANK_DATA;
     }
 
-    private static Message.State state(com.refinitiv.eta.codec.State s) {
+    private static Message.State state(State s) {
         return new Message.State(s.streamState(), s.dataState(), s.code(), text(s.text()));
     }
 
