@@ -2,4 +2,7 @@
 //! without I/O: bytes and `now` (monotonic nanoseconds) go in, bytes and events come out.
 #![forbid(unsafe_code)]
 
+mod random;
+pub mod topic;
+pub mod transport;
 pub mod wire;

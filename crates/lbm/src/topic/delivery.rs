@@ -1,0 +1,326 @@
+//! The delivery controller: one topic of one source at a receiver.
+
+use super::catch_up::{CatchUp, CatchUpConfig, Entry};
+use super::reassembly::Reassembly;
+use super::{Message, TopicSink};
+use crate::transport::{EndReason, Order};
+use crate::wire::header::{Header, LateJoinInfo};
+use crate::wire::lbmc::{self, Content, Kind};
+use crate::wire::{WireError, Writer, distance};
+
+/// In which order messages are delivered: `ordered_delivery`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Ordering {
+    /// 1: by topic sequence number, each once.
+    #[default]
+    Ordered,
+    /// -1: as they arrive, put together.
+    Arrival,
+    /// 0: as they arrive, fragments one by one.
+    ArrivalFragments,
+}
+
+/// How a receiver delivers.
+#[derive(Clone, Debug)]
+pub struct DeliveryConfig {
+    /// `ordered_delivery`.
+    pub ordering: Ordering,
+    /// A longer gap is one event: `delivery_control_maximum_burst_loss`.
+    pub burst_loss_max: u32,
+    /// The longest message that is put together.
+    pub message_max: usize,
+    /// Late join and off-transport recovery; for ordered delivery only.
+    pub catch_up: CatchUpConfig,
+}
+
+impl Default for DeliveryConfig {
+    fn default() -> Self {
+        Self {
+            ordering: Ordering::Ordered,
+            burst_loss_max: 1024,
+            message_max: 64 << 20,
+            catch_up: CatchUpConfig::default(),
+        }
+    }
+}
+
+/// The transport hands on every datagram once in order, and those behind a gap earlier as well. So a message that is the next of its
+/// topic is delivered as soon as it is seen, whatever is missing of other topics, and a number that is skipped in transport order
+/// will never come by transport.
+#[derive(Debug)]
+pub(super) struct Delivery {
+    pub(super) receiver: u32,
+    pub(super) topic: u32,
+    expected: u32,
+    started: bool,
+    begun: bool,
+    config: DeliveryConfig,
+    reassembly: Reassembly,
+    catch_up: Option<Box<CatchUp>>,
+    /// The first live message, while a late join waits for the source's answer.
+    live: Option<u32>,
+    pub(super) lost: u64,
+    pub(super) malformed: u64,
+}
+
+impl Delivery {
+    pub(super) fn new(receiver: u32, topic: u32, config: DeliveryConfig) -> Self {
+        Self {
+            receiver,
+            topic,
+            expected: 0,
+            started: false,
+            begun: false,
+            reassembly: Reassembly::new(config.message_max),
+            catch_up: None,
+            live: None,
+            lost: 0,
+            malformed: 0,
+            config,
+        }
+    }
+
+    pub(super) fn begin(&mut self, sink: &mut impl TopicSink) {
+        if !core::mem::replace(&mut self.begun, true) {
+            sink.begin(self.receiver);
+        }
+    }
+
+    /// The session is over. What is still being fetched is lost; what waits behind it is delivered.
+    pub(super) fn end(&mut self, reason: EndReason, sink: &mut impl TopicSink) {
+        self.live = None;
+        if let Some(catch_up) = &mut self.catch_up {
+            catch_up.give_up();
+            self.drain(sink);
+        }
+        self.catch_up = None;
+        self.started = false;
+        self.reassembly.clear();
+        if core::mem::replace(&mut self.begun, false) {
+            sink.end(self.receiver, reason);
+        }
+    }
+
+    #[inline]
+    pub(super) fn message(&mut self, now: u64, message: &lbmc::Message<'_>, order: Order, sink: &mut impl TopicSink) {
+        if self.config.ordering == Ordering::Ordered {
+            // The steady state: next of its topic, nothing special going on.
+            if message.sqn == self.expected && self.started && self.catch_up.is_none() {
+                self.expected = message.sqn.wrapping_add(1);
+                self.deliver(message, true, sink);
+            } else if order != Order::Early {
+                self.out_of_step(now, message, sink);
+            }
+            return;
+        }
+        if message.kind != Kind::Message {
+            return;
+        }
+        if order != Order::Held {
+            self.deliver(message, false, sink);
+        }
+        if order != Order::Early {
+            self.account(message.sqn, sink);
+        }
+    }
+
+    /// Counts the numbers in transport order: what is skipped is lost.
+    fn account(&mut self, sqn: u32, sink: &mut impl TopicSink) {
+        if !core::mem::replace(&mut self.started, true) {
+            self.expected = sqn.wrapping_add(1);
+        } else if distance(self.expected, sqn) >= 0 {
+            self.lose(sqn, sink);
+            self.expected = sqn.wrapping_add(1);
+        }
+    }
+
+    #[cold]
+    fn out_of_step(&mut self, now: u64, message: &lbmc::Message<'_>, sink: &mut impl TopicSink) {
+        let (sqn, limit) = (message.sqn, self.config.catch_up.entries_maximum.max(2));
+        let fetched = message.kind != Kind::Message;
+        if fetched && self.catch_up.is_none() {
+            return;
+        }
+        if !self.started {
+            self.start(now, message, sink);
+            return;
+        }
+        if let Some(live) = self.live {
+            // A late join is on its way: everything live waits.
+            if distance(live, sqn) >= 0 && !fetched {
+                self.hold(message, limit);
+            }
+            if self.catch_up.as_ref().is_some_and(|c| c.len() >= limit) {
+                self.live = None;
+                self.drain(sink);
+            }
+            return;
+        }
+        if distance(self.expected, sqn) < 0 {
+            return;
+        }
+        if self.catch_up.is_some() || self.config.catch_up.recovery && sqn != self.expected {
+            let expected = self.expected;
+            let fresh = self.catch_up.is_none();
+            let catch_up = self.catch_up.get_or_insert_with(|| Box::new(CatchUp::new(expected)));
+            if !fetched && (fresh || self.config.catch_up.recovery) {
+                catch_up.want_new(now, expected, sqn, limit / 2);
+            }
+            self.hold(message, limit);
+            self.drain(sink);
+            return;
+        }
+        self.lose(sqn, sink);
+        self.expected = sqn.wrapping_add(1);
+        self.deliver(message, true, sink);
+    }
+
+    /// The first message in order.
+    fn start(&mut self, now: u64, message: &lbmc::Message<'_>, sink: &mut impl TopicSink) {
+        let content = message.content();
+        if self.config.catch_up.late_join {
+            self.started = true;
+            self.live = Some(message.sqn);
+            self.expected = message.sqn;
+            let mut catch_up = Box::new(CatchUp::new(message.sqn));
+            catch_up.ask_info(now);
+            self.catch_up = Some(catch_up);
+            self.hold(message, usize::MAX);
+            return;
+        }
+        // The rest of a message whose beginning we have not seen is of no use.
+        if content.is_ok_and(|c| c.fragment.is_some_and(|f| f.offset != 0)) {
+            return;
+        }
+        self.started = true;
+        self.expected = message.sqn.wrapping_add(1);
+        self.deliver(message, true, sink);
+    }
+
+    fn hold(&mut self, message: &lbmc::Message<'_>, limit: usize) {
+        let mut encoded = vec![0; message.tail.len() + lbmc::DATA_HEADER];
+        if let (Some(catch_up), Ok(())) = (&mut self.catch_up, message.encode(&mut Writer::new(&mut encoded))) {
+            catch_up.keep(message.sqn, &encoded, limit);
+        }
+    }
+
+    /// Delivers what has been fetched, as far as nothing is missing.
+    fn drain(&mut self, sink: &mut impl TopicSink) {
+        while let Some(catch_up) = &mut self.catch_up {
+            match catch_up.settled(self.expected) {
+                Some(Entry::Here(encoded)) => {
+                    if let Ok((message, _)) = lbmc::Message::decode(&encoded) {
+                        self.expected = self.expected.wrapping_add(1);
+                        self.deliver(&message, true, sink);
+                    }
+                }
+                Some(_) => self.lose(self.expected.wrapping_add(1), sink),
+                // A number nobody wanted, for want of room: what lies before the next known one is lost.
+                None if catch_up.first().is_some_and(|first| distance(self.expected, first) > 0) => {
+                    let first = catch_up.first().unwrap_or(self.expected);
+                    self.lose(first, sink);
+                }
+                None if catch_up.is_empty() => self.catch_up = None,
+                None => return,
+            }
+        }
+    }
+
+    /// Everything from the expected number to before `end` is lost; `end` is expected next.
+    fn lose(&mut self, end: u32, sink: &mut impl TopicSink) {
+        let first = core::mem::replace(&mut self.expected, end);
+        let count = end.wrapping_sub(first);
+        if count == 0 {
+            return;
+        }
+        self.reassembly_broken();
+        self.lost += u64::from(count);
+        if count > self.config.burst_loss_max {
+            sink.burst_lost(self.receiver, first, count);
+            return;
+        }
+        for i in 0..count {
+            sink.lost(self.receiver, first.wrapping_add(i));
+        }
+    }
+
+    fn reassembly_broken(&mut self) {
+        if self.config.ordering == Ordering::Ordered {
+            self.reassembly.clear();
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, message: &lbmc::Message<'_>, in_order: bool, sink: &mut impl TopicSink) {
+        match message.content() {
+            Ok(Content { payload, fragment: None, properties }) => {
+                let (sqn, kind, headers) = (message.sqn, message.kind, message.headers());
+                sink.message(self.receiver, Message { sqn, payload, properties, kind, headers });
+            }
+            content => self.deliver_other(message, content, in_order, sink),
+        }
+    }
+
+    fn deliver_other(
+        &mut self,
+        message: &lbmc::Message<'_>,
+        content: Result<Content<'_>, WireError>,
+        in_order: bool,
+        sink: &mut impl TopicSink,
+    ) {
+        let Ok(Content { payload, fragment: Some(fragment), properties }) = content else {
+            self.malformed += 1;
+            return;
+        };
+        let whole = if self.config.ordering == Ordering::ArrivalFragments {
+            Some(payload)
+        } else {
+            self.reassembly.add(fragment, payload, in_order)
+        };
+        if let Some(payload) = whole {
+            let (sqn, kind, headers) = (message.sqn, message.kind, message.headers());
+            sink.message(self.receiver, Message { sqn, payload, properties, kind, headers });
+        }
+    }
+
+    /// The source says that `last` was its last message; everything transmitted before was seen.
+    pub(super) fn last_sent(&mut self, now: u64, last: u32, sink: &mut impl TopicSink) {
+        let end = last.wrapping_add(1);
+        if !self.started || self.live.is_some() || distance(self.expected, end) <= 0 {
+            return;
+        }
+        if self.config.catch_up.recovery && self.config.ordering == Ordering::Ordered {
+            let expected = self.expected;
+            let limit = self.config.catch_up.entries_maximum / 2;
+            self.catch_up.get_or_insert_with(|| Box::new(CatchUp::new(expected))).want_new(now, expected, end, limit);
+        } else if self.catch_up.is_none() {
+            self.lose(end, sink);
+        }
+    }
+
+    /// The source's answer to a late join.
+    pub(super) fn late_join_info(&mut self, now: u64, info: &LateJoinInfo, sink: &mut impl TopicSink) {
+        let (Some(live), Some(catch_up)) = (self.live, &mut self.catch_up) else { return };
+        if !catch_up.awaits_info() {
+            return;
+        }
+        self.expected = catch_up.info(now, info, live, &self.config.catch_up).unwrap_or(live);
+        self.live = None;
+        self.drain(sink);
+    }
+
+    pub(super) fn timeout(&self) -> Option<u64> {
+        self.catch_up.as_ref()?.timeout()
+    }
+
+    pub(super) fn on_timer(&mut self, now: u64, sink: &mut impl TopicSink, ask: impl FnMut(Header<'_>)) {
+        let Some(catch_up) = &mut self.catch_up else { return };
+        if catch_up.on_timer(now, self.topic, &self.config.catch_up, ask) {
+            // Nobody answered: begin with the first live message.
+            self.live = None;
+        }
+        if self.live.is_none() {
+            self.drain(sink);
+        }
+    }
+}

@@ -1,0 +1,415 @@
+//! The receiving side of LBT-RM and LBT-RU.
+
+use super::recovery::{Recovery, Timing};
+use super::{DatagramSink, EndReason, Framing, LossReason, Order, Received};
+use crate::wire::{NcfReason, Writer, distance};
+
+/// How a session receives; defaults are LBM's but for the backoff, see `docs/wire/lbm.md`.
+#[derive(Clone, Debug)]
+pub struct ReceiverConfig {
+    /// From a loss to the first NAK, times 0.5 to 1.5, ns: `transport_lbtrm_nak_initial_backoff_interval`.
+    pub nak_initial_backoff_interval_ns: u64,
+    /// Between NAKs, times 0.5 to 1.5, ns: `transport_lbtrm_nak_backoff_interval`.
+    pub nak_backoff_interval_ns: u64,
+    /// A loss is given up after this time, ns: `transport_lbtrm_nak_generation_interval`.
+    pub nak_generation_interval_ns: u64,
+    /// No NAK for so long after an NCF, ns: `transport_lbtrm_nak_suppress_interval`.
+    pub nak_suppress_interval_ns: u64,
+    /// Whether to send NAKs at all: `transport_lbtrm_send_naks`.
+    pub send_naks: bool,
+    /// The session ends after so much silence, ns: `transport_lbtrm_activity_timeout`.
+    pub activity_timeout_ns: u64,
+    /// Numbers that can be missing or held at a time; a power of two. What is farther ahead is not taken.
+    pub reach: usize,
+    /// Bytes of datagrams that can be held behind gaps.
+    pub held_max: usize,
+    /// Spreads the NAKs of receivers.
+    pub seed: u64,
+}
+
+impl Default for ReceiverConfig {
+    fn default() -> Self {
+        Self {
+            nak_initial_backoff_interval_ns: 50_000_000,
+            nak_backoff_interval_ns: 200_000_000,
+            nak_generation_interval_ns: 10_000_000_000,
+            nak_suppress_interval_ns: 1_000_000_000,
+            send_naks: true,
+            activity_timeout_ns: 60_000_000_000,
+            reach: 65_536,
+            held_max: 64 << 20,
+            seed: 0,
+        }
+    }
+}
+
+/// What a session has received. Datagrams in order are counted by their numbers, not one by one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceiverStats {
+    /// Datagrams that were handed on, in order or early.
+    pub datagrams: u64,
+    /// Of these: came ahead of a gap.
+    pub early: u64,
+    /// Came more than once.
+    pub duplicates: u64,
+    /// Of the datagrams: retransmissions.
+    pub repaired: u64,
+    /// Numbers that were missed at first.
+    pub missed: u64,
+    /// Numbers reported lost since no repair came in time.
+    pub lost_timeout: u64,
+    /// Numbers reported lost since the source does not have them any more, or refused.
+    pub lost_window: u64,
+    /// Numbers reported lost in a jump.
+    pub lost_burst: u64,
+    /// Not kept for want of room.
+    pub held_dropped: u64,
+    /// Too far from the expected number to be believed.
+    pub implausible: u64,
+    /// NAK packets.
+    pub nak_packets: u64,
+    /// Numbers in them.
+    pub naks: u64,
+    /// NCF packets heard.
+    pub ncfs: u64,
+    /// Session messages heard.
+    pub session_messages: u64,
+}
+
+/// Longest list in one NAK: fits an Ethernet frame.
+const NAK_LIST: usize = 340;
+/// So many datagrams in sequence, with none accepted between them, make an implausible position plausible.
+const PROBATION: u32 = 4;
+/// Reported losses that are remembered, to tell late datagrams from repeated ones.
+const LOST_RANGES: usize = 16;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Waiting,
+    Running,
+    Ended,
+}
+
+/// A receiving transport session. The caller has found it by the session's identity.
+///
+/// Datagrams are handed on as they come; see [`Order`]. After [`EndReason::Timeout`] the next packet begins the session anew.
+pub struct Receiver<F> {
+    framing: F,
+    config: ReceiverConfig,
+    recovery: Recovery,
+    phase: Phase,
+    heard_at: u64,
+    /// (first number, next number, length) of a sequence that is not believed yet.
+    suspect: (u32, u32, u32),
+    lost: [(u32, u32); LOST_RANGES],
+    lost_at: usize,
+    stats: ReceiverStats,
+}
+
+/// Counts losses on their way to the application, and remembers them.
+struct Noting<'a, S> {
+    sink: &'a mut S,
+    stats: &'a mut ReceiverStats,
+    lost: &'a mut [(u32, u32); LOST_RANGES],
+    lost_at: &'a mut usize,
+}
+
+impl<S: DatagramSink> DatagramSink for Noting<'_, S> {
+    fn datagram(&mut self, sqn: u32, order: Order, messages: &[u8]) {
+        self.sink.datagram(sqn, order, messages);
+    }
+
+    fn lost(&mut self, first: u32, count: u32, reason: LossReason) {
+        let counter = match reason {
+            LossReason::Timeout => &mut self.stats.lost_timeout,
+            LossReason::Window | LossReason::Refused => &mut self.stats.lost_window,
+            LossReason::Burst => &mut self.stats.lost_burst,
+        };
+        *counter += u64::from(count);
+        self.lost[*self.lost_at % LOST_RANGES] = (first, count);
+        *self.lost_at += 1;
+        self.sink.lost(first, count, reason);
+    }
+
+    fn end(&mut self, reason: EndReason) {
+        self.sink.end(reason);
+    }
+}
+
+impl<F: Framing> Receiver<F> {
+    /// A session that nothing was heard of yet; `now` starts its activity timeout.
+    pub fn new(framing: F, config: ReceiverConfig, now: u64) -> Self {
+        let timing = Timing {
+            initial_backoff: config.nak_initial_backoff_interval_ns,
+            backoff: config.nak_backoff_interval_ns,
+            generation: config.nak_generation_interval_ns.max(1),
+            suppress: config.nak_suppress_interval_ns,
+        };
+        Self {
+            recovery: Recovery::new(config.reach, config.held_max, timing, config.seed),
+            framing,
+            config,
+            phase: Phase::Waiting,
+            heard_at: now,
+            suspect: (0, 0, 0),
+            lost: [(0, 0); LOST_RANGES],
+            lost_at: 0,
+            stats: ReceiverStats::default(),
+        }
+    }
+
+    /// The session's identity on the wire.
+    pub fn framing(&self) -> &F {
+        &self.framing
+    }
+
+    /// What was received so far.
+    pub fn stats(&self) -> ReceiverStats {
+        ReceiverStats { held_dropped: self.recovery.held_dropped, ..self.stats }
+    }
+
+    /// The next number to be handed on in order; 0 before the session began.
+    pub fn expected(&self) -> u32 {
+        self.recovery.next
+    }
+
+    /// Whether the session has ended, or was never heard for its activity timeout.
+    pub fn is_ended(&self) -> bool {
+        self.phase == Phase::Ended
+    }
+
+    /// Takes a packet of the session.
+    #[inline]
+    pub fn receive(&mut self, now: u64, packet: Received<'_>, sink: &mut impl DatagramSink) {
+        self.heard_at = now;
+        match packet {
+            Received::Data { sqn, trail, retransmission, messages } => {
+                // In order and nothing missing: the steady state.
+                if sqn == self.recovery.next && !self.recovery.has_gap() && self.phase == Phase::Running {
+                    self.recovery.delivered();
+                    self.stats.datagrams += 1;
+                    self.stats.repaired += u64::from(retransmission);
+                    self.suspect.2 = 0;
+                    sink.datagram(sqn, Order::InOrder, messages);
+                } else {
+                    self.data(now, sqn, trail, retransmission, messages, sink);
+                }
+            }
+            Received::SessionMessage { lead, trail } => self.session_message(now, lead, trail, sink),
+            Received::Ncf { trail, reason, sqns } => {
+                self.stats.ncfs += 1;
+                if self.phase != Phase::Running {
+                    return;
+                }
+                self.trail(trail, self.recovery.end, sink);
+                for sqn in sqns.iter() {
+                    self.recovery.confirmed(now, sqn, reason == NcfReason::DoNotRetry);
+                }
+                if reason == NcfReason::DoNotRetry {
+                    let (recovery, mut sink) = self.noting(sink);
+                    recovery.drain(&mut sink);
+                }
+            }
+        }
+    }
+
+    fn noting<'a, S: DatagramSink>(&'a mut self, sink: &'a mut S) -> (&'a mut Recovery, Noting<'a, S>) {
+        let noting = Noting { sink, stats: &mut self.stats, lost: &mut self.lost, lost_at: &mut self.lost_at };
+        (&mut self.recovery, noting)
+    }
+
+    fn begin(&mut self, sqn: u32, sink: &mut impl DatagramSink) {
+        self.phase = Phase::Running;
+        self.suspect.2 = 0;
+        self.lost = [(0, 0); LOST_RANGES];
+        self.recovery.restart(sqn);
+        sink.begin();
+    }
+
+    #[cold]
+    fn data(
+        &mut self,
+        now: u64,
+        sqn: u32,
+        trail: u32,
+        retransmission: bool,
+        messages: &[u8],
+        sink: &mut impl DatagramSink,
+    ) {
+        if self.phase != Phase::Running {
+            // Somebody else's repair says nothing about where the stream is.
+            if retransmission {
+                return;
+            }
+            self.begin(sqn, sink);
+        }
+        let ahead = distance(self.recovery.next, sqn);
+        if ahead < 0 || ahead >= self.recovery.reach() {
+            self.implausible(now, ahead, sqn, retransmission, messages, sink);
+            return;
+        }
+        self.suspect.2 = 0;
+        self.take(now, sqn, retransmission, messages, sink);
+        self.trail(trail, sqn, sink);
+    }
+
+    /// A datagram within reach.
+    fn take(&mut self, now: u64, sqn: u32, retransmission: bool, messages: &[u8], sink: &mut impl DatagramSink) {
+        if sqn == self.recovery.next {
+            self.stats.datagrams += 1;
+            self.stats.repaired += u64::from(retransmission);
+            self.recovery.delivered();
+            sink.datagram(sqn, Order::InOrder, messages);
+            let (recovery, mut sink) = self.noting(sink);
+            recovery.drain(&mut sink);
+            return;
+        }
+        self.stats.missed += distance(self.recovery.end, sqn).max(0) as u64;
+        let dropped = self.recovery.held_dropped;
+        if self.recovery.hold(now, sqn, messages) {
+            self.stats.datagrams += 1;
+            self.stats.early += 1;
+            self.stats.repaired += u64::from(retransmission);
+            sink.datagram(sqn, Order::Early, messages);
+        } else if self.recovery.held_dropped == dropped {
+            self.stats.duplicates += 1;
+        }
+    }
+
+    /// The source has nothing below `trail` any more. Believed only up to `newest`, a number that is known to have been sent.
+    fn trail(&mut self, trail: u32, newest: u32, sink: &mut impl DatagramSink) {
+        if self.recovery.has_gap() && distance(self.recovery.next, trail) > 0 && distance(trail, newest) >= 0 {
+            let (recovery, mut sink) = self.noting(sink);
+            recovery.lose_until(trail, LossReason::Window, &mut sink);
+        }
+    }
+
+    /// Neither within reach nor a plain repetition: a source that jumped, or a forgery. It takes several in sequence to be believed.
+    fn implausible(
+        &mut self,
+        now: u64,
+        ahead: i32,
+        sqn: u32,
+        retransmission: bool,
+        messages: &[u8],
+        sink: &mut impl DatagramSink,
+    ) {
+        let behind = ahead < 0 && ahead > -self.recovery.reach();
+        let was_lost = || self.lost.iter().any(|(first, count)| sqn.wrapping_sub(*first) < *count);
+        if behind && !was_lost() {
+            self.stats.duplicates += 1;
+            return;
+        }
+        self.stats.implausible += 1;
+        if retransmission {
+            return;
+        }
+        let (first, next, length) = self.suspect;
+        let follows = length > 0 && sqn.wrapping_sub(next) < 16;
+        self.suspect = if follows { (first, sqn.wrapping_add(1), length + 1) } else { (sqn, sqn.wrapping_add(1), 1) };
+        if self.suspect.2 < PROBATION {
+            return;
+        }
+        let first = self.suspect.0;
+        self.suspect.2 = 0;
+        let end = self.recovery.end;
+        {
+            let (recovery, mut sink) = self.noting(sink);
+            recovery.lose_until(end, LossReason::Burst, &mut sink);
+        }
+        if ahead > 0 {
+            let (recovery, mut noting) = self.noting(sink);
+            let from = recovery.next;
+            noting.lost(from, first.wrapping_sub(from), LossReason::Burst);
+            recovery.restart(first);
+        } else if behind {
+            // We were led too far ahead; what was lost there never existed.
+            self.lost = [(0, 0); LOST_RANGES];
+            self.recovery.restart(first);
+        } else {
+            sink.end(EndReason::Restart);
+            self.begin(first, sink);
+        }
+        self.take(now, sqn, retransmission, messages, sink);
+    }
+
+    fn session_message(&mut self, now: u64, lead: u32, trail: u32, sink: &mut impl DatagramSink) {
+        self.stats.session_messages += 1;
+        let end = lead.wrapping_add(1);
+        if self.phase != Phase::Running {
+            self.begin(end, sink);
+            return;
+        }
+        let ahead = distance(self.recovery.next, end);
+        if ahead > self.recovery.reach() || ahead < -self.recovery.reach() {
+            // Data will tell; a session message alone moves nothing that far.
+            self.stats.implausible += 1;
+            return;
+        }
+        self.stats.missed += distance(self.recovery.end, end).max(0) as u64;
+        self.recovery.missing_until(now, end);
+        self.trail(trail, lead, sink);
+    }
+
+    /// When [`Receiver::on_timer`] is to be called.
+    pub fn timeout(&self) -> Option<u64> {
+        if self.phase == Phase::Ended {
+            return None;
+        }
+        let activity = self.heard_at.saturating_add(self.config.activity_timeout_ns);
+        Some(self.recovery.timeout().map_or(activity, |at| at.min(activity)))
+    }
+
+    /// Asks for what is missing: `nak` gets packets for the source's NAK port. Gives up what is too old, and ends a silent session.
+    pub fn on_timer(&mut self, now: u64, sink: &mut impl DatagramSink, mut nak: impl FnMut(&[u8])) {
+        if self.phase == Phase::Ended {
+            return;
+        }
+        if now >= self.heard_at.saturating_add(self.config.activity_timeout_ns) {
+            self.end(EndReason::Timeout, sink);
+            return;
+        }
+        if self.recovery.timeout().is_none_or(|at| at > now) {
+            return;
+        }
+        let (recovery, mut noting) = self.noting(sink);
+        recovery.on_timer(now, &mut noting);
+        if !self.config.send_naks {
+            return;
+        }
+        let mut packet = [0; 64 + 4 * NAK_LIST];
+        for list in self.recovery.naks.chunks(NAK_LIST) {
+            let mut w = Writer::new(&mut packet);
+            if self.framing.nak(&mut w, list).is_ok() {
+                self.stats.nak_packets += 1;
+                self.stats.naks += list.len() as u64;
+                nak(w.written());
+            }
+        }
+    }
+
+    /// Ends the session: what is still missing is lost, and what waits behind it is handed on.
+    pub fn end(&mut self, reason: EndReason, sink: &mut impl DatagramSink) {
+        let was = core::mem::replace(&mut self.phase, Phase::Ended);
+        if was == Phase::Running {
+            let end = self.recovery.end;
+            let (recovery, mut noting) = self.noting(sink);
+            recovery.lose_until(end, LossReason::Timeout, &mut noting);
+            recovery.restart(end);
+        }
+        if was != Phase::Ended {
+            sink.end(reason);
+        }
+    }
+}
+
+impl<F> core::fmt::Debug for Receiver<F> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Receiver")
+            .field("phase", &self.phase)
+            .field("expected", &self.recovery.next)
+            .field("end", &self.recovery.end)
+            .field("stats", &self.stats)
+            .finish_non_exhaustive()
+    }
+}
