@@ -43,6 +43,7 @@ class NonInteractiveTest {
         w.serve();
         EmaNip nip = w.emaNip();
         nip.image("NIP", 0);
+        w.awaitPublished(SERVICE, "NIP");
         var consumer = w.emaConsumer();
         var stream = consumer.open(SERVICE, "NIP");
         Message image = stream.next().solicitedImage().openOk().fields(Quotes.image("NIP", 0));
@@ -88,6 +89,7 @@ class NonInteractiveTest {
         w.serve();
         EmaNip nip = w.emaNip();
         nip.image("THERE", 0);
+        w.awaitPublished(SERVICE, "THERE");
         EtaClient client = w.etaClientOf(SERVICE);
         int service = client.serviceId(SERVICE);
         client.request(5, service, "NEVER");
@@ -97,6 +99,7 @@ class NonInteractiveTest {
         // Once it is published it can be had.
         nip.image("NEVER", 4);
         nip.update("THERE", 1, false);
+        // Behind the image, so that is there.
         client.next(6).is(Kind.UPDATE);
         client.request(5, service, "NEVER");
         client.next(5).solicitedImage().openOk().fields(Quotes.image("NEVER", 4));
@@ -109,6 +112,7 @@ class NonInteractiveTest {
         nip.image("A", 1);
         nip.image("B", 2);
         nip.image("C", 3);
+        w.awaitPublished(SERVICE, "A", "B", "C");
         var consumer = w.emaConsumer();
         var a = consumer.open(SERVICE, "A");
         var b = consumer.open(SERVICE, "B");
@@ -143,6 +147,7 @@ class NonInteractiveTest {
         w.serve();
         EmaNip nip = w.emaNip();
         nip.image("S", 0);
+        w.awaitPublished(SERVICE, "S");
         EtaClient client = w.etaClientOf(SERVICE);
         client.request(5, client.serviceId(SERVICE), "S");
         client.next(5).solicitedImage().openOk();
@@ -168,6 +173,7 @@ class NonInteractiveTest {
         w.serve();
         EtaNip nip = w.with(new EtaNip("eta-nip", w.nipPort(), "RAW_PUB", 3));
         nip.refresh(-1, "MOVE", Quotes.image("MOVE", 0));
+        w.awaitPublished("RAW_PUB", "MOVE");
         EtaClient client = w.etaClientOf("RAW_PUB");
         client.request(5, client.serviceId("RAW_PUB"), "MOVE");
         client.next(5).solicitedImage().openOk().fields(Quotes.image("MOVE", 0));
@@ -187,28 +193,22 @@ class NonInteractiveTest {
         for (int i = 1; i <= 1000; i++) {
             nip.refresh(-i, "N" + i, Quotes.image("N" + i, 0));
         }
+        // The last one is there, so all are.
+        w.awaitPublished("RAW_PUB", "N1000");
         EtaClient client = w.etaClientOf("RAW_PUB");
         int service = client.serviceId("RAW_PUB");
-        // The last one is there, so all are.
-        client.request(5, service, "N1000");
-        Message last = client.next(5);
-        while (last.kind == Kind.STATUS) {
-            client.request(5, service, "N1000");
-            last = client.next(5);
-        }
-        for (int i = 1; i < 1000; i++) {
+        for (int i = 1; i <= 1000; i++) {
             client.request(5 + i, service, "N" + i);
         }
-        for (int i = 1; i < 1000; i++) {
+        for (int i = 1; i <= 1000; i++) {
             client.next(5 + i).solicitedImage().openOk().fields(Quotes.image("N" + i, 0));
         }
         for (int i = 1; i <= 1000; i++) {
             nip.update(-i, "N" + i, 1, i % 2 == 0);
         }
-        for (int i = 1; i < 1000; i++) {
+        for (int i = 1; i <= 1000; i++) {
             client.next(5 + i).is(Kind.UPDATE).fields(Quotes.update("N" + i, 1));
         }
-        client.next(5).is(Kind.UPDATE).fields(Quotes.update("N1000", 1));
         client.inbox().assertEmpty();
     }
 
@@ -217,6 +217,8 @@ class NonInteractiveTest {
         w.serve();
         EtaNip nip = w.with(new EtaNip("eta-nip", w.nipPort(), "RAW_PUB", 3));
         nip.refresh(-1, 8, "BOOK", Body.map(Quotes.bookSummary("BOOK"), Quotes.book("BOOK", 0, 20)));
+        nip.refresh(-2, "FENCE", Quotes.image("FENCE", 0));
+        w.awaitPublished("RAW_PUB", "FENCE");
         EtaClient early = w.etaClientOf("RAW_PUB");
         int service = early.serviceId("RAW_PUB");
         early.request(5, 8, service, "BOOK", r -> {}, Body.NONE);
@@ -255,6 +257,7 @@ class NonInteractiveTest {
         w.serve();
         EtaNip nip = w.with(new EtaNip("eta-nip", w.nipPort(), "RAW_PUB", 3));
         nip.refresh(-1, "TEXT", Map.of(215, "ABCDEFGHIJ", 22, Values.Real.cents(1)));
+        w.awaitPublished("RAW_PUB", "TEXT");
         EtaClient early = w.etaClientOf("RAW_PUB");
         int service = early.serviceId("RAW_PUB");
         early.request(5, service, "TEXT");
@@ -273,6 +276,7 @@ class NonInteractiveTest {
         w.serve(provider.port());
         EmaNip nip = w.emaNip();
         nip.image("X", 5);
+        w.awaitPublished(SERVICE, "X");
         EtaClient raw = w.etaClient();
         raw.awaitService(SERVICE);
         raw.awaitService(World.FEED);

@@ -248,6 +248,7 @@ class PostTest {
         w.serve();
         var nip = w.emaNip();
         nip.image("HELD", 0);
+        w.awaitPublished(EmaNip.SERVICE, "HELD");
         EtaClient poster = w.etaClientOf(EmaNip.SERVICE);
         EtaClient watcher = w.etaClientOf(EmaNip.SERVICE);
         int service = poster.serviceId(EmaNip.SERVICE);

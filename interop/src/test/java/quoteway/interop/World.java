@@ -24,6 +24,7 @@ import quoteway.interop.peer.EtaClient;
 import quoteway.interop.peer.EtaProvider;
 import quoteway.interop.peer.Ports;
 import quoteway.interop.peer.Service;
+import quoteway.interop.wire.Message.Kind;
 
 /**
  * The programs of one test: it starts them, ends them in reverse order whatever happens, and adds the server's output to a failure.
@@ -125,6 +126,21 @@ public final class World implements AutoCloseable {
 
     public EmaNip emaNip() {
         return with(new EmaNip(nipPort));
+    }
+
+    /**
+     * Waits until the server has these items of a non-interactive provider: that they were sent says nothing about it, and an item that is not
+     * published yet is refused.
+     */
+    public void awaitPublished(String service, String... items) {
+        try (EtaClient client = EtaClient.loggedIn("await-published", rsslPort)) {
+            int id = client.awaitService(service);
+            for (String item : items) {
+                do {
+                    client.request(5, id, item, EtaClient::snapshot);
+                } while (client.next(5).kind != Kind.REFRESH);
+            }
+        }
     }
 
     /** A raw client that knows {@code service} to be up; {@link EtaClient#serviceId} has its id. */
