@@ -142,7 +142,8 @@ final class PairProvider {
         int items = options.items();
         while (true) {
             long now = System.nanoTime();
-            long due = options.rate() == 0 ? sent + 1_000 : (long) ((now - start) * (options.rate() / 1e9));
+            // The first one is due at the start.
+            long due = options.rate() == 0 ? sent + 1_000 : 1 + (long) ((now - start) * (options.rate() / 1e9));
             // At most a few thousand in a turn, so that they leave early.
             long until = Math.min(due, sent + 5_000);
             for (; sent < until; sent++) {
