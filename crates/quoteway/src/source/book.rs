@@ -108,7 +108,7 @@ impl BookChanges {
     }
 
     /// Joins what happened to one level into one change.
-    fn level(&mut self, action: Action, side: BookSide, price: i64) {
+    pub(in crate::source) fn level(&mut self, action: Action, side: BookSide, price: i64) {
         let Some(at) = self.levels.iter().position(|c| c.side == side && c.price == price) else {
             self.levels.push(LevelChange { action, side, price });
             return;

@@ -3,8 +3,9 @@
 //! A level's key is its price and side (`1013525B`), an order's key its id; neither is meant to be taken apart.
 
 use super::Model;
-use super::book::{Action, Book, BookChanges, BookSide, Level, Order};
+use super::book::{Action, Book, BookChanges, BookSide, Level, LevelChange, Order};
 use super::fields::{self as fid, append, write_fields};
+use super::replay::exchange::LevelBook;
 use super::session::Moment;
 use rwf::wire::{LenForm, Writer};
 use rwf::{DataType, EncodeError, MapAction, MapEncoder, MapHead, Primitive};
@@ -46,7 +47,7 @@ pub fn append_image(book: &Book, model: Model, shape: Shape, at: Moment, part: u
             }
         } else {
             for (side, level) in levels(book).skip(skip).take(ENTRIES_PER_PART) {
-                write_level(&mut map, MapAction::ADD, side, level.price, Some(level), shape, at)?;
+                write_level(&mut map, MapAction::ADD, side, level.price, Some(summed(level)), shape, at)?;
             }
         }
         map.finish()
@@ -65,9 +66,35 @@ pub fn append_update(book: &Book, changes: &BookChanges, model: Model, shape: Sh
             }
         } else {
             for c in &changes.levels {
-                let level = book.level(c.side, c.price);
+                let level = book.level(c.side, c.price).map(summed);
                 write_level(&mut map, map_action(c.action), c.side, c.price, level, shape, at)?;
             }
+        }
+        map.finish()
+    });
+}
+
+/// Appends all levels of a book that knows no orders.
+pub fn append_level_image(book: &LevelBook, shape: Shape, at: Moment, out: &mut Vec<u8>) {
+    let entries = book.levels().count();
+    append(out, ENTRY_ROOM * (entries + 2), |w| {
+        let head = MapHead { count_hint: Some(entries as u32), ..head(Model::ByPrice) };
+        let mut map = MapEncoder::begin(w, head)?;
+        map.summary(LenForm::Shortest, |w| write_summary(shape, at, w))?;
+        for (side, price, size) in book.levels() {
+            write_level(&mut map, MapAction::ADD, side, price, Some((u64::from(size), None)), shape, at)?;
+        }
+        map.finish()
+    });
+}
+
+/// Appends what changed in a book that knows no orders.
+pub fn append_level_changes(book: &LevelBook, changes: &[LevelChange], shape: Shape, at: Moment, out: &mut Vec<u8>) {
+    append(out, ENTRY_ROOM * (changes.len() + 1), |w| {
+        let mut map = MapEncoder::begin(w, head(Model::ByPrice))?;
+        for c in changes {
+            let level = book.size(c.side, c.price).map(|size| (u64::from(size), None));
+            write_level(&mut map, map_action(c.action), c.side, c.price, level, shape, at)?;
         }
         map.finish()
     });
@@ -79,6 +106,11 @@ fn levels(book: &Book) -> impl Iterator<Item = (BookSide, &Level)> {
 
 fn orders(book: &Book) -> impl Iterator<Item = (BookSide, i64, &Order)> {
     levels(book).flat_map(|(side, level)| level.orders.iter().map(move |order| (side, level.price, order)))
+}
+
+/// Size and number of orders.
+fn summed(level: &Level) -> (u64, Option<usize>) {
+    (level.size(), Some(level.orders.len()))
 }
 
 fn head(model: Model) -> MapHead {
@@ -105,25 +137,27 @@ fn write_summary(shape: Shape, at: Moment, w: &mut Writer<'_>) -> Result<(), Enc
     })
 }
 
-/// A level that is not in the book any more can only be deleted.
+/// A level: its size and how many orders make it, where that is known. One that is gone can only be deleted.
 fn write_level(
     map: &mut MapEncoder<'_, '_>,
     action: MapAction,
     side: BookSide,
     price: i64,
-    level: Option<&Level>,
+    level: Option<(u64, Option<usize>)>,
     shape: Shape,
     at: Moment,
 ) -> Result<(), EncodeError> {
     let key = format!("{price}{}", if side == BookSide::Bid { 'B' } else { 'A' });
     let key = Primitive::Buffer(key.as_bytes());
-    let Some(level) = level.filter(|_| action != MapAction::DELETE) else { return map.delete(&key) };
+    let Some((size, orders)) = level.filter(|_| action != MapAction::DELETE) else { return map.delete(&key) };
     map.entry(action, &key, |w| {
         write_fields(w, |fields| {
             fields.real(fid::ORDER_PRC, price, shape.decimals);
             fields.enumeration(fid::ORDER_SIDE, side as u16 + 1);
-            fields.real(fid::ACC_SIZE, level.size() as i64, 0);
-            fields.uint(fid::NO_ORD, level.orders.len() as u64);
+            fields.real(fid::ACC_SIZE, size as i64, 0);
+            if let Some(orders) = orders {
+                fields.uint(fid::NO_ORD, orders as u64);
+            }
             fields.uint(fid::LV_TIM_MS, at.millis());
             fields.date(fid::LV_DATE, at.date());
         })

@@ -3,6 +3,7 @@
 use super::generator::{Generator, GeneratorConfig};
 use super::provider::{Provider, ProviderConfig};
 use super::publisher::{MarketFeed, Publisher};
+use super::replay::exchange::CaptureReplay;
 use super::replay::market::{ReplayConfig, TickReplay};
 use super::session::{Calendar, Nanos};
 use super::{Event, InstrumentId, MarketSource, Model};
@@ -21,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct SourceSettings {
     /// Name of the service.
     pub service: String,
-    /// Recorded data: a directory of tick files. Names that are not in it come from the generator.
+    /// Recorded data: a folder of tick files or captures, or a capture. Names that are not in it come from the generator.
     pub data: Option<PathBuf>,
     /// How recorded data is played.
     pub replay: ReplayConfig,
@@ -48,102 +49,119 @@ impl Default for SourceSettings {
 }
 
 /// Recorded instruments first, generated ones for every other name.
+///
+/// Each part numbers its instruments itself; the composite's ids interleave them.
 pub struct Composite {
-    replay: Option<TickReplay>,
-    /// Instruments of the replay; the generator's ids begin behind them.
-    recorded: u32,
-    /// `None` refuses names that are not recorded.
-    generator: Option<Generator>,
+    parts: Vec<Box<dyn MarketSource>>,
+    recorded: Vec<String>,
 }
 
 impl Composite {
-    /// Opens what the settings name. `progress` hears what is done.
+    /// Opens what the settings name. Names that are not recorded come from the generator, if `generated` says so.
+    /// `progress` hears what is done.
     ///
     /// # Errors
     /// Recorded data that is asked for cannot be read, or there is none.
-    pub fn open(settings: &SourceSettings, progress: &mut dyn FnMut(&str)) -> io::Result<Self> {
-        let replay = match &settings.data {
-            None => None,
-            Some(path) => Some(open_replay(path, settings.replay, progress)?),
-        };
-        let config =
-            GeneratorConfig { seed: settings.seed, rate: settings.rate, calendar: Calendar::new(net::clock::wall()) };
-        let recorded = replay.as_ref().map_or(0, |r| r.names().count() as u32);
-        Ok(Self { replay, recorded, generator: Some(Generator::new(config)) })
-    }
-
-    /// Refuses names that are not recorded.
-    #[must_use]
-    pub fn without_generator(mut self) -> Self {
-        self.generator = None;
-        self
-    }
-
-    /// Names that are recorded.
-    pub fn recorded(&self) -> Vec<String> {
-        self.replay.iter().flat_map(TickReplay::names).map(str::to_owned).collect()
-    }
-
-    fn split(&mut self, id: InstrumentId) -> Option<(&mut dyn MarketSource, InstrumentId)> {
-        if id.0 < self.recorded {
-            return self.replay.as_mut().map(|r| (r as &mut dyn MarketSource, id));
+    pub fn open(settings: &SourceSettings, generated: bool, progress: &mut dyn FnMut(&str)) -> io::Result<Self> {
+        let mut composite = Self { parts: Vec::new(), recorded: Vec::new() };
+        if let Some(path) = &settings.data {
+            composite.add_recorded(path, settings.replay, progress)?;
         }
-        let inner = InstrumentId(id.0 - self.recorded);
-        self.generator.as_mut().map(|g| (g as &mut dyn MarketSource, inner))
+        if generated {
+            let calendar = Calendar::new(net::clock::wall());
+            let config = GeneratorConfig { seed: settings.seed, rate: settings.rate, calendar };
+            composite.parts.push(Box::new(Generator::new(config)));
+        }
+        Ok(composite)
+    }
+
+    /// Names of the recorded ticks.
+    pub fn recorded(&self) -> &[String] {
+        &self.recorded
+    }
+
+    /// A capture; or a folder of ticks, of captures, or of folders with such names.
+    fn add_recorded(&mut self, path: &Path, config: ReplayConfig, progress: &mut dyn FnMut(&str)) -> io::Result<()> {
+        if path.is_file() {
+            return self.add_capture(path, config, progress);
+        }
+        for folder in [path.to_owned(), path.join("us-equity-ticks"), path.join("iex")] {
+            if !folder.is_dir() {
+                continue;
+            }
+            let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", folder.display()));
+            if let Some(ticks) = TickReplay::open(&folder, config, progress).map_err(named)? {
+                self.recorded.extend(ticks.names().map(str::to_owned));
+                self.parts.push(Box::new(ticks));
+            }
+            let mut captures: Vec<PathBuf> =
+                std::fs::read_dir(&folder).map_err(named)?.flatten().map(|e| e.path()).collect();
+            captures.retain(|p| is_capture(p));
+            captures.sort();
+            for capture in captures {
+                self.add_capture(&capture, config, progress)?;
+            }
+        }
+        if self.parts.is_empty() {
+            let text = format!("{}: no recorded ticks and no captures there", path.display());
+            return Err(io::Error::new(io::ErrorKind::NotFound, text));
+        }
+        Ok(())
+    }
+
+    fn add_capture(&mut self, path: &Path, config: ReplayConfig, progress: &mut dyn FnMut(&str)) -> io::Result<()> {
+        self.parts.push(Box::new(CaptureReplay::open(path, config)?));
+        progress(&format!("replaying {} as SYMBOL.IEX", path.display()));
+        Ok(())
+    }
+
+    fn outer(&self, part: usize, id: InstrumentId) -> InstrumentId {
+        InstrumentId(id.0 * self.parts.len() as u32 + part as u32)
+    }
+
+    fn inner(&self, id: InstrumentId) -> (usize, InstrumentId) {
+        let parts = self.parts.len() as u32;
+        ((id.0 % parts) as usize, InstrumentId(id.0 / parts))
     }
 }
 
-fn open_replay(path: &Path, config: ReplayConfig, progress: &mut dyn FnMut(&str)) -> io::Result<TickReplay> {
-    // The folder of all data sets is as good as the one of the ticks.
-    let nested = path.join("us-equity-ticks");
-    let folder = if nested.is_dir() { &nested } else { path };
-    let found = TickReplay::open(folder, config, progress)
-        .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", folder.display())))?;
-    found.ok_or_else(|| {
-        io::Error::new(io::ErrorKind::NotFound, format!("{}: no recorded ticks there", folder.display()))
-    })
+fn is_capture(path: &Path) -> bool {
+    let name = path.file_name().map(|n| n.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    [".pcap", ".pcapng"].iter().any(|ending| name.ends_with(ending))
 }
 
 impl MarketSource for Composite {
     fn find(&mut self, name: &str) -> Option<InstrumentId> {
-        if let Some(id) = self.replay.as_mut().and_then(|r| r.find(name)) {
-            return Some(id);
-        }
-        let id = self.generator.as_mut()?.find(name)?;
-        Some(InstrumentId(id.0 + self.recorded))
+        let (part, id) = self.parts.iter_mut().enumerate().find_map(|(n, part)| Some((n, part.find(name)?)))?;
+        Some(self.outer(part, id))
     }
 
     fn offers(&self, id: InstrumentId, model: Model) -> bool {
-        if id.0 < self.recorded {
-            return self.replay.as_ref().is_some_and(|r| r.offers(id, model));
-        }
-        self.generator.as_ref().is_some_and(|g| g.offers(InstrumentId(id.0 - self.recorded), model))
+        let (part, id) = self.inner(id);
+        self.parts[part].offers(id, model)
     }
 
     fn image(&mut self, id: InstrumentId, model: Model, part: usize, out: &mut Vec<u8>) -> bool {
-        self.split(id).is_some_and(|(source, id)| source.image(id, model, part, out))
+        let (source, id) = self.inner(id);
+        self.parts[source].image(id, model, part, out)
     }
 
     fn watch(&mut self, id: InstrumentId, model: Model, on: bool) {
-        if let Some((source, id)) = self.split(id) {
-            source.watch(id, model, on);
-        }
+        let (part, id) = self.inner(id);
+        self.parts[part].watch(id, model, on);
     }
 
     fn due(&self) -> Option<Nanos> {
-        let replay = self.replay.as_ref().and_then(MarketSource::due);
-        let generated = self.generator.as_ref().and_then(MarketSource::due);
-        replay.into_iter().chain(generated).min()
+        self.parts.iter().filter_map(|part| part.due()).min()
     }
 
     fn advance(&mut self, now: Nanos, limit: usize, sink: &mut dyn FnMut(Event<'_>)) {
-        if let Some(replay) = &mut self.replay {
-            replay.advance(now, limit, sink);
-        }
-        let recorded = self.recorded;
-        if let Some(generator) = &mut self.generator {
-            generator.advance(now, limit, &mut |event| {
-                sink(Event { instrument: InstrumentId(event.instrument.0 + recorded), ..event });
+        let count = self.parts.len() as u32;
+        for (n, part) in self.parts.iter_mut().enumerate() {
+            part.advance(now, limit, &mut |event| {
+                let instrument = InstrumentId(event.instrument.0 * count + n as u32);
+                sink(Event { instrument, ..event });
             });
         }
     }
@@ -159,7 +177,8 @@ pub fn serve(
     stop: &Arc<AtomicBool>,
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), String> {
-    let source = Composite::open(settings, &mut |line| tracing::info!("{line}")).map_err(|e| format!("source: {e}"))?;
+    let source =
+        Composite::open(settings, true, &mut |line| tracing::info!("{line}")).map_err(|e| format!("source: {e}"))?;
     let config = ProviderConfig { service: settings.service.clone(), ..ProviderConfig::default() };
     let service_id = config.service_id;
     let provider = Provider::new(config, Arc::new(Dictionary::builtin()));

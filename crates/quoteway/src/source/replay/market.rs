@@ -290,6 +290,9 @@ impl MarketSource for TickReplay {
     }
 
     fn due(&self) -> Option<Nanos> {
+        if self.config.pace == Pace::Unpaced && self.items.iter().all(|i| !i.watched) {
+            return None;
+        }
         match self.next.peek() {
             Some(Reverse((millis, _))) => Some(self.due_at(*millis)),
             None => (!self.broken()).then(|| self.end_at()),

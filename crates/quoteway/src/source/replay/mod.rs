@@ -3,6 +3,7 @@
 //!
 //! At the end a replay begins again as a new trading day: every watched instrument gets a new image.
 
+pub mod exchange;
 pub mod iex;
 pub mod market;
 pub mod ticks;

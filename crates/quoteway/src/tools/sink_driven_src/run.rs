@@ -61,10 +61,9 @@ pub fn run_until(args: &Args, stop: &dyn Fn() -> bool, ready: impl FnOnce(Socket
                 stamps: args.timestamps || args.stamp_all,
                 data,
             };
-            let mut source = Composite::open(&settings, &mut |line| eprintln!("{line}")).map_err(|e| e.to_string())?;
-            if settings.data.is_some() && !args.keep {
-                source = source.without_generator();
-            }
+            let generated = settings.data.is_none() || args.keep;
+            let source =
+                Composite::open(&settings, generated, &mut |line| eprintln!("{line}")).map_err(|e| e.to_string())?;
             let service_id = config.service_id;
             let feed = MarketFeed::new(source, service_id, now).stamped(settings.stamps);
             publish(args, config, feed, stop, ready)

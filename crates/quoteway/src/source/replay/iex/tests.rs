@@ -49,7 +49,7 @@ fn the_tops_capture_has_its_quotes_and_trades() {
 }
 
 /// A trade message.
-fn trade(symbol: &[u8; 8], price: i64, size: u32) -> Vec<u8> {
+fn trade(symbol: [u8; 8], price: i64, size: u32) -> Vec<u8> {
     let mut bytes = vec![b'T', 0];
     bytes.extend(7u64.to_le_bytes());
     bytes.extend(symbol);
@@ -128,9 +128,9 @@ fn read(bytes: &[u8]) -> (Vec<(String, What)>, u64) {
 #[test]
 fn both_formats_in_either_byte_order_give_the_same_and_repeated_packets_are_left_out() {
     let frames = [
-        frame(1, &[trade(b"AAPL    ", 1_500_000, 100), trade(b"ZIEXT   ", 10, 5)]),
-        frame(2, &[trade(b"ZIEXT   ", 10, 5)]),
-        frame(3, &[vec![b'S', 0], trade(b"IBM     ", 1_800_000, 200)]),
+        frame(1, &[trade(*b"AAPL    ", 1_500_000, 100), trade(*b"ZIEXT   ", 10, 5)]),
+        frame(2, &[trade(*b"ZIEXT   ", 10, 5)]),
+        frame(3, &[vec![b'S', 0], trade(*b"IBM     ", 1_800_000, 200)]),
         vec![0; 20],
     ];
     let expected = [
@@ -147,7 +147,7 @@ fn both_formats_in_either_byte_order_give_the_same_and_repeated_packets_are_left
 
 #[test]
 fn a_capture_cut_off_anywhere_ends_and_never_panics() {
-    let frames = [frame(1, &[trade(b"AAPL    ", 1_500_000, 100)]), frame(2, &[trade(b"IBM     ", 1, 1)])];
+    let frames = [frame(1, &[trade(*b"AAPL    ", 1_500_000, 100)]), frame(2, &[trade(*b"IBM     ", 1, 1)])];
     for file in [pcap(&frames), pcapng(&frames)] {
         for cut in 0..file.len() {
             if let Ok(mut packets) = Packets::new(&file[..cut]) {
