@@ -1,2 +1,5 @@
 //! Simulation.
 #![forbid(unsafe_code)]
+pub mod chain;
+pub mod lbm;
+pub mod net;

@@ -1,0 +1,281 @@
+//! The oracle of one item stream of a consumer: what may come on it, given what came before and what providers said.
+
+use super::content::{Item, Rows, Truth, View, apply, life_and_version, read_body, seen, seen_changes};
+use super::provider::MARK;
+use rwf::msg::{RefreshFlags, RefreshMsg, StatusMsg, UpdateMsg};
+use rwf::rdm::state::Recovery;
+use rwf::{DataState, State, StreamState};
+
+/// What a stream was opened as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Streaming,
+    Snapshot,
+    Private,
+}
+
+/// A multi-part image under way.
+#[derive(Debug, Clone, Copy)]
+struct Set {
+    /// The provider's number of it; images from the cache have none.
+    id: Option<u32>,
+    next_part: u16,
+    solicited: bool,
+}
+
+/// One item stream.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    pub(crate) item: Item,
+    pub(crate) kind: Kind,
+    pub(crate) view: Option<View>,
+    pub(crate) paused: bool,
+    /// Turn in which it was asked for: a reissue before the answer to a refused request would be a request.
+    pub(crate) opened: u64,
+    /// An image was asked for and has not come.
+    pub(crate) asked: bool,
+    /// The answer has begun.
+    begun: bool,
+    /// An image will come that was not asked for: resumed or widened without refresh.
+    pub(crate) unasked: bool,
+    /// It had its first image, or a part of it.
+    pub(crate) imaged: bool,
+    /// The stream is over.
+    pub(crate) ended: Option<StreamState>,
+    /// Quoteway itself said Suspect, and no image came since: updates have no ground.
+    lost: bool,
+    pub(crate) data: DataState,
+    pub(crate) life: u16,
+    version: u16,
+    set: Option<Set>,
+    pub(crate) rows: Rows,
+    pub(crate) group: Vec<u8>,
+    /// It missed updates by its own wish: paused, or another view.
+    gap: bool,
+}
+
+impl Watch {
+    pub(crate) fn new(item: Item, kind: Kind, view: Option<View>, paused: bool, opened: u64) -> Self {
+        Self {
+            item,
+            kind,
+            view,
+            paused,
+            opened,
+            asked: true,
+            begun: false,
+            unasked: false,
+            imaged: false,
+            ended: None,
+            lost: false,
+            data: DataState::NO_CHANGE,
+            life: 0,
+            version: 0,
+            set: None,
+            rows: Rows::new(),
+            group: Vec::new(),
+            gap: false,
+        }
+    }
+
+    /// Whether the stream is whole and current as far as it knows.
+    pub(crate) fn is_good(&self) -> bool {
+        self.imaged && self.set.is_none() && !self.asked && !self.lost && self.data == DataState::OK
+    }
+
+    /// The consumer misses updates by its own wish from now on.
+    pub(crate) fn miss(&mut self) {
+        self.gap = true;
+        self.set = None;
+    }
+
+    /// The consumer asks for another view. With `at_once` nothing that it has is to be replaced.
+    pub(crate) fn change_view(&mut self, view: Option<View>, at_once: bool) {
+        self.view = view;
+        self.rows = seen(&self.rows, self.view.as_ref());
+        if !at_once || !self.imaged {
+            self.miss();
+        }
+    }
+
+    /// A refresh has come.
+    pub(crate) fn refresh(&mut self, msg: &RefreshMsg<'_>, policy: Recovery, truth: &Truth) {
+        assert!(self.ended.is_none(), "a refresh after the end");
+        let flag = |flag| msg.flags.contains(flag);
+        self.check_state(&msg.state, policy);
+        assert_eq!(flag(RefreshFlags::PRIVATE_STREAM), self.kind == Kind::Private, "PRIVATE_STREAM");
+        let key = msg.key.expect("a refresh has a key");
+        assert_eq!((key.name, msg.domain.0), (Some(self.item.name.as_bytes()), self.item.domain), "key of a refresh");
+        let (life, version) = life_and_version(msg.seq_num.expect("a refresh has its provider's sequence number"));
+        let versions = truth.known(life, self.item).expect("a life that has the item");
+        let id = msg.ext_header.map(|header| u32::from_be_bytes(header.try_into().expect("a set's number")));
+        let solicited = flag(RefreshFlags::SOLICITED);
+        let complete = flag(RefreshFlags::REFRESH_COMPLETE);
+        match self.set {
+            None => self.begin(msg, (life, version), id, versions, truth),
+            Some(_) if msg.part_num.is_none_or(|part| part == 0) => {
+                // The set was broken off; another begins.
+                self.begin(msg, (life, version), id, versions, truth);
+            }
+            Some(set) => {
+                assert_eq!(msg.part_num, Some(set.next_part), "parts in order");
+                assert_eq!(id, set.id, "all parts of one set");
+                assert_eq!(solicited, set.solicited, "all parts solicited or none");
+                assert!(!flag(RefreshFlags::CLEAR_CACHE), "CLEAR_CACHE after the first part");
+                assert_eq!(life, self.life, "parts of one life");
+                self.no_gap(version, versions);
+                self.version = version;
+            }
+        }
+        apply(&mut self.rows, &read_body(msg.container, msg.body));
+        self.group = msg.group_id.to_vec();
+        self.imaged = true;
+        self.data = msg.state.data;
+        // One that is paused lacks the updates between the parts, and hears of no loss in the middle of a set.
+        self.gap |= self.paused;
+        let next_part = self.set.map_or(1, |set| set.next_part + 1);
+        self.set = (!complete).then_some(Set { id, next_part, solicited });
+        self.begun |= solicited;
+        if complete {
+            // An answer that was broken off may come as a recovery.
+            self.asked &= !std::mem::take(&mut self.begun);
+            self.unasked &= solicited;
+            let expected = seen(&versions[usize::from(version)].rows, self.view.as_ref());
+            if !self.paused {
+                assert_eq!(self.rows, expected, "content of the image of version {version} in life {life}");
+            }
+            if self.kind == Kind::Snapshot {
+                assert_eq!(msg.state.stream, StreamState::NON_STREAMING, "state of a snapshot");
+            }
+            if msg.state.stream != StreamState::OPEN {
+                self.ended = Some(msg.state.stream);
+            }
+        }
+    }
+
+    /// The first part of an image.
+    fn begin(
+        &mut self,
+        msg: &RefreshMsg<'_>,
+        (life, version): (u16, u16),
+        id: Option<u32>,
+        versions: &[super::content::Version],
+        truth: &Truth,
+    ) {
+        let solicited = msg.flags.contains(RefreshFlags::SOLICITED);
+        let clear = msg.flags.contains(RefreshFlags::CLEAR_CACHE);
+        assert!(msg.part_num.is_none_or(|part| part == 0), "a set begins with part {:?}", msg.part_num);
+        let suspect = self.data == DataState::SUSPECT;
+        if !self.imaged {
+            assert!(solicited || !self.asked, "the first image is solicited");
+        } else if solicited {
+            assert!(self.asked, "a solicited image that nobody asked for");
+        } else {
+            let by_provider = id.is_some_and(|id| truth.set(id).for_everyone);
+            assert!(by_provider || suspect || self.unasked, "an image that is nothing to this watcher");
+        }
+        if self.imaged && !self.gap && !self.lost && !suspect {
+            assert_eq!(life, self.life, "another life without a Suspect between");
+            self.no_gap(version, versions);
+        }
+        if self.imaged && self.lost && !solicited {
+            assert!(clear, "a recovery image without CLEAR_CACHE");
+        }
+        if clear || !self.imaged || solicited {
+            self.rows.clear();
+        }
+        self.set = None;
+        (self.life, self.version) = (life, version);
+        (self.lost, self.gap) = (false, false);
+    }
+
+    /// Nothing that the view shows happened after what this stream has had, up to `version`.
+    fn no_gap(&self, version: u16, versions: &[super::content::Version]) {
+        assert!(version >= self.version, "version {version} after {}", self.version);
+        for missed in self.version + 1..=if self.paused { 0 } else { version } {
+            let changes = &versions[usize::from(missed)].changes;
+            assert!(seen_changes(changes, self.view.as_ref()).is_empty(), "update {missed} was lost");
+        }
+    }
+
+    /// An update has come.
+    pub(crate) fn update(&mut self, msg: &UpdateMsg<'_>, truth: &Truth) {
+        assert!(self.ended.is_none(), "an update after the end");
+        assert!(self.imaged, "an update before the image");
+        assert!(!self.paused, "an update while paused");
+        assert!(!self.gap, "an update before the image that a change of view asked for");
+        assert!(!self.lost, "an update between Suspect and the next image");
+        assert!(self.kind != Kind::Snapshot || self.set.is_some(), "an update of a snapshot, not between parts");
+        let (life, version) = life_and_version(msg.seq_num.expect("an update has its provider's sequence number"));
+        assert_eq!(life, self.life, "an update of another life");
+        assert!(version > self.version, "update {version} after {}: repeated or out of order", self.version);
+        let versions = truth.known(life, self.item).expect("a life that has the item");
+        self.no_gap(version - 1, versions);
+        if let Some(key) = msg.key {
+            assert_eq!(key.name, Some(self.item.name.as_bytes()), "key of an update");
+        }
+        let changes = read_body(msg.container, msg.body);
+        let view = self.view.as_ref();
+        if self.item.is_map() {
+            assert!(!changes.is_empty(), "an empty update");
+        } else {
+            assert_eq!(changes, seen_changes(&versions[usize::from(version)].changes, view), "changes of {version}");
+        }
+        apply(&mut self.rows, &changes);
+        self.version = version;
+        if self.set.is_none() {
+            let expected = seen(&versions[usize::from(version)].rows, view);
+            assert_eq!(self.rows, expected, "content after update {version} in life {life}");
+        }
+    }
+
+    /// A status has come on the stream.
+    pub(crate) fn status(&mut self, msg: &StatusMsg<'_>, policy: Recovery) {
+        assert!(self.ended.is_none(), "a status after the end");
+        if let Some(group) = msg.group_id {
+            self.group = group.to_vec();
+        }
+        if let Some(state) = &msg.state {
+            self.check_state(state, policy);
+            self.take_state(state);
+        }
+    }
+
+    /// A state for many streams has come by the directory.
+    pub(crate) fn relayed(&mut self, state: &State<'_>) {
+        if self.ended.is_none() && self.imaged {
+            self.take_state(state);
+        }
+    }
+
+    fn take_state(&mut self, state: &State<'_>) {
+        let own = !state.text.starts_with(MARK.as_bytes());
+        if state.stream.is_final() || state.stream == StreamState::NON_STREAMING {
+            self.ended = Some(state.stream);
+            return;
+        }
+        if own && state.data == DataState::SUSPECT {
+            let gone = state.text.ends_with(b"is gone.");
+            assert!(!self.lost || gone, "Suspect again, without an image between");
+            if self.imaged {
+                self.lost = true;
+                self.set = None;
+            }
+        }
+        assert!(!own || state.data == DataState::SUSPECT || state.data == DataState::NO_CHANGE, "who says {state}?");
+        if self.imaged && state.data != DataState::NO_CHANGE && !self.lost {
+            self.data = state.data;
+        } else if self.lost {
+            self.data = DataState::SUSPECT;
+        }
+    }
+
+    /// The guide's table of `SingleOpen` and `AllowSuspectData`.
+    fn check_state(&self, state: &State<'_>, policy: Recovery) {
+        let private = self.kind == Kind::Private;
+        let suspect = state.stream == StreamState::OPEN && state.data == DataState::SUSPECT;
+        assert!(!suspect || policy.single_open || policy.allow_suspect_data, "{state} to one who takes neither");
+        let recover = state.stream == StreamState::CLOSED_RECOVER;
+        assert!(!recover || !policy.single_open || private, "{state} to one who lets the server recover");
+    }
+}

@@ -1,0 +1,529 @@
+//! The world of one run: everyone in it, what they do by turns, and the state of rest in which all has to fit.
+
+use super::consumer::Consumer;
+use super::content::{Item, PUBLISHED, Truth, seen};
+use super::hub::{Hub, Layout, SECOND};
+use super::provider::Provider;
+use super::publisher::Publisher;
+use super::random::Random;
+use super::watch::Kind;
+use hub::distributor::{Origin, PeerInfo, SessionId};
+use hub::p2ps::{ClientId, ClientInfo};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+const MILLISECOND: u64 = 1_000_000;
+/// Longest that a post may be without answer, all timeouts on its way together.
+const POST_ANSWERED: u64 = 20 * SECOND;
+
+/// A session slot of publishers; interactive providers have those below.
+const PUBLISHER_SESSION: u32 = 10;
+
+/// The world.
+pub(crate) struct World {
+    random: Random,
+    pub(crate) now: u64,
+    hub: Hub,
+    truth: Truth,
+    providers: Vec<Provider>,
+    publishers: Vec<Publisher>,
+    consumers: Vec<Option<Consumer>>,
+    /// Names of service ids, by shard.
+    names: Vec<BTreeMap<u16, String>>,
+    turn: u64,
+    /// Nothing stays on its way.
+    eager: bool,
+    log: Option<Vec<String>>,
+}
+
+/// Services of each interactive provider.
+const OFFERS: [&[u8]; 4] = [&[0], &[0, 1], &[1], &[0]];
+
+impl World {
+    pub(crate) fn new(seed: u64, logged: bool) -> Self {
+        let mut random = Random::new(seed);
+        let now = SECOND;
+        let layout = if random.chance(50) { Layout::Inline } else { Layout::Rings };
+        let distributors = if random.chance(25) { 2 } else { 1 };
+        let shards = if layout == Layout::Inline { 1 } else { 1 + random.below(3) };
+        let mut hub = Hub::new(distributors, shards, layout, now, &mut random);
+        hub.trace = logged.then(Vec::new);
+        let home = |at: usize| usize::from(distributors == 2 && at >= 2);
+        let count = 1 + random.below(OFFERS.len());
+        let providers = (0..count).map(|at| Provider::new(home(at), at as u32)).collect();
+        let publishers = if random.chance(60) { vec![Publisher::new(0, PUBLISHER_SESSION)] } else { Vec::new() };
+        let clients = 1 + random.below(6);
+        let mut world = Self {
+            random,
+            now,
+            hub,
+            truth: Truth::default(),
+            providers,
+            publishers,
+            consumers: (0..clients).map(|_| None).collect(),
+            names: vec![BTreeMap::new(); shards],
+            turn: 0,
+            eager: false,
+            log: logged.then(Vec::new),
+        };
+        world.note(|| format!("{layout:?}, {distributors} distributors, {shards} shards, {count} providers"));
+        world
+    }
+
+    fn note(&mut self, line: impl FnOnce() -> String) {
+        let now = self.now;
+        if let Some(log) = &mut self.log {
+            log.push(format!("{:9.3}  {}", now as f64 / 1e9, line()));
+        }
+    }
+
+    pub(crate) fn log(&self) -> &[String] {
+        self.log.as_deref().unwrap_or_default()
+    }
+
+    /// The run: chance, then rest, then everyone leaves.
+    pub(crate) fn run(&mut self) {
+        let steps = 100 + self.random.below(400);
+        for _ in 0..steps {
+            self.step();
+        }
+        self.settle();
+        self.leave();
+    }
+
+    fn step(&mut self) {
+        for _ in 0..=self.random.below(3) {
+            self.act();
+        }
+        let passes = match self.random.below(30) {
+            0 => SECOND + self.random.below(4000) as u64 * MILLISECOND,
+            1..=5 => self.random.below(300) as u64 * MILLISECOND,
+            _ => 0,
+        };
+        self.turn();
+        if passes > 0 {
+            self.pass(passes);
+        }
+    }
+
+    fn act(&mut self) {
+        let kind = self.random.below(100);
+        match kind {
+            0..=1 => self.provider_changes(),
+            2 => self.publisher_changes(),
+            3..=6 => self.consumer_changes(),
+            7..=35 => self.consumer_acts(),
+            36..=80 => self.provider_acts(),
+            _ => self.publisher_acts(),
+        }
+    }
+
+    fn provider_changes(&mut self) {
+        let at = self.random.below(self.providers.len());
+        if self.providers[at].up && self.random.chance(40) {
+            self.provider_down(at);
+        } else if !self.providers[at].up {
+            self.provider_up(at);
+        }
+    }
+
+    fn provider_up(&mut self, at: usize) {
+        self.note(|| format!("provider {at} up"));
+        let Self { providers, truth, random, hub, now, .. } = self;
+        let provider = &mut providers[at];
+        provider.now = *now;
+        provider.start(OFFERS[at], truth, random);
+        let distributor = &mut hub.distributors[provider.distributor];
+        let peer = PeerInfo { address: format!("provider{at}:14002") };
+        let origin = Origin::Route(at as u16);
+        distributor.machine.session_up(*now, SessionId(provider.session), origin, peer, &mut distributor.sink);
+    }
+
+    fn provider_down(&mut self, at: usize) {
+        self.note(|| format!("provider {at} down"));
+        let provider = &mut self.providers[at];
+        provider.stop();
+        let distributor = &mut self.hub.distributors[provider.distributor];
+        let session = SessionId(provider.session);
+        distributor.machine.session_down(self.now, session, "connection reset", &mut distributor.sink);
+    }
+
+    fn publisher_changes(&mut self) {
+        let Some(publisher) = self.publishers.first() else { return };
+        if publisher.up {
+            if self.random.chance(50) {
+                self.publisher_down();
+            }
+        } else {
+            self.publisher_up();
+        }
+    }
+
+    fn publisher_up(&mut self) {
+        self.note(|| "publisher up".to_owned());
+        let Self { publishers, truth, random, hub, now, .. } = self;
+        let publisher = &mut publishers[0];
+        let session = PUBLISHER_SESSION + random.below(2) as u32;
+        publisher.start(session, truth, random);
+        let distributor = &mut hub.distributors[publisher.distributor];
+        let peer = PeerInfo { address: "publisher".into() };
+        distributor.machine.session_up(*now, SessionId(session), Origin::NonInteractive, peer, &mut distributor.sink);
+    }
+
+    fn publisher_down(&mut self) {
+        self.note(|| "publisher down".to_owned());
+        let publisher = &mut self.publishers[0];
+        publisher.stop();
+        let distributor = &mut self.hub.distributors[publisher.distributor];
+        let session = SessionId(publisher.session);
+        distributor.machine.session_down(self.now, session, "connection reset", &mut distributor.sink);
+    }
+
+    fn consumer_changes(&mut self) {
+        let at = self.random.below(self.consumers.len());
+        if self.consumers[at].is_none() {
+            self.connect(at);
+        } else if self.random.chance(25) {
+            self.disconnect(at);
+        }
+    }
+
+    fn connect(&mut self, at: usize) {
+        let shard = self.random.below(self.hub.shards.len());
+        let consumer = Consumer::new(shard, at as u32, &mut self.random);
+        self.note(|| format!("consumer {at} connects to shard {shard}: {:?}", consumer.policy));
+        let address = IpAddr::from([10, 0, 0, at as u8 + 1]);
+        self.hub.shards[shard].machine.client_up(self.now, ClientId(at as u32), ClientInfo { address });
+        self.consumers[at] = Some(consumer);
+        self.deliver_up(at);
+    }
+
+    fn disconnect(&mut self, at: usize) {
+        let Some(consumer) = self.consumers[at].take() else { return };
+        self.note(|| format!("consumer {at} disconnects"));
+        self.hub.shards[consumer.shard].machine.client_down(self.now, ClientId(at as u32));
+    }
+
+    fn consumer_acts(&mut self) {
+        let at = self.random.below(self.consumers.len());
+        let (now, turn) = (self.now, self.turn);
+        let Some(consumer) = &mut self.consumers[at] else { return };
+        consumer.turn = turn;
+        consumer.act(now, &mut self.random);
+        self.deliver_up(at);
+    }
+
+    /// What a consumer has to say reaches its P2PS.
+    fn deliver_up(&mut self, at: usize) {
+        let Some(consumer) = &mut self.consumers[at] else { return };
+        let (shard, out) = (consumer.shard, std::mem::take(&mut consumer.out));
+        for bytes in out {
+            self.note(|| format!("consumer {at} -> {}", text(&bytes)));
+            self.hub.shards[shard].machine.client_message(self.now, ClientId(at as u32), &bytes);
+        }
+    }
+
+    fn provider_acts(&mut self) {
+        let at = self.random.below(self.providers.len());
+        let Self { providers, truth, random, now, .. } = self;
+        let provider = &mut providers[at];
+        provider.now = *now;
+        let burst = 1 + random.below(4);
+        for _ in 0..burst {
+            if random.chance(50) {
+                provider.receive(random);
+            } else {
+                provider.act(truth, random);
+            }
+        }
+        let sends = random.below(provider.outbox.len() + 2);
+        self.deliver_provider(at, sends);
+    }
+
+    /// Some of what a provider has sent reaches its distributor.
+    fn deliver_provider(&mut self, at: usize, count: usize) {
+        for _ in 0..count {
+            let Some(bytes) = self.providers[at].outbox.pop_front() else { return };
+            self.note(|| format!("provider {at} -> {}", text(&bytes)));
+            let provider = &self.providers[at];
+            let distributor = &mut self.hub.distributors[provider.distributor];
+            let session = SessionId(provider.session);
+            distributor.machine.session_message(self.now, session, &bytes, &mut distributor.sink);
+        }
+    }
+
+    fn publisher_acts(&mut self) {
+        let Self { publishers, truth, random, .. } = self;
+        let Some(publisher) = publishers.first_mut() else { return };
+        while publisher.receive() {}
+        for _ in 0..random.below(4) {
+            publisher.act(truth, random);
+        }
+        let sends = random.below(publisher.outbox.len() + 2);
+        self.deliver_publisher(sends);
+    }
+
+    fn deliver_publisher(&mut self, count: usize) {
+        for _ in 0..count {
+            let Some(bytes) = self.publishers[0].outbox.pop_front() else { return };
+            self.note(|| format!("publisher -> {}", text(&bytes)));
+            let publisher = &self.publishers[0];
+            let distributor = &mut self.hub.distributors[publisher.distributor];
+            let session = SessionId(publisher.session);
+            distributor.machine.session_message(self.now, session, &bytes, &mut distributor.sink);
+        }
+    }
+
+    /// The machines have their turn, and what they say is read.
+    fn turn(&mut self) {
+        self.hub.turn(self.now, self.eager, &mut self.random);
+        for line in self.hub.trace.as_mut().map(std::mem::take).unwrap_or_default() {
+            self.note(|| line);
+        }
+        self.read_sinks();
+        self.read_clients();
+        self.turn += 1;
+    }
+
+    fn read_sinks(&mut self) {
+        for number in 0..self.hub.distributors.len() {
+            let sink = std::mem::take(&mut self.hub.distributors[number].sink);
+            for (session, reason) in sink.closed {
+                assert!(reason.contains("has not answered login and directory in time"), "session is closed: {reason}");
+                let of = |p: &&mut Provider| (p.distributor, p.session) == (number, session);
+                if let Some(provider) = self.providers.iter_mut().find(of) {
+                    provider.stop();
+                }
+            }
+            for (session, bytes) in sink.sent {
+                self.note(|| format!("    distributor {number} -> session {session}: {}", text(&bytes)));
+                let provider = self.providers.iter_mut().find(|p| (p.distributor, p.session) == (number, session));
+                if let Some(provider) = provider {
+                    if provider.up {
+                        provider.deliver(bytes);
+                    }
+                } else if let Some(publisher) = self.publishers.iter_mut().find(|p| p.up && p.session == session) {
+                    publisher.inbox.push_back(bytes);
+                }
+            }
+        }
+    }
+
+    fn read_clients(&mut self) {
+        for shard in 0..self.hub.shards.len() {
+            let closing = std::mem::take(&mut self.hub.shards[shard].closing);
+            assert!(closing.is_empty(), "clients are closed: {closing:?}");
+            for (client, bytes) in std::mem::take(&mut self.hub.shards[shard].delivered) {
+                self.note(|| format!("        consumer {client} <- {}", text(&bytes)));
+                let Self { consumers, truth, names, turn, .. } = self;
+                let consumer = consumers[client as usize].as_mut().expect("a client that is connected");
+                assert_eq!(consumer.shard, shard, "a delivery to a client of another shard");
+                consumer.turn = *turn;
+                consumer.receive(&bytes, truth, &mut names[shard]);
+            }
+        }
+        let now = self.now;
+        for (at, consumer) in self.consumers.iter().enumerate() {
+            let overdue = consumer.iter().flat_map(|c| &c.posts).find(|post| now - post.sent_at > POST_ANSWERED);
+            assert!(overdue.is_none(), "consumer {at}: never answered: {overdue:?}");
+        }
+    }
+
+    /// Time passes, with every timer on the way.
+    fn pass(&mut self, nanoseconds: u64) {
+        let end = self.now + nanoseconds;
+        for _ in 0..10_000 {
+            let due = self.hub.timeout().filter(|due| *due <= end);
+            let Some(due) = due else { break };
+            if due <= self.now && !self.eager && self.random.chance(50) {
+                // What is due at once may wait for other work.
+                break;
+            }
+            self.now = self.now.max(due);
+            self.turn();
+        }
+        self.now = end;
+        self.turn();
+    }
+
+    /// Everything that is on its way arrives, and everyone answers.
+    fn drain(&mut self) {
+        for _ in 0..2_000 {
+            let mut busy = false;
+            for at in 0..self.providers.len() {
+                let Self { providers, truth, random, now, .. } = self;
+                let provider = &mut providers[at];
+                provider.now = *now;
+                while provider.receive(random) {
+                    busy = true;
+                }
+                if provider.ready {
+                    while provider.answer(truth, random) {
+                        busy = true;
+                    }
+                }
+                busy |= !provider.outbox.is_empty();
+                self.deliver_provider(at, usize::MAX);
+            }
+            if let Some(publisher) = self.publishers.first_mut() {
+                while publisher.receive() {
+                    busy = true;
+                }
+                busy |= !publisher.outbox.is_empty();
+                self.deliver_publisher(usize::MAX);
+            }
+            for at in 0..self.consumers.len() {
+                let turn = self.turn;
+                if let Some(consumer) = &mut self.consumers[at] {
+                    consumer.turn = turn;
+                    busy |= !consumer.out.is_empty();
+                }
+                self.deliver_up(at);
+            }
+            self.turn();
+            if !busy {
+                return;
+            }
+        }
+        panic!("the world never comes to rest");
+    }
+
+    /// All faults heal and time passes: then every stream has to be current.
+    fn settle(&mut self) {
+        self.note(|| "settle".to_owned());
+        self.eager = true;
+        for at in 0..self.providers.len() {
+            if !self.providers[at].up {
+                self.provider_up(at);
+            }
+        }
+        if self.publishers.first().is_some_and(|publisher| !publisher.up) {
+            self.publisher_up();
+        }
+        for round in 0..30 {
+            self.drain();
+            let Self { providers, publishers, truth, random, consumers, .. } = self;
+            for provider in providers.iter_mut() {
+                provider.heal(random);
+            }
+            for publisher in publishers.iter_mut() {
+                publisher.heal(truth, random);
+            }
+            for consumer in consumers.iter_mut().flatten() {
+                if round == 5 {
+                    consumer.resume();
+                }
+                if round < 20 {
+                    consumer.reopen();
+                }
+            }
+            self.drain();
+            self.pass(SECOND);
+        }
+        self.drain();
+        self.check_rest();
+        // It still flows.
+        for at in 0..self.providers.len() {
+            let Self { providers, truth, random, .. } = self;
+            for _ in 0..5 {
+                if providers[at].ready {
+                    providers[at].update(truth, random);
+                }
+            }
+        }
+        self.drain();
+        self.check_rest();
+    }
+
+    fn check_rest(&self) {
+        for (at, consumer) in self.consumers.iter().enumerate() {
+            let Some(consumer) = consumer else { continue };
+            assert!(consumer.logged_in, "consumer {at} never got its login refresh");
+            assert!(consumer.posts.is_empty(), "consumer {at}: posts without answer: {:?}", consumer.posts);
+            if consumer.sees_state() {
+                for (id, listed) in &consumer.listed {
+                    assert!(listed.up && listed.accepting, "consumer {at}: service {id} is not up: {listed:?}");
+                }
+            }
+            for (stream, watch) in &consumer.watches {
+                if watch.ended.is_some() {
+                    continue;
+                }
+                let item = watch.item;
+                let whom = || format!("consumer {at}, stream {stream}, {item}, {:?}", watch.kind);
+                assert!(watch.is_good(), "{}: not current at rest: {watch:?}", whom());
+                let life = self.life_of(item, watch.kind, watch.life);
+                assert!(life, "{}: served by life {}, which is over: {watch:?}", whom(), watch.life);
+                let versions = self.truth.known(watch.life, item).expect("a life");
+                let rows = seen(&versions.last().expect("a version").rows, watch.view.as_ref());
+                assert_eq!(watch.rows, rows, "{}: stale content marked Ok", whom());
+            }
+        }
+    }
+
+    /// Whether a provider in this life has the item open, or publishes it.
+    fn life_of(&self, item: Item, kind: Kind, life: u16) -> bool {
+        if item.service == PUBLISHED {
+            return self.publishers.iter().any(|publisher| publisher.life == life && publisher.has(item));
+        }
+        let private = kind == Kind::Private;
+        let serves = |provider: &Provider| {
+            provider.life == life && provider.streams.values().any(|s| s.item == item && s.private == private)
+        };
+        self.providers.iter().any(serves)
+    }
+
+    /// Everyone leaves: nothing may be left behind.
+    fn leave(&mut self) {
+        self.note(|| "everyone leaves".to_owned());
+        for at in 0..self.consumers.len() {
+            self.disconnect(at);
+        }
+        for _ in 0..10 {
+            self.drain();
+            self.pass(SECOND);
+        }
+        self.drain();
+        for (number, shard) in self.hub.shards.iter().enumerate() {
+            let counters = shard.machine.counters();
+            let left = (counters.clients, counters.mounts, counters.items, counters.watchers, counters.items_waiting);
+            assert_eq!(left, (0, 0, 0, 0, 0), "P2PS {number}: clients, mounts, items, watchers, items waiting");
+            assert_eq!((counters.hub_messages_bad, counters.hub_gaps, counters.clients_closed), (0, 0, 0));
+        }
+        for (number, distributor) in self.hub.distributors.iter().enumerate() {
+            let published: usize =
+                self.publishers.iter().filter(|p| p.distributor == number).map(Publisher::count).sum();
+            assert_eq!(distributor.machine.items(), published, "items left in distributor {number}");
+        }
+        for (at, provider) in self.providers.iter().enumerate() {
+            assert!(provider.streams.is_empty(), "provider {at}: left open: {:?}", provider.streams);
+        }
+    }
+}
+
+/// One line for the log.
+fn text(bytes: &[u8]) -> String {
+    use rwf::msg::Msg;
+    let Ok(msg) = Msg::decode(bytes) else { return format!("{} bytes", bytes.len()) };
+    let mut parts = vec![format!("{} {} on {}", msg.class(), msg.domain(), msg.stream_id())];
+    if let Some(key) = msg.key() {
+        parts.push(format!("{}@{:?}", key.name_lossy(), key.service_id));
+    }
+    if let Some(seq) = msg.seq_num() {
+        parts.push(format!("life {} version {}", seq >> 16, seq & 0xFFFF));
+    }
+    if let Some(state) = msg.state() {
+        parts.push(state.to_string());
+    }
+    match &msg {
+        Msg::Request(m) => parts.push(format!("{:?} {} bytes", m.flags, m.body.len())),
+        Msg::Refresh(m) => parts.push(format!("{:?} part {:?} group {:?}", m.flags, m.part_num, m.group_id)),
+        Msg::Ack(m) => parts.push(format!("id {} {:?}", m.ack_id, m.nak_code)),
+        Msg::Post(m) => parts.push(format!("id {:?} {:?}", m.post_id, m.flags)),
+        Msg::Update(m) if rwf::msg::Domain::SOURCE == m.domain => {
+            parts.push(rwf::text::message(bytes, None).to_string());
+        }
+        _ => {}
+    }
+    parts.join(" ")
+}
