@@ -244,4 +244,27 @@ class EmaStreamsTest {
             stream.inbox().next(m -> m.kind == Kind.UPDATE && name.equals(m.name), "update of " + name).fields(Quotes.update(name, 1));
         }
     }
+
+    @Test
+    void messagesThatEmaPacksArriveOneByOne(World w) {
+        EmaProvider provider = w.emaProvider();
+        w.serve(provider.port());
+        EmaConsumer consumer = w.emaConsumer();
+        List<EmaConsumer.Stream> streams = new ArrayList<>();
+        List<EmaProvider.Item> items = new ArrayList<>();
+        for (int i = 0; i < 20; i++) {
+            streams.add(consumer.open(World.FEED, "P" + i));
+            streams.get(i).next().solicitedImage().openOk();
+            items.add(provider.awaitOpen("P" + i));
+        }
+        for (long sequence = 1; sequence <= 10; sequence++) {
+            provider.packedUpdates(items, sequence);
+        }
+        for (int i = 0; i < 20; i++) {
+            for (long sequence = 1; sequence <= 10; sequence++) {
+                streams.get(i).next().is(Kind.UPDATE).fields(Quotes.update("P" + i, sequence));
+            }
+            streams.get(i).inbox().assertEmpty();
+        }
+    }
 }

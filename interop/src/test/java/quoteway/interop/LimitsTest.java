@@ -74,7 +74,7 @@ class LimitsTest {
     }
 
     @Test
-    void oneConnectionMoreIsRefusedWithAText(World w) {
+    void oneConnectionMoreIsRefused(World w) {
         w.serve("[p2ps]\nmax_mounts = 2\n");
         w.etaClient();
         EtaClient second = w.etaClient();

@@ -16,6 +16,7 @@ import com.refinitiv.ema.access.OmmProvider;
 import com.refinitiv.ema.access.OmmProviderClient;
 import com.refinitiv.ema.access.OmmProviderEvent;
 import com.refinitiv.ema.access.OmmState;
+import com.refinitiv.ema.access.PackedMsg;
 import com.refinitiv.ema.access.PostMsg;
 import com.refinitiv.ema.access.RefreshMsg;
 import com.refinitiv.ema.access.ReqMsg;
@@ -58,6 +59,8 @@ public final class EmaProvider implements OmmProviderClient, AutoCloseable {
     private final Inbox<Incoming> logins;
     private volatile Consumer<Item> onOpen = item -> item.refresh(Quotes.image(item.name(), 0));
     private volatile OmmProvider provider;
+    /** The client that logged in last. */
+    private volatile long clientHandle;
     /** It has run before, so that its port may take a moment to be free again. */
     private boolean again;
     private Consumer<OmmIProviderConfig> adjust = c -> {};
@@ -205,6 +208,7 @@ public final class EmaProvider implements OmmProviderClient, AutoCloseable {
     private void request(ReqMsg req, OmmProviderEvent event, boolean reissue) {
         switch (req.domainType()) {
             case EmaRdm.MMT_LOGIN -> {
+                clientHandle = event.clientHandle();
                 logins.put(new Incoming(event.handle(), Ema.message(req), reissue, false));
                 login(event, req);
             }
@@ -409,6 +413,20 @@ public final class EmaProvider implements OmmProviderClient, AutoCloseable {
             provider.submit(
                     EmaFactory.createGenericMsg().domainType(request.domain).seqNum(sequence).complete(true).payload(Ema.fields(fields)), handle);
         }
+    }
+
+    /** An update of each of these items of one client, all in one packed message. */
+    public void packedUpdates(List<Item> items, long sequence) {
+        PackedMsg packed = EmaFactory.createPackedMsg(provider).initBuffer(clientHandle);
+        for (Item item : items) {
+            UpdateMsg update = EmaFactory.createUpdateMsg()
+                    .domainType(item.request.domain)
+                    .updateTypeNum(1)
+                    .seqNum(sequence)
+                    .payload(Ema.fields(Quotes.update(item.request.name, sequence)));
+            packed.addMsg(update, item.handle);
+        }
+        provider.submit(packed);
     }
 
     /** Acknowledges a post. */
