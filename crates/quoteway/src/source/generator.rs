@@ -7,7 +7,7 @@
 
 use super::book::{Book, BookChanges, BookSide};
 use super::fields::{FieldWriter, append_fields};
-use super::instrument::{Kind, Profile};
+use super::instrument::{Kind, Profile, well_known};
 use super::levels;
 use super::random::{Random, hash};
 use super::record::{Record, Side};
@@ -604,6 +604,10 @@ impl super::MarketSource for Generator {
 
     fn due(&self) -> Option<Nanos> {
         Self::due(self)
+    }
+
+    fn symbols(&self) -> Vec<String> {
+        well_known().map(str::to_owned).collect()
     }
 
     fn advance(&mut self, now: Nanos, limit: usize, sink: &mut dyn FnMut(Event<'_>)) {

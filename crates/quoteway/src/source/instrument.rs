@@ -132,6 +132,11 @@ const KNOWN: &[(&str, f64, f64)] = &[
     (".SPX", 5_460.0, 4.0),
 ];
 
+/// Names that people try first; every market of this source has them.
+pub fn well_known() -> impl Iterator<Item = &'static str> {
+    KNOWN.iter().map(|(name, ..)| *name)
+}
+
 impl Profile {
     /// The instrument that `name` stands for in the market of `seed`, or `None` when the name is not an ordinary one.
     pub fn of(name: &str, seed: u64) -> Option<Self> {

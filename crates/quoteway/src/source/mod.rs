@@ -89,6 +89,9 @@ pub trait MarketSource {
     /// When something will be due; `None` when nothing is watched or nothing will happen.
     fn due(&self) -> Option<Nanos>;
 
+    /// Names worth knowing: what a symbol list shows.
+    fn symbols(&self) -> Vec<String>;
+
     /// Tells what happened until `now`, in order, but about `limit` events at most.
     fn advance(&mut self, now: Nanos, limit: usize, sink: &mut dyn FnMut(Event<'_>));
 }

@@ -156,6 +156,13 @@ impl MarketSource for Composite {
         self.parts.iter().filter_map(|part| part.due()).min()
     }
 
+    fn symbols(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.parts.iter().flat_map(|part| part.symbols()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
     fn advance(&mut self, now: Nanos, limit: usize, sink: &mut dyn FnMut(Event<'_>)) {
         let count = self.parts.len() as u32;
         for (n, part) in self.parts.iter_mut().enumerate() {

@@ -1,12 +1,14 @@
 //! A market behind a provider: which streams watch which instrument, and the updates that they get.
 
 use super::{ImagePart, ItemId, Items, Open, Refusal, SessionId};
-use crate::source::fields::{self, write_fields};
+use crate::source::fields::{self, append, write_fields};
 use crate::source::session::Nanos;
 use crate::source::{Event, InstrumentId, MarketSource, Model, Payload};
 use rwf::msg::{Domain, MsgKey, RefreshFlags, RefreshMsg, UpdateMsg, UpdateType};
 use rwf::wire::Writer;
-use rwf::{DataType, EncodeError, FieldList, Qos, SetScope, State, StateCode, peek};
+use rwf::{
+    DataType, EncodeError, FieldList, MapAction, MapEncoder, MapHead, Primitive, Qos, SetScope, State, StateCode, peek,
+};
 
 /// A market source and its watchers.
 pub struct Market<S> {
@@ -15,6 +17,8 @@ pub struct Market<S> {
     /// By instrument and model: see [`slot`].
     items: Vec<Item>,
     scratch: Vec<u8>,
+    /// What the symbol list shows.
+    symbols: Vec<String>,
     /// Events told to nobody, because the last watcher had just gone.
     pub unwatched: u64,
 }
@@ -67,7 +71,7 @@ fn container_of(model: Model) -> DataType {
 impl<S: MarketSource> Market<S> {
     /// A market without watchers, as the service of this id.
     pub fn new(source: S, service_id: u16) -> Self {
-        Self { source, service_id, items: Vec::new(), scratch: vec![0; 64 * 1024], unwatched: 0 }
+        Self { source, service_id, items: Vec::new(), scratch: vec![0; 64 * 1024], symbols: Vec::new(), unwatched: 0 }
     }
 
     /// The source.
@@ -94,7 +98,7 @@ impl<S: MarketSource> Market<S> {
         stamp: Option<Nanos>,
         deliver: &mut dyn FnMut(SessionId, &[u8]),
     ) {
-        let Self { source, items, scratch, service_id, unwatched } = self;
+        let Self { source, items, scratch, service_id, unwatched, .. } = self;
         source.advance(now, limit, &mut |event| {
             let Some(item) = items.get_mut(slot(event.instrument, event.model) as usize) else { return };
             if item.watchers.is_empty() {
@@ -162,6 +166,18 @@ fn write_event(
     }
 }
 
+/// The item that all symbol lists are. Its names do not change while it is open.
+const SYMBOLS: ItemId = ItemId(u32::MAX);
+const SYMBOLS_PER_PART: usize = 200;
+
+fn write_symbols<'n>(names: impl Iterator<Item = &'n String>, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    let mut map = MapEncoder::begin(w, MapHead::new(DataType::ASCII_STRING, DataType::NO_DATA))?;
+    for name in names {
+        map.entry(MapAction::ADD, &Primitive::Ascii(name.as_bytes()), |_| Ok(()))?;
+    }
+    map.finish()
+}
+
 /// Copies a field list and puts the time stamp behind it.
 fn write_stamped(body: &[u8], nanos: Nanos, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let Ok(list) = FieldList::decode(body, &SetScope::default()) else { return w.bytes(body) };
@@ -174,6 +190,16 @@ fn write_stamped(body: &[u8], nanos: Nanos, w: &mut Writer<'_>) -> Result<(), En
 impl<S: MarketSource> Items for Market<S> {
     fn open(&mut self, open: Open<'_>) -> Result<ItemId, Refusal> {
         let not_found = |text: String| Refusal { code: StateCode::NOT_FOUND, text };
+        if open.domain == Domain::SYMBOL_LIST {
+            // Every list has all names; chains and directories of real markets begin like this.
+            let known = open.name.starts_with("0#") || open.name.starts_with('_');
+            return if known {
+                self.symbols = self.source.symbols();
+                Ok(SYMBOLS)
+            } else {
+                Err(not_found(format!("{:?} is no symbol list; 0#ALL is", open.name)))
+            };
+        }
         let model = model_of(open.domain).ok_or_else(|| not_found(format!("no items of domain {}", open.domain.0)))?;
         let id = self
             .source
@@ -197,12 +223,22 @@ impl<S: MarketSource> Items for Market<S> {
     }
 
     fn image(&mut self, item: ItemId, _: Domain, part: usize, out: &mut Vec<u8>) -> ImagePart {
+        if item == SYMBOLS {
+            let skip = part * SYMBOLS_PER_PART;
+            let names = self.symbols.iter().skip(skip).take(SYMBOLS_PER_PART);
+            append(out, SYMBOLS_PER_PART * 48, |w| write_symbols(names, w));
+            let more = skip + SYMBOLS_PER_PART < self.symbols.len();
+            return ImagePart { container: DataType::MAP, sequence: None, more };
+        }
         let model = MODELS[item.0 as usize % MODELS.len()];
         let more = self.source.image(InstrumentId(item.0 / MODELS.len() as u32), model, part, out);
         ImagePart { container: container_of(model), sequence: Some(self.items[item.0 as usize].sequence), more }
     }
 
     fn close(&mut self, item: ItemId, session: SessionId, stream_id: i32) {
+        if item == SYMBOLS {
+            return;
+        }
         let watchers = &mut self.items[item.0 as usize].watchers;
         let Some(at) = watchers.iter().position(|w| *w == Watcher { session, stream_id }) else { return };
         watchers.swap_remove(at);

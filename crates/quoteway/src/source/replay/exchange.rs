@@ -333,6 +333,10 @@ impl MarketSource for CaptureReplay {
         }
     }
 
+    fn symbols(&self) -> Vec<String> {
+        self.items.iter().map(|i| i.record.name.to_string()).collect()
+    }
+
     fn advance(&mut self, now: Nanos, limit: usize, sink: &mut dyn FnMut(Event<'_>)) {
         let (mut told, mut silent) = (0, 0);
         while told + silent / 16 < limit && self.due().is_some_and(|at| at <= now) {

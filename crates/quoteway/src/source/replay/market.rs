@@ -299,6 +299,10 @@ impl MarketSource for TickReplay {
         }
     }
 
+    fn symbols(&self) -> Vec<String> {
+        self.names().map(str::to_owned).collect()
+    }
+
     fn advance(&mut self, now: Nanos, limit: usize, sink: &mut dyn FnMut(Event<'_>)) {
         let mut told = 0;
         // Silent rows count a little, so that a call ends in bounded time even when nobody watches.

@@ -202,6 +202,24 @@ fn peek_domain(msg: &[u8]) -> Domain {
 }
 
 #[test]
+fn a_symbol_list_names_items_that_can_be_opened() {
+    let mut peer = Peer::logged_in();
+    let replies = peer.request(40, Domain::SYMBOL_LIST, "0#ALL", STREAMING);
+    let list = refresh(&replies[0]);
+    assert_eq!((list.container, list.part_num), (DataType::MAP, Some(0)));
+    let map = Map::decode(list.body, &SetScope::default()).unwrap();
+    assert_eq!((map.key_type, map.container), (DataType::ASCII_STRING, DataType::NO_DATA));
+    let names: Vec<String> = map.entries().map(|e| String::from_utf8(e.unwrap().key.to_vec()).unwrap()).collect();
+    assert!(names.contains(&"IBM.N".to_owned()) && names.len() > 10);
+    for (name, stream_id) in names.iter().zip(50..) {
+        assert_eq!(refresh(&peer.request(stream_id, Domain::MARKET_PRICE, name, STREAMING)[0]).stream_id, stream_id);
+    }
+    assert_eq!(refusal(&peer.request(41, Domain::SYMBOL_LIST, "IBM.N", STREAMING)).0, StateCode::NOT_FOUND);
+    peer.ask(|w| CloseMsg::new(Domain::SYMBOL_LIST, 40).encode(w));
+    assert_eq!(peer.session.open_items(), names.len());
+}
+
+#[test]
 fn a_batch_opens_one_stream_for_each_name() {
     let mut peer = Peer::logged_in();
     let names: Vec<&[u8]> = vec![b"IBM.N", b"!bad", b"TRI.N"];
