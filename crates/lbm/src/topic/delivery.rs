@@ -53,6 +53,8 @@ pub(super) struct Delivery {
     pub(super) topic: u32,
     expected: u32,
     started: bool,
+    /// A message was delivered: only from then on losses are reported.
+    delivered: bool,
     begun: bool,
     config: DeliveryConfig,
     reassembly: Reassembly,
@@ -70,6 +72,7 @@ impl Delivery {
             topic,
             expected: 0,
             started: false,
+            delivered: false,
             begun: false,
             reassembly: Reassembly::new(config.message_max),
             catch_up: None,
@@ -95,6 +98,7 @@ impl Delivery {
         }
         self.catch_up = None;
         self.started = false;
+        self.delivered = false;
         self.reassembly.clear();
         if core::mem::replace(&mut self.begun, false) {
             sink.end(self.receiver, reason);
@@ -234,6 +238,9 @@ impl Delivery {
             return;
         }
         self.reassembly_broken();
+        if !self.delivered {
+            return;
+        }
         self.lost += u64::from(count);
         if count > self.config.burst_loss_max {
             sink.burst_lost(self.receiver, first, count);
@@ -255,6 +262,7 @@ impl Delivery {
         match message.content() {
             Ok(Content { payload, fragment: None, properties }) => {
                 let (sqn, kind, headers) = (message.sqn, message.kind, message.headers());
+                self.delivered = true;
                 sink.message(self.receiver, Message { sqn, payload, properties, kind, headers });
             }
             content => self.deliver_other(message, content, in_order, sink),
@@ -279,6 +287,7 @@ impl Delivery {
         };
         if let Some(payload) = whole {
             let (sqn, kind, headers) = (message.sqn, message.kind, message.headers());
+            self.delivered = true;
             sink.message(self.receiver, Message { sqn, payload, properties, kind, headers });
         }
     }
