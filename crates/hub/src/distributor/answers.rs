@@ -90,9 +90,7 @@ impl SourceDistributor {
         }
         let (group, watched) = (item.group, item.interest != 0);
         if watched {
-            let position = self.hub.next_position();
-            self.hub.event(&Event::Image { target: ALL, handle, group, flags: bits, position, rwf });
-            self.counters.images += 1;
+            self.publish_refresh(handle, group, bits, rwf);
         }
         self.set_live(handle, watched && !one_shot);
         if complete {
@@ -100,6 +98,25 @@ impl SourceDistributor {
         }
         if let Some(service) = service {
             self.pump(now, service, out);
+        }
+    }
+
+    /// Publishes a provider's refresh: to all P2PSs, but those that have asked for more than it was asked for with.
+    fn publish_refresh(&mut self, handle: u32, group: u32, bits: u8, rwf: &[u8]) {
+        self.counters.images += 1;
+        // After this one there is no other: whatever it lacks, it is what there is.
+        let last = bits & flags::SNAPSHOT != 0;
+        let late = self.late.get(&handle).copied().filter(|_| !last).unwrap_or(0);
+        let interest = self.items.get(handle).map_or(0, |item| item.interest);
+        if late & interest == 0 {
+            let position = self.hub.next_position();
+            self.hub.event(&Event::Image { target: ALL, handle, group, flags: bits, position, rwf });
+            return;
+        }
+        for slot in (0..64u8).filter(|slot| interest & !late & 1 << slot != 0) {
+            let Some(target) = self.peers.id(slot) else { continue };
+            let position = self.hub.next_position();
+            self.hub.event(&Event::Image { target, handle, group, flags: bits, position, rwf });
         }
     }
 

@@ -147,10 +147,9 @@ impl SourceDistributor {
         item.session = id;
         item.stream = stream;
         item.upstream = Upstream::Asked;
-        item.epoch = item.epoch.wrapping_add(1);
         item.bits.set(Bits::QUEUED | Bits::IN_SET | Bits::AGAIN, false);
         item.bits.set(Bits::EXPECTING, true);
-        let timer = Timer::Request(handle, item.epoch);
+        let timer = Timer::Request(handle, self.items.renew(handle));
         self.timers.set(now.saturating_add(self.config.request_timeout), timer);
         self.counters.requests += 1;
         self.send_request(handle, RequestFlags::NONE, out);
@@ -200,33 +199,36 @@ impl SourceDistributor {
         } else if item.has(Bits::IN_SET) {
             item.bits.set(Bits::AGAIN, true);
         } else if item.upstream == Upstream::Open && !item.has(Bits::EXPECTING | Bits::SNAPSHOT) {
-            item.bits.set(Bits::EXPECTING, true);
-            item.epoch = item.epoch.wrapping_add(1);
-            let timer = Timer::Request(handle, item.epoch);
-            self.timers.set(now.saturating_add(self.config.request_timeout), timer);
-            self.counters.reissues += 1;
-            self.send_request(handle, RequestFlags::NONE, out);
+            self.request_image(now, handle, out);
         }
     }
 
+    /// Asks the provider for another image of an open item.
+    fn request_image(&mut self, now: u64, handle: u32, out: &mut dyn ProviderSink) {
+        if let Some(item) = self.items.get_mut(handle) {
+            item.bits.set(Bits::EXPECTING, true);
+        }
+        let timer = Timer::Request(handle, self.items.renew(handle));
+        self.timers.set(now.saturating_add(self.config.request_timeout), timer);
+        self.counters.reissues += 1;
+        self.late.remove(&handle);
+        self.send_request(handle, RequestFlags::NONE, out);
+    }
+
     /// What the P2PSs want of an open item has changed: view, priority, pause.
-    pub(super) fn reissue(&mut self, now: u64, handle: u32, with_image: bool, out: &mut dyn ProviderSink) {
+    pub(super) fn reissue(&mut self, now: u64, handle: u32, slot: u8, with_image: bool, out: &mut dyn ProviderSink) {
         let Some(item) = self.items.get_mut(handle) else { return };
         if item.upstream == Upstream::Idle || item.has(Bits::ENDED) {
             return;
         }
         let owed = item.has(Bits::EXPECTING | Bits::IN_SET);
         if with_image && owed {
-            // The image under way was asked for with the old view: another one has to follow it.
+            // The image under way was asked for with the old view: it is not for this P2PS, another one has to follow it.
             item.bits.set(Bits::AGAIN, true);
+            *self.late.entry(handle).or_default() |= 1 << slot;
         }
         if with_image && !owed {
-            item.bits.set(Bits::EXPECTING, true);
-            item.epoch = item.epoch.wrapping_add(1);
-            let timer = Timer::Request(handle, item.epoch);
-            self.timers.set(now.saturating_add(self.config.request_timeout), timer);
-            self.counters.reissues += 1;
-            self.send_request(handle, RequestFlags::NONE, out);
+            self.request_image(now, handle, out);
         } else {
             self.send_request(handle, RequestFlags::NO_REFRESH, out);
         }
@@ -250,11 +252,12 @@ impl SourceDistributor {
         item.bits.set(Bits::EXPECTING | Bits::IN_SET | Bits::AGAIN | Bits::PAUSED, false);
         item.upstream = Upstream::Idle;
         item.session = NO_SESSION;
-        item.epoch = item.epoch.wrapping_add(1);
+        let (service, stream, snapshot) = (item.service, item.stream, item.has(Bits::SNAPSHOT));
+        self.items.renew(handle);
+        self.late.remove(&handle);
         if upstream == Upstream::Idle {
             return false;
         }
-        let (service, stream, snapshot) = (item.service, item.stream, item.has(Bits::SNAPSHOT));
         let Some(session) = self.sessions.get_mut(id as usize).and_then(Option::as_mut) else { return false };
         session.streams.set(stream, Stream::NONE);
         session.ids.give_back(stream, now);
@@ -275,7 +278,7 @@ impl SourceDistributor {
     }
 
     /// An open or a reissue has not been answered, or an item has waited for a provider all that time.
-    pub(super) fn request_timed_out(&mut self, now: u64, handle: u32, epoch: u16, out: &mut dyn ProviderSink) {
+    pub(super) fn request_timed_out(&mut self, now: u64, handle: u32, epoch: u32, out: &mut dyn ProviderSink) {
         let Some(item) = self.items.get(handle).filter(|item| item.epoch == epoch && is_watched(item)) else { return };
         match item.upstream {
             Upstream::Open if item.has(Bits::EXPECTING) && !item.has(Bits::IN_SET) => {
@@ -294,6 +297,8 @@ impl SourceDistributor {
                 self.retry_later(now, handle);
                 self.pump(now, service, out);
             }
+            // A published item is asked of nobody.
+            Upstream::Idle if item.has(Bits::PUBLISHED) => {}
             Upstream::Idle => self.report_timeout(handle),
         }
     }
@@ -315,7 +320,7 @@ impl SourceDistributor {
         self.timers.set(at, Timer::Retry(handle, item.epoch));
     }
 
-    pub(super) fn retry(&mut self, now: u64, handle: u32, epoch: u16, out: &mut dyn ProviderSink) {
+    pub(super) fn retry(&mut self, now: u64, handle: u32, epoch: u32, out: &mut dyn ProviderSink) {
         let Some(item) = self.items.get(handle).filter(|item| item.epoch == epoch && is_watched(item)) else { return };
         let service = item.service;
         if item.upstream == Upstream::Idle {

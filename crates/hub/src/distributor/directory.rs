@@ -212,6 +212,7 @@ impl SourceDistributor {
             return;
         }
         let state = open(state);
+        self.note_state(id, service, None, state);
         let elsewhere =
             self.services.get(service).is_some_and(|known| known.providers.iter().any(|&other| other != id));
         if !interactive || !elsewhere {
@@ -238,6 +239,9 @@ impl SourceDistributor {
             self.recover_group(now, id, service, Some(group), state);
         }
         let state = state.filter(|state| !state.stream.is_final()).map(open);
+        if let Some(state) = state {
+            self.note_state(id, service, Some(group), state);
+        }
         let merged_to = merged_to.and_then(|to| {
             let session = self.sessions.get_mut(id as usize)?.as_mut()?;
             let into = session.group(service, to, &mut self.next_group);
@@ -250,6 +254,24 @@ impl SourceDistributor {
         }
         if state.is_some() || merged_to.is_some() {
             self.hub.event(&Event::GroupStatus { service, group, state, merged_to });
+        }
+    }
+
+    /// Remembers of each member of a service or group whether it was told to be Suspect.
+    fn note_state(&mut self, id: u32, service: u16, group: Option<u32>, state: State<'_>) {
+        if state.data == rwf::DataState::NO_CHANGE {
+            return;
+        }
+        let Some(session) = self.session(id) else { return };
+        let handles: Vec<u32> = session.streams.iter().map(|(_, handle)| handle).collect();
+        for handle in handles {
+            let member = self.items.get(handle).is_some_and(|item| {
+                let in_group = group.is_none_or(|group| self.current_group(item.group) == group);
+                item.service == service && in_group && item.has(Bits::ANSWERED)
+            });
+            if let Some(item) = self.items.get_mut(handle).filter(|_| member) {
+                item.bits.set(Bits::SUSPECT, state.data == rwf::DataState::SUSPECT);
+            }
         }
     }
 

@@ -50,6 +50,8 @@ impl Bits {
     pub(super) const SUSPECT: u16 = 0x0800;
     /// A timer for the end of its unwatched time is set.
     pub(super) const AGING: u16 = 0x1000;
+    /// A snapshot of a published item, that waits for the held image.
+    pub(super) const HELD_SNAPSHOT: u16 = 0x4000;
     /// Paused at the provider.
     pub(super) const PAUSED: u16 = 0x2000;
 
@@ -83,10 +85,10 @@ pub(super) struct Item {
     pub(super) image: u32,
     /// Tenths of a second since the epoch of `now` at which the last watcher left.
     pub(super) unwatched_since: u32,
+    /// Changes with each request sent for it and each loss, and is no other item's: a late timer is recognised by it.
+    pub(super) epoch: u32,
     pub(super) service: u16,
     pub(super) bits: Bits,
-    /// Counts the requests sent for it, so that a late timer is recognised.
-    pub(super) epoch: u16,
     pub(super) upstream: Upstream,
     /// Failures in a row.
     pub(super) failures: u8,
@@ -113,8 +115,7 @@ pub(super) struct Items {
     slots: Vec<Option<Item>>,
     free: Vec<u32>,
     index: HashTable<u32>,
-    /// Epochs go on when a handle is reused.
-    epoch: u16,
+    last_epoch: u32,
 }
 
 impl Items {
@@ -133,6 +134,16 @@ impl Items {
         self.slots.get_mut(handle as usize)?.as_mut()
     }
 
+    /// Makes the timers that are set for the item void; the epoch for new ones.
+    pub(super) fn renew(&mut self, handle: u32) -> u32 {
+        self.last_epoch = self.last_epoch.wrapping_add(1);
+        let epoch = self.last_epoch;
+        if let Some(item) = self.get_mut(handle) {
+            item.epoch = epoch;
+        }
+        epoch
+    }
+
     /// The shared item of this name, if there is one that has not ended.
     pub(super) fn find(&self, service: u16, key: &[u8]) -> Option<u32> {
         let slots = &self.slots;
@@ -141,7 +152,7 @@ impl Items {
 
     /// A new item, idle and without interest. Bits say whether it is shared, and so found by its key.
     pub(super) fn insert(&mut self, service: u16, key: &[u8], bits: u16) -> u32 {
-        self.epoch = self.epoch.wrapping_add(1);
+        self.last_epoch = self.last_epoch.wrapping_add(1);
         let item = Item {
             key: key.into(),
             interest: 0,
@@ -152,7 +163,7 @@ impl Items {
             unwatched_since: 0,
             service,
             bits: Bits(bits),
-            epoch: self.epoch,
+            epoch: self.last_epoch,
             upstream: Upstream::Idle,
             failures: 0,
         };

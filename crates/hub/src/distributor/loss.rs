@@ -1,6 +1,6 @@
 //! Sessions and services that go away, and how their items come back.
 
-use super::items::{Bits, NO_SESSION};
+use super::items::{Bits, NO_SESSION, Upstream};
 use super::sessions::{Origin, Session};
 use super::{ProviderSink, SourceDistributor};
 use crate::stream::Event;
@@ -40,10 +40,13 @@ impl SourceDistributor {
             for &(_, handle) in items {
                 if let Some(item) = self.items.get_mut(handle) {
                     item.session = NO_SESSION;
-                    item.upstream = super::items::Upstream::Idle;
-                    item.epoch = item.epoch.wrapping_add(1);
-                    item.bits.set(Bits::EXPECTING | Bits::IN_SET | Bits::AGAIN | Bits::PAUSED, false);
+                    item.upstream = Upstream::Idle;
+                    if !item.has(Bits::PUBLISHED) {
+                        item.bits.set(Bits::EXPECTING | Bits::IN_SET | Bits::AGAIN | Bits::PAUSED, false);
+                    }
                 }
+                self.items.renew(handle);
+                self.late.remove(&handle);
             }
             let handles: Vec<u32> = items.iter().map(|(_, handle)| *handle).collect();
             let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, text);
@@ -89,13 +92,18 @@ impl SourceDistributor {
         answered > 0 && known.lost_items == 0 && elsewhere.map(|offer| offer.open).sum::<u32>() == 0
     }
 
-    /// The items of a service at one session, taken off it.
-    pub(super) fn detach_all(&mut self, now: u64, id: u32, service: u16) -> Vec<u32> {
+    /// The items of a service at one session, taken off it. Streams that it has closed by withdrawing the service need no
+    /// close; those that it may not even have opened yet do.
+    fn detach_all(&mut self, now: u64, id: u32, service: u16, out: &mut dyn ProviderSink) -> Vec<u32> {
         let Some(session) = self.session(id) else { return Vec::new() };
         let mut handles: Vec<u32> = session.streams.iter().map(|(_, handle)| handle).collect();
         handles.retain(|&handle| self.items.get(handle).is_some_and(|item| item.service == service));
         for &handle in &handles {
-            self.detach(now, handle);
+            if self.items.get(handle).is_some_and(|item| item.upstream == Upstream::Asked) {
+                self.close_upstream(now, handle, out);
+            } else {
+                self.detach(now, handle);
+            }
         }
         handles
     }
@@ -103,7 +111,7 @@ impl SourceDistributor {
     /// A provider does not offer a service any more. Its items go to another provider; without one the service is gone.
     pub(super) fn withdraw(&mut self, now: u64, id: u32, service: u16, delete: bool, out: &mut dyn ProviderSink) {
         let published = self.session(id).is_some_and(|session| session.origin == Origin::NonInteractive);
-        let handles = if published { self.published_at(id, service) } else { self.detach_all(now, id, service) };
+        let handles = if published { self.published_at(id, service) } else { self.detach_all(now, id, service, out) };
         if let Some(session) = self.session_mut(id) {
             session.offers.retain(|offer| offer.service != service);
         }

@@ -115,6 +115,10 @@ pub struct SourceDistributor {
     peers: Peers,
     cache: Cache,
     dictionaries: Dictionaries,
+    /// By item, the P2PSs (a bit for each slot) that the image under way is not for: it was asked for with a narrower view.
+    late: FxHashMap<u32, u64>,
+    /// By published item, the snapshots that wait for its image to be whole.
+    snapshots: FxHashMap<u32, Vec<u32>>,
     next_group: u32,
     /// Groups whose members have moved, and to which.
     merged_groups: FxHashMap<u32, u32>,
@@ -149,6 +153,8 @@ impl SourceDistributor {
             peers: Peers::default(),
             cache: Cache::default(),
             dictionaries: Dictionaries::default(),
+            late: FxHashMap::default(),
+            snapshots: FxHashMap::default(),
             next_group: 0,
             merged_groups: FxHashMap::default(),
             budget: config.opens_per_turn,

@@ -138,7 +138,7 @@ impl SourceDistributor {
                     RequestMsg::decode(rwf).map_err(|_| HubError::Malformed { kind, what: "request in it" })?;
                 if self.holds(handle, slot) {
                     self.wishes.note(handle, slot, &message);
-                    self.reissue(now, handle, with_image, out);
+                    self.reissue(now, handle, slot, with_image, out);
                     if with_image {
                         self.want_image(now, handle, slot, out);
                     }
@@ -188,12 +188,14 @@ impl SourceDistributor {
                 let Some(item) = self.items.get_mut(handle) else { return };
                 let was_watched = item.interest != 0;
                 item.interest |= 1 << slot;
-                let cached = item.has(Bits::PUBLISHED);
-                if !cached {
+                let (cached, snapshot) = (item.has(Bits::PUBLISHED), item.has(Bits::HELD_SNAPSHOT));
+                if !cached && !snapshot {
                     self.wishes.note(handle, slot, request);
                 }
                 self.hub.event(&Event::ItemOpened { target, handle, token });
-                if cached {
+                if snapshot {
+                    self.open_snapshot(handle);
+                } else if cached {
                     self.answer_from_cache(handle, slot);
                 } else {
                     self.watch(now, handle, slot, was_watched, out);
@@ -227,15 +229,14 @@ impl SourceDistributor {
             (false, true) => Bits::SNAPSHOT,
             (false, false) => 0,
         };
-        if known.cached {
-            // Held images serve snapshots as well as streams; there is nobody to open a private stream at.
-            let found = self.items.find(service, &self.key).filter(|_| instance & Bits::PRIVATE == 0);
+        let cached = known.cached;
+        let found = self.items.find(service, &self.key);
+        // There is nobody to have a private stream with where images are held.
+        if cached && (found.is_none() || instance & Bits::PRIVATE != 0) {
             let text = "Item is not published by the non-interactive provider of its service";
-            return found.ok_or_else(|| refusal(StateCode::NOT_FOUND, text, |c| &mut c.refused_not_found));
+            return Err(refusal(StateCode::NOT_FOUND, text, |c| &mut c.refused_not_found));
         }
-        if instance == 0
-            && let Some(handle) = self.items.find(service, &self.key)
-        {
+        if let Some(handle) = found.filter(|_| instance == 0) {
             return Ok(handle);
         }
         let full = self.items.len() >= (self.config.max_items.min(super::streams::MAX_HANDLE) as usize);
@@ -243,6 +244,7 @@ impl SourceDistributor {
             let text = "Source Distributor holds as many items as it may: raise its max_items or close some";
             return Err(refusal(StateCode::NO_RESOURCES, text, |c| &mut c.refused_no_resources));
         }
+        let instance = if cached { instance | Bits::HELD_SNAPSHOT } else { instance };
         Ok(self.items.insert(service, &self.key, instance))
     }
 
@@ -266,8 +268,9 @@ impl SourceDistributor {
         if !was_watched {
             self.set_live(handle, item.has(Bits::ANSWERED));
         }
-        if self.wishes.has_any(handle) {
-            self.reissue(now, handle, true, out);
+        let views = self.items.get(handle).and_then(|item| self.session(item.session)).is_some_and(|s| s.views);
+        if views && self.wishes.has_view(handle) {
+            self.reissue(now, handle, slot, true, out);
         } else {
             self.want_image(now, handle, slot, out);
         }
@@ -330,6 +333,7 @@ impl SourceDistributor {
 
     /// The item is over: who opens its key gets another. It goes when the last P2PS has given it back.
     pub(super) fn end_item(&mut self, handle: u32) {
+        self.end_snapshots(handle);
         self.items.unshare(handle);
         let Some(item) = self.items.get_mut(handle) else { return };
         let lost = item.has(Bits::LOST);

@@ -133,6 +133,9 @@ impl SourceDistributor {
         if (item.session, item.stream) == (id, stream) {
             return;
         }
+        // A set does not go on elsewhere.
+        self.abandon_set(handle);
+        let Some(item) = self.items.get(handle) else { return };
         if item.session != NO_SESSION {
             let (old, old_stream) = (item.session, item.stream);
             if let Some(session) = self.session_mut(old) {
@@ -166,7 +169,7 @@ impl SourceDistributor {
         item.bits.set(Bits::ANSWERED, true);
         item.bits.set(Bits::SUSPECT, refresh.state.data == DataState::SUSPECT);
         let (group, watched, image) = (item.group, item.interest != 0, item.image);
-        let applied = self.cache.get_mut(image).map(|image| image.refresh(refresh, first));
+        let applied = self.cache.get_mut(image).map(|image| image.refresh(refresh, first, complete));
         if !matches!(applied, Some(Ok(()))) {
             self.counters.cache_failures += 1;
         }
@@ -200,7 +203,23 @@ impl SourceDistributor {
             service.lost_items -= 1;
         }
         if again {
-            self.publish_image(handle, ALL);
+            self.publish_image(handle, handle, ALL);
+        }
+        self.answer_snapshots(handle);
+    }
+
+    /// The set under way will not be completed: those who wait for it get the image that there was before, if any.
+    fn abandon_set(&mut self, handle: u32) {
+        let Some(item) = self.items.get_mut(handle).filter(|item| item.has(Bits::IN_SET)) else { return };
+        let again = item.has(Bits::AGAIN);
+        item.bits.set(Bits::IN_SET | Bits::AGAIN, false);
+        let Some(image) = self.cache.get_mut(item.image) else { return };
+        image.abandon_set();
+        if image.is_whole() {
+            if again {
+                self.publish_image(handle, handle, ALL);
+            }
+            self.answer_snapshots(handle);
         }
     }
 
@@ -336,6 +355,7 @@ impl SourceDistributor {
             if let Some(image) = self.cache.get_mut(item.image) {
                 image.set_state(&state);
             }
+            self.abandon_set(handle);
             self.mark_lost(handle);
             if tell {
                 self.publish_status(handle, ALL, 0, state);
@@ -348,15 +368,67 @@ impl SourceDistributor {
         let Some(item) = self.items.get_mut(handle) else { return };
         if item.has(Bits::IN_SET) {
             item.bits.set(Bits::AGAIN, true);
-        } else if item.has(Bits::ANSWERED) {
-            let target = self.peers.id(slot).unwrap_or(ALL);
-            self.publish_image(handle, target);
+            return;
+        }
+        let target = self.peers.id(slot).unwrap_or(ALL);
+        if self.cache.get(item.image).is_some_and(cache::Image::is_whole) {
+            self.publish_image(handle, handle, target);
+        } else {
+            // The provider went away between the parts of the first image.
+            let text = "Image was not published to its end: waiting for the provider";
+            let state = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, text);
+            self.publish_status(handle, target, flags::PENDING_TOO, state);
         }
     }
 
-    /// Publishes the held image for those who wait for one.
-    fn publish_image(&mut self, handle: u32, target: u16) {
-        let Some(item) = self.items.get(handle).filter(|item| item.image != NO_IMAGE) else { return };
+    /// A snapshot of a published item: an instance of its own, answered as soon as the image is whole.
+    pub(super) fn open_snapshot(&mut self, instance: u32) {
+        let Some(item) = self.items.get(instance) else { return };
+        let Some(shared) = self.items.find(item.service, &item.key) else { return self.end_snapshot(instance) };
+        self.snapshots.entry(shared).or_default().push(instance);
+        let in_set = self.items.get(shared).is_some_and(|item| item.has(Bits::IN_SET));
+        if !in_set {
+            self.answer_snapshots(shared);
+        }
+    }
+
+    /// Answers the snapshots that wait for an item's image, if it is whole.
+    fn answer_snapshots(&mut self, shared: u32) {
+        let Some(item) = self.items.get(shared) else { return };
+        if !self.cache.get(item.image).is_some_and(cache::Image::is_whole) {
+            return;
+        }
+        for instance in self.snapshots.remove(&shared).unwrap_or_default() {
+            // The handle may be another's by now.
+            let waits = self.items.get(instance).is_some_and(|item| item.has(Bits::HELD_SNAPSHOT));
+            if waits && self.items.get(instance).map(|item| &item.key) == self.items.get(shared).map(|item| &item.key) {
+                self.publish_image(shared, instance, ALL);
+                self.end_item(instance);
+            }
+        }
+    }
+
+    /// The item of a snapshot is not there any more.
+    fn end_snapshot(&mut self, instance: u32) {
+        let text = "Item was closed by its provider before its image was whole";
+        let state = State::new(StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_FOUND, text);
+        self.publish_status(instance, ALL, flags::CLOSED, state);
+        self.end_item(instance);
+    }
+
+    /// A published item is over: the snapshots that wait for it are too.
+    pub(super) fn end_snapshots(&mut self, shared: u32) {
+        for instance in self.snapshots.remove(&shared).unwrap_or_default() {
+            if self.items.get(instance).is_some_and(|item| item.has(Bits::HELD_SNAPSHOT)) {
+                self.end_snapshot(instance);
+            }
+        }
+    }
+
+    /// Publishes the held image of an item for those who wait for one under a handle: its own, or that of a snapshot.
+    fn publish_image(&mut self, shared: u32, handle: u32, target: u16) {
+        let last = if handle == shared { 0 } else { flags::SNAPSHOT };
+        let Some(item) = self.items.get(shared).filter(|item| item.image != NO_IMAGE) else { return };
         let (Some(image), Some(key)) = (self.cache.get(item.image), ItemKey::read(&item.key)) else { return };
         let provider_id = self.session(item.session).and_then(|session| session.offer(item.service));
         let msg_key = key.msg_key(provider_id.map_or(item.service, |offer| offer.provider_id));
@@ -383,7 +455,7 @@ impl SourceDistributor {
                 return;
             };
             let first = if row == 0 { flags::FIRST } else { 0 };
-            let flags = first | if next.is_none() { flags::COMPLETE } else { 0 };
+            let flags = first | last | if next.is_none() { flags::COMPLETE } else { 0 };
             let position = self.hub.next_position();
             self.hub.event(&Event::Image { target, handle, group, flags, position, rwf });
             self.counters.images += 1;

@@ -9,9 +9,9 @@ const STEP: u64 = 20_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Timer {
     /// An item's open has not been answered: handle, epoch of the item.
-    Request(u32, u16),
+    Request(u32, u32),
     /// An item that failed may be asked for again: handle, epoch of the item.
-    Retry(u32, u16),
+    Retry(u32, u32),
     /// An item may have been unwatched for long enough: handle.
     Unwatched(u32),
     /// A post has not been acknowledged: its id towards the provider.

@@ -87,8 +87,10 @@ impl Wishes {
         self.items.remove(&handle);
     }
 
-    pub(super) fn has_any(&self, handle: u32) -> bool {
-        self.items.contains_key(&handle)
+    /// Whether anybody wants less than the whole item.
+    pub(super) fn has_view(&self, handle: u32) -> bool {
+        let wishes = self.items.get(&handle);
+        wishes.is_some_and(|wishes| wishes.iter().any(|wish| wish.flags.contains(RequestFlags::HAS_VIEW)))
     }
 
     /// What to ask the provider for, given who is interested (a bit for each slot).

@@ -526,6 +526,36 @@ fn the_union_of_views_goes_upstream_or_none_if_any_wants_all() {
 }
 
 #[test]
+fn the_image_of_a_narrow_view_is_not_for_a_p2ps_that_came_wanting_more() {
+    let view = bytes_of(|w| {
+        let view = rwf::rdm::request::View::Fields(vec![22]);
+        rwf::rdm::request::Payload { view: Some(view), ..Default::default() }.encode(w)
+    });
+    let narrow = RequestMsg {
+        flags: RequestFlags::STREAMING | RequestFlags::HAS_VIEW,
+        container: DataType::ELEMENT_LIST,
+        body: &view,
+        ..request("IBM.N")
+    };
+    let mut world = World::plain();
+    world.p2ps_up(2);
+    world.route_up_with(0, rwf::rdm::login::Features { view: Some(true), ..Default::default() });
+    world.directory(0, vec![service(7, "FEED")]);
+    world.sent(0);
+    world.open_request(1, 1, flags::STREAMING, &narrow);
+    world.open(2, "IBM.N");
+    let flags_sent: Vec<_> = world.requests(0).into_iter().map(|r| r.2).collect();
+    assert!(flags_sent[1].contains(RequestFlags::NO_REFRESH) && !flags_sent[1].contains(RequestFlags::HAS_VIEW));
+    world.refresh(0, 5, &[(22, b"1")], WHOLE);
+    let events = world.events();
+    assert_eq!(events.iter().map(|e| (e.kind, e.target)).collect::<Vec<_>>(), [(Kind::Image, 1)]);
+    assert_eq!(world.requests(0).len(), 1, "another image, with everything in it");
+    world.refresh(0, 5, &[(22, b"1"), (25, b"2")], WHOLE);
+    let events = world.events();
+    assert_eq!(events.iter().map(|e| (e.kind, e.target)).collect::<Vec<_>>(), [(Kind::Image, hub::stream::ALL)]);
+}
+
+#[test]
 fn generic_messages_go_both_ways() {
     let mut world = World::with_feed();
     let (handle, stream) = world.open_imaged(1, "IBM.N");

@@ -386,12 +386,98 @@ fn an_item_without_a_service_that_was_announced_is_dropped() {
 fn a_snapshot_of_a_held_item_leaves_nothing_behind() {
     let mut world = with_nip();
     world.publish(0, -1, 3, "A", &[(22, b"1")]);
+    let shared = world.open(1, "A");
     world.open_with(1, "A", flags::SNAPSHOT_ONLY);
     let events = world.events();
     let handle = events[0].handle;
-    assert_eq!(events[1].kind, Kind::Image);
+    assert_ne!(handle, shared, "an open of its own");
+    assert_eq!((events[1].handle, events[1].flags), (handle, flags::FIRST | flags::COMPLETE | flags::SNAPSHOT));
     world.close(1, handle);
+    assert_eq!(world.sd.items(), 1);
     world.update(0, -1, &[(22, b"2")]);
+    assert_eq!(world.events()[0].handle, shared, "the streaming one lives on");
+}
+
+/// A part of a published image of BOOK.
+fn part(world: &mut World, id: u32, fid: i16, n: u16, last: bool) {
+    world.refresh_with(id, &[(fid, b"x")], |msg| {
+        msg.stream_id = -1;
+        msg.key = Some(MsgKey { name_type: Some(1), ..MsgKey::item(3, b"BOOK") });
+        msg.part_num = Some(n);
+        msg.flags = if last { RefreshFlags::REFRESH_COMPLETE } else { RefreshFlags::NONE };
+    });
+}
+
+#[test]
+fn a_snapshot_waits_for_the_set_under_way_and_ends_with_its_item() {
+    let mut world = with_nip();
+    part(&mut world, 0, 1, 0, false);
+    world.open_with(1, "BOOK", flags::SNAPSHOT_ONLY);
+    assert_eq!(world.kinds(), [Kind::ItemOpened]);
+    part(&mut world, 0, 2, 1, true);
+    let events = world.events();
+    assert_eq!((events.len(), events[0].flags), (1, flags::FIRST | flags::COMPLETE | flags::SNAPSHOT));
+    assert_eq!(fields_of(events[0].image().body).len(), 2);
+    part(&mut world, 0, 1, 0, false);
+    world.open_with(1, "BOOK", flags::SNAPSHOT_ONLY);
+    world.events();
+    world.provider_close(0, -1);
+    let events = world.events();
+    assert!(events.iter().all(|e| e.kind == Kind::ItemStatus && e.has(flags::CLOSED)));
+    assert_eq!(events.len(), 2, "the item and the snapshot");
+}
+
+#[test]
+fn a_set_that_was_never_whole_is_no_image() {
+    let mut world = with_nip();
+    part(&mut world, 0, 1, 0, false);
+    world.down(0);
+    world.events();
+    world.open_with(1, "BOOK", flags::STREAMING);
+    let events = world.events();
+    assert_eq!(events.iter().map(|e| e.kind).collect::<Vec<_>>(), [Kind::ItemOpened, Kind::ItemStatus]);
+    assert!(events[1].has(flags::PENDING_TOO) && events[1].state().data == DataState::SUSPECT);
+    world.nip_up(1);
+    world.directory(1, vec![service(3, "NI_PUB")]);
+    part(&mut world, 1, 1, 0, false);
+    part(&mut world, 1, 2, 1, true);
+    let events = world.events();
+    let images: Vec<_> = events.iter().filter(|e| e.kind == Kind::Image).collect();
+    assert!(images[0].has(flags::FIRST) && images[1].has(flags::COMPLETE));
+    assert!(images.iter().all(|e| e.has(flags::RECOVERY)));
+}
+
+#[test]
+fn an_image_cut_off_by_the_loss_leaves_the_one_before() {
+    let mut world = with_nip();
+    part(&mut world, 0, 1, 0, true);
+    part(&mut world, 0, 7, 0, false);
+    world.open_with(1, "BOOK", flags::STREAMING);
+    assert_eq!(world.kinds(), [Kind::ItemOpened], "it waits for the set");
+    world.down(0);
+    let (bits, data, fields) = imaged(&mut world);
+    assert_eq!((bits, data), (flags::FIRST | flags::COMPLETE, DataState::SUSPECT));
+    assert_eq!(fields, [(1, b"x".to_vec())]);
+}
+
+#[test]
+fn time_makes_no_published_item_suspect() {
+    let mut world = with_nip();
+    world.p2ps_up(2);
+    world.route_up(5);
+    world.directory(5, vec![service(9, "FEED")]);
+    world.events();
+    // Handles of interactive items that were asked for are used again by published ones.
+    for n in 0..20 {
+        let token = world.open_request(2, 2, flags::STREAMING, &request(&format!("I{n}")));
+        let events = world.events();
+        let opened = events.iter().find(|e| e.kind == Kind::ItemOpened && e.arg == token).unwrap().handle;
+        world.close(2, opened);
+        world.publish(0, -1 - n, 3, &format!("P{n}"), &[(22, b"1")]);
+        world.open_request(1, 1, flags::STREAMING, &request(&format!("P{n}")));
+    }
+    world.events();
+    world.pass(120);
     assert!(world.events().is_empty());
 }
 

@@ -255,6 +255,39 @@ fn with_two_providers_a_service_status_is_for_the_items_of_the_one_that_sent_it(
 }
 
 #[test]
+fn what_a_service_or_group_status_made_good_is_told_when_it_is_lost() {
+    for by_group in [false, true] {
+        let mut world = World::with_feed();
+        let (handle, stream) = world.open_imaged(1, "A");
+        world.status(0, stream, state(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE));
+        let good = state(StreamState::OPEN, DataState::OK, StateCode::NONE);
+        let mut entry = state_update(7, true, true);
+        if by_group {
+            let change = Group { group: vec![0, 0], merged_to: None, status: Some(good.into()) };
+            entry.groups = vec![Part::Update(change)];
+        } else if let Some(Part::Update(known)) = &mut entry.state {
+            known.status = Some(good.into());
+        }
+        world.directory_update(0, vec![entry]);
+        world.events();
+        world.down(0);
+        let events = world.events();
+        let told = events.iter().any(|e| e.kind == Kind::ServiceStatus || e.handle == handle);
+        assert!(told, "by group {by_group}: {events:?}");
+    }
+}
+
+#[test]
+fn a_request_that_crosses_the_withdrawal_of_its_service_is_closed() {
+    let mut world = World::with_feed();
+    world.open_imaged(1, "A");
+    world.open(1, "B");
+    world.sent(0);
+    world.directory_update(0, vec![rwf::rdm::directory::Service::delete(7)]);
+    assert_eq!(world.closes(0), [6], "the provider may have opened it after it withdrew the service");
+}
+
+#[test]
 fn groups_are_told_apart_by_provider_and_relayed_status_first() {
     let mut world = two_providers(Balance::Load);
     world.open(1, "A");

@@ -42,16 +42,39 @@ impl From<EncodeError> for Misfit {
 /// The image of one item.
 #[derive(Debug)]
 pub(super) struct Image {
-    content: Content,
-    container: DataType,
-    /// All updates since the refresh were applied.
-    sound: bool,
+    /// The payload of the last whole refresh, with every update since.
+    whole: Option<Payload>,
+    /// The parts so far of a refresh under way, in several parts.
+    next: Option<Box<Payload>>,
     data: DataState,
     code: StateCode,
     qos: Option<Qos>,
     seq_num: Option<u32>,
     /// What few items have.
     extra: Option<Box<Extra>>,
+}
+
+#[derive(Debug)]
+struct Payload {
+    content: Content,
+    container: DataType,
+    /// Everything that came could be applied.
+    sound: bool,
+}
+
+impl Payload {
+    fn apply(&mut self, container: DataType, body: &[u8], refresh: bool) -> Result<(), Misfit> {
+        let nothing = container == DataType::NO_DATA || (body.is_empty() && !refresh);
+        let result = if nothing {
+            Ok(())
+        } else if container == self.container {
+            self.content.apply(container, body, &SetScope::NONE, refresh, 0)
+        } else {
+            Err(Misfit::NotUpdatable)
+        };
+        self.sound &= result.is_ok();
+        result
+    }
 }
 
 #[derive(Debug, Default)]
@@ -65,9 +88,8 @@ const UNSOUND: &str = "An update could not be applied to the held image: waiting
 impl Image {
     fn new() -> Self {
         Self {
-            content: Content::Empty,
-            container: DataType::NO_DATA,
-            sound: true,
+            whole: None,
+            next: None,
             data: DataState::OK,
             code: StateCode::NONE,
             qos: None,
@@ -76,39 +98,47 @@ impl Image {
         }
     }
 
-    /// Takes a part of a refresh in; the first voids what was there.
-    pub(super) fn refresh(&mut self, refresh: &RefreshMsg<'_>, first: bool) -> Result<(), Misfit> {
-        if first {
-            self.content = Content::Empty;
-            self.container = refresh.container;
-            self.sound = true;
-        }
+    /// Takes a part of a refresh in. The last one makes the parts the image; until then the old one stands.
+    pub(super) fn refresh(&mut self, refresh: &RefreshMsg<'_>, first: bool, complete: bool) -> Result<(), Misfit> {
         self.set_state(&refresh.state);
         self.qos = refresh.qos.or(self.qos);
         self.seq_num = refresh.seq_num.or(self.seq_num);
         if let Some(perm_data) = refresh.perm_data {
             self.set_perm_data(perm_data);
         }
-        self.apply(refresh.container, refresh.body, true)
+        let begin = || Payload { content: Content::Empty, container: refresh.container, sound: true };
+        if first && complete {
+            self.next = None;
+            return self.whole.insert(begin()).apply(refresh.container, refresh.body, true);
+        }
+        if first {
+            self.next = None;
+        }
+        let next = self.next.get_or_insert_with(|| Box::new(begin()));
+        let applied = next.apply(refresh.container, refresh.body, true);
+        if complete {
+            self.whole = self.next.take().map(|next| *next);
+        }
+        applied
     }
 
-    /// Takes an update in.
+    /// Takes an update in: into the image, and into the parts of the next one.
     pub(super) fn update(&mut self, container: DataType, body: &[u8], seq_num: Option<u32>) -> Result<(), Misfit> {
         self.seq_num = seq_num.or(self.seq_num);
-        self.apply(container, body, false)
+        if let Some(next) = &mut self.next {
+            let _ = next.apply(container, body, false);
+        }
+        self.whole.as_mut().map_or(Ok(()), |whole| whole.apply(container, body, false))
     }
 
-    fn apply(&mut self, container: DataType, body: &[u8], refresh: bool) -> Result<(), Misfit> {
-        let nothing = container == DataType::NO_DATA || (body.is_empty() && !refresh);
-        let result = if nothing {
-            Ok(())
-        } else if container == self.container {
-            self.content.apply(container, body, &SetScope::NONE, refresh, 0)
-        } else {
-            Err(Misfit::NotUpdatable)
-        };
-        self.sound &= result.is_ok();
-        result
+    /// The refresh under way will not be completed.
+    pub(super) fn abandon_set(&mut self) {
+        self.next = None;
+    }
+
+    /// Whether a whole refresh has come.
+    pub(super) fn is_whole(&self) -> bool {
+        self.whole.is_some()
     }
 
     /// The state that a message of the provider gave.
@@ -129,7 +159,11 @@ impl Image {
 
     /// Data state as it stands; an image that could not be kept up is Suspect whatever the provider said.
     pub(super) fn is_suspect(&self) -> bool {
-        self.data == DataState::SUSPECT || !self.sound
+        self.data == DataState::SUSPECT || !self.is_sound()
+    }
+
+    fn is_sound(&self) -> bool {
+        self.whole.as_ref().is_none_or(|whole| whole.sound)
     }
 
     /// Writes the image from row `from` on as one refresh, up to about `limit` bytes of payload. The next part's first
@@ -144,19 +178,20 @@ impl Image {
         /// Offset of the flags in a message.
         const FLAGS: usize = 8;
         let start = w.position();
-        refresh.container = self.container;
+        let Some(whole) = &self.whole else { return Err(EncodeError::Unrepresentable("image that is not whole")) };
+        refresh.container = whole.container;
         refresh.qos = self.qos;
         refresh.seq_num = self.seq_num;
         let extra = self.extra.as_deref();
         refresh.perm_data = extra.and_then(|extra| extra.perm_data.as_deref());
         let text = extra.map_or(&[][..], |extra| &extra.text);
-        refresh.state = if self.sound {
+        refresh.state = if whole.sound {
             State { stream: StreamState::OPEN, data: self.data, code: self.code, text }
         } else {
             State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::GAP_DETECTED, UNSOUND)
         };
         refresh.encode_header(w)?;
-        let next = self.content.write_part(from, limit, w)?;
+        let next = whole.content.write_part(from, limit, w)?;
         if next.is_none() {
             // SOLICITED is set, so the low byte of the flags is where it is whether they take one byte or two.
             refresh.flags |= RefreshFlags::REFRESH_COMPLETE;

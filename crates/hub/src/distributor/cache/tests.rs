@@ -42,7 +42,7 @@ fn read_fields(bytes: &[u8]) -> Fields {
 fn refreshed(container: DataType, body: &[u8]) -> Image {
     let mut image = Image::new();
     let refresh = RefreshMsg { container, body, ..RefreshMsg::new(Domain::MARKET_PRICE, 0) };
-    image.refresh(&refresh, true).unwrap();
+    image.refresh(&refresh, true, true).unwrap();
     image
 }
 
@@ -165,7 +165,7 @@ proptest! {
             let container = DataType(container);
             if n == 0 {
                 let refresh = RefreshMsg { container, body, ..RefreshMsg::new(Domain::MARKET_PRICE, 0) };
-                let _ = image.refresh(&refresh, true);
+                let _ = image.refresh(&refresh, true, true);
             } else {
                 let _ = image.update(container, body, None);
             }
@@ -362,6 +362,31 @@ fn other_payloads_are_kept_as_they_are_and_not_updated() {
 }
 
 #[test]
+fn the_old_image_stands_until_the_next_is_whole() {
+    let mut image = refreshed(DataType::FIELD_LIST, &field_list(&[(1, b"old".to_vec()), (2, b"old".to_vec())]));
+    let part = |image: &mut Image, fid: i16, first, complete| {
+        let body = field_list(&[(fid, b"new".to_vec())]);
+        let container = DataType::FIELD_LIST;
+        let refresh = RefreshMsg { container, body: &body, ..RefreshMsg::new(Domain::MARKET_PRICE, 0) };
+        image.refresh(&refresh, first, complete).unwrap();
+    };
+    part(&mut image, 1, true, false);
+    image.update(DataType::FIELD_LIST, &field_list(&[(2, b"upd".to_vec())]), None).unwrap();
+    let values = |image: &Image| read_fields(&whole(image)).into_values().collect::<Vec<_>>();
+    assert_eq!(values(&image), [b"old", b"upd"]);
+    image.abandon_set();
+    assert_eq!(values(&image), [b"old", b"upd"]);
+    part(&mut image, 1, true, false);
+    image.update(DataType::FIELD_LIST, &field_list(&[(1, b"upd".to_vec())]), None).unwrap();
+    part(&mut image, 3, false, true);
+    let fields = read_fields(&whole(&image));
+    assert_eq!(fields.into_iter().collect::<Vec<_>>(), [(1, b"upd".to_vec()), (3, b"new".to_vec())]);
+    let mut never = Image::new();
+    part(&mut never, 1, true, false);
+    assert!(!never.is_whole());
+}
+
+#[test]
 fn nesting_beyond_reason_is_refused() {
     let mut body = field_list(&[]);
     let mut container = DataType::FIELD_LIST;
@@ -376,12 +401,12 @@ fn nesting_beyond_reason_is_refused() {
     }
     let mut image = Image::new();
     let refresh = RefreshMsg { container, body: &body, ..RefreshMsg::new(Domain::MARKET_PRICE, 0) };
-    assert_eq!(image.refresh(&refresh, true), Err(Misfit::TooLarge));
+    assert_eq!(image.refresh(&refresh, true, true), Err(Misfit::TooLarge));
     assert!(image.is_suspect());
 }
 
 #[test]
 fn an_image_costs_little_beside_its_bytes() {
-    assert!(size_of::<Image>() <= 96, "{}", size_of::<Image>());
+    assert!(size_of::<Image>() <= 104, "{}", size_of::<Image>());
     assert!(size_of::<Content>() <= 48, "{}", size_of::<Content>());
 }
