@@ -10,11 +10,12 @@ use rwf::dictionary::Dictionary;
 use rwf::msg::UpdateMsg;
 use rwf::reference::{FIELDS_74, FIELDS_130, LEN_74, LEN_130, encode_update, update_74, update_130};
 use rwf::wire::Writer;
-use rwf::{DataType, FieldList, Primitive, SetScope};
+use rwf::{DataType, FieldList, Primitive, SetScope, primitive};
 use std::hint::black_box;
 use std::time::Instant;
 
-const ROUNDS: usize = 21;
+/// Many short rounds: most of them fall between two interruptions, also on a busy machine.
+const ROUNDS: usize = 1001;
 const MESSAGES: usize = 64;
 
 /// Result of one benchmark, in nanoseconds per message.
@@ -26,7 +27,7 @@ struct Figure {
 
 /// Times `work`, which handles [`MESSAGES`] messages.
 fn measure(name: &'static str, passes: usize, mut work: impl FnMut()) -> Figure {
-    for _ in 0..passes {
+    for _ in 0..20 * passes {
         work();
     }
     let mut rounds: Vec<f64> = (0..ROUNDS)
@@ -44,6 +45,36 @@ fn measure(name: &'static str, passes: usize, mut work: impl FnMut()) -> Figure 
 
 /// Decodes a message to its last value; gives a sum over all of them, so that none can be left out.
 fn decode(msg: &[u8], dictionary: &Dictionary) -> i64 {
+    let update = UpdateMsg::decode(msg).expect("reference update");
+    let list = FieldList::decode(update.body, &SetScope::NONE).expect("field list");
+    let mut sum = i64::from(update.stream_id);
+    for entry in list.entries() {
+        let entry = entry.expect("field");
+        let data_type = dictionary.field(entry.fid).map_or(DataType::UNKNOWN, rwf::dictionary::FieldDef::data_type);
+        sum = sum.wrapping_add(match entry.resolve(data_type) {
+            DataType::UINT => primitive::uint(entry.data).expect("value") as i64,
+            DataType::REAL => {
+                let v = primitive::real(entry.data).expect("value").expect("no blank");
+                v.mantissa + i64::from(v.hint.0)
+            }
+            DataType::DATE => {
+                let v = primitive::date(entry.data).expect("value");
+                i64::from(v.year) + i64::from(v.month) + i64::from(v.day)
+            }
+            DataType::TIME => {
+                let v = primitive::time(entry.data).expect("value");
+                i64::from(v.hour) + i64::from(v.minute) + i64::from(v.second) + i64::from(v.millisecond)
+            }
+            DataType::ENUM => i64::from(primitive::enumeration(entry.data).expect("value")),
+            DataType::RMTES_STRING => entry.data.len() as i64,
+            other => panic!("type {other}"),
+        });
+    }
+    sum
+}
+
+/// As [`decode`], but by way of [`Primitive`], which can hold a value of any type.
+fn decode_primitives(msg: &[u8], dictionary: &Dictionary) -> i64 {
     let update = UpdateMsg::decode(msg).expect("reference update");
     let list = FieldList::decode(update.body, &SetScope::NONE).expect("field list");
     let mut sum = i64::from(update.stream_id);
@@ -73,7 +104,7 @@ fn main() {
     }
     let json = std::env::args().any(|arg| arg == "--json");
     // Run as a test, it only proves that it works.
-    let passes = if std::env::args().any(|arg| arg == "--test") { 1 } else { 4000 };
+    let passes = if std::env::args().any(|arg| arg == "--test") { 1 } else { 50 };
     let dictionary = &Dictionary::builtin();
     let short: Vec<_> = (0..MESSAGES as i32).map(update_74).collect();
     let long: Vec<_> = (0..MESSAGES as i32).map(update_130).collect();
@@ -93,6 +124,11 @@ fn main() {
         }),
         measure("encode_74", passes, || encode(black_box(&FIELDS_74), &mut [0; LEN_74])),
         measure("encode_130", passes, || encode(black_box(&FIELDS_130), &mut [0; LEN_130])),
+        measure("primitive_74", passes, || {
+            for msg in black_box(&short) {
+                black_box(decode_primitives(msg, dictionary));
+            }
+        }),
         measure("header_74", passes, || {
             for msg in black_box(&short) {
                 black_box(&UpdateMsg::decode(msg).expect("reference update"));

@@ -25,12 +25,14 @@ pub enum DecodeErrorKind {
 impl DecodeError {
     /// Bytes end at or after `offset`, before `what` is complete.
     #[cold]
+    #[inline(never)]
     pub const fn truncated(what: &'static str, offset: usize) -> Self {
         Self { kind: DecodeErrorKind::Truncated, what, offset: offset as u32 }
     }
 
     /// The bytes at `offset` are no legal `what`.
     #[cold]
+    #[inline(never)]
     pub const fn invalid(what: &'static str, offset: usize) -> Self {
         Self { kind: DecodeErrorKind::Invalid, what, offset: offset as u32 }
     }

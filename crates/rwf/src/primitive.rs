@@ -69,16 +69,13 @@ impl<'a> Primitive<'a> {
             }
             DataType::ENUM => enumeration(data).map(Self::Enum),
             DataType::TIME | DataType::TIME_3 | DataType::TIME_5 | DataType::TIME_7 | DataType::TIME_8 => {
-                let time = Time::from_bytes(data).ok_or(DecodeError::invalid("time", 0))?;
+                let time = time(data)?;
                 Ok(if time.is_blank() { Self::Blank } else { Self::Time(time) })
             }
-            DataType::DATE | DataType::DATE_4 => match data.first_chunk() {
-                Some(bytes) if data.len() == 4 => {
-                    let date = Date::from_bytes(bytes);
-                    Ok(if date.is_blank() { Self::Blank } else { Self::Date(date) })
-                }
-                _ => Err(DecodeError::invalid("date", 0)),
-            },
+            DataType::DATE | DataType::DATE_4 => {
+                let date = date(data)?;
+                Ok(if date.is_blank() { Self::Blank } else { Self::Date(date) })
+            }
             DataType::DATETIME
             | DataType::DATETIME_7
             | DataType::DATETIME_9
@@ -95,25 +92,24 @@ impl<'a> Primitive<'a> {
         }
     }
 
+    /// What is seldom decoded.
     #[inline(never)]
     fn decode_rare(data_type: DataType, data: &'a [u8]) -> Result<Self, DecodeError> {
-        match data_type {
+        Ok(match data_type {
             DataType::FLOAT | DataType::FLOAT_4 => match data.try_into() {
-                Ok(bytes) => Ok(Self::Float(f32::from_be_bytes(bytes))),
-                Err(_) => Err(DecodeError::invalid("float", 0)),
+                Ok(bytes) => Self::Float(f32::from_be_bytes(bytes)),
+                Err(_) => return Err(DecodeError::invalid("float", 0)),
             },
             DataType::DOUBLE | DataType::DOUBLE_8 => match data.try_into() {
-                Ok(bytes) => Ok(Self::Double(f64::from_be_bytes(bytes))),
-                Err(_) => Err(DecodeError::invalid("double", 0)),
+                Ok(bytes) => Self::Double(f64::from_be_bytes(bytes)),
+                Err(_) => return Err(DecodeError::invalid("double", 0)),
             },
-            DataType::QOS => Qos::read(&mut Reader::new(data, "quality of service")).map(Self::Qos),
-            DataType::STATE => State::read(&mut Reader::new(data, "state")).map(Self::State),
-            DataType::ARRAY => Array::decode(data).map(Self::Array),
-            DataType::REAL_4RB | DataType::REAL_8RB => {
-                set_real(data_type, data).map(|v| v.map_or(Self::Blank, Self::Real))
-            }
-            _ => Err(not_primitive()),
-        }
+            DataType::QOS => Self::Qos(Qos::read(&mut Reader::new(data, "quality of service"))?),
+            DataType::STATE => Self::State(State::read(&mut Reader::new(data, "state"))?),
+            DataType::ARRAY => Self::Array(Array::decode(data)?),
+            DataType::REAL_4RB | DataType::REAL_8RB => set_real(data_type, data)?.map_or(Self::Blank, Self::Real),
+            _ => return Err(not_primitive()),
+        })
     }
 
     /// The base type; `None` for a blank, which fits every type.
@@ -342,12 +338,39 @@ pub fn uint(data: &[u8]) -> Result<u64, DecodeError> {
 }
 
 /// An enumeration value: 1 or 2 bytes.
+///
+/// # Errors
+/// Invalid for another length.
 #[inline]
-fn enumeration(data: &[u8]) -> Result<u16, DecodeError> {
+pub fn enumeration(data: &[u8]) -> Result<u16, DecodeError> {
     match *data {
         [a] => Ok(u16::from(a)),
         [a, b] => Ok(u16::from_be_bytes([a, b])),
         _ => Err(DecodeError::invalid("length of an enumeration", 0)),
+    }
+}
+
+/// A date: 4 bytes. All zeros are [`Date::BLANK`].
+///
+/// # Errors
+/// Invalid for another length.
+#[inline]
+pub fn date(data: &[u8]) -> Result<Date, DecodeError> {
+    match data.first_chunk() {
+        Some(bytes) if data.len() == 4 => Ok(Date::from_bytes(bytes)),
+        _ => Err(DecodeError::invalid("date", 0)),
+    }
+}
+
+/// A time: 2, 3, 5, 7 or 8 bytes. All ones are [`Time::BLANK`].
+///
+/// # Errors
+/// Invalid for another length.
+#[inline]
+pub fn time(data: &[u8]) -> Result<Time, DecodeError> {
+    match Time::from_bytes(data) {
+        Some(time) => Ok(time),
+        None => Err(DecodeError::invalid("time", 0)),
     }
 }
 

@@ -78,15 +78,15 @@ impl<'a> Reader<'a> {
     }
 
     /// The error for bytes that end here.
-    #[cold]
-    #[inline(never)]
+    // Inlined down to plain arguments of a cold function: a call that takes `self` would keep the cursor in memory on
+    // the way of success, too.
+    #[inline]
     pub const fn truncated(&self) -> DecodeError {
         DecodeError::truncated(self.what, self.offset())
     }
 
     /// The error for bytes that make no sense here.
-    #[cold]
-    #[inline(never)]
+    #[inline]
     pub const fn invalid(&self) -> DecodeError {
         DecodeError::invalid(self.what, self.offset())
     }

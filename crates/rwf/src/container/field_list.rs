@@ -203,12 +203,11 @@ impl<'a> FieldEntries<'a> {
         !self.set_def.is_empty()
     }
 
-    /// The error for an entry that is cut off.
-    #[cold]
-    fn cut_off(&mut self) -> DecodeError {
-        let offset = self.base + self.len - self.standard.len();
+    /// Ends the iteration with the error for an entry that is cut off.
+    #[inline]
+    const fn cut_off(&mut self) -> DecodeError {
         self.left = 0;
-        DecodeError::truncated("field entry", offset)
+        DecodeError::truncated("field entry", self.base + self.len - self.standard.len())
     }
 
     #[inline]

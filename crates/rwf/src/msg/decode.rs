@@ -163,12 +163,25 @@ impl<'a> UpdateMsg<'a> {
     fn read(r: &mut Reader<'a>, start: Start, body: &'a [u8]) -> Result<Self, DecodeError> {
         let Start { domain, stream_id, flags, container } = start;
         let flags = UpdateFlags(flags);
-        let has = |flag| flags.contains(flag);
         let update_type = UpdateType(r.expect("update type").u8()?);
-        // Nearly all updates have no optional member at all.
+        // Nearly all updates have no optional member at all; then the header stays in registers.
         if flags.0 & UpdateFlags::DERIVED.0 == 0 {
             return Ok(Self { container, flags, update_type, body, ..Self::new(domain, stream_id) });
         }
+        Self::read_members(*r, start, update_type, body)
+    }
+
+    #[inline(never)]
+    fn read_members(
+        mut r: Reader<'a>,
+        start: Start,
+        update_type: UpdateType,
+        body: &'a [u8],
+    ) -> Result<Self, DecodeError> {
+        let Start { domain, stream_id, flags, container } = start;
+        let flags = UpdateFlags(flags);
+        let has = |flag| flags.contains(flag);
+        let r = &mut r;
         Ok(Self {
             domain,
             stream_id,

@@ -34,9 +34,10 @@ import java.util.Locale;
  */
 public final class CodecBench {
     private static final int MESSAGES = 64;
-    private static final int PASSES = 4000;
-    private static final int ROUNDS = 21;
-    private static final int WARM_UP_ROUNDS = 20;
+    /** Many short rounds: most of them fall between two interruptions, also on a busy machine. */
+    private static final int PASSES = 50;
+    private static final int ROUNDS = 1001;
+    private static final int WARM_UP_ROUNDS = 2000;
 
     private final DataDictionary dictionary = CodecFactory.createDataDictionary();
     private final DecodeIterator decoder = CodecFactory.createDecodeIterator();
