@@ -15,6 +15,7 @@ Options:
   -b MESSAGES     most messages in a turn of the writer (264)
   --io HOW        bare: a write each; tcp: this crate's send; uring: its batch by io_uring (bare)
   --direct        no source and relay: the writer makes the messages
+  --relays N      relays between source and writer (1)
   --wait HOW      block, yield or spin (block)
   -S BYTES        socket buffers; 0: the kernel's choice (262144)
   -m BYTES        message (90)
@@ -33,6 +34,7 @@ fn main() {
         batch: arguments.value("-b", default.batch),
         io: arguments.value("--io", default.io),
         chain: !arguments.flag("--direct"),
+        relays: arguments.value("--relays", default.relays),
         wait: arguments.value("--wait", default.wait),
         socket_buffer: Some(arguments.value("-S", 262_144)).filter(|&bytes| bytes > 0),
         message: arguments.value("-m", default.message),

@@ -6,6 +6,7 @@
 
 pub mod agents;
 pub mod config;
+pub mod lab;
 pub mod roles;
 pub mod source;
 pub mod tools;

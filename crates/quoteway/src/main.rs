@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use quoteway::config::Config;
-use quoteway::{roles, tools};
+use quoteway::{lab, roles, tools};
 use tracing_subscriber::EnvFilter;
 
 /// Open market-data distribution, compatible with RSSL/RWF (RMDS, TREP, RTDS): unmodified EMA and ETA programs work
@@ -45,6 +45,8 @@ enum Command {
     TestClient(tools::test_client::Args),
     /// Show RWF messages and RSSL byte streams as text
     Dump(tools::dump::Args),
+    /// Measure this system, beside bare loops and other products, and report
+    Lab(lab::Args),
     /// Show every configuration parameter, or check a file
     Config {
         #[command(subcommand)]
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         Command::SinkDrivenSrc(args) => tools::sink_driven_src::run(&args),
         Command::TestClient(args) => tools::test_client::run(&args),
         Command::Dump(args) => tools::dump::run(&args),
+        Command::Lab(args) => lab::run(&args),
         Command::Config { what: None } => {
             print!("{}", Config::default().document());
             Ok(())

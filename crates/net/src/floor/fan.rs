@@ -64,8 +64,10 @@ pub struct FanOptions {
     pub wide: u32,
     /// Messages that the writer takes in a turn at most.
     pub batch: usize,
-    /// Source and relay are processes before the writer; otherwise the writer makes the messages.
+    /// Source and relays are processes before the writer; otherwise the writer makes the messages.
     pub chain: bool,
+    /// Relays between source and writer, where there is a chain.
+    pub relays: usize,
     /// How the writer sends.
     pub io: FanIo,
     /// Idle strategy of relay and writer.
@@ -87,6 +89,7 @@ impl Default for FanOptions {
             wide: 50,
             batch: 264,
             chain: true,
+            relays: 1,
             io: FanIo::Bare,
             wait: Wait::Block,
             socket_buffer: Some(256 * 1024),
@@ -118,12 +121,13 @@ impl FanReport {
     pub fn to_json(&self, options: &FanOptions) -> String {
         let costs: Vec<_> = self.costs.iter().map(Cost::to_json).collect();
         format!(
-            r#"{{"floor":"fan","connections":{},"asked_rate":{},"wide":{},"batch":{},"chain":{},"io":"{:?}","refused":{},"wait":"{:?}","socket_buffer":{},"message":{},"rate":{:.0},"deliveries":{},"out_of_sequence":{},"latency_us":{},"stages":[{}]}}"#,
+            r#"{{"floor":"fan","connections":{},"asked_rate":{},"wide":{},"batch":{},"chain":{},"relays":{},"io":"{:?}","refused":{},"wait":"{:?}","socket_buffer":{},"message":{},"rate":{:.0},"deliveries":{},"out_of_sequence":{},"latency_us":{},"stages":[{}]}}"#,
             options.connections,
             options.rate,
             options.wide,
             options.batch,
             options.chain,
+            options.relays,
             options.io,
             self.refused.is_some(),
             options.wait,
@@ -154,22 +158,25 @@ pub fn run(options: &FanOptions) -> io::Result<FanReport> {
     let mut stages = Vec::new();
     let mut feed = None;
     if options.chain {
-        let (to_relay, relay_in) = pair(options.socket_buffer)?;
-        let (to_writer, writer_in) = pair(options.socket_buffer)?;
-        let (mut relay_in, mut to_writer, mut writer_in) = (Some(relay_in), Some(to_writer), Some(writer_in));
-        let stage = Stage::fork(|| {
-            drop((outs.take(), relay_in.take(), to_writer.take(), writer_in.take()));
-            source(options, &to_relay)
-        })?;
-        stages.push(("source", stage));
-        drop(to_relay);
-        let stage = Stage::fork(|| {
-            drop((outs.take(), writer_in.take()));
-            relay(options, relay_in.as_ref().expect("ours"), to_writer.as_ref().expect("ours"))
-        })?;
-        stages.push(("relay", stage));
-        drop((relay_in.take(), to_writer.take()));
-        feed = writer_in;
+        let mut links = Vec::new();
+        for _ in 0..=options.relays {
+            links.push(pair(options.socket_buffer)?);
+        }
+        let (mut sends, mut takes): (Vec<_>, Vec<_>) =
+            links.into_iter().map(|(to, from)| (Some(to), Some(from))).unzip();
+        for place in 0..=options.relays {
+            let input = place.checked_sub(1).and_then(|link| takes[link].take());
+            let output = sends[place].take().expect("not yet given away");
+            let others = (&mut outs, &mut sends, &mut takes);
+            let stage = Stage::fork(|| {
+                drop(others.0.take());
+                others.1.clear();
+                others.2.clear();
+                input.as_ref().map_or_else(|| source(options, &output), |input| relay(options, input, &output))
+            })?;
+            stages.push((if place == 0 { "source" } else { "relay" }, stage));
+        }
+        feed = takes.pop().flatten();
     }
     let stage = Stage::fork(|| write(options, outs.take().expect("not yet given away"), feed.as_ref()))?;
     stages.push(("writer", stage));

@@ -1,0 +1,203 @@
+//! `quoteway lab`: measures this system, beside the bare loops of the same shape and other products, in one run.
+//!
+//! | module | what it is for |
+//! |---|---|
+//! | [`scenario`] | what is measured: parameters, rates, goals, from a file |
+//! | [`session`] | pairs of runs by turns, progress, the file of results |
+//! | [`flow`], [`images`], [`memory`], [`codec`] | the procedures |
+//! | [`peers`] | other products on the same work |
+//! | [`parts`] | measurements that need a process of their own |
+//! | [`rows`], [`stats`], [`report`] | figures, ratios, goals, and how they are shown |
+//! | [`environment`] | the machine, the commit, what else was going on |
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use serde_json::json;
+
+pub mod codec;
+pub mod environment;
+pub mod flow;
+pub mod images;
+pub mod memory;
+pub mod parts;
+pub mod peers;
+pub mod process;
+pub mod report;
+pub mod rows;
+pub mod scenario;
+pub mod session;
+pub mod stats;
+
+use environment::{Disturbance, Environment};
+use process::Fault;
+use rows::{Outcome, Verdict};
+use scenario::{Kind, Scenario};
+use session::Session;
+
+/// The command line of `lab`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Args {
+    #[command(subcommand)]
+    what: Option<What>,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum What {
+    /// Show the scenarios
+    List {
+        /// As the file to copy and change
+        #[arg(long)]
+        toml: bool,
+        /// Scenarios of this file instead of the built-in ones
+        #[arg(long, value_name = "FILE")]
+        scenarios: Option<PathBuf>,
+    },
+    /// A part of a measurement, in a process of its own
+    #[command(subcommand, hide = true)]
+    Part(parts::Part),
+}
+
+#[derive(Debug, Clone, clap::Args)]
+struct RunArgs {
+    /// Scenarios to run; without any, all that `quoteway lab list` does not call "on request"
+    #[arg(value_name = "SCENARIO")]
+    names: Vec<String>,
+    /// Runs of each side, by turns; claims need 7
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pairs: u32,
+    /// Short runs, one of each side: shows that everything works, not how fast
+    #[arg(long)]
+    quick: bool,
+    /// Append every run to this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Write the report to this file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Scenarios of this file instead of the built-in ones
+    #[arg(long, value_name = "FILE")]
+    scenarios: Option<PathBuf>,
+    /// Change a parameter of all chosen scenarios, for example seconds=10 or items=1000
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Folder of the Java programs (bench and codec-bench), for the peer
+    #[arg(long, value_name = "DIR", default_value = "interop")]
+    interop: PathBuf,
+}
+
+/// Runs what the command line asks for.
+///
+/// # Errors
+/// A text for the user.
+pub fn run(args: &Args) -> Result<(), String> {
+    match &args.what {
+        Some(What::List { toml: true, scenarios }) => {
+            print!("{}", text_of(scenarios.as_ref())?);
+            Ok(())
+        }
+        Some(What::List { scenarios, .. }) => {
+            for s in scenario::read(&text_of(scenarios.as_ref())?, &[])? {
+                println!("{:10} {}{}", s.name, s.title, if s.on_request { " (on request)" } else { "" });
+            }
+            Ok(())
+        }
+        Some(What::Part(part)) => parts::run(part),
+        None => measure(&args.run),
+    }
+}
+
+fn text_of(path: Option<&PathBuf>) -> Result<String, String> {
+    path.map_or_else(
+        || Ok(scenario::BUILT_IN.to_owned()),
+        |path| std::fs::read_to_string(path).map_err(|e| format!("scenarios {}: {e}", path.display())),
+    )
+}
+
+fn measure(args: &RunArgs) -> Result<(), String> {
+    net::signal::install().map_err(|e| format!("signals: {e}"))?;
+    let mut set = args.set.clone();
+    if args.quick {
+        set.extend(["seconds=0.75".to_owned(), "warmup=0.25".to_owned()]);
+    }
+    let chosen = scenario::select(scenario::read(&text_of(args.scenarios.as_ref())?, &set)?, &args.names)?;
+    let pairs = if args.quick { 1 } else { args.pairs };
+    let expected = chosen.iter().map(|s| estimate(s, pairs)).sum();
+    let environment = Environment::read();
+    let mut session =
+        Session::begin((pairs, args.quick), &args.interop, args.out.as_deref(), &environment.json(), expected)?;
+    let mut outcomes = Vec::new();
+    for scenario in &chosen {
+        let before = Disturbance::now();
+        let mut outcome = Outcome {
+            name: scenario.name.clone(),
+            title: scenario.title.clone(),
+            about: scenario.about.clone(),
+            ..Outcome::default()
+        };
+        let done = run_scenario(&mut session, scenario, &mut outcome);
+        outcome.disturbance = before.since().to_string();
+        outcome.verdicts = scenario.goals()?.into_iter().map(|g| Verdict::of(g, &outcome.rows)).collect();
+        record(&mut session, &outcome);
+        let stopped = done == Err(Fault::Stopped);
+        if let Err(Fault::Failed(why)) = done {
+            session.note(&mut outcome, why);
+        }
+        outcomes.push(outcome);
+        if stopped {
+            session.say("stopped; the report holds what is done");
+            break;
+        }
+    }
+    let text = report::markdown(&environment, pairs, &outcomes);
+    match &args.report {
+        None => print!("{text}"),
+        Some(path) => std::fs::write(path, text).map_err(|e| format!("report {}: {e}", path.display()))?,
+    }
+    let is_empty = outcomes.iter().all(|o| o.rows.iter().all(|r| r.side(rows::Side::Ours).is_empty()));
+    if is_empty { Err("nothing could be measured".to_owned()) } else { Ok(()) }
+}
+
+fn estimate(scenario: &Scenario, pairs: u32) -> f64 {
+    match scenario.kind {
+        Kind::Codec => codec::estimate(pairs),
+        Kind::Flow => flow::estimate(scenario, pairs),
+        Kind::Images => images::estimate(scenario, pairs),
+        Kind::Memory => memory::estimate(scenario, pairs),
+    }
+}
+
+fn run_scenario(session: &mut Session, scenario: &Scenario, outcome: &mut Outcome) -> Result<(), Fault> {
+    match scenario.kind {
+        Kind::Codec => codec::run(session, outcome),
+        Kind::Flow => flow::run(session, scenario, outcome),
+        Kind::Images => images::run(session, scenario, outcome),
+        Kind::Memory => memory::run(session, scenario, outcome),
+    }
+}
+
+/// Appends the medians and verdicts of a scenario to the results.
+fn record(session: &mut Session, outcome: &Outcome) {
+    for row in &outcome.rows {
+        for metric in row.metrics() {
+            let median = |side| row.spread(side, metric).map(|s| s.median);
+            let ratio = |side| row.ratio(side, metric).map(|s| json!([s.median, s.low, s.high]));
+            session.record(&json!({
+                "record": "median", "scenario": outcome.name, "row": row.label, "figure": metric,
+                "ours": median(rows::Side::Ours), "floor": median(rows::Side::Floor), "peer": median(rows::Side::Peer),
+                "over_floor": ratio(rows::Side::Floor), "over_peer": ratio(rows::Side::Peer),
+            }));
+        }
+    }
+    for verdict in &outcome.verdicts {
+        let goal = &verdict.goal;
+        session.record(&json!({
+            "record": "goal", "scenario": outcome.name, "row": goal.row, "figure": goal.metric,
+            "over": goal.over.map(rows::Side::name), "at_least": goal.at_least, "bound": goal.bound,
+            "value": verdict.value, "met": verdict.is_met(),
+        }));
+    }
+}

@@ -1,0 +1,223 @@
+//! Parts of a measurement that need a process of their own, started by the lab: the bare loops and the codec's.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use clap::Subcommand;
+use net::floor::{fan, relay};
+use rwf::dictionary::{Dictionary, FieldDef};
+use rwf::msg::UpdateMsg;
+use rwf::reference::{FIELDS_74, FIELDS_130, encode_update, update_74, update_130};
+use rwf::wire::Writer;
+use rwf::{DataType, FieldList, Primitive, SetScope};
+
+/// A part. Each prints one line of JSON.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Part {
+    /// The bare relay
+    Relay {
+        /// Relays between source and sink
+        #[arg(long)]
+        relays: usize,
+        /// What all bare loops are asked
+        #[command(flatten)]
+        load: Load,
+    },
+    /// The bare fan
+    Fan {
+        /// Connections of the reader
+        #[arg(long)]
+        connections: usize,
+        /// Of a hundred messages, those that go to all connections
+        #[arg(long)]
+        wide: u32,
+        /// What all bare loops are asked
+        #[command(flatten)]
+        load: Load,
+    },
+    /// Decoding and encoding: nanoseconds a message, or one kind of work so many times
+    Codec {
+        /// `decode_74`, `encode_130` and so on
+        #[arg(long)]
+        work: Option<String>,
+        /// How often
+        #[arg(long, default_value_t = 0)]
+        count: usize,
+    },
+    /// The reference updates as hexadecimal arguments for the same measurement of the peer
+    Updates,
+}
+
+/// What all bare loops are asked.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Load {
+    /// Messages a second into the loop; 0 for as many as go
+    #[arg(long)]
+    rate: f64,
+    /// Length of the run; its first quarter does not count
+    #[arg(long)]
+    seconds: f64,
+    /// Bytes of a message
+    #[arg(long)]
+    size: usize,
+    /// Socket buffers
+    #[arg(long)]
+    socket_buffer: usize,
+}
+
+/// Runs a part.
+///
+/// # Errors
+/// A text for the user.
+pub fn run(part: &Part) -> Result<(), String> {
+    let failed = |e: std::io::Error| e.to_string();
+    match part {
+        Part::Relay { relays, load } => {
+            let options = relay::RelayOptions {
+                relays: *relays,
+                rate: load.rate,
+                seconds: load.seconds,
+                message: load.size,
+                socket_buffer: Some(load.socket_buffer),
+                ..relay::RelayOptions::default()
+            };
+            println!("{}", relay::run(&options).map_err(failed)?.to_json(&options));
+        }
+        Part::Fan { connections, wide, load } => {
+            let options = fan::FanOptions {
+                connections: *connections,
+                wide: *wide,
+                relays: 0,
+                rate: load.rate,
+                seconds: load.seconds,
+                message: load.size,
+                socket_buffer: Some(load.socket_buffer),
+                ..fan::FanOptions::default()
+            };
+            println!("{}", fan::run(&options).map_err(failed)?.to_json(&options));
+        }
+        Part::Codec { work: None, .. } => println!("{}", codec()),
+        Part::Codec { work: Some(name), count } => {
+            let work = WORKS.iter().find(|w| w.name == name).ok_or_else(|| format!("no work {name:?}"))?;
+            let mut bench = Bench::new();
+            (0..*count).for_each(|_| (work.run)(&mut bench));
+        }
+        Part::Updates => {
+            let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+            println!("74={} 130={}", hex(&update_74(5)), hex(&update_130(5)));
+        }
+    }
+    Ok(())
+}
+
+/// Messages that a piece of work handles.
+pub const MESSAGES: usize = 64;
+const PASSES: usize = 2_000;
+const ROUNDS: usize = 21;
+
+/// What the codec is measured with.
+struct Bench {
+    dictionary: Dictionary,
+    short: Vec<Vec<u8>>,
+    long: Vec<Vec<u8>>,
+    out: [u8; 256],
+}
+
+impl Bench {
+    fn new() -> Self {
+        let ids = 0..MESSAGES as i32;
+        Self {
+            dictionary: Dictionary::builtin(),
+            short: ids.clone().map(|id| update_74(id).to_vec()).collect(),
+            long: ids.map(|id| update_130(id).to_vec()).collect(),
+            out: [0; 256],
+        }
+    }
+}
+
+/// One kind of work, on [`MESSAGES`] messages.
+struct Work {
+    name: &'static str,
+    run: fn(&mut Bench),
+}
+
+const WORKS: [Work; 4] = [
+    Work { name: "decode_74", run: |b| decode_all(&b.short, &b.dictionary) },
+    Work { name: "decode_130", run: |b| decode_all(&b.long, &b.dictionary) },
+    Work { name: "encode_74", run: |b| encode_all(&FIELDS_74, &mut b.out) },
+    Work { name: "encode_130", run: |b| encode_all(&FIELDS_130, &mut b.out) },
+];
+
+/// The names of the codec's figures.
+pub fn codec_works() -> impl Iterator<Item = &'static str> {
+    WORKS.iter().map(|w| w.name)
+}
+
+/// Nanoseconds a message of each work, the median of rounds, as a line of JSON.
+fn codec() -> serde_json::Value {
+    let mut bench = Bench::new();
+    let mut figures = serde_json::Map::new();
+    for work in &WORKS {
+        let mut round = || {
+            let start = Instant::now();
+            (0..PASSES).for_each(|_| (work.run)(&mut bench));
+            start.elapsed().as_nanos() as f64 / (PASSES * MESSAGES) as f64
+        };
+        round();
+        let rounds: Vec<f64> = (0..ROUNDS).map(|_| round()).collect();
+        figures.insert(work.name.to_owned(), super::stats::median(&rounds).into());
+    }
+    figures.into()
+}
+
+fn decode_all(messages: &[Vec<u8>], dictionary: &Dictionary) {
+    for message in black_box(messages) {
+        black_box(decode(message, dictionary));
+    }
+}
+
+/// Decodes a message to its last value; the sum over all of them keeps any from being left out.
+fn decode(message: &[u8], dictionary: &Dictionary) -> i64 {
+    let update = UpdateMsg::decode(message).expect("the reference update");
+    let list = FieldList::decode(update.body, &SetScope::NONE).expect("its field list");
+    let mut sum = i64::from(update.stream_id);
+    for entry in list.entries() {
+        let entry = entry.expect("a field");
+        let data_type = dictionary.field(entry.fid).map_or(DataType::UNKNOWN, FieldDef::data_type);
+        sum = sum.wrapping_add(match entry.value(data_type).expect("a value") {
+            Primitive::UInt(v) => v as i64,
+            Primitive::Real(v) => v.mantissa + i64::from(v.hint.0),
+            Primitive::Date(v) => i64::from(v.year) + i64::from(v.month) + i64::from(v.day),
+            Primitive::Time(v) => {
+                i64::from(v.hour) + i64::from(v.minute) + i64::from(v.second) + i64::from(v.millisecond)
+            }
+            Primitive::Enum(v) => i64::from(v),
+            Primitive::Rmtes(v) => v.len() as i64,
+            _ => 0,
+        });
+    }
+    sum
+}
+
+fn encode_all(fields: &[(i16, DataType, Primitive<'static>)], out: &mut [u8]) {
+    for stream_id in 0..MESSAGES as i32 {
+        let mut writer = Writer::new(&mut *out);
+        encode_update(stream_id, black_box(fields), &mut writer).expect("the fields fit");
+        black_box(writer.written());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_work_handles_the_reference_updates() {
+        let mut bench = Bench::new();
+        WORKS.iter().for_each(|work| (work.run)(&mut bench));
+        assert_ne!(decode(&bench.short[3], &bench.dictionary), decode(&bench.short[4], &bench.dictionary));
+        let mut writer = Writer::new(&mut bench.out);
+        encode_update(3, &FIELDS_130, &mut writer).unwrap();
+        assert_eq!(writer.written(), &bench.long[3][..]);
+    }
+}

@@ -1,0 +1,68 @@
+//! The lab as its users run it: a tiny scenario, its report and its results.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn lab(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_quoteway")).arg("lab").args(args).output().expect("the lab runs")
+}
+
+fn records(path: &Path) -> Vec<serde_json::Value> {
+    let text = std::fs::read_to_string(path).expect("the results");
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+#[test]
+fn a_quick_run_writes_report_and_results() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, report) = (folder.path().join("results.jsonl"), folder.path().join("report.md"));
+    let (out_text, report_text) = (out.to_str().unwrap(), report.to_str().unwrap());
+    let done = lab(&["smoke", "--quick", "--out", out_text, "--report", report_text]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let progress = String::from_utf8_lossy(&done.stderr);
+    assert!(progress.contains("left") && progress.contains("smoke 20k: floor"), "{progress}");
+
+    let text = std::fs::read_to_string(&report).unwrap();
+    assert!(text.contains("## smoke:") && text.contains("| 20k | rate |"), "{text}");
+    let records = records(&out);
+    assert_eq!(records[0]["record"], "environment");
+    for side in ["ours", "floor"] {
+        let run = records.iter().find(|r| r["record"] == "run" && r["side"] == side).expect("a run of each side");
+        assert_eq!((run["scenario"].as_str(), run["row"].as_str()), (Some("smoke"), Some("20k")));
+        let rate = run["figures"]["rate"].as_f64().unwrap();
+        assert!(rate > 1_000.0, "{run}");
+        assert!(run["figures"]["p50_us"].as_f64().is_some_and(|us| us > 0.0), "{run}");
+    }
+}
+
+#[test]
+fn a_side_that_is_missing_is_noted_and_the_rest_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let (scenarios, nowhere) = (folder.path().join("own.toml"), folder.path().join("nowhere"));
+    let text = "[own]\ntitle = 'Own'\nkind = 'flow'\nserver = false\nitems = 10\nrates = '5k'\npeer_rates = '5k'\n\
+                goals = ['5k rate >= 1', '5k rate/peer >= 1']";
+    std::fs::write(&scenarios, text).unwrap();
+    let args = ["own", "--quick", "--scenarios", scenarios.to_str().unwrap(), "--interop", nowhere.to_str().unwrap()];
+    let done = lab(&args);
+    let report = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(done.status.success(), "{report}{}", String::from_utf8_lossy(&done.stderr));
+    assert!(report.contains("ETA Java is not built"), "{report}");
+    assert!(report.contains("| own | 5k rate | at least 1 /s |") && report.contains("| not measured |"), "{report}");
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_at_once() {
+    for (args, part) in [
+        (&["nothing"][..], "no scenario \"nothing\""),
+        (&["smoke", "--set", "items"], "KEY=VALUE"),
+        (&["smoke", "--set", "colour=red"], "colour"),
+        (&["smoke", "--scenarios", "no-such-file"], "no-such-file"),
+    ] {
+        let done = lab(args);
+        let text = String::from_utf8_lossy(&done.stderr);
+        assert!(!done.status.success() && text.contains(part), "{text}");
+    }
+    let listed = lab(&["list"]);
+    let text = String::from_utf8_lossy(&listed.stdout);
+    assert!(listed.status.success() && text.contains("chain") && text.contains("(on request)"), "{text}");
+}
