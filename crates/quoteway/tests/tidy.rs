@@ -109,3 +109,50 @@ fn nothing_names_a_machine() {
     }
     fail_if_any(&found, "paths of a machine");
 }
+
+/// Licences under which what is linked in may be given on with this project.
+const LICENCES: [&str; 12] = [
+    "MIT",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "Zlib",
+    "0BSD",
+    "Unlicense",
+    "CC0-1.0",
+    "Unicode-3.0",
+    "BSL-1.0",
+];
+
+#[test]
+fn every_dependency_comes_from_the_registry_under_a_licence_that_may_be_given_on() {
+    // Only what is built here has been downloaded.
+    let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let output = std::process::Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked", "--offline", "--filter-platform", &platform])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let packages = metadata["packages"].as_array().expect("packages");
+    let mut found = Vec::new();
+    for package in packages.iter().filter(|p| !p["source"].is_null()) {
+        let (name, source) = (&package["name"], package["source"].as_str().unwrap_or(""));
+        if !source.starts_with("registry+") {
+            found.push(format!("{name}: from {source}"));
+        }
+        let licence = package["license"].as_str().unwrap_or("none");
+        // One of several suffices; all of those joined by AND are needed.
+        let allowed = licence.replace('/', " OR ").split(" OR ").any(|choice| {
+            choice.split(" AND ").all(|one| LICENCES.contains(&one.trim_matches(|c| c == '(' || c == ')' || c == ' ')))
+        });
+        if !allowed {
+            found.push(format!("{name}: {licence}"));
+        }
+    }
+    assert!(packages.len() > 50, "the list of packages is complete");
+    fail_if_any(&found, "dependencies that need a look");
+}
