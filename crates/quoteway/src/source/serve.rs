@@ -110,8 +110,9 @@ impl Composite {
     }
 
     fn add_capture(&mut self, path: &Path, config: ReplayConfig, progress: &mut dyn FnMut(&str)) -> io::Result<()> {
-        self.parts.push(Box::new(CaptureReplay::open(path, config)?));
-        progress(&format!("replaying {} as SYMBOL.IEX", path.display()));
+        let capture = CaptureReplay::open(path, config)?;
+        progress(&format!("replaying {} as SYMBOL{}", path.display(), capture.suffix()));
+        self.parts.push(Box::new(capture));
         Ok(())
     }
 

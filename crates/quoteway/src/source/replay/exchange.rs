@@ -1,10 +1,10 @@
 //! A recorded exchange feed as a market source: best quotes and trades as `MarketPrice`, price levels as `MarketByPrice`.
 //!
-//! Instruments are named by symbol and venue: `MSFT.IEX`. They appear as the feed tells of them; any symbol can be asked for
+//! Instruments are named by symbol and feed: `MSFT.IEX` of TOPS, `MSFT.DEEP` of DEEP. They appear as the feed tells of them; any symbol can be asked for
 //! before that, and has an empty image then.
 
 use super::Pace;
-use super::iex::{Capture, Message, What};
+use super::iex::{Capture, Feed, Message, What};
 use crate::source::book::{Action, BookChanges, BookSide};
 use crate::source::fields::append_fields;
 use crate::source::instrument::{Profile, Venue, venue};
@@ -17,8 +17,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What instruments of the feed end in.
-const SUFFIX: &str = ".IEX";
 const VENUE: Venue = venue(0, *b"IEX");
 /// Prices come in ten-thousandths of a dollar.
 const DECIMALS: u8 = 4;
@@ -30,6 +28,8 @@ pub struct CaptureReplay {
     path: PathBuf,
     config: ReplayConfig,
     capture: Capture,
+    /// What its instruments end in.
+    suffix: &'static str,
     next: Option<Message>,
     /// Recorded and caller's time of the first message.
     first: u64,
@@ -104,10 +104,15 @@ impl CaptureReplay {
         let empty =
             || named(io::Error::new(io::ErrorKind::InvalidData, "holds no quotes, trades or levels of the exchange"));
         let first = next.ok_or_else(empty)?.time;
+        let suffix = match capture.feed() {
+            Feed::Tops => ".IEX",
+            Feed::Deep => ".DEEP",
+        };
         Ok(Self {
             path: path.to_owned(),
             config,
             capture,
+            suffix,
             next,
             first,
             started_at: 0,
@@ -121,12 +126,17 @@ impl CaptureReplay {
         })
     }
 
+    /// What the names of its instruments end in.
+    pub fn suffix(&self) -> &'static str {
+        self.suffix
+    }
+
     fn item_of(&mut self, symbol: [u8; 8]) -> u32 {
         if let Some(&at) = self.by_symbol.get(&symbol) {
             return at;
         }
         let text = String::from_utf8_lossy(&symbol);
-        let name = format!("{}{SUFFIX}", text.trim_end_matches(' '));
+        let name = format!("{}{}", text.trim_end_matches(' '), self.suffix);
         let mut profile = Profile::of("X.N", 0).expect("an ordinary name");
         (profile.decimals, profile.base_price, profile.market.exchange) = (DECIMALS, 0, SHAPE.exchange);
         let at = self.items.len() as u32;
@@ -296,7 +306,7 @@ impl Teller<'_> {
 
 impl MarketSource for CaptureReplay {
     fn find(&mut self, name: &str) -> Option<InstrumentId> {
-        let symbol = name.strip_suffix(SUFFIX)?;
+        let symbol = name.strip_suffix(self.suffix)?;
         let known = (1..=8).contains(&symbol.len()) && symbol.bytes().all(|b| b.is_ascii_graphic());
         let mut padded = [b' '; 8];
         padded[..symbol.len().min(8)].copy_from_slice(&symbol.as_bytes()[..symbol.len().min(8)]);

@@ -127,6 +127,15 @@ pub struct Capture {
     next_sequence: Option<i64>,
 }
 
+/// A feed of the exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feed {
+    /// Best quotes and trades (0x8003).
+    Tops,
+    /// Price levels and trades (0x8004).
+    Deep,
+}
+
 /// Length of the transport's header.
 const HEADER: usize = 40;
 
@@ -143,6 +152,14 @@ impl Capture {
         let reader: Box<dyn Read + Send> = if gzipped { Box::new(GzDecoder::new(file)) } else { Box::new(file) };
         let packets = Packets::new(BufReader::with_capacity(256 * 1024, reader))?;
         Ok(Self { packets, payload: Vec::new(), at: 0, skipped: 0, restarts: 0, next_sequence: None })
+    }
+
+    /// Which feed it is of: the transport's protocol number of the packet read last.
+    pub fn feed(&self) -> Feed {
+        match self.payload.get(2..4) {
+            Some([0x04, 0x80]) => Feed::Deep,
+            _ => Feed::Tops,
+        }
     }
 
     /// The next message, `None` at the end. Of a packet that is cut off the whole messages count.

@@ -42,7 +42,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub data_file: Option<PathBuf>,
 
-    /// -q: item of the data file that stands for every item without data of its own
+    /// -q: template item; accepted without effect, every item without data has the built-in image
     #[arg(long, value_name = "ITEM")]
     pub template_item: Option<String>,
 
@@ -50,7 +50,7 @@ pub struct Args {
     #[arg(long)]
     pub keep: bool,
 
-    /// -c: begin again at the end of the data file
+    /// -c: begin again at the end of the data file; accepted without effect, recorded data always begins again
     #[arg(long)]
     pub cycle: bool,
 

@@ -38,7 +38,7 @@ fn apply(book: &mut BTreeMap<Vec<u8>, i64>, body: &[u8]) {
 fn a_consumer_of_the_levels_holds_the_recorded_book() {
     let Some(path) = data("DEEP10.pcap.gz") else { return };
     let mut replay = CaptureReplay::open(&path, unpaced()).unwrap();
-    let id = replay.find("MSFT.IEX").unwrap();
+    let id = replay.find("MSFT.DEEP").unwrap();
     replay.watch(id, Model::ByPrice, true);
     replay.watch(id, Model::Price, true);
     let (mut told, mut images, mut quotes, mut trades) = (BTreeMap::new(), 0, 0, 0);
@@ -116,7 +116,7 @@ fn time_is_scaled_and_the_end_begins_anew() {
     let config = ReplayConfig { pace: Pace::Scaled(1_000_000.0), ..ReplayConfig::default() };
     let mut replay = CaptureReplay::open(&path, config).unwrap();
     let id = replay.find("SPY.IEX").unwrap();
-    assert!(replay.find("SPY.N").is_none() && replay.find("TOOLONGNAME.IEX").is_none());
+    assert!(replay.find("SPY.DEEP").is_none() && replay.find("TOOLONGNAME.IEX").is_none());
     replay.watch(id, Model::Price, true);
     assert_eq!(replay.due(), Some(0));
     // Six minutes and forty seconds at a million times the speed are 0.4 ms.
