@@ -206,23 +206,28 @@ impl SourceDistributor {
 
     /// A transient state for all items that a session has open for a service.
     fn service_status(&mut self, now: u64, id: u32, service: u16, state: State<'_>) {
-        let interactive = self.session(id).is_some_and(|session| matches!(session.origin, Origin::Route(_)));
         if state.stream.is_final() {
             self.recover_group(now, id, service, None, state);
             return;
         }
         let state = open(state);
-        self.note_state(id, service, None, state);
-        let elsewhere =
-            self.services.get(service).is_some_and(|known| known.providers.iter().any(|&other| other != id));
-        if !interactive || !elsewhere {
+        let members = self.note_state(id, service, None, state);
+        // Items that are open elsewhere, or lost and not back, have nothing to do with what this provider says.
+        let all = self
+            .services
+            .get(service)
+            .is_some_and(|known| known.lost_items == 0 && known.providers.iter().all(|&other| other == id));
+        if all {
             self.hub.event(&Event::ServiceStatus { service, state });
-            return;
+        } else {
+            self.tell_members(&members, state);
         }
-        let handles: Vec<u32> = self.session(id).into_iter().flat_map(|s| s.streams.iter()).map(|(_, h)| h).collect();
-        for handle in handles {
-            let Some(item) = self.items.get(handle) else { continue };
-            if item.service == service && item.has(Bits::ANSWERED) && item.interest != 0 {
+    }
+
+    /// Publishes a transient state for each of these.
+    fn tell_members(&mut self, members: &[u32], state: State<'_>) {
+        for &handle in members {
+            if self.items.get(handle).is_some_and(|item| item.interest != 0) {
                 self.publish_status(handle, ALL, 0, state);
             }
         }
@@ -239,9 +244,7 @@ impl SourceDistributor {
             self.recover_group(now, id, service, Some(group), state);
         }
         let state = state.filter(|state| !state.stream.is_final()).map(open);
-        if let Some(state) = state {
-            self.note_state(id, service, Some(group), state);
-        }
+        let members = state.map(|state| self.note_state(id, service, Some(group), state)).unwrap_or_default();
         let merged_to = merged_to.and_then(|to| {
             let session = self.sessions.get_mut(id as usize)?.as_mut()?;
             let into = session.group(service, to, &mut self.next_group);
@@ -252,27 +255,35 @@ impl SourceDistributor {
         if let Some(to) = merged_to {
             self.merged_groups.insert(group, to);
         }
+        // Members that are lost are still members to a P2PS, but the state is not theirs.
+        let apart = state.filter(|_| self.services.get(service).is_some_and(|known| known.lost_items > 0));
+        if let Some(state) = apart {
+            self.tell_members(&members, state);
+        }
+        let state = state.filter(|_| apart.is_none());
         if state.is_some() || merged_to.is_some() {
             self.hub.event(&Event::GroupStatus { service, group, state, merged_to });
         }
     }
 
-    /// Remembers of each member of a service or group whether it was told to be Suspect.
-    fn note_state(&mut self, id: u32, service: u16, group: Option<u32>, state: State<'_>) {
-        if state.data == rwf::DataState::NO_CHANGE {
-            return;
-        }
-        let Some(session) = self.session(id) else { return };
-        let handles: Vec<u32> = session.streams.iter().map(|(_, handle)| handle).collect();
-        for handle in handles {
-            let member = self.items.get(handle).is_some_and(|item| {
+    /// The members of a service or group that a session has open; remembers of each whether it was told to be Suspect.
+    fn note_state(&mut self, id: u32, service: u16, group: Option<u32>, state: State<'_>) -> Vec<u32> {
+        let Some(session) = self.session(id) else { return Vec::new() };
+        let mut members: Vec<u32> = session.streams.iter().map(|(_, handle)| handle).collect();
+        members.retain(|&handle| {
+            self.items.get(handle).is_some_and(|item| {
                 let in_group = group.is_none_or(|group| self.current_group(item.group) == group);
-                item.service == service && in_group && item.has(Bits::ANSWERED)
-            });
-            if let Some(item) = self.items.get_mut(handle).filter(|_| member) {
-                item.bits.set(Bits::SUSPECT, state.data == rwf::DataState::SUSPECT);
+                item.service == service && in_group && item.has(Bits::ANSWERED) && !item.has(Bits::LOST)
+            })
+        });
+        if state.data != rwf::DataState::NO_CHANGE {
+            for &handle in &members {
+                if let Some(item) = self.items.get_mut(handle) {
+                    item.bits.set(Bits::SUSPECT, state.data == rwf::DataState::SUSPECT);
+                }
             }
         }
+        members
     }
 
     /// The provider has closed all items of a service, or of a group of it, and they are to be recovered.

@@ -234,6 +234,12 @@ impl SourceDistributor {
             self.counters.dropped_unknown_stream += 1;
             return;
         };
+        // After a loss nothing counts before the first part of an image.
+        let dead = self.items.get(handle).is_some_and(|item| item.has(Bits::LOST) && !item.has(Bits::IN_SET));
+        if dead {
+            self.counters.dropped_not_live += 1;
+            return;
+        }
         self.take_update(handle, update.container, update.body, update.seq_num);
         if self.items.get(handle).is_some_and(|item| item.interest != 0) {
             self.hub.update(handle, update.key.is_some(), rwf);
@@ -259,8 +265,9 @@ impl SourceDistributor {
     /// Applies an update to the held image. One that cannot be applied makes it Suspect, once.
     fn take_update(&mut self, handle: u32, container: DataType, body: &[u8], seq_num: Option<u32>) {
         let Some(item) = self.items.get(handle) else { return };
+        let lost = item.has(Bits::LOST);
         let Some(image) = self.cache.get_mut(item.image) else { return };
-        if image.update(container, body, seq_num).is_err() {
+        if image.update(container, body, seq_num, lost).is_err() {
             self.counters.cache_failures += 1;
         }
     }

@@ -278,6 +278,30 @@ fn what_a_service_or_group_status_made_good_is_told_when_it_is_lost() {
 }
 
 #[test]
+fn what_a_provider_says_of_its_service_does_not_reach_items_that_are_lost() {
+    let mut world = World::with_feed();
+    let (lost, _) = world.open_imaged(1, "LOST");
+    world.down(0);
+    world.route_up(0);
+    world.directory(0, vec![service(7, "FEED")]);
+    world.open(1, "NEW");
+    let stream = world.requests(0).iter().find(|r| r.1 == "NEW").unwrap().0;
+    world.refresh(0, stream, &[(22, b"1")], WHOLE);
+    world.events();
+    let good = state(StreamState::OPEN, DataState::OK, StateCode::NONE);
+    let mut entry = state_update(7, true, true);
+    if let Some(Part::Update(known)) = &mut entry.state {
+        known.status = Some(good.into());
+    }
+    let group = Group { group: vec![0, 0], merged_to: None, status: Some(good.into()) };
+    entry.groups = vec![Part::Update(group)];
+    world.directory_update(0, vec![entry]);
+    let events = world.events();
+    assert_eq!(events.len(), 2, "{events:?}");
+    assert!(events.iter().all(|e| e.kind == Kind::ItemStatus && e.handle != lost));
+}
+
+#[test]
 fn a_request_that_crosses_the_withdrawal_of_its_service_is_closed() {
     let mut world = World::with_feed();
     world.open_imaged(1, "A");

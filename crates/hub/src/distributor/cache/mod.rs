@@ -122,13 +122,20 @@ impl Image {
         applied
     }
 
-    /// Takes an update in: into the image, and into the parts of the next one.
-    pub(super) fn update(&mut self, container: DataType, body: &[u8], seq_num: Option<u32>) -> Result<(), Misfit> {
+    /// Takes an update in: into the image, and into the parts of the next one. An image that was `lost` is of another life
+    /// of its provider, whose updates mean nothing to it.
+    pub(super) fn update(
+        &mut self,
+        container: DataType,
+        body: &[u8],
+        seq_num: Option<u32>,
+        lost: bool,
+    ) -> Result<(), Misfit> {
         self.seq_num = seq_num.or(self.seq_num);
         if let Some(next) = &mut self.next {
             let _ = next.apply(container, body, false);
         }
-        self.whole.as_mut().map_or(Ok(()), |whole| whole.apply(container, body, false))
+        self.whole.as_mut().filter(|_| !lost).map_or(Ok(()), |whole| whole.apply(container, body, false))
     }
 
     /// The refresh under way will not be completed.

@@ -95,7 +95,7 @@ proptest! {
         let mut image = refreshed(DataType::FIELD_LIST, &field_list(&first));
         let mut model: Fields = first.into_iter().collect();
         for update in updates {
-            image.update(DataType::FIELD_LIST, &field_list(&update), None).unwrap();
+            image.update(DataType::FIELD_LIST, &field_list(&update), None, false).unwrap();
             model.extend(update);
         }
         prop_assert_eq!(read_fields(&whole(&image)), model);
@@ -109,7 +109,7 @@ proptest! {
         let mut image = refreshed(DataType::MAP, &map_of(&[]));
         let mut model: BTreeMap<u64, Fields> = BTreeMap::new();
         for op in ops.chunks(5) {
-            image.update(DataType::MAP, &map_of(op), None).unwrap();
+            image.update(DataType::MAP, &map_of(op), None, false).unwrap();
             for (action, key, fields) in op {
                 match action {
                     0 => drop(model.insert(*key, fields.iter().cloned().collect())),
@@ -139,7 +139,7 @@ proptest! {
         let mut image = refreshed(DataType::VECTOR, &vector_of(&[]));
         let mut model: BTreeMap<u32, Fields> = BTreeMap::new();
         for op in ops.chunks(4) {
-            image.update(DataType::VECTOR, &vector_of(op), None).unwrap();
+            image.update(DataType::VECTOR, &vector_of(op), None, false).unwrap();
             for op in op {
                 vector_model(&mut model, op);
             }
@@ -167,7 +167,7 @@ proptest! {
                 let refresh = RefreshMsg { container, body, ..RefreshMsg::new(Domain::MARKET_PRICE, 0) };
                 let _ = image.refresh(&refresh, true, true);
             } else {
-                let _ = image.update(container, body, None);
+                let _ = image.update(container, body, None, false);
             }
         }
         prop_assert!(!parts(&image, 50).is_empty());
@@ -266,7 +266,7 @@ fn set_values_are_kept_as_plain_ones() {
 fn a_partial_update_changes_its_part_of_the_text() {
     let mut image =
         refreshed(DataType::FIELD_LIST, &field_list(&[(3, b"IBM CORPORATION".to_vec()), (4, b"x".to_vec())]));
-    image.update(DataType::FIELD_LIST, &field_list(&[(3, b"\x1B[4`LIMITED".to_vec())]), None).unwrap();
+    image.update(DataType::FIELD_LIST, &field_list(&[(3, b"\x1B[4`LIMITED".to_vec())]), None, false).unwrap();
     let fields = read_fields(&whole(&image));
     assert_eq!((&fields[&3][..], &fields[&4][..]), (&b"IBM LIMITEDTION"[..], &b"x"[..]));
 }
@@ -285,7 +285,7 @@ fn an_element_list_holds_the_last_value_of_each_name() {
     let mut image =
         refreshed(DataType::ELEMENT_LIST, &list(&[("A", Primitive::UInt(1)), ("B", Primitive::Ascii(b"text"))]));
     let update = list(&[("B", Primitive::UInt(70_000)), ("C", Primitive::Int(-1))]);
-    image.update(DataType::ELEMENT_LIST, &update, None).unwrap();
+    image.update(DataType::ELEMENT_LIST, &update, None, false).unwrap();
     let bytes = whole(&image);
     let read = ElementList::decode(&bytes, &SetScope::NONE).unwrap();
     let read: Vec<_> = read.entries().map(Result::unwrap).map(|e| (e.name, e.value().unwrap().to_string())).collect();
@@ -311,7 +311,7 @@ fn a_filter_list_holds_its_entries_by_id() {
         (2, FilterAction::CLEAR, vec![]),
         (3, FilterAction::SET, two.clone()),
     ]);
-    image.update(DataType::FILTER_LIST, &update, None).unwrap();
+    image.update(DataType::FILTER_LIST, &update, None, false).unwrap();
     let bytes = whole(&image);
     let read = FilterList::decode(&bytes).unwrap();
     let read: Vec<_> = read.entries().map(Result::unwrap).map(|e| (e.id, read_fields(e.data))).collect();
@@ -335,7 +335,7 @@ fn a_series_grows_and_keeps_its_summary() {
     };
     let mut image = refreshed(DataType::SERIES, &series(0..3));
     let more = series(3..5);
-    image.update(DataType::SERIES, &more, None).unwrap();
+    image.update(DataType::SERIES, &more, None, false).unwrap();
     let all = parts(&image, 10);
     assert!(all.len() > 1);
     let first = Series::decode(&all[0], &SetScope::NONE).unwrap();
@@ -353,11 +353,11 @@ fn other_payloads_are_kept_as_they_are_and_not_updated() {
     let mut image = refreshed(DataType::XML, b"<a/>");
     assert_eq!(whole(&image), b"<a/>");
     assert!(!image.is_suspect());
-    assert_eq!(image.update(DataType::XML, b"<b/>", None), Err(Misfit::NotUpdatable));
+    assert_eq!(image.update(DataType::XML, b"<b/>", None, false), Err(Misfit::NotUpdatable));
     assert!(image.is_suspect());
     // An update without data changes nothing.
     let mut image = refreshed(DataType::XML, b"<a/>");
-    image.update(DataType::NO_DATA, b"", None).unwrap();
+    image.update(DataType::NO_DATA, b"", None, false).unwrap();
     assert!(!image.is_suspect());
 }
 
@@ -371,13 +371,13 @@ fn the_old_image_stands_until_the_next_is_whole() {
         image.refresh(&refresh, first, complete).unwrap();
     };
     part(&mut image, 1, true, false);
-    image.update(DataType::FIELD_LIST, &field_list(&[(2, b"upd".to_vec())]), None).unwrap();
+    image.update(DataType::FIELD_LIST, &field_list(&[(2, b"upd".to_vec())]), None, false).unwrap();
     let values = |image: &Image| read_fields(&whole(image)).into_values().collect::<Vec<_>>();
     assert_eq!(values(&image), [b"old", b"upd"]);
     image.abandon_set();
     assert_eq!(values(&image), [b"old", b"upd"]);
     part(&mut image, 1, true, false);
-    image.update(DataType::FIELD_LIST, &field_list(&[(1, b"upd".to_vec())]), None).unwrap();
+    image.update(DataType::FIELD_LIST, &field_list(&[(1, b"upd".to_vec())]), None, false).unwrap();
     part(&mut image, 3, false, true);
     let fields = read_fields(&whole(&image));
     assert_eq!(fields.into_iter().collect::<Vec<_>>(), [(1, b"upd".to_vec()), (3, b"new".to_vec())]);
