@@ -2,7 +2,6 @@
 
 use super::items::{ItemId, Phase, bits};
 use super::source::NO_ITEM;
-use super::streams::WatchFlags;
 use super::views::{Filtered, append_filtered};
 use super::{P2ps, SourceId};
 use crate::stream::{ALL, Block, Event, HubError, Kind, Message, Messages, Request, Seen, flags};
@@ -134,11 +133,11 @@ impl P2ps {
         }
     }
 
-    /// True if a watcher of the item waits for an image. Those that are paused do not.
-    fn someone_waits(&self, id: ItemId) -> bool {
+    /// True if a watcher of the item, not counting its views, waits for an image. Those that rest do not.
+    pub(super) fn someone_waits(&self, id: ItemId) -> bool {
         self.items.watchers[id as usize].held().iter().any(|watcher| {
             let watch = self.client(watcher.client).and_then(|client| client.streams.watch(watcher.stream));
-            watch.is_some_and(|(_, watch)| !watch.has(WatchFlags::PAUSED))
+            watch.is_some_and(|(_, watch)| watch.waits())
         })
     }
 

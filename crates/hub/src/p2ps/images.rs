@@ -29,10 +29,17 @@ struct Recipient {
     client: u32,
     stream: i32,
     watch: WatchFlags,
-    /// It has had an image before.
+    /// It takes part in updates.
     open: bool,
     /// It asked for this one.
     solicited: bool,
+}
+
+impl Recipient {
+    /// The image replaces what it has, which is old or not known: it missed updates, without having asked for this.
+    const fn begins_afresh(&self, afresh: bool) -> bool {
+        if self.open { afresh } else { self.watch.has(WatchFlags::ANSWERED) && !self.solicited }
+    }
 }
 
 /// What makes an image one client's and not another's.
@@ -75,7 +82,8 @@ impl P2ps {
         let has = |flag| bits_set & flag != 0;
         let item = self.items.get_mut(id);
         let first = has(flags::FIRST);
-        if first && item.has(bits::UPDATE_WITHHELD) {
+        let last = has(flags::SNAPSHOT);
+        if first && !last && item.has(bits::UPDATE_WITHHELD) {
             // Updates behind the image's position were kept from those that wait: this image would go back in time.
             let withheld_at = item.extra.as_ref().map_or(0, |extra| extra.withheld_at);
             item.clear(bits::UPDATE_WITHHELD);
@@ -94,10 +102,10 @@ impl P2ps {
         let image = Image {
             first,
             complete: has(flags::COMPLETE),
-            everyone: has(flags::UNSOLICITED) || recovery,
+            everyone: has(flags::UNSOLICITED) || recovery || last,
             afresh: recovery || has(flags::CLEAR_CACHE),
             widened: answer && !item.has(bits::REISSUE_DUE),
-            last: has(flags::SNAPSHOT),
+            last,
             source,
             refresh,
         };
@@ -106,7 +114,7 @@ impl P2ps {
         }
         self.give_image(id, &image);
         if image.complete {
-            self.end_set(id);
+            self.end_set(id, last);
         }
     }
 
@@ -155,7 +163,7 @@ impl P2ps {
         }
     }
 
-    fn end_set(&mut self, id: ItemId) {
+    fn end_set(&mut self, id: ItemId, last: bool) {
         let item = self.items.get_mut(id);
         if !item.has(bits::LIVE) {
             return;
@@ -166,12 +174,24 @@ impl P2ps {
         {
             item.extra = None;
         }
-        if item.has(bits::REISSUE_DUE) && !item.has(bits::IMAGE_ASKED) {
+        if last {
+            // Who is left came too late for it, or wants more than it holds, and is served by another open; who rests
+            // asks for that when it is resumed.
+            self.give_back(id);
+            if self.is_waited_for(id) {
+                self.queue_open(id);
+            }
+        } else if item.has(bits::REISSUE_DUE) && !item.has(bits::IMAGE_ASKED) {
             self.reissue_upstream(id, true);
         }
         if !self.is_watched(id) {
             self.release(id);
         }
+    }
+
+    /// True if a watcher of an item, or of one of its views, waits for an image.
+    fn is_waited_for(&self, id: ItemId) -> bool {
+        self.someone_waits(id) || self.items.get(id).views().iter().any(|&view| self.someone_waits(view))
     }
 
     /// Gives an image to those watchers of an item that are to have it; tells how many. `body` is the payload as this
@@ -203,7 +223,8 @@ impl P2ps {
             let variant = Variant {
                 solicited: recipient.solicited,
                 clear_cache: image.first
-                    && (image.refresh.flags.contains(RefreshFlags::CLEAR_CACHE) || image.afresh && recipient.open),
+                    && (image.refresh.flags.contains(RefreshFlags::CLEAR_CACHE)
+                        || recipient.begins_afresh(image.afresh)),
                 stream: state.stream,
                 data: state.data,
             };
@@ -223,12 +244,12 @@ impl P2ps {
     fn choose_recipients(&mut self, id: ItemId, image: &Image<'_>, recipients: &mut Vec<Recipient>) {
         let item = self.items.get_mut(id);
         // Without this the open ones need no look: an image that was asked for is nothing to them.
-        let all = !image.first || image.everyone || item.has(bits::SOME_REFRESH);
+        let all = !image.first || image.everyone || item.has(bits::SOME_ASKED);
         if image.first {
-            item.clear(bits::SOME_REFRESH);
-            // Only the first part of a set that was broken off leaves marks behind.
+            item.clear(bits::SOME_ASKED);
+            // A set that is broken off leaves marks behind: its watchers are in the next one.
             if !image.complete {
-                item.set(bits::SOME_REFRESH);
+                item.set(bits::SOME_ASKED);
             }
         }
         let watchers = &self.items.watchers[id as usize];
@@ -238,17 +259,14 @@ impl P2ps {
             let Some(client) = self.clients.get(watcher.client as usize).and_then(Option::as_deref) else { continue };
             let Some((_, watch)) = client.streams.watch(watcher.stream) else { continue };
             let open = all && at < skip;
-            let (in_set, asked) = (watch.has(WatchFlags::IN_SET), watch.has(WatchFlags::REFRESH));
+            let in_set = watch.has(WatchFlags::IN_SET);
             let solicited = if !image.first {
-                in_set.then_some(asked)
-            } else if in_set {
-                Some(asked)
-            } else if watch.has(WatchFlags::PAUSED) {
-                asked.then_some(true)
-            } else if open {
-                if asked { Some(true) } else { image.everyone.then_some(false) }
+                in_set.then_some(watch.has(WatchFlags::SOLICITED))
+            } else if watch.has(WatchFlags::ASKED | WatchFlags::SOLICITED) {
+                Some(true)
             } else {
-                Some(!watch.has(WatchFlags::UNASKED))
+                let rests = if open { !image.everyone } else { watch.has(WatchFlags::PAUSED) };
+                (in_set || !rests).then_some(false)
             };
             if let Some(solicited) = solicited {
                 let Watcher { client, stream } = *watcher;
@@ -272,15 +290,19 @@ impl P2ps {
             return self.drop_watcher(client, stream, id);
         }
         let Some(known) = self.client_mut(client) else { return };
-        let (set, clear) = told_flags(image.refresh.state.data);
-        known.streams.set_flags(stream, set, clear);
-        if image.complete {
-            known.streams.set_flags(stream, 0, WatchFlags::IN_SET | WatchFlags::REFRESH | WatchFlags::UNASKED);
-        } else {
-            let asked = if solicited { WatchFlags::REFRESH } else { 0 };
-            known.streams.set_flags(stream, WatchFlags::IN_SET | asked, WatchFlags::UNASKED);
+        let (mut set, mut clear) = told_flags(image.refresh.state.data);
+        if image.first {
+            set |= WatchFlags::ANSWERED;
+            clear |= WatchFlags::ASKED;
         }
-        if !open && !watch.has(WatchFlags::PAUSED) {
+        if image.complete {
+            clear |= WatchFlags::IN_SET | WatchFlags::SOLICITED;
+        } else if image.first {
+            set |= WatchFlags::IN_SET | if solicited { WatchFlags::SOLICITED } else { 0 };
+        }
+        known.streams.set_flags(stream, set, clear);
+        // One that was resumed in the middle of a set waits for an image of its own.
+        if image.first && !open && !watch.has(WatchFlags::PAUSED) {
             self.make_open(client, stream, id);
         }
     }

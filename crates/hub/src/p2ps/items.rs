@@ -42,8 +42,8 @@ pub(crate) mod bits {
     pub(crate) const IMAGE_ASKED: u16 = 0x0010;
     /// A set has begun and is not complete.
     pub(crate) const IN_SET: u16 = 0x0020;
-    /// Some open watcher asked for a refresh.
-    pub(crate) const SOME_REFRESH: u16 = 0x0040;
+    /// Some open watcher may have asked for an image.
+    pub(crate) const SOME_ASKED: u16 = 0x0040;
     /// It is in its service's queue of items to open.
     pub(crate) const QUEUED: u16 = 0x0080;
     /// It waits for the time to try again.

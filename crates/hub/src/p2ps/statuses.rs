@@ -109,9 +109,8 @@ impl P2ps {
         let everyone: Vec<Watcher> = self.items.watchers[id as usize].all().to_vec();
         for Watcher { client, stream } in everyone {
             let Some(known) = self.client(client) else { continue };
-            let Some((place, watch)) = known.streams.watch(stream) else { continue };
-            let answered = self.items.watchers[id as usize].is_open(place)
-                || watch.has(WatchFlags::PAUSED) && !watch.has(WatchFlags::REFRESH);
+            let Some((_, watch)) = known.streams.watch(stream) else { continue };
+            let answered = watch.has(WatchFlags::ANSWERED);
             let state = status.state.map(|state| told(known.policy, private, state));
             let is_final = state.is_some_and(|state| state.stream.is_final());
             if !answered && !tells_pending(telling.pending, is_final) && telling.relayed != Relayed::Deleted {
@@ -119,7 +118,11 @@ impl P2ps {
             }
             let heard = match telling.relayed {
                 Relayed::No => false,
-                Relayed::Status(filter) => answered && known.hears_of(service, filter),
+                // Its directory was told the state of streams that are not private ones.
+                Relayed::Status(filter) => {
+                    let relayed = status.state.map(|state| known.policy.apply(state));
+                    answered && relayed == state && known.hears_of(service, filter)
+                }
                 Relayed::Deleted => known.hears_of(service, u32::MAX),
             };
             if telling.relayed == Relayed::Deleted && heard {
@@ -183,7 +186,9 @@ impl P2ps {
         if closed {
             self.give_back(id);
         }
-        self.tell(id, &status, Telling { pending, ..Telling::ALL });
+        // One that is opened again after a loss was told of that already.
+        let once = pending == Pending::Told && !closed && self.items.get(id).has(bits::RECOVERING);
+        self.tell(id, &status, Telling { pending, once, relayed: Relayed::No });
         if closed {
             self.recover_later(id);
         }

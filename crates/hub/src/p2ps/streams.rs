@@ -37,20 +37,28 @@ pub(crate) struct WatchFlags(pub(crate) u32);
 
 impl WatchFlags {
     /// The image alone is wanted.
-    pub(crate) const SNAPSHOT: u32 = 1 << 26;
-    /// No data until it is resumed.
-    pub(crate) const PAUSED: u32 = 1 << 27;
-    /// It is open and asked for a refresh: the next image goes to it as solicited.
-    pub(crate) const REFRESH: u32 = 1 << 28;
+    pub(crate) const SNAPSHOT: u32 = 1 << 25;
+    /// No data until it is resumed, but an image that it asked for.
+    pub(crate) const PAUSED: u32 = 1 << 26;
+    /// It asked for an image, and none has begun to arrive since: the next one is its answer, a solicited one. One that
+    /// waits without having asked (resumed without a refresh, say) gets its image unsolicited.
+    pub(crate) const ASKED: u32 = 1 << 27;
     /// It has had the first part of the set that is on its way, and gets the others.
-    pub(crate) const IN_SET: u32 = 1 << 29;
-    /// It was resumed without asking for a refresh: the image it waits for goes to it unsolicited.
-    pub(crate) const UNASKED: u32 = 1 << 30;
+    pub(crate) const IN_SET: u32 = 1 << 28;
+    /// The set that it is in is its answer: all parts are solicited, whatever it asks for meanwhile.
+    pub(crate) const SOLICITED: u32 = 1 << 29;
+    /// It has had an image, or began without one: states for open streams are for it too.
+    pub(crate) const ANSWERED: u32 = 1 << 30;
     /// It was told that the item is suspect, and no good state since.
     pub(crate) const TOLD: u32 = 1 << 31;
 
     pub(crate) const fn has(self, flag: u32) -> bool {
         self.0 & flag != 0
+    }
+
+    /// True for a watcher that takes no part in updates and is to have an image.
+    pub(crate) const fn waits(self) -> bool {
+        self.has(Self::ASKED) || !self.has(Self::PAUSED)
     }
 }
 
@@ -63,14 +71,14 @@ pub(crate) const fn told_flags(data: DataState) -> (u32, u32) {
     }
 }
 
-const PLACE: u32 = (1 << 26) - 1;
+const PLACE: u32 = (1 << 25) - 1;
 /// Most watchers that one item can have.
 pub(crate) const MAX_WATCHERS: usize = PLACE as usize;
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     target: u32,
-    /// Place among the item's watchers in the low 26 bits, flags above.
+    /// Place among the item's watchers in the low 25 bits, flags above.
     place: u32,
 }
 
@@ -144,6 +152,15 @@ impl Streams {
     pub(crate) fn set_flags(&mut self, stream: i32, set: u32, clear: u32) {
         if let Some(entry) = self.entry_mut(stream) {
             entry.place = (entry.place & !(clear & !PLACE)) | (set & !PLACE);
+        }
+    }
+
+    /// A watcher is in a set no more before its end. An answer that is broken off is owed as before.
+    pub(crate) fn leave_set(&mut self, stream: i32) {
+        let Some((_, watch)) = self.watch(stream) else { return };
+        if watch.has(WatchFlags::IN_SET) {
+            let owed = if watch.has(WatchFlags::SOLICITED) { WatchFlags::ASKED } else { 0 };
+            self.set_flags(stream, owed, WatchFlags::IN_SET | WatchFlags::SOLICITED);
         }
     }
 
@@ -244,7 +261,7 @@ mod tests {
         let mut table = Streams::default();
         table.insert(5, Open::Item(1), WatchFlags::SNAPSHOT);
         table.set_place(5, 77);
-        table.set_flags(5, WatchFlags::REFRESH, WatchFlags::SNAPSHOT);
-        assert_eq!(table.watch(5), Some((77, WatchFlags(WatchFlags::REFRESH))));
+        table.set_flags(5, WatchFlags::ASKED, WatchFlags::SNAPSHOT);
+        assert_eq!(table.watch(5), Some((77, WatchFlags(WatchFlags::ASKED))));
     }
 }

@@ -345,12 +345,7 @@ impl P2ps {
             self.let_go(id);
             // Who waits for a first image hears only what ends the wait, unless nobody is left to ask.
             let pending = if self.provider_of(id).is_some() { Pending::ToldIfFinal } else { Pending::Told };
-            if self.items.get(id).has(bits::PRIVATE) {
-                // Nobody recovers a private stream: its end is told to itself.
-                self.tell_item(id, state, Telling::ALL);
-            } else {
-                self.tell_item(id, state, Telling { pending, relayed, once: true });
-            }
+            self.tell_item(id, state, Telling { pending, relayed, once: true });
             self.recover(id);
         }
         self.unpark(service);

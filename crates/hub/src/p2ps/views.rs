@@ -5,6 +5,7 @@ use super::P2ps;
 use super::compose;
 use super::items::{ItemId, Phase, bits};
 use super::refusal::Refusal;
+use super::streams::WatchFlags;
 use rustc_hash::FxHashMap;
 use rwf::container::{ElementList, ElementListEncoder, FieldList, FieldListEncoder, SetScope};
 use rwf::rdm::request::{Payload, View};
@@ -369,28 +370,32 @@ impl P2ps {
             (Wish::View(new), Some(old)) => old.covers(new),
             _ => false,
         };
-        let was_open = self.is_open(client, stream, item);
+        // What it has is all that it wants from now on.
+        let has_it = narrower && no_refresh && self.is_settled(client, stream, item);
         let Some(to) = self.viewed(root, wish) else { return item };
         if to == item {
             return item;
         }
         self.move_watcher(client, stream, item, to);
-        if narrower && was_open && no_refresh {
+        if has_it {
             self.make_open(client, stream, to);
-        } else {
-            let flags = if no_refresh { super::streams::WatchFlags::UNASKED } else { 0 };
-            if let Some(known) = self.client_mut(client) {
-                known.streams.set_flags(stream, flags, 0);
-            }
+            return to;
+        }
+        if !no_refresh && let Some(known) = self.client_mut(client) {
+            known.streams.set_flags(stream, WatchFlags::ASKED, 0);
+        }
+        if self.wants_image(client, stream, to) {
             self.need_image(to);
         }
         to
     }
 
-    /// True if a watcher gets updates.
-    fn is_open(&self, client: u32, stream: i32, item: ItemId) -> bool {
+    /// True if a watcher gets updates, and no image is owed to it in whole or in part.
+    fn is_settled(&self, client: u32, stream: i32, item: ItemId) -> bool {
         let watch = self.client(client).and_then(|known| known.streams.watch(stream));
-        watch.is_some_and(|(place, _)| self.items.watchers[item as usize].is_open(place))
+        watch.is_some_and(|(place, watch)| {
+            self.items.watchers[item as usize].is_open(place) && !watch.has(WatchFlags::ASKED | WatchFlags::IN_SET)
+        })
     }
 }
 

@@ -171,11 +171,12 @@ impl P2ps {
     fn add_watcher(&mut self, client: u32, item: ItemId, msg: &RequestMsg<'_>, snapshot: bool) {
         let stream = msg.stream_id;
         let has = |flag| msg.flags.contains(flag);
-        let mut flags = 0;
+        // The first image is always owed, also to one that is to rest.
+        let mut flags = WatchFlags::ASKED;
         if snapshot {
             flags |= WatchFlags::SNAPSHOT;
         } else if has(RequestFlags::PAUSE) {
-            flags |= WatchFlags::PAUSED | if has(RequestFlags::NO_REFRESH) { 0 } else { WatchFlags::REFRESH };
+            flags |= WatchFlags::PAUSED;
         }
         let Self { clients, items, users, .. } = self;
         let Some(known) = clients.get_mut(client as usize).and_then(Option::as_deref_mut) else { return };
@@ -193,6 +194,9 @@ impl P2ps {
         let root = self.items.root(item);
         let open_already = self.items.get(root).phase == Phase::Open;
         if has(RequestFlags::NO_REFRESH) && !snapshot && !has(RequestFlags::PAUSE) && open_already {
+            if let Some(known) = self.client_mut(client) {
+                known.streams.set_flags(stream, WatchFlags::ANSWERED, WatchFlags::ASKED);
+            }
             self.make_open(client, stream, item);
         } else {
             self.need_image(item);
@@ -250,29 +254,28 @@ impl P2ps {
     /// Pauses, resumes, or just refreshes a watcher.
     pub(super) fn change_watch(&mut self, client: u32, stream: i32, item: ItemId, pause: bool, no_refresh: bool) {
         let Some(known) = self.client_mut(client) else { return };
-        let Some((place, watch)) = known.streams.watch(stream) else { return };
-        let refresh = if no_refresh { 0 } else { WatchFlags::REFRESH };
+        let asked = if no_refresh { 0 } else { WatchFlags::ASKED };
         if pause {
-            let set = WatchFlags::PAUSED | refresh;
-            // In the middle of a set, `REFRESH` says that the set was asked for: that has come, as far as it goes.
-            let had = if watch.has(WatchFlags::IN_SET) { WatchFlags::REFRESH } else { 0 };
-            known.streams.set_flags(stream, set, WatchFlags::IN_SET | WatchFlags::UNASKED | had);
+            known.streams.set_flags(stream, WatchFlags::PAUSED | asked, 0);
+            known.streams.leave_set(stream);
             self.make_held(client, stream, item);
-        } else if watch.has(WatchFlags::PAUSED) {
-            // What it missed meanwhile comes as an image, unasked if it did not ask for one.
-            let set = if no_refresh { WatchFlags::UNASKED } else { 0 };
-            known.streams.set_flags(stream, set, WatchFlags::PAUSED | WatchFlags::REFRESH);
-            return self.need_image(item);
-        } else if self.items.watchers[item as usize].is_open(place)
-            && refresh != 0
-            && let Some(known) = self.client_mut(client)
-        {
-            known.streams.set_flags(stream, refresh, 0);
-            self.items.get_mut(item).set(bits::SOME_REFRESH);
+        } else {
+            // What one that is resumed has missed comes as an image, whether it asks for one or not.
+            known.streams.set_flags(stream, asked, WatchFlags::PAUSED);
+            self.items.get_mut(item).set(bits::SOME_ASKED);
         }
-        if refresh != 0 {
+        if self.wants_image(client, stream, item) {
             self.need_image(item);
         }
+    }
+
+    /// True if an image is to come to a watcher: it asked for one, or it takes no part in updates and does not rest.
+    pub(super) fn wants_image(&self, client: u32, stream: i32, item: ItemId) -> bool {
+        let watch = self.client(client).and_then(|known| known.streams.watch(stream));
+        watch.is_some_and(|(place, watch)| {
+            let open = self.items.watchers[item as usize].is_open(place);
+            watch.has(WatchFlags::ASKED) || !open && watch.waits()
+        })
     }
 
     /// All items of a client rest, or go on.
@@ -355,7 +358,7 @@ impl P2ps {
         let Some(known) = clients.get_mut(client as usize).and_then(Option::as_deref_mut) else { return };
         let Some((place, _)) = known.streams.watch(stream) else { return };
         known.streams.retarget(stream, to);
-        known.streams.set_flags(stream, 0, WatchFlags::IN_SET | WatchFlags::REFRESH | WatchFlags::UNASKED);
+        known.streams.leave_set(stream);
         items.watchers[from as usize].remove(place, |watcher, place| set_place(clients, watcher, place));
         items.watchers[to as usize]
             .add_held(Watcher { client, stream }, |watcher, place| set_place(clients, watcher, place));

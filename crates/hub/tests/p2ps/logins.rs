@@ -151,7 +151,7 @@ fn a_paused_login_rests_all_items_and_resuming_brings_what_was_missed() {
     world.publish(0, |p| {
         p.update(0, &[(22, 4)]).image(0, &[(22, 4)]).update(0, &[(22, 5)]);
     });
-    assert_eq!(world.take(1), ["refresh 5 complete OPEN/OK group 3 key 1:A 22=4", "update 5 22=5"]);
+    assert_eq!(world.take(1), ["refresh 5 clear complete OPEN/OK group 3 key 1:A 22=4", "update 5 22=5"]);
 }
 
 #[test]

@@ -409,6 +409,65 @@ fn a_private_stream_is_one_to_one_and_never_recovered() {
 }
 
 #[test]
+fn a_private_stream_hears_its_end_where_a_directory_speaks_of_recovery() {
+    for (single_open, own) in [(true, vec!["status 5 CLOSED_RECOVER/SUSPECT"]), (false, vec![])] {
+        let mut world = World::with_feed();
+        world.login(1, Some(single_open), None);
+        world.directory(1, 2);
+        let flags = RequestFlags::STREAMING | RequestFlags::PRIVATE_STREAM;
+        world.request(1, &RequestMsg { flags, ..item(5, "A") });
+        let token = world.token();
+        world.asked();
+        world.publish(0, |p| {
+            p.opened(token, 0).image(0, &[(22, 1)]);
+        });
+        assert_eq!(world.take(1), ["refresh 5 solicited private complete OPEN/OK group 3 key 1:A 22=1"]);
+        world.publish(0, |p| {
+            p.event(Event::ServiceStatus { service: 40, state: State::new(RECOVER, SUSPECT, StateCode::NONE, "") });
+            p.status(0, flags::CLOSED, &status(RECOVER, SUSPECT, StateCode::NONE));
+        });
+        let told = world.take(1);
+        assert!(told[0].starts_with("directory update 2"), "{told:?}");
+        assert_eq!(told[1..], own, "its directory says that the stream is recovered, which a private one is not");
+        assert_eq!(world.asked(), ["0: close 0"]);
+    }
+}
+
+#[test]
+fn who_was_told_of_a_loss_is_not_told_that_the_next_open_takes_long() {
+    let mut world = World::with_feed();
+    world.clients([1, 2]);
+    world.open(1, 5, "A", 0);
+    world.source_down(0);
+    assert_eq!(world.take(1), ["status 5 OPEN/SUSPECT"]);
+    world.source(0);
+    world.publish(0, |p| {
+        p.service(40, "FEED");
+    });
+    let token = world.token();
+    world.asked();
+    world.request(2, &item(5, "A"));
+    let slow = status(StreamState::OPEN, SUSPECT, StateCode::TIMEOUT);
+    world.publish(0, |p| {
+        p.opened(token, 0).status(0, flags::PENDING_TOO, &slow);
+    });
+    assert_eq!(world.take(1), [""; 0]);
+    assert_eq!(world.take(2), ["status 5 OPEN/SUSPECT/TIMEOUT"]);
+    world.publish(0, |p| {
+        p.image(0, &[(22, 1)]).status(0, flags::PENDING_TOO, &slow);
+    });
+    assert_eq!(
+        world.take(1),
+        ["refresh 5 clear complete OPEN/OK group 3 key 1:A 22=1", "status 5 OPEN/SUSPECT/TIMEOUT"],
+        "the item was good between"
+    );
+    assert_eq!(
+        world.take(2),
+        ["refresh 5 solicited complete OPEN/OK group 3 key 1:A 22=1", "status 5 OPEN/SUSPECT/TIMEOUT"]
+    );
+}
+
+#[test]
 fn a_gap_begins_everything_anew() {
     let mut world = World::with_feed();
     world.clients([1]);
