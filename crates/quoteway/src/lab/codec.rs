@@ -12,8 +12,8 @@ use super::session::Session;
 const RUN_SECONDS: (f64, f64) = (3.0, 8.0);
 /// Seconds for counting the instructions.
 const COUNT_SECONDS: f64 = 30.0;
-/// Repetitions under valgrind; their difference leaves out what comes before the work.
-const COUNTS: (u64, u64) = (20, 220);
+/// Repetitions under valgrind.
+const COUNT: u64 = 200;
 
 /// Seconds that the scenario is expected to take.
 pub fn estimate(pairs: u32) -> f64 {
@@ -64,18 +64,18 @@ fn split(all: &Row) -> Vec<Row> {
     parts::codec_works().map(row).collect()
 }
 
-/// Instructions a message: the slope between two lengths of the same work, so that what precedes it is left out.
+/// Instructions a message, counted in the work alone: what precedes it is left out.
 fn count_instructions(session: &mut Session, outcome: &mut Outcome) -> Result<(), Fault> {
     let names: Vec<&str> = parts::codec_works().collect();
     for (n, name) in names.iter().enumerate() {
         session.say(&format!("codec: instructions of {name}"));
-        let counted = instructions(name, COUNTS.0).and_then(|few| Ok((few, instructions(name, COUNTS.1)?)));
+        let counted = instructions(name);
         session.advance(COUNT_SECONDS / names.len() as f64);
         match counted {
-            Ok((few, many)) => {
-                let messages = (COUNTS.1 - COUNTS.0) as f64 * parts::MESSAGES as f64;
+            Ok(count) => {
+                let messages = COUNT as f64 * parts::MESSAGES as f64;
                 let mut metrics = Metrics::default();
-                metrics.push("instructions", many.saturating_sub(few) as f64 / messages);
+                metrics.push("instructions", count as f64 / messages);
                 outcome.rows[n].add(Side::Ours, metrics);
             }
             Err(Fault::Stopped) => return Err(Fault::Stopped),
@@ -88,11 +88,12 @@ fn count_instructions(session: &mut Session, outcome: &mut Outcome) -> Result<()
     Ok(())
 }
 
-fn instructions(name: &str, count: u64) -> Result<u64, Fault> {
+fn instructions(name: &str) -> Result<u64, Fault> {
     let exe = std::env::current_exe().map_err(|e| e.to_string())?;
     let mut command = Command::new("valgrind");
-    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(exe);
-    command.args(part("codec", &["--work", name, "--count", &count.to_string()]));
+    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+    command.arg(format!("--toggle-collect={}", parts::COUNTED)).arg(exe);
+    command.args(part("codec", &["--work", name, "--count", &COUNT.to_string()]));
     let mut process = Process::start("valgrind", &mut command)?;
     let mut collected = None;
     while let Some(line) = process.next_line(120.0)? {

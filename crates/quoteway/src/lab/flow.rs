@@ -166,10 +166,9 @@ impl Chain {
             "--size {} --idle {} --send-buffer {}",
             scenario.size, scenario.idle, scenario.socket_buffer
         )));
-        if scenario.stamps == 0 {
-            args.push("--stamp-all".to_owned());
-        } else {
-            args.extend(words(&format!("-ts -UL {}", scenario.stamps)));
+        match scenario.stamp_every {
+            1 => args.push("--stamp-all".to_owned()),
+            every => args.extend(words(&format!("--stamp-every {every}"))),
         }
         let mut source = Process::quoteway("source", &args)?;
         let line = source.wait_for("is published on", PATIENCE)?.text;

@@ -55,9 +55,9 @@ pub struct Scenario {
     /// How the source waits: `block`, `yield` or `spin`; server and client always block.
     #[serde(default = "idle")]
     pub idle: String,
-    /// Stamped updates a second; 0: all of them.
-    #[serde(default)]
-    pub stamps: u32,
+    /// Every so manieth update carries a time stamp.
+    #[serde(default = "one")]
+    pub stamp_every: u32,
     /// Measured seconds of a run.
     #[serde(default = "seconds")]
     pub seconds: f64,
@@ -182,7 +182,11 @@ impl Scenario {
             word.parse::<Point>()?;
         }
         self.goals()?;
-        let sound = self.items > 0 && self.mounts > 0 && (0.0..=1.0).contains(&self.common) && self.seconds > 0.0;
+        let sound = self.items > 0
+            && self.mounts > 0
+            && self.stamp_every > 0
+            && (0.0..=1.0).contains(&self.common)
+            && self.seconds > 0.0;
         if !sound || !(0.0..=600.0).contains(&self.warmup) || self.seconds > 86_400.0 {
             return Err("items, mounts, common (0 to 1), seconds or warmup is out of range".to_owned());
         }

@@ -94,6 +94,10 @@ pub struct Args {
     #[arg(long)]
     pub stamp_all: bool,
 
+    /// Put a time stamp into every so manieth update; 0 leaves it to -UL
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    pub stamp_every: u32,
+
     /// Size of an update message in bytes, header included: 74 and 130 are the reports' sizes
     #[arg(long, value_name = "BYTES", default_value_t = 74, value_parser = size)]
     pub size: usize,

@@ -51,6 +51,8 @@ pub struct LoadConfig {
     pub stamp_item: Option<String>,
     /// Every update carries a time stamp.
     pub stamp_all: bool,
+    /// Every so manieth update carries one, if not 0. In contrast to so many a second, a late burst has its full weight.
+    pub stamp_every: u32,
 }
 
 #[derive(Debug)]
@@ -72,6 +74,8 @@ struct Stamps {
     every: Option<u64>,
     next_at: u64,
     random: Random,
+    /// Updates until the next stamp, where every so manieth has one.
+    left: u32,
     /// Item that carries them.
     item: Option<u32>,
 }
@@ -102,6 +106,7 @@ impl Load {
                 every: (per_second > 0.0).then(|| (1e9 / per_second) as u64),
                 next_at: now,
                 random: Random::new(now),
+                left: 0,
                 item: None,
             },
             plain,
@@ -174,7 +179,7 @@ impl Load {
         let intended = self.pacer.next(now).unwrap_or(now);
         self.lateness.record(now.saturating_sub(intended));
         for n in 0..count {
-            let stamped = stamp_at == Some(n);
+            let stamped = stamp_at == Some(n) || self.stamps.counts_out(self.config.stamp_every);
             let stream = self.next_stream(stamped);
             let item = &mut self.items[stream.item as usize];
             item.sequence = item.sequence.wrapping_add(1);
@@ -219,6 +224,19 @@ impl Load {
         }
         self.next += 1;
         self.streams[self.next - 1]
+    }
+}
+
+impl Stamps {
+    /// Counts an update; whether it is one of every so many.
+    #[inline]
+    fn counts_out(&mut self, every: u32) -> bool {
+        if every == 0 {
+            return false;
+        }
+        let due = self.left == 0;
+        self.left = if due { every - 1 } else { self.left - 1 };
+        due
     }
 }
 
@@ -293,6 +311,7 @@ mod tests {
             stamps_per_second: stamps,
             stamp_item: item.map(str::to_owned),
             stamp_all: false,
+            stamp_every: 0,
         };
         Load::new(config, 0).unwrap()
     }
@@ -341,6 +360,19 @@ mod tests {
         assert!((99..=101).contains(&stamped.len()), "{}", stamped.len());
         assert!(stamped.iter().all(|&s| s == 2));
         assert_eq!(sent.len(), 50_000, "stamped updates count as updates");
+    }
+
+    #[test]
+    fn every_seventeenth_update_is_stamped_however_late_it_is() {
+        let mut load = load(10_000.0, 0.0, None);
+        load.config.stamp_every = 17;
+        open(&mut load, "A", 1);
+        open(&mut load, "B", 2);
+        let sent = run(&mut load, SECOND / 2);
+        for (n, (message, _)) in sent.iter().enumerate() {
+            assert_eq!(stamp::find(message).is_some(), n % 17 == 0, "update {n}");
+        }
+        assert_eq!(sent.len(), 5_000);
     }
 
     #[test]

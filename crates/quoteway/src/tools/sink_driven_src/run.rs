@@ -299,6 +299,7 @@ impl LoadFeed {
             stamps_per_second: args.stamps_per_second(),
             stamp_item: args.timestamp_item.clone(),
             stamp_all: args.stamp_all,
+            stamp_every: args.stamp_every,
         };
         let spare = Load::new(LoadConfig { rate: Rate::Stopped, ..config.clone() }, 0)
             .expect("the flag's parser checked the size");
