@@ -36,9 +36,13 @@ struct Recipient {
 }
 
 impl Recipient {
-    /// The image replaces what it has, which is old or not known: it missed updates, without having asked for this.
+    /// The image replaces what it has, which is half a set, or old: it missed updates, without having asked for this.
     const fn begins_afresh(&self, afresh: bool) -> bool {
-        if self.open { afresh } else { self.watch.has(WatchFlags::ANSWERED) && !self.solicited }
+        if self.open {
+            afresh || self.watch.has(WatchFlags::IN_SET)
+        } else {
+            self.watch.has(WatchFlags::ANSWERED) && !self.solicited
+        }
     }
 }
 
@@ -301,8 +305,7 @@ impl P2ps {
             set |= WatchFlags::IN_SET | if solicited { WatchFlags::SOLICITED } else { 0 };
         }
         known.streams.set_flags(stream, set, clear);
-        // One that was resumed in the middle of a set waits for an image of its own.
-        if image.first && !open && !watch.has(WatchFlags::PAUSED) {
+        if !open && !watch.has(WatchFlags::PAUSED) {
             self.make_open(client, stream, id);
         }
     }

@@ -254,10 +254,14 @@ impl P2ps {
     /// Pauses, resumes, or just refreshes a watcher.
     pub(super) fn change_watch(&mut self, client: u32, stream: i32, item: ItemId, pause: bool, no_refresh: bool) {
         let Some(known) = self.client_mut(client) else { return };
+        let Some((_, watch)) = known.streams.watch(stream) else { return };
         let asked = if no_refresh { 0 } else { WatchFlags::ASKED };
+        if pause || watch.has(WatchFlags::PAUSED) {
+            // It misses, or has missed, updates between the parts.
+            known.streams.leave_set(stream);
+        }
         if pause {
             known.streams.set_flags(stream, WatchFlags::PAUSED | asked, 0);
-            known.streams.leave_set(stream);
             self.make_held(client, stream, item);
         } else {
             // What one that is resumed has missed comes as an image, whether it asks for one or not.

@@ -3,10 +3,9 @@
 
 use crate::world::{World, encode, item, refresh_with, token_of};
 use hub::stream::flags;
-use rwf::DataType;
-use rwf::State;
 use rwf::msg::{RefreshFlags, RequestFlags, RequestMsg};
 use rwf::rdm::request::{Payload, View};
+use rwf::{DataType, State};
 
 const QUIET: RequestFlags = RequestFlags(RequestFlags::STREAMING.0 | RequestFlags::NO_REFRESH.0);
 const PAUSE: RequestFlags = RequestFlags(QUIET.0 | RequestFlags::PAUSE.0);
@@ -131,6 +130,54 @@ fn an_answer_that_a_pause_breaks_off_comes_again() {
             "refresh 5 solicited complete OPEN/OK group 3 key 1:A 22=3",
         ]
     );
+}
+
+#[test]
+fn an_answer_that_came_while_paused_does_not_go_on_after_it() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    world.open(1, 5, "A", 0);
+    let pause = RequestFlags(RequestFlags::STREAMING.0 | RequestFlags::PAUSE.0);
+    world.request(1, &RequestMsg { flags: pause, ..item(5, "A") });
+    world.publish(0, |p| {
+        p.part(0, flags::FIRST, &part(0, false, 1)).update(0, &[(22, 9)]);
+    });
+    assert_eq!(world.take(1), ["refresh 5 solicited part 0 OPEN/OK group 3 key 1:A 22=1"]);
+    world.request(1, &RequestMsg { flags: QUIET, ..item(5, "A") });
+    assert_eq!(world.asked(), ["0: refresh 0", "0: refresh 0"]);
+    world.publish(0, |p| {
+        p.part(0, flags::COMPLETE, &part(1, true, 2)).update(0, &[(22, 10)]);
+        p.part(0, flags::FIRST, &part(0, false, 3)).part(0, flags::COMPLETE, &part(1, true, 4)).update(0, &[(22, 11)]);
+    });
+    assert_eq!(
+        world.take(1),
+        [
+            "refresh 5 solicited part 0 OPEN/OK group 3 key 1:A 22=3",
+            "refresh 5 solicited part 1 complete OPEN/OK group 3 key 1:A 22=4",
+            "update 5 22=11",
+        ],
+        "it has missed an update between the parts"
+    );
+}
+
+#[test]
+fn a_set_that_is_broken_off_is_replaced_by_the_next() {
+    let mut world = World::with_feed();
+    world.clients([1, 2]);
+    world.open(1, 5, "A", 0);
+    world.publish(0, |p| {
+        p.part(0, flags::FIRST | flags::UNSOLICITED, &part(0, false, 1));
+    });
+    world.request(2, &item(5, "A"));
+    world.asked();
+    world.publish(0, |p| {
+        p.image(0, &[(22, 3)]);
+    });
+    assert_eq!(
+        world.take(1),
+        ["refresh 5 part 0 OPEN/OK group 3 key 1:A 22=1", "refresh 5 clear complete OPEN/OK group 3 key 1:A 22=3"]
+    );
+    assert_eq!(world.take(2), ["refresh 5 solicited complete OPEN/OK group 3 key 1:A 22=3"]);
 }
 
 #[test]
