@@ -461,7 +461,7 @@ impl SourceDistributor {
                 self.counters.cache_failures += 1;
                 return;
             };
-            let first = if row == 0 { flags::FIRST } else { 0 };
+            let first = if row == 0 { flags::FIRST | flags::CLEAR_CACHE } else { 0 };
             let flags = first | last | if next.is_none() { flags::COMPLETE } else { 0 };
             let position = self.hub.next_position();
             self.hub.event(&Event::Image { target, handle, group, flags, position, rwf });

@@ -18,6 +18,9 @@ fn with_nip() -> World {
     world
 }
 
+/// An image in one part.
+const WHOLE: u8 = flags::FIRST | flags::COMPLETE;
+
 /// The only event that is an image, as fields.
 fn imaged(world: &mut World) -> (u8, DataState, Vec<(i16, Vec<u8>)>) {
     let events = world.events();
@@ -107,7 +110,7 @@ fn an_open_is_answered_from_the_image_with_every_update_in_it() {
     let events = world.events();
     assert_eq!((events[0].kind, events[0].arg), (Kind::ItemOpened, token));
     let image = events[1].image();
-    assert_eq!((events[1].target, events[1].flags), (1, flags::FIRST | flags::COMPLETE));
+    assert_eq!((events[1].target, events[1].flags), (1, flags::FIRST | flags::COMPLETE | flags::CLEAR_CACHE));
     assert_eq!(image.key.unwrap().name, Some(&b"A"[..]));
     assert!(image.flags.contains(RefreshFlags::SOLICITED | RefreshFlags::REFRESH_COMPLETE));
     assert_eq!((image.state.stream, image.state.data), (StreamState::OPEN, DataState::OK));
@@ -293,7 +296,7 @@ fn who_comes_in_the_middle_of_a_multi_part_image_gets_a_whole_one() {
     part(2, 1, true)(&mut world);
     let events = world.events();
     assert_eq!(events[0].flags, flags::COMPLETE | flags::UNSOLICITED, "the tail, for those who have the head");
-    assert_eq!(events[1].flags, flags::FIRST | flags::COMPLETE);
+    assert_eq!(events[1].flags, flags::FIRST | flags::COMPLETE | flags::CLEAR_CACHE);
     assert_eq!(fields_of(events[1].image().body).len(), 2);
 }
 
@@ -391,7 +394,7 @@ fn a_snapshot_of_a_held_item_leaves_nothing_behind() {
     let events = world.events();
     let handle = events[0].handle;
     assert_ne!(handle, shared, "an open of its own");
-    assert_eq!((events[1].handle, events[1].flags), (handle, flags::FIRST | flags::COMPLETE | flags::SNAPSHOT));
+    assert_eq!((events[1].handle, events[1].flags & !flags::CLEAR_CACHE), (handle, WHOLE | flags::SNAPSHOT));
     world.close(1, handle);
     assert_eq!(world.sd.items(), 1);
     world.update(0, -1, &[(22, b"2")]);
@@ -416,7 +419,7 @@ fn a_snapshot_waits_for_the_set_under_way_and_ends_with_its_item() {
     assert_eq!(world.kinds(), [Kind::ItemOpened]);
     part(&mut world, 0, 2, 1, true);
     let events = world.events();
-    assert_eq!((events.len(), events[0].flags), (1, flags::FIRST | flags::COMPLETE | flags::SNAPSHOT));
+    assert_eq!((events.len(), events[0].flags & !flags::CLEAR_CACHE), (1, WHOLE | flags::SNAPSHOT));
     assert_eq!(fields_of(events[0].image().body).len(), 2);
     part(&mut world, 0, 1, 0, false);
     world.open_with(1, "BOOK", flags::SNAPSHOT_ONLY);
@@ -456,7 +459,7 @@ fn an_image_cut_off_by_the_loss_leaves_the_one_before() {
     assert_eq!(world.kinds(), [Kind::ItemOpened], "it waits for the set");
     world.down(0);
     let (bits, data, fields) = imaged(&mut world);
-    assert_eq!((bits, data), (flags::FIRST | flags::COMPLETE, DataState::SUSPECT));
+    assert_eq!((bits, data), (WHOLE | flags::CLEAR_CACHE, DataState::SUSPECT));
     assert_eq!(fields, [(1, b"x".to_vec())]);
 }
 

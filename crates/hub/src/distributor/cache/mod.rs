@@ -187,6 +187,8 @@ impl Image {
         let start = w.position();
         let Some(whole) = &self.whole else { return Err(EncodeError::Unrepresentable("image that is not whole")) };
         refresh.container = whole.container;
+        // It is the whole truth: whatever a consumer has of a set that was broken off is void.
+        refresh.flags.set(RefreshFlags::CLEAR_CACHE, from == 0);
         refresh.qos = self.qos;
         refresh.seq_num = self.seq_num;
         let extra = self.extra.as_deref();
