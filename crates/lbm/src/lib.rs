@@ -2,7 +2,9 @@
 //! without I/O: bytes and `now` (monotonic nanoseconds) go in, bytes and events come out.
 #![forbid(unsafe_code)]
 
+pub mod options;
 mod random;
+pub mod resolver;
 pub mod topic;
 pub mod transport;
 pub mod wire;

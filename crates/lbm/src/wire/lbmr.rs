@@ -602,6 +602,17 @@ impl<'a, 'b> Builder<'a, 'b> {
         Ok(())
     }
 
+    /// Adds an advertisement that [`Advert::encode`] has written before.
+    ///
+    /// # Errors
+    /// It does not fit any more; the packet is as it was.
+    pub fn encoded_advert(&mut self, record: &[u8]) -> Result<(), Full> {
+        let count = self.adverts.checked_add(1).ok_or(Full)?;
+        self.w.bytes(record)?;
+        self.adverts = count;
+        Ok(())
+    }
+
     /// Completes the packet and appends it to `out`.
     pub fn finish(mut self, out: &mut Vec<u8>) {
         let version = if self.options.is_empty() { 0 } else { 0x10 | HAS_OPTIONS };

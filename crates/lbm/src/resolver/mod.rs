@@ -1,0 +1,542 @@
+//! Topic resolution: sources advertise, receivers ask, and each hears what concerns it. By multicast, or through a resolver daemon
+//! ([`unicast`]).
+
+mod schedule;
+pub mod unicast;
+
+use std::collections::HashMap;
+
+use regex_lite::Regex;
+use schedule::{Phases, Progress, Schedule};
+
+use crate::wire::lbmr::{Advert, Body, Builder, Packet, PatternKind, Query, TOPIC_NAME_MAX, Transport};
+use crate::wire::lbmr_option::{self, TopicOptions};
+use crate::wire::{Full, Writer};
+
+/// How topics are resolved; durations in ns, names as in the options without `resolver_`. Limits of 0 are none.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the fields are the options of the same names")]
+pub struct ResolverConfig {
+    pub datagram_max: usize,
+    pub advertisement_minimum_initial_interval_ns: u64,
+    pub advertisement_maximum_initial_interval_ns: u64,
+    pub advertisement_initial_duration_ns: u64,
+    pub advertisement_sustain_interval_ns: u64,
+    pub advertisement_sustain_duration_ns: u64,
+    pub send_immediate_response: bool,
+    pub query_minimum_initial_interval_ns: u64,
+    pub query_maximum_initial_interval_ns: u64,
+    pub query_initial_duration_ns: u64,
+    pub query_sustain_interval_ns: u64,
+    pub query_sustain_duration_ns: u64,
+    /// A receiver asks no more once it has so many sources.
+    pub sources_threshold: u64,
+    pub wildcard_minimum_interval_ns: u64,
+    pub wildcard_maximum_interval_ns: u64,
+    pub wildcard_duration_ns: u64,
+    pub advertisement_bps: u64,
+    pub advertisements_per_second: u64,
+    pub query_bps: u64,
+    pub queries_per_second: u64,
+    /// Random, one per context; we do not listen to ourselves twice.
+    pub source_id: [u8; 8],
+    /// Spreads first queries.
+    pub seed: u64,
+}
+
+impl Default for ResolverConfig {
+    fn default() -> Self {
+        crate::options::Options::new().resolver([0; 8], 0)
+    }
+}
+
+/// What a resolver has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResolverStats {
+    /// Packets sent.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Advertisements sent.
+    pub adverts: u64,
+    /// Queries sent.
+    pub queries: u64,
+    /// Packets received.
+    pub packets_received: u64,
+    /// Advertisements received.
+    pub adverts_received: u64,
+    /// Queries received.
+    pub queries_received: u64,
+    /// Sources found.
+    pub found: u64,
+    /// Advertisements not taken, since too many sources were known.
+    pub shed: u64,
+}
+
+/// A receiver or source was not accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ResolveError {
+    /// A topic name has 1 to 246 bytes, none of them 0.
+    Name,
+    /// The pattern is none, for the reason given.
+    Pattern(String),
+}
+
+impl core::fmt::Display for ResolveError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Name => write!(f, "a topic name has 1 to {TOPIC_NAME_MAX} bytes and no NUL"),
+            Self::Pattern(reason) => write!(f, "not a pattern: {reason}"),
+        }
+    }
+}
+
+impl core::error::Error for ResolveError {}
+
+struct SourceEntry {
+    name: Box<[u8]>,
+    /// The encoded advertisement.
+    record: Box<[u8]>,
+    progress: Progress,
+}
+
+struct ReceiverEntry {
+    name: Box<[u8]>,
+    token: u32,
+    found: Vec<(Transport, u32)>,
+    progress: Progress,
+}
+
+struct WildcardEntry {
+    kind: PatternKind,
+    text: Box<str>,
+    pattern: Regex,
+    token: u32,
+    /// By topic name.
+    found: HashMap<Box<[u8]>, Vec<(Transport, u32)>>,
+    progress: Progress,
+}
+
+/// A source that a receiver was looking for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found<'a> {
+    /// The receiver's token.
+    pub token: u32,
+    /// Topic, transport and options.
+    pub advert: Advert<'a>,
+}
+
+/// The most sources that all receivers of a context may find: 4 million forged advertisements must not fill the memory.
+const FOUND_MAX: usize = 1 << 20;
+
+/// The topic resolution of a context.
+pub struct Resolver {
+    config: ResolverConfig,
+    trailer: [u8; lbmr_option::SENDER_LENGTH],
+    sources: Vec<Option<SourceEntry>>,
+    sources_by_name: HashMap<Box<[u8]>, Vec<u32>>,
+    receivers: Vec<Option<ReceiverEntry>>,
+    receivers_by_name: HashMap<Box<[u8]>, Vec<u32>>,
+    wildcards: Vec<Option<WildcardEntry>>,
+    advertise: Schedule,
+    ask: Schedule,
+    ask_wildcard: Schedule,
+    found: usize,
+    scratch: Vec<u8>,
+    packet: Vec<u8>,
+    stats: ResolverStats,
+}
+
+fn insert<T>(slots: &mut Vec<Option<T>>, value: T) -> u32 {
+    if let Some(free) = slots.iter().rev().take(64).position(Option::is_none) {
+        let index = slots.len() - 1 - free;
+        slots[index] = Some(value);
+        return index as u32;
+    }
+    slots.push(Some(value));
+    slots.len() as u32 - 1
+}
+
+fn check_name(name: &[u8]) -> Result<(), ResolveError> {
+    if name.is_empty() || name.len() > TOPIC_NAME_MAX || name.contains(&0) { Err(ResolveError::Name) } else { Ok(()) }
+}
+
+fn unlink(by_name: &mut HashMap<Box<[u8]>, Vec<u32>>, name: &[u8], index: u32) {
+    if let Some(list) = by_name.get_mut(name) {
+        list.retain(|other| *other != index);
+        if list.is_empty() {
+            by_name.remove(name);
+        }
+    }
+}
+
+impl Resolver {
+    /// A context without sources and receivers.
+    pub fn new(config: ResolverConfig) -> Self {
+        let advertise = Phases {
+            first: config.advertisement_minimum_initial_interval_ns,
+            longest: config.advertisement_maximum_initial_interval_ns,
+            initial: config.advertisement_initial_duration_ns,
+            sustain: config.advertisement_sustain_interval_ns,
+            sustain_duration: config.advertisement_sustain_duration_ns,
+        };
+        let ask = Phases {
+            first: config.query_minimum_initial_interval_ns,
+            longest: config.query_maximum_initial_interval_ns,
+            initial: config.query_initial_duration_ns,
+            sustain: config.query_sustain_interval_ns,
+            sustain_duration: config.query_sustain_duration_ns,
+        };
+        let wildcard = Phases {
+            first: config.wildcard_minimum_interval_ns,
+            longest: config.wildcard_maximum_interval_ns,
+            initial: if config.wildcard_duration_ns == 0 { u64::MAX } else { config.wildcard_duration_ns },
+            sustain: 0,
+            sustain_duration: 0,
+        };
+        Self {
+            trailer: lbmr_option::sender(config.source_id),
+            sources: Vec::new(),
+            sources_by_name: HashMap::new(),
+            receivers: Vec::new(),
+            receivers_by_name: HashMap::new(),
+            wildcards: Vec::new(),
+            advertise: Schedule::new(advertise, config.advertisement_bps, config.advertisements_per_second),
+            ask: Schedule::new(ask, config.query_bps, config.queries_per_second),
+            ask_wildcard: Schedule::new(wildcard, config.query_bps, config.queries_per_second),
+            found: 0,
+            scratch: vec![0; config.datagram_max.clamp(500, 65_507)],
+            packet: Vec::new(),
+            stats: ResolverStats::default(),
+            config,
+        }
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> &ResolverStats {
+        &self.stats
+    }
+
+    /// Advertises a topic; returns a handle for [`Resolver::remove_source`].
+    ///
+    /// # Errors
+    /// A bad name.
+    pub fn add_source(&mut self, now: u64, advert: &Advert<'_>) -> Result<u32, ResolveError> {
+        check_name(advert.name)?;
+        let mut buffer = [0; 1024];
+        let mut w = Writer::new(&mut buffer);
+        advert.encode(&mut w).map_err(|_| ResolveError::Name)?;
+        let progress = Progress::new(now, self.advertise.phases(), 0);
+        let name: Box<[u8]> = advert.name.into();
+        let index = insert(&mut self.sources, SourceEntry { name: name.clone(), record: w.written().into(), progress });
+        self.sources_by_name.entry(name).or_default().push(index);
+        self.advertise.push(progress.due, index);
+        Ok(index)
+    }
+
+    /// Advertises the topic no more. Receivers notice by the silence of its session.
+    pub fn remove_source(&mut self, source: u32) {
+        if let Some(entry) = self.sources.get_mut(source as usize).and_then(Option::take) {
+            unlink(&mut self.sources_by_name, &entry.name, source);
+        }
+    }
+
+    /// Looks for sources of a topic; each is reported with `token`. Returns a handle for [`Resolver::remove_receiver`].
+    ///
+    /// # Errors
+    /// A bad name.
+    pub fn add_receiver(&mut self, now: u64, name: &[u8], token: u32) -> Result<u32, ResolveError> {
+        check_name(name)?;
+        let progress = Progress::new(now, self.ask.phases(), 0);
+        let entry = ReceiverEntry { name: name.into(), token, found: Vec::new(), progress };
+        let index = insert(&mut self.receivers, entry);
+        self.receivers_by_name.entry(name.into()).or_default().push(index);
+        self.ask.push(progress.due, index);
+        Ok(index)
+    }
+
+    /// Looks for the topic no more.
+    pub fn remove_receiver(&mut self, receiver: u32) {
+        if let Some(entry) = self.receivers.get_mut(receiver as usize).and_then(Option::take) {
+            self.found -= entry.found.len();
+            unlink(&mut self.receivers_by_name, &entry.name, receiver);
+        }
+    }
+
+    /// Looks for sources of all topics whose name matches. Returns a handle for [`Resolver::remove_wildcard`].
+    ///
+    /// # Errors
+    /// Not a pattern. Look-around and back references of PCRE are not supported.
+    pub fn add_wildcard(
+        &mut self,
+        now: u64,
+        kind: PatternKind,
+        pattern: &str,
+        token: u32,
+    ) -> Result<u32, ResolveError> {
+        check_name(pattern.as_bytes())?;
+        let regex = Regex::new(pattern).map_err(|e| ResolveError::Pattern(e.to_string()))?;
+        let progress = Progress::new(now, self.ask_wildcard.phases(), 0);
+        let entry =
+            WildcardEntry { kind, text: pattern.into(), pattern: regex, token, found: HashMap::new(), progress };
+        let index = insert(&mut self.wildcards, entry);
+        self.ask_wildcard.push(progress.due, index);
+        Ok(index)
+    }
+
+    /// Looks for the pattern no more.
+    pub fn remove_wildcard(&mut self, wildcard: u32) {
+        if let Some(entry) = self.wildcards.get_mut(wildcard as usize).and_then(Option::take) {
+            self.found -= entry.found.values().map(Vec::len).sum::<usize>();
+        }
+    }
+
+    /// A transport session has ended: its sources are not known any more, and receivers that had one ask anew.
+    pub fn forget(&mut self, now: u64, transport: &Transport) {
+        for (index, entry) in self.receivers.iter_mut().enumerate() {
+            let Some(entry) = entry else { continue };
+            let before = entry.found.len();
+            entry.found.retain(|(other, _)| other != transport);
+            if entry.found.len() < before {
+                self.found -= before - entry.found.len();
+                entry.progress = Progress::new(now, self.ask.phases(), 0);
+                self.ask.push(entry.progress.due, index as u32);
+            }
+        }
+        for (index, entry) in self.wildcards.iter_mut().enumerate() {
+            let Some(entry) = entry else { continue };
+            let mut lost = 0;
+            entry.found.retain(|_, found| {
+                let before = found.len();
+                found.retain(|(other, _)| other != transport);
+                lost += before - found.len();
+                !found.is_empty()
+            });
+            if lost > 0 {
+                self.found -= lost;
+                entry.progress = Progress::new(now, self.ask_wildcard.phases(), 0);
+                self.ask_wildcard.push(entry.progress.due, index as u32);
+            }
+        }
+    }
+
+    /// Takes a packet; `found` gets sources that receivers here look for and did not know.
+    pub fn receive(&mut self, now: u64, packet: &Packet<'_>, mut found: impl FnMut(Found<'_>)) {
+        self.stats.packets_received += 1;
+        match packet.body {
+            Body::Topics { queries, adverts } => {
+                for query in queries.iter() {
+                    self.stats.queries_received += 1;
+                    self.answer(now, &query);
+                }
+                for advert in adverts.iter() {
+                    self.stats.adverts_received += 1;
+                    self.advert(&advert, &mut found);
+                }
+            }
+            Body::ResolutionRequest { flags } => self.resolution_request(now, flags),
+            _ => {}
+        }
+    }
+
+    fn answer(&mut self, now: u64, query: &Query<'_>) {
+        if !self.config.send_immediate_response {
+            return;
+        }
+        match query {
+            Query::Topic(name) => {
+                let Some(list) = self.sources_by_name.get(*name) else { return };
+                for index in list {
+                    hurry(&mut self.sources, &mut self.advertise, now, *index);
+                }
+            }
+            Query::Pattern(_, pattern) => {
+                let Some(regex) = core::str::from_utf8(pattern).ok().and_then(|p| Regex::new(p).ok()) else { return };
+                for index in 0..self.sources.len() {
+                    let matches = self.sources[index]
+                        .as_ref()
+                        .is_some_and(|s| core::str::from_utf8(&s.name).is_ok_and(|name| regex.is_match(name)));
+                    if matches {
+                        hurry(&mut self.sources, &mut self.advertise, now, index as u32);
+                    }
+                }
+            }
+        }
+    }
+
+    fn resolution_request(&mut self, now: u64, flags: u16) {
+        if flags & 4 != 0 {
+            for index in 0..self.sources.len() {
+                hurry(&mut self.sources, &mut self.advertise, now, index as u32);
+            }
+        }
+        if flags & 2 != 0 {
+            for (index, entry) in self.receivers.iter_mut().enumerate() {
+                if let Some(entry) = entry {
+                    entry.progress.due = now;
+                    self.ask.push(now, index as u32);
+                }
+            }
+        }
+    }
+
+    fn advert(&mut self, advert: &Advert<'_>, found: &mut impl FnMut(Found<'_>)) {
+        let key = (advert.transport, advert.topic);
+        if let Some(list) = self.receivers_by_name.get(advert.name) {
+            for index in list {
+                let Some(Some(entry)) = self.receivers.get_mut(*index as usize) else { continue };
+                if entry.found.contains(&key) {
+                    continue;
+                }
+                if self.found >= FOUND_MAX {
+                    self.stats.shed += 1;
+                    continue;
+                }
+                self.found += 1;
+                self.stats.found += 1;
+                entry.found.push(key);
+                if entry.found.len() as u64 >= self.config.sources_threshold {
+                    entry.progress.due = u64::MAX;
+                }
+                found(Found { token: entry.token, advert: *advert });
+            }
+        }
+        let Ok(name) = core::str::from_utf8(advert.name) else { return };
+        for entry in self.wildcards.iter_mut().flatten() {
+            let known = entry.found.get(advert.name);
+            if known.is_some_and(|known| known.contains(&key)) || known.is_none() && !entry.pattern.is_match(name) {
+                continue;
+            }
+            if self.found >= FOUND_MAX {
+                self.stats.shed += 1;
+                continue;
+            }
+            self.found += 1;
+            self.stats.found += 1;
+            entry.found.entry(advert.name.into()).or_default().push(key);
+            found(Found { token: entry.token, advert: *advert });
+        }
+    }
+
+    /// When [`Resolver::on_timer`] is to be called.
+    pub fn timeout(&self) -> Option<u64> {
+        [self.advertise.timeout(), self.ask.timeout(), self.ask_wildcard.timeout()].into_iter().flatten().min()
+    }
+
+    /// Advertises and asks; `send` gets packets.
+    pub fn on_timer(&mut self, now: u64, mut send: impl FnMut(&[u8])) {
+        let mut out = Outgoing {
+            scratch: core::mem::take(&mut self.scratch),
+            packet: core::mem::take(&mut self.packet),
+            trailer: self.trailer,
+            stats: self.stats,
+        };
+        out.packets(&mut self.ask, now, false, &mut send, |out, schedule, builder, due, id| {
+            let Some(Some(entry)) = self.receivers.get_mut(id as usize) else { return Ok(()) };
+            if entry.progress.due != due {
+                return Ok(());
+            }
+            builder.query(Query::Topic(&entry.name))?;
+            out.queries += 1;
+            schedule.sent(now, id, &mut entry.progress, entry.name.len() + 1);
+            Ok(())
+        });
+        out.packets(&mut self.ask_wildcard, now, true, &mut send, |out, schedule, builder, due, id| {
+            let Some(Some(entry)) = self.wildcards.get_mut(id as usize) else { return Ok(()) };
+            if entry.progress.due != due {
+                return Ok(());
+            }
+            builder.query(Query::Pattern(entry.kind, entry.text.as_bytes()))?;
+            out.queries += 1;
+            schedule.sent(now, id, &mut entry.progress, entry.text.len() + 2);
+            Ok(())
+        });
+        out.packets(&mut self.advertise, now, false, &mut send, |out, schedule, builder, due, id| {
+            let Some(Some(entry)) = self.sources.get_mut(id as usize) else { return Ok(()) };
+            if entry.progress.due != due {
+                return Ok(());
+            }
+            builder.encoded_advert(&entry.record)?;
+            out.adverts += 1;
+            schedule.sent(now, id, &mut entry.progress, entry.record.len());
+            Ok(())
+        });
+        self.stats = out.stats;
+        self.scratch = out.scratch;
+        self.packet = out.packet;
+    }
+}
+
+/// A source that was asked for advertises as soon as the limits allow.
+fn hurry(sources: &mut [Option<SourceEntry>], advertise: &mut Schedule, now: u64, index: u32) {
+    if let Some(Some(entry)) = sources.get_mut(index as usize)
+        && entry.progress.due > now
+    {
+        entry.progress.due = now;
+        advertise.push(now, index);
+    }
+}
+
+struct Outgoing {
+    scratch: Vec<u8>,
+    packet: Vec<u8>,
+    trailer: [u8; lbmr_option::SENDER_LENGTH],
+    stats: ResolverStats,
+}
+
+impl Outgoing {
+    /// Fills packets with what is due. `add` puts one into the packet, or fails if there is no room.
+    fn packets(
+        &mut self,
+        schedule: &mut Schedule,
+        now: u64,
+        wildcard: bool,
+        send: &mut impl FnMut(&[u8]),
+        mut add: impl FnMut(&mut ResolverStats, &mut Schedule, &mut Builder<'_, '_>, u64, u32) -> Result<(), Full>,
+    ) {
+        schedule.tick(now);
+        let mut pending = schedule.next(now);
+        while pending.is_some() {
+            let Ok(mut builder) = Builder::new(&mut self.scratch, &self.trailer, wildcard) else { return };
+            while let Some((due, id)) = pending {
+                if add(&mut self.stats, schedule, &mut builder, due, id).is_err() {
+                    if builder.is_empty() {
+                        // Too long for any packet; such a name was not accepted.
+                        pending = schedule.next(now);
+                    }
+                    break;
+                }
+                pending = schedule.next(now);
+            }
+            if builder.is_empty() {
+                continue;
+            }
+            self.packet.clear();
+            builder.finish(&mut self.packet);
+            self.stats.packets += 1;
+            self.stats.bytes += self.packet.len() as u64;
+            send(&self.packet);
+        }
+    }
+}
+
+impl core::fmt::Debug for Resolver {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Resolver")
+            .field("sources", &self.sources.len())
+            .field("receivers", &self.receivers.len())
+            .field("stats", &self.stats)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The options of an advertisement, encoded: what the source can do and where it takes requests.
+pub fn topic_options<'a>(
+    options: &[lbmr_option::TopicOption<'_>],
+    buffer: &'a mut [u8],
+) -> Result<TopicOptions<'a>, Full> {
+    let mut w = Writer::new(buffer);
+    options.iter().try_for_each(|option| option.encode(&mut w))?;
+    let length = w.position();
+    Ok(TopicOptions::from_encoded(&buffer[..length]))
+}
