@@ -116,6 +116,11 @@ impl Truth {
         self.sets.len() as u32 - 1
     }
 
+    /// Open watchers may get the set as well.
+    pub(crate) fn open_set(&mut self, id: u32) {
+        self.sets[id as usize].for_everyone = true;
+    }
+
     pub(crate) fn set(&self, id: u32) -> SetInfo {
         self.sets[id as usize]
     }

@@ -3,6 +3,7 @@
 use super::random::Random;
 use hub::distributor::{self, Balance, ProviderSink, SessionId, SourceDistributor};
 use hub::p2ps::{self, P2ps, SourceId};
+use hub::stream::HubError;
 use std::collections::VecDeque;
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -39,6 +40,8 @@ pub(crate) struct Shard {
     pub(crate) machine: P2ps,
     events: Vec<VecDeque<Vec<u8>>>,
     requests: Vec<VecDeque<Vec<u8>>>,
+    /// The transport to each distributor is there.
+    linked: Vec<bool>,
     /// Messages to clients, in order.
     pub(crate) delivered: Vec<(u32, Vec<u8>)>,
     pub(crate) closing: Vec<(u32, String)>,
@@ -58,11 +61,14 @@ pub(crate) struct Hub {
     pub(crate) shards: Vec<Shard>,
     layout: Layout,
     longest: usize,
+    /// Blocks are lost now and then, as on a network.
+    pub(crate) lossy: bool,
+    next_incarnation: u32,
     /// What was read from blocks, for the log.
     pub(crate) trace: Option<Vec<String>>,
 }
 
-fn distributor_config(random: &mut Random) -> distributor::Config {
+fn distributor_config(lossy: bool, random: &mut Random) -> distributor::Config {
     distributor::Config {
         balance: if random.chance(50) { Balance::First } else { Balance::Load },
         age_unwatched: if random.chance(50) { 0 } else { 4 * SECOND },
@@ -71,18 +77,21 @@ fn distributor_config(random: &mut Random) -> distributor::Config {
         retry_interval: SECOND,
         retry_max_interval: 4 * SECOND,
         post_timeout: 5 * SECOND,
+        // By these a reader learns that the last block before a silence was lost.
+        heartbeat_interval: if lossy { SECOND } else { 0 },
         opens_per_turn: 1 + random.below(20) as u32,
         image_part: if random.chance(50) { 40 } else { 32_000 },
         ..distributor::Config::default()
     }
 }
 
-fn p2ps_config(random: &mut Random) -> p2ps::Config {
+fn p2ps_config(lossy: bool, random: &mut Random) -> p2ps::Config {
     p2ps::Config {
         incarnation: 1 + random.below(1000) as u32,
         open_window: 1 + random.below(30) as u32,
         opens_per_turn: 1 + random.below(20) as u32,
         post_timeout: 8 * SECOND,
+        heartbeat_interval: if lossy { SECOND } else { 0 },
         recovery_delay: SECOND,
         recovery_delay_max: 4 * SECOND,
         ..p2ps::Config::default()
@@ -90,20 +99,26 @@ fn p2ps_config(random: &mut Random) -> p2ps::Config {
 }
 
 impl Hub {
-    pub(crate) fn new(distributors: usize, shards: usize, layout: Layout, now: u64, random: &mut Random) -> Self {
+    /// So many distributors and P2PSs, all joined.
+    pub(crate) fn new(count: (usize, usize), layout: Layout, now: u64, random: &mut Random) -> Self {
+        let lossy = layout == Layout::Rings && random.chance(30);
+        let longest = 150 + random.below(2000);
+        let (distributors, shards) = (count.0, count.1);
         let mut hub = Self {
             distributors: Vec::new(),
             shards: Vec::new(),
             layout,
-            longest: 150 + random.below(2000),
+            longest,
+            lossy,
+            next_incarnation: 100,
             trace: None,
         };
         for number in 0..distributors {
-            let machine = SourceDistributor::new(distributor_config(random), 10 + number as u32);
+            let machine = SourceDistributor::new(distributor_config(lossy, random), 10 + number as u32);
             hub.distributors.push(Distributor { machine, sink: Sink::default() });
         }
         for id in 0..shards as u16 {
-            let mut machine = P2ps::new(p2ps_config(random), id);
+            let mut machine = P2ps::new(p2ps_config(lossy, random), id);
             for number in 0..distributors as u16 {
                 machine.source_up(now, SourceId(number));
             }
@@ -114,6 +129,7 @@ impl Hub {
                 machine,
                 events: vec![VecDeque::new(); distributors],
                 requests: vec![VecDeque::new(); distributors],
+                linked: vec![true; distributors],
                 delivered: Vec::new(),
                 closing: Vec::new(),
             });
@@ -155,6 +171,51 @@ impl Hub {
         }
     }
 
+    /// A transport goes, with all that is on it.
+    fn unlink(&mut self, now: u64, at: usize, number: usize) {
+        let shard = &mut self.shards[at];
+        if !std::mem::replace(&mut shard.linked[number], false) {
+            return;
+        }
+        note_line(&mut self.trace, || format!("    p2ps {at} and distributor {number} lose each other"));
+        shard.events[number].clear();
+        shard.requests[number].clear();
+        shard.machine.source_down(now, SourceId(number as u16));
+        let Distributor { machine, sink } = &mut self.distributors[number];
+        machine.p2ps_down(now, at as u16, sink);
+    }
+
+    /// What transports are down come up again, some or all.
+    pub(crate) fn link(&mut self, now: u64, all: bool, random: &mut Random) {
+        for at in 0..self.shards.len() {
+            for number in 0..self.distributors.len() {
+                if !self.shards[at].linked[number] && (all || random.chance(5)) {
+                    note_line(&mut self.trace, || format!("    p2ps {at} and distributor {number} find each other"));
+                    self.shards[at].linked[number] = true;
+                    self.shards[at].machine.source_up(now, SourceId(number as u16));
+                    self.distributors[number].machine.p2ps_up(now, at as u16);
+                }
+            }
+        }
+    }
+
+    /// A fault of a network: a transport goes, or a distributor starts again. Tells which one did.
+    pub(crate) fn fault(&mut self, now: u64, random: &mut Random) -> Option<usize> {
+        let (at, number) = (random.below(self.shards.len()), random.below(self.distributors.len()));
+        if random.chance(60) {
+            self.unlink(now, at, number);
+            return None;
+        }
+        note_line(&mut self.trace, || format!("    distributor {number} starts again"));
+        for at in 0..self.shards.len() {
+            self.unlink(now, at, number);
+        }
+        self.next_incarnation += 1;
+        let machine = SourceDistributor::new(distributor_config(true, random), self.next_incarnation);
+        self.distributors[number] = Distributor { machine, sink: Sink::default() };
+        Some(number)
+    }
+
     /// One round of the agents' server: requests up, blocks down.
     fn exchange(&mut self, now: u64) -> bool {
         let Self { distributors, shards, trace, .. } = self;
@@ -191,16 +252,25 @@ impl Hub {
                 let take = if all { waiting } else { random.below(waiting + 1) };
                 for _ in 0..take {
                     busy = true;
-                    let block = self.shards[at].events[number].pop_front().expect("a block");
+                    let Some(block) = self.shards[at].events[number].pop_front() else { break };
+                    if self.lossy && !all && random.below(150) == 0 {
+                        note_line(&mut self.trace, || {
+                            format!("    a block of distributor {number} to p2ps {at} is lost")
+                        });
+                        continue;
+                    }
                     note(&mut self.trace, &format!("distributor {number} -> p2ps {at}"), &block);
                     self.shards[at].take(now, number as u16, &block);
                 }
             }
             let shard = &mut self.shards[at];
             shard.flush(&[]);
-            let (requests, longest) = (&mut shard.requests, self.longest);
+            let (requests, linked, longest) = (&mut shard.requests, &shard.linked, self.longest);
             shard.machine.requests(|source, block| {
                 busy = true;
+                if !linked[usize::from(source.0)] {
+                    return;
+                }
                 for part in hub::stream::parts(block, longest) {
                     requests[usize::from(source.0)].push_back(part.into_owned());
                 }
@@ -214,8 +284,20 @@ impl Hub {
                     busy = true;
                     let block = self.shards[at].requests[number].pop_front().expect("a block");
                     note(&mut self.trace, &format!("p2ps {at} -> distributor {number}"), &block);
+                    if self.lossy && !all && random.below(150) == 0 {
+                        note_line(&mut self.trace, || {
+                            format!("    a block of p2ps {at} to distributor {number} is lost")
+                        });
+                        continue;
+                    }
                     let Distributor { machine, sink } = &mut self.distributors[number];
-                    machine.request_block(now, at as u16, &block, sink).expect("a request block");
+                    let read = machine.request_block(now, at as u16, &block, sink);
+                    if let Err(error) = read {
+                        assert!(self.lossy && matches!(error, HubError::Gap { .. }), "a request block: {error}");
+                        // The transport is ended with that reason, and built up again.
+                        self.unlink(now, at, number);
+                        break;
+                    }
                 }
             }
         }
@@ -228,7 +310,7 @@ impl Hub {
             let Some(block) = distributor.machine.block() else { continue };
             busy = true;
             for part in hub::stream::parts(block, self.longest) {
-                for shard in &mut self.shards {
+                for shard in self.shards.iter_mut().filter(|shard| shard.linked[number]) {
                     shard.events[number].push_back(part.to_vec());
                 }
             }
@@ -255,6 +337,12 @@ impl Shard {
         });
         closing.extend(machine.closing().map(|(client, reason)| (client.0, reason.to_string())));
         machine.notices();
+    }
+}
+
+fn note_line(trace: &mut Option<Vec<String>>, line: impl FnOnce() -> String) {
+    if let Some(trace) = trace {
+        trace.push(line());
     }
 }
 

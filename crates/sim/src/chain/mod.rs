@@ -12,6 +12,7 @@
 //! | `provider`, `publisher` | interactive and non-interactive providers |
 //! | `consumer`, `watch` | consumers, and the oracle of one item stream |
 //! | `hub` | the machines under test, and the blocks between them |
+//! | `wire` | connections as bytes, by real RSSL sessions |
 //! | `world` | who acts when, and the checks at rest |
 
 mod consumer;
@@ -21,6 +22,7 @@ mod provider;
 mod publisher;
 mod random;
 mod watch;
+mod wire;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -16,8 +16,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A text that begins with this is of a provider that changes a state and goes on.
 pub(crate) const MARK: &str = "P: still";
-/// Nanoseconds that a stream id rests before a distributor uses it again.
-const REST: u64 = 60_000_000_000;
+/// A stream id rests for longer than this before a distributor uses it again, nanoseconds.
+const REST: u64 = 45_000_000_000;
 
 /// A part of an image that is still to be sent.
 #[derive(Debug)]
@@ -87,9 +87,6 @@ pub(crate) struct Provider {
     /// Virtual time.
     pub(crate) now: u64,
     shared: BTreeMap<Item, Shared>,
-    /// Images that were asked for on each stream, and whether again while one was owed: of several answers only one is
-    /// expected.
-    asked: BTreeMap<i32, (u32, bool)>,
     /// It filters by views.
     views: bool,
     /// It answers the items that it never answers otherwise.
@@ -114,7 +111,6 @@ impl Provider {
             ended: BTreeMap::new(),
             now: 0,
             shared: BTreeMap::new(),
-            asked: BTreeMap::new(),
             views: false,
             healed: false,
             inbox: VecDeque::new(),
@@ -158,18 +154,6 @@ impl Provider {
 
     /// A message of the Source Distributor is on its way.
     pub(crate) fn deliver(&mut self, bytes: Vec<u8>) {
-        if let Ok(Msg::Request(request)) = Msg::decode(&bytes)
-            && !request.flags.contains(RequestFlags::NO_REFRESH)
-        {
-            let is_answer = |bytes: &Vec<u8>| {
-                matches!(Msg::decode(bytes), Ok(Msg::Refresh(r)) if r.stream_id == request.stream_id
-                    && r.flags.contains(RefreshFlags::SOLICITED))
-            };
-            let under_way = self.outbox.iter().any(is_answer);
-            let asked = self.asked.entry(request.stream_id).or_default();
-            asked.0 += 1;
-            asked.1 |= asked.0 > 1 || under_way;
-        }
         self.inbox.push_back(bytes);
     }
 
@@ -375,14 +359,10 @@ impl Provider {
     fn begin_image(&mut self, id: i32, solicited: bool, truth: &mut Truth, random: &mut Random) {
         let life = self.life;
         let stream = self.streams.get_mut(&id).expect("a stream");
-        let asked = self.asked.entry(id).or_default();
-        let twice = asked.1;
         if solicited {
             stream.owed -= 1;
-            asked.0 = asked.0.saturating_sub(1);
-            asked.1 = twice && asked.0 > 0;
         }
-        let set = truth.new_set(!solicited || twice);
+        let set = truth.new_set(!solicited);
         let versions = truth.versions(life, stream.item);
         let version = (stream.snapshot || stream.item.name == "ONCE").then_some((versions.len() - 1) as u16);
         let rows = &versions.last().expect("a version").rows;

@@ -36,6 +36,8 @@ pub(crate) struct Watch {
     pub(crate) asked: bool,
     /// The answer has begun.
     begun: bool,
+    /// Another image was asked for since then.
+    again: bool,
     /// An image will come that was not asked for: resumed or widened without refresh.
     pub(crate) unasked: bool,
     /// It had its first image, or a part of it.
@@ -64,6 +66,7 @@ impl Watch {
             opened,
             asked: true,
             begun: false,
+            again: false,
             unasked: false,
             imaged: false,
             ended: None,
@@ -83,6 +86,15 @@ impl Watch {
         self.imaged && self.set.is_none() && !self.asked && !self.lost && self.data == DataState::OK
     }
 
+    /// The consumer asks for an image.
+    pub(crate) fn ask(&mut self) {
+        if self.begun && self.set.is_some() {
+            self.again = true;
+        } else {
+            self.asked = true;
+        }
+    }
+
     /// The consumer misses updates by its own wish from now on.
     pub(crate) fn miss(&mut self) {
         self.gap = true;
@@ -93,7 +105,7 @@ impl Watch {
     pub(crate) fn change_view(&mut self, view: Option<View>, at_once: bool) {
         self.view = view;
         self.rows = seen(&self.rows, self.view.as_ref());
-        if !at_once || !self.imaged {
+        if !at_once || !self.imaged || self.asked || self.set.is_some() {
             self.miss();
         }
     }
@@ -138,10 +150,14 @@ impl Watch {
         self.begun |= solicited;
         if complete {
             // An answer that was broken off may come as a recovery.
-            self.asked &= !std::mem::take(&mut self.begun);
+            if std::mem::take(&mut self.begun) {
+                self.asked = std::mem::take(&mut self.again);
+            }
             self.unasked &= solicited;
             let expected = seen(&versions[usize::from(version)].rows, self.view.as_ref());
-            if !self.paused {
+            // A held image that is Suspect may be of several lives.
+            let held = id.is_none() && self.data == DataState::SUSPECT;
+            if !self.paused && !held {
                 assert_eq!(self.rows, expected, "content of the image of version {version} in life {life}");
             }
             if self.kind == Kind::Snapshot {
@@ -172,7 +188,8 @@ impl Watch {
             assert!(self.asked, "a solicited image that nobody asked for");
         } else {
             let by_provider = id.is_some_and(|id| truth.set(id).for_everyone);
-            assert!(by_provider || suspect || self.unasked, "an image that is nothing to this watcher");
+            let broken_off = self.set.is_some();
+            assert!(by_provider || suspect || self.unasked || broken_off, "an image that is nothing to this watcher");
         }
         if self.imaged && !self.gap && !self.lost && !suspect {
             assert_eq!(life, self.life, "another life without a Suspect between");
@@ -255,8 +272,9 @@ impl Watch {
             return;
         }
         if own && state.data == DataState::SUSPECT {
-            let gone = state.text.ends_with(b"is gone.");
-            assert!(!self.lost || gone, "Suspect again, without an image between");
+            // What is said of a whole service is said to those too who know it.
+            let gone = state.text.ends_with(b"is gone.") || state.text.starts_with(b"The source of service");
+            assert!(!self.lost || gone || self.paused || self.asked, "Suspect again, without an image between");
             if self.imaged {
                 self.lost = true;
                 self.set = None;

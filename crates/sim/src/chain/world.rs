@@ -7,8 +7,10 @@ use super::provider::Provider;
 use super::publisher::Publisher;
 use super::random::Random;
 use super::watch::Kind;
+use super::wire::Wire;
 use hub::distributor::{Origin, PeerInfo, SessionId};
 use hub::p2ps::{ClientId, ClientInfo};
+use rwf::msg::{Msg, RefreshFlags, RequestFlags};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -28,6 +30,12 @@ pub(crate) struct World {
     providers: Vec<Provider>,
     publishers: Vec<Publisher>,
     consumers: Vec<Option<Consumer>>,
+    /// Images that were asked for on a provider's stream, and whether again while one was owed: of several answers only
+    /// one is expected.
+    asked: BTreeMap<(usize, i32), (u32, bool)>,
+    /// Connections that are bytes; the others hand over whole messages at once.
+    consumer_wires: BTreeMap<usize, Wire>,
+    provider_wires: BTreeMap<usize, Wire>,
     /// Names of service ids, by shard.
     names: Vec<BTreeMap<u16, String>>,
     turn: u64,
@@ -46,7 +54,7 @@ impl World {
         let layout = if random.chance(50) { Layout::Inline } else { Layout::Rings };
         let distributors = if random.chance(25) { 2 } else { 1 };
         let shards = if layout == Layout::Inline { 1 } else { 1 + random.below(3) };
-        let mut hub = Hub::new(distributors, shards, layout, now, &mut random);
+        let mut hub = Hub::new((distributors, shards), layout, now, &mut random);
         hub.trace = logged.then(Vec::new);
         let home = |at: usize| usize::from(distributors == 2 && at >= 2);
         let count = 1 + random.below(OFFERS.len());
@@ -61,6 +69,9 @@ impl World {
             providers,
             publishers,
             consumers: (0..clients).map(|_| None).collect(),
+            asked: BTreeMap::new(),
+            consumer_wires: BTreeMap::new(),
+            provider_wires: BTreeMap::new(),
             names: vec![BTreeMap::new(); shards],
             turn: 0,
             eager: false,
@@ -111,6 +122,7 @@ impl World {
         match kind {
             0..=1 => self.provider_changes(),
             2 => self.publisher_changes(),
+            3 if self.hub.lossy => self.network_fault(),
             3..=6 => self.consumer_changes(),
             7..=35 => self.consumer_acts(),
             36..=80 => self.provider_acts(),
@@ -129,10 +141,14 @@ impl World {
 
     fn provider_up(&mut self, at: usize) {
         self.note(|| format!("provider {at} up"));
-        let Self { providers, truth, random, hub, now, .. } = self;
+        self.asked.retain(|(of, _), _| *of != at);
+        let Self { providers, provider_wires, truth, random, hub, now, .. } = self;
         let provider = &mut providers[at];
         provider.now = *now;
         provider.start(OFFERS[at], truth, random);
+        if random.chance(30) {
+            provider_wires.insert(at, Wire::new(*now, random));
+        }
         let distributor = &mut hub.distributors[provider.distributor];
         let peer = PeerInfo { address: format!("provider{at}:14002") };
         let origin = Origin::Route(at as u16);
@@ -141,6 +157,7 @@ impl World {
 
     fn provider_down(&mut self, at: usize) {
         self.note(|| format!("provider {at} down"));
+        self.provider_wires.remove(&at);
         let provider = &mut self.providers[at];
         provider.stop();
         let distributor = &mut self.hub.distributors[provider.distributor];
@@ -179,6 +196,24 @@ impl World {
         distributor.machine.session_down(self.now, session, "connection reset", &mut distributor.sink);
     }
 
+    /// Something between the hub's sides breaks. A distributor that starts again has lost its sessions.
+    fn network_fault(&mut self) {
+        if self.random.chance(50) {
+            return self.hub.link(self.now, false, &mut self.random);
+        }
+        let Some(number) = self.hub.fault(self.now, &mut self.random) else { return };
+        self.note(|| format!("distributor {number} starts again"));
+        for at in 0..self.providers.len() {
+            if self.providers[at].distributor == number {
+                self.providers[at].stop();
+                self.provider_wires.remove(&at);
+            }
+        }
+        for publisher in self.publishers.iter_mut().filter(|publisher| publisher.distributor == number) {
+            publisher.stop();
+        }
+    }
+
     fn consumer_changes(&mut self) {
         let at = self.random.below(self.consumers.len());
         if self.consumers[at].is_none() {
@@ -190,7 +225,11 @@ impl World {
 
     fn connect(&mut self, at: usize) {
         let shard = self.random.below(self.hub.shards.len());
-        let consumer = Consumer::new(shard, at as u32, &mut self.random);
+        let mut consumer = Consumer::new(shard, at as u32, &mut self.random);
+        if self.random.chance(20) {
+            self.consumer_wires.insert(at, Wire::new(self.now, &mut self.random));
+            consumer.wired = true;
+        }
         self.note(|| format!("consumer {at} connects to shard {shard}: {:?}", consumer.policy));
         let address = IpAddr::from([10, 0, 0, at as u8 + 1]);
         self.hub.shards[shard].machine.client_up(self.now, ClientId(at as u32), ClientInfo { address });
@@ -201,6 +240,7 @@ impl World {
     fn disconnect(&mut self, at: usize) {
         let Some(consumer) = self.consumers[at].take() else { return };
         self.note(|| format!("consumer {at} disconnects"));
+        self.consumer_wires.remove(&at);
         self.hub.shards[consumer.shard].machine.client_down(self.now, ClientId(at as u32));
     }
 
@@ -218,9 +258,17 @@ impl World {
         let Some(consumer) = &mut self.consumers[at] else { return };
         let (shard, out) = (consumer.shard, std::mem::take(&mut consumer.out));
         for bytes in out {
-            self.note(|| format!("consumer {at} -> {}", text(&bytes)));
-            self.hub.shards[shard].machine.client_message(self.now, ClientId(at as u32), &bytes);
+            if let Some(wire) = self.consumer_wires.get_mut(&at) {
+                wire.client_sends(self.now, &bytes);
+            } else {
+                self.from_client(at, shard, &bytes);
+            }
         }
+    }
+
+    fn from_client(&mut self, at: usize, shard: usize, bytes: &[u8]) {
+        self.note(|| format!("consumer {at} -> {}", text(bytes)));
+        self.hub.shards[shard].machine.client_message(self.now, ClientId(at as u32), bytes);
     }
 
     fn provider_acts(&mut self) {
@@ -244,12 +292,81 @@ impl World {
     fn deliver_provider(&mut self, at: usize, count: usize) {
         for _ in 0..count {
             let Some(bytes) = self.providers[at].outbox.pop_front() else { return };
-            self.note(|| format!("provider {at} -> {}", text(&bytes)));
-            let provider = &self.providers[at];
-            let distributor = &mut self.hub.distributors[provider.distributor];
-            let session = SessionId(provider.session);
-            distributor.machine.session_message(self.now, session, &bytes, &mut distributor.sink);
+            if let Some(wire) = self.provider_wires.get_mut(&at) {
+                wire.server_sends(self.now, &[bytes]);
+            } else {
+                self.from_provider(at, &bytes);
+            }
         }
+    }
+
+    fn from_provider(&mut self, at: usize, bytes: &[u8]) {
+        self.note(|| format!("provider {at} -> {}", text(bytes)));
+        self.judge_answer(at, bytes);
+        let provider = &self.providers[at];
+        let distributor = &mut self.hub.distributors[provider.distributor];
+        let session = SessionId(provider.session);
+        distributor.machine.session_message(self.now, session, bytes, &mut distributor.sink);
+    }
+
+    /// An image is asked for: the Source Distributor has sent a request.
+    fn count_request(&mut self, at: usize, bytes: &[u8]) {
+        if let Ok(Msg::Request(request)) = Msg::decode(bytes)
+            && !request.flags.contains(RequestFlags::NO_REFRESH)
+        {
+            let asked = self.asked.entry((at, request.stream_id)).or_default();
+            asked.0 += 1;
+            asked.1 |= asked.0 > 1;
+        }
+    }
+
+    /// An answer has arrived: one of several may go to everyone.
+    fn judge_answer(&mut self, at: usize, bytes: &[u8]) {
+        if let Ok(Msg::Refresh(refresh)) = Msg::decode(bytes)
+            && refresh.flags.contains(RefreshFlags::SOLICITED)
+            && refresh.part_num.is_none_or(|part| part == 0)
+            && let Some(asked) = self.asked.get_mut(&(at, refresh.stream_id))
+            && let Some(set) = refresh.ext_header.and_then(|set| set.try_into().ok())
+        {
+            asked.0 = asked.0.saturating_sub(1);
+            if asked.1 {
+                self.truth.open_set(u32::from_be_bytes(set));
+            }
+            asked.1 &= asked.0 > 0;
+        }
+    }
+
+    /// Bytes arrive at either end of the connections.
+    fn pump(&mut self) {
+        for at in 0..self.providers.len() {
+            let Some(wire) = self.provider_wires.get_mut(&at) else { continue };
+            let (at_provider, at_distributor) = wire.pump(self.now, self.eager, &mut self.random);
+            for bytes in at_provider {
+                self.providers[at].deliver(bytes);
+            }
+            for bytes in at_distributor {
+                self.from_provider(at, &bytes);
+            }
+        }
+        for at in 0..self.consumers.len() {
+            let Some(wire) = self.consumer_wires.get_mut(&at) else { continue };
+            let (at_p2ps, at_consumer) = wire.pump(self.now, self.eager, &mut self.random);
+            let shard = self.consumers[at].as_ref().map_or(0, |consumer| consumer.shard);
+            for bytes in at_p2ps {
+                self.from_client(at, shard, &bytes);
+            }
+            for bytes in at_consumer {
+                self.at_consumer(at, &bytes);
+            }
+        }
+    }
+
+    fn at_consumer(&mut self, at: usize, bytes: &[u8]) {
+        self.note(|| format!("        consumer {at} <- {}", text(bytes)));
+        let Self { consumers, truth, names, turn, .. } = self;
+        let consumer = consumers[at].as_mut().expect("a client that is connected");
+        consumer.turn = *turn;
+        consumer.receive(bytes, truth, &mut names[consumer.shard]);
     }
 
     fn publisher_acts(&mut self) {
@@ -276,6 +393,7 @@ impl World {
 
     /// The machines have their turn, and what they say is read.
     fn turn(&mut self) {
+        self.pump();
         self.hub.turn(self.now, self.eager, &mut self.random);
         for line in self.hub.trace.as_mut().map(std::mem::take).unwrap_or_default() {
             self.note(|| line);
@@ -293,13 +411,18 @@ impl World {
                 let of = |p: &&mut Provider| (p.distributor, p.session) == (number, session);
                 if let Some(provider) = self.providers.iter_mut().find(of) {
                     provider.stop();
+                    self.provider_wires.remove(&(session as usize));
                 }
             }
             for (session, bytes) in sink.sent {
                 self.note(|| format!("    distributor {number} -> session {session}: {}", text(&bytes)));
-                let provider = self.providers.iter_mut().find(|p| (p.distributor, p.session) == (number, session));
-                if let Some(provider) = provider {
-                    if provider.up {
+                let is_route = self.providers.iter().any(|p| (p.distributor, p.session) == (number, session));
+                if is_route {
+                    self.count_request(session as usize, &bytes);
+                    let provider = &mut self.providers[session as usize];
+                    if let Some(wire) = self.provider_wires.get_mut(&(session as usize)) {
+                        wire.client_sends(self.now, &bytes);
+                    } else if provider.up {
                         provider.deliver(bytes);
                     }
                 } else if let Some(publisher) = self.publishers.iter_mut().find(|p| p.up && p.session == session) {
@@ -314,12 +437,14 @@ impl World {
             let closing = std::mem::take(&mut self.hub.shards[shard].closing);
             assert!(closing.is_empty(), "clients are closed: {closing:?}");
             for (client, bytes) in std::mem::take(&mut self.hub.shards[shard].delivered) {
-                self.note(|| format!("        consumer {client} <- {}", text(&bytes)));
-                let Self { consumers, truth, names, turn, .. } = self;
-                let consumer = consumers[client as usize].as_mut().expect("a client that is connected");
-                assert_eq!(consumer.shard, shard, "a delivery to a client of another shard");
-                consumer.turn = *turn;
-                consumer.receive(&bytes, truth, &mut names[shard]);
+                let at = client as usize;
+                let home = self.consumers[at].as_ref().map(|consumer| consumer.shard);
+                assert_eq!(home, Some(shard), "a delivery to a client of another shard");
+                if let Some(wire) = self.consumer_wires.get_mut(&at) {
+                    wire.server_sends(self.now, &[bytes]);
+                } else {
+                    self.at_consumer(at, &bytes);
+                }
             }
         }
         let now = self.now;
@@ -380,6 +505,8 @@ impl World {
                 }
                 self.deliver_up(at);
             }
+            let wires = self.provider_wires.values().chain(self.consumer_wires.values());
+            busy |= wires.fold(false, |busy, wire| busy | !wire.is_idle());
             self.turn();
             if !busy {
                 return;
@@ -392,6 +519,7 @@ impl World {
     fn settle(&mut self) {
         self.note(|| "settle".to_owned());
         self.eager = true;
+        self.hub.link(self.now, true, &mut self.random);
         for at in 0..self.providers.len() {
             if !self.providers[at].up {
                 self.provider_up(at);
@@ -488,7 +616,8 @@ impl World {
             let counters = shard.machine.counters();
             let left = (counters.clients, counters.mounts, counters.items, counters.watchers, counters.items_waiting);
             assert_eq!(left, (0, 0, 0, 0, 0), "P2PS {number}: clients, mounts, items, watchers, items waiting");
-            assert_eq!((counters.hub_messages_bad, counters.hub_gaps, counters.clients_closed), (0, 0, 0));
+            assert_eq!((counters.hub_messages_bad, counters.clients_closed), (0, 0), "messages bad, clients closed");
+            assert!(counters.hub_gaps == 0 || self.hub.lossy, "gaps");
         }
         for (number, distributor) in self.hub.distributors.iter().enumerate() {
             let published: usize =
@@ -503,7 +632,6 @@ impl World {
 
 /// One line for the log.
 fn text(bytes: &[u8]) -> String {
-    use rwf::msg::Msg;
     let Ok(msg) = Msg::decode(bytes) else { return format!("{} bytes", bytes.len()) };
     let mut parts = vec![format!("{} {} on {}", msg.class(), msg.domain(), msg.stream_id())];
     if let Some(key) = msg.key() {
