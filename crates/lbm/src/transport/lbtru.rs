@@ -144,6 +144,7 @@ impl Server {
                 let client_id = peer.client_id;
                 // What is already on its way to the socket is not for this client.
                 self.sender.flush(now);
+                self.sender.start_session_messages(now);
                 let (sm_sqn, lead, trail) = self.sender.session_message();
                 let identity = Identity { session_id: Some(session_id), client_id };
                 self.reply(from, &Packet { flags: SYN, identity, body: Body::SessionMessage { sm_sqn, lead, trail } });

@@ -442,8 +442,15 @@ impl<F: Framing> Sender<F> {
         }
     }
 
-    /// A session message now, whatever the timer says; none if nothing was sent yet. LBT-RU answers a new client with it.
-    pub fn session_message(&mut self) -> (u32, u32, u32) {
+    /// Session messages from now on, even if nothing was sent yet: LBT-RU clients have to hear something.
+    pub(super) fn start_session_messages(&mut self, now: u64) {
+        if self.sm_due == u64::MAX {
+            self.sm_due = now.saturating_add(self.sm_interval_ns);
+        }
+    }
+
+    /// (number, lead, trail) of a session message now, whatever the timer says: LBT-RU answers a new client with it.
+    pub(super) fn session_message(&mut self) -> (u32, u32, u32) {
         let sm_sqn = self.sm_sqn;
         self.sm_sqn = self.sm_sqn.wrapping_add(1);
         (sm_sqn, self.window.unsent.wrapping_sub(1), self.window.trail)

@@ -1,0 +1,187 @@
+//! Topic resolution between contexts, in virtual time.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use lbm::resolver::unicast::{Daemon, DaemonLink};
+use lbm::resolver::{ResolveError, Resolver, ResolverConfig};
+use lbm::wire::lbmr::{Advert, Packet, PatternKind, Transport};
+use lbm::wire::lbmr_option::TopicOptions;
+
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1_000 * MS;
+
+fn transport(session_id: u32) -> Transport {
+    Transport::Lbtrm {
+        source: Ipv4Addr::new(10, 1, 1, 10),
+        group: Ipv4Addr::new(224, 10, 10, 10),
+        session_id,
+        destination_port: 14_400,
+        unicast_port: 14_390,
+    }
+}
+
+fn advert(name: &[u8], topic: u32) -> Advert<'_> {
+    Advert { name, ttl: 60, topic, options: TopicOptions::default(), transport: transport(1) }
+}
+
+/// Contexts on one group; every packet reaches all others at once.
+struct Group {
+    contexts: Vec<Resolver>,
+    found: Vec<Vec<(u32, Vec<u8>, u32)>>,
+    now: u64,
+    /// Bytes in each second.
+    bytes: BTreeMap<u64, u64>,
+    deaf: bool,
+}
+
+impl Group {
+    fn new(count: u8, config: &ResolverConfig) -> Self {
+        let context = |i| Resolver::new(ResolverConfig { source_id: [i; 8], ..config.clone() });
+        let contexts = (0..count).map(context).collect();
+        let found = vec![Vec::new(); usize::from(count)];
+        Self { contexts, found, now: SECOND, bytes: BTreeMap::new(), deaf: false }
+    }
+
+    fn run_until(&mut self, end: u64, done: impl Fn(&Self) -> bool) {
+        while let Some(at) = self.contexts.iter().filter_map(Resolver::timeout).min().filter(|at| *at <= end) {
+            self.now = self.now.max(at);
+            for i in 0..self.contexts.len() {
+                let mut packets = Vec::new();
+                self.contexts[i].on_timer(self.now, |p| packets.push(p.to_vec()));
+                for packet in packets {
+                    assert!(packet.len() <= 8_192);
+                    *self.bytes.entry(self.now / SECOND).or_default() += packet.len() as u64;
+                    let packet = Packet::decode(&packet).expect("our own");
+                    for j in (0..self.contexts.len()).filter(|j| *j != i && !self.deaf) {
+                        let found = &mut self.found[j];
+                        self.contexts[j].receive(self.now, &packet, |f| {
+                            found.push((f.token, f.advert.name.to_vec(), f.advert.topic));
+                        });
+                    }
+                }
+            }
+            if done(self) {
+                return;
+            }
+        }
+        self.now = self.now.max(end);
+    }
+}
+
+#[test]
+fn a_receiver_finds_a_source_whichever_comes_first() {
+    let mut group = Group::new(2, &ResolverConfig::default());
+    group.contexts[1].add_receiver(group.now, b"early", 1).expect("a name");
+    group.contexts[0].add_source(group.now + 100 * MS, &advert(b"early", 5)).expect("a name");
+    group.contexts[0].add_source(group.now, &advert(b"late", 6)).expect("a name");
+    group.run_until(200 * SECOND, |_| false);
+    assert_eq!(group.found[1], [(1, b"early".to_vec(), 5)]);
+    assert_eq!(group.contexts[0].timeout(), None, "all is silent");
+    // A query wakes the source.
+    group.contexts[1].add_receiver(group.now, b"late", 2).expect("a name");
+    group.run_until(201 * SECOND, |_| false);
+    assert_eq!(group.found[1][1..], [(2, b"late".to_vec(), 6)]);
+}
+
+#[test]
+fn the_phases_have_the_intervals_of_the_options() {
+    let mut source = Resolver::new(ResolverConfig::default());
+    source.add_source(0, &advert(b"x", 1)).expect("a name");
+    let mut times = Vec::new();
+    while let Some(at) = source.timeout() {
+        source.on_timer(at, |_| times.push(at / MS));
+    }
+    assert_eq!(times[..9], [0, 10, 30, 70, 150, 310, 630, 1_130, 1_630]);
+    let sustaining: Vec<u64> = times.iter().copied().filter(|t| *t > 6_000).collect();
+    assert!(sustaining.windows(2).all(|w| w[1] - w[0] == 1_000), "{sustaining:?}");
+    assert!((64_000..67_000).contains(times.last().expect("some")), "{times:?}");
+
+    let mut receiver = Resolver::new(ResolverConfig::default());
+    receiver.add_receiver(0, b"x", 1).expect("a name");
+    let mut times = Vec::new();
+    while let Some(at) = receiver.timeout() {
+        receiver.on_timer(at, |_| times.push(at / MS));
+    }
+    assert_eq!(times[..7], [0, 20, 60, 140, 300, 500, 700]);
+}
+
+#[test]
+fn wildcards_find_what_matches() {
+    let mut group = Group::new(2, &ResolverConfig::default());
+    for (i, name) in [b"md.ibm".as_slice(), b"md.es", b"news.ibm"].into_iter().enumerate() {
+        group.contexts[0].add_source(group.now, &advert(name, i as u32)).expect("a name");
+    }
+    group.run_until(100 * SECOND, |_| false);
+    group.contexts[1].add_wildcard(group.now, PatternKind::Pcre, r"^md\..*$", 7).expect("a pattern");
+    group.run_until(101 * SECOND, |_| false);
+    let mut names: Vec<_> = group.found[1].iter().map(|(token, name, _)| (*token, name.as_slice())).collect();
+    names.sort_unstable();
+    assert_eq!(names, [(7, b"md.es".as_slice()), (7, b"md.ibm")]);
+    let bad = group.contexts[1].add_wildcard(0, PatternKind::Pcre, "(", 1);
+    assert!(matches!(bad, Err(ResolveError::Pattern(_))));
+    assert_eq!(group.contexts[1].add_receiver(0, &[b'x'; 247], 1), Err(ResolveError::Name));
+}
+
+/// A partition of 70 s: resolution has gone quiet, the session has ended at the receiver.
+#[test]
+fn a_forgotten_session_is_looked_for_again() {
+    let mut group = Group::new(2, &ResolverConfig::default());
+    group.contexts[0].add_source(group.now, &advert(b"x", 1)).expect("a name");
+    group.contexts[1].add_receiver(group.now, b"x", 1).expect("a name");
+    group.run_until(10 * SECOND, |_| false);
+    group.deaf = true;
+    group.run_until(100 * SECOND, |_| false);
+    group.contexts[1].forget(group.now, &transport(1));
+    group.run_until(110 * SECOND, |_| false);
+    group.deaf = false;
+    group.run_until(115 * SECOND, |_| false);
+    assert_eq!(group.found[1].len(), 2);
+}
+
+/// With the product's limits, 1 Mbit/s and 1,000 a second each way.
+#[test]
+fn a_hundred_thousand_topics_resolve_without_a_storm() {
+    const TOPICS: u32 = 100_000;
+    let mut group = Group::new(2, &ResolverConfig::default());
+    let name = |i: u32| format!("md.equities.us.{i:06}");
+    for i in 0..TOPICS {
+        group.contexts[0].add_source(group.now, &advert(name(i).as_bytes(), i)).expect("a name");
+        group.contexts[1].add_receiver(group.now, name(i).as_bytes(), i).expect("a name");
+    }
+    group.run_until(200 * SECOND, |g| g.found[1].len() == TOPICS as usize);
+    let seconds = (group.now - SECOND) / SECOND;
+    assert_eq!(group.found[1].len(), TOPICS as usize);
+    assert!(seconds <= 110, "{seconds} s");
+    let busiest = group.bytes.values().max().expect("some") * 8;
+    assert!(busiest < 2_200_000, "{busiest} bit/s");
+    let packets: u64 = group.contexts.iter().map(|c| c.stats().packets).sum();
+    assert!(packets < 20_000, "{packets} packets");
+}
+
+#[test]
+fn a_daemon_passes_on_to_all_others_and_forgets_the_silent() {
+    let address = |i: u8| SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, i), 14_402);
+    let mut daemon = Daemon::new(2, 500 * MS, SECOND, 0);
+    let mut sent = Vec::new();
+    let mut link = DaemonLink::new(500 * MS, SECOND, 0);
+    let alive = link.on_timer(0).expect("a keep-alive at once");
+    daemon.receive(0, address(1), &alive, |to, bytes| sent.push((to, bytes.to_vec())));
+    daemon.receive(0, address(2), &alive, |to, bytes| sent.push((to, bytes.to_vec())));
+    assert_eq!(sent, [(address(1), vec![0; 4]), (address(2), vec![0; 4])]);
+    link.heard(0);
+    assert!(link.is_alive(999 * MS) && !link.is_alive(SECOND));
+
+    let mut source = Resolver::new(ResolverConfig::default());
+    source.add_source(0, &advert(b"x", 1)).expect("a name");
+    let mut packet = Vec::new();
+    source.on_timer(0, |p| packet.extend_from_slice(p));
+    sent.clear();
+    daemon.receive(0, address(1), &packet, |to, bytes| sent.push((to, bytes.to_vec())));
+    assert_eq!(sent, [(address(2), packet.clone())]);
+    daemon.receive(0, address(3), &packet, |_, _| panic!("too many clients"));
+    daemon.receive(0, address(1), &[0xFF], |_, _| panic!("not a packet"));
+    assert_eq!((daemon.stats().refused, daemon.stats().malformed), (1, 1));
+    daemon.on_timer(2 * SECOND, |_, _| panic!("all are silent"));
+    assert_eq!(daemon.clients(), 0);
+}

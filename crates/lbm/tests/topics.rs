@@ -1,0 +1,562 @@
+//! Topics over one session without a network: the test decides which datagrams arrive, when and in which order.
+
+use lbm::topic::{
+    CatchUpConfig, DeliveryConfig, Message, Ordering, Reply, RetentionConfig, SendError, Session, Source, SourceConfig,
+    TopicSink, decode_reply, encode_reply,
+};
+use lbm::transport::{EndReason, Lbtrm, Received, Receiver, ReceiverConfig, Sender, SenderConfig};
+use lbm::wire::header::{Header, LateJoinRequest, Request, RetransmitRequest};
+use lbm::wire::lbmc::{self, Messages};
+use lbm::wire::lbtrm::{Body, Packet};
+use lbm::wire::{NcfReason, Writer};
+
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1_000 * MS;
+const FRAMING: Lbtrm = Lbtrm { unicast_port: 14_390, session_id: 0x5E55_1D01, group_size: 3 };
+
+/// What a receiver was told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Told {
+    Begin,
+    Message(u32, String),
+    Lost(u32),
+    Burst(u32, u32),
+    End(EndReason),
+}
+
+#[derive(Default)]
+struct Sink(Vec<(u32, Told)>);
+
+impl Sink {
+    fn take(&mut self) -> Vec<Told> {
+        self.0.drain(..).map(|(_, told)| told).collect()
+    }
+}
+
+impl TopicSink for Sink {
+    fn begin(&mut self, receiver: u32) {
+        self.0.push((receiver, Told::Begin));
+    }
+    fn message(&mut self, receiver: u32, message: Message<'_>) {
+        let text = if message.payload.len() < 40 {
+            String::from_utf8_lossy(message.payload).into_owned()
+        } else {
+            format!("{} bytes", message.payload.len())
+        };
+        self.0.push((receiver, Told::Message(message.sqn, text)));
+    }
+    fn lost(&mut self, receiver: u32, sqn: u32) {
+        self.0.push((receiver, Told::Lost(sqn)));
+    }
+    fn burst_lost(&mut self, receiver: u32, first: u32, count: u32) {
+        self.0.push((receiver, Told::Burst(first, count)));
+    }
+    fn end(&mut self, receiver: u32, reason: EndReason) {
+        self.0.push((receiver, Told::End(reason)));
+    }
+}
+
+fn message(sqn: u32, text: &str) -> Told {
+    Told::Message(sqn, text.to_owned())
+}
+
+/// A sender whose datagrams are collected, and a receiver to give them to.
+struct Pair {
+    sender: Sender<Lbtrm>,
+    receiver: Receiver<Lbtrm>,
+    session: Session,
+    sink: Sink,
+    now: u64,
+}
+
+impl Pair {
+    fn new(topics: &[u32], delivery: &DeliveryConfig) -> Self {
+        let sender = SenderConfig {
+            datagram_max: 500,
+            window_size: 65_536,
+            batching_minimum_length: 1,
+            ..SenderConfig::default()
+        };
+        let receiver = ReceiverConfig {
+            nak_initial_backoff_interval_ns: 10 * MS,
+            nak_backoff_interval_ns: 20 * MS,
+            nak_generation_interval_ns: SECOND,
+            ..ReceiverConfig::default()
+        };
+        let (mut session, mut sink) = (Session::new(), Sink::default());
+        for topic in topics {
+            assert!(session.add(*topic, *topic, delivery.clone(), &mut sink));
+        }
+        let receiver = Receiver::new(FRAMING, receiver, 0);
+        Self { sender: Sender::new(FRAMING, sender), receiver, session, sink, now: SECOND }
+    }
+
+    /// Takes what the sender would have sent.
+    fn datagrams(&mut self) -> Vec<Vec<u8>> {
+        let output = self.sender.output(self.now);
+        let control = output.control().count();
+        let mut packets: Vec<Vec<u8>> = output.control().map(<[u8]>::to_vec).collect();
+        let again: Vec<Vec<u8>> = output.retransmissions().map(<[u8]>::to_vec).collect();
+        let trains: Vec<_> = output.trains(65_000, 64).collect();
+        let sent = trains.iter().map(|t| t.datagrams).sum();
+        packets.extend(again.iter().cloned());
+        packets.extend(trains.iter().flat_map(|t| t.datagrams()).map(<[u8]>::to_vec));
+        self.sender.sent_control(control);
+        self.sender.sent_retransmissions(self.now, again.len());
+        self.sender.sent(self.now, sent);
+        packets
+    }
+
+    fn give(&mut self, datagram: &[u8]) -> Vec<Told> {
+        let packet = Packet::decode(datagram).expect("our own");
+        let received = Received::from_lbtrm(&packet).expect("no NAK");
+        let mut dispatch = self.session.dispatch(self.now, &mut self.sink);
+        self.receiver.receive(self.now, received, &mut dispatch);
+        self.sink.take()
+    }
+
+    /// Lets time pass at the receiver; returns the NAK'd numbers.
+    fn wait(&mut self, ns: u64) -> Vec<u32> {
+        self.now += ns;
+        let mut naks = Vec::new();
+        let mut dispatch = self.session.dispatch(self.now, &mut self.sink);
+        self.receiver.on_timer(self.now, &mut dispatch, |packet| {
+            let packet = Packet::decode(packet).expect("a NAK");
+            let Body::Nak { sqns, .. } = packet.body else { panic!("{packet:?}") };
+            naks.extend(sqns.iter());
+        });
+        naks
+    }
+}
+
+fn send(source: &mut Source, pair: &mut Pair, text: &str) {
+    source.send(pair.now, &mut pair.sender, text.as_bytes(), true).expect("room");
+}
+
+fn source(topic: u32) -> Source {
+    Source::new(topic, SourceConfig::default())
+}
+
+#[test]
+fn a_gap_in_one_topic_does_not_hold_up_another() {
+    let mut pair = Pair::new(&[1, 2], &DeliveryConfig::default());
+    let (mut a, mut b) = (source(1), source(2));
+    send(&mut a, &mut pair, "a0");
+    send(&mut b, &mut pair, "b0");
+    send(&mut a, &mut pair, "a1");
+    send(&mut b, &mut pair, "b1");
+    send(&mut a, &mut pair, "a2");
+    let d = pair.datagrams();
+    assert_eq!(pair.give(&d[0]), [Told::Begin, Told::Begin, message(0, "a0")]);
+    assert_eq!(pair.give(&d[1]), [message(0, "b0")]);
+    assert_eq!(pair.give(&d[3]), [message(1, "b1")], "a1 is missing, b is not");
+    assert_eq!(pair.give(&d[4]), [], "a2 waits for a1");
+    assert_eq!(pair.give(&d[2]), [message(1, "a1"), message(2, "a2")]);
+    assert!(d.iter().all(|d| pair.receiver.stats().duplicates == 0 && !d.is_empty()));
+    assert_eq!(pair.give(&d[2]), []);
+    assert_eq!(pair.receiver.stats().duplicates, 1);
+}
+
+#[test]
+fn a_nak_is_answered_by_a_marked_retransmission_and_a_second_one_by_an_ncf() {
+    let mut pair = Pair::new(&[1], &DeliveryConfig::default());
+    let mut a = source(1);
+    (0..4).for_each(|i| send(&mut a, &mut pair, &format!("{i}")));
+    let d = pair.datagrams();
+    pair.give(&d[0]);
+    assert_eq!(pair.give(&d[3]), []);
+    assert_eq!(pair.wait(16 * MS), [1, 2]);
+    let now = pair.now;
+    pair.sender.nak(now, 9, [1, 2].into_iter());
+    let again = pair.datagrams();
+    assert_eq!(again.len(), 2);
+    assert!(again.iter().all(|d| d[16] == 0xA0), "bit 0x20 marks a retransmission");
+    pair.sender.nak(now, 9, [1, 2, 1].into_iter());
+    let ncf = pair.datagrams();
+    assert_eq!(ncf.len(), 1);
+    let Body::Ncf { reason, sqns, .. } = Packet::decode(&ncf[0]).expect("an NCF").body else { panic!("{ncf:?}") };
+    assert_eq!((reason, sqns.iter().collect::<Vec<_>>()), (NcfReason::Ignored, vec![1, 2]));
+    // The NCF keeps the receiver quiet.
+    pair.give(&ncf[0]);
+    assert_eq!(pair.wait(100 * MS), []);
+    assert_eq!(pair.give(&again[1]), []);
+    assert_eq!(pair.give(&again[0]), [message(1, "1"), message(2, "2"), message(3, "3")]);
+    assert_eq!((pair.receiver.stats().repaired, pair.sender.stats().retransmissions), (2, 2));
+}
+
+#[test]
+fn loss_is_reported_once_for_each_number_and_a_burst_as_one() {
+    let config = DeliveryConfig { burst_loss_max: 3, ..DeliveryConfig::default() };
+    let mut pair = Pair::new(&[1], &config);
+    let mut a = source(1);
+    (0..12).for_each(|i| send(&mut a, &mut pair, &format!("{i}")));
+    let d = pair.datagrams();
+    pair.give(&d[0]);
+    pair.give(&d[3]);
+    pair.wait(2 * SECOND);
+    assert_eq!(pair.sink.take(), [Told::Lost(1), Told::Lost(2), message(3, "3")]);
+    assert_eq!(pair.give(&d[1]), [], "too late");
+    pair.give(&d[10]);
+    pair.wait(2 * SECOND);
+    assert_eq!(pair.sink.take(), [Told::Burst(4, 6), message(10, "10")]);
+    assert_eq!(pair.give(&d[11]), [message(11, "11")]);
+}
+
+#[test]
+fn no_loss_before_the_first_message_and_no_half_message() {
+    let mut pair = Pair::new(&[1, 2], &DeliveryConfig::default());
+    let (mut a, mut b) = (source(1), source(2));
+    send(&mut b, &mut pair, "b0");
+    a.send(pair.now, &mut pair.sender, &[7; 1200], true).expect("room");
+    send(&mut a, &mut pair, "whole");
+    let d = pair.datagrams();
+    assert_eq!(d.len(), 5);
+    // The session begins with b; of a's fragments the first is lost for good.
+    pair.give(&d[0]);
+    pair.give(&d[2]);
+    pair.give(&d[3]);
+    pair.give(&d[4]);
+    pair.sink.take();
+    pair.wait(2 * SECOND);
+    assert_eq!(pair.sink.take(), [message(3, "whole")]);
+}
+
+#[test]
+fn fragments_are_put_together_in_any_order_of_arrival() {
+    let mut pair = Pair::new(&[1], &DeliveryConfig::default());
+    let mut a = source(1);
+    send(&mut a, &mut pair, "x");
+    let sqn = a.send(pair.now, &mut pair.sender, &[7; 1_800], false).expect("room");
+    assert_eq!(sqn, 4);
+    let d = pair.datagrams();
+    assert_eq!(d.iter().map(Vec::len).collect::<Vec<_>>(), [33, 500, 500, 500, 492]);
+    pair.give(&d[0]);
+    pair.give(&d[3]);
+    pair.give(&d[1]);
+    pair.give(&d[4]);
+    assert_eq!(pair.give(&d[2]), [message(4, "1800 bytes")]);
+}
+
+#[test]
+fn arrival_order_delivers_at_once_and_still_reports_loss() {
+    for ordering in [Ordering::Arrival, Ordering::ArrivalFragments] {
+        let mut pair = Pair::new(&[1], &DeliveryConfig { ordering, ..DeliveryConfig::default() });
+        let mut a = source(1);
+        (0..3).for_each(|i| send(&mut a, &mut pair, &format!("{i}")));
+        a.send(pair.now, &mut pair.sender, &[7; 600], true).expect("room");
+        let d = pair.datagrams();
+        assert_eq!(pair.give(&d[0]), [Told::Begin, message(0, "0")]);
+        assert_eq!(pair.give(&d[2]), [message(2, "2")]);
+        let whole = [pair.give(&d[4]), pair.give(&d[3])].concat();
+        let expected = match ordering {
+            Ordering::Arrival => vec![message(3, "600 bytes")],
+            _ => vec![message(4, "148 bytes"), message(3, "452 bytes")],
+        };
+        assert_eq!(whole, expected);
+        pair.wait(2 * SECOND);
+        assert_eq!(pair.sink.take(), [Told::Lost(1)]);
+    }
+}
+
+#[test]
+fn the_end_of_a_silent_session_is_told_once_and_it_may_begin_again() {
+    let mut pair = Pair::new(&[1], &DeliveryConfig::default());
+    let mut a = source(1);
+    send(&mut a, &mut pair, "0");
+    let d = pair.datagrams();
+    assert_eq!(pair.give(&d[0]), [Told::Begin, message(0, "0")]);
+    pair.wait(61 * SECOND);
+    pair.wait(61 * SECOND);
+    assert_eq!(pair.sink.take(), [Told::End(EndReason::Timeout)]);
+    send(&mut a, &mut pair, "1");
+    let d = pair.datagrams();
+    assert_eq!(pair.give(&d[0]), [Told::Begin, message(1, "1")]);
+}
+
+#[test]
+fn topic_sequence_numbers_reveal_a_loss_at_the_end() {
+    let mut pair = Pair::new(&[1, 2], &DeliveryConfig::default());
+    let (mut a, mut b) = (source(1), source(2));
+    send(&mut a, &mut pair, "a0");
+    send(&mut a, &mut pair, "a1");
+    send(&mut b, &mut pair, "b0");
+    let d = pair.datagrams();
+    pair.give(&d[0]);
+    pair.give(&d[2]);
+    pair.wait(2 * SECOND);
+    assert_eq!(pair.sink.take(), [message(0, "b0")], "nobody knows yet to whom the lost datagram belonged");
+    pair.now += 5 * SECOND;
+    assert!(a.on_timer(pair.now, &mut pair.sender));
+    let tsni = pair.datagrams();
+    assert_eq!(pair.give(&tsni[0]), [Told::Lost(1)]);
+}
+
+/// Runs the dialogue of a late join or recovery over a perfect connection until nothing more is asked.
+fn fetch(pair: &mut Pair, source: &mut Source) -> usize {
+    let mut asked = 0;
+    loop {
+        let mut questions = Vec::new();
+        pair.session.on_timer(pair.now, &mut pair.sink, |topic, header| match header {
+            Header::LateJoinRequest(q) => questions.push((topic, Ok::<LateJoinRequest, RetransmitRequest>(q))),
+            Header::RetransmitRequest(q) => questions.push((topic, Err(q))),
+            other => panic!("{other:?}"),
+        });
+        if questions.is_empty() {
+            return asked;
+        }
+        for (topic, question) in questions {
+            asked += 1;
+            let mut answer = Vec::new();
+            match question {
+                Ok(q) => {
+                    source.late_join_request(pair.now, &q, &mut answer);
+                    for m in Messages::new(&answer) {
+                        for header in m.expect("ours").headers() {
+                            let Ok(Header::LateJoinInfo(info)) = header else { panic!("{header:?}") };
+                            pair.session.late_join_info(pair.now, topic, &info, &mut pair.sink);
+                        }
+                    }
+                }
+                Err(q) => {
+                    if source.retransmit_request(&q, &mut answer) {
+                        pair.session.fetched(pair.now, &answer, &mut pair.sink);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn retaining(topic: u32) -> Source {
+    Source::new(topic, SourceConfig { late_join: Some(RetentionConfig::default()), ..SourceConfig::default() })
+}
+
+#[test]
+fn a_late_joiner_gets_what_was_retained_and_then_what_is_live() {
+    let catch_up = CatchUpConfig { late_join: true, ..CatchUpConfig::default() };
+    let mut pair = Pair::new(&[1], &DeliveryConfig { catch_up, ..DeliveryConfig::default() });
+    let mut a = retaining(1);
+    (0..30).for_each(|i| send(&mut a, &mut pair, &format!("{i}")));
+    let d = pair.datagrams();
+    assert_eq!(pair.give(&d[27]), [Told::Begin], "a live message waits for the older ones");
+    pair.give(&d[28]);
+    assert!(fetch(&mut pair, &mut a) >= 28);
+    let expected: Vec<Told> = (0..29).map(|i| message(i, &i.to_string())).collect();
+    assert_eq!(pair.sink.take(), expected);
+    assert_eq!(pair.give(&d[29]), [message(29, "29")]);
+    assert_eq!(pair.session.timeout(), None);
+}
+
+#[test]
+fn a_late_joiner_whom_nobody_answers_begins_with_what_is_live() {
+    let catch_up = CatchUpConfig { late_join: true, info_maximum: 2, ..CatchUpConfig::default() };
+    let mut pair = Pair::new(&[1], &DeliveryConfig { catch_up, ..DeliveryConfig::default() });
+    let mut a = source(1);
+    (0..3).for_each(|i| send(&mut a, &mut pair, &format!("{i}")));
+    let d = pair.datagrams();
+    pair.give(&d[1]);
+    let mut asked = 0;
+    while let Some(at) = pair.session.timeout() {
+        pair.now = pair.now.max(at);
+        pair.session.on_timer(pair.now, &mut pair.sink, |_, _| asked += 1);
+    }
+    assert_eq!((asked, pair.sink.take()), (2, vec![message(1, "1")]));
+    assert_eq!(pair.give(&d[2]), [message(2, "2")]);
+}
+
+#[test]
+fn what_the_transport_has_lost_is_fetched_or_reported() {
+    let catch_up = CatchUpConfig { recovery: true, ..CatchUpConfig::default() };
+    let mut pair = Pair::new(&[1], &DeliveryConfig { catch_up, ..DeliveryConfig::default() });
+    let mut a = retaining(1);
+    (0..8).for_each(|i| send(&mut a, &mut pair, &format!("{i}")));
+    let d = pair.datagrams();
+    pair.give(&d[0]);
+    pair.give(&d[3]);
+    pair.wait(2 * SECOND);
+    assert_eq!(pair.sink.take(), []);
+    assert_eq!(fetch(&mut pair, &mut a), 2);
+    assert_eq!(pair.sink.take(), [message(1, "1"), message(2, "2"), message(3, "3")]);
+    // The next gap meets a source that retains nothing.
+    pair.give(&d[6]);
+    pair.wait(2 * SECOND);
+    let mut other = source(1);
+    while let Some(at) = pair.session.timeout() {
+        pair.now = pair.now.max(at);
+        fetch(&mut pair, &mut other);
+    }
+    assert_eq!(pair.sink.take(), [Told::Lost(4), Told::Lost(5), message(6, "6")]);
+    assert_eq!(pair.give(&d[7]), [message(7, "7")]);
+}
+
+#[test]
+fn a_send_that_would_block_changes_nothing_and_becomes_writable_once() {
+    let mut pair = Pair::new(&[1], &DeliveryConfig::default());
+    let mut a = source(1);
+    let mut sent = 0;
+    while a.send(pair.now, &mut pair.sender, &[0; 400], true).is_ok() {
+        sent += 1;
+    }
+    assert!(sent > 10 && a.next_sqn() == sent);
+    assert_eq!(a.send(pair.now, &mut pair.sender, &[0; 400], true), Err(SendError::WouldBlock));
+    assert!(!pair.sender.writable(pair.now));
+    assert_eq!(pair.datagrams().len(), sent as usize);
+    assert!(pair.sender.writable(pair.now));
+    assert!(!pair.sender.writable(pair.now));
+    a.send(pair.now, &mut pair.sender, &[0; 400], true).expect("room again");
+}
+
+#[test]
+fn trains_are_equal_datagrams_that_lie_together() {
+    let mut pair = Pair::new(&[1], &DeliveryConfig::default());
+    let mut a = source(1);
+    for length in [100, 100, 100, 60, 100, 200, 200] {
+        a.send(pair.now, &mut pair.sender, &vec![1; length], true).expect("room");
+    }
+    let shape = |pair: &mut Pair, bytes: usize, datagrams: u32| -> Vec<(usize, u32)> {
+        pair.sender.output(pair.now).trains(bytes, datagrams).map(|t| (t.segment, t.datagrams)).collect()
+    };
+    assert_eq!(shape(&mut pair, 65_000, 64), [(132, 4), (132, 1), (232, 2)]);
+    assert_eq!(shape(&mut pair, 300, 64), [(132, 2), (132, 2), (132, 1), (232, 1), (232, 1)]);
+    assert_eq!(shape(&mut pair, 65_000, 1).len(), 7);
+}
+
+#[test]
+fn session_messages_back_off_and_data_resets_them() {
+    let mut pair = Pair::new(&[1], &DeliveryConfig::default());
+    let mut a = source(1);
+    assert_eq!(pair.sender.timeout(), None, "nothing to say before the first datagram");
+    send(&mut a, &mut pair, "0");
+    pair.datagrams();
+    let start = pair.now;
+    let mut times = Vec::new();
+    while times.len() < 8 {
+        pair.now = pair.sender.timeout().expect("session messages");
+        pair.sender.on_timer(pair.now);
+        for packet in pair.datagrams() {
+            let Body::SessionMessage { lead: 0, trail: 0, sm_sqn, .. } = Packet::decode(&packet).expect("SM").body
+            else {
+                panic!("{packet:?}")
+            };
+            assert_eq!(sm_sqn as usize, times.len());
+            times.push((pair.now - start) / MS);
+        }
+    }
+    assert_eq!(times, [200, 600, 1_400, 3_000, 6_200, 12_600, 22_600, 32_600]);
+    send(&mut a, &mut pair, "1");
+    pair.datagrams();
+    assert_eq!(pair.sender.timeout(), Some(pair.now + 200 * MS));
+}
+
+#[test]
+fn implicit_batching_waits_for_length_or_time() {
+    let config = SenderConfig { datagram_max: 500, batching_minimum_length: 200, ..SenderConfig::default() };
+    let mut sender = Sender::new(FRAMING, config);
+    let mut a = source(1);
+    a.send(SECOND, &mut sender, &[0; 50], false).expect("room");
+    assert!(sender.output(SECOND).is_empty());
+    a.send(SECOND, &mut sender, &[0; 150], false).expect("room");
+    assert_eq!(sender.output(SECOND).trains(65_000, 64).count(), 1);
+    sender.sent(SECOND, 1);
+    a.send(2 * SECOND, &mut sender, &[0; 50], false).expect("room");
+    // Does not fit any more: what waits goes first.
+    a.send(2 * SECOND, &mut sender, &[0; 440], false).expect("room");
+    let lengths: Vec<usize> = sender.output(2 * SECOND).trains(65_000, 1).map(|t| t.segment).collect();
+    assert_eq!(lengths, [82, 472]);
+    sender.sent(2 * SECOND, 2);
+    a.send(3 * SECOND, &mut sender, &[0; 50], false).expect("room");
+    assert_eq!(sender.timeout(), Some(2 * SECOND + 200 * MS), "a session message, then the batch");
+    sender.on_timer(3 * SECOND + 200 * MS);
+    assert_eq!(sender.output(3 * SECOND + 200 * MS).trains(65_000, 64).count(), 1);
+}
+
+#[test]
+fn a_forged_number_far_away_moves_nothing() {
+    let mut pair = Pair::new(&[1], &DeliveryConfig::default());
+    let mut a = source(1);
+    (0..40).for_each(|i| send(&mut a, &mut pair, &format!("{i}")));
+    let d = pair.datagrams();
+    pair.give(&d[0]);
+    for i in 1..40u32 {
+        let mut forged = d[i as usize].clone();
+        let wild = i.wrapping_mul(0x0101_0101) ^ 0x4000_0000;
+        forged[8..12].copy_from_slice(&wild.to_be_bytes());
+        forged[12..16].copy_from_slice(&wild.to_be_bytes());
+        assert_eq!(pair.give(&forged), []);
+        assert_eq!(pair.give(&d[i as usize]), [message(i, &i.to_string())]);
+    }
+    assert_eq!(pair.receiver.stats().implausible, 39);
+    assert_eq!(pair.wait(SECOND / 2), []);
+}
+
+#[test]
+fn a_source_that_jumped_is_believed_after_a_few_datagrams() {
+    let mut pair = Pair::new(&[1], &DeliveryConfig::default());
+    let mut a = source(1);
+    (0..10).for_each(|i| send(&mut a, &mut pair, &format!("{i}")));
+    let d = pair.datagrams();
+    pair.give(&d[0]);
+    let mut told = Vec::new();
+    for i in 1..10u32 {
+        let mut jumped = d[i as usize].clone();
+        jumped[8..12].copy_from_slice(&(1_000_000 + i).to_be_bytes());
+        told.extend(pair.give(&jumped));
+    }
+    // Those before the fourth are missing now, and asked for.
+    assert_eq!(told, []);
+    assert_eq!(pair.receiver.stats().lost_burst, 1_000_000);
+    assert_eq!(pair.wait(16 * MS), [1_000_001, 1_000_002, 1_000_003]);
+}
+
+#[test]
+fn a_nak_flood_is_bounded() {
+    let config = SenderConfig {
+        datagram_max: 500,
+        window_size: 1 << 20,
+        batching_minimum_length: 1,
+        nak_budget: 100,
+        retransmit_rate_limit_bps: 1_000_000,
+        retransmit_queue_max: 64,
+        unsent_max: 1 << 20,
+        ..SenderConfig::default()
+    };
+    let mut sender = Sender::new(FRAMING, config);
+    let mut a = source(1);
+    for _ in 0..1_000 {
+        a.send(SECOND, &mut sender, &[0; 300], true).expect("room");
+    }
+    sender.sent(SECOND, 1_000);
+    for round in 0..50 {
+        for peer in 0..3 {
+            sender.nak(SECOND + round, peer, 0..1_000);
+        }
+    }
+    let again = sender.output(SECOND).retransmissions().count();
+    let stats = *sender.stats();
+    assert!(again <= 64, "{again}");
+    assert_eq!(stats.naks, 150_000);
+    assert!(stats.naks_over_budget >= 149_000, "{stats:?}");
+    assert!(stats.naks_shed > 0 && stats.naks_delayed > 0, "{stats:?}");
+}
+
+#[test]
+fn a_request_carries_its_address_and_a_reply_its_index() {
+    let mut pair = Pair::new(&[1], &DeliveryConfig::default());
+    let mut a = source(1);
+    let request = Request { flags: 0, transport: 0, index: 9, port: 14_391, address: [10, 1, 1, 10].into() };
+    let (now, sender) = (pair.now, &mut pair.sender);
+    a.send_headed(now, sender, &[Header::Request(request)], b"ping?", true).expect("room");
+    let d = pair.datagrams();
+    let messages = Packet::decode(&d[0]).expect("data");
+    let Body::Data(data) = messages.body else { panic!() };
+    let first = Messages::new(data.messages).next().expect("one").expect("good");
+    assert_eq!(first.headers().next(), Some(Ok(Header::Request(request))));
+    assert_eq!(pair.give(&d[0]), [Told::Begin, message(0, "ping?")]);
+
+    let mut buffer = [0; 64];
+    let mut w = Writer::new(&mut buffer);
+    encode_reply(&mut w, Reply { request: 9, payload: b"pong" }).expect("fits");
+    let (reply, _) = lbmc::Message::decode(w.written()).expect("ours");
+    assert_eq!(decode_reply(&reply), Ok(Some(Reply { request: 9, payload: b"pong" })));
+    assert_eq!(decode_reply(&first), Ok(None));
+}

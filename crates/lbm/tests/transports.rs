@@ -1,0 +1,267 @@
+//! LBT-RU, LBT-TCP and LBT-IPC under the same topics.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use lbm::topic::{DeliveryConfig, Message, Session, Source, SourceConfig, TopicSink};
+use lbm::transport::ipc::{Log, LogReader, Pacing, READER_FREE};
+use lbm::transport::lbtru::{Client, ClientConfig, Server};
+use lbm::transport::tcp::{Batch, Deframer, hello, session_of_hello};
+use lbm::transport::{Carrier, DatagramSink, EndReason, Order, SenderConfig};
+use lbm::wire::lbmc::Messages;
+use lbm::wire::lbtru::Packet;
+use proptest::prelude::*;
+
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1_000 * MS;
+
+#[derive(Default)]
+struct Sink {
+    messages: Vec<Vec<u8>>,
+    ended: Vec<EndReason>,
+    lost: u32,
+}
+
+impl TopicSink for Sink {
+    fn message(&mut self, _: u32, message: Message<'_>) {
+        self.messages.push(message.payload.to_vec());
+    }
+    fn lost(&mut self, _: u32, _: u32) {
+        self.lost += 1;
+    }
+    fn burst_lost(&mut self, _: u32, _: u32, count: u32) {
+        self.lost += count;
+    }
+    fn end(&mut self, _: u32, reason: EndReason) {
+        self.ended.push(reason);
+    }
+}
+
+fn session(sink: &mut Sink) -> Session {
+    let mut session = Session::new();
+    session.add(1, 1, DeliveryConfig::default(), sink);
+    session
+}
+
+/// A server and clients; `lose(n)` says whether the n-th packet of the server is lost.
+struct World {
+    server: Server,
+    clients: Vec<(SocketAddrV4, Client, Session, Sink)>,
+    packets: u32,
+    now: u64,
+}
+
+impl World {
+    fn new(clients: u8) -> Self {
+        let config = SenderConfig { datagram_max: 600, batching_minimum_length: 1, ..SenderConfig::default() };
+        let clients = (0..clients).map(|i| {
+            let mut sink = Sink::default();
+            let session = session(&mut sink);
+            let address = SocketAddrV4::new(Ipv4Addr::new(10, 1, 1, 20 + i), 14_360);
+            (address, Client::new(7, u32::from(i) + 100, ClientConfig::default(), SECOND), session, sink)
+        });
+        let clients = clients.collect();
+        Self { server: Server::new(7, config, 2, 10 * SECOND), clients, packets: 0, now: SECOND }
+    }
+
+    fn pump(&mut self, lose: impl Fn(u32) -> bool) {
+        let (now, mut packets) = (self.now, Vec::new());
+        self.server.on_timer(now);
+        self.server.replies(|to, packet| packets.push((to, packet.to_vec())));
+        let to: Vec<SocketAddrV4> = self.server.clients().collect();
+        let sender = self.server.sender();
+        let output = sender.output(now);
+        let mut all: Vec<Vec<u8>> = output.control().map(<[u8]>::to_vec).collect();
+        let control = all.len();
+        all.extend(output.retransmissions().map(<[u8]>::to_vec));
+        let again = all.len() - control;
+        all.extend(output.trains(65_000, 64).flat_map(|t| t.datagrams()).map(<[u8]>::to_vec));
+        let new = all.len() - control - again;
+        sender.sent_control(control);
+        sender.sent_retransmissions(now, again);
+        sender.sent(now, new as u32);
+        packets.extend(all.iter().flat_map(|packet| to.iter().map(|to| (*to, packet.clone()))));
+        for (address, client, session, sink) in &mut self.clients {
+            for (_, packet) in packets.iter().filter(|(to, _)| to == address) {
+                self.packets += 1;
+                if !lose(self.packets) {
+                    let packet = Packet::decode(packet).expect("our own");
+                    client.receive(now, &packet, &mut session.dispatch(now, sink));
+                }
+            }
+            let mut answers = Vec::new();
+            client.on_timer(now, &mut session.dispatch(now, sink), |p| answers.push(p.to_vec()));
+            for answer in answers {
+                self.server.receive(now, *address, &Packet::decode(&answer).expect("our own"));
+            }
+        }
+    }
+}
+
+#[test]
+fn lbtru_connects_repairs_and_drops_the_silent() {
+    let mut world = World::new(2);
+    for _ in 0..5 {
+        world.pump(|_| false);
+        world.now += 100 * MS;
+    }
+    assert_eq!(world.server.clients().count(), 2);
+    let mut source = Source::new(1, SourceConfig::default());
+    let mut sent = Vec::new();
+    for i in 0..300u32 {
+        let payload = vec![i as u8; 1 + i as usize * 7 % 900];
+        source.send(world.now, world.server.sender(), &payload, false).expect("room");
+        sent.push(payload);
+        world.pump(|n| n % 7 == 3);
+        world.now += 10 * MS;
+    }
+    for _ in 0..300 {
+        world.pump(|n| n % 7 == 3);
+        world.now += 20 * MS;
+    }
+    for (_, client, _, sink) in &world.clients {
+        assert_eq!((sink.messages.len(), sink.lost), (sent.len(), 0), "{client:?}");
+        assert!(sink.messages == sent);
+        assert!(client.receiver().stats().repaired > 0);
+    }
+    // The second client falls silent; the first one stays.
+    let (address, ..) = world.clients.pop().expect("two");
+    for _ in 0..150 {
+        world.pump(|_| false);
+        world.now += 100 * MS;
+    }
+    assert_eq!(world.server.clients().count(), 1);
+    assert!(world.server.clients().all(|client| client != address));
+}
+
+#[test]
+fn lbtru_refuses_more_clients_than_it_may_have_and_they_give_up() {
+    let mut world = World::new(3);
+    for _ in 0..650 {
+        world.pump(|_| false);
+        world.now += 100 * MS;
+    }
+    assert_eq!(world.server.clients().count(), 2);
+    assert!(world.server.refused() >= 600);
+    assert!(world.clients[2].1.is_ended());
+    assert_eq!(world.clients.iter().filter(|c| c.1.is_ended()).count(), 1);
+}
+
+#[test]
+fn tcp_says_its_session_first() {
+    let bytes = hello(0x7C90_0001);
+    assert_eq!(bytes, [0x08, 0x6b, 0, 12, 0xff, 8, 0, 0, 0x7c, 0x90, 0, 1]);
+    let message = Messages::new(&bytes).next().expect("one").expect("good");
+    assert_eq!(session_of_hello(&message), Some(0x7C90_0001));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn tcp_delivers_however_the_stream_is_cut(
+        lengths in prop::collection::vec(0usize..70_000, 1..12),
+        cuts in prop::collection::vec(1usize..5_000, 1..40),
+    ) {
+        let mut batch = Batch::new(usize::MAX, 2_048, 200 * MS);
+        let mut source = Source::new(1, SourceConfig::default());
+        let sent: Vec<Vec<u8>> = lengths.iter().enumerate().map(|(i, n)| vec![i as u8; *n]).collect();
+        for payload in &sent {
+            source.send(0, &mut batch, payload, false).expect("room");
+        }
+        batch.flush(0);
+        let (mut deframer, mut sink) = (Deframer::default(), Sink::default());
+        let mut session = session(&mut sink);
+        let mut rest = batch.output();
+        for cut in cuts.iter().cycle() {
+            let (now, later) = rest.split_at((*cut).min(rest.len()));
+            deframer.receive(now, |messages| {
+                session.dispatch(0, &mut sink).datagram(0, Order::InOrder, messages);
+            }).expect("good");
+            rest = later;
+            if rest.is_empty() {
+                break;
+            }
+        }
+        prop_assert!(sink.messages == sent);
+    }
+
+    #[test]
+    fn ipc_delivers_everything_to_a_reader_that_keeps_up(
+        lengths in prop::collection::vec(0usize..9_000, 1..300),
+        datagram_max in 500usize..16_384,
+        minimum in 1usize..10_000,
+    ) {
+        let mut log = Log::new(65_536, datagram_max, minimum, Pacing::Receiver).expect("a size");
+        let mut ring = vec![0; 65_536];
+        let mut reader = LogReader::new(65_536, 0);
+        let mut sink = Sink::default();
+        let mut session = session(&mut sink);
+        let mut source = Source::new(1, SourceConfig::default());
+        let mut sent = Vec::new();
+        for (i, length) in lengths.into_iter().enumerate() {
+            let payload = vec![i as u8; length];
+            if source.send(0, &mut log.writer(&mut ring), &payload, false).is_err() {
+                log.writer(&mut ring).flush(0);
+                reader.read(&ring, log.published(), &mut session.dispatch(0, &mut sink)).expect("good");
+                log.set_gate(reader.position());
+                source.send(0, &mut log.writer(&mut ring), &payload, false).expect("room after reading");
+            }
+            sent.push(payload);
+        }
+        log.writer(&mut ring).flush(0);
+        reader.read(&ring, log.published(), &mut session.dispatch(0, &mut sink)).expect("good");
+        prop_assert_eq!(sink.messages.len(), sent.len());
+        prop_assert!(sink.messages == sent && sink.lost == 0);
+    }
+
+    /// The ring is memory that another process can write: any bytes may be there.
+    #[test]
+    fn ipc_reads_any_ring(ring in prop::collection::vec(any::<u8>(), 65_536), published in 0u64..65_536) {
+        let mut sink = Sink::default();
+        let mut session = session(&mut sink);
+        let mut reader = LogReader::new(65_536, 0);
+        let _ = reader.read(&ring, published & !7, &mut session.dispatch(0, &mut sink));
+        prop_assert!(reader.position() <= 65_536);
+    }
+}
+
+#[test]
+fn ipc_source_pacing_tells_the_slow_reader_what_it_lost() {
+    let mut log = Log::new(65_536, 1_000, 1, Pacing::Source).expect("a size");
+    let mut ring = vec![0; 65_536];
+    let mut reader = LogReader::new(65_536, 0);
+    let mut sink = Sink::default();
+    let mut session = session(&mut sink);
+    let mut source = Source::new(1, SourceConfig::default());
+    for i in 0..10u32 {
+        source.send(0, &mut log.writer(&mut ring), &i.to_be_bytes(), true).expect("never blocks");
+    }
+    reader.read(&ring, log.published(), &mut session.dispatch(0, &mut sink)).expect("good");
+    for i in 10..10_000u32 {
+        source.send(0, &mut log.writer(&mut ring), &i.to_be_bytes(), true).expect("never blocks");
+    }
+    assert!(reader.overrun(reader.position(), log.claimed()));
+    reader.skip_to(log.published());
+    for i in 10_000..10_010u32 {
+        source.send(0, &mut log.writer(&mut ring), &i.to_be_bytes(), true).expect("never blocks");
+    }
+    assert!(!reader.overrun(reader.position(), log.claimed()));
+    reader.read(&ring, log.published(), &mut session.dispatch(0, &mut sink)).expect("good");
+    assert_eq!((sink.messages.len(), sink.lost), (20, 9_990));
+}
+
+#[test]
+fn ipc_receiver_pacing_waits_for_the_slowest() {
+    let mut log = Log::new(65_536, 1_000, 1, Pacing::Receiver).expect("a size");
+    let mut ring = vec![0; 65_536];
+    let mut source = Source::new(1, SourceConfig::default());
+    let mut sent = 0;
+    while source.send(0, &mut log.writer(&mut ring), &[0; 100], true).is_ok() {
+        sent += 1;
+    }
+    assert!((400..512).contains(&sent), "{sent}");
+    // Without readers nobody is waited for.
+    log.set_gate(READER_FREE);
+    source.send(0, &mut log.writer(&mut ring), &[0; 100], true).expect("room");
+    assert!(Log::new(65_537, 1_000, 1, Pacing::Receiver).is_none());
+}
