@@ -87,6 +87,11 @@ impl P2ps {
         let item = self.items.get_mut(id);
         let first = has(flags::FIRST);
         let last = has(flags::SNAPSHOT);
+        if !first && !item.has(bits::IN_SET) {
+            // The rest of a set that began before the item was opened here.
+            self.counters.images_unwanted += 1;
+            return;
+        }
         if first && !last && item.has(bits::UPDATE_WITHHELD) {
             // Updates behind the image's position were kept from those that wait: this image would go back in time.
             let withheld_at = item.extra.as_ref().map_or(0, |extra| extra.withheld_at);
@@ -108,11 +113,15 @@ impl P2ps {
             complete: has(flags::COMPLETE),
             everyone: has(flags::UNSOLICITED) || recovery || last,
             afresh: recovery || has(flags::CLEAR_CACHE),
-            widened: answer && !item.has(bits::REISSUE_DUE),
+            widened: answer && !has(flags::RECOVERY) && !item.has(bits::REISSUE_DUE),
             last,
             source,
             refresh,
         };
+        if has(flags::RECOVERY) && self.is_widening(id) {
+            // It may have been asked for before this side asked for more: that is asked for again.
+            self.items.get_mut(id).set(bits::REISSUE_DUE);
+        }
         if first {
             self.begin_set(id, answer, image.complete);
         }
@@ -191,6 +200,12 @@ impl P2ps {
         if !self.is_watched(id) {
             self.release(id);
         }
+    }
+
+    /// True if an item, or one of its views, waits for more than was asked for at first.
+    fn is_widening(&self, id: ItemId) -> bool {
+        let widening = |&id: &ItemId| self.items.get(id).has(bits::WIDENING);
+        widening(&id) || self.items.get(id).views().iter().any(widening)
     }
 
     /// True if a watcher of an item, or of one of its views, waits for an image.

@@ -219,6 +219,14 @@ impl Items {
         }
     }
 
+    /// Takes the watchers of an item, and of its views, out of the updates until they have an image.
+    pub(crate) fn hold_all(&mut self, id: ItemId) {
+        let Self { watchers, cold, .. } = self;
+        for &id in [id].iter().chain(cold[id as usize].views()) {
+            watchers[id as usize].hold_all();
+        }
+    }
+
     /// Frees an item that has no watchers.
     pub(crate) fn remove(&mut self, id: ItemId) {
         self.unlist(id);

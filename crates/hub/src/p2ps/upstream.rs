@@ -252,8 +252,10 @@ impl P2ps {
         }
     }
 
-    /// Makes an item one that waits, whatever it was.
+    /// Makes an item one that waits, whatever it was. Its watchers wait for an image as well: what follows under another
+    /// handle does not go on from what they have.
     pub(super) fn detach(&mut self, id: ItemId) {
+        self.items.hold_all(id);
         let item = self.items.get_mut(id);
         item.phase = Phase::Waiting;
         item.handle = NO_HANDLE;

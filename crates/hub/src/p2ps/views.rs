@@ -346,7 +346,8 @@ impl P2ps {
         }
         let wanted = self.wanted_view(root);
         let asked = item.extra.as_ref().and_then(|extra| extra.asked.as_ref());
-        if wanted.is_some() && wanted.as_ref() != asked {
+        let narrower = |wanted| asked.is_none_or(|asked| asked != wanted && asked.covers(wanted));
+        if wanted.as_ref().is_some_and(narrower) {
             self.reissue_upstream(root, false);
         }
     }

@@ -132,6 +132,11 @@ impl Watchers {
         self.swap(place, self.open, &mut moved);
     }
 
+    /// Takes all watchers out of the updates.
+    pub(crate) const fn hold_all(&mut self) {
+        self.open = 0;
+    }
+
     /// Removes a watcher.
     pub(crate) fn remove(&mut self, place: u32, mut moved: impl FnMut(Watcher, u32)) {
         if place as usize >= self.len() {

@@ -133,6 +133,53 @@ fn an_answer_that_a_pause_breaks_off_comes_again() {
 }
 
 #[test]
+fn another_view_is_asked_for_with_an_image_however_it_is_wished() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    let (bid, ask) = (view(&[22]), view(&[25]));
+    world.request(1, &viewed(5, RequestFlags::STREAMING, &bid));
+    let token = world.token();
+    world.asked();
+    world.publish(0, |p| {
+        p.opened(token, 0).image(0, &[(22, 1)]);
+    });
+    assert_eq!(world.take(1), ["refresh 5 solicited complete OPEN/OK group 3 key 1:A 22=1"]);
+    world.request(1, &viewed(5, QUIET, &ask));
+    let asked = world.asked();
+    assert!(asked.len() == 1 && asked[0].starts_with("0: reissue 0 with image "), "{asked:?}");
+    world.publish(0, |p| {
+        p.image_with(0, flags::UNSOLICITED, &crate::world::refresh(&[(22, 2)])).image(0, &[(25, 3)]);
+    });
+    assert_eq!(world.take(1), ["refresh 5 clear complete OPEN/OK group 3 key 1:A 25=3"]);
+}
+
+#[test]
+fn a_recovery_image_is_not_the_wider_one_that_was_asked_for() {
+    let mut world = World::with_feed();
+    world.clients([1, 2]);
+    let bid = view(&[22]);
+    world.request(1, &viewed(5, RequestFlags::STREAMING, &bid));
+    let token = world.token();
+    world.asked();
+    world.publish(0, |p| {
+        p.opened(token, 0).image(0, &[(22, 1)]);
+    });
+    world.take(1);
+    world.request(2, &item(5, "A"));
+    assert_eq!(world.asked().len(), 1, "a reissue");
+    world.publish(0, |p| {
+        p.image_with(0, flags::RECOVERY, &crate::world::refresh(&[(22, 2)]));
+    });
+    assert_eq!(world.take(1), ["refresh 5 clear complete OPEN/OK group 3 key 1:A 22=2"]);
+    let asked = world.asked();
+    assert!(asked.len() == 1 && asked[0].starts_with("0: reissue 0 with image "), "{asked:?}");
+    world.publish(0, |p| {
+        p.image(0, &[(22, 3), (25, 4)]);
+    });
+    assert_eq!(world.take(2), ["refresh 5 solicited complete OPEN/OK group 3 key 1:A 22=3 25=4"]);
+}
+
+#[test]
 fn an_answer_that_came_while_paused_does_not_go_on_after_it() {
     let mut world = World::with_feed();
     world.clients([1]);

@@ -33,8 +33,8 @@ fn a_lost_source_makes_items_suspect_once_and_recovery_begins_afresh() {
     });
     assert_eq!(
         world.take(1),
-        ["update 5 22=3", "refresh 5 clear complete OPEN/OK group 3 key 1:A 22=3", "update 5 22=5"],
-        "unsolicited and with ClearCache to the one that was open"
+        ["refresh 5 clear complete OPEN/OK group 3 key 1:A 22=3", "update 5 22=5"],
+        "unsolicited and with ClearCache to the one that was open; an update before that has no ground"
     );
     assert_eq!(world.take(2), ["refresh 5 solicited complete OPEN/OK group 3 key 1:B 22=4"]);
     assert_eq!(world.p2ps.counters().items_lost, 2);
@@ -335,6 +335,29 @@ fn a_multi_part_set_goes_whole_to_those_who_began_it() {
             "refresh 5 solicited part 1 complete OPEN/OK group 3 key 1:A 22=5",
         ]
     );
+}
+
+#[test]
+fn the_rest_of_a_set_that_a_loss_broke_off_reaches_nobody() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    world.open(1, 5, "A", 0);
+    let part = |number| refresh_with(RefreshFlags::NONE, State::OPEN_OK, Some(number), &[(22, number.into())]);
+    world.publish(0, |p| {
+        p.part(0, flags::FIRST | flags::UNSOLICITED, &part(0));
+    });
+    world.source_down(0);
+    assert_eq!(world.take(1), ["refresh 5 part 0 OPEN/OK group 3 key 1:A 22=0", "status 5 OPEN/SUSPECT"]);
+    world.source(0);
+    world.publish(0, |p| {
+        p.service(40, "FEED");
+    });
+    let token = world.token();
+    world.asked();
+    world.publish(0, |p| {
+        p.opened(token, 0).part(0, flags::COMPLETE | flags::UNSOLICITED, &part(1)).image(0, &[(22, 7)]);
+    });
+    assert_eq!(world.take(1), ["refresh 5 clear complete OPEN/OK group 3 key 1:A 22=7"]);
 }
 
 #[test]
