@@ -147,7 +147,7 @@ impl SourceDistributor {
         item.session = id;
         item.stream = stream;
         item.upstream = Upstream::Asked;
-        item.bits.set(Bits::QUEUED | Bits::IN_SET | Bits::AGAIN, false);
+        item.bits.set(Bits::QUEUED | Bits::IN_SET, false);
         item.bits.set(Bits::EXPECTING, true);
         let timer = Timer::Request(handle, self.items.renew(handle));
         self.timers.set(now.saturating_add(self.config.request_timeout), timer);
@@ -218,7 +218,14 @@ impl SourceDistributor {
     /// What the P2PSs want of an open item has changed: view, priority, pause.
     pub(super) fn reissue(&mut self, now: u64, handle: u32, slot: u8, with_image: bool, out: &mut dyn ProviderSink) {
         let Some(item) = self.items.get_mut(handle) else { return };
-        if item.upstream == Upstream::Idle || item.has(Bits::ENDED) {
+        if item.has(Bits::ENDED | Bits::PUBLISHED) {
+            return;
+        }
+        if item.upstream == Upstream::Idle {
+            // The request that is still to be sent asks for all of it, but the P2PS tells a recovery from its answer.
+            if with_image && item.has(Bits::LOST) {
+                item.bits.set(Bits::AGAIN, true);
+            }
             return;
         }
         let owed = item.has(Bits::EXPECTING | Bits::IN_SET);
@@ -249,7 +256,7 @@ impl SourceDistributor {
     pub(super) fn detach(&mut self, now: u64, handle: u32) -> bool {
         let Some(item) = self.items.get_mut(handle) else { return false };
         let (id, upstream) = (item.session, item.upstream);
-        item.bits.set(Bits::EXPECTING | Bits::IN_SET | Bits::AGAIN | Bits::PAUSED, false);
+        item.leave();
         item.upstream = Upstream::Idle;
         item.session = NO_SESSION;
         let (service, stream, snapshot) = (item.service, item.stream, item.has(Bits::SNAPSHOT));

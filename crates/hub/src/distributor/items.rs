@@ -103,6 +103,15 @@ impl Item {
         self.key.get(1).copied().unwrap_or_default()
     }
 
+    /// Forgets what was under way at its provider. An image that was asked for beside the first is still owed: it is asked for
+    /// again when the item is back.
+    pub(super) fn leave(&mut self) {
+        let asked = self.has(Bits::EXPECTING) && self.upstream == Upstream::Open;
+        let owed = (asked || self.has(Bits::AGAIN)) && self.has(Bits::ANSWERED) && !self.is_instance();
+        self.bits.set(Bits::EXPECTING | Bits::IN_SET | Bits::PAUSED, false);
+        self.bits.set(Bits::AGAIN, owed);
+    }
+
     /// An instance of one open: not found by its key.
     pub(super) fn is_instance(&self) -> bool {
         self.has(Bits::PRIVATE | Bits::SNAPSHOT)

@@ -40,10 +40,10 @@ impl SourceDistributor {
             for &(_, handle) in items {
                 if let Some(item) = self.items.get_mut(handle) {
                     item.session = NO_SESSION;
-                    item.upstream = Upstream::Idle;
                     if !item.has(Bits::PUBLISHED) {
-                        item.bits.set(Bits::EXPECTING | Bits::IN_SET | Bits::AGAIN | Bits::PAUSED, false);
+                        item.leave();
                     }
+                    item.upstream = Upstream::Idle;
                 }
                 self.items.renew(handle);
                 self.late.remove(&handle);

@@ -302,6 +302,25 @@ fn what_a_provider_says_of_its_service_does_not_reach_items_that_are_lost() {
 }
 
 #[test]
+fn a_reissue_while_the_item_is_lost_is_answered_apart_from_the_recovery() {
+    let mut world = World::with_feed();
+    let (handle, _) = world.open_imaged(1, "A");
+    world.down(0);
+    let rwf = bytes_of(|w| request("A").encode(w));
+    world.request(1, &hub::stream::Request::Reissue { handle, with_image: true, rwf: &rwf }).unwrap();
+    world.route_up(0);
+    world.directory(0, vec![service(7, "FEED")]);
+    world.sent(0);
+    world.events();
+    world.refresh(0, 5, &[(22, b"1")], WHOLE);
+    assert!(world.events()[0].has(flags::RECOVERY));
+    assert_eq!(world.requests(0).len(), 1);
+    world.refresh(0, 5, &[(22, b"1")], WHOLE);
+    assert_eq!(world.events()[0].flags, flags::FIRST | flags::COMPLETE);
+    assert!(world.requests(0).is_empty());
+}
+
+#[test]
 fn a_request_that_crosses_the_withdrawal_of_its_service_is_closed() {
     let mut world = World::with_feed();
     world.open_imaged(1, "A");
