@@ -90,6 +90,9 @@ impl P2ps {
         if !first && !item.has(bits::IN_SET) {
             // The rest of a set that began before the item was opened here.
             self.counters.images_unwanted += 1;
+            if has(flags::COMPLETE) {
+                self.end_set(id, last);
+            }
             return;
         }
         if first && !last && item.has(bits::UPDATE_WITHHELD) {

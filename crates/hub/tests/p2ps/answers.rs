@@ -269,6 +269,25 @@ fn the_last_image_of_an_item_ends_all_its_streams() {
 }
 
 #[test]
+fn one_that_joins_in_the_last_set_of_an_item_opens_it_anew() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    world.request(1, &item(5, "A"));
+    let token = world.token();
+    world.asked();
+    world.publish(0, |p| {
+        p.opened(token, 0).part(0, flags::COMPLETE | flags::SNAPSHOT, &part(1, true, 1));
+    });
+    let asked = world.asked();
+    assert!(asked.len() == 2 && asked[0] == "0: close 0", "{asked:?}");
+    world.publish(0, |p| {
+        p.opened(token_of(&asked[1]), 1).image_with(1, flags::SNAPSHOT, &crate::world::refresh(&[(22, 1)]));
+    });
+    assert_eq!(world.take(1), ["refresh 5 solicited complete NON_STREAMING/OK group 3 key 1:A 22=1"]);
+    assert_eq!(world.asked(), ["0: close 1"]);
+}
+
+#[test]
 fn a_snapshot_that_wants_more_than_the_one_under_way_is_opened_anew() {
     let mut world = World::with_feed();
     world.clients([1, 2]);
