@@ -56,6 +56,21 @@ proptest! {
     }
 
     #[test]
+    fn smoke_stream(data in prop::collection::vec(any::<u8>(), 0..400)) {
+        targets::stream(&data);
+    }
+
+    #[test]
+    fn smoke_receiver(data in prop::collection::vec(any::<u8>(), 0..600)) {
+        targets::receiver(&data);
+    }
+
+    #[test]
+    fn smoke_sender(data in prop::collection::vec(any::<u8>(), 0..900)) {
+        targets::sender(&data);
+    }
+
+    #[test]
     fn smoke_datagram_damaged(
         packet in prop::sample::select(good_packets()),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),

@@ -1,6 +1,10 @@
 // What the fuzz targets run, and the smoke test in `hostile.rs` with it: any bytes may come, and nothing may panic, hang or take
 // memory that the bytes do not justify. Each function takes the fuzzer's bytes.
 
+use lbm::topic::{CatchUpConfig, DeliveryConfig, Message, Ordering, Session, Source, SourceConfig, TopicSink};
+use lbm::transport::tcp::Deframer;
+use lbm::transport::{EndReason, Lbtrm, Received, Receiver, ReceiverConfig, Sender, SenderConfig};
+use lbm::wire::header::LateJoinInfo;
 use lbm::wire::lbmc::{self, Messages};
 use lbm::wire::properties::Properties;
 use lbm::wire::{Writer, lbmr, lbtrm, lbtru};
@@ -57,5 +61,183 @@ pub(crate) fn datagram(data: &[u8]) {
         }
         let rebuilt = written(data.len(), |w| packet.encode(w)).expect("no longer than it was");
         assert_eq!(lbmr::Packet::decode(&rebuilt), Ok(packet));
+    }
+}
+
+/// A stream, cut anywhere.
+pub(crate) fn stream(data: &[u8]) {
+    let mut deframer = Deframer::default();
+    let mut rest = data;
+    while let [cut, later @ ..] = rest {
+        let (now, later) = later.split_at(usize::from(*cut).min(later.len()));
+        if deframer.receive(now, messages).is_err() {
+            return;
+        }
+        rest = later;
+    }
+}
+
+/// Counts what a receiver is told and checks that it is told in order.
+#[derive(Default)]
+struct Order {
+    /// By receiver: next number that may come.
+    next: [Option<u32>; 3],
+    begun: [bool; 3],
+    /// Numbers reported lost, all together.
+    lost: u64,
+}
+
+impl TopicSink for Order {
+    fn begin(&mut self, receiver: u32) {
+        assert!(!core::mem::replace(&mut self.begun[receiver as usize], true));
+    }
+    fn message(&mut self, receiver: u32, message: Message<'_>) {
+        assert!(self.begun[receiver as usize]);
+        if receiver == 0 {
+            let next = self.next[0].unwrap_or(message.sqn);
+            assert!(message.sqn.wrapping_sub(next) < u32::MAX / 2, "{} after {next}", message.sqn);
+            self.next[0] = Some(message.sqn.wrapping_add(1));
+        }
+    }
+    fn lost(&mut self, receiver: u32, sqn: u32) {
+        self.burst_lost(receiver, sqn, 1);
+    }
+    fn burst_lost(&mut self, receiver: u32, first: u32, count: u32) {
+        self.lost += u64::from(count);
+        if receiver == 0 {
+            let next = self.next[0].expect("a loss before the first message");
+            assert!(first.wrapping_sub(next) < u32::MAX / 2, "{first} lost after {next}");
+            self.next[0] = Some(first.wrapping_add(count));
+        }
+    }
+    fn end(&mut self, receiver: u32, _: EndReason) {
+        assert!(core::mem::replace(&mut self.begun[receiver as usize], false));
+        self.next[receiver as usize] = None;
+    }
+}
+
+const FRAMING: Lbtrm = Lbtrm { unicast_port: 1, session_id: 1, group_size: 3 };
+
+/// A receiving session by operations: datagrams, session messages and NCFs with any numbers, and time.
+pub(crate) fn receiver(data: &[u8]) {
+    let mut sink = Order::default();
+    let mut session = Session::new();
+    let ordered = DeliveryConfig { message_max: 1 << 16, burst_loss_max: 64, ..DeliveryConfig::default() };
+    let arrival = DeliveryConfig { ordering: Ordering::Arrival, ..ordered.clone() };
+    let entries_maximum = 100;
+    let catch_up = CatchUpConfig { late_join: true, recovery: true, entries_maximum, ..CatchUpConfig::default() };
+    let fetching = DeliveryConfig { catch_up, ..ordered.clone() };
+    for (topic, config) in [ordered, arrival, fetching].into_iter().enumerate() {
+        session.add(topic as u32, topic as u32, config, &mut sink);
+    }
+    let config = ReceiverConfig { reach: 64, held_max: 4_096, ..ReceiverConfig::default() };
+    let mut receiver = Receiver::new(FRAMING, config, 0);
+    let (mut now, mut sqn) = (0u64, 0u32);
+    let mut rest = data;
+    while let [op, a, b, later @ ..] = rest {
+        rest = later;
+        let step = u32::from(*a & 15);
+        // Mostly near the last number, seldom anywhere.
+        sqn = match op >> 6 {
+            0 => sqn.wrapping_add(1),
+            1 => sqn.wrapping_add(step),
+            2 => sqn.wrapping_sub(step),
+            _ => u32::from_be_bytes([*a, *b, *a, *b]),
+        };
+        let trail = sqn.wrapping_sub(u32::from(*b));
+        let (taken, after) = rest.split_at(usize::from(*b & 63).min(rest.len()));
+        match op & 7 {
+            0..=2 => {
+                let mut bytes = [0; 64];
+                let mut w = Writer::new(&mut bytes);
+                let topic = u32::from(*a) % 3;
+                let kind = lbmc::Kind::Message;
+                lbmc::encode(&mut w, kind, topic, sqn.wrapping_mul(1 + (u32::from(*b) >> 6)), &[], 0, &[*op])
+                    .expect("fits");
+                let messages = w.written();
+                let data = Received::Data { sqn, trail, retransmission: op & 8 != 0, messages };
+                receiver.receive(now, data, &mut session.dispatch(now, &mut sink));
+            }
+            3 => {
+                let data = Received::Data { sqn, trail, retransmission: op & 8 != 0, messages: taken };
+                receiver.receive(now, data, &mut session.dispatch(now, &mut sink));
+                rest = after;
+            }
+            4 => {
+                let sm = Received::SessionMessage { lead: sqn, trail };
+                receiver.receive(now, sm, &mut session.dispatch(now, &mut sink));
+            }
+            5 => {
+                let ncf = [&[4, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, *b][..], &sqn.to_be_bytes()].concat();
+                let packet = lbtrm::Packet::decode(&ncf).expect("an NCF");
+                let ncf = Received::from_lbtrm(&packet).expect("an NCF");
+                receiver.receive(now, ncf, &mut session.dispatch(now, &mut sink));
+            }
+            6 => {
+                session.fetched(now, taken, &mut sink);
+                let info = LateJoinInfo { flags: 0, low_sqn: trail, high_sqn: sqn, request: 1 };
+                session.late_join_info(now, 2, &info, &mut sink);
+                rest = after;
+            }
+            _ => now += 1u64 << (a & 31),
+        }
+        let mut naks = 0;
+        receiver.on_timer(now, &mut session.dispatch(now, &mut sink), |nak| naks += nak.len());
+        assert!(naks <= 12 + 64 * 4);
+        let mut questions = 0;
+        session.on_timer(now, &mut sink, |_, _| questions += 1);
+        assert!(questions <= 201);
+    }
+}
+
+/// A sending session by operations: messages, NAKs for anything, time, and a socket that takes little.
+pub(crate) fn sender(data: &[u8]) {
+    let config = SenderConfig {
+        datagram_max: 500,
+        window_size: 65_536,
+        unsent_max: 8_192,
+        batching_minimum_length: 200,
+        retransmit_queue_max: 32,
+        retransmit_rate_limit_bps: 1_000_000,
+        data_rate_limit_bps: if data.first().is_some_and(|b| b & 1 == 0) { 0 } else { 2_000_000 },
+        first_sqn: u32::MAX - 20,
+        ..SenderConfig::default()
+    };
+    let mut sender = Sender::new(FRAMING, config);
+    let mut source = Source::new(1, SourceConfig::default());
+    let mut now = 1u64;
+    for op in data.chunks_exact(3) {
+        let [op, a, b] = *op else { return };
+        match op & 3 {
+            0 => drop(source.send(now, &mut sender, &vec![a; usize::from(b) * 8], op & 4 != 0)),
+            1 => {
+                let (trail, end) = sender.window();
+                let first = if op & 4 == 0 { trail.wrapping_add(u32::from(a)) } else { end.wrapping_sub(u32::from(a)) };
+                sender.nak(now, u64::from(op), (0..u32::from(b)).map(|i| first.wrapping_add(i)));
+            }
+            2 => {
+                now += 1u64 << (a & 31);
+                sender.on_timer(now);
+                source.on_timer(now, &mut sender);
+            }
+            _ => {
+                let output = sender.output(now);
+                let control = output.control().take(usize::from(a)).map(check).count();
+                let again = output.retransmissions().take(usize::from(a)).map(check).count();
+                let trains = output.trains(2_000, 8).take(usize::from(b & 3));
+                let sent = trains.map(|t| t.datagrams().map(check).count() as u32).sum();
+                sender.sent_control(control);
+                sender.sent_retransmissions(now, again);
+                sender.sent(now, sent);
+            }
+        }
+        assert!(sender.output(now).retransmissions().count() <= 32);
+    }
+}
+
+fn check(packet: &[u8]) {
+    let packet = lbtrm::Packet::decode(packet).expect("our own");
+    if let lbtrm::Body::Data(data) = packet.body {
+        assert!(Messages::new(data.messages).all(|m| m.is_ok()));
     }
 }
