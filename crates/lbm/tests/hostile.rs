@@ -1,4 +1,5 @@
-//! Hostile bytes: a typed error, never a panic, and no more memory than the bytes justify.
+//! Hostile bytes: a typed error, never a panic, and no more memory than the bytes justify. `QUOTEWAY_HOSTILE_CASES` is how many cases
+//! a test tries (default 4,000).
 
 mod hostile {
     pub(crate) mod targets;
@@ -16,6 +17,10 @@ fn damaged(good: Vec<u8>, damage: &[(prop::sample::Index, u8)], cut: prop::sampl
     }
     bytes.truncate(cut.index(bytes.len() + 1).max(1));
     bytes
+}
+
+fn cases() -> u32 {
+    std::env::var("QUOTEWAY_HOSTILE_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(4_000)
 }
 
 fn good_packets() -> Vec<Vec<u8>> {
@@ -47,7 +52,7 @@ fn good_packets() -> Vec<Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
     #[test]
     fn smoke_datagram_random(data in prop::collection::vec(any::<u8>(), 0..200)) {

@@ -60,7 +60,9 @@ pub(crate) fn datagram(data: &[u8]) {
             assert_eq!(adverts.iter().count(), adverts.len());
         }
         let rebuilt = written(data.len(), |w| packet.encode(w)).expect("no longer than it was");
-        assert_eq!(lbmr::Packet::decode(&rebuilt), Ok(packet));
+        let again = lbmr::Packet::decode(&rebuilt).expect("good");
+        // Reserved fields of options become zero.
+        assert!(again == packet || format!("{again:?}") == format!("{packet:?}"), "{again:?}\n{packet:?}");
     }
 }
 
