@@ -199,8 +199,12 @@ proptest! {
         let trailer = lbmr_option::sender(id);
         let mut scratch = vec![0; 65_536];
         let mut builder = Builder::new(&mut scratch, &trailer, false).expect("room");
-        queries.iter().for_each(|name| builder.query(Query::Topic(name)).expect("room"));
-        adverts.iter().for_each(|advert| builder.advert(advert).expect("room"));
+        for name in &queries {
+            builder.query(Query::Topic(name)).expect("room");
+        }
+        for advert in &adverts {
+            builder.advert(advert).expect("room");
+        }
         let mut bytes = Vec::new();
         builder.finish(&mut bytes);
         let packet = lbmr::Packet::decode(&bytes).expect("good");

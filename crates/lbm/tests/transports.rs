@@ -6,7 +6,7 @@ use lbm::topic::{DeliveryConfig, Message, Session, Source, SourceConfig, TopicSi
 use lbm::transport::ipc::{Log, LogReader, Pacing, READER_FREE};
 use lbm::transport::lbtru::{Client, ClientConfig, Server};
 use lbm::transport::tcp::{Batch, Deframer, hello, session_of_hello};
-use lbm::transport::{Carrier, DatagramSink, EndReason, Order, SenderConfig};
+use lbm::transport::{Carrier, DatagramSink, EndReason, Order, SenderConfig, Train};
 use lbm::wire::lbmc::Messages;
 use lbm::wire::lbtru::Packet;
 use proptest::prelude::*;
@@ -74,7 +74,7 @@ impl World {
         let control = all.len();
         all.extend(output.retransmissions().map(<[u8]>::to_vec));
         let again = all.len() - control;
-        all.extend(output.trains(65_000, 64).flat_map(|t| t.datagrams()).map(<[u8]>::to_vec));
+        all.extend(output.trains(65_000, 64).flat_map(Train::datagrams).map(<[u8]>::to_vec));
         let new = all.len() - control - again;
         sender.sent_control(control);
         sender.sent_retransmissions(now, again);

@@ -531,6 +531,9 @@ impl core::fmt::Debug for Resolver {
 }
 
 /// The options of an advertisement, encoded: what the source can do and where it takes requests.
+///
+/// # Errors
+/// The buffer is too small.
 pub fn topic_options<'a>(
     options: &[lbmr_option::TopicOption<'_>],
     buffer: &'a mut [u8],

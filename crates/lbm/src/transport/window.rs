@@ -63,8 +63,11 @@ impl Window {
         let ring = (retained_max + retained_max / 8 + 2 * datagram_max).next_power_of_two();
         // Datagrams shorter than this on average leave the window early.
         let slots = (retained_max / 128).next_power_of_two();
+        // Touched now, so that the first round does not pay for page faults.
+        let mut bytes = vec![0u8; ring];
+        bytes.iter_mut().step_by(4_096).for_each(|byte| *byte = 1);
         Self {
-            ring: vec![0; ring].into(),
+            ring: bytes.into(),
             slots: vec![Slot::default(); slots].into(),
             trail: first_sqn,
             unsent: first_sqn,

@@ -122,7 +122,7 @@ pub fn encode(w: &mut Writer<'_>, properties: &[(&[u8], Value<'_>)]) -> Result<(
         let key_at = (w.position() - start) as u32;
         w.bytes(name)?;
         w.u8(0)?;
-        while (w.position() - start) % 4 != 0 {
+        while !(w.position() - start).is_multiple_of(4) {
             w.u8(0)?;
         }
         let value_at = (w.position() - start) as u32;
