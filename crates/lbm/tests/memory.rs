@@ -38,7 +38,7 @@ impl World {
     fn turn(&mut self, lose: u64) {
         self.now += 10 * MS;
         for i in 0..200usize {
-            let payload = &[7; 900][..1 + i * 4];
+            let payload = &[7; 900][..=i * 4];
             self.source.send(self.now, &mut self.sender, payload, false).expect("room");
         }
         self.sender.flush(self.now);
