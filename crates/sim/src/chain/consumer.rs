@@ -293,6 +293,7 @@ impl Consumer {
             }
             1 | 2 if watch.paused => {
                 watch.paused = false;
+                watch.miss();
                 watch.unasked |= no_refresh;
             }
             3 if !watch.item.is_map() && !watch.paused => {
@@ -303,8 +304,8 @@ impl Consumer {
                         (Some(new), Some(old)) => new.is_subset(old),
                         (None, _) => false,
                     };
-                    watch.change_view(view, narrower && no_refresh);
-                    watch.unasked |= no_refresh;
+                    let goes_on = watch.change_view(view, narrower && no_refresh);
+                    watch.unasked |= no_refresh && !goes_on;
                 }
             }
             4 => priority = Some(Priority { class: 1 + random.below(4) as u8, count: 1 }),
@@ -396,6 +397,7 @@ impl Consumer {
         for stream in paused {
             let watch = self.watches.get_mut(&stream).expect("a watch");
             watch.paused = false;
+            watch.miss();
             watch.ask();
             let service = self.watches[&stream].item.service;
             let id = self.service_id(service);

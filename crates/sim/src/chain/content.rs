@@ -95,6 +95,8 @@ pub(crate) struct Version {
 pub(crate) struct SetInfo {
     /// Nobody asked for it, or somebody asked twice: open watchers may get it.
     pub(crate) for_everyone: bool,
+    /// It is one of several answers that are owed at once, perhaps to an older request.
+    pub(crate) late: bool,
 }
 
 /// Everything that any provider has ever said.
@@ -112,13 +114,13 @@ impl Truth {
     }
 
     pub(crate) fn new_set(&mut self, for_everyone: bool) -> u32 {
-        self.sets.push(SetInfo { for_everyone });
+        self.sets.push(SetInfo { for_everyone, late: false });
         self.sets.len() as u32 - 1
     }
 
-    /// Open watchers may get the set as well.
-    pub(crate) fn open_set(&mut self, id: u32) {
-        self.sets[id as usize].for_everyone = true;
+    /// The set is one of several answers that are owed: open watchers may get it as well.
+    pub(crate) fn is_late(&mut self, id: u32) {
+        self.sets[id as usize] = SetInfo { for_everyone: true, late: true };
     }
 
     pub(crate) fn set(&self, id: u32) -> SetInfo {

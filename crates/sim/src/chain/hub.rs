@@ -169,6 +169,7 @@ impl Hub {
                 break;
             }
         }
+        self.flush();
     }
 
     /// A transport goes, with all that is on it.
@@ -214,6 +215,13 @@ impl Hub {
         let machine = SourceDistributor::new(distributor_config(true, random), self.next_incarnation);
         self.distributors[number] = Distributor { machine, sink: Sink::default() };
         Some(number)
+    }
+
+    /// Hands out what the P2PSs have for their clients.
+    pub(crate) fn flush(&mut self) {
+        for shard in &mut self.shards {
+            shard.flush(&[]);
+        }
     }
 
     /// One round of the agents' server: requests up, blocks down.

@@ -59,3 +59,10 @@ pub fn run(seed: u64) -> Result<(), Failure> {
     let (what, log) = attempt(true).expect_err("a run is repeatable");
     Err(Failure { seed, what, log })
 }
+
+/// Everything that happens in the world of one seed, a line each, up to its end or to the first rule that is broken.
+pub fn history(seed: u64) -> Vec<String> {
+    let mut world = World::new(seed, true);
+    let _ = catch_unwind(AssertUnwindSafe(|| world.run()));
+    world.log().to_vec()
+}

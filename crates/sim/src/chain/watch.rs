@@ -46,6 +46,10 @@ pub(crate) struct Watch {
     pub(crate) ended: Option<StreamState>,
     /// Quoteway itself said Suspect, and no image came since: updates have no ground.
     lost: bool,
+    /// The image shows less than the view: it answered an older request.
+    partial: bool,
+    /// What Quoteway said then.
+    said: Vec<u8>,
     pub(crate) data: DataState,
     pub(crate) life: u16,
     version: u16,
@@ -71,6 +75,8 @@ impl Watch {
             imaged: false,
             ended: None,
             lost: false,
+            partial: false,
+            said: Vec::new(),
             data: DataState::NO_CHANGE,
             life: 0,
             version: 0,
@@ -83,7 +89,7 @@ impl Watch {
 
     /// Whether the stream is whole and current as far as it knows.
     pub(crate) fn is_good(&self) -> bool {
-        self.imaged && self.set.is_none() && !self.asked && !self.lost && self.data == DataState::OK
+        self.imaged && self.set.is_none() && !(self.asked || self.unasked) && !self.lost && self.data == DataState::OK
     }
 
     /// The consumer asks for an image.
@@ -98,16 +104,26 @@ impl Watch {
     /// The consumer misses updates by its own wish from now on.
     pub(crate) fn miss(&mut self) {
         self.gap = true;
-        self.set = None;
+        self.break_off();
     }
 
-    /// The consumer asks for another view. With `at_once` nothing that it has is to be replaced.
-    pub(crate) fn change_view(&mut self, view: Option<View>, at_once: bool) {
+    /// A set that is under way will not be completed; what it was to answer is owed as before.
+    fn break_off(&mut self) {
+        if self.set.take().is_some() {
+            (self.begun, self.again) = (false, false);
+        }
+    }
+
+    /// The consumer asks for another view. With `at_once` nothing that it has is to be replaced; false if it has to wait
+    /// for an image all the same.
+    pub(crate) fn change_view(&mut self, view: Option<View>, at_once: bool) -> bool {
         self.view = view;
         self.rows = seen(&self.rows, self.view.as_ref());
-        if !at_once || !self.imaged || self.asked || self.set.is_some() {
+        let waits = !at_once || !self.imaged || self.gap || self.asked || self.set.is_some();
+        if waits {
             self.miss();
         }
+        !waits
     }
 
     /// A refresh has come.
@@ -153,11 +169,14 @@ impl Watch {
             if std::mem::take(&mut self.begun) {
                 self.asked = std::mem::take(&mut self.again);
             }
-            self.unasked &= solicited;
+            self.unasked = false;
             let expected = seen(&versions[usize::from(version)].rows, self.view.as_ref());
             // A held image that is Suspect may be of several lives.
             let held = id.is_none() && self.data == DataState::SUSPECT;
-            if !self.paused && !held {
+            // One of several answers may be to an older, narrower request; the next one makes up for it.
+            let late = id.is_some_and(|id| truth.set(id).late);
+            self.partial = late && self.rows != expected;
+            if !self.paused && !held && !self.partial {
                 assert_eq!(self.rows, expected, "content of the image of version {version} in life {life}");
             }
             if self.kind == Kind::Snapshot {
@@ -201,7 +220,7 @@ impl Watch {
         if clear || !self.imaged || solicited {
             self.rows.clear();
         }
-        self.set = None;
+        self.break_off();
         (self.life, self.version) = (life, version);
         (self.lost, self.gap) = (false, false);
     }
@@ -227,7 +246,9 @@ impl Watch {
         assert_eq!(life, self.life, "an update of another life");
         assert!(version > self.version, "update {version} after {}: repeated or out of order", self.version);
         let versions = truth.known(life, self.item).expect("a life that has the item");
-        self.no_gap(version - 1, versions);
+        if !self.partial {
+            self.no_gap(version - 1, versions);
+        }
         if let Some(key) = msg.key {
             assert_eq!(key.name, Some(self.item.name.as_bytes()), "key of an update");
         }
@@ -235,12 +256,12 @@ impl Watch {
         let view = self.view.as_ref();
         if self.item.is_map() {
             assert!(!changes.is_empty(), "an empty update");
-        } else {
+        } else if !self.partial {
             assert_eq!(changes, seen_changes(&versions[usize::from(version)].changes, view), "changes of {version}");
         }
         apply(&mut self.rows, &changes);
         self.version = version;
-        if self.set.is_none() {
+        if self.set.is_none() && !self.partial {
             let expected = seen(&versions[usize::from(version)].rows, view);
             assert_eq!(self.rows, expected, "content after update {version} in life {life}");
         }
@@ -272,12 +293,13 @@ impl Watch {
             return;
         }
         if own && state.data == DataState::SUSPECT {
-            // What is said of a whole service is said to those too who know it.
-            let gone = state.text.ends_with(b"is gone.") || state.text.starts_with(b"The source of service");
-            assert!(!self.lost || gone || self.paused || self.asked, "Suspect again, without an image between");
+            // Another loss before it is recovered is news; what is said of a whole service is said to those who know it.
+            let of_service = state.text.starts_with(b"The source of service") || state.text.ends_with(b"is gone.");
+            let news = self.said != state.text || of_service;
+            assert!(!self.lost || news || self.paused || self.asked, "Suspect again, without an image between");
             if self.imaged {
                 self.lost = true;
-                self.set = None;
+                self.said = state.text.to_vec();
             }
         }
         assert!(!own || state.data == DataState::SUSPECT || state.data == DataState::NO_CHANGE, "who says {state}?");

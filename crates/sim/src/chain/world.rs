@@ -33,6 +33,8 @@ pub(crate) struct World {
     /// Images that were asked for on a provider's stream, and whether again while one was owed: of several answers only
     /// one is expected.
     asked: BTreeMap<(usize, i32), (u32, bool)>,
+    /// Messages in each distributor's sink that are counted there.
+    counted: Vec<usize>,
     /// Connections that are bytes; the others hand over whole messages at once.
     consumer_wires: BTreeMap<usize, Wire>,
     provider_wires: BTreeMap<usize, Wire>,
@@ -70,6 +72,7 @@ impl World {
             publishers,
             consumers: (0..clients).map(|_| None).collect(),
             asked: BTreeMap::new(),
+            counted: vec![0; distributors],
             consumer_wires: BTreeMap::new(),
             provider_wires: BTreeMap::new(),
             names: vec![BTreeMap::new(); shards],
@@ -201,8 +204,12 @@ impl World {
         if self.random.chance(50) {
             return self.hub.link(self.now, false, &mut self.random);
         }
-        let Some(number) = self.hub.fault(self.now, &mut self.random) else { return };
+        let restarted = self.hub.fault(self.now, &mut self.random);
+        self.hub.flush();
+        self.read_clients();
+        let Some(number) = restarted else { return };
         self.note(|| format!("distributor {number} starts again"));
+        self.counted[number] = 0;
         for at in 0..self.providers.len() {
             if self.providers[at].distributor == number {
                 self.providers[at].stop();
@@ -261,12 +268,12 @@ impl World {
             if let Some(wire) = self.consumer_wires.get_mut(&at) {
                 wire.client_sends(self.now, &bytes);
             } else {
-                self.from_client(at, shard, &bytes);
+                self.client_says(at, shard, &bytes);
             }
         }
     }
 
-    fn from_client(&mut self, at: usize, shard: usize, bytes: &[u8]) {
+    fn client_says(&mut self, at: usize, shard: usize, bytes: &[u8]) {
         self.note(|| format!("consumer {at} -> {}", text(bytes)));
         self.hub.shards[shard].machine.client_message(self.now, ClientId(at as u32), bytes);
     }
@@ -295,21 +302,34 @@ impl World {
             if let Some(wire) = self.provider_wires.get_mut(&at) {
                 wire.server_sends(self.now, &[bytes]);
             } else {
-                self.from_provider(at, &bytes);
+                self.provider_says(at, &bytes);
             }
         }
     }
 
-    fn from_provider(&mut self, at: usize, bytes: &[u8]) {
+    fn provider_says(&mut self, at: usize, bytes: &[u8]) {
         self.note(|| format!("provider {at} -> {}", text(bytes)));
         self.judge_answer(at, bytes);
         let provider = &self.providers[at];
         let distributor = &mut self.hub.distributors[provider.distributor];
         let session = SessionId(provider.session);
         distributor.machine.session_message(self.now, session, bytes, &mut distributor.sink);
+        let number = provider.distributor;
+        self.count_requests(number);
     }
 
-    /// An image is asked for: the Source Distributor has sent a request.
+    /// Counts what a Source Distributor has asked its providers for since the last time.
+    fn count_requests(&mut self, number: usize) {
+        let from = std::mem::replace(&mut self.counted[number], self.hub.distributors[number].sink.sent.len());
+        let sent: Vec<_> = self.hub.distributors[number].sink.sent[from..].into();
+        for (session, bytes) in sent {
+            let route = self.providers.iter().any(|p| (p.distributor, p.session) == (number, session));
+            if route {
+                self.count_request(session as usize, &bytes);
+            }
+        }
+    }
+
     fn count_request(&mut self, at: usize, bytes: &[u8]) {
         if let Ok(Msg::Request(request)) = Msg::decode(bytes)
             && !request.flags.contains(RequestFlags::NO_REFRESH)
@@ -330,7 +350,7 @@ impl World {
         {
             asked.0 = asked.0.saturating_sub(1);
             if asked.1 {
-                self.truth.open_set(u32::from_be_bytes(set));
+                self.truth.is_late(u32::from_be_bytes(set));
             }
             asked.1 &= asked.0 > 0;
         }
@@ -345,7 +365,7 @@ impl World {
                 self.providers[at].deliver(bytes);
             }
             for bytes in at_distributor {
-                self.from_provider(at, &bytes);
+                self.provider_says(at, &bytes);
             }
         }
         for at in 0..self.consumers.len() {
@@ -353,7 +373,7 @@ impl World {
             let (at_p2ps, at_consumer) = wire.pump(self.now, self.eager, &mut self.random);
             let shard = self.consumers[at].as_ref().map_or(0, |consumer| consumer.shard);
             for bytes in at_p2ps {
-                self.from_client(at, shard, &bytes);
+                self.client_says(at, shard, &bytes);
             }
             for bytes in at_consumer {
                 self.at_consumer(at, &bytes);
@@ -405,6 +425,8 @@ impl World {
 
     fn read_sinks(&mut self) {
         for number in 0..self.hub.distributors.len() {
+            self.count_requests(number);
+            self.counted[number] = 0;
             let sink = std::mem::take(&mut self.hub.distributors[number].sink);
             for (session, reason) in sink.closed {
                 assert!(reason.contains("has not answered login and directory in time"), "session is closed: {reason}");
@@ -418,7 +440,6 @@ impl World {
                 self.note(|| format!("    distributor {number} -> session {session}: {}", text(&bytes)));
                 let is_route = self.providers.iter().any(|p| (p.distributor, p.session) == (number, session));
                 if is_route {
-                    self.count_request(session as usize, &bytes);
                     let provider = &mut self.providers[session as usize];
                     if let Some(wire) = self.provider_wires.get_mut(&(session as usize)) {
                         wire.client_sends(self.now, &bytes);
@@ -475,6 +496,7 @@ impl World {
     fn drain(&mut self) {
         for _ in 0..2_000 {
             let mut busy = false;
+            self.hub.link(self.now, true, &mut self.random);
             for at in 0..self.providers.len() {
                 let Self { providers, truth, random, now, .. } = self;
                 let provider = &mut providers[at];

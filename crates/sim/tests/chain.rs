@@ -1,0 +1,41 @@
+//! Random worlds, by seed.
+//!
+//! `QUOTEWAY_SEED=n` runs one seed and tells all that happened; `QUOTEWAY_SEEDS=n` runs so many, from
+//! `QUOTEWAY_FIRST_SEED` on.
+
+use sim::chain;
+
+/// Failures after which no more are looked for.
+const ENOUGH: u64 = 20;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+#[test]
+fn random_worlds_keep_the_rules() {
+    let alone = number("QUOTEWAY_SEED");
+    let first = number("QUOTEWAY_FIRST_SEED").unwrap_or(1);
+    let seeds = alone.map_or(first..first + number("QUOTEWAY_SEEDS").unwrap_or(2_000), |seed| seed..seed + 1);
+    let enough = number("QUOTEWAY_MAX_FAILURES").unwrap_or(ENOUGH) as usize;
+    // What a broken rule says is told below, with the seed.
+    std::panic::set_hook(Box::new(|_| {}));
+    let failures: Vec<_> = seeds.filter_map(|seed| chain::run(seed).err()).take(enough).collect();
+    let _ = std::panic::take_hook();
+    for failure in &failures {
+        if alone.is_some() {
+            eprintln!("{}", failure.log.join("\n"));
+        }
+        eprintln!("QUOTEWAY_SEED={} cargo test -p sim --test chain: {}", failure.seed, failure.what);
+    }
+    assert!(failures.is_empty(), "{} seeds break a rule", failures.len());
+}
+
+#[test]
+fn a_run_is_a_function_of_its_seed() {
+    for seed in 1..20 {
+        let outcomes = [chain::history(seed), chain::history(seed)];
+        assert_eq!(outcomes[0], outcomes[1], "seed {seed}");
+        assert!(outcomes[0].len() > 100, "seed {seed}: something happens");
+    }
+}
