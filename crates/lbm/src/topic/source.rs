@@ -15,6 +15,8 @@ pub enum SendError {
     WouldBlock,
     /// Never: longer than 4 GiB, or its headers do not fit a datagram.
     TooLong,
+    /// Never: no such topic in the session.
+    NoTopic,
 }
 
 impl From<WouldBlock> for SendError {
@@ -34,6 +36,7 @@ impl fmt::Display for SendError {
         f.write_str(match self {
             Self::WouldBlock => "the transport session cannot take a message now",
             Self::TooLong => "the message or its headers are too long",
+            Self::NoTopic => "the session has no such topic",
         })
     }
 }

@@ -310,7 +310,7 @@ impl core::fmt::Debug for Queries<'_> {
 }
 
 /// How a topic can be had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the fields of these are named by the format")]
 pub enum Transport {
     Tcp {

@@ -1,0 +1,118 @@
+//! A sending session and its sources as one thing.
+
+use crate::topic::{SendError, Source, SourceConfig};
+use crate::transport::{Carrier, Framing, Lbtrm, Output, Sender, SenderConfig};
+use crate::wire::header::Header;
+use crate::wire::lbtrm::{Body, Packet};
+
+/// A transport session and the topics that are sent on it.
+///
+/// Topics are numbered from the index given to [`Publisher::new`], +1 each; a topic's index is its handle.
+#[derive(Debug)]
+pub struct Publisher<F> {
+    sender: Sender<F>,
+    first_topic: u32,
+    sources: Vec<Option<Source>>,
+}
+
+impl<F: Framing> Publisher<F> {
+    /// A session without topics. `first_topic` is random in the product.
+    pub fn new(framing: F, config: SenderConfig, first_topic: u32) -> Self {
+        Self { sender: Sender::new(framing, config), first_topic, sources: Vec::new() }
+    }
+
+    /// Adds a topic and returns its index, to be advertised.
+    pub fn add(&mut self, config: SourceConfig) -> u32 {
+        let topic = self.first_topic.wrapping_add(self.sources.len() as u32);
+        self.sources.push(Some(Source::new(topic, config)));
+        topic
+    }
+
+    /// Sends on the topic no more. Indexes are not used again.
+    pub fn remove(&mut self, topic: u32) {
+        if let Some(source) = self.sources.get_mut(topic.wrapping_sub(self.first_topic) as usize) {
+            *source = None;
+        }
+    }
+
+    /// The transport session.
+    pub fn sender(&mut self) -> &mut Sender<F> {
+        &mut self.sender
+    }
+
+    /// A topic's source, for late joiners' requests and counters.
+    pub fn source(&mut self, topic: u32) -> Option<&mut Source> {
+        self.sources.get_mut(topic.wrapping_sub(self.first_topic) as usize)?.as_mut()
+    }
+
+    /// Sends a message; returns the number of its last fragment.
+    ///
+    /// # Errors
+    /// See [`SendError`].
+    #[inline]
+    pub fn send(&mut self, now: u64, topic: u32, payload: &[u8], flush: bool) -> Result<u32, SendError> {
+        match self.sources.get_mut(topic.wrapping_sub(self.first_topic) as usize) {
+            Some(Some(source)) => source.send(now, &mut self.sender, payload, flush),
+            _ => Err(SendError::NoTopic),
+        }
+    }
+
+    /// Sends a message with extension headers.
+    ///
+    /// # Errors
+    /// See [`SendError`].
+    pub fn send_headed(
+        &mut self,
+        now: u64,
+        topic: u32,
+        headers: &[Header<'_>],
+        payload: &[u8],
+        flush: bool,
+    ) -> Result<u32, SendError> {
+        match self.sources.get_mut(topic.wrapping_sub(self.first_topic) as usize) {
+            Some(Some(source)) => source.send_headed(now, &mut self.sender, headers, payload, flush),
+            _ => Err(SendError::NoTopic),
+        }
+    }
+
+    /// Sends what waits for a fuller datagram.
+    pub fn flush(&mut self, now: u64) {
+        self.sender.flush(now);
+    }
+
+    /// What has to go to the socket; see [`Sender::output`].
+    pub fn output(&mut self, now: u64) -> Output<'_> {
+        self.sender.output(now)
+    }
+
+    /// When [`Publisher::on_timer`] is to be called.
+    pub fn timeout(&self) -> Option<u64> {
+        let sources = self.sources.iter().flatten().filter_map(Source::timeout).min();
+        self.sender.timeout().into_iter().chain(sources).min()
+    }
+
+    /// Batches that have waited, session messages, topic sequence numbers. Ask [`Publisher::output`] afterwards.
+    pub fn on_timer(&mut self, now: u64) {
+        self.sender.on_timer(now);
+        for source in self.sources.iter_mut().flatten() {
+            source.on_timer(now, &mut self.sender);
+        }
+    }
+}
+
+impl Publisher<Lbtrm> {
+    /// A packet came to the session's NAK port from `peer`, any number that tells receivers apart. Returns whether it was a NAK for
+    /// this session; anything else is ignored.
+    pub fn receive(&mut self, now: u64, peer: u64, packet: &[u8]) -> bool {
+        let Ok(Packet { unicast_port, session_id, body: Body::Nak { sqns, format: 0 } }) = Packet::decode(packet)
+        else {
+            return false;
+        };
+        let framing = self.sender.framing();
+        if (unicast_port, session_id) != (framing.unicast_port, framing.session_id) {
+            return false;
+        }
+        self.sender.nak(now, peer, sqns.iter());
+        true
+    }
+}
