@@ -434,6 +434,8 @@ impl World {
                 if let Some(provider) = self.providers.iter_mut().find(of) {
                     provider.stop();
                     self.provider_wires.remove(&(session as usize));
+                } else if let Some(publisher) = self.publishers.iter_mut().find(|p| p.session == session) {
+                    publisher.stop();
                 }
             }
             for (session, bytes) in sink.sent {
