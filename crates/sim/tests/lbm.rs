@@ -127,3 +127,22 @@ fn few_slots_and_little_room_to_hold() {
     let outcome = seeds("few_slots_and_little_room_to_hold", &scenario);
     assert!(outcome.delivered > 0, "{outcome:?}");
 }
+
+/// 50,000 messages a second at 1, 5 and 20 % loss. What makes it possible: the ignore interval is half of the shortest backoff, so
+/// that a NAK for a lost repair is not ignored; the suppress interval is short; the deadline gives dozens of tries; the window holds
+/// what is sent until the deadline.
+#[test]
+fn fifty_thousand_a_second_lose_nothing() {
+    for loss in [1, 5, 20] {
+        let mut scenario =
+            Scenario { link: link(loss), messages: 5_000, interval_ns: 20_000, length_max: 64, ..Scenario::default() };
+        scenario.sender.window_size = 24 << 20;
+        scenario.sender.batching_minimum_length = 1;
+        scenario.sender.ignore_interval_ns = 5 * MS;
+        scenario.receiver.nak_initial_backoff_interval_ns = 5 * MS;
+        scenario.receiver.nak_backoff_interval_ns = 20 * MS;
+        scenario.receiver.nak_suppress_interval_ns = 20 * MS;
+        let outcome = seeds("fifty_thousand_a_second_lose_nothing", &scenario);
+        assert!(outcome.delivered > 0 && outcome.lost == 0, "{outcome:?}");
+    }
+}
