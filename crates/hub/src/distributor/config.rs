@@ -46,6 +46,8 @@ pub struct Config {
     pub max_items: u32,
     /// Whether to fetch the dictionaries that providers offer.
     pub download_dictionaries: bool,
+    /// How long a service that is new waits for the dictionaries that its provider offers, before consumers see it.
+    pub dictionary_timeout: u64,
     /// Bytes of dictionaries kept for a P2PS that comes later.
     pub max_dictionary_bytes: usize,
     /// Posts waiting for an ack at once.
@@ -76,6 +78,7 @@ impl Default for Config {
             opens_per_turn: 2_000,
             max_items: 10_000_000,
             download_dictionaries: true,
+            dictionary_timeout: 3 * SECOND,
             max_dictionary_bytes: 64 << 20,
             max_pending_posts: 100_000,
             image_part: 32_000,

@@ -1,6 +1,7 @@
 //! Dictionaries that interactive providers offer: fetched once a session, kept for P2PSs that come later.
 
 use super::directory::DICTIONARIES;
+use super::timers::Timer;
 use super::{Fault, ProviderSink, SourceDistributor};
 use crate::stream::{ALL, Event};
 use rwf::dictionary::Verbosity;
@@ -17,6 +18,16 @@ pub(super) const LAST_STREAM: i32 = FIRST_STREAM + DICTIONARIES.len() as i32 - 1
 #[derive(Debug, Default)]
 pub(super) struct Downloads {
     states: [Download; DICTIONARIES.len()],
+    /// They have been waited for: they came, or were refused, or took too long.
+    waited: bool,
+}
+
+impl Downloads {
+    /// True while the dictionaries that were asked for first are on their way. A consumer loads its dictionary once, when
+    /// it sees the first service, so the services wait for it.
+    pub(super) fn is_awaited(&self) -> bool {
+        !self.waited && self.states.iter().any(|state| matches!(state, Download::Running(..)))
+    }
 }
 
 #[derive(Debug, Default)]
@@ -62,7 +73,14 @@ impl Dictionaries {
 
 impl SourceDistributor {
     /// Asks for the dictionaries that a service of this session provides and that the session was not asked for.
-    pub(super) fn request_dictionaries(&mut self, id: u32, service: u16, entry: &Entry, out: &mut dyn ProviderSink) {
+    pub(super) fn request_dictionaries(
+        &mut self,
+        now: u64,
+        id: u32,
+        service: u16,
+        entry: &Entry,
+        out: &mut dyn ProviderSink,
+    ) {
         let Some(info) = entry.info.as_ref().and_then(Part::value).filter(|_| self.config.download_dictionaries) else {
             return;
         };
@@ -76,6 +94,8 @@ impl SourceDistributor {
                 continue;
             }
             session.downloads.states[which] = Download::Running(service, Vec::new());
+            let late = Timer::Dictionaries(id, session.serial);
+            self.timers.set(now.saturating_add(self.config.dictionary_timeout), late);
             let request = Request {
                 stream_id: FIRST_STREAM + which as i32,
                 streaming: true,
@@ -88,7 +108,27 @@ impl SourceDistributor {
     }
 
     /// What a provider sends on a dictionary stream.
-    pub(super) fn dictionary_message(&mut self, id: u32, msg: &[u8], _out: &mut dyn ProviderSink) -> Result<(), Fault> {
+    pub(super) fn dictionary_message(&mut self, id: u32, msg: &[u8]) -> Result<(), Fault> {
+        let result = self.take_dictionary(id, msg);
+        if self.session(id).is_some_and(|session| !session.downloads.is_awaited()) {
+            self.dictionaries_waited(id);
+        }
+        result
+    }
+
+    /// The services of a session wait no longer for its dictionaries.
+    pub(super) fn dictionaries_waited(&mut self, id: u32) {
+        let Some(session) = self.session_mut(id) else { return };
+        if std::mem::replace(&mut session.downloads.waited, true) {
+            return;
+        }
+        let services: Vec<u16> = session.offers.iter().map(|offer| offer.service).collect();
+        for service in services {
+            self.advertise(service);
+        }
+    }
+
+    fn take_dictionary(&mut self, id: u32, msg: &[u8]) -> Result<(), Fault> {
         let decoded = Msg::decode(msg)?;
         let which = (decoded.stream_id() - FIRST_STREAM) as usize;
         let kept = self.dictionaries.bytes();

@@ -113,6 +113,7 @@ impl SourceDistributor {
         }
         let state = entry.state.as_ref().and_then(Part::value);
         self.apply_state(id, service, state);
+        self.request_dictionaries(now, id, service, entry, out);
         self.advertise(service);
         // Transient states come after the service is known to be there, groups before the service: they are narrower.
         for group in entry.groups.iter().filter_map(Part::value) {
@@ -121,7 +122,6 @@ impl SourceDistributor {
         if let Some(status) = state.and_then(|state| state.status.as_ref()) {
             self.service_status(now, id, service, status.as_state());
         }
-        self.request_dictionaries(id, service, entry, out);
         self.pump(now, service, out);
     }
 
@@ -328,7 +328,9 @@ impl SourceDistributor {
         }
         // What is down waits here, and images that are held can be had at any time.
         let state = (up, accepting || !up || service.cached);
-        let wanted = service.advertised || !service.providers.is_empty();
+        // One that is new waits for the dictionaries of the first provider that has them all.
+        let ready = |&id: &u32| self.session(id).is_some_and(|session| !session.downloads.is_awaited());
+        let wanted = service.advertised || service.providers.iter().any(ready);
         let news = !service.advertised || service.stale || service.state != state;
         if !wanted || !news {
             return;

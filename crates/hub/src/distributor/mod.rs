@@ -271,6 +271,11 @@ impl SourceDistributor {
                     self.request_directory(id, out);
                 }
             }
+            Timer::Dictionaries(id, serial) => {
+                if matches!(self.session(id), Some(s) if s.serial == serial) {
+                    self.dictionaries_waited(id);
+                }
+            }
             Timer::Heartbeat => self.heartbeat(now, out),
         }
     }
@@ -324,7 +329,7 @@ impl SourceDistributor {
         match header.stream_id {
             login::STREAM => self.login_message(id, msg, out),
             directory::STREAM => self.directory_message(now, id, msg, out),
-            dictionaries::FIRST_STREAM..=dictionaries::LAST_STREAM => self.dictionary_message(id, msg, out),
+            dictionaries::FIRST_STREAM..=dictionaries::LAST_STREAM => self.dictionary_message(id, msg),
             _ => self.item_message(now, id, msg, out),
         }
     }

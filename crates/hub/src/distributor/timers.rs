@@ -20,6 +20,8 @@ pub(super) enum Timer {
     Session(u32, u32),
     /// The directory of a session is worth asking for again: session, serial of the session.
     Directory(u32, u32),
+    /// The dictionaries of a session have been waited for long enough: session, serial of the session.
+    Dictionaries(u32, u32),
     /// The next heartbeat.
     Heartbeat,
 }

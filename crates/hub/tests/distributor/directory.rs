@@ -4,7 +4,7 @@ use crate::world::*;
 use hub::distributor::{Config, Origin, PeerInfo, SessionId};
 use hub::stream::{Kind, Request};
 use rwf::dictionary::{Dictionary, Verbosity};
-use rwf::msg::{Domain, Msg};
+use rwf::msg::{Domain, Msg, StatusMsg};
 use rwf::rdm::directory::{Action, Part, Service};
 use rwf::rdm::{dictionary, login};
 use rwf::{DataState, StateCode, StreamState};
@@ -182,21 +182,62 @@ fn dictionaries_are_fetched_once_and_handed_to_every_p2ps() {
     let mut world = World::plain();
     world.route_up(0);
     world.directory(0, vec![with_dictionaries(7, "A"), with_dictionaries(8, "B")]);
-    world.events();
+    assert!(world.events().is_empty(), "a consumer loads its dictionary with the first service it sees");
     assert_eq!(answer_dictionaries(&mut world, 0, &dictionary), 2);
     let events = world.events();
-    assert!(!events.is_empty() && events.iter().all(|e| e.kind == Kind::Dictionary && e.arg == 1));
-    let bodies: Vec<_> = events.iter().map(|e| e.body.clone()).collect();
+    let (parts, services) = events.split_at(events.len() - 2);
+    assert!(!parts.is_empty() && parts.iter().all(|e| e.kind == Kind::Dictionary && e.arg == 1));
+    assert!(services.iter().map(|e| (e.kind, e.arg)).eq([(Kind::Service, 1), (Kind::Service, 2)]));
+    let bodies: Vec<_> = parts.iter().map(|e| e.body.clone()).collect();
     // The same from another provider is no news.
     world.route_up(1);
     world.directory(1, vec![with_dictionaries(9, "C")]);
-    world.events();
-    assert_eq!(answer_dictionaries(&mut world, 1, &dictionary), 2);
     assert!(world.events().is_empty());
+    assert_eq!(answer_dictionaries(&mut world, 1, &dictionary), 2);
+    assert_eq!(world.kinds(), [Kind::Service]);
     world.p2ps_up(2);
     let events = world.events();
     let late: Vec<_> = events.iter().filter(|e| e.kind == Kind::Dictionary && e.target == 2).collect();
     assert_eq!(late.iter().map(|e| e.body.clone()).collect::<Vec<_>>(), bodies);
+}
+
+#[test]
+fn a_service_does_not_wait_for_ever_for_its_dictionaries() {
+    let mut world = World::plain();
+    world.route_up(0);
+    world.directory(0, vec![with_dictionaries(7, "A")]);
+    world.pass(2);
+    assert!(world.events().is_empty());
+    world.pass(2);
+    assert_eq!(world.kinds(), [Kind::Service]);
+    // What comes late is no reason to hide anything again.
+    answer_dictionaries(&mut world, 0, &Dictionary::builtin());
+    assert!(world.kinds().iter().all(|kind| *kind == Kind::Dictionary));
+}
+
+#[test]
+fn a_service_whose_dictionaries_are_refused_is_there_at_once() {
+    let mut world = World::plain();
+    world.route_up(0);
+    world.directory(0, vec![with_dictionaries(7, "A")]);
+    world.events();
+    let refusal = state(StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_FOUND);
+    for stream in [3, 4] {
+        assert!(world.events().is_empty());
+        world
+            .message(0, |w| StatusMsg { state: Some(refusal), ..StatusMsg::new(Domain::DICTIONARY, stream) }.encode(w));
+    }
+    assert_eq!(world.kinds(), [Kind::Service]);
+}
+
+#[test]
+fn a_service_whose_provider_is_lost_before_its_dictionaries_came_is_never_seen() {
+    let mut world = World::plain();
+    world.route_up(0);
+    world.directory(0, vec![with_dictionaries(7, "A")]);
+    world.down(0);
+    world.pass(10);
+    assert!(world.events().is_empty());
 }
 
 #[test]
