@@ -1,5 +1,8 @@
 //! A sending session and its sources as one thing.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use crate::topic::{SendError, Source, SourceConfig};
 use crate::transport::{Carrier, Framing, Lbtrm, Output, Sender, SenderConfig};
 use crate::wire::header::Header;
@@ -12,26 +15,35 @@ use crate::wire::lbtrm::{Body, Packet};
 pub struct Publisher<F> {
     sender: Sender<F>,
     first_topic: u32,
-    sources: Vec<Option<Source>>,
+    sources: Vec<Option<Entry>>,
+    /// (not after its source's timeout, topic), at most one entry a topic.
+    timers: BinaryHeap<Reverse<(u64, u32)>>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    source: Source,
+    /// Whether the source has an entry among the timers.
+    timed: bool,
 }
 
 impl<F: Framing> Publisher<F> {
     /// A session without topics. `first_topic` is random in the product.
     pub fn new(framing: F, config: SenderConfig, first_topic: u32) -> Self {
-        Self { sender: Sender::new(framing, config), first_topic, sources: Vec::new() }
+        Self { sender: Sender::new(framing, config), first_topic, sources: Vec::new(), timers: BinaryHeap::new() }
     }
 
     /// Adds a topic and returns its index, to be advertised.
     pub fn add(&mut self, config: SourceConfig) -> u32 {
         let topic = self.first_topic.wrapping_add(self.sources.len() as u32);
-        self.sources.push(Some(Source::new(topic, config)));
+        self.sources.push(Some(Entry { source: Source::new(topic, config), timed: false }));
         topic
     }
 
     /// Sends on the topic no more. Indexes are not used again.
     pub fn remove(&mut self, topic: u32) {
-        if let Some(source) = self.sources.get_mut(topic.wrapping_sub(self.first_topic) as usize) {
-            *source = None;
+        if let Some(entry) = self.sources.get_mut(topic.wrapping_sub(self.first_topic) as usize) {
+            *entry = None;
         }
     }
 
@@ -42,7 +54,25 @@ impl<F: Framing> Publisher<F> {
 
     /// A topic's source, for late joiners' requests and counters.
     pub fn source(&mut self, topic: u32) -> Option<&mut Source> {
-        self.sources.get_mut(topic.wrapping_sub(self.first_topic) as usize)?.as_mut()
+        Some(&mut self.sources.get_mut(topic.wrapping_sub(self.first_topic) as usize)?.as_mut()?.source)
+    }
+
+    #[inline]
+    fn with(
+        &mut self,
+        topic: u32,
+        send: impl FnOnce(&mut Source, &mut Sender<F>) -> Result<u32, SendError>,
+    ) -> Result<u32, SendError> {
+        let index = topic.wrapping_sub(self.first_topic) as usize;
+        let Some(Some(entry)) = self.sources.get_mut(index) else { return Err(SendError::NoTopic) };
+        let sqn = send(&mut entry.source, &mut self.sender)?;
+        if !entry.timed
+            && let Some(at) = entry.source.timeout()
+        {
+            entry.timed = true;
+            self.timers.push(Reverse((at, topic)));
+        }
+        Ok(sqn)
     }
 
     /// Sends a message; returns the number of its last fragment.
@@ -51,10 +81,7 @@ impl<F: Framing> Publisher<F> {
     /// See [`SendError`].
     #[inline]
     pub fn send(&mut self, now: u64, topic: u32, payload: &[u8], flush: bool) -> Result<u32, SendError> {
-        match self.sources.get_mut(topic.wrapping_sub(self.first_topic) as usize) {
-            Some(Some(source)) => source.send(now, &mut self.sender, payload, flush),
-            _ => Err(SendError::NoTopic),
-        }
+        self.with(topic, |source, sender| source.send(now, sender, payload, flush))
     }
 
     /// Sends a message with extension headers.
@@ -69,10 +96,7 @@ impl<F: Framing> Publisher<F> {
         payload: &[u8],
         flush: bool,
     ) -> Result<u32, SendError> {
-        match self.sources.get_mut(topic.wrapping_sub(self.first_topic) as usize) {
-            Some(Some(source)) => source.send_headed(now, &mut self.sender, headers, payload, flush),
-            _ => Err(SendError::NoTopic),
-        }
+        self.with(topic, |source, sender| source.send_headed(now, sender, headers, payload, flush))
     }
 
     /// Sends what waits for a fuller datagram.
@@ -87,15 +111,25 @@ impl<F: Framing> Publisher<F> {
 
     /// When [`Publisher::on_timer`] is to be called.
     pub fn timeout(&self) -> Option<u64> {
-        let sources = self.sources.iter().flatten().filter_map(Source::timeout).min();
-        self.sender.timeout().into_iter().chain(sources).min()
+        let source = self.timers.peek().map(|Reverse((at, _))| *at);
+        self.sender.timeout().into_iter().chain(source).min()
     }
 
     /// Batches that have waited, session messages, topic sequence numbers. Ask [`Publisher::output`] afterwards.
     pub fn on_timer(&mut self, now: u64) {
         self.sender.on_timer(now);
-        for source in self.sources.iter_mut().flatten() {
-            source.on_timer(now, &mut self.sender);
+        while let Some(Reverse((at, topic))) = self.timers.peek().copied()
+            && at <= now
+        {
+            self.timers.pop();
+            let index = topic.wrapping_sub(self.first_topic) as usize;
+            let Some(Some(entry)) = self.sources.get_mut(index) else { continue };
+            // Its source may have sent since, and be due later.
+            entry.source.on_timer(now, &mut self.sender);
+            entry.timed = entry.source.timeout().is_some();
+            if let Some(at) = entry.source.timeout() {
+                self.timers.push(Reverse((at.max(now + 1), topic)));
+            }
         }
     }
 }

@@ -63,6 +63,8 @@ pub(super) struct Delivery {
     live: Option<u32>,
     pub(super) lost: u64,
     pub(super) malformed: u64,
+    /// Whether the session knows that this one is fetching.
+    pub(super) listed: bool,
 }
 
 impl Delivery {
@@ -79,6 +81,7 @@ impl Delivery {
             live: None,
             lost: 0,
             malformed: 0,
+            listed: false,
             config,
         }
     }
@@ -316,6 +319,11 @@ impl Delivery {
         self.expected = catch_up.info(now, info, live, &self.config.catch_up).unwrap_or(live);
         self.live = None;
         self.drain(sink);
+    }
+
+    #[inline]
+    pub(super) fn is_fetching(&self) -> bool {
+        self.catch_up.is_some()
     }
 
     pub(super) fn timeout(&self) -> Option<u64> {

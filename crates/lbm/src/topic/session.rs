@@ -31,6 +31,8 @@ pub struct Session {
     sparse: HashMap<u32, u32>,
     deliveries: Vec<Option<Delivery>>,
     free: Vec<u32>,
+    /// Slots of deliveries that fetch messages by TCP: the only ones with timers.
+    fetching: Vec<u32>,
     running: bool,
     datagrams: u64,
     malformed: u64,
@@ -87,6 +89,11 @@ impl Session {
         }
     }
 
+    /// Each topic: (receiver, topic index, numbers reported lost).
+    pub fn topics(&self) -> impl Iterator<Item = (u32, u32, u64)> {
+        self.deliveries.iter().flatten().map(|d| (d.receiver, d.topic, d.lost))
+    }
+
     #[inline]
     fn slot(&self, topic: u32) -> u32 {
         match self.dense.get(topic.wrapping_sub(self.base) as usize) {
@@ -100,6 +107,18 @@ impl Session {
     fn delivery(&mut self, topic: u32) -> Option<&mut Delivery> {
         let slot = self.slot(topic) as usize;
         self.deliveries.get_mut(slot)?.as_mut()
+    }
+
+    /// Something came for the topic.
+    #[inline]
+    fn with(&mut self, topic: u32, act: impl FnOnce(&mut Delivery)) {
+        let slot = self.slot(topic);
+        if let Some(Some(delivery)) = self.deliveries.get_mut(slot as usize) {
+            act(delivery);
+            if delivery.is_fetching() && !core::mem::replace(&mut delivery.listed, true) {
+                self.fetching.push(slot);
+            }
+        }
     }
 
     fn set(&mut self, topic: u32, slot: u32) {
@@ -140,8 +159,8 @@ impl Session {
             };
             if message.kind == Kind::Control {
                 self.control(now, &message, sink);
-            } else if let Some(delivery) = self.delivery(message.topic) {
-                delivery.message(now, &message, Order::InOrder, sink);
+            } else {
+                self.with(message.topic, |delivery| delivery.message(now, &message, Order::InOrder, sink));
             }
         }
     }
@@ -164,9 +183,7 @@ impl Session {
             match header {
                 Ok(Header::TopicSqns(sqns)) => {
                     for (topic, last) in sqns.iter() {
-                        if let Some(delivery) = self.delivery(topic) {
-                            delivery.last_sent(now, last, sink);
-                        }
+                        self.with(topic, |delivery| delivery.last_sent(now, last, sink));
                     }
                 }
                 Ok(_) => {}
@@ -177,15 +194,20 @@ impl Session {
 
     /// When [`Session::on_timer`] is to be called. Only late join and recovery have timers here.
     pub fn timeout(&self) -> Option<u64> {
-        self.deliveries.iter().flatten().filter_map(Delivery::timeout).min()
+        let fetching = self.fetching.iter().filter_map(|slot| self.deliveries.get(*slot as usize)?.as_ref());
+        fetching.filter_map(Delivery::timeout).min()
     }
 
     /// Asks for messages: `ask` gets the topic index and the header of a control message for the source's request port.
     pub fn on_timer(&mut self, now: u64, sink: &mut impl TopicSink, mut ask: impl FnMut(u32, Header<'_>)) {
-        for delivery in self.deliveries.iter_mut().flatten() {
+        let deliveries = &mut self.deliveries;
+        self.fetching.retain(|slot| {
+            let Some(Some(delivery)) = deliveries.get_mut(*slot as usize) else { return false };
             let topic = delivery.topic;
             delivery.on_timer(now, sink, |header| ask(topic, header));
-        }
+            delivery.listed = delivery.is_fetching();
+            delivery.listed
+        });
     }
 }
 
@@ -213,9 +235,8 @@ impl<S: TopicSink> DatagramSink for Dispatch<'_, S> {
                 return;
             };
             if message.kind == Kind::Message {
-                if let Some(delivery) = self.session.delivery(message.topic) {
-                    delivery.message(self.now, &message, order, self.sink);
-                }
+                let (now, sink) = (self.now, &mut *self.sink);
+                self.session.with(message.topic, |delivery| delivery.message(now, &message, order, sink));
             } else if message.kind == Kind::Control && order != Order::Early {
                 self.session.control(self.now, &message, self.sink);
             }
