@@ -22,16 +22,13 @@ status=0
 cargo build --release --package quoteway
 cargo test --workspace 2>&1 | tee "$log" || status=1
 if [ "$status" = 0 ]; then
-    QUOTEWAY_BIN="$PWD/target/release/quoteway" mvn -B -f interop/pom.xml test 2>&1 | tee -a "$log" || status=1
+    QUOTEWAY_BIN="$PWD/target/release/quoteway" mvn -B -q -f interop/pom.xml test 2>&1 | tee -a "$log" || status=1
 fi
 
-# cargo: "test result: ok. 12 passed; 0 failed; ..."; surefire's total: "Tests run: 12, Failures: 0, Errors: 0, Skipped: 0" at a line's end.
-awk '
-    /^test result:/ { passed += $4; failed += $6 }
-    /Tests run: [0-9]+, Failures: [0-9]+, Errors: [0-9]+, Skipped: [0-9]+$/ {
-        gsub(",", ""); for (i = 1; i < NF; i++) { if ($i == "run:") r = $(i+1); if ($i == "Failures:") f = $(i+1); if ($i == "Errors:") e = $(i+1); if ($i == "Skipped:") s = $(i+1) }
-        jp = r - f - e - s; jf = f + e; js = s
-    }
-    END { printf "%d passed, %d failed, %d skipped\n", passed + jp, failed + jf, js }
-' "$log"
+# cargo: "test result: ok. 12 passed; 0 failed; ..."; interop: "interop: 12 passed, 0 failed, 0 skipped".
+sed 's/\x1b\[[0-9;]*m//g' "$log" | awk '
+    /^test result:/ { passed += $4; failed += $6; skipped += $8 }
+    /^interop:/ { passed += $2; failed += $4; skipped += $6 }
+    END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped }
+'
 exit "$status"
