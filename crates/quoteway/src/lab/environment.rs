@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 pub struct Environment {
     /// The machine.
     pub host: String,
-    /// Socket buffer limits.
+    /// Socket buffer limits and congestion control.
     pub sockets: String,
     /// Version and commit of this program.
     pub program: String,
@@ -28,7 +28,12 @@ impl Environment {
         let bytes = |limit: Option<u64>| limit.map_or("unknown".to_owned(), |b| b.to_string());
         let words: Vec<String> = std::env::args().skip(1).collect();
         Self {
-            sockets: format!("wmem_max {}, rmem_max {}", bytes(host.send_buffer_max), bytes(host.receive_buffer_max)),
+            sockets: format!(
+                "wmem_max {}, rmem_max {}, TCP congestion control {}",
+                bytes(host.send_buffer_max),
+                bytes(host.receive_buffer_max),
+                congestion_control()
+            ),
             host: host.to_string(),
             program: format!("quoteway {}, commit {}", env!("CARGO_PKG_VERSION"), commit()),
             command: format!("quoteway {}", words.join(" ")),
@@ -41,6 +46,12 @@ impl Environment {
         let Self { host, sockets, program, command, at } = self;
         json!({ "host": host, "sockets": sockets, "program": program, "command": command, "at": at })
     }
+}
+
+/// By which algorithm TCP decides when to send, on loopback too.
+fn congestion_control() -> String {
+    let text = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
+    if text.trim().is_empty() { "unknown".to_owned() } else { text.trim().to_owned() }
 }
 
 /// The commit of the folder that the lab is run in, if that is a checkout; `+` if files differ from it.

@@ -3,8 +3,6 @@
 //! A run: the processes start, the client opens its watchlist while nothing is sent, then the source is given its rate.
 //! The first `warmup` seconds at the rate do not count. Figures come from the client's table, an interval a line.
 
-use std::path::Path;
-
 use super::peers;
 use super::process::{Fault, Process};
 use super::rows::{Metrics, Outcome, Side};
@@ -22,6 +20,10 @@ const HELD: f64 = 0.985;
 const RISE_MAX: f64 = 1_000.0;
 /// Steps of the search for the highest rate that is held.
 const STEPS: usize = 6;
+/// How long the bare source sleeps where ours blocks.
+const FLOOR_TICK_NS: u64 = 50_000;
+/// After the search: how often the rate is lowered until most runs hold it, and to what share.
+const LOWERED: (usize, f64) = (4, 0.85);
 /// The relay's messages cannot be shorter.
 const FLOOR_SIZE_MIN: usize = 32;
 
@@ -52,33 +54,59 @@ fn floor_seconds(scenario: &Scenario) -> f64 {
 pub fn run(session: &mut Session, scenario: &Scenario, outcome: &mut Outcome) -> Result<(), Fault> {
     let mut ceiling = None;
     for point in scenario.points()? {
-        let (label, rate) = match point {
-            Point::Rate(rate) => (point.to_string(), Some(rate)),
-            Point::Max => (point.to_string(), None),
-            Point::Search => match search(session, scenario, outcome, ceiling)? {
-                Some(rate) => (point.to_string(), Some(rate)),
-                None => continue,
-            },
-        };
-        let mut sides: Vec<(Side, f64, Run<'_>)> = vec![
-            (Side::Ours, ours_seconds(scenario), Box::new(|| ours(scenario, rate))),
-            (Side::Floor, floor_seconds(scenario), Box::new(|| floor(scenario, rate))),
-        ];
-        let interop = session.interop.clone();
-        if scenario.with_peer(point) {
-            let peer: Run<'_> = Box::new(move || peers::eta_pair(Path::new(&interop), scenario, rate));
-            sides.push((Side::Peer, peers::PAIR_SECONDS, peer));
-        }
-        session.row(outcome, &label, sides)?;
-        if point == Point::Max {
-            let row = outcome.rows.iter().find(|r| r.label == label);
-            ceiling = row.and_then(|r| r.spread(Side::Ours, "rate")).map(|s| s.median);
+        let label = point.to_string();
+        match point {
+            Point::Rate(rate) => at(session, scenario, outcome, point, Some(rate))?,
+            Point::Max => {
+                at(session, scenario, outcome, point, None)?;
+                let row = outcome.rows.iter().find(|r| r.label == label);
+                ceiling = row.and_then(|r| r.spread(Side::Ours, "rate")).map(|s| s.median);
+            }
+            Point::Search => {
+                let Some(mut rate) = search(session, scenario, outcome, ceiling)? else { continue };
+                for step in 0.. {
+                    at(session, scenario, outcome, point, Some(rate))?;
+                    if is_mostly_held(outcome, &label) || step == LOWERED.0 {
+                        break;
+                    }
+                    let text = format!("{label}: {:.2} M/s was found and not held again; lowered", rate / 1e6);
+                    session.note(outcome, text);
+                    outcome.rows.retain(|r| r.label != label);
+                    rate *= LOWERED.1;
+                }
+            }
         }
         if let Some(text) = unheld(outcome, &label) {
             session.note(outcome, text);
         }
     }
     Ok(())
+}
+
+/// The runs of all sides at a rate.
+fn at(
+    session: &mut Session,
+    scenario: &Scenario,
+    outcome: &mut Outcome,
+    point: Point,
+    rate: Option<f64>,
+) -> Result<(), Fault> {
+    let mut sides: Vec<(Side, f64, Run<'_>)> = vec![
+        (Side::Ours, ours_seconds(scenario), Box::new(|| ours(scenario, rate))),
+        (Side::Floor, floor_seconds(scenario), Box::new(|| floor(scenario, rate))),
+    ];
+    let interop = session.interop.clone();
+    if scenario.with_peer(point) {
+        let peer: Run<'_> = Box::new(move || peers::eta_pair(&interop, scenario, rate));
+        sides.push((Side::Peer, peers::PAIR_SECONDS, peer));
+    }
+    session.row(outcome, &point.to_string(), sides)
+}
+
+/// Whether more than half of the runs of a row held its rate.
+fn is_mostly_held(outcome: &Outcome, label: &str) -> bool {
+    let row = outcome.rows.iter().find(|r| r.label == label);
+    row.and_then(|r| r.spread(Side::Ours, "held")).is_some_and(|s| s.median > 0.5)
 }
 
 /// A note for a rate that was asked for and not held.
@@ -350,11 +378,13 @@ fn floor(scenario: &Scenario, rate: Option<f64>) -> Result<Metrics, Fault> {
         format!("relay --relays {}", u8::from(scenario.server))
     };
     let load = format!(
-        "--rate {} --seconds {} --size {} --socket-buffer {}",
+        "--rate {} --seconds {} --size {} --socket-buffer {} --tick {}",
         rate.map_or(0.0, |r| r / scenario.fan()),
         scenario.seconds / 0.75,
         scenario.size.max(FLOOR_SIZE_MIN),
-        scenario.socket_buffer
+        scenario.socket_buffer,
+        // Where our source sleeps until the next update is due, the bare one does; it has no timer of its own.
+        if scenario.idle == "block" { FLOOR_TICK_NS } else { 0 },
     );
     let mut process = Process::quoteway("floor", &words(&format!("lab part {part} {load}")))?;
     let report = process.json(PATIENCE)?;

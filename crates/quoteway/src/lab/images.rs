@@ -82,6 +82,9 @@ fn compare(images_s: f64, before: &[f64], during: &[f64]) -> Option<Metrics> {
 }
 
 /// Waits until a client's table shows all images; gives the time of the line.
+///
+/// # Errors
+/// It ends before, or the lab was stopped.
 pub fn wait_for_images(client: &mut Process, images: u64) -> Result<u64, Fault> {
     while let Some(line) = client.next_line(PATIENCE)? {
         if let Some(interval) = Interval::read(line.at, &line.text).filter(|_| line.is_output)

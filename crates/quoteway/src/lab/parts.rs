@@ -63,6 +63,9 @@ pub struct Load {
     /// Socket buffers
     #[arg(long)]
     socket_buffer: usize,
+    /// The source sleeps so many nanoseconds when nothing is due; 0: it yields
+    #[arg(long, default_value_t = 0)]
+    tick: u64,
 }
 
 /// Runs a part.
@@ -78,6 +81,7 @@ pub fn run(part: &Part) -> Result<(), String> {
                 rate: load.rate,
                 seconds: load.seconds,
                 message: load.size,
+                tick: load.tick,
                 socket_buffer: Some(load.socket_buffer),
                 ..relay::RelayOptions::default()
             };
@@ -92,6 +96,7 @@ pub fn run(part: &Part) -> Result<(), String> {
                 rate: load.rate,
                 seconds: load.seconds,
                 message: load.size,
+                tick: load.tick,
                 socket_buffer: Some(load.socket_buffer),
                 ..fan::FanOptions::default()
             };
@@ -104,7 +109,7 @@ pub fn run(part: &Part) -> Result<(), String> {
             repeat_work(work, &bench, *count);
         }
         Part::Updates => {
-            let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+            let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
             println!("74={} 130={}", hex(&update_74(5)), hex(&update_130(5)));
         }
     }
@@ -239,7 +244,9 @@ mod tests {
     #[test]
     fn every_work_handles_the_reference_updates() {
         let bench = Bench::new();
-        WORKS.iter().for_each(|work| (work.run)(&bench));
+        for work in &WORKS {
+            (work.run)(&bench);
+        }
         assert_ne!(decode(&bench.short[3], &bench.dictionary), decode(&bench.short[4], &bench.dictionary));
         let mut out = [0; LEN_130];
         let mut writer = Writer::new(&mut out);

@@ -283,7 +283,7 @@ mod tests {
     fn the_built_in_scenarios_are_sound() {
         let all = read(BUILT_IN, &[]).unwrap();
         let names: Vec<&str> = all.iter().map(|s| s.name.as_str()).collect();
-        assert_eq!(names, ["codec", "chain", "fanout", "latency", "hop", "images", "memory", "smoke"]);
+        assert_eq!(names, ["codec", "chain", "fanout", "latency", "hop", "hop-blocked", "images", "memory", "smoke"]);
         assert!(all.iter().all(|s| s.name == "smoke" || !s.goals.is_empty()));
         assert_eq!(select(all.clone(), &[]).unwrap().len(), all.len() - 1);
         let fanout = select(all, &["fanout".to_owned()]).unwrap().remove(0);
