@@ -6,7 +6,7 @@ use super::streams::Open;
 use super::views::{self, Wish};
 use rwf::msg::{CloseMsg, MsgKey, RequestFlags, RequestMsg};
 use rwf::rdm::request::Payload;
-use rwf::{DataState, DataType, State, StateCode, StreamState};
+use rwf::{DataState, State, StateCode, StreamState};
 use std::fmt::Write as _;
 
 /// Flag of a close whose payload lists streams. It has no name in ETA Java.
@@ -109,13 +109,8 @@ impl P2ps {
     }
 }
 
-/// The request that a batch stands for, for one of its streams.
+/// The request that a batch stands for, for one of its streams. Its payload is the batch's, which was read already.
 fn single<'a>(msg: &RequestMsg<'a>, stream: i32) -> RequestMsg<'a> {
-    RequestMsg {
-        stream_id: stream,
-        flags: msg.flags.without(RequestFlags::HAS_BATCH).without(RequestFlags::HAS_VIEW),
-        container: DataType::NO_DATA,
-        body: &[],
-        ..msg.clone()
-    }
+    let flags = msg.flags.without(RequestFlags::HAS_BATCH).without(RequestFlags::HAS_VIEW);
+    RequestMsg { stream_id: stream, flags, ..msg.clone() }
 }

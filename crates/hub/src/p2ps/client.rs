@@ -1,5 +1,6 @@
 //! The clients of a P2PS: who they are, what they have open, why they were closed.
 
+use super::dictionary::DictionaryStream;
 use super::items::ItemId;
 use super::streams::{Open, Streams};
 use rustc_hash::FxHashMap;
@@ -95,6 +96,7 @@ pub(crate) struct Client {
     pub(crate) policy: Recovery,
     pub(crate) streams: Streams,
     pub(crate) directories: Vec<DirectoryStream>,
+    pub(crate) dictionaries: Vec<DictionaryStream>,
     /// Priorities of streams that are not the default.
     pub(crate) priorities: FxHashMap<i32, Priority>,
     /// Watchers, each of its item streams one.
@@ -113,6 +115,7 @@ impl Client {
             policy: Recovery::default(),
             streams: Streams::default(),
             directories: Vec::new(),
+            dictionaries: Vec::new(),
             priorities: FxHashMap::default(),
             items: 0,
             posts: 0,

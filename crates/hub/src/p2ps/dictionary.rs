@@ -11,10 +11,17 @@ use rwf::msg::{Domain, Msg, MsgKey, RefreshFlags, RefreshMsg, RequestFlags, Requ
 use rwf::rdm::dictionary::{ENUMS, FIELDS, RefreshParts, Request};
 use rwf::wire::Writer;
 use rwf::{EncodeError, State, StreamState};
+use std::collections::VecDeque;
+
+/// Nanoseconds after a change before those who have the dictionary get the new one: providers that come bring theirs in
+/// several messages, and several come at a time.
+const SETTLE: u64 = 1_000_000_000;
+/// Nanoseconds between two such refreshes: a large dictionary has megabytes, and whoever streams must not wait for it.
+const PACE: u64 = 20_000_000;
 
 /// Which half of the dictionary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Half {
+pub(crate) enum Half {
     Fields,
     Enums,
 }
@@ -45,6 +52,18 @@ struct Variant {
     verbosity: u32,
     service: Option<u16>,
     streaming: bool,
+    solicited: bool,
+}
+
+/// An open dictionary stream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DictionaryStream {
+    pub(crate) stream: i32,
+    half: Half,
+    verbosity: u32,
+    service: Option<u16>,
+    /// What it has is not what is served now; it is queued for a refresh.
+    stale: bool,
 }
 
 /// A dictionary on its way in. Enumerations are of use only beside their fields, so both halves are kept together.
@@ -79,6 +98,10 @@ pub(crate) struct Dictionaries {
     parts: FxHashMap<(Half, u32), Vec<Vec<u8>>>,
     /// Bodies that this turn has already.
     bodies: Vec<(Variant, Vec<BodyId>)>,
+    /// Clients and streams that are to have a new dictionary.
+    stale: VecDeque<(u32, i32)>,
+    /// When the next of them gets it.
+    renew_at: u64,
 }
 
 impl Dictionaries {
@@ -90,6 +113,8 @@ impl Dictionaries {
             reported: FxHashSet::default(),
             parts: FxHashMap::default(),
             bodies: Vec::new(),
+            stale: VecDeque::new(),
+            renew_at: 0,
         }
     }
 
@@ -105,6 +130,24 @@ impl Dictionaries {
     /// The turn's bodies are void.
     pub(crate) fn end_turn(&mut self) {
         self.bodies.clear();
+    }
+
+    /// When a refresh is due that nobody asked for.
+    pub(crate) fn timeout(&self) -> Option<u64> {
+        (!self.stale.is_empty()).then_some(self.renew_at)
+    }
+
+    /// Makes the messages anew that were served; tells which of them have changed.
+    fn renew(&mut self, max_size: usize) -> Vec<(Half, u32)> {
+        let mut changed = Vec::new();
+        for (&(half, verbosity), parts) in &mut self.parts {
+            let now = encode(&self.merged, half, verbosity, max_size);
+            if *parts != now {
+                *parts = now;
+                changed.push((half, verbosity));
+            }
+        }
+        changed
     }
 
     fn parts(&mut self, half: Half, verbosity: u32, max_size: usize) -> &[Vec<u8>] {
@@ -173,25 +216,70 @@ impl P2ps {
             let told = refusal.map(|refusal| refusal.told());
             return told.map_or((), |told| self.refuse_told(client, stream, Domain::DICTIONARY, &told));
         };
+        let verbosity = verbosity(msg.key.filter.unwrap_or(0));
+        let open = DictionaryStream { stream, half, verbosity, service: msg.key.service_id, stale: false };
         let streaming = msg.flags.contains(RequestFlags::STREAMING);
-        if let Some(known) = self.client_mut(client)
-            && streaming
-            && known.streams.get(stream).is_none()
-        {
-            known.streams.insert(stream, Open::Dictionary, 0);
-        }
+        let streaming = self.note_dictionary(client, open, streaming);
         if msg.flags.contains(RequestFlags::NO_REFRESH) {
+            // What it has from elsewhere is taken for what it would get.
+            self.dictionaries.parts(half, verbosity, self.config.max_fragment_size);
             return;
         }
-        let open = self.client(client).is_some_and(|known| known.streams.get(stream).is_some());
-        let variant = Variant {
-            half,
-            verbosity: verbosity(msg.key.filter.unwrap_or(0)),
-            service: msg.key.service_id,
-            streaming: open,
-        };
-        for body in self.dictionary_bodies(variant) {
-            self.turn.deliver(body, client, stream);
+        self.give_dictionary(client, &open, streaming, true);
+    }
+
+    /// Notes what is wanted on a dictionary stream; false if it is not open: a snapshot.
+    fn note_dictionary(&mut self, client: u32, wanted: DictionaryStream, streaming: bool) -> bool {
+        let Some(known) = self.client_mut(client) else { return false };
+        let open = known.streams.get(wanted.stream).is_some();
+        if streaming && !open {
+            known.streams.insert(wanted.stream, Open::Dictionary, 0);
+        }
+        known.dictionaries.retain(|open| open.stream != wanted.stream);
+        if open || streaming {
+            known.dictionaries.push(wanted);
+        }
+        open || streaming
+    }
+
+    fn give_dictionary(&mut self, client: u32, to: &DictionaryStream, streaming: bool, solicited: bool) {
+        let &DictionaryStream { half, verbosity, service, .. } = to;
+        for body in self.dictionary_bodies(Variant { half, verbosity, service, streaming, solicited }) {
+            self.turn.deliver(body, client, to.stream);
+        }
+    }
+
+    /// Gives the new dictionary to the next of those who have an old one, if it is time.
+    pub(super) fn renew_dictionaries(&mut self) {
+        while self.dictionaries.timeout().is_some_and(|at| at <= self.now) {
+            let Some((client, stream)) = self.dictionaries.stale.pop_front() else { return };
+            let known = self.client_mut(client).map(|known| &mut known.dictionaries);
+            let open = known.and_then(|open| open.iter_mut().find(|open| open.stream == stream && open.stale));
+            if let Some(open) = open {
+                open.stale = false;
+                let open = *open;
+                self.dictionaries.renew_at = self.now + PACE;
+                self.give_dictionary(client, &open, true, false);
+            }
+        }
+    }
+
+    /// What is served has changed: whoever has it open is to have it anew.
+    fn dictionary_changed(&mut self) {
+        self.dictionaries.end_turn();
+        let changed = self.dictionaries.renew(self.config.max_fragment_size);
+        let Self { clients, dictionaries, now, .. } = self;
+        for (slot, client) in (0..).zip(clients) {
+            let Some(client) = client else { continue };
+            for open in &mut client.dictionaries {
+                if !open.stale && changed.contains(&(open.half, open.verbosity)) {
+                    open.stale = true;
+                    dictionaries.stale.push_back((slot, open.stream));
+                }
+            }
+        }
+        if !changed.is_empty() {
+            dictionaries.renew_at = *now + SETTLE;
         }
     }
 
@@ -206,7 +294,9 @@ impl P2ps {
             let key = MsgKey { service_id: variant.service, ..refresh.key.unwrap_or_default() };
             let stream = if variant.streaming { StreamState::OPEN } else { StreamState::NON_STREAMING };
             let state = State { stream, ..refresh.state };
-            let changed = RefreshMsg { key: Some(key), state, ..refresh };
+            let mut flags = refresh.flags;
+            flags.set(RefreshFlags::SOLICITED, variant.solicited);
+            let changed = RefreshMsg { flags, key: Some(key), state, ..refresh };
             let body = turn.arena_body(|arena| compose::append(arena, part.len() + 64, |w| changed.encode(w)));
             bodies.extend(body);
         }
@@ -222,7 +312,7 @@ impl P2ps {
             .and_then(Option::as_deref)
             .and_then(|source| source.services.get(&service))
             .and_then(|&id| self.services.get(id))
-            .map_or_else(|| format!("{service}"), |service| service.name.clone());
+            .map_or_else(|| format!("service {service} of source {source}"), |service| service.name.clone());
         let Ok(Msg::Refresh(refresh)) = Msg::decode(rwf) else {
             self.counters.hub_messages_bad += 1;
             return;
@@ -260,7 +350,6 @@ impl P2ps {
         if !(incoming.fields_done && incoming.enums_done) {
             dictionaries.incoming.insert((source, service), incoming);
         }
-        dictionaries.parts.clear();
-        dictionaries.end_turn();
+        self.dictionary_changed();
     }
 }

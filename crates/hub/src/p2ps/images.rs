@@ -110,21 +110,19 @@ impl P2ps {
         }
         let good = refresh.state.data == DataState::OK;
         let recovery = has(flags::RECOVERY) || item.has(bits::RECOVERING) || item.has(bits::SUSPECT) && good;
-        let answer = has(flags::RECOVERY) || !has(flags::UNSOLICITED);
+        // A recovery image answers whatever was asked for, but a reissue that asked for more: that is answered besides.
+        let reissue_due = item.has(bits::REISSUE_DUE);
+        let answer = !has(flags::UNSOLICITED) && (!has(flags::RECOVERY) || reissue_due || !self.is_widening(id));
         let image = Image {
             first,
             complete: has(flags::COMPLETE),
             everyone: has(flags::UNSOLICITED) || recovery || last,
             afresh: recovery || has(flags::CLEAR_CACHE),
-            widened: answer && !has(flags::RECOVERY) && !item.has(bits::REISSUE_DUE),
+            widened: answer && !reissue_due,
             last,
             source,
             refresh,
         };
-        if has(flags::RECOVERY) && self.is_widening(id) {
-            // It may have been asked for before this side asked for more: that is asked for again.
-            self.items.get_mut(id).set(bits::REISSUE_DUE);
-        }
         if first {
             self.begin_set(id, answer, image.complete);
         }
@@ -185,11 +183,7 @@ impl P2ps {
             return;
         }
         item.clear(bits::IN_SET);
-        if item.extra.as_ref().is_some_and(|extra| extra.views.is_empty() && extra.asked.is_none())
-            && item.parent().is_none()
-        {
-            item.extra = None;
-        }
+        item.trim_extra();
         if last {
             // Who is left came too late for it, or wants more than it holds, and is served by another open; who rests
             // asks for that when it is resumed.

@@ -60,7 +60,7 @@ pub(crate) mod bits {
     pub(crate) const QUALIFIED: u16 = 0x2000;
 }
 
-/// What only views and late images need.
+/// What only views, unusual requests and late images need.
 #[derive(Debug, Default)]
 pub(crate) struct Extra {
     /// Views of this item that someone watches.
@@ -69,6 +69,8 @@ pub(crate) struct Extra {
     pub(crate) view: u32,
     /// What was asked for upstream: the union of views, `None` for everything.
     pub(crate) asked: Option<ViewSpec>,
+    /// What its first watcher asked the provider for beside a view: an element list, or nothing.
+    pub(crate) elements: Box<[u8]>,
     /// Stream position of the last update kept from those that wait.
     pub(crate) withheld_at: u64,
 }
@@ -120,8 +122,21 @@ impl Item {
         self.extra.as_deref().map_or(&[], |extra| &extra.views)
     }
 
+    /// What its first watcher asked the provider for beside a view: an element list, or nothing.
+    pub(crate) fn elements(&self) -> &[u8] {
+        self.extra.as_deref().map_or(&[], |extra| &extra.elements)
+    }
+
     pub(crate) fn extra_mut(&mut self) -> &mut Extra {
         self.extra.get_or_insert_default()
+    }
+
+    /// Drops [`Extra`] if nothing stands in it any more.
+    pub(crate) fn trim_extra(&mut self) {
+        let idle = |extra: &Extra| extra.views.is_empty() && extra.asked.is_none() && extra.elements.is_empty();
+        if self.parent().is_none() && self.extra.as_deref().is_some_and(idle) {
+            self.extra = None;
+        }
     }
 
     /// True if an item of this kind is found by its key.
@@ -224,6 +239,15 @@ impl Items {
         let Self { watchers, cold, .. } = self;
         for &id in [id].iter().chain(cold[id as usize].views()) {
             watchers[id as usize].hold_all();
+        }
+    }
+
+    /// What is asked for now is what all views of an item need together.
+    pub(crate) fn clear_widening(&mut self, id: ItemId) {
+        self.get_mut(id).clear(bits::WIDENING);
+        for at in 0..self.get(id).views().len() {
+            let view = self.get(id).views()[at];
+            self.get_mut(view).clear(bits::WIDENING);
         }
     }
 

@@ -106,6 +106,7 @@ impl P2ps {
     pub(super) fn logout(&mut self, client: u32) {
         let Some(known) = self.client_mut(client) else { return };
         known.directories.clear();
+        known.dictionaries.clear();
         for (stream, item) in known.item_streams() {
             self.drop_watcher(client, stream, item);
         }

@@ -15,7 +15,7 @@
 //! * `services`, `directory`: the services of all sources merged, and how clients see them;
 //! * `dictionary`: the one dictionary of all services;
 //! * `items`, `watchers`, `streams`: the tables of items, of an item's watchers, of a client's streams;
-//! * `watchlist`, `batch`: requests, reissues and closes of clients;
+//! * `watchlist`, `batch`, `payload`: requests, reissues and closes of clients;
 //! * `source`, `upstream`: opens, handles and recovery towards the Source Distributors;
 //! * `events`, `images`, `statuses`: what they publish, on its way to the watchers;
 //! * `views`: filters, each applied once for all who share it;
@@ -35,6 +35,7 @@ mod images;
 mod items;
 mod login;
 mod notice;
+mod payload;
 mod posts;
 mod qos;
 mod refusal;
@@ -207,7 +208,8 @@ impl P2ps {
             None
         };
         let trim = (!self.clients.is_empty()).then_some(self.trim_at);
-        [self.work_left().then_some(0), self.posts.timeout(), self.retries.timeout(), heartbeats, trim]
+        let work = self.work_left().then_some(0);
+        [work, self.posts.timeout(), self.retries.timeout(), self.dictionaries.timeout(), heartbeats, trim]
             .into_iter()
             .flatten()
             .min()
@@ -219,6 +221,7 @@ impl P2ps {
         self.time_out_posts();
         self.retry_items();
         self.watch_sources();
+        self.renew_dictionaries();
         if now >= self.trim_at {
             self.trim_at = now + TRIM_INTERVAL;
             if self.turn.dirty().is_empty() {

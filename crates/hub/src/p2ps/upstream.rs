@@ -5,7 +5,7 @@ use super::notice::Notice;
 use super::refusal::Refusal;
 use super::source::Source;
 use super::statuses::{Pending, Relayed, Telling};
-use super::{P2ps, SourceId, compose};
+use super::{P2ps, SourceId, compose, payload};
 use crate::stream::{NO_GROUP, NO_HANDLE, Request, flags};
 use rwf::msg::{Domain, Priority, RequestFlags, RequestMsg};
 use rwf::rdm::directory::filter;
@@ -129,8 +129,9 @@ impl P2ps {
         let mut request = Vec::new();
         let view = self.wanted_view(id);
         let written = self.write_request(id, view.as_ref(), &mut request);
+        self.items.clear_widening(id);
         let item = self.items.get_mut(id);
-        item.clear(bits::QUEUED | bits::REISSUE_DUE | bits::WIDENING);
+        item.clear(bits::QUEUED | bits::REISSUE_DUE);
         if !written {
             return self.give_up(id, &Refusal::NotEncodable);
         }
@@ -155,12 +156,12 @@ impl P2ps {
     fn write_request(&self, id: ItemId, view: Option<&super::views::ViewSpec>, out: &mut Vec<u8>) -> bool {
         let item = self.items.get(id);
         let key = self.items.key(id);
-        let payload = view.map(super::views::ViewSpec::payload);
+        let payload = payload::joined(view.map(super::views::ViewSpec::payload), item.elements());
         let mut flags = RequestFlags::NONE;
         flags.set(RequestFlags::STREAMING, !item.has(bits::SNAPSHOT));
         flags.set(RequestFlags::PRIVATE_STREAM, item.has(bits::PRIVATE));
         flags.set(RequestFlags::QUALIFIED_STREAM, item.has(bits::QUALIFIED));
-        flags.set(RequestFlags::HAS_VIEW, payload.is_some());
+        flags.set(RequestFlags::HAS_VIEW, view.is_some());
         let mut msg_key = key.msg_key(0);
         msg_key.service_id = None;
         let request = RequestMsg {
@@ -168,17 +169,18 @@ impl P2ps {
             key: msg_key,
             qos: key.qos.to_qos(),
             priority: Some(Priority { class: item.priority, count: 1 }),
-            container: if payload.is_some() { DataType::ELEMENT_LIST } else { DataType::NO_DATA },
-            body: payload.as_deref().unwrap_or_default(),
+            container: if payload.is_empty() { DataType::NO_DATA } else { DataType::ELEMENT_LIST },
+            body: &payload,
             ..RequestMsg::new(Domain(key.domain), 0)
         };
         compose::append(out, 512 + item.key.len() + request.body.len(), |w| request.encode(w)).is_ok()
     }
 
-    /// Sends an open item's request again: its view or priority has changed.
+    /// Sends an open item's request again: its view or priority has changed. Only with an image more is asked for than
+    /// before: without one, nobody would know from when on it comes.
     pub(super) fn reissue_upstream(&mut self, id: ItemId, with_image: bool) {
         let mut request = Vec::new();
-        let view = self.wanted_view(id);
+        let view = if with_image { self.wanted_view(id) } else { self.narrowed_view(id) };
         if !self.write_request(id, view.as_ref(), &mut request) {
             return;
         }
@@ -186,8 +188,8 @@ impl P2ps {
         if item.phase != Phase::Open {
             return;
         }
-        item.clear(bits::REISSUE_DUE);
         if with_image {
+            item.clear(bits::REISSUE_DUE);
             item.set(bits::IMAGE_ASKED);
         }
         let (source, handle) = (item.source, item.handle);
@@ -261,7 +263,7 @@ impl P2ps {
         item.handle = NO_HANDLE;
         item.source = NO_SOURCE;
         item.group = NO_GROUP;
-        item.clear(bits::IMAGE_ASKED | bits::IN_SET | bits::REISSUE_DUE | bits::WIDENING | bits::UPDATE_WITHHELD);
+        item.clear(bits::IMAGE_ASKED | bits::IN_SET | bits::REISSUE_DUE | bits::UPDATE_WITHHELD);
     }
 
     /// Asks for an item again after a pause, which grows with every failure in a row.
@@ -323,6 +325,12 @@ impl P2ps {
         let mut lost = 0;
         for service in 1..=self.services.count() {
             lost += self.lose_service(service, number, code, why);
+        }
+        // What it was asked for in services that it has withdrawn since is answered by nobody.
+        let unanswered: Vec<ItemId> = self.items.ids().filter(|&id| self.items.get(id).source == number).collect();
+        for id in unanswered {
+            self.let_go(id);
+            self.recover(id);
         }
         self.counters.items_lost += lost;
         self.notices.push(Notice::SourceLost { source: SourceId(number), items: lost, why });

@@ -112,7 +112,7 @@ impl ViewSpec {
 
 /// Why a body cannot be filtered.
 #[derive(Debug)]
-enum Fault {
+pub(super) enum Fault {
     Unreadable,
     Unwritable(EncodeError),
 }
@@ -163,9 +163,21 @@ fn filter_elements(names: &[Vec<u8>], body: &[u8], w: &mut Writer<'_>) -> Result
     if let Some(info) = list.info {
         out.info(info)?;
     }
+    copy_elements(&list, |name| names.binary_search_by(|known| known.as_slice().cmp(name)).is_ok(), &mut out)?;
+    let any = !out.is_empty();
+    out.finish()?;
+    Ok(Some(any))
+}
+
+/// Copies the elements with these names. Set data is written out as standard data.
+pub(super) fn copy_elements(
+    list: &ElementList<'_>,
+    wanted: impl Fn(&[u8]) -> bool,
+    out: &mut ElementListEncoder<'_, '_>,
+) -> Result<(), Fault> {
     for entry in list.entries() {
         let entry = entry?;
-        if names.binary_search_by(|name| name.as_slice().cmp(entry.name)).is_err() {
+        if !wanted(entry.name) {
             continue;
         }
         if entry.data_type.is_set_primitive() {
@@ -174,9 +186,7 @@ fn filter_elements(names: &[Vec<u8>], body: &[u8], w: &mut Writer<'_>) -> Result
             out.raw(entry.name, entry.data_type, entry.data)?;
         }
     }
-    let any = !out.is_empty();
-    out.finish()?;
-    Ok(Some(any))
+    Ok(())
 }
 
 /// All views in use.
@@ -306,6 +316,16 @@ impl P2ps {
         (!union.payload().is_empty()).then_some(union)
     }
 
+    /// What is wanted, if it is no more than was asked for; else what was asked for.
+    pub(super) fn narrowed_view(&self, root: ItemId) -> Option<ViewSpec> {
+        let asked = self.items.get(root).extra.as_ref().and_then(|extra| extra.asked.as_ref());
+        match (self.wanted_view(root), asked) {
+            (wanted, None) => wanted,
+            (Some(wanted), Some(asked)) if asked.covers(&wanted) => Some(wanted),
+            (_, Some(asked)) => Some(asked.clone()),
+        }
+    }
+
     fn spec_of(&self, view: ItemId) -> Option<&ViewSpec> {
         self.view_of(view).map(|id| self.views.spec(id))
     }
@@ -344,10 +364,8 @@ impl P2ps {
         if item.phase != Phase::Open || item.views().is_empty() || item.has(bits::REISSUE_DUE | bits::IMAGE_ASKED) {
             return;
         }
-        let wanted = self.wanted_view(root);
         let asked = item.extra.as_ref().and_then(|extra| extra.asked.as_ref());
-        let narrower = |wanted| asked.is_none_or(|asked| asked != wanted && asked.covers(wanted));
-        if wanted.as_ref().is_some_and(narrower) {
+        if self.narrowed_view(root).as_ref() != asked {
             self.reissue_upstream(root, false);
         }
     }

@@ -1,6 +1,5 @@
 //! What clients ask for on their streams: items to watch, changes to how they are watched, and the end of it.
 
-use super::P2ps;
 use super::items::{ItemId, Phase, ServiceId, bits};
 use super::qos::matching;
 use super::refusal::{Refusal, Told};
@@ -9,6 +8,7 @@ use super::statuses::told;
 use super::streams::{MAX_WATCHERS, Open, WatchFlags};
 use super::views::{self, ViewId, Wish};
 use super::watchers::Watcher;
+use super::{P2ps, payload};
 use crate::item::ItemKey;
 use rwf::msg::{AckMsg, CloseFlags, CloseMsg, Domain, MsgKey, RequestFlags, RequestMsg};
 use rwf::rdm::request::Payload;
@@ -87,6 +87,12 @@ impl P2ps {
                     self.items.remove(root);
                 }
                 return Ok(());
+            }
+        }
+        if is_new {
+            let elements = payload::relayed(msg.container, msg.body);
+            if !elements.is_empty() {
+                self.items.get_mut(root).extra_mut().elements = elements.into();
             }
         }
         let item = self.viewed(root, wish).ok_or_else(no_room)?;
@@ -333,7 +339,10 @@ impl P2ps {
                 known.directories.retain(|open| open.stream != stream);
                 known.streams.remove(stream);
             }
-            Some(Open::Dictionary) => known.streams.remove(stream),
+            Some(Open::Dictionary) => {
+                known.dictionaries.retain(|open| open.stream != stream);
+                known.streams.remove(stream);
+            }
             Some(Open::Item(item)) => self.drop_watcher(client, stream, item),
             None => return false,
         }

@@ -154,6 +154,39 @@ fn another_view_is_asked_for_with_an_image_however_it_is_wished() {
 }
 
 #[test]
+fn more_is_asked_for_only_with_an_image() {
+    let mut world = World::with_feed();
+    world.clients([1, 2]);
+    let bid = view(&[22]);
+    world.request(1, &viewed(5, RequestFlags::STREAMING, &bid));
+    let token = world.token();
+    world.asked();
+    world.publish(0, |p| {
+        p.opened(token, 0).image(0, &[(22, 1)]);
+    });
+    world.take(1);
+    world.request(1, &viewed(5, RequestFlags::STREAMING, &bid));
+    assert_eq!(world.asked(), ["0: refresh 0"]);
+    world.request(2, &item(5, "A"));
+    assert_eq!(world.asked(), [""; 0], "the answer has to come first");
+    let raised = Some(rwf::msg::Priority { class: 5, count: 1 });
+    world.request(1, &RequestMsg { priority: raised, ..viewed(5, QUIET, &bid) });
+    assert!(world.sent[0].ends_with(&bid), "no more than before");
+    let asked = world.asked();
+    assert!(asked.len() == 1 && asked[0].starts_with("0: reissue 0 request "), "{asked:?}");
+    world.publish(0, |p| {
+        p.image(0, &[(22, 2)]);
+    });
+    assert_eq!(world.take(1), ["refresh 5 solicited complete OPEN/OK group 3 key 1:A 22=2"]);
+    let asked = world.asked();
+    assert!(asked.len() == 1 && asked[0].starts_with("0: reissue 0 with image "), "{asked:?}");
+    world.publish(0, |p| {
+        p.image(0, &[(22, 3), (25, 4)]);
+    });
+    assert_eq!(world.take(2), ["refresh 5 solicited complete OPEN/OK group 3 key 1:A 22=3 25=4"]);
+}
+
+#[test]
 fn a_recovery_image_is_not_the_wider_one_that_was_asked_for() {
     let mut world = World::with_feed();
     world.clients([1, 2]);
@@ -171,8 +204,7 @@ fn a_recovery_image_is_not_the_wider_one_that_was_asked_for() {
         p.image_with(0, flags::RECOVERY, &crate::world::refresh(&[(22, 2)]));
     });
     assert_eq!(world.take(1), ["refresh 5 clear complete OPEN/OK group 3 key 1:A 22=2"]);
-    let asked = world.asked();
-    assert!(asked.len() == 1 && asked[0].starts_with("0: reissue 0 with image "), "{asked:?}");
+    assert_eq!(world.asked(), [""; 0]);
     world.publish(0, |p| {
         p.image(0, &[(22, 3), (25, 4)]);
     });

@@ -1,4 +1,4 @@
-use crate::world::World;
+use crate::world::{SECOND, World};
 use hub::p2ps::Config;
 use rwf::dictionary::{Dictionary, Verbosity};
 use rwf::msg::{Msg, RefreshFlags, RefreshMsg};
@@ -131,6 +131,64 @@ fn providers_add_to_the_dictionary_and_conflicts_are_reported_with_both_origins(
         p.event(hub::stream::Event::Dictionary { target: 7, service: 40, rwf: &messages[0][..12] });
     });
     assert_eq!(world.p2ps.counters().hub_messages_bad, 1);
+}
+
+/// A provider's dictionary reaches the P2PS.
+fn offer(world: &mut World, theirs: &Dictionary, name: &str) {
+    let mut parts = rwf::rdm::dictionary::RefreshParts::answer(theirs, &request(9, name, 7)).unwrap();
+    while !parts.is_done() {
+        let rwf = crate::world::encode(|w| parts.write(true, w));
+        world.publish(0, |p| {
+            p.event(hub::stream::Event::Dictionary { target: 7, service: 40, rwf: &rwf });
+        });
+    }
+}
+
+#[test]
+fn who_has_a_dictionary_gets_the_one_that_replaces_it() {
+    let mut world = World::with_feed_and(Config { dictionary: Some(small()), ..Config::default() });
+    world.clients([1, 2, 3]);
+    world.send_with(1, |w| request(3, "RWFFld", 7).encode(w));
+    world.send_with(2, |w| request(3, "RWFFld", 3).encode(w));
+    world.send_with(3, |w| request(3, "RWFEnum", 7).encode(w));
+    world.send_with(3, |w| Request { streaming: false, ..request(4, "RWFFld", 7) }.encode(w));
+    world.send_with(3, |w| request(5, "RWFFld", 7).encode(w));
+    world.send_with(3, |w| rwf::msg::CloseMsg::new(rwf::msg::Domain::DICTIONARY, 5).encode(w));
+    for client in [1, 2, 3] {
+        world.raw(client);
+    }
+    let mut theirs = Dictionary::new();
+    theirs.load_fields("theirs", b"NEW \"NEW\" 900 NULL INTEGER 5 UINT64 8\n").unwrap();
+    offer(&mut world, &theirs, "RWFFld");
+    world.pass(SECOND - 1);
+    assert!(world.raw(1).is_empty() && world.raw(2).is_empty(), "others may follow at once");
+    world.pass(1);
+    let messages = world.raw(1);
+    let last = messages.len() - 1;
+    let mut seen = Dictionary::new();
+    for (at, part) in parts(&messages).iter().enumerate() {
+        assert_eq!((part.stream_id, part.state.stream), (3, StreamState::OPEN));
+        assert!(!part.flags.contains(RefreshFlags::SOLICITED));
+        assert_eq!(part.flags.contains(RefreshFlags::CLEAR_CACHE), at == 0);
+        assert_eq!(part.flags.contains(RefreshFlags::REFRESH_COMPLETE), at == last);
+        assert_eq!(part.key.unwrap().service_id, Some(1));
+        seen.apply_fields("here", part.body).unwrap();
+    }
+    assert!(seen.field(900).is_some() && seen.field(5).is_some());
+    assert!(world.raw(2).is_empty(), "one at a time");
+    world.pass(20_000_000);
+    assert!(!world.raw(2).is_empty());
+    world.pass(SECOND);
+    assert!(
+        world.raw(3).is_empty(),
+        "the enumerations are what they were, a snapshot is over, and so is a closed stream"
+    );
+    offer(&mut world, &theirs, "RWFFld");
+    world.pass(10 * SECOND);
+    for client in [1, 2, 3] {
+        assert!(world.raw(client).is_empty(), "nothing has changed");
+    }
+    assert_eq!(world.p2ps.counters().dictionary_conflicts, 0);
 }
 
 #[test]

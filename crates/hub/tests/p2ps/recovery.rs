@@ -225,6 +225,29 @@ fn a_deleted_service_closes_by_the_directory_or_by_statuses_never_both() {
 }
 
 #[test]
+fn an_open_in_a_withdrawn_service_is_forgotten_with_its_source() {
+    let mut world = World::with_feed();
+    world.clients([1, 2]);
+    world.request(1, &item(5, "A"));
+    world.request(2, &item(5, "B"));
+    assert_eq!(world.asked().len(), 2);
+    world.publish(0, |p| {
+        p.event(Event::ServiceGone { service: 40 });
+    });
+    assert_eq!(world.take(1), ["status 5 OPEN/SUSPECT"]);
+    assert_eq!(world.take(2), ["status 5 OPEN/SUSPECT"]);
+    world.disconnect(1);
+    world.source_down(0);
+    assert_eq!(world.p2ps.counters().items, 1, "only one is watched");
+    world.source(0);
+    world.publish(0, |p| {
+        p.service(40, "FEED");
+    });
+    let asked = world.asked();
+    assert!(asked.len() == 1 && asked[0].ends_with(" key B"), "{asked:?}");
+}
+
+#[test]
 fn a_refused_open_closes_or_is_tried_again_with_growing_pauses() {
     let mut world = World::with_feed();
     world.clients([1]);

@@ -272,6 +272,49 @@ fn upstream_goes_the_union_or_nothing() {
 }
 
 #[test]
+fn elements_that_are_not_for_this_server_go_to_the_provider() {
+    let mut world = World::with_feed();
+    world.clients([1, 2]);
+    let names = |world: &World| {
+        let Some(Msg::Request(request)) = world.sent.last().map(|rwf| Msg::decode(rwf).unwrap()) else { panic!() };
+        if request.container != DataType::ELEMENT_LIST {
+            return Vec::new();
+        }
+        let list = ElementList::decode(request.body, &SetScope::NONE).unwrap();
+        list.entries().map(|entry| String::from_utf8(entry.unwrap().name.to_vec()).unwrap()).collect::<Vec<_>>()
+    };
+    let fields = Some(View::Fields(vec![22]));
+    let body = payload(&Payload { view: fields, data_streams: Some(1), ..Payload::default() });
+    world.request(1, &viewed(5, "A", &body));
+    assert_eq!(names(&world), [":ViewType", ":ViewData", ":SymbolListBehaviors"]);
+    let token = world.token();
+    world.asked();
+    world.publish(0, |p| {
+        p.opened(token, 0).image(0, &[(22, 1)]);
+    });
+    assert_eq!(world.take(1), ["refresh 5 solicited complete OPEN/OK group 3 key 1:A 22=1"]);
+    world.request(2, &item(5, "A"));
+    assert_eq!(names(&world), [":SymbolListBehaviors"], "as long as the item is open");
+    world.asked();
+    world.request(1, &RequestMsg { container: DataType::ELEMENT_LIST, body: &body, ..item(6, "B") });
+    assert_eq!(names(&world), [":SymbolListBehaviors"], "a view counts by its flag");
+    world.asked();
+    let own = encode(|w| {
+        let mut list = ElementListEncoder::begin(w)?;
+        list.uint(b"Depth", 5)?;
+        list.finish()
+    });
+    world.request(1, &RequestMsg { container: DataType::ELEMENT_LIST, body: &own, ..item(7, "C") });
+    assert_eq!(names(&world), ["Depth"]);
+    world.asked();
+    let both = payload(&Payload { items: Some(vec![b"D"]), data_streams: Some(1), ..Payload::default() });
+    world.request(2, &batch(20, &both));
+    assert_eq!(world.take(2), ["status 20 CLOSED/OK"]);
+    assert_eq!(names(&world), [":SymbolListBehaviors"]);
+    assert_eq!(world.asked().len(), 1);
+}
+
+#[test]
 fn a_view_can_change_on_its_stream() {
     let mut world = World::with_feed();
     world.clients([1, 2]);
