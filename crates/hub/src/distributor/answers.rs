@@ -61,10 +61,15 @@ impl SourceDistributor {
         let Some(item) = self.items.get_mut(handle) else { return };
         let first = !item.has(Bits::IN_SET) || refresh.part_num == Some(0);
         if first {
-            let solicited = refresh.flags.contains(RefreshFlags::SOLICITED) && item.has(Bits::EXPECTING);
-            item.bits.set(Bits::SET_SOLICITED, solicited);
-            if solicited {
-                item.bits.set(Bits::EXPECTING, false);
+            let answer = refresh.flags.contains(RefreshFlags::SOLICITED) && item.unanswered > 0;
+            // Another answer to a request that was repeated is nobody's any more.
+            item.bits.set(Bits::SET_SOLICITED, answer && item.has(Bits::EXPECTING));
+            if answer {
+                item.unanswered -= 1;
+                let owed = self.owed.answered(handle);
+                // Whose request it does not answer is served by the answers still to come, or by another request.
+                item.bits.set(Bits::EXPECTING, owed && item.unanswered > 0);
+                item.bits.set(Bits::AGAIN, owed || item.has(Bits::AGAIN));
             }
         }
         item.bits.set(Bits::IN_SET, !complete);
@@ -101,22 +106,28 @@ impl SourceDistributor {
         }
     }
 
-    /// Publishes a provider's refresh: to all P2PSs, but those that have asked for more than it was asked for with.
+    /// Publishes a provider's refresh, or a part of it: to all P2PSs, but those that it is not for. A P2PS that has the item
+    /// open tells what answers its reissue by the flags, and its watchers need whatever goes to open ones; one that has opened
+    /// the item only now takes any image for its first. If the item ends with this set, the latter gets the end of it without the
+    /// beginning, and so opens anew.
     fn publish_refresh(&mut self, handle: u32, group: u32, bits: u8, rwf: &[u8]) {
         self.counters.images += 1;
-        // After this one there is no other: whatever it lacks, it is what there is.
-        let last = bits & flags::SNAPSHOT != 0;
-        let late = self.late.get(&handle).copied().filter(|_| !last).unwrap_or(0);
+        let opened = self.owed.opened(handle);
+        let to_open = bits & (flags::RECOVERY | flags::UNSOLICITED | flags::SNAPSHOT) != 0;
+        let left_out = if to_open { opened } else { self.owed.all(handle) };
         let interest = self.items.get(handle).map_or(0, |item| item.interest);
-        if late & interest == 0 {
+        if left_out & interest == 0 {
             let position = self.hub.next_position();
             self.hub.event(&Event::Image { target: ALL, handle, group, flags: bits, position, rwf });
             return;
         }
-        for slot in (0..64u8).filter(|slot| interest & !late & 1 << slot != 0) {
+        let ends = bits & flags::SNAPSHOT != 0 && bits & flags::COMPLETE != 0;
+        let served = if ends { interest } else { interest & !left_out };
+        for slot in (0..64u8).filter(|slot| served & 1 << slot != 0) {
             let Some(target) = self.peers.id(slot) else { continue };
+            let flags = if left_out & 1 << slot == 0 { bits } else { bits & !flags::FIRST };
             let position = self.hub.next_position();
-            self.hub.event(&Event::Image { target, handle, group, flags: bits, position, rwf });
+            self.hub.event(&Event::Image { target, handle, group, flags, position, rwf });
         }
     }
 

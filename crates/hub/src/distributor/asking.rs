@@ -149,6 +149,7 @@ impl SourceDistributor {
         item.upstream = Upstream::Asked;
         item.bits.set(Bits::QUEUED | Bits::IN_SET, false);
         item.bits.set(Bits::EXPECTING, true);
+        item.unanswered = 1;
         let timer = Timer::Request(handle, self.items.renew(handle));
         self.timers.set(now.saturating_add(self.config.request_timeout), timer);
         self.counters.requests += 1;
@@ -182,6 +183,7 @@ impl SourceDistributor {
             ..RequestMsg::new(Domain(key.domain), item.stream)
         };
         let is_view = wishes.flags.contains(RequestFlags::HAS_VIEW);
+        item.bits.set(Bits::VIEW, item.has(Bits::VIEW) || is_view && session.views);
         if !is_view || session.views {
             request.flags.set(RequestFlags::HAS_VIEW, is_view);
             (request.container, request.body) = (wishes.container, wishes.body);
@@ -207,16 +209,16 @@ impl SourceDistributor {
     fn request_image(&mut self, now: u64, handle: u32, out: &mut dyn ProviderSink) {
         if let Some(item) = self.items.get_mut(handle) {
             item.bits.set(Bits::EXPECTING, true);
+            item.unanswered = item.unanswered.saturating_add(1);
         }
         let timer = Timer::Request(handle, self.items.renew(handle));
         self.timers.set(now.saturating_add(self.config.request_timeout), timer);
         self.counters.reissues += 1;
-        self.late.remove(&handle);
         self.send_request(handle, RequestFlags::NONE, out);
     }
 
     /// What the P2PSs want of an open item has changed: view, priority, pause.
-    pub(super) fn reissue(&mut self, now: u64, handle: u32, slot: u8, with_image: bool, out: &mut dyn ProviderSink) {
+    pub(super) fn reissue(&mut self, now: u64, handle: u32, with_image: bool, out: &mut dyn ProviderSink) {
         let Some(item) = self.items.get_mut(handle) else { return };
         if item.has(Bits::ENDED | Bits::PUBLISHED) {
             return;
@@ -230,14 +232,21 @@ impl SourceDistributor {
         }
         let owed = item.has(Bits::EXPECTING | Bits::IN_SET);
         if with_image && owed {
-            // The image under way was asked for with the old view: it is not for this P2PS, another one has to follow it.
+            // The image under way was asked for with the old view: another one has to follow it.
             item.bits.set(Bits::AGAIN, true);
-            *self.late.entry(handle).or_default() |= 1 << slot;
         }
         if with_image && !owed {
             self.request_image(now, handle, out);
         } else {
             self.send_request(handle, RequestFlags::NO_REFRESH, out);
+        }
+    }
+
+    /// A P2PS wants more of an item than was asked for so far: what answers that is not for it.
+    pub(super) fn owe(&mut self, handle: u32, slot: u8, opened: bool) {
+        let Some(item) = self.items.get(handle) else { return };
+        if item.upstream != Upstream::Idle && !item.has(Bits::ENDED | Bits::PUBLISHED) {
+            self.owed.note(handle, slot, opened, item.unanswered);
         }
     }
 
@@ -261,7 +270,7 @@ impl SourceDistributor {
         item.session = NO_SESSION;
         let (service, stream, snapshot) = (item.service, item.stream, item.has(Bits::SNAPSHOT));
         self.items.renew(handle);
-        self.late.remove(&handle);
+        self.owed.forget_item(handle);
         if upstream == Upstream::Idle {
             return false;
         }

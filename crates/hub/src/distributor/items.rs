@@ -54,6 +54,8 @@ impl Bits {
     pub(super) const HELD_SNAPSHOT: u16 = 0x4000;
     /// Paused at the provider.
     pub(super) const PAUSED: u16 = 0x2000;
+    /// A request on its stream asked for a view: its images may lack what somebody else wants.
+    pub(super) const VIEW: u16 = 0x8000;
 
     pub(super) fn has(self, bit: u16) -> bool {
         self.0 & bit != 0
@@ -92,6 +94,8 @@ pub(super) struct Item {
     pub(super) upstream: Upstream,
     /// Failures in a row.
     pub(super) failures: u8,
+    /// Requests for an image on its stream that may still be answered.
+    pub(super) unanswered: u8,
 }
 
 impl Item {
@@ -108,7 +112,8 @@ impl Item {
     pub(super) fn leave(&mut self) {
         let asked = self.has(Bits::EXPECTING) && self.upstream == Upstream::Open;
         let owed = (asked || self.has(Bits::AGAIN)) && self.has(Bits::ANSWERED) && !self.is_instance();
-        self.bits.set(Bits::EXPECTING | Bits::IN_SET | Bits::PAUSED, false);
+        self.bits.set(Bits::EXPECTING | Bits::IN_SET | Bits::PAUSED | Bits::VIEW, false);
+        self.unanswered = 0;
         self.bits.set(Bits::AGAIN, owed);
     }
 
@@ -175,6 +180,7 @@ impl Items {
             epoch: self.last_epoch,
             upstream: Upstream::Idle,
             failures: 0,
+            unanswered: 0,
         };
         let shared = !item.is_instance();
         let handle = if let Some(handle) = self.free.pop() {

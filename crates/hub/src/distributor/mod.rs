@@ -31,6 +31,7 @@ mod login;
 mod loss;
 mod message;
 mod opens;
+mod owed;
 mod peers;
 mod posts;
 mod published;
@@ -49,6 +50,7 @@ use cache::Cache;
 use dictionaries::Dictionaries;
 use items::{Item, Items};
 use message::Scratch;
+use owed::OwedImages;
 use peers::Peers;
 use posts::Posts;
 use rustc_hash::FxHashMap;
@@ -115,8 +117,7 @@ pub struct SourceDistributor {
     peers: Peers,
     cache: Cache,
     dictionaries: Dictionaries,
-    /// By item, the P2PSs (a bit for each slot) that the image under way is not for: it was asked for with a narrower view.
-    late: FxHashMap<u32, u64>,
+    owed: OwedImages,
     /// By published item, the snapshots that wait for its image to be whole.
     snapshots: FxHashMap<u32, Vec<u32>>,
     next_group: u32,
@@ -153,7 +154,7 @@ impl SourceDistributor {
             peers: Peers::default(),
             cache: Cache::default(),
             dictionaries: Dictionaries::default(),
-            late: FxHashMap::default(),
+            owed: OwedImages::default(),
             snapshots: FxHashMap::default(),
             next_group: 0,
             merged_groups: FxHashMap::default(),

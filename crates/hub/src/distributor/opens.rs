@@ -138,7 +138,10 @@ impl SourceDistributor {
                     RequestMsg::decode(rwf).map_err(|_| HubError::Malformed { kind, what: "request in it" })?;
                 if self.holds(handle, slot) {
                     self.wishes.note(handle, slot, &message);
-                    self.reissue(now, handle, slot, with_image, out);
+                    if with_image {
+                        self.owe(handle, slot, false);
+                    }
+                    self.reissue(now, handle, with_image, out);
                     if with_image {
                         self.want_image(now, handle, slot, out);
                     }
@@ -268,9 +271,9 @@ impl SourceDistributor {
         if !was_watched {
             self.set_live(handle, item.has(Bits::ANSWERED));
         }
-        let views = self.items.get(handle).and_then(|item| self.session(item.session)).is_some_and(|s| s.views);
-        if views && self.wishes.has_view(handle) {
-            self.reissue(now, handle, slot, true, out);
+        if self.items.get(handle).is_some_and(|item| item.has(Bits::VIEW)) {
+            self.owe(handle, slot, true);
+            self.reissue(now, handle, true, out);
         } else {
             self.want_image(now, handle, slot, out);
         }
@@ -279,6 +282,7 @@ impl SourceDistributor {
     /// A P2PS has given an item back, or is gone.
     pub(super) fn lose_interest(&mut self, now: u64, handle: u32, slot: u8, out: &mut dyn ProviderSink) {
         self.wishes.forget(handle, slot);
+        self.owed.forget(handle, slot);
         let Some(item) = self.items.get_mut(handle) else { return };
         item.interest &= !(1 << slot);
         if item.interest != 0 || item.has(Bits::PUBLISHED) {

@@ -87,12 +87,6 @@ impl Wishes {
         self.items.remove(&handle);
     }
 
-    /// Whether anybody wants less than the whole item.
-    pub(super) fn has_view(&self, handle: u32) -> bool {
-        let wishes = self.items.get(&handle);
-        wishes.is_some_and(|wishes| wishes.iter().any(|wish| wish.flags.contains(RequestFlags::HAS_VIEW)))
-    }
-
     /// What to ask the provider for, given who is interested (a bit for each slot).
     pub(super) fn merged(&mut self, handle: u32, interest: u64) -> Merged<'_> {
         let wishes = self.items.get(&handle).map(Vec::as_slice).unwrap_or_default();

@@ -8,4 +8,5 @@ mod published;
 mod random;
 mod random_published;
 mod recovery;
+mod views;
 mod world;
