@@ -560,3 +560,21 @@ fn a_request_carries_its_address_and_a_reply_its_index() {
     assert_eq!(decode_reply(&reply), Ok(Some(Reply { request: 9, payload: b"pong" })));
     assert_eq!(decode_reply(&first), Ok(None));
 }
+
+#[test]
+fn the_smallest_window_takes_the_longest_datagrams() {
+    for datagram_max in [500, 1_472, 8_192, 65_507] {
+        let config =
+            SenderConfig { datagram_max, window_size: 1, batching_minimum_length: 1, ..SenderConfig::default() };
+        let mut sender = Sender::new(FRAMING, config);
+        let mut a = source(1);
+        for round in 0..200usize {
+            let length = 1 + round * 7_919 % 60_000;
+            a.send(SECOND, &mut sender, &vec![0; length], true).expect("room");
+            let sent = sender.output(SECOND).trains(65_000, 64).map(|t| t.datagrams).sum();
+            sender.sent(SECOND, sent);
+        }
+        let (trail, next) = sender.window();
+        assert!(next.wrapping_sub(trail) > 0 && sender.stats().bytes > 5_000_000);
+    }
+}

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use lbm::topic::{DeliveryConfig, Message, Session, Source, SourceConfig, TopicSink};
+use lbm::topic::{CatchUpConfig, DeliveryConfig, Message, RetentionConfig, Session, Source, SourceConfig, TopicSink};
 use lbm::transport::{Carrier, EndReason, Lbtrm, Received, Receiver, ReceiverConfig, Sender, SenderConfig};
+use lbm::wire::header::Header;
+use lbm::wire::lbmc::Messages;
 use lbm::wire::lbtrm::{Body, Packet};
 
 use crate::net::{Link, Net, Random};
@@ -33,6 +35,11 @@ pub struct Scenario {
     pub restarts: u32,
     /// Partitions between a sender and a receiver, per million messages, and their longest duration.
     pub partitions: (u32, u64),
+    /// Only receivers restart.
+    pub steady_senders: bool,
+    /// Sources retain everything; receivers join late and fetch what the transport has lost. Every receiver then has everything from the
+    /// first message on.
+    pub fetch: bool,
     /// Numbers begin shortly before the wrap.
     pub wrap: bool,
     /// The recovery deadline is long enough that nothing may be lost.
@@ -53,6 +60,8 @@ impl Default for Scenario {
             interval_ns: 200_000,
             length_max: 300,
             restarts: 0,
+            steady_senders: false,
+            fetch: false,
             partitions: (0, 0),
             wrap: false,
             lossless: true,
@@ -125,6 +134,7 @@ struct Oracle<'a> {
     progress: &'a mut BTreeMap<u32, Progress>,
     outcome: &'a mut Outcome,
     lossless: bool,
+    from_first: bool,
 }
 
 impl Oracle<'_> {
@@ -189,6 +199,7 @@ impl TopicSink for Oracle<'_> {
         let progress = self.progress.entry(topic).or_default();
         assert!(progress.begun, "a message before the beginning");
         if progress.due.is_none() {
+            assert!(index == 0 || !self.from_first, "topic {topic}: a late joiner begins with message {index}");
             progress.cursor = sent.first;
             progress.due = Some(index);
         }
@@ -251,6 +262,9 @@ struct World {
     /// By session id.
     truth: BTreeMap<u32, Truth>,
     next_session: u32,
+    /// What sources answer by TCP, by time: (receiver, session id, topic, bytes).
+    answers: BTreeMap<(u64, u64), (u32, u32, u32, Vec<u8>)>,
+    answer_count: u64,
     outcome: Outcome,
 }
 
@@ -264,6 +278,8 @@ pub fn run(seed: u64, scenario: &Scenario) -> Outcome {
         receivers: Vec::new(),
         truth: BTreeMap::new(),
         next_session: 0x5E55_0000,
+        answers: BTreeMap::new(),
+        answer_count: 0,
         outcome: Outcome::default(),
         scenario: scenario.clone(),
     };
@@ -294,7 +310,7 @@ impl World {
                     first_sqn,
                     tsni_interval_ns: 500 * MS,
                     tsni_active_threshold_ns: 0,
-                    ..SourceConfig::default()
+                    late_join: self.scenario.fetch.then(RetentionConfig::default),
                 };
                 Source::new(FIRST_TOPIC + i, config)
             })
@@ -343,7 +359,7 @@ impl World {
             self.net.partition(self.senders[i].id, receiver, until);
         }
         if self.random.chance(self.scenario.restarts) {
-            if self.random.chance(500_000) {
+            if self.random.chance(500_000) && !self.scenario.steady_senders {
                 let (id, left) = (self.senders[i].id, self.senders[i].left);
                 let next_at = self.senders[i].next_at;
                 self.outcome.retransmissions += self.senders[i].sender.stats().retransmissions;
@@ -352,6 +368,8 @@ impl World {
             } else {
                 let r = self.random.below(self.receivers.len() as u64) as usize;
                 self.receivers[r].sessions.clear();
+                let id = self.receivers[r].id;
+                self.answers.retain(|_, (to, ..)| *to != id);
                 self.net.drop_to(self.receivers[r].id);
             }
         }
@@ -390,13 +408,16 @@ impl World {
                 sources.chain(s.sender.timeout()).min()
             });
             let sessions = self.receivers.iter().flat_map(|r| r.sessions.values());
-            let timers = timers.chain(sessions.filter_map(|s| s.receiver.timeout()));
-            let next = timers.chain(self.net.next_at()).min();
+            let timers =
+                timers.chain(sessions.flat_map(|s| s.receiver.timeout().into_iter().chain(s.session.timeout())));
+            let answer = self.answers.keys().next().map(|(at, _)| *at);
+            let next = timers.chain(self.net.next_at()).chain(answer).min();
             let Some(next) = next.filter(|at| *at <= until) else { break };
             self.now = self.now.max(next);
             while let Some((from, to, packet)) = self.net.receive(self.now) {
                 self.packet(from, to, &packet);
             }
+            self.answers();
             self.timers();
         }
         self.now = self.now.max(until);
@@ -418,7 +439,8 @@ impl World {
         }
         for node in &mut self.receivers {
             for (session_id, s) in &mut node.sessions {
-                if s.receiver.timeout().is_none_or(|at| at > now) {
+                let timeout = s.receiver.timeout().into_iter().chain(s.session.timeout()).min();
+                if timeout.is_none_or(|at| at > now) {
                     continue;
                 }
                 let mut oracle = Oracle {
@@ -426,9 +448,24 @@ impl World {
                     progress: &mut s.progress,
                     outcome: &mut self.outcome,
                     lossless: self.scenario.lossless,
+                    from_first: self.scenario.fetch,
                 };
                 let net = &mut self.net;
-                let sender = self.senders.iter().find(|n| n.sender.framing().session_id == *session_id).map(|n| n.id);
+                let mut sender = self.senders.iter_mut().find(|n| n.sender.framing().session_id == *session_id);
+                let (answers, count, random) = (&mut self.answers, &mut self.answer_count, &mut self.random);
+                s.session.on_timer(now, &mut oracle, |topic, header| {
+                    let Some(node_of) = &mut sender else { return };
+                    let source = &mut node_of.sources[(topic - FIRST_TOPIC) as usize];
+                    let mut answer = Vec::new();
+                    match header {
+                        Header::LateJoinRequest(request) => source.late_join_request(now, &request, &mut answer),
+                        Header::RetransmitRequest(request) => drop(source.retransmit_request(&request, &mut answer)),
+                        other => panic!("{other:?}"),
+                    }
+                    *count += 1;
+                    answers.insert((now + 1 + random.below(5 * MS), *count), (node.id, *session_id, topic, answer));
+                });
+                let sender = sender.map(|n| n.id);
                 s.receiver.on_timer(now, &mut s.session.dispatch(now, &mut oracle), |nak| {
                     if let Some(sender) = sender {
                         net.send(now, node.id, sender, nak);
@@ -436,6 +473,30 @@ impl World {
                 });
                 s.ended = s.receiver.is_ended();
             }
+        }
+    }
+
+    /// Hands receivers what has come by TCP.
+    fn answers(&mut self) {
+        while let Some(((at, id), (to, session_id, topic, bytes))) = self.answers.pop_first() {
+            if at > self.now {
+                self.answers.insert((at, id), (to, session_id, topic, bytes));
+                return;
+            }
+            let Some(s) = self.receivers[to as usize - 100].sessions.get_mut(&session_id) else { continue };
+            let mut oracle = Oracle {
+                truth: &self.truth[&session_id],
+                progress: &mut s.progress,
+                outcome: &mut self.outcome,
+                lossless: self.scenario.lossless,
+                from_first: self.scenario.fetch,
+            };
+            for header in Messages::new(&bytes).flat_map(|m| m.expect("our own").headers()) {
+                if let Ok(Header::LateJoinInfo(info)) = header {
+                    s.session.late_join_info(self.now, topic, &info, &mut oracle);
+                }
+            }
+            s.session.fetched(self.now, &bytes, &mut oracle);
         }
     }
 
@@ -469,10 +530,19 @@ impl World {
             progress: &mut s.progress,
             outcome: &mut self.outcome,
             lossless: self.scenario.lossless,
+            from_first: self.scenario.fetch,
         };
         if s.session.is_empty() {
             for topic in FIRST_TOPIC..FIRST_TOPIC + TOPICS {
-                s.session.add(topic, topic, DeliveryConfig::default(), &mut oracle);
+                let fetch = self.scenario.fetch;
+                let catch_up = CatchUpConfig {
+                    late_join: fetch,
+                    recovery: fetch,
+                    request_interval_ns: 20 * MS,
+                    outstanding_maximum: 1 + (seed % 50) as usize,
+                    ..CatchUpConfig::default()
+                };
+                s.session.add(topic, topic, DeliveryConfig { catch_up, ..DeliveryConfig::default() }, &mut oracle);
             }
         }
         s.receiver.receive(now, received, &mut s.session.dispatch(now, &mut oracle));

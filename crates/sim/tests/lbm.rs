@@ -146,3 +146,21 @@ fn fifty_thousand_a_second_lose_nothing() {
         assert!(outcome.delivered > 0 && outcome.lost == 0, "{outcome:?}");
     }
 }
+
+/// Late join and off-transport recovery: the transport gives up early, receivers restart, and still everybody gets everything from
+/// the first message on.
+#[test]
+fn what_is_retained_is_fetched() {
+    let mut scenario = Scenario {
+        link: Link { burst: 5_000, burst_ns: 60 * MS, ..link(20) },
+        receivers: 3,
+        restarts: 8_000,
+        steady_senders: true,
+        fetch: true,
+        wrap: true,
+        ..Scenario::default()
+    };
+    scenario.receiver.nak_generation_interval_ns = 15 * MS;
+    let outcome = seeds("what_is_retained_is_fetched", &scenario);
+    assert!(outcome.delivered > 0 && outcome.lost == 0, "{outcome:?}");
+}

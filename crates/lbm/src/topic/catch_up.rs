@@ -200,14 +200,19 @@ impl CatchUp {
         self.entries.keys().next().map(|key| key.wrapping_add(self.base))
     }
 
-    pub(super) fn timeout(&self) -> Option<u64> {
-        let info = self.info.map(|(at, _)| at);
-        // Only the numbers at the front can be outstanding.
-        let wanted = self.entries.values().take(64).filter_map(|entry| match entry {
-            Entry::Wanted { next, .. } => Some(*next),
+    pub(super) fn timeout(&self, outstanding_maximum: usize) -> Option<u64> {
+        let full = self.outstanding >= outstanding_maximum.max(1);
+        // Nothing else is asked before that.
+        if let Some((at, _)) = self.info {
+            return Some(at);
+        }
+        // Those that were not asked for yet wait for an answer to another one.
+        let ready = |entry: &Entry| match entry {
+            Entry::Wanted { next, asked, .. } if *asked || !full => Some(*next),
             _ => None,
-        });
-        info.into_iter().chain(wanted).min()
+        };
+        let wanted = self.entries.values().filter_map(ready).take(outstanding_maximum.max(1) + 1);
+        wanted.min()
     }
 
     /// Asks. True if nobody answered the question for retained messages.

@@ -155,6 +155,9 @@ impl Delivery {
         if let Some(live) = self.live {
             // A late join is on its way: everything live waits.
             if distance(live, sqn) >= 0 && !fetched {
+                if let (true, Some(catch_up)) = (self.config.catch_up.recovery, &mut self.catch_up) {
+                    catch_up.want_new(now, live, sqn, limit / 2);
+                }
                 self.hold(message, limit);
             }
             if self.catch_up.as_ref().is_some_and(|c| c.len() >= limit) {
@@ -327,7 +330,7 @@ impl Delivery {
     }
 
     pub(super) fn timeout(&self) -> Option<u64> {
-        self.catch_up.as_ref()?.timeout()
+        self.catch_up.as_ref()?.timeout(self.config.catch_up.outstanding_maximum)
     }
 
     pub(super) fn on_timer(&mut self, now: u64, sink: &mut impl TopicSink, ask: impl FnMut(Header<'_>)) {

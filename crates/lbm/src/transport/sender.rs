@@ -144,7 +144,7 @@ impl<F: Framing> Sender<F> {
     pub fn new(framing: F, mut config: SenderConfig) -> Self {
         config.datagram_max = config.datagram_max.clamp(500, 65_507);
         let window = Window::new(config.window_size, config.datagram_max, config.first_sqn);
-        config.unsent_max = config.unsent_max.clamp(config.datagram_max, window.unsent_max());
+        config.unsent_max = config.unsent_max.min(window.unsent_max()).max(config.datagram_max);
         let data = if config.adaptive && config.data_rate_limit_bps != 0 {
             Limiter::adaptive(config.data_rate_limit_bps, config.rate_interval_ns)
         } else {
