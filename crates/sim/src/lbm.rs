@@ -242,13 +242,21 @@ struct ReceivingSession {
     receiver: Receiver<Lbtrm>,
     session: Session,
     progress: BTreeMap<u32, Progress>,
-    /// Was there from the first datagram on and never cut off for long: must have everything at the end.
+    /// Ended by silence: it need not have everything.
     ended: bool,
 }
 
 struct ReceivingNode {
     id: u32,
     sessions: BTreeMap<u32, ReceivingSession>,
+}
+
+/// What a source answers by TCP.
+struct Answer {
+    to: u32,
+    session_id: u32,
+    topic: u32,
+    bytes: Vec<u8>,
 }
 
 /// A run.
@@ -262,8 +270,8 @@ struct World {
     /// By session id.
     truth: BTreeMap<u32, Truth>,
     next_session: u32,
-    /// What sources answer by TCP, by time: (receiver, session id, topic, bytes).
-    answers: BTreeMap<(u64, u64), (u32, u32, u32, Vec<u8>)>,
+    /// What sources answer by TCP, by time and number.
+    answers: BTreeMap<(u64, u64), Answer>,
     answer_count: u64,
     outcome: Outcome,
 }
@@ -335,7 +343,7 @@ impl World {
     fn send_one(&mut self, i: usize) {
         let length = 1 + self.random.below(self.scenario.length_max as u64) as usize;
         let length = if self.random.chance(20_000) { length * 12 } else { length };
-        let payload: Vec<u8> = (0..length).map(|_| self.random.next() as u8).collect();
+        let payload: Vec<u8> = (0..length).map(|_| self.random.bits() as u8).collect();
         let topic = self.random.below(u64::from(TOPICS)) as usize;
         let flush = self.random.chance(100_000);
         let (now, wait) = (self.now, 1 + self.random.below(2 * self.scenario.interval_ns));
@@ -369,7 +377,7 @@ impl World {
                 let r = self.random.below(self.receivers.len() as u64) as usize;
                 self.receivers[r].sessions.clear();
                 let id = self.receivers[r].id;
-                self.answers.retain(|_, (to, ..)| *to != id);
+                self.answers.retain(|_, answer| answer.to != id);
                 self.net.drop_to(self.receivers[r].id);
             }
         }
@@ -403,7 +411,7 @@ impl World {
     /// Lets everything happen until then.
     fn advance_to(&mut self, until: u64) {
         loop {
-            let timers = self.senders.iter().flat_map(|s| {
+            let timers = self.senders.iter().filter_map(|s| {
                 let sources = s.sources.iter().filter_map(Source::timeout);
                 sources.chain(s.sender.timeout()).min()
             });
@@ -463,7 +471,8 @@ impl World {
                         other => panic!("{other:?}"),
                     }
                     *count += 1;
-                    answers.insert((now + 1 + random.below(5 * MS), *count), (node.id, *session_id, topic, answer));
+                    let at = now + 1 + random.below(5 * MS);
+                    answers.insert((at, *count), Answer { to: node.id, session_id: *session_id, topic, bytes: answer });
                 });
                 let sender = sender.map(|n| n.id);
                 s.receiver.on_timer(now, &mut s.session.dispatch(now, &mut oracle), |nak| {
@@ -478,11 +487,8 @@ impl World {
 
     /// Hands receivers what has come by TCP.
     fn answers(&mut self) {
-        while let Some(((at, id), (to, session_id, topic, bytes))) = self.answers.pop_first() {
-            if at > self.now {
-                self.answers.insert((at, id), (to, session_id, topic, bytes));
-                return;
-            }
+        while self.answers.keys().next().is_some_and(|(at, _)| *at <= self.now) {
+            let Some((_, Answer { to, session_id, topic, bytes })) = self.answers.pop_first() else { return };
             let Some(s) = self.receivers[to as usize - 100].sessions.get_mut(&session_id) else { continue };
             let mut oracle = Oracle {
                 truth: &self.truth[&session_id],
@@ -514,7 +520,7 @@ impl World {
         }
         let node = &mut self.receivers[to as usize - 100];
         let received = Received::from_lbtrm(&packet).expect("receivers get no NAKs");
-        let seed = self.random.next();
+        let seed = self.random.bits();
         let config = &self.scenario.receiver;
         let s = node.sessions.entry(packet.session_id).or_insert_with(|| {
             let framing = Lbtrm { unicast_port: packet.unicast_port, session_id: packet.session_id, group_size: 3 };

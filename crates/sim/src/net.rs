@@ -16,7 +16,7 @@ impl Random {
     }
 
     /// 64 random bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -25,7 +25,7 @@ impl Random {
 
     /// Uniform below `end`; 0 if `end` is 0.
     pub fn below(&mut self, end: u64) -> u64 {
-        if end == 0 { 0 } else { (u128::from(self.next()) * u128::from(end) >> 64) as u64 }
+        if end == 0 { 0 } else { ((u128::from(self.bits()) * u128::from(end)) >> 64) as u64 }
     }
 
     /// True in so many of a million cases.
