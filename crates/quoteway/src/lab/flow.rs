@@ -308,7 +308,7 @@ fn ours(scenario: &Scenario, rate: Option<f64>) -> Result<Metrics, Fault> {
         }
     }
     let report = report.ok_or_else(|| client.failed("ended without a result"))?;
-    let mut metrics = figures(scenario, rate, &report, &intervals)?;
+    let mut metrics = figures(scenario, rate, &report, &intervals).map_err(|why| client.failed(&why))?;
     add_costs(&mut metrics, scenario, &intervals, &costs);
     Ok(metrics)
 }
@@ -325,11 +325,11 @@ fn figures(
     rate: Option<f64>,
     report: &serde_json::Value,
     intervals: &[Interval],
-) -> Result<Metrics, Fault> {
+) -> Result<Metrics, String> {
     let value = |name: &str| report[name].as_f64().unwrap_or(f64::NAN);
     if report["complete"] != true || value("lost") > 0.0 || value("reordered") > 0.0 {
         let what = ["streams", "images", "refused", "lost", "reordered"].map(|n| format!("{n} {}", report[n]));
-        return Err(Fault::Failed(format!("the client's watchlist is not whole: {}", what.join(", "))));
+        return Err(format!("has no whole watchlist: complete {}, {}", report["complete"], what.join(", ")));
     }
     let mut metrics = Metrics::default();
     metrics.push("rate", value("rate_per_s"));
@@ -449,6 +449,6 @@ mod tests {
         assert_eq!((metrics.get("p50_us"), metrics.get("held")), (Some(7.0), Some(1.0)));
         assert_eq!(figures(&scenario, Some(1_100.0), &good, &[]).unwrap().get("held"), Some(0.0));
         let bad = serde_json::json!({"complete": true, "lost": 3, "reordered": 0});
-        assert!(matches!(figures(&scenario, None, &bad, &[]), Err(Fault::Failed(text)) if text.contains("lost 3")));
+        assert!(figures(&scenario, None, &bad, &[]).unwrap_err().contains("lost 3"));
     }
 }

@@ -157,7 +157,8 @@ fn measure(args: &RunArgs) -> Result<(), String> {
         None => print!("{text}"),
         Some(path) => std::fs::write(path, text).map_err(|e| format!("report {}: {e}", path.display()))?,
     }
-    let is_empty = outcomes.iter().all(|o| o.rows.iter().all(|r| r.side(rows::Side::Ours).is_empty()));
+    let is_empty =
+        outcomes.iter().all(|o| o.rows.iter().all(|r| r.side(rows::Side::Ours).iter().all(|m| m.0.is_empty())));
     if is_empty { Err("nothing could be measured".to_owned()) } else { Ok(()) }
 }
 

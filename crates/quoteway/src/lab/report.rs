@@ -61,7 +61,7 @@ fn section(out: &mut String, outcome: &Outcome) {
     if !outcome.disturbance.is_empty() {
         let _ = writeln!(out, "Beside it: {}.\n", outcome.disturbance);
     }
-    let has = |side| outcome.rows.iter().any(|row| !row.side(side).is_empty());
+    let has = |side| outcome.rows.iter().any(|row| row.side(side).iter().any(|m| !m.0.is_empty()));
     let others: Vec<Side> = [Side::Floor, Side::Peer].into_iter().filter(|s| has(*s)).collect();
     out.push_str("| | figure | ours |");
     for side in &others {

@@ -80,7 +80,7 @@ impl Row {
         self.side_mut(side).push(metrics);
     }
 
-    /// The runs of a side.
+    /// The runs of a side; one that failed has no figures.
     pub fn side(&self, side: Side) -> &[Metrics] {
         match side {
             Side::Ours => &self.ours,

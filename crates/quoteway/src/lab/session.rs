@@ -75,19 +75,19 @@ impl Session {
         }
     }
 
-    /// Does the runs of a row: all sides by turns, as often as there are pairs. A side that fails is noted and left out
-    /// from then on.
+    /// Does the runs of a row: all sides by turns, as often as there are pairs. A run that fails is noted; a side that
+    /// fails twice is left out from then on.
     ///
     /// # Errors
     /// The lab was stopped; what is done is in the outcome.
     pub fn row(&mut self, outcome: &mut Outcome, label: &str, sides: Vec<(Side, f64, Run<'_>)>) -> Result<(), Fault> {
-        let mut sides: Vec<_> = sides.into_iter().map(|(side, seconds, run)| (side, seconds, Some(run))).collect();
+        let mut sides: Vec<_> = sides.into_iter().map(|(side, seconds, run)| (side, seconds, Some(run), 0)).collect();
         let at = outcome.rows.iter().position(|r| r.label == label).unwrap_or_else(|| {
             outcome.rows.push(Row::new(label));
             outcome.rows.len() - 1
         });
         for pair in 1..=self.pairs {
-            for (side, seconds, run) in &mut sides {
+            for (side, seconds, run, failures) in &mut sides {
                 let Some(go) = run else { continue };
                 self.say(&format!("{} {label}: {side}, run {pair} of {}", outcome.name, self.pairs));
                 let before = Disturbance::now();
@@ -104,7 +104,12 @@ impl Session {
                     Err(Fault::Stopped) => return Err(Fault::Stopped),
                     Err(Fault::Failed(why)) => {
                         self.note(outcome, format!("{label}, {side}: {why}"));
-                        *run = None;
+                        // It keeps its place, so that pairs stay pairs.
+                        outcome.rows[at].add(*side, Metrics::default());
+                        *failures += 1;
+                        if *failures > 1 {
+                            *run = None;
+                        }
                     }
                 }
             }
