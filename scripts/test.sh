@@ -8,13 +8,14 @@ need() { # command, Debian package
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$2" >/dev/null && return
     fi
-    echo "make test needs $1 (Debian: $2) for the tests against EMA and ETA Java; install it or run 'make test-rust'" >&2
+    echo "make test needs $1 (Debian: $2): it checks against EMA and ETA Java and against Wireshark; install it" >&2
     exit 1
 }
 need cargo cargo
 need cc gcc
 need javac openjdk-17-jdk-headless
 need mvn maven
+need tshark tshark
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
