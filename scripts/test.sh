@@ -23,13 +23,13 @@ status=0
 cargo build --release --package quoteway
 cargo test --workspace 2>&1 | tee "$log" || status=1
 if [ "$status" = 0 ]; then
-    QUOTEWAY_BIN="$PWD/target/release/quoteway" mvn -B -q -f interop/pom.xml test 2>&1 | tee -a "$log" || status=1
+    QUOTEWAY_BIN="$PWD/target/release/quoteway" mvn -B -q -Dstyle.color=never -f interop/pom.xml test 2>&1 | tee -a "$log" || status=1
 fi
 
 # cargo: "test result: ok. 12 passed; 0 failed; ..."; interop: "interop: 12 passed, 0 failed, 0 skipped".
 sed 's/\x1b\[[0-9;]*m//g' "$log" | awk '
     /^test result:/ { passed += $4; failed += $6; skipped += $8 }
     /^interop:/ { passed += $2; failed += $4; skipped += $6 }
-    END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped }
+    END { printf "\n%d passed, %d failed, %d skipped\n", passed, failed, skipped }
 '
 exit "$status"

@@ -194,12 +194,29 @@ impl<'a> Primitive<'a> {
         }
     }
 
+    /// The frequent types: their length is known before anything is written.
+    #[inline]
+    pub(crate) fn short_number(&self) -> Option<ShortNumber> {
+        match self {
+            Self::UInt(v) => Some(ShortNumber::new(None, *v, uint_len(*v))),
+            Self::Enum(v) => Some(ShortNumber::new(None, u64::from(*v), uint_len(u64::from(*v)))),
+            Self::Int(v) => Some(ShortNumber::new(None, *v as u64, int_len(*v))),
+            Self::Real(v) if v.hint <= RealHint::FRACTION_256 => {
+                Some(ShortNumber::new(Some(v.hint.0), v.mantissa as u64, int_len(v.mantissa)))
+            }
+            _ => None,
+        }
+    }
+
     /// Writes the value with an `ob16` length before it, as lists and variable arrays have it.
     ///
     /// # Errors
     /// As [`Primitive::encode`]; [`EncodeError::TooLong`] over 65,535 bytes.
     #[inline]
     pub fn encode_ob16(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        if let Some(number) = self.short_number() {
+            return w.short_number(&number);
+        }
         if let Some(bytes) = self.as_bytes() {
             return w.buf16(bytes);
         }
@@ -496,6 +513,23 @@ const fn int_len(value: i64) -> usize {
 #[inline]
 const fn uint_len(value: u64) -> usize {
     (64 - (value | 1).leading_zeros() as usize).div_ceil(8)
+}
+
+/// A number in its shortest form, as lists have it behind a length byte.
+pub(crate) struct ShortNumber {
+    /// The hint of a real.
+    pub(crate) hint: Option<u8>,
+    /// The number in its first `len` bytes, big-endian.
+    pub(crate) bytes: [u8; 8],
+    /// 1 to 8.
+    pub(crate) len: usize,
+}
+
+impl ShortNumber {
+    #[inline]
+    fn new(hint: Option<u8>, value: u64, len: usize) -> Self {
+        Self { hint, bytes: (value << (64 - 8 * len)).to_be_bytes(), len }
+    }
 }
 
 #[inline]

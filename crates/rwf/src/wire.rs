@@ -12,6 +12,7 @@
 //! A length need not be minimal; readers accept every form. Writers write the shortest form unless told otherwise
 //! ([`LenForm`]).
 
+use crate::primitive::ShortNumber;
 use crate::{DecodeError, EncodeError};
 
 /// Largest value of the `rb15` coding.
@@ -402,6 +403,37 @@ impl<'b> Writer<'b> {
         };
         *room = bytes;
         self.position += len;
+        Ok(())
+    }
+
+    /// Writes a number with its length byte, and hint byte if it has one.
+    #[inline]
+    pub(crate) fn short_number(&mut self, number: &ShortNumber) -> Result<(), EncodeError> {
+        match number.hint {
+            Some(hint) => self.array([number.len as u8 + 1, hint])?,
+            None => self.u8(number.len as u8)?,
+        }
+        self.short(number.bytes, number.len)
+    }
+
+    /// Writes a field id and a number. With room for the longest form, which is the rule, that is one check and two stores.
+    #[inline]
+    pub(crate) fn numbered(&mut self, fid: i16, number: &ShortNumber) -> Result<(), EncodeError> {
+        let Some(room) = self.buf.get_mut(self.position..).and_then(<[u8]>::first_chunk_mut::<12>) else {
+            self.i16(fid)?;
+            return self.short_number(number);
+        };
+        let [a, b] = fid.to_be_bytes();
+        let len = number.len as u8;
+        let head = if let Some(hint) = number.hint {
+            room[..4].copy_from_slice(&[a, b, len + 1, hint]);
+            4
+        } else {
+            room[..3].copy_from_slice(&[a, b, len]);
+            3
+        };
+        room[head..head + 8].copy_from_slice(&number.bytes);
+        self.position += head + number.len;
         Ok(())
     }
 

@@ -367,12 +367,24 @@ impl<'w, 'b> FieldListEncoder<'w, 'b> {
         fid: i16,
         write: impl FnOnce(&mut Writer<'b>) -> Result<(), EncodeError>,
     ) -> Result<(), EncodeError> {
+        self.whole_entry(|w| {
+            w.i16(fid)?;
+            write(w)
+        })
+    }
+
+    /// An entry, field id and all; the list is as before if it fails.
+    #[inline]
+    fn whole_entry(
+        &mut self,
+        write: impl FnOnce(&mut Writer<'b>) -> Result<(), EncodeError>,
+    ) -> Result<(), EncodeError> {
         self.begin_standard()?;
         if self.count == u16::MAX {
             return Err(EncodeError::TooLong { what: "fields", len: 0x1_0000, max: 0xFFFF });
         }
         let start = self.w.position();
-        match self.w.i16(fid).and_then(|()| write(self.w)) {
+        match write(self.w) {
             Ok(()) => {
                 self.count += 1;
                 Ok(())
@@ -390,7 +402,10 @@ impl<'w, 'b> FieldListEncoder<'w, 'b> {
     /// As [`Primitive::encode_ob16`]. The list is as before then.
     #[inline]
     pub fn field(&mut self, fid: i16, value: &Primitive<'_>) -> Result<(), EncodeError> {
-        self.entry(fid, |w| value.encode_ob16(w))
+        match value.short_number() {
+            Some(number) => self.whole_entry(|w| w.numbered(fid, &number)),
+            None => self.entry(fid, |w| value.encode_ob16(w)),
+        }
     }
 
     /// A field with a value that is encoded already.

@@ -52,6 +52,7 @@ macro_rules! encode_class {
             ///
             /// # Errors
             /// As `encode`.
+            #[inline]
             pub fn encode_header(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
                 let flags = self.wire_flags();
                 let start = begin(w, MsgClass::$class, self.domain, self.stream_id, flags.0, self.container)?;
