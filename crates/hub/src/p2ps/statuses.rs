@@ -217,8 +217,9 @@ impl P2ps {
 
     /// A transient state for all items of a service that have had a response.
     pub(super) fn service_status(&mut self, source: u16, service: ServiceId, state: State<'_>) {
-        let members = self.members(source, |item| item.service == service);
-        let alone = !self.has_items_elsewhere(service, source);
+        let (members, recovering) = self.members(source, |item| item.service == service);
+        // The SDK fans a relayed state out to every item, also to those that another source serves or that are not back.
+        let alone = recovering.is_empty() && !self.has_items_elsewhere(service, source);
         if alone {
             self.relay_service_status(service, state);
         }
@@ -235,29 +236,32 @@ impl P2ps {
         state: Option<State<'_>>,
         merged_to: Option<u32>,
     ) {
-        let members = self.members(source, |item| item.group == group);
-        self.relay_group_status(
-            service,
-            GroupId::new(source, group),
-            state,
-            merged_to.map(|to| GroupId::new(source, to)),
-        );
+        let (members, recovering) = self.members(source, |item| item.group == group);
+        let alone = recovering.is_empty();
+        let relayed = state.filter(|_| alone);
+        if relayed.is_some() || merged_to.is_some() {
+            let merged_to = merged_to.map(|to| GroupId::new(source, to));
+            self.relay_group_status(service, GroupId::new(source, group), relayed, merged_to);
+        }
         if let Some(state) = state {
-            self.tell_members(&members, state, Relayed::Status(filter::GROUP));
+            let relayed = if alone { Relayed::Status(filter::GROUP) } else { Relayed::No };
+            self.tell_members(&members, state, relayed);
         }
         if let Some(to) = merged_to {
-            for id in members {
+            for id in members.into_iter().chain(recovering) {
                 self.items.get_mut(id).group = to;
             }
         }
     }
 
-    fn members(&self, source: u16, of: impl Fn(&super::items::Item) -> bool) -> Vec<ItemId> {
+    /// The open items that a transient state is for, and those that are not back since their source was lost: what their
+    /// watchers have is of an earlier life, so the state is not theirs.
+    fn members(&self, source: u16, of: impl Fn(&super::items::Item) -> bool) -> (Vec<ItemId>, Vec<ItemId>) {
         let open = |id: &ItemId| {
             let item = self.items.get(*id);
             item.phase == Phase::Open && item.source == source && of(item)
         };
-        self.items.ids().filter(open).collect()
+        self.items.ids().filter(open).partition(|id| !self.items.get(*id).has(bits::RECOVERING))
     }
 
     pub(super) fn has_items_elsewhere(&self, service: ServiceId, source: u16) -> bool {
