@@ -10,16 +10,18 @@
 //! | [`transport`] | numbered datagrams: window, NAKs, retransmission, rate limits; LBT-RM, LBT-RU, TCP, IPC |
 //! | [`topic`] | sources and receivers: numbering, order, fragments, late join, recovery, requests |
 //! | [`resolver`] | who offers which topic: multicast, or through a resolver daemon |
-//! | [`publisher`], [`subscriber`] | the same put together for LBT-RM: what a driver deals with |
+//! | [`publisher`], [`subscriber`] | the same put together: what a driver deals with |
 //! | [`options`] | every option under its LBM name, from files and from code |
+//!
+//! The crate `lbm-io` is the driver: sockets, shared memory and a turn around all this.
 //!
 //! A driver sends what `output` and `on_timer` give it, hands in what it receives, and calls `on_timer` when `timeout` is reached:
 //!
 //! ```
 //! use lbm::publisher::Publisher;
-//! use lbm::subscriber::Subscriber;
-//! use lbm::topic::{DeliveryConfig, Message, SourceConfig, TopicSink};
-//! use lbm::transport::{EndReason, Lbtrm, ReceiverConfig, SenderConfig};
+//! use lbm::subscriber::{SubscribeConfig, Subscriber};
+//! use lbm::topic::{Message, SourceConfig, TopicSink};
+//! use lbm::transport::{EndReason, Lbtrm, SenderConfig};
 //! use lbm::wire::lbmr::{Advert, Transport};
 //! use lbm::wire::lbmr_option::TopicOptions;
 //!
@@ -42,9 +44,9 @@
 //! // What a `Resolver` would have found.
 //! let transport = Transport::Lbtrm { source, group, session_id: 0x5e55_1d01, destination_port: 14400, unicast_port: 14390 };
 //! let advert = Advert { name: b"md.equities.ibm", ttl: 60, topic, options: TopicOptions::default(), transport };
-//! let mut subscriber = Subscriber::new(ReceiverConfig::default());
+//! let mut subscriber = Subscriber::new(1);
 //! let mut sink = Print(Vec::new());
-//! subscriber.subscribe(0, &advert, 1, DeliveryConfig::default(), &mut sink);
+//! subscriber.subscribe(0, &advert, 1, &SubscribeConfig::default(), &mut sink);
 //!
 //! publisher.send(1, topic, b"IBM bid 142.10", false)?;
 //! publisher.send(1, topic, b"IBM ask 142.12", true)?;

@@ -8,12 +8,11 @@ use crate::transport::{Carrier, Framing, Lbtrm, Output, Sender, SenderConfig};
 use crate::wire::header::Header;
 use crate::wire::lbtrm::{Body, Packet};
 
-/// A transport session and the topics that are sent on it.
+/// The topics that are sent on one transport session, whichever it is.
 ///
-/// Topics are numbered from the index given to [`Publisher::new`], +1 each; a topic's index is its handle.
+/// Topics are numbered from the index given to [`Topics::new`], +1 each; a topic's index is its handle.
 #[derive(Debug)]
-pub struct Publisher<F> {
-    sender: Sender<F>,
+pub struct Topics {
     first_topic: u32,
     sources: Vec<Option<Entry>>,
     /// (not after its source's timeout, topic), at most one entry a topic.
@@ -27,10 +26,10 @@ struct Entry {
     timed: bool,
 }
 
-impl<F: Framing> Publisher<F> {
-    /// A session without topics. `first_topic` is random in the product.
-    pub fn new(framing: F, config: SenderConfig, first_topic: u32) -> Self {
-        Self { sender: Sender::new(framing, config), first_topic, sources: Vec::new(), timers: BinaryHeap::new() }
+impl Topics {
+    /// No topics. `first_topic` is random in the product.
+    pub fn new(first_topic: u32) -> Self {
+        Self { first_topic, sources: Vec::new(), timers: BinaryHeap::new() }
     }
 
     /// Adds a topic and returns its index, to be advertised.
@@ -47,25 +46,29 @@ impl<F: Framing> Publisher<F> {
         }
     }
 
-    /// The transport session.
-    pub fn sender(&mut self) -> &mut Sender<F> {
-        &mut self.sender
-    }
-
     /// A topic's source, for late joiners' requests and counters.
     pub fn source(&mut self, topic: u32) -> Option<&mut Source> {
         Some(&mut self.sources.get_mut(topic.wrapping_sub(self.first_topic) as usize)?.as_mut()?.source)
     }
 
+    /// The sources there are.
+    pub fn iter(&self) -> impl Iterator<Item = &Source> {
+        self.sources.iter().flatten().map(|entry| &entry.source)
+    }
+
+    /// Sends through a topic's source and keeps its timer.
+    ///
+    /// # Errors
+    /// No such topic, or what `send` says.
     #[inline]
-    fn with(
+    pub fn with(
         &mut self,
         topic: u32,
-        send: impl FnOnce(&mut Source, &mut Sender<F>) -> Result<u32, SendError>,
+        send: impl FnOnce(&mut Source) -> Result<u32, SendError>,
     ) -> Result<u32, SendError> {
         let index = topic.wrapping_sub(self.first_topic) as usize;
         let Some(Some(entry)) = self.sources.get_mut(index) else { return Err(SendError::NoTopic) };
-        let sqn = send(&mut entry.source, &mut self.sender)?;
+        let sqn = send(&mut entry.source)?;
         if !entry.timed
             && let Some(at) = entry.source.timeout()
         {
@@ -75,13 +78,75 @@ impl<F: Framing> Publisher<F> {
         Ok(sqn)
     }
 
+    /// When [`Topics::on_timer`] is to be called.
+    pub fn timeout(&self) -> Option<u64> {
+        self.timers.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Says topic sequence numbers after a silence.
+    pub fn on_timer(&mut self, now: u64, carrier: &mut impl Carrier) {
+        while let Some(Reverse((at, topic))) = self.timers.peek().copied()
+            && at <= now
+        {
+            self.timers.pop();
+            let index = topic.wrapping_sub(self.first_topic) as usize;
+            let Some(Some(entry)) = self.sources.get_mut(index) else { continue };
+            // Its source may have sent since, and be due later.
+            entry.source.on_timer(now, carrier);
+            entry.timed = entry.source.timeout().is_some();
+            if let Some(at) = entry.source.timeout() {
+                self.timers.push(Reverse((at.max(now + 1), topic)));
+            }
+        }
+    }
+}
+
+/// A sending session of LBT-RM, or its like, and its topics.
+#[derive(Debug)]
+pub struct Publisher<F> {
+    sender: Sender<F>,
+    topics: Topics,
+}
+
+impl<F: Framing> Publisher<F> {
+    /// A session without topics. `first_topic` is random in the product.
+    pub fn new(framing: F, config: SenderConfig, first_topic: u32) -> Self {
+        Self { sender: Sender::new(framing, config), topics: Topics::new(first_topic) }
+    }
+
+    /// Adds a topic and returns its index, to be advertised.
+    pub fn add(&mut self, config: SourceConfig) -> u32 {
+        self.topics.add(config)
+    }
+
+    /// Sends on the topic no more. Indexes are not used again.
+    pub fn remove(&mut self, topic: u32) {
+        self.topics.remove(topic);
+    }
+
+    /// The transport session.
+    pub fn sender(&mut self) -> &mut Sender<F> {
+        &mut self.sender
+    }
+
+    /// The topics.
+    pub fn topics(&self) -> &Topics {
+        &self.topics
+    }
+
+    /// A topic's source, for late joiners' requests and counters.
+    pub fn source(&mut self, topic: u32) -> Option<&mut Source> {
+        self.topics.source(topic)
+    }
+
     /// Sends a message; returns the number of its last fragment.
     ///
     /// # Errors
     /// See [`SendError`].
     #[inline]
     pub fn send(&mut self, now: u64, topic: u32, payload: &[u8], flush: bool) -> Result<u32, SendError> {
-        self.with(topic, |source, sender| source.send(now, sender, payload, flush))
+        let sender = &mut self.sender;
+        self.topics.with(topic, |source| source.send(now, sender, payload, flush))
     }
 
     /// Sends a message with extension headers.
@@ -96,7 +161,8 @@ impl<F: Framing> Publisher<F> {
         payload: &[u8],
         flush: bool,
     ) -> Result<u32, SendError> {
-        self.with(topic, |source, sender| source.send_headed(now, sender, headers, payload, flush))
+        let sender = &mut self.sender;
+        self.topics.with(topic, |source| source.send_headed(now, sender, headers, payload, flush))
     }
 
     /// Sends what waits for a fuller datagram.
@@ -111,30 +177,24 @@ impl<F: Framing> Publisher<F> {
 
     /// When [`Publisher::on_timer`] is to be called.
     pub fn timeout(&self) -> Option<u64> {
-        let source = self.timers.peek().map(|Reverse((at, _))| *at);
-        self.sender.timeout().into_iter().chain(source).min()
+        self.sender.timeout().into_iter().chain(self.topics.timeout()).min()
     }
 
     /// Batches that have waited, session messages, topic sequence numbers. Ask [`Publisher::output`] afterwards.
     pub fn on_timer(&mut self, now: u64) {
         self.sender.on_timer(now);
-        while let Some(Reverse((at, topic))) = self.timers.peek().copied()
-            && at <= now
-        {
-            self.timers.pop();
-            let index = topic.wrapping_sub(self.first_topic) as usize;
-            let Some(Some(entry)) = self.sources.get_mut(index) else { continue };
-            // Its source may have sent since, and be due later.
-            entry.source.on_timer(now, &mut self.sender);
-            entry.timed = entry.source.timeout().is_some();
-            if let Some(at) = entry.source.timeout() {
-                self.timers.push(Reverse((at.max(now + 1), topic)));
-            }
-        }
+        self.topics.on_timer(now, &mut self.sender);
     }
 }
 
 impl Publisher<Lbtrm> {
+    /// A packet came to the session's NAK port; see [`Sender::receive`].
+    pub fn receive(&mut self, now: u64, peer: u64, packet: &[u8]) -> bool {
+        self.sender.receive(now, peer, packet)
+    }
+}
+
+impl Sender<Lbtrm> {
     /// A packet came to the session's NAK port from `peer`, any number that tells receivers apart. Returns whether it was a NAK for
     /// this session; anything else is ignored.
     pub fn receive(&mut self, now: u64, peer: u64, packet: &[u8]) -> bool {
@@ -142,11 +202,11 @@ impl Publisher<Lbtrm> {
         else {
             return false;
         };
-        let framing = self.sender.framing();
+        let framing = self.framing();
         if (unicast_port, session_id) != (framing.unicast_port, framing.session_id) {
             return false;
         }
-        self.sender.nak(now, peer, sqns.iter());
+        self.nak(now, peer, sqns.iter());
         true
     }
 }

@@ -1,17 +1,19 @@
-//! All LBT-RM sessions that a context receives from.
+//! All transport sessions that a context receives from.
 
 use std::collections::HashMap;
 
 use core::net::{Ipv4Addr, SocketAddrV4};
 
 use crate::random::Random;
-use crate::topic::{DeliveryConfig, Session, SessionStats, TopicSink};
-use crate::transport::{Lbtrm, Received, Receiver, ReceiverConfig, ReceiverStats};
+use crate::topic::{DeliveryConfig, Dispatch, Session, SessionStats, TopicSink};
+use crate::transport::lbtru::{Client, ClientConfig};
+use crate::transport::{DatagramSink, EndReason, Lbtrm, Received, Receiver, ReceiverConfig, ReceiverStats};
 use crate::wire::WireError;
 use crate::wire::header::{Header, LateJoinInfo};
 use crate::wire::lbmr::{Advert, Transport};
 use crate::wire::lbmr_option::{Functionality, TopicOption};
 use crate::wire::lbtrm::Packet;
+use crate::wire::lbtru;
 
 /// The transport session to which a packet that came from `source` to `group`:`port` belongs, in the form of advertisements.
 pub fn session_of(packet: &Packet<'_>, source: Ipv4Addr, group: Ipv4Addr, port: u16) -> Transport {
@@ -54,12 +56,51 @@ impl Offer {
     }
 }
 
+/// How a session is received and a topic of it delivered.
+#[derive(Clone, Debug, Default)]
+pub struct SubscribeConfig {
+    /// The topic.
+    pub delivery: DeliveryConfig,
+    /// The session, if this is its first topic and it is LBT-RM.
+    pub lbtrm: ReceiverConfig,
+    /// The same for LBT-RU.
+    pub lbtru: ClientConfig,
+}
+
+/// A topic is delivered from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subscribed {
+    /// The session's number among those of the subscriber.
+    pub session: usize,
+    /// Whether the session is new: the driver opens what it needs to hear it.
+    pub opened: bool,
+}
+
+#[derive(Debug)]
+enum Link {
+    Lbtrm(Box<Receiver<Lbtrm>>),
+    Lbtru(Box<Client>),
+    /// Reliable below: the driver hands datagrams to [`Subscriber::dispatch`].
+    Plain,
+}
+
 #[derive(Debug)]
 struct Entry {
     transport: Transport,
-    receiver: Receiver<Lbtrm>,
+    link: Link,
     topics: Session,
     offers: HashMap<u32, Offer>,
+}
+
+impl Entry {
+    fn timeout(&self) -> Option<u64> {
+        let link = match &self.link {
+            Link::Lbtrm(receiver) => receiver.timeout(),
+            Link::Lbtru(client) => client.timeout(),
+            Link::Plain => None,
+        };
+        link.into_iter().chain(self.topics.timeout()).min()
+    }
 }
 
 /// A question of late join or recovery: goes by TCP to a source's request port, as a control message.
@@ -69,59 +110,67 @@ pub struct Question<'a> {
     pub to: SocketAddrV4,
     /// The transport session of the topic.
     pub transport: Transport,
+    /// The session's number.
+    pub session: usize,
     /// The topic's index.
     pub topic: u32,
     /// What is asked.
     pub header: Header<'a>,
 }
 
-/// Sessions are made from advertisements ([`Subscriber::subscribe`]) and end by silence. What comes of sessions that nobody here wants
-/// costs one table lookup.
+/// A session has ended by itself; its number is free again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The session's number.
+    pub session: usize,
+    /// Which it was, for [`crate::resolver::Resolver::forget`].
+    pub transport: Transport,
+}
+
+/// Sessions are made from advertisements ([`Subscriber::subscribe`]) and end by silence, or when the driver says so. What comes of
+/// sessions that nobody here wants costs one table lookup.
 #[derive(Debug)]
 pub struct Subscriber {
-    config: ReceiverConfig,
     random: Random,
     sessions: Vec<Option<Entry>>,
     by_transport: HashMap<Transport, usize>,
     /// The session of the last packet: most often also that of the next.
     last: usize,
-    ended: Vec<Transport>,
+    /// Not after the first timeout of all sessions.
+    due: u64,
+    ended: Vec<Ended>,
     unknown: u64,
 }
 
 impl Subscriber {
-    /// A context that receives nothing yet; all sessions are received as `config` says.
-    pub fn new(config: ReceiverConfig) -> Self {
+    /// A context that receives nothing yet. `seed` spreads its NAKs.
+    pub fn new(seed: u64) -> Self {
         Self {
-            random: Random::new(config.seed),
-            config,
+            random: Random::new(seed),
             sessions: Vec::new(),
             by_transport: HashMap::new(),
             last: 0,
+            due: u64::MAX,
             ended: Vec::new(),
             unknown: 0,
         }
     }
 
-    /// Delivers an advertised topic to `receiver`. Returns the group to join, or `None` if this is no LBT-RM topic or it is delivered
-    /// already. Late join and recovery are used if the source offers them and `delivery` asks for them.
+    /// Delivers an advertised topic to `receiver`. `None` if it is delivered already. Late join and recovery are used if the source
+    /// offers them and `config` asks for them.
     pub fn subscribe(
         &mut self,
         now: u64,
         advert: &Advert<'_>,
         receiver: u32,
-        mut delivery: DeliveryConfig,
+        config: &SubscribeConfig,
         sink: &mut impl TopicSink,
-    ) -> Option<(Ipv4Addr, u16)> {
-        let Transport::Lbtrm { group, session_id, destination_port, unicast_port, .. } = advert.transport else {
-            return None;
-        };
-        let index = match self.by_transport.get(&advert.transport) {
-            Some(index) => *index,
-            None => self.open(now, advert.transport, Lbtrm { unicast_port, session_id, group_size: 3 }),
-        };
-        let entry = self.sessions.get_mut(index)?.as_mut()?;
+    ) -> Option<Subscribed> {
+        let known = self.by_transport.get(&advert.transport).copied();
+        let session = known.unwrap_or_else(|| self.open(now, advert.transport, config));
+        let entry = self.sessions.get_mut(session)?.as_mut()?;
         let offer = Offer::of(advert);
+        let mut delivery = config.delivery.clone();
         delivery.catch_up.late_join &= offer.late_join && offer.requests.is_some();
         delivery.catch_up.recovery &= offer.late_join && offer.requests.is_some();
         delivery.catch_up.transport = offer.transport;
@@ -129,13 +178,27 @@ impl Subscriber {
             return None;
         }
         entry.offers.insert(advert.topic, offer);
-        Some((group, destination_port))
+        Some(Subscribed { session, opened: known.is_none() })
     }
 
-    fn open(&mut self, now: u64, transport: Transport, framing: Lbtrm) -> usize {
-        let config = ReceiverConfig { seed: self.random.next(), ..self.config.clone() };
-        let receiver = Receiver::new(framing, config, now);
-        let entry = Entry { transport, receiver, topics: Session::new(), offers: HashMap::new() };
+    fn open(&mut self, now: u64, transport: Transport, config: &SubscribeConfig) -> usize {
+        let seed = self.random.next();
+        let link = match transport {
+            Transport::Lbtrm { session_id, unicast_port, .. } => {
+                let config = ReceiverConfig { seed, ..config.lbtrm.clone() };
+                Link::Lbtrm(Box::new(Receiver::new(Lbtrm { unicast_port, session_id, group_size: 3 }, config, now)))
+            }
+            Transport::Lbtru { session_id, .. } => {
+                let receiver = ReceiverConfig { seed, ..config.lbtru.receiver.clone() };
+                let config = ClientConfig { receiver, ..config.lbtru.clone() };
+                // Clients are told apart by address, too.
+                let client_id = (self.random.next() >> 32) as u32 | 1;
+                Link::Lbtru(Box::new(Client::new(session_id.unwrap_or(0), client_id, config, now)))
+            }
+            _ => Link::Plain,
+        };
+        let entry = Entry { transport, link, topics: Session::new(), offers: HashMap::new() };
+        self.due = self.due.min(entry.timeout().unwrap_or(u64::MAX));
         let index = self.sessions.iter().position(Option::is_none).unwrap_or_else(|| {
             self.sessions.push(None);
             self.sessions.len() - 1
@@ -145,19 +208,21 @@ impl Subscriber {
         index
     }
 
-    /// Delivers the topic no more. The session stays while other topics of it are wanted.
-    pub fn unsubscribe(&mut self, transport: &Transport, topic: u32) {
-        let Some(index) = self.by_transport.get(transport).copied() else { return };
-        let Some(entry) = &mut self.sessions[index] else { return };
+    /// Delivers the topic no more. The session stays while other topics of it are wanted; if it does not, its number is returned.
+    pub fn unsubscribe(&mut self, transport: &Transport, topic: u32) -> Option<usize> {
+        let index = self.by_transport.get(transport).copied()?;
+        let entry = self.sessions[index].as_mut()?;
         entry.topics.remove(topic);
         entry.offers.remove(&topic);
-        if entry.topics.is_empty() {
-            self.sessions[index] = None;
-            self.by_transport.remove(transport);
+        if !entry.topics.is_empty() {
+            return None;
         }
+        self.sessions[index] = None;
+        self.by_transport.remove(transport);
+        Some(index)
     }
 
-    /// Takes a datagram that came from `source` to `group`:`port`.
+    /// Takes an LBT-RM datagram that came from `source` to `group`:`port`.
     ///
     /// # Errors
     /// Not an LBT-RM packet.
@@ -181,16 +246,71 @@ impl Subscriber {
             };
             self.last = *index;
         }
-        if let Some(Some(entry)) = self.sessions.get_mut(self.last) {
-            entry.receiver.receive(now, received, &mut entry.topics.dispatch(now, sink));
+        if let Some(Some(Entry { link: Link::Lbtrm(receiver), topics, .. })) = self.sessions.get_mut(self.last) {
+            receiver.receive(now, received, &mut topics.dispatch(now, sink));
+            // In the steady state the only timeout is that of activity, which has moved away.
+            if receiver.has_gap() || topics.is_fetching() {
+                self.due_with(self.last);
+            }
         }
         Ok(())
     }
 
+    /// Takes an LBT-RU datagram of the session's source.
+    ///
+    /// # Errors
+    /// Not an LBT-RU packet.
+    #[inline]
+    pub fn receive_lbtru(
+        &mut self,
+        now: u64,
+        session: usize,
+        datagram: &[u8],
+        sink: &mut impl TopicSink,
+    ) -> Result<(), WireError> {
+        let packet = lbtru::Packet::decode(datagram)?;
+        if let Some(Some(Entry { link: Link::Lbtru(client), topics, .. })) = self.sessions.get_mut(session) {
+            client.receive(now, &packet, &mut topics.dispatch(now, sink));
+            self.due_with(session);
+        }
+        Ok(())
+    }
+
+    /// Where the driver hands datagrams of LBT-TCP and LBT-IPC, which are reliable below; [`Subscriber::settle`] follows.
+    pub fn dispatch<'a, S: TopicSink>(
+        &'a mut self,
+        now: u64,
+        session: usize,
+        sink: &'a mut S,
+    ) -> Option<Dispatch<'a, S>> {
+        Some(self.sessions.get_mut(session)?.as_mut()?.topics.dispatch(now, sink))
+    }
+
+    /// After datagrams were handed to [`Subscriber::dispatch`].
+    pub fn settle(&mut self, session: usize) {
+        self.due_with(session);
+    }
+
+    fn due_with(&mut self, session: usize) {
+        if let Some(at) = self.sessions.get(session).and_then(|entry| entry.as_ref()?.timeout()) {
+            self.due = self.due.min(at);
+        }
+    }
+
+    /// The session is over, since its connection is. Its receivers are told; it is among [`Subscriber::ended`].
+    pub fn end(&mut self, session: usize, reason: EndReason, sink: &mut impl TopicSink) {
+        if let Some(mut entry) = self.sessions.get_mut(session).and_then(Option::take) {
+            entry.topics.dispatch(0, sink).end(reason);
+            self.by_transport.remove(&entry.transport);
+            self.ended.push(Ended { session, transport: entry.transport });
+        }
+    }
+
     /// Takes messages that a source has sent by TCP for late join or recovery.
-    pub fn fetched(&mut self, now: u64, transport: &Transport, messages: &[u8], sink: &mut impl TopicSink) {
-        if let Some(Some(entry)) = self.by_transport.get(transport).and_then(|i| self.sessions.get_mut(*i)) {
+    pub fn fetched(&mut self, now: u64, session: usize, messages: &[u8], sink: &mut impl TopicSink) {
+        if let Some(Some(entry)) = self.sessions.get_mut(session) {
             entry.topics.fetched(now, messages, sink);
+            self.due_with(session);
         }
     }
 
@@ -198,53 +318,68 @@ impl Subscriber {
     pub fn late_join_info(
         &mut self,
         now: u64,
-        transport: &Transport,
+        session: usize,
         topic: u32,
         info: &LateJoinInfo,
         sink: &mut impl TopicSink,
     ) {
-        if let Some(Some(entry)) = self.by_transport.get(transport).and_then(|i| self.sessions.get_mut(*i)) {
+        if let Some(Some(entry)) = self.sessions.get_mut(session) {
             entry.topics.late_join_info(now, topic, info, sink);
+            self.due_with(session);
         }
     }
 
-    /// When [`Subscriber::on_timer`] is to be called.
+    /// When [`Subscriber::on_timer`] is to be called; now and then earlier than anything is due.
     pub fn timeout(&self) -> Option<u64> {
-        let timeouts = |entry: &Entry| entry.receiver.timeout().into_iter().chain(entry.topics.timeout()).min();
-        self.sessions.iter().flatten().filter_map(timeouts).min()
+        (self.due != u64::MAX).then_some(self.due)
     }
 
-    /// Asks for what is missing and ends silent sessions: `nak` gets packets for sources' NAK ports, `ask` questions for their request
-    /// ports. Hand [`Subscriber::ended`] to the resolver afterwards.
+    /// Asks for what is missing and ends silent sessions: `send` gets a session's number, its transport and a packet for its source
+    /// (NAKs to the LBT-RM source's NAK port, everything of LBT-RU to the source), `ask` questions for request ports. Hand
+    /// [`Subscriber::ended`] to the resolver afterwards.
     pub fn on_timer(
         &mut self,
         now: u64,
         sink: &mut impl TopicSink,
-        mut nak: impl FnMut(SocketAddrV4, &[u8]),
+        mut send: impl FnMut(usize, &Transport, &[u8]),
         mut ask: impl FnMut(Question<'_>),
     ) {
-        for slot in &mut self.sessions {
+        if now < self.due {
+            return;
+        }
+        self.due = u64::MAX;
+        for (session, slot) in self.sessions.iter_mut().enumerate() {
             let Some(entry) = slot else { continue };
-            let transport = entry.transport;
-            let Transport::Lbtrm { source, unicast_port, .. } = transport else { continue };
-            let to = SocketAddrV4::new(source, unicast_port);
-            let Entry { receiver, topics, offers, .. } = entry;
-            receiver.on_timer(now, &mut topics.dispatch(now, sink), |packet| nak(to, packet));
+            let Entry { transport, link, topics, offers } = entry;
+            let transport = *transport;
+            let ended = match link {
+                Link::Lbtrm(receiver) => {
+                    receiver.on_timer(now, &mut topics.dispatch(now, sink), |packet| send(session, &transport, packet));
+                    receiver.is_ended()
+                }
+                Link::Lbtru(client) => {
+                    client.on_timer(now, &mut topics.dispatch(now, sink), |packet| send(session, &transport, packet));
+                    client.is_ended()
+                }
+                Link::Plain => false,
+            };
             topics.on_timer(now, sink, |topic, header| {
                 if let Some(to) = offers.get(&topic).and_then(|offer| offer.requests) {
-                    ask(Question { to, transport, topic, header });
+                    ask(Question { to, transport, session, topic, header });
                 }
             });
-            if receiver.is_ended() {
+            if ended {
                 self.by_transport.remove(&transport);
-                self.ended.push(transport);
+                self.ended.push(Ended { session, transport });
                 *slot = None;
+            } else if let Some(at) = entry.timeout() {
+                self.due = self.due.min(at);
             }
         }
     }
 
-    /// The sessions that have ended since the last call, for [`crate::resolver::Resolver::forget`]. Their receivers were told.
-    pub fn ended(&mut self) -> impl Iterator<Item = Transport> {
+    /// The sessions that have ended since the last call. Their receivers were told.
+    pub fn ended(&mut self) -> impl Iterator<Item = Ended> {
         self.ended.drain(..)
     }
 
@@ -253,8 +388,25 @@ impl Subscriber {
         self.unknown
     }
 
-    /// Each session with its counters.
+    /// The number of a session.
+    pub fn session(&self, transport: &Transport) -> Option<usize> {
+        self.by_transport.get(transport).copied()
+    }
+
+    /// Each session with its counters. Those of the transport are zero where it is reliable below.
     pub fn sessions(&self) -> impl Iterator<Item = (Transport, ReceiverStats, SessionStats)> {
-        self.sessions.iter().flatten().map(|e| (e.transport, e.receiver.stats(), e.topics.stats()))
+        self.sessions.iter().flatten().map(|entry| {
+            let stats = match &entry.link {
+                Link::Lbtrm(receiver) => receiver.stats(),
+                Link::Lbtru(client) => client.receiver().stats(),
+                Link::Plain => ReceiverStats::default(),
+            };
+            (entry.transport, stats, entry.topics.stats())
+        })
+    }
+
+    /// The numbers reported lost of each topic of a session: (receiver, topic index, count).
+    pub fn topics(&self, session: usize) -> impl Iterator<Item = (u32, u32, u64)> {
+        self.sessions.get(session).and_then(Option::as_ref).into_iter().flat_map(|entry| entry.topics.topics())
     }
 }

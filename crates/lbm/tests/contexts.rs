@@ -4,9 +4,9 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use lbm::publisher::Publisher;
 use lbm::resolver::{Resolver, ResolverConfig};
-use lbm::subscriber::Subscriber;
+use lbm::subscriber::{SubscribeConfig, Subscriber};
 use lbm::topic::{CatchUpConfig, DeliveryConfig, Message, RetentionConfig, SendError, SourceConfig, TopicSink};
-use lbm::transport::{EndReason, Lbtrm, ReceiverConfig, SenderConfig};
+use lbm::transport::{EndReason, Lbtrm, SenderConfig};
 use lbm::wire::Writer;
 use lbm::wire::header::Header;
 use lbm::wire::lbmc::Messages;
@@ -51,10 +51,10 @@ struct World {
     sources: Resolver,
     subscriber: Subscriber,
     receivers: Resolver,
-    delivery: DeliveryConfig,
+    config: SubscribeConfig,
     sink: Sink,
     cut: bool,
-    joined: Vec<(Ipv4Addr, u16)>,
+    joined: Vec<usize>,
 }
 
 impl World {
@@ -70,9 +70,12 @@ impl World {
                 77,
             ),
             sources: resolver(1),
-            subscriber: Subscriber::new(ReceiverConfig::default()),
+            subscriber: Subscriber::new(7),
             receivers: resolver(2),
-            delivery: DeliveryConfig { catch_up, ..DeliveryConfig::default() },
+            config: SubscribeConfig {
+                delivery: DeliveryConfig { catch_up, ..DeliveryConfig::default() },
+                ..SubscribeConfig::default()
+            },
             sink: Sink::default(),
             cut: false,
             joined: Vec::new(),
@@ -112,10 +115,11 @@ impl World {
             }
             for packet in &resolution.0 {
                 let packet = Packet::decode(packet).expect("our own");
-                let (subscriber, sink, joined, delivery) =
-                    (&mut self.subscriber, &mut self.sink, &mut self.joined, &self.delivery);
+                let (subscriber, sink, joined, config) =
+                    (&mut self.subscriber, &mut self.sink, &mut self.joined, &self.config);
                 self.receivers.receive(now, &packet, |found| {
-                    joined.extend(subscriber.subscribe(now, &found.advert, found.token, delivery.clone(), sink));
+                    let subscribed = subscriber.subscribe(now, &found.advert, found.token, config, sink);
+                    joined.extend(subscribed.filter(|s| s.opened).map(|s| s.session));
                 });
             }
         }
@@ -125,7 +129,7 @@ impl World {
         self.subscriber.on_timer(
             now,
             &mut self.sink,
-            |to, nak| naks.push((to, nak.to_vec())),
+            |_, to, nak| naks.push((*to, nak.to_vec())),
             |q| {
                 assert_eq!(q.to, SocketAddrV4::new(SOURCE, 14_391));
                 let mut answer = Vec::new();
@@ -135,26 +139,26 @@ impl World {
                     Header::RetransmitRequest(request) => drop(source.retransmit_request(&request, &mut answer)),
                     other => panic!("{other:?}"),
                 }
-                questions.push((q.transport, q.topic, answer));
+                questions.push((q.session, q.topic, answer));
             },
         );
         if !self.cut {
             for (to, nak) in naks {
-                assert_eq!(to, SocketAddrV4::new(SOURCE, 14_390));
+                assert_eq!(to.to_string(), "LBTRM:10.1.1.10:14390:5e551d01:224.10.10.10:14400");
                 assert!(self.publisher.receive(now, 1, &nak));
             }
-            for (transport, topic, answer) in questions {
+            for (session, topic, answer) in questions {
                 for header in Messages::new(&answer).flat_map(|m| m.expect("ours").headers()) {
                     if let Ok(Header::LateJoinInfo(info)) = header {
-                        self.subscriber.late_join_info(now, &transport, topic, &info, &mut self.sink);
+                        self.subscriber.late_join_info(now, session, topic, &info, &mut self.sink);
                     }
                 }
-                self.subscriber.fetched(now, &transport, &answer, &mut self.sink);
+                self.subscriber.fetched(now, session, &answer, &mut self.sink);
             }
         }
         self.transmit();
-        for transport in self.subscriber.ended().collect::<Vec<_>>() {
-            self.receivers.forget(now, &transport);
+        for ended in self.subscriber.ended().collect::<Vec<_>>() {
+            self.receivers.forget(now, &ended.transport);
         }
     }
 
@@ -200,14 +204,14 @@ fn a_topic_is_found_joined_and_delivered() {
     let topic = world.add(b"md.ibm");
     world.receivers.add_receiver(world.now, b"md.ibm", 5).expect("a name");
     world.turn();
-    assert_eq!(world.joined, [GROUP]);
+    assert_eq!(world.joined, [0]);
     world.send(topic, 0..100);
     assert_eq!(world.sink.messages, (0..100).collect::<Vec<_>>());
     assert_eq!(world.publisher.send(world.now, topic + 9, b"x", true), Err(SendError::NoTopic));
     let (transport, receiver, topics) = world.subscriber.sessions().next().expect("one");
     assert_eq!(transport.to_string(), "LBTRM:10.1.1.10:14390:5e551d01:224.10.10.10:14400");
     assert_eq!((receiver.datagrams, topics.datagrams, receiver.missed), (100, 100, 0));
-    world.subscriber.unsubscribe(&transport, topic);
+    assert_eq!(world.subscriber.unsubscribe(&transport, topic), Some(0));
     world.send(topic, 100..110);
     assert_eq!((world.sink.messages.len(), world.subscriber.unknown()), (100, 10));
 }

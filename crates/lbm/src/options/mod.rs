@@ -282,6 +282,15 @@ impl Options {
         self.number(scope, name).saturating_mul(factor)
     }
 
+    /// These options, but those of the scope `context` as in `context`: what a source or receiver of that context works with.
+    #[must_use]
+    pub fn within(&self, context: &Self) -> Self {
+        let of_context = |index: &usize| TABLE[*index].scope == Scope::Context;
+        let mut set: Vec<_> = context.set.iter().filter(|(index, _)| of_context(index)).cloned().collect();
+        set.extend(self.set.iter().filter(|(index, _)| !of_context(index)).cloned());
+        Self { set }
+    }
+
     /// Whether the option was set, as opposed to left at its default.
     pub fn is_set(&self, scope: Scope, name: &str) -> bool {
         let index = find(scope, name);
@@ -369,6 +378,17 @@ mod tests {
             ]
         );
         assert_eq!(options, Options::new());
+    }
+
+    #[test]
+    fn a_source_has_its_own_options_and_those_of_its_context() {
+        let (mut context, mut source) = (Options::new(), Options::new());
+        context.parse("a", "context resolver_multicast_ttl 3\nsource late_join 1").expect("good");
+        source.parse("b", "context resolver_multicast_ttl 4\nsource transport lbtru").expect("good");
+        let both = source.within(&context);
+        assert_eq!(both.number(Scope::Context, "resolver_multicast_ttl"), 3);
+        assert_eq!(both.text(Scope::Source, "transport"), "lbtru");
+        assert!(!both.is_set(Scope::Source, "late_join"));
     }
 
     #[test]

@@ -320,6 +320,33 @@ impl Resolver {
         }
     }
 
+    /// Advertises and asks for everything anew: whoever passes our packets on (a resolver daemon) was not there before.
+    pub fn renew(&mut self, now: u64) {
+        for (index, entry) in self.sources.iter_mut().enumerate() {
+            if let Some(entry) = entry {
+                entry.progress = Progress::new(now, self.advertise.phases(), 0);
+                self.advertise.push(entry.progress.due, index as u32);
+            }
+        }
+        for (index, entry) in self.receivers.iter_mut().enumerate() {
+            if let Some(entry) = entry {
+                entry.progress = Progress::new(now, self.ask.phases(), 0);
+                self.ask.push(entry.progress.due, index as u32);
+            }
+        }
+        for (index, entry) in self.wildcards.iter_mut().enumerate() {
+            if let Some(entry) = entry {
+                entry.progress = Progress::new(now, self.ask_wildcard.phases(), 0);
+                self.ask_wildcard.push(entry.progress.due, index as u32);
+            }
+        }
+    }
+
+    /// Whether there are sources.
+    pub fn has_sources(&self) -> bool {
+        !self.sources_by_name.is_empty()
+    }
+
     /// Takes a packet; `found` gets sources that receivers here look for and did not know.
     pub fn receive(&mut self, now: u64, packet: &Packet<'_>, mut found: impl FnMut(Found<'_>)) {
         self.stats.packets_received += 1;

@@ -79,6 +79,12 @@ impl Session {
         self.free.len() == self.deliveries.len()
     }
 
+    /// Whether some topic fetches messages by TCP.
+    #[inline]
+    pub fn is_fetching(&self) -> bool {
+        !self.fetching.is_empty()
+    }
+
     /// Counters.
     pub fn stats(&self) -> SessionStats {
         let live = || self.deliveries.iter().flatten();

@@ -173,6 +173,12 @@ impl<F: Framing> Receiver<F> {
         self.recovery.next
     }
 
+    /// Whether something is missing, or waits behind what is.
+    #[inline]
+    pub fn has_gap(&self) -> bool {
+        self.recovery.has_gap()
+    }
+
     /// Whether the session has ended, or was never heard for its activity timeout.
     pub fn is_ended(&self) -> bool {
         self.phase == Phase::Ended
