@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use quoteway::config::Config;
+use quoteway::config::{self, Config, Selection};
 use quoteway::{lab, roles, tools};
 use tracing_subscriber::EnvFilter;
 
@@ -77,13 +77,16 @@ fn main() -> ExitCode {
             print!("{}", Config::default().document());
             Ok(())
         }
-        Command::Config { what: Some(ConfigCommand::Check { file }) } => match Config::load(&file) {
-            Ok(config) => {
-                print!("{}", config.document());
-                Ok(())
+        Command::Config { what: Some(ConfigCommand::Check { file }) } => {
+            match config::load(&file, &Selection::default()) {
+                Ok(loaded) => {
+                    loaded.log();
+                    print!("{}", loaded.config.document());
+                    Ok(())
+                }
+                Err(e) => Err(e.to_string()),
             }
-            Err(e) => Err(e.to_string()),
-        },
+        }
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,77 +1,9 @@
 //! Every parameter: its section, name, type, default, RMDS name, unit and meaning, declared once.
 //!
-//! The same declaration makes the struct that the program reads, the table that `quoteway config` prints and the
-//! look-up that a file is checked against, so that they cannot disagree.
+//! A new section also gets a field in [`Config`](super::Config) and its place in `Config::sections`.
 
-use super::value::{Compression, ConnectionType, Parameter, Raw};
-
-/// One parameter, as people and files see it.
-pub struct Param<S> {
-    /// The key within its section.
-    pub key: &'static str,
-    /// The parameter's name in `rmds.cnf`, or "" where RMDS has none.
-    pub rmds: &'static str,
-    /// What a value looks like.
-    pub kind: &'static str,
-    /// The default as it would stand in a TOML file.
-    pub default: fn() -> String,
-    /// What it does; the unit is in the key.
-    pub meaning: &'static str,
-    /// Sets it.
-    pub set: fn(&mut S, &Raw<'_>) -> Result<(), String>,
-    /// Shows its value.
-    pub show: fn(&S) -> String,
-}
-
-/// A group of parameters with a name of its own in the file.
-pub trait Section: Default + 'static {
-    /// The table's name in the TOML file.
-    const NAME: &'static str;
-    /// The component's name in `rmds.cnf`.
-    const RMDS: &'static str;
-    /// What the section is for.
-    const ABOUT: &'static str;
-    /// Its parameters, in the order in which they are shown.
-    fn params() -> &'static [Param<Self>];
-}
-
-macro_rules! section {
-    (
-        $(#[doc = $about:literal])+
-        $name:ident = $table:literal, $rmds:literal;
-        $($key:ident: $ty:ty = $default:expr, $rmds_key:literal, $meaning:literal;)*
-    ) => {
-        $(#[doc = $about])+
-        #[allow(clippy::doc_markdown, reason = "the same text is printed for people, who see no markup")]
-        #[derive(Debug, Clone, PartialEq, Eq)]
-        pub struct $name {
-            $(#[doc = $meaning] pub $key: $ty,)*
-        }
-
-        impl Default for $name {
-            fn default() -> Self {
-                Self { $($key: $default,)* }
-            }
-        }
-
-        impl Section for $name {
-            const NAME: &'static str = $table;
-            const RMDS: &'static str = $rmds;
-            const ABOUT: &'static str = concat!($($about),+);
-            fn params() -> &'static [Param<Self>] {
-                &[$(Param {
-                    key: stringify!($key),
-                    rmds: $rmds_key,
-                    kind: <$ty as Parameter>::KIND,
-                    default: || <$ty as Parameter>::show(&$default),
-                    meaning: $meaning,
-                    set: |s, raw| { s.$key = Parameter::read(raw)?; Ok(()) },
-                    show: |s| s.$key.show(),
-                },)*]
-            }
-        }
-    };
-}
+use super::section::section;
+use super::value::{Compression, ConnectionType};
 
 section! {
     /// The side that faces consumers.
@@ -98,8 +30,8 @@ section! {
     max_fragment_size: u32 = 6_144, "maxFragmentSize", "Largest message in one frame, bytes; a longer one goes out in fragments.";
     tcp_send_buf_size: u32 = 262_144, "tcpSendBufSize", "Socket send buffer, bytes; 0 leaves it to the kernel.";
     tcp_recv_buf_size: u32 = 262_144, "tcpRecvBufSize", "Socket receive buffer, bytes; 0 leaves it to the kernel.";
-    ping_timeout_s: u16 = 60, "pingTimeout", "Longest silence of a connection, seconds: the upper bound of what a client asks for.";
-    min_ping_timeout_s: u16 = 6, "minPingTimeout", "Shortest ping timeout that a client may ask for, seconds.";
+    ping_timeout_s: u16 = 60, "pingTimeout" in "PORT", "Longest silence of a connection, seconds: the upper bound of what a client asks for.";
+    min_ping_timeout_s: u16 = 6, "minPingTimeout" in "PORT", "Shortest ping timeout that a client may ask for, seconds.";
     compression_type: Compression = Compression::None, "compressionType", "Compression that is agreed to when a client offers it.";
     force_rssl_compression: bool = false, "forceRsslCompression", "Compress whether or not the client asks for it.";
     zlib_compression_level: u32 = 3, "zlibCompressionLevel", "Effort of zlib, 1 to 9.";
@@ -115,10 +47,10 @@ section! {
     interface: String = String::new(), "", "Address to listen on for non-interactive providers; empty means all.";
     enable_nip_server: bool = true, "enableNIPServer", "Accept non-interactive providers.";
     nip_port: u16 = 14003, "listenPort", "Port on which non-interactive providers connect; 0 takes a free one.";
-    nip_max_mounts: u32 = 256, "maxMounts", "Non-interactive providers at a time.";
+    nip_max_mounts: u32 = 256, "maxMounts" in "server*ipc*transmissionBus", "Non-interactive providers at a time.";
     user_name: String = String::from("quoteway"), "userName", "Login name towards interactive providers.";
     application_id: u32 = 256, "applicationId", "Application id towards interactive providers.";
-    recovery_interval_ms: u32 = 1_000, "recoveryInterval", "First pause before a lost route is dialled again, milliseconds; doubles up to ten times as much.";
+    recovery_interval_ms: u32 = 1_000, "recoveryInterval" times 1000, "First pause before a lost route is dialled again, milliseconds; doubles up to ten times as much.";
     request_timeout_s: u32 = 15, "retryTimer", "Time after which an unanswered open is reported as Timeout and asked again, seconds.";
     age_unwatched_item_time_s: u32 = 0, "ageUnwatchedItemTime", "How long an item that nobody watches stays open at its provider, seconds; 0 closes it at once.";
     initial_open_limit: u32 = 1_000, "initialOpenLimit", "Opens that may await an answer from a provider that states no OpenWindow.";

@@ -2,14 +2,13 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use clap::Args;
 use net::affinity::CpuList;
 
 use crate::agents::server::{Addresses, Server};
 use crate::agents::shards::Sharded;
-use crate::config::{Config, Route};
+use crate::config::{Config, ConfigArgs, Route};
 
 /// What the command line says; it wins over the file.
 #[derive(Debug, Clone, Default, Args)]
@@ -26,9 +25,9 @@ pub struct ServeArgs {
     /// Address to listen on, for both ports [default: all]
     #[arg(long, value_name = "ADDRESS")]
     pub interface: Option<String>,
-    /// Configuration file (TOML); `quoteway config` prints one with every parameter
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it")]
+    pub file: ConfigArgs,
     /// Egress shards: threads that each serve a part of the clients; 0 does everything in one thread [default: 0]
     #[arg(long, value_name = "N")]
     pub shards: Option<u16>,
@@ -40,10 +39,7 @@ impl ServeArgs {
     /// # Errors
     /// Every fault of the file, each with its line.
     pub fn configuration(&self) -> Result<Config, String> {
-        let mut config = match &self.config {
-            Some(path) => Config::load(path).map_err(|e| e.to_string())?,
-            None => Config::default(),
-        };
+        let mut config = self.file.load()?;
         config.routes.extend(self.routes.iter().map(|r| Route { host_list: vec![r.clone()], ..Route::default() }));
         if let Some(port) = self.rssl_port {
             config.p2ps.rssl_port = port;

@@ -1,0 +1,42 @@
+//! What every process that takes a configuration file says on its command line.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{Config, Loaded};
+
+/// The configuration file and which part of it is for this process.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ConfigArgs {
+    /// Configuration file: TOML (`quoteway config` prints one with every parameter) or rmds.cnf
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it")]
+    pub selection: Selection,
+}
+
+/// Which lines of an `rmds.cnf`, which is for a whole site, are for this process.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct Selection {
+    /// Name under which this host stands in an rmds.cnf [default: the machine's name up to the first dot]
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
+    /// Instance of this process on the host, as in HOST.2*P2PS of an rmds.cnf [default: 1]
+    #[arg(long, value_name = "NAME")]
+    pub instance: Option<String>,
+}
+
+impl ConfigArgs {
+    /// The configuration of the file, or the defaults. What has no effect is said in the log, once each.
+    ///
+    /// # Errors
+    /// Every fault of the file, each with its line.
+    pub fn load(&self) -> Result<Config, String> {
+        let Some(path) = &self.config else { return Ok(Config::default()) };
+        let loaded: Loaded = super::load(path, &self.selection).map_err(|e| e.to_string())?;
+        loaded.log();
+        Ok(loaded.config)
+    }
+}

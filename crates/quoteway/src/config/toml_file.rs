@@ -1,0 +1,152 @@
+//! TOML files.
+
+use toml::de::{DeTable, DeValue};
+
+use super::{AnySection, Config, ConfigError, Loaded, Note, Raw, Route, Section, Weight, effect, nearest, rules};
+
+/// Reads TOML text; `name` stands for the file in messages.
+///
+/// # Errors
+/// Every fault of the text, each with its line.
+pub(super) fn parse(name: &str, text: &str) -> Result<Loaded, ConfigError> {
+    let mut reader = Reader { name, text, faults: Vec::new(), notes: Vec::new() };
+    let (document, errors) = DeTable::parse_recoverable(text);
+    for e in errors {
+        reader.add(e.span().map_or(0, |s| s.start), e.message());
+    }
+    let mut config = Config::default();
+    if reader.faults.is_empty() {
+        for (key, value) in document.get_ref() {
+            reader.section(&mut config, key.get_ref(), key.span().start, value.get_ref());
+        }
+        for rule in rules::broken(&config) {
+            reader.add_key(rule.section, rule.key, rule.what);
+        }
+    }
+    let Reader { mut faults, notes, .. } = reader;
+    faults.sort_by_key(|f| f.0);
+    if faults.is_empty() {
+        Ok(Loaded { config, notes })
+    } else {
+        Err(ConfigError { faults: faults.into_iter().map(|f| f.1).collect() })
+    }
+}
+
+struct Reader<'a> {
+    name: &'a str,
+    text: &'a str,
+    /// Each with its line.
+    faults: Vec<(usize, String)>,
+    notes: Vec<Note>,
+}
+
+impl Reader<'_> {
+    fn section(&mut self, config: &mut Config, name: &str, at: usize, value: &DeValue<'_>) {
+        if name == Route::NAME {
+            return self.routes(config, at, value);
+        }
+        let mut sections = config.sections_mut();
+        match (sections.iter_mut().find(|s| s.name() == name), value) {
+            (Some(section), DeValue::Table(t)) => self.fill(*section, t),
+            (Some(_), DeValue::Array(_)) => {
+                self.add(at, &format!("{name} is a section: write [{name}] once, with one pair of brackets"));
+            }
+            (Some(_), _) => self.add(at, &format!("{name} is a section: write [{name}] and its keys below")),
+            (None, _) => {
+                let names = sections.iter().map(|s| s.name()).chain([Route::NAME]);
+                let hint = match sections.iter().find(|s| s.infos().iter().any(|p| p.key == name)) {
+                    Some(owner) => format!(": {name} is a key of [{}]", owner.name()),
+                    None => nearest(name, names).map_or(String::new(), |k| format!(": the nearest is {k}")),
+                };
+                self.add(at, &format!("there is no section called {name}{hint}"));
+            }
+        }
+    }
+
+    fn routes(&mut self, config: &mut Config, at: usize, value: &DeValue<'_>) {
+        let DeValue::Array(list) = value else {
+            return self.add(at, "routes are written [[route]], with two brackets");
+        };
+        for entry in list {
+            let mut route = Route::default();
+            match entry.get_ref() {
+                DeValue::Table(t) => {
+                    self.fill(&mut route, t);
+                    if route.host_list.is_empty() {
+                        let what = "a route needs host_list, such as host_list = [\"localhost:14010\"]";
+                        self.add(entry.span().start, what);
+                    }
+                }
+                _ => self.add(entry.span().start, "a route is a table: write [[route]] and its keys below"),
+            }
+            config.routes.push(route);
+        }
+    }
+
+    fn fill(&mut self, section: &mut dyn AnySection, table: &DeTable<'_>) {
+        let infos = section.infos();
+        for (key, value) in table {
+            let (name, at) = (key.get_ref().as_ref(), key.span().start);
+            if let Some(index) = infos.iter().position(|p| p.key == name) {
+                if let Err(e) = section.set(index, &raw(value.get_ref())) {
+                    self.add(value.span().start, &format!("{}.{name}: {e}", section.name()));
+                }
+            } else if let Some(known) = effect::of_key(section.rmds(), name) {
+                let text = format!("{}.{name} {}", section.name(), known.sentence());
+                let line = self.line(at);
+                self.notes.push(Note { line, file: self.name.to_owned(), weight: Weight::Warning, text });
+            } else {
+                self.unknown(section, name, at);
+            }
+        }
+    }
+
+    fn unknown(&mut self, section: &dyn AnySection, name: &str, at: usize) {
+        let infos = section.infos();
+        let defaults = Config::default();
+        let route = Route::default();
+        let owner = (defaults.sections().into_iter().chain([&route as &dyn AnySection]))
+            .find(|s| s.infos().iter().any(|p| p.key == name));
+        let hint = match owner {
+            Some(owner) => format!(": it belongs to [{}]", owner.name()),
+            None => {
+                nearest(name, infos.iter().map(|p| p.key)).map_or(String::new(), |k| format!(": the nearest is {k}"))
+            }
+        };
+        self.add(at, &format!("there is no key in [{}] called {name}{hint}", section.name()));
+    }
+
+    fn line(&self, offset: usize) -> usize {
+        self.text.get(..offset).unwrap_or(self.text).matches('\n').count() + 1
+    }
+
+    fn add(&mut self, offset: usize, what: &str) {
+        let line = self.line(offset);
+        self.faults.push((line, format!("{}:{line}: {what}", self.name)));
+    }
+
+    /// For a rule between parameters: points at the key's line where the file has it, else at the section's.
+    fn add_key(&mut self, section: &str, key: &str, what: &str) {
+        let start = self.text.find(&format!("[{section}]")).unwrap_or(0);
+        let at = self.text[start..].find(key).map_or(start, |o| start + o);
+        self.add(at, &format!("{section}.{key} {what}"));
+    }
+}
+
+fn raw<'a>(value: &'a DeValue<'_>) -> Raw<'a> {
+    match value {
+        DeValue::Boolean(b) => Raw::Bool(*b),
+        DeValue::String(s) => Raw::Text(s),
+        DeValue::Integer(i) => {
+            i64::from_str_radix(i.as_str(), i.radix()).map_or(Raw::Other("a number out of range"), Raw::Int)
+        }
+        DeValue::Array(list) => list
+            .iter()
+            .map(|v| v.get_ref().as_str())
+            .collect::<Option<Vec<_>>>()
+            .map_or(Raw::Other("a list of something else than texts"), Raw::List),
+        DeValue::Float(_) => Raw::Other("a number with a fraction"),
+        DeValue::Datetime(_) => Raw::Other("a date"),
+        DeValue::Table(_) => Raw::Other("a table"),
+    }
+}
