@@ -20,6 +20,7 @@ pub mod environment;
 pub mod flow;
 pub mod images;
 pub mod memory;
+pub mod observer;
 pub mod parts;
 pub mod peers;
 pub mod process;

@@ -2,6 +2,7 @@
 
 use super::pace::{Rate, Shape};
 use super::template;
+use crate::lab::observer::{End, Observer, Plan};
 use crate::tools::flags;
 use clap::{Parser, ValueEnum};
 use std::ffi::OsString;
@@ -126,6 +127,18 @@ pub struct Args {
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     pub speed: f64,
 
+    /// Record item, number and time of the updates in this file, for `quoteway lab` (see docs/perf)
+    #[arg(long, value_name = "FILE")]
+    pub observe: Option<PathBuf>,
+
+    /// Record one of so many updates, the same ones at both ends
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub observe_every: u32,
+
+    /// Updates for which memory is taken before the run; what comes after that is counted and not recorded
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
+    pub observe_capacity: usize,
+
     /// Name of the run in the line of JSON at the end
     #[arg(long, value_name = "NAME", default_value = "sink-driven-src")]
     pub name: String,
@@ -159,6 +172,12 @@ impl Args {
     /// Time between two lines.
     pub fn every(&self) -> Duration {
         Duration::from_secs_f64(self.interval.clamp(0.01, 86_400.0))
+    }
+
+    /// The observer that the flags ask for.
+    pub fn observer(&self) -> Option<Observer> {
+        let plan = Plan { capacity: self.observe_capacity, every: self.observe_every };
+        self.observe.as_ref().map(|_| Observer::new(End::Sender, &plan))
     }
 
     /// Stamped updates a second; 0 without time stamps.

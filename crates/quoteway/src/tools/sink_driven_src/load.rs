@@ -5,6 +5,7 @@
 
 use super::pace::{Pacer, Rate, Shape};
 use super::template::{SizeError, Template};
+use crate::lab::observer::{Observer, id_of, item_key};
 use crate::source::fields::append_fields;
 use crate::source::instrument::Profile;
 use crate::source::provider::{ImagePart, ItemId, Items, Open, Refusal, SessionId};
@@ -58,6 +59,8 @@ pub struct LoadConfig {
 #[derive(Debug)]
 struct Item {
     sequence: u32,
+    /// What stands for it in the ids of an observer.
+    key: u32,
     /// Its place in `streams`; the last one opened, when there are several.
     at: Option<u32>,
 }
@@ -157,7 +160,19 @@ impl Load {
 
     /// Pushes the updates that are due, at most `bytes` of them: message and stream id.
     #[inline]
-    pub fn push_due(&mut self, now: u64, bytes: usize, mut push: impl FnMut(&[u8], i32)) -> u64 {
+    pub fn push_due(&mut self, now: u64, bytes: usize, push: impl FnMut(&[u8], i32)) -> u64 {
+        self.push_observed(now, bytes, None, push)
+    }
+
+    /// As [`Self::push_due`]; the observer is told of each update immediately before it is pushed.
+    #[inline]
+    pub fn push_observed(
+        &mut self,
+        now: u64,
+        bytes: usize,
+        mut observer: Option<&mut Observer>,
+        mut push: impl FnMut(&[u8], i32),
+    ) -> u64 {
         if self.streams.is_empty() {
             return 0;
         }
@@ -183,16 +198,21 @@ impl Load {
             let stream = self.next_stream(stamped);
             let item = &mut self.items[stream.item as usize];
             item.sequence = item.sequence.wrapping_add(1);
-            let sequence = item.sequence;
+            let (sequence, id) = (item.sequence, id_of(item.key, item.sequence));
             let template = if stamped { &mut self.stamped } else { &mut self.plain[n as usize & (VARIANTS - 1)] };
-            if stamped || self.config.stamp_all {
-                // In bursts the stamp is the time of posting, as in the original; evenly paced, the intended time.
-                template.stamped_at(if smooth { self.pacer.take(now) } else { now });
-                if !smooth {
-                    self.pacer.skip(1);
-                }
+            let carries_stamp = stamped || self.config.stamp_all;
+            let intended = if observer.is_some() || (carries_stamp && smooth) {
+                self.pacer.take(now)
             } else {
                 self.pacer.skip(1);
+                now
+            };
+            if carries_stamp {
+                // In bursts the stamp is the time of posting, as in the original; evenly paced, the intended time.
+                template.stamped_at(if smooth { intended } else { now });
+            }
+            if let Some(observer) = &mut observer {
+                observer.sent(id, intended);
             }
             push(template.numbered(sequence).bytes(), stream.id);
         }
@@ -248,7 +268,7 @@ impl Items for Load {
         }
         let item = self.names.get(open.name).copied().unwrap_or_else(|| {
             let item = self.items.len() as u32;
-            self.items.push(Item { sequence: 0, at: None });
+            self.items.push(Item { sequence: 0, key: item_key(open.name), at: None });
             self.names.insert(open.name.into(), item);
             if self.config.stamp_item.as_deref() == Some(open.name) {
                 self.stamps.item = Some(item);

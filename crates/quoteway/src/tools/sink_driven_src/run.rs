@@ -4,6 +4,7 @@ use super::args::{Args, Idle};
 use super::load::{Load, LoadConfig};
 use super::pace::Rate;
 use crate::agents::rssl_io::RsslIo;
+use crate::lab::observer::Observer;
 use crate::source::provider::{Items, Provider, ProviderConfig, SessionId};
 use crate::source::publisher::{Egress, Feed, MarketFeed, Publisher};
 use crate::source::replay::Pace;
@@ -98,6 +99,11 @@ trait Steered: Feed {
 
     /// What it did and how it is.
     fn figures(&mut self) -> Figures;
+
+    /// Writes what was observed, if it was.
+    fn finish(&mut self, _args: &Args) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 struct Figures {
@@ -157,7 +163,7 @@ fn publish<F: Steered>(
     }
     printer.line(&mut publisher, now, &mut total);
     printer.output.line(&summary(args, &mut publisher, now - started, &total.summary()));
-    Ok(())
+    publisher.feed().finish(args)
 }
 
 /// The address of `HOST:PORT`.
@@ -288,6 +294,7 @@ struct LoadFeed {
     lateness: Latency,
     /// For sessions that ask before they are known: answers nothing.
     spare: Load,
+    observer: Option<Observer>,
 }
 
 impl LoadFeed {
@@ -312,6 +319,7 @@ impl LoadFeed {
             skipped_by_closed: 0,
             lateness: Latency::new(),
             spare,
+            observer: args.observer(),
             config,
         }
     }
@@ -362,7 +370,9 @@ impl Feed for LoadFeed {
             }
             let bytes = self.write_size;
             egress.send(now, session, |packer| {
-                load.push_due(now, bytes, |message, stream_id| packer.push(message, Some(stream_id)));
+                load.push_observed(now, bytes, self.observer.as_mut(), |message, stream_id| {
+                    packer.push(message, Some(stream_id));
+                });
             });
         }
     }
@@ -387,6 +397,11 @@ impl Steered for LoadFeed {
             skipped: self.skipped_by_closed + self.loads.iter().flatten().map(Load::skipped).sum::<u64>(),
             lateness: std::mem::take(&mut self.lateness),
         }
+    }
+
+    fn finish(&mut self, args: &Args) -> Result<(), String> {
+        let Some((observer, path)) = self.observer.as_ref().zip(args.observe.as_ref()) else { return Ok(()) };
+        observer.save(path).map_err(|e| format!("observations {}: {e}", path.display()))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The command line of `test-client`.
 
+use crate::lab::observer::{End, Observer, Plan};
 use crate::tools::flags;
 use crate::tools::names;
 use clap::{Parser, ValueEnum};
@@ -105,6 +106,18 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
     pub warmup: f64,
 
+    /// Record item, number and time of the updates in this file, for `quoteway lab` (see docs/perf)
+    #[arg(long, value_name = "FILE")]
+    pub observe: Option<PathBuf>,
+
+    /// Record one of so many updates, the same ones at both ends
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub observe_every: u32,
+
+    /// Updates for which memory is taken before the run; what comes after that is counted and not recorded
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
+    pub observe_capacity: usize,
+
     /// Name of the run in the line at the end
     #[arg(long, value_name = "NAME", default_value = "test-client")]
     pub name: String,
@@ -174,6 +187,12 @@ impl Args {
             1 => Depth::Entries,
             _ => Depth::Values,
         }
+    }
+
+    /// The observer that the flags ask for.
+    pub fn observer(&self) -> Option<Observer> {
+        let plan = Plan { capacity: self.observe_capacity, every: self.observe_every };
+        self.observe.as_ref().map(|_| Observer::new(End::Receiver, &plan))
     }
 
     /// Time between two lines.

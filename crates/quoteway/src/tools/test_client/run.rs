@@ -156,7 +156,14 @@ pub fn measure(args: &Args, stop: &dyn Fn() -> bool) -> Result<Report, String> {
         printer: Printer::new(args)?,
     };
     let mut io = RsslIo::new(net::clock::now()).map_err(|e| format!("no sockets: {e}"))?;
-    client.main_loop(&mut io, address, stop)
+    if let Some(observer) = args.observer() {
+        client.meter.observe(observer, &client.names);
+    }
+    let report = client.main_loop(&mut io, address, stop)?;
+    if let Some((observer, path)) = client.meter.observer().zip(args.observe.as_ref()) {
+        observer.save(path).map_err(|e| format!("observations {}: {e}", path.display()))?;
+    }
+    Ok(report)
 }
 
 /// Whether mean latencies (microseconds, an interval each) rise over a run: the last third lies well above the first.

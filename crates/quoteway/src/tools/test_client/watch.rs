@@ -4,6 +4,7 @@
 
 use super::args::Depth;
 use super::decode::FieldTypes;
+use crate::lab::observer::{Observer, id_of, item_key};
 use crate::tools::latency::Latency;
 use crate::tools::stamp;
 use rwf::msg::{Domain, MsgClass, MsgKey, Priority, RefreshFlags, RequestFlags, RequestMsg, UpdateFlags};
@@ -82,6 +83,7 @@ pub struct Meter {
     pub depth: Depth,
     /// Types of the fields, for values.
     pub types: FieldTypes,
+    observed: Option<(Observer, Vec<u32>)>,
     clock: fn() -> u64,
     stamps: u32,
     last_read: u64,
@@ -95,10 +97,21 @@ impl Meter {
             latency: Latency::new(),
             depth,
             types,
+            observed: None,
             clock,
             stamps: STAMPS_PER_READ,
             last_read: 0,
         }
+    }
+
+    /// Every update from now on is told to an observer; `names` are those that watchlists refer to.
+    pub fn observe(&mut self, observer: Observer, names: &[String]) {
+        self.observed = Some((observer, names.iter().map(|name| item_key(name)).collect()));
+    }
+
+    /// What was observed.
+    pub fn observer(&self) -> Option<&Observer> {
+        self.observed.as_ref().map(|(observer, _)| observer)
     }
 
     /// Takes the time stamp of an update. The clock is read for each where stamps are rare, for every 16th where all
@@ -217,6 +230,9 @@ impl Watchlist {
         meter.counts.updates += 1;
         meter.counts.early += u64::from(item.flags & IMAGED == 0);
         if let Some(sequence) = sequence_of(msg) {
+            if let Some((observer, keys)) = &mut meter.observed {
+                observer.received(id_of(keys[item.name as usize], sequence));
+            }
             if item.flags & NUMBERED != 0 {
                 let step = sequence.wrapping_sub(item.sequence);
                 if step != 1 {

@@ -1,0 +1,235 @@
+//! From the records of both ends to what a report shows: latencies, rates, losses, order.
+//!
+//! Latency is taken from the *intended* time of a message (open loop: what a sender that is late does to those behind it counts),
+//! and beside it from the time at which it was handed to the API, as the reports did. A message that several receivers
+//! got has a latency for each.
+
+use std::collections::{BTreeMap, HashMap};
+
+use hdrhistogram::Histogram;
+
+use super::steady::{self, WINDOWS, Window};
+use super::{Received, Sent};
+
+/// Width of the histogram's buckets in the reports, in nanoseconds.
+pub const BUCKET_NS: u64 = 10_000;
+
+/// Latencies: the columns of the reports, and what they leave out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Distribution {
+    /// How many; everything else is 0 without any. All times are microseconds.
+    pub samples: u64,
+    /// Shortest.
+    pub min_us: f64,
+    /// Median; percentiles are the value of nearest rank, not interpolated.
+    pub median_us: f64,
+    /// Mean.
+    pub mean_us: f64,
+    /// Standard deviation of the population.
+    pub stddev_us: f64,
+    /// 90 %.
+    pub p90_us: f64,
+    /// 99 %.
+    pub p99_us: f64,
+    /// 99.9 %.
+    pub p999_us: f64,
+    /// 99.99 %.
+    pub p9999_us: f64,
+    /// Longest.
+    pub max_us: f64,
+    /// Samples by bucket of 10 us: bucket `n` holds `10 n <= us < 10 (n + 1)`. Empty ones are absent.
+    pub buckets: BTreeMap<u64, u64>,
+}
+
+impl Distribution {
+    /// Of latencies in nanoseconds, in any order.
+    pub fn of(mut nanos: Vec<u64>) -> Self {
+        nanos.sort_unstable();
+        let (Some(&min), Some(&max)) = (nanos.first(), nanos.last()) else { return Self::default() };
+        let count = nanos.len() as f64;
+        let mean = nanos.iter().map(|&n| u128::from(n)).sum::<u128>() as f64 / count;
+        let variance = nanos.iter().map(|&n| (n as f64 - mean).powi(2)).sum::<f64>() / count;
+        let rank = |share: f64| {
+            let at = (share * count).ceil().max(1.0) as usize - 1;
+            nanos[at.min(nanos.len() - 1)] as f64 / 1e3
+        };
+        let mut buckets = BTreeMap::new();
+        for run in nanos.chunk_by(|a, b| a / BUCKET_NS == b / BUCKET_NS) {
+            buckets.insert(run[0] / BUCKET_NS, run.len() as u64);
+        }
+        Self {
+            samples: nanos.len() as u64,
+            min_us: min as f64 / 1e3,
+            median_us: rank(0.5),
+            mean_us: mean / 1e3,
+            stddev_us: variance.sqrt() / 1e3,
+            p90_us: rank(0.9),
+            p99_us: rank(0.99),
+            p999_us: rank(0.999),
+            p9999_us: rank(0.9999),
+            max_us: max as f64 / 1e3,
+            buckets,
+        }
+    }
+
+    /// Latencies as an HDR histogram of nanoseconds, three digits.
+    pub fn hdr(nanos: &[u64]) -> Histogram<u64> {
+        let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).expect("the bounds are in order");
+        for &n in nanos {
+            histogram.saturating_record(n.max(1));
+        }
+        histogram
+    }
+}
+
+/// What both ends saw of a test.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Analysis {
+    /// Messages sent, whole test.
+    pub sent: u64,
+    /// Deliveries, whole test.
+    pub received: u64,
+    /// Messages that nobody got although a later one was got: see [`analyse`].
+    pub lost: u64,
+    /// Deliveries of what nobody recorded as sent.
+    pub unknown: u64,
+    /// Deliveries whose number within the item was not above the one before.
+    pub out_of_order: u64,
+    /// Sent when the test ended, and not yet due at a receiver.
+    pub in_flight: u64,
+    /// Seconds before the steady state, which do not count below.
+    pub discarded_s: f64,
+    /// Messages sent in them.
+    pub discarded: u64,
+    /// Whether a steady state was found at all.
+    pub is_steady: bool,
+    /// Seconds of the steady state.
+    pub seconds: f64,
+    /// Messages sent a second in the steady state.
+    pub sent_per_s: f64,
+    /// Deliveries a second in the steady state.
+    pub received_per_s: f64,
+    /// From the intended time.
+    pub latency: Distribution,
+    /// From the call of the API, as in the reports.
+    pub from_call: Distribution,
+    /// How late the sender was: call after intended time.
+    pub lateness: Distribution,
+    /// The whole test, discarded part included.
+    pub windows: Vec<Window>,
+    /// Latencies of the steady state from the intended time in nanoseconds, for histograms of other forms.
+    pub nanos: Vec<u64>,
+}
+
+/// Analyses a test. Each element of `receivers` holds the records of one connection or process, in order; `every` is how
+/// many messages stand behind a record.
+///
+/// A message counts as lost when nobody got it although one that was sent later was got: what was still under way when the test
+/// ended is `in_flight`.
+pub fn analyse(sent: &[Sent], receivers: &[Vec<Received>], every: u32) -> Analysis {
+    let mut order: Vec<u32> = (0..sent.len() as u32).collect();
+    order.sort_unstable_by_key(|&n| sent[n as usize].id);
+    let find = |id: u64| order.binary_search_by_key(&id, |&n| sent[n as usize].id).ok().map(|at| order[at] as usize);
+
+    let mut analysis = Analysis { sent: sent.len() as u64, ..Analysis::default() };
+    let mut copies = vec![0u32; sent.len()];
+    let mut deliveries = Vec::with_capacity(receivers.iter().map(Vec::len).sum());
+    let mut last_got = None;
+    for receiver in receivers {
+        analysis.received += receiver.len() as u64;
+        analysis.out_of_order += out_of_order(receiver);
+        for got in receiver {
+            match find(got.id) {
+                None => analysis.unknown += 1,
+                Some(n) => {
+                    copies[n] += 1;
+                    last_got = last_got.max(Some(n));
+                    deliveries.push((n, got.at));
+                }
+            }
+        }
+    }
+    let until = last_got.map_or(0, |n| n + 1);
+    analysis.lost = copies[..until].iter().filter(|&&c| c == 0).count() as u64;
+    analysis.in_flight = (sent.len() - until) as u64;
+    if let (Some(first), Some(last)) = (sent.first(), until.checked_sub(1).map(|n| &sent[n])) {
+        let span = (first.intended, last.intended.max(first.intended + 1));
+        measure(&mut analysis, sent, &deliveries, span, f64::from(every));
+    }
+    analysis
+}
+
+/// Deliveries whose number is not above the last one of its item. A receiver of several connections records the same number
+/// once for each; equal numbers are no fault.
+fn out_of_order(receiver: &[Received]) -> u64 {
+    let mut last: HashMap<u32, u32> = HashMap::new();
+    let mut count = 0;
+    for got in receiver {
+        let (item, number) = ((got.id >> 32) as u32, got.id as u32);
+        let before = last.entry(item).or_insert(number);
+        if number < *before {
+            count += 1;
+        }
+        *before = number;
+    }
+    count
+}
+
+/// Windows, steady state, and the figures of it. `span` is from the first to the last intended time.
+fn measure(analysis: &mut Analysis, sent: &[Sent], deliveries: &[(usize, u64)], span: (u64, u64), every: f64) {
+    let (begin, end) = span;
+    let width = (end - begin).div_ceil(WINDOWS as u64).max(1);
+    let window_of = |at: u64| (at.saturating_sub(begin) / width) as usize;
+    let mut latencies: Vec<Vec<u64>> = vec![Vec::new(); WINDOWS];
+    let (mut out, mut came) = (vec![0u64; WINDOWS], vec![0u64; WINDOWS]);
+    for message in sent {
+        if let Some(count) = out.get_mut(window_of(message.at)) {
+            *count += 1;
+        }
+    }
+    for &(n, at) in deliveries {
+        let intended = sent[n].intended;
+        if let Some(of) = latencies.get_mut(window_of(intended)) {
+            of.push(at.saturating_sub(intended));
+        }
+        if let Some(count) = came.get_mut(window_of(at)) {
+            *count += 1;
+        }
+    }
+    let seconds = width as f64 / 1e9;
+    analysis.windows = latencies
+        .into_iter()
+        .enumerate()
+        .map(|(n, of)| {
+            let of = Distribution::of(of);
+            Window {
+                at_s: n as f64 * seconds,
+                sent_per_s: out[n] as f64 * every / seconds,
+                received_per_s: came[n] as f64 * every / seconds,
+                median_us: of.median_us,
+                mean_us: of.mean_us,
+                max_us: of.max_us,
+            }
+        })
+        .collect();
+    let first = steady::begin(&analysis.windows);
+    analysis.is_steady = first.is_some();
+    let from = begin + first.unwrap_or(0) as u64 * width;
+    analysis.discarded_s = (from - begin) as f64 / 1e9;
+    settle(analysis, sent, deliveries, (from, end), every);
+}
+
+/// The figures of the messages that were intended from `from` on.
+fn settle(analysis: &mut Analysis, sent: &[Sent], deliveries: &[(usize, u64)], (from, end): (u64, u64), every: f64) {
+    let is_in = |message: &Sent| message.intended >= from && message.intended <= end;
+    let counted: Vec<&Sent> = sent.iter().filter(|m| is_in(m)).collect();
+    let got: Vec<(&Sent, u64)> = deliveries.iter().map(|&(n, at)| (&sent[n], at)).filter(|(m, _)| is_in(m)).collect();
+    analysis.discarded = sent.iter().filter(|m| m.intended < from).count() as u64;
+    analysis.seconds = (end - from) as f64 / 1e9;
+    analysis.sent_per_s = counted.len() as f64 * every / analysis.seconds.max(1e-9);
+    analysis.received_per_s = got.len() as f64 * every / analysis.seconds.max(1e-9);
+    analysis.nanos = got.iter().map(|(m, at)| at.saturating_sub(m.intended)).collect();
+    analysis.latency = Distribution::of(analysis.nanos.clone());
+    analysis.from_call = Distribution::of(got.iter().map(|(m, at)| at.saturating_sub(m.at)).collect());
+    analysis.lateness = Distribution::of(counted.iter().map(|m| m.at.saturating_sub(m.intended)).collect());
+}
