@@ -4,13 +4,14 @@
 //! | module | what it is for |
 //! |---|---|
 //! | [`tcp`] | the listeners and connections of one thread |
+//! | [`udp`] | datagrams in batches and trains, unicast and multicast |
 //! | [`tls`] | TLS between a connection and a protocol, without I/O |
 //! | [`ring`] | messages from one thread to one or many others |
 //! | [`Waker`], [`Sleeper`] | waking a thread that waits in a poll, or in nothing else |
 //! | [`clock`] | monotonic nanoseconds, wall clock, CPU time |
 //! | [`signal`] | SIGINT, SIGTERM and SIGHUP as requests |
 //! | [`affinity`] | CPUs, priority and timer slack of a thread |
-//! | [`rlimit`], [`memory`], [`host`] | limits of the process, what it uses, what it runs on |
+//! | [`rlimit`], [`memory`], [`host`], [`interfaces`] | limits of the process, what it uses, what it runs on |
 //! | [`fault`] | connections that fail on purpose |
 //! | `floor` (feature) | bare loops to be run beside a benchmark |
 //!
@@ -26,6 +27,7 @@ pub mod fault;
 #[cfg(feature = "floor")]
 pub mod floor;
 pub mod host;
+pub mod interfaces;
 pub mod memory;
 pub mod ring;
 pub mod rlimit;
@@ -33,6 +35,7 @@ pub mod signal;
 pub(crate) mod sys;
 pub mod tcp;
 pub mod tls;
+pub mod udp;
 mod waker;
 
 pub use waker::{Sleeper, Waker};

@@ -12,7 +12,7 @@ pub(crate) fn check(result: c_int) -> io::Result<c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-fn check_len(result: isize) -> io::Result<usize> {
+pub(crate) fn check_len(result: isize) -> io::Result<usize> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as usize) }
 }
 
@@ -93,6 +93,72 @@ pub(crate) fn tcp_socket(for_addr: &SocketAddr) -> io::Result<OwnedFd> {
     let family = if for_addr.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     // SAFETY: no pointers are passed.
     own(unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) })
+}
+
+/// A non-blocking, close-on-exec UDP socket for IPv4.
+pub(crate) fn udp_socket() -> io::Result<OwnedFd> {
+    // SAFETY: no pointers are passed.
+    own(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) })
+}
+
+/// An IPv4 address in the kernel's form.
+#[inline]
+pub(crate) fn raw_v4(addr: SocketAddrV4) -> libc::sockaddr_in {
+    libc::sockaddr_in {
+        sin_family: libc::AF_INET as libc::sa_family_t,
+        sin_port: addr.port().to_be(),
+        sin_addr: raw_ip(*addr.ip()),
+        sin_zero: [0; 8],
+    }
+}
+
+fn raw_ip(ip: Ipv4Addr) -> libc::in_addr {
+    libc::in_addr { s_addr: u32::from(ip).to_be() }
+}
+
+/// Joins or leaves (`operation`) a multicast group on the interface with an address; unspecified: as the routes say.
+pub(crate) fn membership(fd: BorrowedFd<'_>, operation: c_int, group: Ipv4Addr, interface: Ipv4Addr) -> io::Result<()> {
+    let request = libc::ip_mreq { imr_multiaddr: raw_ip(group), imr_interface: raw_ip(interface) };
+    let len = size_of::<libc::ip_mreq>() as libc::socklen_t;
+    // SAFETY: pointer and length describe `request`, which lives through the call.
+    check(unsafe { libc::setsockopt(fd.as_raw_fd(), libc::IPPROTO_IP, operation, (&raw const request).cast(), len) })
+        .map(drop)
+}
+
+/// Multicast goes out on the interface with this address.
+pub(crate) fn multicast_interface(fd: BorrowedFd<'_>, interface: Ipv4Addr) -> io::Result<()> {
+    let addr = raw_ip(interface);
+    let len = size_of::<libc::in_addr>() as libc::socklen_t;
+    // SAFETY: pointer and length describe `addr`, which lives through the call.
+    check(unsafe {
+        libc::setsockopt(fd.as_raw_fd(), libc::IPPROTO_IP, libc::IP_MULTICAST_IF, (&raw const addr).cast(), len)
+    })
+    .map(drop)
+}
+
+/// Sets a buffer size; past the system's limit only if this process may.
+pub(crate) fn set_buffer(fd: BorrowedFd<'_>, plain: c_int, force: c_int, bytes: usize) -> io::Result<()> {
+    let wanted = c_int::try_from(bytes).unwrap_or(c_int::MAX / 2);
+    set_option(fd, libc::SOL_SOCKET, plain, wanted)?;
+    // The kernel doubles what it grants and caps it without an error. The forced form needs CAP_NET_ADMIN: being refused is no
+    // error, the granted size can be read.
+    if option(fd, libc::SOL_SOCKET, plain)? < wanted.saturating_mul(2) {
+        let _ = set_option(fd, libc::SOL_SOCKET, force, wanted);
+    }
+    Ok(())
+}
+
+/// Datagrams that found the receive buffer full, since the socket was made (Linux 4.12).
+pub(crate) fn receive_drops(fd: BorrowedFd<'_>) -> Option<u32> {
+    /// `SO_MEMINFO`, and the index of `SK_MEMINFO_DROPS` in what it gives.
+    const MEMINFO: c_int = 55;
+    const DROPS: usize = 8;
+    let mut info = [0u32; 16];
+    let mut len = size_of_val(&info) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` bytes into `info`.
+    check(unsafe { libc::getsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, MEMINFO, (&raw mut info).cast(), &raw mut len) })
+        .ok()?;
+    (len as usize >= (DROPS + 1) * 4).then(|| info[DROPS])
 }
 
 pub(crate) fn bind(fd: BorrowedFd<'_>, addr: SocketAddr) -> io::Result<()> {
@@ -265,7 +331,16 @@ pub(crate) fn eventfd_take(fd: BorrowedFd<'_>) -> bool {
 
 /// Waits until a descriptor is readable, at most `timeout` (`None`: for ever). `false` on timeout or a signal.
 pub(crate) fn wait_readable(fd: BorrowedFd<'_>, timeout: Option<Duration>) -> io::Result<bool> {
-    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    wait_for(fd, libc::POLLIN, timeout)
+}
+
+/// Waits until a descriptor is writable, likewise.
+pub(crate) fn wait_writable(fd: BorrowedFd<'_>, timeout: Option<Duration>) -> io::Result<bool> {
+    wait_for(fd, libc::POLLOUT, timeout)
+}
+
+fn wait_for(fd: BorrowedFd<'_>, events: libc::c_short, timeout: Option<Duration>) -> io::Result<bool> {
+    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
     let spec = timeout.map(timespec);
     let spec_ptr = spec.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: one pollfd and, unless null, one timespec, both alive through the call; no signal mask.

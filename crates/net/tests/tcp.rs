@@ -621,6 +621,16 @@ fn a_foreign_descriptor_is_watched() {
     sender.send_to(b"d", socket.local_addr().expect("addr")).expect("send");
     server.until(|_, _, event| (*event == Event::Ready { token: 42 }).then_some(()));
     server.until(|_, _, event| (*event == Event::Ready { token: 42 }).then_some(()));
+    // With the input taken, it is silent until it is also watched for output.
+    socket.recv(&mut [0; 8]).expect("recv");
+    server.tcp.poll(Some(Duration::ZERO), &mut server.events).expect("poll");
+    assert_eq!(server.events, []);
+    server.tcp.watch_output(socket.as_fd(), 42, true).expect("watch");
+    server.until(|_, _, event| (*event == Event::Ready { token: 42 }).then_some(()));
+    server.tcp.watch_output(socket.as_fd(), 42, false).expect("watch");
+    server.tcp.poll(Some(Duration::ZERO), &mut server.events).expect("poll");
+    assert_eq!(server.events, []);
+    sender.send_to(b"d", socket.local_addr().expect("addr")).expect("send");
     server.tcp.unwatch(socket.as_fd()).expect("unwatch");
     server.tcp.poll(Some(Duration::ZERO), &mut server.events).expect("poll");
     assert_eq!(server.events, []);

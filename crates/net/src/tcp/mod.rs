@@ -540,6 +540,15 @@ impl Tcp {
         self.epoll.add(fd, IN, u64::from(number) << 32 | u64::from(TOKEN_WATCH))
     }
 
+    /// Changes a [`watch`](Self::watch): with `output`, its descriptor is also reported while it is writable.
+    ///
+    /// # Errors
+    /// When the descriptor is not watched.
+    pub fn watch_output(&mut self, fd: BorrowedFd<'_>, number: u32, output: bool) -> io::Result<()> {
+        let events = if output { IN | OUT } else { IN };
+        self.epoll.modify(fd, events, u64::from(number) << 32 | u64::from(TOKEN_WATCH))
+    }
+
     /// Ends a [`watch`](Self::watch).
     ///
     /// # Errors

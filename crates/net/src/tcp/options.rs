@@ -89,10 +89,10 @@ impl SocketOptions {
     /// Applies what a connection has. On a listener, the connections it accepts inherit all of it.
     pub(super) fn apply(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
         if let Some(bytes) = self.send_buffer {
-            set_buffer(fd, libc::SO_SNDBUF, libc::SO_SNDBUFFORCE, bytes)?;
+            sys::set_buffer(fd, libc::SO_SNDBUF, libc::SO_SNDBUFFORCE, bytes)?;
         }
         if let Some(bytes) = self.receive_buffer {
-            set_buffer(fd, libc::SO_RCVBUF, libc::SO_RCVBUFFORCE, bytes)?;
+            sys::set_buffer(fd, libc::SO_RCVBUF, libc::SO_RCVBUFFORCE, bytes)?;
         }
         if self.no_delay {
             sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
@@ -124,18 +124,6 @@ impl SocketOptions {
         }
         Ok(())
     }
-}
-
-/// Sets a buffer size; past the system's limit only if this process may.
-fn set_buffer(fd: BorrowedFd<'_>, plain: c_int, force: c_int, bytes: usize) -> io::Result<()> {
-    let wanted = c_int::try_from(bytes).unwrap_or(c_int::MAX / 2);
-    sys::set_option(fd, libc::SOL_SOCKET, plain, wanted)?;
-    // The kernel doubles what it grants and caps it without an error. The forced form needs CAP_NET_ADMIN: being refused is no
-    // error, the granted size can be read.
-    if sys::option(fd, libc::SOL_SOCKET, plain)? < wanted.saturating_mul(2) {
-        let _ = sys::set_option(fd, libc::SOL_SOCKET, force, wanted);
-    }
-    Ok(())
 }
 
 fn seconds(duration: Duration) -> c_int {
