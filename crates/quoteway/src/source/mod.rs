@@ -8,6 +8,7 @@ pub mod fields;
 pub mod generator;
 pub mod instrument;
 pub mod levels;
+pub mod lines;
 pub mod provider;
 pub mod publisher;
 pub mod random;

@@ -5,9 +5,8 @@
 //! message count u16, stream offset i64, first sequence number i64, send time i64 in nanoseconds since 1970) and so many
 //! messages, each behind its length (u16). Message layouts are at [`Message`]. Prices are ten-thousandths of a dollar.
 
-use flate2::read::GzDecoder;
-use std::fs::File;
-use std::io::{self, BufReader, Read};
+use super::packets::{self, Packets, UDP};
+use std::io::{self, Read};
 use std::path::Path;
 
 /// A message that matters here. All begin with: type u8, flags u8, time i64, symbol of 8 characters.
@@ -116,7 +115,7 @@ impl<'a> Cursor<'a> {
 
 /// The messages of a capture, in order; read as they are asked for.
 pub struct Capture {
-    packets: Packets<BufReader<Box<dyn Read + Send>>>,
+    packets: Packets<Box<dyn Read + Send>>,
     /// The payload that is being taken apart, and where it goes on.
     payload: Vec<u8>,
     at: usize,
@@ -139,19 +138,26 @@ pub enum Feed {
 /// Length of the transport's header.
 const HEADER: usize = 40;
 
+/// What is inside a UDP packet.
+fn udp_payload(udp: &[u8]) -> Option<&[u8]> {
+    let length = usize::from(u16::from_be_bytes([*udp.get(4)?, *udp.get(5)?]));
+    udp.get(8..length.min(udp.len()))
+}
+
 impl Capture {
     /// Opens a capture.
     ///
     /// # Errors
     /// When it cannot be read or is no capture.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let mut file = File::open(path)?;
-        let mut magic = [0; 2];
-        let gzipped = file.read(&mut magic)? == 2 && magic == [0x1F, 0x8B];
-        let file = File::open(path)?;
-        let reader: Box<dyn Read + Send> = if gzipped { Box::new(GzDecoder::new(file)) } else { Box::new(file) };
-        let packets = Packets::new(BufReader::with_capacity(256 * 1024, reader))?;
-        Ok(Self { packets, payload: Vec::new(), at: 0, skipped: 0, restarts: 0, next_sequence: None })
+        Ok(Self {
+            packets: packets::open(path)?,
+            payload: Vec::new(),
+            at: 0,
+            skipped: 0,
+            restarts: 0,
+            next_sequence: None,
+        })
     }
 
     /// Which feed it is of: the transport's protocol number of the packet read last.
@@ -187,7 +193,8 @@ impl Capture {
     fn next_payload(&mut self) -> io::Result<bool> {
         loop {
             let Some(packet) = self.packets.next_packet()? else { return Ok(false) };
-            let Some(payload) = udp_payload(packet).filter(|p| p.len() >= HEADER) else {
+            let udp = packet.ip().filter(|ip| ip.protocol == UDP).and_then(|ip| udp_payload(ip.payload));
+            let Some(payload) = udp.filter(|p| p.len() >= HEADER) else {
                 self.skipped += 1;
                 continue;
             };
@@ -209,150 +216,6 @@ impl Capture {
             return Ok(true);
         }
     }
-}
-
-/// What is inside an Ethernet frame that carries UDP over IPv4.
-fn udp_payload(frame: &[u8]) -> Option<&[u8]> {
-    let mut at = 12;
-    let mut kind = frame.get(at..at + 2)?;
-    while kind == [0x81, 0x00] {
-        // A VLAN tag.
-        at += 4;
-        kind = frame.get(at..at + 2)?;
-    }
-    let ip = frame.get(at + 2..)?;
-    let header = usize::from(ip.first()? & 0x0F) * 4;
-    if kind != [0x08, 0x00] || ip.first()? >> 4 != 4 || *ip.get(9)? != 17 {
-        return None;
-    }
-    let udp = ip.get(header..)?;
-    let length = usize::from(u16::from_be_bytes([*udp.get(4)?, *udp.get(5)?]));
-    udp.get(8..length.min(udp.len()))
-}
-
-/// The packets of a capture file.
-struct Packets<R> {
-    reader: R,
-    format: Format,
-    big_endian: bool,
-    packet: Vec<u8>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
-    Pcap,
-    PcapNg,
-}
-
-/// No packet or block of a sensible capture is longer.
-const BLOCK_MAX: usize = 1 << 20;
-
-impl<R: Read> Packets<R> {
-    fn new(mut reader: R) -> io::Result<Self> {
-        let mut magic = [0; 4];
-        reader.read_exact(&mut magic)?;
-        let (format, big_endian) = match magic {
-            [0xD4, 0xC3, 0xB2, 0xA1] | [0x4D, 0x3C, 0xB2, 0xA1] => (Format::Pcap, false),
-            [0xA1, 0xB2, 0xC3, 0xD4] | [0xA1, 0xB2, 0x3C, 0x4D] => (Format::Pcap, true),
-            [0x0A, 0x0D, 0x0D, 0x0A] => (Format::PcapNg, false),
-            _ => return Err(invalid("is no pcap or pcapng capture")),
-        };
-        let mut packets = Self { reader, format, big_endian, packet: Vec::new() };
-        if format == Format::Pcap {
-            packets.fill(20)?;
-            let link = packets.number(&packets.packet[16..20]);
-            if link & 0xFFFF != 1 {
-                return Err(invalid("is a capture of something else than Ethernet"));
-            }
-        } else {
-            packets.section_header()?;
-        }
-        Ok(packets)
-    }
-
-    /// The next packet; `None` at the end.
-    fn next_packet(&mut self) -> io::Result<Option<&[u8]>> {
-        let found = match self.format {
-            Format::Pcap => self.next_pcap(),
-            Format::PcapNg => self.next_block(),
-        };
-        match found {
-            Ok(Some(range)) => Ok(Some(&self.packet[range])),
-            Ok(None) => Ok(None),
-            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
-            Err(e) => Err(e),
-        }
-    }
-
-    fn next_pcap(&mut self) -> io::Result<Option<std::ops::Range<usize>>> {
-        self.fill(16)?;
-        let length = self.number(&self.packet[8..12]) as usize;
-        if length > BLOCK_MAX {
-            return Err(invalid("has a packet that is longer than any packet"));
-        }
-        // A recording that was stopped in a packet has the messages before the cut.
-        self.packet.clear();
-        let read = (&mut self.reader).take(length as u64).read_to_end(&mut self.packet)?;
-        Ok((read > 0 || length == 0).then_some(0..read))
-    }
-
-    /// The next enhanced or simple packet block; other blocks are passed over.
-    fn next_block(&mut self) -> io::Result<Option<std::ops::Range<usize>>> {
-        loop {
-            self.fill(4)?;
-            let kind = self.number(&self.packet[..4]);
-            if self.packet[..4] == [0x0A, 0x0D, 0x0D, 0x0A] {
-                self.section_header()?;
-                continue;
-            }
-            self.fill(4)?;
-            let length =
-                (self.number(&self.packet[..4]) as usize).checked_sub(8).ok_or_else(|| invalid("has a short block"))?;
-            self.fill(length)?;
-            let (start, field) = match kind {
-                6 => (20, 12..16),
-                3 => (4, 0..4),
-                _ => continue,
-            };
-            let captured = self.packet.get(field).map(|bytes| self.number(bytes) as usize);
-            match captured.map(|n| start..start + n).filter(|r| r.end <= length) {
-                Some(range) => return Ok(Some(range)),
-                // A simple block says the length on the wire; what was captured of it is the rest of the block.
-                None if kind == 3 && length > 8 => return Ok(Some(start..length - 4)),
-                None => return Err(invalid("has a packet that is longer than its block")),
-            }
-        }
-    }
-
-    /// The rest of a section header, which says the byte order.
-    fn section_header(&mut self) -> io::Result<()> {
-        self.fill(8)?;
-        self.big_endian = match self.packet[4..8] {
-            [0x1A, 0x2B, 0x3C, 0x4D] => true,
-            [0x4D, 0x3C, 0x2B, 0x1A] => false,
-            _ => return Err(invalid("has a damaged section header")),
-        };
-        let length =
-            (self.number(&self.packet[..4]) as usize).checked_sub(12).ok_or_else(|| invalid("has a short block"))?;
-        self.fill(length)
-    }
-
-    fn fill(&mut self, length: usize) -> io::Result<()> {
-        if length > BLOCK_MAX {
-            return Err(invalid("has a packet that is longer than any packet"));
-        }
-        self.packet.resize(length, 0);
-        self.reader.read_exact(&mut self.packet)
-    }
-
-    fn number(&self, bytes: &[u8]) -> u32 {
-        let bytes: [u8; 4] = bytes.try_into().unwrap_or_default();
-        if self.big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
-    }
-}
-
-fn invalid(what: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
 #[cfg(test)]

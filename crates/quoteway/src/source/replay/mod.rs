@@ -6,6 +6,7 @@
 pub mod exchange;
 pub mod iex;
 pub mod market;
+pub mod packets;
 pub mod ticks;
 
 /// How fast recorded time passes.

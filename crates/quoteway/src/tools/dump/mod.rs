@@ -1,19 +1,26 @@
 //! `quoteway dump`: bytes as readable text.
 //!
-//! Takes the bytes of one direction of an RSSL connection, or of one RWF message; raw, or as hexadecimal text in any of the
-//! usual layouts. What cannot be understood is shown as bytes, and the dump goes on behind it.
+//! Takes the bytes of one direction of an RSSL connection, of one RWF message (raw, or as hexadecimal text in any of the
+//! usual layouts), or a packet capture with whole sessions; or, the other way round, messages as JSON. What cannot be
+//! understood is shown as bytes, and the dump goes on behind it.
 
+mod capture;
 mod hex;
+mod sheet;
 mod stream;
 
+use crate::source::lines;
+use crate::source::replay::packets;
 use clap::{Parser, ValueEnum};
+use flate2::read::GzDecoder;
 use rwf::dictionary::Dictionary;
+use rwf::json::Settings;
 use rwf::text;
-use std::fmt::Write as _;
+use sheet::Sheet;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Shows messages as readable text.
+/// Shows messages as readable text, JSON or hexadecimal digits, and makes messages of JSON.
 #[derive(Clone, Debug, Parser)]
 #[allow(clippy::doc_markdown, reason = "the comments are the help text, where backticks would show")]
 #[command(name = "dump", after_help = EXAMPLES)]
@@ -41,13 +48,49 @@ pub struct Args {
     /// Show the bytes of every message as well
     #[arg(long)]
     pub bytes: bool,
+
+    /// What to write: text for people, JSON (a message a line), hexadecimal digits (a message a line), or raw bytes
+    #[arg(long, value_enum, value_name = "FORM")]
+    pub to: Option<Form>,
+
+    /// The same as --to json: messages as the WebSocket protocol writes them, one a line
+    #[arg(long, conflicts_with = "to")]
+    pub json: bool,
+
+    /// The input is JSON: one message, an array, or lines of them; --to says what becomes of it, hexadecimal if nothing does
+    #[arg(long, conflicts_with_all = ["content", "coding"])]
+    pub from_json: bool,
+
+    /// JSON: write enumerations as their display rather than their number, and read displays
+    #[arg(long)]
+    pub expand_enums: bool,
+
+    /// JSON: write members also where the SDK leaves them out, so that the text leads back to the same message
+    #[arg(long)]
+    pub explicit: bool,
+
+    /// JSON: members and fields that are not known are errors; without it they are skipped
+    #[arg(long)]
+    pub strict: bool,
+
+    /// JSON: the service of keys that name none
+    #[arg(long, value_name = "ID")]
+    pub default_service: Option<u16>,
+
+    /// Of a capture, show the TCP connections of this port; without it those that begin with the handshake of RSSL
+    #[arg(long, value_name = "PORT")]
+    pub port: Option<u16>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   quoteway dump capture.bin
   quoteway dump --content message update.hex
-  echo '00 0a 05 06 00 00 00 05 00 80' | quoteway dump";
+  echo '00 08 05 06 00 00 00 05 00 80' | quoteway dump
+  tcpdump -i any -w session.pcap port 14002             (record a session)
+  quoteway dump session.pcap                            (both directions, in order)
+  quoteway dump --json session.pcap > session.jsonl     (which sink-driven-src -Q plays)
+  echo '{\"ID\":5,\"Type\":\"Update\",\"Fields\":{\"BID\":1.25}}' | quoteway dump --from-json";
 
 /// What bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -56,6 +99,8 @@ pub enum Content {
     Auto,
     /// What one side sent over an RSSL connection.
     Rssl,
+    /// A packet capture (pcap, pcapng; gzipped or not).
+    Capture,
     /// One RWF message.
     Message,
 }
@@ -80,14 +125,49 @@ pub enum Side {
     Server,
 }
 
+/// What is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// For people.
+    Text,
+    /// A message a line, as the WebSocket protocol writes it; of a capture with time and ends around it.
+    Json,
+    /// A message a line, two digits a byte.
+    Hex,
+    /// The messages' bytes, end to end.
+    Raw,
+}
+
+impl Args {
+    fn form(&self) -> Form {
+        match self.to {
+            Some(form) => form,
+            None if self.json => Form::Json,
+            None if self.from_json => Form::Hex,
+            None => Form::Text,
+        }
+    }
+
+    fn settings(&self) -> Settings {
+        Settings {
+            default_service_id: self.default_service,
+            expand_enums: self.expand_enums,
+            enum_displays: self.expand_enums,
+            strict: self.strict,
+            explicit: self.explicit,
+        }
+    }
+}
+
 /// Shows what the arguments name.
 ///
 /// # Errors
-/// A text for the user: a file cannot be read, or holds nothing.
+/// A text for the user: a file cannot be read, holds nothing, or holds a message that has no JSON.
 pub fn run(args: &Args) -> Result<(), String> {
     let dictionary = load_dictionary(args.dictionary.as_deref())?;
     let standard_input = [PathBuf::from("-")];
     let files = if args.files.is_empty() { &standard_input[..] } else { &args.files };
+    let mut failed = 0;
     for file in files {
         let named = |e| format!("{}: {e}", file.display());
         let mut input = Vec::new();
@@ -96,20 +176,49 @@ pub fn run(args: &Args) -> Result<(), String> {
         } else {
             input = std::fs::read(file).map_err(named)?;
         }
-        let text = show(&input, args, &dictionary).map_err(|e| format!("{}: {e}", file.display()))?;
+        let (output, problems) = show(&input, args, &dictionary).map_err(|e| format!("{}: {e}", file.display()))?;
+        failed += problems.len();
+        for problem in problems {
+            eprintln!("{}: {problem}", file.display());
+        }
         // A closed pipe (`| head`) is no failure.
-        if std::io::stdout().lock().write_all(text.as_bytes()).is_err() {
+        if std::io::stdout().lock().write_all(&output).is_err() {
             return Ok(());
         }
     }
-    Ok(())
+    if failed == 0 { Ok(()) } else { Err(format!("{failed} messages were left out")) }
 }
 
-/// The text of some input.
+/// What some input says in the form asked for; and what could not be said in it.
 ///
 /// # Errors
-/// A text for the user: there are no bytes in it.
-pub fn show(input: &[u8], args: &Args, dictionary: &Dictionary) -> Result<String, String> {
+/// A text for the user: there are no bytes in it, or it is not what it is said to be.
+pub fn show(input: &[u8], args: &Args, dictionary: &Dictionary) -> Result<(Vec<u8>, Vec<String>), String> {
+    let mut sheet = Sheet::new(args.form(), args.bytes, dictionary, args.settings());
+    if args.from_json {
+        let text = str::from_utf8(input).map_err(|e| format!("is no text: {e}"))?;
+        let entries = lines::read(text, sheet.converter()).map_err(|e| e.to_string())?;
+        if entries.is_empty() {
+            return Err("holds no message".to_owned());
+        }
+        for entry in &entries {
+            sheet.message(&entry.message);
+        }
+    } else {
+        show_bytes(input, args, &mut sheet)?;
+    }
+    Ok(sheet.finish())
+}
+
+fn show_bytes(input: &[u8], args: &Args, sheet: &mut Sheet<'_>) -> Result<(), String> {
+    let gzipped = input.starts_with(&[0x1F, 0x8B]);
+    if args.content == Content::Capture || (args.content == Content::Auto && (gzipped || packets::is_capture(input))) {
+        return if gzipped {
+            capture::show(GzDecoder::new(input), args.port, sheet)
+        } else {
+            capture::show(input, args.port, sheet)
+        };
+    }
     let mark = if args.from == Side::Client { "C>" } else { "S>" };
     let as_hex = match args.coding {
         Coding::Raw => false,
@@ -121,24 +230,16 @@ pub fn show(input: &[u8], args: &Args, dictionary: &Dictionary) -> Result<String
         return Err("holds no bytes".to_owned());
     }
     let as_stream = match args.content {
-        Content::Rssl => true,
+        Content::Rssl | Content::Capture => true,
         Content::Message => false,
         Content::Auto => stream::is_whole_frames(&bytes),
     };
-    let mut out = String::new();
     if as_stream {
-        stream::show(&bytes, &mut out, &mut |message, out| write_message(message, args.bytes, dictionary, out));
+        stream::show(&bytes, sheet);
     } else {
-        write_message(&bytes, args.bytes, dictionary, &mut out);
+        sheet.message(&bytes);
     }
-    Ok(out)
-}
-
-fn write_message(message: &[u8], with_bytes: bool, dictionary: &Dictionary, out: &mut String) {
-    let _ = write!(out, "{}", text::message(message, Some(dictionary)));
-    if with_bytes {
-        let _ = write!(out, "{}", text::hex_dump(message));
-    }
+    Ok(())
 }
 
 /// A message for a tool's trace: level 0 is its first line, above that all of it.

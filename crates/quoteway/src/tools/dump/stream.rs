@@ -1,10 +1,10 @@
 //! One direction of an RSSL connection, frame by frame.
 
+use super::sheet::Sheet;
 use rssl::frame::{self, Frame, Kind, Packed};
 use rssl::handshake::{Answer, ConnectRequest};
-use rssl::{ClientConfig, Connection, ServerConfig, Sink};
+use rssl::{ClientConfig, Connection, ServerConfig};
 use std::collections::HashMap;
-use std::fmt::Write as _;
 
 /// Whether the bytes are whole frames from end to end.
 pub(super) fn is_whole_frames(mut bytes: &[u8]) -> bool {
@@ -17,30 +17,68 @@ pub(super) fn is_whole_frames(mut bytes: &[u8]) -> bool {
     true
 }
 
-/// Writes what a message says.
-type ShowMessage<'m> = &'m mut dyn FnMut(&[u8], &mut String);
-
 /// Writes every frame: its place, its kind, and the messages that end in it.
-pub(super) fn show(bytes: &[u8], out: &mut String, message: ShowMessage<'_>) {
-    let mut reader = Reader::of(bytes);
-    let mut at = 0;
-    while at < bytes.len() {
-        let rest = &bytes[at..];
-        let length = match frame::length(rest) {
-            Ok(Some(length)) if length <= rest.len() => length,
-            Ok(_) => {
-                let _ = writeln!(out, "{at:08x}  !! the last frame is cut off: {} bytes are left", rest.len());
-                return;
-            }
-            Err(what) => {
-                let _ = writeln!(out, "{at:08x}  !! {what}");
-                return;
-            }
-        };
-        let whole = &rest[..length];
-        let _ = writeln!(out, "{at:08x}  {length} bytes: {}", reader.describe(whole));
-        reader.messages(whole, out, message);
-        at += length;
+pub(super) fn show(bytes: &[u8], sheet: &mut Sheet<'_>) {
+    let mut direction = Direction::default();
+    direction.take(bytes, sheet);
+    direction.end(sheet);
+}
+
+/// One direction of a connection, as its bytes come.
+#[derive(Default)]
+pub(super) struct Direction {
+    reader: Option<Reader>,
+    /// What is left of a frame that is not whole yet.
+    rest: Vec<u8>,
+    /// Bytes before `rest`.
+    at: usize,
+    /// What came is no frame: nothing more can be read.
+    lost: bool,
+}
+
+impl Direction {
+    /// Whether anything came.
+    pub(super) fn has_begun(&self) -> bool {
+        self.at > 0 || !self.rest.is_empty()
+    }
+
+    /// Takes the next bytes.
+    pub(super) fn take(&mut self, bytes: &[u8], sheet: &mut Sheet<'_>) {
+        self.rest.extend_from_slice(bytes);
+        let mut from = 0;
+        while !self.lost && from < self.rest.len() {
+            let rest = &self.rest[from..];
+            let length = match frame::length(rest) {
+                Ok(Some(length)) if length <= rest.len() => length,
+                Ok(_) => break,
+                Err(what) => {
+                    sheet.note(&format!("{:08x}  !! {what}", self.at + from));
+                    self.lost = true;
+                    break;
+                }
+            };
+            let whole = &rest[..length];
+            let reader = self.reader.get_or_insert_with(|| Reader::of(whole));
+            sheet.note(&format!("{:08x}  {length} bytes: {}", self.at + from, reader.describe(whole)));
+            reader.messages(whole, sheet);
+            from += length;
+        }
+        self.rest.drain(..from);
+        self.at += from;
+    }
+
+    /// Bytes are missing here: what comes next is taken for the beginning of a frame.
+    pub(super) fn skip(&mut self, count: usize, sheet: &mut Sheet<'_>) {
+        sheet.note(&format!("{:08x}  !! {count} bytes are missing", self.at + self.rest.len()));
+        self.at += self.rest.len() + count;
+        self.rest.clear();
+    }
+
+    /// Nothing more comes.
+    pub(super) fn end(&self, sheet: &mut Sheet<'_>) {
+        if !self.rest.is_empty() && !self.lost {
+            sheet.note(&format!("{:08x}  !! the last frame is cut off: {} bytes are left", self.at, self.rest.len()));
+        }
     }
 }
 
@@ -94,17 +132,16 @@ impl Reader {
         }
     }
 
-    fn messages(&mut self, whole: &[u8], out: &mut String, message: ShowMessage<'_>) {
+    fn messages(&mut self, whole: &[u8], sheet: &mut Sheet<'_>) {
         match self {
             Self::Session { session, .. } => {
-                let mut sink = ToText { out, message };
                 let mut answers = Vec::new();
-                if let Err(closed) = session.receive(0, whole, &mut answers, &mut sink) {
-                    let _ = writeln!(out, "!! {closed}; what follows is read without the handshake");
+                if let Err(closed) = session.receive(0, whole, &mut answers, sheet) {
+                    sheet.note(&format!("!! {closed}; what follows is read without the handshake"));
                     *self = Self::Bare { unfinished: HashMap::new() };
                 }
             }
-            Self::Bare { unfinished } => bare_messages(whole, unfinished, out, message),
+            Self::Bare { unfinished } => bare_messages(whole, unfinished, sheet),
         }
     }
 }
@@ -142,56 +179,37 @@ fn describe_handshake(whole: &[u8], from_client: bool) -> String {
 }
 
 /// Messages of a frame when there is no session to ask.
-fn bare_messages(
-    whole: &[u8],
-    unfinished: &mut HashMap<u16, (usize, Vec<u8>)>,
-    out: &mut String,
-    message: ShowMessage<'_>,
-) {
+fn bare_messages(whole: &[u8], unfinished: &mut HashMap<u16, (usize, Vec<u8>)>, sheet: &mut Sheet<'_>) {
     let Ok(Frame { kind, compressed: false, payload, .. }) = frame::parse(whole, true) else {
-        let _ = write!(out, "{}", rwf::text::hex_dump(whole));
-        return;
+        return sheet.unreadable(whole, "is no frame, or compressed");
     };
-    let mut finish = |id: u16, unfinished: &mut HashMap<u16, (usize, Vec<u8>)>, out: &mut String| {
+    let finish = |id: u16, unfinished: &mut HashMap<u16, (usize, Vec<u8>)>, sheet: &mut Sheet<'_>| {
         if unfinished.get(&id).is_some_and(|(total, got)| got.len() >= *total)
             && let Some((_, whole)) = unfinished.remove(&id)
         {
-            message(&whole, out);
+            sheet.message(&whole);
         }
     };
     match kind {
         Kind::Ping => {}
         Kind::FirstFragment { total, id } => {
             unfinished.insert(id, (total as usize, payload.to_vec()));
-            finish(id, unfinished, out);
+            finish(id, unfinished, sheet);
         }
         Kind::NextFragment { id } => {
             if let Some((_, got)) = unfinished.get_mut(&id) {
                 got.extend_from_slice(payload);
             }
-            finish(id, unfinished, out);
+            finish(id, unfinished, sheet);
         }
-        Kind::Data => message(payload, out),
+        Kind::Data => sheet.message(payload),
         Kind::Packed => {
             for part in Packed::new(payload) {
                 match part {
-                    Ok(part) => message(part, out),
-                    Err(what) => {
-                        let _ = writeln!(out, "!! {what}");
-                    }
+                    Ok(part) => sheet.message(part),
+                    Err(what) => sheet.note(&format!("!! {what}")),
                 }
             }
         }
-    }
-}
-
-struct ToText<'a, 'm> {
-    out: &'a mut String,
-    message: ShowMessage<'m>,
-}
-
-impl Sink for ToText<'_, '_> {
-    fn message(&mut self, msg: &[u8]) {
-        (self.message)(msg, self.out);
     }
 }

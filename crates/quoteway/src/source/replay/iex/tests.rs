@@ -115,8 +115,7 @@ fn pcapng(frames: &[Vec<u8>]) -> Vec<u8> {
 }
 
 fn read(bytes: &[u8]) -> (Vec<(String, What)>, u64) {
-    let packets =
-        Packets::new(BufReader::new(Box::new(io::Cursor::new(bytes.to_vec())) as Box<dyn Read + Send>)).unwrap();
+    let packets = Packets::new(Box::new(io::Cursor::new(bytes.to_vec())) as Box<dyn Read + Send>).unwrap();
     let mut capture = Capture { packets, payload: Vec::new(), at: 0, skipped: 0, restarts: 0, next_sequence: None };
     let mut messages = Vec::new();
     while let Some(message) = capture.next_message().unwrap() {
