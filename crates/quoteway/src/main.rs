@@ -45,6 +45,8 @@ enum Command {
     TestClient(tools::test_client::Args),
     /// Show RWF messages and RSSL byte streams as text
     Dump(tools::dump::Args),
+    /// Show captures of LBM traffic as text: sessions, topics, losses, NAKs
+    Lbmdump(tools::lbmdump::Args),
     /// Measure this system, beside bare loops and other products, and report
     Lab(lab::Args),
     /// Show every configuration parameter, or check a file
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
         Command::SinkDrivenSrc(args) => tools::sink_driven_src::run(&args),
         Command::TestClient(args) => tools::test_client::run(&args),
         Command::Dump(args) => tools::dump::run(&args),
+        Command::Lbmdump(args) => tools::lbmdump::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Config { what: None } => {
             print!("{}", Config::default().document());

@@ -7,6 +7,7 @@ pub mod consumer;
 pub mod dump;
 pub mod flags;
 pub mod latency;
+pub mod lbmdump;
 pub mod names;
 pub mod outbox;
 pub mod output;

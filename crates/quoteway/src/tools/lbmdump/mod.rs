@@ -1,0 +1,188 @@
+//! `quoteway lbmdump`: captures of LBM traffic as readable text.
+//!
+//! Reads pcap and pcapng files, follows the transport sessions in them, learns topic names from the advertisements, and says
+//! what is missing, asked for and sent again. A capture tells what passed *its* place: what is missing near the source never
+//! left it, what is missing near a receiver was lost on the way.
+
+mod book;
+mod capture;
+mod dissect;
+mod json;
+mod packet;
+mod reassembly;
+mod select;
+mod sequence;
+mod summary;
+mod text;
+
+use std::fs::File;
+use std::io::{BufWriter, Read, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+use dissect::{Dissector, Ports};
+pub use select::Kind;
+use select::Selection;
+use summary::Summary;
+
+/// Shows captures of LBM traffic as readable text.
+#[derive(Clone, Debug, Parser)]
+#[allow(clippy::doc_markdown, reason = "the comments are the help text, where backticks would show")]
+#[command(name = "lbmdump", after_help = EXAMPLES)]
+pub struct Args {
+    /// Capture files, pcap or pcapng; `-` is standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+
+    /// Show every field and message (-v), and payloads in full (-vv)
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+
+    /// One JSON object a packet, and one for the summary; payloads with -v
+    #[arg(long)]
+    pub json: bool,
+
+    /// Only the summary
+    #[arg(short, long)]
+    pub quiet: bool,
+
+    /// Only packets that tell of this topic; `*` stands for any characters
+    #[arg(long, value_name = "NAME")]
+    pub topic: Option<String>,
+
+    /// Only packets of sessions whose name holds this, such as an address or a session id
+    #[arg(long, value_name = "TEXT")]
+    pub session: Option<String>,
+
+    /// Only packets of these kinds
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub only: Vec<Kind>,
+
+    /// Read a file twice, so that topics have names before they are advertised
+    #[arg(short = '2', long)]
+    pub two_passes: bool,
+
+    /// Another UDP port of topic resolution (beside 12965, 15380 and 14402 to 14406)
+    #[arg(long, value_name = "PORT")]
+    pub resolver_port: Vec<u16>,
+
+    /// Fail if something is missing still, or malformed
+    #[arg(long)]
+    pub check: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tcpdump -i eth0 -w lbm.pcap 'udp or tcp portrange 14371-14395'
+  quoteway lbmdump lbm.pcap
+  quoteway lbmdump -2 --topic 'md.equities.*' -v lbm.pcap
+  quoteway lbmdump --only trouble lbm.pcap       # losses, NAKs, retransmissions, malformed packets
+  quoteway lbmdump -q --check lbm.pcap           # the summary; fails if something is missing
+  quoteway lbmdump --json lbm.pcap | jq 'select(.kind == \"nak\")'
+
+Numbers in brackets after a topic are its sequence numbers; those after DATA count datagrams of the session.
+What is missing near a source never left it; what is missing near a receiver was lost on the way.";
+
+/// Shows what the arguments name.
+///
+/// # Errors
+/// A text for the user: a file cannot be read, or `--check` found something.
+pub fn run(args: &Args) -> Result<(), String> {
+    let out = BufWriter::new(std::io::stdout().lock());
+    show(args, out)
+}
+
+/// Writes what the arguments name. A writer that takes no more ends it.
+///
+/// # Errors
+/// A text for the user, as [`run`].
+pub fn show(args: &Args, mut out: impl Write) -> Result<(), String> {
+    let mut found = Vec::new();
+    for file in &args.files {
+        if args.files.len() > 1 && !args.json && writeln!(out, "{}:", file.display()).is_err() {
+            return Ok(());
+        }
+        match one(args, file, &mut out).map_err(|e| format!("{} {e}", file.display()))? {
+            Found::Nobody => return Ok(()),
+            Found::Trouble(text) => found.push(format!("{}: {text}", file.display())),
+            Found::Nothing => {}
+        }
+    }
+    let _ = out.flush();
+    if found.is_empty() { Ok(()) } else { Err(found.join("; ")) }
+}
+
+/// How the reading of a file ended.
+enum Found {
+    Nothing,
+    /// With `--check`.
+    Trouble(String),
+    /// Nobody reads what is written.
+    Nobody,
+}
+
+fn one(args: &Args, file: &Path, out: &mut impl Write) -> Result<Found, String> {
+    let selection = Selection { topic: args.topic.clone(), session: args.session.clone(), kinds: args.only.clone() };
+    let mut dissector = Dissector::new(Ports { resolver: args.resolver_port.clone() });
+    if args.two_passes {
+        if file.as_os_str() == "-" {
+            return Err("is standard input, which cannot be read twice".to_owned());
+        }
+        capture::read(open(file)?, |frame| {
+            dissector.frame(&frame, &mut |_, _| {});
+            ControlFlow::Continue(())
+        })?;
+        dissector.second_reading();
+    }
+    let (mut start, mut text, mut is_gone) = (None, String::new(), false);
+    let ending = capture::read(open(file)?, |frame| {
+        let start = *start.get_or_insert(frame.nanos);
+        dissector.frame(&frame, &mut |record, book| {
+            if args.quiet || !selection.has(record, book) {
+                return;
+            }
+            if args.json {
+                text.push_str(&json::packet(record, book, args.verbose > 0).to_string());
+                text.push('\n');
+            } else {
+                text::line(record, book, start, &mut text);
+                if args.verbose > 0 {
+                    text::details(record, book, args.verbose > 1, &mut text);
+                }
+            }
+        });
+        is_gone = out.write_all(text.as_bytes()).is_err();
+        text.clear();
+        if is_gone { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    let summary = Summary {
+        book: &dissector.book,
+        passed: dissector.passed,
+        incomplete_datagrams: dissector.incomplete_datagrams(),
+        is_cut: ending == capture::Ending::Cut,
+        selection: &selection,
+    };
+    let end = if args.json { format!("{}\n", summary.json()) } else { summary.text() };
+    let space = if args.quiet || args.json { "" } else { "\n" };
+    if is_gone || write!(out, "{space}{end}").is_err() {
+        return Ok(Found::Nobody);
+    }
+    let (missing, malformed) = (summary.missing(), dissector.passed.malformed);
+    if args.check && (missing > 0 || malformed > 0) {
+        return Ok(Found::Trouble(format!(
+            "{missing} datagrams are missing, {malformed} packets or messages are malformed"
+        )));
+    }
+    Ok(Found::Nothing)
+}
+
+fn open(file: &Path) -> Result<Box<dyn Read + Send>, String> {
+    if file.as_os_str() == "-" {
+        return Ok(Box::new(std::io::stdin()));
+    }
+    File::open(file).map(|f| Box::new(f) as Box<dyn Read + Send>).map_err(|e| format!("cannot be read: {e}"))
+}
+
+#[cfg(test)]
+mod tests;
