@@ -1,6 +1,7 @@
 //! What interactive providers send on item streams.
 
 use super::items::{Bits, Upstream};
+use super::peers::slots;
 use super::{Fault, ProviderSink, SourceDistributor};
 use crate::stream::{ALL, Event, NO_GROUP, flags};
 use rwf::msg::{Msg, MsgClass, RefreshFlags, RefreshMsg, StatusMsg};
@@ -116,6 +117,12 @@ impl SourceDistributor {
         let to_open = bits & (flags::RECOVERY | flags::UNSOLICITED | flags::SNAPSHOT) != 0;
         let left_out = if to_open { opened } else { self.owed.all(handle) };
         let interest = self.items.get(handle).map_or(0, |item| item.interest);
+        if self.direct.is_on() && !to_open {
+            let (first, complete) = (bits & flags::FIRST != 0, bits & flags::COMPLETE != 0);
+            let served = self.direct.serve(handle, left_out, first, complete) & interest;
+            let position = self.hub.next_position();
+            return self.image_to(served, Event::Image { target: ALL, handle, group, flags: bits, position, rwf });
+        }
         if left_out & interest == 0 {
             let position = self.hub.next_position();
             self.hub.event(&Event::Image { target: ALL, handle, group, flags: bits, position, rwf });
@@ -123,9 +130,9 @@ impl SourceDistributor {
         }
         let ends = bits & flags::SNAPSHOT != 0 && bits & flags::COMPLETE != 0;
         let served = if ends { interest } else { interest & !left_out };
-        for slot in (0..64u8).filter(|slot| served & 1 << slot != 0) {
+        for slot in slots(served) {
             let Some(target) = self.peers.id(slot) else { continue };
-            let flags = if left_out & 1 << slot == 0 { bits } else { bits & !flags::FIRST };
+            let flags = if left_out & (1 as super::peers::Slots) << slot == 0 { bits } else { bits & !flags::FIRST };
             let position = self.hub.next_position();
             self.hub.event(&Event::Image { target, handle, group, flags, position, rwf });
         }

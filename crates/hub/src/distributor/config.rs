@@ -58,6 +58,17 @@ pub struct Config {
     pub heartbeat_interval: u64,
     /// Silence after which a P2PS counts as gone; 0 never.
     pub p2ps_timeout: u64,
+    /// How long what a P2PS had open stays open when it is gone, so that it finds it when it is back; 0 closes it at once.
+    pub lease: u64,
+    /// Bytes of the stream that are kept to tell a P2PS what it has lost; 0 keeps nothing (both sides in one process).
+    pub history_bytes: usize,
+    /// Whether an image that only one P2PS waits for goes to that one alone ([`super::SourceDistributor::direct_blocks`];
+    /// `usePointToPointData`) and not by the stream that all read.
+    pub point_to_point: bool,
+    /// Messages by which a P2PS may be behind with reading the stream before it is declared lost; 0 for any number.
+    pub max_lag: u64,
+    /// Requests that a P2PS may send between two heartbeats before it is declared lost; 0 for any number.
+    pub max_requests: u32,
 }
 
 impl Default for Config {
@@ -84,6 +95,11 @@ impl Default for Config {
             image_part: 32_000,
             heartbeat_interval: 0,
             p2ps_timeout: 0,
+            lease: 0,
+            history_bytes: 0,
+            point_to_point: false,
+            max_lag: 0,
+            max_requests: 0,
         }
     }
 }

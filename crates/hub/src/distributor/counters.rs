@@ -63,6 +63,20 @@ pub struct Counters {
     pub closed_sessions: u64,
     /// P2PSs cut off for what they sent.
     pub closed_p2ps: u64,
-    /// P2PSs refused: there are 64 already.
+    /// P2PSs declared lost: silent for too long.
+    pub silent_p2ps: u64,
+    /// P2PSs declared lost: past a bound, by what they asked or by what they had not read.
+    pub overrun_p2ps: u64,
+    /// P2PSs whose lease has ended.
+    pub expired_leases: u64,
+    /// Gaps in the stream that P2PSs have told of.
+    pub gaps: u64,
+    /// Of these, gaps that lie before what is kept of the stream.
+    pub gaps_too_old: u64,
+    /// Images sent to one P2PS alone.
+    pub direct_images: u64,
+    /// Times that this process was found to have stood still.
+    pub freezes: u64,
+    /// P2PSs refused: there are 128 already.
     pub refused_p2ps: u64,
 }

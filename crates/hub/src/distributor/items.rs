@@ -1,5 +1,6 @@
 //! The items: their handles, their keys, who is interested and where they are open.
 
+use super::peers::Slots;
 use crate::item;
 use hashbrown::HashTable;
 
@@ -76,7 +77,7 @@ pub(super) struct Item {
     /// Canonical bytes of the key.
     pub(super) key: Box<[u8]>,
     /// The P2PSs, by slot, that were told the handle and have not given it back.
-    pub(super) interest: u64,
+    pub(super) interest: Slots,
     /// The session it is open at, or that published it.
     pub(super) session: u32,
     /// Its stream there.

@@ -9,7 +9,10 @@
 //! | `sessions`, `streams` | provider sessions, their streams and what they offer |
 //! | `login`, `directory`, `dictionaries` | the administrative domains, in both directions |
 //! | `services`, `items`, `wishes` | what there is, who wants it and how |
+//! | `members`, `peers` | the P2PSs: joining, leaving, leases, heartbeats |
 //! | `opens` | the requests of the P2PSs |
+//! | `gaps`, `history` | what a P2PS hears again after a loss |
+//! | `direct` | images for one P2PS alone |
 //! | `asking` | choosing a provider, open windows, pacing, retries |
 //! | `answers` | what interactive providers send on item streams |
 //! | `loss` | sessions and services that go away, and how their items come back |
@@ -25,10 +28,14 @@ mod cache;
 mod config;
 mod counters;
 mod dictionaries;
+mod direct;
 mod directory;
+mod gaps;
+mod history;
 mod items;
 mod login;
 mod loss;
+mod members;
 mod message;
 mod opens;
 mod owed;
@@ -48,6 +55,8 @@ pub use sessions::{Origin, PeerInfo, SessionId};
 use crate::stream::{BlockWriter, Event};
 use cache::Cache;
 use dictionaries::Dictionaries;
+use direct::Direct;
+use history::History;
 use items::{Item, Items};
 use message::Scratch;
 use owed::OwedImages;
@@ -115,6 +124,15 @@ pub struct SourceDistributor {
     timers: Timers,
     posts: Posts,
     peers: Peers,
+    incarnation: u32,
+    /// What heartbeats say of us.
+    announcement: Box<[u8]>,
+    /// When the next heartbeat is due; 0 before the first.
+    heartbeat_due: u64,
+    history: History,
+    direct: Direct,
+    /// P2PSs whose transports are to be ended.
+    closing: Vec<(u16, &'static str)>,
     cache: Cache,
     dictionaries: Dictionaries,
     owed: OwedImages,
@@ -152,6 +170,12 @@ impl SourceDistributor {
             timers,
             posts: Posts::default(),
             peers: Peers::default(),
+            incarnation,
+            announcement: Box::default(),
+            heartbeat_due: 0,
+            history: History::new(config.history_bytes),
+            direct: Direct::new(config.point_to_point),
+            closing: Vec::new(),
             cache: Cache::default(),
             dictionaries: Dictionaries::default(),
             owed: OwedImages::default(),
@@ -237,8 +261,31 @@ impl SourceDistributor {
 
     /// The turn is over, its block has been handed on.
     pub fn clear_block(&mut self) {
+        if let Some(block) = self.hub.block() {
+            self.history.keep(block, self.hub.next_position());
+        }
         self.hub.clear();
         self.budget = self.config.opens_per_turn;
+    }
+
+    /// The number of this life: that of [`Self::new`].
+    pub fn incarnation(&self) -> u32 {
+        self.incarnation
+    }
+
+    /// Position of the next message of the stream.
+    pub fn next_position(&self) -> u64 {
+        self.hub.next_position()
+    }
+
+    /// What each heartbeat says from now on of who this is: name, services, an address for requests. Opaque here.
+    pub fn announce(&mut self, announcement: &[u8]) {
+        self.announcement = announcement.into();
+    }
+
+    /// The process ends in order. The block with this word in it is the last one.
+    pub fn leave(&mut self, why: &str) {
+        self.hub.event(&Event::Leaving { why });
     }
 
     /// Totals since the start.
@@ -277,23 +324,9 @@ impl SourceDistributor {
                     self.dictionaries_waited(id);
                 }
             }
+            Timer::Lease(slot, serial) => self.lease_timer(now, slot, serial, out),
             Timer::Heartbeat => self.heartbeat(now, out),
         }
-    }
-
-    fn heartbeat(&mut self, now: u64, out: &mut dyn ProviderSink) {
-        let (interval, timeout) = (self.config.heartbeat_interval, self.config.p2ps_timeout);
-        if interval > 0 {
-            self.hub.event(&Event::Heartbeat);
-        }
-        if timeout > 0 {
-            while let Some(id) = self.peers.silent_since(now.saturating_sub(timeout)) {
-                self.counters.closed_p2ps += 1;
-                self.drop_p2ps(now, id, out);
-            }
-        }
-        let next = if interval > 0 { interval } else { timeout };
-        self.timers.set(now.saturating_add(next), Timer::Heartbeat);
     }
 
     fn session(&self, id: u32) -> Option<&Session> {

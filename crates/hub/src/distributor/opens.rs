@@ -1,9 +1,10 @@
 //! The requests of the P2PSs: opens, closes, further images, reissues, generic messages.
 
 use super::items::{Bits, NO_SESSION, Upstream};
+use super::peers::Slots;
 use super::{ProviderSink, SessionId, SourceDistributor, is_watched};
 use crate::item::ItemKey;
-use crate::stream::{ALL, Block, Event, HubError, Request, Seen, flags};
+use crate::stream::{ALL, Event, HubError, Request, flags};
 use rwf::msg::{Domain, RequestMsg};
 use rwf::{DataState, State, StateCode, StreamState, peek};
 
@@ -15,104 +16,8 @@ fn refusal(code: StateCode, text: &'static str, counter: fn(&mut super::Counters
 }
 
 impl SourceDistributor {
-    /// A P2PS has joined; it gets every service and dictionary there is.
-    pub fn p2ps_up(&mut self, now: u64, id: u16) {
-        if self.peers.slot(id).is_some() {
-            return;
-        }
-        if id == ALL || self.peers.join(id, now).is_none() {
-            self.counters.refused_p2ps += 1;
-            return;
-        }
-        self.introduce(id);
-    }
-
-    /// A P2PS is gone; what it had open is closed.
-    pub fn p2ps_down(&mut self, now: u64, id: u16, out: &mut impl ProviderSink) {
-        self.drop_p2ps(now, id, out);
-    }
-
-    /// Reads a block of requests from a P2PS.
-    ///
-    /// # Errors
-    /// The block is not a hub stream, comes behind a gap, or holds a message that makes no sense. What came before the error
-    /// has been done. The P2PS is dropped then, as by [`Self::p2ps_down`]: it has to come back with a new incarnation.
-    pub fn request_block(
-        &mut self,
-        now: u64,
-        from: u16,
-        block: &[u8],
-        out: &mut impl ProviderSink,
-    ) -> Result<(), HubError> {
-        let read = self.read_block(now, from, block, out);
-        if read.is_err() {
-            self.counters.closed_p2ps += 1;
-            self.drop_p2ps(now, from, out);
-        }
-        read
-    }
-
-    fn read_block(&mut self, now: u64, from: u16, block: &[u8], out: &mut dyn ProviderSink) -> Result<(), HubError> {
-        let block = Block::parse(block)?;
-        self.p2ps_up(now, from);
-        let Some(peer) = self.peers.slot(from).and_then(|slot| self.peers.get_mut(slot)) else {
-            return Err(HubError::NotJoined);
-        };
-        peer.last_heard = now;
-        let restarted = std::mem::replace(&mut peer.started, true);
-        match peer.continuity.accept(&block.heading) {
-            Seen::Next => {}
-            // A request that is lost is an item that nobody opens: the stream has to be read from its start.
-            Seen::NewIncarnation if block.heading.first_seq != 0 => {
-                return Err(HubError::Gap { missing: block.heading.first_seq });
-            }
-            Seen::NewIncarnation if !restarted => {}
-            Seen::NewIncarnation => self.restart_p2ps(now, from, &block, out),
-            Seen::Gap(missing) => return Err(HubError::Gap { missing }),
-            Seen::Old => return Ok(()),
-        }
-        let Some(slot) = self.peers.slot(from) else { return Err(HubError::NotJoined) };
-        for message in block.messages() {
-            let request = Request::decode(&message?)?;
-            self.request(now, slot, &request, out)?;
-        }
-        Ok(())
-    }
-
-    /// The P2PS has come back as another: nothing of the old one counts.
-    fn restart_p2ps(&mut self, now: u64, id: u16, block: &Block<'_>, out: &mut dyn ProviderSink) {
-        self.drop_p2ps(now, id, out);
-        self.p2ps_up(now, id);
-        if let Some(peer) = self.peers.slot(id).and_then(|slot| self.peers.get_mut(slot)) {
-            peer.continuity.accept(&block.heading);
-            peer.started = true;
-        }
-    }
-
-    pub(super) fn drop_p2ps(&mut self, now: u64, id: u16, out: &mut dyn ProviderSink) {
-        let Some(slot) = self.peers.leave(id) else { return };
-        let bit = 1 << slot;
-        let handles: Vec<u32> = self
-            .items
-            .handles()
-            .filter(|&handle| self.items.get(handle).is_some_and(|item| item.interest & bit != 0))
-            .collect();
-        for handle in handles {
-            self.lose_interest(now, handle, slot, out);
-        }
-        self.posts.forget_p2ps(slot);
-    }
-
-    fn introduce(&mut self, id: u16) {
-        for service in self.services.ids() {
-            if self.services.get(service).is_some_and(|service| service.advertised) {
-                self.publish_service(service, id);
-            }
-        }
-        self.publish_dictionaries(id);
-    }
-
-    fn request(
+    /// One request of a P2PS.
+    pub(super) fn request(
         &mut self,
         now: u64,
         slot: u8,
@@ -120,7 +25,10 @@ impl SourceDistributor {
         out: &mut dyn ProviderSink,
     ) -> Result<(), HubError> {
         match *request {
-            Request::Hello | Request::Heartbeat => {}
+            Request::Hello { incarnation, key } => self.hello(now, slot, incarnation, key, out)?,
+            Request::Heartbeat { position } => self.has_read(slot, position)?,
+            Request::Gap { from, to } => self.tell_missed(now, slot, from, to, out)?,
+            Request::Bye => self.bye(now, slot, out),
             Request::Open { service, token, flags, rwf } => {
                 let kind = crate::stream::Kind::Open;
                 let message =
@@ -129,7 +37,12 @@ impl SourceDistributor {
             }
             Request::Refresh { handle } => {
                 if self.holds(handle, slot) {
-                    self.want_image(now, handle, slot, out);
+                    self.note_wanted(handle, slot);
+                    if self.items.get(handle).is_some_and(|item| item.has(Bits::ENDED)) {
+                        self.repeat_end(handle, slot);
+                    } else {
+                        self.want_image(now, handle, slot, out);
+                    }
                 }
             }
             Request::Reissue { handle, with_image, rwf } => {
@@ -139,6 +52,7 @@ impl SourceDistributor {
                 if self.holds(handle, slot) {
                     self.wishes.note(handle, slot, &message);
                     if with_image {
+                        self.note_wanted(handle, slot);
                         self.owe(handle, slot, false);
                     }
                     self.reissue(now, handle, with_image, out);
@@ -164,7 +78,7 @@ impl SourceDistributor {
 
     /// Whether the P2PS may speak about this handle; if not, its request is dropped.
     fn holds(&mut self, handle: u32, slot: u8) -> bool {
-        let holds = self.items.get(handle).is_some_and(|item| item.interest & 1 << slot != 0);
+        let holds = self.items.get(handle).is_some_and(|item| item.interest & (1 as Slots) << slot != 0);
         if !holds {
             self.counters.dropped_unknown_handle += 1;
         }
@@ -190,12 +104,13 @@ impl SourceDistributor {
             Ok(handle) => {
                 let Some(item) = self.items.get_mut(handle) else { return };
                 let was_watched = item.interest != 0;
-                item.interest |= 1 << slot;
+                item.interest |= (1 as Slots) << slot;
                 let (cached, snapshot) = (item.has(Bits::PUBLISHED), item.has(Bits::HELD_SNAPSHOT));
                 if !cached && !snapshot {
                     self.wishes.note(handle, slot, request);
                 }
                 self.hub.event(&Event::ItemOpened { target, handle, token });
+                self.note_wanted(handle, slot);
                 if snapshot {
                     self.open_snapshot(handle);
                 } else if cached {
@@ -283,8 +198,9 @@ impl SourceDistributor {
     pub(super) fn lose_interest(&mut self, now: u64, handle: u32, slot: u8, out: &mut dyn ProviderSink) {
         self.wishes.forget(handle, slot);
         self.owed.forget(handle, slot);
+        self.direct.forget(handle, slot);
         let Some(item) = self.items.get_mut(handle) else { return };
-        item.interest &= !(1 << slot);
+        item.interest &= !((1 as Slots) << slot);
         if item.interest != 0 || item.has(Bits::PUBLISHED) {
             return;
         }
@@ -325,6 +241,7 @@ impl SourceDistributor {
     /// Takes the item out of every table. It must not be open upstream any more.
     pub(super) fn forget_item(&mut self, handle: u32) {
         self.wishes.forget_item(handle);
+        self.direct.forget_item(handle);
         if let Some(item) = self.items.remove(handle) {
             if item.has(Bits::LOST)
                 && let Some(service) = self.services.get_mut(item.service)

@@ -3,6 +3,7 @@
 //! A provider answers the requests on a stream in their order, and a set does not say which one it answers. So each set that
 //! answers is counted against the requests that were sent, and a P2PS is served from the answer on that its own request has.
 
+use super::peers::Slots;
 use rustc_hash::FxHashMap;
 
 /// A P2PS whose wish the provider has not answered.
@@ -48,21 +49,21 @@ impl OwedImages {
     }
 
     /// The slots, as bits, that have opened the item and are owed their first image.
-    pub(super) fn opened(&self, handle: u32) -> u64 {
+    pub(super) fn opened(&self, handle: u32) -> Slots {
         self.slots(handle, |known| known.opened)
     }
 
     /// All slots, as bits, that are owed an image.
-    pub(super) fn all(&self, handle: u32) -> u64 {
+    pub(super) fn all(&self, handle: u32) -> Slots {
         self.slots(handle, |_| true)
     }
 
-    fn slots(&self, handle: u32, which: impl Fn(&Owed) -> bool) -> u64 {
+    fn slots(&self, handle: u32, which: impl Fn(&Owed) -> bool) -> Slots {
         if self.items.is_empty() {
             return 0;
         }
         let owed = self.items.get(&handle).map(Vec::as_slice).unwrap_or_default();
-        owed.iter().filter(|known| which(known)).fold(0, |slots, known| slots | 1 << known.slot)
+        owed.iter().filter(|known| which(known)).fold(0, |slots, known| slots | (1 as Slots) << known.slot)
     }
 
     /// The P2PS is no longer interested.

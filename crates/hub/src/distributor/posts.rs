@@ -126,7 +126,9 @@ impl SourceDistributor {
         slot: u8,
     ) -> Result<(u32, i32, u16), (NakCode, &'static str)> {
         if let Some(handle) = handle {
-            let held = |item: &&super::items::Item| item.service == service && item.interest & 1 << slot != 0;
+            let held = |item: &&super::items::Item| {
+                item.service == service && item.interest & (1 as super::peers::Slots) << slot != 0
+            };
             let item = self.items.get(handle).filter(held);
             let open = item.filter(|item| item.upstream == Upstream::Open);
             let place = open.and_then(|item| {

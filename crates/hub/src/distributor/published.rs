@@ -464,7 +464,10 @@ impl SourceDistributor {
             let first = if row == 0 { flags::FIRST | flags::CLEAR_CACHE } else { 0 };
             let flags = first | last | if next.is_none() { flags::COMPLETE } else { 0 };
             let position = self.hub.next_position();
-            self.hub.event(&Event::Image { target, handle, group, flags, position, rwf });
+            let image = Event::Image { target, handle, group, flags, position, rwf };
+            if super::direct::write_image(&self.direct, &mut self.hub, &mut self.peers, &image) {
+                self.counters.direct_images += 1;
+            }
             self.counters.images += 1;
             part = part.saturating_add(1);
             from = next;

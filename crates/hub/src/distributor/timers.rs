@@ -22,6 +22,8 @@ pub(super) enum Timer {
     Directory(u32, u32),
     /// The dictionaries of a session have been waited for long enough: session, serial of the session.
     Dictionaries(u32, u32),
+    /// The lease of a P2PS that is gone ends: slot, serial of the P2PS.
+    Lease(u8, u32),
     /// The next heartbeat.
     Heartbeat,
 }

@@ -2,6 +2,7 @@
 //!
 //! Most want nothing special, and cost nothing here. What goes to the provider is what all of them together need.
 
+use super::peers::Slots;
 use rustc_hash::FxHashMap;
 use rwf::msg::{Priority, RequestFlags, RequestMsg};
 use rwf::rdm::request::{Payload, View};
@@ -88,7 +89,7 @@ impl Wishes {
     }
 
     /// What to ask the provider for, given who is interested (a bit for each slot).
-    pub(super) fn merged(&mut self, handle: u32, interest: u64) -> Merged<'_> {
+    pub(super) fn merged(&mut self, handle: u32, interest: Slots) -> Merged<'_> {
         let wishes = self.items.get(&handle).map(Vec::as_slice).unwrap_or_default();
         let plain = interest.count_ones() as usize - wishes.len().min(interest.count_ones() as usize);
         let mut priority = Priority { class: 1, count: plain as u16 };

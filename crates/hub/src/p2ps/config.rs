@@ -33,6 +33,13 @@ pub struct Config {
     pub heartbeat_interval: u64,
     /// Nanoseconds of silence after which a Source Distributor counts as lost; 0 for never (same process).
     pub source_timeout: u64,
+    /// Nanoseconds that a Source Distributor may take to say what lost messages were about, before all of its items are
+    /// asked for anew.
+    pub gap_timeout: u64,
+    /// Bytes of updates held for images that come by another way than the updates; beyond, an image is asked for again.
+    pub hold_bytes: usize,
+    /// Tells this P2PS from all others, in every life of it, so that a Source Distributor knows it again; 0 for none.
+    pub key: u64,
     /// Field and enumeration dictionary offered for every service; it goes before what providers offer. `None`: what
     /// providers offer, its gaps filled by the built-in one.
     pub dictionary: Option<Arc<rwf::dictionary::Dictionary>>,
@@ -57,6 +64,9 @@ impl Default for Config {
             recovery_delay_max: 60 * SECOND,
             heartbeat_interval: 0,
             source_timeout: 0,
+            gap_timeout: 5 * SECOND,
+            hold_bytes: 64 << 20,
+            key: 0,
             dictionary: None,
         }
     }

@@ -68,6 +68,14 @@ pub struct Counters {
     pub hub_messages_bad: u64,
     /// Gaps in a hub stream.
     pub hub_gaps: u64,
+    /// Messages that were missing there.
+    pub hub_messages_lost: u64,
+    /// Items that lost messages were about: suspect, and their images asked for again.
+    pub items_missed: u64,
+    /// Blocks of a hub stream dropped: of another life of the Source Distributor than the one that was joined.
+    pub hub_blocks_foreign: u64,
+    /// Times that this process was found to have stood still.
+    pub freezes: u64,
     /// Clients closed for what they sent.
     pub clients_closed: u64,
     /// Field ids that two dictionaries define differently.

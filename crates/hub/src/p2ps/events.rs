@@ -1,10 +1,10 @@
 //! What Source Distributors publish. Updates are the hot path: handle to item, item to watchers, one entry each.
 
+use super::P2ps;
 use super::items::{ItemId, Phase, bits};
 use super::source::NO_ITEM;
 use super::views::{Filtered, append_filtered};
-use super::{P2ps, SourceId};
-use crate::stream::{ALL, Block, Event, HubError, Kind, Message, Messages, Request, Seen, flags};
+use crate::stream::{ALL, Block, Event, HubError, Kind, Message, Messages, Seen, flags};
 use rwf::StateCode;
 use rwf::peek;
 use rwf::rdm::directory::{self, Action};
@@ -14,12 +14,23 @@ impl P2ps {
         let block = Block::parse(bytes)?;
         let now = self.now;
         let Some(source) = self.source_mut(number).filter(|source| source.up) else { return Ok(()) };
+        let joined = source.joined;
+        if joined.is_some_and(|incarnation| incarnation != block.heading.incarnation) {
+            self.counters.hub_blocks_foreign += 1;
+            return Ok(());
+        }
         source.heard_at = now;
+        let mut messages = block.messages();
         let seen = source.continuity.accept(&block.heading);
         let heard = std::mem::replace(&mut source.heard, true);
         match seen {
             Seen::Next => {}
             Seen::Old => return Ok(()),
+            Seen::Partly(read) => messages.by_ref().take(usize::try_from(read).unwrap_or(usize::MAX)).for_each(drop),
+            Seen::Gap(missing) if joined.is_some() => {
+                let to = block.heading.first_seq;
+                self.tell_gap(number, to.wrapping_sub(missing), to);
+            }
             Seen::NewIncarnation if !heard => {}
             Seen::NewIncarnation => {
                 self.begin_again(number, StateCode::NONE, "has started again");
@@ -35,25 +46,43 @@ impl P2ps {
                 return Ok(());
             }
         }
-        self.read_messages(number, bytes, block.messages())
+        self.read_messages(number, bytes, messages)
+    }
+
+    /// A block for this P2PS alone.
+    pub(super) fn read_direct(&mut self, number: u16, bytes: &[u8]) -> Result<(), HubError> {
+        let block = Block::parse(bytes)?;
+        for message in block.messages() {
+            self.event(number, &Event::decode(&message?)?);
+        }
+        Ok(())
     }
 
     fn begin_again(&mut self, number: u16, code: StateCode, why: &'static str) {
         self.lose_source(number, code, why);
-        self.source_up(self.now, SourceId(number));
+        self.connect_source(number, None);
     }
 
     fn read_messages(&mut self, number: u16, block: &[u8], mut messages: Messages<'_>) -> Result<(), HubError> {
         while let Some(other) = self.read_updates(number, block, &mut messages) {
             match other? {
-                (NO_ITEM, message) if message.target == ALL || message.target == self.id => {
-                    self.event(number, &Event::decode(&message)?, message.position);
+                (NO_ITEM, message) if message.target == ALL || self.is_target(number, message.target) => {
+                    self.event(number, &Event::decode(&message)?);
+                    if self.source_mut(number).is_none_or(|source| !source.up) {
+                        // It has ended, or this P2PS is not joined to it any more.
+                        return Ok(());
+                    }
                 }
                 (NO_ITEM, _) => {}
                 (item, message) => self.careful_update(item, &message),
             }
         }
         Ok(())
+    }
+
+    /// True if what is targeted so is for this P2PS.
+    fn is_target(&self, number: u16, target: u16) -> bool {
+        self.sources.get(usize::from(number)).and_then(Option::as_deref).is_some_and(|source| source.number == target)
     }
 
     /// Fans out updates until something else comes: another message (given back with [`NO_ITEM`]), or an update that
@@ -188,7 +217,7 @@ impl P2ps {
     }
 
     /// Anything but an update.
-    fn event(&mut self, number: u16, event: &Event<'_>, _position: u64) {
+    fn event(&mut self, number: u16, event: &Event<'_>) {
         match *event {
             Event::Service { service, name, filters, .. } => {
                 match directory::Service::decode_filters(service, Action::Add, filters) {
@@ -236,7 +265,15 @@ impl P2ps {
                 }
             }
             Event::Dictionary { service, rwf, .. } => self.dictionary_part(number, service, rwf),
-            Event::Update { .. } | Event::Heartbeat => {}
+            Event::Missed { handle, .. } => {
+                if let Some(id) = self.item_of(number, handle) {
+                    self.missed_item(id);
+                }
+            }
+            Event::CaughtUp { to, .. } => self.caught_up(number, to),
+            Event::Resync { .. } => self.part_from(number, StateCode::GAP_DETECTED, "could not be followed"),
+            Event::Leaving { .. } => self.part_from(number, StateCode::NONE, "has ended"),
+            Event::Update { .. } | Event::Heartbeat { .. } => {}
         }
     }
 
@@ -252,8 +289,8 @@ impl P2ps {
     fn item_opened(&mut self, number: u16, handle: u32, token: u32) {
         let Some(source) = self.source_mut(number) else { return };
         let Some(id) = source.take_token(token) else {
-            // An answer to an open of an earlier life: its handle is not wanted.
-            return source.writer.request(&Request::Close { handle });
+            // An answer to an open of an earlier life, with which its handle has ended: it may be another's, or ours, by now.
+            return;
         };
         if !source.bind(handle, id) {
             self.counters.hub_messages_bad += 1;

@@ -200,7 +200,7 @@ impl P2ps {
     }
 
     /// True if an item, or one of its views, waits for more than was asked for at first.
-    fn is_widening(&self, id: ItemId) -> bool {
+    pub(super) fn is_widening(&self, id: ItemId) -> bool {
         let widening = |&id: &ItemId| self.items.get(id).has(bits::WIDENING);
         widening(&id) || self.items.get(id).views().iter().any(widening)
     }

@@ -17,6 +17,7 @@
 //! * `items`, `watchers`, `streams`: the tables of items, of an item's watchers, of a client's streams;
 //! * `watchlist`, `batch`, `payload`: requests, reissues and closes of clients;
 //! * `source`, `upstream`: opens, handles and recovery towards the Source Distributors;
+//! * `gaps`: joining over a network, what is lost there, and silence;
 //! * `events`, `images`, `statuses`: what they publish, on its way to the watchers;
 //! * `views`: filters, each applied once for all who share it;
 //! * `posts`, `generics`: what goes upstream and its answers;
@@ -30,6 +31,7 @@ mod counters;
 mod dictionary;
 mod directory;
 mod events;
+mod gaps;
 mod generics;
 mod images;
 mod items;
@@ -53,10 +55,10 @@ pub use client::{ClientId, ClientInfo, CloseReason, Mount};
 pub use config::Config;
 pub use counters::Counters;
 pub use notice::Notice;
-pub use source::SourceId;
+pub use source::{Joined, SourceId};
 pub use turn::Deliveries;
 
-use crate::stream::HubError;
+use crate::stream::{HubError, Request};
 use client::{Client, Users};
 use dictionary::Dictionaries;
 use items::Items;
@@ -64,6 +66,7 @@ use posts::Posts;
 use rwf::msg::Msg;
 use services::Services;
 use source::Source;
+use std::collections::VecDeque;
 use turn::Turn;
 use upstream::Retries;
 use views::Views;
@@ -86,6 +89,12 @@ pub struct P2ps {
     services: Services,
     sources: Vec<Option<Box<Source>>>,
     retries: Retries,
+    /// Items that are open and need another image: asked for as the limit of a turn lets it.
+    refreshes: VecDeque<items::ItemId>,
+    /// Sources whose transports are to be ended.
+    source_closing: Vec<(SourceId, &'static str)>,
+    /// When [`Self::on_timer`] was called last.
+    ticked: u64,
     dictionaries: Dictionaries,
     posts: Posts,
     closing: Vec<(ClientId, CloseReason)>,
@@ -111,6 +120,9 @@ impl P2ps {
             services: Services::default(),
             sources: Vec::new(),
             retries: Retries::default(),
+            refreshes: VecDeque::new(),
+            source_closing: Vec::new(),
+            ticked: 0,
             dictionaries,
             posts: Posts::default(),
             closing: Vec::new(),
@@ -178,7 +190,14 @@ impl P2ps {
     /// A Source Distributor can be reached. It is greeted, and asked for whatever waits.
     pub fn source_up(&mut self, now: u64, id: SourceId) {
         self.now = now;
-        self.connect_source(id.0);
+        self.connect_source(id.0, None);
+    }
+
+    /// A Source Distributor on the other side of a network has let this P2PS join. Its stream counts from a position on; what
+    /// is missing from there is a loss like any other. Blocks of another life of it are dropped until that is joined.
+    pub fn source_joined(&mut self, now: u64, id: SourceId, joined: Joined) {
+        self.now = now;
+        self.connect_source(id.0, Some(joined));
     }
 
     /// A Source Distributor cannot be reached any more. What it served is suspect, and asked for elsewhere or when it
@@ -198,6 +217,27 @@ impl P2ps {
         self.now = now;
         debug_assert!(!self.turn.borrows_block(), "a block that is delivered from must be flushed before the next");
         self.read_block(id.0, block)
+    }
+
+    /// A block that a Source Distributor has sent to this P2PS alone. Nothing is delivered from the block itself.
+    ///
+    /// # Errors
+    /// As for [`Self::hub_block`].
+    pub fn direct_block(&mut self, now: u64, id: SourceId, block: &[u8]) -> Result<(), HubError> {
+        self.now = now;
+        self.read_direct(id.0, block)
+    }
+
+    /// The Source Distributors whose transports are to be ended and joined anew, and why. What they served is lost already.
+    pub fn closing_sources(&mut self) -> std::vec::Drain<'_, (SourceId, &'static str)> {
+        self.source_closing.drain(..)
+    }
+
+    /// The process ends in order: every Source Distributor is told so by [`Self::requests`], and need keep nothing open.
+    pub fn leave(&mut self) {
+        for source in self.sources.iter_mut().flatten().filter(|source| source.up) {
+            source.writer.request(&Request::Bye);
+        }
     }
 
     /// When [`Self::on_timer`] is to be called, if ever. 0: as soon as possible.
@@ -220,6 +260,7 @@ impl P2ps {
         self.now = now;
         self.time_out_posts();
         self.retry_items();
+        self.note_freeze();
         self.watch_sources();
         self.renew_dictionaries();
         if now >= self.trim_at {
@@ -237,7 +278,9 @@ impl P2ps {
             let Some(source) = source else { continue };
             if let Some(block) = source.writer.block() {
                 f(SourceId(number as u16), block);
-                source.sent_at = self.now;
+                if source.joined.is_none() {
+                    source.sent_at = self.now;
+                }
                 source.writer.clear();
             }
         }

@@ -3,10 +3,22 @@
 use super::items::{ItemId, ServiceId};
 use crate::stream::{BlockWriter, Continuity};
 use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 
 /// A Source Distributor: the number that whoever owns the transports gives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceId(pub u16);
+
+/// What a Source Distributor says when a P2PS joins it over a network. It comes by the way that requests go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Joined {
+    /// The number that the P2PS has there.
+    pub number: u16,
+    /// The life of the Source Distributor.
+    pub incarnation: u32,
+    /// Position of its stream from which on everything counts for this P2PS.
+    pub position: u64,
+}
 
 /// No item.
 pub(crate) const NO_ITEM: ItemId = ItemId::MAX;
@@ -21,6 +33,12 @@ const TOKEN_MASK: u32 = (1 << TOKEN_BITS) - 1;
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) up: bool,
+    /// The number that this P2PS has there.
+    pub(crate) number: u16,
+    /// The life of it that was joined over a network; `None` if there is none between.
+    pub(crate) joined: Option<u32>,
+    /// Ends of the gaps that it was told of and has not answered, and when to wait no longer.
+    pub(crate) gaps: VecDeque<(u64, u64)>,
     incarnation: u32,
     pub(crate) continuity: Continuity,
     /// A block of its present life was read.
@@ -43,6 +61,9 @@ impl Source {
     pub(crate) fn new(incarnation: u32) -> Self {
         Self {
             up: false,
+            number: crate::stream::ALL,
+            joined: None,
+            gaps: VecDeque::new(),
             incarnation,
             continuity: Continuity::new(),
             heard: false,
@@ -129,6 +150,8 @@ impl Source {
     /// again, as a new life of this side.
     pub(crate) fn forget(&mut self) {
         self.up = false;
+        self.joined = None;
+        self.gaps.clear();
         self.incarnation = self.incarnation.wrapping_add(1);
         self.writer = BlockWriter::new(self.incarnation);
         self.continuity = Continuity::new();

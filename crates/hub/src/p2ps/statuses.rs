@@ -187,7 +187,7 @@ impl P2ps {
             self.give_back(id);
         }
         // One that is opened again after a loss was told of that already.
-        let once = pending == Pending::Told && !closed && self.items.get(id).has(bits::RECOVERING);
+        let once = !closed && self.items.get(id).has(bits::RECOVERING);
         self.tell(id, &status, Telling { pending, once, relayed: Relayed::No });
         if closed {
             self.recover_later(id);

@@ -3,7 +3,6 @@
 use super::items::{ItemId, NO_SOURCE, Phase, ServiceId, bits};
 use super::notice::Notice;
 use super::refusal::Refusal;
-use super::source::Source;
 use super::statuses::{Pending, Relayed, Telling};
 use super::{P2ps, SourceId, compose, payload};
 use crate::stream::{NO_GROUP, NO_HANDLE, Request, flags};
@@ -26,23 +25,6 @@ impl Retries {
 }
 
 impl P2ps {
-    pub(super) fn connect_source(&mut self, number: u16) {
-        let slot = usize::from(number);
-        if self.sources.len() <= slot {
-            self.sources.resize_with(slot + 1, || None);
-        }
-        let (incarnation, now) = (self.config.incarnation, self.now);
-        let source = self.sources[slot].get_or_insert_with(|| Box::new(Source::new(incarnation)));
-        if source.up {
-            self.lose_source(number, StateCode::NONE, "has started again");
-        }
-        let Some(source) = self.source_mut(number) else { return };
-        source.up = true;
-        source.heard_at = now;
-        source.sent_at = now;
-        source.writer.request(&Request::Hello);
-    }
-
     /// Puts an item that has to be opened in its service's queue.
     pub(super) fn queue_open(&mut self, id: ItemId) {
         let item = self.items.get_mut(id);
@@ -58,9 +40,13 @@ impl P2ps {
 
     /// True if items can be opened at once, but for the limit of opens a turn.
     pub(super) fn work_left(&self) -> bool {
-        self.services.iter().any(|service| {
-            service.queue.front().is_some_and(|&id| self.provider_of(id).is_none_or(|(source, _)| self.room_at(source)))
-        })
+        !self.refreshes.is_empty()
+            || self.services.iter().any(|service| {
+                service
+                    .queue
+                    .front()
+                    .is_some_and(|&id| self.provider_of(id).is_none_or(|(source, _)| self.room_at(source)))
+            })
     }
 
     fn room_at(&self, source: u16) -> bool {
@@ -99,6 +85,7 @@ impl P2ps {
                 }
             }
         }
+        self.refresh_waiting(budget);
     }
 
     /// Leaves an item waiting until something changes for its service.
@@ -290,29 +277,6 @@ impl P2ps {
                 item.clear(bits::RETRYING);
                 self.counters.items_recovered += 1;
                 self.queue_open(id);
-            }
-        }
-    }
-
-    pub(super) fn source_timeout(&self) -> Option<u64> {
-        let ups = self.sources.iter().flatten().filter(|source| source.up);
-        let due = |at: u64, interval: u64| if interval > 0 { at.saturating_add(interval) } else { u64::MAX };
-        ups.map(|source| {
-            due(source.sent_at, self.config.heartbeat_interval).min(due(source.heard_at, self.config.source_timeout))
-        })
-        .min()
-    }
-
-    /// Sends heartbeats, and gives up sources that are silent for too long.
-    pub(super) fn watch_sources(&mut self) {
-        let (now, interval, limit) = (self.now, self.config.heartbeat_interval, self.config.source_timeout);
-        for number in 0..self.sources.len() as u16 {
-            let Some(source) = self.source_mut(number).filter(|source| source.up) else { continue };
-            if limit > 0 && now.saturating_sub(source.heard_at) >= limit {
-                self.lose_source(number, StateCode::TIMEOUT, "is silent");
-            } else if interval > 0 && now.saturating_sub(source.sent_at) >= interval {
-                source.sent_at = now;
-                source.writer.request(&Request::Heartbeat);
             }
         }
     }

@@ -220,6 +220,8 @@ pub enum Seen {
     Gap(u64),
     /// All of it was read before: skip it.
     Old,
+    /// So many messages at its beginning were read before: skip those.
+    Partly(u64),
 }
 
 /// Follows the positions of one stream and tells what each block is.
@@ -234,6 +236,16 @@ impl Continuity {
         Self { expected: None }
     }
 
+    /// The stream of this incarnation is read from a position on: what lies before it counts as read.
+    pub const fn starting(incarnation: u32, position: u64) -> Self {
+        Self { expected: Some((incarnation, position)) }
+    }
+
+    /// Position of the next message in order, if any was read.
+    pub fn next_position(&self) -> Option<u64> {
+        self.expected.map(|(_, next)| next)
+    }
+
     /// Judges a block and moves on behind it (unless it is [`Seen::Old`]).
     pub fn accept(&mut self, heading: &Heading) -> Seen {
         let behind = heading.first_seq.wrapping_add(u64::from(heading.count));
@@ -244,6 +256,8 @@ impl Continuity {
                     Seen::Next
                 } else if ahead < u64::MAX / 2 {
                     Seen::Gap(ahead)
+                } else if behind.wrapping_sub(next).wrapping_sub(1) < u64::MAX / 2 {
+                    Seen::Partly(next.wrapping_sub(heading.first_seq))
                 } else {
                     return Seen::Old;
                 }

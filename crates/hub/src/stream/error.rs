@@ -47,6 +47,13 @@ pub enum HubError {
         /// How many.
         missing: u64,
     },
+    /// The sender has joined another life of this Source Distributor.
+    Incarnation {
+        /// The life that it knows.
+        known: u32,
+        /// The present one.
+        present: u32,
+    },
     /// The sender is not joined, and there is no place for it.
     NotJoined,
 }
@@ -72,7 +79,10 @@ impl fmt::Display for HubError {
             Self::UnknownType(t) => write!(f, "hub message of unknown type {t}"),
             Self::WrongDirection(kind) => write!(f, "hub message {kind:?} does not travel in this direction"),
             Self::Gap { missing } => write!(f, "{missing} hub messages are missing: join again"),
-            Self::NotJoined => write!(f, "the hub has no place for another member: 64 are joined"),
+            Self::Incarnation { known, present } => {
+                write!(f, "joined to incarnation {known} of the source distributor, which is {present} now: join again")
+            }
+            Self::NotJoined => write!(f, "the hub has no place for another member: 128 are joined"),
             Self::Malformed { kind, what } => write!(f, "hub message {kind:?} with a bad {what}"),
         }
     }

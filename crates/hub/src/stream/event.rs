@@ -129,8 +129,37 @@ pub enum Event<'a> {
         /// The dictionary refresh.
         rwf: &'a [u8],
     },
-    /// The Source Distributor is alive.
-    Heartbeat,
+    /// The Source Distributor is alive, and this is who it is.
+    Heartbeat {
+        /// What whoever owns the transports wants P2PSs to know (name, services, address for requests): opaque here.
+        announcement: &'a [u8],
+    },
+    /// A lost message was of this item: what the P2PS has of it is not current.
+    Missed {
+        /// Who told of the gap.
+        target: u16,
+        /// The item.
+        handle: u32,
+    },
+    /// All that was lost before this position has been told.
+    CaughtUp {
+        /// Who told of the gap.
+        target: u16,
+        /// End of the gap.
+        to: u64,
+    },
+    /// Nothing that the P2PS has of this Source Distributor counts any more: it has to join again.
+    Resync {
+        /// Who.
+        target: u16,
+        /// Why, in words.
+        why: &'a str,
+    },
+    /// The Source Distributor ends in order; nothing comes behind it.
+    Leaving {
+        /// Why, in words.
+        why: &'a str,
+    },
 }
 
 /// Kind, flags, target, handle and arg of a header.
@@ -174,7 +203,15 @@ impl<'a> Event<'a> {
             Kind::Ack => Self::Ack { target, token: arg, rwf: body },
             Kind::Generic => Self::Generic { target, handle, has_key: message.has(flags::HAS_KEY), rwf: body },
             Kind::Dictionary => Self::Dictionary { target, service: service()?, rwf: body },
-            Kind::Heartbeat => Self::Heartbeat,
+            Kind::Heartbeat => Self::Heartbeat { announcement: body },
+            Kind::Missed if handle == NO_HANDLE => return Err(bad("handle")),
+            Kind::Missed => Self::Missed { target, handle },
+            Kind::CaughtUp => {
+                let to = body.first_chunk::<8>().ok_or(bad("position"))?;
+                Self::CaughtUp { target, to: u64::from_le_bytes(*to) }
+            }
+            Kind::Resync => Self::Resync { target, why: std::str::from_utf8(body).map_err(|_| bad("text"))? },
+            Kind::Leaving => Self::Leaving { why: std::str::from_utf8(body).map_err(|_| bad("text"))? },
             other => return Err(HubError::WrongDirection(other)),
         })
     }
@@ -199,7 +236,11 @@ impl<'a> Event<'a> {
             Self::Ack { target, token, .. } => (Kind::Ack, 0, target, NO_HANDLE, token),
             Self::Generic { target, handle, has_key, .. } => (Kind::Generic, key_flag(has_key), target, handle, 0),
             Self::Dictionary { target, service, .. } => (Kind::Dictionary, 0, target, NO_HANDLE, service.into()),
-            Self::Heartbeat => (Kind::Heartbeat, 0, ALL, NO_HANDLE, 0),
+            Self::Heartbeat { .. } => (Kind::Heartbeat, 0, ALL, NO_HANDLE, 0),
+            Self::Missed { target, handle } => (Kind::Missed, 0, target, handle, 0),
+            Self::CaughtUp { target, .. } => (Kind::CaughtUp, 0, target, NO_HANDLE, 0),
+            Self::Resync { target, .. } => (Kind::Resync, 0, target, NO_HANDLE, 0),
+            Self::Leaving { .. } => (Kind::Leaving, 0, ALL, NO_HANDLE, 0),
         }
     }
 
@@ -226,7 +267,10 @@ impl<'a> Event<'a> {
             | Self::Ack { rwf, .. }
             | Self::Generic { rwf, .. }
             | Self::Dictionary { rwf, .. } => out.extend_from_slice(rwf),
-            Self::ServiceGone { .. } | Self::ItemOpened { .. } | Self::Heartbeat => {}
+            Self::Heartbeat { announcement } => out.extend_from_slice(announcement),
+            Self::CaughtUp { to, .. } => out.extend_from_slice(&to.to_le_bytes()),
+            Self::Resync { why, .. } | Self::Leaving { why } => out.extend_from_slice(why.as_bytes()),
+            Self::ServiceGone { .. } | Self::ItemOpened { .. } | Self::Missed { .. } => {}
         }
     }
 }

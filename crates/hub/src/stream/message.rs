@@ -32,6 +32,14 @@ pub enum Kind {
     Dictionary = 12,
     /// [`super::Event::Heartbeat`]
     Heartbeat = 13,
+    /// [`super::Event::Missed`]
+    Missed = 14,
+    /// [`super::Event::CaughtUp`]
+    CaughtUp = 15,
+    /// [`super::Event::Resync`]
+    Resync = 16,
+    /// [`super::Event::Leaving`]
+    Leaving = 17,
     /// [`super::Request::Hello`]
     Hello = 64,
     /// [`super::Request::Open`]
@@ -48,6 +56,10 @@ pub enum Kind {
     GenericUp = 70,
     /// [`super::Request::Heartbeat`]
     HeartbeatUp = 71,
+    /// [`super::Request::Gap`]
+    Gap = 72,
+    /// [`super::Request::Bye`]
+    Bye = 73,
 }
 
 impl Kind {
@@ -71,6 +83,10 @@ impl Kind {
             11 => Self::Generic,
             12 => Self::Dictionary,
             13 => Self::Heartbeat,
+            14 => Self::Missed,
+            15 => Self::CaughtUp,
+            16 => Self::Resync,
+            17 => Self::Leaving,
             64 => Self::Hello,
             65 => Self::Open,
             66 => Self::Refresh,
@@ -79,6 +95,8 @@ impl Kind {
             69 => Self::Post,
             70 => Self::GenericUp,
             71 => Self::HeartbeatUp,
+            72 => Self::Gap,
+            73 => Self::Bye,
             other => return Err(HubError::UnknownType(other)),
         })
     }

@@ -40,6 +40,15 @@ pub const NO_HANDLE: u32 = 0xFFFF_FFFF;
 /// Group of an item that has none (yet), and "unchanged" where a status may carry one.
 pub const NO_GROUP: u32 = 0;
 
+/// Who sends a block of a data stream, if the block says so: the life of the Source Distributor, and its announcement (see
+/// [`Event::Heartbeat`]). For a reader that looks for Source Distributors and has joined none yet.
+pub fn announcement(block: &[u8]) -> Option<(u32, &[u8])> {
+    let block = Block::parse(block).ok()?;
+    let heartbeat = |message: Message<'_>| message.kind == Kind::Heartbeat;
+    let message = block.messages().map_while(Result::ok).find(|message| heartbeat(*message))?;
+    Some((block.heading.incarnation, message.body))
+}
+
 /// Bits of a message's `flags`. Each belongs to the kinds named in its description; others leave it clear.
 pub mod flags {
     /// [`super::Event::Image`]: the provider sent it unasked: it goes to every watcher.

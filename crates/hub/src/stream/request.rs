@@ -7,8 +7,13 @@ use super::{HubError, Kind, Message, NO_HANDLE, flags};
 /// stream ids mean nothing, and keys in them have no service id (`service` is it).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request<'a> {
-    /// The first message of a P2PS's life; what an earlier life of it had open is closed.
-    Hello,
+    /// The first message of a P2PS's life. What an earlier life of it had open is not open for this one.
+    Hello {
+        /// The life of the Source Distributor that the P2PS knows, 0 for none: another one refuses it.
+        incarnation: u32,
+        /// Tells this P2PS from all others, in every life of it; 0 if the transport does that.
+        key: u64,
+    },
     /// An item is wanted. Answered by `ItemOpened` or `Refused` with the token.
     Open {
         /// The service.
@@ -58,7 +63,19 @@ pub enum Request<'a> {
         rwf: &'a [u8],
     },
     /// The P2PS is alive.
-    Heartbeat,
+    Heartbeat {
+        /// Position of the data stream that it has read up to: the next one it expects.
+        position: u64,
+    },
+    /// Messages of the data stream are lost. Answered by what they were about, then `CaughtUp`, or by `Resync`.
+    Gap {
+        /// Position of the first that is missing.
+        from: u64,
+        /// Position of the first that is there again.
+        to: u64,
+    },
+    /// The P2PS ends in order: its interest goes at once.
+    Bye,
 }
 
 impl<'a> Request<'a> {
@@ -68,11 +85,12 @@ impl<'a> Request<'a> {
     /// [`HubError::WrongDirection`] for an event, [`HubError::Malformed`] for a body or handle that does not fit.
     pub fn decode(message: &Message<'a>) -> Result<Self, HubError> {
         let &Message { kind, target: service, handle, arg: token, body: rwf, .. } = message;
+        let bad = |what| HubError::Malformed { kind, what };
         if handle == NO_HANDLE && matches!(kind, Kind::Refresh | Kind::Reissue | Kind::Close | Kind::GenericUp) {
-            return Err(HubError::Malformed { kind, what: "handle" });
+            return Err(bad("handle"));
         }
         Ok(match kind {
-            Kind::Hello => Self::Hello,
+            Kind::Hello => Self::Hello { incarnation: token, key: u64_at(rwf, 0).ok_or(bad("key"))? },
             Kind::Open => Self::Open { service, token, flags: message.flags, rwf },
             Kind::Refresh => Self::Refresh { handle },
             Kind::Reissue => Self::Reissue { handle, with_image: message.has(flags::WITH_IMAGE), rwf },
@@ -82,14 +100,18 @@ impl<'a> Request<'a> {
                 Self::Post { service, handle, token, rwf }
             }
             Kind::GenericUp => Self::Generic { handle, rwf },
-            Kind::HeartbeatUp => Self::Heartbeat,
+            Kind::HeartbeatUp => Self::Heartbeat { position: u64_at(rwf, 0).ok_or(bad("position"))? },
+            Kind::Gap => {
+                Self::Gap { from: u64_at(rwf, 0).ok_or(bad("position"))?, to: u64_at(rwf, 8).ok_or(bad("position"))? }
+            }
+            Kind::Bye => Self::Bye,
             other => return Err(HubError::WrongDirection(other)),
         })
     }
 
     pub(super) fn head(&self) -> Head {
         match *self {
-            Self::Hello => (Kind::Hello, 0, 0, NO_HANDLE, 0),
+            Self::Hello { incarnation, .. } => (Kind::Hello, 0, 0, NO_HANDLE, incarnation),
             Self::Open { service, token, flags, .. } => (Kind::Open, flags, service, NO_HANDLE, token),
             Self::Refresh { handle } => (Kind::Refresh, 0, 0, handle, 0),
             Self::Reissue { handle, with_image, .. } => {
@@ -98,7 +120,9 @@ impl<'a> Request<'a> {
             Self::Close { handle } => (Kind::Close, 0, 0, handle, 0),
             Self::Post { service, handle, token, .. } => (Kind::Post, 0, service, handle.unwrap_or(NO_HANDLE), token),
             Self::Generic { handle, .. } => (Kind::GenericUp, 0, 0, handle, 0),
-            Self::Heartbeat => (Kind::HeartbeatUp, 0, 0, NO_HANDLE, 0),
+            Self::Heartbeat { .. } => (Kind::HeartbeatUp, 0, 0, NO_HANDLE, 0),
+            Self::Gap { .. } => (Kind::Gap, 0, 0, NO_HANDLE, 0),
+            Self::Bye => (Kind::Bye, 0, 0, NO_HANDLE, 0),
         }
     }
 
@@ -107,7 +131,17 @@ impl<'a> Request<'a> {
             Self::Open { rwf, .. } | Self::Reissue { rwf, .. } | Self::Post { rwf, .. } | Self::Generic { rwf, .. } => {
                 out.extend_from_slice(rwf);
             }
-            Self::Hello | Self::Refresh { .. } | Self::Close { .. } | Self::Heartbeat => {}
+            Self::Hello { key, .. } => out.extend_from_slice(&key.to_le_bytes()),
+            Self::Heartbeat { position } => out.extend_from_slice(&position.to_le_bytes()),
+            Self::Gap { from, to } => {
+                out.extend_from_slice(&from.to_le_bytes());
+                out.extend_from_slice(&to.to_le_bytes());
+            }
+            Self::Refresh { .. } | Self::Close { .. } | Self::Bye => {}
         }
     }
+}
+
+fn u64_at(body: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*body.get(at..)?.first_chunk::<8>()?))
 }

@@ -28,13 +28,17 @@ fn every_event() -> Vec<Event<'static>> {
         Event::Ack { target: 1, token: 77, rwf: b"ack" },
         Event::Generic { target: ALL, handle: 5, has_key: true, rwf: b"generic" },
         Event::Dictionary { target: ALL, service: 1, rwf: b"dictionary" },
-        Event::Heartbeat,
+        Event::Heartbeat { announcement: b"who I am" },
+        Event::Missed { target: 3, handle: 9 },
+        Event::CaughtUp { target: 3, to: 1 << 40 },
+        Event::Resync { target: 3, why: "too late" },
+        Event::Leaving { why: "end of day" },
     ]
 }
 
 fn every_request() -> Vec<Request<'static>> {
     vec![
-        Request::Hello,
+        Request::Hello { incarnation: 7, key: 0x0102_0304_0506_0708 },
         Request::Open { service: 1, token: 3, flags: flags::STREAMING | flags::PRIVATE, rwf: b"request" },
         Request::Refresh { handle: 5 },
         Request::Reissue { handle: 5, with_image: true, rwf: b"request" },
@@ -43,7 +47,9 @@ fn every_request() -> Vec<Request<'static>> {
         Request::Post { service: 1, handle: None, token: 0, rwf: b"post" },
         Request::Post { service: 1, handle: Some(4), token: 9, rwf: b"post" },
         Request::Generic { handle: 5, rwf: b"generic" },
-        Request::Heartbeat,
+        Request::Heartbeat { position: 1 << 40 },
+        Request::Gap { from: 1 << 40, to: 2 << 40 },
+        Request::Bye,
     ]
 }
 
@@ -104,7 +110,7 @@ fn positions_run_on_from_block_to_block() {
     let mut seen = Vec::new();
     for turn in 0..3u64 {
         for _ in 0..=turn {
-            writer.event(&Event::Heartbeat);
+            writer.event(&Event::Heartbeat { announcement: b"" });
         }
         let block = Block::parse(writer.block().unwrap()).unwrap();
         seen.push((
@@ -134,8 +140,8 @@ fn a_reader_tells_gaps_repeats_and_restarts() {
 #[test]
 fn a_message_in_the_wrong_direction_is_named() {
     let mut writer = BlockWriter::new(1);
-    writer.event(&Event::Heartbeat);
-    writer.request(&Request::Hello);
+    writer.event(&Event::Heartbeat { announcement: b"" });
+    writer.request(&Request::Hello { incarnation: 0, key: 0 });
     let block = Block::parse(writer.block().unwrap()).unwrap();
     let messages: Vec<_> = block.messages().map(Result::unwrap).collect();
     assert_eq!(Request::decode(&messages[0]), Err(HubError::WrongDirection(Kind::Heartbeat)));
@@ -216,7 +222,7 @@ proptest! {
         longest in 0usize..700,
     ) {
         let mut writer = BlockWriter::new(3);
-        writer.event(&Event::Heartbeat);
+        writer.event(&Event::Heartbeat { announcement: b"" });
         writer.clear();
         for (handle, length) in lengths.iter().enumerate() {
             writer.update(handle as u32, false, &vec![handle as u8; *length]);

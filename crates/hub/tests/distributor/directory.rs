@@ -264,7 +264,7 @@ fn heartbeats_are_sent_and_silent_p2ps_dropped() {
     for _ in 0..5 {
         world.pass(1);
         assert!(world.kinds().contains(&Kind::Heartbeat));
-        let _ = world.request(2, &Request::Heartbeat);
+        let _ = world.request(2, &Request::Heartbeat { position: 0 });
     }
     assert_eq!(world.closes(0), [stream], "P2PS 1 has not been heard for too long");
     assert_eq!(world.sd.counters().closed_p2ps, 1);

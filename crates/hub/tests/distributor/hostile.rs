@@ -34,10 +34,10 @@ fn a_block_that_is_none_or_comes_behind_a_gap_drops_the_p2ps() {
     let (_, stream) = world.open_imaged(1, "A");
     let mut writer = BlockWriter::new(101);
     for _ in 0..9 {
-        writer.request(&Request::Heartbeat);
+        writer.request(&Request::Heartbeat { position: 0 });
     }
     writer.clear();
-    writer.request(&Request::Heartbeat);
+    writer.request(&Request::Heartbeat { position: 0 });
     let gap = writer.block().unwrap().to_vec();
     let error = world.sd.request_block(world.now, 1, &gap, &mut world.sent);
     assert_eq!(error, Err(HubError::Gap { missing: 8 }));
@@ -47,20 +47,23 @@ fn a_block_that_is_none_or_comes_behind_a_gap_drops_the_p2ps() {
 }
 
 #[test]
-fn a_65th_p2ps_finds_no_place() {
+fn a_129th_p2ps_finds_no_place() {
     let mut world = World::with_feed();
-    for id in 2..=64 {
+    for id in 2..=128 {
         world.p2ps_up(id);
     }
     world.events();
-    world.p2ps_up(65);
+    world.p2ps_up(129);
     assert_eq!(world.sd.counters().refused_p2ps, 1);
-    assert!(world.request(65, &Request::Heartbeat).is_err());
-    world.open(64, "A");
+    assert!(world.request(129, &Request::Heartbeat { position: 0 }).is_err());
+    world.open(128, "A");
     world.p2ps_down(3);
-    assert!(world.request(65, &Request::Heartbeat).is_err(), "its first block is gone: it has to start anew");
-    world.p2ps.insert(65, BlockWriter::new(9));
-    world.request(65, &Request::Hello).unwrap();
+    assert!(
+        world.request(129, &Request::Heartbeat { position: 0 }).is_err(),
+        "its first block is gone: it has to start anew"
+    );
+    world.p2ps.insert(129, BlockWriter::new(9));
+    world.request(129, &Request::Hello { incarnation: 0, key: 0 }).unwrap();
 }
 
 #[test]
@@ -159,7 +162,7 @@ proptest! {
         let mut writer = BlockWriter::new(500);
         let rwf = bytes_of(|w| request("A").encode(w));
         let other = bytes_of(|w| RequestMsg::new(Domain::MARKET_BY_PRICE, 0).encode(w));
-        writer.request(&Request::Hello);
+        writer.request(&Request::Hello { incarnation: 0, key: 0 });
         writer.request(&Request::Open { service: 1, token: 1, flags: flags::STREAMING, rwf: &rwf });
         writer.request(&Request::Open { service: 2, token: 2, flags: flags::PRIVATE, rwf: &other });
         writer.request(&Request::Refresh { handle: 0 });

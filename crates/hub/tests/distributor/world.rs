@@ -135,7 +135,7 @@ impl World {
     /// A P2PS that comes back in another life.
     pub(crate) fn p2ps_restarts(&mut self, id: u16) {
         self.p2ps.insert(id, BlockWriter::new(200 + u32::from(id)));
-        self.request(id, &Request::Hello).unwrap();
+        self.request(id, &Request::Hello { incarnation: 0, key: 0 }).unwrap();
     }
 
     pub(crate) fn p2ps_down(&mut self, id: u16) {

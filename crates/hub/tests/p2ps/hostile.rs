@@ -64,7 +64,7 @@ fn events() -> Vec<u8> {
         Event::Generic { target: 7, handle: 0, has_key: true, rwf: &update(&[]) },
         Event::Dictionary { target: 7, service: 40, rwf: &refresh(&[]) },
         Event::ServiceGone { service: 40 },
-        Event::Heartbeat,
+        Event::Heartbeat { announcement: b"" },
     ] {
         writer.event(&event);
     }

@@ -336,7 +336,7 @@ impl Run {
                 assert!(self.held.remove(&handle).is_some(), "each handle is given back once");
                 self.free_handles.push(handle);
             }
-            Request::Hello | Request::Reissue { .. } => {}
+            Request::Hello { .. } | Request::Reissue { .. } => {}
             other => panic!("{other:?}"),
         }
     }

@@ -546,7 +546,7 @@ fn a_silent_source_is_given_up_and_heartbeats_are_sent() {
     world.pass(SECOND);
     assert_eq!(world.asked(), ["0: heartbeat"]);
     world.publish(0, |p| {
-        p.event(Event::Heartbeat);
+        p.event(Event::Heartbeat { announcement: b"" });
     });
     world.pass(4 * SECOND);
     assert_eq!(world.asked(), ["0: heartbeat"]);

@@ -393,8 +393,10 @@ impl Drop for World {
 
 fn request_words(request: &Request<'_>) -> String {
     match request {
-        Request::Hello => "hello".to_owned(),
-        Request::Heartbeat => "heartbeat".to_owned(),
+        Request::Gap { from, to } => format!("gap {from}..{to}"),
+        Request::Bye => "bye".to_owned(),
+        Request::Hello { .. } => "hello".to_owned(),
+        Request::Heartbeat { .. } => "heartbeat".to_owned(),
         Request::Open { service, token, flags, rwf } => {
             format!("open token={token} {service} {} {}", open_flags(*flags), words(rwf))
         }
