@@ -8,7 +8,7 @@ need() { # command, Debian package
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$2" >/dev/null && return
     fi
-    echo "make test needs $1 (Debian: $2): it checks against EMA and ETA Java and against Wireshark; install it" >&2
+    echo "make test needs $1 (Debian: $2): it checks against EMA and ETA Java, against Wireshark and between hosts made of network namespaces; install it" >&2
     exit 1
 }
 need cargo cargo
@@ -16,6 +16,8 @@ need cc gcc
 need javac openjdk-17-jdk-headless
 need mvn maven
 need tshark tshark
+need ip iproute2
+need nft nftables
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
