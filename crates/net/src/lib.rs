@@ -6,6 +6,7 @@
 //! | [`tcp`] | the listeners and connections of one thread |
 //! | [`udp`] | datagrams in batches and trains, unicast and multicast |
 //! | [`tls`] | TLS between a connection and a protocol, without I/O |
+//! | [`shm`] | a log in shared memory, for other processes |
 //! | [`ring`] | messages from one thread to one or many others |
 //! | [`Waker`], [`Sleeper`] | waking a thread that waits in a poll, or in nothing else |
 //! | [`clock`] | monotonic nanoseconds, wall clock, CPU time |
@@ -31,6 +32,7 @@ pub mod interfaces;
 pub mod memory;
 pub mod ring;
 pub mod rlimit;
+pub mod shm;
 pub mod signal;
 pub(crate) mod sys;
 pub mod tcp;

@@ -1,0 +1,246 @@
+//! The writing side.
+
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{Ordering, fence};
+
+use super::file::{self, Bell, Owner};
+use super::map::{Header, Map, RING_AT, UNUSED};
+use super::{ALIGN, CAPACITY_MAX, CAPACITY_MIN, IDENTITY, Pacing, READERS, ShmError};
+
+/// Writes a log in shared memory. Dropping it ends the log in order and removes the segment.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("net-shm-doc-{}", std::process::id()));
+/// use net::shm::{Pacing, Reader, Writer};
+///
+/// let mut writer = Writer::create(&path, b"quotes", 1 << 16, Pacing::Receiver)?;
+/// let mut reader = Reader::open(&path)?;
+/// writer.room(8)[..8].copy_from_slice(b"IBM 142 ");
+/// writer.publish(8);
+/// assert_eq!(reader.peek().expect("no overrun"), b"IBM 142 ");
+/// reader.release(8);
+/// # Ok::<(), net::shm::ShmError>(())
+/// ```
+#[derive(Debug)]
+pub struct Writer {
+    map: Map,
+    file: File,
+    path: PathBuf,
+    pacing: Pacing,
+    /// Where the log is complete up to; a copy of the shared one.
+    published: u64,
+    /// Up to where it may be written without asking anybody: at most a capacity ahead of the slowest reader.
+    granted: u64,
+    bell: Bell,
+    armed: bool,
+    /// The readers' bells, opened when they are first rung.
+    bells: Vec<Option<Bell>>,
+}
+
+impl Writer {
+    /// Makes a segment with a ring of `capacity` bytes (a power of two, see [`CAPACITY_MIN`]). `identity` (cut or filled with zeros to
+    /// 64 bytes) tells readers what it is. A segment of that name is replaced if its writer is dead.
+    ///
+    /// # Errors
+    /// See [`ShmError`].
+    pub fn create(path: &Path, identity: &[u8], capacity: usize, pacing: Pacing) -> Result<Self, ShmError> {
+        if !capacity.is_power_of_two() || !(CAPACITY_MIN..=CAPACITY_MAX).contains(&capacity) {
+            return Err(ShmError::Unknown(path.into(), "the capacity is no power of two, or out of range"));
+        }
+        let (file, hidden) = file::create(path, RING_AT + capacity)?;
+        let system = |what| move |e| ShmError::System(path.into(), what, e);
+        let made = (|| {
+            let identity: [u8; IDENTITY] = std::array::from_fn(|i| identity.get(i).copied().unwrap_or(0));
+            Header { capacity, pacing, identity }.write(&file).map_err(system("write"))?;
+            let map = Map::new(&file, capacity, true).map_err(system("map"))?;
+            for entry in 0..READERS {
+                map.position_of(entry).store(UNUSED, Ordering::Relaxed);
+            }
+            Ok(map)
+        })();
+        let map = match made {
+            Ok(map) => map,
+            Err(e) => {
+                let _ = std::fs::remove_file(&hidden);
+                return Err(e);
+            }
+        };
+        file::publish(&hidden, path)?;
+        let bell = Bell::open(path, Owner::Writer).map_err(system("make a FIFO for"))?;
+        bell.silence();
+        let bells = (0..READERS).map(|_| None).collect();
+        Ok(Self { map, file, path: path.into(), pacing, published: 0, granted: 0, bell, armed: false, bells })
+    }
+
+    /// The bytes behind what is published, to be written: at least `want`, unless readers (if it is paced by them) have yet to make
+    /// room. With source pacing, `want` is cut at half of the capacity.
+    #[inline]
+    pub fn room(&mut self, want: usize) -> &mut [u8] {
+        if self.granted - self.published < want as u64 {
+            self.grant(want);
+        }
+        if self.armed {
+            self.disarm();
+        }
+        let len = (self.granted - self.published) as usize;
+        // SAFETY: with receiver pacing, `granted` is at most a capacity ahead of every reader's position, and readers borrow only
+        // from their position up to what is published: neither before nor behind this range, for which see `grant`. With source
+        // pacing readers do not borrow, they copy.
+        unsafe { self.map.bytes_mut(self.published, len) }
+    }
+
+    /// Makes the first `len` bytes of [`room`](Self::room) visible, and wakes readers that sleep.
+    ///
+    /// # Panics
+    /// When it is more than there was room for, or no multiple of [`ALIGN`].
+    #[inline]
+    pub fn publish(&mut self, len: usize) {
+        assert!(len as u64 <= self.granted - self.published && len.is_multiple_of(ALIGN), "published {len} bytes");
+        self.published += len as u64;
+        // SYNC: releases what was written to readers that load it; and, in the one order of all SeqCst operations, comes before the
+        // look for sleepers. A reader that lies down comes before this look, or sees what is published here.
+        self.map.published().swap(self.published, Ordering::SeqCst);
+        if self.map.sleepers().load(Ordering::SeqCst) != 0 {
+            self.wake();
+        }
+    }
+
+    #[cold]
+    fn wake(&mut self) {
+        self.map.sleepers().swap(0, Ordering::SeqCst);
+        for entry in 0..READERS {
+            let sleeps = self.map.sleeps(entry);
+            if sleeps.load(Ordering::Relaxed) == 0 || sleeps.swap(0, Ordering::SeqCst) == 0 {
+                continue;
+            }
+            let bell = &mut self.bells[entry];
+            if bell.is_none() {
+                *bell = Bell::open(&self.path, Owner::Reader(entry)).ok();
+            }
+            if let Some(bell) = bell {
+                bell.ring();
+            }
+        }
+    }
+
+    #[cold]
+    fn grant(&mut self, want: usize) {
+        let capacity = self.map.capacity();
+        if self.pacing == Pacing::Receiver {
+            // What was granted once stays so: a reader that joins later begins behind it or at it.
+            self.granted = self.granted.max(self.slowest() + capacity as u64);
+            return;
+        }
+        // In steps, so that readers see few changes; the step is what a reader may not lag behind the capacity.
+        let step = want.max(capacity / 8).min(capacity / 2);
+        self.granted = self.granted.max(self.published + step as u64);
+        self.map.claimed().store(self.granted, Ordering::Relaxed);
+        // SYNC: a reader that saw any of the bytes written from here on sees the claim (its fence is in `Reader::peek`).
+        fence(Ordering::Release);
+    }
+
+    /// The position of the slowest reader, at most a capacity behind; without readers, what is published.
+    fn slowest(&self) -> u64 {
+        // SYNC: pairs with `Reader::open`. Either the scan sees a new reader's entry, or the new reader sees what is published now,
+        // and begins at it or behind it: no more than is granted below is written before the next scan.
+        fence(Ordering::SeqCst);
+        let behind = |entry: usize| {
+            // SYNC: acquires the reader's last accesses to what it has released.
+            let position = self.map.position_of(entry).load(Ordering::Acquire);
+            // A position that makes no sense counts as that of the slowest possible reader: the writer waits.
+            (position != UNUSED).then(|| self.published.wrapping_sub(position).min(self.map.capacity() as u64))
+        };
+        self.published - (0..READERS).filter_map(behind).max().unwrap_or(0).min(self.published)
+    }
+
+    /// Asks to be woken when readers have released something. `false`: there is room for `want` bytes already. Then wait until the
+    /// descriptor ([`AsFd`]) is readable, and ask for [`room`](Self::room) again.
+    pub fn arm(&mut self, want: usize) -> bool {
+        self.armed = true;
+        // SYNC: in the one order of all SeqCst operations, either it comes before the reader's look in `Reader::release`, or the scan
+        // below sees what that reader has released.
+        self.map.waiting().swap(1, Ordering::SeqCst);
+        if self.pacing == Pacing::Receiver && self.granted - self.published < want as u64 {
+            self.grant(want);
+        }
+        if self.pacing == Pacing::Source || self.granted - self.published >= want as u64 {
+            self.disarm();
+            return false;
+        }
+        true
+    }
+
+    #[cold]
+    fn disarm(&mut self) {
+        self.armed = false;
+        self.map.waiting().store(0, Ordering::Relaxed);
+        self.bell.silence();
+    }
+
+    /// How many readers there are, dead ones that were not found yet included.
+    pub fn readers(&self) -> usize {
+        (0..READERS).filter(|entry| self.map.position_of(*entry).load(Ordering::Relaxed) != UNUSED).count()
+    }
+
+    /// The most that any reader has yet to read, bytes.
+    pub fn lag(&self) -> u64 {
+        self.published - self.slowest()
+    }
+
+    /// Gives the entries of dead readers free, for whom the writer would wait for ever; returns how many. One system call for each
+    /// reader: call it now and then, and when readers make no room.
+    pub fn reap(&mut self) -> usize {
+        let mut reaped = 0;
+        for entry in 0..READERS {
+            if self.map.position_of(entry).load(Ordering::Relaxed) == UNUSED {
+                continue;
+            }
+            // Not while a new reader takes the entry over.
+            if matches!(file::lock(&self.file, Owner::Reader(entry)), Ok(true)) {
+                self.map.sleeps(entry).store(0, Ordering::Relaxed);
+                self.map.position_of(entry).store(UNUSED, Ordering::Release);
+                file::unlock(&self.file, Owner::Reader(entry));
+                reaped += 1;
+            }
+        }
+        reaped
+    }
+
+    /// A sign of life, monotonic ns: tells readers a frozen process from a silent one.
+    pub fn beat(&self, now: u64) {
+        self.map.alive().store(now, Ordering::Relaxed);
+    }
+
+    /// Bytes published since the beginning.
+    pub fn published(&self) -> u64 {
+        self.published
+    }
+
+    /// Size of the ring.
+    pub fn capacity(&self) -> usize {
+        self.map.capacity()
+    }
+
+    /// Where the segment is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl AsFd for Writer {
+    /// Readable after [`Writer::arm`] when readers have released something.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // SYNC: as the position in `publish`.
+        self.map.closed().swap(1, Ordering::SeqCst);
+        self.wake();
+        file::remove(&self.path);
+    }
+}
