@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use lbm::topic::{DeliveryConfig, Message, Session, Source, SourceConfig, TopicSink};
-use lbm::transport::ipc::{Log, LogReader, Pacing};
+use lbm::transport::ipc::{Log, LogReader, Pacing, Room};
 use lbm::transport::{Carrier, EndReason, Lbtrm, Received, Receiver, ReceiverConfig, Sender, SenderConfig};
 use lbm::wire::lbtrm::Packet;
 
@@ -93,25 +93,41 @@ fn lbtrm(datagram_max: usize, length: usize, window_size: usize, turns: usize) -
     (sending.as_nanos() as f64 / messages, receiving.as_nanos() as f64 / messages, count as f64 / trains as f64)
 }
 
+/// The ring's memory without other processes.
+struct Memory {
+    bytes: Vec<u8>,
+    published: usize,
+}
+
+impl Room for Memory {
+    fn room(&mut self, _want: usize) -> &mut [u8] {
+        &mut self.bytes[self.published..]
+    }
+
+    fn publish(&mut self, bytes: usize) {
+        self.published += bytes;
+    }
+}
+
 /// ns a message through the shared-memory log, written and read in turns on one thread.
 fn ipc(length: usize, turns: usize) -> f64 {
-    let capacity = 1 << 21;
-    let mut log = Log::new(capacity, 8_192, 8_192, Pacing::Receiver).expect("a power of two");
-    let mut ring = vec![0; capacity];
-    let mut reader = LogReader::new(capacity, 0);
+    let mut log = Log::new(8_192, 8_192, Pacing::Receiver);
+    let mut memory = Memory { bytes: vec![0; 1 << 21], published: 0 };
+    let mut reader = LogReader::new();
     let mut source = Source::new(1, SourceConfig::default());
     let (mut session, mut sink) = (Session::new(), Count::default());
     session.add(1, 1, DeliveryConfig::default(), &mut sink);
     let payload = vec![7; length];
     let start = Instant::now();
     for _ in 0..turns {
-        log.set_gate(reader.position());
-        let mut writer = log.writer(&mut ring);
+        let begin = if memory.published > 1 << 20 { 0 } else { memory.published };
+        memory.published = begin;
+        let mut writer = log.writer(&mut memory);
         for _ in 0..1024 {
             source.send(1, &mut writer, black_box(&payload), false).expect("room");
         }
         writer.flush(1);
-        reader.read(&ring, log.published(), &mut session.dispatch(1, &mut sink)).expect("our own");
+        reader.read(&memory.bytes[begin..memory.published], &mut session.dispatch(1, &mut sink)).expect("our own");
     }
     assert_eq!(sink.messages, turns as u64 * 1024);
     start.elapsed().as_nanos() as f64 / (turns * 1024) as f64

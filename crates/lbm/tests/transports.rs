@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use lbm::topic::{DeliveryConfig, Message, Session, Source, SourceConfig, TopicSink};
-use lbm::transport::ipc::{Log, LogReader, Pacing, READER_FREE};
+use lbm::transport::ipc::{Identity, Log, LogReader, Pacing, Room};
 use lbm::transport::lbtru::{Client, ClientConfig, Server};
 use lbm::transport::tcp::{Batch, Deframer, hello, session_of_hello};
 use lbm::transport::{Carrier, DatagramSink, EndReason, Order, SenderConfig, Train};
@@ -190,78 +190,136 @@ proptest! {
         lengths in prop::collection::vec(0usize..9_000, 1..300),
         datagram_max in 500usize..16_384,
         minimum in 1usize..10_000,
+        cut in 0usize..9_000,
     ) {
-        let mut log = Log::new(65_536, datagram_max, minimum, Pacing::Receiver).expect("a size");
-        let mut ring = vec![0; 65_536];
-        let mut reader = LogReader::new(65_536, 0);
+        let mut log = Log::new(datagram_max, minimum, Pacing::Receiver);
+        let mut memory = Memory::new(65_536);
+        let mut reader = LogReader::new();
         let mut sink = Sink::default();
         let mut session = session(&mut sink);
         let mut source = Source::new(1, SourceConfig::default());
         let mut sent = Vec::new();
         for (i, length) in lengths.into_iter().enumerate() {
             let payload = vec![i as u8; length];
-            if source.send(0, &mut log.writer(&mut ring), &payload, false).is_err() {
-                log.writer(&mut ring).flush(0);
-                reader.read(&ring, log.published(), &mut session.dispatch(0, &mut sink)).expect("good");
-                log.set_gate(reader.position());
-                source.send(0, &mut log.writer(&mut ring), &payload, false).expect("room after reading");
+            if source.send(0, &mut log.writer(&mut memory), &payload, false).is_err() {
+                log.writer(&mut memory).flush(0);
+                // Also when a copy ends within a record.
+                let part = memory.published().len().min(cut);
+                let read = reader.read(&memory.published()[..part], &mut session.dispatch(0, &mut sink)).expect("good");
+                memory.release(read);
+                let read = reader.read(memory.published(), &mut session.dispatch(0, &mut sink)).expect("good");
+                memory.release(read);
+                prop_assert!(memory.published().is_empty(), "whole records");
+                source.send(0, &mut log.writer(&mut memory), &payload, false).expect("room after reading");
             }
             sent.push(payload);
         }
-        log.writer(&mut ring).flush(0);
-        reader.read(&ring, log.published(), &mut session.dispatch(0, &mut sink)).expect("good");
+        log.writer(&mut memory).flush(0);
+        prop_assert!(!log.is_open());
+        reader.read(memory.published(), &mut session.dispatch(0, &mut sink)).expect("good");
         prop_assert_eq!(sink.messages.len(), sent.len());
         prop_assert!(sink.messages == sent && sink.lost == 0);
     }
 
     /// The ring is memory that another process can write: any bytes may be there.
     #[test]
-    fn ipc_reads_any_ring(ring in prop::collection::vec(any::<u8>(), 65_536), published in 0u64..65_536) {
+    fn ipc_reads_any_bytes(
+        noise in prop::collection::vec(any::<u8>(), 0..4_096),
+        records in prop::collection::vec((0u32..3_000, 0u32..3, any::<u32>()), 0..8),
+    ) {
+        let mut bytes = Vec::new();
+        for (length, kind, sqn) in records {
+            for field in [length, kind, sqn, 0] {
+                bytes.extend_from_slice(&field.to_ne_bytes());
+            }
+            bytes.resize(bytes.len() + length as usize / 2, 7);
+        }
+        bytes.extend_from_slice(&noise);
         let mut sink = Sink::default();
         let mut session = session(&mut sink);
-        let mut reader = LogReader::new(65_536, 0);
-        let _ = reader.read(&ring, published & !7, &mut session.dispatch(0, &mut sink));
-        prop_assert!(reader.position() <= 65_536);
+        let read = LogReader::new().read(&bytes, &mut session.dispatch(0, &mut sink));
+        prop_assert!(read.is_ok_and(|read| read <= bytes.len() && read % 8 == 0) || read.is_err_and(|e| e.at < bytes.len()));
+    }
+}
+
+/// Memory as a segment of shared memory gives it, in one piece.
+struct Memory {
+    bytes: Vec<u8>,
+    capacity: usize,
+    published: usize,
+    released: usize,
+}
+
+impl Memory {
+    fn new(capacity: usize) -> Self {
+        Self { bytes: Vec::new(), capacity, published: 0, released: 0 }
+    }
+
+    fn published(&self) -> &[u8] {
+        &self.bytes[self.released..self.published]
+    }
+
+    fn release(&mut self, bytes: usize) {
+        self.released += bytes;
+    }
+}
+
+impl Room for Memory {
+    fn room(&mut self, _want: usize) -> &mut [u8] {
+        self.bytes.resize(self.released + self.capacity, 0);
+        &mut self.bytes[self.published..]
+    }
+
+    fn publish(&mut self, bytes: usize) {
+        self.published += bytes;
     }
 }
 
 #[test]
-fn ipc_source_pacing_tells_the_slow_reader_what_it_lost() {
-    let mut log = Log::new(65_536, 1_000, 1, Pacing::Source).expect("a size");
-    let mut ring = vec![0; 65_536];
-    let mut reader = LogReader::new(65_536, 0);
+fn ipc_tells_the_slow_reader_what_it_lost() {
+    let mut log = Log::new(1_000, 1, Pacing::Source);
+    let mut memory = Memory::new(1 << 20);
+    let mut reader = LogReader::new();
     let mut sink = Sink::default();
     let mut session = session(&mut sink);
     let mut source = Source::new(1, SourceConfig::default());
-    for i in 0..10u32 {
-        source.send(0, &mut log.writer(&mut ring), &i.to_be_bytes(), true).expect("never blocks");
+    for i in 0..10_010u32 {
+        source.send(0, &mut log.writer(&mut memory), &i.to_be_bytes(), true).expect("never blocks");
+        if i == 9 {
+            reader.read(memory.published(), &mut session.dispatch(0, &mut sink)).expect("good");
+        }
+        if i <= 9_999 {
+            // An overrun: it goes on at the newest.
+            let all = memory.published().len();
+            memory.release(if i == 9 || i == 9_999 { all } else { 0 });
+        }
     }
-    reader.read(&ring, log.published(), &mut session.dispatch(0, &mut sink)).expect("good");
-    for i in 10..10_000u32 {
-        source.send(0, &mut log.writer(&mut ring), &i.to_be_bytes(), true).expect("never blocks");
-    }
-    assert!(reader.overrun(reader.position(), log.claimed()));
-    reader.skip_to(log.published());
-    for i in 10_000..10_010u32 {
-        source.send(0, &mut log.writer(&mut ring), &i.to_be_bytes(), true).expect("never blocks");
-    }
-    assert!(!reader.overrun(reader.position(), log.claimed()));
-    reader.read(&ring, log.published(), &mut session.dispatch(0, &mut sink)).expect("good");
+    reader.read(memory.published(), &mut session.dispatch(0, &mut sink)).expect("good");
     assert_eq!((sink.messages.len(), sink.lost), (20, 9_990));
 }
 
 #[test]
-fn ipc_receiver_pacing_waits_for_the_slowest() {
-    let mut log = Log::new(65_536, 1_000, 1, Pacing::Receiver).expect("a size");
-    let mut ring = vec![0; 65_536];
+fn ipc_paced_by_receivers_waits_for_the_slowest_and_paced_by_the_source_for_nobody() {
+    let mut memory = Memory::new(65_536);
+    let mut log = Log::new(1_000, 1, Pacing::Receiver);
     let mut source = Source::new(1, SourceConfig::default());
     let mut sent = 0;
-    while source.send(0, &mut log.writer(&mut ring), &[0; 100], true).is_ok() {
+    while source.send(0, &mut log.writer(&mut memory), &[0; 100], true).is_ok() {
         sent += 1;
     }
-    assert!((400..512).contains(&sent), "{sent}");
-    // Without readers nobody is waited for.
-    log.set_gate(READER_FREE);
-    source.send(0, &mut log.writer(&mut ring), &[0; 100], true).expect("room");
-    assert!(Log::new(65_537, 1_000, 1, Pacing::Receiver).is_none());
+    assert!((480..512).contains(&sent), "{sent}");
+    memory.release(log.needs(100));
+    source.send(0, &mut log.writer(&mut memory), &[0; 100], true).expect("room");
+    let mut log = Log::new(1_000, 1, Pacing::Source);
+    assert!(log.writer(&mut memory).admit(0, 1 << 30).is_ok());
+}
+
+#[test]
+fn ipc_knows_its_own_segments() {
+    let identity = Identity { session_id: 0x7C90_0001, transport_id: 20_001, host_id: 3 };
+    let mut bytes = identity.encode();
+    assert_eq!(Identity::decode(&bytes), Some(identity));
+    bytes[8] ^= 1;
+    assert_eq!(Identity::decode(&bytes), None);
+    assert_eq!(Identity::decode(&[0; 64]), None);
 }
