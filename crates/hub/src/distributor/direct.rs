@@ -74,9 +74,6 @@ impl SourceDistributor {
     /// Hands out what goes to single P2PSs, by their numbers. It is to be sent after the block of the same turn, or at any
     /// other time: positions tell where it belongs.
     pub fn direct_blocks(&mut self, mut f: impl FnMut(u16, &[u8])) {
-        if !self.direct.on {
-            return;
-        }
         for (_, peer) in self.peers.iter_mut() {
             if let (Some(id), Some(block)) = (peer.id, peer.direct.block()) {
                 f(id, block);

@@ -39,12 +39,12 @@ impl Missed {
         match kind {
             Kind::Service => self.services.push((service, false)),
             Kind::ServiceGone | Kind::ServiceStatus | Kind::GroupStatus => self.services.push((service, true)),
-            Kind::Image | Kind::Update | Kind::ItemStatus | Kind::Generic | Kind::Missed => self.handles.push(handle),
+            Kind::Image | Kind::Update | Kind::ItemStatus | Kind::Generic => self.handles.push(handle),
             Kind::ItemOpened => {
                 self.answers.push((kind, handle, arg, Vec::new()));
                 self.handles.push(handle);
             }
-            Kind::Refused | Kind::Ack | Kind::CaughtUp | Kind::Resync => {
+            Kind::Refused | Kind::Ack | Kind::Resync => {
                 self.answers.push((kind, handle, arg, body.to_vec()));
             }
             Kind::Dictionary => self.dictionaries = true,

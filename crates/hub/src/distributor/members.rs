@@ -209,6 +209,13 @@ impl SourceDistributor {
         }
     }
 
+    /// Turns what is published to one P2PS alone, or back.
+    fn swap_direct(&mut self, slot: u8) {
+        if let Some(peer) = self.peers.get_mut(slot) {
+            std::mem::swap(&mut self.hub, &mut peer.direct);
+        }
+    }
+
     fn interests(&self, slot: u8, of: impl Fn(&super::Item) -> bool) -> Vec<u32> {
         let bit = (1 as Slots) << slot;
         let wanted = |&handle: &u32| self.items.get(handle).is_some_and(|item| item.interest & bit != 0 && of(item));
@@ -286,8 +293,11 @@ impl SourceDistributor {
             return Ok(());
         }
         let missed = super::gaps::Missed::read(self.history.messages(from, to), id);
+        // It goes to this P2PS alone, which waits for it before it reads on.
+        self.swap_direct(slot);
         self.tell_again(slot, id, missed);
         self.hub.event(&Event::CaughtUp { target: id, to });
+        self.swap_direct(slot);
         Ok(())
     }
 }

@@ -41,21 +41,21 @@ impl P2ps {
             }
             Seen::Gap(_) => {
                 // Which items are hit is not known: all are, and everything is asked for anew.
+                let continuity = source.continuity;
                 self.counters.hub_gaps += 1;
                 self.begin_again(number, StateCode::GAP_DETECTED, "has lost messages");
+                if let Some(source) = self.source_mut(number) {
+                    // It is the same life: a loss of the first answers is to be noticed as well.
+                    source.continuity = continuity;
+                    source.heard = true;
+                }
                 return Ok(());
             }
         }
-        self.read_messages(number, bytes, messages)
-    }
-
-    /// A block for this P2PS alone.
-    pub(super) fn read_direct(&mut self, number: u16, bytes: &[u8]) -> Result<(), HubError> {
-        let block = Block::parse(bytes)?;
-        for message in block.messages() {
-            self.event(number, &Event::decode(&message?)?);
+        if joined.is_some() {
+            return self.read_in_turn(number, bytes, messages);
         }
-        Ok(())
+        self.read_messages::<false>(number, bytes, messages)
     }
 
     fn begin_again(&mut self, number: u16, code: StateCode, why: &'static str) {
@@ -63,8 +63,14 @@ impl P2ps {
         self.connect_source(number, None);
     }
 
-    fn read_messages(&mut self, number: u16, block: &[u8], mut messages: Messages<'_>) -> Result<(), HubError> {
-        while let Some(other) = self.read_updates(number, block, &mut messages) {
+    /// Acts on messages. With `COPY` deliveries do not point into the block, which need not live until the flush.
+    pub(super) fn read_messages<const COPY: bool>(
+        &mut self,
+        number: u16,
+        block: &[u8],
+        mut messages: Messages<'_>,
+    ) -> Result<(), HubError> {
+        while let Some(other) = self.read_updates::<COPY>(number, block, &mut messages) {
             match other? {
                 (NO_ITEM, message) if message.target == ALL || self.is_target(number, message.target) => {
                     self.event(number, &Event::decode(&message)?);
@@ -88,7 +94,7 @@ impl P2ps {
     /// Fans out updates until something else comes: another message (given back with [`NO_ITEM`]), or an update that
     /// concerns more than open watchers (given back with its item, open watchers served).
     #[inline]
-    fn read_updates<'m>(
+    fn read_updates<'m, const COPY: bool>(
         &mut self,
         number: u16,
         block: &[u8],
@@ -119,7 +125,13 @@ impl P2ps {
             let watchers = &items.watchers[id as usize];
             let open = watchers.open();
             if !open.is_empty() {
-                let body = if message.flags & flags::HAS_KEY == 0 {
+                let body = if COPY && message.flags & flags::HAS_KEY == 0 {
+                    turn.arena_body(|arena| {
+                        arena.extend_from_slice(message.body);
+                        Ok::<(), rwf::DecodeError>(())
+                    })
+                    .ok()
+                } else if message.flags & flags::HAS_KEY == 0 {
                     let start = message.body.as_ptr().addr() - block.as_ptr().addr();
                     Some(turn.block_body(start, message.body.len()))
                 } else {
@@ -217,7 +229,7 @@ impl P2ps {
     }
 
     /// Anything but an update.
-    fn event(&mut self, number: u16, event: &Event<'_>) {
+    pub(super) fn event(&mut self, number: u16, event: &Event<'_>) {
         match *event {
             Event::Service { service, name, filters, .. } => {
                 match directory::Service::decode_filters(service, Action::Add, filters) {
@@ -270,10 +282,9 @@ impl P2ps {
                     self.missed_item(id);
                 }
             }
-            Event::CaughtUp { to, .. } => self.caught_up(number, to),
             Event::Resync { .. } => self.part_from(number, StateCode::GAP_DETECTED, "could not be followed"),
             Event::Leaving { .. } => self.part_from(number, StateCode::NONE, "has ended"),
-            Event::Update { .. } | Event::Heartbeat { .. } => {}
+            Event::Update { .. } | Event::Heartbeat { .. } | Event::CaughtUp { .. } => {}
         }
     }
 

@@ -4,8 +4,42 @@ use super::items::{ItemId, Phase, bits};
 use super::source::{Joined, Source};
 use super::statuses::{Pending, Relayed, Telling};
 use super::{P2ps, SourceId};
-use crate::stream::{Continuity, Request};
+use crate::stream::{Block, Continuity, Event, HubError, Messages, Request};
 use rwf::{DataState, State, StateCode, StreamState};
+use std::collections::VecDeque;
+
+/// What waits behind a gap, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    queue: VecDeque<Waiting>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+enum Waiting {
+    /// The word on what was lost before this position. Nobody waits for it longer than until the deadline.
+    Answer { to: u64, deadline: u64 },
+    /// A block that came.
+    Block(Box<[u8]>),
+}
+
+impl Held {
+    /// When the answer to the first gap is overdue.
+    fn deadline(&self) -> Option<u64> {
+        match self.queue.front() {
+            Some(Waiting::Answer { deadline, .. }) => Some(*deadline),
+            _ => None,
+        }
+    }
+
+    fn extend(&mut self, nanoseconds: u64) {
+        for waiting in &mut self.queue {
+            if let Waiting::Answer { deadline, .. } = waiting {
+                *deadline = deadline.saturating_add(nanoseconds);
+            }
+        }
+    }
+}
 
 impl P2ps {
     pub(super) fn connect_source(&mut self, number: u16, joined: Option<Joined>) {
@@ -27,6 +61,7 @@ impl P2ps {
         if let Some(Joined { incarnation, position, .. }) = joined {
             source.continuity = Continuity::starting(incarnation, position);
             source.heard = true;
+            source.read_to = position;
         }
         let incarnation = source.joined.unwrap_or(0);
         source.writer.request(&Request::Hello { incarnation, key });
@@ -41,22 +76,82 @@ impl P2ps {
         }
     }
 
-    /// Messages of a source are lost: it is asked what they were about.
+    /// Messages of a source are lost: it is asked what they were about, and what came behind them waits for the answer.
     pub(super) fn tell_gap(&mut self, number: u16, from: u64, to: u64) {
         let deadline = self.now.saturating_add(self.config.gap_timeout);
         self.counters.hub_gaps += 1;
         self.counters.hub_messages_lost += to.saturating_sub(from);
         if let Some(source) = self.source_mut(number) {
-            source.gaps.push_back((to, deadline));
+            source.held.queue.push_back(Waiting::Answer { to, deadline });
             source.writer.request(&Request::Gap { from, to });
         }
     }
 
-    /// Everything lost before a position has been told.
-    pub(super) fn caught_up(&mut self, number: u16, position: u64) {
-        if let Some(source) = self.source_mut(number) {
-            source.gaps.retain(|(to, _)| *to != position);
+    /// Acts on a block of a stream over a network, at once or when what was lost before it is known.
+    pub(super) fn read_in_turn(&mut self, number: u16, block: &[u8], messages: Messages<'_>) -> Result<(), HubError> {
+        let limit = self.config.hold_bytes;
+        let Some(source) = self.source_mut(number) else { return Ok(()) };
+        if source.held.queue.is_empty() {
+            let end = source.continuity.next_position().unwrap_or_default();
+            self.read_messages::<false>(number, block, messages)?;
+            self.has_read(number, end);
+            return Ok(());
         }
+        source.held.bytes += block.len();
+        if source.held.bytes > limit {
+            self.part_from(number, StateCode::GAP_DETECTED, "sends more than can be held before it says what was lost");
+            return Ok(());
+        }
+        source.held.queue.push_back(Waiting::Block(block.into()));
+        Ok(())
+    }
+
+    /// Everything that was lost before a position has been told: what came behind it is next, up to another gap.
+    pub(super) fn caught_up(&mut self, number: u16, position: u64) -> Result<(), HubError> {
+        let Some(source) = self.source_mut(number) else { return Ok(()) };
+        match source.held.queue.front() {
+            Some(Waiting::Answer { to, .. }) if *to == position => source.held.queue.pop_front(),
+            _ => return Ok(()),
+        };
+        self.has_read(number, position);
+        while let Some(source) = self.source_mut(number).filter(|source| source.up) {
+            let Some(Waiting::Block(_)) = source.held.queue.front() else { break };
+            let Some(Waiting::Block(bytes)) = source.held.queue.pop_front() else { break };
+            source.held.bytes -= bytes.len();
+            let (block, known) = (Block::parse(&bytes)?, source.read_to);
+            let heading = block.heading;
+            let mut messages = block.messages();
+            let old = known.saturating_sub(heading.first_seq);
+            messages.by_ref().take(usize::try_from(old).unwrap_or(usize::MAX)).for_each(drop);
+            self.read_messages::<true>(number, &bytes, messages)?;
+            self.has_read(number, heading.first_seq.saturating_add(heading.count.into()));
+        }
+        Ok(())
+    }
+
+    /// The stream of a source was acted upon up to a position.
+    fn has_read(&mut self, number: u16, position: u64) {
+        if let Some(source) = self.source_mut(number).filter(|source| source.up) {
+            source.read_to = position;
+        }
+    }
+
+    /// Messages for this P2PS alone.
+    pub(super) fn read_direct(&mut self, number: u16, bytes: &[u8]) -> Result<(), HubError> {
+        let block = Block::parse(bytes)?;
+        for message in block.messages() {
+            let message = message?;
+            let Some(source) = self.source_mut(number).filter(|source| source.up) else { return Ok(()) };
+            if source.joined.is_some_and(|incarnation| incarnation != block.heading.incarnation) {
+                self.counters.hub_blocks_foreign += 1;
+                return Ok(());
+            }
+            match Event::decode(&message)? {
+                Event::CaughtUp { to, .. } => self.caught_up(number, to)?,
+                event => self.event(number, &event),
+            }
+        }
+        Ok(())
     }
 
     /// Something of an item was lost: what its watchers have is not current before the next image.
@@ -114,7 +209,7 @@ impl P2ps {
         ups.map(|source| {
             let heartbeat = due(source.sent_at, self.config.heartbeat_interval);
             let silent = due(source.heard_at, self.config.source_timeout);
-            let gap = source.gaps.front().map_or(u64::MAX, |(_, deadline)| *deadline);
+            let gap = source.held.deadline().unwrap_or(u64::MAX);
             heartbeat.min(silent).min(gap)
         })
         .min()
@@ -131,7 +226,7 @@ impl P2ps {
         self.counters.freezes += 1;
         for source in self.sources.iter_mut().flatten() {
             source.heard_at = source.heard_at.saturating_add(still).min(now);
-            source.gaps.iter_mut().for_each(|(_, deadline)| *deadline = deadline.saturating_add(still));
+            source.held.extend(still);
         }
     }
 
@@ -142,12 +237,11 @@ impl P2ps {
             let Some(source) = self.source_mut(number).filter(|source| source.up) else { continue };
             if limit > 0 && now.saturating_sub(source.heard_at) >= limit {
                 self.part_from(number, StateCode::TIMEOUT, "is silent");
-            } else if source.gaps.front().is_some_and(|(_, deadline)| *deadline <= now) {
+            } else if source.held.deadline().is_some_and(|deadline| deadline <= now) {
                 self.part_from(number, StateCode::GAP_DETECTED, "does not say what was lost");
             } else if interval > 0 && now.saturating_sub(source.sent_at) >= interval {
                 source.sent_at = now;
-                let position = source.continuity.next_position().unwrap_or(0);
-                source.writer.request(&Request::Heartbeat { position });
+                source.writer.request(&Request::Heartbeat { position: source.read_to });
             }
         }
     }

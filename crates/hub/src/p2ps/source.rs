@@ -1,9 +1,9 @@
 //! A Source Distributor as a P2PS sees it: its handles, the opens that it has not answered, and what goes to it next.
 
+use super::gaps::Held;
 use super::items::{ItemId, ServiceId};
 use crate::stream::{BlockWriter, Continuity};
 use rustc_hash::FxHashMap;
-use std::collections::VecDeque;
 
 /// A Source Distributor: the number that whoever owns the transports gives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,8 +37,10 @@ pub(crate) struct Source {
     pub(crate) number: u16,
     /// The life of it that was joined over a network; `None` if there is none between.
     pub(crate) joined: Option<u32>,
-    /// Ends of the gaps that it was told of and has not answered, and when to wait no longer.
-    pub(crate) gaps: VecDeque<(u64, u64)>,
+    /// What came behind a gap waits here until the Source Distributor has said what was lost.
+    pub(crate) held: Held,
+    /// Position that its stream was read to and acted upon.
+    pub(crate) read_to: u64,
     incarnation: u32,
     pub(crate) continuity: Continuity,
     /// A block of its present life was read.
@@ -63,7 +65,8 @@ impl Source {
             up: false,
             number: crate::stream::ALL,
             joined: None,
-            gaps: VecDeque::new(),
+            held: Held::default(),
+            read_to: 0,
             incarnation,
             continuity: Continuity::new(),
             heard: false,
@@ -151,7 +154,7 @@ impl Source {
     pub(crate) fn forget(&mut self) {
         self.up = false;
         self.joined = None;
-        self.gaps.clear();
+        self.held = Held::default();
         self.incarnation = self.incarnation.wrapping_add(1);
         self.writer = BlockWriter::new(self.incarnation);
         self.continuity = Continuity::new();
