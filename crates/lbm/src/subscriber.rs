@@ -383,6 +383,16 @@ impl Subscriber {
         self.ended.drain(..)
     }
 
+    /// The next of these; `None` when there are no more.
+    pub fn next_ended(&mut self) -> Option<Ended> {
+        self.ended.pop()
+    }
+
+    /// Which session has this number.
+    pub fn transport(&self, session: usize) -> Option<Transport> {
+        Some(self.sessions.get(session)?.as_ref()?.transport)
+    }
+
     /// Packets of sessions that nobody here wants.
     pub fn unknown(&self) -> u64 {
         self.unknown

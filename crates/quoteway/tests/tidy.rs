@@ -67,10 +67,17 @@ fn state_machines_know_nothing_of_the_world() {
 
 #[test]
 fn hub_and_lbm_use_only_what_the_architecture_allows() {
-    for (krate, allowed) in [("rwf", &[][..]), ("lbm", &[]), ("rssl", &["rwf"]), ("hub", &["rwf"]), ("net", &[])] {
+    for (krate, allowed) in [
+        ("rwf", &[][..]),
+        ("lbm", &[]),
+        ("rssl", &["rwf"]),
+        ("hub", &["rwf"]),
+        ("net", &[]),
+        ("lbm-io", &["lbm", "net"]),
+    ] {
         let manifest = fs::read_to_string(root().join("crates").join(krate).join("Cargo.toml")).unwrap();
         let normal = manifest.split("[dependencies]").nth(1).unwrap_or("").split("\n[").next().unwrap_or("");
-        for other in ["rwf", "rssl", "lbm", "hub", "net", "quoteway", "sim"] {
+        for other in ["rwf", "rssl", "lbm", "lbm-io", "hub", "net", "quoteway", "sim"] {
             let uses = normal.lines().any(|l| l.split(['.', ' ', '=']).next() == Some(other));
             assert!(!uses || allowed.contains(&other), "crates/{krate} must not use {other}");
         }

@@ -193,6 +193,12 @@ impl<F: Framing> Sender<F> {
         self.data.rate_bps()
     }
 
+    /// Bytes that are complete and wait for the socket or for the rate limit.
+    #[inline]
+    pub fn unsent_bytes(&self) -> usize {
+        self.window.unsent_bytes()
+    }
+
     /// True once after a send would have blocked and messages can be taken again.
     pub fn writable(&mut self, now: u64) -> bool {
         if !self.blocked {

@@ -557,6 +557,15 @@ impl Tcp {
         self.epoll.remove(fd)
     }
 
+    /// When [`poll`](Self::poll) has something to report though the kernel has no event, monotonic ns; 0 = now. For a set that is
+    /// watched by another one.
+    pub fn timeout(&self) -> Option<u64> {
+        if !self.unread.is_empty() || !self.ended.is_empty() {
+            return Some(0);
+        }
+        self.due.peek().map(|Reverse((at, _))| *at)
+    }
+
     /// Connections there are, those included whose end has not been reported.
     pub fn connections(&self) -> usize {
         self.slots.count() - self.told.len()

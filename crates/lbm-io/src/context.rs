@@ -1,0 +1,493 @@
+//! The context: everything of one use of LBM in a process, driven by its owner's turn.
+
+use std::io as std_io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use lbm::options::{Options, Scope};
+use lbm::subscriber::SubscribeConfig;
+use lbm::topic::{SourceConfig, decode_reply};
+use lbm::transport::tcp::Deframer;
+use lbm::wire::header::Header;
+use lbm::wire::lbmc::{self, Messages};
+use lbm::wire::lbmr::{Advert, PatternKind};
+use lbm::wire::lbmr_option::{Functionality, IGNORE, LateJoin, TopicOption};
+use net::clock;
+use net::tcp::{Close, ConnId, Event, RecvOutcome, Scratch};
+
+use crate::error::{ContextError, SendError};
+use crate::events::{Events, ReceiverId, RequestId, SendFlags, SourceId};
+use crate::fault::Fault;
+use crate::inbound::{Inbound, ReceiverEntry};
+use crate::io::{Io, Role, Watch};
+use crate::outbound::Key;
+use crate::requests::Requests;
+use crate::resolution::Resolution;
+use crate::{Sources, Warning, interface, random};
+
+/// Advertisements live so long, in seconds; what the product sends.
+const ADVERT_TTL: u16 = 60;
+/// Bytes of answers that may wait for a late joiner's socket; it asks again for the rest.
+const ANSWERS_MAX: usize = 4 << 20;
+
+/// Sources, receivers and their sockets.
+///
+/// A context belongs to one thread, which calls [`Context::poll`]. Everything happens in there and in the calls that send; see the
+/// crate's documentation for a whole program.
+pub struct Context {
+    options: Options,
+    sources: Sources,
+    inbound: Inbound,
+    resolution: Resolution,
+    scratch: Scratch,
+    events: Vec<Event>,
+    warnings: Vec<Warning>,
+    /// Options that were last used for a source, and what came of them: thousands of topics have the same.
+    recent_source: Option<(Options, Options, SourceConfig)>,
+    recent_receiver: Option<(Options, Options, SubscribeConfig)>,
+    /// Round of LBT-RM groups.
+    groups: u32,
+}
+
+impl Context {
+    /// Opens what a context needs: sockets for topic resolution. Only options of the context's own scope count here.
+    ///
+    /// # Errors
+    /// An interface that this host does not have, or what the operating system refuses.
+    pub fn new(options: &Options) -> Result<Self, ContextError> {
+        let mut warnings = Vec::new();
+        let group = options.address(Scope::Context, "resolver_multicast_address");
+        let interface = interface::multicast(options, group)?;
+        let mut io = Io::new()?;
+        let resolution = Resolution::new(options, &mut io, interface, clock::now(), &mut warnings)?;
+        Ok(Self {
+            options: options.clone(),
+            sources: Sources::new(io, Requests::new(options)?),
+            inbound: Inbound::new(options, interface)?,
+            resolution,
+            scratch: Scratch::default(),
+            events: Vec::new(),
+            warnings,
+            recent_source: None,
+            recent_receiver: None,
+            groups: random::id(),
+        })
+    }
+
+    /// The sending half.
+    pub fn sources(&mut self) -> &mut Sources {
+        &mut self.sources
+    }
+
+    /// What the operator should know, once each; see [`Warning`].
+    pub fn warnings(&mut self) -> impl Iterator<Item = Warning> {
+        self.warnings.drain(..)
+    }
+
+    /// Adds a source of a topic. Its options say by which transport; sources with the same group and port, or from the same pool,
+    /// share a session, which has the options of its first source.
+    ///
+    /// # Errors
+    /// A bad name, or no socket for the session.
+    pub fn source(&mut self, topic: &str, options: &Options) -> Result<SourceId, ContextError> {
+        let (effective, config) = self.source_config(options);
+        if config.late_join.is_some() {
+            self.sources.requests.open_port(&mut self.sources.io)?;
+        }
+        let key = self.key(&effective)?;
+        let session = self.sources.session_for(key, &effective, &mut self.warnings)?;
+        let Some(outbound) = &mut self.sources.sessions[session] else {
+            return Err(ContextError::Unsupported("the session is gone".to_owned()));
+        };
+        let late_join = config.late_join.is_some();
+        let index = outbound.topics.add(config);
+        let mut buffer = [0; 64];
+        let mut w = lbm::wire::Writer::new(&mut buffer);
+        if let Some(requests) = self.sources.requests.address() {
+            let (port, address) = (requests.port(), *requests.ip());
+            let functions = if late_join { Functionality::LATE_JOIN } else { 0 };
+            let transport = session as u32;
+            let late = LateJoin { flags: 0, port, address, transport, high_sqn: 0, low_sqn: 0 };
+            let functionality = Functionality { flags: IGNORE, port, address, functions };
+            let mut encoded = Ok(());
+            if late_join {
+                encoded = TopicOption::LateJoin(late).encode(&mut w);
+            }
+            // The buffer holds both.
+            let _ = encoded.and_then(|()| TopicOption::Functionality(functionality).encode(&mut w));
+        }
+        let options = lbm::wire::lbmr_option::TopicOptions::from_encoded(w.written());
+        let advert =
+            Advert { name: topic.as_bytes(), ttl: ADVERT_TTL, topic: index, options, transport: outbound.transport };
+        match self.resolution.resolver.add_source(clock::now(), &advert) {
+            Ok(handle) => Ok(self.sources.insert(session, index, topic, handle)),
+            Err(error) => {
+                outbound.topics.remove(index);
+                Err(error.into())
+            }
+        }
+    }
+
+    fn source_config(&mut self, options: &Options) -> (Options, SourceConfig) {
+        if let Some((given, effective, config)) = &self.recent_source
+            && given == options
+        {
+            return (effective.clone(), config.clone());
+        }
+        let effective = options.within(&self.options);
+        let config = effective.source();
+        self.recent_source = Some((options.clone(), effective.clone(), config.clone()));
+        (effective, config)
+    }
+
+    /// The session of a new source.
+    fn key(&mut self, options: &Options) -> Result<Key, ContextError> {
+        let source = |name: &str| options.number(Scope::Source, name);
+        let context = |name: &str| options.number(Scope::Context, name);
+        let mut own_or_place = |own: u64, places: &str| {
+            let own = own as u16;
+            (own, if own == 0 { self.sources.place(context(places) as u32) } else { 0 })
+        };
+        Ok(match options.text(Scope::Source, "transport") {
+            "lbtrm" => {
+                let port = source("transport_lbtrm_destination_port") as u16;
+                let own = options.address(Scope::Source, "transport_lbtrm_multicast_address");
+                if !own.is_unspecified() {
+                    return Ok(Key::Lbtrm(own, port));
+                }
+                let low = u32::from(options.address(Scope::Context, "transport_lbtrm_multicast_address_low"));
+                let high = u32::from(options.address(Scope::Context, "transport_lbtrm_multicast_address_high"));
+                let groups = high.saturating_sub(low).saturating_add(1);
+                self.groups = self.groups.wrapping_add(1);
+                Key::Lbtrm((low + self.groups % groups).into(), port)
+            }
+            "lbtru" => {
+                let (own, place) = own_or_place(source("transport_lbtru_port"), "transport_lbtru_maximum_ports");
+                Key::Lbtru(own, place)
+            }
+            "tcp" => {
+                let (own, place) = own_or_place(source("transport_tcp_port"), "transport_tcp_maximum_ports");
+                Key::Tcp(own, place)
+            }
+            other => return Err(ContextError::Unsupported(format!("transport {other} is not known here"))),
+        })
+    }
+
+    /// Sends what waits and advertises the topic no more. Receivers notice by the silence of its session, or at once if it was the
+    /// last of an LBT-TCP session.
+    pub fn remove_source(&mut self, source: SourceId) {
+        if let Some(handle) = self.sources.remove(source) {
+            self.resolution.resolver.remove_source(handle);
+        }
+    }
+
+    /// Looks for sources of a topic, and receives from all that are found.
+    ///
+    /// # Errors
+    /// A bad name.
+    pub fn receiver(&mut self, topic: &str, options: &Options) -> Result<ReceiverId, ContextError> {
+        self.add_receiver(topic, options, None)
+    }
+
+    /// Receives from the sources of all topics whose name matches the pattern (`pattern_type`; look-around and back references are
+    /// not supported).
+    ///
+    /// # Errors
+    /// Not a pattern.
+    pub fn wildcard(&mut self, pattern: &str, options: &Options) -> Result<ReceiverId, ContextError> {
+        let kind = match options.text(Scope::Wildcard, "pattern_type") {
+            "regex" => PatternKind::Regex,
+            _ => PatternKind::Pcre,
+        };
+        self.add_receiver(pattern, options, Some(kind))
+    }
+
+    fn add_receiver(
+        &mut self,
+        topic: &str,
+        options: &Options,
+        pattern: Option<PatternKind>,
+    ) -> Result<ReceiverId, ContextError> {
+        let (effective, config) = self.subscribe_config(options);
+        let now = clock::now();
+        let id = ReceiverId(self.inbound.receivers.len() as u32);
+        let query = match pattern {
+            None => self.resolution.resolver.add_receiver(now, topic.as_bytes(), id.0)?,
+            Some(kind) => self.resolution.resolver.add_wildcard(now, kind, topic, id.0)?,
+        };
+        let entry = ReceiverEntry { wildcard: pattern.is_some(), query, config, options: effective };
+        self.inbound.receivers.push(Some(entry));
+        Ok(id)
+    }
+
+    fn subscribe_config(&mut self, options: &Options) -> (Options, SubscribeConfig) {
+        if let Some((given, effective, config)) = &self.recent_receiver
+            && given == options
+        {
+            return (effective.clone(), config.clone());
+        }
+        let effective = options.within(&self.options);
+        let config = SubscribeConfig {
+            delivery: effective.delivery(),
+            // Seeds are drawn for each session.
+            lbtrm: effective.lbtrm_receiver(0),
+            lbtru: effective.lbtru_client(0),
+        };
+        self.recent_receiver = Some((options.clone(), effective.clone(), config.clone()));
+        (effective, config)
+    }
+
+    /// Receives no more. There is no event for what it was receiving.
+    pub fn remove_receiver(&mut self, receiver: ReceiverId) {
+        if let Some(entry) = self.inbound.remove_receiver(receiver, &mut self.sources.io) {
+            if entry.wildcard {
+                self.resolution.resolver.remove_wildcard(entry.query);
+            } else {
+                self.resolution.resolver.remove_receiver(entry.query);
+            }
+        }
+    }
+
+    /// See [`Sources::send`].
+    ///
+    /// # Errors
+    /// See [`Sources::send`].
+    #[inline]
+    pub fn send(&mut self, source: SourceId, payload: &[u8], flags: SendFlags) -> Result<u32, SendError> {
+        self.sources.send(source, payload, flags)
+    }
+
+    /// See [`Sources::flush`].
+    ///
+    /// # Errors
+    /// See [`Sources::flush`].
+    pub fn flush(&mut self, source: SourceId) -> Result<(), SendError> {
+        self.sources.flush(source)
+    }
+
+    /// See [`Sources::request`].
+    ///
+    /// # Errors
+    /// See [`Sources::request`].
+    pub fn request(
+        &mut self,
+        source: SourceId,
+        payload: &[u8],
+        flags: SendFlags,
+        patience: Duration,
+    ) -> Result<RequestId, SendError> {
+        self.sources.request(source, payload, flags, patience)
+    }
+
+    /// Drops so many of a million datagrams that come in, before anybody looks at them: for tests and demonstrations. A run is a
+    /// function of the seed and of what comes.
+    pub fn lose(&mut self, per_million: u32, seed: u64) {
+        self.sources.fault = Fault::new(per_million, seed);
+    }
+
+    pub(crate) fn parts(&mut self) -> (&mut Sources, &Inbound, &Resolution) {
+        (&mut self.sources, &self.inbound, &self.resolution)
+    }
+
+    /// When [`Context::poll`] has something to do though no descriptor is readable, monotonic ns ([`net::clock`]); 0 = now.
+    pub fn timeout(&self) -> Option<u64> {
+        let tcp = self.sources.io.tcp.timeout();
+        [tcp, self.sources.timeout(), self.inbound.timeout(), self.resolution.timeout()].into_iter().flatten().min()
+    }
+
+    /// One turn: sends what is ready, waits at most `timeout` (`None`: until something happens; zero: not at all) for input and
+    /// timers, and handles all of it within bounds. Returns how many messages were delivered.
+    ///
+    /// # Errors
+    /// Only what makes the context unusable.
+    pub fn poll(&mut self, timeout: Option<Duration>, events: &mut impl Events) -> std_io::Result<usize> {
+        let before = self.inbound.streams.delivered;
+        let mut now = self.sources.tick();
+        self.sources.pump();
+        let wait = match self.timeout() {
+            _ if !self.sources.io.backlog.is_empty() => Some(Duration::ZERO),
+            Some(at) => {
+                let left = Duration::from_nanos(at.saturating_sub(now));
+                Some(timeout.map_or(left, |asked| asked.min(left)))
+            }
+            None => timeout,
+        };
+        let mut ready = std::mem::take(&mut self.events);
+        let polled = self.sources.io.tcp.poll(wait, &mut ready);
+        if !ready.is_empty() || wait != Some(Duration::ZERO) {
+            now = self.sources.tick();
+        }
+        let early = std::mem::take(&mut self.sources.io.backlog);
+        for event in early.into_iter().chain(ready.iter().copied()) {
+            self.on_event(now, event, events);
+        }
+        self.events = ready;
+        polled?;
+        self.on_timer(events);
+        while let Some(source) = self.sources.next_writable() {
+            events.writable(&mut self.sources, source);
+        }
+        self.sources.pump();
+        Ok((self.inbound.streams.delivered - before) as usize)
+    }
+
+    fn on_event(&mut self, now: u64, event: Event, events: &mut impl Events) {
+        match event {
+            Event::Ready { token } => match self.sources.io.watched(token) {
+                Some(Watch::Group(index)) => self.inbound.receive_group(now, index, &mut self.sources, events),
+                Some(Watch::Outbound(session)) => self.sources.receive(session),
+                Some(Watch::Inbound(session)) => {
+                    self.inbound.receive_session(now, session, &mut self.sources, events);
+                }
+                Some(Watch::Resolver) => self.resolve(now, None, events),
+                Some(Watch::Daemon(daemon)) => self.resolve(now, Some(daemon), events),
+                None => {}
+            },
+            Event::Accepted { listener, conn, .. } => {
+                let role = if self.sources.requests.listener == Some(listener) {
+                    Role::Peer(Deframer::default())
+                } else {
+                    let listens =
+                        |s: &Option<crate::outbound::Outbound>| s.as_ref().is_some_and(|s| s.listens(listener));
+                    match self.sources.sessions.iter().position(listens) {
+                        Some(session) => Role::Client { session, deframer: Deframer::default() },
+                        None => return self.sources.io.tcp.close(conn, Close::Now),
+                    }
+                };
+                self.sources.io.set_role(conn, role);
+            }
+            Event::Connected { conn } => {
+                if let Some(Role::Session { session, .. }) = self.sources.io.role(conn) {
+                    let session = *session;
+                    self.inbound.connected(now, session, conn, &mut self.sources, events);
+                }
+            }
+            Event::Readable { conn } => self.on_readable(now, conn, events),
+            Event::Closed { conn, .. } => match self.sources.io.forget(conn) {
+                Role::Client { session, .. } => {
+                    if let Some(Some(session)) = self.sources.sessions.get_mut(session) {
+                        session.gone(conn);
+                    }
+                }
+                Role::Session { session, .. } => {
+                    self.inbound.disconnected(session, conn, &mut self.sources, events);
+                    self.reap(now);
+                }
+                Role::Questions { session, .. } => self.inbound.questions_gone(session, conn),
+                Role::Replies(to) => self.sources.requests.gone(to, conn),
+                Role::Peer(_) | Role::None => {}
+            },
+            Event::AcceptFailed { .. } | Event::Drained { .. } | Event::Woken => {}
+        }
+    }
+
+    fn on_readable(&mut self, now: u64, conn: ConnId, events: &mut impl Events) {
+        let bytes = match self.sources.io.tcp.recv(conn, &mut self.scratch) {
+            RecvOutcome::Data(bytes) => &*bytes,
+            RecvOutcome::Empty | RecvOutcome::Ended => return,
+        };
+        // The role's deframer is worked on while callbacks may use everything else.
+        let mut role = self.sources.io.take_role(conn);
+        let sources = &mut self.sources;
+        let good = match &mut role {
+            Role::Peer(deframer) => {
+                let mut good = true;
+                let read = deframer.receive(bytes, |messages| good &= peer(now, conn, messages, sources, events));
+                good && read.is_ok()
+            }
+            Role::Client { session, deframer } => {
+                let mut good = true;
+                if let Some(Some(session)) = sources.sessions.get_mut(*session) {
+                    let read = deframer.receive(bytes, |messages| good &= session.greet(conn, messages));
+                    good &= read.is_ok();
+                }
+                good
+            }
+            Role::Session { session, deframer } => {
+                self.inbound.receive_stream(now, *session, deframer, bytes, sources, events)
+            }
+            Role::Questions { session, deframer } => {
+                self.inbound.receive_answers(now, (*session, conn), deframer, bytes, sources, events)
+            }
+            // Nothing is expected here.
+            Role::Replies(_) | Role::None => true,
+        };
+        self.sources.io.set_role(conn, role);
+        if !good {
+            // The peer's fault; its end is handled like any other.
+            self.sources.io.tcp.close(conn, Close::Now);
+        }
+    }
+
+    fn resolve(&mut self, now: u64, daemon: Option<usize>, events: &mut impl Events) {
+        let Self { resolution, inbound, sources, warnings, .. } = self;
+        resolution.receive(now, daemon, |found| inbound.found(now, found, sources, warnings, events));
+    }
+
+    fn on_timer(&mut self, events: &mut impl Events) {
+        let now = self.sources.now();
+        self.sources.on_timer();
+        self.inbound.on_timer(now, &mut self.sources, events);
+        self.reap(now);
+        if self.resolution.timeout().is_some_and(|at| at <= now) {
+            self.resolution.on_timer(now);
+        }
+    }
+
+    fn reap(&mut self, now: u64) {
+        let resolver = &mut self.resolution.resolver;
+        self.inbound.reap(&mut self.sources.io, |transport| resolver.forget(now, transport));
+    }
+}
+
+/// Messages that came to the request port. False if the peer is to be cut off.
+fn peer(now: u64, conn: ConnId, messages: &[u8], sources: &mut Sources, events: &mut impl Events) -> bool {
+    let mut answers = Vec::new();
+    for message in Messages::new(messages) {
+        let Ok(message) = message else { return false };
+        if message.kind != lbmc::Kind::Control {
+            match decode_reply(&message) {
+                Ok(Some(reply)) if sources.requests.replies.is_open(reply.request) => {
+                    events.response(sources, RequestId(reply.request), reply.payload);
+                }
+                Ok(_) => {}
+                Err(_) => return false,
+            }
+            continue;
+        }
+        for header in message.headers() {
+            let (transport, topic) = match header {
+                Ok(Header::LateJoinRequest(r)) => (r.transport, r.topic),
+                Ok(Header::RetransmitRequest(r)) => (r.transport, r.topic),
+                Ok(_) => continue,
+                Err(_) => return false,
+            };
+            let session = sources.sessions.get_mut(transport as usize).and_then(Option::as_mut);
+            let Some(source) = session.and_then(|s| s.source(topic)) else { continue };
+            match header {
+                Ok(Header::LateJoinRequest(r)) => source.late_join_request(now, &r, &mut answers),
+                Ok(Header::RetransmitRequest(r)) => {
+                    source.retransmit_request(&r, &mut answers);
+                }
+                _ => {}
+            }
+        }
+    }
+    if !answers.is_empty() && sources.io.tcp.queued(conn) < ANSWERS_MAX {
+        sources.io.tcp.send(conn, &answers);
+    }
+    true
+}
+
+impl AsFd for Context {
+    /// Readable when a [`Context::poll`] would find input: to be watched by another set, beside [`Context::timeout`].
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.sources.io.tcp.as_fd()
+    }
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context").field("sources", &self.sources).finish_non_exhaustive()
+    }
+}

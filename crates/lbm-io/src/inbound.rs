@@ -1,0 +1,540 @@
+//! Receiving transport sessions: their sockets around the one [`Subscriber`].
+
+use std::collections::{HashMap, VecDeque};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::os::fd::AsFd;
+
+use lbm::options::{Options, Scope};
+use lbm::resolver::Found;
+use lbm::subscriber::{Question, SubscribeConfig, Subscriber};
+use lbm::transport::tcp::{Deframer, hello};
+use lbm::transport::{DatagramSink, EndReason, Order};
+use lbm::wire::Writer;
+use lbm::wire::header::Header;
+use lbm::wire::lbmc::{self, Messages};
+use lbm::wire::lbmr::Transport;
+use net::tcp::{Close, ConnId, SocketOptions};
+use net::udp::{Slabs, UdpOptions, UdpSocket};
+
+use crate::events::{Events, ReceiverId};
+use crate::io::{self, Io, Role, Watch};
+use crate::streams::{self, Deliver, Streams};
+use crate::{ContextError, Sources, Warning, interface, random};
+
+/// Calls that receive from one socket, a turn: what a 1 MB buffer holds.
+const RECEIVE_TURN: usize = 16;
+/// Questions of which the answer is awaited, a connection.
+const ASKED_MAX: usize = 4_096;
+
+/// A receiver of the application.
+pub(crate) struct ReceiverEntry {
+    pub(crate) wildcard: bool,
+    /// The resolver's handle.
+    pub(crate) query: u32,
+    pub(crate) config: SubscribeConfig,
+    pub(crate) options: Options,
+}
+
+struct Group {
+    address: Ipv4Addr,
+    port: u16,
+    socket: UdpSocket,
+    watch: u32,
+    /// Sessions that come by it.
+    users: usize,
+}
+
+/// What a receiving session has opened.
+enum Line {
+    Group(usize),
+    Lbtru { socket: Box<UdpSocket>, watch: u32 },
+    Tcp(ConnId),
+}
+
+/// Our questions to one source's request port about one session.
+struct Questions {
+    conn: ConnId,
+    /// (our number of the question, topic).
+    asked: VecDeque<(u32, u32)>,
+    next: u32,
+}
+
+/// See the module.
+pub(crate) struct Inbound {
+    pub(crate) subscriber: Subscriber,
+    pub(crate) streams: Streams,
+    pub(crate) receivers: Vec<Option<ReceiverEntry>>,
+    groups: Vec<Option<Group>>,
+    /// By session number.
+    lines: Vec<Option<Line>>,
+    questions: HashMap<(usize, SocketAddrV4), Questions>,
+    asked: Vec<(usize, SocketAddrV4, u32, Asked)>,
+    /// From which NAKs go.
+    naks: UdpSocket,
+    interface: Ipv4Addr,
+    group_options: UdpOptions,
+    slabs: Slabs,
+    /// Datagrams that are no packets of their transport.
+    pub(crate) malformed: u64,
+    /// Sessions of other hosts' shared memory, or of transports that are not known here.
+    pub(crate) unreachable: u64,
+}
+
+#[derive(Clone, Copy)]
+enum Asked {
+    LateJoin(lbm::wire::header::LateJoinRequest),
+    Retransmit(lbm::wire::header::RetransmitRequest),
+}
+
+impl Inbound {
+    pub(crate) fn new(options: &Options, interface: Ipv4Addr) -> Result<Self, ContextError> {
+        let buffer = options.number(Scope::Context, "transport_lbtrm_receiver_socket_buffer") as usize;
+        let any = SocketAddrV4::new(interface, 0);
+        let naks = UdpSocket::bind(any, &UdpOptions::default()).map_err(ContextError::io("the socket for NAKs"))?;
+        let group_options = UdpOptions {
+            receive_buffer: Some(buffer).filter(|bytes| *bytes != 0),
+            reuse_address: true,
+            gro: options.number(Scope::Context, "udp_offload") != 0,
+            ..UdpOptions::default()
+        };
+        Ok(Self {
+            subscriber: Subscriber::new(random::bits()),
+            streams: Streams::default(),
+            receivers: Vec::new(),
+            groups: Vec::new(),
+            lines: Vec::new(),
+            questions: HashMap::new(),
+            asked: Vec::new(),
+            naks,
+            interface,
+            group_options,
+            slabs: Slabs::new(16),
+            malformed: 0,
+            unreachable: 0,
+        })
+    }
+
+    /// A source was found that a receiver looks for.
+    pub(crate) fn found(
+        &mut self,
+        now: u64,
+        found: &Found<'_>,
+        sources: &mut Sources,
+        warnings: &mut Vec<Warning>,
+        events: &mut impl Events,
+    ) {
+        let receiver = ReceiverId(found.token);
+        let transport = found.advert.transport;
+        let known = self.streams.find(&transport, found.advert.topic);
+        if let Some(number) = known {
+            if let Some(entry) = self.streams.get_mut(number)
+                && !entry.receivers.contains(&receiver)
+            {
+                entry.receivers.push(receiver);
+                self.streams.tell_begun(number, receiver, sources, events);
+            }
+            return;
+        }
+        if !can_receive(&transport) {
+            self.unreachable += 1;
+            return;
+        }
+        let Some(Some(entry)) = self.receivers.get_mut(receiver.index()) else { return };
+        let catch_up = &mut entry.config.delivery.catch_up;
+        if let Some(address) = sources.requests.address() {
+            catch_up.reply = (*address.ip(), address.port());
+        }
+        let config = entry.config.clone();
+        let options = entry.options.clone();
+        let number = self.streams.insert(streams::Entry {
+            transport,
+            index: found.advert.topic,
+            topic: String::from_utf8_lossy(found.advert.name).into(),
+            receivers: vec![receiver],
+            session: usize::MAX,
+            begun: false,
+            messages: 0,
+            lost: 0,
+        });
+        let mut deliver = Deliver { streams: &mut self.streams, sources, events };
+        let Some(subscribed) = self.subscriber.subscribe(now, &found.advert, number, &config, &mut deliver) else {
+            self.streams.remove(number);
+            return;
+        };
+        self.streams.set_session(number, subscribed.session);
+        if !subscribed.opened {
+            return;
+        }
+        if let Err(error) = self.open(subscribed.session, &transport, &options, &mut sources.io, warnings) {
+            warnings.push(Warning::Session { session: transport.to_string(), reason: error.to_string() });
+            self.subscriber.unsubscribe(&transport, found.advert.topic);
+            self.streams.remove(number);
+        }
+    }
+
+    /// Opens what is needed to hear a session.
+    fn open(
+        &mut self,
+        session: usize,
+        transport: &Transport,
+        options: &Options,
+        io: &mut Io,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<(), ContextError> {
+        let line = match *transport {
+            Transport::Lbtrm { group, destination_port, .. } => {
+                Line::Group(self.join(group, destination_port, io, warnings)?)
+            }
+            Transport::Lbtru { address, port, .. } => {
+                let number = |name: &str| options.number(Scope::Receiver, name) as u16;
+                let pool = (number("transport_lbtru_port_low"), number("transport_lbtru_port_high"));
+                let local = interface::unicast(options, Scope::Receiver, "transport_lbtru_interface")?;
+                let buffer = options.number(Scope::Context, "transport_lbtru_receiver_socket_buffer") as usize;
+                let udp = UdpOptions {
+                    receive_buffer: Some(buffer).filter(|bytes| *bytes != 0),
+                    gro: self.group_options.gro,
+                    ..UdpOptions::default()
+                };
+                let mut socket = io::bind("an LBT-RU receiver", "transport_lbtru_port_low", pool, local, &udp)?;
+                socket.connect(SocketAddrV4::new(address, port)).map_err(ContextError::io("LBT-RU"))?;
+                Warning::buffers(warnings, "transport_lbtru_receiver_socket_buffer", &socket, &udp);
+                let watch = io.watch(socket.as_fd(), Watch::Inbound(session))?;
+                Line::Lbtru { socket: Box::new(socket), watch }
+            }
+            Transport::Tcp { address, port, .. } => {
+                let buffer = options.number(Scope::Context, "transport_tcp_receiver_socket_buffer") as usize;
+                let socket = SocketOptions {
+                    receive_buffer: Some(buffer).filter(|bytes| *bytes != 0),
+                    ..SocketOptions::default()
+                };
+                let conn = io
+                    .tcp
+                    .connect(SocketAddr::V4(SocketAddrV4::new(address, port)), &socket)
+                    .map_err(ContextError::io("LBT-TCP"))?;
+                io.set_role(conn, Role::Session { session, deframer: Deframer::default() });
+                Line::Tcp(conn)
+            }
+            _ => return Err(ContextError::Unsupported("no such transport here".to_owned())),
+        };
+        if self.lines.len() <= session {
+            self.lines.resize_with(session + 1, || None);
+        }
+        self.lines[session] = Some(line);
+        Ok(())
+    }
+
+    fn join(
+        &mut self,
+        address: Ipv4Addr,
+        port: u16,
+        io: &mut Io,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<usize, ContextError> {
+        let same = |g: &Option<Group>| g.as_ref().is_some_and(|g| (g.address, g.port) == (address, port));
+        if let Some(index) = self.groups.iter().position(same) {
+            if let Some(group) = &mut self.groups[index] {
+                group.users += 1;
+            }
+            return Ok(index);
+        }
+        let at = SocketAddrV4::new(address, port);
+        let socket = UdpSocket::bind(at, &self.group_options).map_err(ContextError::io("an LBT-RM receiver"))?;
+        socket.join(address, self.interface).map_err(ContextError::io("an LBT-RM receiver"))?;
+        Warning::buffers(warnings, "transport_lbtrm_receiver_socket_buffer", &socket, &self.group_options);
+        let free = self.groups.iter().position(Option::is_none).unwrap_or(self.groups.len());
+        let watch = io.watch(socket.as_fd(), Watch::Group(free))?;
+        if free == self.groups.len() {
+            self.groups.push(None);
+        }
+        self.groups[free] = Some(Group { address, port, socket, watch, users: 1 });
+        Ok(free)
+    }
+
+    /// Closes what a session had opened.
+    fn close(&mut self, session: usize, io: &mut Io) {
+        match self.lines.get_mut(session).and_then(Option::take) {
+            Some(Line::Group(index)) => {
+                if let Some(group) = &mut self.groups[index] {
+                    group.users -= 1;
+                    if group.users == 0 {
+                        io.unwatch(group.socket.as_fd(), group.watch);
+                        self.groups[index] = None;
+                    }
+                }
+            }
+            Some(Line::Lbtru { socket, watch }) => io.unwatch(socket.as_fd(), watch),
+            Some(Line::Tcp(conn)) => {
+                io.set_role(conn, Role::None);
+                io.tcp.close(conn, Close::Now);
+            }
+            None => {}
+        }
+        self.questions.retain(|(of, _), line| {
+            if *of == session {
+                io.set_role(line.conn, Role::None);
+                io.tcp.close(line.conn, Close::Now);
+            }
+            *of != session
+        });
+    }
+
+    /// The receiver wants its streams no more. It gets no event.
+    pub(crate) fn remove_receiver(&mut self, receiver: ReceiverId, io: &mut Io) -> Option<ReceiverEntry> {
+        let entry = self.receivers.get_mut(receiver.index())?.take()?;
+        let mine: Vec<u32> =
+            self.streams.iter().filter(|(_, e)| e.receivers.contains(&receiver)).map(|(number, _)| number).collect();
+        for number in mine {
+            let Some(stream) = self.streams.get_mut(number) else { continue };
+            stream.receivers.retain(|other| *other != receiver);
+            if !stream.receivers.is_empty() {
+                continue;
+            }
+            if let Some(stream) = self.streams.remove(number)
+                && let Some(session) = self.subscriber.unsubscribe(&stream.transport, stream.index)
+            {
+                self.close(session, io);
+            }
+        }
+        Some(entry)
+    }
+
+    /// LBT-RM datagrams of a group are there.
+    pub(crate) fn receive_group(&mut self, now: u64, index: usize, sources: &mut Sources, events: &mut impl Events) {
+        let Some(Some(Group { address, port, socket, .. })) = self.groups.get_mut(index) else { return };
+        let at = (*address, *port);
+        for _ in 0..RECEIVE_TURN {
+            let Ok(received) = socket.recv(&mut self.slabs) else { return };
+            if received.is_empty() {
+                return;
+            }
+            for arrival in &received {
+                let from = *arrival.source.ip();
+                for datagram in arrival.datagrams() {
+                    if sources.fault.loses() {
+                        continue;
+                    }
+                    let mut deliver = Deliver { streams: &mut self.streams, sources, events };
+                    if self.subscriber.receive(now, from, at, datagram, &mut deliver).is_err() {
+                        self.malformed += 1;
+                    }
+                }
+            }
+            if !received.is_full() {
+                return;
+            }
+        }
+    }
+
+    /// Something is there for a session that has a socket of its own.
+    pub(crate) fn receive_session(
+        &mut self,
+        now: u64,
+        session: usize,
+        sources: &mut Sources,
+        events: &mut impl Events,
+    ) {
+        let Some(Some(Line::Lbtru { socket, .. })) = self.lines.get_mut(session) else { return };
+        for _ in 0..RECEIVE_TURN {
+            let Ok(received) = socket.recv(&mut self.slabs) else { return };
+            if received.is_empty() {
+                return;
+            }
+            for arrival in &received {
+                for datagram in arrival.datagrams() {
+                    if sources.fault.loses() {
+                        continue;
+                    }
+                    let mut deliver = Deliver { streams: &mut self.streams, sources, events };
+                    if self.subscriber.receive_lbtru(now, session, datagram, &mut deliver).is_err() {
+                        self.malformed += 1;
+                    }
+                }
+            }
+            if !received.is_full() {
+                return;
+            }
+        }
+    }
+
+    /// An LBT-TCP connection is established: names the session.
+    pub(crate) fn connected(
+        &mut self,
+        now: u64,
+        session: usize,
+        conn: ConnId,
+        sources: &mut Sources,
+        events: &mut impl Events,
+    ) {
+        let Some(transport) = self.subscriber.transport(session) else { return };
+        if let Transport::Tcp { session_id: Some(id), .. } = transport {
+            sources.io.tcp.send(conn, &hello(id));
+        }
+        let mut deliver = Deliver { streams: &mut self.streams, sources, events };
+        if let Some(mut dispatch) = self.subscriber.dispatch(now, session, &mut deliver) {
+            dispatch.begin();
+        }
+    }
+
+    /// Bytes of an LBT-TCP session. False if they are none.
+    pub(crate) fn receive_stream(
+        &mut self,
+        now: u64,
+        session: usize,
+        deframer: &mut Deframer,
+        bytes: &[u8],
+        sources: &mut Sources,
+        events: &mut impl Events,
+    ) -> bool {
+        let mut deliver = Deliver { streams: &mut self.streams, sources, events };
+        let Some(mut dispatch) = self.subscriber.dispatch(now, session, &mut deliver) else { return false };
+        let read = deframer.receive(bytes, |messages| dispatch.datagram(0, Order::InOrder, messages));
+        self.subscriber.settle(session);
+        self.malformed += u64::from(read.is_err());
+        read.is_ok()
+    }
+
+    /// The connection of an LBT-TCP session is over.
+    pub(crate) fn disconnected(
+        &mut self,
+        session: usize,
+        conn: ConnId,
+        sources: &mut Sources,
+        events: &mut impl Events,
+    ) {
+        if !matches!(self.lines.get(session), Some(Some(Line::Tcp(own))) if *own == conn) {
+            return;
+        }
+        self.lines[session] = None;
+        let mut deliver = Deliver { streams: &mut self.streams, sources, events };
+        self.subscriber.end(session, EndReason::Reset, &mut deliver);
+    }
+
+    /// A source's answers: retained messages and what it retains. False if they cannot be read.
+    pub(crate) fn receive_answers(
+        &mut self,
+        now: u64,
+        (session, conn): (usize, ConnId),
+        deframer: &mut Deframer,
+        bytes: &[u8],
+        sources: &mut Sources,
+        events: &mut impl Events,
+    ) -> bool {
+        let Self { subscriber, streams, questions, .. } = self;
+        let line = questions.iter_mut().find(|((of, _), line)| *of == session && line.conn == conn);
+        let Some((_, line)) = line else { return false };
+        let read = deframer.receive(bytes, |messages| {
+            let mut deliver = Deliver { streams, sources, events };
+            for message in Messages::new(messages).flatten().filter(|m| m.kind == lbmc::Kind::Control) {
+                for header in message.headers().flatten() {
+                    if let Header::LateJoinInfo(info) = header
+                        && let Some(at) = line.asked.iter().position(|(number, _)| *number == info.request)
+                        && let Some((_, topic)) = line.asked.remove(at)
+                    {
+                        subscriber.late_join_info(now, session, topic, &info, &mut deliver);
+                    }
+                }
+            }
+            subscriber.fetched(now, session, messages, &mut deliver);
+        });
+        read.is_ok()
+    }
+
+    /// A connection to a request port is over. Whoever still misses something asks again.
+    pub(crate) fn questions_gone(&mut self, session: usize, conn: ConnId) {
+        self.questions.retain(|(of, _), line| *of != session || line.conn != conn);
+    }
+
+    pub(crate) fn timeout(&self) -> Option<u64> {
+        self.subscriber.timeout()
+    }
+
+    /// NAKs, questions, silent sessions.
+    pub(crate) fn on_timer(&mut self, now: u64, sources: &mut Sources, events: &mut impl Events) {
+        if self.subscriber.timeout().is_none_or(|at| at > now) {
+            return;
+        }
+        let Self { subscriber, streams, naks, lines, asked, .. } = self;
+        let mut deliver = Deliver { streams, sources, events };
+        subscriber.on_timer(
+            now,
+            &mut deliver,
+            |session, transport, packet| {
+                // What the socket does not take is asked for again.
+                let _ = match (transport, lines.get_mut(session)) {
+                    (Transport::Lbtrm { source, unicast_port, .. }, _) => {
+                        naks.send(Some(SocketAddrV4::new(*source, *unicast_port)), packet)
+                    }
+                    (_, Some(Some(Line::Lbtru { socket, .. }))) => socket.send(None, packet),
+                    _ => Ok(false),
+                };
+            },
+            |Question { to, session, topic, header, .. }| {
+                let question = match header {
+                    Header::LateJoinRequest(request) => Asked::LateJoin(request),
+                    Header::RetransmitRequest(request) => Asked::Retransmit(request),
+                    _ => return,
+                };
+                asked.push((session, to, topic, question));
+            },
+        );
+        if !self.asked.is_empty() {
+            self.ask(&mut sources.io);
+        }
+    }
+
+    /// Sends the questions that a timer has left.
+    fn ask(&mut self, io: &mut Io) {
+        for (session, to, topic, question) in std::mem::take(&mut self.asked) {
+            let line = match self.questions.entry((session, to)) {
+                std::collections::hash_map::Entry::Occupied(line) => line.into_mut(),
+                std::collections::hash_map::Entry::Vacant(place) => {
+                    let Ok(conn) = io.tcp.connect(SocketAddr::V4(to), &SocketOptions::default()) else { continue };
+                    io.set_role(conn, Role::Questions { session, deframer: Deframer::default() });
+                    place.insert(Questions { conn, asked: VecDeque::new(), next: 0 })
+                }
+            };
+            // Numbers are the connection's, so that an answer finds its topic.
+            line.next = line.next.wrapping_add(1);
+            let header = match question {
+                Asked::LateJoin(request) => {
+                    if line.asked.len() >= ASKED_MAX {
+                        line.asked.pop_front();
+                    }
+                    line.asked.push_back((line.next, topic));
+                    Header::LateJoinRequest(lbm::wire::header::LateJoinRequest { request: line.next, ..request })
+                }
+                Asked::Retransmit(request) => {
+                    Header::RetransmitRequest(lbm::wire::header::RetransmitRequest { request: line.next, ..request })
+                }
+            };
+            let mut packet = [0; 64];
+            let mut w = Writer::new(&mut packet);
+            if lbmc::encode_control(&mut w, &[header]).is_ok() {
+                io.tcp.send(line.conn, w.written());
+            }
+        }
+    }
+
+    /// Frees what ended sessions had; `ended` gets their transports.
+    pub(crate) fn reap(&mut self, io: &mut Io, mut ended: impl FnMut(&Transport)) {
+        while let Some(over) = self.subscriber.next_ended() {
+            self.streams.remove_session(over.session);
+            self.close(over.session, io);
+            ended(&over.transport);
+        }
+    }
+
+    /// Datagrams that the kernel dropped since our buffers were full.
+    pub(crate) fn drops(&self) -> u64 {
+        let lines = self.lines.iter().flatten().map(|line| match line {
+            Line::Lbtru { socket, .. } => socket.drops(),
+            _ => 0,
+        });
+        self.groups.iter().flatten().map(|g| g.socket.drops()).chain(lines).sum()
+    }
+}
+
+/// Whether this build knows how to receive such a session.
+fn can_receive(transport: &Transport) -> bool {
+    matches!(transport, Transport::Lbtrm { .. } | Transport::Lbtru { .. } | Transport::Tcp { .. })
+}

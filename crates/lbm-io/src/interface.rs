@@ -1,0 +1,79 @@
+//! Which interface a socket is for.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+
+use lbm::options::{Options, Scope};
+
+use crate::error::ContextError;
+
+/// The address of the interface that an option names, or `None` if it is left open (`0.0.0.0`).
+///
+/// `address/bits` is the interface with an address in that network.
+fn named(options: &Options, scope: Scope, name: &'static str) -> Result<Option<Ipv4Addr>, ContextError> {
+    let text = options.text(scope, name);
+    let (address, bits) = text.split_once('/').unwrap_or((text, "32"));
+    let address: Ipv4Addr = address.parse().unwrap_or(Ipv4Addr::UNSPECIFIED);
+    let bits: u32 = bits.parse().unwrap_or(32);
+    if address.is_unspecified() {
+        return Ok(None);
+    }
+    if bits >= 32 {
+        return Ok(Some(address));
+    }
+    let mask = if bits == 0 { 0 } else { u32::MAX << (32 - bits) };
+    let network = u32::from(address) & mask;
+    // Towards any host of the network the kernel chooses the interface that is in it.
+    let local = towards(Ipv4Addr::from(network | 1));
+    match local {
+        Ok(local) if u32::from(local) & mask == network => Ok(Some(local)),
+        _ => Err(ContextError::Interface { option: name, value: text.to_owned() }),
+    }
+}
+
+/// The local address from which the kernel sends to `to`. Nothing is sent.
+fn towards(to: Ipv4Addr) -> io::Result<Ipv4Addr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    socket.connect((to, 9))?;
+    match socket.local_addr()? {
+        SocketAddr::V4(local) if !local.ip().is_unspecified() => Ok(*local.ip()),
+        _ => Err(io::Error::from(io::ErrorKind::AddrNotAvailable)),
+    }
+}
+
+/// For multicast: `resolver_multicast_interface`, `default_interface`, or where the kernel routes `group`; loopback on a host
+/// without a network.
+pub(crate) fn multicast(options: &Options, group: Ipv4Addr) -> Result<Ipv4Addr, ContextError> {
+    first(options, Scope::Context, "resolver_multicast_interface", group)
+}
+
+/// For unicast: the option, `default_interface`, or what the kernel would use towards other hosts.
+pub(crate) fn unicast(options: &Options, scope: Scope, name: &'static str) -> Result<Ipv4Addr, ContextError> {
+    // Any address outside: only the route is asked for.
+    first(options, scope, name, Ipv4Addr::new(192, 0, 2, 1))
+}
+
+fn first(options: &Options, scope: Scope, name: &'static str, peer: Ipv4Addr) -> Result<Ipv4Addr, ContextError> {
+    if let Some(address) = named(options, scope, name)? {
+        return Ok(address);
+    }
+    if let Some(address) = named(options, Scope::Context, "default_interface")? {
+        return Ok(address);
+    }
+    Ok(towards(peer).unwrap_or(Ipv4Addr::LOCALHOST))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_names_its_interface() {
+        let mut options = Options::new();
+        options.set(Scope::Context, "default_interface", "127.0.0.0/8").expect("a network");
+        assert_eq!(multicast(&options, Ipv4Addr::new(224, 9, 10, 11)).expect("loopback"), Ipv4Addr::LOCALHOST);
+        options.set(Scope::Context, "resolver_multicast_interface", "203.0.113.0/24").expect("a network");
+        let error = multicast(&options, Ipv4Addr::new(224, 9, 10, 11)).expect_err("not of this host");
+        assert!(error.to_string().contains("resolver_multicast_interface"), "{error}");
+    }
+}

@@ -1,0 +1,307 @@
+//! Sending transport sessions: the state machine of each with its sockets.
+
+mod lbtrm;
+mod lbtru;
+mod tcp;
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::AsFd;
+
+use lbm::options::{Options, Scope};
+use lbm::publisher::Topics;
+use lbm::topic::{SendError, Source};
+use lbm::transport::{Carrier, SenderStats};
+use lbm::wire::header::Header;
+use lbm::wire::lbmr::Transport;
+use net::tcp::{ConnId, ListenerId};
+use net::udp::Slabs;
+
+use crate::error::ContextError;
+use crate::events::SourceId;
+use crate::fault::Fault;
+use crate::io::{Io, Watch};
+use crate::{Warning, interface, random};
+
+/// Calls that receive NAKs, a turn.
+const NAK_TURN: usize = 16;
+/// Datagrams of one train: what all kernels with GSO take.
+const TRAIN_DATAGRAMS: u32 = 64;
+
+/// How soon a full socket is tried again, ns: a 1 Gbit/s link sends 25 KB meanwhile.
+const RETRY_NS: u64 = 200_000;
+
+/// The longest train for receivers whose buffers are like ours.
+fn train_max(granted: usize, datagram_max: usize) -> usize {
+    (granted / 8).min(net::udp::PAYLOAD_MAX).max(datagram_max)
+}
+
+/// A number that tells receivers apart.
+fn peer(from: SocketAddrV4) -> u64 {
+    u64::from(u32::from(*from.ip())) << 16 | u64::from(from.port())
+}
+
+/// Sources with equal keys share a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    Lbtrm(Ipv4Addr, u16),
+    /// A port of its own, or a place in the context's round.
+    Lbtru(u16, u32),
+    Tcp(u16, u32),
+}
+
+enum Link {
+    Lbtrm(Box<lbtrm::LbtrmOut>),
+    Lbtru(Box<lbtru::LbtruOut>),
+    Tcp(tcp::TcpOut),
+}
+
+/// A session and the topics that are sent on it.
+pub(crate) struct Outbound {
+    pub(crate) key: Key,
+    /// As it is advertised.
+    pub(crate) transport: Transport,
+    link: Link,
+    pub(crate) topics: Topics,
+    /// How many sources use it.
+    pub(crate) users: usize,
+    /// Sources whose message was refused and that want to be told.
+    pub(crate) refused: Vec<SourceId>,
+    /// How many of them are still to be told of the present chance.
+    pub(crate) told: usize,
+    /// Something may wait for the socket until the end of the turn.
+    pub(crate) dirty: bool,
+    /// Every message is a datagram and leaves at once.
+    each: bool,
+    watch: Option<u32>,
+    /// The socket was full: when to try again.
+    stuck_until: Option<u64>,
+}
+
+impl Outbound {
+    /// Opens the session. `number` is its place among those of the context.
+    pub(crate) fn open(
+        io: &mut Io,
+        number: usize,
+        key: Key,
+        options: &Options,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Self, ContextError> {
+        let pool = |own: u16, transport: &str| {
+            let context = |name: &str| options.number(Scope::Context, &format!("transport_{transport}_{name}")) as u16;
+            if own == 0 { (context("port_low"), context("port_high")) } else { (own, own) }
+        };
+        let (link, transport, watch) = match key {
+            Key::Lbtrm(group, port) => {
+                let interface = interface::multicast(options, group)?;
+                let (out, transport) = lbtrm::LbtrmOut::open(options, interface, (group, port), warnings)?;
+                let watch = io.watch(out.as_fd(), Watch::Outbound(number))?;
+                (Link::Lbtrm(Box::new(out)), transport, Some(watch))
+            }
+            Key::Lbtru(port, _) => {
+                let interface = interface::unicast(options, Scope::Source, "transport_lbtru_interface")?;
+                let (out, transport) = lbtru::LbtruOut::open(options, interface, pool(port, "lbtru"), warnings)?;
+                let watch = io.watch(out.as_fd(), Watch::Outbound(number))?;
+                (Link::Lbtru(Box::new(out)), transport, Some(watch))
+            }
+            Key::Tcp(port, _) => {
+                let interface = interface::unicast(options, Scope::Source, "transport_tcp_interface")?;
+                let (out, transport) = tcp::TcpOut::open(io, options, interface, pool(port, "tcp"))?;
+                (Link::Tcp(out), transport, None)
+            }
+        };
+        Ok(Self {
+            key,
+            transport,
+            link,
+            topics: Topics::new(random::id()),
+            users: 0,
+            refused: Vec::new(),
+            told: 0,
+            dirty: false,
+            each: options.number(Scope::Source, "implicit_batching_minimum_length") <= 1,
+            watch,
+            stuck_until: None,
+        })
+    }
+
+    /// Takes back what the context's set holds of it.
+    pub(crate) fn close(mut self, io: &mut Io) {
+        match (&mut self.link, self.watch) {
+            (Link::Lbtrm(out), Some(watch)) => io.unwatch(out.as_fd(), watch),
+            (Link::Lbtru(out), Some(watch)) => io.unwatch(out.as_fd(), watch),
+            (Link::Tcp(out), _) => out.close(io),
+            _ => {}
+        }
+    }
+
+    /// Sends a message, and hands datagrams to the socket if it is flushed or a train is full. What else is ready leaves at the end
+    /// of the turn.
+    #[inline]
+    pub(crate) fn send(
+        &mut self,
+        now: u64,
+        io: &mut Io,
+        topic: u32,
+        headers: &[Header<'_>],
+        payload: &[u8],
+        flush: bool,
+    ) -> Result<u32, SendError> {
+        let topics = &mut self.topics;
+        let (sqn, full) = match &mut self.link {
+            Link::Lbtrm(out) => {
+                let sqn = put(topics, now, out.carrier(), topic, headers, payload, flush)?;
+                (sqn, out.sender.unsent_bytes() >= out.train_max)
+            }
+            Link::Lbtru(out) => {
+                let sqn = put(topics, now, out.server.sender(), topic, headers, payload, flush)?;
+                (sqn, out.server.sender().unsent_bytes() >= out.train_max)
+            }
+            Link::Tcp(out) => {
+                if out.is_full() {
+                    return Err(SendError::WouldBlock);
+                }
+                let sqn = put(topics, now, &mut out.batch, topic, headers, payload, flush)?;
+                (sqn, out.batch.output().len() >= net::udp::PAYLOAD_MAX)
+            }
+        };
+        self.dirty = true;
+        if flush || full || self.each {
+            self.pump(now, io);
+        }
+        Ok(sqn)
+    }
+
+    /// Sends what waits for a fuller datagram.
+    pub(crate) fn flush(&mut self, now: u64, io: &mut Io) {
+        match &mut self.link {
+            Link::Lbtrm(out) => out.sender.flush(now),
+            Link::Lbtru(out) => out.server.sender().flush(now),
+            Link::Tcp(out) => out.batch.flush(now),
+        }
+        self.pump(now, io);
+    }
+
+    /// Hands to the operating system what is ready.
+    pub(crate) fn pump(&mut self, now: u64, io: &mut Io) {
+        self.dirty = false;
+        let all = match &mut self.link {
+            Link::Lbtrm(out) => out.pump(now),
+            Link::Lbtru(out) => out.pump(now),
+            Link::Tcp(out) => {
+                out.pump(io);
+                true
+            }
+        };
+        self.stuck_until = if all { None } else { Some(now + RETRY_NS) };
+    }
+
+    /// What has come to the session's own socket; answers leave at once.
+    pub(crate) fn receive(&mut self, now: u64, io: &mut Io, slabs: &mut Slabs, fault: &mut Fault) {
+        match &mut self.link {
+            Link::Lbtrm(out) => out.receive(now, slabs, fault),
+            Link::Lbtru(out) => out.receive(now, slabs, fault),
+            Link::Tcp(out) => out.settle(io),
+        }
+        self.pump(now, io);
+    }
+
+    /// Whether a refused source can send now.
+    pub(crate) fn is_writable(&mut self, now: u64, io: &Io) -> bool {
+        match &mut self.link {
+            Link::Lbtrm(out) => out.sender.writable(now),
+            Link::Lbtru(out) => out.server.sender().writable(now),
+            Link::Tcp(out) => {
+                out.settle(io);
+                !out.is_full()
+            }
+        }
+    }
+
+    /// When [`Outbound::on_timer`] is to be called.
+    pub(crate) fn timeout(&self) -> Option<u64> {
+        let link = match &self.link {
+            Link::Lbtrm(out) => out.sender.timeout(),
+            Link::Lbtru(out) => out.server.timeout(),
+            Link::Tcp(out) => out.batch.timeout(),
+        };
+        link.into_iter().chain(self.topics.timeout()).chain(self.stuck_until).min()
+    }
+
+    /// Batches that have waited, session messages, topic sequence numbers.
+    pub(crate) fn on_timer(&mut self, now: u64, io: &mut Io) {
+        match &mut self.link {
+            Link::Lbtrm(out) => {
+                out.sender.on_timer(now);
+                self.topics.on_timer(now, &mut out.sender);
+            }
+            Link::Lbtru(out) => {
+                out.server.on_timer(now);
+                self.topics.on_timer(now, out.server.sender());
+            }
+            Link::Tcp(out) => {
+                self.topics.on_timer(now, &mut out.batch);
+                out.batch.on_timer(now);
+            }
+        }
+        self.pump(now, io);
+    }
+
+    /// The source of a topic, for questions of late joiners.
+    pub(crate) fn source(&mut self, topic: u32) -> Option<&mut Source> {
+        self.topics.source(topic)
+    }
+
+    /// Whether connections of this listener are for this session.
+    pub(crate) fn listens(&self, listener: ListenerId) -> bool {
+        matches!(&self.link, Link::Tcp(out) if out.listener == listener)
+    }
+
+    /// A receiver's first words on an LBT-TCP connection.
+    pub(crate) fn greet(&mut self, conn: ConnId, messages: &[u8]) -> bool {
+        match &mut self.link {
+            Link::Tcp(out) => out.greet(conn, messages),
+            _ => false,
+        }
+    }
+
+    /// A receiver's LBT-TCP connection is over.
+    pub(crate) fn gone(&mut self, conn: ConnId) {
+        if let Link::Tcp(out) = &mut self.link {
+            out.gone(conn);
+        }
+    }
+
+    /// (what was sent, receivers that are known)
+    pub(crate) fn stats(&mut self) -> (SenderStats, Option<usize>) {
+        match &mut self.link {
+            Link::Lbtrm(out) => (*out.sender.stats(), None),
+            Link::Lbtru(out) => {
+                let clients = out.server.clients().count();
+                (*out.server.sender().stats(), Some(clients))
+            }
+            Link::Tcp(out) => {
+                let stats = SenderStats { bytes: out.bytes, would_block: out.skipped, ..SenderStats::default() };
+                (stats, Some(out.receivers()))
+            }
+        }
+    }
+}
+
+#[inline]
+fn put(
+    topics: &mut Topics,
+    now: u64,
+    carrier: &mut impl Carrier,
+    topic: u32,
+    headers: &[Header<'_>],
+    payload: &[u8],
+    flush: bool,
+) -> Result<u32, SendError> {
+    topics.with(topic, |source| {
+        if headers.is_empty() {
+            source.send(now, carrier, payload, flush)
+        } else {
+            source.send_headed(now, carrier, headers, payload, flush)
+        }
+    })
+}

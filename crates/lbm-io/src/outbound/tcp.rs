@@ -1,0 +1,134 @@
+//! LBT-TCP: the same bytes to every receiver that has connected and named the session.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use lbm::options::{Options, Scope};
+use lbm::transport::tcp::{Batch, session_of_hello};
+use lbm::wire::lbmc::Messages;
+use lbm::wire::lbmr::Transport;
+use net::tcp::{Close, ConnId, ListenerId, SocketOptions};
+
+use crate::error::ContextError;
+use crate::io::{Io, Role};
+use crate::random;
+
+/// What a source does about a receiver that reads more slowly than it sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slow {
+    /// All wait for the slowest.
+    Wait,
+    /// It misses what it cannot take, and learns that from the numbers.
+    Skip,
+}
+
+pub(super) struct TcpOut {
+    pub(super) batch: Batch,
+    pub(super) listener: ListenerId,
+    pub(super) session_id: u32,
+    /// Receivers that have named the session.
+    ready: Vec<ConnId>,
+    slow: Slow,
+    queue_max: usize,
+    /// Somebody's queue is longer than that.
+    full: bool,
+    pub(super) bytes: u64,
+    pub(super) skipped: u64,
+}
+
+impl TcpOut {
+    pub(super) fn open(
+        io: &mut Io,
+        options: &Options,
+        interface: Ipv4Addr,
+        pool: (u16, u16),
+    ) -> Result<(Self, Transport), ContextError> {
+        let source = |name: &str| options.number(Scope::Source, name);
+        let nonzero = |bytes: u64| Some(bytes as usize).filter(|bytes| *bytes != 0);
+        let socket = SocketOptions {
+            send_buffer: nonzero(source("transport_tcp_sender_socket_buffer")).or(Some(net::tcp::DEFAULT_SEND_BUFFER)),
+            no_delay: source("transport_tcp_nodelay") != 0,
+            reuse_address: true,
+            backlog: source("transport_tcp_listen_backlog").max(64) as u32,
+            ..SocketOptions::default()
+        };
+        let (listener, address) = io.listen("an LBT-TCP source", "transport_tcp_port_low", pool, interface, &socket)?;
+        let session_id = random::id();
+        let transport = Transport::Tcp { address: interface, session_id: Some(session_id), port: address.port() };
+        let queue_max = source("transport_session_maximum_buffer") as usize;
+        let batch = Batch::new(
+            queue_max.max(65_536),
+            source("implicit_batching_minimum_length") as usize,
+            options.nanoseconds(Scope::Source, "implicit_batching_interval"),
+        );
+        let slow = match options.text(Scope::Source, "transport_tcp_multiple_receiver_behavior") {
+            "normal" => Slow::Wait,
+            _ => Slow::Skip,
+        };
+        let out =
+            Self { batch, listener, session_id, ready: Vec::new(), slow, queue_max, full: false, bytes: 0, skipped: 0 };
+        Ok((out, transport))
+    }
+
+    /// What a receiver says before it gets anything: which session it wants. Returns false if it is to be cut off.
+    pub(super) fn greet(&mut self, conn: ConnId, messages: &[u8]) -> bool {
+        for message in Messages::new(messages) {
+            let Ok(message) = message else { return false };
+            match session_of_hello(&message) {
+                Some(id) if id != self.session_id => return false,
+                Some(_) if !self.ready.contains(&conn) => self.ready.push(conn),
+                // Whatever else receivers say is not for us.
+                _ => {}
+            }
+        }
+        true
+    }
+
+    /// Hands to the connections what may go.
+    pub(super) fn pump(&mut self, io: &mut Io) {
+        if self.batch.output().is_empty() {
+            return;
+        }
+        self.full = false;
+        for conn in &self.ready {
+            if self.slow == Slow::Skip && io.tcp.queued(*conn) >= self.queue_max {
+                self.skipped += 1;
+                continue;
+            }
+            io.tcp.send(*conn, self.batch.output());
+            self.full |= io.tcp.queued(*conn) >= self.queue_max;
+        }
+        self.full &= self.slow == Slow::Wait;
+        self.bytes += self.batch.output().len() as u64;
+        self.batch.sent();
+    }
+
+    /// Whether somebody must read before more can be taken.
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// After connections have moved.
+    pub(super) fn settle(&mut self, io: &Io) {
+        if self.full {
+            self.full = self.ready.iter().any(|conn| io.tcp.queued(*conn) >= self.queue_max);
+        }
+    }
+
+    pub(super) fn gone(&mut self, conn: ConnId) {
+        self.ready.retain(|other| *other != conn);
+    }
+
+    pub(super) fn receivers(&self) -> usize {
+        self.ready.len()
+    }
+
+    pub(super) fn close(&mut self, io: &mut Io) {
+        io.tcp.close_listener(self.listener);
+        for conn in self.ready.drain(..) {
+            io.set_role(conn, Role::None);
+            io.tcp.close(conn, Close::Drain(Duration::from_secs(5)));
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The request port: late joiners ask there, and replies come there.
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::time::Duration;
+
+use lbm::options::{Options, Scope};
+use lbm::topic::{Replies, Reply, encode_reply};
+use lbm::wire::Writer;
+use lbm::wire::lbmc::MESSAGE_MAX;
+use net::tcp::{Close, ConnId, ListenerId, SendOutcome, SocketOptions};
+
+use crate::error::{ContextError, SendError};
+use crate::events::Request;
+use crate::interface;
+use crate::io::{Io, Role};
+
+struct ReplyLine {
+    conn: ConnId,
+    used_at: u64,
+}
+
+/// See the module.
+pub(crate) struct Requests {
+    pub(crate) listener: Option<ListenerId>,
+    address: Option<SocketAddrV4>,
+    allowed: bool,
+    interface: Ipv4Addr,
+    pool: (u16, u16),
+    socket: SocketOptions,
+    pub(crate) replies: Replies,
+    lines: HashMap<SocketAddrV4, ReplyLine>,
+    buffer_max: usize,
+    idle_ns: u64,
+    scratch: Vec<u8>,
+}
+
+impl Requests {
+    pub(crate) fn new(options: &Options) -> Result<Self, ContextError> {
+        let number = |name: &str| options.number(Scope::Context, name);
+        let own = number("request_tcp_port") as u16;
+        let pool = (number("request_tcp_port_low") as u16, number("request_tcp_port_high") as u16);
+        Ok(Self {
+            listener: None,
+            address: None,
+            allowed: number("request_tcp_bind_request_port") != 0,
+            interface: interface::unicast(options, Scope::Context, "request_tcp_interface")?,
+            pool: if own == 0 { pool } else { (own, own) },
+            socket: SocketOptions {
+                backlog: number("request_tcp_listen_backlog").max(64) as u32,
+                reuse_address: true,
+                ..SocketOptions::default()
+            },
+            replies: Replies::default(),
+            lines: HashMap::new(),
+            buffer_max: number("response_session_maximum_buffer") as usize,
+            idle_ns: options.nanoseconds(Scope::Context, "response_tcp_deletion_timeout"),
+            scratch: Vec::new(),
+        })
+    }
+
+    /// The request port, opened when it is first needed.
+    pub(crate) fn open_port(&mut self, io: &mut Io) -> Result<SocketAddrV4, ContextError> {
+        if let Some(address) = self.address {
+            return Ok(address);
+        }
+        if !self.allowed {
+            return Err(ContextError::Unsupported(
+                "late join, recovery and requests need a request port: request_tcp_bind_request_port is 0".to_owned(),
+            ));
+        }
+        let (listener, address) =
+            io.listen("requests", "request_tcp_port_low", self.pool, self.interface, &self.socket)?;
+        self.listener = Some(listener);
+        self.address = Some(address);
+        Ok(address)
+    }
+
+    /// The request port, if it is open.
+    pub(crate) fn address(&self) -> Option<SocketAddrV4> {
+        self.address
+    }
+
+    pub(crate) fn respond(
+        &mut self,
+        io: &mut Io,
+        now: u64,
+        request: &Request,
+        payload: &[u8],
+    ) -> Result<(), SendError> {
+        self.scratch.resize(MESSAGE_MAX, 0);
+        let mut w = Writer::new(&mut self.scratch);
+        encode_reply(&mut w, Reply { request: request.number, payload }).map_err(|_| SendError::TooLong)?;
+        let conn = if let Some(line) = self.lines.get_mut(&request.from) {
+            line.used_at = now;
+            line.conn
+        } else {
+            let to = SocketAddr::V4(request.from);
+            let conn = io.tcp.connect(to, &SocketOptions::default()).map_err(|_| SendError::NoRequester)?;
+            io.set_role(conn, Role::Replies(request.from));
+            self.lines.insert(request.from, ReplyLine { conn, used_at: now });
+            conn
+        };
+        if io.tcp.queued(conn) > self.buffer_max {
+            return Err(SendError::NoRequester);
+        }
+        match io.tcp.send(conn, w.written()) {
+            SendOutcome::Sent | SendOutcome::Queued(_) => Ok(()),
+            SendOutcome::Gone => {
+                self.lines.remove(&request.from);
+                Err(SendError::NoRequester)
+            }
+        }
+    }
+
+    /// A connection for replies is over.
+    pub(crate) fn gone(&mut self, to: SocketAddrV4, conn: ConnId) {
+        if self.lines.get(&to).is_some_and(|line| line.conn == conn) {
+            self.lines.remove(&to);
+        }
+    }
+
+    pub(crate) fn timeout(&self) -> Option<u64> {
+        let idle = self.lines.values().map(|line| line.used_at.saturating_add(self.idle_ns)).min();
+        self.replies.timeout().into_iter().chain(idle).min()
+    }
+
+    pub(crate) fn on_timer(&mut self, now: u64, io: &mut Io) {
+        self.replies.on_timer(now, |_| {});
+        let idle = self.idle_ns;
+        self.lines.retain(|_, line| {
+            let keep = line.used_at.saturating_add(idle) > now;
+            if !keep {
+                io.tcp.close(line.conn, Close::Drain(Duration::from_secs(1)));
+            }
+            keep
+        });
+    }
+}

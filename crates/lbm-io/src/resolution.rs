@@ -1,0 +1,208 @@
+//! Topic resolution with its sockets: by multicast, or through resolver daemons if any are named.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::AsFd;
+
+use lbm::options::{Options, Scope};
+use lbm::resolver::unicast::DaemonLink;
+use lbm::resolver::{Found, Resolver};
+use lbm::wire::lbmr::Packet;
+use net::udp::{Slabs, UdpOptions, UdpSocket};
+
+use crate::error::ContextError;
+use crate::io::{self, Io, Watch};
+use crate::{Warning, interface, random};
+
+/// Calls that receive, a turn.
+const RECEIVE_TURN: usize = 16;
+
+struct Multicast {
+    receive: UdpSocket,
+    send: UdpSocket,
+}
+
+struct DaemonLine {
+    socket: UdpSocket,
+    link: DaemonLink,
+    alive: bool,
+}
+
+/// See the module.
+pub(crate) struct Resolution {
+    pub(crate) resolver: Resolver,
+    multicast: Option<Multicast>,
+    daemons: Vec<DaemonLine>,
+    slabs: Slabs,
+    /// Packets that are none.
+    pub(crate) malformed: u64,
+}
+
+impl Resolution {
+    pub(crate) fn new(
+        options: &Options,
+        io: &mut Io,
+        interface: Ipv4Addr,
+        now: u64,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Self, ContextError> {
+        let seed = random::bits();
+        let mut resolution = Self {
+            resolver: Resolver::new(options.resolver(seed.to_be_bytes(), seed.rotate_left(32))),
+            multicast: None,
+            daemons: Vec::new(),
+            slabs: Slabs::new(8),
+            malformed: 0,
+        };
+        for daemon in options.texts(Scope::Context, "resolver_unicast_daemon") {
+            let line = daemon_line(daemon, options, now)?;
+            io.watch(line.socket.as_fd(), Watch::Daemon(resolution.daemons.len()))?;
+            resolution.daemons.push(line);
+        }
+        if resolution.daemons.is_empty() {
+            let multicast = Multicast::open(options, interface, warnings)?;
+            io.watch(multicast.receive.as_fd(), Watch::Resolver)?;
+            resolution.multicast = Some(multicast);
+        }
+        Ok(resolution)
+    }
+
+    /// Packets have come by multicast, or from a daemon.
+    pub(crate) fn receive(&mut self, now: u64, daemon: Option<usize>, mut found: impl FnMut(&Found<'_>)) {
+        let Self { resolver, multicast, daemons, slabs, malformed } = self;
+        let mut line = daemon.and_then(|index| daemons.get_mut(index));
+        for _ in 0..RECEIVE_TURN {
+            let socket = match (&mut line, &mut *multicast) {
+                (Some(line), _) => &mut line.socket,
+                (None, Some(multicast)) => &mut multicast.receive,
+                (None, None) => return,
+            };
+            let Ok(received) = socket.recv(slabs) else { return };
+            if received.is_empty() {
+                return;
+            }
+            for datagram in received.iter().flat_map(|arrival| arrival.datagrams()) {
+                let Ok(packet) = Packet::decode(datagram) else {
+                    *malformed += 1;
+                    continue;
+                };
+                if let Some(line) = &mut line {
+                    line.link.heard(now);
+                    if !std::mem::replace(&mut line.alive, true) {
+                        // What was said before, nobody has passed on.
+                        resolver.renew(now);
+                    }
+                }
+                resolver.receive(now, &packet, |f| found(&f));
+            }
+        }
+    }
+
+    fn has_way(&self) -> bool {
+        self.multicast.is_some() || self.daemons.iter().any(|line| line.alive)
+    }
+
+    pub(crate) fn timeout(&self) -> Option<u64> {
+        let resolver = if self.has_way() { self.resolver.timeout() } else { None };
+        resolver.into_iter().chain(self.daemons.iter().map(|line| line.link.timeout())).min()
+    }
+
+    /// Advertises, asks, and tells daemons that we live.
+    pub(crate) fn on_timer(&mut self, now: u64) {
+        let has_sources = self.resolver.has_sources();
+        for line in &mut self.daemons {
+            line.link.set_sources(has_sources);
+            if let Some(packet) = line.link.on_timer(now) {
+                // A refused one is like a lost one.
+                let _ = line.socket.send(None, &packet);
+            }
+            line.alive &= line.link.is_alive(now);
+        }
+        if !self.has_way() {
+            return;
+        }
+        let Self { resolver, multicast, daemons, .. } = self;
+        let socket = match multicast {
+            Some(multicast) => &mut multicast.send,
+            None => match daemons.iter_mut().find(|line| line.alive) {
+                Some(line) => &mut line.socket,
+                None => return,
+            },
+        };
+        resolver.on_timer(now, |packet| {
+            let _ = socket.send(None, packet);
+        });
+    }
+}
+
+impl Multicast {
+    fn open(options: &Options, interface: Ipv4Addr, warnings: &mut Vec<Warning>) -> Result<Self, ContextError> {
+        let context = Scope::Context;
+        let port = |name: &str| options.number(context, name) as u16;
+        // The general option sets both directions unless they have their own.
+        let way = |direction: &str| {
+            let (address, number) =
+                (format!("resolver_multicast_{direction}_address"), format!("resolver_multicast_{direction}_port"));
+            let own = |name: &str, text: &str| options.is_set(context, name) && options.text(context, name) != text;
+            let address = if own(&address, "0.0.0.0") {
+                options.address(context, &address)
+            } else {
+                options.address(context, "resolver_multicast_address")
+            };
+            let number = if own(&number, "0") { port(&number) } else { port("resolver_multicast_port") };
+            SocketAddrV4::new(address, number)
+        };
+        let (incoming, outgoing) = (way("incoming"), way("outgoing"));
+        let buffer = options.number(context, "resolver_multicast_receiver_socket_buffer") as usize;
+        let udp = UdpOptions {
+            receive_buffer: Some(buffer).filter(|bytes| *bytes != 0),
+            reuse_address: true,
+            gro: false,
+            multicast_interface: Some(interface),
+            multicast_ttl: options.number(context, "resolver_multicast_ttl") as u8,
+            ..UdpOptions::default()
+        };
+        let receive = UdpSocket::bind(incoming, &udp).map_err(ContextError::io("topic resolution"))?;
+        receive.join(*incoming.ip(), interface).map_err(ContextError::io("topic resolution"))?;
+        Warning::buffers(warnings, "resolver_multicast_receiver_socket_buffer", &receive, &udp);
+        let sending = UdpOptions { receive_buffer: None, reuse_address: false, ..udp };
+        let any = SocketAddrV4::new(interface, 0);
+        let mut send = UdpSocket::bind(any, &sending).map_err(ContextError::io("topic resolution"))?;
+        send.connect(outgoing).map_err(ContextError::io(format!("sending to group {outgoing}")))?;
+        Ok(Self { receive, send })
+    }
+}
+
+/// A daemon as it is written: `[Interface[:LocalPort]->]Address:Port`. The option's value was checked when it was set.
+fn daemon_line(text: &str, options: &Options, now: u64) -> Result<DaemonLine, ContextError> {
+    let bad =
+        || ContextError::Unsupported(format!("resolver_unicast_daemon {text}: not [interface[:port]->]address:port"));
+    let (local, remote) = match text.rsplit_once("->") {
+        Some((local, remote)) => (Some(local), remote),
+        None => (None, text),
+    };
+    let remote: SocketAddrV4 = remote.trim().parse().map_err(|_| bad())?;
+    let number = |name: &str| options.number(Scope::Context, name) as u16;
+    let mut pool = (number("resolver_unicast_port_low"), number("resolver_unicast_port_high"));
+    let mut own = options.clone();
+    if let Some(local) = local {
+        let (interface, port) = local.trim().split_once(':').map_or((local.trim(), None), |(i, p)| (i, Some(p)));
+        if let Some(port) = port {
+            let port = port.parse().map_err(|_| bad())?;
+            pool = (port, port);
+        }
+        own.set(Scope::Context, "resolver_unicast_interface", interface).map_err(|_| bad())?;
+    }
+    let interface = interface::unicast(&own, Scope::Context, "resolver_unicast_interface")?;
+    // A daemon on this host is reached by its own address, whichever interface leads to the others.
+    let interface = if remote.ip().is_loopback() { Ipv4Addr::LOCALHOST } else { interface };
+    let buffer = options.number(Scope::Context, "resolver_unicast_receiver_socket_buffer") as usize;
+    let udp = UdpOptions { receive_buffer: Some(buffer).filter(|b| *b != 0), gro: false, ..UdpOptions::default() };
+    let mut socket = io::bind("a resolver daemon", "resolver_unicast_port_low", pool, interface, &udp)?;
+    socket.connect(remote).map_err(ContextError::io(format!("resolver daemon {remote}")))?;
+    let link = DaemonLink::new(
+        options.nanoseconds(Scope::Context, "resolver_unicast_keepalive_interval"),
+        options.nanoseconds(Scope::Context, "resolver_unicast_activity_timeout"),
+        now,
+    );
+    Ok(DaemonLine { socket, link, alive: false })
+}

@@ -1,0 +1,362 @@
+//! The sending half of a context.
+
+use std::time::Duration;
+
+use lbm::options::Options;
+use lbm::topic::SourceStats;
+use lbm::wire::header::{Header, Request as RequestHeader};
+use lbm::wire::lbmr::Transport;
+use net::clock;
+use net::udp::Slabs;
+
+use crate::Warning;
+use crate::error::{ContextError, SendError};
+use crate::events::{Request, RequestId, SendFlags, SourceId};
+use crate::fault::Fault;
+use crate::io::Io;
+use crate::outbound::{Key, Outbound};
+use crate::requests::Requests;
+
+/// Sends between two looks at the clock while nothing is flushed: it costs as much as writing a message.
+const SENDS_PER_TICK: u32 = 32;
+
+struct Entry {
+    session: u32,
+    /// The topic's index in the session.
+    topic: u32,
+    name: Box<str>,
+    /// The resolver's handle.
+    advert: u32,
+    /// It is among the session's refused.
+    refused: bool,
+}
+
+/// The sending half of a [`Context`](crate::Context): what a callback can do.
+///
+/// A message is written straight into the transmission window of its session. It leaves with [`SendFlags::FLUSH`], at once if
+/// `implicit_batching_minimum_length` is 1, when a train of datagrams is full, and otherwise with the context's next turn.
+pub struct Sources {
+    pub(crate) io: Io,
+    pub(crate) sessions: Vec<Option<Outbound>>,
+    table: Vec<Option<Entry>>,
+    now: u64,
+    sends_left: u32,
+    /// Sessions that have `dirty` set.
+    dirty: Vec<u32>,
+    /// Whether a refused source wants to be told.
+    pub(crate) waiting: bool,
+    slabs: Slabs,
+    pub(crate) fault: Fault,
+    pub(crate) requests: Requests,
+    /// Places given to sources that share the sessions of a pool.
+    round: u32,
+}
+
+impl Sources {
+    pub(crate) fn new(io: Io, requests: Requests) -> Self {
+        Self {
+            io,
+            sessions: Vec::new(),
+            table: Vec::new(),
+            now: clock::now(),
+            sends_left: 0,
+            dirty: Vec::new(),
+            waiting: false,
+            slabs: Slabs::new(4),
+            fault: Fault::default(),
+            requests,
+            round: 0,
+        }
+    }
+
+    /// The time of the present turn.
+    #[inline]
+    pub(crate) fn now(&self) -> u64 {
+        self.now
+    }
+
+    #[inline]
+    pub(crate) fn tick(&mut self) -> u64 {
+        self.now = clock::now();
+        self.sends_left = SENDS_PER_TICK;
+        self.now
+    }
+
+    /// Sends a message; returns its topic sequence number (that of the last fragment).
+    ///
+    /// # Errors
+    /// [`SendError::WouldBlock`] only with [`SendFlags::NONBLOCK`]. Without it the call waits for the socket, the rate limit or the
+    /// slowest receiver, and meanwhile answers NAKs.
+    #[inline]
+    pub fn send(&mut self, source: SourceId, payload: &[u8], flags: SendFlags) -> Result<u32, SendError> {
+        self.send_headed(source, &[], payload, flags)
+    }
+
+    /// Sends a message with extension headers.
+    ///
+    /// # Errors
+    /// As [`Sources::send`].
+    #[inline]
+    pub fn send_headed(
+        &mut self,
+        source: SourceId,
+        headers: &[Header<'_>],
+        payload: &[u8],
+        flags: SendFlags,
+    ) -> Result<u32, SendError> {
+        if flags.flush() || self.sends_left == 0 {
+            self.tick();
+        }
+        self.sends_left -= 1;
+        let entry = self.table.get(source.index()).and_then(Option::as_ref).ok_or(SendError::NoSource)?;
+        let (index, topic) = (entry.session, entry.topic);
+        let session = self.sessions[index as usize].as_mut().ok_or(SendError::NoSource)?;
+        let was_dirty = session.dirty;
+        match session.send(self.now, &mut self.io, topic, headers, payload, flags.flush()) {
+            Ok(sqn) => {
+                if session.dirty && !was_dirty {
+                    self.dirty.push(index);
+                }
+                Ok(sqn)
+            }
+            Err(lbm::topic::SendError::WouldBlock) => self.blocked(source, (index, topic), headers, payload, flags),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The session did not take a message: lets it move, and tries again until it does.
+    #[cold]
+    fn blocked(
+        &mut self,
+        source: SourceId,
+        (index, topic): (u32, u32),
+        headers: &[Header<'_>],
+        payload: &[u8],
+        flags: SendFlags,
+    ) -> Result<u32, SendError> {
+        let mut first = true;
+        loop {
+            let now = self.tick();
+            let Some(session) = &mut self.sessions[index as usize] else { return Err(SendError::NoSource) };
+            session.on_timer(now, &mut self.io);
+            session.receive(now, &mut self.io, &mut self.slabs, &mut self.fault);
+            match session.send(now, &mut self.io, topic, headers, payload, flags.flush()) {
+                Ok(sqn) => {
+                    if session.dirty {
+                        self.dirty.push(index);
+                    }
+                    return Ok(sqn);
+                }
+                Err(lbm::topic::SendError::WouldBlock) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if flags.nonblock() {
+                if let Some(Some(entry)) = self.table.get_mut(source.index())
+                    && !std::mem::replace(&mut entry.refused, true)
+                {
+                    session.refused.push(source);
+                }
+                self.waiting = true;
+                return Err(SendError::WouldBlock);
+            }
+            // The next tick of the rate limit; sockets and slow readers say nothing, so they are asked often.
+            let next = session.timeout().map_or(1_000_000, |at| at.saturating_sub(now));
+            let wait = if first { 0 } else { next.clamp(20_000, 1_000_000) };
+            first = false;
+            // A failure of the set itself is reported by the context's next turn.
+            let _ = self.io.poll_aside(Duration::from_nanos(wait));
+        }
+    }
+
+    /// Sends what waits for a fuller datagram in the source's session.
+    ///
+    /// # Errors
+    /// There is no such source any more.
+    pub fn flush(&mut self, source: SourceId) -> Result<(), SendError> {
+        let now = self.tick();
+        let entry = self.table.get(source.index()).and_then(Option::as_ref).ok_or(SendError::NoSource)?;
+        let session = self.sessions[entry.session as usize].as_mut().ok_or(SendError::NoSource)?;
+        session.flush(now, &mut self.io);
+        Ok(())
+    }
+
+    /// Sends a message that wants replies. They come to [`Events::response`](crate::Events::response) until `patience` is over or
+    /// [`Sources::close_request`] is called.
+    ///
+    /// # Errors
+    /// As [`Sources::send`]; or the context has no request port.
+    pub fn request(
+        &mut self,
+        source: SourceId,
+        payload: &[u8],
+        flags: SendFlags,
+        patience: Duration,
+    ) -> Result<RequestId, SendError> {
+        let address = self.requests.open_port(&mut self.io).map_err(|_| SendError::NoRequestPort)?;
+        let now = self.tick();
+        let patience = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
+        let index = self.requests.replies.open(now.saturating_add(patience));
+        let header = RequestHeader { flags: 0, transport: 0, index, port: address.port(), address: *address.ip() };
+        match self.send_headed(source, &[Header::Request(header)], payload, flags) {
+            Ok(_) => Ok(RequestId(index)),
+            Err(error) => {
+                self.requests.replies.close(index);
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes no more replies. Returns whether the request was still open.
+    pub fn close_request(&mut self, request: RequestId) -> bool {
+        self.requests.replies.close(request.0)
+    }
+
+    /// Answers a request, by TCP to the requester. Nothing waits: if the requester does not read, the answer is refused.
+    ///
+    /// # Errors
+    /// The answer is longer than 65,000 bytes, or the requester cannot be reached or is behind by
+    /// `response_session_maximum_buffer`.
+    pub fn respond(&mut self, request: &Request, payload: &[u8]) -> Result<(), SendError> {
+        self.requests.respond(&mut self.io, self.now, request, payload)
+    }
+
+    /// The transport session on which the source sends.
+    pub fn transport(&self, source: SourceId) -> Option<&Transport> {
+        let entry = self.table.get(source.index())?.as_ref()?;
+        Some(&self.sessions[entry.session as usize].as_ref()?.transport)
+    }
+
+    /// What the source has sent.
+    pub fn source_stats(&mut self, source: SourceId) -> Option<SourceStats> {
+        let entry = self.table.get(source.index())?.as_ref()?;
+        Some(self.sessions[entry.session as usize].as_mut()?.source(entry.topic)?.stats())
+    }
+
+    pub(crate) fn session_for(
+        &mut self,
+        key: Key,
+        options: &Options,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<usize, ContextError> {
+        if let Some(known) = self.sessions.iter().position(|s| s.as_ref().is_some_and(|s| s.key == key)) {
+            return Ok(known);
+        }
+        let free = self.sessions.iter().position(Option::is_none).unwrap_or(self.sessions.len());
+        let session = Outbound::open(&mut self.io, free, key, options, warnings)?;
+        if free == self.sessions.len() {
+            self.sessions.push(None);
+        }
+        self.sessions[free] = Some(session);
+        Ok(free)
+    }
+
+    /// The next place in the round of a pool of `places`.
+    pub(crate) fn place(&mut self, places: u32) -> u32 {
+        self.round = self.round.wrapping_add(1);
+        self.round.wrapping_sub(1) % places.max(1)
+    }
+
+    pub(crate) fn insert(&mut self, session: usize, topic: u32, name: &str, advert: u32) -> SourceId {
+        let entry = Entry { session: session as u32, topic, name: name.into(), advert, refused: false };
+        if let Some(session) = &mut self.sessions[session] {
+            session.users += 1;
+        }
+        self.table.push(Some(entry));
+        SourceId(self.table.len() as u32 - 1)
+    }
+
+    /// Returns the resolver's handle.
+    pub(crate) fn remove(&mut self, source: SourceId) -> Option<u32> {
+        let entry = self.table.get_mut(source.index())?.take()?;
+        let slot = &mut self.sessions[entry.session as usize];
+        let session = slot.as_mut()?;
+        let now = clock::now();
+        session.flush(now, &mut self.io);
+        session.topics.remove(entry.topic);
+        session.refused.retain(|other| *other != source);
+        session.users -= 1;
+        if session.users == 0
+            && let Some(session) = slot.take()
+        {
+            session.close(&mut self.io);
+        }
+        Some(entry.advert)
+    }
+
+    /// Each source: id, name, session, counters.
+    pub(crate) fn each(&mut self, mut each: impl FnMut(SourceId, &str, usize, SourceStats)) {
+        for (i, entry) in self.table.iter().enumerate() {
+            let Some(entry) = entry else { continue };
+            let session = self.sessions[entry.session as usize].as_mut();
+            if let Some(source) = session.and_then(|s| s.source(entry.topic)) {
+                each(SourceId(i as u32), &entry.name, entry.session as usize, source.stats());
+            }
+        }
+    }
+
+    /// Hands to the operating system what sends have left.
+    pub(crate) fn pump(&mut self) {
+        while let Some(index) = self.dirty.pop() {
+            if let Some(Some(session)) = self.sessions.get_mut(index as usize)
+                && session.dirty
+            {
+                session.pump(self.now, &mut self.io);
+            }
+        }
+    }
+
+    /// Something came to a session's own socket.
+    pub(crate) fn receive(&mut self, session: usize) {
+        if let Some(Some(session)) = self.sessions.get_mut(session) {
+            session.receive(self.now, &mut self.io, &mut self.slabs, &mut self.fault);
+        }
+    }
+
+    pub(crate) fn timeout(&self) -> Option<u64> {
+        let sessions = self.sessions.iter().flatten().filter_map(Outbound::timeout).min();
+        sessions.into_iter().chain(self.requests.timeout()).min()
+    }
+
+    pub(crate) fn on_timer(&mut self) {
+        let now = self.now;
+        for session in self.sessions.iter_mut().flatten() {
+            if session.timeout().is_some_and(|at| at <= now) {
+                session.on_timer(now, &mut self.io);
+            }
+        }
+        self.requests.on_timer(now, &mut self.io);
+    }
+
+    /// A source that was refused and can send again.
+    pub(crate) fn next_writable(&mut self) -> Option<SourceId> {
+        if !self.waiting {
+            return None;
+        }
+        let (now, io) = (self.now, &self.io);
+        for session in self.sessions.iter_mut().flatten() {
+            if session.refused.is_empty() || session.told == 0 && !session.is_writable(now, io) {
+                continue;
+            }
+            if session.told == 0 {
+                session.told = session.refused.len();
+            }
+            session.told -= 1;
+            let source = session.refused.remove(0);
+            if let Some(Some(entry)) = self.table.get_mut(source.index()) {
+                entry.refused = false;
+            }
+            return Some(source);
+        }
+        self.waiting = self.sessions.iter().flatten().any(|s| !s.refused.is_empty());
+        None
+    }
+}
+
+impl std::fmt::Debug for Sources {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sources")
+            .field("sources", &self.table.iter().flatten().count())
+            .field("sessions", &self.sessions.iter().flatten().count())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,124 @@
+//! What a context has done, as numbers.
+
+use lbm::resolver::ResolverStats;
+use lbm::topic::{SessionStats, SourceStats};
+use lbm::transport::{ReceiverStats, SenderStats};
+use lbm::wire::lbmr::Transport;
+
+use crate::{Context, ReceiverId, SourceId};
+
+/// All counters of a context. Making it costs time and memory by the number of topics: not for the data path.
+#[derive(Clone, Debug, Default)]
+pub struct Stats {
+    /// Sessions on which sources send.
+    pub sending: Vec<SendingStats>,
+    /// Sessions from which something is received.
+    pub receiving: Vec<ReceivingStats>,
+    /// Topic resolution.
+    pub resolver: ResolverStats,
+    /// Datagrams of sessions that nobody here wants.
+    pub unwanted: u64,
+    /// Datagrams that are no packets of their protocol.
+    pub malformed: u64,
+    /// Datagrams that the kernel dropped since a receive buffer was full.
+    pub dropped: u64,
+    /// Datagrams dropped by [`Context::lose`].
+    pub lost_on_purpose: u64,
+    /// Advertised topics that are wanted but cannot be reached from here: shared memory of other hosts, unknown transports.
+    pub unreachable: u64,
+}
+
+/// A sending session. For LBT-TCP only bytes are counted, and as `would_block` the runs of messages that a slow receiver missed.
+#[derive(Clone, Debug)]
+pub struct SendingStats {
+    /// The session, as it is advertised; `Display` gives the name that tools show.
+    pub transport: Transport,
+    /// What was sent.
+    pub sent: SenderStats,
+    /// Receivers, where they are known.
+    pub receivers: Option<usize>,
+    /// Its sources.
+    pub topics: Vec<SendingTopic>,
+}
+
+/// A source.
+#[derive(Clone, Debug)]
+pub struct SendingTopic {
+    /// Which.
+    pub source: SourceId,
+    /// The topic's name.
+    pub topic: String,
+    /// Its counters.
+    pub stats: SourceStats,
+}
+
+/// A receiving session.
+#[derive(Clone, Debug)]
+pub struct ReceivingStats {
+    /// The session.
+    pub transport: Transport,
+    /// The transport's counters; zero for LBT-TCP and LBT-IPC, which are reliable below.
+    pub received: ReceiverStats,
+    /// Datagrams handed to topics.
+    pub session: SessionStats,
+    /// Its topics that somebody here wants.
+    pub topics: Vec<ReceivingTopic>,
+}
+
+/// One topic of a receiving session.
+#[derive(Clone, Debug)]
+pub struct ReceivingTopic {
+    /// Its receivers.
+    pub receivers: Vec<ReceiverId>,
+    /// The topic's name.
+    pub topic: String,
+    /// Messages delivered.
+    pub messages: u64,
+    /// Numbers reported lost.
+    pub lost: u64,
+}
+
+impl Context {
+    /// All counters.
+    pub fn stats(&mut self) -> Stats {
+        let (sources, inbound, resolution) = self.parts();
+        let mut stats = Stats {
+            resolver: *resolution.resolver.stats(),
+            unwanted: inbound.subscriber.unknown(),
+            malformed: inbound.malformed + resolution.malformed,
+            dropped: inbound.drops(),
+            lost_on_purpose: sources.fault.dropped,
+            unreachable: inbound.unreachable,
+            ..Stats::default()
+        };
+        // Where a session's entry is in the list.
+        let mut places = Vec::new();
+        for session in &mut sources.sessions {
+            places.push(stats.sending.len());
+            if let Some(session) = session {
+                let (sent, receivers) = session.stats();
+                stats.sending.push(SendingStats { transport: session.transport, sent, receivers, topics: Vec::new() });
+            }
+        }
+        sources.each(|source, topic, session, stats_of_source| {
+            if let Some(place) = places.get(session).and_then(|place| stats.sending.get_mut(*place)) {
+                place.topics.push(SendingTopic { source, topic: topic.to_owned(), stats: stats_of_source });
+            }
+        });
+        for (transport, received, session) in inbound.subscriber.sessions() {
+            stats.receiving.push(ReceivingStats { transport, received, session, topics: Vec::new() });
+        }
+        for (_, entry) in inbound.streams.iter() {
+            let place = stats.receiving.iter_mut().find(|r| r.transport == entry.transport);
+            if let Some(place) = place {
+                place.topics.push(ReceivingTopic {
+                    receivers: entry.receivers.clone(),
+                    topic: entry.topic.to_string(),
+                    messages: entry.messages,
+                    lost: entry.lost,
+                });
+            }
+        }
+        stats
+    }
+}
