@@ -3,7 +3,7 @@
 //! `QUOTEWAY_SEED=n` runs one seed and tells all that happened; `QUOTEWAY_SEEDS=n` runs so many, from
 //! `QUOTEWAY_FIRST_SEED` on.
 
-use sim::chain;
+use sim::chain::{self, Between};
 
 /// Failures after which no more are looked for.
 const ENOUGH: u64 = 20;
@@ -15,23 +15,35 @@ fn number(name: &str) -> Option<u64> {
 /// Worlds beyond the first ones that once broke a rule.
 const ONCE_WRONG: [u64; 3] = [12646, 12815, 20530];
 
+/// The same with a network in the hub.
+const ONCE_WRONG_APART: [u64; 0] = [];
+
 #[test]
 fn random_worlds_keep_the_rules() {
+    keep_the_rules(Between::Nothing, &ONCE_WRONG, 2_000, "random_worlds");
+}
+
+#[test]
+fn worlds_that_are_a_network_apart_keep_the_rules() {
+    keep_the_rules(Between::Network, &ONCE_WRONG_APART, 400, "a_network_apart");
+}
+
+fn keep_the_rules(between: Between, once_wrong: &[u64], count: u64, test: &str) {
     let alone = number("QUOTEWAY_SEED");
     let first = number("QUOTEWAY_FIRST_SEED").unwrap_or(1);
-    let seeds = alone.map_or(first..first + number("QUOTEWAY_SEEDS").unwrap_or(2_000), |seed| seed..seed + 1);
+    let seeds = alone.map_or(first..first + number("QUOTEWAY_SEEDS").unwrap_or(count), |seed| seed..seed + 1);
     let enough = number("QUOTEWAY_MAX_FAILURES").unwrap_or(ENOUGH) as usize;
     // What a broken rule says is told below, with the seed.
     std::panic::set_hook(Box::new(|_| {}));
-    let known = if alone.is_some() { &[][..] } else { &ONCE_WRONG[..] };
+    let known = if alone.is_some() { &[][..] } else { once_wrong };
     let seeds = known.iter().copied().chain(seeds);
-    let failures: Vec<_> = seeds.filter_map(|seed| chain::run(seed).err()).take(enough).collect();
+    let failures: Vec<_> = seeds.filter_map(|seed| chain::run(seed, between).err()).take(enough).collect();
     let _ = std::panic::take_hook();
     for failure in &failures {
         if alone.is_some() {
             eprintln!("{}", failure.log.join("\n"));
         }
-        eprintln!("QUOTEWAY_SEED={} cargo test -p sim --test chain: {}", failure.seed, failure.what);
+        eprintln!("QUOTEWAY_SEED={} cargo test -p sim --test chain {test}: {}", failure.seed, failure.what);
     }
     assert!(failures.is_empty(), "{} seeds break a rule", failures.len());
 }
@@ -39,7 +51,8 @@ fn random_worlds_keep_the_rules() {
 #[test]
 fn a_run_is_a_function_of_its_seed() {
     for seed in 1..20 {
-        let outcomes = [chain::history(seed), chain::history(seed)];
+        let between = if seed % 2 == 0 { Between::Network } else { Between::Nothing };
+        let outcomes = [chain::history(seed, between), chain::history(seed, between)];
         assert_eq!(outcomes[0], outcomes[1], "seed {seed}");
         assert!(outcomes[0].len() > 100, "seed {seed}: something happens");
     }

@@ -1,5 +1,6 @@
 //! The machines under test and the bytes between them: Source Distributors, P2PSs, and hub blocks on their way.
 
+use super::network::{Fault, Network};
 use super::random::Random;
 use hub::distributor::{self, Balance, ProviderSink, SessionId, SourceDistributor};
 use hub::p2ps::{self, P2ps, SourceId};
@@ -32,6 +33,8 @@ pub(crate) enum Layout {
     Inline,
     /// By rings: blocks are cut, and read when the reader's turn comes.
     Rings,
+    /// By a network.
+    Network,
 }
 
 /// A P2PS and what is on its way to and from it, by distributor.
@@ -60,10 +63,12 @@ pub(crate) struct Hub {
     pub(crate) distributors: Vec<Distributor>,
     pub(crate) shards: Vec<Shard>,
     layout: Layout,
-    longest: usize,
+    pub(crate) longest: usize,
     /// Blocks are lost now and then, as on a network.
     pub(crate) lossy: bool,
-    next_incarnation: u32,
+    pub(crate) next_incarnation: u32,
+    /// What lies between, in the layout that has one.
+    pub(crate) network: Option<Network>,
     /// What was read from blocks, for the log.
     pub(crate) trace: Option<Vec<String>>,
 }
@@ -101,7 +106,7 @@ fn p2ps_config(lossy: bool, random: &mut Random) -> p2ps::Config {
 impl Hub {
     /// So many distributors and P2PSs, all joined.
     pub(crate) fn new(count: (usize, usize), layout: Layout, now: u64, random: &mut Random) -> Self {
-        let lossy = layout == Layout::Rings && random.chance(30);
+        let lossy = layout == Layout::Network || layout == Layout::Rings && random.chance(30);
         let longest = 150 + random.below(2000);
         let (distributors, shards) = (count.0, count.1);
         let mut hub = Self {
@@ -111,8 +116,14 @@ impl Hub {
             longest,
             lossy,
             next_incarnation: 100,
+            network: None,
             trace: None,
         };
+        if layout == Layout::Network {
+            hub.network = Some(Network::new(distributors, shards));
+            hub.enter_network(count, random);
+            return hub;
+        }
         for number in 0..distributors {
             let machine = SourceDistributor::new(distributor_config(lossy, random), 10 + number as u32);
             hub.distributors.push(Distributor { machine, sink: Sink::default() });
@@ -137,19 +148,81 @@ impl Hub {
         hub
     }
 
+    /// The machines of a network: nobody has joined anybody.
+    fn enter_network(&mut self, (distributors, shards): (usize, usize), random: &mut Random) {
+        for number in 0..distributors {
+            let machine = SourceDistributor::new(self.distributor_config(random), 10 + number as u32);
+            self.distributors.push(Distributor { machine, sink: Sink::default() });
+        }
+        for _ in 0..shards {
+            let machine = P2ps::new(self.p2ps_config(random), 0);
+            self.shards.push(Shard {
+                machine,
+                events: Vec::new(),
+                requests: Vec::new(),
+                linked: Vec::new(),
+                delivered: Vec::new(),
+                closing: Vec::new(),
+            });
+        }
+    }
+
+    /// A distributor's settings in a network.
+    pub(crate) fn distributor_config(&self, random: &mut Random) -> distributor::Config {
+        distributor::Config {
+            p2ps_timeout: 3 * SECOND,
+            lease: [0, SECOND, 5 * SECOND][random.below(3)],
+            history_bytes: [0, 3_000, 1 << 20, 1 << 20][random.below(4)],
+            ..distributor_config(self.lossy, random)
+        }
+    }
+
+    /// A P2PS's settings in a network.
+    pub(crate) fn p2ps_config(&self, random: &mut Random) -> p2ps::Config {
+        p2ps::Config {
+            source_timeout: 3 * SECOND,
+            gap_timeout: 2 * SECOND,
+            hold_bytes: if random.chance(20) { 2_000 } else { 1 << 20 },
+            key: if random.chance(50) { 1 + random.next() } else { 0 },
+            ..p2ps_config(self.lossy, random)
+        }
+    }
+
+    /// True if a P2PS does nothing now.
+    pub(crate) fn is_p2ps_still(&self, at: usize, now: u64) -> bool {
+        self.network.as_ref().is_some_and(|network| network.is_p2ps_still(at, now))
+    }
+
+    /// True if a distributor does nothing now.
+    pub(crate) fn is_distributor_still(&self, number: usize, now: u64) -> bool {
+        self.network.as_ref().is_some_and(|network| network.is_distributor_still(number, now))
+    }
+
     /// When something wants to happen by itself.
-    pub(crate) fn timeout(&self) -> Option<u64> {
-        let distributors = self.distributors.iter().filter_map(|distributor| distributor.machine.timeout());
-        distributors.chain(self.shards.iter().filter_map(|shard| shard.machine.timeout())).min()
+    pub(crate) fn timeout(&self, now: u64) -> Option<u64> {
+        let distributors = self.distributors.iter().enumerate();
+        let distributors = distributors.filter(|(number, _)| !self.is_distributor_still(*number, now));
+        let distributors = distributors.filter_map(|(_, distributor)| distributor.machine.timeout());
+        let shards = self.shards.iter().enumerate().filter(|(at, _)| !self.is_p2ps_still(*at, now));
+        let shards = shards.filter_map(|(_, shard)| shard.machine.timeout());
+        let network = self.network.as_ref().and_then(|network| network.timeout(now));
+        distributors.chain(shards).chain(network).min()
     }
 
     fn on_timers(&mut self, now: u64) {
-        for Distributor { machine, sink } in &mut self.distributors {
+        let network = self.network.as_ref();
+        for (number, Distributor { machine, sink }) in self.distributors.iter_mut().enumerate() {
+            if network.is_some_and(|network| network.is_distributor_still(number, now)) {
+                continue;
+            }
             if machine.timeout().is_some_and(|at| at <= now) {
                 machine.on_timer(now, sink);
             }
         }
-        for shard in &mut self.shards {
+        for (at, shard) in self.shards.iter_mut().enumerate() {
+            if network.is_some_and(|network| network.is_p2ps_still(at, now)) {
+                continue;
+            }
             if shard.machine.timeout().is_some_and(|at| at <= now) {
                 shard.machine.on_timer(now);
             }
@@ -164,8 +237,14 @@ impl Hub {
             let busy = match self.layout {
                 Layout::Inline => self.exchange(now),
                 Layout::Rings => self.pass(now, all, random),
+                Layout::Network => {
+                    let Some(mut network) = self.network.take() else { break };
+                    let busy = self.pass_network(&mut network, now, all, random);
+                    self.network = Some(network);
+                    busy
+                }
             };
-            if !busy || (self.layout == Layout::Rings && !all) {
+            if !busy || (self.layout != Layout::Inline && !all) {
                 break;
             }
         }
@@ -188,6 +267,12 @@ impl Hub {
 
     /// What transports are down come up again, some or all.
     pub(crate) fn link(&mut self, now: u64, all: bool, random: &mut Random) {
+        if let Some(network) = &mut self.network {
+            if all {
+                network.heal();
+            }
+            return;
+        }
         for at in 0..self.shards.len() {
             for number in 0..self.distributors.len() {
                 if !self.shards[at].linked[number] && (all || random.chance(5)) {
@@ -198,6 +283,14 @@ impl Hub {
                 }
             }
         }
+    }
+
+    /// A fault of the network between them, if there is one.
+    pub(crate) fn network_fault(&mut self, now: u64, random: &mut Random) -> Option<Fault> {
+        let mut network = self.network.take()?;
+        let fault = self.break_network(&mut network, now, random);
+        self.network = Some(network);
+        fault
     }
 
     /// A fault of a network: a transport goes, or a distributor starts again. Tells which one did.
@@ -328,13 +421,26 @@ impl Hub {
     }
 }
 
+impl Distributor {
+    pub(crate) fn new(machine: SourceDistributor) -> Self {
+        Self { machine, sink: Sink::default() }
+    }
+}
+
 impl Shard {
-    fn take(&mut self, now: u64, source: u16, block: &[u8]) {
+    /// Another life: its clients are gone.
+    pub(crate) fn restart(&mut self, machine: P2ps) {
+        self.machine = machine;
+        self.delivered.clear();
+        self.closing.clear();
+    }
+
+    pub(crate) fn take(&mut self, now: u64, source: u16, block: &[u8]) {
         self.machine.hub_block(now, SourceId(source), block).expect("an event block");
         self.flush(block);
     }
 
-    fn flush(&mut self, block: &[u8]) {
+    pub(crate) fn flush(&mut self, block: &[u8]) {
         let Self { machine, delivered, closing, .. } = self;
         machine.flush(block, |client, deliveries| {
             for (body, stream) in deliveries {
@@ -348,14 +454,14 @@ impl Shard {
     }
 }
 
-fn note_line(trace: &mut Option<Vec<String>>, line: impl FnOnce() -> String) {
+pub(crate) fn note_line(trace: &mut Option<Vec<String>>, line: impl FnOnce() -> String) {
     if let Some(trace) = trace {
         trace.push(line());
     }
 }
 
 /// Notes what a block holds, if anyone wants to know.
-fn note(trace: &mut Option<Vec<String>>, way: &str, block: &[u8]) {
+pub(crate) fn note(trace: &mut Option<Vec<String>>, way: &str, block: &[u8]) {
     let Some(trace) = trace else { return };
     for message in hub::stream::Block::parse(block).expect("a block").messages() {
         let m = message.expect("a hub message");

@@ -12,12 +12,14 @@
 //! | `provider`, `publisher` | interactive and non-interactive providers |
 //! | `consumer`, `watch` | consumers, and the oracle of one item stream |
 //! | `hub` | the machines under test, and the blocks between them |
+//! | `network` | the network between them: losses, broken connections, partitions, freezes, restarts |
 //! | `wire` | connections as bytes, by real RSSL sessions |
 //! | `world` | who acts when, and the checks at rest |
 
 mod consumer;
 mod content;
 mod hub;
+mod network;
 mod provider;
 mod publisher;
 mod random;
@@ -39,13 +41,22 @@ pub struct Failure {
     pub log: Vec<String>,
 }
 
+/// What lies between the two sides of the hub.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Between {
+    /// Function calls, or rings.
+    Nothing,
+    /// A network that loses blocks, breaks connections, parts and stands still.
+    Network,
+}
+
 /// Runs the world of one seed.
 ///
 /// # Errors
 /// A rule was broken; the run is repeated with a log to say what led to it.
-pub fn run(seed: u64) -> Result<(), Failure> {
+pub fn run(seed: u64, between: Between) -> Result<(), Failure> {
     let attempt = |logged| {
-        let mut world = World::new(seed, logged);
+        let mut world = World::new(seed, between, logged);
         let outcome = catch_unwind(AssertUnwindSafe(|| world.run()));
         outcome.map_err(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
@@ -61,8 +72,8 @@ pub fn run(seed: u64) -> Result<(), Failure> {
 }
 
 /// Everything that happens in the world of one seed, a line each, up to its end or to the first rule that is broken.
-pub fn history(seed: u64) -> Vec<String> {
-    let mut world = World::new(seed, true);
+pub fn history(seed: u64, between: Between) -> Vec<String> {
+    let mut world = World::new(seed, between, true);
     let _ = catch_unwind(AssertUnwindSafe(|| world.run()));
     world.log().to_vec()
 }

@@ -1,8 +1,10 @@
 //! The world of one run: everyone in it, what they do by turns, and the state of rest in which all has to fit.
 
+use super::Between;
 use super::consumer::Consumer;
 use super::content::{Item, PUBLISHED, Truth, seen};
 use super::hub::{Hub, Layout, SECOND};
+use super::network::Fault;
 use super::provider::Provider;
 use super::publisher::Publisher;
 use super::random::Random;
@@ -17,6 +19,8 @@ use std::net::IpAddr;
 const MILLISECOND: u64 = 1_000_000;
 /// Longest that a post may be without answer, all timeouts on its way together.
 const POST_ANSWERED: u64 = 20 * SECOND;
+/// The same where both sides may stand still.
+const POST_ANSWERED_LATE: u64 = 60 * SECOND;
 
 /// A session slot of publishers; interactive providers have those below.
 const PUBLISHER_SESSION: u32 = 10;
@@ -50,11 +54,16 @@ pub(crate) struct World {
 const OFFERS: [&[u8]; 4] = [&[0], &[0, 1], &[1], &[0]];
 
 impl World {
-    pub(crate) fn new(seed: u64, logged: bool) -> Self {
+    pub(crate) fn new(seed: u64, between: Between, logged: bool) -> Self {
         let mut random = Random::new(seed);
         let now = SECOND;
-        let layout = if random.chance(50) { Layout::Inline } else { Layout::Rings };
-        let distributors = if random.chance(25) { 2 } else { 1 };
+        let layout = match between {
+            Between::Network => Layout::Network,
+            Between::Nothing if random.chance(50) => Layout::Inline,
+            Between::Nothing => Layout::Rings,
+        };
+        let two = if between == Between::Network { 50 } else { 25 };
+        let distributors = if random.chance(two) { 2 } else { 1 };
         let shards = if layout == Layout::Inline { 1 } else { 1 + random.below(3) };
         let mut hub = Hub::new((distributors, shards), layout, now, &mut random);
         hub.trace = logged.then(Vec::new);
@@ -125,6 +134,7 @@ impl World {
         match kind {
             0..=1 => self.provider_changes(),
             2 => self.publisher_changes(),
+            3..=4 if self.hub.network.is_some() => self.network_fault(),
             3 if self.hub.lossy => self.network_fault(),
             3..=6 => self.consumer_changes(),
             7..=35 => self.consumer_acts(),
@@ -135,6 +145,9 @@ impl World {
 
     fn provider_changes(&mut self) {
         let at = self.random.below(self.providers.len());
+        if self.hub.is_distributor_still(self.providers[at].distributor, self.now) {
+            return;
+        }
         if self.providers[at].up && self.random.chance(40) {
             self.provider_down(at);
         } else if !self.providers[at].up {
@@ -170,6 +183,9 @@ impl World {
 
     fn publisher_changes(&mut self) {
         let Some(publisher) = self.publishers.first() else { return };
+        if self.hub.is_distributor_still(publisher.distributor, self.now) {
+            return;
+        }
         if publisher.up {
             if self.random.chance(50) {
                 self.publisher_down();
@@ -201,13 +217,39 @@ impl World {
 
     /// Something between the hub's sides breaks. A distributor that starts again has lost its sessions.
     fn network_fault(&mut self) {
+        if self.hub.network.is_some() {
+            match self.hub.network_fault(self.now, &mut self.random) {
+                Some(Fault::Distributor(number)) => self.distributor_restarted(number),
+                Some(Fault::P2ps(at)) => self.p2ps_restarted(at),
+                None => {}
+            }
+            return;
+        }
         if self.random.chance(50) {
             return self.hub.link(self.now, false, &mut self.random);
         }
         let restarted = self.hub.fault(self.now, &mut self.random);
         self.hub.flush();
         self.read_clients();
-        let Some(number) = restarted else { return };
+        if let Some(number) = restarted {
+            self.distributor_restarted(number);
+        }
+    }
+
+    /// The clients of a P2PS that starts again have to connect again.
+    fn p2ps_restarted(&mut self, at: usize) {
+        self.note(|| format!("p2ps {at} starts again"));
+        self.names[at].clear();
+        for client in 0..self.consumers.len() {
+            if self.consumers[client].as_ref().is_some_and(|consumer| consumer.shard == at) {
+                self.consumers[client] = None;
+                self.consumer_wires.remove(&client);
+            }
+        }
+    }
+
+    /// A distributor that starts again has lost its sessions.
+    fn distributor_restarted(&mut self, number: usize) {
         self.note(|| format!("distributor {number} starts again"));
         self.counted[number] = 0;
         for at in 0..self.providers.len() {
@@ -232,11 +274,16 @@ impl World {
 
     fn connect(&mut self, at: usize) {
         let shard = self.random.below(self.hub.shards.len());
+        if self.hub.is_p2ps_still(shard, self.now) {
+            return;
+        }
         let mut consumer = Consumer::new(shard, at as u32, &mut self.random);
         if self.random.chance(20) {
             self.consumer_wires.insert(at, Wire::new(self.now, &mut self.random));
             consumer.wired = true;
         }
+        // A P2PS that stands still reads late.
+        consumer.wired |= self.hub.network.is_some();
         self.note(|| format!("consumer {at} connects to shard {shard}: {:?}", consumer.policy));
         let address = IpAddr::from([10, 0, 0, at as u8 + 1]);
         self.hub.shards[shard].machine.client_up(self.now, ClientId(at as u32), ClientInfo { address });
@@ -245,6 +292,9 @@ impl World {
     }
 
     fn disconnect(&mut self, at: usize) {
+        if self.consumers[at].as_ref().is_some_and(|consumer| self.hub.is_p2ps_still(consumer.shard, self.now)) {
+            return;
+        }
         let Some(consumer) = self.consumers[at].take() else { return };
         self.note(|| format!("consumer {at} disconnects"));
         self.consumer_wires.remove(&at);
@@ -263,6 +313,9 @@ impl World {
     /// What a consumer has to say reaches its P2PS.
     fn deliver_up(&mut self, at: usize) {
         let Some(consumer) = &mut self.consumers[at] else { return };
+        if self.hub.is_p2ps_still(consumer.shard, self.now) {
+            return;
+        }
         let (shard, out) = (consumer.shard, std::mem::take(&mut consumer.out));
         for bytes in out {
             if let Some(wire) = self.consumer_wires.get_mut(&at) {
@@ -297,6 +350,9 @@ impl World {
 
     /// Some of what a provider has sent reaches its distributor.
     fn deliver_provider(&mut self, at: usize, count: usize) {
+        if self.hub.is_distributor_still(self.providers[at].distributor, self.now) {
+            return;
+        }
         for _ in 0..count {
             let Some(bytes) = self.providers[at].outbox.pop_front() else { return };
             if let Some(wire) = self.provider_wires.get_mut(&at) {
@@ -359,6 +415,9 @@ impl World {
     /// Bytes arrive at either end of the connections.
     fn pump(&mut self) {
         for at in 0..self.providers.len() {
+            if self.hub.is_distributor_still(self.providers[at].distributor, self.now) {
+                continue;
+            }
             let Some(wire) = self.provider_wires.get_mut(&at) else { continue };
             let (at_provider, at_distributor) = wire.pump(self.now, self.eager, &mut self.random);
             for bytes in at_provider {
@@ -369,6 +428,10 @@ impl World {
             }
         }
         for at in 0..self.consumers.len() {
+            let shard = self.consumers[at].as_ref().map_or(0, |consumer| consumer.shard);
+            if self.hub.is_p2ps_still(shard, self.now) {
+                continue;
+            }
             let Some(wire) = self.consumer_wires.get_mut(&at) else { continue };
             let (at_p2ps, at_consumer) = wire.pump(self.now, self.eager, &mut self.random);
             let shard = self.consumers[at].as_ref().map_or(0, |consumer| consumer.shard);
@@ -401,6 +464,9 @@ impl World {
     }
 
     fn deliver_publisher(&mut self, count: usize) {
+        if self.publishers.first().is_some_and(|p| self.hub.is_distributor_still(p.distributor, self.now)) {
+            return;
+        }
         for _ in 0..count {
             let Some(bytes) = self.publishers[0].outbox.pop_front() else { return };
             self.note(|| format!("publisher -> {}", text(&bytes)));
@@ -471,8 +537,9 @@ impl World {
             }
         }
         let now = self.now;
+        let limit = if self.hub.network.is_some() { POST_ANSWERED_LATE } else { POST_ANSWERED };
         for (at, consumer) in self.consumers.iter().enumerate() {
-            let overdue = consumer.iter().flat_map(|c| &c.posts).find(|post| now - post.sent_at > POST_ANSWERED);
+            let overdue = consumer.iter().flat_map(|c| &c.posts).find(|post| now - post.sent_at > limit);
             assert!(overdue.is_none(), "consumer {at}: never answered: {overdue:?}");
         }
     }
@@ -481,7 +548,7 @@ impl World {
     fn pass(&mut self, nanoseconds: u64) {
         let end = self.now + nanoseconds;
         for _ in 0..10_000 {
-            let due = self.hub.timeout().filter(|due| *due <= end);
+            let due = self.hub.timeout(self.now).filter(|due| *due <= end);
             let Some(due) = due else { break };
             if due <= self.now && !self.eager && self.random.chance(50) {
                 // What is due at once may wait for other work.
