@@ -3,7 +3,7 @@
 CARGO ?= cargo
 DATA  ?= ../shared/data
 
-.PHONY: help build run test test-rust test-interop bench fmt lint doc clean
+.PHONY: help build run test test-rust test-interop bench bench-peers fmt lint doc clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -25,6 +25,9 @@ test-interop: build ## EMA and ETA Java alone (JDK 17 and Maven)
 
 bench: build ## every figure of docs/perf, beside its floor and its peers in the same run
 	scripts/bench.sh $(ARGS)
+
+bench-peers: ## what `make bench` measures LBM beside: Aeron's C driver (needs cmake, clang; peers/aeron/README.md)
+	$(CARGO) build --release --manifest-path peers/aeron/Cargo.toml
 
 fmt: ## format the code
 	$(CARGO) fmt --all
