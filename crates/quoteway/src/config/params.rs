@@ -38,6 +38,7 @@ section! {
     writer_thread_count: u16 = 0, "writerThreadCount", "Egress shards, each a thread with its own clients; 0 does everything in one thread.";
     bind_main_thread: String = String::new(), "bindMainThread", "Processors for the main thread, such as 0 or 2-3; empty leaves it to the kernel.";
     bind_writer_threads: Vec<String> = Vec::new(), "bindWriteThread", "Processors for each egress shard in turn.";
+    real_time_priority: u32 = 0, "", "Real-time priority of the threads (chrt -f), 1 to 99; 0 leaves it to the kernel.";
     post_timeout_s: u32 = 15, "insertTimeout", "Time in which a post has to be acknowledged by its provider, seconds.";
 }
 
@@ -58,6 +59,8 @@ section! {
     tcp_send_buf_size: u32 = 262_144, "tcpSendBufSize", "Socket send buffer, bytes; 0 leaves it to the kernel.";
     tcp_recv_buf_size: u32 = 262_144, "tcpRecvBufSize", "Socket receive buffer, bytes; 0 leaves it to the kernel.";
     ping_timeout_s: u16 = 30, "pingInterval", "Longest silence of a provider's connection, seconds.";
+    bind_main_thread: String = String::new(), "bindMainThread", "Processors for the thread of a source-distributor process, such as 0 or 2-3; empty leaves it to the kernel.";
+    real_time_priority: u32 = 0, "", "Real-time priority of that thread (chrt -f), 1 to 99; 0 leaves it to the kernel.";
 }
 
 section! {

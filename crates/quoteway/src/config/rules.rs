@@ -1,6 +1,6 @@
 //! Rules over more than one parameter, or tighter than a parameter's type.
 
-use super::{Config, P2ps, Section};
+use super::{Config, Hub, P2ps, Section};
 
 /// A rule that a configuration breaks.
 pub(super) struct Broken {
@@ -45,5 +45,10 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
         "and server_key_file go together",
     );
     rule(p.writer_thread_count <= 64, "writer_thread_count", "must be at most 64");
+    let h = &config.hub;
+    if h.heartbeat_interval_ms == 0 || h.peer_timeout_ms / 2 < h.heartbeat_interval_ms {
+        let what = "must be at least twice heartbeat_interval_ms, which is over 0";
+        found.push(Broken { section: Hub::NAME, key: "peer_timeout_ms", what });
+    }
     found
 }
