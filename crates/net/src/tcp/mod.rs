@@ -265,15 +265,6 @@ impl Tcp {
         Ok(())
     }
 
-    /// When [`poll`](Self::poll) has something to do that no readiness of its descriptor tells, for a set that another one watches:
-    /// 0 if at once, else an absolute time.
-    pub fn timeout(&self) -> Option<u64> {
-        if !self.unread.is_empty() || !self.ended.is_empty() {
-            return Some(0);
-        }
-        self.due.peek().map(|&Reverse((due, _))| due)
-    }
-
     /// How long the kernel may wait: not at all when there is something to report already, and not past a deadline.
     fn wait_time(&self, asked: Option<Duration>) -> Option<Duration> {
         if !self.unread.is_empty() || !self.ended.is_empty() {

@@ -78,6 +78,11 @@ impl Providers {
         self.distributor.p2ps_down(now, p2ps, &mut self.outbox);
     }
 
+    /// A P2PS is past a bound: all that it has is void until it joins again.
+    pub fn p2ps_lost(&mut self, now: u64, p2ps: u16, why: &'static str) {
+        self.distributor.p2ps_lost(now, p2ps, why, &mut self.outbox);
+    }
+
     /// When [`Providers::on_timer`] is due.
     pub fn timeout(&self) -> Option<u64> {
         match (self.distributor.timeout(), self.routes.timeout()) {

@@ -58,6 +58,8 @@ impl SourceDistributorAgent {
         while !stop() {
             self.turn()?;
         }
+        self.providers.distributor.leave("it is being stopped");
+        self.publish(net::clock::now());
         Ok(())
     }
 
@@ -70,25 +72,40 @@ impl SourceDistributorAgent {
         if self.io.take_ready(super::backbone::UNICAST) || self.hub.timeout().is_some_and(|at| at <= now) {
             self.hub.turn(now, &mut self.providers)?;
             self.publish(now);
-            while let Some(number) = self.hub.join() {
+            while let Some(number) = self.hub.join(self.providers.distributor.next_position()) {
                 self.providers.distributor.p2ps_up(now, number);
                 self.publish(now);
             }
         }
+        self.send_direct(now);
         self.providers.flush(now, &mut self.io);
         Ok(())
     }
 
     fn publish(&mut self, now: u64) {
         let Self { providers, hub, .. } = self;
-        // What the end of a P2PS's connection causes comes with the next block.
-        let mut gone = Vec::new();
         if let Some(block) = providers.distributor.block() {
-            hub.publish(block, &mut gone);
+            hub.publish(block);
             providers.distributor.clear_block();
         }
-        for number in gone {
-            providers.p2ps_gone(now, number);
+        self.end_the_lost(now);
+    }
+
+    /// Sends what is for one P2PS alone.
+    fn send_direct(&mut self, now: u64) {
+        let Self { providers, hub, .. } = self;
+        providers.distributor.direct_blocks(|number, block| hub.send_to(number, block));
+        self.end_the_lost(now);
+    }
+
+    /// P2PSs that took too little of what was sent, or that the state machine has given up by its rules (silence).
+    fn end_the_lost(&mut self, now: u64) {
+        let Self { providers, hub, .. } = self;
+        while let Some(number) = hub.next_cut_off() {
+            providers.p2ps_lost(now, number, "it takes less than it is sent");
+        }
+        for (number, why) in providers.distributor.closing_p2ps() {
+            hub.end_number(number, why);
         }
     }
 }

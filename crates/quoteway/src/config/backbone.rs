@@ -17,6 +17,8 @@ section! {
     use_point_to_point_data: bool = false, "usePointToPointData", "Send what is for one P2PS (images, answers) on its unicast connection and not in the data stream.";
     heartbeat_interval_ms: u32 = 1_000, "", "Pause between heartbeats in each direction, milliseconds.";
     peer_timeout_ms: u32 = 5_000, "", "Silence after which the other side counts as lost, milliseconds.";
+    lease_ms: u32 = 10_000, "", "How long a Source Distributor keeps open what a P2PS had open that is gone, milliseconds.";
+    history_bytes: u32 = 67_108_864, "", "Bytes of its data stream that a Source Distributor keeps, to tell a P2PS which items lost messages were of.";
     max_backlog: u32 = 67_108_864, "", "Bytes that may wait for one P2PS's connection before it is cut off and has to join again.";
     tcp_send_buf_size: u32 = 1_048_576, "", "Socket send buffer of the unicast connections, bytes; 0 leaves it to the kernel.";
     tcp_recv_buf_size: u32 = 1_048_576, "", "Socket receive buffer of the unicast connections, bytes; 0 leaves it to the kernel.";

@@ -67,7 +67,7 @@ pub fn run(args: &P2psArgs) -> Result<(), String> {
     let mut agents = Vec::new();
     for shard in 0..count {
         let life = incarnation.wrapping_add(u32::from(shard) << 24);
-        let agent = P2psAgent::new(&config, life, Arc::clone(&mounts), port).map_err(|e| e.to_string())?;
+        let agent = P2psAgent::new(&config, (life, shard), Arc::clone(&mounts), port).map_err(|e| e.to_string())?;
         // The first may have taken free ports: the others share them.
         port.number = agent.rssl_addr().port();
         port.encrypted = agent.encrypted_addr().map_or(port.encrypted, |a| a.port());

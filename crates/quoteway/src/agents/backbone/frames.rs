@@ -291,12 +291,12 @@ mod tests {
         let greeting = bytes.len();
         let mut writer = BlockWriter::new(7);
         for handle in 0..5 {
-            writer.event(&Event::Heartbeat);
+            writer.event(&Event::Heartbeat { announcement: b"" });
             writer.update(handle, false, &[handle as u8; 300]);
             bytes.extend_from_slice(writer.block().expect("a block"));
             writer.clear();
         }
-        writer.request(&Request::Hello);
+        writer.request(&Request::Bye);
         bytes.extend_from_slice(writer.block().expect("a block"));
         let whole = cut(&bytes, bytes.len()).expect("right");
         assert_eq!(whole.len(), 7);
@@ -324,7 +324,7 @@ mod tests {
         let mut bytes = Vec::new();
         hello().write(&mut bytes);
         let mut writer = BlockWriter::new(1);
-        writer.event(&Event::Heartbeat);
+        writer.event(&Event::Heartbeat { announcement: b"" });
         let mut block = writer.block().expect("a block").to_vec();
         block[20..24].copy_from_slice(&u32::MAX.to_le_bytes());
         bytes.extend_from_slice(&block);

@@ -7,7 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use hub::stream::{Block, parts};
+use hub::stream::parts;
 use net::tcp::{Close, ConnId, Event, RecvOutcome, Scratch, SendOutcome, Tcp, TcpConfig};
 
 use super::frames::{Frame, FrameError, FrameReader, Hello, LONGEST_BLOCK, Welcome};
@@ -68,8 +68,9 @@ pub struct Publisher {
     sweep_at: Option<u64>,
     hub: String,
     incarnation: u32,
-    position: u64,
     max_backlog: usize,
+    /// Numbers of P2PSs whose connections were ended because they took too little.
+    cut_off: Vec<u16>,
     counters: Counters,
 }
 
@@ -121,8 +122,8 @@ impl Publisher {
             sweep_at: None,
             hub: c.name.clone(),
             incarnation,
-            position: 0,
             max_backlog: c.max_backlog as usize,
+            cut_off: Vec::new(),
             counters: Counters::default(),
         })
     }
@@ -236,8 +237,8 @@ impl Publisher {
     }
 
     /// Lets the next P2PS join that has greeted, and gives its number: it is to be told all there is. To be called between
-    /// two blocks, until there is none.
-    pub fn join(&mut self) -> Option<u16> {
+    /// two blocks, until there is none; `position` is that of the next.
+    pub fn join(&mut self, position: u64) -> Option<u16> {
         while let Some(conn) = self.greeted.pop() {
             let Some(link) = self.links.get_mut(conn.slot()).and_then(Option::as_mut).filter(|l| l.conn == conn) else {
                 continue;
@@ -253,7 +254,7 @@ impl Publisher {
             };
             let welcome = match &refusal {
                 Some(why) => Welcome::Refused(why.clone()),
-                None => Welcome::Joined { incarnation: self.incarnation, number: free, position: self.position },
+                None => Welcome::Joined { incarnation: self.incarnation, number: free, position },
             };
             self.out.clear();
             welcome.write(&mut self.out);
@@ -274,30 +275,57 @@ impl Publisher {
         None
     }
 
-    /// Sends a block of the data stream to all P2PSs. The numbers of those that are cut off go to `gone`.
-    pub fn publish(&mut self, block: &[u8], gone: &mut Vec<u16>) {
-        let Ok(parsed) = Block::parse(block) else { return };
-        self.position = parsed.heading.first_seq.wrapping_add(u64::from(parsed.heading.count));
+    /// Sends a block of the data stream to all P2PSs. Those that take too little are given by
+    /// [`Publisher::next_cut_off`] afterwards.
+    pub fn publish(&mut self, block: &[u8]) {
         self.counters.blocks += 1;
         self.counters.bytes += block.len() as u64;
         for part in parts(block, CUT) {
             for slot in 0..self.links.len() {
                 let Some(link) = &self.links[slot] else { continue };
                 if let State::Joined { data: true, .. } = link.state {
-                    self.send(link.conn, &part, gone);
+                    self.send(link.conn, &part);
                 }
             }
         }
     }
 
-    fn send(&mut self, conn: ConnId, bytes: &[u8], gone: &mut Vec<u16>) {
+    /// Sends a block to one P2PS alone.
+    pub fn send_to(&mut self, number: u16, block: &[u8]) {
+        if let Some(conn) = self.conn_of(number) {
+            for part in parts(block, CUT) {
+                self.send(conn, &part);
+            }
+        }
+    }
+
+    fn conn_of(&self, number: u16) -> Option<ConnId> {
+        let is = |link: &&Link| matches!(link.state, State::Joined { number: n, .. } if n == number);
+        self.links.iter().flatten().find(is).map(|link| link.conn)
+    }
+
+    fn send(&mut self, conn: ConnId, bytes: &[u8]) {
         if let SendOutcome::Queued(waiting) = self.tcp.send(conn, bytes)
             && waiting > self.max_backlog
         {
             self.counters.cut_off += 1;
             self.tcp.close(conn, Close::Reset);
             let why = format!("cut off: {waiting} bytes are waiting for it (max_backlog: {})", self.max_backlog);
-            gone.extend(self.forget(conn, &why));
+            let number = self.forget(conn, &why);
+            self.cut_off.extend(number);
+        }
+    }
+
+    /// A P2PS whose connection was ended because it took too little; each is given once.
+    pub fn next_cut_off(&mut self) -> Option<u16> {
+        self.cut_off.pop()
+    }
+
+    /// Ends the connection of a P2PS that the Source Distributor has given up.
+    pub fn end_number(&mut self, number: u16, why: &str) {
+        if let Some(conn) = self.conn_of(number) {
+            self.tcp.close(conn, Close::Drain(DRAIN));
+            self.forget(conn, why);
         }
     }
 }

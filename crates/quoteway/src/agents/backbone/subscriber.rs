@@ -8,7 +8,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use hub::p2ps::SourceId;
+use hub::p2ps::{Joined, SourceId};
 use net::tcp::{Close, ConnId, Event, RecvOutcome, Scratch, SendOutcome, SocketOptions, Tcp, TcpConfig};
 
 use super::frames::{Frame, FrameError, FrameReader, Hello, Welcome};
@@ -23,26 +23,20 @@ const CONNECT_TIME: u64 = 10_000_000_000;
 /// Bytes of requests that may wait for a Source Distributor; one that takes no more is not there.
 const MAX_REQUESTS: usize = 64 << 20;
 
-/// What a Source Distributor said when this P2PS joined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Joined {
-    /// Its life, which its data stream's blocks name.
-    pub incarnation: u32,
-    /// This P2PS's number there.
-    pub number: u16,
-    /// Position at which what is for this P2PS begins.
-    pub position: u64,
-}
-
 /// What the hub brings for the P2PS.
 pub trait Blocks {
     /// A Source Distributor has let this P2PS join.
     fn joined(&mut self, now: u64, source: SourceId, joined: Joined);
-    /// A block of a source that is joined.
+    /// A block of the data stream of a source.
     ///
     /// # Errors
     /// Why the connection with the source is to be ended.
     fn block(&mut self, now: u64, source: SourceId, block: &[u8]) -> Result<(), String>;
+    /// A block for this P2PS alone.
+    ///
+    /// # Errors
+    /// As for [`Blocks::block`].
+    fn direct_block(&mut self, now: u64, source: SourceId, block: &[u8]) -> Result<(), String>;
     /// A source that was joined is lost.
     fn lost(&mut self, now: u64, source: SourceId);
 }
