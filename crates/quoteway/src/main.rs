@@ -2,13 +2,13 @@
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-use quoteway::config::{self, Config, Selection};
-use quoteway::{lab, roles, tools};
+use clap::{CommandFactory, Parser, Subcommand};
+use quoteway::config;
+use quoteway::{lab, manual, roles, tools};
 use tracing_subscriber::EnvFilter;
 
 /// Open market-data distribution, compatible with RSSL/RWF (RMDS, TREP, RTDS): unmodified EMA and ETA programs work
@@ -37,21 +37,6 @@ enum Command {
         Consumers connect to port 14002, non-interactive providers to 14003; interactive providers are dialled (--route)."
     )]
     Serve(roles::serve::ServeArgs),
-    /// Face providers in a process of its own; P2PSs join it over the hub
-    #[command(
-        aliases = ["source_distributor", "src-dist", "src_dist", "adh"],
-        after_help = "Examples:\n  quoteway source-distributor --route localhost:14010\n  \
-        quoteway source-distributor --config site.toml\n\n\
-        P2PSs join at port 14004 (quoteway p2ps --source-distributor HOST:14004), or by multicast ([hub] in the file)."
-    )]
-    SourceDistributor(roles::source_distributor::SourceDistributorArgs),
-    /// Serve consumers in a process of its own, with the data of Source Distributors that it joins over the hub
-    #[command(
-        alias = "ads",
-        after_help = "Examples:\n  quoteway p2ps --source-distributor localhost:14004\n  quoteway p2ps --config site.toml\n\n\
-        Consumers connect to port 14002. Several P2PSs may join the same Source Distributors."
-    )]
-    P2ps(roles::p2ps::P2psArgs),
     /// Simulated source: publishes at a chosen rate, a built-in market or recorded data
     #[command(alias = "sink_driven_src")]
     SinkDrivenSrc(tools::sink_driven_src::Args),
@@ -64,19 +49,21 @@ enum Command {
     Lbmdump(tools::lbmdump::Args),
     /// Measure this system, beside bare loops and other products, and report
     Lab(lab::Args),
-    /// Show every configuration parameter, or check a file
-    Config {
-        #[command(subcommand)]
-        what: Option<ConfigCommand>,
+    /// Show every configuration parameter, check a file, or turn an rmds.cnf into TOML
+    #[command(
+        after_help = "Examples:\n  quoteway config\n  quoteway config maxMounts\n  quoteway config check rmds.cnf --host mdhost1\n  \
+        quoteway config import rmds.cnf -o quoteway.toml"
+    )]
+    Config(config::command::ConfigCommand),
+    /// Write the man pages into a folder
+    Man {
+        /// The folder; it is made if it is not there
+        dir: PathBuf,
     },
-}
-
-#[derive(Subcommand)]
-enum ConfigCommand {
-    /// Check a configuration file and print what it amounts to
-    Check {
-        /// The file (TOML)
-        file: PathBuf,
+    /// Print the completions of a shell: bash, zsh, fish, elvish, powershell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
     },
 }
 
@@ -86,26 +73,18 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Demo(args) => roles::demo::run(&args),
         Command::Serve(args) => roles::serve::run(&args),
-        Command::SourceDistributor(args) => roles::source_distributor::run(&args),
-        Command::P2ps(args) => roles::p2ps::run(&args),
         Command::SinkDrivenSrc(args) => tools::sink_driven_src::run(&args),
         Command::TestClient(args) => tools::test_client::run(&args),
         Command::Dump(args) => tools::dump::run(&args),
         Command::Lbmdump(args) => tools::lbmdump::run(&args),
         Command::Lab(args) => lab::run(&args),
-        Command::Config { what: None } => {
-            print!("{}", Config::default().document());
+        Command::Config(command) => config::command::run(&command).map(print),
+        Command::Man { dir } => manual::man_pages(Cli::command(), &dir)
+            .map(|files| print(format!("{} man pages are in {}\n", files.len(), dir.display())))
+            .map_err(|e| format!("{}: {e}", dir.display())),
+        Command::Completions { shell } => {
+            print(manual::completions(Cli::command(), shell));
             Ok(())
-        }
-        Command::Config { what: Some(ConfigCommand::Check { file }) } => {
-            match config::load(&file, &Selection::default()) {
-                Ok(loaded) => {
-                    loaded.log();
-                    print!("{}", loaded.config.document());
-                    Ok(())
-                }
-                Err(e) => Err(e.to_string()),
-            }
         }
     };
     match result {
@@ -115,6 +94,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// To standard output, whose reader may have enough before the end (`| head`).
+fn print(text: impl AsRef<[u8]>) {
+    let _ = std::io::stdout().write_all(text.as_ref());
 }
 
 /// The command line; the tools' flags may be spelled as the original tools spell them (`-tps 500`).

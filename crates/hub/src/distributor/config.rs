@@ -1,5 +1,7 @@
 //! What a Source Distributor can be told.
 
+use super::Origin;
+
 const SECOND: u64 = 1_000_000_000;
 
 /// How a provider is chosen when several offer the service.
@@ -12,11 +14,22 @@ pub enum Balance {
     Load,
 }
 
+/// What is special to the sessions of one route.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RouteConfig {
+    /// User name of the login; empty for that of all.
+    pub user_name: String,
+    /// Names of the services to take from the provider; empty for all.
+    pub services: Vec<String>,
+}
+
 /// Settings of a [`super::SourceDistributor`]. Times are nanoseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// User name of the logins to providers.
     pub user_name: String,
+    /// By the number of [`super::Origin::Route`]; a route that is not here has nothing special.
+    pub routes: Vec<RouteConfig>,
     /// `ApplicationId` of the logins to providers.
     pub application_id: String,
     /// `ApplicationName` in logins, both to providers and back to non-interactive ones.
@@ -71,10 +84,21 @@ pub struct Config {
     pub max_requests: u32,
 }
 
+impl Config {
+    /// What is special to the route of a session.
+    pub(super) fn route(&self, origin: Origin) -> Option<&RouteConfig> {
+        match origin {
+            Origin::Route(route) => self.routes.get(usize::from(route)),
+            Origin::NonInteractive => None,
+        }
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
             user_name: "quoteway".into(),
+            routes: Vec::new(),
             application_id: "256".into(),
             application_name: "Quoteway".into(),
             position: "127.0.0.1/net".into(),

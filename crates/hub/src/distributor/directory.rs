@@ -135,6 +135,10 @@ impl SourceDistributor {
             }
             return known;
         };
+        let route = self.config.route(self.session(id)?.origin);
+        if route.is_some_and(|r| !r.services.is_empty() && !r.services.iter().any(|s| s.as_str() == name)) {
+            return None;
+        }
         let Some(service) = self.services.find_or_add(name, cached) else {
             self.counters.refused_services += 1;
             return None;

@@ -13,9 +13,11 @@ impl SourceDistributor {
     /// Logs in at an interactive provider.
     pub(super) fn send_login(&mut self, id: u32, out: &mut dyn ProviderSink) {
         let config = &self.config;
+        let route = self.session(id).and_then(|session| config.route(session.origin));
+        let name = route.map(|route| &route.user_name).filter(|name| !name.is_empty()).unwrap_or(&config.user_name);
         let request = Request {
             stream_id: STREAM,
-            name: config.user_name.clone(),
+            name: name.clone(),
             name_type: Some(name_type::NAME),
             attributes: Attributes {
                 application_id: Some(config.application_id.clone()),

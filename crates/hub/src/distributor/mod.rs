@@ -48,7 +48,7 @@ mod streams;
 mod timers;
 mod wishes;
 
-pub use config::{Balance, Config};
+pub use config::{Balance, Config, RouteConfig};
 pub use counters::Counters;
 pub use sessions::{Origin, PeerInfo, SessionId};
 

@@ -1,7 +1,7 @@
 //! Logins and directories of providers, and what the P2PSs are told of them.
 
 use crate::world::*;
-use hub::distributor::{Config, Origin, PeerInfo, SessionId};
+use hub::distributor::{Config, Origin, PeerInfo, RouteConfig, SessionId};
 use hub::stream::{Kind, Request};
 use rwf::dictionary::{Dictionary, Verbosity};
 use rwf::msg::{Domain, Msg, StatusMsg};
@@ -28,6 +28,25 @@ fn the_login_is_that_of_a_consumer() {
     assert_eq!((attributes.single_open, attributes.allow_suspect_data), (Some(true), Some(true)));
     assert!(attributes.application_id.is_some() && attributes.application_name.is_some());
     assert!(attributes.position.is_some());
+}
+
+#[test]
+fn a_route_may_have_a_user_name_and_a_list_of_services() {
+    let route = RouteConfig { user_name: "special".into(), services: vec!["FEED".into()] };
+    let mut world = World::new(Config { routes: vec![RouteConfig::default(), route], ..Config::default() });
+    world.p2ps_up(1);
+    world.events();
+    world.sd.session_up(world.now, SessionId(0), Origin::Route(1), PeerInfo::default(), &mut world.sent);
+    let sent = world.sent(0);
+    let Msg::Request(request) = Msg::decode(&sent[0]).unwrap() else { panic!() };
+    let request = login::Request::decode(&request).unwrap();
+    assert_eq!(request.name, "special");
+    let answer = login::Refresh::accept(&request, login::Features::default(), "welcome");
+    world.message(0, |w| answer.encode(w));
+    world.directory(0, vec![service(7, "OTHER"), service(8, "FEED")]);
+    let events = world.events();
+    assert_eq!(events.iter().map(|e| e.kind).collect::<Vec<_>>(), [Kind::Service], "OTHER is not taken");
+    assert!(events[0].body.windows(4).any(|w| w == b"FEED"));
 }
 
 #[test]

@@ -3,15 +3,12 @@
 //! An agent's turn: take in all that is ready (bounded), let the state machines work, flush every connection that has
 //! something to get once. Agents reach each other only through bounded rings; see `ARCHITECTURE.md`.
 
-pub mod backbone;
 pub mod consumers;
-pub mod p2ps;
 pub mod providers;
 pub mod routes;
 pub mod rssl_io;
 pub mod server;
 pub mod shards;
-pub mod source_distributor;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -52,13 +49,17 @@ fn session_config(c: &config::P2ps) -> ServerConfig {
         max_user_message_size: c.max_fragment_size as u16,
         ping_timeout_min_s: c.min_ping_timeout_s as u8,
         ping_timeout_max_s: c.ping_timeout_s as u8,
+        client_pings: c.client_to_server_pings,
+        server_pings: c.server_to_client_pings,
         compression: match c.compression_type {
+            _ if !c.allow_comp_mode => rssl::Compression::None,
             Compression::None => rssl::Compression::None,
             Compression::Zlib => rssl::Compression::Zlib,
             Compression::Lz4 => rssl::Compression::Lz4,
         },
         compression_level: c.zlib_compression_level as u8,
         force_compression: c.force_rssl_compression,
+        compression_threshold: (c.min_compression_threshold > 0).then_some(c.min_compression_threshold as usize),
         ..ServerConfig::default()
     }
 }

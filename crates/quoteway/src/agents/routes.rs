@@ -55,7 +55,7 @@ impl Routes {
     pub fn new(config: &Config) -> io::Result<Self> {
         let (resolver, resolved) = channel();
         Ok(Self {
-            dialled: config.routes.iter().map(|r| Route::new(r, config)).collect::<io::Result<_>>()?,
+            dialled: config.dialled_routes().map(|r| Route::new(r, config)).collect::<io::Result<_>>()?,
             options: super::socket_options(
                 config.source_distributor.tcp_no_delay,
                 config.source_distributor.tcp_send_buf_size,

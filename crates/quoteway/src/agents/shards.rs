@@ -15,10 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
 
-use hub::distributor::SourceDistributor;
-use hub::p2ps::{P2ps, SourceId};
 use net::Sleeper;
-use net::affinity::CpuList;
 use net::ring::{PushError, Reader, Writer, broadcast, spsc};
 
 use super::consumers::{Consumers, Port};
@@ -31,8 +28,6 @@ use crate::config::{self, Config};
 const EVENTS: usize = 32 << 20;
 /// Bytes of a shard's ring of request blocks.
 const REQUESTS: usize = 4 << 20;
-/// The only Source Distributor of this process.
-const SOURCE: SourceId = SourceId(0);
 /// Hub blocks that a shard takes in one turn, so that its clients' requests get their turn too.
 const BLOCKS_PER_TURN: usize = 64;
 
@@ -71,8 +66,7 @@ impl Sharded {
     pub fn new(config: &Config, incarnation: u32) -> io::Result<Self> {
         let count = config.p2ps.writer_thread_count.max(1);
         let mut io = RsslIo::new(u64::from(incarnation))?;
-        let distributor = SourceDistributor::new(config::distributor_config(config), incarnation);
-        let mut providers = Providers::new(config, distributor, &mut io)?;
+        let mut providers = Providers::new(config, incarnation, &mut io)?;
         let (mut events, readers) = broadcast(EVENTS, usize::from(count));
         let space = Sleeper::new()?;
         events.wake_with(space.waker());
@@ -83,9 +77,7 @@ impl Sharded {
         let (mut rssl, mut encrypted) = (None, None);
         for (id, mut reader) in (0..count).zip(readers) {
             let mut shard_io = RsslIo::new(u64::from(incarnation) ^ u64::from(id + 1) << 32)?;
-            let p2ps = P2ps::new(config::p2ps_config(config, incarnation)?, id);
-            let (mut consumers, addr) = Consumers::new(config, p2ps, mounts.clone(), port, &mut shard_io)?;
-            consumers.p2ps.source_up(net::clock::now(), SOURCE);
+            let (consumers, addr) = Consumers::new(config, (id, incarnation), mounts.clone(), port, &mut shard_io)?;
             port.number = addr.port();
             rssl = rssl.or(Some(addr));
             encrypted = encrypted.or(consumers.encrypted_addr());
@@ -151,11 +143,7 @@ impl Ingest {
         providers.on_timer(now, io);
         self.publish();
         for (id, reader) in self.requests.iter_mut().enumerate() {
-            reader.read(BLOCKS_PER_TURN, |_, block| {
-                if let Err(e) = self.providers.requests(now, id as u16, block) {
-                    tracing::error!("requests of shard {id} could not be read: {e}");
-                }
-            });
+            reader.read(BLOCKS_PER_TURN, |_, block| self.providers.requests(now, id as u16, block));
         }
         self.publish();
         self.providers.flush(now, &mut self.io);
@@ -183,18 +171,10 @@ impl Ingest {
 
 impl Shard {
     fn start(mut self, id: u16, config: &Config, stop: Arc<AtomicUsize>) -> io::Result<JoinHandle<()>> {
-        let cpus = config.p2ps.bind_writer_threads.get(usize::from(id)).filter(|c| !c.is_empty()).cloned();
+        let cpus = config.p2ps.bind_writer_threads.get(usize::from(id)).cloned().unwrap_or_default();
+        let priority = config.p2ps.priority.clone();
         Builder::new().name(format!("egress {id}")).spawn(move || {
-            if let Some(cpus) = cpus {
-                match cpus
-                    .parse::<CpuList>()
-                    .map_err(|e| e.to_string())
-                    .and_then(|c| c.pin().map_err(|e| e.to_string()))
-                {
-                    Ok(()) => {}
-                    Err(e) => tracing::warn!("bind_writer_threads: shard {id} runs anywhere: {e}"),
-                }
-            }
+            config::place(&format!("egress shard {id}"), &cpus, &priority);
             while stop.load(Ordering::Acquire) == 0 {
                 if let Err(e) = self.turn() {
                     tracing::error!("egress shard {id}: the sockets have failed: {e}");
@@ -211,11 +191,7 @@ impl Shard {
         let now = io.turn(deadline, consumers)?;
         events.awake();
         consumers.on_timer(now, io);
-        events.read(BLOCKS_PER_TURN, |_, block| {
-            if let Err(e) = consumers.hub_block(now, SOURCE, block, io) {
-                tracing::error!("the hub stream could not be read: {e}");
-            }
-        });
+        events.read(BLOCKS_PER_TURN, |_, block| consumers.hub_block(now, block, io));
         consumers.flush(now, &[], io);
         self.send_requests();
         Ok(())

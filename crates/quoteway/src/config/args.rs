@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::rmds::lookup::Place;
 use super::{Config, Loaded};
 
 /// The configuration file and which part of it is for this process.
@@ -28,6 +29,16 @@ pub struct Selection {
     pub instance: Option<String>,
 }
 
+impl Selection {
+    /// Host and instance, what is not given filled in.
+    pub fn place(&self) -> Place {
+        Place {
+            host: self.host.clone().unwrap_or_else(short_host_name),
+            instance: self.instance.clone().unwrap_or_else(|| "1".to_owned()),
+        }
+    }
+}
+
 impl ConfigArgs {
     /// The configuration of the file, or the defaults. What has no effect is said in the log, once each.
     ///
@@ -39,4 +50,9 @@ impl ConfigArgs {
         loaded.log();
         Ok(loaded.config)
     }
+}
+
+fn short_host_name() -> String {
+    let name = net::host::name();
+    name.split('.').next().unwrap_or_default().trim().to_owned()
 }

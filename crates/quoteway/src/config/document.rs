@@ -36,7 +36,7 @@ fn describe(out: &mut String, bracket: &str, section: &dyn AnySection) {
     let close = bracket.replace('[', "]");
     let _ = write!(out, "\n# {}\n{bracket}[{}]{close}\n", section.about(), section.name());
     for (i, p) in section.infos().into_iter().enumerate() {
-        let rmds = if p.rmds.is_empty() { String::new() } else { format!(" RMDS: {}.", p.rmds) };
+        let rmds = if p.rmds.is_empty() { String::new() } else { format!(" RMDS: {}.", p.rmds.replace('|', " or ")) };
         let _ = writeln!(out, "# {}{rmds} Default: {}.\n{} = {}", p.meaning, (p.default)(), p.key, section.show(i));
     }
 }

@@ -1,27 +1,392 @@
 //! Parameters that are accepted and have no effect here, each with the reason and what to use instead.
 
-/// Parameters of one component that have no effect for one reason.
+/// Parameters that have no effect for one reason.
+#[derive(Debug)]
 pub(super) struct NoEffect {
-    /// The component, as [`Section::RMDS`](super::Section::RMDS).
-    component: &'static str,
-    /// The parameters, as RMDS spells them.
-    names: &'static [&'static str],
+    /// Where they stand.
+    pub(super) kind: Kind,
     /// Why, as the end of a sentence after "has no effect here: ".
     why: &'static str,
+    /// The parameters, as RMDS spells them: `name`, or `name=VALUE` with the value that stands for what happens anyway.
+    /// `level*name` is a parameter with a level of its own; the level `N` is any number.
+    names: &'static str,
 }
 
-impl NoEffect {
-    /// The end of a sentence that begins with the parameter.
-    pub(super) fn sentence(&self) -> String {
-        format!("has no effect here: {}", self.why)
+/// Where a parameter stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// `*P2PS*` (`*ADS*`).
+    P2ps,
+    /// `*Src_Dist*` (`*ADH*`).
+    SrcDist,
+    /// `*Src_Dist*NAME.route*`.
+    Route,
+    /// `*SERVICE*`.
+    Service,
+    /// `*RRCP*`.
+    Rrcp,
+}
+
+impl Kind {
+    /// The kind that belongs to a [`Section::RMDS`](super::Section::RMDS).
+    pub(super) fn of_component(component: &str) -> Option<Self> {
+        Some(match component {
+            "P2PS" => Kind::P2ps,
+            "Src_Dist" => Kind::SrcDist,
+            "route" => Kind::Route,
+            "RRCP" => Kind::Rrcp,
+            _ => return None,
+        })
+    }
+
+    /// How a key of this kind begins.
+    pub(super) fn prefix(self) -> &'static str {
+        match self {
+            Kind::P2ps => "*P2PS*",
+            Kind::SrcDist => "*Src_Dist*",
+            Kind::Route => "*Src_Dist*NAME.route*",
+            Kind::Service => "*SERVICE*",
+            Kind::Rrcp => "*RRCP*",
+        }
     }
 }
 
-const TABLE: &[NoEffect] =
-    &[NoEffect { component: "P2PS", names: &["hashTableSize"], why: "tables grow with what is in them" }];
+impl NoEffect {
+    /// Why it has none.
+    pub(super) fn why(&self) -> &'static str {
+        self.why
+    }
 
-/// The entry for a key of a component, without regard to case and underscores.
-pub(super) fn of_key(component: &str, name: &str) -> Option<&'static NoEffect> {
-    let name = name.replace('_', "");
-    TABLE.iter().find(|e| e.component == component && e.names.iter().any(|n| n.eq_ignore_ascii_case(&name)))
+    /// The parameters, and for each the value that stands for what happens anyway.
+    pub(super) fn names(&self) -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
+        self.names.split_whitespace().map(|n| n.split_once('=').map_or((n, None), |(name, value)| (name, Some(value))))
+    }
+
+    /// Whether `value` asks for what happens anyway.
+    pub(super) fn is_as_asked(&self, name: &str, value: &str) -> bool {
+        self.names().any(|(n, v)| n == name && v.is_some_and(|v| v.eq_ignore_ascii_case(value)))
+    }
 }
+
+/// The entry for a key of a TOML section, without regard to case and underscores.
+pub(super) fn of_key(component: &str, key: &str) -> Option<&'static NoEffect> {
+    let kind = Kind::of_component(component)?;
+    let key = key.replace('_', "");
+    TABLE
+        .iter()
+        .find(|e| e.kind == kind && e.names().any(|(n, _)| n.replace(['_', '*', '.'], "").eq_ignore_ascii_case(&key)))
+}
+
+const LOGS: &str =
+    "the log goes to standard error, and QUOTEWAY_LOG chooses how much; what starts the process keeps files";
+const SHARED_MEMORY: &str = "there are no statistics in shared memory; the log says what happens";
+const LATENCY: &str = "latency is measured end to end: quoteway test-client -tt -lmfile FILE";
+const DUMPS: &str = "there are no dump files; quoteway dump shows recorded traffic as text";
+const LICENCE: &str = "no licence is needed";
+const DACS: &str = "there is no DACS: every login is accepted, within maxMounts and maxMountsPerUser";
+const SSL: &str = "the older SSL protocol with Marketfeed is not spoken; clients use RSSL (rsslPort)";
+const MARKETFEED: &str = "there is no Marketfeed and no conversion: RWF is passed on as the provider wrote it";
+const CONFLATION: &str = "updates are not conflated: every client gets each one";
+const STANDBY: &str =
+    "there is no hot standby of Source Distributors; list several routes, of which another one takes over";
+const BACKBONE: &str = "the backbone is not RRCP; see docs/operating/if-you-know-rmds.md";
+const NEEDLESS: &str = "memory and tables grow with what is in them";
+const BIAS: &str = "a turn reads at most 256 KB of each connection, so that all get their share";
+const THREADS: &str =
+    "that thread does not exist here; writerThreadCount and bindWriteThread.N place the threads there are";
+const CACHE: &str = "images come from the provider, or from the Source Distributor's cache for non-interactive ones";
+const PERSISTENCE: &str = "nothing is kept over a restart: the provider is asked again";
+const DISCOVERY: &str = "clients are not redirected; list the servers in the client's configuration";
+const SERVICES: &str = "every service that a provider offers is served";
+const RECOVERY: &str = "an item is asked for again for ever, with a pause that grows from 1 s to 60 s";
+const CONTRIBUTIONS: &str = "posts and inserts go straight to the provider; insertTimeout bounds the answer";
+const DELAY: &str = "there is no delayed service";
+const FILTER: &str = "fields are not filtered for all; a client asks for a view";
+const PREEMPTION: &str = "items are not pre-empted; a request beyond the limits is refused with a text";
+const OVERLOAD: &str = "queues have fixed bounds: guaranteedOutputBuffers, maxOutputBuffers, minimumOpenWindow";
+const PAIR: &str = "the hub stream is ordered: an update that overtakes another is put back in place";
+const QOS: &str = "quality of service is what the provider's directory says";
+const LBM: &str = "the backbone's reliable multicast has its own ways: NAKs as in LBT-RM (docs/wire/lbm.md)";
+const NEWS: &str = "news is carried as any other item";
+const SESSION: &str = "a session lives by RSSL pings: pingTimeout";
+const PROXY: &str = "routes are dialled directly, without a proxy";
+const TUNNEL: &str = "tunnel streams are not supported";
+const LOAD: &str = "a route's load is not limited; several routes of one service share it";
+const PRIORITY: &str = "items have no priorities";
+const OUTAGE: &str = "clients stay connected when a provider is lost, and see the service down";
+
+const fn none(kind: Kind, why: &'static str, names: &'static str) -> NoEffect {
+    NoEffect { kind, why, names }
+}
+
+/// Every parameter of tables 2a to 2c and of the sites' files that has no counterpart.
+pub(super) const TABLE: &[NoEffect] = &[
+    // P2PS, ADS
+    none(Kind::P2ps, "RSSL is the only way in, so its port is always open", "allowRSSLConnections=True"),
+    none(
+        Kind::P2ps,
+        SSL,
+        "allowSSLConnections=False portList sslMsgPacking pingInterval pingKillInterval tcpService sslMountVersion convertToIDNStyle",
+    ),
+    none(Kind::P2ps, "addresses of clients are never looked up", "disableHostLookup=True"),
+    none(Kind::P2ps, NEEDLESS, "hashTableSize"),
+    none(
+        Kind::P2ps,
+        BACKBONE,
+        "rrmpProtocols rmds6rrmpProtocols transportType transmissionBus*driverName transmissionBus*inputBias transmissionBus*numBuffers usePostTransport=False restartOnTransportError=False",
+    ),
+    none(
+        Kind::P2ps,
+        SHARED_MEMORY,
+        "sessionStatsWindow semaphoreKey sharedMemoryKey sharedMemorySize softwareStatsReportTime",
+    ),
+    none(Kind::P2ps, LATENCY, "latencyCalcEnabled=False latencyCalcMountBased=False numLatencySamples=0"),
+    none(
+        Kind::P2ps,
+        CACHE,
+        "enableCache=False maxCacheSize domainsCached domainsNotCached consumerAgeUnwatchedItemTime cascadedMode=False",
+    ),
+    none(
+        Kind::P2ps,
+        DACS,
+        "accessLockDumpFile agentList marketDataAgentList disconnectDacsDown=False enableDacsPermTest refuseConnectionsDacsDown=False headlinePermissioningLogging=False useAuthNameForLog hrmDisabledList hrmHost hrmTimer hrmTrace=False hrmUserName",
+    ),
+    none(
+        Kind::P2ps,
+        CONFLATION,
+        "aggregationFields aggregationInterval aggregationIntervalField aggregationIntervalFieldValues aggregationStyle disableAggregationItemList updateAggregation=False pauseTradeSafeUpdates",
+    ),
+    none(Kind::P2ps, DUMPS, "auditDumpFile consumerDbDumpFile databaseDumpFile producerDbDumpFile viewDbDumpFile"),
+    none(
+        Kind::P2ps,
+        LOGS,
+        "debugLogger*fileSize debugLogger*numFiles file install_file_action install_stderr_action=True install_system_action=False max_bytes max_swapfiles selector timeStampFormat logDiscoveryEvents logDtMsgTogether logItemError logMountRequests=True logNonRecoverableOpens",
+    ),
+    none(Kind::P2ps, LICENCE, "licenseFile licenseValidatingTime"),
+    none(Kind::P2ps, SERVICES, "blockedServiceList serviceList serviceGroupList disableServiceGroupAppIds serverId"),
+    none(Kind::P2ps, OUTAGE, "disconnectServiceList disconnectSingleSrcDown=False disconnectSrcDown=False"),
+    none(Kind::P2ps, "SingleOpen is what each login asks for", "disableSingleOpenList"),
+    none(
+        Kind::P2ps,
+        DISCOVERY,
+        "discoveryHeartbeat discoveryNetwork ndistDiscoveryInterval ndsHostList ndsNetwork ndsNetworkTimeout ndsPort ndsSyncCallTimeout disableLocalRedirect enableConnectConfig=False loadBalanceAlgorithm loadFactorCalcInterval scalingFactor",
+    ),
+    none(Kind::P2ps, SESSION, "keepAlive*keepAliveTimeout keepAlive*networkDelay keepAliveTimeout enableFirewall"),
+    none(
+        Kind::P2ps,
+        THREADS,
+        "bindRRCPReadThread numItemThreads=0 enableTransportFilterThread=False filterThreadCpu sourceThreadCpu*N itemThreadCpu*N",
+    ),
+    none(Kind::P2ps, PAIR, "enableItemLevelReorderProtection maxAllowableUpdateDelay"),
+    none(Kind::P2ps, RECOVERY, "immediatePollAfterRecoverableClose=False openWindowForPollRequests"),
+    none(Kind::P2ps, "maxMounts bounds the connections, whoever makes them", "maxClients"),
+    none(Kind::P2ps, PRIORITY, "maxPriorityClass defaultPriorityClass"),
+    none(Kind::P2ps, NEWS, "newsServiceItemPairList"),
+    none(
+        Kind::P2ps,
+        OVERLOAD,
+        "openQueueBurdenedThreshold openQueueHeavilyBurdenedThreshold openQueueHysteresis rrcpBurdenedThreshold rrcpHeavilyBurdenedThreshold rrcpHysteresis trafficManagement=False",
+    ),
+    none(
+        Kind::P2ps,
+        "the login tells clients what is supported; it is the same for all",
+        "supportPauseResume=True supportWarmStandby=False",
+    ),
+    none(
+        Kind::P2ps,
+        "dictionaries go out in parts of maxFragmentSize to every client",
+        "enableMultipartDictionary=True",
+    ),
+    none(Kind::P2ps, PERSISTENCE, "persistentRestoreAsStale"),
+    none(Kind::P2ps, "a TLS connection takes TLS 1.2 or 1.3, whichever the client can", "encryptionProtocol"),
+    // Src_Dist, ADH
+    none(
+        Kind::SrcDist,
+        "an output queue grows with what a slow publisher leaves in it; nothing is reserved",
+        "server*ipc*transmissionBus*guaranteedOutputBuffers server*ipc*transmissionBus*numInputBuffers server*ipc*transmissionBus*poolSize server*ipc*transmissionBus*maxOutputBuffers transmissionBus*guaranteedOutputBuffers transmissionBus*numInputBuffers transmissionBus*poolSize transmissionBus*maxOutputBuffers",
+    ),
+    none(
+        Kind::SrcDist,
+        BIAS,
+        "server*ipc*transmissionBus*inputBias server*ipc*transmissionBus*readBias transmissionBus*inputBias transmissionBus*readBias readBias",
+    ),
+    none(
+        Kind::SrcDist,
+        "what a turn has brought is written at its end",
+        "server*ipc*transmissionBus*flushInterval=0 server*ipc*transmissionBus*timedWrites=False transmissionBus*flushInterval=0 transmissionBus*timedWrites=False",
+    ),
+    none(
+        Kind::SrcDist,
+        BACKBONE,
+        "transmissionBus*driverName transmissionBus*numBuffers transmissionBus*serverName transportType usePostTransport=False",
+    ),
+    none(
+        Kind::SrcDist,
+        CONFLATION,
+        "aggregationFields aggregationInterval aggregationIntervalField aggregationIntervalFieldValues aggregationStyle disableAggregationItemList enableAggStats updateAggregation=False",
+    ),
+    none(Kind::SrcDist, DUMPS, "auditTimeStampUpdateInterval entireDumpFile"),
+    none(
+        Kind::SrcDist,
+        THREADS,
+        "bindRRCPReadThread numSourceThreads=0 vdSymbolForSourceThreads vdSymbolForSourceThreadh",
+    ),
+    none(
+        Kind::SrcDist,
+        DELAY,
+        "blockedSubjectText delayConfigFile delayEnabled=False delayFileLimit delayPrimaryDir delayReplayCutoff delaySecondaryDir delaySpaceThreshold delayTrace delayUpdateAfterAggregation disableDelayItemFile disableDelayItemList feeliableFieldList remapDelayServiceId remapDelayServiceName vendorDelayedSubjectText",
+    ),
+    none(Kind::SrcDist, FILTER, "contains filterField filterFieldValues remove featureEnabled=False"),
+    none(
+        Kind::SrcDist,
+        PERSISTENCE,
+        "cacheResDownloadPace supportCacheResiliency=False enablePersistentOnShutdown=False persistentCacheDirectory persistentCacheServiceList supportPersistentCache=False",
+    ),
+    none(Kind::SrcDist, CONTRIBUTIONS, "contribServiceList"),
+    none(
+        Kind::SrcDist,
+        LOGS,
+        "debugLogger*fileSize debugLogger*numFiles file install_file_action install_stderr_action=True install_system_action=False logDtMsgTogether max_bytes max_swapfiles selector timeStampFormat",
+    ),
+    none(
+        Kind::SrcDist,
+        "opens are paced by initialOpenLimit and the provider's OpenWindow",
+        "downloadPaceTime sinkCleanupPace",
+    ),
+    none(
+        Kind::SrcDist,
+        STANDBY,
+        "enableHotStandby=False enableHotStandbyInserts=False hotStandbyFailoverPace insertHSTimeout",
+    ),
+    none(Kind::SrcDist, NEEDLESS, "hashTableSize"),
+    none(Kind::SrcDist, SESSION, "keepAlive*keepAliveTimeout keepAlive*networkDelay ssl3SrcAppPingRequestInterval"),
+    none(Kind::SrcDist, LATENCY, "latencyCalcEnabled=False latencyCalcServerBased=False numLatencySamples=0"),
+    none(Kind::SrcDist, LICENCE, "licenseFile licenseValidatingTime"),
+    none(Kind::SrcDist, "enableNIPServer opens the port of non-interactive providers", "listenOnSourcePort"),
+    none(Kind::SrcDist, "server*ipc*transmissionBus*maxMounts bounds the providers that dial in", "maxClients"),
+    none(
+        Kind::SrcDist,
+        OVERLOAD,
+        "openQueueBurdenedThreshold openQueueHeavilyBurdenedThreshold openQueueHysteresis rrcpBurdenedThreshold rrcpHeavilyBurdenedThreshold rrcpHysteresis",
+    ),
+    none(Kind::SrcDist, SHARED_MEMORY, "semaphoreKey sharedMemoryKey sharedMemorySize softwareStatsReportTime"),
+    none(Kind::SrcDist, SERVICES, "serviceList"),
+    none(Kind::SrcDist, "every Source Distributor is found by its announcement", "primeTopology"),
+    none(Kind::SrcDist, TUNNEL, "enableTunnelStreamAggregation"),
+    // Routes
+    none(
+        Kind::Route,
+        "a route speaks RSSL",
+        "protocol=rssl sslMountVersion recoveryBySSLLib disableDataConversion=True",
+    ),
+    none(Kind::Route, BIAS, "numIpcInputBuffers"),
+    none(
+        Kind::Route,
+        "an output queue grows with what a slow provider leaves in it; nothing is reserved",
+        "numIpcOutputBuffers",
+    ),
+    none(
+        Kind::Route,
+        "the login asks for AllowSuspectData and SingleOpen, so that states are made here",
+        "allowSuspectData singleOpen=False",
+    ),
+    none(Kind::Route, "a service keeps the name that the provider gives it", "appServiceName"),
+    none(
+        Kind::Route,
+        "the state of the connection is the state of its services",
+        "commLinks groupList Interactive*groupList Broadcast*groupList statusTextIntroducer",
+    ),
+    none(Kind::Route, DACS, "dacsAttributes"),
+    none(
+        Kind::Route,
+        "a provider counts as lost when its pings stop (pingInterval), not when its data do",
+        "datastreamMonitor*interruptionDetection=False datastreamMonitor*interruptionDuration datastreamMonitor*trafficWindow",
+    ),
+    none(Kind::Route, "a route is dialled when the process starts, and stays", "dynamicMount=False"),
+    none(Kind::Route, DUMPS, "lockedDumpFile"),
+    none(Kind::Route, NEEDLESS, "maxCache"),
+    none(Kind::Route, PRIORITY, "priorityClassValue priorityCountMultiplier"),
+    none(
+        Kind::Route,
+        LOAD,
+        "serverCost serverPartitionList serverPartitionNegationList updateRateThreshold=0 maxIncomingBytesPerSecond=0 maxIncomingMessagesPerSecond=0",
+    ),
+    none(Kind::Route, "a provider is known by its address", "serverId serverMode"),
+    none(Kind::Route, "the provider's own threshold for compression counts", "minCompressionThreshold"),
+    none(Kind::Route, PROXY, "proxyHost proxyPort"),
+    none(Kind::Route, "TLS 1.2 or 1.3 is used, whichever the provider can", "encryptionProtocol"),
+    none(Kind::Route, "there is one way to run a session", "useReactor primaryProvider downloadCriteriaName"),
+    none(Kind::Route, "item names go as they are", "hashIDs"),
+    none(
+        Kind::Route,
+        TUNNEL,
+        "enableTunnelStreamAggregation tunnelStream*numIpcOutputBuffers tunnelStream*userName tunnelStream*userPassword",
+    ),
+    // Services
+    none(
+        Kind::Service,
+        STANDBY,
+        "HSAutoFailback*decisionTime HSAutoFailback*enable=False HSAutoFailback*network activeStandbyPairs hotStandby*handleOutOfOrderUpdates hotStandby*heartbeat hotStandby*learnTime hotStandby*maxUpdateRate hotStandby*retryTime hotStandby*standbyForwardInsertToSrcApp hotStandby*temporalDifference hotStandby*timeout useP2PForHotStandbyHeartbeat maxOperDuringFailover",
+    ),
+    none(Kind::Service, "items are asked for when a client wants them", "cacheType=sinkDriven"),
+    none(
+        Kind::Service,
+        CACHE,
+        "cacheLocation=srcApp domainsCached domainsNotCached nonCachingItemFile nonCachingItemList pollCache broadcastThreshold",
+    ),
+    none(Kind::Service, "the domain is what each client asks for", "dataType=6"),
+    none(Kind::Service, "what a turn has brought goes out at its end", "rrmpFlushInterval=0"),
+    none(Kind::Service, "requests and images of one client travel with the hub stream", "usePointToPointData=False"),
+    none(Kind::Service, "items cannot be blocked", "blockedItemsFile blockedServerList"),
+    none(Kind::Service, "recoveryInterval is the pause before a route is dialled again", "connectRetryInterval"),
+    none(
+        Kind::Service,
+        CONTRIBUTIONS,
+        "contribDataFileDirectory contribExchangeFieldList contribFieldList contribInsertRTL=False contribMaxUpdateRate contribMinUpdateRate contribNegativeTemplateIdList contribPositiveTemplateIdList insertAction insertFlushInterval maxPendingOutInsert",
+    ),
+    none(
+        Kind::Service,
+        MARKETFEED,
+        "convertMfeedDataToRWF convertToIDNStyle expandedEnumFields priorityAwareMarketfeed providesSequenceNumbers seqNumFollowsMarketfeedRules updateMatching useTemplateNumber",
+    ),
+    none(Kind::Service, OUTAGE, "disconnectServiceDown=False discourageRequestsOnOutage dismountOnOutage=False"),
+    none(Kind::Service, FILTER, "featureEnabled=False"),
+    none(
+        Kind::Service,
+        PERSISTENCE,
+        "fileDirectory fileSize logFlushInterval persistentRestoreAsStale CacheResiliency*hostList CacheResiliency*port",
+    ),
+    none(Kind::Service, PRIORITY, "forwardItemPriorityToSrcApp=False itemPriorityFile"),
+    none(
+        Kind::Service,
+        "load is what the provider's directory says",
+        "forwardServerMode includeUnwatchedItemsInLoad maxLoadLevel normalizedLoadLevelThresholdForConcurrentRequests",
+    ),
+    none(Kind::Service, DACS, "headlinePermissioning overrideLockServiceId"),
+    none(Kind::Service, PREEMPTION, "lockedItemThreshold preemption preemptionRecoveryThreshold preemptionRetryTime"),
+    none(Kind::Service, LOGS, "logNonRecoverableOpens"),
+    none(Kind::Service, BIAS, "readBias serviceQueueTimerMilliseconds"),
+    none(Kind::Service, NEEDLESS, "maxOutputBuffers maxSemaphores"),
+    none(Kind::Service, NEWS, "newsNameList"),
+    none(
+        Kind::Service,
+        RECOVERY,
+        "nonRecoverablePolling normalRetryTime recognitionTime recoverItemsOnClose retryLimit=0 serviceRestartTime staleRecoveryRetryTime",
+    ),
+    none(Kind::Service, "the open window is of opens, not of time", "openWindowTimeWindow"),
+    none(
+        Kind::Service,
+        QOS,
+        "qosRate qosRateInfo qosTimeInfo qosTimeliness supportsOutofBandSnapshots supportsSnapshots",
+    ),
+    none(Kind::Service, "ageUnwatchedItemTime says how long they stay; 0 removes them at once", "removeUnwatchedItems"),
+    none(Kind::Service, DUMPS, "serviceCacheDumpFile serviceDumpFile"),
+    none(Kind::Service, "a service is known by its name; its number is given by the server", "serviceId"),
+    // RRCP
+    none(
+        Kind::Rrcp,
+        LBM,
+        "bitmapFilter clockTick congestionControlEnabled disablePktFiltering fromidFilter level maxPktPoolSize maxUsers ndata nmissing nrreq pktPoolLimitHigh pktPoolLimitLow shuffleTolerance switchReorderFixEnabled tbchold tdata toidFilter tpphold trreq twait userQLimit DisconnectOnGap tcpControlPort UnicastPort HsmInterface HsmMultAddress HsmPort HsmInterval PacketTTL ipMultTTL udpRecvBufSize udpSendBufSize useIpMulticast=True aliases broadcastAddress network nodeId ports recvMultAddress sendMultAddress",
+    ),
+    none(Kind::Rrcp, LOGS, "file"),
+];

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use hub::{distributor, p2ps};
 use rwf::dictionary::Dictionary;
 
-use super::{Config, DictionaryFiles};
+use super::{Config, DictionaryFiles, Route};
 
 const SECOND: u64 = 1_000_000_000;
-const MILLISECOND: u64 = 1_000_000;
 
 /// Room for RWF headers around the payload of a dictionary part.
 const DICTIONARY_HEADROOM: usize = 144;
@@ -19,6 +18,7 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
     let c = &config.source_distributor;
     distributor::Config {
         user_name: c.user_name.clone(),
+        routes: config.dialled_routes().map(route_config).collect(),
         application_id: c.application_id.to_string(),
         age_unwatched: u64::from(c.age_unwatched_item_time_s) * SECOND,
         request_timeout: u64::from(c.request_timeout_s) * SECOND,
@@ -26,6 +26,10 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
         open_window: c.initial_open_limit,
         ..distributor::Config::default()
     }
+}
+
+fn route_config(route: &Route) -> distributor::RouteConfig {
+    distributor::RouteConfig { user_name: route.user_name.clone(), services: route.service_list.clone() }
 }
 
 /// What a P2PS is told. `incarnation` is another one for each start and shard.
@@ -44,33 +48,6 @@ pub fn p2ps_config(config: &Config, incarnation: u32) -> io::Result<p2ps::Config
         post_timeout: u64::from(c.post_timeout_s) * SECOND,
         dictionary: dictionary(&config.dictionary)?.map(Arc::new),
         ..p2ps::Config::default()
-    })
-}
-
-/// What the Source Distributor is told when its P2PSs are other processes: it speaks when it has nothing to say, and gives
-/// up those that are silent.
-pub fn across_processes_distributor(config: &Config) -> distributor::Config {
-    distributor::Config {
-        heartbeat_interval: u64::from(config.hub.heartbeat_interval_ms) * MILLISECOND,
-        p2ps_timeout: u64::from(config.hub.peer_timeout_ms) * MILLISECOND,
-        lease: u64::from(config.hub.lease_ms) * MILLISECOND,
-        history_bytes: config.hub.history_bytes as usize,
-        ..distributor_config(config)
-    }
-}
-
-/// What a P2PS is told when its Source Distributors are other processes, as [`across_processes_distributor`]. `key` is the same
-/// in every life of this P2PS, and another one's is not.
-///
-/// # Errors
-/// As [`p2ps_config`].
-pub fn across_processes_p2ps(config: &Config, incarnation: u32, key: u64) -> io::Result<p2ps::Config> {
-    Ok(p2ps::Config {
-        heartbeat_interval: u64::from(config.hub.heartbeat_interval_ms) * MILLISECOND,
-        source_timeout: u64::from(config.hub.peer_timeout_ms) * MILLISECOND,
-        gap_timeout: u64::from(config.hub.peer_timeout_ms) * MILLISECOND,
-        key,
-        ..p2ps_config(config, incarnation)?
     })
 }
 

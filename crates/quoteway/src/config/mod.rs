@@ -4,22 +4,27 @@
 //! line and, for an unknown key, the nearest one that exists. What is accepted but has no effect here is a [`Note`].
 
 mod args;
-mod backbone;
+pub mod command;
 mod document;
 mod effect;
 mod hub;
+mod listing;
 mod params;
+mod placement;
+pub mod rmds;
 mod rules;
 mod section;
 mod toml_file;
 mod value;
 
 pub use args::{ConfigArgs, Selection};
-pub use backbone::Hub;
-pub use hub::{across_processes_distributor, across_processes_p2ps, dictionary, distributor_config, p2ps_config};
+pub use hub::{dictionary, distributor_config, p2ps_config};
+pub use listing::{json, search};
 pub use params::{DictionaryFiles, P2ps, Route, SourceDistributor};
+pub use placement::place;
+pub use rmds::import::import;
 pub use section::{AnySection, Info, Param, Section};
-pub use value::{Compression, ConnectionType, HubTransport, Parameter, Raw};
+pub use value::{Compression, ConnectionType, Parameter, Raw};
 
 use std::fmt;
 use std::path::Path;
@@ -35,19 +40,22 @@ pub struct Config {
     pub routes: Vec<Route>,
     /// Dictionary files.
     pub dictionary: DictionaryFiles,
-    /// Between the two sides, where they are processes of their own.
-    pub hub: Hub,
 }
 
 impl Config {
     /// The sections that a file can have once, in the order in which they are shown. Routes come after the first.
     pub fn sections(&self) -> Vec<&dyn AnySection> {
-        vec![&self.source_distributor, &self.p2ps, &self.dictionary, &self.hub]
+        vec![&self.source_distributor, &self.p2ps, &self.dictionary]
     }
 
     /// The same, to be filled.
     pub fn sections_mut(&mut self) -> Vec<&mut dyn AnySection> {
-        vec![&mut self.source_distributor, &mut self.p2ps, &mut self.dictionary, &mut self.hub]
+        vec![&mut self.source_distributor, &mut self.p2ps, &mut self.dictionary]
+    }
+
+    /// The routes that are enabled, in order. Their numbers in here are those that the Source Distributor knows.
+    pub fn dialled_routes(&self) -> impl Iterator<Item = &Route> {
+        self.routes.iter().filter(|r| r.route_enabled)
     }
 
     /// Reads TOML text; `name` stands for the file in messages.
@@ -115,12 +123,38 @@ pub enum Weight {
 ///
 /// # Errors
 /// Every fault of the file, each with its line.
-pub fn load(path: &Path, _selection: &Selection) -> Result<Loaded, ConfigError> {
+pub fn load(path: &Path, selection: &Selection) -> Result<Loaded, ConfigError> {
+    let (name, text, syntax) = open(path)?;
+    match syntax {
+        Syntax::Toml => toml_file::parse(&name, &text),
+        Syntax::Rmds => rmds::read(&name, &text, &selection.place()).map(|r| r.loaded),
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Syntax {
+    Toml,
+    Rmds,
+}
+
+/// A file's name for messages, its text and what it is written in.
+fn open(path: &Path) -> Result<(String, String, Syntax), ConfigError> {
     let name = path.display().to_string();
     let bytes = std::fs::read(path).map_err(|e| ConfigError::one(format!("{name}: cannot be read: {e}")))?;
-    let text = String::from_utf8(bytes)
-        .map_err(|e| ConfigError::one(format!("{name}: is not UTF-8 text: {}", e.utf8_error())))?;
-    toml_file::parse(&name, &text)
+    let ending = path.extension().map(|e| e.to_string_lossy().to_lowercase());
+    // Only an rmds.cnf may come from the time before UTF-8; each byte is then a character.
+    let text = String::from_utf8(bytes);
+    let latin = || text.as_ref().map_or_else(|e| e.as_bytes().iter().map(|&b| char::from(b)).collect(), String::clone);
+    match ending.as_deref() {
+        Some("cnf") => Ok((name, latin(), Syntax::Rmds)),
+        Some("toml") => utf8(&name, text).map(|text| (name, text, Syntax::Toml)),
+        _ if rmds::looks_like(&latin()) => Ok((name, latin(), Syntax::Rmds)),
+        _ => utf8(&name, text).map(|text| (name, text, Syntax::Toml)),
+    }
+}
+
+fn utf8(name: &str, text: Result<String, std::string::FromUtf8Error>) -> Result<String, ConfigError> {
+    text.map_err(|e| ConfigError::one(format!("{name}: is not UTF-8 text: {}", e.utf8_error())))
 }
 
 /// What is wrong with a configuration file: all of its faults.
@@ -151,7 +185,7 @@ fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k s
     known
         .map(|k| (strsim::normalized_damerau_levenshtein(&plain(k), &name), k))
         .max_by(|a, b| a.0.total_cmp(&b.0))
-        .filter(|(likeness, _)| *likeness > 0.3)
+        .filter(|(likeness, _)| *likeness > 0.5)
         .map(|(_, k)| k)
 }
 

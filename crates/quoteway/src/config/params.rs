@@ -15,7 +15,7 @@ section! {
     server_key_file: String = String::new(), "", "PEM file with the private key of server_cert_file.";
     max_mounts: u32 = 10_000, "maxMounts", "Consumer connections at a time; one more is refused with a text.";
     max_mounts_per_user: u32 = 256, "maxMountsPerUser", "Connections of one login name at a time.";
-    item_limit: u32 = 1_000_000, "itemLimit", "Open items of one connection; a further one is refused as TooManyItems.";
+    item_limit: u32 = 1_000_000, "itemLimitPerMount|itemLimit", "Open items of one connection; a further one is refused as TooManyItems.";
     aggregate_item_limit: u32 = 5_000_000, "aggregateItemLimit", "Open items over all connections of one login name.";
     minimum_open_window: u32 = 500, "minimumOpenWindow", "Requests that may await their image at a time, for each service.";
     guaranteed_output_buffers: u32 = 1_600, "guaranteedOutputBuffers", "Output buffers (of max_fragment_size bytes) that a client may fill before its own requests have to wait.";
@@ -30,16 +30,20 @@ section! {
     max_fragment_size: u32 = 6_144, "maxFragmentSize", "Largest message in one frame, bytes; a longer one goes out in fragments.";
     tcp_send_buf_size: u32 = 262_144, "tcpSendBufSize", "Socket send buffer, bytes; 0 leaves it to the kernel.";
     tcp_recv_buf_size: u32 = 262_144, "tcpRecvBufSize", "Socket receive buffer, bytes; 0 leaves it to the kernel.";
-    ping_timeout_s: u16 = 60, "pingTimeout" in "PORT", "Longest silence of a connection, seconds: the upper bound of what a client asks for.";
-    min_ping_timeout_s: u16 = 6, "minPingTimeout" in "PORT", "Shortest ping timeout that a client may ask for, seconds.";
+    ping_timeout_s: u16 = 60, "pingTimeout", "Longest silence of a connection, seconds: the upper bound of what a client asks for.";
+    min_ping_timeout_s: u16 = 6, "minPingTimeout", "Shortest ping timeout that a client may ask for, seconds.";
+    client_to_server_pings: bool = true, "clientToServerPings", "Expect pings of clients; a silent one is cut off after its ping timeout.";
+    server_to_client_pings: bool = true, "serverToClientPings", "Send pings to clients to which nothing else goes.";
+    allow_comp_mode: bool = true, "allowCompMode", "Let clients use compression.";
     compression_type: Compression = Compression::None, "compressionType", "Compression that is agreed to when a client offers it.";
+    min_compression_threshold: u32 = 0, "minCompressionThreshold", "Shorter messages are not compressed, bytes; 0 means 30 with zlib and 300 with LZ4.";
     force_rssl_compression: bool = false, "forceRsslCompression", "Compress whether or not the client asks for it.";
     zlib_compression_level: u32 = 3, "zlibCompressionLevel", "Effort of zlib, 1 to 9.";
     writer_thread_count: u16 = 0, "writerThreadCount", "Egress shards, each a thread with its own clients; 0 does everything in one thread.";
     bind_main_thread: String = String::new(), "bindMainThread", "Processors for the main thread, such as 0 or 2-3; empty leaves it to the kernel.";
-    bind_writer_threads: Vec<String> = Vec::new(), "bindWriteThread", "Processors for each egress shard in turn.";
-    real_time_priority: u32 = 0, "", "Real-time priority of the threads (chrt -f), 1 to 99; 0 leaves it to the kernel.";
-    post_timeout_s: u32 = 15, "insertTimeout", "Time in which a post has to be acknowledged by its provider, seconds.";
+    bind_writer_threads: Vec<String> = Vec::new(), "", "Processors for each egress shard in turn (RMDS: bindWriteThread.1, .2 and so on).";
+    priority: String = String::new(), "priority", "Scheduling of the process's threads: \"fifo 55\" (real time, as chrt -f 55), \"nice -5\", or empty for the kernel's choice.";
+    post_timeout_s: u32 = 15, "insertTimeout" in "SERVICE", "Time in which a post has to be acknowledged by its provider, seconds.";
 }
 
 section! {
@@ -49,23 +53,24 @@ section! {
     enable_nip_server: bool = true, "enableNIPServer", "Accept non-interactive providers.";
     nip_port: u16 = 14003, "listenPort", "Port on which non-interactive providers connect; 0 takes a free one.";
     nip_max_mounts: u32 = 256, "maxMounts" in "server*ipc*transmissionBus", "Non-interactive providers at a time.";
-    user_name: String = String::from("quoteway"), "userName", "Login name towards interactive providers.";
-    application_id: u32 = 256, "applicationId", "Application id towards interactive providers.";
-    recovery_interval_ms: u32 = 1_000, "recoveryInterval" times 1000, "First pause before a lost route is dialled again, milliseconds; doubles up to ten times as much.";
-    request_timeout_s: u32 = 15, "retryTimer", "Time after which an unanswered open is reported as Timeout and asked again, seconds.";
-    age_unwatched_item_time_s: u32 = 0, "ageUnwatchedItemTime", "How long an item that nobody watches stays open at its provider, seconds; 0 closes it at once.";
-    initial_open_limit: u32 = 1_000, "initialOpenLimit", "Opens that may await an answer from a provider that states no OpenWindow.";
-    tcp_no_delay: bool = true, "tcpNoDelay", "Nagle's algorithm off.";
-    tcp_send_buf_size: u32 = 262_144, "tcpSendBufSize", "Socket send buffer, bytes; 0 leaves it to the kernel.";
-    tcp_recv_buf_size: u32 = 262_144, "tcpRecvBufSize", "Socket receive buffer, bytes; 0 leaves it to the kernel.";
-    ping_timeout_s: u16 = 30, "pingInterval", "Longest silence of a provider's connection, seconds.";
-    bind_main_thread: String = String::new(), "bindMainThread", "Processors for the thread of a source-distributor process, such as 0 or 2-3; empty leaves it to the kernel.";
-    real_time_priority: u32 = 0, "", "Real-time priority of that thread (chrt -f), 1 to 99; 0 leaves it to the kernel.";
+    user_name: String = String::from("quoteway"), "userName" in "ROUTE*route", "Login name towards interactive providers.";
+    application_id: u32 = 256, "applicationId" in "ROUTE*route", "Application id towards interactive providers.";
+    recovery_interval_ms: u32 = 1_000, "recoveryInterval" in "ROUTE*route" times 1000, "First pause before a lost route is dialled again, milliseconds; doubles up to ten times as much.";
+    request_timeout_s: u32 = 15, "retryTimer" in "SERVICE", "Time after which an unanswered open is reported as Timeout and asked again, seconds.";
+    age_unwatched_item_time_s: u32 = 0, "ageUnwatchedItemTime" in "SERVICE", "How long an item that nobody watches stays open at its provider, seconds; 0 closes it at once.";
+    initial_open_limit: u32 = 1_000, "initialOpenLimit" in "ROUTE*route", "Opens that may await an answer from a provider that states no OpenWindow.";
+    tcp_no_delay: bool = true, "tcpNoDelay" in "ROUTE*route", "Nagle's algorithm off.";
+    tcp_send_buf_size: u32 = 262_144, "tcpSendBufSize" in "ROUTE*route", "Socket send buffer, bytes; 0 leaves it to the kernel.";
+    tcp_recv_buf_size: u32 = 262_144, "tcpRecvBufSize" in "ROUTE*route", "Socket receive buffer, bytes; 0 leaves it to the kernel.";
+    ping_timeout_s: u16 = 30, "pingInterval" in "ROUTE*route", "Longest silence of a provider's connection, seconds.";
+    bind_main_thread: String = String::new(), "bindMainThread", "Processors for the main thread, such as 0 or 2-3; empty leaves it to the kernel. With quoteway serve and egress shards the main thread is the Source Distributor's, without them it is one with the P2PS.";
+    priority: String = String::new(), "priority", "Scheduling of the process's threads, as p2ps.priority.";
 }
 
 section! {
     /// One interactive provider that is dialled.
     Route = "route", "route";
+    route_enabled: bool = true, "routeEnabled", "Dial it at all.";
     host_list: Vec<String> = Vec::new(), "hostList", "HOST:PORT of the provider; further ones are tried in turn when it cannot be reached.";
     port: u16 = 14002, "port", "Port for entries of host_list that name none.";
     rssl_connection_type: ConnectionType = ConnectionType::Socket, "rsslConnectionType", "\"socket\", or \"encrypted\" for TLS.";
@@ -77,7 +82,7 @@ section! {
 
 section! {
     /// Field and enumeration dictionary.
-    DictionaryFiles = "dictionary", "dictionary";
-    field_file: String = String::new(), "fieldDictionary", "RDMFieldDictionary file; empty means the built-in dictionary.";
-    enum_file: String = String::new(), "enumFile", "enumtype.def file; empty means the built-in one.";
+    DictionaryFiles = "dictionary", "service";
+    field_file: String = String::new(), "fieldDictionary" in "SERVICE", "RDMFieldDictionary file; empty means the built-in dictionary.";
+    enum_file: String = String::new(), "enumFile" in "SERVICE", "enumtype.def file; empty means the built-in one.";
 }

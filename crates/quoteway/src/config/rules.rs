@@ -1,6 +1,10 @@
 //! Rules over more than one parameter, or tighter than a parameter's type.
 
-use super::{Config, Hub, P2ps, Section};
+use std::net::IpAddr;
+
+use net::affinity::{CpuList, Priority};
+
+use super::{Config, P2ps, Section, SourceDistributor};
 
 /// A rule that a configuration breaks.
 pub(super) struct Broken {
@@ -24,7 +28,7 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
     rule(
         p.guaranteed_output_buffers <= p.max_output_buffers,
         "guaranteed_output_buffers",
-        "must not be over max_output_buffers",
+        "must not be over max_output_buffers (its default is 1600)",
     );
     rule(
         p.output_threshold_ok <= p.output_threshold_breach && p.output_threshold_breach <= 100,
@@ -36,6 +40,7 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
         "ping_timeout_s",
         "needs min_ping_timeout_s <= ping_timeout_s <= 255",
     );
+    rule(is_address(&p.interface), "interface", "must be the IP address of this machine on which to listen, or empty");
     rule((100..=65_000).contains(&p.max_fragment_size), "max_fragment_size", "must be from 100 to 65000");
     rule((1..=9).contains(&p.zlib_compression_level), "zlib_compression_level", "must be from 1 to 9");
     rule(!p.timed_writes || p.flush_interval_ms > 0, "flush_interval_ms", "must be over 0 when timed_writes is true");
@@ -45,10 +50,55 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
         "and server_key_file go together",
     );
     rule(p.writer_thread_count <= 64, "writer_thread_count", "must be at most 64");
-    let h = &config.hub;
-    if h.heartbeat_interval_ms == 0 || h.peer_timeout_ms / 2 < h.heartbeat_interval_ms {
-        let what = "must be at least twice heartbeat_interval_ms, which is over 0";
-        found.push(Broken { section: Hub::NAME, key: "peer_timeout_ms", what });
-    }
+    rule(p.min_compression_threshold <= 65_535, "min_compression_threshold", "must be at most 65535");
+    let cpus = |list: &str| list.is_empty() || list.parse::<CpuList>().is_ok();
+    rule(cpus(&p.bind_main_thread), "bind_main_thread", "must be a list of processors such as 0-3,5");
+    rule(
+        p.bind_writer_threads.iter().all(|c| cpus(c)),
+        "bind_writer_threads",
+        "must be lists of processors such as 0-3,5",
+    );
+    rule(priority(&p.priority).is_ok(), "priority", PRIORITY);
+    let s = &config.source_distributor;
+    let mut rule = |holds: bool, key, what| {
+        if !holds {
+            found.push(Broken { section: SourceDistributor::NAME, key, what });
+        }
+    };
+    rule(is_address(&s.interface), "interface", "must be the IP address of this machine on which to listen, or empty");
+    rule(cpus(&s.bind_main_thread), "bind_main_thread", "must be a list of processors such as 0-3,5");
+    rule(priority(&s.priority).is_ok(), "priority", PRIORITY);
+    rule((1..=255).contains(&s.ping_timeout_s), "ping_timeout_s", "must be from 1 to 255");
     found
+}
+
+fn is_address(text: &str) -> bool {
+    text.is_empty() || text.parse::<IpAddr>().is_ok()
+}
+
+const PRIORITY: &str = "must be \"fifo 1\" to \"fifo 99\", \"nice -20\" to \"nice 19\", or empty";
+
+/// What is wrong with a list of processors.
+pub(super) fn cpu_list_fault(list: &str) -> Option<String> {
+    if list.is_empty() { None } else { list.parse::<CpuList>().err().map(|e| e.to_string()) }
+}
+
+/// The priority that a text asks for; `None` for the kernel's choice.
+///
+/// # Errors
+/// What a priority looks like.
+pub(super) fn priority(text: &str) -> Result<Option<Priority>, &'static str> {
+    let mut words = text.split_whitespace();
+    match (words.next(), words.next(), words.next()) {
+        (None, ..) => Ok(None),
+        (Some("fifo"), Some(level), None) => match level.parse() {
+            Ok(level @ 1..=99) => Ok(Some(Priority::Fifo(level))),
+            _ => Err(PRIORITY),
+        },
+        (Some("nice"), Some(level), None) => match level.parse() {
+            Ok(level @ -20..=19) => Ok(Some(Priority::Nice(level))),
+            _ => Err(PRIORITY),
+        },
+        _ => Err(PRIORITY),
+    }
 }

@@ -47,8 +47,18 @@ fn each_fault_names_file_line_and_what_to_write() {
     );
     assert_eq!(
         faults("[p2ps]\nguaranteed_output_buffers = 9\nmax_output_buffers = 8\n"),
-        ["q.toml:2: p2ps.guaranteed_output_buffers must not be over max_output_buffers"]
+        ["q.toml:2: p2ps.guaranteed_output_buffers must not be over max_output_buffers (its default is 1600)"]
     );
     assert_eq!(faults("[route]\nhost_list=[]"), ["q.toml:1: routes are written [[route]], with two brackets"]);
     assert!(faults("[p2ps\n")[0].starts_with("q.toml:1: "));
+}
+
+/// Compares with a file in `testdata`; `QUOTEWAY_BLESS=1` writes it anew.
+pub(super) fn assert_golden(name: &str, text: &str) {
+    let path = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/config/testdata")).join(name);
+    if std::env::var_os("QUOTEWAY_BLESS").is_some() {
+        std::fs::write(&path, text).expect("testdata");
+    }
+    let known = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(text, known, "QUOTEWAY_BLESS=1 writes {} anew", path.display());
 }

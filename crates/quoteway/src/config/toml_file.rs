@@ -92,7 +92,7 @@ impl Reader<'_> {
                     self.add(value.span().start, &format!("{}.{name}: {e}", section.name()));
                 }
             } else if let Some(known) = effect::of_key(section.rmds(), name) {
-                let text = format!("{}.{name} {}", section.name(), known.sentence());
+                let text = format!("{}.{name} has no effect here: {}", section.name(), known.why());
                 let line = self.line(at);
                 self.notes.push(Note { line, file: self.name.to_owned(), weight: Weight::Warning, text });
             } else {

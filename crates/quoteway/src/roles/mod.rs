@@ -1,7 +1,4 @@
 //! The processes of a deployment.
 
 pub mod demo;
-pub mod p2ps;
-pub mod process;
 pub mod serve;
-pub mod source_distributor;

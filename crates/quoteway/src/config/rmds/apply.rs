@@ -1,0 +1,380 @@
+//! From the lines of an `rmds.cnf` to a configuration.
+
+use super::catalogue::{Catalogue, Given, Mapped, Meaning};
+use super::lookup::{Place, Weight};
+use super::syntax::{self, Line, Word};
+use crate::config::{
+    AnySection, Config, ConfigError, Loaded, Note, P2ps, Raw, Route, Section, Weight as Gravity, rules,
+};
+
+/// An `rmds.cnf` as it is for one host.
+pub(crate) struct Reading {
+    /// What it amounts to.
+    pub(crate) loaded: Loaded,
+    /// Where the values come from.
+    pub(crate) origins: Vec<Origin>,
+    /// Its lines.
+    pub(crate) lines: Vec<Line>,
+}
+
+/// A parameter that a line has set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// The section.
+    pub(crate) section: &'static str,
+    /// Which of several routes.
+    pub(crate) route: usize,
+    /// The index of the parameter within the section.
+    pub(crate) index: usize,
+    /// The line's number.
+    pub(crate) line: usize,
+}
+
+/// Reads the text of an `rmds.cnf`; `name` stands for the file in messages.
+///
+/// # Errors
+/// Every fault of the text, each with its line, also in lines for other hosts.
+pub(crate) fn read(name: &str, text: &str, place: &Place) -> Result<Reading, ConfigError> {
+    let catalogue = Catalogue::new();
+    let (lines, faults) = syntax::parse(text);
+    let mut reader = Reader {
+        catalogue: &catalogue,
+        lines: &lines,
+        place,
+        name,
+        faults: faults.into_iter().map(|f| (f.line, f.what)).collect(),
+        notes: Vec::new(),
+        origins: Vec::new(),
+    };
+    for line in &lines {
+        reader.check(line);
+    }
+    let mut config = Config::default();
+    if reader.faults.is_empty() {
+        reader.fill(&mut config);
+    }
+    let Reader { mut faults, mut notes, origins, .. } = reader;
+    if !faults.is_empty() {
+        faults.sort();
+        return Err(ConfigError { faults: faults.into_iter().map(|(line, what)| at(name, line, &what)).collect() });
+    }
+    notes.sort_by_key(|n| n.line);
+    Ok(Reading { loaded: Loaded { config, notes }, origins, lines })
+}
+
+fn at(name: &str, line: usize, what: &str) -> String {
+    if line == 0 { format!("{name}: {what}") } else { format!("{name}:{line}: {what}") }
+}
+
+struct Reader<'a> {
+    catalogue: &'a Catalogue,
+    lines: &'a [Line],
+    place: &'a Place,
+    name: &'a str,
+    faults: Vec<(usize, String)>,
+    notes: Vec<Note>,
+    origins: Vec<Origin>,
+}
+
+impl<'a> Reader<'a> {
+    fn note(&mut self, line: usize, weight: Gravity, text: String) {
+        self.notes.push(Note { line, file: self.name.to_owned(), weight, text });
+    }
+
+    /// Checks a line for itself: its key, its value.
+    fn check(&mut self, line: &Line) {
+        let here = self.place.host_weight(&line.key).is_some();
+        for left in line.placeholders.iter().filter(|_| here) {
+            let text = format!("{left} is a placeholder of a manual and is read as any name");
+            self.note(line.number, Gravity::Warning, text);
+        }
+        match self.catalogue.meaning(&line.key) {
+            Err(what) => self.faults.push((line.number, what)),
+            Ok(Meaning::Mapped(parameters)) => {
+                let wrong = parameters.iter().find_map(|p| try_value(p, &line.value).err().map(|e| (p.name, e)));
+                if let Some((name, e)) = wrong {
+                    self.faults.push((line.number, format!("{name}: {e}")));
+                }
+            }
+            Ok(Meaning::NoEffect(entry, name)) if here => {
+                let (gravity, text) = if entry.is_as_asked(name, &line.value) {
+                    (Gravity::Information, format!("{} is always so here: {}", line.key, entry.why()))
+                } else {
+                    (Gravity::Warning, format!("{} has no effect here: {}", line.key, entry.why()))
+                };
+                self.note(line.number, gravity, text);
+            }
+            Ok(Meaning::BindWriteThread(n)) => {
+                if let Some(e) = rules::cpu_list_fault(&line.value) {
+                    self.faults.push((line.number, format!("bindWriteThread.{n}: {e}")));
+                }
+            }
+            Ok(Meaning::NoEffect(..) | Meaning::RouteList) => {}
+        }
+    }
+
+    fn fill(&mut self, config: &mut Config) {
+        let given = self.fill_sections(config);
+        self.fill_writer_threads(config);
+        self.fill_routes(config);
+        self.repeated();
+        self.elsewhere();
+        self.other_ports(&given);
+        for rule in rules::broken(config) {
+            let sections = config.sections();
+            let section = sections.iter().find(|s| s.name() == rule.section);
+            let index = section.and_then(|s| s.infos().iter().position(|p| p.key == rule.key));
+            let origin = self.origins.iter().find(|o| o.section == rule.section && Some(o.index) == index);
+            self.faults.push((origin.map_or(0, |o| o.line), format!("{}.{} {}", rule.section, rule.key, rule.what)));
+        }
+    }
+
+    /// All but the routes. Returns the port of the P2PS, which is a level of its parameters.
+    fn fill_sections(&mut self, config: &mut Config) -> String {
+        let catalogue = self.catalogue;
+        let (ports, others): (Vec<&Mapped>, Vec<&Mapped>) =
+            catalogue.mapped().iter().filter(|m| m.section != Route::NAME).partition(|m| m.name == "rsslPort");
+        for mapped in ports {
+            self.set(config, mapped, Given::default());
+        }
+        let port = config.p2ps.rssl_port.to_string();
+        for mapped in others {
+            self.set(config, mapped, Given { port: Some(&port), route: None });
+        }
+        port
+    }
+
+    fn set(&mut self, config: &mut Config, mapped: &Mapped, given: Given<'_>) {
+        let mut sections = config.sections_mut();
+        let section = sections.iter_mut().find(|s| s.name() == mapped.section).expect("its section");
+        // Of two names for one parameter the first counts.
+        if self.origins.iter().any(|o| o.section == mapped.section && o.index == mapped.index) {
+            return;
+        }
+        let Some(line) = self.choose(mapped, given) else { return };
+        if put(*section, mapped, &line.value).is_ok() {
+            self.origins.push(Origin { section: mapped.section, route: 0, index: mapped.index, line: line.number });
+        }
+        self.one_for_all(mapped, given, line);
+    }
+
+    /// The line that counts for a parameter.
+    fn choose(&self, mapped: &Mapped, given: Given<'_>) -> Option<&'a Line> {
+        let fits = |line: &'a Line| {
+            let host = self.place.host_weight(&line.key)?;
+            Some((line, Weight::new(host, mapped.weigh(&line.key, given)?)))
+        };
+        let lines = self.lines;
+        lines.iter().filter_map(fits).reduce(|best, next| if next.1 >= best.1 { next } else { best }).map(|(l, _)| l)
+    }
+
+    /// What is set for one service or route although there is one value for all.
+    fn one_for_all(&mut self, mapped: &Mapped, given: Given<'_>, chosen: &Line) {
+        if !mapped.is_shared() {
+            return;
+        }
+        let lines = self.lines;
+        for line in lines.iter().filter(|l| l.number != chosen.number && l.value != chosen.value) {
+            let fits = self.place.host_weight(&line.key).is_some() && mapped.weigh(&line.key, given).is_some();
+            if fits && line.key.words.len() > 1 {
+                let text = format!(
+                    "{} has no effect here: there is one {} for all, and line {} sets it",
+                    line.key, mapped.name, chosen.number
+                );
+                self.note(line.number, Gravity::Warning, text);
+            }
+        }
+    }
+
+    fn fill_writer_threads(&mut self, config: &mut Config) {
+        let mut threads: Vec<(Weight, usize, &Line)> = Vec::new();
+        for line in self.lines {
+            let (Some(host), Ok(Meaning::BindWriteThread(n))) =
+                (self.place.host_weight(&line.key), self.catalogue.meaning(&line.key))
+            else {
+                continue;
+            };
+            // The levels are the same for all: host, then the order in the file.
+            let weight = Weight::new(host, Vec::new());
+            match threads.iter_mut().find(|t| t.1 == n) {
+                Some(known) if known.0 <= weight => *known = (weight, n, line),
+                Some(_) => {}
+                None => threads.push((weight, n, line)),
+            }
+        }
+        let section = &mut config.p2ps;
+        let index = P2ps::params().iter().position(|p| p.info.key == "bind_writer_threads").expect("a parameter");
+        for (_, n, line) in threads {
+            if section.bind_writer_threads.len() < n {
+                section.bind_writer_threads.resize(n, String::new());
+            }
+            section.bind_writer_threads[n - 1].clone_from(&line.value);
+            self.origins.push(Origin { section: P2ps::NAME, route: 0, index, line: line.number });
+        }
+    }
+
+    fn fill_routes(&mut self, config: &mut Config) {
+        let catalogue = self.catalogue;
+        for (route, (name, listed)) in self.route_names().into_iter().enumerate() {
+            let mut section = Route::default();
+            let given = Given { port: None, route: name.as_deref() };
+            for mapped in catalogue.mapped().iter().filter(|m| m.section == Route::NAME) {
+                let Some(line) = self.choose(mapped, given) else { continue };
+                if put(&mut section, mapped, &line.value).is_ok() {
+                    let (section, index, line) = (Route::NAME, mapped.index, line.number);
+                    self.origins.push(Origin { section, route, index, line });
+                }
+            }
+            if section.host_list.is_empty() {
+                let name = name.as_deref().unwrap_or("NAME");
+                self.faults.push((listed, format!("route {name} has no host: write *Src_Dist*{name}.route*hostList")));
+            }
+            config.routes.push(section);
+        }
+    }
+
+    /// The routes of this host, each with the line that names it: those of `routeList`, else all that a line names. A
+    /// route without a name is there if only `*route*hostList` is.
+    fn route_names(&mut self) -> Vec<(Option<String>, usize)> {
+        let mut listed: Option<(u8, &Line)> = None;
+        let mut named: Vec<(Option<String>, usize)> = Vec::new();
+        let mut unnamed = None;
+        for line in self.lines {
+            let Some(host) = self.place.host_weight(&line.key) else { continue };
+            match self.catalogue.meaning(&line.key) {
+                Ok(Meaning::RouteList) if listed.is_none_or(|(h, _)| h <= host) => listed = Some((host, line)),
+                Ok(Meaning::Mapped(m)) if m.iter().any(|m| m.section == Route::NAME) => match route_name(line) {
+                    Some(name) => {
+                        let known = |n: &Option<String>| n.as_deref().is_some_and(|n| n.eq_ignore_ascii_case(&name));
+                        if !named.iter().any(|(n, _)| known(n)) {
+                            named.push((Some(name), line.number));
+                        }
+                    }
+                    None => {
+                        if m.iter().any(|m| m.key == "host_list") && !line.value.is_empty() {
+                            unnamed = Some(line.number);
+                        }
+                    }
+                },
+                _ => {}
+            }
+        }
+        let Some((_, list)) = listed else {
+            return match (named.is_empty(), unnamed) {
+                (true, Some(line)) => vec![(None, line)],
+                _ => named,
+            };
+        };
+        let names: Vec<String> = words(&list.value).map(str::to_owned).collect();
+        for (name, line) in &named {
+            let name = name.as_deref().unwrap_or("");
+            if !names.iter().any(|n| n.eq_ignore_ascii_case(name)) {
+                let text = format!("route {name} has no effect: it is not in the routeList of line {}", list.number);
+                self.note(*line, Gravity::Warning, text);
+            }
+        }
+        names.into_iter().map(|n| (Some(n), list.number)).collect()
+    }
+
+    /// The same key twice with different values: the operator may not know.
+    fn repeated(&mut self) {
+        let lines = self.lines;
+        for (i, line) in lines.iter().enumerate() {
+            let same = |other: &&Line| other.key.to_string().eq_ignore_ascii_case(&line.key.to_string());
+            let Some(later) = lines[i + 1..].iter().find(same) else { continue };
+            if later.value != line.value && self.place.host_weight(&line.key).is_some() {
+                let text = format!("{} has no effect: line {} sets it again", line.key, later.number);
+                self.note(line.number, Gravity::Warning, text);
+            }
+        }
+    }
+
+    /// How many lines are for others.
+    fn elsewhere(&mut self) {
+        let mut hosts: Vec<&str> = Vec::new();
+        let mut count = 0;
+        for line in self.lines.iter().filter(|l| self.place.host_weight(&l.key).is_none()) {
+            count += 1;
+            let host = line.key.host.as_deref().unwrap_or("");
+            if !hosts.contains(&host) {
+                hosts.push(host);
+            }
+        }
+        if count > 0 {
+            let text = format!(
+                "this is host {}, instance {}: {count} of {} lines are for others ({})",
+                self.place.host,
+                self.place.instance,
+                self.lines.len(),
+                hosts.join(", ")
+            );
+            self.note(0, Gravity::Information, text);
+        }
+    }
+
+    /// Lines for a port or user that this P2PS does not have.
+    fn other_ports(&mut self, port: &str) {
+        let lines = self.lines;
+        let given = Given { port: Some(port), route: None };
+        for line in lines.iter().filter(|l| self.place.host_weight(&l.key).is_some()) {
+            let Ok(Meaning::Mapped(m)) = self.catalogue.meaning(&line.key) else { continue };
+            if m.iter().all(|m| m.section == P2ps::NAME && m.weigh(&line.key, given).is_none()) {
+                let text = format!(
+                    "{} has no effect here: the only level of its own is the RSSL port, {port}; {} is one for all users",
+                    line.key, m[0].name
+                );
+                self.note(line.number, Gravity::Warning, text);
+            }
+        }
+    }
+}
+
+/// The word before `route`, if it is no component.
+fn route_name(line: &Line) -> Option<String> {
+    let words = &line.key.words;
+    let at = words.iter().position(|(_, w)| matches!(w, Word::Name(n) if n.eq_ignore_ascii_case("route")))?;
+    match words.get(at.checked_sub(1)?)? {
+        (_, Word::Name(name)) if !super::catalogue::is_component(name) => Some(name.clone()),
+        _ => None,
+    }
+}
+
+fn words(value: &str) -> impl Iterator<Item = &str> {
+    value.split(|c: char| c == ',' || c.is_whitespace()).filter(|w| !w.is_empty())
+}
+
+/// Whether the value is one for the parameter.
+fn try_value(mapped: &Mapped, value: &str) -> Result<(), String> {
+    let mut config = Config::default();
+    if mapped.section == Route::NAME {
+        return put(&mut Route::default(), mapped, value);
+    }
+    let mut sections = config.sections_mut();
+    let section = sections.iter_mut().find(|s| s.name() == mapped.section).expect("its section");
+    put(*section, mapped, value)
+}
+
+/// Sets a parameter; an empty value leaves the default.
+fn put(section: &mut dyn AnySection, mapped: &Mapped, value: &str) -> Result<(), String> {
+    if value.is_empty() {
+        return Ok(());
+    }
+    let number = value.parse::<i64>().ok().and_then(|n| n.checked_mul(mapped.factor));
+    let result = match number {
+        Some(n) if mapped.factor != 1 => section.set(mapped.index, &Raw::Int(n)),
+        _ => {
+            let list: Vec<&str> = words(value).collect();
+            match section.set(mapped.index, &Raw::Text(value)) {
+                Ok(()) if section.infos()[mapped.index].kind == LIST => section.set(mapped.index, &Raw::List(list)),
+                other => other,
+            }
+        }
+    };
+    result.map_err(|e| {
+        let comment = value.contains(" #") || value.contains(" !");
+        if comment { format!("{e} (a comment has a line of its own)") } else { e }
+    })
+}
+
+/// [`Parameter::KIND`](crate::config::Parameter::KIND) of lists.
+const LIST: &str = <Vec<String> as crate::config::Parameter>::KIND;

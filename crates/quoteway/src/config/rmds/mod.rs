@@ -1,0 +1,37 @@
+//! `rmds.cnf`, the configuration file of RMDS, TREP and RTDS.
+//!
+//! `docs/operating/configuration.md` states the syntax and the rule of precedence.
+
+mod apply;
+mod catalogue;
+pub mod import;
+pub mod lookup;
+pub mod syntax;
+
+pub(super) use apply::{Reading, read};
+
+/// How a parameter of ours is written in an `rmds.cnf`; none if it has no name there.
+pub(super) fn names_in_rmds(section: &str, key: &str) -> Vec<String> {
+    catalogue::Catalogue::new()
+        .mapped()
+        .iter()
+        .filter(|m| m.section == section && m.key == key)
+        .map(catalogue::Mapped::example)
+        .collect()
+}
+
+/// Whether text is an `rmds.cnf` rather than TOML: its first line that is neither empty nor a comment has a `*` in its key, or
+/// a comment begins with `!`.
+pub(super) fn looks_like(text: &str) -> bool {
+    for line in text.lines().map(str::trim).filter(|l| !l.is_empty()) {
+        if line.starts_with('#') {
+            continue;
+        }
+        let key = line.split([':', '=']).next().unwrap_or(line);
+        return line.starts_with('!') || (key.contains('*') && !line.starts_with(['[', '"']));
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+use super::lookup::Place;
+use super::*;
+use crate::config::{Config, Weight};
+
+fn place(host: &str, instance: &str) -> Place {
+    Place { host: host.into(), instance: instance.into() }
+}
+
+fn config(text: &str) -> Config {
+    match read("r.cnf", text, &place("box", "1")) {
+        Ok(r) => r.loaded.config,
+        Err(e) => panic!("{e}"),
+    }
+}
+
+fn faults(text: &str) -> Vec<String> {
+    read("r.cnf", text, &place("box", "1")).map(|_| ()).expect_err("must be refused").faults
+}
+
+#[test]
+fn separators_comments_and_continued_lines_are_read() {
+    let c = config(
+        "! comment\n# comment : x\n\n*P2PS*maxMounts : 7\n*p2ps*ITEMLIMIT = 9\n*src_dist*a.route*hostList : h1:1, \\\n   h2\n",
+    );
+    assert_eq!((c.p2ps.max_mounts, c.p2ps.item_limit), (7, 9));
+    assert_eq!(c.routes[0].host_list, ["h1:1", "h2"]);
+}
+
+#[test]
+fn units_are_converted() {
+    let c = config("*adh*r.route*hostList : h\n*adh*r.route*recoveryInterval : 10\n");
+    assert_eq!(c.source_distributor.recovery_interval_ms, 10_000);
+}
+
+#[test]
+fn host_and_instance_choose_their_lines() {
+    let text = "*P2PS*rsslPort : 1\nbox*P2PS*rsslPort : 2\nbox.2*P2PS*rsslPort : 3\nother*P2PS*rsslPort : 4\n";
+    let port = |host, instance| read("r.cnf", text, &place(host, instance)).map(|r| r.loaded.config.p2ps.rssl_port);
+    assert_eq!(port("box", "1").unwrap(), 2);
+    assert_eq!(port("BOX", "2").unwrap(), 3);
+    assert_eq!(port("third", "1").unwrap(), 1);
+}
+
+#[test]
+fn the_port_is_a_level_of_its_parameters() {
+    let text =
+        "*P2PS*rsslPort : 14002\n*P2PS*14002*pingTimeout : 31\n*P2PS.pingTimeout : 32\n*P2PS*8101*pingTimeout : 33\n";
+    let reading = read("r.cnf", text, &place("box", "1")).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(reading.loaded.config.p2ps.ping_timeout_s, 31);
+    assert_eq!(reading.loaded.notes.len(), 1);
+    assert_eq!(reading.loaded.notes[0].line, 4);
+}
+
+#[test]
+fn routes_come_from_the_list_or_from_their_lines() {
+    let c =
+        config("*adh*a.route*hostList : h1\n*adh*b.route*hostList : h2\n*adh*route*port : 9\n*adh*b.route*port : 8\n");
+    let routes: Vec<_> = c.routes.iter().map(|r| (r.host_list[0].as_str(), r.port)).collect();
+    assert_eq!(routes, [("h1", 9), ("h2", 8)]);
+    let c = config("*adh*a.route*hostList : h1\n*adh*b.route*hostList : h2\n*adh*routeList : b\n");
+    assert_eq!(c.routes.len(), 1);
+    assert_eq!(c.routes[0].host_list, ["h2"]);
+    let c = config("*src_dist*route*hostList : h1\n");
+    assert_eq!(c.routes.len(), 1);
+    assert_eq!(faults("*adh*routeList : x\n"), ["r.cnf:1: route x has no host: write *Src_Dist*x.route*hostList"]);
+}
+
+#[test]
+fn writer_threads_are_numbered_from_one() {
+    let c = config("*ads*bindWriteThread.2 : 5\n*ads*bindWriteThread.1 : 3-4\n");
+    assert_eq!(c.p2ps.bind_writer_threads, ["3-4", "5"]);
+    assert_eq!(
+        faults("*ads*bindWriteThread.0 : 5\n"),
+        ["r.cnf:1: bindWriteThread.0: the threads are numbered from 1 to 64"]
+    );
+}
+
+#[test]
+fn what_has_no_effect_is_said_once_with_its_reason() {
+    let text = "*P2PS*hashTableSize : 200000\n*RDFD*cacheType : sinkDriven\n*P2PS*disableHostLookup : True\n";
+    let notes = read("r.cnf", text, &place("box", "1")).unwrap_or_else(|e| panic!("{e}")).loaded.notes;
+    let shown: Vec<String> = notes.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        shown,
+        [
+            "r.cnf:1: *P2PS*hashTableSize has no effect here: memory and tables grow with what is in them",
+            "r.cnf:2: *RDFD*cacheType is always so here: items are asked for when a client wants them",
+            "r.cnf:3: *P2PS*disableHostLookup is always so here: addresses of clients are never looked up",
+        ]
+    );
+    assert_eq!(notes[0].weight, Weight::Warning);
+    assert_eq!(notes[1].weight, Weight::Information);
+}
+
+#[test]
+fn keys_are_told_from_toml() {
+    assert!(looks_like("# c\n\n*P2PS*x : 1"));
+    assert!(looks_like("! c\n"));
+    assert!(looks_like("host*P2PS*x = 1"));
+    assert!(!looks_like("[p2ps]\nx = 1"));
+    assert!(!looks_like("x = \"a*b\""));
+    assert!(!looks_like(""));
+}
+
+mod property;
+mod reference;
+
+/// Each line of `testdata/bad.cnf` with its message, as `testdata/bad.cnf.messages` has them.
+#[test]
+fn each_bad_line_gets_its_own_clear_message() {
+    let bad = include_str!("../../testdata/bad.cnf");
+    let found = faults(bad);
+    let lines = bad.lines().count();
+    assert!(lines >= 50);
+    for number in 1..=lines {
+        assert!(found.iter().any(|f| f.starts_with(&format!("r.cnf:{number}: "))), "nothing is said of line {number}");
+    }
+    crate::config::tests::assert_golden("bad.cnf.messages", &(found.join("\n") + "\n"));
+}
