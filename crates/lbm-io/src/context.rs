@@ -169,6 +169,12 @@ impl Context {
                 let (own, place) = own_or_place(source("transport_tcp_port"), "transport_tcp_maximum_ports");
                 Key::Tcp(own, place)
             }
+            "lbtipc" => {
+                let own = source("transport_lbtipc_id") as u16;
+                let (low, high) = (context("transport_lbtipc_id_low"), context("transport_lbtipc_id_high"));
+                let places = high.saturating_sub(low).saturating_add(1) as u32;
+                Key::Lbtipc(own, if own == 0 { self.sources.place(places) } else { 0 })
+            }
             other => return Err(ContextError::Unsupported(format!("transport {other} is not known here"))),
         })
     }
@@ -289,8 +295,13 @@ impl Context {
         (&mut self.sources, &self.inbound, &self.resolution)
     }
 
-    /// When [`Context::poll`] has something to do though no descriptor is readable, monotonic ns ([`net::clock`]); 0 = now.
-    pub fn timeout(&self) -> Option<u64> {
+    /// When [`Context::poll`] has something to do though no descriptor is readable, monotonic ns ([`net::clock`]); 0 = now. Ask right
+    /// before waiting for the context's descriptor in another set: from now on shared memory makes it readable, too.
+    pub fn timeout(&mut self) -> Option<u64> {
+        if self.inbound.arm() && self.sources.io.backlog.is_empty() { self.deadline() } else { Some(0) }
+    }
+
+    fn deadline(&self) -> Option<u64> {
         let tcp = self.sources.io.tcp.timeout();
         [tcp, self.sources.timeout(), self.inbound.timeout(), self.resolution.timeout()].into_iter().flatten().min()
     }
@@ -304,7 +315,7 @@ impl Context {
         let before = self.inbound.streams.delivered;
         let mut now = self.sources.tick();
         self.sources.pump();
-        let wait = match self.timeout() {
+        let wait = match self.deadline() {
             _ if !self.sources.io.backlog.is_empty() => Some(Duration::ZERO),
             Some(at) => {
                 let left = Duration::from_nanos(at.saturating_sub(now));
@@ -312,11 +323,13 @@ impl Context {
             }
             None => timeout,
         };
+        let wait = if wait != Some(Duration::ZERO) && self.inbound.arm() { wait } else { Some(Duration::ZERO) };
         let mut ready = std::mem::take(&mut self.events);
         let polled = self.sources.io.tcp.poll(wait, &mut ready);
         if !ready.is_empty() || wait != Some(Duration::ZERO) {
             now = self.sources.tick();
         }
+        self.inbound.receive_shared(now, &mut self.sources, events);
         let early = std::mem::take(&mut self.sources.io.backlog);
         for event in early.into_iter().chain(ready.iter().copied()) {
             self.on_event(now, event, events);

@@ -7,22 +7,26 @@ use std::os::fd::AsFd;
 use lbm::options::{Options, Scope};
 use lbm::resolver::Found;
 use lbm::subscriber::{Question, SubscribeConfig, Subscriber};
+use lbm::transport::ipc::{Identity, LogReader};
 use lbm::transport::tcp::{Deframer, hello};
 use lbm::transport::{DatagramSink, EndReason, Order};
 use lbm::wire::Writer;
 use lbm::wire::header::Header;
 use lbm::wire::lbmc::{self, Messages};
 use lbm::wire::lbmr::Transport;
+use net::shm::{Reader, WriterState};
 use net::tcp::{Close, ConnId, SocketOptions};
 use net::udp::{Slabs, UdpOptions, UdpSocket};
 
 use crate::events::{Events, ReceiverId};
 use crate::io::{self, Io, Role, Watch};
 use crate::streams::{self, Deliver, Streams};
-use crate::{ContextError, Sources, Warning, interface, random};
+use crate::{ContextError, Sources, Warning, interface, ipc_host, random};
 
 /// Calls that receive from one socket, a turn: what a 1 MB buffer holds.
 const RECEIVE_TURN: usize = 16;
+/// How often we look whether the writer of shared memory lives, ns.
+const WRITER_CHECK_NS: u64 = 500_000_000;
 /// Questions of which the answer is awaited, a connection.
 const ASKED_MAX: usize = 4_096;
 
@@ -49,6 +53,16 @@ enum Line {
     Group(usize),
     Lbtru { socket: Box<UdpSocket>, watch: u32 },
     Tcp(ConnId),
+    Lbtipc(Box<Shared>),
+}
+
+/// A log in shared memory.
+struct Shared {
+    reader: Reader,
+    log: LogReader,
+    watch: u32,
+    /// When to look whether the writer lives.
+    check_due: u64,
 }
 
 /// Our questions to one source's request port about one session.
@@ -67,6 +81,8 @@ pub(crate) struct Inbound {
     groups: Vec<Option<Group>>,
     /// By session number.
     lines: Vec<Option<Line>>,
+    /// Sessions in shared memory: they are looked at in every turn.
+    shared: Vec<usize>,
     questions: HashMap<(usize, SocketAddrV4), Questions>,
     asked: Vec<(usize, SocketAddrV4, u32, Asked)>,
     /// From which NAKs go.
@@ -76,6 +92,8 @@ pub(crate) struct Inbound {
     slabs: Slabs,
     /// Datagrams that are no packets of their transport.
     pub(crate) malformed: u64,
+    /// How often a source in shared memory has overtaken us.
+    pub(crate) overruns: u64,
     /// Sessions of other hosts' shared memory, or of transports that are not known here.
     pub(crate) unreachable: u64,
 }
@@ -103,6 +121,7 @@ impl Inbound {
             receivers: Vec::new(),
             groups: Vec::new(),
             lines: Vec::new(),
+            shared: Vec::new(),
             questions: HashMap::new(),
             asked: Vec::new(),
             naks,
@@ -110,6 +129,7 @@ impl Inbound {
             group_options,
             slabs: Slabs::new(16),
             malformed: 0,
+            overruns: 0,
             unreachable: 0,
         })
     }
@@ -214,6 +234,16 @@ impl Inbound {
                 io.set_role(conn, Role::Session { session, deframer: Deframer::default() });
                 Line::Tcp(conn)
             }
+            Transport::Lbtipc { session_id, transport, .. } => {
+                let bad = |error: &dyn std::fmt::Display| ContextError::Unsupported(error.to_string());
+                let reader = Reader::open(&ipc_host::path(session_id, transport)).map_err(|e| bad(&e))?;
+                if Identity::decode(reader.identity()).is_none_or(|identity| identity.session_id != session_id) {
+                    return Err(bad(&"the shared memory belongs to another session"));
+                }
+                let watch = io.watch(reader.as_fd(), Watch::Inbound(session))?;
+                self.shared.push(session);
+                Line::Lbtipc(Box::new(Shared { reader, log: LogReader::new(), watch, check_due: 0 }))
+            }
             _ => return Err(ContextError::Unsupported("no such transport here".to_owned())),
         };
         if self.lines.len() <= session {
@@ -266,6 +296,10 @@ impl Inbound {
             Some(Line::Tcp(conn)) => {
                 io.set_role(conn, Role::None);
                 io.tcp.close(conn, Close::Now);
+            }
+            Some(Line::Lbtipc(shared)) => {
+                io.unwatch(shared.reader.as_fd(), shared.watch);
+                self.shared.retain(|other| *other != session);
             }
             None => {}
         }
@@ -354,6 +388,65 @@ impl Inbound {
                 return;
             }
         }
+    }
+
+    /// Whatever is in shared memory. Costs one load a session if there is nothing.
+    pub(crate) fn receive_shared(&mut self, now: u64, sources: &mut Sources, events: &mut impl Events) {
+        let mut at = 0;
+        while let Some(session) = self.shared.get(at).copied() {
+            at += 1;
+            if !self.read_shared(now, session, sources, events) {
+                let mut deliver = Deliver { streams: &mut self.streams, sources, events };
+                self.subscriber.end(session, EndReason::Reset, &mut deliver);
+            }
+        }
+    }
+
+    /// False if the session is over.
+    fn read_shared(&mut self, now: u64, session: usize, sources: &mut Sources, events: &mut impl Events) -> bool {
+        let Some(Some(Line::Lbtipc(shared))) = self.lines.get_mut(session) else { return true };
+        let mut deliver = Deliver { streams: &mut self.streams, sources, events };
+        for _ in 0..RECEIVE_TURN {
+            let Ok(bytes) = shared.reader.peek() else {
+                // Overtaken: the next record's number tells what is lost.
+                self.overruns += 1;
+                continue;
+            };
+            if bytes.is_empty() {
+                if shared.check_due > now {
+                    return true;
+                }
+                shared.check_due = now + WRITER_CHECK_NS;
+                // What it has written before it left was read above.
+                return shared.reader.writer() == WriterState::Alive;
+            }
+            let Some(mut dispatch) = self.subscriber.dispatch(now, session, &mut deliver) else { return true };
+            match shared.log.read(bytes, &mut dispatch) {
+                Ok(read) if read > 0 => shared.reader.release(read),
+                _ => {
+                    self.malformed += 1;
+                    return false;
+                }
+            }
+            self.subscriber.settle(session);
+        }
+        true
+    }
+
+    /// Before a wait: shared memory will wake us. False if there is something already.
+    pub(crate) fn arm(&mut self) -> bool {
+        let Self { shared, lines, .. } = self;
+        shared.iter().all(|session| match lines.get_mut(*session) {
+            Some(Some(Line::Lbtipc(shared))) => {
+                let armed = shared.reader.arm();
+                if !armed {
+                    // There is something, or the writer has left.
+                    shared.check_due = 0;
+                }
+                armed
+            }
+            _ => true,
+        })
     }
 
     /// An LBT-TCP connection is established: names the session.
@@ -445,7 +538,11 @@ impl Inbound {
     }
 
     pub(crate) fn timeout(&self) -> Option<u64> {
-        self.subscriber.timeout()
+        let shared = self.shared.iter().filter_map(|session| match self.lines.get(*session) {
+            Some(Some(Line::Lbtipc(shared))) => Some(shared.check_due),
+            _ => None,
+        });
+        self.subscriber.timeout().into_iter().chain(shared).min()
     }
 
     /// NAKs, questions, silent sessions.
@@ -536,5 +633,9 @@ impl Inbound {
 
 /// Whether this build knows how to receive such a session.
 fn can_receive(transport: &Transport) -> bool {
-    matches!(transport, Transport::Lbtrm { .. } | Transport::Lbtru { .. } | Transport::Tcp { .. })
+    match transport {
+        Transport::Lbtrm { .. } | Transport::Lbtru { .. } | Transport::Tcp { .. } => true,
+        Transport::Lbtipc { host, .. } => *host == ipc_host::id(),
+        _ => false,
+    }
 }

@@ -12,7 +12,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut options = Options::new();
 //! options.parse("lbm.cfg", "
-//!     source  transport                        lbtrm        # or lbtru, tcp
+//!     source  transport                        lbtrm        # or lbtru, tcp, lbtipc
 //!     context default_interface                127.0.0.1    # left out: where the default route leads
 //!     context resolver_multicast_address       239.255.17.1
 //!     source  implicit_batching_minimum_length 1            # every message leaves at once
@@ -77,12 +77,14 @@
 #![forbid(unsafe_code)]
 
 mod context;
+mod daemon;
 mod error;
 mod events;
 mod fault;
 mod inbound;
 mod interface;
 mod io;
+mod ipc_host;
 mod outbound;
 mod random;
 mod requests;
@@ -93,6 +95,7 @@ mod streams;
 mod warning;
 
 pub use context::Context;
+pub use daemon::{Daemon, DaemonConfig, DaemonStats};
 pub use error::{ContextError, SendError};
 pub use events::{Delivery, Events, Loss, ReceiverId, Request, RequestId, SendFlags, SourceId, Stream};
 pub use lbm::options;

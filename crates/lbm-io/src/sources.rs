@@ -159,6 +159,9 @@ impl Sources {
                 self.waiting = true;
                 return Err(SendError::WouldBlock);
             }
+            if session.is_writable(now, &self.io) && !first {
+                continue;
+            }
             // The next tick of the rate limit; sockets and slow readers say nothing, so they are asked often.
             let next = session.timeout().map_or(1_000_000, |at| at.saturating_sub(now));
             let wait = if first { 0 } else { next.clamp(20_000, 1_000_000) };

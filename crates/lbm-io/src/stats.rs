@@ -24,6 +24,8 @@ pub struct Stats {
     pub dropped: u64,
     /// Datagrams dropped by [`Context::lose`].
     pub lost_on_purpose: u64,
+    /// How often a source in shared memory has overtaken this context; the loss itself was told.
+    pub overruns: u64,
     /// Advertised topics that are wanted but cannot be reached from here: shared memory of other hosts, unknown transports.
     pub unreachable: u64,
 }
@@ -89,6 +91,7 @@ impl Context {
             dropped: inbound.drops(),
             lost_on_purpose: sources.fault.dropped,
             unreachable: inbound.unreachable,
+            overruns: inbound.overruns,
             ..Stats::default()
         };
         // Where a session's entry is in the list.

@@ -37,6 +37,21 @@ enum Command {
         Consumers connect to port 14002, non-interactive providers to 14003; interactive providers are dialled (--route)."
     )]
     Serve(roles::serve::ServeArgs),
+    /// Face providers in a process of its own; P2PSs join it over the hub
+    #[command(
+        aliases = ["source_distributor", "src-dist", "src_dist", "adh"],
+        after_help = "Examples:\n  quoteway source-distributor --route localhost:14010\n  \
+        quoteway source-distributor --config site.toml\n\n\
+        P2PSs join at port 14004 (quoteway p2ps --source-distributor HOST:14004), or by multicast ([hub] in the file)."
+    )]
+    SourceDistributor(roles::source_distributor::SourceDistributorArgs),
+    /// Serve consumers in a process of its own, with the data of Source Distributors that it joins over the hub
+    #[command(
+        alias = "ads",
+        after_help = "Examples:\n  quoteway p2ps --source-distributor localhost:14004\n  quoteway p2ps --config site.toml\n\n\
+        Consumers connect to port 14002. Several P2PSs may join the same Source Distributors."
+    )]
+    P2ps(roles::p2ps::P2psArgs),
     /// Simulated source: publishes at a chosen rate, a built-in market or recorded data
     #[command(alias = "sink_driven_src")]
     SinkDrivenSrc(tools::sink_driven_src::Args),
@@ -73,6 +88,8 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Demo(args) => roles::demo::run(&args),
         Command::Serve(args) => roles::serve::run(&args),
+        Command::SourceDistributor(args) => roles::source_distributor::run(&args),
+        Command::P2ps(args) => roles::p2ps::run(&args),
         Command::SinkDrivenSrc(args) => tools::sink_driven_src::run(&args),
         Command::TestClient(args) => tools::test_client::run(&args),
         Command::Dump(args) => tools::dump::run(&args),

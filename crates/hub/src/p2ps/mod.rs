@@ -207,6 +207,11 @@ impl P2ps {
         self.lose_source(id.0, rwf::StateCode::NONE, "is not reachable");
     }
 
+    /// True between [`Self::source_up`] and the loss of the source, also one that was found here (silence).
+    pub fn source_is_up(&self, id: SourceId) -> bool {
+        self.sources.get(usize::from(id.0)).and_then(Option::as_deref).is_some_and(|source| source.up)
+    }
+
     /// A block that a Source Distributor has published. At most one between two flushes, unless it holds no update:
     /// deliveries point into it.
     ///

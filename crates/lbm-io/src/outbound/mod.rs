@@ -1,5 +1,6 @@
 //! Sending transport sessions: the state machine of each with its sockets.
 
+mod lbtipc;
 mod lbtrm;
 mod lbtru;
 mod tcp;
@@ -47,12 +48,14 @@ pub(crate) enum Key {
     /// A port of its own, or a place in the context's round.
     Lbtru(u16, u32),
     Tcp(u16, u32),
+    Lbtipc(u16, u32),
 }
 
 enum Link {
     Lbtrm(Box<lbtrm::LbtrmOut>),
     Lbtru(Box<lbtru::LbtruOut>),
     Tcp(tcp::TcpOut),
+    Lbtipc(Box<lbtipc::IpcOut>),
 }
 
 /// A session and the topics that are sent on it.
@@ -108,6 +111,11 @@ impl Outbound {
                 let (out, transport) = tcp::TcpOut::open(io, options, interface, pool(port, "tcp"))?;
                 (Link::Tcp(out), transport, None)
             }
+            Key::Lbtipc(_, place) => {
+                let (out, transport) = lbtipc::IpcOut::open(options, place, net::clock::now())?;
+                let watch = io.watch(out.as_fd(), Watch::Outbound(number))?;
+                (Link::Lbtipc(Box::new(out)), transport, Some(watch))
+            }
         };
         Ok(Self {
             key,
@@ -130,6 +138,7 @@ impl Outbound {
             (Link::Lbtrm(out), Some(watch)) => io.unwatch(out.as_fd(), watch),
             (Link::Lbtru(out), Some(watch)) => io.unwatch(out.as_fd(), watch),
             (Link::Tcp(out), _) => out.close(io),
+            (Link::Lbtipc(out), Some(watch)) => io.unwatch(out.as_fd(), watch),
             _ => {}
         }
     }
@@ -163,6 +172,11 @@ impl Outbound {
                 let sqn = put(topics, now, &mut out.batch, topic, headers, payload, flush)?;
                 (sqn, out.batch.output().len() >= net::udp::PAYLOAD_MAX)
             }
+            Link::Lbtipc(out) => {
+                let sent = put(topics, now, &mut out.carrier(), topic, headers, payload, flush);
+                out.sent(now, payload.len(), sent);
+                return sent;
+            }
         };
         self.dirty = true;
         if flush || full || self.each {
@@ -177,6 +191,7 @@ impl Outbound {
             Link::Lbtrm(out) => out.sender.flush(now),
             Link::Lbtru(out) => out.server.sender().flush(now),
             Link::Tcp(out) => out.batch.flush(now),
+            Link::Lbtipc(out) => out.flush(now),
         }
         self.pump(now, io);
     }
@@ -191,6 +206,7 @@ impl Outbound {
                 out.pump(io);
                 true
             }
+            Link::Lbtipc(_) => true,
         };
         self.stuck_until = if all { None } else { Some(now + RETRY_NS) };
     }
@@ -201,6 +217,8 @@ impl Outbound {
             Link::Lbtrm(out) => out.receive(now, slabs, fault),
             Link::Lbtru(out) => out.receive(now, slabs, fault),
             Link::Tcp(out) => out.settle(io),
+            // Readers have made room: whoever was refused is told.
+            Link::Lbtipc(_) => {}
         }
         self.pump(now, io);
     }
@@ -208,12 +226,16 @@ impl Outbound {
     /// Whether a refused source can send now.
     pub(crate) fn is_writable(&mut self, now: u64, io: &Io) -> bool {
         match &mut self.link {
-            Link::Lbtrm(out) => out.sender.writable(now),
-            Link::Lbtru(out) => out.server.sender().writable(now),
+            Link::Lbtrm(out) => out.sender.writable(now) || !out.sender.is_blocked(),
+            Link::Lbtru(out) => {
+                let sender = out.server.sender();
+                sender.writable(now) || !sender.is_blocked()
+            }
             Link::Tcp(out) => {
                 out.settle(io);
                 !out.is_full()
             }
+            Link::Lbtipc(out) => out.is_writable(),
         }
     }
 
@@ -223,6 +245,7 @@ impl Outbound {
             Link::Lbtrm(out) => out.sender.timeout(),
             Link::Lbtru(out) => out.server.timeout(),
             Link::Tcp(out) => out.batch.timeout(),
+            Link::Lbtipc(out) => out.timeout(),
         };
         link.into_iter().chain(self.topics.timeout()).chain(self.stuck_until).min()
     }
@@ -241,6 +264,10 @@ impl Outbound {
             Link::Tcp(out) => {
                 self.topics.on_timer(now, &mut out.batch);
                 out.batch.on_timer(now);
+            }
+            Link::Lbtipc(out) => {
+                self.topics.on_timer(now, &mut out.carrier());
+                out.on_timer(now);
             }
         }
         self.pump(now, io);
@@ -282,6 +309,10 @@ impl Outbound {
             Link::Tcp(out) => {
                 let stats = SenderStats { bytes: out.bytes, would_block: out.skipped, ..SenderStats::default() };
                 (stats, Some(out.receivers()))
+            }
+            Link::Lbtipc(out) => {
+                let (stats, readers) = out.stats();
+                (stats, Some(readers))
             }
         }
     }

@@ -165,7 +165,7 @@ impl World {
         while !so(self) {
             self.turn();
             let late = began.elapsed() > PATIENCE;
-            assert!(!late, "not within {PATIENCE:?}: {what}\n{:?}\n{:?}", self.left.stats(), self.right.stats());
+            assert!(!late, "not within {PATIENCE:?}: {what}\n{}\n{}", brief(&mut self.left), brief(&mut self.right));
         }
     }
 
@@ -200,6 +200,14 @@ impl World {
             heard.sqns.clear();
         }
     }
+}
+
+/// The counters without the topics.
+pub fn brief(context: &mut Context) -> String {
+    let mut stats = context.stats();
+    stats.sending.iter_mut().for_each(|s| s.topics.truncate(2));
+    stats.receiving.iter_mut().for_each(|s| s.topics.truncate(2));
+    format!("{stats:?}")
 }
 
 pub fn number(options: &Options, scope: Scope, name: &str) -> u64 {

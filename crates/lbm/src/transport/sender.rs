@@ -199,6 +199,11 @@ impl<F: Framing> Sender<F> {
         self.window.unsent_bytes()
     }
 
+    /// Whether a send would have blocked and [`Sender::writable`] has not said otherwise since.
+    pub fn is_blocked(&self) -> bool {
+        self.blocked
+    }
+
     /// True once after a send would have blocked and messages can be taken again.
     pub fn writable(&mut self, now: u64) -> bool {
         if !self.blocked {

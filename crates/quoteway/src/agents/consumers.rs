@@ -12,14 +12,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hub::p2ps::{ClientId, ClientInfo, P2ps, SourceId};
+use hub::stream::HubError;
 use net::tcp::{Close, ConnId, ListenerId, SocketOptions};
 use net::tls::TlsServer;
 
 use super::rssl_io::{Ended, Handler, Opened, RsslIo};
 use crate::config::{self, Config};
-
-/// The only Source Distributor of this process.
-const SOURCE: SourceId = SourceId(0);
 
 /// The P2PS with its sessions.
 pub struct Consumers {
@@ -91,15 +89,13 @@ impl Limits {
 }
 
 impl Consumers {
-    /// Opens the port for consumers. `id` is the P2PS's number at the Source Distributor, `incarnation`
-    /// tells this life of it from others; `mounts` is shared by the shards
-    /// of one P2PS, which share the port too if `shared_port`.
+    /// Opens the port for consumers of a P2PS; `mounts` is shared by those that share the port.
     ///
     /// # Errors
-    /// The port cannot be listened on, or a dictionary cannot be read.
+    /// The port cannot be listened on, or the certificate cannot be read.
     pub fn new(
         config: &Config,
-        (id, incarnation): (u16, u32),
+        p2ps: P2ps,
         mounts: Arc<AtomicUsize>,
         port: Port,
         io: &mut RsslIo,
@@ -112,8 +108,6 @@ impl Consumers {
             .listen(at, &options, Arc::new(super::session_config(c)))
             .map_err(|e| super::naming("consumers", at, &e))?;
         let encrypted = encrypted_door(config, port, &options, io)?;
-        let mut p2ps = P2ps::new(config::p2ps_config(config, incarnation)?, id);
-        p2ps.source_up(net::clock::now(), SOURCE);
         let new = Self {
             p2ps,
             listener,
@@ -140,12 +134,14 @@ impl Consumers {
         self.encrypted.map(|(_, addr)| addr)
     }
 
-    /// A block of the hub stream, and what it brings for the clients: written to each once, packed.
-    pub fn hub_block(&mut self, now: u64, block: &[u8], io: &mut RsslIo) {
-        if let Err(e) = self.p2ps.hub_block(now, SOURCE, block) {
-            tracing::error!("the hub stream could not be read: {e}");
-        }
+    /// A block of a source's stream, and what it brings for the clients: written to each once, packed.
+    ///
+    /// # Errors
+    /// The block cannot be read: the connection with the source is to be ended.
+    pub fn hub_block(&mut self, now: u64, source: SourceId, block: &[u8], io: &mut RsslIo) -> Result<(), HubError> {
+        let read = self.p2ps.hub_block(now, source, block);
         self.flush(now, block, io);
+        read
     }
 
     /// Writes every client what the turn has brought for it: once, packed. `block` is the hub block that deliveries may

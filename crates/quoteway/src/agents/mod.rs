@@ -3,12 +3,15 @@
 //! An agent's turn: take in all that is ready (bounded), let the state machines work, flush every connection that has
 //! something to get once. Agents reach each other only through bounded rings; see `ARCHITECTURE.md`.
 
+pub mod backbone;
 pub mod consumers;
+pub mod p2ps;
 pub mod providers;
 pub mod routes;
 pub mod rssl_io;
 pub mod server;
 pub mod shards;
+pub mod source_distributor;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

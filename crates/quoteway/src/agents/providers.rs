@@ -7,11 +7,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use hub::distributor::{Origin, PeerInfo, ProviderSink, SessionId, SourceDistributor};
+use hub::stream::HubError;
 use net::tcp::{ConnId, ListenerId};
 
 use super::routes::Routes;
 use super::rssl_io::{Ended, Handler, Opened, RsslIo};
-use crate::config::{self, Config};
+use crate::config::Config;
 
 /// The Source Distributor with its sessions.
 pub struct Providers {
@@ -45,7 +46,7 @@ impl Providers {
     ///
     /// # Errors
     /// The port cannot be listened on.
-    pub fn new(config: &Config, incarnation: u32, io: &mut RsslIo) -> io::Result<Self> {
+    pub fn new(config: &Config, distributor: SourceDistributor, io: &mut RsslIo) -> io::Result<Self> {
         let c = &config.source_distributor;
         let mut door = None;
         if c.enable_nip_server {
@@ -56,13 +57,7 @@ impl Providers {
                 .map_err(|e| super::naming("non-interactive providers", at, &e))?;
             door = Some(Door { listener, addr, open: 0, max: c.nip_max_mounts as usize });
         }
-        Ok(Self {
-            distributor: SourceDistributor::new(config::distributor_config(config), incarnation),
-            outbox: Outbox::default(),
-            routes: Routes::new(config)?,
-            door,
-            sessions: Vec::new(),
-        })
+        Ok(Self { distributor, outbox: Outbox::default(), routes: Routes::new(config)?, door, sessions: Vec::new() })
     }
 
     /// Where non-interactive providers connect.
@@ -71,10 +66,21 @@ impl Providers {
     }
 
     /// A block of requests from a P2PS.
-    pub fn requests(&mut self, now: u64, p2ps: u16, block: &[u8]) {
-        if let Err(e) = self.distributor.request_block(now, p2ps, block, &mut self.outbox) {
-            tracing::error!("requests of P2PS {p2ps} could not be read: {e}");
-        }
+    ///
+    /// # Errors
+    /// The block cannot be read, or comes behind a gap. The P2PS is dropped then and has to join again.
+    pub fn requests(&mut self, now: u64, p2ps: u16, block: &[u8]) -> Result<(), HubError> {
+        self.distributor.request_block(now, p2ps, block, &mut self.outbox)
+    }
+
+    /// A P2PS is gone: what it had open is closed.
+    pub fn p2ps_gone(&mut self, now: u64, p2ps: u16) {
+        self.distributor.p2ps_down(now, p2ps, &mut self.outbox);
+    }
+
+    /// A P2PS is past a bound: all that it has is void until it joins again.
+    pub fn p2ps_lost(&mut self, now: u64, p2ps: u16, why: &'static str) {
+        self.distributor.p2ps_lost(now, p2ps, why, &mut self.outbox);
     }
 
     /// When [`Providers::on_timer`] is due.

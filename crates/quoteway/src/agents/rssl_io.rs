@@ -83,6 +83,8 @@ pub struct RsslIo {
     /// When to ask a session again what is due. An entry whose time is not the session's `timer_at` is an old one.
     timers: BinaryHeap<Reverse<(u64, ConnId)>>,
     seed: u64,
+    /// Foreign descriptors that have something, a bit for each number.
+    ready: u32,
 }
 
 /// What sessions of a listener are made with.
@@ -112,12 +114,22 @@ impl RsslIo {
             listeners: Vec::new(),
             timers: BinaryHeap::new(),
             seed,
+            ready: 0,
         })
     }
 
     /// The sockets below, for wakers and counters.
     pub fn tcp(&mut self) -> &mut Tcp {
         &mut self.tcp
+    }
+
+    /// Tells whether a descriptor that [`Tcp::watch`] was given with this number (0 to 31) has become readable since it was
+    /// asked last.
+    pub fn take_ready(&mut self, number: u32) -> bool {
+        let bit = 1 << (number & 31);
+        let ready = self.ready & bit != 0;
+        self.ready &= !bit;
+        ready
     }
 
     /// Listens for sessions.
@@ -272,7 +284,8 @@ impl RsslIo {
             Event::AcceptFailed { errno, .. } => {
                 tracing::warn!("connections cannot be accepted: {}", io::Error::from_raw_os_error(errno));
             }
-            Event::Connected { .. } | Event::Woken | Event::Ready { .. } => {}
+            Event::Ready { token } => self.ready |= 1 << (token & 31),
+            Event::Connected { .. } | Event::Woken => {}
         }
     }
 

@@ -7,15 +7,19 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use hub::distributor::SourceDistributor;
+use hub::p2ps::{P2ps, SourceId};
 use net::tcp::{ConnId, ListenerId};
 
 use super::consumers::{Consumers, Port};
 use super::providers::Providers;
 use super::rssl_io::{Ended, Handler, Opened, RsslIo};
-use crate::config::Config;
+use crate::config::{self, Config};
 
 /// The only P2PS of this process.
 const P2PS: u16 = 0;
+/// The only Source Distributor.
+const SOURCE: SourceId = SourceId(0);
 
 /// Where a server can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,8 +61,11 @@ impl Server {
     pub fn new(config: &Config, incarnation: u32) -> io::Result<Self> {
         let mut io = RsslIo::new(u64::from(incarnation))?;
         let port = Port { number: config.p2ps.rssl_port, encrypted: config.p2ps.encrypted_port, shared: false };
-        let (consumers, rssl) = Consumers::new(config, (P2PS, incarnation), Arc::default(), port, &mut io)?;
-        let mut providers = Providers::new(config, incarnation, &mut io)?;
+        let p2ps = P2ps::new(config::p2ps_config(config, incarnation)?, P2PS);
+        let (mut consumers, rssl) = Consumers::new(config, p2ps, Arc::default(), port, &mut io)?;
+        consumers.p2ps.source_up(net::clock::now(), SOURCE);
+        let distributor = SourceDistributor::new(config::distributor_config(config), incarnation);
+        let mut providers = Providers::new(config, distributor, &mut io)?;
         providers.distributor.p2ps_up(net::clock::now(), P2PS);
         let addresses = Addresses { rssl, encrypted: consumers.encrypted_addr(), nip: providers.nip_addr() };
         Ok(Self { io, desk: Desk { providers, consumers, sides: Vec::new() }, addresses })
@@ -106,11 +113,15 @@ impl Desk {
             let mut busy = false;
             consumers.p2ps.requests(|_, block| {
                 busy = true;
-                providers.requests(now, P2PS, block);
+                if let Err(e) = providers.requests(now, P2PS, block) {
+                    tracing::error!("requests could not be read: {e}");
+                }
             });
             if let Some(block) = providers.distributor.block() {
                 busy = true;
-                consumers.hub_block(now, block, io);
+                if let Err(e) = consumers.hub_block(now, SOURCE, block, io) {
+                    tracing::error!("the hub stream could not be read: {e}");
+                }
                 providers.distributor.clear_block();
             } else {
                 consumers.flush(now, &[], io);

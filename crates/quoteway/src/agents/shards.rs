@@ -15,6 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
 
+use hub::distributor::SourceDistributor;
+use hub::p2ps::{P2ps, SourceId};
 use net::Sleeper;
 use net::ring::{PushError, Reader, Writer, broadcast, spsc};
 
@@ -28,6 +30,8 @@ use crate::config::{self, Config};
 const EVENTS: usize = 32 << 20;
 /// Bytes of a shard's ring of request blocks.
 const REQUESTS: usize = 4 << 20;
+/// The only Source Distributor of this process.
+const SOURCE: SourceId = SourceId(0);
 /// Hub blocks that a shard takes in one turn, so that its clients' requests get their turn too.
 const BLOCKS_PER_TURN: usize = 64;
 
@@ -66,7 +70,8 @@ impl Sharded {
     pub fn new(config: &Config, incarnation: u32) -> io::Result<Self> {
         let count = config.p2ps.writer_thread_count.max(1);
         let mut io = RsslIo::new(u64::from(incarnation))?;
-        let mut providers = Providers::new(config, incarnation, &mut io)?;
+        let distributor = SourceDistributor::new(config::distributor_config(config), incarnation);
+        let mut providers = Providers::new(config, distributor, &mut io)?;
         let (mut events, readers) = broadcast(EVENTS, usize::from(count));
         let space = Sleeper::new()?;
         events.wake_with(space.waker());
@@ -77,7 +82,9 @@ impl Sharded {
         let (mut rssl, mut encrypted) = (None, None);
         for (id, mut reader) in (0..count).zip(readers) {
             let mut shard_io = RsslIo::new(u64::from(incarnation) ^ u64::from(id + 1) << 32)?;
-            let (consumers, addr) = Consumers::new(config, (id, incarnation), mounts.clone(), port, &mut shard_io)?;
+            let p2ps = P2ps::new(config::p2ps_config(config, incarnation)?, id);
+            let (mut consumers, addr) = Consumers::new(config, p2ps, mounts.clone(), port, &mut shard_io)?;
+            consumers.p2ps.source_up(net::clock::now(), SOURCE);
             port.number = addr.port();
             rssl = rssl.or(Some(addr));
             encrypted = encrypted.or(consumers.encrypted_addr());
@@ -143,7 +150,11 @@ impl Ingest {
         providers.on_timer(now, io);
         self.publish();
         for (id, reader) in self.requests.iter_mut().enumerate() {
-            reader.read(BLOCKS_PER_TURN, |_, block| self.providers.requests(now, id as u16, block));
+            reader.read(BLOCKS_PER_TURN, |_, block| {
+                if let Err(e) = self.providers.requests(now, id as u16, block) {
+                    tracing::error!("requests of shard {id} could not be read: {e}");
+                }
+            });
         }
         self.publish();
         self.providers.flush(now, &mut self.io);
@@ -191,7 +202,11 @@ impl Shard {
         let now = io.turn(deadline, consumers)?;
         events.awake();
         consumers.on_timer(now, io);
-        events.read(BLOCKS_PER_TURN, |_, block| consumers.hub_block(now, block, io));
+        events.read(BLOCKS_PER_TURN, |_, block| {
+            if let Err(e) = consumers.hub_block(now, SOURCE, block, io) {
+                tracing::error!("the hub stream could not be read: {e}");
+            }
+        });
         consumers.flush(now, &[], io);
         self.send_requests();
         Ok(())

@@ -9,6 +9,7 @@ use rwf::dictionary::Dictionary;
 use super::{Config, DictionaryFiles, Route};
 
 const SECOND: u64 = 1_000_000_000;
+const MILLISECOND: u64 = 1_000_000;
 
 /// Room for RWF headers around the payload of a dictionary part.
 const DICTIONARY_HEADROOM: usize = 144;
@@ -48,6 +49,33 @@ pub fn p2ps_config(config: &Config, incarnation: u32) -> io::Result<p2ps::Config
         post_timeout: u64::from(c.post_timeout_s) * SECOND,
         dictionary: dictionary(&config.dictionary)?.map(Arc::new),
         ..p2ps::Config::default()
+    })
+}
+
+/// What the Source Distributor is told when its P2PSs are other processes: it speaks when it has nothing to say, and gives
+/// up those that are silent.
+pub fn across_processes_distributor(config: &Config) -> distributor::Config {
+    distributor::Config {
+        heartbeat_interval: u64::from(config.hub.heartbeat_interval_ms) * MILLISECOND,
+        p2ps_timeout: u64::from(config.hub.peer_timeout_ms) * MILLISECOND,
+        lease: u64::from(config.hub.lease_ms) * MILLISECOND,
+        history_bytes: config.hub.history_bytes as usize,
+        ..distributor_config(config)
+    }
+}
+
+/// What a P2PS is told when its Source Distributors are other processes, as [`across_processes_distributor`]. `key` is the same
+/// in every life of this P2PS, and another one's is not.
+///
+/// # Errors
+/// As [`p2ps_config`].
+pub fn across_processes_p2ps(config: &Config, incarnation: u32, key: u64) -> io::Result<p2ps::Config> {
+    Ok(p2ps::Config {
+        heartbeat_interval: u64::from(config.hub.heartbeat_interval_ms) * MILLISECOND,
+        source_timeout: u64::from(config.hub.peer_timeout_ms) * MILLISECOND,
+        gap_timeout: u64::from(config.hub.peer_timeout_ms) * MILLISECOND,
+        key,
+        ..p2ps_config(config, incarnation)?
     })
 }
 

@@ -4,6 +4,7 @@
 //! line and, for an unknown key, the nearest one that exists. What is accepted but has no effect here is a [`Note`].
 
 mod args;
+mod backbone;
 pub mod command;
 mod document;
 mod effect;
@@ -18,13 +19,14 @@ mod toml_file;
 mod value;
 
 pub use args::{ConfigArgs, Selection};
-pub use hub::{dictionary, distributor_config, p2ps_config};
+pub use backbone::Hub;
+pub use hub::{across_processes_distributor, across_processes_p2ps, dictionary, distributor_config, p2ps_config};
 pub use listing::{json, search};
 pub use params::{DictionaryFiles, P2ps, Route, SourceDistributor};
 pub use placement::place;
 pub use rmds::import::import;
 pub use section::{AnySection, Info, Param, Section};
-pub use value::{Compression, ConnectionType, Parameter, Raw};
+pub use value::{Compression, ConnectionType, HubTransport, Parameter, Raw};
 
 use std::fmt;
 use std::path::Path;
@@ -40,17 +42,19 @@ pub struct Config {
     pub routes: Vec<Route>,
     /// Dictionary files.
     pub dictionary: DictionaryFiles,
+    /// Between the two sides, where they are processes of their own.
+    pub hub: Hub,
 }
 
 impl Config {
     /// The sections that a file can have once, in the order in which they are shown. Routes come after the first.
     pub fn sections(&self) -> Vec<&dyn AnySection> {
-        vec![&self.source_distributor, &self.p2ps, &self.dictionary]
+        vec![&self.source_distributor, &self.p2ps, &self.dictionary, &self.hub]
     }
 
     /// The same, to be filled.
     pub fn sections_mut(&mut self) -> Vec<&mut dyn AnySection> {
-        vec![&mut self.source_distributor, &mut self.p2ps, &mut self.dictionary]
+        vec![&mut self.source_distributor, &mut self.p2ps, &mut self.dictionary, &mut self.hub]
     }
 
     /// The routes that are enabled, in order. Their numbers in here are those that the Source Distributor knows.

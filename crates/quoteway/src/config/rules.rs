@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use net::affinity::{CpuList, Priority};
 
-use super::{Config, P2ps, Section, SourceDistributor};
+use super::{Config, Hub, P2ps, Section, SourceDistributor};
 
 /// A rule that a configuration breaks.
 pub(super) struct Broken {
@@ -69,6 +69,11 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
     rule(cpus(&s.bind_main_thread), "bind_main_thread", "must be a list of processors such as 0-3,5");
     rule(priority(&s.priority).is_ok(), "priority", PRIORITY);
     rule((1..=255).contains(&s.ping_timeout_s), "ping_timeout_s", "must be from 1 to 255");
+    let h = &config.hub;
+    if h.heartbeat_interval_ms == 0 || h.peer_timeout_ms / 2 < h.heartbeat_interval_ms {
+        let what = "must be at least twice heartbeat_interval_ms, which is over 0";
+        found.push(Broken { section: Hub::NAME, key: "peer_timeout_ms", what });
+    }
     found
 }
 

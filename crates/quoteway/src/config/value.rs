@@ -166,3 +166,48 @@ impl Parameter for ConnectionType {
         .to_string()
     }
 }
+
+/// How the hub's data stream travels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HubTransport {
+    /// On each P2PS's unicast connection.
+    #[default]
+    Tcp,
+    /// Reliable multicast.
+    LbtRm,
+    /// Reliable UDP unicast.
+    LbtRu,
+    /// LBM's TCP transport.
+    LbtTcp,
+    /// Shared memory.
+    LbtIpc,
+}
+
+impl HubTransport {
+    const NAMES: [(Self, &str); 5] = [
+        (Self::Tcp, "tcp"),
+        (Self::LbtRm, "lbt-rm"),
+        (Self::LbtRu, "lbt-ru"),
+        (Self::LbtTcp, "lbt-tcp"),
+        (Self::LbtIpc, "lbt-ipc"),
+    ];
+}
+
+impl Parameter for HubTransport {
+    const KIND: &'static str = "\"tcp\", \"lbt-rm\", \"lbt-ru\", \"lbt-tcp\" or \"lbt-ipc\"";
+    fn read(raw: &Raw<'_>) -> Result<Self, String> {
+        let Raw::Text(text) = raw else { return Err(expected::<Self>(raw)) };
+        // RMDS's own reliable multicast.
+        if text.eq_ignore_ascii_case("rrcp") {
+            return Ok(Self::LbtRm);
+        }
+        let found = Self::NAMES.iter().find(|(_, name)| name.eq_ignore_ascii_case(text));
+        found.map(|&(transport, _)| transport).ok_or_else(|| expected::<Self>(raw))
+    }
+    fn show(&self) -> String {
+        Self::NAMES
+            .iter()
+            .find(|(transport, _)| transport == self)
+            .map_or(String::new(), |(_, name)| format!("{name:?}"))
+    }
+}

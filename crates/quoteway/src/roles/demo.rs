@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::serve::incarnation;
+use super::process::incarnation;
 use crate::agents::server::{Addresses, Server};
 use crate::config::{Config, Route};
 use crate::source::replay::Pace;

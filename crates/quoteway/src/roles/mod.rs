@@ -1,4 +1,7 @@
 //! The processes of a deployment.
 
 pub mod demo;
+pub mod p2ps;
+pub mod process;
 pub mod serve;
+pub mod source_distributor;

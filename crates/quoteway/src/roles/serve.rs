@@ -1,10 +1,8 @@
 //! `quoteway serve`: Source Distributor and P2PS in one process.
 
-use std::io::Write;
-use std::net::SocketAddr;
-
 use clap::Args;
 
+use super::process;
 use crate::agents::server::{Addresses, Server};
 use crate::agents::shards::Sharded;
 use crate::config::{self, Config, ConfigArgs, Route};
@@ -63,35 +61,22 @@ impl ServeArgs {
 /// What keeps it from starting, before any client could connect, or what ended it.
 pub fn run(args: &ServeArgs) -> Result<(), String> {
     let config = args.configuration()?;
-    net::signal::install().map_err(|e| format!("signals cannot be caught: {e}"))?;
-    raise_open_files(&config);
-    let stop = || net::signal::stop_requested() > 0;
+    process::install_signals()?;
+    // One descriptor a mount, and some for everything else.
+    let mounts = u64::from(config.p2ps.max_mounts) + u64::from(config.source_distributor.nip_max_mounts);
+    process::raise_open_files(mounts + 100);
     let failed = |e: std::io::Error| e.to_string();
     if config.p2ps.writer_thread_count == 0 {
-        let mut server = Server::new(&config, incarnation()).map_err(failed)?;
+        let mut server = Server::new(&config, process::incarnation()).map_err(failed)?;
         announce(&config, server.addresses(), &server.io().tcp().waker());
-        server.run(stop).map_err(failed)
+        server.run(process::stopped).map_err(failed)
     } else {
-        let mut server = Sharded::new(&config, incarnation()).map_err(failed)?;
+        let mut server = Sharded::new(&config, process::incarnation()).map_err(failed)?;
         announce(&config, server.addresses(), &server.io().tcp().waker());
-        server.run(stop).map_err(failed)
+        server.run(process::stopped).map_err(failed)
     }
 }
 
-/// One descriptor a mount, and some for everything else.
-fn raise_open_files(config: &Config) {
-    let wanted = u64::from(config.p2ps.max_mounts) + u64::from(config.source_distributor.nip_max_mounts) + 100;
-    match net::rlimit::raise_open_files(wanted) {
-        Ok(limits) if limits.soft < wanted => tracing::warn!(
-            "max_mounts needs {wanted} open files and the limit is {} (ulimit -n {wanted} raises it): later clients will be turned away",
-            limits.soft
-        ),
-        Ok(_) => {}
-        Err(e) => tracing::warn!("the limit of open files cannot be read: {e}"),
-    }
-}
-
-/// Everything is open: places the thread, lets signals end its turns and says where it can be reached.
 fn announce(config: &Config, addresses: Addresses, waker: &net::Waker) {
     let (p2ps, sd) = (&config.p2ps, &config.source_distributor);
     // The main thread is the Source Distributor's when there are shards, else that of both sides.
@@ -102,20 +87,12 @@ fn announce(config: &Config, addresses: Addresses, waker: &net::Waker) {
     };
     let either = |a: &'_ String, b: &'_ String| if a.is_empty() { b.clone() } else { a.clone() };
     config::place("the main thread", &either(ours.0, other.0), &either(ours.1, other.1));
-    net::signal::wake(waker);
-    println!("{}", ready_line(addresses));
-    let _ = std::io::stdout().flush();
-}
-
-/// Tells this start from every other one of this host: wall-clock seconds are enough, since a start takes longer.
-pub fn incarnation() -> u32 {
-    (net::clock::wall() / 1_000_000_000) as u32
+    process::announce(&ready_line(addresses), waker);
 }
 
 /// What tells people and programs that the ports are open: addresses that can be connected to.
 pub fn ready_line(addresses: Addresses) -> String {
-    let show = |a: SocketAddr| if a.ip().is_unspecified() { format!("127.0.0.1:{}", a.port()) } else { a.to_string() };
-    let nip = addresses.nip.map_or("off".to_string(), show);
-    let encrypted = addresses.encrypted.map_or(String::new(), |a| format!(" encrypted={}", show(a)));
-    format!("ready rssl={} nip={nip}{encrypted}", show(addresses.rssl))
+    let nip = addresses.nip.map_or("off".to_string(), process::show);
+    let encrypted = addresses.encrypted.map_or(String::new(), |a| format!(" encrypted={}", process::show(a)));
+    format!("ready rssl={} nip={nip}{encrypted}", process::show(addresses.rssl))
 }

@@ -125,6 +125,7 @@ impl Catalogue {
                     let (components, scope) = match (section.rmds(), info.scope) {
                         ("P2PS", "") if name != "rsslPort" => (P2PS, "PORT"),
                         (_, "SERVICE") => (ANY_COMPONENT, "SERVICE"),
+                        (_, "PROCESS") => (ANY_COMPONENT, ""),
                         ("P2PS", scope) => (P2PS, scope),
                         ("route", _) => (SRC_DIST, "ROUTE*route"),
                         ("RRCP", scope) => (RRCP, scope),

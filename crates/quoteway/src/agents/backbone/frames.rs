@@ -1,0 +1,340 @@
+//! The bytes of a unicast connection between a P2PS and a Source Distributor: a greeting each way, then hub blocks.
+//!
+//! `docs/wire/backbone.md` is the specification. Nothing here does I/O.
+
+use hub::stream::{BLOCK_HEADER, MAGIC};
+use std::fmt;
+
+/// First two bytes of a greeting: `Ql`.
+const GREETING: [u8; 2] = *b"Ql";
+/// Version of the connection's rules that this module speaks.
+pub const VERSION: u8 = 1;
+/// Bytes of either greeting in front of its texts.
+const GREETING_HEADER: usize = 24;
+/// No greeting is longer; texts are cut to fit.
+const GREETING_MAX: usize = 1_024;
+/// Longest block that is taken from a peer, bytes. A sender cuts its blocks far below; one message may be larger.
+pub const LONGEST_BLOCK: usize = 64 << 20;
+
+/// What a P2PS says first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hello {
+    /// This life of the P2PS.
+    pub incarnation: u32,
+    /// It wants the data stream on this connection too.
+    pub data: bool,
+    /// The hub that it means to join.
+    pub hub: String,
+    /// Its name, for people.
+    pub name: String,
+}
+
+/// What the Source Distributor answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Welcome {
+    /// The P2PS has joined.
+    Joined {
+        /// This life of the Source Distributor: that of its data stream's blocks.
+        incarnation: u32,
+        /// The P2PS's number there, which `target` names in events.
+        number: u16,
+        /// Position in the data stream at which everything for this P2PS begins.
+        position: u64,
+    },
+    /// It has not, and why.
+    Refused(String),
+}
+
+/// Flag of a [`Hello`]: the data stream is wanted on this connection.
+const DATA: u8 = 1;
+/// Flag of a [`Welcome`]: refused.
+const REFUSED: u8 = 1;
+
+/// What is wrong with the bytes of a peer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FrameError {
+    /// Neither a greeting nor a hub block begins here.
+    NotAHub,
+    /// The peer speaks another version.
+    Version(u8),
+    /// A length that no greeting or block has.
+    Length(usize),
+    /// A greeting came where a block has to be, or the other way round.
+    OutOfTurn,
+    /// A greeting's text is not UTF-8, or does not end within it.
+    Text,
+}
+
+impl fmt::Display for FrameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAHub => f.write_str("the peer does not speak the hub's protocol: is this the hub port?"),
+            Self::Version(v) => write!(f, "the peer speaks version {v} of the hub connection, this side {VERSION}"),
+            Self::Length(n) => write!(f, "a frame of {n} bytes: no greeting or hub block has that length"),
+            Self::OutOfTurn => f.write_str("a greeting and a block are mixed up"),
+            Self::Text => f.write_str("a text in the greeting cannot be read"),
+        }
+    }
+}
+
+impl Hello {
+    /// Appends it to `out`.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let flags = if self.data { DATA } else { 0 };
+        greeting(out, flags, self.incarnation, 0, 0, &[&self.hub, &self.name]);
+    }
+
+    /// Reads a whole greeting.
+    ///
+    /// # Errors
+    /// [`FrameError`]: the texts are wrong.
+    pub fn read(frame: &[u8]) -> Result<Self, FrameError> {
+        let (hub, rest) = text(frame.get(GREETING_HEADER..).ok_or(FrameError::Length(frame.len()))?)?;
+        let (name, _) = text(rest)?;
+        Ok(Self { incarnation: word(frame, 8), data: frame[3] & DATA != 0, hub, name })
+    }
+}
+
+impl Welcome {
+    /// Appends it to `out`.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Joined { incarnation, number, position } => {
+                greeting(out, 0, *incarnation, *number, *position, &[]);
+            }
+            Self::Refused(why) => greeting(out, REFUSED, 0, 0, 0, &[why]),
+        }
+    }
+
+    /// Reads a whole greeting.
+    ///
+    /// # Errors
+    /// [`FrameError`]: the text is wrong.
+    pub fn read(frame: &[u8]) -> Result<Self, FrameError> {
+        let texts = frame.get(GREETING_HEADER..).ok_or(FrameError::Length(frame.len()))?;
+        if frame[3] & REFUSED != 0 {
+            return Ok(Self::Refused(text(texts)?.0));
+        }
+        let position = u64::from(word(frame, 16)) | u64::from(word(frame, 20)) << 32;
+        Ok(Self::Joined { incarnation: word(frame, 8), number: u16::from_le_bytes([frame[12], frame[13]]), position })
+    }
+}
+
+fn greeting(out: &mut Vec<u8>, flags: u8, incarnation: u32, number: u16, position: u64, texts: &[&str]) {
+    let start = out.len();
+    out.extend_from_slice(&GREETING);
+    out.extend_from_slice(&[VERSION, flags, 0, 0, 0, 0]);
+    out.extend_from_slice(&incarnation.to_le_bytes());
+    out.extend_from_slice(&number.to_le_bytes());
+    out.extend_from_slice(&[0, 0]);
+    out.extend_from_slice(&position.to_le_bytes());
+    for text in texts {
+        let cut = (0..=text.len().min(250)).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+        out.push(cut as u8);
+        out.extend_from_slice(&text.as_bytes()[..cut]);
+    }
+    let length = (out.len() - start) as u32;
+    out[start + 4..start + 8].copy_from_slice(&length.to_le_bytes());
+}
+
+fn text(bytes: &[u8]) -> Result<(String, &[u8]), FrameError> {
+    let (&length, rest) = bytes.split_first().ok_or(FrameError::Text)?;
+    let body = rest.get(..usize::from(length)).ok_or(FrameError::Text)?;
+    let body = std::str::from_utf8(body).map_err(|_| FrameError::Text)?;
+    Ok((body.to_owned(), &rest[usize::from(length)..]))
+}
+
+/// The little-endian number at `at`; the caller has checked that it is there.
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// One unit of the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frame<'a> {
+    /// The greeting, whole.
+    Greeting(&'a [u8]),
+    /// A hub block, whole.
+    Block(&'a [u8]),
+}
+
+/// Cuts the bytes of one direction of a connection into frames. What lies whole in the input is lent from it; only a
+/// frame that is spread over several inputs is put together here.
+#[derive(Debug, Default)]
+pub struct FrameReader {
+    /// The beginning of a frame whose end has not come.
+    partial: Vec<u8>,
+    greeted: bool,
+}
+
+/// Room that a reader keeps between frames; more is given back.
+const PARTIAL_KEPT: usize = 1 << 20;
+
+impl FrameReader {
+    /// Takes in bytes and gives each whole frame to `f`.
+    ///
+    /// # Errors
+    /// The first one that comes up, from the bytes or from `f`; the connection is of no use afterwards.
+    pub fn read<E: From<FrameError>>(
+        &mut self,
+        mut bytes: &[u8],
+        mut f: impl FnMut(Frame<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        while !self.partial.is_empty() && !bytes.is_empty() {
+            let wanted = match self.length(&self.partial)? {
+                Some(length) => length,
+                // Enough for either header.
+                None => BLOCK_HEADER,
+            };
+            let take = (wanted - self.partial.len()).min(bytes.len());
+            self.partial.extend_from_slice(&bytes[..take]);
+            bytes = &bytes[take..];
+            if self.length(&self.partial)? == Some(self.partial.len()) {
+                let mut whole = std::mem::take(&mut self.partial);
+                f(self.frame(&whole))?;
+                whole.clear();
+                whole.shrink_to(PARTIAL_KEPT);
+                self.partial = whole;
+            }
+        }
+        while let Some(length) = self.length(bytes)?.filter(|&length| length <= bytes.len()) {
+            let (whole, rest) = bytes.split_at(length);
+            f(self.frame(whole))?;
+            bytes = rest;
+        }
+        self.partial.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn frame<'a>(&mut self, whole: &'a [u8]) -> Frame<'a> {
+        if self.greeted {
+            return Frame::Block(whole);
+        }
+        self.greeted = true;
+        Frame::Greeting(whole)
+    }
+
+    /// The length of the frame that begins with `bytes`, as soon as it can be told.
+    fn length(&self, bytes: &[u8]) -> Result<Option<usize>, FrameError> {
+        let Some(magic) = bytes.first_chunk::<2>() else { return Ok(None) };
+        match (*magic == GREETING, u16::from_le_bytes(*magic) == MAGIC) {
+            (true, _) if self.greeted => return Err(FrameError::OutOfTurn),
+            (_, true) if !self.greeted => return Err(FrameError::OutOfTurn),
+            (false, false) => return Err(FrameError::NotAHub),
+            _ => {}
+        }
+        if bytes.len() < BLOCK_HEADER {
+            return Ok(None);
+        }
+        if self.greeted {
+            let length = BLOCK_HEADER.saturating_add(word(bytes, 20) as usize);
+            return if length <= LONGEST_BLOCK { Ok(Some(length)) } else { Err(FrameError::Length(length)) };
+        }
+        if bytes[2] != VERSION {
+            return Err(FrameError::Version(bytes[2]));
+        }
+        let length = word(bytes, 4) as usize;
+        if (GREETING_HEADER..=GREETING_MAX).contains(&length) {
+            Ok(Some(length))
+        } else {
+            Err(FrameError::Length(length))
+        }
+    }
+}
+
+// Both headers have the same length, so that one rule tells when a frame's length is known.
+const _: () = assert!(GREETING_HEADER == BLOCK_HEADER);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hub::stream::{BlockWriter, Event, Request};
+
+    fn hello() -> Hello {
+        Hello { incarnation: 7, data: true, hub: "quoteway".into(), name: "p2ps at host:14002".into() }
+    }
+
+    /// Frames as owned bytes, read in pieces of `size`.
+    fn cut(bytes: &[u8], size: usize) -> Result<Vec<(bool, Vec<u8>)>, FrameError> {
+        let (mut reader, mut frames) = (FrameReader::default(), Vec::new());
+        for piece in bytes.chunks(size) {
+            reader.read::<FrameError>(piece, |frame| {
+                frames.push(match frame {
+                    Frame::Greeting(bytes) => (true, bytes.to_vec()),
+                    Frame::Block(bytes) => (false, bytes.to_vec()),
+                });
+                Ok(())
+            })?;
+        }
+        Ok(frames)
+    }
+
+    #[test]
+    fn greetings_read_back_as_written() {
+        let mut bytes = Vec::new();
+        hello().write(&mut bytes);
+        assert_eq!(Hello::read(&bytes), Ok(hello()));
+        for welcome in [
+            Welcome::Joined { incarnation: 9, number: 63, position: 1 << 40 },
+            Welcome::Refused("the hub is called other".into()),
+        ] {
+            let mut bytes = Vec::new();
+            welcome.write(&mut bytes);
+            assert_eq!(Welcome::read(&bytes), Ok(welcome));
+        }
+    }
+
+    #[test]
+    fn a_stream_is_cut_into_the_same_frames_however_it_comes() {
+        let mut bytes = Vec::new();
+        hello().write(&mut bytes);
+        let greeting = bytes.len();
+        let mut writer = BlockWriter::new(7);
+        for handle in 0..5 {
+            writer.event(&Event::Heartbeat { announcement: b"" });
+            writer.update(handle, false, &[handle as u8; 300]);
+            bytes.extend_from_slice(writer.block().expect("a block"));
+            writer.clear();
+        }
+        writer.request(&Request::Bye);
+        bytes.extend_from_slice(writer.block().expect("a block"));
+        let whole = cut(&bytes, bytes.len()).expect("right");
+        assert_eq!(whole.len(), 7);
+        assert_eq!(whole[0], (true, bytes[..greeting].to_vec()));
+        assert_eq!(whole.iter().map(|f| f.1.len()).sum::<usize>(), bytes.len());
+        for size in [1, 2, 23, 24, 25, 317, 318, 400] {
+            assert_eq!(cut(&bytes, size).expect("right"), whole, "pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_hub_is_refused_before_anything_is_kept() {
+        assert_eq!(cut(b"GET / HTTP/1.1\r\n\r\n", 5), Err(FrameError::NotAHub));
+        let mut bytes = Vec::new();
+        hello().write(&mut bytes);
+        bytes[2] = 9;
+        assert_eq!(cut(&bytes, 100), Err(FrameError::Version(9)));
+        bytes[2] = VERSION;
+        bytes[4..8].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert_eq!(cut(&bytes, 100), Err(FrameError::Length(u32::MAX as usize)));
+        bytes.clear();
+        hello().write(&mut bytes);
+        hello().write(&mut bytes);
+        assert_eq!(cut(&bytes, 100), Err(FrameError::OutOfTurn));
+        let mut bytes = Vec::new();
+        hello().write(&mut bytes);
+        let mut writer = BlockWriter::new(1);
+        writer.event(&Event::Heartbeat { announcement: b"" });
+        let mut block = writer.block().expect("a block").to_vec();
+        block[20..24].copy_from_slice(&u32::MAX.to_le_bytes());
+        bytes.extend_from_slice(&block);
+        assert!(matches!(cut(&bytes, 1000), Err(FrameError::Length(_))));
+    }
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        let mut bytes = Vec::new();
+        Hello { name: "ä".repeat(200), ..hello() }.write(&mut bytes);
+        assert_eq!(Hello::read(&bytes).expect("readable").name, "ä".repeat(125));
+    }
+}

@@ -1,0 +1,331 @@
+//! A Source Distributor's side of the hub: the P2PSs' unicast connections, and the data stream to all of them.
+//!
+//! A P2PS that takes less than it is sent has `max_backlog` bytes of queue; then it is cut off, counted and said, and
+//! joins again. No other notices.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use hub::stream::parts;
+use net::tcp::{Close, ConnId, Event, RecvOutcome, Scratch, SendOutcome, Tcp, TcpConfig};
+
+use super::frames::{Frame, FrameError, FrameReader, Hello, LONGEST_BLOCK, Welcome};
+use crate::agents::rssl_io::RsslIo;
+use crate::config::Config;
+
+/// P2PSs at a time: as many as the Source Distributor keeps apart.
+const MOST: u16 = 64;
+/// Longest block that is sent; longer ones are cut between messages.
+const CUT: usize = LONGEST_BLOCK / 4;
+/// Time in which a new connection has to greet.
+const GREETING_TIME: u64 = 10_000_000_000;
+/// Time in which a refusal has to be taken.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// What the connections bring for the Source Distributor.
+pub trait Requests {
+    /// A block of requests.
+    ///
+    /// # Errors
+    /// Why the connection is to be ended.
+    fn requests(&mut self, now: u64, number: u16, block: &[u8]) -> Result<(), String>;
+    /// A P2PS is gone.
+    fn gone(&mut self, now: u64, number: u16);
+}
+
+/// What was counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// P2PSs that have joined.
+    pub joined: u64,
+    /// P2PSs that are gone, for whatever reason.
+    pub lost: u64,
+    /// Those of them that were cut off because they took too little.
+    pub cut_off: u64,
+    /// Connections refused, or ended before they had joined.
+    pub refused: u64,
+    /// Blocks published.
+    pub blocks: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+}
+
+/// The sockets and the data stream. See the module's description.
+pub struct Publisher {
+    tcp: Tcp,
+    events: Vec<Event>,
+    scratch: Scratch,
+    out: Vec<u8>,
+    addr: SocketAddr,
+    /// By connection slot.
+    links: Vec<Option<Link>>,
+    /// Connections that have greeted and wait for [`Publisher::join`].
+    greeted: Vec<ConnId>,
+    /// Numbers that are taken, a bit each.
+    numbers: u64,
+    /// New connections are looked through for such that never greet.
+    sweep_at: Option<u64>,
+    hub: String,
+    incarnation: u32,
+    max_backlog: usize,
+    /// Numbers of P2PSs whose connections were ended because they took too little.
+    cut_off: Vec<u16>,
+    counters: Counters,
+}
+
+struct Link {
+    conn: ConnId,
+    peer: String,
+    reader: FrameReader,
+    state: State,
+    since: u64,
+}
+
+enum State {
+    New,
+    Greeted(Hello),
+    Joined { number: u16, data: bool },
+}
+
+/// A failure of a peer, in words.
+struct Fault(String);
+
+impl From<FrameError> for Fault {
+    fn from(e: FrameError) -> Self {
+        Self(e.to_string())
+    }
+}
+
+impl Publisher {
+    /// Opens the port for P2PSs and has the owner's turns end when something comes in. `incarnation` is the Source
+    /// Distributor's.
+    ///
+    /// # Errors
+    /// The port cannot be listened on; the message names it.
+    pub fn new(config: &Config, incarnation: u32, io: &mut RsslIo) -> io::Result<Self> {
+        let c = &config.hub;
+        let at = crate::agents::address(&c.interface, c.port)?;
+        let mut tcp = Tcp::new(TcpConfig::default())?;
+        let (_, addr) =
+            tcp.listen(at, &super::socket_options(c)).map_err(|e| crate::agents::naming("the hub", at, &e))?;
+        super::watch(io, &tcp, super::UNICAST)?;
+        Ok(Self {
+            tcp,
+            events: Vec::new(),
+            scratch: Scratch::default(),
+            out: Vec::new(),
+            addr,
+            links: Vec::new(),
+            greeted: Vec::new(),
+            numbers: 0,
+            sweep_at: None,
+            hub: c.name.clone(),
+            incarnation,
+            max_backlog: c.max_backlog as usize,
+            cut_off: Vec::new(),
+            counters: Counters::default(),
+        })
+    }
+
+    /// Where P2PSs connect.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// When [`Publisher::turn`] wants to be called though its descriptor is quiet.
+    pub fn timeout(&self) -> Option<u64> {
+        [self.tcp.timeout(), self.sweep_at].into_iter().flatten().min()
+    }
+
+    /// Takes in what there is.
+    ///
+    /// # Errors
+    /// The sockets have become unusable.
+    pub fn turn(&mut self, now: u64, to: &mut impl Requests) -> io::Result<()> {
+        let mut events = std::mem::take(&mut self.events);
+        let polled = self.tcp.poll(Some(Duration::ZERO), &mut events);
+        for event in &events {
+            match *event {
+                Event::Accepted { conn, peer, .. } => self.accepted(now, conn, peer),
+                Event::Readable { conn } => self.read(now, conn, to),
+                Event::Closed { conn, why } => self.lost(now, conn, &why.to_string(), to),
+                Event::AcceptFailed { errno, .. } => {
+                    tracing::warn!("a P2PS cannot be accepted: {}", io::Error::from_raw_os_error(errno));
+                }
+                _ => {}
+            }
+        }
+        self.events = events;
+        if self.sweep_at.is_some_and(|at| at <= now) {
+            self.sweep(now, to);
+        }
+        polled
+    }
+
+    fn accepted(&mut self, now: u64, conn: ConnId, peer: SocketAddr) {
+        if self.links.len() <= conn.slot() {
+            self.links.resize_with(conn.slot() + 1, || None);
+        }
+        let reader = FrameReader::default();
+        self.links[conn.slot()] = Some(Link { conn, peer: peer.to_string(), reader, state: State::New, since: now });
+        self.sweep_at.get_or_insert(now + GREETING_TIME);
+    }
+
+    fn read(&mut self, now: u64, conn: ConnId, to: &mut impl Requests) {
+        let RecvOutcome::Data(bytes) = self.tcp.recv(conn, &mut self.scratch) else { return };
+        let Some(link) = self.links.get_mut(conn.slot()).and_then(Option::as_mut).filter(|l| l.conn == conn) else {
+            return;
+        };
+        let Link { reader, state, .. } = link;
+        let greeted = &mut self.greeted;
+        let result = reader.read(bytes, |frame| match (frame, &*state) {
+            (Frame::Greeting(bytes), _) => {
+                *state = State::Greeted(Hello::read(bytes)?);
+                greeted.push(conn);
+                Ok(())
+            }
+            (Frame::Block(block), State::Joined { number, .. }) => to.requests(now, *number, block).map_err(Fault),
+            (Frame::Block(_), _) => Err(Fault(FrameError::OutOfTurn.to_string())),
+        });
+        if let Err(Fault(why)) = result {
+            self.end(now, conn, &why, Close::Now, to);
+        }
+    }
+
+    /// Ends a connection; what is known of it is forgotten at once.
+    fn end(&mut self, now: u64, conn: ConnId, why: &str, how: Close, to: &mut impl Requests) {
+        self.tcp.close(conn, how);
+        self.lost(now, conn, why, to);
+    }
+
+    fn lost(&mut self, now: u64, conn: ConnId, why: &str, to: &mut impl Requests) {
+        if let Some(number) = self.forget(conn, why) {
+            to.gone(now, number);
+        }
+    }
+
+    /// Forgets a connection; gives the number of the P2PS if it had joined.
+    fn forget(&mut self, conn: ConnId, why: &str) -> Option<u16> {
+        let link = self.links.get_mut(conn.slot())?.take_if(|link| link.conn == conn)?;
+        self.greeted.retain(|&c| c != conn);
+        let State::Joined { number, .. } = link.state else {
+            self.counters.refused += 1;
+            tracing::warn!("a connection of {} to the hub port has ended: {why}", link.peer);
+            return None;
+        };
+        self.numbers &= !(1 << number);
+        self.counters.lost += 1;
+        tracing::warn!("P2PS {number} ({}) is gone: {why}", link.peer);
+        Some(number)
+    }
+
+    /// Ends connections that never greet.
+    fn sweep(&mut self, now: u64, to: &mut impl Requests) {
+        let new = |l: &&Link| matches!(l.state, State::New);
+        let late = |l: &&Link| l.since + GREETING_TIME <= now;
+        let silent: Vec<ConnId> = self.links.iter().flatten().filter(new).filter(late).map(|l| l.conn).collect();
+        for conn in silent {
+            self.end(now, conn, "it has not greeted in time", Close::Now, to);
+        }
+        self.sweep_at = self.links.iter().flatten().filter(new).map(|l| l.since + GREETING_TIME).min();
+    }
+
+    /// Lets the next P2PS join that has greeted, and gives its number: it is to be told all there is. To be called between
+    /// two blocks, until there is none; `position` is that of the next.
+    pub fn join(&mut self, position: u64) -> Option<u16> {
+        while let Some(conn) = self.greeted.pop() {
+            let Some(link) = self.links.get_mut(conn.slot()).and_then(Option::as_mut).filter(|l| l.conn == conn) else {
+                continue;
+            };
+            let State::Greeted(hello) = &link.state else { continue };
+            let free = (!self.numbers).trailing_zeros() as u16;
+            let refusal = if hello.hub != self.hub {
+                Some(format!("this is hub {}, not {}", self.hub, hello.hub))
+            } else if free >= MOST {
+                Some(format!("all {MOST} places for P2PSs are taken"))
+            } else {
+                None
+            };
+            let welcome = match &refusal {
+                Some(why) => Welcome::Refused(why.clone()),
+                None => Welcome::Joined { incarnation: self.incarnation, number: free, position },
+            };
+            self.out.clear();
+            welcome.write(&mut self.out);
+            self.tcp.send(conn, &self.out);
+            if let Some(why) = refusal {
+                tracing::warn!("P2PS {} ({}) is refused: {why}", hello.name, link.peer);
+                self.counters.refused += 1;
+                self.links[conn.slot()] = None;
+                self.tcp.close(conn, Close::Drain(DRAIN));
+                continue;
+            }
+            tracing::info!("P2PS {free} ({}, {}) has joined", hello.name, link.peer);
+            link.state = State::Joined { number: free, data: hello.data };
+            self.numbers |= 1 << free;
+            self.counters.joined += 1;
+            return Some(free);
+        }
+        None
+    }
+
+    /// Sends a block of the data stream to all P2PSs. Those that take too little are given by
+    /// [`Publisher::next_cut_off`] afterwards.
+    pub fn publish(&mut self, block: &[u8]) {
+        self.counters.blocks += 1;
+        self.counters.bytes += block.len() as u64;
+        for part in parts(block, CUT) {
+            for slot in 0..self.links.len() {
+                let Some(link) = &self.links[slot] else { continue };
+                if let State::Joined { data: true, .. } = link.state {
+                    self.send(link.conn, &part);
+                }
+            }
+        }
+    }
+
+    /// Sends a block to one P2PS alone.
+    pub fn send_to(&mut self, number: u16, block: &[u8]) {
+        if let Some(conn) = self.conn_of(number) {
+            for part in parts(block, CUT) {
+                self.send(conn, &part);
+            }
+        }
+    }
+
+    fn conn_of(&self, number: u16) -> Option<ConnId> {
+        let is = |link: &&Link| matches!(link.state, State::Joined { number: n, .. } if n == number);
+        self.links.iter().flatten().find(is).map(|link| link.conn)
+    }
+
+    fn send(&mut self, conn: ConnId, bytes: &[u8]) {
+        if let SendOutcome::Queued(waiting) = self.tcp.send(conn, bytes)
+            && waiting > self.max_backlog
+        {
+            self.counters.cut_off += 1;
+            self.tcp.close(conn, Close::Reset);
+            let why = format!("cut off: {waiting} bytes are waiting for it (max_backlog: {})", self.max_backlog);
+            let number = self.forget(conn, &why);
+            self.cut_off.extend(number);
+        }
+    }
+
+    /// A P2PS whose connection was ended because it took too little; each is given once.
+    pub fn next_cut_off(&mut self) -> Option<u16> {
+        self.cut_off.pop()
+    }
+
+    /// Ends the connection of a P2PS that the Source Distributor has given up.
+    pub fn end_number(&mut self, number: u16, why: &str) {
+        if let Some(conn) = self.conn_of(number) {
+            self.tcp.close(conn, Close::Drain(DRAIN));
+            self.forget(conn, why);
+        }
+    }
+}

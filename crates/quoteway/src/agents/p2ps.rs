@@ -1,0 +1,156 @@
+//! A P2PS in a process of its own: consumers on one side, the hub on the other.
+//!
+//! With `writer_thread_count` it is so many P2PSs, each a thread with its own place in the hub and its own part of the
+//! clients: they share nothing but the port and the count of mounts.
+
+use std::hash::{Hash as _, Hasher as _};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use rustc_hash::FxHasher;
+
+use hub::p2ps::{Joined, P2ps, SourceId};
+
+use super::backbone::subscriber::{Blocks, Subscriber};
+use super::consumers::{Consumers, Port};
+use super::rssl_io::RsslIo;
+use crate::config::{self, Config};
+
+/// The agent.
+pub struct P2psAgent {
+    io: RsslIo,
+    consumers: Consumers,
+    hub: Subscriber,
+    rssl: SocketAddr,
+}
+
+impl P2psAgent {
+    /// Opens the ports. `incarnation` tells this life of the P2PS from others; `mounts` is shared by those that share a port,
+    /// of which this is number `shard`.
+    ///
+    /// # Errors
+    /// A port cannot be listened on, or a dictionary cannot be read; the message names it.
+    pub fn new(
+        config: &Config,
+        (incarnation, shard): (u32, u16),
+        mounts: Arc<AtomicUsize>,
+        port: Port,
+    ) -> io::Result<Self> {
+        let mut io = RsslIo::new(u64::from(incarnation))?;
+        let machine = P2ps::new(config::across_processes_p2ps(config, incarnation, key(config, shard)?)?, 0);
+        let (consumers, rssl) = Consumers::new(config, machine, mounts, port, &mut io)?;
+        let hub = Subscriber::new(config, incarnation, &format!("rssl port {}", rssl.port()), &mut io)?;
+        Ok(Self { io, consumers, hub, rssl })
+    }
+
+    /// Where consumers connect.
+    pub fn rssl_addr(&self) -> SocketAddr {
+        self.rssl
+    }
+
+    /// Where consumers with the encrypted connection type connect, if there is a certificate.
+    pub fn encrypted_addr(&self) -> Option<SocketAddr> {
+        self.consumers.encrypted_addr()
+    }
+
+    /// The sockets, for a waker that ends a turn.
+    pub fn io(&mut self) -> &mut RsslIo {
+        &mut self.io
+    }
+
+    /// Serves until `stop` says so; it is asked after each turn.
+    ///
+    /// # Errors
+    /// The sockets have become unusable.
+    pub fn run(&mut self, stop: impl Fn() -> bool) -> io::Result<()> {
+        while !stop() {
+            self.turn()?;
+        }
+        // What is open upstream need not be kept for this P2PS.
+        let Self { io, consumers, hub, .. } = self;
+        consumers.p2ps.leave();
+        Desk { consumers, io }.send_requests(net::clock::now(), hub);
+        Ok(())
+    }
+
+    fn turn(&mut self) -> io::Result<()> {
+        let Self { io, consumers, hub, .. } = self;
+        let deadline = [consumers.timeout(), hub.timeout()].into_iter().flatten().min();
+        let now = io.turn(deadline, consumers)?;
+        // Before anything is read from the hub: after a standstill, what has become stale is to be known as such.
+        consumers.on_timer(now, io);
+        let ready = io.take_ready(super::backbone::UNICAST) || hub.timeout().is_some_and(|at| at <= now);
+        let mut desk = Desk { consumers, io };
+        if ready {
+            hub.turn(now, &mut desk)?;
+        }
+        desk.give_up_the_lost(now, hub);
+        desk.consumers.flush(now, &[], desk.io);
+        desk.send_requests(now, hub);
+        Ok(())
+    }
+}
+
+/// What tells this P2PS from others in every life of it: its host, its port and its number there; 0 (nobody is known again) if
+/// the port is another one each time.
+fn key(config: &Config, shard: u16) -> io::Result<u64> {
+    if config.p2ps.rssl_port == 0 {
+        return Ok(0);
+    }
+    let mut hasher = FxHasher::default();
+    net::host::name().hash(&mut hasher);
+    // Hosts in containers may share a name.
+    let mut addresses: Vec<_> = net::interfaces::interfaces()?.into_iter().map(|i| i.address).collect();
+    addresses.sort_unstable();
+    addresses.hash(&mut hasher);
+    (&config.p2ps.interface, config.p2ps.rssl_port, shard, &config.hub.name).hash(&mut hasher);
+    Ok(hasher.finish().max(1))
+}
+
+/// What the hub's blocks are handed to.
+struct Desk<'a> {
+    consumers: &'a mut Consumers,
+    io: &'a mut RsslIo,
+}
+
+impl Desk<'_> {
+    /// A source that the state machine has lost by its rules (silence, a gap too old) is to be joined anew.
+    fn give_up_the_lost(&mut self, now: u64, hub: &mut Subscriber) {
+        let lost: Vec<_> = self.consumers.p2ps.closing_sources().collect();
+        for (source, why) in lost {
+            hub.leave(now, source, why, self);
+        }
+    }
+
+    fn send_requests(&mut self, now: u64, hub: &mut Subscriber) {
+        let mut failed = Vec::new();
+        self.consumers.p2ps.requests(|source, block| {
+            if let Err(why) = hub.send(source, block) {
+                failed.push((source, why));
+            }
+        });
+        for (source, why) in failed {
+            hub.leave(now, source, &why, self);
+        }
+    }
+}
+
+impl Blocks for Desk<'_> {
+    fn joined(&mut self, now: u64, source: SourceId, joined: Joined) {
+        self.consumers.p2ps.source_joined(now, source, joined);
+    }
+
+    fn block(&mut self, now: u64, source: SourceId, block: &[u8]) -> Result<(), String> {
+        self.consumers.hub_block(now, source, block, self.io).map_err(|e| format!("its stream cannot be read: {e}"))
+    }
+
+    fn direct_block(&mut self, now: u64, source: SourceId, block: &[u8]) -> Result<(), String> {
+        self.consumers.p2ps.direct_block(now, source, block).map_err(|e| format!("what it sends cannot be read: {e}"))
+    }
+
+    fn lost(&mut self, now: u64, source: SourceId) {
+        self.consumers.p2ps.source_down(now, source);
+    }
+}

@@ -1,0 +1,121 @@
+//! A Source Distributor in a process of its own: providers on one side, the hub on the other.
+
+use std::io;
+use std::net::SocketAddr;
+
+use hub::distributor::SourceDistributor;
+
+use super::backbone::publisher::{Publisher, Requests};
+use super::providers::Providers;
+use super::rssl_io::RsslIo;
+use crate::config::{self, Config};
+
+/// The agent.
+pub struct SourceDistributorAgent {
+    io: RsslIo,
+    providers: Providers,
+    hub: Publisher,
+}
+
+/// Where a Source Distributor can be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Addresses {
+    /// Non-interactive providers, if they are accepted.
+    pub nip: Option<SocketAddr>,
+    /// P2PSs.
+    pub hub: SocketAddr,
+}
+
+impl SourceDistributorAgent {
+    /// Opens the ports. `incarnation` tells this life of the Source Distributor from earlier ones.
+    ///
+    /// # Errors
+    /// A port cannot be listened on; the message names it.
+    pub fn new(config: &Config, incarnation: u32) -> io::Result<Self> {
+        let mut io = RsslIo::new(u64::from(incarnation))?;
+        let machine = SourceDistributor::new(config::across_processes_distributor(config), incarnation);
+        let providers = Providers::new(config, machine, &mut io)?;
+        let hub = Publisher::new(config, incarnation, &mut io)?;
+        Ok(Self { io, providers, hub })
+    }
+
+    /// The ports that were opened.
+    pub fn addresses(&self) -> Addresses {
+        Addresses { nip: self.providers.nip_addr(), hub: self.hub.addr() }
+    }
+
+    /// The sockets, for a waker that ends a turn.
+    pub fn io(&mut self) -> &mut RsslIo {
+        &mut self.io
+    }
+
+    /// Serves until `stop` says so; it is asked after each turn.
+    ///
+    /// # Errors
+    /// The sockets have become unusable.
+    pub fn run(&mut self, stop: impl Fn() -> bool) -> io::Result<()> {
+        self.providers.on_timer(net::clock::now(), &mut self.io);
+        while !stop() {
+            self.turn()?;
+        }
+        self.providers.distributor.leave("it is being stopped");
+        self.publish(net::clock::now());
+        Ok(())
+    }
+
+    fn turn(&mut self) -> io::Result<()> {
+        let deadline = [self.providers.timeout(), self.hub.timeout()].into_iter().flatten().min();
+        let now = self.io.turn(deadline, &mut self.providers)?;
+        self.providers.on_timer(now, &mut self.io);
+        // Updates go out before the requests are looked at, which may be many.
+        self.publish(now);
+        if self.io.take_ready(super::backbone::UNICAST) || self.hub.timeout().is_some_and(|at| at <= now) {
+            self.hub.turn(now, &mut self.providers)?;
+            self.publish(now);
+            while let Some(number) = self.hub.join(self.providers.distributor.next_position()) {
+                self.providers.distributor.p2ps_up(now, number);
+                self.publish(now);
+            }
+        }
+        self.send_direct(now);
+        self.providers.flush(now, &mut self.io);
+        Ok(())
+    }
+
+    fn publish(&mut self, now: u64) {
+        let Self { providers, hub, .. } = self;
+        if let Some(block) = providers.distributor.block() {
+            hub.publish(block);
+            providers.distributor.clear_block();
+        }
+        self.end_the_lost(now);
+    }
+
+    /// Sends what is for one P2PS alone.
+    fn send_direct(&mut self, now: u64) {
+        let Self { providers, hub, .. } = self;
+        providers.distributor.direct_blocks(|number, block| hub.send_to(number, block));
+        self.end_the_lost(now);
+    }
+
+    /// P2PSs that took too little of what was sent, or that the state machine has given up by its rules (silence).
+    fn end_the_lost(&mut self, now: u64) {
+        let Self { providers, hub, .. } = self;
+        while let Some(number) = hub.next_cut_off() {
+            providers.p2ps_lost(now, number, "it takes less than it is sent");
+        }
+        for (number, why) in providers.distributor.closing_p2ps() {
+            hub.end_number(number, why);
+        }
+    }
+}
+
+impl Requests for Providers {
+    fn requests(&mut self, now: u64, number: u16, block: &[u8]) -> Result<(), String> {
+        Providers::requests(self, now, number, block).map_err(|e| format!("its requests cannot be read: {e}"))
+    }
+
+    fn gone(&mut self, now: u64, number: u16) {
+        self.p2ps_gone(now, number);
+    }
+}

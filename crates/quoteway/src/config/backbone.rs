@@ -1,0 +1,25 @@
+//! Parameters of the hub between processes.
+
+use super::section::section;
+use super::value::HubTransport;
+
+section! {
+    /// The hub between Source Distributors and P2PSs that are processes of their own.
+    Hub = "hub", "RRCP";
+    name: String = String::from("quoteway"), "", "Name of the hub: those of one name find each other; its data stream is the topic quoteway.hub.NAME.";
+    transport: HubTransport = HubTransport::Tcp, "transportType" in "PROCESS", "How the data stream travels: \"tcp\" (on the unicast connections), \"lbt-rm\" (multicast), \"lbt-ru\" (UDP), \"lbt-tcp\", or \"lbt-ipc\" (shared memory: one host, or a host's rrcpd).";
+    interface: String = String::new(), "", "Address of the network interface that the hub uses; empty leaves it to the kernel, and listens on all.";
+    port: u16 = 14004, "", "Port on which a Source Distributor takes the unicast connections of its P2PSs; 0 takes a free one.";
+    source_distributors: Vec<String> = Vec::new(), "", "HOST:PORT of the Source Distributors that a P2PS joins when the transport is \"tcp\"; with the others it finds them.";
+    multicast_address: String = String::new(), "sendMultAddress", "Multicast group of the data stream; empty leaves it to the LBM options.";
+    lbm_options_file: String = String::new(), "", "File of LBM options (lines of context|source|receiver NAME VALUE) for the hub's topics.";
+    lbm_options: Vec<String> = Vec::new(), "", "LBM options as such lines; they win over those of the file.";
+    use_point_to_point_data: bool = false, "usePointToPointData" in "SERVICE", "Send what is for one P2PS (images, answers) on its unicast connection and not in the data stream.";
+    heartbeat_interval_ms: u32 = 1_000, "", "Pause between heartbeats in each direction, milliseconds.";
+    peer_timeout_ms: u32 = 5_000, "", "Silence after which the other side counts as lost, milliseconds.";
+    lease_ms: u32 = 10_000, "", "How long a Source Distributor keeps open what a P2PS had open that is gone, milliseconds.";
+    history_bytes: u32 = 67_108_864, "", "Bytes of its data stream that a Source Distributor keeps, to tell a P2PS which items lost messages were of.";
+    max_backlog: u32 = 67_108_864, "", "Bytes that may wait for one P2PS's connection before it is cut off and has to join again.";
+    tcp_send_buf_size: u32 = 1_048_576, "", "Socket send buffer of the unicast connections, bytes; 0 leaves it to the kernel.";
+    tcp_recv_buf_size: u32 = 1_048_576, "", "Socket receive buffer of the unicast connections, bytes; 0 leaves it to the kernel.";
+}

@@ -1,0 +1,117 @@
+//! `quoteway p2ps`: the consumer side in a process of its own.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
+
+use clap::Args;
+
+use super::process;
+use crate::agents::consumers::Port;
+use crate::agents::p2ps::P2psAgent;
+use crate::config::{self, Config, ConfigArgs};
+
+/// What the command line says; it wins over the file.
+#[derive(Debug, Clone, Default, Args)]
+pub struct P2psArgs {
+    /// Source Distributor to join when the hub's transport is tcp; may be given several times
+    #[arg(long = "source-distributor", value_name = "HOST:PORT")]
+    pub source_distributors: Vec<String>,
+    /// Port on which consumers connect (RSSL); 0 takes a free one [default: 14002]
+    #[arg(long, value_name = "PORT")]
+    pub rssl_port: Option<u16>,
+    /// Address to listen on [default: all]
+    #[arg(long, value_name = "ADDRESS")]
+    pub interface: Option<String>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it")]
+    pub file: ConfigArgs,
+    /// Threads, each a P2PS with its own part of the clients; 0 and 1 are one thread [default: 0]
+    #[arg(long, value_name = "N")]
+    pub shards: Option<u16>,
+}
+
+impl P2psArgs {
+    /// The configuration: defaults, then the file, then the command line.
+    ///
+    /// # Errors
+    /// Every fault of the file, each with its line; a hub without anyone to join.
+    pub fn configuration(&self) -> Result<Config, String> {
+        let mut config = self.file.load()?;
+        config.hub.source_distributors.extend(self.source_distributors.iter().cloned());
+        if let Some(port) = self.rssl_port {
+            config.p2ps.rssl_port = port;
+        }
+        if let Some(interface) = &self.interface {
+            config.p2ps.interface.clone_from(interface);
+        }
+        if let Some(shards) = self.shards {
+            config.p2ps.writer_thread_count = shards;
+        }
+        Ok(config)
+    }
+}
+
+/// Serves until SIGINT or SIGTERM. The first line on standard output comes when it is ready and names the ports.
+///
+/// # Errors
+/// What keeps it from starting, before any client could connect, or what ended it.
+pub fn run(args: &P2psArgs) -> Result<(), String> {
+    let config = args.configuration()?;
+    process::install_signals()?;
+    process::raise_open_files(u64::from(config.p2ps.max_mounts) + 200);
+    let count = config.p2ps.writer_thread_count.max(1);
+    let (mounts, incarnation) = (Arc::default(), process::incarnation());
+    let mut port = Port { number: config.p2ps.rssl_port, encrypted: config.p2ps.encrypted_port, shared: count > 1 };
+    let mut agents = Vec::new();
+    for shard in 0..count {
+        let life = incarnation.wrapping_add(u32::from(shard) << 24);
+        let agent = P2psAgent::new(&config, (life, shard), Arc::clone(&mounts), port).map_err(|e| e.to_string())?;
+        // The first may have taken free ports: the others share them.
+        port.number = agent.rssl_addr().port();
+        port.encrypted = agent.encrypted_addr().map_or(port.encrypted, |a| a.port());
+        agents.push(agent);
+    }
+    let first = agents.remove(0);
+    let line = ready_line(first.rssl_addr(), first.encrypted_addr());
+    serve(&config, first, agents, &line)
+}
+
+/// Runs the first agent here and each other one in a thread of its own.
+fn serve(config: &Config, mut first: P2psAgent, others: Vec<P2psAgent>, line: &str) -> Result<(), String> {
+    let over = Arc::new(AtomicBool::new(false));
+    let mut wakers = vec![first.io().tcp().waker()];
+    let mut threads = Vec::new();
+    for (mut agent, number) in others.into_iter().zip(1_usize..) {
+        wakers.push(agent.io().tcp().waker());
+        let cpus = config.p2ps.bind_writer_threads.get(number - 1).cloned().unwrap_or_default();
+        let (priority, over) = (config.p2ps.priority.clone(), Arc::clone(&over));
+        let run = move || {
+            config::place("a writer thread", &cpus, &priority);
+            let ended = agent.run(|| process::stopped() || over.load(Ordering::Acquire));
+            over.store(true, Ordering::Release);
+            ended.map_err(|e| e.to_string())
+        };
+        threads.push(Builder::new().name(format!("p2ps {number}")).spawn(run).map_err(|e| e.to_string())?);
+    }
+    config::place("the main thread", &config.p2ps.bind_main_thread, &config.p2ps.priority);
+    process::announce(line, &wakers[0]);
+    let mut result = first.run(|| process::stopped() || over.load(Ordering::Acquire)).map_err(|e| e.to_string());
+    over.store(true, Ordering::Release);
+    wakers.iter().for_each(net::Waker::wake);
+    for thread in threads {
+        result = result.and(ended(thread));
+    }
+    result
+}
+
+fn ended(thread: JoinHandle<Result<(), String>>) -> Result<(), String> {
+    thread.join().unwrap_or_else(|_| Err("a thread of the P2PS has failed".to_string()))
+}
+
+/// What tells people and programs that the ports are open: addresses that can be connected to.
+fn ready_line(rssl: SocketAddr, encrypted: Option<SocketAddr>) -> String {
+    let encrypted = encrypted.map_or(String::new(), |a| format!(" encrypted={}", process::show(a)));
+    format!("ready rssl={}{encrypted}", process::show(rssl))
+}

@@ -1,0 +1,46 @@
+//! What every long-running process does: takes its place, says that it is ready, ends on signals.
+
+use std::io::Write;
+use std::net::SocketAddr;
+
+/// Has SIGINT and SIGTERM ask for the end; [`stopped`] tells.
+///
+/// # Errors
+/// The kernel refuses.
+pub fn install_signals() -> Result<(), String> {
+    net::signal::install().map_err(|e| format!("signals cannot be caught: {e}"))
+}
+
+/// True once a signal has asked for the end.
+pub fn stopped() -> bool {
+    net::signal::stop_requested() > 0
+}
+
+/// Sees to it that so many descriptors can be open, or says what will be missing.
+pub fn raise_open_files(wanted: u64) {
+    match net::rlimit::raise_open_files(wanted) {
+        Ok(limits) if limits.soft < wanted => tracing::warn!(
+            "max_mounts needs {wanted} open files and the limit is {} (ulimit -n {wanted} raises it): later clients will be turned away",
+            limits.soft
+        ),
+        Ok(_) => {}
+        Err(e) => tracing::warn!("the limit of open files cannot be read: {e}"),
+    }
+}
+
+/// Everything is open: signals may end turns from now on, and the line is printed that says so.
+pub fn announce(line: &str, waker: &net::Waker) {
+    net::signal::wake(waker);
+    println!("{line}");
+    let _ = std::io::stdout().flush();
+}
+
+/// Tells this start from every other one of this host: hundredths of a second, which come again after 497 days.
+pub fn incarnation() -> u32 {
+    (net::clock::wall() / 10_000_000) as u32
+}
+
+/// An address that can be connected to from this host.
+pub fn show(a: SocketAddr) -> String {
+    if a.ip().is_unspecified() { format!("127.0.0.1:{}", a.port()) } else { a.to_string() }
+}

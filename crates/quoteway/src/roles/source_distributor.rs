@@ -1,0 +1,70 @@
+//! `quoteway source-distributor`: the provider side in a process of its own.
+
+use clap::Args;
+
+use super::process;
+use crate::agents::source_distributor::{Addresses, SourceDistributorAgent};
+use crate::config::{self, Config, ConfigArgs, Route};
+
+/// What the command line says; it wins over the file.
+#[derive(Debug, Clone, Default, Args)]
+pub struct SourceDistributorArgs {
+    /// Interactive provider to dial; may be given several times
+    #[arg(long = "route", value_name = "HOST:PORT")]
+    pub routes: Vec<String>,
+    /// Port on which non-interactive providers connect; 0 takes a free one [default: 14003]
+    #[arg(long, value_name = "PORT")]
+    pub nip_port: Option<u16>,
+    /// Port on which P2PSs connect; 0 takes a free one [default: 14004]
+    #[arg(long, value_name = "PORT")]
+    pub hub_port: Option<u16>,
+    /// Address to listen on, for both ports [default: all]
+    #[arg(long, value_name = "ADDRESS")]
+    pub interface: Option<String>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it")]
+    pub file: ConfigArgs,
+}
+
+impl SourceDistributorArgs {
+    /// The configuration: defaults, then the file, then the command line.
+    ///
+    /// # Errors
+    /// Every fault of the file, each with its line.
+    pub fn configuration(&self) -> Result<Config, String> {
+        let mut config = self.file.load()?;
+        config.routes.extend(self.routes.iter().map(|r| Route { host_list: vec![r.clone()], ..Route::default() }));
+        if let Some(port) = self.nip_port {
+            config.source_distributor.nip_port = port;
+        }
+        if let Some(port) = self.hub_port {
+            config.hub.port = port;
+        }
+        if let Some(interface) = &self.interface {
+            config.source_distributor.interface.clone_from(interface);
+            config.hub.interface.clone_from(interface);
+        }
+        Ok(config)
+    }
+}
+
+/// Serves until SIGINT or SIGTERM. The first line on standard output comes when it is ready and names the ports.
+///
+/// # Errors
+/// What keeps it from starting, or what ended it.
+pub fn run(args: &SourceDistributorArgs) -> Result<(), String> {
+    let config = args.configuration()?;
+    process::install_signals()?;
+    process::raise_open_files(u64::from(config.source_distributor.nip_max_mounts) + 200);
+    let mut agent = SourceDistributorAgent::new(&config, process::incarnation()).map_err(|e| e.to_string())?;
+    let c = &config.source_distributor;
+    config::place("the main thread", &c.bind_main_thread, &c.priority);
+    process::announce(&ready_line(agent.addresses()), &agent.io().tcp().waker());
+    agent.run(process::stopped).map_err(|e| e.to_string())
+}
+
+/// What tells people and programs that the ports are open: addresses that can be connected to.
+fn ready_line(addresses: Addresses) -> String {
+    let nip = addresses.nip.map_or("off".to_string(), process::show);
+    format!("ready nip={nip} hub={}", process::show(addresses.hub))
+}

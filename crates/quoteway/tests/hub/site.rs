@@ -1,0 +1,152 @@
+//! A deployment: Source Distributor, P2PSs and what joins them, each a process, configured by files.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Command;
+
+use quoteway::lab::process::Process;
+
+use crate::place::Place;
+
+/// How the two sides are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Join {
+    /// `quoteway serve`: both in one process.
+    InProcess,
+    /// The data stream on the unicast connections.
+    Tcp,
+}
+
+/// A process of a site.
+pub(crate) struct Part {
+    name: String,
+    place: Place,
+    args: Vec<String>,
+    process: Option<Process>,
+    /// What it said when it was ready.
+    line: String,
+}
+
+impl Part {
+    fn start(place: &Place, name: &str, args: &[&str]) -> Self {
+        let args: Vec<String> = args.iter().map(|a| (*a).to_owned()).collect();
+        let (process, line) = place.start(name, &args);
+        Self { name: name.into(), place: place.clone(), args, process: Some(process), line }
+    }
+
+    /// An address of the ready line.
+    fn addr(&self, key: &str) -> SocketAddr {
+        let text = self.line.split(key).nth(1).and_then(|t| t.split(' ').next());
+        text.and_then(|t| t.parse().ok()).unwrap_or_else(|| panic!("{}: no {key} in {}", self.name, self.line))
+    }
+
+    /// Ends it without a chance to say so.
+    pub(crate) fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// Starts it again, with the same command line.
+    pub(crate) fn restart(&mut self) {
+        self.process = None;
+        let (process, line) = self.place.start(&self.name, &self.args);
+        (self.process, self.line) = (Some(process), line);
+    }
+
+    /// Stops it as a standstill does: it is there, and does nothing.
+    pub(crate) fn freeze(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Lets it go on.
+    pub(crate) fn thaw(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        let id = self.process.as_ref().expect("it runs").id().to_string();
+        let status = Command::new("kill").args([signal, &id]).status().expect("kill runs");
+        assert!(status.success(), "{}: kill {signal}", self.name);
+    }
+}
+
+/// The processes of a site.
+pub(crate) struct Site {
+    /// Source Distributors; with [`Join::InProcess`] the server.
+    pub(crate) distributors: Vec<Part>,
+    pub(crate) p2pss: Vec<Part>,
+    files: tempfile::TempDir,
+}
+
+/// Ports are taken before a process starts and given back, so that it gets the same ones when it starts again.
+fn free_port(place: &Place) -> u16 {
+    let listener = std::net::TcpListener::bind((place.address(), 0)).expect("a port");
+    listener.local_addr().expect("bound").port()
+}
+
+impl Site {
+    /// So many P2PSs, and a Source Distributor for each list of providers, all in one place.
+    pub(crate) fn start(join: Join, place: &Place, providers: &[&[SocketAddr]], p2pss: usize) -> Self {
+        let mut site =
+            Self { distributors: Vec::new(), p2pss: Vec::new(), files: tempfile::tempdir().expect("a folder") };
+        let interface = place.address().to_string();
+        if join == Join::InProcess {
+            let config = site.file("serve", &config(join, providers[0], ""));
+            let port = free_port(place).to_string();
+            let args =
+                ["serve", "--config", &config, "--interface", &interface, "--nip-port", "0", "--rssl-port", &port];
+            site.distributors.push(Part::start(place, "server", &args));
+            return site;
+        }
+        let mut hubs = Vec::new();
+        for (number, routes) in providers.iter().enumerate() {
+            let config = site.file(&format!("sd{number}"), &config(join, routes, ""));
+            let port = free_port(place).to_string();
+            let args = [
+                "source-distributor",
+                "--config",
+                &config,
+                "--interface",
+                &interface,
+                "--nip-port",
+                "0",
+                "--hub-port",
+                &port,
+            ];
+            let part = Part::start(place, &format!("distributor {number}"), &args);
+            hubs.push(format!("{:?}", part.addr("hub=").to_string()));
+            site.distributors.push(part);
+        }
+        for number in 0..p2pss {
+            let text = format!("source_distributors = [{}]\n", hubs.join(", "));
+            let config = site.file(&format!("p2ps{number}"), &config(join, &[], &text));
+            let port = free_port(place).to_string();
+            let args = ["p2ps", "--config", &config, "--interface", &interface, "--rssl-port", &port];
+            site.p2pss.push(Part::start(place, &format!("p2ps {number}"), &args));
+        }
+        site
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        let path: PathBuf = self.files.path().join(format!("{name}.toml"));
+        std::fs::write(&path, text).expect("written");
+        path.to_str().expect("UTF-8").to_owned()
+    }
+
+    /// Where consumers of a P2PS connect.
+    pub(crate) fn rssl(&self, p2ps: usize) -> SocketAddr {
+        self.p2pss.get(p2ps).unwrap_or(&self.distributors[0]).addr("rssl=")
+    }
+}
+
+/// A configuration with short times, so that tests need not wait.
+fn config(join: Join, routes: &[SocketAddr], hub: &str) -> String {
+    let transport = match join {
+        Join::InProcess | Join::Tcp => "tcp",
+    };
+    let routes: Vec<String> = routes.iter().map(|r| format!("[[route]]\nhost_list = [\"{r}\"]\n")).collect();
+    format!(
+        "[source_distributor]\nrecovery_interval_ms = 100\nrequest_timeout_s = 2\n{}[hub]\ntransport = \"{transport}\"\n\
+         heartbeat_interval_ms = 100\npeer_timeout_ms = 1000\nlease_ms = 3000\n{hub}",
+        routes.concat()
+    )
+}
