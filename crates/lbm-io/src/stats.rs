@@ -81,6 +81,11 @@ pub struct ReceivingTopic {
 }
 
 impl Context {
+    /// The counters of topic resolution alone: costs nothing.
+    pub fn resolver_stats(&mut self) -> &ResolverStats {
+        self.parts().2.resolver.stats()
+    }
+
     /// All counters.
     pub fn stats(&mut self) -> Stats {
         let (sources, inbound, resolution) = self.parts();

@@ -15,6 +15,11 @@ static NEXT: AtomicU16 = AtomicU16::new(0);
 
 /// Options on loopback that share no group, port or name with any other test: groups are of this process and call.
 pub fn options(lines: &str) -> Options {
+    options_and_text(lines).0
+}
+
+/// The same, also as the text of a file for another process.
+pub fn options_and_text(lines: &str) -> (Options, String) {
     let mut options = Options::new();
     let n = NEXT.fetch_add(1, Ordering::Relaxed);
     let process = std::process::id();
@@ -54,9 +59,9 @@ pub fn options(lines: &str) -> Options {
         low = 128 + n % 128,
         port = 20_000 + (process % 10_000) + u32::from(n),
     );
-    options.parse("base", &base).expect("good options");
-    options.parse("test", lines).expect("good options");
-    options
+    let text = format!("{base}\n{lines}");
+    options.parse("test", &text).expect("good options");
+    (options, text)
 }
 
 pub fn with(options: &Options, lines: &str) -> Options {

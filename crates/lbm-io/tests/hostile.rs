@@ -1,0 +1,125 @@
+//! Forged and broken packets at every socket of a context: what is received stays right, and nobody falls over.
+
+mod world;
+
+use std::io::Write as _;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
+
+use lbm_io::options::Scope;
+use lbm_io::{SendFlags, Transport};
+use net::udp::{UdpOptions, UdpSocket};
+use world::World;
+
+/// xorshift.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// Random bytes, or a damaged packet of the right kind.
+    fn packet(&mut self, like: &[u8]) -> Vec<u8> {
+        let mut bytes = like.to_vec();
+        match self.next() % 4 {
+            0 => bytes = (0..self.next() % 200).map(|_| self.next() as u8).collect(),
+            1 => bytes.truncate(self.next() as usize % (bytes.len() + 1)),
+            2 => bytes.extend((0..self.next() % 64).map(|_| self.next() as u8)),
+            _ => {
+                for _ in 0..=self.next() % 4 {
+                    let at = self.next() as usize % bytes.len();
+                    bytes[at] = self.next() as u8;
+                }
+            }
+        }
+        bytes
+    }
+}
+
+/// Packets that look like those of a session, with its real numbers.
+fn like(transport: &Transport) -> Vec<Vec<u8>> {
+    let message = [0, 0, 0, 20, 0x10, 0, 0, 1, 0, 0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8];
+    match *transport {
+        Transport::Lbtrm { session_id, unicast_port, .. } => {
+            let header = |kind: u8| [&[kind, 0][..], &unicast_port.to_be_bytes(), &session_id.to_be_bytes()].concat();
+            let far = 0x7000_0000_u32.to_be_bytes();
+            vec![
+                [&header(0)[..], &far, &[0; 4], &[0x80, 3, 0, 0], &message].concat(),
+                [&header(2)[..], &[0; 4], &far, &far, &[0x80, 3, 0, 0]].concat(),
+                [&header(3)[..], &[0, 2, 0, 0], &far, &[0; 4]].concat(),
+                [&header(4)[..], &far, &[0, 1, 0, 0x10], &[0, 0, 0, 9]].concat(),
+            ]
+        }
+        Transport::Lbtru { session_id, .. } => {
+            let id = [&[0, 8, 0x80, 0][..], &session_id.unwrap_or(0).to_be_bytes()].concat();
+            vec![
+                [&[6, 1, 0, 0][..], &id].concat(),
+                [&[5, 1, 0, 0, 0xFF, 0xFF, 0, 0][..], &id].concat(),
+                [&[3, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 7][..], &id].concat(),
+                [&[7, 0, 0, 0][..]].concat(),
+            ]
+        }
+        _ => vec![[&[8, 0x6B, 0, 12, 0xFF, 8, 0, 0][..], &[1, 2, 3, 4]].concat(), message.to_vec()],
+    }
+}
+
+/// Also what goes to groups goes out on loopback.
+fn udp() -> UdpSocket {
+    let options = UdpOptions { multicast_interface: Some(Ipv4Addr::LOCALHOST), ..UdpOptions::default() };
+    UdpSocket::bind(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0), &options).expect("a socket")
+}
+
+#[test]
+fn noise_at_every_socket_changes_nothing() {
+    for transport in ["lbtrm", "lbtru", "tcp"] {
+        let mut world = World::new(&format!("source transport {transport}\nsource late_join 1"));
+        let options = world.options.clone();
+        let source = world.left.source("md", &options).expect("a source");
+        world.right.receiver("md", &options).expect("a receiver");
+        world.introduce(source, "md");
+        world.settle(source, "md");
+        let session = *world.left.sources().transport(source).expect("a session");
+        let packets = like(&session);
+        let mut targets: Vec<SocketAddrV4> = vec![SocketAddrV4::new(
+            options.address(Scope::Context, "resolver_multicast_address"),
+            options.number(Scope::Context, "resolver_multicast_port") as u16,
+        )];
+        match session {
+            Transport::Lbtrm { source, group, destination_port, unicast_port, .. } => {
+                targets.extend([SocketAddrV4::new(group, destination_port), SocketAddrV4::new(source, unicast_port)]);
+            }
+            Transport::Lbtru { address, port, .. } => targets.push(SocketAddrV4::new(address, port)),
+            _ => {}
+        }
+        let (mut socket, mut noise) = (udp(), Noise(0x5EED));
+        for i in 0..3_000u32 {
+            for target in &targets {
+                let packet = noise.packet(&packets[i as usize % packets.len()]);
+                socket.send(Some(*target), &packet).expect("a packet");
+            }
+            if i % 10 == 0 {
+                world.left.send(source, &i.to_be_bytes(), SendFlags::FLUSH).expect("room");
+                world.turn();
+            }
+            if i % 100 == 0
+                && let Transport::Tcp { address, port, .. } = session
+            {
+                let mut stream = TcpStream::connect((address, port)).expect("a listener");
+                let _ = stream.write_all(&noise.packet(&packets[i as usize % 2]));
+            }
+        }
+        world.until("all messages", |w| w.ear.topic("md").messages.len() >= 300);
+        let heard = world.ear.topic("md");
+        let numbers: Vec<u32> =
+            heard.messages.iter().map(|m| u32::from_be_bytes(m[..4].try_into().expect("four"))).collect();
+        assert_eq!(numbers, (0..3_000).step_by(10).collect::<Vec<_>>(), "{transport}");
+        assert_eq!((heard.begun, heard.lost, heard.ended), (1, vec![], vec![]), "{transport}");
+        if transport != "tcp" {
+            let (left, right) = (world.left.stats(), world.right.stats());
+            assert!(left.malformed + right.malformed + right.unwanted > 0, "{transport}: {right:?}");
+        }
+    }
+}
