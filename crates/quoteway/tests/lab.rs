@@ -40,7 +40,7 @@ fn a_side_that_is_missing_is_noted_and_the_rest_is_measured() {
     let folder = tempfile::tempdir().unwrap();
     let (scenarios, nowhere) = (folder.path().join("own.toml"), folder.path().join("nowhere"));
     let text = "[own]\ntitle = 'Own'\nkind = 'flow'\nserver = false\nitems = 10\nrates = '5k'\npeer_rates = '5k'\n\
-                goals = ['5k rate >= 1', '5k rate/peer >= 1']";
+                goals = ['5k rate >= 1', '5k rate/eta >= 1']";
     std::fs::write(&scenarios, text).unwrap();
     let args = ["own", "--quick", "--scenarios", scenarios.to_str().unwrap(), "--interop", nowhere.to_str().unwrap()];
     let done = lab(&args);

@@ -1,8 +1,10 @@
 //! A client opens a large watchlist while another one streams: how long it takes, and what the other one notices.
 
-use super::flow::{Chain, Interval};
+use super::chain::{Chain, Pace};
+use super::nodes::Nodes;
 use super::process::{Fault, Process, pause};
 use super::rows::{Metrics, Outcome, Side};
+use super::run::Interval;
 use super::scenario::{Point, Scenario};
 use super::session::{Run, Session};
 use super::stats;
@@ -31,9 +33,9 @@ pub fn run(session: &mut Session, scenario: &Scenario, outcome: &mut Outcome) ->
 }
 
 fn once(scenario: &Scenario, rate: f64) -> Result<Metrics, Fault> {
-    let mut chain = Chain::start(scenario)?;
+    let mut chain = Chain::start(scenario, Nodes::loopback(), Pace::Even, None)?;
     let flags = format!("-I {INTERVAL} --seconds 3600 -l 1");
-    let mut streaming = chain.client(scenario, &format!("RDT{{0..{}}}", STREAMING_ITEMS - 1), &flags)?;
+    let mut streaming = chain.client(scenario, &format!("RDT{{0..{}}}", STREAMING_ITEMS - 1), &flags, None)?;
     wait_for_images(&mut streaming, u64::from(STREAMING_ITEMS))?;
     chain.source.tell(&format!("ur {rate}"))?;
     pause(scenario.warmup)?;
@@ -42,7 +44,7 @@ fn once(scenario: &Scenario, rate: f64) -> Result<Metrics, Fault> {
 
     let before_end = net::clock::now();
     let flags = format!("-I {INTERVAL} --seconds 0.5 -l 1");
-    let mut opening = chain.client(scenario, &format!("BULK{{0..{}}}", scenario.items - 1), &flags)?;
+    let mut opening = chain.client(scenario, &format!("BULK{{0..{}}}", scenario.items - 1), &flags, None)?;
     let complete_at = wait_for_images(&mut opening, u64::from(scenario.items))?;
     let report = opening.json(PATIENCE)?;
     let images_s = report["images_s"].as_f64().ok_or_else(|| opening.failed("has not all images"))?;

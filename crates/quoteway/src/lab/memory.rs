@@ -1,7 +1,8 @@
 //! Bytes of an item and of a watcher in the server, as slopes of its resident size.
 
-use super::flow::Chain;
+use super::chain::{Chain, Pace};
 use super::images::wait_for_images;
+use super::nodes::Nodes;
 use super::process::{Fault, pause};
 use super::rows::{Metrics, Outcome, Side};
 use super::scenario::Scenario;
@@ -80,10 +81,10 @@ fn slope(scenario: &Scenario) -> Result<Growth, Fault> {
 
 /// Bytes of a fresh server before the client came, and with its whole watchlist.
 fn resident(scenario: &Scenario, items: u32) -> Result<(f64, f64), Fault> {
-    let chain = Chain::start(scenario)?;
-    let server = chain.server.as_ref().ok_or("memory is the server's: server = true")?;
+    let chain = Chain::start(scenario, Nodes::loopback(), Pace::Even, None)?;
+    let server = chain.server()?;
     let empty = server.resident()? as f64;
-    let mut client = chain.client(scenario, &format!("RDT{{0..{}}}", items - 1), "-I 0.5 --seconds 3600 -l 1")?;
+    let mut client = chain.client(scenario, &format!("RDT{{0..{}}}", items - 1), "-I 0.5 --seconds 3600 -l 1", None)?;
     wait_for_images(&mut client, u64::from(items) * u64::from(scenario.mounts))?;
     let (mut size, mut calm) = (0.0, 0);
     for _ in 0..LOOKS_MAX {

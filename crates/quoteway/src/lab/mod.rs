@@ -5,7 +5,9 @@
 //! | [`scenario`] | what is measured: parameters, rates, goals, from a file |
 //! | [`session`] | pairs of runs by turns, progress, the file of results |
 //! | [`flow`], [`images`], [`memory`], [`codec`] | the procedures |
-//! | [`peers`] | other products on the same work |
+//! | [`chain`], [`nodes`], [`run`], [`process`] | the processes of a test, where they run, one run of them |
+//! | [`observer`] | who saw which message when |
+//! | [`peers`], [`nats`] | other products on the same work |
 //! | [`parts`] | measurements that need a process of their own |
 //! | [`rows`], [`stats`], [`report`] | figures, ratios, goals, and how they are shown |
 //! | [`environment`] | the machine, the commit, what else was going on |
@@ -13,19 +15,24 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use serde_json::json;
+use serde_json::{Value, json};
 
+pub mod chain;
 pub mod codec;
 pub mod environment;
 pub mod flow;
 pub mod images;
 pub mod memory;
+pub mod nats;
+pub mod nodes;
 pub mod observer;
+pub mod originals;
 pub mod parts;
 pub mod peers;
 pub mod process;
 pub mod report;
 pub mod rows;
+pub mod run;
 pub mod scenario;
 pub mod session;
 pub mod stats;
@@ -34,7 +41,7 @@ use environment::{Disturbance, Environment};
 use process::Fault;
 use rows::{Outcome, Verdict};
 use scenario::{Kind, Scenario};
-use session::Session;
+use session::{Places, Session};
 
 /// The command line of `lab`.
 #[derive(Debug, Clone, clap::Args)]
@@ -82,6 +89,18 @@ struct RunArgs {
     /// Scenarios of this file instead of the built-in ones
     #[arg(long, value_name = "FILE")]
     scenarios: Option<PathBuf>,
+    /// Runs as long as the originals', where they say how long that was
+    #[arg(long, conflicts_with = "quick")]
+    full: bool,
+    /// Everything on loopback: no network namespaces, no root needed
+    #[arg(long)]
+    loopback: bool,
+    /// Other products that may run beside ours, separated by commas
+    #[arg(long, value_name = "NAMES", default_value = "eta,nats,aeron", value_delimiter = ',')]
+    peers: Vec<rows::Side>,
+    /// Folder of other products' binaries, which `make bench-peers` fills
+    #[arg(long, value_name = "DIR", default_value = "target/peers")]
+    peers_dir: PathBuf,
     /// Change a parameter of all chosen scenarios, for example seconds=10 or items=1000
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -120,16 +139,20 @@ fn text_of(path: Option<&PathBuf>) -> Result<String, String> {
 
 fn measure(args: &RunArgs) -> Result<(), String> {
     net::signal::install().map_err(|e| format!("signals: {e}"))?;
-    let mut set = args.set.clone();
-    if args.quick {
-        set.extend(["seconds=0.75".to_owned(), "warmup=0.25".to_owned()]);
+    let mut chosen = scenario::select(scenario::read(&text_of(args.scenarios.as_ref())?, &args.set)?, &args.names)?;
+    for scenario in &mut chosen {
+        if args.quick {
+            scenario.shorten();
+        } else if args.full {
+            scenario.lengthen();
+        }
     }
-    let chosen = scenario::select(scenario::read(&text_of(args.scenarios.as_ref())?, &set)?, &args.names)?;
     let pairs = if args.quick { 1 } else { args.pairs };
-    let expected = chosen.iter().map(|s| estimate(s, pairs)).sum();
+    let expected = chosen.iter().map(|s| estimate(s, pairs, args.quick)).sum();
     let environment = Environment::read();
-    let mut session =
-        Session::begin((pairs, args.quick), &args.interop, args.out.as_deref(), &environment.json(), expected)?;
+    let places = Places { interop: args.interop.clone(), peers: args.peers_dir.clone(), loopback: args.loopback };
+    let with = (places, args.peers.clone());
+    let mut session = Session::begin((pairs, args.quick), with, args.out.as_deref(), &environment.json(), expected)?;
     let mut outcomes = Vec::new();
     for scenario in &chosen {
         let before = Disturbance::now();
@@ -159,13 +182,13 @@ fn measure(args: &RunArgs) -> Result<(), String> {
         Some(path) => std::fs::write(path, text).map_err(|e| format!("report {}: {e}", path.display()))?,
     }
     let is_empty =
-        outcomes.iter().all(|o| o.rows.iter().all(|r| r.side(rows::Side::Ours).iter().all(|m| m.0.is_empty())));
+        outcomes.iter().all(|o| o.rows.iter().all(|r| r.side(rows::Side::Ours).iter().all(|m| m.figures.is_empty())));
     if is_empty { Err("nothing could be measured".to_owned()) } else { Ok(()) }
 }
 
-fn estimate(scenario: &Scenario, pairs: u32) -> f64 {
+fn estimate(scenario: &Scenario, pairs: u32, is_quick: bool) -> f64 {
     match scenario.kind {
-        Kind::Codec => codec::estimate(pairs),
+        Kind::Codec => codec::estimate(pairs, is_quick),
         Kind::Flow => flow::estimate(scenario, pairs),
         Kind::Images => images::estimate(scenario, pairs),
         Kind::Memory => memory::estimate(scenario, pairs),
@@ -186,11 +209,14 @@ fn record(session: &mut Session, outcome: &Outcome) {
     for row in &outcome.rows {
         for metric in row.metrics() {
             let median = |side| row.spread(side, metric).map(|s| s.median);
+            let by_name = |of: &dyn Fn(rows::Side) -> Option<Value>| -> serde_json::Map<String, Value> {
+                let sides = [rows::Side::Ours].into_iter().chain(rows::OTHERS);
+                sides.filter_map(|side| Some((side.name().to_owned(), of(side)?))).collect()
+            };
             let ratio = |side| row.ratio(side, metric).map(|s| json!([s.median, s.low, s.high]));
             session.record(&json!({
                 "record": "median", "scenario": outcome.name, "row": row.label, "figure": metric,
-                "ours": median(rows::Side::Ours), "floor": median(rows::Side::Floor), "peer": median(rows::Side::Peer),
-                "over_floor": ratio(rows::Side::Floor), "over_peer": ratio(rows::Side::Peer),
+                "medians": by_name(&|side| median(side).map(Into::into)), "over": by_name(&ratio),
             }));
         }
     }

@@ -46,6 +46,10 @@ pub enum Part {
     },
     /// The reference updates as hexadecimal arguments for the same measurement of the peer
     Updates,
+    /// The publisher of a test of nats-server
+    NatsPublish(super::nats::Load),
+    /// Its subscribers
+    NatsSubscribe(super::nats::Load),
 }
 
 /// What all bare loops are asked.
@@ -75,6 +79,8 @@ pub struct Load {
 pub fn run(part: &Part) -> Result<(), String> {
     let failed = |e: std::io::Error| e.to_string();
     match part {
+        Part::NatsPublish(load) => super::nats::publish(load).map_err(failed)?,
+        Part::NatsSubscribe(load) => super::nats::subscribe(load).map_err(failed)?,
         Part::Relay { relays, load } => {
             let options = relay::RelayOptions {
                 relays: *relays,

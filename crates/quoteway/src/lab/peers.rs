@@ -1,14 +1,36 @@
-//! Other products on the same work, started as they are: ETA Java from the interop folder, if it is built.
+//! Other products on the same work, started as they are: ETA Java from the interop folder, nats-server and Aeron from the folder
+//! that `make bench-peers` fills.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::nats;
 use super::process::{Fault, Process};
-use super::rows::Metrics;
+use super::rows::{Metrics, Side};
 use super::scenario::Scenario;
+use super::session::Places;
 
-/// Seconds that a run of the ETA Java pair is expected to take.
-pub const PAIR_SECONDS: f64 = 13.0;
+/// Seconds that a run of a peer is expected to take.
+pub fn seconds(peer: Side, scenario: &Scenario) -> f64 {
+    match peer {
+        // The virtual machine's start, its images, its warm-up.
+        Side::Eta => scenario.seconds + 3.0 + f64::from(WARMUP) + f64::from(scenario.items) / 50_000.0,
+        _ => scenario.seconds + scenario.warmup + 2.0,
+    }
+}
+
+/// One run of a peer; `rate` is deliveries a second, `None` as many as go.
+///
+/// # Errors
+/// It is not there, or fails.
+pub fn run(peer: Side, places: &Places, scenario: &Scenario, rate: Option<f64>) -> Result<Metrics, Fault> {
+    match peer {
+        Side::Eta => eta_pair(&places.interop, scenario, rate),
+        Side::Nats => nats::run(&places.peers, scenario, rate),
+        other => Err(Fault::Failed(format!("{other} cannot be run yet"))),
+    }
+}
+
 /// Seconds after the last image in which the compiler of the virtual machine gets its turn.
 const WARMUP: u32 = 5;
 

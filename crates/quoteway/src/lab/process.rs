@@ -79,13 +79,15 @@ impl Process {
         Ok(Self { name: name.to_owned(), child, input, lines, errors: Vec::new() })
     }
 
-    /// Starts this binary with arguments.
+    /// Starts this binary with arguments; `before` are words in front of it that lead to it (`taskset -c 1`).
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn quoteway(name: &str, args: &[String]) -> Result<Self, Fault> {
+    pub fn quoteway(name: &str, before: &[String], args: &[String]) -> Result<Self, Fault> {
         let exe = std::env::current_exe().map_err(|e| format!("where this binary is: {e}"))?;
-        Self::start(name, Command::new(exe).args(args).env("QUOTEWAY_LOG", "warn"))
+        let mut words = before.iter().map(Into::into).chain([exe.into_os_string()]);
+        let mut command = Command::new(words.next().unwrap_or_default());
+        Self::start(name, command.args(words).args(args).env("QUOTEWAY_LOG", "warn"))
     }
 
     /// Its process id.
@@ -158,10 +160,15 @@ impl Process {
         }
     }
 
-    /// Processor time of its first thread so far, in nanoseconds; `None` where the kernel does not say or it is gone.
+    /// Processor time of its threads so far, in nanoseconds; `None` where the kernel does not say or it is gone.
     pub fn cpu(&self) -> Option<u64> {
-        let text = std::fs::read_to_string(format!("/proc/{}/schedstat", self.id())).ok()?;
-        text.split_whitespace().next()?.parse().ok()
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.id())).ok()?.flatten();
+        let used = threads.map(|thread| {
+            let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            text.split_whitespace().next()?.parse::<u64>().ok()
+        });
+        let used: Vec<u64> = used.flatten().collect();
+        (!used.is_empty()).then(|| used.iter().sum())
     }
 
     /// Resident bytes.

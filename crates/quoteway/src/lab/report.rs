@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::environment::Environment;
-use super::rows::{Outcome, Row, Side, Verdict};
+use super::rows::{OTHERS, Outcome, Row, Side, Verdict};
 use super::stats::Spread;
 
 /// Writes the report.
@@ -61,8 +61,7 @@ fn section(out: &mut String, outcome: &Outcome) {
     if !outcome.disturbance.is_empty() {
         let _ = writeln!(out, "Beside it: {}.\n", outcome.disturbance);
     }
-    let has = |side| outcome.rows.iter().any(|row| row.side(side).iter().any(|m| !m.0.is_empty()));
-    let others: Vec<Side> = [Side::Floor, Side::Peer].into_iter().filter(|s| has(*s)).collect();
+    let others: Vec<Side> = OTHERS.into_iter().filter(|s| outcome.rows.iter().any(|row| row.has(*s))).collect();
     out.push_str("| | figure | ours |");
     for side in &others {
         let _ = write!(out, " {side} | ours : {side} |");
@@ -132,7 +131,7 @@ mod tests {
     use super::*;
 
     fn metrics(figures: &[(&str, f64)]) -> Metrics {
-        Metrics(figures.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect())
+        figures.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! What was measured: rows of figures for each side, taken in pairs, and what the goals make of them.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 
+use super::observer::steady::Window;
 use super::scenario::Goal;
 use super::stats::{Spread, ratios};
 
@@ -10,20 +13,58 @@ use super::stats::{Spread, ratios};
 pub enum Side {
     /// Quoteway.
     Ours,
+    /// Quoteway with evenly paced updates, where the procedure sends bursts as the originals did.
+    Smooth,
     /// The bare loop of the same shape.
     Floor,
-    /// Another product on the same work.
-    Peer,
+    /// A provider and a consumer of ETA Java, connected directly.
+    Eta,
+    /// nats-server.
+    Nats,
+    /// Aeron's C media driver.
+    Aeron,
 }
 
+/// Other products on the same work.
+pub const PEERS: [Side; 3] = [Side::Eta, Side::Nats, Side::Aeron];
+
+/// Everything that ours is compared with, in the order of the columns.
+pub const OTHERS: [Side; 5] = [Side::Smooth, Side::Floor, Side::Eta, Side::Nats, Side::Aeron];
+
 impl Side {
-    /// Its name in records.
+    /// Its name in records, goals and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ours => "ours",
+            Self::Smooth => "smooth",
             Self::Floor => "floor",
-            Self::Peer => "peer",
+            Self::Eta => "eta",
+            Self::Nats => "nats",
+            Self::Aeron => "aeron",
         }
+    }
+
+    /// Its name for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Ours => "Quoteway",
+            Self::Smooth => "Quoteway, evenly paced",
+            Self::Floor => "bare loop",
+            Self::Eta => "ETA Java, direct",
+            Self::Nats => "nats-server",
+            Self::Aeron => "Aeron",
+        }
+    }
+}
+
+impl FromStr for Side {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = || [Self::Ours].into_iter().chain(OTHERS);
+        known().find(|s| s.name() == text).ok_or_else(|| {
+            format!("no side {text:?}; there are {}", known().map(Self::name).collect::<Vec<_>>().join(", "))
+        })
     }
 }
 
@@ -36,22 +77,46 @@ impl fmt::Display for Side {
 /// The figures of one run, by name. The unit is the end of the name (`_us`, `_ns`, `_s`, `_bytes`); `rate` is a second,
 /// `ns` a message.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Metrics(pub Vec<(String, f64)>);
+pub struct Metrics {
+    /// Name and value.
+    pub figures: Vec<(String, f64)>,
+    /// What the observer saw, if it was there.
+    pub observed: Option<Observed>,
+}
+
+/// What a chart shows of an observed run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Observed {
+    /// Latencies of the steady state from the intended time, by bucket of 10 us.
+    pub buckets: BTreeMap<u64, u64>,
+    /// The whole run in windows.
+    pub windows: Vec<Window>,
+    /// Seconds before the steady state.
+    pub discarded_s: f64,
+    /// Whether there was one.
+    pub is_steady: bool,
+}
+
+impl FromIterator<(String, f64)> for Metrics {
+    fn from_iter<T: IntoIterator<Item = (String, f64)>>(figures: T) -> Self {
+        Self { figures: figures.into_iter().collect(), observed: None }
+    }
+}
 
 impl Metrics {
     /// Adds one.
     pub fn push(&mut self, name: &str, value: f64) {
-        self.0.push((name.to_owned(), value));
+        self.figures.push((name.to_owned(), value));
     }
 
     /// The one of this name.
     pub fn get(&self, name: &str) -> Option<f64> {
-        self.0.iter().find(|(n, _)| n == name).map(|(_, v)| *v)
+        self.figures.iter().find(|(n, _)| n == name).map(|(_, v)| *v)
     }
 
     /// As a JSON object.
     pub fn json(&self) -> serde_json::Value {
-        self.0
+        self.figures
             .iter()
             .map(|(name, value)| (name.clone(), serde_json::json!(value)))
             .collect::<serde_json::Map<_, _>>()
@@ -64,43 +129,43 @@ impl Metrics {
 pub struct Row {
     /// What the row is of: a rate, an operation.
     pub label: String,
-    ours: Vec<Metrics>,
-    floor: Vec<Metrics>,
-    peer: Vec<Metrics>,
+    sides: Vec<(Side, Vec<Metrics>)>,
 }
 
 impl Row {
     /// A row without runs.
     pub fn new(label: &str) -> Self {
-        Self { label: label.to_owned(), ..Self::default() }
+        Self { label: label.to_owned(), sides: Vec::new() }
     }
 
-    /// Takes the figures of a run.
+    /// Takes the figures of a run; one that failed has none.
     pub fn add(&mut self, side: Side, metrics: Metrics) {
-        self.side_mut(side).push(metrics);
+        match self.sides.iter_mut().find(|(s, _)| *s == side) {
+            Some((_, runs)) => runs.push(metrics),
+            None => self.sides.push((side, vec![metrics])),
+        }
     }
 
-    /// The runs of a side; one that failed has no figures.
+    /// The runs of a side.
     pub fn side(&self, side: Side) -> &[Metrics] {
-        match side {
-            Side::Ours => &self.ours,
-            Side::Floor => &self.floor,
-            Side::Peer => &self.peer,
-        }
+        self.sides.iter().find(|(s, _)| *s == side).map_or(&[], |(_, runs)| runs)
     }
 
-    fn side_mut(&mut self, side: Side) -> &mut Vec<Metrics> {
-        match side {
-            Side::Ours => &mut self.ours,
-            Side::Floor => &mut self.floor,
-            Side::Peer => &mut self.peer,
-        }
+    /// Whether a side has a figure at all.
+    pub fn has(&self, side: Side) -> bool {
+        self.side(side).iter().any(|m| !m.figures.is_empty())
+    }
+
+    /// What the observer saw of a side's first run that it saw.
+    pub fn observed(&self, side: Side) -> Option<&Observed> {
+        self.side(side).iter().find_map(|m| m.observed.as_ref())
     }
 
     /// The names of all figures, in the order in which they were first seen.
     pub fn metrics(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
-        for (name, _) in [&self.ours, &self.floor, &self.peer].into_iter().flatten().flat_map(|m| &m.0) {
+        let sides = [Side::Ours].into_iter().chain(OTHERS);
+        for (name, _) in sides.flat_map(|s| self.side(s)).flat_map(|m| &m.figures) {
             if !names.contains(&name.as_str()) {
                 names.push(name);
             }
@@ -118,9 +183,15 @@ impl Row {
         Spread::of(&self.values(side, metric))
     }
 
+    /// Which runs of ours are compared with a side: the evenly paced ones where there are some, as everybody else paces
+    /// evenly; only those themselves are compared with ours in bursts.
+    pub fn base(&self, over: Side) -> Side {
+        if over != Side::Smooth && self.has(Side::Smooth) { Side::Smooth } else { Side::Ours }
+    }
+
     /// The ratio of ours to another side's, pair by pair.
     pub fn ratio(&self, over: Side, metric: &str) -> Option<Spread> {
-        Spread::of(&ratios(&self.values(Side::Ours, metric), &self.values(over, metric)))
+        Spread::of(&ratios(&self.values(self.base(over), metric), &self.values(over, metric)))
     }
 }
 
@@ -175,7 +246,7 @@ mod tests {
     use super::*;
 
     fn one(metric: &str, value: f64) -> Metrics {
-        Metrics(vec![(metric.to_owned(), value)])
+        [(metric.to_owned(), value)].into_iter().collect()
     }
 
     #[test]
@@ -187,17 +258,19 @@ mod tests {
         }
         let ratio = row.ratio(Side::Floor, "rate").unwrap();
         assert_eq!((ratio.count, ratio.low, ratio.high), (2, 0.5, 0.75));
-        assert_eq!((row.metrics(), row.ratio(Side::Peer, "rate")), (vec!["rate"], None));
+        row.add(Side::Smooth, one("rate", 60.0));
+        assert_eq!(row.ratio(Side::Floor, "rate").map(|s| s.median), Some(3.0));
+        assert_eq!((row.metrics(), row.ratio(Side::Eta, "rate")), (vec!["rate"], None));
     }
 
     #[test]
     fn goals_are_judged_by_the_median() {
         let mut row = Row::new("max");
         row.add(Side::Ours, one("rate", 4e6));
-        row.add(Side::Peer, one("rate", 1e6));
+        row.add(Side::Eta, one("rate", 1e6));
         let verdict = |text: &str| Verdict::of(text.parse().unwrap(), std::slice::from_ref(&row)).is_met();
         assert_eq!(verdict("max rate >= 3e6"), Some(true));
-        assert_eq!(verdict("max rate/peer <= 3"), Some(false));
+        assert_eq!(verdict("max rate/eta <= 3"), Some(false));
         assert_eq!(verdict("max rate/floor >= 1"), None);
         assert_eq!(verdict("search rate >= 1"), None);
     }

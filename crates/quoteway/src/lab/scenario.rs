@@ -5,11 +5,16 @@ use std::str::FromStr;
 
 use serde::Deserialize;
 
-use super::rows::Side;
+use super::rows::{PEERS, Side};
 use crate::tools::sink_driven_src::pace::Rate;
 
 /// The scenarios that come with the binary; `quoteway lab list --toml` prints them.
 pub const BUILT_IN: &str = include_str!("scenarios.toml");
+
+/// Items of a flow in `--quick`, at most, and its seconds.
+const QUICK_ITEMS: u32 = 10_000;
+const QUICK_SECONDS: f64 = 0.75;
+const QUICK_WARMUP: f64 = 0.25;
 
 /// One scenario.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -25,7 +30,10 @@ pub struct Scenario {
     pub about: String,
     /// Which procedure runs it.
     pub kind: Kind,
-    /// Only run when it is named.
+    /// Scenarios that are run together by this name: those of one report.
+    #[serde(default)]
+    pub group: String,
+    /// Only run when it, or its group, is named.
     #[serde(default)]
     pub on_request: bool,
     /// Items of the watchlist.
@@ -46,9 +54,46 @@ pub struct Scenario {
     /// Deliveries a second at the clients, separated by spaces: `max`, `search`, `1000`, `50k`, `1.5M`.
     #[serde(default)]
     pub rates: String,
-    /// The rates of these at which the peer runs too.
+    /// The rates of `--quick`; without any, all.
+    #[serde(default)]
+    pub quick_rates: String,
+    /// The rates of these at which the peers run too.
     #[serde(default)]
     pub peer_rates: String,
+    /// The peers that can do this work, separated by spaces: `eta`, `nats`, `aeron`.
+    #[serde(default = "eta")]
+    pub peers: String,
+    /// Bursts a second of the source, as the originals paced themselves; an evenly paced run stands beside each. 0: only evenly.
+    #[serde(default)]
+    pub bursts: u32,
+    /// 1: everything on loopback. 2: source and client on one node, the system on another. 3: Source Distributor and P2PS on
+    /// nodes of their own. Nodes are network namespaces, for which root is needed.
+    #[serde(default = "one")]
+    pub nodes: u32,
+    /// Processors of the processes, for example `source:0 client:0 server:1`; who is not named runs anywhere.
+    #[serde(default)]
+    pub bind: String,
+    /// Source Distributor and P2PS are processes of their own, joined by the hub's network; always so with three nodes.
+    #[serde(default)]
+    pub split: bool,
+    /// Egress shards of the server.
+    #[serde(default)]
+    pub shards: u16,
+    /// `decodeFormat` of the client: 0 headers, 1 entries, 2 and above every value.
+    #[serde(default)]
+    pub decode: u8,
+    /// Every message is recorded at both ends; latencies are those, not those of stamped updates.
+    #[serde(default)]
+    pub observe: bool,
+    /// A rate is only held if no latency exceeds this; 0: whatever the latency.
+    #[serde(default)]
+    pub max_latency_us: f64,
+    /// Measured seconds and warm-up of a run as long as the original's; 0: as usual.
+    #[serde(default)]
+    pub original_seconds: f64,
+    /// Where figures of other systems on this procedure were published.
+    #[serde(default)]
+    pub originals: Vec<Original>,
     /// Socket buffers in bytes.
     #[serde(default = "buffer")]
     pub socket_buffer: usize,
@@ -64,9 +109,25 @@ pub struct Scenario {
     /// Seconds at a run's rate before that which do not count.
     #[serde(default = "warmup")]
     pub warmup: f64,
-    /// What is to be reached: `ROW METRIC[/floor|/peer] (>=|<=) VALUE`.
+    /// What is to be reached: `ROW METRIC[/SIDE] (>=|<=) VALUE`.
     #[serde(default)]
     pub goals: Vec<String>,
+}
+
+/// A published series of figures.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Original {
+    /// File of the tables' folder.
+    pub file: String,
+    /// How the series is called in reports, its source included.
+    pub label: String,
+    /// Which system of a file that holds several.
+    #[serde(default)]
+    pub system: String,
+    /// Which of its tests.
+    #[serde(default)]
+    pub test: String,
 }
 
 /// The procedure of a scenario.
@@ -88,6 +149,9 @@ fn items() -> u32 {
 }
 fn size() -> usize {
     85
+}
+fn eta() -> String {
+    "eta".to_owned()
 }
 fn one() -> u32 {
     1
@@ -158,9 +222,40 @@ impl Scenario {
         self.rates.split_whitespace().map(str::parse).collect()
     }
 
-    /// Whether the peer runs at this rate too.
-    pub fn with_peer(&self, point: Point) -> bool {
-        self.peer_rates.split_whitespace().any(|word| word.parse() == Ok(point))
+    /// Which peers run at this rate too.
+    ///
+    /// # Errors
+    /// A word that is no peer.
+    pub fn peers_at(&self, point: Point) -> Result<Vec<Side>, String> {
+        let runs = self.peer_rates.split_whitespace().any(|word| word.parse() == Ok(point));
+        let peers: Vec<Side> = self.peers.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+        match peers.iter().find(|side| !PEERS.contains(side)) {
+            Some(side) => Err(format!("{side} is no peer")),
+            None => Ok(if runs { peers } else { Vec::new() }),
+        }
+    }
+
+    /// The processors that a process is bound to, if it is.
+    pub fn processors(&self, process: &str) -> Option<&str> {
+        self.bind.split_whitespace().find_map(|word| word.strip_prefix(process)?.strip_prefix(':'))
+    }
+
+    /// Cut down for a run that only shows that everything works.
+    pub fn shorten(&mut self) {
+        if !self.quick_rates.is_empty() {
+            self.rates.clone_from(&self.quick_rates);
+        }
+        if self.kind == Kind::Flow {
+            self.items = self.items.min(QUICK_ITEMS);
+        }
+        (self.seconds, self.warmup) = (QUICK_SECONDS, QUICK_WARMUP);
+    }
+
+    /// As long as the original's, where it says how long that was.
+    pub fn lengthen(&mut self) {
+        if self.original_seconds > 0.0 {
+            self.seconds = self.original_seconds;
+        }
     }
 
     /// Deliveries for each update that the source sends.
@@ -182,6 +277,16 @@ impl Scenario {
             word.parse::<Point>()?;
         }
         self.goals()?;
+        self.peers_at(Point::Max)?;
+        for word in self.quick_rates.split_whitespace() {
+            word.parse::<Point>()?;
+        }
+        if let Some(word) = self.bind.split_whitespace().find(|w| !w.contains(':')) {
+            return Err(format!("bind {word:?}: write PROCESS:PROCESSORS, for example server:1"));
+        }
+        if !(1..=3).contains(&self.nodes) {
+            return Err("nodes must be 1, 2 or 3".to_owned());
+        }
         let sound = self.items > 0
             && self.mounts > 0
             && self.stamp_every > 0
@@ -216,14 +321,12 @@ impl FromStr for Goal {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("goal {text:?}: write ROW METRIC[/floor|/peer] >= VALUE, or <=");
+        let wrong = || format!("goal {text:?}: write ROW METRIC[/SIDE] >= VALUE, or <=");
         let words: Vec<&str> = text.split_whitespace().collect();
         let [row, metric, relation, bound] = words[..] else { return Err(wrong()) };
         let (metric, over) = match metric.split_once('/') {
             None => (metric, None),
-            Some((metric, "floor")) => (metric, Some(Side::Floor)),
-            Some((metric, "peer")) => (metric, Some(Side::Peer)),
-            Some(_) => return Err(wrong()),
+            Some((metric, side)) => (metric, Some(side.parse().map_err(|_| wrong())?)),
         };
         let at_least = match relation {
             ">=" => true,
@@ -258,7 +361,8 @@ pub fn read(text: &str, overrides: &[String]) -> Result<Vec<Scenario>, String> {
     Ok(scenarios)
 }
 
-/// The scenarios of these names in this order; without names, all that need not be asked for.
+/// The scenarios of these names, or of groups of these names, in this order (`reports`: all that reproduce one, `all`: all);
+/// without names, those that need not be asked for.
 ///
 /// # Errors
 /// A name that is unknown.
@@ -266,13 +370,23 @@ pub fn select(all: Vec<Scenario>, names: &[String]) -> Result<Vec<Scenario>, Str
     if names.is_empty() {
         return Ok(all.into_iter().filter(|s| !s.on_request).collect());
     }
-    let find = |name: &String| {
-        all.iter().find(|s| s.name == *name).cloned().ok_or_else(|| {
-            let known: Vec<&str> = all.iter().map(|s| s.name.as_str()).collect();
-            format!("no scenario {name:?}; there are {}", known.join(", "))
-        })
-    };
-    names.iter().map(find).collect()
+    let mut chosen = Vec::new();
+    for name in names {
+        let before = chosen.len();
+        let is_meant = |s: &&Scenario| match name.as_str() {
+            "all" => true,
+            "reports" => !s.originals.is_empty(),
+            name => s.name == name || s.group == name,
+        };
+        chosen.extend(all.iter().filter(is_meant).cloned());
+        if chosen.len() == before {
+            let mut known: Vec<&str> = all.iter().flat_map(|s| [s.group.as_str(), s.name.as_str()]).collect();
+            known.retain(|name| !name.is_empty());
+            known.dedup();
+            return Err(format!("no scenario {name:?}; there are {}", known.join(", ")));
+        }
+    }
+    Ok(chosen)
 }
 
 #[cfg(test)]
@@ -283,9 +397,11 @@ mod tests {
     fn the_built_in_scenarios_are_sound() {
         let all = read(BUILT_IN, &[]).unwrap();
         let names: Vec<&str> = all.iter().map(|s| s.name.as_str()).collect();
-        assert_eq!(names, ["codec", "chain", "fanout", "latency", "hop", "hop-blocked", "images", "memory", "smoke"]);
-        assert!(all.iter().all(|s| s.name == "smoke" || !s.goals.is_empty()));
-        assert_eq!(select(all.clone(), &[]).unwrap().len(), all.len() - 1);
+        assert_eq!(names[..4], ["codec", "chain", "fanout", "latency"]);
+        assert!(all.iter().all(|s| s.on_request || !s.goals.is_empty() || !s.originals.is_empty()));
+        assert!(select(all.clone(), &[]).unwrap().iter().all(|s| !s.on_request));
+        let report = select(all.clone(), &["redhat-2008".to_owned()]).unwrap();
+        assert!(report.len() >= 4 && report.iter().all(|s| s.group == "redhat-2008" && !s.originals.is_empty()));
         let fanout = select(all, &["fanout".to_owned()]).unwrap().remove(0);
         assert!((fanout.fan() - 50.5).abs() < 1e-9);
     }
@@ -298,7 +414,8 @@ mod tests {
         assert_eq!(points[..3], [Point::Max, Point::Search, Point::Rate(1_000.0)]);
         let shown: Vec<String> = points.iter().map(ToString::to_string).collect();
         assert_eq!(shown, ["max", "search", "1k", "50k", "1.5M"]);
-        assert!(scenario.with_peer(Point::Max) && !scenario.with_peer(Point::Search));
+        assert_eq!(scenario.peers_at(Point::Max).unwrap(), [Side::Eta]);
+        assert!(scenario.peers_at(Point::Search).unwrap().is_empty());
     }
 
     #[test]
@@ -315,7 +432,10 @@ mod tests {
             ("rats = 'max'", "rats"),
             ("rates = 'fast'", "fast"),
             ("goals = ['max rate > 3']", "max rate > 3"),
-            ("goals = ['max rate/nats >= 3']", "nats"),
+            ("goals = ['max rate/tibco >= 3']", "tibco"),
+            ("peers = 'floor'", "no peer"),
+            ("bind = 'server'", "server:1"),
+            ("nodes = 4", "nodes"),
             ("mounts = 0", "mounts"),
             ("rates = ''", "rates"),
         ] {
@@ -329,8 +449,8 @@ mod tests {
 
     #[test]
     fn a_goal_is_a_row_a_metric_and_a_bound() {
-        let goal: Goal = "decode_74 ns/peer <= 0.333".parse().unwrap();
-        assert_eq!((goal.row.as_str(), goal.metric.as_str(), goal.over), ("decode_74", "ns", Some(Side::Peer)));
+        let goal: Goal = "decode_74 ns/eta <= 0.333".parse().unwrap();
+        assert_eq!((goal.row.as_str(), goal.metric.as_str(), goal.over), ("decode_74", "ns", Some(Side::Eta)));
         assert!(!goal.at_least && (goal.bound - 0.333).abs() < 1e-12);
     }
 }

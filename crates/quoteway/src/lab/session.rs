@@ -19,11 +19,24 @@ pub struct Session {
     pub pairs: u32,
     /// Runs are cut short, to see that everything works.
     pub is_quick: bool,
-    /// Folder of the Java programs.
-    pub interop: PathBuf,
+    /// Where other products are found, and whether nodes are made.
+    pub places: Places,
+    /// The peers that may run.
+    pub peers: Vec<Side>,
     records: Option<File>,
     id: String,
     progress: Progress,
+}
+
+/// Where things are.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// Folder of the Java programs.
+    pub interop: PathBuf,
+    /// Folder of other products' binaries.
+    pub peers: PathBuf,
+    /// Everything runs on loopback, also where a scenario asks for nodes.
+    pub loopback: bool,
 }
 
 /// What has been done, and how long the rest will take.
@@ -41,7 +54,7 @@ impl Session {
     /// The file of results cannot be written.
     pub fn begin(
         (pairs, is_quick): (u32, bool),
-        interop: &Path,
+        (places, peers): (Places, Vec<Side>),
         out: Option<&Path>,
         environment: &Value,
         expected_s: f64,
@@ -54,7 +67,8 @@ impl Session {
         let mut session = Self {
             pairs: pairs.max(1),
             is_quick,
-            interop: interop.to_owned(),
+            places,
+            peers,
             records: out.map(open).transpose()?,
             id: utc(net::clock::wall()),
             progress: Progress { expected_s, done_s: 0.0, started, is_terminal: std::io::stderr().is_terminal() },

@@ -93,7 +93,7 @@ pub struct Analysis {
     pub lost: u64,
     /// Deliveries of what nobody recorded as sent.
     pub unknown: u64,
-    /// Deliveries whose number within the item was not above the one before.
+    /// Deliveries whose number within the item was below the one before in the same log.
     pub out_of_order: u64,
     /// Sent when the test ended, and not yet due at a receiver.
     pub in_flight: u64,
@@ -107,7 +107,7 @@ pub struct Analysis {
     pub seconds: f64,
     /// Messages sent a second in the steady state.
     pub sent_per_s: f64,
-    /// Deliveries a second in the steady state.
+    /// Deliveries a second in the steady state, from the first of its messages to come to the last.
     pub received_per_s: f64,
     /// From the intended time.
     pub latency: Distribution,
@@ -121,8 +121,8 @@ pub struct Analysis {
     pub nanos: Vec<u64>,
 }
 
-/// Analyses a test. Each element of `receivers` holds the records of one connection or process, in order; `every` is how
-/// many messages stand behind a record.
+/// Analyses a test. Each element of `receivers` holds the records of one process; `every` is how many messages stand behind
+/// a record. Order is that of a log: of one connection, or it means nothing.
 ///
 /// A message counts as lost when nobody got it although one that was sent later was got: what was still under way when the test
 /// ended is `in_flight`.
@@ -159,8 +159,7 @@ pub fn analyse(sent: &[Sent], receivers: &[Vec<Received>], every: u32) -> Analys
     analysis
 }
 
-/// Deliveries whose number is not above the last one of its item. A receiver of several connections records the same number
-/// once for each; equal numbers are no fault.
+/// Deliveries whose number is below the last one of their item.
 fn out_of_order(receiver: &[Received]) -> u64 {
     let mut last: HashMap<u32, u32> = HashMap::new();
     let mut count = 0;
@@ -227,7 +226,11 @@ fn settle(analysis: &mut Analysis, sent: &[Sent], deliveries: &[(usize, u64)], (
     analysis.discarded = sent.iter().filter(|m| m.intended < from).count() as u64;
     analysis.seconds = (end - from) as f64 / 1e9;
     analysis.sent_per_s = counted.len() as f64 * every / analysis.seconds.max(1e-9);
-    analysis.received_per_s = got.len() as f64 * every / analysis.seconds.max(1e-9);
+    // By the times of receiving: what stood in queues when the test ended must not count as if it had come in time.
+    let came = got.iter().map(|(_, at)| *at);
+    if let (Some(first), Some(last)) = (came.clone().min(), came.max()) {
+        analysis.received_per_s = (got.len() - 1) as f64 * every / ((last - first) as f64 / 1e9).max(1e-9);
+    }
     analysis.nanos = got.iter().map(|(m, at)| at.saturating_sub(m.intended)).collect();
     analysis.latency = Distribution::of(analysis.nanos.clone());
     analysis.from_call = Distribution::of(got.iter().map(|(m, at)| at.saturating_sub(m.at)).collect());

@@ -44,6 +44,8 @@ pub struct Plan {
     pub capacity: usize,
     /// One of so many messages is recorded, chosen by its id, so that both ends choose the same; at least 1.
     pub every: u32,
+    /// Connections whose messages go into one log; with several, the order of the log says nothing.
+    pub connections: u32,
 }
 
 /// The id of a message: its item in the upper half, its number within the item in the lower.
@@ -73,6 +75,7 @@ const HASHED: u32 = 1 << 31;
 pub struct Observer {
     end: End,
     every: u32,
+    connections: u32,
     words: Vec<u64>,
     limit: usize,
     missed: u64,
@@ -88,6 +91,8 @@ pub struct Head {
     pub clock: String,
     /// One of so many messages was recorded.
     pub every: u32,
+    /// Connections whose messages are in it.
+    pub connections: u32,
     /// Records that follow.
     pub records: u64,
     /// Messages that should have been recorded when the memory was full.
@@ -105,7 +110,15 @@ impl Observer {
         let limit = plan.capacity.max(1) * end.words();
         // Touched with something that is not zero: untouched memory would fault in the middle of the test.
         let words = vec![u64::MAX; limit];
-        let mut observer = Self { end, every: plan.every.max(1), words, limit, missed: 0, cost_ns: 0.0 };
+        let mut observer = Self {
+            end,
+            every: plan.every.max(1),
+            connections: plan.connections,
+            words,
+            limit,
+            missed: 0,
+            cost_ns: 0.0,
+        };
         observer.words.clear();
         observer.cost_ns = observer.measure();
         observer
@@ -188,6 +201,7 @@ impl Observer {
             end: self.end,
             clock: CLOCK.to_owned(),
             every: self.every,
+            connections: self.connections,
             records: self.len() as u64,
             missed: self.missed,
             cost_ns: (self.cost_ns * 10.0).round() / 10.0,

@@ -11,7 +11,7 @@ use super::*;
 fn what_is_recorded_comes_back_from_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sent");
-    let mut observer = Observer::new(End::Sender, &Plan { capacity: 3, every: 1 });
+    let mut observer = Observer::new(End::Sender, &Plan { capacity: 3, every: 1, connections: 1 });
     assert!(observer.is_empty() && observer.cost_ns() > 0.0);
     let before = net::clock::now();
     for n in 0..5 {
@@ -34,7 +34,7 @@ fn what_is_recorded_comes_back_from_the_file() {
 
 #[test]
 fn both_ends_choose_the_same_messages_and_all_items_alike() {
-    let plan = Plan { capacity: 10_000, every: 7 };
+    let plan = Plan { capacity: 10_000, every: 7, connections: 1 };
     let (mut sender, mut receiver) = (Observer::new(End::Sender, &plan), Observer::new(End::Receiver, &plan));
     for number in 0..70 {
         for item in 0..10 {

@@ -191,7 +191,7 @@ impl Args {
 
     /// The observer that the flags ask for.
     pub fn observer(&self) -> Option<Observer> {
-        let plan = Plan { capacity: self.observe_capacity, every: self.observe_every };
+        let plan = Plan { capacity: self.observe_capacity, every: self.observe_every, connections: self.mounts };
         self.observe.as_ref().map(|_| Observer::new(End::Receiver, &plan))
     }
 
