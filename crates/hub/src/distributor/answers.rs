@@ -117,6 +117,12 @@ impl SourceDistributor {
         let to_open = bits & (flags::RECOVERY | flags::UNSOLICITED | flags::SNAPSHOT) != 0;
         let left_out = if to_open { opened } else { self.owed.all(handle) };
         let interest = self.items.get(handle).map_or(0, |item| item.interest);
+        let snapshot = self.items.get(handle).is_some_and(|item| item.has(Bits::SNAPSHOT));
+        if self.direct.is_on() && snapshot {
+            // It is one P2PS's own.
+            let position = self.hub.next_position();
+            return self.image_to(interest, Event::Image { target: ALL, handle, group, flags: bits, position, rwf });
+        }
         if self.direct.is_on() && !to_open {
             let (first, complete) = (bits & flags::FIRST != 0, bits & flags::COMPLETE != 0);
             let served = self.direct.serve(handle, left_out, first, complete) & interest;

@@ -74,6 +74,12 @@ pub struct Counters {
     pub items_missed: u64,
     /// Blocks of a hub stream dropped: of another life of the Source Distributor than the one that was joined.
     pub hub_blocks_foreign: u64,
+    /// Images or parts that came to this P2PS alone.
+    pub direct_images: u64,
+    /// Updates that went out behind an image for which they had been held.
+    pub updates_replayed: u64,
+    /// Times that what was held for an item had no room: its image is asked for again.
+    pub holds_dropped: u64,
     /// Times that this process was found to have stood still.
     pub freezes: u64,
     /// Clients closed for what they sent.

@@ -1,8 +1,9 @@
 //! What Source Distributors publish. Updates are the hot path: handle to item, item to watchers, one entry each.
 
 use super::P2ps;
-use super::items::{ItemId, Phase, bits};
+use super::items::{ItemId, Phase};
 use super::source::NO_ITEM;
+use super::turn::BodyId;
 use super::views::{Filtered, append_filtered};
 use crate::stream::{ALL, Block, Event, HubError, Kind, Message, Messages, Seen, flags};
 use rwf::StateCode;
@@ -74,6 +75,9 @@ impl P2ps {
             match other? {
                 (NO_ITEM, message) if message.target == ALL || self.is_target(number, message.target) => {
                     self.event(number, &Event::decode(&message)?);
+                    if self.is_over_network(number) {
+                        self.bar_earlier_images(number, &message);
+                    }
                     if self.source_mut(number).is_none_or(|source| !source.up) {
                         // It has ended, or this P2PS is not joined to it any more.
                         return Ok(());
@@ -168,9 +172,7 @@ impl P2ps {
             }
         }
         if waits {
-            let item = self.items.get_mut(id);
-            item.set(bits::UPDATE_WITHHELD);
-            item.extra_mut().withheld_at = message.position;
+            self.hold_update(id, message);
         }
     }
 
@@ -182,21 +184,35 @@ impl P2ps {
         })
     }
 
-    /// An update as a view shows it. `whole` is the unfiltered body, made when the first view needs it.
-    fn view_update(&mut self, view: ItemId, message: &Message<'_>, whole: &mut Option<super::turn::BodyId>) {
-        let Some(id) = self.view_of(view) else { return };
+    /// Delivers an update as a view shows it.
+    fn view_update(&mut self, view: ItemId, message: &Message<'_>, whole: &mut Option<BodyId>) {
+        let Some(body) = self.view_body(view, message, whole) else { return };
+        let Self { turn, items, counters, .. } = self;
+        let open = items.watchers[view as usize].open();
+        turn.fan_out(body, open);
+        counters.updates_out += open.len() as u64;
+    }
+
+    /// An update as a view shows it, if it shows any of it. `whole` is the unfiltered body, made when the first view needs it.
+    pub(super) fn view_body(
+        &mut self,
+        view: ItemId,
+        message: &Message<'_>,
+        whole: &mut Option<BodyId>,
+    ) -> Option<BodyId> {
+        let id = self.view_of(view)?;
         let Self { turn, items, views, counters, scratch, .. } = self;
         let service = items.get(view).service;
         scratch.update.clear();
         let has_key = message.flags & flags::HAS_KEY != 0;
         if has_key && rewrite_key(message.body, service, &mut scratch.update).is_err() {
             counters.hub_messages_bad += 1;
-            return;
+            return None;
         }
         let update = if has_key { &scratch.update[..] } else { message.body };
         let Ok(header) = peek::header(update) else {
             counters.hub_messages_bad += 1;
-            return;
+            return None;
         };
         let (head, data) = update.split_at(header.body_offset);
         let mut outcome = Filtered::Nothing;
@@ -206,9 +222,9 @@ impl P2ps {
             if matches!(outcome, Filtered::Written) { Ok(()) } else { Err(()) }
         });
         counters.views_filtered += 1;
-        let body = match (outcome, body) {
-            (Filtered::Written, Ok(body)) => body,
-            (Filtered::Nothing, _) => return,
+        match (outcome, body) {
+            (Filtered::Written, Ok(body)) => Some(body),
+            (Filtered::Nothing, _) => None,
             _ => {
                 counters.views_unfiltered += 1;
                 let all = || {
@@ -217,15 +233,9 @@ impl P2ps {
                         Ok::<(), ()>(())
                     })
                 };
-                match whole.map_or_else(all, Ok) {
-                    Ok(body) => *whole.insert(body),
-                    Err(()) => return,
-                }
+                whole.map_or_else(all, Ok).ok().map(|body| *whole.insert(body))
             }
-        };
-        let open = items.watchers[view as usize].open();
-        turn.fan_out(body, open);
-        counters.updates_out += open.len() as u64;
+        }
     }
 
     /// Anything but an update.
@@ -277,18 +287,14 @@ impl P2ps {
                 }
             }
             Event::Dictionary { service, rwf, .. } => self.dictionary_part(number, service, rwf),
-            Event::Missed { handle, .. } => {
-                if let Some(id) = self.item_of(number, handle) {
-                    self.missed_item(id);
-                }
-            }
             Event::Resync { .. } => self.part_from(number, StateCode::GAP_DETECTED, "could not be followed"),
             Event::Leaving { .. } => self.part_from(number, StateCode::NONE, "has ended"),
-            Event::Update { .. } | Event::Heartbeat { .. } | Event::CaughtUp { .. } => {}
+            // What answers a gap comes to one P2PS alone.
+            Event::Update { .. } | Event::Heartbeat { .. } | Event::Missed { .. } | Event::CaughtUp { .. } => {}
         }
     }
 
-    fn item_of(&self, number: u16, handle: u32) -> Option<ItemId> {
+    pub(super) fn item_of(&self, number: u16, handle: u32) -> Option<ItemId> {
         let id = self.sources.get(usize::from(number))?.as_deref()?.item(handle);
         (id != NO_ITEM).then_some(id)
     }

@@ -32,6 +32,14 @@ impl Held {
         }
     }
 
+    /// End of the gap that is being told of.
+    fn awaited(&self) -> Option<u64> {
+        match self.queue.front() {
+            Some(Waiting::Answer { to, .. }) => Some(*to),
+            _ => None,
+        }
+    }
+
     fn extend(&mut self, nanoseconds: u64) {
         for waiting in &mut self.queue {
             if let Waiting::Answer { deadline, .. } = waiting {
@@ -133,6 +141,7 @@ impl P2ps {
     fn has_read(&mut self, number: u16, position: u64) {
         if let Some(source) = self.source_mut(number).filter(|source| source.up) {
             source.read_to = position;
+            self.take_early(number);
         }
     }
 
@@ -148,14 +157,22 @@ impl P2ps {
             }
             match Event::decode(&message)? {
                 Event::CaughtUp { to, .. } => self.caught_up(number, to)?,
+                event @ Event::Image { .. } => self.direct_image(number, &event),
+                Event::Missed { handle, .. } => {
+                    let to = self.source_mut(number).and_then(|source| source.held.awaited());
+                    if let (Some(id), Some(to)) = (self.item_of(number, handle), to) {
+                        self.missed_item(id, to);
+                    }
+                }
                 event => self.event(number, &event),
             }
         }
         Ok(())
     }
 
-    /// Something of an item was lost: what its watchers have is not current before the next image.
-    pub(super) fn missed_item(&mut self, id: ItemId) {
+    /// Something of an item was lost before a position: what its watchers have is not current before the next image, and no
+    /// image from before the position is of use.
+    pub(super) fn missed_item(&mut self, id: ItemId, to: u64) {
         let item = self.items.get_mut(id);
         if item.phase != Phase::Open {
             return;
@@ -173,6 +190,7 @@ impl P2ps {
             let item = self.items.get_mut(id);
             item.clear(bits::IMAGE_ASKED | bits::IN_SET);
             item.set(bits::RECOVERING);
+            self.withhold(id, to.saturating_sub(1));
         }
         let pending = if private { Pending::Told } else { Pending::ToldIfFinal };
         self.tell_item(id, state, Telling { pending, relayed: Relayed::No, once: true });

@@ -21,6 +21,8 @@ pub(crate) struct Scratch {
     recipients: Vec<Recipient>,
     variants: Vec<(Variant, BodyId)>,
     filtered: Vec<u8>,
+    /// Those that the set at hand goes to, if they are to be known.
+    pub(crate) reached: Option<Vec<(ItemId, Watcher)>>,
 }
 
 /// Someone who gets an image, or a part of it.
@@ -95,16 +97,13 @@ impl P2ps {
             }
             return;
         }
-        if first && !last && item.has(bits::UPDATE_WITHHELD) {
-            // Updates behind the image's position were kept from those that wait: this image would go back in time.
-            let withheld_at = item.extra.as_ref().map_or(0, |extra| extra.withheld_at);
-            item.clear(bits::UPDATE_WITHHELD);
-            if withheld_at >= position {
-                self.counters.images_late += 1;
-                self.items.get_mut(id).clear(bits::IMAGE_ASKED);
-                return self.ask_image(id);
+        if first && !last {
+            if self.is_barred(id, position) {
+                return self.image_late(id);
             }
+            self.items.get_mut(id).clear(bits::UPDATE_WITHHELD);
         }
+        let item = self.items.get_mut(id);
         if group != NO_GROUP {
             item.group = group;
         }
@@ -129,6 +128,21 @@ impl P2ps {
         self.give_image(id, &image);
         if image.complete {
             self.end_set(id, last);
+        }
+    }
+
+    /// True if updates behind an image's position were kept from those that wait: the image would go back in time.
+    pub(super) fn is_barred(&self, id: ItemId, position: u64) -> bool {
+        let item = self.items.get(id);
+        item.has(bits::UPDATE_WITHHELD) && item.extra.as_ref().is_some_and(|extra| extra.withheld_at >= position)
+    }
+
+    /// An image is of no use, and is asked for again by those that wait for it.
+    pub(super) fn image_late(&mut self, id: ItemId) {
+        self.counters.images_late += 1;
+        self.items.get_mut(id).clear(bits::IMAGE_ASKED);
+        if self.is_waited_for(id) {
+            self.ask_image(id);
         }
     }
 
@@ -206,7 +220,7 @@ impl P2ps {
     }
 
     /// True if a watcher of an item, or of one of its views, waits for an image.
-    fn is_waited_for(&self, id: ItemId) -> bool {
+    pub(super) fn is_waited_for(&self, id: ItemId) -> bool {
         self.someone_waits(id) || self.items.get(id).views().iter().any(|&view| self.someone_waits(view))
     }
 
@@ -251,6 +265,9 @@ impl P2ps {
             }
             self.turn.deliver(made, recipient.client, recipient.stream);
             self.advance(recipient, id, image, state.stream);
+            if let Some(reached) = self.scratch.reached.as_mut().filter(|_| image.first) {
+                reached.push((id, Watcher { client: recipient.client, stream: recipient.stream }));
+            }
         }
         let reached = recipients.len() as u64;
         (self.scratch.recipients, self.scratch.variants) = (recipients, variants);

@@ -1,5 +1,6 @@
 //! The table of items: what the fan-out needs apart from what the rest needs.
 
+use super::direct::Holds;
 use super::streams::MAX_ITEMS;
 use super::views::ViewSpec;
 use super::watchers::Watchers;
@@ -154,6 +155,8 @@ pub(crate) struct Items {
     cold: Vec<Item>,
     free: Vec<ItemId>,
     index: HashTable<ItemId>,
+    /// What is held for images by another way.
+    pub(crate) holds: Holds,
 }
 
 impl Items {
@@ -254,6 +257,7 @@ impl Items {
     /// Frees an item that has no watchers.
     pub(crate) fn remove(&mut self, id: ItemId) {
         self.unlist(id);
+        self.holds.forget(id);
         self.watchers[id as usize] = Watchers::default();
         let item = self.get_mut(id);
         item.key = Box::default();

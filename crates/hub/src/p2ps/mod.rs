@@ -18,6 +18,7 @@
 //! * `watchlist`, `batch`, `payload`: requests, reissues and closes of clients;
 //! * `source`, `upstream`: opens, handles and recovery towards the Source Distributors;
 //! * `gaps`: joining over a network, what is lost there, and silence;
+//! * `direct`: images that come by another way than the updates;
 //! * `events`, `images`, `statuses`: what they publish, on its way to the watchers;
 //! * `views`: filters, each applied once for all who share it;
 //! * `posts`, `generics`: what goes upstream and its answers;
@@ -29,6 +30,7 @@ mod compose;
 mod config;
 mod counters;
 mod dictionary;
+mod direct;
 mod directory;
 mod events;
 mod gaps;

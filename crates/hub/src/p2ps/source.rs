@@ -1,5 +1,6 @@
 //! A Source Distributor as a P2PS sees it: its handles, the opens that it has not answered, and what goes to it next.
 
+use super::direct::Early;
 use super::gaps::Held;
 use super::items::{ItemId, ServiceId};
 use crate::stream::{BlockWriter, Continuity};
@@ -39,6 +40,8 @@ pub(crate) struct Source {
     pub(crate) joined: Option<u32>,
     /// What came behind a gap waits here until the Source Distributor has said what was lost.
     pub(crate) held: Held,
+    /// Images by the other way that are ahead of the stream.
+    pub(crate) early: Early,
     /// Position that its stream was read to and acted upon.
     pub(crate) read_to: u64,
     incarnation: u32,
@@ -66,6 +69,7 @@ impl Source {
             number: crate::stream::ALL,
             joined: None,
             held: Held::default(),
+            early: Early::default(),
             read_to: 0,
             incarnation,
             continuity: Continuity::new(),
@@ -155,6 +159,7 @@ impl Source {
         self.up = false;
         self.joined = None;
         self.held = Held::default();
+        self.early = Early::default();
         self.incarnation = self.incarnation.wrapping_add(1);
         self.writer = BlockWriter::new(self.incarnation);
         self.continuity = Continuity::new();

@@ -245,6 +245,7 @@ impl P2ps {
     /// handle does not go on from what they have.
     pub(super) fn detach(&mut self, id: ItemId) {
         self.items.hold_all(id);
+        self.items.holds.forget(id);
         let item = self.items.get_mut(id);
         item.phase = Phase::Waiting;
         item.handle = NO_HANDLE;

@@ -172,6 +172,7 @@ impl Hub {
         distributor::Config {
             p2ps_timeout: 3 * SECOND,
             lease: [0, SECOND, 5 * SECOND][random.below(3)],
+            point_to_point: random.chance(50),
             history_bytes: [0, 3_000, 1 << 20, 1 << 20][random.below(4)],
             ..distributor_config(self.lossy, random)
         }
