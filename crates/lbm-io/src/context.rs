@@ -291,6 +291,10 @@ impl Context {
         self.sources.fault = Fault::new(per_million, seed);
     }
 
+    pub(crate) fn tcp(&self) -> &net::tcp::Tcp {
+        &self.sources.io.tcp
+    }
+
     pub(crate) fn parts(&mut self) -> (&mut Sources, &Inbound, &Resolution) {
         (&mut self.sources, &self.inbound, &self.resolution)
     }

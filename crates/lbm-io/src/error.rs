@@ -81,7 +81,7 @@ impl From<ResolveError> for ContextError {
 pub enum SendError {
     /// Not now; [`crate::Events::writable`] tells when. Nothing was sent.
     WouldBlock,
-    /// Never: longer than 4 GiB, or its headers do not fit a datagram.
+    /// Never: longer than 4 GiB or about half of the transmission window, or its headers do not fit a datagram.
     TooLong,
     /// The source was removed.
     NoSource,

@@ -70,6 +70,8 @@
 //! | `poll(Some(ZERO), ..)` in a loop | the least | a core |
 //! | in another epoll set: [`AsFd`](std::os::fd::AsFd) and [`Context::timeout`] | of that set | one system call more a turn |
 //!
+//! [`Context::run`] is such a loop for a thread of its own; [`Context::waker`] wakes it from others.
+//!
 //! # Bounds
 //!
 //! A turn receives at most 16 slabs of 16 x 64 KB from a socket. Windows, queues and maps are bounded by their options and counted in
@@ -89,6 +91,7 @@ mod outbound;
 mod random;
 mod requests;
 mod resolution;
+mod run;
 mod sources;
 mod stats;
 mod streams;
@@ -101,6 +104,7 @@ pub use events::{Delivery, Events, Loss, ReceiverId, Request, RequestId, SendFla
 pub use lbm::options;
 pub use lbm::transport::EndReason;
 pub use lbm::wire::lbmr::Transport;
+pub use run::Idle;
 pub use sources::Sources;
 pub use stats::{ReceivingStats, ReceivingTopic, SendingStats, SendingTopic, Stats};
 pub use warning::Warning;

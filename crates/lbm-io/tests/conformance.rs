@@ -260,6 +260,24 @@ fn a_source_paced_writer_does_not_wait_and_its_reader_learns_what_it_lost() {
     assert!(world.right.stats().overruns > 0);
 }
 
+/// A message that never finds room is refused at once, not waited for.
+#[test]
+fn a_message_that_is_too_long_for_its_window_is_refused() {
+    for transport in ["lbtrm", "lbtru", "lbtipc"] {
+        let world = World::new(&format!(
+            "source transport {transport}
+            source transport_lbtipc_behavior receiver_paced
+            source transport_lbtrm_transmission_window_size 1000000
+            source transport_lbtru_transmission_window_size 1000000"
+        ));
+        let mut left = world.left;
+        let source = left.source(TOPIC, &world.options).expect("a source");
+        let long = vec![7; 2_000_000];
+        assert_eq!(left.send(source, &long, SendFlags::NONE), Err(SendError::TooLong), "{transport}");
+        left.send(source, &long[..200_000], SendFlags::NONE).expect("room");
+    }
+}
+
 #[test]
 fn many_topics_share_a_session() {
     for transport in TRANSPORTS {

@@ -80,6 +80,25 @@ fn processes_talk_over_every_transport_and_notice_the_others_death() {
     }
 }
 
+/// A context on a thread of its own is woken and stopped.
+#[test]
+fn a_context_runs_on_a_thread_of_its_own() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    for idle in [lbm_io::Idle::Block, lbm_io::Idle::Yield] {
+        let options = world::options("");
+        let mut context = Context::new(&options).expect("a context");
+        let (waker, stop) = (context.waker(), Arc::new(AtomicBool::new(false)));
+        let asked = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            context.run(idle, &mut Ear::default(), |_| asked.load(Ordering::Relaxed)).expect("turns");
+        });
+        stop.store(true, Ordering::Relaxed);
+        waker.wake();
+        thread.join().expect("it stopped");
+    }
+}
+
 /// The owner waits in a set of its own and polls only when it is told to.
 #[test]
 fn a_context_lives_in_another_epoll_set() {

@@ -86,6 +86,14 @@ impl IpcOut {
         self.log.writer(&mut self.memory)
     }
 
+    /// A source that waits for its readers cannot wait for more than there is.
+    #[inline]
+    pub(super) fn can_ever_take(&self, length: usize) -> bool {
+        length < 65_536
+            || self.pacing == ipc::Pacing::Source
+            || self.log.needs(length + length / 64 + 4_096) <= self.memory.0.capacity()
+    }
+
     /// After a send, for the timer of batches and the wake-up of a refused one.
     #[inline]
     pub(super) fn sent(&mut self, now: u64, length: usize, result: Result<u32, SendError>) {

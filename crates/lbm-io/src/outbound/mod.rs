@@ -173,6 +173,9 @@ impl Outbound {
                 (sqn, out.batch.output().len() >= net::udp::PAYLOAD_MAX)
             }
             Link::Lbtipc(out) => {
+                if !out.can_ever_take(payload.len()) {
+                    return Err(SendError::TooLong);
+                }
                 let sent = put(topics, now, &mut out.carrier(), topic, headers, payload, flush);
                 out.sent(now, payload.len(), sent);
                 return sent;

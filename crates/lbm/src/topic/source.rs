@@ -13,7 +13,7 @@ use crate::wire::{Full, Writer};
 pub enum SendError {
     /// Not now: the session cannot take it. Nothing was sent.
     WouldBlock,
-    /// Never: longer than 4 GiB, or its headers do not fit a datagram.
+    /// Never: longer than 4 GiB or about half of the transmission window, or its headers do not fit a datagram.
     TooLong,
     /// Never: no such topic in the session.
     NoTopic,
@@ -224,7 +224,11 @@ impl Source {
         let room = carrier.message_max().checked_sub(FRAGMENT_HEADER + extra).filter(|room| *room > 0);
         let room = room.ok_or(SendError::TooLong)?;
         let count = payload.len().div_ceil(room);
-        carrier.admit(now, payload.len() + count * (FRAGMENT_HEADER + extra))?;
+        let bytes = payload.len() + count * (FRAGMENT_HEADER + extra);
+        if !carrier.can_ever_take(bytes) {
+            return Err(SendError::TooLong);
+        }
+        carrier.admit(now, bytes)?;
         carrier.flush(now);
         let first_sqn = self.next;
         let mut chain: Vec<Header<'_>> = Vec::new();

@@ -38,6 +38,11 @@ pub trait Carrier {
     /// The longest LBMC message that one datagram holds, headers included.
     fn message_max(&self) -> usize;
 
+    /// Whether so many bytes of one message can ever be taken.
+    fn can_ever_take(&self, _bytes: usize) -> bool {
+        true
+    }
+
     /// Whether `bytes` of messages can be taken now, in as many datagrams as they need.
     ///
     /// # Errors

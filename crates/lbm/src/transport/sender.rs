@@ -214,6 +214,12 @@ impl<F: Framing> Sender<F> {
         !self.blocked
     }
 
+    /// A message that is cut into many datagrams has to fit the window beside what waits already.
+    fn fits(&self, waiting: usize, bytes: usize) -> bool {
+        waiting + bytes + bytes / 8 < self.window.unsent_max()
+            && bytes / (self.config.datagram_max / 2) < self.window.unsent_datagrams_max() as usize / 2
+    }
+
     #[inline]
     fn has_room(&self) -> bool {
         self.window.released == self.window.next && self.window.unsent_bytes() < self.config.unsent_max
@@ -473,15 +479,16 @@ impl<F: Framing> Carrier for Sender<F> {
         self.config.datagram_max - F::HEADER
     }
 
+    fn can_ever_take(&self, bytes: usize) -> bool {
+        bytes < 65_536 || self.fits(0, bytes)
+    }
+
     #[inline]
     fn admit(&mut self, now: u64, bytes: usize) -> Result<(), WouldBlock> {
         if self.window.released != self.window.next {
             self.release(now);
         }
-        // A message that is cut into many datagrams has to fit the window beside what waits already.
-        let fits = bytes < 65_536
-            || self.window.unsent_bytes() + bytes + bytes / 8 < self.window.unsent_max()
-                && bytes / (self.config.datagram_max / 2) < self.window.unsent_datagrams_max() as usize / 2;
+        let fits = bytes < 65_536 || self.fits(self.window.unsent_bytes(), bytes);
         if self.has_room()
             && fits
             && self.window.next.wrapping_sub(self.window.unsent) < self.window.unsent_datagrams_max()
