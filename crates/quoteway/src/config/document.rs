@@ -37,6 +37,8 @@ fn describe(out: &mut String, bracket: &str, section: &dyn AnySection) {
     let _ = write!(out, "\n# {}\n{bracket}[{}]{close}\n", section.about(), section.name());
     for (i, p) in section.infos().into_iter().enumerate() {
         let rmds = if p.rmds.is_empty() { String::new() } else { format!(" RMDS: {}.", p.rmds.replace('|', " or ")) };
-        let _ = writeln!(out, "# {}{rmds} Default: {}.\n{} = {}", p.meaning, (p.default)(), p.key, section.show(i));
+        let unit = super::listing::unit(p).map_or(String::new(), |u| format!(" Unit: {u}."));
+        let _ =
+            writeln!(out, "# {}{unit}{rmds} Default: {}.\n{} = {}", p.meaning, (p.default)(), p.key, section.show(i));
     }
 }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use net::affinity::{CpuList, Priority};
 
-use super::{Config, Hub, P2ps, Section, SourceDistributor};
+use super::{AnySection, Compression, Config, Hub, HubTransport, P2ps, Section, SourceDistributor};
 
 /// A rule that a configuration breaks.
 pub(super) struct Broken {
@@ -75,6 +75,55 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
         found.push(Broken { section: Hub::NAME, key: "peer_timeout_ms", what });
     }
     found
+}
+
+/// A parameter that a file sets although another one leaves it without effect.
+pub(super) struct Idle {
+    /// The section's name.
+    pub(super) section: &'static str,
+    /// The key.
+    pub(super) key: &'static str,
+    /// What it waits for, as the end of a sentence that begins with the parameter.
+    pub(super) unless: &'static str,
+}
+
+/// Parameters of this configuration that have no effect, whatever their value, because of others.
+pub(super) fn idle(config: &Config) -> Vec<Idle> {
+    let (p, s, h) = (&config.p2ps, &config.source_distributor, &config.hub);
+    let compressed = p.allow_comp_mode && p.compression_type != Compression::None;
+    let mut found = Vec::new();
+    let mut idle = |has_none: bool, section, key, unless| {
+        if has_none {
+            found.push(Idle { section, key, unless });
+        }
+    };
+    let (p2ps, sd, hub) = (P2ps::NAME, SourceDistributor::NAME, Hub::NAME);
+    idle(!p.timed_writes, p2ps, "flush_interval_ms", "timed_writes is true");
+    idle(p.server_cert_file.is_empty(), p2ps, "encrypted_port", "server_cert_file is set");
+    idle(!p.allow_comp_mode, p2ps, "compression_type", "allow_comp_mode is true");
+    idle(!compressed, p2ps, "force_rssl_compression", "there is a compression_type");
+    idle(!compressed, p2ps, "min_compression_threshold", "there is a compression_type");
+    let zlib = compressed && p.compression_type == Compression::Zlib;
+    idle(!zlib, p2ps, "zlib_compression_level", "compression_type is zlib");
+    idle(p.writer_thread_count == 0, p2ps, "bind_writer_threads", "writer_thread_count is over 0");
+    idle(!s.enable_nip_server, sd, "nip_port", "enable_nip_server is true");
+    idle(!s.enable_nip_server, sd, "nip_max_mounts", "enable_nip_server is true");
+    idle(h.transport != HubTransport::Tcp, hub, "source_distributors", "transport is tcp");
+    idle(h.transport != HubTransport::LbtRm, hub, "multicast_address", "transport is lbt-rm");
+    idle(h.transport == HubTransport::Tcp, hub, "lbm_options_file", "transport is one of LBM's");
+    idle(h.transport == HubTransport::Tcp, hub, "lbm_options", "transport is one of LBM's");
+    idle(h.transport == HubTransport::Tcp, hub, "use_point_to_point_data", "transport is one of LBM's");
+    found
+}
+
+impl Idle {
+    /// The sentence for the operator, if `section` holds another value than the default.
+    pub(super) fn sentence(&self, section: &dyn AnySection, name: &str) -> Option<String> {
+        let infos = section.infos();
+        let index = infos.iter().position(|p| p.key == self.key)?;
+        (section.show(index) != (infos[index].default)())
+            .then(|| format!("{name} has no effect unless {}", self.unless))
+    }
 }
 
 fn is_address(text: &str) -> bool {

@@ -1,4 +1,4 @@
-use super::{Compression, Config};
+use super::{Compression, Config, toml_file};
 
 fn faults(text: &str) -> Vec<String> {
     Config::parse("q.toml", text).expect_err("must be refused").faults
@@ -61,4 +61,84 @@ pub(super) fn assert_golden(name: &str, text: &str) {
     }
     let known = std::fs::read_to_string(&path).unwrap_or_default();
     assert_eq!(text, known, "QUOTEWAY_BLESS=1 writes {} anew", path.display());
+}
+
+/// Each line of `testdata/bad.toml.list` is a file of its own (`\n` ends a line of it) with its message beneath.
+#[test]
+fn each_bad_toml_line_gets_its_own_clear_message() {
+    let list = include_str!("testdata/bad.toml.list");
+    assert!(list.lines().count() >= 50);
+    let mut all = String::new();
+    for line in list.lines() {
+        let found = faults(&line.replace("\\n", "\n"));
+        all.push_str(line);
+        all.push('\n');
+        for fault in &found {
+            assert!(fault.starts_with("q.toml:"), "{fault}");
+            for part in fault.lines() {
+                all.push_str("    ");
+                all.push_str(part);
+                all.push('\n');
+            }
+        }
+    }
+    assert_golden("bad.toml.messages", &all);
+}
+
+#[test]
+fn what_waits_for_another_parameter_is_said() {
+    let text = "[p2ps]\nflush_interval_ms = 5\nzlib_compression_level = 9\nencrypted_port = 14006\n";
+    let notes = toml_file::parse("q.toml", text).unwrap().notes;
+    let shown: Vec<String> = notes.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        shown,
+        [
+            "q.toml:2: p2ps.flush_interval_ms has no effect unless timed_writes is true",
+            "q.toml:3: p2ps.zlib_compression_level has no effect unless compression_type is zlib",
+        ],
+        "the default asks for nothing"
+    );
+}
+
+#[test]
+fn what_has_no_effect_is_accepted_in_toml_too() {
+    let notes = toml_file::parse("q.toml", "[p2ps]\nhash_table_size = 200000\n").unwrap().notes;
+    assert_eq!(
+        notes[0].to_string(),
+        "q.toml:2: p2ps.hash_table_size has no effect here: memory and tables grow with what is in them"
+    );
+}
+
+/// A parameter that no code outside of the configuration reads would silently do nothing.
+#[test]
+fn every_parameter_is_read_by_somebody() {
+    fn gather(dir: &std::path::Path, all: &mut String) {
+        for entry in std::fs::read_dir(dir).expect("sources").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                gather(&path, all);
+            } else if !["params.rs", "backbone.rs", "rules.rs", "tests.rs"].iter().any(|n| path.ends_with(n)) {
+                all.push_str(&std::fs::read_to_string(&path).unwrap_or_default());
+            }
+        }
+    }
+    let mut sources = String::new();
+    gather(std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")), &mut sources);
+    let (config, route) = (Config::default(), super::Route::default());
+    let mut unread = Vec::new();
+    for section in config.sections().into_iter().chain([&route as &dyn super::AnySection]) {
+        for info in section.infos() {
+            let used = sources
+                .match_indices(&format!(".{}", info.key))
+                .any(|(at, word)| !sources[at + word.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_'));
+            // The parameters of LBM's transports under the hub.
+            let waits = section.name() == "hub"
+                && ["multicast_address", "lbm_options_file", "lbm_options", "use_point_to_point_data"]
+                    .contains(&info.key);
+            if !used && !waits {
+                unread.push(format!("{}.{}", section.name(), info.key));
+            }
+        }
+    }
+    assert!(unread.is_empty(), "read by nobody: {unread:?}");
 }

@@ -2,14 +2,17 @@
 
 use toml::de::{DeTable, DeValue};
 
-use super::{AnySection, Config, ConfigError, Loaded, Note, Raw, Route, Section, Weight, effect, nearest, rules};
+use super::{
+    AnySection, Config, ConfigError, Hub, Loaded, Note, P2ps, Raw, Route, Section, SourceDistributor, Weight, effect,
+    nearest, rules,
+};
 
 /// Reads TOML text; `name` stands for the file in messages.
 ///
 /// # Errors
 /// Every fault of the text, each with its line.
 pub(super) fn parse(name: &str, text: &str) -> Result<Loaded, ConfigError> {
-    let mut reader = Reader { name, text, faults: Vec::new(), notes: Vec::new() };
+    let mut reader = Reader { name, text, faults: Vec::new(), notes: Vec::new(), set: Vec::new() };
     let (document, errors) = DeTable::parse_recoverable(text);
     for e in errors {
         reader.add(e.span().map_or(0, |s| s.start), e.message());
@@ -22,6 +25,7 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Loaded, ConfigError> {
         for rule in rules::broken(&config) {
             reader.add_key(rule.section, rule.key, rule.what);
         }
+        reader.idle(&config);
     }
     let Reader { mut faults, notes, .. } = reader;
     faults.sort_by_key(|f| f.0);
@@ -38,6 +42,8 @@ struct Reader<'a> {
     /// Each with its line.
     faults: Vec<(usize, String)>,
     notes: Vec<Note>,
+    /// Section and key of what the file sets, each with its place.
+    set: Vec<(&'static str, &'static str, usize)>,
 }
 
 impl Reader<'_> {
@@ -56,6 +62,7 @@ impl Reader<'_> {
                 let names = sections.iter().map(|s| s.name()).chain([Route::NAME]);
                 let hint = match sections.iter().find(|s| s.infos().iter().any(|p| p.key == name)) {
                     Some(owner) => format!(": {name} is a key of [{}]", owner.name()),
+                    None if let Some(ours) = rmds_name(name) => format!(": {name} is [{ours}] here"),
                     None => nearest(name, names).map_or(String::new(), |k| format!(": the nearest is {k}")),
                 };
                 self.add(at, &format!("there is no section called {name}{hint}"));
@@ -71,8 +78,10 @@ impl Reader<'_> {
             let mut route = Route::default();
             match entry.get_ref() {
                 DeValue::Table(t) => {
+                    let faults = self.faults.len();
                     self.fill(&mut route, t);
-                    if route.host_list.is_empty() {
+                    // A host_list that cannot be read has its own message.
+                    if route.host_list.is_empty() && (faults == self.faults.len() || !t.contains_key("host_list")) {
                         let what = "a route needs host_list, such as host_list = [\"localhost:14010\"]";
                         self.add(entry.span().start, what);
                     }
@@ -88,6 +97,7 @@ impl Reader<'_> {
         for (key, value) in table {
             let (name, at) = (key.get_ref().as_ref(), key.span().start);
             if let Some(index) = infos.iter().position(|p| p.key == name) {
+                self.set.push((section.name(), infos[index].key, at));
                 if let Err(e) = section.set(index, &raw(value.get_ref())) {
                     self.add(value.span().start, &format!("{}.{name}: {e}", section.name()));
                 }
@@ -97,6 +107,21 @@ impl Reader<'_> {
                 self.notes.push(Note { line, file: self.name.to_owned(), weight: Weight::Warning, text });
             } else {
                 self.unknown(section, name, at);
+            }
+        }
+    }
+
+    /// What is set and has no effect because of something else.
+    fn idle(&mut self, config: &Config) {
+        let sections = config.sections();
+        for idle in rules::idle(config) {
+            let Some(&(.., at)) = self.set.iter().find(|(s, k, _)| *s == idle.section && *k == idle.key) else {
+                continue;
+            };
+            let section = sections.iter().find(|s| s.name() == idle.section).expect("its section");
+            if let Some(text) = idle.sentence(*section, &format!("{}.{}", idle.section, idle.key)) {
+                let line = self.line(at);
+                self.notes.push(Note { line, file: self.name.to_owned(), weight: Weight::Information, text });
             }
         }
     }
@@ -130,6 +155,16 @@ impl Reader<'_> {
         let start = self.text.find(&format!("[{section}]")).unwrap_or(0);
         let at = self.text[start..].find(key).map_or(start, |o| start + o);
         self.add(at, &format!("{section}.{key} {what}"));
+    }
+}
+
+/// Our section for a component's name in RMDS.
+fn rmds_name(name: &str) -> Option<&'static str> {
+    match name.to_lowercase().as_str() {
+        "ads" => Some(P2ps::NAME),
+        "adh" | "src_dist" => Some(SourceDistributor::NAME),
+        "rrcp" | "rrcpd" => Some(Hub::NAME),
+        _ => None,
     }
 }
 

@@ -120,12 +120,29 @@ impl<'a> Reader<'a> {
         self.repeated();
         self.elsewhere();
         self.other_ports(&given);
+        self.idle(config);
         for rule in rules::broken(config) {
             let sections = config.sections();
             let section = sections.iter().find(|s| s.name() == rule.section);
             let index = section.and_then(|s| s.infos().iter().position(|p| p.key == rule.key));
             let origin = self.origins.iter().find(|o| o.section == rule.section && Some(o.index) == index);
             self.faults.push((origin.map_or(0, |o| o.line), format!("{}.{} {}", rule.section, rule.key, rule.what)));
+        }
+    }
+
+    /// What is set and has no effect because of something else.
+    fn idle(&mut self, config: &Config) {
+        let sections = config.sections();
+        for idle in rules::idle(config) {
+            let section = sections.iter().find(|s| s.name() == idle.section).expect("its section");
+            let index = section.infos().iter().position(|p| p.key == idle.key);
+            let origin = self.origins.iter().find(|o| o.section == idle.section && Some(o.index) == index);
+            let line = origin.and_then(|o| self.lines.iter().find(|l| l.number == o.line));
+            if let Some(line) = line
+                && let Some(text) = idle.sentence(*section, &line.key.to_string())
+            {
+                self.note(line.number, Gravity::Information, text);
+            }
         }
     }
 
