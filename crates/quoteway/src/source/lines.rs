@@ -141,7 +141,7 @@ fn read_messages(
 }
 
 /// The bytes of an even number of hexadecimal digits.
-fn unhex(digits: &str) -> Option<Vec<u8>> {
+pub(super) fn unhex(digits: &str) -> Option<Vec<u8>> {
     let digits = digits.as_bytes();
     if !digits.len().is_multiple_of(2) || !digits.iter().all(u8::is_ascii_hexdigit) {
         return None;

@@ -4,8 +4,10 @@
 //! nothing of sessions, streams or sockets. [`provider`] is the interactive provider in front of it.
 
 pub mod book;
+pub mod datafile;
 pub mod fields;
 pub mod generator;
+pub mod image;
 pub mod instrument;
 pub mod levels;
 pub mod lines;
@@ -13,6 +15,7 @@ pub mod provider;
 pub mod publisher;
 pub mod random;
 pub mod record;
+pub mod recording;
 pub mod replay;
 pub mod serve;
 pub mod session;
@@ -56,6 +59,10 @@ pub enum UpdateKind {
 pub enum Payload {
     /// The payload of an update.
     Update(UpdateKind),
+    /// The payload of an update whose type was recorded: a number of RDM's update types.
+    Typed(u8),
+    /// Not a payload, but a whole status message: the item's state changed.
+    Status,
     /// A whole image that replaces what went before (a new trading day): an unsolicited refresh with a cleared cache.
     NewImage,
 }

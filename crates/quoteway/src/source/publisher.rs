@@ -5,12 +5,15 @@
 
 use super::provider::market::Market;
 use super::provider::noninteractive::{Answer, NonInteractive};
-use super::provider::{Items, Provider, Session, SessionId};
+use super::provider::{Items, Post, Prank, Provider, Session, SessionId};
 use super::{MarketSource, session::Nanos};
 use crate::agents::rssl_io::{Ended, Handler, Opened, RsslIo};
+use crate::tools::consumer::is_item_domain;
 use crate::tools::outbox::Outbox;
+use crate::tools::sink_driven_src::pace::Pacer;
 use net::tcp::{ConnId, SocketOptions};
 use rssl::{ClientConfig, Packer, Version};
+use rwf::msg::MsgClass;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -24,6 +27,11 @@ pub trait Feed {
 
     /// A session is over; its items have been closed.
     fn closed(&mut self, _session: SessionId) {}
+
+    /// Publishes what a session posted; false when there is no such item.
+    fn posted(&mut self, _post: &Post, _egress: &mut Egress<'_>) -> bool {
+        false
+    }
 
     /// When there will be something to write, as far as sessions can be written to.
     fn due(&self, now: Nanos, egress: &Egress<'_>) -> Option<Nanos>;
@@ -112,6 +120,9 @@ pub struct Publisher<F> {
     conns: Vec<Option<Conn>>,
     dirty: Vec<u32>,
     dial: Option<Dial>,
+    posts: Vec<Post>,
+    /// Requests are taken in and not answered.
+    mute: bool,
     counters: PublisherCounters,
 }
 
@@ -124,6 +135,10 @@ pub struct PublisherCounters {
     pub messages: u64,
     /// Sessions cut off because they did not read.
     pub cut_off: u64,
+    /// Posts that were published.
+    pub posts: u64,
+    /// Requests that were left without an answer on purpose.
+    pub unanswered: u64,
 }
 
 /// A session with more than this waiting is cut off: it does not read.
@@ -133,7 +148,16 @@ impl<F: Feed> Publisher<F> {
     /// A provider without sessions.
     pub fn new(provider: Provider, feed: F) -> Self {
         let counters = PublisherCounters::default();
-        Self { provider, feed, conns: Vec::new(), dirty: Vec::new(), dial: None, counters }
+        Self {
+            provider,
+            feed,
+            conns: Vec::new(),
+            dirty: Vec::new(),
+            dial: None,
+            posts: Vec::new(),
+            mute: false,
+            counters,
+        }
     }
 
     /// Connects to a Source Distributor as a non-interactive provider of these items, and again whenever it is cut off.
@@ -155,8 +179,52 @@ impl<F: Feed> Publisher<F> {
 
     /// When the feed has something to write.
     pub fn due(&mut self, now: Nanos, io: &mut RsslIo) -> Option<Nanos> {
+        if !self.provider.is_up {
+            return None;
+        }
         let egress = Egress { io, conns: &mut self.conns, dirty: &mut self.dirty };
         self.feed.due(now, &egress)
+    }
+
+    /// Takes the service up or down, and tells all sessions. One that is down publishes nothing.
+    pub fn set_service(&mut self, is_up: bool) {
+        self.provider.is_up = is_up;
+        let provider = &self.provider;
+        for (slot, conn) in self.conns.iter_mut().enumerate() {
+            let Some(Conn { side, outbox, .. }) = conn else { continue };
+            match side {
+                Side::Interactive(session) => session.service_changed(provider, &mut |m| outbox.push(m)),
+                Side::NonInteractive(nip) => nip.service_changed(provider, &mut |m| outbox.push(m)),
+            }
+            self.dirty.push(slot as u32);
+        }
+    }
+
+    /// Plays a prank on all open items, or on those of one name; says on how many streams.
+    pub fn prank(&mut self, name: Option<&str>, prank: Prank<'_>) -> usize {
+        let mut count = 0;
+        for (slot, conn) in self.conns.iter_mut().enumerate() {
+            let Some(Conn { side, outbox, .. }) = conn else { continue };
+            let items = self.feed.items(SessionId(slot as u32));
+            let reply = &mut |m: &[u8]| outbox.push(m);
+            count += match side {
+                Side::Interactive(session) => session.prank(items, name, prank, reply),
+                Side::NonInteractive(nip) => nip.prank(&self.provider, items, name, prank, reply),
+            };
+            self.dirty.push(slot as u32);
+        }
+        count
+    }
+
+    /// Leaves requests without an answer from now on, or no longer.
+    pub fn set_mute(&mut self, mute: bool) {
+        self.mute = mute;
+    }
+
+    /// Cuts all connections off, without a word.
+    pub fn cut(&mut self, io: &mut RsslIo) -> usize {
+        let conns = self.conns.iter().flatten();
+        conns.map(|conn| io.close(conn.id, "cut off on command", net::tcp::Close::Reset)).count()
     }
 
     /// Waits until `deadline` at most, takes in, answers, publishes.
@@ -169,8 +237,18 @@ impl<F: Feed> Publisher<F> {
         let now = net::clock::now();
         // Answers first: an image must not come after updates that follow it.
         self.flush(io, now);
-        let Self { feed, conns, dirty, .. } = self;
-        feed.publish(now, &mut Egress { io, conns, dirty });
+        let Self { feed, conns, dirty, posts, counters, provider, .. } = self;
+        let egress = &mut Egress { io, conns, dirty };
+        for post in posts.drain(..) {
+            if feed.posted(&post, egress) {
+                counters.posts += 1;
+            } else {
+                tracing::info!("{} of domain {} was posted, and is no item here", post.name, post.domain.0);
+            }
+        }
+        if provider.is_up {
+            feed.publish(now, egress);
+        }
         self.flush(io, now);
         Ok(now)
     }
@@ -232,11 +310,19 @@ impl<F: Feed> Handler for Publisher<F> {
             return;
         }
         self.counters.messages += 1;
+        let is_request = rwf::peek::class(msg) == Some(MsgClass::REQUEST);
+        if self.mute && is_request && rwf::peek::domain(msg).is_some_and(is_item_domain) {
+            self.counters.unanswered += 1;
+            return;
+        }
         let was_empty = entry.outbox.is_empty();
         let items = self.feed.items(SessionId(conn.slot() as u32));
         let reply = &mut |reply: &[u8]| entry.outbox.push(reply);
         match &mut entry.side {
-            Side::Interactive(session) => session.message(&self.provider, items, msg, reply),
+            Side::Interactive(session) => {
+                session.message(&self.provider, items, msg, reply);
+                self.posts.append(&mut session.take_posts());
+            }
             Side::NonInteractive(nip) => match nip.message(&self.provider, items, msg, reply) {
                 Answer::Nothing => {}
                 Answer::Published { count, refused } => {
@@ -285,6 +371,8 @@ pub struct MarketFeed<S> {
     started_at: Nanos,
     published: u64,
     stamped: bool,
+    /// Events are told when this says so, not when they are due.
+    pacer: Option<Pacer>,
 }
 
 /// Events published in one turn, at most: a market that is behind must not keep requests waiting.
@@ -293,7 +381,8 @@ const EVENTS_PER_TURN: usize = 2_048;
 impl<S: MarketSource> MarketFeed<S> {
     /// A market whose time 0 is `now`, as the service of this id.
     pub fn new(source: S, service_id: u16, now: Nanos) -> Self {
-        Self { market: Market::new(source, service_id), started_at: now, published: 0, stamped: false }
+        let market = Market::new(source, service_id);
+        Self { market, started_at: now, published: 0, stamped: false, pacer: None }
     }
 
     /// Puts a time stamp into every market price update.
@@ -301,6 +390,23 @@ impl<S: MarketSource> MarketFeed<S> {
     pub fn stamped(mut self, stamped: bool) -> Self {
         self.stamped = stamped;
         self
+    }
+
+    /// Tells events at a rate of its own; the source has to be one for which everything is due at once.
+    #[must_use]
+    pub fn paced(mut self, pacer: Option<Pacer>) -> Self {
+        self.pacer = pacer;
+        self
+    }
+
+    /// The pacer, if there is one.
+    pub fn pacer(&mut self) -> Option<&mut Pacer> {
+        self.pacer.as_mut()
+    }
+
+    /// So many of the events to come are numbered, and not told.
+    pub fn lose(&mut self, count: u64) {
+        self.market.to_lose += count;
     }
 
     /// Updates published so far.
@@ -324,21 +430,34 @@ impl<S: MarketSource> Feed for MarketFeed<S> {
         &mut self.market
     }
 
-    fn due(&self, _: Nanos, egress: &Egress<'_>) -> Option<Nanos> {
+    fn posted(&mut self, post: &Post, egress: &mut Egress<'_>) -> bool {
+        self.market.post(post, &mut |session, msg| egress.queue(session, msg))
+    }
+
+    fn due(&self, now: Nanos, egress: &Egress<'_>) -> Option<Nanos> {
         egress.sessions().next()?;
-        self.market.due().map(|at| at.saturating_add(self.started_at))
+        let at = self.market.due()?.saturating_add(self.started_at);
+        self.pacer.as_ref().map_or(Some(at), |pacer| pacer.next(now))
     }
 
     fn publish(&mut self, now: Nanos, egress: &mut Egress<'_>) {
-        let Self { market, started_at, published, stamped } = self;
-        market.advance(
-            now.saturating_sub(*started_at),
-            EVENTS_PER_TURN,
-            stamped.then_some(now),
-            &mut |session, msg| {
-                *published += 1;
-                egress.queue(session, msg);
-            },
-        );
+        let Self { market, started_at, published, stamped, pacer } = self;
+        let limit = match pacer {
+            None => EVENTS_PER_TURN,
+            // Nobody listens: what would be due meanwhile is not made up for.
+            Some(pacer) if market.due().is_none() => return pacer.set_rate(pacer.rate(), now),
+            Some(pacer) => usize::try_from(pacer.due(now)).unwrap_or(usize::MAX).min(EVENTS_PER_TURN),
+        };
+        if limit == 0 {
+            return;
+        }
+        let before = market.told;
+        market.advance(now.saturating_sub(*started_at), limit, stamped.then_some(now), &mut |session, msg| {
+            *published += 1;
+            egress.queue(session, msg);
+        });
+        if let Some(pacer) = pacer {
+            pacer.skip(market.told - before);
+        }
     }
 }

@@ -1,8 +1,10 @@
 //! A market source as a whole: what `quoteway demo` starts as its provider, and `sink-driven-src -Q` publishes.
 
+use super::datafile::DataFile;
 use super::generator::{Generator, GeneratorConfig};
 use super::provider::{Provider, ProviderConfig};
 use super::publisher::{MarketFeed, Publisher};
+use super::recording::Recording;
 use super::replay::exchange::CaptureReplay;
 use super::replay::market::{ReplayConfig, TickReplay};
 use super::session::{Calendar, Nanos};
@@ -68,11 +70,25 @@ impl Composite {
             composite.add_recorded(path, settings.replay, progress)?;
         }
         if generated {
-            let calendar = Calendar::new(net::clock::wall());
-            let config = GeneratorConfig { seed: settings.seed, rate: settings.rate, calendar };
-            composite.parts.push(Box::new(Generator::new(config)));
+            composite.add_generator(settings);
         }
         Ok(composite)
+    }
+
+    /// A recording out of a data file; other names come from the generator, if `generated` says so.
+    pub fn of_recording(file: DataFile, settings: &SourceSettings, generated: bool) -> Self {
+        let recording = Recording::new(file, settings.replay);
+        let mut composite = Self { recorded: recording.names().to_vec(), parts: vec![Box::new(recording)] };
+        if generated {
+            composite.add_generator(settings);
+        }
+        composite
+    }
+
+    fn add_generator(&mut self, settings: &SourceSettings) {
+        let calendar = Calendar::new(net::clock::wall());
+        let config = GeneratorConfig { seed: settings.seed, rate: settings.rate, calendar };
+        self.parts.push(Box::new(Generator::new(config)));
     }
 
     /// Names of the recorded ticks.
@@ -80,10 +96,21 @@ impl Composite {
         &self.recorded
     }
 
-    /// A capture; or a folder of ticks, of captures, or of folders with such names.
+    /// A capture or a recording; or a folder of ticks, of captures, or of folders with such names.
     fn add_recorded(&mut self, path: &Path, config: ReplayConfig, progress: &mut dyn FnMut(&str)) -> io::Result<()> {
-        if path.is_file() {
+        if path.is_file() && is_capture(path) {
             return self.add_capture(path, config, progress);
+        }
+        if path.is_file() {
+            let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
+            let file = DataFile::open(path, &Dictionary::builtin()).map_err(invalid)?;
+            if !file.is_timed() {
+                return Err(invalid(format!("{}: its messages have no times; it is no recording", path.display())));
+            }
+            let recording = Recording::new(file, config);
+            self.recorded.extend(recording.names().iter().cloned());
+            self.parts.push(Box::new(recording));
+            return Ok(());
         }
         for folder in [path.to_owned(), path.join("us-equity-ticks"), path.join("iex")] {
             if !folder.is_dir() {
@@ -126,7 +153,8 @@ impl Composite {
     }
 }
 
-fn is_capture(path: &Path) -> bool {
+/// Whether a file is a packet capture, by its name.
+pub fn is_capture(path: &Path) -> bool {
     let name = path.file_name().map(|n| n.to_string_lossy().to_lowercase()).unwrap_or_default();
     let name = name.strip_suffix(".gz").unwrap_or(&name);
     [".pcap", ".pcapng"].iter().any(|ending| name.ends_with(ending))

@@ -140,6 +140,15 @@ pub enum Incoming {
     Error(String),
 }
 
+/// The real that a decimal number stands for, with the digits it is written with (`401.50` has two decimals). Decimals that no
+/// hint can hold are rounded off; `None` if the text is no number, if nothing would be left, or if it is too large.
+pub fn real_from_text(text: &str) -> Option<crate::Real> {
+    let digits = text.trim_start_matches('-');
+    let is_number = digits.starts_with(|c: char| c.is_ascii_digit())
+        && digits.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'));
+    if is_number { number::parse_real(text) } else { None }
+}
+
 /// A ping.
 pub const PING: &str = r#"{"Type":"Ping"}"#;
 /// The answer to a ping.

@@ -1,10 +1,11 @@
 //! A market behind a provider: which streams watch which instrument, and the updates that they get.
 
-use super::{ImagePart, ItemId, Items, Open, Refusal, SessionId};
+use super::{ImagePart, ItemId, Items, Open, Post, Posted, Refusal, SessionId};
 use crate::source::fields::{self, append, write_fields};
+use crate::source::image::Overlay;
 use crate::source::session::Nanos;
 use crate::source::{Event, InstrumentId, MarketSource, Model, Payload};
-use rwf::msg::{Domain, MsgKey, RefreshFlags, RefreshMsg, UpdateMsg, UpdateType};
+use rwf::msg::{Domain, Msg, MsgKey, RefreshFlags, RefreshMsg, StatusMsg, UpdateMsg, UpdateType};
 use rwf::wire::Writer;
 use rwf::{
     DataType, EncodeError, FieldList, MapAction, MapEncoder, MapHead, Primitive, Qos, SetScope, State, StateCode, peek,
@@ -21,6 +22,10 @@ pub struct Market<S> {
     symbols: Vec<String>,
     /// Events told to nobody, because the last watcher had just gone.
     pub unwatched: u64,
+    /// Events told to watchers.
+    pub told: u64,
+    /// So many of the events to come are numbered, and not told.
+    pub to_lose: u64,
 }
 
 #[derive(Debug, Default)]
@@ -28,6 +33,8 @@ struct Item {
     name: String,
     sequence: u32,
     watchers: Vec<Watcher>,
+    /// What was posted to it.
+    posted: Option<Box<Overlay>>,
 }
 
 /// A stream of a session that watches an item.
@@ -71,7 +78,16 @@ fn container_of(model: Model) -> DataType {
 impl<S: MarketSource> Market<S> {
     /// A market without watchers, as the service of this id.
     pub fn new(source: S, service_id: u16) -> Self {
-        Self { source, service_id, items: Vec::new(), scratch: vec![0; 64 * 1024], symbols: Vec::new(), unwatched: 0 }
+        Self {
+            source,
+            service_id,
+            items: Vec::new(),
+            scratch: vec![0; 64 * 1024],
+            symbols: Vec::new(),
+            unwatched: 0,
+            told: 0,
+            to_lose: 0,
+        }
     }
 
     /// The source.
@@ -98,7 +114,7 @@ impl<S: MarketSource> Market<S> {
         stamp: Option<Nanos>,
         deliver: &mut dyn FnMut(SessionId, &[u8]),
     ) {
-        let Self { source, items, scratch, service_id, unwatched, .. } = self;
+        let Self { source, items, scratch, service_id, unwatched, told, to_lose, .. } = self;
         source.advance(now, limit, &mut |event| {
             let Some(item) = items.get_mut(slot(event.instrument, event.model) as usize) else { return };
             if item.watchers.is_empty() {
@@ -106,6 +122,14 @@ impl<S: MarketSource> Market<S> {
                 return;
             }
             item.sequence = item.sequence.wrapping_add(1);
+            *told += 1;
+            if let Some(posted) = &mut item.posted {
+                posted.published(container_of(event.model), event.body);
+            }
+            if *to_lose > 0 {
+                *to_lose -= 1;
+                return;
+            }
             let mut w = Writer::new(scratch);
             if write_event(&event, item, *service_id, stamp, &mut w).is_err() {
                 return;
@@ -116,6 +140,27 @@ impl<S: MarketSource> Market<S> {
                 deliver(watcher.session, message);
             }
         });
+    }
+
+    /// Publishes what was posted: to every watcher, and in the images to come. False when there is no such item.
+    pub fn post(&mut self, post: &Post, deliver: &mut dyn FnMut(SessionId, &[u8])) -> bool {
+        let Some(model) = model_of(post.domain).filter(|m| *m != Model::SymbolList) else { return false };
+        let Some(id) = self.source.find(&post.name).filter(|id| self.source.offers(*id, model)) else { return false };
+        let item = self.item(id, model);
+        if item.name.is_empty() {
+            item.name.push_str(&post.name);
+        }
+        item.sequence = item.sequence.wrapping_add(1);
+        if !matches!(post.what, Posted::Status(_)) {
+            item.posted.get_or_insert_default().post(post.container, &post.body);
+        }
+        let mut message = Vec::new();
+        append(&mut message, post.room(), |w| post.write(item.sequence, w));
+        for watcher in &item.watchers {
+            peek::set_stream_id(&mut message, watcher.stream_id);
+            deliver(watcher.session, &message);
+        }
+        true
     }
 
     fn item(&mut self, id: InstrumentId, model: Model) -> &mut Item {
@@ -152,6 +197,20 @@ fn write_event(
                 _ => update.encode(w),
             }
         }
+        Payload::Typed(kind) => UpdateMsg {
+            container,
+            update_type: UpdateType(kind),
+            seq_num: Some(item.sequence),
+            body: event.body,
+            ..UpdateMsg::new(domain, 0)
+        }
+        .encode(w),
+        Payload::Status => match Msg::decode(event.body) {
+            Ok(Msg::Status(status)) => {
+                StatusMsg { domain, stream_id: 0, key: None, group_id: None, ..status }.encode(w)
+            }
+            _ => Err(EncodeError::Unrepresentable("a state that is none")),
+        },
         Payload::NewImage => RefreshMsg {
             container,
             flags: RefreshFlags::REFRESH_COMPLETE.with(RefreshFlags::CLEAR_CACHE),
@@ -231,7 +290,12 @@ impl<S: MarketSource> Items for Market<S> {
             return ImagePart { container: DataType::MAP, sequence: None, more };
         }
         let model = MODELS[item.0 as usize % MODELS.len()];
+        let start = out.len();
         let more = self.source.image(InstrumentId(item.0 / MODELS.len() as u32), model, part, out);
+        // Of an image in parts the last one is the place where what was posted goes.
+        if let Some(posted) = self.items[item.0 as usize].posted.as_ref().filter(|_| !more) {
+            posted.apply(container_of(model), start, out);
+        }
         ImagePart { container: container_of(model), sequence: Some(self.items[item.0 as usize].sequence), more }
     }
 
@@ -246,5 +310,9 @@ impl<S: MarketSource> Items for Market<S> {
             let model = MODELS[item.0 as usize % MODELS.len()];
             self.source.watch(InstrumentId(item.0 / MODELS.len() as u32), model, false);
         }
+    }
+
+    fn name(&self, item: ItemId) -> Option<String> {
+        self.items.get(item.0 as usize).map(|item| item.name.clone()).filter(|name| !name.is_empty())
     }
 }

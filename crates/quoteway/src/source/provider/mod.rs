@@ -7,14 +7,16 @@
 
 pub mod market;
 pub mod noninteractive;
+mod post;
 mod session;
 
+pub use post::{Post, Posted};
 pub use session::{Session, SessionId};
 
 use rwf::dictionary::Dictionary;
 use rwf::msg::Domain;
 use rwf::rdm::{dictionary, directory};
-use rwf::{DataType, Qos, StateCode};
+use rwf::{DataType, Qos, State, StateCode};
 use std::sync::Arc;
 
 /// What a provider offers.
@@ -50,6 +52,8 @@ impl Default for ProviderConfig {
 pub struct Provider {
     /// What it offers.
     pub config: ProviderConfig,
+    /// Whether the service is up. One that is down takes no requests.
+    pub is_up: bool,
     /// What it hands out as `RWFFld` and `RWFEnum`.
     pub dictionary: Arc<Dictionary>,
 }
@@ -57,7 +61,7 @@ pub struct Provider {
 impl Provider {
     /// A provider that hands out `dictionary`.
     pub fn new(config: ProviderConfig, dictionary: Arc<Dictionary>) -> Self {
-        Self { config, dictionary }
+        Self { config, is_up: true, dictionary }
     }
 
     /// The service as the directory shows it.
@@ -79,7 +83,7 @@ impl Provider {
             supports_out_of_band_snapshots: Some(true),
             accepting_consumer_status: Some(false),
         }));
-        service.state = Some(directory::Part::Set(directory::ServiceState::new(true)));
+        service.state = Some(directory::Part::Set(directory::ServiceState::new(self.is_up)));
         if self.config.open_window.is_some() {
             let load = directory::Load { open_window: self.config.open_window, ..directory::Load::default() };
             service.load = Some(directory::Part::Set(load));
@@ -140,4 +144,20 @@ pub trait Items {
 
     /// A stream ended.
     fn close(&mut self, item: ItemId, session: SessionId, stream_id: i32);
+
+    /// The name of an item that was opened; without it nothing can be posted on the item's stream.
+    fn name(&self, _item: ItemId) -> Option<String> {
+        None
+    }
+}
+
+/// Something that is done to items that are open, on purpose: what an application has to live with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Prank<'a> {
+    /// Their state changes. With a stream state other than open the streams are over.
+    State(State<'a>),
+    /// They are sent again without having been asked for.
+    Image,
+    /// They get an update whose payload cannot be decoded.
+    Malformed,
 }

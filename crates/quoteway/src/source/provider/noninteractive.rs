@@ -1,7 +1,8 @@
 //! A non-interactive provider: it connects to a Source Distributor, logs in, and publishes without being asked.
 
-use super::{Items, Open, Provider, SessionId};
-use rwf::msg::{Domain, Msg, MsgKey, RefreshFlags, RefreshMsg};
+use super::session::malformed;
+use super::{Items, Open, Prank, Provider, SessionId};
+use rwf::msg::{Domain, Msg, MsgKey, RefreshFlags, RefreshMsg, StatusMsg};
 use rwf::rdm::{directory, login};
 use rwf::wire::Writer;
 use rwf::{EncodeError, Qos, State, StreamState};
@@ -120,26 +121,92 @@ impl NonInteractive {
                 continue;
             };
             self.published.push((item, stream_id));
-            let mut payload = std::mem::take(&mut self.payload);
-            payload.clear();
-            let image = items.image(item, domain, 0, &mut payload);
-            let key = MsgKey { name_type: Some(1), ..MsgKey::item(provider.config.service_id, name.as_bytes()) };
-            let refresh = RefreshMsg {
-                container: image.container,
-                flags: RefreshFlags::REFRESH_COMPLETE.with(RefreshFlags::CLEAR_CACHE),
-                seq_num: image.sequence,
-                state: State::OPEN_OK,
-                qos: Some(Qos::REALTIME_TICK),
-                key: Some(key),
-                body: &payload,
-                ..RefreshMsg::new(domain, stream_id)
-            };
-            self.send(reply, |w| refresh.encode(w));
-            self.payload = payload;
+            self.publish_image(provider, items, (item, stream_id), name, reply);
         }
         let count = self.published.len();
         self.names = names;
         Answer::Published { count, refused }
+    }
+
+    fn publish_image(
+        &mut self,
+        provider: &Provider,
+        items: &mut dyn Items,
+        (item, stream_id): (super::ItemId, i32),
+        name: &str,
+        reply: &mut dyn FnMut(&[u8]),
+    ) {
+        let domain = Domain::MARKET_PRICE;
+        let mut payload = std::mem::take(&mut self.payload);
+        payload.clear();
+        let image = items.image(item, domain, 0, &mut payload);
+        let key = MsgKey { name_type: Some(1), ..MsgKey::item(provider.config.service_id, name.as_bytes()) };
+        let refresh = RefreshMsg {
+            container: image.container,
+            flags: RefreshFlags::REFRESH_COMPLETE.with(RefreshFlags::CLEAR_CACHE),
+            seq_num: image.sequence,
+            state: State::OPEN_OK,
+            qos: Some(Qos::REALTIME_TICK),
+            key: Some(key),
+            body: &payload,
+            ..RefreshMsg::new(domain, stream_id)
+        };
+        self.send(reply, |w| refresh.encode(w));
+        self.payload = payload;
+    }
+
+    /// Tells that the service went up or down.
+    pub fn service_changed(&mut self, provider: &Provider, reply: &mut dyn FnMut(&[u8])) {
+        if !self.up {
+            return;
+        }
+        let mut service = directory::Service::new(provider.config.service_id, directory::Action::Update);
+        service.state = Some(directory::Part::Set(directory::ServiceState::new(provider.is_up)));
+        let update = directory::Update {
+            stream_id: DIRECTORY,
+            sequence: None,
+            service_id: None,
+            filter: Some(directory::filter::STATE),
+            services: vec![service],
+        };
+        self.send(reply, |w| update.encode(w));
+    }
+
+    /// Plays a prank on the published items, or on those of one name; says on how many.
+    pub fn prank(
+        &mut self,
+        provider: &Provider,
+        items: &mut dyn Items,
+        name: Option<&str>,
+        prank: Prank<'_>,
+        reply: &mut dyn FnMut(&[u8]),
+    ) -> usize {
+        let mut published = self.published.clone();
+        if name.is_some() {
+            published.retain(|(item, _)| items.name(*item).as_deref() == name);
+        }
+        for &(item, stream_id) in &published {
+            match prank {
+                Prank::State(state) => {
+                    let domain = Domain::MARKET_PRICE;
+                    let status = StatusMsg { state: Some(state), ..StatusMsg::new(domain, stream_id) };
+                    self.send(reply, |w| status.encode(w));
+                    if state.stream != StreamState::OPEN {
+                        items.close(item, self.id, stream_id);
+                        self.published.retain(|(_, id)| *id != stream_id);
+                    }
+                }
+                Prank::Image => {
+                    let name = items.name(item).unwrap_or_default();
+                    self.publish_image(provider, items, (item, stream_id), &name, reply);
+                }
+                Prank::Malformed => {
+                    let update = malformed(Domain::MARKET_PRICE, stream_id);
+                    self.send(reply, |w| update.encode(w));
+                }
+            }
+        }
+        published.len()
     }
 
     /// The connection is gone.
@@ -166,7 +233,6 @@ mod tests {
     use crate::source::generator::{Generator, GeneratorConfig};
     use crate::source::session::{Calendar, SECOND};
     use rwf::dictionary::Dictionary;
-    use rwf::msg::StatusMsg;
     use rwf::{DataState, StateCode};
     use std::sync::Arc;
 

@@ -1,14 +1,14 @@
 //! One connection's side of the provider.
 
-use super::{ItemId, Items, Open, Provider, Refusal};
+use super::{ItemId, Items, Open, Post, Prank, Provider, Refusal};
 use rwf::msg::{
     AckMsg, Domain, GenericMsg, Msg, MsgKey, NakCode, PostFlags, PostMsg, RefreshFlags, RefreshMsg, RequestFlags,
-    RequestMsg, StatusMsg,
+    RequestMsg, StatusMsg, UpdateMsg,
 };
 use rwf::rdm::request::Payload;
 use rwf::rdm::{dictionary, directory, login};
 use rwf::wire::Writer;
-use rwf::{DataState, EncodeError, Qos, State, StateCode, StreamState};
+use rwf::{DataState, DataType, EncodeError, Qos, State, StateCode, StreamState};
 use std::collections::HashMap;
 
 /// A connection of the owner: dense, chosen by it.
@@ -32,8 +32,25 @@ pub struct Session {
     /// Encodes one message; grows to the largest.
     buffer: Vec<u8>,
     payload: Vec<u8>,
+    /// Accepted, and not taken yet.
+    posts: Vec<Post>,
     /// Messages that could not be understood, or make no sense here.
     strange: u64,
+}
+
+/// An image to be sent: of which item, on which stream, and the request that it answers.
+#[derive(Clone, Copy)]
+struct Shown<'r, 'a> {
+    item: ItemId,
+    stream_id: i32,
+    domain: Domain,
+    asked: Option<&'r RequestMsg<'a>>,
+}
+
+/// An update that promises more than it holds: five entries, and the first is cut off.
+pub(super) fn malformed(domain: Domain, stream_id: i32) -> UpdateMsg<'static> {
+    let container = if domain == Domain::MARKET_PRICE { DataType::FIELD_LIST } else { DataType::MAP };
+    UpdateMsg { container, body: &[0x08, 0x00, 0x05, 0x00, 0x16, 0x20, 0x01], ..UpdateMsg::new(domain, stream_id) }
 }
 
 /// Takes the answers.
@@ -49,6 +66,7 @@ impl Session {
             streams: HashMap::new(),
             buffer: vec![0; 8 * 1024],
             payload: Vec::with_capacity(4 * 1024),
+            posts: Vec::new(),
             strange: 0,
         }
     }
@@ -68,10 +86,56 @@ impl Session {
         match Msg::decode(msg) {
             Ok(Msg::Request(request)) => self.request(provider, items, &request, reply),
             Ok(Msg::Close(close)) => self.close(close.stream_id, items),
-            Ok(Msg::Post(post)) => self.post(provider, &post, reply),
+            Ok(Msg::Post(post)) => self.post(provider, items, &post, reply),
             Ok(Msg::Generic(generic)) => self.generic(&generic, reply),
             _ => self.strange += 1,
         }
+    }
+
+    /// What was posted since the last call, in order.
+    pub fn take_posts(&mut self) -> Vec<Post> {
+        std::mem::take(&mut self.posts)
+    }
+
+    /// Tells that the service went up or down.
+    pub fn service_changed(&mut self, provider: &Provider, reply: Reply<'_>) {
+        let Some(stream_id) = self.directory else { return };
+        let mut service = directory::Service::new(provider.config.service_id, directory::Action::Update);
+        service.state = Some(directory::Part::Set(directory::ServiceState::new(provider.is_up)));
+        let update = directory::Update {
+            stream_id,
+            sequence: None,
+            service_id: None,
+            filter: Some(directory::filter::STATE),
+            services: vec![service],
+        };
+        self.send(reply, |w| update.encode(w));
+    }
+
+    /// Plays a prank on the open items, or on those of one name; says on how many streams.
+    pub fn prank(&mut self, items: &mut dyn Items, name: Option<&str>, prank: Prank<'_>, reply: Reply<'_>) -> usize {
+        let mut streams: Vec<(i32, Stream)> = self.streams.iter().map(|(id, stream)| (*id, *stream)).collect();
+        streams.sort_unstable_by_key(|(id, _)| *id);
+        if let Some(name) = name {
+            streams.retain(|(_, stream)| items.name(stream.item).as_deref() == Some(name));
+        }
+        for &(stream_id, Stream { item, domain }) in &streams {
+            match prank {
+                Prank::State(state) => {
+                    if state.stream != StreamState::OPEN {
+                        self.streams.remove(&stream_id);
+                        items.close(item, self.id, stream_id);
+                    }
+                    self.status(domain, stream_id, None, state, reply);
+                }
+                Prank::Image => self.send_image(items, Shown { item, stream_id, domain, asked: None }, reply),
+                Prank::Malformed => {
+                    let update = malformed(domain, stream_id);
+                    self.send(reply, |w| update.encode(w));
+                }
+            }
+        }
+        streams.len()
     }
 
     /// The connection is gone: so are its streams.
@@ -173,6 +237,10 @@ impl Session {
             }
             return;
         }
+        if !provider.is_up {
+            let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, "Service is down");
+            return self.status(request.domain, request.stream_id, None, state, reply);
+        }
         if request.key.service_id.is_some_and(|id| id != config.service_id) {
             let text = format!(
                 "no service {}; {} is {}",
@@ -202,28 +270,35 @@ impl Session {
     }
 
     fn image(&mut self, items: &mut dyn Items, item: ItemId, request: &RequestMsg<'_>, reply: Reply<'_>) {
-        let streaming = request.flags.contains(RequestFlags::STREAMING);
-        let stream = if streaming { StreamState::OPEN } else { StreamState::NON_STREAMING };
-        let multi_part = request.domain != Domain::MARKET_PRICE;
+        let (stream_id, domain) = (request.stream_id, request.domain);
+        self.send_image(items, Shown { item, stream_id, domain, asked: Some(request) }, reply);
+    }
+
+    fn send_image(&mut self, items: &mut dyn Items, shown: Shown<'_, '_>, reply: Reply<'_>) {
+        let Shown { item, stream_id, domain, asked } = shown;
+        let has = |flag| asked.is_none_or(|request| request.flags.contains(flag));
+        let stream = if has(RequestFlags::STREAMING) { StreamState::OPEN } else { StreamState::NON_STREAMING };
+        let multi_part = domain != Domain::MARKET_PRICE;
         let mut part = 0;
         loop {
             let mut payload = std::mem::take(&mut self.payload);
             payload.clear();
-            let image = items.image(item, request.domain, part, &mut payload);
-            let mut flags = RefreshFlags::SOLICITED;
+            let image = items.image(item, domain, part, &mut payload);
+            let mut flags = RefreshFlags::NONE;
+            flags.set(RefreshFlags::SOLICITED, asked.is_some());
             flags.set(RefreshFlags::CLEAR_CACHE, part == 0);
             flags.set(RefreshFlags::REFRESH_COMPLETE, !image.more);
-            flags.set(RefreshFlags::PRIVATE_STREAM, request.flags.contains(RequestFlags::PRIVATE_STREAM));
+            flags.set(RefreshFlags::PRIVATE_STREAM, asked.is_some() && has(RequestFlags::PRIVATE_STREAM));
             let refresh = RefreshMsg {
                 container: image.container,
                 flags,
                 seq_num: image.sequence,
                 state: State { stream, ..State::OPEN_OK },
                 qos: Some(Qos::REALTIME_TICK),
-                key: Some(MsgKey { attrib: None, ..request.key }),
+                key: asked.map(|request| MsgKey { attrib: None, ..request.key }),
                 part_num: multi_part.then_some(part as u16),
                 body: &payload,
-                ..RefreshMsg::new(request.domain, request.stream_id)
+                ..RefreshMsg::new(domain, stream_id)
             };
             self.send(reply, |w| refresh.encode(w));
             self.payload = payload;
@@ -246,20 +321,29 @@ impl Session {
         }
     }
 
-    /// Posts are taken note of: acknowledged when that is asked for, and nothing else.
-    fn post(&mut self, provider: &Provider, post: &PostMsg<'_>, reply: Reply<'_>) {
-        if !post.flags.contains(PostFlags::ACK) {
-            return;
-        }
-        let known = self.login == Some(post.stream_id) || self.streams.contains_key(&post.stream_id);
+    /// A post is acknowledged when that is asked for; what is accepted is published by the owner.
+    fn post(&mut self, provider: &Provider, items: &dyn Items, post: &PostMsg<'_>, reply: Reply<'_>) {
+        let stream = self.streams.get(&post.stream_id);
+        let known = self.login == Some(post.stream_id) || stream.is_some();
         let service = post.key.as_ref().and_then(|k| k.service_id);
+        let accepted = Post::of(post, stream.and_then(|s| items.name(s.item)));
         let (nak, text) = if !known {
             (Some(NakCode::NOT_OPEN), "the stream of the post is not open here")
         } else if service.is_some_and(|id| id != provider.config.service_id) {
             (Some(NakCode::SOURCE_UNKNOWN), "the service of the post is not known here")
+        } else if !provider.is_up {
+            (Some(NakCode::SOURCE_DOWN), "the service is down")
+        } else if accepted.is_none() {
+            (Some(NakCode::INVALID_CONTENT), "the post names no item, or its message cannot be read")
         } else {
             (None, "")
         };
+        if nak.is_none() {
+            self.posts.extend(accepted);
+        }
+        if !post.flags.contains(PostFlags::ACK) {
+            return;
+        }
         let ack = AckMsg {
             ack_id: post.post_id.unwrap_or(0),
             nak_code: nak,

@@ -339,7 +339,7 @@ impl MarketSource for CaptureReplay {
         }
         match &self.next {
             Some(message) => Some(self.due_at(message.time.max(self.now))),
-            None => self.ended.then(|| self.due_at(self.now) + self.config.pause),
+            None => (self.ended && self.config.repeat).then(|| self.due_at(self.now) + self.config.pause),
         }
     }
 

@@ -21,12 +21,14 @@ pub struct ReplayConfig {
     pub from_millis: u32,
     /// Between the end and the next beginning, in nanoseconds of the caller's clock.
     pub pause: Nanos,
+    /// Begin again at the end.
+    pub repeat: bool,
 }
 
 impl Default for ReplayConfig {
     /// In real time from three seconds before the opening at 09:30.
     fn default() -> Self {
-        Self { pace: Pace::Scaled(1.0), from_millis: 34_197_000, pause: 2 * SECOND }
+        Self { pace: Pace::Scaled(1.0), from_millis: 34_197_000, pause: 2 * SECOND, repeat: true }
     }
 }
 
@@ -295,7 +297,7 @@ impl MarketSource for TickReplay {
         }
         match self.next.peek() {
             Some(Reverse((millis, _))) => Some(self.due_at(*millis)),
-            None => (!self.broken()).then(|| self.end_at()),
+            None => (self.config.repeat && !self.broken()).then(|| self.end_at()),
         }
     }
 

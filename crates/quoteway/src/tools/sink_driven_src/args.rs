@@ -13,7 +13,8 @@ use std::time::Duration;
 /// Publishes: answers every item and updates all that are open, at the rate that you ask for.
 ///
 /// Takes the flags of the RMDS simulator (-S -N -Q -q -K -c -E -I -tcpnodel -ts -tsn -UL -tps -U) and the double-dash flags
-/// below. While it runs, `ur RATE` on standard input changes the rate: ur 50000, ur 1.5M, ur max, ur 0.
+/// below. While it runs it takes commands on standard input: `ur RATE` changes the update rate, and others break things on
+/// purpose (see below).
 #[derive(Clone, Debug, Parser)]
 #[allow(clippy::doc_markdown, reason = "the comments are the help text, where backticks would show")]
 #[command(name = "sink-driven-src", after_help = EXAMPLES)]
@@ -38,20 +39,22 @@ pub struct Args {
     #[arg(long, value_name = "NAMES", default_value = "RDT{0..999}")]
     pub items: String,
 
-    /// -Q: what to publish: a directory of recorded ticks, a capture (.pcap, .pcapng, .gz), or `market` for the built-in
-    /// market; without it the reference updates at the rate of -U
+    /// -Q: what to publish: a data file (XML or lines of JSON: templates at the rate of -U, or a recording), a directory of
+    /// recorded ticks, an exchange's capture (.pcap, .pcapng, .gz), or `market` for the built-in market; without it the
+    /// reference updates
     #[arg(long, value_name = "FILE")]
     pub data_file: Option<PathBuf>,
 
-    /// -q: template item; accepted without effect, every item without data has the built-in image
+    /// -q: the item of the data file that all items that are not in it are like
     #[arg(long, value_name = "ITEM")]
     pub template_item: Option<String>,
 
-    /// -K: answer every item, also those that are not in the data file (without it they are refused)
+    /// -K: answer every item: those that are not in the data file are like -q, else like its first item, else like the
+    /// built-in reference (without -K and -q they are refused)
     #[arg(long)]
     pub keep: bool,
 
-    /// -c: begin again at the end of the data file; accepted without effect, recorded data always begins again
+    /// -c: begin again at the end of the data file (the reference updates always do)
     #[arg(long)]
     pub cycle: bool,
 
@@ -83,7 +86,8 @@ pub struct Args {
     #[arg(long, value_name = "PER SECOND", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub ticks: u32,
 
-    /// -U: updates a second over all items: a number, 50k, 1.5M, or max for as many as the connection takes
+    /// -U: updates a second over all items: a number, 50k, 1.5M, or max for as many as the connection takes. Recorded data is
+    /// then played at this rate instead of in recorded time
     #[arg(long, value_name = "RATE", default_value = "0")]
     pub update_rate: Rate,
 
@@ -99,9 +103,14 @@ pub struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     pub stamp_every: u32,
 
-    /// Size of an update message in bytes, header included: 74 and 130 are the reports' sizes
+    /// Size of a reference update in bytes, header included: 74 is the reports' size, 130 the later one
     #[arg(long, value_name = "BYTES", default_value_t = 74, value_parser = size)]
     pub size: usize,
+
+    /// Folder with RDMFieldDictionary and enumtype.def: handed out to those who ask, and names the fields of a data file;
+    /// without it the built-in dictionary
+    #[arg(long, value_name = "FOLDER")]
+    pub dictionary: Option<PathBuf>,
 
     /// Bytes handed to the socket at one time, at most
     #[arg(long, value_name = "BYTES", default_value_t = 262_144)]
@@ -149,8 +158,26 @@ Examples:
   quoteway sink-driven-src -S RDFD -N 14002 -K -c -tcpnodel -ts -UL 10 -tps 500 -U 50000
   quoteway sink-driven-src -U max --size 130                        (as fast as the connection takes)
   quoteway sink-driven-src -U 1M --smooth --stamp-all               (open-loop latency of every update)
-  quoteway sink-driven-src -Q ../shared/data/us-equity-ticks --speed 10
-  quoteway sink-driven-src --nip localhost:14003 --items 'RDT{0..999}' -U 1000";
+  quoteway sink-driven-src -Q MsgData.xml -c -U 10k                 (messages of your own, at a rate of your own)
+  quoteway sink-driven-src -Q session.jsonl                         (what test-client --record wrote, in its own time)
+  quoteway sink-driven-src -Q ticks-folder --speed 10               (a recorded day, ten times as fast)
+  quoteway sink-driven-src --nip localhost:14003 --items 'RDT{0..999}' -U 1000
+  (sleep 5; echo suspect IBM.N; sleep 2; echo down; sleep 2; echo up) | quoteway sink-driven-src -U 100
+
+Commands on standard input:
+ur RATE            updates a second: 50000, 1.5M, max, 0
+down, up           the service goes down (nothing is published, requests are refused) and comes back
+suspect [ITEM]     items stay open, their data is suspect; without ITEM all of them
+ok [ITEM]          their data is good again
+close [ITEM]       their streams end for good (Closed)
+recover [ITEM]     their streams end and may be opened again (ClosedRecover)
+image [ITEM]       they are sent again without having been asked for
+malformed [ITEM]   an update that cannot be decoded
+gap [COUNT]        so many updates (1) are numbered and not sent: a loss
+mute, answer       item requests are not answered, and answered again
+hang SECONDS       nothing is done at all, not even pings
+cut                all connections are cut off
+status, help, quit";
 
 /// How the tool waits between two bursts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -231,6 +258,11 @@ mod tests {
         let args = parse("src -U max --smooth --stamp-all --size 130 -ts -UL 5 --idle spin").unwrap();
         assert_eq!((args.update_rate, args.shape(), args.size, args.idle), (Rate::Max, Shape::Smooth, 130, Idle::Spin));
         assert!((args.stamps_per_second() - 5.0).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn the_help_has_the_commands() {
+        assert!(EXAMPLES.ends_with(super::super::commands::HELP));
     }
 
     #[test]

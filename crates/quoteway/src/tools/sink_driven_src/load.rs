@@ -1,35 +1,43 @@
 //! The load generator: which items are open on a connection, and the updates for them.
 //!
-//! Every item has the same image and the same few update messages; only its sequence number and the time stamp differ.
-//! Updates go round over all open items, so each gets its share and a client can tell a loss by the sequence numbers.
+//! What an item publishes is its [`Series`]: an image and a few update messages, of which only the sequence number and the
+//! time stamp change. Updates go round over all open items, so each gets its share and a client can tell a loss by the
+//! sequence numbers.
 
 use super::pace::{Pacer, Rate, Shape};
-use super::template::{SizeError, Template};
+use super::series::{Catalogue, Series};
 use crate::lab::observer::{Observer, id_of, item_key};
-use crate::source::fields::append_fields;
-use crate::source::instrument::Profile;
-use crate::source::provider::{ImagePart, ItemId, Items, Open, Refusal, SessionId};
+use crate::source::fields::append;
+use crate::source::image::Overlay;
+use crate::source::provider::{ImagePart, ItemId, Items, Open, Post, Posted, Refusal, SessionId};
 use crate::source::random::Random;
-use crate::source::record::Record;
-use crate::source::session::Moment;
 use crate::tools::latency::Latency;
+use rwf::StateCode;
 use rwf::msg::Domain;
-use rwf::{DataType, StateCode};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The items open on one connection, and the traffic for them.
 pub struct Load {
     config: LoadConfig,
-    names: HashMap<Box<str>, u32>,
+    catalogue: Arc<Catalogue>,
+    /// This connection's own copies: numbers and stamps are written into them.
+    series: Vec<Series>,
+    names: HashMap<(Domain, Arc<str>), u32>,
     items: Vec<Item>,
+    /// The names of the items.
+    item_names: Vec<Arc<str>>,
     /// Streams to update, in the order in which they were opened.
     streams: Vec<Stream>,
     next: usize,
     pacer: Pacer,
     stamps: Stamps,
-    plain: Vec<Template>,
-    stamped: Template,
-    image: Vec<u8>,
+    /// What was posted, by item.
+    posted: HashMap<u32, Overlay>,
+    /// So many of the updates to come are numbered, and not sent.
+    to_lose: u64,
+    /// Bytes of the longest update.
+    longest: usize,
     sent: u64,
     skipped: u64,
     lateness: Latency,
@@ -40,8 +48,6 @@ pub struct Load {
 /// What traffic to make.
 #[derive(Clone, Debug)]
 pub struct LoadConfig {
-    /// Size of an update message.
-    pub size: usize,
     /// In bursts, or evenly.
     pub shape: Shape,
     /// From the start.
@@ -56,9 +62,13 @@ pub struct LoadConfig {
     pub stamp_every: u32,
 }
 
+/// Kept small: a round over many items is as fast as memory gives them.
 #[derive(Debug)]
 struct Item {
     sequence: u32,
+    series: u32,
+    /// Updates of its series so far; not the sequence number, because posts have numbers too.
+    updates: u32,
     /// What stands for it in the ids of an observer.
     key: u32,
     /// Its place in `streams`; the last one opened, when there are several.
@@ -81,27 +91,25 @@ struct Stamps {
     left: u32,
     /// Item that carries them.
     item: Option<u32>,
+    /// The update that was to carry one had no place for it: the next one that has carries it.
+    owed: bool,
 }
 
 /// An update that could not be sent for so long (a second) is not sent at all.
 const BEHIND_MAX: u64 = 1_000_000_000;
 
-/// How many different updates there are; a power of two.
-const VARIANTS: usize = 16;
-
 impl Load {
-    /// A connection without open items.
-    ///
-    /// # Errors
-    /// There is no template of that size.
-    pub fn new(config: LoadConfig, now: u64) -> Result<Self, SizeError> {
-        let plain =
-            (0..VARIANTS as u32).map(|n| Template::new(config.size, config.stamp_all, n)).collect::<Result<_, _>>()?;
-        let stamped = Template::new(config.size, true, 1)?;
+    /// A connection without open items; they are those of the catalogue.
+    pub fn new(config: LoadConfig, catalogue: Arc<Catalogue>, now: u64) -> Self {
         let per_second = if config.stamp_all { 0.0 } else { config.stamps_per_second };
-        Ok(Self {
+        let series = catalogue.series().to_vec();
+        Self {
+            catalogue,
+            longest: series.iter().map(Series::longest).max().unwrap_or(0).max(1),
+            series,
             names: HashMap::new(),
             items: Vec::new(),
+            item_names: Vec::new(),
             streams: Vec::new(),
             next: 0,
             pacer: Pacer::new(config.shape, config.rate, now),
@@ -111,16 +119,21 @@ impl Load {
                 random: Random::new(now),
                 left: 0,
                 item: None,
+                owed: false,
             },
-            plain,
-            stamped,
-            image: reference_image(),
+            posted: HashMap::new(),
+            to_lose: 0,
             sent: 0,
             skipped: 0,
             lateness: Latency::new(),
             idle: true,
             config,
-        })
+        }
+    }
+
+    /// So many of the updates to come are numbered, and not sent.
+    pub fn lose(&mut self, count: u64) {
+        self.to_lose += count;
     }
 
     /// Updates sent so far.
@@ -185,7 +198,7 @@ impl Load {
             self.skipped += self.pacer.due(now);
             self.pacer.set_rate(self.pacer.rate(), now);
         }
-        let count = self.pacer.due(now).min((bytes / self.config.size.max(1)) as u64);
+        let count = self.pacer.due(now).min((bytes / self.longest) as u64);
         if count == 0 {
             return 0;
         }
@@ -193,14 +206,22 @@ impl Load {
         let smooth = self.config.shape == Shape::Smooth;
         let intended = self.pacer.next(now).unwrap_or(now);
         self.lateness.record(now.saturating_sub(intended));
+        let mut sent = 0;
         for n in 0..count {
-            let stamped = stamp_at == Some(n) || self.stamps.counts_out(self.config.stamp_every);
-            let stream = self.next_stream(stamped);
+            let wanted = stamp_at == Some(n) || self.stamps.counts_out(self.config.stamp_every) || self.stamps.owed;
+            let Some(at) = self.next_stream(wanted) else { break };
+            let stream = self.streams[at];
             let item = &mut self.items[stream.item as usize];
+            let series = &mut self.series[item.series as usize];
+            let step = series.step(item.updates);
+            item.updates = item.updates.wrapping_add(1);
+            let is_over = !self.catalogue.cycle && item.updates as usize == series.len();
             item.sequence = item.sequence.wrapping_add(1);
             let (sequence, id) = (item.sequence, id_of(item.key, item.sequence));
-            let template = if stamped { &mut self.stamped } else { &mut self.plain[n as usize & (VARIANTS - 1)] };
-            let carries_stamp = stamped || self.config.stamp_all;
+            let with_stamp = if wanted { series.stamped[step].as_mut() } else { None };
+            self.stamps.owed = wanted && with_stamp.is_none();
+            let carries_stamp = with_stamp.is_some() || self.config.stamp_all;
+            let template = with_stamp.unwrap_or(&mut series.plain[step]);
             let intended = if observer.is_some() || (carries_stamp && smooth) {
                 self.pacer.take(now)
             } else {
@@ -211,13 +232,26 @@ impl Load {
                 // In bursts the stamp is the time of posting, as in the original; evenly paced, the intended time.
                 template.stamped_at(if smooth { intended } else { now });
             }
-            if let Some(observer) = &mut observer {
-                observer.sent(id, intended);
+            if !self.posted.is_empty()
+                && let Some(overlay) = self.posted.get_mut(&stream.item)
+            {
+                overlay.published(template.container(), template.body());
             }
-            push(template.numbered(sequence).bytes(), stream.id);
+            sent += 1;
+            if self.to_lose > 0 {
+                self.to_lose -= 1;
+            } else {
+                if let Some(observer) = &mut observer {
+                    observer.sent(id, intended);
+                }
+                push(template.numbered(sequence).bytes(), stream.id);
+            }
+            if is_over {
+                self.take_out(at);
+            }
         }
-        self.sent += count;
-        count
+        self.sent += sent;
+        sent
     }
 
     /// Which of the next `count` updates carries the time stamp: a random one when a stamp is due.
@@ -231,19 +265,68 @@ impl Load {
         Some(u64::from(self.stamps.random.below(count.min(u64::from(u32::MAX)) as u32)))
     }
 
+    /// The place of the stream whose turn it is; `None` when none is left.
     #[inline]
-    fn next_stream(&mut self, stamped: bool) -> Stream {
+    fn next_stream(&mut self, stamped: bool) -> Option<usize> {
         if stamped
             && let Some(item) = self.stamps.item
             && let Some(at) = self.items[item as usize].at
         {
-            return self.streams[at as usize];
+            return Some(at as usize);
         }
         if self.next >= self.streams.len() {
             self.next = 0;
         }
         self.next += 1;
-        self.streams[self.next - 1]
+        (self.next <= self.streams.len()).then(|| self.next - 1)
+    }
+
+    /// Takes a stream out of the round.
+    fn take_out(&mut self, at: usize) {
+        let stream = self.streams.swap_remove(at);
+        self.idle |= self.streams.is_empty();
+        let item = &mut self.items[stream.item as usize];
+        if item.at == Some(at as u32) {
+            item.at = None;
+        }
+        if let Some(moved) = self.streams.get(at) {
+            self.items[moved.item as usize].at = Some(at as u32);
+        }
+    }
+
+    /// Publishes what was posted, to those who watch the item here; keeps it for images. False when there is no such item.
+    pub fn post(&mut self, post: &Post, push: &mut dyn FnMut(&[u8])) -> bool {
+        let Ok(item) = self.item(post.domain, &post.name) else { return false };
+        if !matches!(post.what, Posted::Status(_)) {
+            self.posted.entry(item).or_default().post(post.container, &post.body);
+        }
+        let sequence = self.items[item as usize].sequence.wrapping_add(1);
+        self.items[item as usize].sequence = sequence;
+        let mut message = Vec::new();
+        append(&mut message, post.room(), |w| post.write(sequence, w));
+        for stream in self.streams.iter().filter(|stream| stream.item == item) {
+            rwf::peek::set_stream_id(&mut message, stream.id);
+            push(&message);
+        }
+        true
+    }
+
+    /// The item of a name; made when it is new.
+    fn item(&mut self, domain: Domain, name: &str) -> Result<u32, String> {
+        let name: Arc<str> = name.into();
+        if let Some(&item) = self.names.get(&(domain, name.clone())) {
+            return Ok(item);
+        }
+        let series = self.catalogue.find(domain, &name)?;
+        let item = self.items.len() as u32;
+        let key = item_key(&name);
+        self.items.push(Item { sequence: 0, series, updates: 0, key, at: None });
+        self.item_names.push(name.clone());
+        if self.config.stamp_item.as_deref() == Some(&*name) {
+            self.stamps.item = Some(item);
+        }
+        self.names.insert((domain, name), item);
+        Ok(item)
     }
 }
 
@@ -262,30 +345,28 @@ impl Stamps {
 
 impl Items for Load {
     fn open(&mut self, open: Open<'_>) -> Result<ItemId, Refusal> {
-        if open.domain != Domain::MARKET_PRICE {
-            let text = format!("the reference updates are market prices, not domain {}", open.domain.0);
-            return Err(Refusal { code: StateCode::NOT_FOUND, text });
-        }
-        let item = self.names.get(open.name).copied().unwrap_or_else(|| {
-            let item = self.items.len() as u32;
-            self.items.push(Item { sequence: 0, key: item_key(open.name), at: None });
-            self.names.insert(open.name.into(), item);
-            if self.config.stamp_item.as_deref() == Some(open.name) {
-                self.stamps.item = Some(item);
-            }
-            item
-        });
-        if open.streaming {
-            self.items[item as usize].at = Some(self.streams.len() as u32);
+        let item = self.item(open.domain, open.name).map_err(|text| Refusal { code: StateCode::NOT_FOUND, text })?;
+        let entry = &mut self.items[item as usize];
+        let series = &self.series[entry.series as usize];
+        let is_over = !self.catalogue.cycle && entry.updates as usize >= series.len();
+        if open.streaming && !series.is_empty() && !is_over {
+            entry.at = Some(self.streams.len() as u32);
             self.streams.push(Stream { id: open.stream_id, item });
         }
         Ok(ItemId(item))
     }
 
-    fn image(&mut self, item: ItemId, _: Domain, _: usize, out: &mut Vec<u8>) -> ImagePart {
-        out.extend_from_slice(&self.image);
-        let sequence = Some(self.items[item.0 as usize].sequence);
-        ImagePart { container: DataType::FIELD_LIST, sequence, more: false }
+    fn image(&mut self, item: ItemId, _: Domain, part: usize, out: &mut Vec<u8>) -> ImagePart {
+        let entry = &self.items[item.0 as usize];
+        let series = &mut self.series[entry.series as usize];
+        let start = out.len();
+        let more = series.append_image(entry.updates, part, out);
+        let container = series.container();
+        // Of an image in parts the last one is the place where what was posted goes.
+        if let Some(overlay) = self.posted.get(&item.0).filter(|_| !more) {
+            overlay.apply(container, start, out);
+        }
+        ImagePart { container, sequence: Some(entry.sequence), more }
     }
 
     fn close(&mut self, item: ItemId, _: SessionId, stream_id: i32) {
@@ -293,26 +374,14 @@ impl Items for Load {
         let at = known
             .filter(|&at| self.streams[at].id == stream_id)
             .or_else(|| self.streams.iter().position(|s| s.id == stream_id && s.item == item.0));
-        let Some(at) = at else { return };
-        self.streams.swap_remove(at);
-        self.idle |= self.streams.is_empty();
-        if known == Some(at) {
-            self.items[item.0 as usize].at = None;
-        }
-        if let Some(moved) = self.streams.get(at) {
-            self.items[moved.item as usize].at = Some(at as u32);
+        if let Some(at) = at {
+            self.take_out(at);
         }
     }
-}
 
-/// The image of every item: a share with all its fields.
-fn reference_image() -> Vec<u8> {
-    let mut out = Vec::new();
-    if let Some(profile) = Profile::of("REFERENCE.N", 1) {
-        let record = Record::new("REFERENCE.N", &profile, Moment { day: 20_000, time: 52_832_000_000_000 });
-        append_fields(&mut out, |fields| record.write_image(fields));
+    fn name(&self, item: ItemId) -> Option<String> {
+        self.item_names.get(item.0 as usize).map(ToString::to_string)
     }
-    out
 }
 
 #[cfg(test)]
@@ -325,7 +394,6 @@ mod tests {
 
     fn load(rate: f64, stamps: f64, item: Option<&str>) -> Load {
         let config = LoadConfig {
-            size: 85,
             shape: Shape::Bursts { per_second: 1_000 },
             rate: Rate::PerSecond(rate),
             stamps_per_second: stamps,
@@ -333,7 +401,7 @@ mod tests {
             stamp_all: false,
             stamp_every: 0,
         };
-        Load::new(config, 0).unwrap()
+        Load::new(config, Arc::new(Catalogue::reference(85, false).unwrap()), 0)
     }
 
     fn open(load: &mut Load, name: &str, stream_id: i32) -> ItemId {
@@ -424,6 +492,64 @@ mod tests {
             100,
             "the rate is the rate"
         );
+    }
+
+    #[test]
+    fn lost_updates_are_numbered_and_not_sent() {
+        let mut load = load(1_000.0, 0.0, None);
+        open(&mut load, "A", 1);
+        run(&mut load, SECOND / 100);
+        load.lose(5);
+        let sent = run(&mut load, SECOND / 50);
+        let Ok(Msg::Update(first)) = Msg::decode(&sent[0].0) else { panic!("no update") };
+        assert_eq!((sent.len(), first.seq_num), (5, Some(16)));
+    }
+
+    #[test]
+    fn updates_that_do_not_begin_again_end_and_the_image_keeps_them() {
+        let text = "{\"Type\":\"Refresh\",\"ID\":5,\"Key\":{\"Name\":\"A\"},\"Fields\":{\"BID\":1}}\n\
+            {\"Type\":\"Update\",\"ID\":5,\"Fields\":{\"BID\":2}}\n{\"Type\":\"Update\",\"ID\":5,\"Fields\":{\"ASK\":3}}";
+        let file = crate::source::datafile::DataFile::parse(text, &rwf::dictionary::Dictionary::builtin()).unwrap();
+        let catalogue = Catalogue::of_file(&file, "f", None, false, 74, false).unwrap();
+        let config = LoadConfig { rate: Rate::PerSecond(100.0), ..load(1.0, 0.0, None).config };
+        let mut load = Load::new(config, Arc::new(catalogue), 0);
+        let item = open(&mut load, "A", 1);
+        let image = |load: &mut Load| {
+            let mut out = Vec::new();
+            let part = load.image(item, Domain::MARKET_PRICE, 0, &mut out);
+            (part.sequence, out)
+        };
+        let before = image(&mut load);
+        assert_eq!(run(&mut load, SECOND).len(), 2);
+        assert_eq!((load.open_streams(), load.due_at(0)), (0, None));
+        let after = image(&mut load);
+        assert_eq!((before.0, after.0), (Some(0), Some(2)));
+        assert!(after.1.len() > before.1.len(), "the second field is there");
+        load.close(item, SessionId(0), 1);
+    }
+
+    #[test]
+    fn what_is_posted_reaches_the_watchers_and_the_image() {
+        let mut load = load(1_000.0, 0.0, None);
+        let item = open(&mut load, "A", 7);
+        open(&mut load, "B", 8);
+        let mut body = Vec::new();
+        crate::source::fields::append_fields(&mut body, |w| w.uint(-77, 5));
+        let user = rwf::msg::PostUserInfo { addr: 1, id: 2 };
+        let what = Posted::Update(rwf::msg::UpdateType::TRADE);
+        let container = rwf::DataType::FIELD_LIST;
+        let post = Post { domain: Domain::MARKET_PRICE, name: "A".to_owned(), what, container, body, user };
+        let mut got = Vec::new();
+        assert!(load.post(&post, &mut |m| got.push(m.to_vec())));
+        let [message] = &got[..] else { panic!("one message") };
+        let Ok(Msg::Update(update)) = Msg::decode(message) else { panic!("no update") };
+        assert_eq!((update.stream_id, update.seq_num, update.post_user_info), (7, Some(1), Some(user)));
+        let mut image = Vec::new();
+        load.image(item, Domain::MARKET_PRICE, 0, &mut image);
+        let list = rwf::FieldList::decode(&image, &rwf::SetScope::default()).unwrap();
+        assert!(list.entries().flatten().any(|e| e.fid == -77));
+        let refused = Post { domain: Domain(200), ..post };
+        assert!(!load.post(&refused, &mut |_| panic!("nobody watches")));
     }
 
     #[test]

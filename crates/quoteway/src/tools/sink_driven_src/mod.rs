@@ -1,12 +1,14 @@
 //! `sink-driven-src`: a provider that answers everything and publishes at a chosen rate.
 //!
-//! It either makes load (the reports' reference updates, over all open items) or publishes a market: the built-in one or a
-//! recorded one.
+//! It either makes load (the reports' reference updates or those of a data file, over all open items) or publishes a market:
+//! the built-in one or a recorded one. While it runs, commands on standard input change the rate and break things on purpose.
 
 mod args;
+pub mod commands;
 pub mod load;
 pub mod pace;
 mod run;
+pub mod series;
 pub mod template;
 
 pub use args::{Args, Idle, args_from};

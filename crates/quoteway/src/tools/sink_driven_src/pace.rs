@@ -56,6 +56,16 @@ impl std::str::FromStr for Rate {
     }
 }
 
+impl std::fmt::Display for Rate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Stopped => f.write_str("0"),
+            Self::PerSecond(rate) => write!(f, "{rate:.0}"),
+            Self::Max => f.write_str("max"),
+        }
+    }
+}
+
 /// The schedule of one stream of updates.
 #[derive(Clone, Debug)]
 pub struct Pacer {

@@ -1,22 +1,26 @@
 //! The event loop of `sink-driven-src`, and what it prints.
 
 use super::args::{Args, Idle};
+use super::commands::{self, Command};
 use super::load::{Load, LoadConfig};
-use super::pace::Rate;
+use super::pace::{Pacer, Rate};
+use super::series::Catalogue;
 use crate::agents::rssl_io::RsslIo;
 use crate::lab::observer::Observer;
-use crate::source::provider::{Items, Provider, ProviderConfig, SessionId};
+use crate::source::datafile::DataFile;
+use crate::source::provider::{Items, Post, Prank, Provider, ProviderConfig, SessionId};
 use crate::source::publisher::{Egress, Feed, MarketFeed, Publisher};
 use crate::source::replay::Pace;
 use crate::source::replay::market::ReplayConfig;
-use crate::source::serve::{Composite, SourceSettings};
+use crate::source::serve::{Composite, SourceSettings, is_capture};
+use crate::tools::dump;
 use crate::tools::latency::{Latency, Summary};
 use crate::tools::output::Output;
 use crate::tools::{names, table};
 use net::tcp::SocketOptions;
 use rssl::ServerConfig;
 use rwf::dictionary::Dictionary;
-use rwf::msg::Domain;
+use rwf::{DataState, State, StateCode, StreamState};
 use std::io::BufRead as _;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
@@ -43,59 +47,94 @@ pub fn run_until(args: &Args, stop: &dyn Fn() -> bool, ready: impl FnOnce(Socket
     if !["rssl", "sslauto"].contains(&args.protocol.as_str()) {
         return Err(format!("protocol {:?} is not supported; -E rssl is", args.protocol));
     }
+    let dictionary = dump::load_dictionary(args.dictionary.as_deref())?;
     let mut config = ProviderConfig { service: args.service.clone(), ..ProviderConfig::default() };
     let now = net::clock::now();
-    match data_of(args) {
-        Data::Reference => {
-            config.domains = vec![Domain::MARKET_PRICE];
-            let feed = LoadFeed::new(args);
-            feed.check(now)?;
-            publish(args, config, feed, stop, ready)
+    let source = match data_of(args, &dictionary)? {
+        Data::Templates(catalogue) => {
+            config.domains = catalogue.domains();
+            let feed = LoadFeed::new(args, catalogue);
+            return publish(args, Provider::new(config, Arc::new(dictionary)), feed, stop, ready);
         }
-        Data::Market(data) => {
-            let pace = if args.speed > 0.0 { Pace::Scaled(args.speed) } else { Pace::Unpaced };
-            let settings = SourceSettings {
-                service: args.service.clone(),
-                replay: ReplayConfig { pace, ..ReplayConfig::default() },
-                seed: args.seed,
-                rate: 1.0,
-                stamps: args.timestamps || args.stamp_all,
-                data,
-            };
+        Data::Recorded(file) => Composite::of_recording(file, &settings_of(args, None), args.keep),
+        Data::Market(path) => {
+            let settings = settings_of(args, path);
             let generated = settings.data.is_none() || args.keep;
-            let source =
-                Composite::open(&settings, generated, &mut |line| eprintln!("{line}")).map_err(|e| e.to_string())?;
-            let service_id = config.service_id;
-            let feed = MarketFeed::new(source, service_id, now).stamped(settings.stamps);
-            publish(args, config, feed, stop, ready)
+            Composite::open(&settings, generated, &mut |line| eprintln!("{line}")).map_err(|e| e.to_string())?
         }
-    }
+    };
+    let stamped = args.timestamps || args.stamp_all;
+    let pacer = is_paced(args).then(|| Pacer::new(args.shape(), args.update_rate, now));
+    let feed = MarketFeed::new(source, config.service_id, now).stamped(stamped).paced(pacer);
+    publish(args, Provider::new(config, Arc::new(dictionary)), feed, stop, ready)
 }
 
 /// What `-Q` names.
 enum Data {
-    /// The built-in reference updates.
-    Reference,
+    /// Series that are published at the rate of `-U`.
+    Templates(Catalogue),
+    /// Messages with times of their own.
+    Recorded(DataFile),
     /// A market: recorded, or generated when there is no path.
     Market(Option<std::path::PathBuf>),
 }
 
-fn data_of(args: &Args) -> Data {
-    match &args.data_file {
-        None => Data::Reference,
-        Some(path) if path.as_os_str() == "market" => Data::Market(None),
+fn data_of(args: &Args, dictionary: &Dictionary) -> Result<Data, String> {
+    let reference = || Catalogue::reference(args.size, args.stamp_all).map(Data::Templates).map_err(|e| e.to_string());
+    let Some(path) = &args.data_file else { return reference() };
+    if path.as_os_str() == "market" {
+        return Ok(Data::Market(None));
+    }
+    if path.file_name().is_some_and(|n| n == "sample.xml") && !path.exists() {
         // The file that came with the original holds the reference update, which is built in here.
-        Some(path) if path.file_name().is_some_and(|n| n == "sample.xml") && !path.exists() => Data::Reference,
-        Some(path) => Data::Market(Some(path.clone())),
+        eprintln!("{} is not there; the reference updates are published, which it held", path.display());
+        return reference();
+    }
+    if path.is_dir() || is_capture(path) {
+        return Ok(Data::Market(Some(path.clone())));
+    }
+    let file = DataFile::open(path, dictionary)?;
+    if file.skipped > 0 {
+        eprintln!("{}: {} messages are not those of a source, and left out", path.display(), file.skipped);
+    }
+    if file.is_timed() {
+        return Ok(Data::Recorded(file));
+    }
+    let template = args.template_item.as_deref();
+    let mut catalogue =
+        Catalogue::of_file(&file, &path.display().to_string(), template, args.keep, args.size, args.stamp_all)?;
+    catalogue.cycle = args.cycle;
+    Ok(Data::Templates(catalogue))
+}
+
+/// Recorded data is played at a rate when one is given.
+fn is_paced(args: &Args) -> bool {
+    let is_recorded = args.data_file.as_ref().is_some_and(|path| path.as_os_str() != "market");
+    is_recorded && args.update_rate != Rate::Stopped
+}
+
+fn settings_of(args: &Args, data: Option<std::path::PathBuf>) -> SourceSettings {
+    let pace = if args.speed > 0.0 && !is_paced(args) { Pace::Scaled(args.speed) } else { Pace::Unpaced };
+    SourceSettings {
+        service: args.service.clone(),
+        replay: ReplayConfig { pace, repeat: args.cycle, ..ReplayConfig::default() },
+        seed: args.seed,
+        rate: 1.0,
+        stamps: args.timestamps || args.stamp_all,
+        data,
     }
 }
 
 /// A feed that the tool can steer and report on.
 trait Steered: Feed {
     /// Another rate.
-    fn set_rate(&mut self, _rate: Rate, _now: u64) -> Result<(), String> {
-        Err("the rate of a market is its own; use --speed".to_owned())
-    }
+    fn set_rate(&mut self, rate: Rate, now: u64) -> Result<(), String>;
+
+    /// What was due until now is forgotten: the service was down.
+    fn resume(&mut self, now: u64);
+
+    /// So many of the updates to come are numbered, and not sent.
+    fn lose(&mut self, count: u64);
 
     /// What it did and how it is.
     fn figures(&mut self) -> Figures;
@@ -117,12 +156,11 @@ struct Figures {
 
 fn publish<F: Steered>(
     args: &Args,
-    config: ProviderConfig,
+    provider: Provider,
     feed: F,
     stop: &dyn Fn() -> bool,
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), String> {
-    let provider = Provider::new(config, Arc::new(Dictionary::builtin()));
     let mut publisher = Publisher::new(provider, feed);
     let mut io = RsslIo::new(net::clock::now()).map_err(|e| format!("no sockets: {e}"))?;
     let waker = io.tcp().waker();
@@ -158,7 +196,7 @@ fn publish<F: Steered>(
             printer.line(&mut publisher, now, &mut total);
         }
         while let Ok(command) = commands.try_recv() {
-            obey(&command, publisher.feed(), now);
+            obey(&command, &mut publisher, &mut io, now);
         }
     }
     printer.line(&mut publisher, now, &mut total);
@@ -207,16 +245,64 @@ fn read_commands(waker: net::Waker) -> Receiver<String> {
     receiver
 }
 
-fn obey(command: &str, feed: &mut impl Steered, now: u64) {
-    let mut words = command.split_whitespace();
-    match (words.next(), words.next(), words.next()) {
-        (None, ..) => {}
-        (Some("ur"), Some(rate), None) => match rate.parse().and_then(|rate| feed.set_rate(rate, now)) {
+fn obey<F: Steered>(line: &str, publisher: &mut Publisher<F>, io: &mut RsslIo, now: u64) {
+    let command = match Command::parse(line) {
+        Ok(Some(command)) => command,
+        Ok(None) => return,
+        Err(text) => return eprintln!("{text}"),
+    };
+    let status = |stream, data, text| State::new(stream, data, StateCode::NONE, text);
+    let mut prank = |name: &Option<String>, prank: Prank<'_>| {
+        let count = publisher.prank(name.as_deref(), prank);
+        eprintln!("{count} streams");
+    };
+    let (ok, suspect) = (DataState::OK, DataState::SUSPECT);
+    match &command {
+        Command::UpdateRate(rate) => match publisher.feed().set_rate(*rate, now) {
             Ok(()) => eprintln!("update rate {rate}"),
             Err(text) => eprintln!("{text}"),
         },
-        (Some("quit" | "exit" | "q"), None, None) => net::signal::request_stop(),
-        _ => eprintln!("commands: ur RATE (updates a second: 50000, 1.5M, max, 0) and quit"),
+        Command::Down => {
+            publisher.set_service(false);
+            eprintln!("the service is down");
+        }
+        Command::Up => {
+            publisher.feed().resume(now);
+            publisher.set_service(true);
+            eprintln!("the service is up");
+        }
+        Command::Suspect(name) => prank(name, Prank::State(status(StreamState::OPEN, suspect, "suspect on command"))),
+        Command::Ok(name) => prank(name, Prank::State(status(StreamState::OPEN, ok, "good again"))),
+        Command::Close(name) => prank(name, Prank::State(status(StreamState::CLOSED, suspect, "closed on command"))),
+        Command::Recover(name) => {
+            prank(name, Prank::State(status(StreamState::CLOSED_RECOVER, suspect, "to be opened again")));
+        }
+        Command::Image(name) => prank(name, Prank::Image),
+        Command::Malformed(name) => prank(name, Prank::Malformed),
+        Command::Gap(count) => {
+            publisher.feed().lose(*count);
+            eprintln!("{count} updates will be lost");
+        }
+        Command::Mute => {
+            publisher.set_mute(true);
+            eprintln!("item requests are not answered");
+        }
+        Command::Answer => {
+            publisher.set_mute(false);
+            eprintln!("item requests are answered");
+        }
+        Command::Hang(time) => {
+            eprintln!("nothing is done for {} s", time.as_secs_f64());
+            std::thread::sleep(*time);
+        }
+        Command::Cut => eprintln!("{} connections", publisher.cut(io)),
+        Command::Status => {
+            let counters = publisher.counters();
+            let figures = publisher.feed().figures();
+            eprintln!("{} streams, {} updates sent, {counters:?}", figures.streams, figures.sent);
+        }
+        Command::Help => eprintln!("{}", commands::HELP),
+        Command::Quit => net::signal::request_stop(),
     }
 }
 
@@ -241,15 +327,10 @@ impl Printer {
         if self.lines.is_multiple_of(20) {
             self.output.line(&table::heading(table::SOURCE));
         }
-        let target = match figures.target {
-            Rate::Stopped => "0".to_owned(),
-            Rate::PerSecond(rate) => format!("{rate:.0}"),
-            Rate::Max => "max".to_owned(),
-        };
         let cells = [
             format!("{:.1}", (now - self.started) as f64 / SECOND as f64),
             format!("{:.0}", (figures.sent - self.last_sent) as f64 / seconds),
-            target,
+            figures.target.to_string(),
             figures.streams.to_string(),
             requests.to_string(),
             figures.blocked.to_string(),
@@ -284,6 +365,7 @@ fn summary<F: Steered>(args: &Args, publisher: &mut Publisher<F>, nanos: u64, la
 /// The load generator of every session.
 struct LoadFeed {
     config: LoadConfig,
+    catalogue: Arc<Catalogue>,
     loads: Vec<Option<Load>>,
     rate: Rate,
     write_size: usize,
@@ -298,9 +380,9 @@ struct LoadFeed {
 }
 
 impl LoadFeed {
-    fn new(args: &Args) -> Self {
+    fn new(args: &Args, catalogue: Catalogue) -> Self {
+        let catalogue = Arc::new(catalogue);
         let config = LoadConfig {
-            size: args.size,
             shape: args.shape(),
             rate: args.update_rate,
             stamps_per_second: args.stamps_per_second(),
@@ -308,8 +390,7 @@ impl LoadFeed {
             stamp_all: args.stamp_all,
             stamp_every: args.stamp_every,
         };
-        let spare = Load::new(LoadConfig { rate: Rate::Stopped, ..config.clone() }, 0)
-            .expect("the flag's parser checked the size");
+        let spare = Load::new(LoadConfig { rate: Rate::Stopped, ..config.clone() }, catalogue.clone(), 0);
         Self {
             rate: args.update_rate,
             loads: Vec::new(),
@@ -320,12 +401,9 @@ impl LoadFeed {
             lateness: Latency::new(),
             spare,
             observer: args.observer(),
+            catalogue,
             config,
         }
-    }
-
-    fn check(&self, now: u64) -> Result<(), String> {
-        Load::new(self.config.clone(), now).map(drop).map_err(|e| e.to_string())
     }
 }
 
@@ -342,7 +420,17 @@ impl Feed for LoadFeed {
         if self.loads.len() <= slot {
             self.loads.resize_with(slot + 1, || None);
         }
-        self.loads[slot] = Load::new(LoadConfig { rate: self.rate, ..self.config.clone() }, now).ok();
+        let config = LoadConfig { rate: self.rate, ..self.config.clone() };
+        self.loads[slot] = Some(Load::new(config, self.catalogue.clone(), now));
+    }
+
+    fn posted(&mut self, post: &Post, egress: &mut Egress<'_>) -> bool {
+        let mut known = false;
+        for (slot, load) in self.loads.iter_mut().enumerate() {
+            let Some(load) = load else { continue };
+            known |= load.post(post, &mut |message| egress.queue(SessionId(slot as u32), message));
+        }
+        known
     }
 
     fn closed(&mut self, session: SessionId) {
@@ -385,6 +473,14 @@ impl Steered for LoadFeed {
         Ok(())
     }
 
+    fn resume(&mut self, now: u64) {
+        self.loads.iter_mut().flatten().for_each(|load| load.set_rate(self.rate, now));
+    }
+
+    fn lose(&mut self, count: u64) {
+        self.loads.iter_mut().flatten().for_each(|load| load.lose(count));
+    }
+
     fn figures(&mut self) -> Figures {
         for load in self.loads.iter_mut().flatten() {
             self.lateness.add(&load.take_lateness());
@@ -406,10 +502,28 @@ impl Steered for LoadFeed {
 }
 
 impl Steered for MarketFeed<Composite> {
+    fn set_rate(&mut self, rate: Rate, now: u64) -> Result<(), String> {
+        let Some(pacer) = self.pacer() else {
+            return Err("this data has times of its own (--speed); start with -U to play it at a rate".to_owned());
+        };
+        pacer.set_rate(rate, now);
+        Ok(())
+    }
+
+    fn resume(&mut self, now: u64) {
+        if let Some(pacer) = self.pacer() {
+            pacer.set_rate(pacer.rate(), now);
+        }
+    }
+
+    fn lose(&mut self, count: u64) {
+        MarketFeed::lose(self, count);
+    }
+
     fn figures(&mut self) -> Figures {
         Figures {
             sent: self.published(),
-            target: Rate::Stopped,
+            target: self.pacer().map_or(Rate::Stopped, |pacer| pacer.rate()),
             streams: self.streams(),
             blocked: 0,
             skipped: 0,

@@ -5,23 +5,27 @@
 //! eight bytes), where the performance tools of the SDK look for it as well.
 
 use crate::source::fields::{self as fid, real, write_fields};
-use rwf::msg::{Domain, UpdateMsg, UpdateType};
-use rwf::wire::Writer;
-use rwf::{DataType, EncodeError, Primitive, Time};
+use rwf::msg::{Domain, Msg, UpdateMsg, UpdateType};
+use rwf::wire::{LenForm, Writer};
+use rwf::{DataType, EncodeError, FieldList, Map, MapAction, MapEncoder, MapHead, Primitive, SetScope, Time};
 
 /// Sizes for which there is a template, in bytes of the whole message: header and payload.
 pub const SIZE_MIN: usize = 60;
 /// See [`SIZE_MIN`].
 pub const SIZE_MAX: usize = 1_024;
 
-/// Where the sequence number is in an update that has one and fewer than 128 in flags.
+/// Where the sequence number is in an update that has one and fewer than 128 in flags; one byte later otherwise.
 const SEQUENCE_AT: usize = 11;
+/// Where the flags are; the highest bit says that there is a second byte of them.
+const FLAGS_AT: usize = 8;
 
 /// One encoded update.
 #[derive(Clone, Debug)]
 pub struct Template {
     bytes: Vec<u8>,
     stamped: bool,
+    /// Where the sequence number is.
+    sequence_at: usize,
 }
 
 impl Template {
@@ -37,13 +41,39 @@ impl Template {
         let header = encode(&[]).map_err(failed)?.len();
         let body = body(size - header, stamped, variant).map_err(failed)?;
         let bytes = encode(&body).map_err(failed)?;
-        if bytes.len() == size { Ok(Self { bytes, stamped }) } else { Err(SizeError { size }) }
+        let sequence_at = SEQUENCE_AT;
+        if bytes.len() == size { Ok(Self { bytes, stamped, sequence_at }) } else { Err(SizeError { size }) }
+    }
+
+    /// An update message as a template; with a time stamp if `stamped`. `None` for what is no update, and where there is no
+    /// place for a stamp: it goes behind the last field of a field list, or of the last row of a map.
+    pub fn of(message: &[u8], stamped: bool) -> Option<Self> {
+        let Ok(Msg::Update(update)) = Msg::decode(message) else { return None };
+        let body = if stamped { stamped_body(update.container, update.body)? } else { update.body.to_vec() };
+        // The key would be another item's.
+        let update = UpdateMsg { stream_id: 0, seq_num: Some(0), key: None, body: &body, ..update };
+        let mut buffer = vec![0; message.len() + 128];
+        let mut w = Writer::new(&mut buffer);
+        update.encode(&mut w).ok()?;
+        let bytes = w.written().to_vec();
+        let sequence_at = SEQUENCE_AT + usize::from(bytes.get(FLAGS_AT)? >> 7);
+        Some(Self { bytes, stamped, sequence_at })
+    }
+
+    /// What the payload is.
+    pub fn container(&self) -> DataType {
+        rwf::peek::container(&self.bytes).unwrap_or(DataType::NO_DATA)
+    }
+
+    /// The payload.
+    pub fn body(&self) -> &[u8] {
+        rwf::peek::body(&self.bytes).unwrap_or_default()
     }
 
     /// The message, with the item's sequence number put in.
     #[inline]
     pub fn numbered(&mut self, sequence: u32) -> &mut Self {
-        self.bytes[SEQUENCE_AT..SEQUENCE_AT + 4].copy_from_slice(&sequence.to_be_bytes());
+        self.bytes[self.sequence_at..self.sequence_at + 4].copy_from_slice(&sequence.to_be_bytes());
         self
     }
 
@@ -144,6 +174,61 @@ fn quote(variant: u32) -> [(i16, Primitive<'static>); 14] {
     ]
 }
 
+/// A payload with room for a time stamp at its end.
+fn stamped_body(container: DataType, body: &[u8]) -> Option<Vec<u8>> {
+    let mut buffer = vec![0; body.len() + 64];
+    let mut w = Writer::new(&mut buffer);
+    let written = match container {
+        DataType::FIELD_LIST => stamped_fields(body, &mut w),
+        DataType::MAP => stamped_map(body, &mut w),
+        _ => None,
+    };
+    written.map(|()| w.written().to_vec())
+}
+
+fn stamped_fields(body: &[u8], w: &mut Writer<'_>) -> Option<()> {
+    let list = FieldList::decode(body, &SetScope::default()).ok()?;
+    let entries: Vec<_> = list.entries().collect::<Result<_, _>>().ok()?;
+    if entries.iter().any(|entry| entry.enc != DataType::UNKNOWN) {
+        return None;
+    }
+    write_fields(w, |fields| {
+        for entry in entries.iter().filter(|entry| entry.fid != fid::TIM_TRK_1) {
+            fields.raw(entry.fid, entry.data);
+        }
+        fields.raw(fid::TIM_TRK_1, &[0; 8]);
+    })
+    .ok()
+}
+
+fn stamped_map(body: &[u8], w: &mut Writer<'_>) -> Option<()> {
+    let map = Map::decode(body, &SetScope::default()).ok()?;
+    let entries: Vec<_> = map.entries().collect::<Result<_, _>>().ok()?;
+    let last = entries.last().filter(|e| e.action != MapAction::DELETE)?;
+    if map.set_defs().is_some() || map.container != DataType::FIELD_LIST {
+        return None;
+    }
+    let mut row = vec![0; last.data.len() + 32];
+    let mut row_writer = Writer::new(&mut row);
+    stamped_fields(last.data, &mut row_writer)?;
+    let head = MapHead {
+        key_field_id: map.key_field_id,
+        count_hint: map.count_hint(),
+        per_entry_perm: map.per_entry_perm,
+        ..MapHead::new(map.key_type, map.container)
+    };
+    let mut encoder = MapEncoder::begin(w, head).ok()?;
+    if let Some(summary) = map.summary() {
+        encoder.summary(LenForm::Shortest, |w| w.bytes(summary)).ok()?;
+    }
+    for (n, entry) in entries.iter().enumerate() {
+        let key = entry.key_value(map.key_type).ok()?;
+        let data = if n + 1 == entries.len() { row_writer.written() } else { entry.data };
+        encoder.entry_with(entry.action, &key, entry.perm_data, LenForm::Shortest, |w| w.bytes(data)).ok()?;
+    }
+    encoder.finish().ok()
+}
+
 /// Flags and count.
 const LIST_HEADER: usize = 3;
 /// Field id and length byte.
@@ -156,7 +241,6 @@ const STAMP_LEN: usize = ENTRY_HEADER + 8;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rwf::msg::Msg;
 
     #[test]
     fn every_size_is_met_exactly_and_decodes() {

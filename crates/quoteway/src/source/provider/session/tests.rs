@@ -1,6 +1,6 @@
 //! The provider as a consumer sees it, message by message.
 
-use super::super::{ProviderConfig, market::Market};
+use super::super::{Posted, ProviderConfig, market::Market};
 use super::*;
 use crate::source::generator::{Generator, GeneratorConfig};
 use crate::source::session::{Calendar, SECOND};
@@ -259,7 +259,11 @@ fn posts_are_acknowledged_and_generic_messages_come_back() {
         ..PostMsg::new(Domain::MARKET_PRICE, stream_id)
     };
     assert_eq!(ack(peer.ask(|w| post(10).encode(w))), (42, None, Some(7)));
-    assert_eq!(ack(peer.ask(|w| post(1).encode(w))).1, None, "off-stream, on the login's stream");
+    let off_stream = PostMsg { key: Some(MsgKey::item(1, b"TRI.N")), ..post(1) };
+    assert_eq!(ack(peer.ask(|w| off_stream.encode(w))).1, None, "off-stream, on the login's stream");
+    assert_eq!(ack(peer.ask(|w| post(1).encode(w))).1, Some(NakCode::INVALID_CONTENT), "for no item");
+    let names: Vec<String> = peer.session.take_posts().into_iter().map(|post| post.name).collect();
+    assert_eq!(names, ["IBM.N", "TRI.N"]);
     assert_eq!(ack(peer.ask(|w| post(99).encode(w))).1, Some(NakCode::NOT_OPEN));
     let silent = PostMsg { flags: PostFlags::POST_COMPLETE, ..post(10) };
     assert!(peer.ask(|w| silent.encode(w)).is_empty());
@@ -271,6 +275,51 @@ fn posts_are_acknowledged_and_generic_messages_come_back() {
     };
     let replies = peer.ask(|w| generic.encode(w));
     assert!(matches!(Msg::decode(&replies[0]), Ok(Msg::Generic(g)) if g.seq_num == Some(5)));
+}
+
+#[test]
+fn a_post_of_a_message_says_what_is_to_be_published() {
+    let mut peer = Peer::logged_in();
+    peer.request(10, Domain::MARKET_PRICE, "IBM.N", STREAMING);
+    let mut inner = vec![0; 256];
+    let mut w = Writer::new(&mut inner);
+    let state = State::new(StreamState::OPEN, rwf::DataState::SUSPECT, StateCode::NONE, "posted");
+    StatusMsg { state: Some(state), ..StatusMsg::new(Domain::MARKET_PRICE, 0) }.encode(&mut w).unwrap();
+    let inner = w.written().to_vec();
+    let post = PostMsg { container: DataType::MSG, body: &inner, ..PostMsg::new(Domain::MARKET_PRICE, 10) };
+    assert!(peer.ask(|w| post.encode(w)).is_empty());
+    let posts = peer.session.take_posts();
+    assert!(matches!(posts[..], [Post { what: Posted::Status(_), .. }]), "{posts:?}");
+    let mut got = Vec::new();
+    assert!(peer.market.post(&posts[0], &mut |_, m| got.push(m.to_vec())));
+    let Ok(Msg::Status(status)) = Msg::decode(&got[0]) else { panic!("no status") };
+    assert_eq!((status.stream_id, status.state), (10, Some(state)));
+}
+
+#[test]
+fn pranks_reach_the_streams_they_are_for() {
+    let mut peer = Peer::logged_in();
+    peer.request(10, Domain::MARKET_PRICE, "IBM.N", STREAMING);
+    peer.request(11, Domain::MARKET_PRICE, "TRI.N", STREAMING);
+    let play = |peer: &mut Peer, name: Option<&str>, prank: Prank<'_>| {
+        let mut got = Vec::new();
+        let count = peer.session.prank(&mut peer.market, name, prank, &mut |m| got.push(m.to_vec()));
+        assert_eq!(count, got.len());
+        got
+    };
+    let suspect = State::new(StreamState::OPEN, rwf::DataState::SUSPECT, StateCode::NONE, "x");
+    let got = play(&mut peer, None, Prank::State(suspect));
+    assert_eq!(got.iter().filter_map(|m| rwf::peek::stream_id(m)).collect::<Vec<_>>(), [10, 11]);
+    let got = play(&mut peer, Some("TRI.N"), Prank::Image);
+    let Ok(Msg::Refresh(image)) = Msg::decode(&got[0]) else { panic!("no refresh") };
+    assert!(!image.flags.contains(RefreshFlags::SOLICITED) && image.stream_id == 11);
+    let got = play(&mut peer, Some("IBM.N"), Prank::Malformed);
+    let Ok(Msg::Update(update)) = Msg::decode(&got[0]) else { panic!("no update") };
+    let list = rwf::FieldList::decode(update.body, &rwf::SetScope::default()).unwrap();
+    assert!(list.entries().any(|entry| entry.is_err()));
+    let closed = State::new(StreamState::CLOSED_RECOVER, rwf::DataState::SUSPECT, StateCode::NONE, "x");
+    assert_eq!(play(&mut peer, Some("IBM.N"), Prank::State(closed)).len(), 1);
+    assert_eq!((peer.session.open_items(), play(&mut peer, Some("IBM.N"), Prank::Image).len()), (1, 0));
 }
 
 #[test]
