@@ -1,5 +1,6 @@
 //! What interactive providers send on item streams.
 
+use super::direct::Ways;
 use super::items::{Bits, Upstream};
 use super::peers::slots;
 use super::{Fault, ProviderSink, SourceDistributor};
@@ -89,6 +90,7 @@ impl SourceDistributor {
                 bits |= flag;
             }
         }
+        let good_again = first && item.has(Bits::SUSPECT) && refresh.state.data == DataState::OK;
         item.bits.set(Bits::ANSWERED, true);
         item.bits.set(Bits::SUSPECT, refresh.state.data == DataState::SUSPECT);
         if let Some(group) = group {
@@ -96,6 +98,10 @@ impl SourceDistributor {
         }
         let (group, watched) = (item.group, item.interest != 0);
         if watched {
+            if good_again {
+                // It says so to all who were told the contrary.
+                self.direct.want_all(handle, self.items.get(handle).map_or(0, |item| item.interest));
+            }
             self.publish_refresh(handle, group, bits, rwf);
         }
         self.set_live(handle, watched && !one_shot);
@@ -121,11 +127,12 @@ impl SourceDistributor {
         if self.direct.is_on() && snapshot {
             // It is one P2PS's own.
             let position = self.hub.next_position();
-            return self.image_to(interest, Event::Image { target: ALL, handle, group, flags: bits, position, rwf });
+            let ways = Ways { alone: interest, stream: 0 };
+            return self.image_to(ways, Event::Image { target: ALL, handle, group, flags: bits, position, rwf });
         }
         if self.direct.is_on() && !to_open {
             let (first, complete) = (bits & flags::FIRST != 0, bits & flags::COMPLETE != 0);
-            let served = self.direct.serve(handle, left_out, first, complete) & interest;
+            let served = self.direct.serve(handle, left_out | !interest, first, complete);
             let position = self.hub.next_position();
             return self.image_to(served, Event::Image { target: ALL, handle, group, flags: bits, position, rwf });
         }

@@ -5,13 +5,28 @@ use super::peers::{Peers, Slots, slots};
 use crate::stream::{ALL, BlockWriter, Event};
 use rustc_hash::FxHashMap;
 
+/// P2PSs by the way on which an image is to come to them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Ways {
+    /// To each of them alone.
+    pub(super) alone: Slots,
+    /// By the stream.
+    pub(super) stream: Slots,
+}
+
+impl Ways {
+    fn both(self, set: Slots) -> Self {
+        Self { alone: self.alone & set & !self.stream, stream: self.stream & set }
+    }
+}
+
 /// Who waits for images, by item. Empty unless images go to one P2PS alone.
 #[derive(Debug, Default)]
 pub(super) struct Direct {
     on: bool,
-    wanted: FxHashMap<u32, Slots>,
+    wanted: FxHashMap<u32, Ways>,
     /// Those that the set under way is for.
-    served: FxHashMap<u32, Slots>,
+    served: FxHashMap<u32, Ways>,
 }
 
 impl Direct {
@@ -23,14 +38,22 @@ impl Direct {
         self.on
     }
 
+    /// The next set is for everyone who is interested, by the stream.
+    pub(super) fn want_all(&mut self, handle: u32, interest: Slots) {
+        if self.on {
+            self.wanted.entry(handle).or_default().stream |= interest;
+        }
+    }
+
     /// A solicited set begins, continues or ends: the P2PSs that it is for. Those that are `left_out` wait on.
-    pub(super) fn serve(&mut self, handle: u32, left_out: Slots, first: bool, complete: bool) -> Slots {
+    pub(super) fn serve(&mut self, handle: u32, left_out: Slots, first: bool, complete: bool) -> Ways {
         if first {
             let wanted = self.wanted.remove(&handle).unwrap_or_default();
-            if wanted & left_out != 0 {
-                self.wanted.insert(handle, wanted & left_out);
+            let waiting = wanted.both(left_out);
+            if waiting.alone | waiting.stream != 0 {
+                self.wanted.insert(handle, waiting);
             }
-            self.served.insert(handle, wanted & !left_out);
+            self.served.insert(handle, wanted.both(!left_out));
         }
         let served = self.served.get(&handle).copied().unwrap_or_default();
         if complete {
@@ -39,13 +62,24 @@ impl Direct {
         served
     }
 
+    /// The way on which one P2PS is to get an image that is made for it now.
+    fn way(&mut self, handle: u32, slot: u8) -> bool {
+        let bit = (1 as Slots) << slot;
+        let wanted = self.wanted.get_mut(&handle);
+        wanted.is_some_and(|ways| {
+            let stream = ways.stream & bit != 0;
+            (ways.alone, ways.stream) = (ways.alone & !bit, ways.stream & !bit);
+            !stream
+        })
+    }
+
     pub(super) fn forget(&mut self, handle: u32, slot: u8) {
         let bit = (1 as Slots) << slot;
         for table in [&mut self.wanted, &mut self.served] {
             if !table.is_empty()
-                && let Some(set) = table.get_mut(&handle)
+                && let Some(ways) = table.get_mut(&handle)
             {
-                *set &= !bit;
+                (ways.alone, ways.stream) = (ways.alone & !bit, ways.stream & !bit);
             }
         }
     }
@@ -56,10 +90,10 @@ impl Direct {
     }
 }
 
-/// Writes an image for one P2PS, or for all.
-pub(super) fn write_image(direct: &Direct, hub: &mut BlockWriter, peers: &mut Peers, image: &Event<'_>) -> bool {
+/// Writes an image: to one P2PS alone if it may go that way. True if so.
+pub(super) fn write_image(alone: bool, hub: &mut BlockWriter, peers: &mut Peers, image: &Event<'_>) -> bool {
     if let &Event::Image { target, .. } = image
-        && direct.on
+        && alone
         && target != ALL
         && let Some(peer) = peers.slot(target).and_then(|slot| peers.get_mut(slot))
     {
@@ -83,19 +117,28 @@ impl SourceDistributor {
     }
 
     /// A P2PS waits for an image of an item.
-    pub(super) fn note_wanted(&mut self, handle: u32, slot: u8) {
+    pub(super) fn note_wanted(&mut self, handle: u32, slot: u8, in_stream: bool) {
         if self.direct.on {
-            *self.direct.wanted.entry(handle).or_default() |= (1 as Slots) << slot;
+            let ways = self.direct.wanted.entry(handle).or_default();
+            let set = if in_stream { &mut ways.stream } else { &mut ways.alone };
+            *set |= (1 as Slots) << slot;
         }
     }
 
-    /// Publishes an image that answers requests to those alone that have asked.
-    pub(super) fn image_to(&mut self, served: Slots, image: Event<'_>) {
-        let Event::Image { handle, group, flags, position, rwf, .. } = image else { return };
-        for slot in slots(served) {
+    /// Whether an image that is made for one P2PS now goes to it alone.
+    pub(super) fn goes_alone(&mut self, handle: u32, target: u16) -> bool {
+        self.direct.on && self.peers.slot(target).is_some_and(|slot| self.direct.way(handle, slot))
+    }
+
+    /// Publishes an image to those that have asked for one.
+    pub(super) fn image_to(&mut self, ways: Ways, image: Event<'_>) {
+        let Event::Image { handle, group, flags, rwf, .. } = image else { return };
+        for slot in slots(ways.alone | ways.stream) {
             let Some(target) = self.peers.id(slot) else { continue };
+            let alone = ways.alone & (1 as Slots) << slot != 0;
+            let position = self.hub.next_position();
             let image = Event::Image { target, handle, group, flags, position, rwf };
-            if write_image(&self.direct, &mut self.hub, &mut self.peers, &image) {
+            if write_image(alone, &mut self.hub, &mut self.peers, &image) {
                 self.counters.direct_images += 1;
             }
         }

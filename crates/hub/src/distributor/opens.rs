@@ -35,9 +35,9 @@ impl SourceDistributor {
                     RequestMsg::decode(rwf).map_err(|_| HubError::Malformed { kind, what: "request in it" })?;
                 self.open(now, slot, service, token, flags, &message, out);
             }
-            Request::Refresh { handle } => {
+            Request::Refresh { handle, in_stream } => {
                 if self.holds(handle, slot) {
-                    self.note_wanted(handle, slot);
+                    self.note_wanted(handle, slot, in_stream);
                     if self.items.get(handle).is_some_and(|item| item.has(Bits::ENDED)) {
                         self.repeat_end(handle, slot);
                     } else {
@@ -45,14 +45,14 @@ impl SourceDistributor {
                     }
                 }
             }
-            Request::Reissue { handle, with_image, rwf } => {
+            Request::Reissue { handle, with_image, in_stream, rwf } => {
                 let kind = crate::stream::Kind::Reissue;
                 let message =
                     RequestMsg::decode(rwf).map_err(|_| HubError::Malformed { kind, what: "request in it" })?;
                 if self.holds(handle, slot) {
                     self.wishes.note(handle, slot, &message);
                     if with_image {
-                        self.note_wanted(handle, slot);
+                        self.note_wanted(handle, slot, in_stream);
                         self.owe(handle, slot, false);
                     }
                     self.reissue(now, handle, with_image, out);
@@ -110,7 +110,7 @@ impl SourceDistributor {
                     self.wishes.note(handle, slot, request);
                 }
                 self.hub.event(&Event::ItemOpened { target, handle, token });
-                self.note_wanted(handle, slot);
+                self.note_wanted(handle, slot, false);
                 if snapshot {
                     self.open_snapshot(handle);
                 } else if cached {

@@ -434,6 +434,7 @@ impl SourceDistributor {
 
     /// Publishes the held image of an item for those who wait for one under a handle: its own, or that of a snapshot.
     fn publish_image(&mut self, shared: u32, handle: u32, target: u16) {
+        let alone = self.goes_alone(handle, target);
         let last = if handle == shared { 0 } else { flags::SNAPSHOT };
         let Some(item) = self.items.get(shared).filter(|item| item.image != NO_IMAGE) else { return };
         let (Some(image), Some(key)) = (self.cache.get(item.image), ItemKey::read(&item.key)) else { return };
@@ -465,7 +466,7 @@ impl SourceDistributor {
             let flags = first | last | if next.is_none() { flags::COMPLETE } else { 0 };
             let position = self.hub.next_position();
             let image = Event::Image { target, handle, group, flags, position, rwf };
-            if super::direct::write_image(&self.direct, &mut self.hub, &mut self.peers, &image) {
+            if super::direct::write_image(alone, &mut self.hub, &mut self.peers, &image) {
                 self.counters.direct_images += 1;
             }
             self.counters.images += 1;

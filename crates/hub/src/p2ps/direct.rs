@@ -176,6 +176,9 @@ impl P2ps {
             self.replay(id, &updates, next, u64::MAX);
             self.scratch.reached = None;
         }
+        if self.items.get(id).has(bits::LIVE) && self.is_asked_by_open(id) {
+            self.ask_image(id);
+        }
         let item = self.items.get(id);
         // Who could not use this set gets another, which may lie before some of these updates as well.
         if item.has(bits::LIVE) && item.phase == Phase::Open && !updates.is_empty() && self.is_waited_for(id) {
@@ -255,6 +258,13 @@ impl P2ps {
             self.counters.holds_dropped += 1;
         }
         self.withhold(id, message.position);
+    }
+
+    /// True if a watcher that gets updates may have asked for an image of an item, or of a view of it. An image that comes
+    /// by another way than the updates is not for it: it would go back in time.
+    pub(super) fn is_asked_by_open(&self, root: ItemId) -> bool {
+        let item = self.items.get(root);
+        item.has(bits::SOME_ASKED) || item.views().iter().any(|&view| self.items.get(view).has(bits::SOME_ASKED))
     }
 
     /// True if a source's images may come by another way than its updates.

@@ -275,10 +275,11 @@ impl P2ps {
     }
 
     fn choose_recipients(&mut self, id: ItemId, image: &Image<'_>, recipients: &mut Vec<Recipient>) {
+        let alone = self.scratch.reached.is_some() && !image.last;
         let item = self.items.get_mut(id);
         // Without this the open ones need no look: an image that was asked for is nothing to them.
         let all = !image.first || image.everyone || item.has(bits::SOME_ASKED);
-        if image.first {
+        if image.first && !(alone && item.has(bits::SOME_ASKED)) {
             item.clear(bits::SOME_ASKED);
             // A set that is broken off leaves marks behind: its watchers are in the next one.
             if !image.complete {
@@ -292,6 +293,9 @@ impl P2ps {
             let Some(client) = self.clients.get(watcher.client as usize).and_then(Option::as_deref) else { continue };
             let Some((_, watch)) = client.streams.watch(watcher.stream) else { continue };
             let open = all && at < skip;
+            if open && alone && image.first {
+                continue;
+            }
             let in_set = watch.has(WatchFlags::IN_SET);
             let solicited = if !image.first {
                 in_set.then_some(watch.has(WatchFlags::SOLICITED))

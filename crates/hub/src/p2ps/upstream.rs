@@ -180,8 +180,9 @@ impl P2ps {
             item.set(bits::IMAGE_ASKED);
         }
         let (source, handle) = (item.source, item.handle);
+        let in_stream = with_image && self.is_asked_by_open(id);
         if let Some(source) = self.source_mut(source) {
-            source.writer.request(&Request::Reissue { handle, with_image, rwf: &request });
+            source.writer.request(&Request::Reissue { handle, with_image, in_stream, rwf: &request });
         }
         self.note_asked_view(id, view);
     }
@@ -194,8 +195,9 @@ impl P2ps {
             Phase::Open if !item.has(bits::IMAGE_ASKED) => {
                 item.set(bits::IMAGE_ASKED);
                 let (source, handle) = (item.source, item.handle);
+                let in_stream = self.is_asked_by_open(id);
                 if let Some(source) = self.source_mut(source) {
-                    source.writer.request(&Request::Refresh { handle });
+                    source.writer.request(&Request::Refresh { handle, in_stream });
                 }
             }
             Phase::Open | Phase::Opening | Phase::View => {}

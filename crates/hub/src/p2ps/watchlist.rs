@@ -273,11 +273,6 @@ impl P2ps {
             // What one that is resumed has missed comes as an image, whether it asks for one or not.
             known.streams.set_flags(stream, asked, WatchFlags::PAUSED);
             self.items.get_mut(item).set(bits::SOME_ASKED);
-            let source = self.items.get(self.items.root(item)).source;
-            if asked != 0 && self.is_over_network(source) {
-                // Its image comes by another way than the updates, which are held for it until then.
-                self.make_held(client, stream, item);
-            }
         }
         if self.wants_image(client, stream, item) {
             self.need_image(item);

@@ -93,6 +93,8 @@ pub mod flags {
 
     /// [`super::Request::Reissue`]: an image is wanted with it, as [`super::Request::Refresh`] asks for one.
     pub const WITH_IMAGE: u8 = 0x01;
+    /// [`super::Request::Refresh`], [`super::Request::Reissue`]: the image is to come by the stream that all read.
+    pub const IN_STREAM: u8 = 0x02;
 }
 
 #[cfg(test)]

@@ -29,6 +29,8 @@ pub enum Request<'a> {
     Refresh {
         /// The item.
         handle: u32,
+        /// The image is also for watchers that go on getting updates: it has to come by the stream, in order with them.
+        in_stream: bool,
     },
     /// View, priority or pause of an open item have changed.
     Reissue {
@@ -36,6 +38,8 @@ pub enum Request<'a> {
         handle: u32,
         /// An image is wanted with it.
         with_image: bool,
+        /// As with [`Self::Refresh`].
+        in_stream: bool,
         /// The request as it stands now, complete.
         rwf: &'a [u8],
     },
@@ -92,8 +96,11 @@ impl<'a> Request<'a> {
         Ok(match kind {
             Kind::Hello => Self::Hello { incarnation: token, key: u64_at(rwf, 0).ok_or(bad("key"))? },
             Kind::Open => Self::Open { service, token, flags: message.flags, rwf },
-            Kind::Refresh => Self::Refresh { handle },
-            Kind::Reissue => Self::Reissue { handle, with_image: message.has(flags::WITH_IMAGE), rwf },
+            Kind::Refresh => Self::Refresh { handle, in_stream: message.has(flags::IN_STREAM) },
+            Kind::Reissue => {
+                let in_stream = message.has(flags::IN_STREAM);
+                Self::Reissue { handle, with_image: message.has(flags::WITH_IMAGE), in_stream, rwf }
+            }
             Kind::Close => Self::Close { handle },
             Kind::Post => {
                 let handle = (handle != NO_HANDLE).then_some(handle);
@@ -113,9 +120,9 @@ impl<'a> Request<'a> {
         match *self {
             Self::Hello { incarnation, .. } => (Kind::Hello, 0, 0, NO_HANDLE, incarnation),
             Self::Open { service, token, flags, .. } => (Kind::Open, flags, service, NO_HANDLE, token),
-            Self::Refresh { handle } => (Kind::Refresh, 0, 0, handle, 0),
-            Self::Reissue { handle, with_image, .. } => {
-                (Kind::Reissue, if with_image { flags::WITH_IMAGE } else { 0 }, 0, handle, 0)
+            Self::Refresh { handle, in_stream } => (Kind::Refresh, way(in_stream), 0, handle, 0),
+            Self::Reissue { handle, with_image, in_stream, .. } => {
+                (Kind::Reissue, way(in_stream) | if with_image { flags::WITH_IMAGE } else { 0 }, 0, handle, 0)
             }
             Self::Close { handle } => (Kind::Close, 0, 0, handle, 0),
             Self::Post { service, handle, token, .. } => (Kind::Post, 0, service, handle.unwrap_or(NO_HANDLE), token),
@@ -140,6 +147,10 @@ impl<'a> Request<'a> {
             Self::Refresh { .. } | Self::Close { .. } | Self::Bye => {}
         }
     }
+}
+
+const fn way(in_stream: bool) -> u8 {
+    if in_stream { flags::IN_STREAM } else { 0 }
 }
 
 fn u64_at(body: &[u8], at: usize) -> Option<u64> {

@@ -40,9 +40,10 @@ fn every_request() -> Vec<Request<'static>> {
     vec![
         Request::Hello { incarnation: 7, key: 0x0102_0304_0506_0708 },
         Request::Open { service: 1, token: 3, flags: flags::STREAMING | flags::PRIVATE, rwf: b"request" },
-        Request::Refresh { handle: 5 },
-        Request::Reissue { handle: 5, with_image: true, rwf: b"request" },
-        Request::Reissue { handle: 5, with_image: false, rwf: b"" },
+        Request::Refresh { handle: 5, in_stream: false },
+        Request::Refresh { handle: 5, in_stream: true },
+        Request::Reissue { handle: 5, with_image: true, in_stream: true, rwf: b"request" },
+        Request::Reissue { handle: 5, with_image: false, in_stream: false, rwf: b"" },
         Request::Close { handle: 5 },
         Request::Post { service: 1, handle: None, token: 0, rwf: b"post" },
         Request::Post { service: 1, handle: Some(4), token: 9, rwf: b"post" },

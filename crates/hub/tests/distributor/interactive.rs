@@ -88,7 +88,7 @@ fn a_late_joiner_causes_one_reissue_that_all_who_wait_share() {
     world.events();
     let (handle, stream) = world.open_imaged(1, "IBM.N");
     assert_eq!(world.open(2, "IBM.N"), handle);
-    world.request(1, &Request::Refresh { handle }).unwrap();
+    world.request(1, &Request::Refresh { handle, in_stream: false }).unwrap();
     let requests = world.requests(0);
     assert_eq!(requests, [(stream, "IBM.N".into(), RequestFlags::STREAMING)], "one, and it asks for an image");
     world.refresh(0, stream, &[(22, b"2")], WHOLE);
@@ -112,7 +112,7 @@ fn who_joins_in_the_middle_of_a_set_gets_the_next_whole_one() {
     world.requests(0);
     world.refresh_with(0, &[(1, b"a")], part(0, false));
     world.update(0, 5, &[(1, b"u")]);
-    world.request(1, &Request::Refresh { handle }).unwrap();
+    world.request(1, &Request::Refresh { handle, in_stream: false }).unwrap();
     assert!(world.requests(0).is_empty(), "not before the set is complete");
     world.refresh_with(0, &[(2, b"b")], part(1, true));
     let events = world.events();
@@ -404,7 +404,7 @@ fn an_open_that_is_never_answered_is_reported_once_and_retried_with_growing_paus
 fn a_reissue_that_is_never_answered_is_repeated() {
     let mut world = World::with_feed();
     let (handle, stream) = world.open_imaged(1, "IBM.N");
-    world.request(1, &Request::Refresh { handle }).unwrap();
+    world.request(1, &Request::Refresh { handle, in_stream: false }).unwrap();
     assert_eq!(world.requests(0).len(), 1);
     world.pass(16);
     assert_eq!(world.requests(0), [(stream, "IBM.N".into(), RequestFlags::STREAMING)]);

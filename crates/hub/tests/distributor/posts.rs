@@ -154,7 +154,7 @@ fn a_post_to_held_images_is_applied_published_and_acknowledged_here() {
     let Msg::Update(update) = Msg::decode(&events[0].body).unwrap() else { panic!() };
     assert_eq!(update.post_user_info, Some(PostUserInfo { addr: 0x7F00_0001, id: 42 }));
     assert_eq!(events[1].ack().nak_code, None);
-    world.request(1, &Request::Refresh { handle }).unwrap();
+    world.request(1, &Request::Refresh { handle, in_stream: false }).unwrap();
     let events = world.events();
     assert_eq!(fields_of(events[0].image().body), [(22, b"p".to_vec()), (25, b"2".to_vec())]);
     assert!(world.sent(0).is_empty(), "the provider is not asked");

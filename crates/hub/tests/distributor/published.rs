@@ -121,7 +121,7 @@ fn an_open_is_answered_from_the_image_with_every_update_in_it() {
     let handle = events[0].handle;
     world.update(0, -1, &[(22, b"10")]);
     assert_eq!(world.kinds(), [Kind::Update]);
-    world.request(1, &Request::Refresh { handle }).unwrap();
+    world.request(1, &Request::Refresh { handle, in_stream: false }).unwrap();
     assert_eq!(imaged(&mut world).2[0], (22, b"10".to_vec()));
 }
 
@@ -224,11 +224,11 @@ fn a_status_changes_the_held_state_and_a_final_one_ends_the_item() {
     let handle = world.open(1, "A");
     world.status(0, -1, state(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE));
     assert_eq!(world.kinds(), [Kind::ItemStatus]);
-    world.request(1, &Request::Refresh { handle }).unwrap();
+    world.request(1, &Request::Refresh { handle, in_stream: false }).unwrap();
     assert_eq!(imaged(&mut world).1, DataState::SUSPECT);
     world.status(0, -1, state(StreamState::OPEN, DataState::OK, StateCode::NONE));
     world.events();
-    world.request(1, &Request::Refresh { handle }).unwrap();
+    world.request(1, &Request::Refresh { handle, in_stream: false }).unwrap();
     assert_eq!(imaged(&mut world).1, DataState::OK);
 
     world.status(0, -1, state(StreamState::CLOSED, DataState::SUSPECT, StateCode::NONE));

@@ -196,7 +196,7 @@ impl Run {
         if let Some((id, handle)) = self.any_handle(|h| !h.ended && h.value.is_some() && !h.in_set) {
             self.log.push(format!("p2ps {id} wants an image of {handle}"));
             self.p2ps.get_mut(&id).unwrap().handles.get_mut(&handle).unwrap().waiting = true;
-            self.world.request(id, &Request::Refresh { handle }).unwrap();
+            self.world.request(id, &Request::Refresh { handle, in_stream: false }).unwrap();
         }
     }
 

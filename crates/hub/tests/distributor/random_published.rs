@@ -169,7 +169,7 @@ impl Run {
             self.copies.remove(&(id, handle));
             self.world.close(id, handle);
         } else {
-            self.world.request(id, &Request::Refresh { handle }).unwrap();
+            self.world.request(id, &Request::Refresh { handle, in_stream: false }).unwrap();
         }
     }
 

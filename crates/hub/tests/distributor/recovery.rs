@@ -307,7 +307,7 @@ fn a_reissue_while_the_item_is_lost_is_answered_apart_from_the_recovery() {
     let (handle, _) = world.open_imaged(1, "A");
     world.down(0);
     let rwf = bytes_of(|w| request("A").encode(w));
-    world.request(1, &hub::stream::Request::Reissue { handle, with_image: true, rwf: &rwf }).unwrap();
+    world.request(1, &hub::stream::Request::Reissue { handle, with_image: true, in_stream: false, rwf: &rwf }).unwrap();
     world.route_up(0);
     world.directory(0, vec![service(7, "FEED")]);
     world.sent(0);

@@ -40,7 +40,7 @@ fn open_view(world: &mut World, id: u16, fids: Vec<i16>) -> u32 {
 /// P2PS `id` wants the whole item from now on.
 fn widen(world: &mut World, id: u16, handle: u32) {
     let rwf = bytes_of(|w| request("A").encode(w));
-    world.request(id, &Request::Reissue { handle, with_image: true, rwf: &rwf }).unwrap();
+    world.request(id, &Request::Reissue { handle, with_image: true, in_stream: false, rwf: &rwf }).unwrap();
 }
 
 /// Target and flags of each image that was published.
@@ -147,7 +147,7 @@ fn the_late_answer_to_an_earlier_request_is_not_the_answer_to_the_next() {
     let handle = open_view(&mut world, 1, vec![22]);
     let stream = stream(&mut world);
     world.refresh(0, stream, &[(22, b"1")], WHOLE);
-    world.request(1, &Request::Refresh { handle }).unwrap();
+    world.request(1, &Request::Refresh { handle, in_stream: false }).unwrap();
     world.open(2, "A");
     world.requests(0);
     world.pass(16);
@@ -166,7 +166,7 @@ fn the_second_answer_to_a_repeated_request_answers_nobody() {
     let handle = open_view(&mut world, 1, vec![22]);
     let stream = stream(&mut world);
     world.refresh(0, stream, &[(22, b"1")], WHOLE);
-    world.request(1, &Request::Refresh { handle }).unwrap();
+    world.request(1, &Request::Refresh { handle, in_stream: false }).unwrap();
     world.pass(16);
     world.events();
     world.refresh(0, stream, &[(22, b"2")], WHOLE);

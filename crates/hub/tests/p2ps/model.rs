@@ -328,7 +328,7 @@ impl Run {
                 self.held.insert(handle, Held { item, wanted: 1, bits, ..Held::default() });
                 self.writer.event(&Event::ItemOpened { target: 7, handle, token });
             }
-            Request::Refresh { handle } | Request::Reissue { handle, with_image: true, .. } => {
+            Request::Refresh { handle, .. } | Request::Reissue { handle, with_image: true, .. } => {
                 self.held.get_mut(&handle).unwrap().wanted += 1;
             }
             Request::Close { handle } => {

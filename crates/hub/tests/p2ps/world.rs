@@ -400,8 +400,8 @@ fn request_words(request: &Request<'_>) -> String {
         Request::Open { service, token, flags, rwf } => {
             format!("open token={token} {service} {} {}", open_flags(*flags), words(rwf))
         }
-        Request::Refresh { handle } => format!("refresh {handle}"),
-        Request::Reissue { handle, with_image, rwf } => {
+        Request::Refresh { handle, .. } => format!("refresh {handle}"),
+        Request::Reissue { handle, with_image, rwf, .. } => {
             format!("reissue {handle}{} {}", if *with_image { " with image" } else { "" }, words(rwf))
         }
         Request::Close { handle } => format!("close {handle}"),

@@ -282,8 +282,6 @@ impl World {
             self.consumer_wires.insert(at, Wire::new(self.now, &mut self.random));
             consumer.wired = true;
         }
-        // A P2PS that stands still reads late.
-        consumer.wired |= self.hub.network.is_some();
         self.note(|| format!("consumer {at} connects to shard {shard}: {:?}", consumer.policy));
         let address = IpAddr::from([10, 0, 0, at as u8 + 1]);
         self.hub.shards[shard].machine.client_up(self.now, ClientId(at as u32), ClientInfo { address });
@@ -305,6 +303,9 @@ impl World {
         let at = self.random.below(self.consumers.len());
         let (now, turn) = (self.now, self.turn);
         let Some(consumer) = &mut self.consumers[at] else { return };
+        if self.hub.is_p2ps_still(consumer.shard, now) {
+            return;
+        }
         consumer.turn = turn;
         consumer.act(now, &mut self.random);
         self.deliver_up(at);
