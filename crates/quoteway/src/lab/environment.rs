@@ -19,6 +19,8 @@ pub struct Environment {
     pub command: String,
     /// When, in UTC.
     pub at: String,
+    /// More of the machine, by name.
+    pub facts: Vec<(String, String)>,
 }
 
 impl Environment {
@@ -38,14 +40,48 @@ impl Environment {
             program: format!("quoteway {}, commit {}", env!("CARGO_PKG_VERSION"), commit()),
             command: format!("quoteway {}", words.join(" ")),
             at: utc(net::clock::wall()),
+            facts: facts(),
         }
     }
 
     /// As JSON.
     pub fn json(&self) -> Value {
-        let Self { host, sockets, program, command, at } = self;
-        json!({ "host": host, "sockets": sockets, "program": program, "command": command, "at": at })
+        let Self { host, sockets, program, command, at, facts } = self;
+        let facts: serde_json::Map<String, Value> = facts.iter().map(|(n, v)| (n.clone(), json!(v))).collect();
+        json!({ "host": host, "sockets": sockets, "program": program, "command": command, "at": at, "facts": facts })
     }
+}
+
+/// What else bears on figures: processors and their frequency, interrupts, steal, mitigations.
+fn facts() -> Vec<(String, String)> {
+    let read = |path: &str| fs::read_to_string(path).ok().map(|t| t.trim().to_owned()).filter(|t| !t.is_empty());
+    let mut facts = Vec::new();
+    let mut add = |name: &str, value: Option<String>| {
+        facts.push((name.to_owned(), value.unwrap_or_else(|| "not told by this system".to_owned())));
+    };
+    add("processors online", read("/sys/devices/system/cpu/online"));
+    add("simultaneous multithreading", read("/sys/devices/system/cpu/smt/control"));
+    let governor = read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+    let hidden = "no frequency scaling visible (a virtual machine's host decides)".to_owned();
+    add("frequency governor", Some(governor.unwrap_or(hidden)));
+    add("isolated processors", Some(read("/sys/devices/system/cpu/isolated").unwrap_or_else(|| "none".to_owned())));
+    add("clock source", read("/sys/devices/system/clocksource/clocksource0/current_clocksource"));
+    add("kernel", read("/proc/version").and_then(|t| t.split(" (").next().map(str::to_owned)));
+    add("kernel command line", read("/proc/cmdline"));
+    add("transparent huge pages", read("/sys/kernel/mm/transparent_hugepage/enabled"));
+    let limits = ["rmem_default", "rmem_max", "wmem_default", "wmem_max"];
+    let limits =
+        limits.map(|name| format!("{name} {}", read(&format!("/proc/sys/net/core/{name}")).unwrap_or_default()));
+    add("socket limits (net.core)", Some(limits.join(", ")));
+    add(
+        "net.ipv4.tcp_rmem / tcp_wmem",
+        read("/proc/sys/net/ipv4/tcp_rmem")
+            .zip(read("/proc/sys/net/ipv4/tcp_wmem"))
+            .map(|(r, w)| format!("{r} / {w}").replace('\t', " ")),
+    );
+    add("interrupts may run on (default_smp_affinity)", read("/proc/irq/default_smp_affinity"));
+    add("stolen time since the start", Some(format!("{:.2} %", Disturbance::now().stolen_percent())));
+    facts
 }
 
 /// By which algorithm TCP decides when to send, on loopback too.
@@ -103,6 +139,11 @@ impl Disturbance {
         Self { load, ticks: ticks.iter().sum(), stolen: ticks.get(7).copied().unwrap_or(0) }
     }
 
+    /// Share of the time that the hypervisor gave to others.
+    pub fn stolen_percent(&self) -> f64 {
+        self.stolen as f64 * 100.0 / self.ticks.max(1) as f64
+    }
+
     /// From `self` until now.
     #[must_use]
     pub fn since(&self) -> Self {
@@ -113,8 +154,7 @@ impl Disturbance {
 
 impl fmt::Display for Disturbance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let share = self.stolen as f64 * 100.0 / self.ticks.max(1) as f64;
-        write!(f, "load average {:.1}, {share:.1} % stolen", self.load)
+        write!(f, "load average {:.1}, {:.1} % stolen", self.load, self.stolen_percent())
     }
 }
 

@@ -9,7 +9,8 @@
 //! | [`observer`] | who saw which message when |
 //! | [`peers`], [`nats`] | other products on the same work |
 //! | [`parts`] | measurements that need a process of their own |
-//! | [`rows`], [`stats`], [`report`] | figures, ratios, goals, and how they are shown |
+//! | [`rows`], [`stats`], [`originals`] | figures, ratios, goals; what others have published |
+//! | [`report`], [`html`] | how they are shown: Markdown, a page with charts, CSV |
 //! | [`environment`] | the machine, the commit, what else was going on |
 
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ pub mod chain;
 pub mod codec;
 pub mod environment;
 pub mod flow;
+pub mod html;
 pub mod images;
 pub mod memory;
 pub mod nats;
@@ -86,6 +88,15 @@ struct RunArgs {
     /// Write the report to this file instead of standard output
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Write the report with its charts to this file: HTML, complete in itself
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write every run's figures to this file: CSV
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Folder of the published figures that stand beside ours
+    #[arg(long, value_name = "DIR", default_value = "../shared/reference")]
+    reference: PathBuf,
     /// Scenarios of this file instead of the built-in ones
     #[arg(long, value_name = "FILE")]
     scenarios: Option<PathBuf>,
@@ -160,8 +171,11 @@ fn measure(args: &RunArgs) -> Result<(), String> {
             name: scenario.name.clone(),
             title: scenario.title.clone(),
             about: scenario.about.clone(),
+            conditions: scenario.conditions(),
             ..Outcome::default()
         };
+        let (originals, faults) = originals::read(&args.reference, scenario);
+        (outcome.originals, outcome.notes) = (originals, faults);
         let done = run_scenario(&mut session, scenario, &mut outcome);
         outcome.disturbance = before.since().to_string();
         outcome.verdicts = scenario.goals()?.into_iter().map(|g| Verdict::of(g, &outcome.rows)).collect();
@@ -176,10 +190,19 @@ fn measure(args: &RunArgs) -> Result<(), String> {
             break;
         }
     }
+    let save = |path: &PathBuf, text: String| {
+        std::fs::write(path, text).map_err(|e| format!("report {}: {e}", path.display()))
+    };
+    if let Some(path) = &args.html {
+        save(path, html::page(&environment, pairs, &outcomes))?;
+    }
+    if let Some(path) = &args.csv {
+        save(path, html::csv(&outcomes))?;
+    }
     let text = report::markdown(&environment, pairs, &outcomes);
     match &args.report {
         None => print!("{text}"),
-        Some(path) => std::fs::write(path, text).map_err(|e| format!("report {}: {e}", path.display()))?,
+        Some(path) => save(path, text)?,
     }
     let is_empty =
         outcomes.iter().all(|o| o.rows.iter().all(|r| r.side(rows::Side::Ours).iter().all(|m| m.figures.is_empty())));

@@ -9,7 +9,7 @@ use super::stats::Spread;
 /// Writes the report.
 pub fn markdown(environment: &Environment, pairs: u32, outcomes: &[Outcome]) -> String {
     let mut out = String::from("# Figures of quoteway lab\n\n");
-    let Environment { host, sockets, program, command, at } = environment;
+    let Environment { host, sockets, program, command, at, .. } = environment;
     let _ = writeln!(out, "- at {at}: `{command}`\n- {program}\n- {host}\n- {sockets}");
     let _ = writeln!(
         out,
@@ -142,6 +142,7 @@ mod tests {
             program: "quoteway 0.1.0, commit abc".to_owned(),
             command: "quoteway lab chain".to_owned(),
             at: "2026-11-20T10:15:00Z".to_owned(),
+            facts: Vec::new(),
         };
         let mut row = Row::new("max");
         for (ours, floor) in [(8e6, 10e6), (9e6, 12e6), (7e6, 10e6)] {
@@ -160,6 +161,7 @@ mod tests {
             verdicts,
             notes: vec!["the peer is not built".to_owned()],
             disturbance: "load average 2.0, 0.0 % stolen".to_owned(),
+            ..Outcome::default()
         };
         let expected = "\
 # Figures of quoteway lab

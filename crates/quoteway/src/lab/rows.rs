@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::observer::steady::Window;
+use super::originals::Series;
 use super::scenario::Goal;
 use super::stats::{Spread, ratios};
 
@@ -239,6 +240,10 @@ pub struct Outcome {
     pub notes: Vec<String>,
     /// Load average and share of stolen time while it ran.
     pub disturbance: String,
+    /// Parameters of the scenario that a figure needs beside it.
+    pub conditions: String,
+    /// Published figures of other systems.
+    pub originals: Vec<Series>,
 }
 
 #[cfg(test)]

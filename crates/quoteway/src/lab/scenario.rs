@@ -240,6 +240,34 @@ impl Scenario {
         self.bind.split_whitespace().find_map(|word| word.strip_prefix(process)?.strip_prefix(':'))
     }
 
+    /// What a reader of its figures has to know beside them.
+    pub fn conditions(&self) -> String {
+        let mut parts = vec![format!("{} items, updates of {} bytes", self.items, self.size)];
+        if self.mounts > 1 {
+            parts.push(format!("{} mounts, {:.0} % of the items common to all", self.mounts, self.common * 100.0));
+        }
+        parts.push(match (self.server, self.nodes, self.split) {
+            (false, ..) => "client connected to the source, loopback".to_owned(),
+            (true, 1, false) => "Source Distributor and P2PS in one process, loopback".to_owned(),
+            (true, 1, true) => "Source Distributor and P2PS in two processes, loopback".to_owned(),
+            (true, nodes, _) => format!("{nodes} nodes (network namespaces of this machine, unless --loopback)"),
+        });
+        if self.shards > 0 {
+            parts.push(format!("{} egress shards", self.shards));
+        }
+        parts.push(match self.bursts {
+            0 => "evenly paced".to_owned(),
+            bursts => format!("{bursts} bursts a second, and evenly paced beside it"),
+        });
+        let bound = if self.bind.is_empty() { "no process bound".to_owned() } else { format!("bound {}", self.bind) };
+        parts.push(format!("source waits by `{}`, everything else blocks; {bound}", self.idle));
+        parts.push(format!("socket buffers {} KB; io_uring not used", self.socket_buffer / 1024));
+        parts.push(format!("{} s a run after {} s of warm-up", self.seconds, self.warmup));
+        let how = if self.observe { "every message observed" } else { "latency by stamped updates" };
+        parts.push(how.to_owned());
+        parts.join("; ")
+    }
+
     /// Cut down for a run that only shows that everything works.
     pub fn shorten(&mut self) {
         if !self.quick_rates.is_empty() {

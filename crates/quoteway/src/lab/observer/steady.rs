@@ -24,6 +24,23 @@ pub const BAND: f64 = 0.25;
 pub const GROWTH: f64 = 0.5;
 const BAND_US: f64 = 5.0;
 
+/// The rule in numbers, for reports.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rule {
+    /// [`WINDOWS`].
+    pub windows: usize,
+    /// [`IN_A_ROW`].
+    pub in_a_row: usize,
+    /// [`RATE_BAND`] in percent.
+    pub rate_percent: f64,
+    /// [`BAND`] in percent.
+    pub latency_percent: f64,
+}
+
+/// The rule that [`begin`] follows.
+pub const RULE: Rule =
+    Rule { windows: WINDOWS, in_a_row: IN_A_ROW, rate_percent: 100.0 * RATE_BAND, latency_percent: 100.0 * BAND };
+
 /// A window of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Window {
