@@ -390,16 +390,25 @@ impl Inbound {
         }
     }
 
-    /// Whatever is in shared memory. Costs one load a session if there is nothing.
-    pub(crate) fn receive_shared(&mut self, now: u64, sources: &mut Sources, events: &mut impl Events) {
-        let mut at = 0;
+    /// Whatever is in shared memory. Costs one load a session if there is nothing. Returns whether a session has ended.
+    #[inline]
+    pub(crate) fn receive_shared(&mut self, now: u64, sources: &mut Sources, events: &mut impl Events) -> bool {
+        let (mut at, mut ended) = (0, false);
         while let Some(session) = self.shared.get(at).copied() {
             at += 1;
             if !self.read_shared(now, session, sources, events) {
                 let mut deliver = Deliver { streams: &mut self.streams, sources, events };
                 self.subscriber.end(session, EndReason::Reset, &mut deliver);
+                ended = true;
             }
         }
+        ended
+    }
+
+    /// Whether there is a session in shared memory.
+    #[inline]
+    pub(crate) fn has_shared(&self) -> bool {
+        !self.shared.is_empty()
     }
 
     /// False if the session is over.
