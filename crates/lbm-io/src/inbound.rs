@@ -23,8 +23,8 @@ use crate::io::{self, Io, Role, Watch};
 use crate::streams::{self, Deliver, Streams};
 use crate::{ContextError, Sources, Warning, interface, ipc_host, random};
 
-/// Calls that receive from one socket, a turn: what a 1 MB buffer holds.
-const RECEIVE_TURN: usize = 16;
+/// Calls that receive from one socket, a turn: 4 MB at most, so that timers are late by no more than a few milliseconds.
+const RECEIVE_TURN: usize = 4;
 /// How often we look whether the writer of shared memory lives, ns.
 const WRITER_CHECK_NS: u64 = 500_000_000;
 /// Questions of which the answer is awaited, a connection.

@@ -74,7 +74,7 @@
 //!
 //! # Bounds
 //!
-//! A turn receives at most 16 slabs of 16 x 64 KB from a socket. Windows, queues and maps are bounded by their options and counted in
+//! A turn receives at most 4 MB from a socket. Windows, queues and maps are bounded by their options and counted in
 //! [`Context::stats`]. In the steady state nothing is allocated.
 #![forbid(unsafe_code)]
 

@@ -355,6 +355,16 @@ impl Sources {
     }
 }
 
+impl Drop for Sources {
+    /// What waits for a fuller datagram leaves. What the socket or a rate limit does not take now is lost.
+    fn drop(&mut self) {
+        let now = clock::now();
+        for session in self.sessions.iter_mut().flatten() {
+            session.flush(now, &mut self.io);
+        }
+    }
+}
+
 impl std::fmt::Debug for Sources {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Sources")
