@@ -2,8 +2,9 @@
 .DEFAULT_GOAL := help
 CARGO ?= cargo
 DATA  ?= ../shared/data
+PREFIX ?= /usr/local
 
-.PHONY: help build run test test-rust test-interop bench bench-peers fmt lint doc clean
+.PHONY: help build run test test-rust test-interop bench bench-peers fmt lint doc man install clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -39,6 +40,18 @@ lint: ## format check, clippy, documentation, dependencies
 
 doc: ## the API documentation
 	$(CARGO) doc --workspace --no-deps
+
+man: build ## the man pages: target/man
+	./target/release/quoteway man target/man
+
+install: man ## the binary, man pages and completions under PREFIX (/usr/local; DESTDIR for packages)
+	install -D -m 755 target/release/quoteway $(DESTDIR)$(PREFIX)/bin/quoteway
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 target/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,bash-completion/completions zsh/site-functions fish/vendor_completions.d)
+	./target/release/quoteway completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/quoteway
+	./target/release/quoteway completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_quoteway
+	./target/release/quoteway completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/quoteway.fish
 
 clean: ## remove everything that was built
 	$(CARGO) clean
