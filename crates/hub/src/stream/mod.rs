@@ -49,6 +49,13 @@ pub fn announcement(block: &[u8]) -> Option<(u32, &[u8])> {
     Some((block.heading.incarnation, message.body))
 }
 
+/// The life of the sender of a block; `None` if the bytes are no block's. For a reader that sorts blocks before it reads them.
+pub fn incarnation(block: &[u8]) -> Option<u32> {
+    let header = block.first_chunk::<BLOCK_HEADER>()?;
+    let is_block = u16::from_le_bytes([header[0], header[1]]) == MAGIC && header[2] == VERSION;
+    is_block.then(|| u32::from_le_bytes([header[4], header[5], header[6], header[7]]))
+}
+
 /// Bits of a message's `flags`. Each belongs to the kinds named in its description; others leave it clear.
 pub mod flags {
     /// [`super::Event::Image`]: the provider sent it unasked: it goes to every watcher.

@@ -13,7 +13,9 @@ use rustc_hash::FxHasher;
 
 use hub::p2ps::{Joined, P2ps, SourceId};
 
-use super::backbone::subscriber::{Blocks, Subscriber};
+use super::backbone::Ready;
+use super::backbone::links::Blocks;
+use super::backbone::subscriber::Subscriber;
 use super::consumers::{Consumers, Port};
 use super::rssl_io::RsslIo;
 use crate::config::{self, Config};
@@ -81,11 +83,9 @@ impl P2psAgent {
         let now = io.turn(deadline, consumers)?;
         // Before anything is read from the hub: after a standstill, what has become stale is to be known as such.
         consumers.on_timer(now, io);
-        let ready = io.take_ready(super::backbone::UNICAST) || hub.timeout().is_some_and(|at| at <= now);
+        let ready = Ready::take(io);
         let mut desk = Desk { consumers, io };
-        if ready {
-            hub.turn(now, &mut desk)?;
-        }
+        hub.turn(now, ready, &mut desk)?;
         desk.give_up_the_lost(now, hub);
         desk.consumers.flush(now, &[], desk.io);
         desk.send_requests(now, hub);

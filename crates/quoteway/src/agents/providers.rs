@@ -83,6 +83,13 @@ impl Providers {
         self.distributor.p2ps_lost(now, p2ps, why, &mut self.outbox);
     }
 
+    /// Stops or resumes reading from the providers: they are held back by their sockets.
+    pub fn hold(&mut self, hold: bool, io: &mut RsslIo) {
+        for session in self.sessions.iter().flatten() {
+            io.set_reading(session.conn, !hold);
+        }
+    }
+
     /// When [`Providers::on_timer`] is due.
     pub fn timeout(&self) -> Option<u64> {
         match (self.distributor.timeout(), self.routes.timeout()) {

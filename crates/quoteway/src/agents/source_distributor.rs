@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use hub::distributor::SourceDistributor;
 
+use super::backbone::Ready;
 use super::backbone::publisher::{Publisher, Requests};
 use super::providers::Providers;
 use super::rssl_io::RsslIo;
@@ -15,6 +16,8 @@ pub struct SourceDistributorAgent {
     io: RsslIo,
     providers: Providers,
     hub: Publisher,
+    /// Providers are not read: the data stream does not flow.
+    holding: bool,
 }
 
 /// Where a Source Distributor can be reached.
@@ -34,9 +37,10 @@ impl SourceDistributorAgent {
     pub fn new(config: &Config, incarnation: u32) -> io::Result<Self> {
         let mut io = RsslIo::new(u64::from(incarnation))?;
         let machine = SourceDistributor::new(config::across_processes_distributor(config), incarnation);
-        let providers = Providers::new(config, machine, &mut io)?;
+        let mut providers = Providers::new(config, machine, &mut io)?;
         let hub = Publisher::new(config, incarnation, &mut io)?;
-        Ok(Self { io, providers, hub })
+        providers.distributor.announce(hub.announcement());
+        Ok(Self { io, providers, hub, holding: false })
     }
 
     /// The ports that were opened.
@@ -69,8 +73,9 @@ impl SourceDistributorAgent {
         self.providers.on_timer(now, &mut self.io);
         // Updates go out before the requests are looked at, which may be many.
         self.publish(now);
-        if self.io.take_ready(super::backbone::UNICAST) || self.hub.timeout().is_some_and(|at| at <= now) {
-            self.hub.turn(now, &mut self.providers)?;
+        let ready = Ready::take(&mut self.io);
+        if ready.any() || self.hub.timeout().is_some_and(|at| at <= now) {
+            self.hub.turn(now, ready, &mut self.providers)?;
             self.publish(now);
             while let Some(number) = self.hub.join(self.providers.distributor.next_position()) {
                 self.providers.distributor.p2ps_up(now, number);
@@ -78,6 +83,10 @@ impl SourceDistributorAgent {
             }
         }
         self.send_direct(now);
+        if self.hub.is_congested() != self.holding {
+            self.holding = !self.holding;
+            self.providers.hold(self.holding, &mut self.io);
+        }
         self.providers.flush(now, &mut self.io);
         Ok(())
     }

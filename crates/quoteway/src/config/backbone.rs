@@ -7,6 +7,7 @@ section! {
     /// The hub between Source Distributors and P2PSs that are processes of their own.
     Hub = "hub", "RRCP";
     name: String = String::from("quoteway"), "", "Name of the hub: those of one name find each other; its data stream is the topic quoteway.hub.NAME.";
+    instance: String = String::new(), "", "Name of this Source Distributor within the hub, the same in every life of it; empty means the address of its hub port.";
     transport: HubTransport = HubTransport::Tcp, "transportType" in "PROCESS", "How the data stream travels: \"tcp\" (on the unicast connections), \"lbt-rm\" (multicast), \"lbt-ru\" (UDP), \"lbt-tcp\", or \"lbt-ipc\" (shared memory: one host, or a host's rrcpd).";
     interface: String = String::new(), "", "Address of the network interface that the hub uses; empty leaves it to the kernel, and listens on all.";
     port: u16 = 14004, "", "Port on which a Source Distributor takes the unicast connections of its P2PSs; 0 takes a free one.";

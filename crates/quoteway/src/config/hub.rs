@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hub::{distributor, p2ps};
 use rwf::dictionary::Dictionary;
 
-use super::{Config, DictionaryFiles, Route};
+use super::{Config, DictionaryFiles, HubTransport, Route};
 
 const SECOND: u64 = 1_000_000_000;
 const MILLISECOND: u64 = 1_000_000;
@@ -59,6 +59,8 @@ pub fn across_processes_distributor(config: &Config) -> distributor::Config {
         heartbeat_interval: u64::from(config.hub.heartbeat_interval_ms) * MILLISECOND,
         p2ps_timeout: u64::from(config.hub.peer_timeout_ms) * MILLISECOND,
         lease: u64::from(config.hub.lease_ms) * MILLISECOND,
+        // On its own connection everything is for this P2PS alone.
+        point_to_point: config.hub.use_point_to_point_data && config.hub.transport != HubTransport::Tcp,
         history_bytes: config.hub.history_bytes as usize,
         ..distributor_config(config)
     }

@@ -71,17 +71,33 @@ fn two_p2pss(join: Join) {
     }
 }
 
+macro_rules! suite {
+    ($($name:ident: $join:expr;)*) => {$(
+        mod $name {
+            use crate::site::Join;
+
+            #[test]
+            fn a_consumers_day() {
+                super::a_consumers_day($join);
+            }
+
+            #[test]
+            fn two_p2pss() {
+                super::two_p2pss($join);
+            }
+        }
+    )*};
+}
+
 #[test]
 fn in_process() {
     a_consumers_day(Join::InProcess);
 }
 
-#[test]
-fn tcp() {
-    a_consumers_day(Join::Tcp);
-}
-
-#[test]
-fn tcp_with_two_p2pss() {
-    two_p2pss(Join::Tcp);
+suite! {
+    tcp: Join::Tcp;
+    lbt_rm: Join::LbtRm;
+    lbt_ru: Join::LbtRu;
+    lbt_tcp: Join::LbtTcp;
+    lbt_ipc: Join::LbtIpc;
 }

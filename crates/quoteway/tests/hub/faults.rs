@@ -109,27 +109,48 @@ fn the_provider_goes(join: Join) {
     drop((site, watchers));
 }
 
-#[test]
-fn tcp_distributor_dies() {
-    the_source_distributor_dies_and_comes_back(Join::Tcp);
+macro_rules! suite {
+    ($($name:ident: $join:expr;)*) => {$(
+        mod $name {
+            use crate::site::Join;
+
+            #[test]
+            fn the_source_distributor_dies_and_comes_back() {
+                super::the_source_distributor_dies_and_comes_back($join);
+            }
+
+            #[test]
+            fn the_source_distributor_freezes() {
+                super::the_source_distributor_freezes($join);
+            }
+
+            #[test]
+            fn a_p2ps_freezes() {
+                super::a_p2ps_freezes($join);
+            }
+
+            #[test]
+            fn a_p2ps_dies_and_comes_back() {
+                super::a_p2ps_dies_and_comes_back($join);
+            }
+        }
+    )*};
+}
+
+suite! {
+    tcp: Join::Tcp;
+    lbt_rm: Join::LbtRm;
+    lbt_ru: Join::LbtRu;
+    lbt_tcp: Join::LbtTcp;
+    lbt_ipc: Join::LbtIpc;
 }
 
 #[test]
-fn tcp_distributor_freezes() {
-    the_source_distributor_freezes(Join::Tcp);
-}
-
-#[test]
-fn tcp_p2ps_freezes() {
-    a_p2ps_freezes(Join::Tcp);
-}
-
-#[test]
-fn tcp_p2ps_dies() {
-    a_p2ps_dies_and_comes_back(Join::Tcp);
-}
-
-#[test]
-fn tcp_provider_goes() {
+fn the_provider_goes_over_tcp() {
     the_provider_goes(Join::Tcp);
+}
+
+#[test]
+fn the_provider_goes_over_multicast() {
+    the_provider_goes(Join::LbtRm);
 }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use quoteway::lab::process::Process;
 
@@ -15,6 +16,27 @@ pub(crate) enum Join {
     InProcess,
     /// The data stream on the unicast connections.
     Tcp,
+    /// Over LBM, by reliable multicast.
+    LbtRm,
+    /// Over LBM, by reliable UDP.
+    LbtRu,
+    /// Over LBM's TCP.
+    LbtTcp,
+    /// Over shared memory.
+    LbtIpc,
+}
+
+impl Join {
+    /// As it stands in a configuration.
+    fn transport(self) -> &'static str {
+        match self {
+            Self::InProcess | Self::Tcp => "tcp",
+            Self::LbtRm => "lbt-rm",
+            Self::LbtRu => "lbt-ru",
+            Self::LbtTcp => "lbt-tcp",
+            Self::LbtIpc => "lbt-ipc",
+        }
+    }
 }
 
 /// A process of a site.
@@ -69,6 +91,18 @@ impl Part {
     }
 }
 
+impl Drop for Part {
+    /// A test that has failed shows what its processes said.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        while let Some(Ok(Some(line))) = self.process.as_mut().map(|p| p.next_line(0.1)) {
+            eprintln!("{}: {}", self.name, line.text);
+        }
+    }
+}
+
 /// The processes of a site.
 pub(crate) struct Site {
     /// Source Distributors; with [`Join::InProcess`] the server.
@@ -86,11 +120,22 @@ fn free_port(place: &Place) -> u16 {
 impl Site {
     /// So many P2PSs, and a Source Distributor for each list of providers, all in one place.
     pub(crate) fn start(join: Join, place: &Place, providers: &[&[SocketAddr]], p2pss: usize) -> Self {
+        Self::with(join, place, providers, p2pss, &lbm_options(place))
+    }
+
+    /// As [`Site::start`], with these LBM options.
+    pub(crate) fn with(
+        join: Join,
+        place: &Place,
+        providers: &[&[SocketAddr]],
+        p2pss: usize,
+        options: &[String],
+    ) -> Self {
         let mut site =
             Self { distributors: Vec::new(), p2pss: Vec::new(), files: tempfile::tempdir().expect("a folder") };
         let interface = place.address().to_string();
         if join == Join::InProcess {
-            let config = site.file("serve", &config(join, providers[0], ""));
+            let config = site.file("serve", &config(join, providers[0], "", options));
             let port = free_port(place).to_string();
             let args =
                 ["serve", "--config", &config, "--interface", &interface, "--nip-port", "0", "--rssl-port", &port];
@@ -99,7 +144,7 @@ impl Site {
         }
         let mut hubs = Vec::new();
         for (number, routes) in providers.iter().enumerate() {
-            let config = site.file(&format!("sd{number}"), &config(join, routes, ""));
+            let config = site.file(&format!("sd{number}"), &config(join, routes, "", options));
             let port = free_port(place).to_string();
             let args = [
                 "source-distributor",
@@ -118,7 +163,7 @@ impl Site {
         }
         for number in 0..p2pss {
             let text = format!("source_distributors = [{}]\n", hubs.join(", "));
-            let config = site.file(&format!("p2ps{number}"), &config(join, &[], &text));
+            let config = site.file(&format!("p2ps{number}"), &config(join, &[], &text, options));
             let port = free_port(place).to_string();
             let args = ["p2ps", "--config", &config, "--interface", &interface, "--rssl-port", &port];
             site.p2pss.push(Part::start(place, &format!("p2ps {number}"), &args));
@@ -138,15 +183,43 @@ impl Site {
     }
 }
 
+static SITES: AtomicU16 = AtomicU16::new(0);
+
+/// LBM options that share no group, port or name with any other test: of this process and call.
+pub(crate) fn lbm_options(place: &Place) -> Vec<String> {
+    let number = u32::from(SITES.fetch_add(1, Ordering::Relaxed));
+    let process = std::process::id();
+    let (a, b, c) = (process >> 8 & 255, process & 255, number & 127);
+    let port = 20_000 + process % 10_000 + number;
+    let mut lines = vec![
+        format!("context default_interface {}", place.address()),
+        format!("context resolver_multicast_address 239.{a}.{b}.{c}"),
+        format!("context resolver_multicast_port {port}"),
+        format!("source transport_lbtrm_multicast_address 239.{a}.{b}.{}", 128 + c),
+        format!("source transport_lbtrm_destination_port {port}"),
+        format!("source transport_lbtipc_id {}", 1 + (process * 128 + number) % 20_000),
+    ];
+    for pool in [
+        "context transport_lbtrm_source_port",
+        "context transport_lbtru_port",
+        "receiver transport_lbtru_port",
+        "context transport_tcp_port",
+        "context request_tcp_port",
+        "context resolver_unicast_port",
+    ] {
+        lines.extend(["low", "high"].map(|end| format!("{pool}_{end} 0")));
+    }
+    lines
+}
+
 /// A configuration with short times, so that tests need not wait.
-fn config(join: Join, routes: &[SocketAddr], hub: &str) -> String {
-    let transport = match join {
-        Join::InProcess | Join::Tcp => "tcp",
-    };
+fn config(join: Join, routes: &[SocketAddr], hub: &str, options: &[String]) -> String {
+    let transport = join.transport();
     let routes: Vec<String> = routes.iter().map(|r| format!("[[route]]\nhost_list = [\"{r}\"]\n")).collect();
     format!(
         "[source_distributor]\nrecovery_interval_ms = 100\nrequest_timeout_s = 2\n{}[hub]\ntransport = \"{transport}\"\n\
-         heartbeat_interval_ms = 100\npeer_timeout_ms = 1000\nlease_ms = 3000\n{hub}",
+         heartbeat_interval_ms = 100\npeer_timeout_ms = 1000\nlease_ms = 3000\n\
+         lbm_options = {options:?}\n{hub}",
         routes.concat()
     )
 }

@@ -10,11 +10,19 @@
 //! data stream comes on the same connection (transport `tcp`) or over LBM. Both sides keep their sockets in a set of their
 //! own, whose descriptor the owner's set watches: input is handed on from where it was received, without a copy.
 //!
-//! * [`frames`]: the bytes of the unicast connection;
-//! * [`publisher`]: the Source Distributor's side;
-//! * [`subscriber`]: the P2PS's side.
+//! | module | what it is |
+//! |---|---|
+//! | [`frames`], [`announcement`] | the bytes of the unicast connection, and of a Source Distributor's word of itself |
+//! | [`publisher`], `outgoing` | the Source Distributor's side: connections, data stream |
+//! | [`subscriber`], [`links`], `incoming` | the P2PS's side |
+//! | `options` | LBM options of the data streams |
 
+pub mod announcement;
 pub mod frames;
+mod incoming;
+pub mod links;
+mod options;
+mod outgoing;
 pub mod publisher;
 pub mod subscriber;
 
@@ -27,7 +35,28 @@ use super::rssl_io::RsslIo;
 use crate::config;
 
 /// The number under which an owner's set reports the sockets of the unicast connections.
-pub(super) const UNICAST: u32 = 0;
+const UNICAST: u32 = 0;
+/// And those of the data stream.
+const DATA: u32 = 1;
+
+/// What the owner's set has reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ready {
+    unicast: bool,
+    data: bool,
+}
+
+impl Ready {
+    /// Takes it from the owner's set.
+    pub fn take(io: &mut RsslIo) -> Self {
+        Self { unicast: io.take_ready(UNICAST), data: io.take_ready(DATA) }
+    }
+
+    /// True if there is anything.
+    pub fn any(self) -> bool {
+        self.unicast || self.data
+    }
+}
 
 /// Socket options of the unicast connections.
 fn socket_options(c: &config::Hub) -> SocketOptions {

@@ -10,9 +10,11 @@ use std::time::Duration;
 use hub::stream::parts;
 use net::tcp::{Close, ConnId, Event, RecvOutcome, Scratch, SendOutcome, Tcp, TcpConfig};
 
+use super::announcement::Announcement;
 use super::frames::{Frame, FrameError, FrameReader, Hello, LONGEST_BLOCK, Welcome};
+use super::outgoing::{Outgoing, public_address};
 use crate::agents::rssl_io::RsslIo;
-use crate::config::Config;
+use crate::config::{Config, HubTransport};
 
 /// P2PSs at a time: as many as the Source Distributor keeps apart.
 const MOST: u16 = 64;
@@ -68,6 +70,10 @@ pub struct Publisher {
     sweep_at: Option<u64>,
     hub: String,
     incarnation: u32,
+    /// Where the data stream goes over LBM.
+    outgoing: Option<Outgoing>,
+    /// What the heartbeats of the data stream say.
+    announcement: Vec<u8>,
     max_backlog: usize,
     /// Numbers of P2PSs whose connections were ended because they took too little.
     cut_off: Vec<u16>,
@@ -102,7 +108,7 @@ impl Publisher {
     /// Distributor's.
     ///
     /// # Errors
-    /// The port cannot be listened on; the message names it.
+    /// The port cannot be listened on, or the LBM options are wrong; the message says which.
     pub fn new(config: &Config, incarnation: u32, io: &mut RsslIo) -> io::Result<Self> {
         let c = &config.hub;
         let at = crate::agents::address(&c.interface, c.port)?;
@@ -110,6 +116,16 @@ impl Publisher {
         let (_, addr) =
             tcp.listen(at, &super::socket_options(c)).map_err(|e| crate::agents::naming("the hub", at, &e))?;
         super::watch(io, &tcp, super::UNICAST)?;
+        let (mut outgoing, mut sending) = (None, None);
+        if c.transport != HubTransport::Tcp {
+            let mut stream = Outgoing::new(c)?;
+            super::watch(io, stream.context(), super::DATA)?;
+            sending = stream.address();
+            outgoing = Some(stream);
+        }
+        let address = public_address(addr, sending).to_string();
+        let name = if c.instance.is_empty() { &address } else { &c.instance };
+        let announcement = Announcement { name, address: &address }.encode();
         Ok(Self {
             tcp,
             events: Vec::new(),
@@ -122,6 +138,9 @@ impl Publisher {
             sweep_at: None,
             hub: c.name.clone(),
             incarnation,
+            outgoing,
+            announcement: announcement
+                .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "hub.instance is over 255 bytes long"))?,
             max_backlog: c.max_backlog as usize,
             cut_off: Vec::new(),
             counters: Counters::default(),
@@ -140,14 +159,35 @@ impl Publisher {
 
     /// When [`Publisher::turn`] wants to be called though its descriptor is quiet.
     pub fn timeout(&self) -> Option<u64> {
-        [self.tcp.timeout(), self.sweep_at].into_iter().flatten().min()
+        let data = self.outgoing.as_ref().and_then(Outgoing::timeout);
+        [self.tcp.timeout(), self.sweep_at, data].into_iter().flatten().min()
     }
 
-    /// Takes in what there is.
+    /// What the Source Distributor is to say of itself in its heartbeats.
+    pub fn announcement(&self) -> &[u8] {
+        &self.announcement
+    }
+
+    /// True while the data stream does not flow: providers are to wait.
+    pub fn is_congested(&self) -> bool {
+        self.outgoing.as_ref().is_some_and(Outgoing::is_congested)
+    }
+
+    /// Takes in what there is, and keeps the data stream moving. `ready` says what the owner's set has reported.
     ///
     /// # Errors
     /// The sockets have become unusable.
-    pub fn turn(&mut self, now: u64, to: &mut impl Requests) -> io::Result<()> {
+    pub fn turn(&mut self, now: u64, ready: super::Ready, to: &mut impl Requests) -> io::Result<()> {
+        if let Some(outgoing) = &mut self.outgoing
+            && (ready.data || outgoing.timeout().is_some_and(|at| at <= now))
+        {
+            outgoing.turn()?;
+        }
+        let due = [self.tcp.timeout(), self.sweep_at].into_iter().flatten().any(|at| at <= now);
+        if ready.unicast || due { self.requests(now, to) } else { Ok(()) }
+    }
+
+    fn requests(&mut self, now: u64, to: &mut impl Requests) -> io::Result<()> {
         let mut events = std::mem::take(&mut self.events);
         let polled = self.tcp.poll(Some(Duration::ZERO), &mut events);
         for event in &events {
@@ -280,6 +320,9 @@ impl Publisher {
     pub fn publish(&mut self, block: &[u8]) {
         self.counters.blocks += 1;
         self.counters.bytes += block.len() as u64;
+        if let Some(outgoing) = &mut self.outgoing {
+            return outgoing.publish(block);
+        }
         for part in parts(block, CUT) {
             for slot in 0..self.links.len() {
                 let Some(link) = &self.links[slot] else { continue };

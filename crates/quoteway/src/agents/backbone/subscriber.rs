@@ -1,318 +1,79 @@
-//! A P2PS's side of the hub: its unicast connection to each Source Distributor, and the data stream from it.
-//!
-//! A connection that is lost, refused or ended is tried again for ever, after a pause that grows from a tenth of a second
-//! to [`PAUSE_MAX`]. What is wrong is told once, until it changes.
+//! A P2PS's side of the hub: the data streams of all Source Distributors, and a unicast connection to each.
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
 
-use hub::p2ps::{Joined, SourceId};
-use net::tcp::{Close, ConnId, Event, RecvOutcome, Scratch, SendOutcome, SocketOptions, Tcp, TcpConfig};
+use hub::p2ps::SourceId;
 
-use super::frames::{Frame, FrameError, FrameReader, Hello, Welcome};
+use super::incoming::Incoming;
+use super::links::{Blocks, Counters, Links};
 use crate::agents::rssl_io::RsslIo;
-use crate::config::Config;
+use crate::config::{Config, HubTransport};
 
-const PAUSE_FIRST: u64 = 100_000_000;
-/// Longest pause before a Source Distributor is tried again, nanoseconds.
-pub const PAUSE_MAX: u64 = 2_000_000_000;
-/// Time in which a connection has to be made and greeted.
-const CONNECT_TIME: u64 = 10_000_000_000;
-/// Bytes of requests that may wait for a Source Distributor; one that takes no more is not there.
-const MAX_REQUESTS: usize = 64 << 20;
-
-/// What the hub brings for the P2PS.
-pub trait Blocks {
-    /// A Source Distributor has let this P2PS join.
-    fn joined(&mut self, now: u64, source: SourceId, joined: Joined);
-    /// A block of the data stream of a source.
-    ///
-    /// # Errors
-    /// Why the connection with the source is to be ended.
-    fn block(&mut self, now: u64, source: SourceId, block: &[u8]) -> Result<(), String>;
-    /// A block for this P2PS alone.
-    ///
-    /// # Errors
-    /// As for [`Blocks::block`].
-    fn direct_block(&mut self, now: u64, source: SourceId, block: &[u8]) -> Result<(), String>;
-    /// A source that was joined is lost.
-    fn lost(&mut self, now: u64, source: SourceId);
-}
-
-/// What was counted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Times that a Source Distributor let this P2PS join.
-    pub joined: u64,
-    /// Times that one was lost.
-    pub lost: u64,
-    /// Blocks received.
-    pub blocks: u64,
-    /// Bytes of them.
-    pub bytes: u64,
-    /// Blocks of Source Distributors that are not joined.
-    pub blocks_unjoined: u64,
-}
-
-/// The sockets and the data stream. See the module's description.
+/// Connections and data streams. See the module's description.
 pub struct Subscriber {
-    tcp: Tcp,
-    events: Vec<Event>,
-    scratch: Scratch,
-    options: SocketOptions,
-    /// By source number.
-    sources: Vec<Source>,
-    hello: Vec<u8>,
-    resolved: Receiver<(usize, Result<SocketAddr, String>)>,
-    resolver: Sender<(usize, Result<SocketAddr, String>)>,
-    counters: Counters,
-}
-
-struct Source {
-    /// `host:port`.
-    host: String,
-    state: State,
-    pause: u64,
-    told: Option<String>,
-}
-
-enum State {
-    /// Connect at this time.
-    Waiting(u64),
-    /// Its name is being looked up by a thread.
-    Resolving,
-    /// A connection is being made or greeted; it has until then.
-    Greeting {
-        conn: ConnId,
-        until: u64,
-        reader: FrameReader,
-    },
-    Joined {
-        conn: ConnId,
-        reader: FrameReader,
-    },
-}
-
-impl State {
-    fn conn(&self) -> Option<ConnId> {
-        match self {
-            Self::Greeting { conn, .. } | Self::Joined { conn, .. } => Some(*conn),
-            Self::Waiting(_) | Self::Resolving => None,
-        }
-    }
-}
-
-/// A failure of a peer, in words.
-struct Fault(String);
-
-impl From<FrameError> for Fault {
-    fn from(e: FrameError) -> Self {
-        Self(e.to_string())
-    }
+    links: Links,
+    /// Where the data streams come over LBM.
+    incoming: Option<Incoming>,
 }
 
 impl Subscriber {
     /// A P2PS of this hub; the Source Distributors are connected by [`Subscriber::turn`]. `name` is for people there.
     ///
     /// # Errors
-    /// The process has no descriptors left.
+    /// The LBM options are wrong, or the operating system refuses a socket.
     pub fn new(config: &Config, incarnation: u32, name: &str, io: &mut RsslIo) -> io::Result<Self> {
-        let c = &config.hub;
-        let tcp = Tcp::new(TcpConfig::default())?;
-        super::watch(io, &tcp, super::UNICAST)?;
-        let mut hello = Vec::new();
-        Hello { incarnation, data: true, hub: c.name.clone(), name: name.to_owned() }.write(&mut hello);
-        let (resolver, resolved) = channel();
-        let sources = c.source_distributors.iter().map(|host| Source::new(host)).collect();
-        Ok(Self {
-            tcp,
-            events: Vec::new(),
-            scratch: Scratch::default(),
-            options: super::socket_options(c),
-            sources,
-            hello,
-            resolved,
-            resolver,
-            counters: Counters::default(),
-        })
+        let links = Links::new(config, incarnation, name)?;
+        super::watch(io, links.tcp(), super::UNICAST)?;
+        let mut incoming = None;
+        if config.hub.transport != HubTransport::Tcp {
+            let stream = Incoming::new(&config.hub)?;
+            super::watch(io, stream.context(), super::DATA)?;
+            incoming = Some(stream);
+        }
+        Ok(Self { links, incoming })
     }
 
     /// What was counted.
     pub fn counters(&self) -> Counters {
-        self.counters
+        self.links.counters()
     }
 
-    /// When [`Subscriber::turn`] wants to be called though its descriptor is quiet.
+    /// When [`Subscriber::turn`] wants to be called though no descriptor is ready.
     pub fn timeout(&self) -> Option<u64> {
-        let due = |source: &Source| match source.state {
-            State::Waiting(at) | State::Greeting { until: at, .. } => Some(at),
-            State::Resolving | State::Joined { .. } => None,
-        };
-        self.sources.iter().filter_map(due).chain(self.tcp.timeout()).min()
+        self.links.timeout().into_iter().chain(self.incoming.as_ref().and_then(Incoming::timeout)).min()
     }
 
-    /// Takes in what there is, and connects what is due.
+    /// Takes in what there is, and connects what is due. `ready` says which of the owner's watched numbers are.
     ///
     /// # Errors
     /// The sockets have become unusable.
-    pub fn turn(&mut self, now: u64, to: &mut impl Blocks) -> io::Result<()> {
-        let mut events = std::mem::take(&mut self.events);
-        let polled = self.tcp.poll(Some(Duration::ZERO), &mut events);
-        for event in &events {
-            match *event {
-                Event::Connected { conn } => {
-                    self.tcp.send(conn, &self.hello);
-                }
-                Event::Readable { conn } => self.read(now, conn, to),
-                Event::Closed { conn, why } => {
-                    if let Some(number) = self.of(conn) {
-                        self.lost(now, number, &why.to_string(), to);
-                    }
-                }
-                _ => {}
+    pub fn turn(&mut self, now: u64, ready: super::Ready, to: &mut impl Blocks) -> io::Result<()> {
+        let Self { links, incoming } = self;
+        // The connections first: a welcome is sent before what it opens in the data stream.
+        if ready.unicast || links.timeout().is_some_and(|at| at <= now) {
+            links.turn(now, to)?;
+        }
+        if let Some(incoming) = incoming
+            && (ready.data || incoming.timeout().is_some_and(|at| at <= now))
+        {
+            incoming.turn(now, links, to)?;
+            if links.timeout().is_some_and(|at| at <= now) {
+                links.turn(now, to)?;
             }
         }
-        self.events = events;
-        while let Ok((number, result)) = self.resolved.try_recv() {
-            match result {
-                Ok(addr) => self.connect(now, number, addr, to),
-                Err(why) => self.lost(now, number, &why, to),
-            }
-        }
-        for number in 0..self.sources.len() {
-            match self.sources[number].state {
-                State::Waiting(at) if at <= now => self.dial(now, number, to),
-                State::Greeting { until, .. } if until <= now => self.end(now, number, "no answer", to),
-                _ => {}
-            }
-        }
-        polled
+        Ok(())
     }
 
-    fn of(&self, conn: ConnId) -> Option<usize> {
-        self.sources.iter().position(|source| source.state.conn() == Some(conn))
-    }
-
-    fn dial(&mut self, now: u64, number: usize, to: &mut impl Blocks) {
-        let source = &mut self.sources[number];
-        if let Ok(addr) = source.host.replace("localhost:", "127.0.0.1:").parse() {
-            return self.connect(now, number, addr, to);
-        }
-        // A look-up may take seconds: it has a thread of its own, so that nobody else waits.
-        source.state = State::Resolving;
-        let (host, answer, waker) = (source.host.clone(), self.resolver.clone(), self.tcp.waker());
-        std::thread::spawn(move || {
-            let result = match host.to_socket_addrs() {
-                Ok(mut addrs) => addrs.next().ok_or_else(|| "no address has this name".to_owned()),
-                Err(e) => Err(e.to_string()),
-            };
-            let _ = answer.send((number, result));
-            waker.wake();
-        });
-    }
-
-    fn connect(&mut self, now: u64, number: usize, addr: SocketAddr, to: &mut impl Blocks) {
-        match self.tcp.connect(addr, &self.options) {
-            Ok(conn) => {
-                let reader = FrameReader::default();
-                self.sources[number].state = State::Greeting { conn, until: now + CONNECT_TIME, reader };
-            }
-            Err(e) => self.lost(now, number, &e.to_string(), to),
-        }
-    }
-
-    fn read(&mut self, now: u64, conn: ConnId, to: &mut impl Blocks) {
-        let Some(number) = self.of(conn) else { return };
-        let RecvOutcome::Data(bytes) = self.tcp.recv(conn, &mut self.scratch) else { return };
-        let Self { sources, counters, .. } = self;
-        let source = &mut sources[number];
-        let id = SourceId(number as u16);
-        let (mut reader, mut joined) = match &mut source.state {
-            State::Greeting { reader, .. } => (std::mem::take(reader), false),
-            State::Joined { reader, .. } => (std::mem::take(reader), true),
-            State::Waiting(_) | State::Resolving => return,
-        };
-        let result = reader.read(bytes, |frame| match frame {
-            Frame::Greeting(bytes) => match Welcome::read(bytes)? {
-                Welcome::Joined { incarnation, number, position } => {
-                    joined = true;
-                    counters.joined += 1;
-                    to.joined(now, id, Joined { incarnation, number, position });
-                    Ok(())
-                }
-                Welcome::Refused(why) => Err(Fault(format!("refused: {why}"))),
-            },
-            Frame::Block(block) => {
-                counters.blocks += 1;
-                counters.bytes += block.len() as u64;
-                to.block(now, id, block).map_err(Fault)
-            }
-        });
-        if joined {
-            if matches!(source.state, State::Greeting { .. }) {
-                tracing::info!("Source Distributor {} is joined", source.host);
-                (source.pause, source.told) = (0, None);
-            }
-            source.state = State::Joined { conn, reader };
-        } else if let State::Greeting { reader: kept, .. } = &mut source.state {
-            *kept = reader;
-        }
-        if let Err(Fault(why)) = result {
-            self.end(now, number, &why, to);
-        }
-    }
-
-    /// Sends a block of requests; nothing happens if the source is not joined.
+    /// As [`Links::send`].
     ///
     /// # Errors
-    /// It takes no more: [`Subscriber::leave`] it, with this reason.
+    /// As there.
     pub fn send(&mut self, source: SourceId, block: &[u8]) -> Result<(), String> {
-        let Some(State::Joined { conn, .. }) = self.sources.get(usize::from(source.0)).map(|s| &s.state) else {
-            return Ok(());
-        };
-        match self.tcp.send(*conn, block) {
-            SendOutcome::Queued(waiting) if waiting > MAX_REQUESTS => {
-                Err(format!("it takes no requests: {waiting} bytes are waiting"))
-            }
-            _ => Ok(()),
-        }
+        self.links.send(source, block)
     }
 
-    /// Leaves a source that the P2PS has given up, and joins it again.
+    /// As [`Links::leave`].
     pub fn leave(&mut self, now: u64, source: SourceId, why: &str, to: &mut impl Blocks) {
-        let number = usize::from(source.0);
-        if matches!(self.sources.get(number), Some(Source { state: State::Joined { .. }, .. })) {
-            self.end(now, number, why, to);
-        }
-    }
-
-    fn end(&mut self, now: u64, number: usize, why: &str, to: &mut impl Blocks) {
-        if let Some(conn) = self.sources[number].state.conn() {
-            self.tcp.close(conn, Close::Reset);
-        }
-        self.lost(now, number, why, to);
-    }
-
-    fn lost(&mut self, now: u64, number: usize, why: &str, to: &mut impl Blocks) {
-        let source = &mut self.sources[number];
-        let joined = matches!(source.state, State::Joined { .. });
-        source.pause = (source.pause * 2).clamp(PAUSE_FIRST, PAUSE_MAX);
-        source.state = State::Waiting(now + source.pause);
-        if joined || source.told.as_deref() != Some(why) {
-            tracing::warn!("Source Distributor {}: {why}; trying again", source.host);
-            source.told = Some(why.to_owned());
-        }
-        if joined {
-            self.counters.lost += 1;
-            to.lost(now, SourceId(number as u16));
-        }
-    }
-}
-
-impl Source {
-    fn new(host: &str) -> Self {
-        Self { host: host.to_owned(), state: State::Waiting(0), pause: 0, told: None }
+        self.links.leave(now, source, why, to);
     }
 }

@@ -1,0 +1,149 @@
+//! LBM options of a hub's topics: those that suit a hub, then those of the configuration.
+
+use std::io;
+
+use lbm_io::options::Options;
+use lbm_io::{Context, ContextError};
+
+use crate::config::{self, HubTransport};
+
+/// What suits a hub and is not LBM's default. Others win over it.
+///
+/// * Topics are advertised and asked for as long as a process lives, so that a partition of any length heals.
+/// * Losses are asked for soon and often, and repeated at most twice in that time: at 20 % loss a datagram is missing for tens of
+///   milliseconds, and one in a thousand million is given up after 5 s. The window holds what is sent in that time.
+/// * The end of a burst is told soon.
+/// * No receiver holds up the others.
+const SUITABLE: &str = "
+source   resolver_advertisement_minimum_sustain_duration  0
+receiver resolver_query_minimum_sustain_duration          0
+source   transport_lbtrm_transmission_window_size         67108864
+receiver transport_lbtrm_nak_initial_backoff_interval     5
+receiver transport_lbtrm_nak_backoff_interval             40
+receiver transport_lbtrm_nak_suppress_interval            40
+receiver transport_lbtrm_nak_generation_interval          5000
+source   transport_lbtrm_ignore_interval                  15
+source   transport_lbtrm_sm_minimum_interval              50
+source   transport_lbtru_transmission_window_size         67108864
+receiver transport_lbtru_nak_initial_backoff_interval     5
+receiver transport_lbtru_nak_backoff_interval             40
+receiver transport_lbtru_nak_suppress_interval            40
+receiver transport_lbtru_nak_generation_interval          5000
+source   transport_lbtru_ignore_interval                  15
+source   transport_lbtru_sm_minimum_interval              50
+source   transport_lbtipc_transmission_window_size        67108864
+source   transport_lbtipc_behavior                        source_paced
+source   transport_lbtipc_maximum_receivers_per_transport 64
+source   transport_tcp_multiple_receiver_behavior         source_paced
+source   transport_session_maximum_buffer                 16777216
+";
+
+/// The options of a hub.
+///
+/// # Errors
+/// The file cannot be read, or a line is wrong; the message names each.
+pub(super) fn of(config: &config::Hub) -> io::Result<Options> {
+    let mut options = Options::new();
+    parse(&mut options, "built in", SUITABLE)?;
+    let transport = match config.transport {
+        HubTransport::LbtRm => "lbtrm",
+        HubTransport::LbtRu => "lbtru",
+        HubTransport::Tcp | HubTransport::LbtTcp => "tcp",
+        HubTransport::LbtIpc => "lbtipc",
+    };
+    let mut lines = format!("source transport {transport}\n");
+    if !config.interface.is_empty() {
+        lines += &format!("context default_interface {}\n", config.interface);
+    }
+    if !config.multicast_address.is_empty() {
+        lines += &format!("source transport_lbtrm_multicast_address {}\n", config.multicast_address);
+    }
+    parse(&mut options, "hub", &lines)?;
+    if !config.lbm_options_file.is_empty() {
+        let name = &config.lbm_options_file;
+        let text = std::fs::read_to_string(name)
+            .map_err(|e| io::Error::new(e.kind(), format!("LBM options {name} cannot be read: {e}")))?;
+        parse(&mut options, name, &text)?;
+    }
+    parse(&mut options, "hub.lbm_options", &config.lbm_options.join("\n"))?;
+    Ok(options)
+}
+
+fn parse(options: &mut Options, name: &str, text: &str) -> io::Result<()> {
+    options.parse(name, text).map_err(|bad| {
+        let lines: Vec<String> = bad.iter().map(ToString::to_string).collect();
+        io::Error::new(io::ErrorKind::InvalidInput, lines.join("\n"))
+    })
+}
+
+/// The topic on which a Source Distributor publishes. In shared memory it is another one: the host's `rrcpd` listens for it and
+/// carries it to the network.
+pub(super) fn topic_sent(config: &config::Hub) -> String {
+    if config.transport == HubTransport::LbtIpc { local_topic(&config.name) } else { topic(&config.name) }
+}
+
+/// The topics that a P2PS listens for.
+pub(super) fn topics_heard(config: &config::Hub) -> Vec<String> {
+    let mut topics = vec![topic(&config.name)];
+    if config.transport == HubTransport::LbtIpc {
+        topics.push(local_topic(&config.name));
+    }
+    topics
+}
+
+/// The topic of a hub's data streams.
+pub(super) fn topic(hub: &str) -> String {
+    format!("quoteway.hub.{hub}")
+}
+
+/// The topic of the data streams of Source Distributors of this host, in shared memory.
+pub(super) fn local_topic(hub: &str) -> String {
+    format!("quoteway.hub.{hub}.local")
+}
+
+pub(super) fn failed(e: ContextError) -> io::Error {
+    match e {
+        ContextError::Io { what, error } => io::Error::new(error.kind(), format!("{what}: {error}")),
+        other => io::Error::other(other.to_string()),
+    }
+}
+
+/// Tells the operator what works less well than was asked for.
+pub(super) fn log_warnings(context: &mut Context) {
+    for warning in context.warnings() {
+        tracing::warn!("{warning}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{of, topic_sent, topics_heard};
+    use crate::config::{Hub, HubTransport};
+    use lbm_io::options::Scope;
+
+    #[test]
+    fn what_suits_a_hub_is_known_and_can_be_overruled() {
+        let hub = Hub {
+            transport: HubTransport::LbtRm,
+            interface: "127.0.0.1".into(),
+            multicast_address: "239.1.2.3".into(),
+            lbm_options: vec!["source transport_lbtrm_ignore_interval 7".into()],
+            ..Hub::default()
+        };
+        let options = of(&hub).expect("right");
+        assert_eq!(options.text(Scope::Source, "transport"), "lbtrm");
+        assert_eq!(options.text(Scope::Context, "default_interface"), "127.0.0.1");
+        assert_eq!(options.text(Scope::Source, "transport_lbtrm_multicast_address"), "239.1.2.3");
+        assert_eq!(options.number(Scope::Source, "transport_lbtrm_ignore_interval"), 7);
+        let error = of(&Hub { lbm_options: vec!["source transprt lbtrm".into()], ..hub }).expect_err("wrong");
+        assert!(error.to_string().contains("transport"), "{error}");
+    }
+
+    #[test]
+    fn streams_of_a_host_have_a_topic_of_their_own() {
+        let hub = Hub { transport: HubTransport::LbtIpc, ..Hub::default() };
+        assert_eq!(topic_sent(&hub), "quoteway.hub.quoteway.local");
+        assert_eq!(topics_heard(&hub), ["quoteway.hub.quoteway", "quoteway.hub.quoteway.local"]);
+        assert_eq!(topics_heard(&Hub::default()), ["quoteway.hub.quoteway"]);
+    }
+}
