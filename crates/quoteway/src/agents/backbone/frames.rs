@@ -149,6 +149,21 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
+/// Bit of a block's flags on a connection that carries the data stream as well: the block is for this P2PS alone.
+const DIRECT: u8 = 1;
+
+/// Marks a block as one for the P2PS of the connection alone.
+pub fn mark_direct(block: &mut [u8]) {
+    if let Some(flags) = block.get_mut(3) {
+        *flags |= DIRECT;
+    }
+}
+
+/// True for a block that was marked so.
+pub fn is_direct(block: &[u8]) -> bool {
+    block.get(3).is_some_and(|flags| flags & DIRECT != 0)
+}
+
 /// One unit of the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frame<'a> {

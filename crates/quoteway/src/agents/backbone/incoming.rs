@@ -48,7 +48,7 @@ impl Incoming {
     }
 
     /// When [`Incoming::turn`] wants to be called though the descriptor is quiet.
-    pub(super) fn timeout(&self) -> Option<u64> {
+    pub(super) fn timeout(&mut self) -> Option<u64> {
         self.context.timeout()
     }
 

@@ -12,7 +12,7 @@ use hub::p2ps::{Joined, SourceId};
 use net::tcp::{Close, ConnId, Event, RecvOutcome, Scratch, SendOutcome, SocketOptions, Tcp, TcpConfig};
 
 use super::announcement::Announcement;
-use super::frames::{Frame, FrameError, FrameReader, Hello, Welcome};
+use super::frames::{self, Frame, FrameError, FrameReader, Hello, Welcome};
 use crate::config::{Config, HubTransport};
 
 const PAUSE_FIRST: u64 = 100_000_000;
@@ -145,7 +145,9 @@ impl Links {
         let data = c.transport == HubTransport::Tcp;
         Hello { incarnation, data, hub: c.name.clone(), name: name.to_owned() }.write(&mut hello);
         let (resolver, resolved) = channel();
-        let sources = c.source_distributors.iter().map(|host| Source::new(host)).collect();
+        // With the other transports they say by themselves who they are and where.
+        let sources =
+            if data { c.source_distributors.iter().map(|host| Source::new(host)).collect() } else { Vec::new() };
         Ok(Self {
             tcp,
             events: Vec::new(),
@@ -296,7 +298,10 @@ impl Links {
     fn dial(&mut self, now: u64, number: usize, to: &mut impl Blocks) {
         let source = &mut self.sources[number];
         if source.name.is_some() && source.heard_at.saturating_add(FORGET) <= now {
-            tracing::warn!("Source Distributor {} has not been heard for a minute: it is not tried again before", source.host);
+            tracing::warn!(
+                "Source Distributor {} has not been heard for a minute: it is not tried again before",
+                source.host
+            );
             source.state = State::Idle;
             return;
         }
@@ -352,7 +357,11 @@ impl Links {
             Frame::Block(block) => {
                 counters.blocks += 1;
                 counters.bytes += block.len() as u64;
-                let taken = if data { to.block(now, id, block) } else { to.direct_block(now, id, block) };
+                let taken = if data && !frames::is_direct(block) {
+                    to.block(now, id, block)
+                } else {
+                    to.direct_block(now, id, block)
+                };
                 taken.map_err(Fault)
             }
         });
@@ -423,6 +432,16 @@ impl Source {
     fn new(host: &str) -> Self {
         let (name, held) = (None, Vec::new());
         let state = State::Waiting(0);
-        Self { host: host.to_owned(), name, incarnation: 0, heard_at: 0, held, held_bytes: 0, state, pause: 0, told: None }
+        Self {
+            host: host.to_owned(),
+            name,
+            incarnation: 0,
+            heard_at: 0,
+            held,
+            held_bytes: 0,
+            state,
+            pause: 0,
+            told: None,
+        }
     }
 }

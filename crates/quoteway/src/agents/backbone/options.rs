@@ -51,14 +51,14 @@ pub(super) fn of(config: &config::Hub) -> io::Result<Options> {
         HubTransport::Tcp | HubTransport::LbtTcp => "tcp",
         HubTransport::LbtIpc => "lbtipc",
     };
-    let mut lines = format!("source transport {transport}\n");
+    let mut lines = vec![format!("source transport {transport}")];
     if !config.interface.is_empty() {
-        lines += &format!("context default_interface {}\n", config.interface);
+        lines.push(format!("context default_interface {}", config.interface));
     }
     if !config.multicast_address.is_empty() {
-        lines += &format!("source transport_lbtrm_multicast_address {}\n", config.multicast_address);
+        lines.push(format!("source transport_lbtrm_multicast_address {}", config.multicast_address));
     }
-    parse(&mut options, "hub", &lines)?;
+    parse(&mut options, "hub", &lines.join("\n"))?;
     if !config.lbm_options_file.is_empty() {
         let name = &config.lbm_options_file;
         let text = std::fs::read_to_string(name)

@@ -68,7 +68,7 @@ impl Outgoing {
     }
 
     /// When [`Outgoing::turn`] wants to be called though the descriptor is quiet.
-    pub(super) fn timeout(&self) -> Option<u64> {
+    pub(super) fn timeout(&mut self) -> Option<u64> {
         self.context.timeout()
     }
 
@@ -81,7 +81,9 @@ impl Outgoing {
     pub(super) fn turn(&mut self) -> io::Result<()> {
         self.context.poll(Some(Duration::ZERO), &mut Nothing)?;
         while let Some(block) = self.waiting.front() {
-            if self.context.send(self.source, block, SendFlags::FLUSH | SendFlags::NONBLOCK) == Err(SendError::WouldBlock) {
+            if self.context.send(self.source, block, SendFlags::FLUSH | SendFlags::NONBLOCK)
+                == Err(SendError::WouldBlock)
+            {
                 break;
             }
             self.waiting_bytes -= block.len();
@@ -116,7 +118,10 @@ impl Outgoing {
         if congested != self.congested {
             self.congested = congested;
             if congested {
-                tracing::warn!("{} bytes of the hub stream are waiting to be sent: providers have to wait", self.waiting_bytes);
+                tracing::warn!(
+                    "{} bytes of the hub stream are waiting to be sent: providers have to wait",
+                    self.waiting_bytes
+                );
             } else {
                 tracing::info!("the hub stream flows again");
             }

@@ -11,7 +11,7 @@ use hub::stream::parts;
 use net::tcp::{Close, ConnId, Event, RecvOutcome, Scratch, SendOutcome, Tcp, TcpConfig};
 
 use super::announcement::Announcement;
-use super::frames::{Frame, FrameError, FrameReader, Hello, LONGEST_BLOCK, Welcome};
+use super::frames::{self, Frame, FrameError, FrameReader, Hello, LONGEST_BLOCK, Welcome};
 use super::outgoing::{Outgoing, public_address};
 use crate::agents::rssl_io::RsslIo;
 use crate::config::{Config, HubTransport};
@@ -158,8 +158,8 @@ impl Publisher {
     }
 
     /// When [`Publisher::turn`] wants to be called though its descriptor is quiet.
-    pub fn timeout(&self) -> Option<u64> {
-        let data = self.outgoing.as_ref().and_then(Outgoing::timeout);
+    pub fn timeout(&mut self) -> Option<u64> {
+        let data = self.outgoing.as_mut().and_then(Outgoing::timeout);
         [self.tcp.timeout(), self.sweep_at, data].into_iter().flatten().min()
     }
 
@@ -335,9 +335,17 @@ impl Publisher {
 
     /// Sends a block to one P2PS alone.
     pub fn send_to(&mut self, number: u16, block: &[u8]) {
-        if let Some(conn) = self.conn_of(number) {
-            for part in parts(block, CUT) {
+        let Some(conn) = self.conn_of(number) else { return };
+        for part in parts(block, CUT) {
+            if self.outgoing.is_some() {
                 self.send(conn, &part);
+            } else {
+                let mut marked = std::mem::take(&mut self.out);
+                marked.clear();
+                marked.extend_from_slice(&part);
+                frames::mark_direct(&mut marked);
+                self.send(conn, &marked);
+                self.out = marked;
             }
         }
     }

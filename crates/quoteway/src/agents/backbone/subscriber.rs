@@ -39,8 +39,8 @@ impl Subscriber {
     }
 
     /// When [`Subscriber::turn`] wants to be called though no descriptor is ready.
-    pub fn timeout(&self) -> Option<u64> {
-        self.links.timeout().into_iter().chain(self.incoming.as_ref().and_then(Incoming::timeout)).min()
+    pub fn timeout(&mut self) -> Option<u64> {
+        self.links.timeout().into_iter().chain(self.incoming.as_mut().and_then(Incoming::timeout)).min()
     }
 
     /// Takes in what there is, and connects what is due. `ready` says which of the owner's watched numbers are.
