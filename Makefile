@@ -28,7 +28,8 @@ bench: build ## every figure of docs/perf, beside its floor and its peers in the
 	scripts/bench.sh $(ARGS)
 
 bench-peers: ## what `make bench` measures LBM beside: Aeron's C driver (needs cmake, clang; peers/aeron/README.md)
-	$(CARGO) build --release --manifest-path peers/aeron/Cargo.toml
+	$(CARGO) build --release --manifest-path peers/aeron/Cargo.toml --target-dir target/peers/build
+	cp target/peers/build/release/aeron-peer target/peers/
 
 fmt: ## format the code
 	$(CARGO) fmt --all

@@ -2,12 +2,14 @@
 
 use std::fmt;
 
-/// Width of a bucket in ns, and how many there are: up to 100 ms, then one for the rest.
+/// Width of a bucket in ns unless something else is asked for, and how many there are: up to 100 ms, then one for the rest.
 const WIDTH: u64 = 100;
 const BUCKETS: usize = 1_000_000;
 
 /// Counts of latencies by bucket.
+#[derive(Debug)]
 pub(super) struct Histogram {
+    width: u64,
     counts: Vec<u32>,
     count: u64,
     min: u64,
@@ -16,12 +18,16 @@ pub(super) struct Histogram {
 
 impl Histogram {
     pub(super) fn new() -> Self {
-        Self { counts: vec![0; BUCKETS + 1], count: 0, min: u64::MAX, max: 0 }
+        Self::with_width(WIDTH)
+    }
+
+    pub(super) fn with_width(width: u64) -> Self {
+        Self { width, counts: vec![0; BUCKETS + 1], count: 0, min: u64::MAX, max: 0 }
     }
 
     #[inline]
     pub(super) fn add(&mut self, ns: u64) {
-        self.counts[((ns / WIDTH) as usize).min(BUCKETS)] += 1;
+        self.counts[((ns / self.width) as usize).min(BUCKETS)] += 1;
         self.count += 1;
         self.min = self.min.min(ns);
         self.max = self.max.max(ns);
@@ -33,7 +39,7 @@ impl Histogram {
         for (bucket, &count) in self.counts.iter().enumerate() {
             seen += u64::from(count);
             if seen > wanted {
-                let ns = if bucket == BUCKETS { self.max } else { bucket as u64 * WIDTH };
+                let ns = if bucket == BUCKETS { self.max } else { bucket as u64 * self.width };
                 return ns as f64 / 1000.0;
             }
         }

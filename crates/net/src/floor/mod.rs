@@ -4,11 +4,15 @@
 //! each stage a process of its own. [`relay`] is the chain source -> relays -> sink; [`fan`] is source -> relay -> fan-out writer ->
 //! connections in one reader process. Absolute figures differ between machines and between runs; ratios taken in one run do not lie.
 //!
-//! Every measurement forks: call it before the process has started threads.
+//! Those fork: call them before the process has started threads. [`datagrams`] (UDP) and [`log`] (shared memory) are what a messaging
+//! layer is measured beside, each between two threads.
 
+pub mod datagrams;
 pub mod fan;
 mod frames;
 mod latency;
+pub mod log;
+pub mod messaging;
 mod process;
 pub mod relay;
 

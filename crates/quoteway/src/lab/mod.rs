@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`scenario`] | what is measured: parameters, rates, goals, from a file |
 //! | [`session`] | pairs of runs by turns, progress, the file of results |
-//! | [`flow`], [`images`], [`memory`], [`codec`] | the procedures |
+//! | [`flow`], [`images`], [`memory`], [`codec`], [`lbm`] | the procedures |
 //! | [`chain`], [`nodes`], [`run`], [`process`] | the processes of a test, where they run, one run of them |
 //! | [`observer`] | who saw which message when |
 //! | [`peers`], [`nats`] | other products on the same work |
@@ -24,6 +24,7 @@ pub mod environment;
 pub mod flow;
 pub mod html;
 pub mod images;
+pub mod lbm;
 pub mod memory;
 pub mod nats;
 pub mod nodes;
@@ -215,6 +216,7 @@ fn estimate(scenario: &Scenario, pairs: u32, is_quick: bool) -> f64 {
         Kind::Flow => flow::estimate(scenario, pairs),
         Kind::Images => images::estimate(scenario, pairs),
         Kind::Memory => memory::estimate(scenario, pairs),
+        Kind::Lbm => lbm::estimate(scenario, pairs),
     }
 }
 
@@ -224,6 +226,7 @@ fn run_scenario(session: &mut Session, scenario: &Scenario, outcome: &mut Outcom
         Kind::Flow => flow::run(session, scenario, outcome),
         Kind::Images => images::run(session, scenario, outcome),
         Kind::Memory => memory::run(session, scenario, outcome),
+        Kind::Lbm => lbm::run(session, scenario, outcome),
     }
 }
 

@@ -44,6 +44,8 @@ pub enum Part {
         #[arg(long, default_value_t = 0)]
         count: usize,
     },
+    /// LBM, or the same system calls without it
+    Lbm(super::lbm::work::Args),
     /// The reference updates as hexadecimal arguments for the same measurement of the peer
     Updates,
     /// The publisher of a test of nats-server
@@ -114,6 +116,7 @@ pub fn run(part: &Part) -> Result<(), String> {
             let bench = Bench::new();
             repeat_work(work, &bench, *count);
         }
+        Part::Lbm(args) => super::lbm::work::run(args)?,
         Part::Updates => {
             let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
             println!("74={} 130={}", hex(&update_74(5)), hex(&update_130(5)));

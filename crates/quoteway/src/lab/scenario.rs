@@ -109,6 +109,9 @@ pub struct Scenario {
     /// Seconds at a run's rate before that which do not count.
     #[serde(default = "warmup")]
     pub warmup: f64,
+    /// What of LBM is measured.
+    #[serde(default)]
+    pub lbm: Option<super::lbm::Grid>,
     /// What is to be reached: `ROW METRIC[/SIDE] (>=|<=) VALUE`.
     #[serde(default)]
     pub goals: Vec<String>,
@@ -142,6 +145,8 @@ pub enum Kind {
     Images,
     /// Bytes of an item and of a watcher.
     Memory,
+    /// LBM beside the bare loops and Aeron.
+    Lbm,
 }
 
 fn items() -> u32 {
@@ -322,6 +327,9 @@ impl Scenario {
             && self.seconds > 0.0;
         if !sound || !(0.0..=600.0).contains(&self.warmup) || self.seconds > 86_400.0 {
             return Err("items, mounts, common (0 to 1), seconds or warmup is out of range".to_owned());
+        }
+        if self.kind == Kind::Lbm {
+            self.lbm.as_ref().ok_or("a scenario of LBM needs a table `lbm`")?.cells()?;
         }
         if self.kind == Kind::Flow && self.rates.trim().is_empty() {
             return Err("a flow needs rates".to_owned());
