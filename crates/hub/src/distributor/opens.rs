@@ -49,7 +49,12 @@ impl SourceDistributor {
                 let kind = crate::stream::Kind::Reissue;
                 let message =
                     RequestMsg::decode(rwf).map_err(|_| HubError::Malformed { kind, what: "request in it" })?;
-                if self.holds(handle, slot) {
+                if !self.holds(handle, slot) {
+                    return Ok(());
+                }
+                if with_image && self.items.get(handle).is_some_and(|item| item.has(Bits::ENDED)) {
+                    self.repeat_end(handle, slot);
+                } else {
                     self.wishes.note(handle, slot, &message);
                     if with_image {
                         self.note_wanted(handle, slot, in_stream);

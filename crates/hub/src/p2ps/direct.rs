@@ -96,8 +96,9 @@ impl Holds {
             return false;
         }
         self.bytes += part.rwf.len();
+        let complete = part.flags & flags::COMPLETE != 0;
         hold.parts.push(part);
-        self.bytes <= limit
+        complete || self.bytes <= limit
     }
 }
 
@@ -141,15 +142,18 @@ impl P2ps {
             self.counters.images_unwanted += 1;
             return;
         };
-        let (first, complete) = (part.flags & flags::FIRST != 0, part.flags & flags::COMPLETE != 0);
+        let complete = part.flags & flags::COMPLETE != 0;
         if !self.items.holds.add(id, part, self.config.hold_bytes) {
             self.counters.images_unwanted += 1;
-            if first || self.items.holds.bytes > self.config.hold_bytes {
+            if self.items.holds.bytes > self.config.hold_bytes {
                 self.items.holds.forget(id);
                 self.counters.holds_dropped += 1;
                 let read_to = self.source_mut(number).map_or(0, |source| source.read_to);
                 self.withhold(id, read_to);
-                self.items.get_mut(id).clear(bits::IMAGE_ASKED);
+                // Too much to wait for here: the next one is to come by the stream.
+                let item = self.items.get_mut(id);
+                item.clear(bits::IMAGE_ASKED);
+                item.set(bits::SOME_ASKED);
                 self.ask_image(id);
             }
         } else if complete {
@@ -163,8 +167,7 @@ impl P2ps {
         self.counters.direct_images += parts.len() as u64;
         let start = parts.first().map_or(0, |part| part.position);
         updates.retain(|update| update.position >= start);
-        let last = parts.first().is_some_and(|part| part.flags & flags::SNAPSHOT != 0);
-        if !last && self.is_barred(id, start) {
+        if self.is_barred(id, start) {
             self.image_late(id);
         } else {
             self.scratch.reached = Some(Vec::new());
@@ -264,6 +267,9 @@ impl P2ps {
     /// by another way than the updates is not for it: it would go back in time.
     pub(super) fn is_asked_by_open(&self, root: ItemId) -> bool {
         let item = self.items.get(root);
+        if !self.is_over_network(item.source) {
+            return false;
+        }
         item.has(bits::SOME_ASKED) || item.views().iter().any(|&view| self.items.get(view).has(bits::SOME_ASKED))
     }
 

@@ -3,6 +3,7 @@
 mod directory;
 mod hostile;
 mod interactive;
+mod network;
 mod posts;
 mod published;
 mod random;

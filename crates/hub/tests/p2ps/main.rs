@@ -6,6 +6,7 @@ mod directories;
 mod hostile;
 mod logins;
 mod model;
+mod network;
 mod recovery;
 mod requests;
 mod streams;

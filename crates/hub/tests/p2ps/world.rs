@@ -400,7 +400,9 @@ fn request_words(request: &Request<'_>) -> String {
         Request::Open { service, token, flags, rwf } => {
             format!("open token={token} {service} {} {}", open_flags(*flags), words(rwf))
         }
-        Request::Refresh { handle, .. } => format!("refresh {handle}"),
+        Request::Refresh { handle, in_stream } => {
+            format!("refresh {handle}{}", if *in_stream { " in stream" } else { "" })
+        }
         Request::Reissue { handle, with_image, rwf, .. } => {
             format!("reissue {handle}{} {}", if *with_image { " with image" } else { "" }, words(rwf))
         }
