@@ -64,6 +64,8 @@ enum Command {
     Lbmdump(tools::lbmdump::Args),
     /// Measure this system, beside bare loops and other products, and report
     Lab(lab::Args),
+    /// Show what the benchmark reports tuned, as it is here and as it should be; set it, set it back
+    Tune(lab::tune::Args),
     /// Show every configuration parameter, check a file, or turn an rmds.cnf into TOML
     #[command(
         after_help = "Examples:\n  quoteway config\n  quoteway config maxMounts\n  quoteway config check rmds.cnf --host mdhost1\n  \
@@ -95,6 +97,7 @@ fn main() -> ExitCode {
         Command::Dump(args) => tools::dump::run(&args),
         Command::Lbmdump(args) => tools::lbmdump::run(&args),
         Command::Lab(args) => lab::run(&args),
+        Command::Tune(args) => lab::tune::run(&args),
         Command::Config(command) => config::command::run(&command).map(print),
         Command::Man { dir } => manual::man_pages(Cli::command(), &dir)
             .map(|files| print(format!("{} man pages are in {}\n", files.len(), dir.display())))

@@ -67,7 +67,7 @@ fn facts() -> Vec<(String, String)> {
     add("isolated processors", Some(read("/sys/devices/system/cpu/isolated").unwrap_or_else(|| "none".to_owned())));
     add("clock source", read("/sys/devices/system/clocksource/clocksource0/current_clocksource"));
     add("kernel", read("/proc/version").and_then(|t| t.split(" (").next().map(str::to_owned)));
-    add("kernel command line", read("/proc/cmdline"));
+    add("boot parameters that bear on figures", read("/proc/cmdline").map(|line| tuning_words(&line)));
     add("transparent huge pages", read("/sys/kernel/mm/transparent_hugepage/enabled"));
     let limits = ["rmem_default", "rmem_max", "wmem_default", "wmem_max"];
     let limits =
@@ -82,6 +82,27 @@ fn facts() -> Vec<(String, String)> {
     add("interrupts may run on (default_smp_affinity)", read("/proc/irq/default_smp_affinity"));
     add("stolen time since the start", Some(format!("{:.2} %", Disturbance::now().stolen_percent())));
     facts
+}
+
+/// The words of the kernel's command line that bear on figures; the others are the machine's own business.
+fn tuning_words(line: &str) -> String {
+    const NAMES: [&str; 12] = [
+        "isolcpus",
+        "nohz_full",
+        "rcu_nocbs",
+        "mitigations",
+        "idle",
+        "nosmt",
+        "intel_idle.max_cstate",
+        "processor.max_cstate",
+        "hugepages",
+        "transparent_hugepage",
+        "preempt",
+        "clocksource",
+    ];
+    let is_meant = |word: &&str| NAMES.contains(&word.split('=').next().unwrap_or_default());
+    let words: Vec<&str> = line.split_whitespace().filter(is_meant).collect();
+    if words.is_empty() { "none".to_owned() } else { words.join(" ") }
 }
 
 /// By which algorithm TCP decides when to send, on loopback too.
@@ -172,6 +193,12 @@ mod tests {
         ] {
             assert_eq!(utc(seconds * 1_000_000_000), text);
         }
+    }
+
+    #[test]
+    fn only_what_bears_on_figures_is_taken_from_the_command_line() {
+        assert_eq!(tuning_words("root=/dev/sda isolcpus=1 quiet mitigations=off"), "isolcpus=1 mitigations=off");
+        assert_eq!(tuning_words("quiet"), "none");
     }
 
     #[test]

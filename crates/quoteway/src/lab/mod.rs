@@ -11,6 +11,7 @@
 //! | [`parts`] | measurements that need a process of their own |
 //! | [`rows`], [`stats`], [`originals`] | figures, ratios, goals; what others have published |
 //! | [`report`], [`html`] | how they are shown: Markdown, a page with charts, CSV |
+//! | [`tune`] | what the reports tuned: shown, set, set back |
 //! | [`environment`] | the machine, the commit, what else was going on |
 
 use std::path::PathBuf;
@@ -39,6 +40,7 @@ pub mod run;
 pub mod scenario;
 pub mod session;
 pub mod stats;
+pub mod tune;
 
 use environment::{Disturbance, Environment};
 use process::Fault;

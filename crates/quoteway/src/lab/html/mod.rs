@@ -27,9 +27,9 @@ pub fn page(environment: &Environment, pairs: u32, outcomes: &[Outcome]) -> Stri
     out += STYLE;
     out += "</style></head><body><main>\n";
     let Environment { at, program, command, host, .. } = environment;
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "<h1>Quoteway: lab report</h1><p class=\"soft\">{} · {}<br>{}<br><code>{}</code></p>\n",
+        "<h1>Quoteway: lab report</h1><p class=\"soft\">{} · {}<br>{}<br><code>{}</code></p>",
         escape(at),
         escape(program),
         escape(host),
