@@ -1,7 +1,7 @@
 //! `quoteway`: one binary for every role and tool.
 #![forbid(unsafe_code)]
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -121,22 +121,29 @@ fn print(text: impl AsRef<[u8]>) {
     let _ = std::io::stdout().write_all(text.as_ref());
 }
 
-/// The command line; the tools' flags may be spelled as the original tools spell them (`-tps 500`).
+/// The command line. The tools may be named as the originals are, in any case and also by the name under which the
+/// binary is called (a link `Sink_Driven_Src`); their flags may be spelled as the original tools spell them (`-tps 500`).
 fn words() -> Vec<OsString> {
     let mut words: Vec<OsString> = std::env::args_os().collect();
-    if words.len() > 1 {
-        let tool = words[1].to_string_lossy().to_lowercase().replace('_', "-");
-        let modernise = match tool.as_str() {
-            "sink-driven-src" => Some(tools::sink_driven_src::args_from as fn(Vec<OsString>) -> Vec<OsString>),
-            "test-client" | "rmdstestclient" | "testclient" => Some(tools::test_client::args_from as _),
-            _ => None,
-        };
-        if let Some(modernise) = modernise {
-            let rest = modernise(words.split_off(1));
-            words.extend(rest);
-        }
+    let called = words.first().map(|w| PathBuf::from(w).file_name().unwrap_or_default().to_os_string());
+    if let Some((tool, _)) = called.as_deref().and_then(tool) {
+        words.insert(1, tool.into());
+    }
+    if let Some((tool, modernise)) = words.get(1).and_then(|w| tool(w)) {
+        words[1] = tool.into();
+        let rest = modernise(words.split_off(1));
+        words.extend(rest);
     }
     words
+}
+
+/// The subcommand for a tool's name, and what makes its flags ours.
+fn tool(name: &OsStr) -> Option<(&'static str, fn(Vec<OsString>) -> Vec<OsString>)> {
+    match name.to_string_lossy().to_lowercase().replace('_', "-").as_str() {
+        "sink-driven-src" => Some(("sink-driven-src", tools::sink_driven_src::args_from)),
+        "test-client" | "rmdstestclient" | "testclient" => Some(("test-client", tools::test_client::args_from)),
+        _ => None,
+    }
 }
 
 /// What an operator should see goes to standard error; `QUOTEWAY_LOG` chooses how much (error, warn, info, debug).

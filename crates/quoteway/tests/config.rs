@@ -156,3 +156,92 @@ fn there_is_a_man_page_for_every_command() {
         assert!(output.status.success() && text(&output.stdout).contains("source-distributor"), "{shell}");
     }
 }
+
+#[test]
+fn a_link_with_a_tools_old_name_is_that_tool() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, says) in [("Sink_Driven_Src", "Simulated source"), ("RMDSTestClient", "Simulated consumers")] {
+        let link = dir.path().join(name);
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_quoteway"), &link).unwrap();
+        let output = Command::new(&link).arg("--help").output().expect("it runs");
+        assert!(text(&output.stdout).contains(says), "{output:?}");
+        let output = quoteway(&[name, "--help"]);
+        assert!(text(&output.stdout).contains(says), "{output:?}");
+    }
+}
+
+/// A process that ends with the test.
+struct Process(std::process::Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts the binary under a name and reads its output until a line has `sign`; returns what follows it on that line.
+fn start(program: &Path, args: &[&str], sign: &str, on_stderr: bool) -> (Process, String) {
+    use std::io::{BufRead, BufReader, Read};
+    use std::process::Stdio;
+    let mut command = Command::new(program);
+    let mut child = command
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let (out, err) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
+    let (watched, other): (Box<dyn Read + Send>, Box<dyn Read + Send>) =
+        if on_stderr { (Box::new(err), Box::new(out)) } else { (Box::new(out), Box::new(err)) };
+    // Both are read to the end, so that nothing stands in the way of the process.
+    std::thread::spawn(move || std::io::copy(&mut BufReader::new(other), &mut std::io::sink()));
+    let mut lines = BufReader::new(watched).lines();
+    let found = lines.by_ref().map_while(Result::ok).find_map(|l| l.split_once(sign).map(|(_, rest)| rest.to_owned()));
+    std::thread::spawn(move || lines.for_each(drop));
+    (Process(child), found.unwrap_or_else(|| panic!("{args:?} ended without `{sign}`")))
+}
+
+/// The benchmark of the 2008 report as it is typed there; only ports and the number of items are others, and it ends by itself.
+#[test]
+fn the_reports_benchmark_runs_as_it_is_typed() {
+    use std::io::Write;
+    let dir = tempfile::tempdir().unwrap();
+    let link = |name: &str| {
+        let link = dir.path().join(name);
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_quoteway"), &link).unwrap();
+        link
+    };
+    let items = dir.path().join("rdf.100kitems");
+    let names: Vec<String> = (0..200).map(|i| format!("RDT{i}")).chain(["RTRSY.O".to_owned()]).collect();
+    std::fs::write(&items, names.join("\n")).unwrap();
+
+    let source = "-S RDFD -N 0 -Q sample.xml -q GOOG.O -K -c -tcpnodel -ts -tsn RTRSY.O -UL 10 -tps 500";
+    let source: Vec<&str> = source.split(' ').collect();
+    let (mut source, at) = start(&link("Sink_Driven_Src"), &source, "published on 0.0.0.0:", true);
+    let port = at.split(';').next().unwrap();
+
+    let benchmark = std::fs::read_to_string(docs().join("examples/benchmark-2008.cnf")).unwrap();
+    let file = dir.path().join("rmds.cnf");
+    let ports = format!("*Src_Dist*bench.route*port : {port}\n*P2PS*rsslPort : 0\n*Src_Dist*listenPort : 0\n");
+    std::fs::write(&file, benchmark + &ports).unwrap();
+    let serve = ["serve", "--config", file.to_str().unwrap()];
+    let (_server, at) = start(Path::new(env!("CARGO_BIN_EXE_quoteway")), &serve, "ready rssl=127.0.0.1:", false);
+    let port = at.split(' ').next().unwrap();
+
+    source.0.stdin.as_mut().expect("piped").write_all(b"ur 2000\n").unwrap();
+    let results = dir.path().join("result.csv");
+    let client = format!(
+        "-S RDFD -h localhost -p {port} -md 6 decodeFormat 3 -l 1 -o 500 -u rmds -tt -lmfile {} -f {} -ct rssl -rf 12 --seconds 3",
+        results.display(),
+        items.display()
+    );
+    let output = Command::new(link("RMDSTestClient")).args(client.split(' ')).output().expect("it runs");
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    let shown = text(&output.stdout);
+    let last: serde_json::Value = serde_json::from_str(shown.lines().last().expect("a line")).expect("JSON");
+    assert_eq!((last["images"].as_u64(), last["lost"].as_u64()), (Some(201), Some(0)), "{shown}");
+    assert!(last["samples"].as_u64() > Some(5), "{shown}");
+    assert!(std::fs::read_to_string(results).unwrap().lines().count() > 2);
+}
