@@ -15,6 +15,9 @@ use crate::sys::check_len;
 const SLOTS: usize = 64;
 /// The longest train: what a UDP length can say.
 const TRAIN_MAX: usize = 65_536;
+/// From one slot of that size to the next: the beginnings of slots, which is all that short datagrams use, must not compete for the
+/// same few lines of a cache.
+const STRIDE: usize = TRAIN_MAX + 1_472;
 /// Room for the control data of one datagram: train segment, drop counter, destination, 24 to 32 bytes each.
 const CONTROL: usize = 96;
 
@@ -43,8 +46,12 @@ struct Headers {
 pub struct Slabs {
     memory: NonNull<[u8]>,
     headers: NonNull<Headers>,
+    /// Trains of one call.
+    trains: usize,
     /// Bytes of a slot as the headers have it; 0 = not laid out yet.
     slot: usize,
+    /// From one slot to the next.
+    stride: usize,
     slots: usize,
 }
 
@@ -52,27 +59,31 @@ pub struct Slabs {
 unsafe impl Send for Slabs {}
 
 impl Slabs {
-    /// Slabs of 64 KB; each takes one train, or several short datagrams. At least one, at most 64.
-    pub fn new(count: usize) -> Self {
-        let count = count.clamp(1, SLOTS);
-        let memory = Box::leak(vec![0u8; count * TRAIN_MAX].into_boxed_slice());
+    /// `trains` (1 to 64) is how many trains of up to 64 KB one call receives; of datagrams without GRO, always 64. Memory that is
+    /// never written is not used.
+    pub fn new(trains: usize) -> Self {
+        let memory = Box::leak(vec![0u8; SLOTS * STRIDE].into_boxed_slice());
         // SAFETY: all zero is valid for every field: integers, plain addresses, null pointers, `None` of an Option<Ipv4Addr> is
         // written below before it is read.
         let mut headers: Box<Headers> = unsafe { Box::new(MaybeUninit::zeroed().assume_init()) };
         headers.metas = [Meta::default(); SLOTS];
-        Self { memory: memory.into(), headers: Box::leak(headers).into(), slot: 0, slots: 0 }
+        let trains = trains.clamp(1, SLOTS);
+        let headers = Box::leak(headers).into();
+        Self { memory: memory.into(), headers, trains, slot: 0, stride: 0, slots: 0 }
     }
 
-    /// Divides the memory into slots of `slot` bytes.
-    fn lay_out(&mut self, slot: usize) {
+    /// Divides the memory into `slots` slots of `slot` bytes.
+    fn lay_out(&mut self, slot: usize, slots: usize) {
+        assert!(slot <= TRAIN_MAX && slots <= SLOTS);
         // SAFETY: `headers` is valid and ours alone; no borrow of it lives while `self` is borrowed mutably.
         let headers = unsafe { self.headers.as_mut() };
         let base = self.memory.cast::<u8>();
         self.slot = slot;
-        self.slots = (self.memory.len() / slot).min(SLOTS);
+        self.stride = if slot > TRAIN_MAX / 2 { STRIDE } else { slot };
+        self.slots = slots;
         for i in 0..self.slots {
-            // SAFETY: `i < slots`, so the slot lies inside the memory.
-            let start = unsafe { base.add(i * slot) };
+            // SAFETY: `i < SLOTS` and slot <= stride <= STRIDE, so the slot lies inside the memory.
+            let start = unsafe { base.add(i * self.stride) };
             headers.parts[i] = libc::iovec { iov_base: start.as_ptr().cast(), iov_len: slot };
             let head = &mut headers.heads[i].msg_hdr;
             head.msg_name = (&raw mut headers.names[i]).cast();
@@ -84,9 +95,9 @@ impl Slabs {
     }
 
     /// One `recvmmsg`; returns how many slots it filled.
-    fn fill(&mut self, fd: BorrowedFd<'_>, slot: usize) -> io::Result<usize> {
-        if self.slot != slot {
-            self.lay_out(slot);
+    fn fill(&mut self, fd: BorrowedFd<'_>, slot: usize, slots: usize) -> io::Result<usize> {
+        if (self.slot, self.slots) != (slot, slots) {
+            self.lay_out(slot, slots);
         }
         // SAFETY: `headers` is valid and ours alone. `lay_out` has made the first `slots` headers point to slots of `slot` bytes, and
         // to names and control data of the sizes they state; nobody else has a reference to any of them now, since `self` is borrowed
@@ -105,7 +116,7 @@ impl Slabs {
 }
 
 impl Default for Slabs {
-    /// One megabyte: sixteen trains.
+    /// Sixteen trains: a megabyte.
     fn default() -> Self {
         Self::new(16)
     }
@@ -179,14 +190,14 @@ impl UdpSocket {
     /// # Errors
     /// The kernel's; none is expected.
     pub fn recv<'s>(&mut self, slabs: &'s mut Slabs) -> io::Result<Received<'s>> {
-        let slot = match self.gro {
-            Offload::On => TRAIN_MAX,
+        let (slot, slots) = match self.gro {
+            Offload::On => (TRAIN_MAX, slabs.trains),
             // One byte more than the longest, so that a longer one shows.
-            _ => (self.datagram_max + 1).next_multiple_of(64),
+            _ => ((self.datagram_max + 1).next_multiple_of(64), SLOTS),
         };
         let filled = loop {
             self.counters.recv_calls += 1;
-            match slabs.fill(self.fd.as_fd(), slot) {
+            match slabs.fill(self.fd.as_fd(), slot, slots) {
                 Ok(filled) => break filled,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break 0,
@@ -281,7 +292,7 @@ impl<'s> Iterator for Arrivals<'s> {
             // SAFETY: the slot lies inside the memory, the kernel wrote at most its size there (`msg_len` without MSG_TRUNC), and
             // nobody writes the memory while `slabs` is borrowed.
             let bytes = unsafe {
-                let start = self.slabs.memory.cast::<u8>().add(i * self.slabs.slot);
+                let start = self.slabs.memory.cast::<u8>().add(i * self.slabs.stride);
                 slice::from_raw_parts(start.as_ptr(), (meta.length as usize).min(self.slabs.slot))
             };
             let source =
