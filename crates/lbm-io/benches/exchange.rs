@@ -62,14 +62,19 @@ fn throughput(name: &str, port: u16, transport: &str, size: usize, lines: &str, 
             let mut context = Context::new(&options).expect("a context");
             context.receiver("bench", &options).expect("a receiver");
             let mut count = Count { shared: heard, ..Count::default() };
+            let mut cpu = net::clock::thread_cpu();
             while !stop.load(Ordering::Relaxed) {
+                let at = net::clock::thread_cpu();
                 if context.poll(Some(Duration::ZERO), &mut count).expect("a turn") == 0 {
+                    // What finds nothing is not counted.
+                    cpu += net::clock::thread_cpu() - at;
                     std::thread::yield_now();
                 }
                 count.shared.store(count.messages + count.lost, Ordering::Relaxed);
             }
             let stats = context.stats();
-            (count.messages, count.lost, stats.receiving.first().map(|r| r.received), stats.dropped)
+            let cpu = net::clock::thread_cpu() - cpu;
+            (cpu, count.messages, count.lost, stats.receiving.first().map(|r| r.received), stats.dropped)
         })
     };
     let mut context = Context::new(&options).expect("a context");
@@ -104,12 +109,13 @@ fn throughput(name: &str, port: u16, transport: &str, size: usize, lines: &str, 
         context.poll(Some(Duration::from_millis(2)), &mut idle).expect("a turn");
     }
     stop.store(true, Ordering::Relaxed);
-    let (_, lost, received, dropped) = receiver.join().expect("the receiver");
+    let (cpu_receiver, messages, lost, received, dropped) = receiver.join().expect("the receiver");
     println!(
-        "{name:28} {:8.2} M msg/s  {:7.2} Gbit/s  sender {:5.0} ns/msg  lost {lost} dropped {dropped} repaired {}",
+        "{name:28} {:8.2} M msg/s  {:7.2} Gbit/s  CPU sender {:5.0} receiver {:5.0} ns/msg  lost {lost} dropped {dropped} repaired {}",
         got as f64 / elapsed / 1e6,
         got as f64 * size as f64 * 8.0 / elapsed / 1e9,
         cpu as f64 / sent as f64,
+        cpu_receiver as f64 / messages as f64,
         received.map_or(0, |r| r.repaired),
     );
 }

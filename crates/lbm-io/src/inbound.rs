@@ -24,7 +24,7 @@ use crate::streams::{self, Deliver, Streams};
 use crate::{ContextError, Sources, Warning, interface, ipc_host, random};
 
 /// Calls that receive from one socket, a turn: 4 MB at most, so that timers are late by no more than a few milliseconds.
-const RECEIVE_TURN: usize = 4;
+const RECEIVE_TURN: usize = 8;
 /// How often we look whether the writer of shared memory lives, ns.
 const WRITER_CHECK_NS: u64 = 500_000_000;
 /// Questions of which the answer is awaited, a connection.
@@ -115,6 +115,8 @@ impl Inbound {
             gro: options.number(Scope::Context, "udp_offload") != 0,
             ..UdpOptions::default()
         };
+        // A slab takes a train, or a single datagram: then more of them make a call worth its price.
+        let slabs = if group_options.gro { 8 } else { 64 };
         Ok(Self {
             subscriber: Subscriber::new(random::bits()),
             streams: Streams::default(),
@@ -127,7 +129,7 @@ impl Inbound {
             naks,
             interface,
             group_options,
-            slabs: Slabs::new(16),
+            slabs: Slabs::new(slabs),
             malformed: 0,
             overruns: 0,
             unreachable: 0,

@@ -165,9 +165,10 @@ impl Source {
         carrier.admit(now, total)?;
         let sqn = self.next;
         let message = carrier.claim(now, total);
-        let (header, body) = message.split_at_mut(DATA_HEADER);
-        header.copy_from_slice(&lbmc::data_header(total as u16, self.topic, sqn));
-        fill(body);
+        if let Some((header, body)) = message.split_first_chunk_mut::<DATA_HEADER>() {
+            *header = lbmc::data_header(total as u16, self.topic, sqn);
+            fill(body);
+        }
         if let Some(retention) = &mut self.retention {
             retention.keep(now, sqn, message);
         }

@@ -85,9 +85,11 @@ const fn padded(length: usize) -> usize {
     (RECORD_HEADER + length + 7) & !7
 }
 
+/// Spelled out: calls that copy slices are not always inlined, and this is written for each record.
 fn put(to: &mut [u8], values: [u32; 4]) {
-    for (field, value) in to.chunks_exact_mut(4).zip(values) {
-        field.copy_from_slice(&value.to_ne_bytes());
+    let [[a, b, c, d], [e, f, g, h], [i, j, k, l], [m, n, o, p]] = values.map(u32::to_ne_bytes);
+    if let Some(to) = to.first_chunk_mut() {
+        *to = [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p];
     }
 }
 

@@ -311,11 +311,9 @@ pub fn encode_control(w: &mut Writer<'_>, headers: &[Header<'_>]) -> Result<(), 
 /// The base header of an unfragmented data message.
 #[inline]
 pub fn data_header(length: u16, topic: u32, sqn: u32) -> [u8; DATA_HEADER] {
-    let mut header = [0; DATA_HEADER];
-    header[2..4].copy_from_slice(&length.to_be_bytes());
-    header[4..8].copy_from_slice(&topic.to_be_bytes());
-    header[8..12].copy_from_slice(&sqn.to_be_bytes());
-    header
+    // Spelled out: calls that copy slices are not always inlined, and this is written for each message.
+    let ([a, b], [c, d, e, f], [g, h, i, j]) = (length.to_be_bytes(), topic.to_be_bytes(), sqn.to_be_bytes());
+    [0, 0, a, b, c, d, e, f, g, h, i, j]
 }
 
 /// Base header and fragment header of a part of a message.
