@@ -21,6 +21,7 @@ use crate::fault::Fault;
 use crate::inbound::{Inbound, ReceiverEntry};
 use crate::io::{Io, Role, Watch};
 use crate::outbound::Key;
+use crate::report::{self, Reporter};
 use crate::requests::Requests;
 use crate::resolution::Resolution;
 use crate::{Sources, Warning, interface, random};
@@ -48,6 +49,7 @@ pub struct Context {
     /// Round of LBT-RM groups.
     groups: u32,
     busy: Busy,
+    reporter: Option<Reporter>,
 }
 
 /// What a turn that does not wait leaves out, since a system call costs more than the turn: the set is asked every few turns, and
@@ -78,6 +80,8 @@ impl Context {
         let interface = interface::multicast(options, group)?;
         let mut io = Io::new()?;
         let resolution = Resolution::new(options, &mut io, interface, clock::now(), &mut warnings)?;
+        let is_seen = options.number(Scope::Context, "statistics") != 0;
+        let reporter = if is_seen { Reporter::open(&mut io) } else { None };
         Ok(Self {
             options: options.clone(),
             sources: Sources::new(io, Requests::new(options)?),
@@ -90,6 +94,7 @@ impl Context {
             recent_receiver: None,
             groups: random::id(),
             busy: Busy::default(),
+            reporter,
         })
     }
 
@@ -426,6 +431,7 @@ impl Context {
                     self.busy.hot = Some(Watch::Inbound(session));
                     self.inbound.receive_session(now, session, &mut self.sources, events);
                 }
+                Some(Watch::Statistics) => self.report(now),
                 Some(Watch::Resolver) => self.resolve(now, None, events),
                 Some(Watch::Daemon(daemon)) => self.resolve(now, Some(daemon), events),
                 None => {}
@@ -503,6 +509,20 @@ impl Context {
         if !good {
             // The peer's fault; its end is handled like any other.
             self.sources.io.tcp.close(conn, Close::Now);
+        }
+    }
+
+    /// The counters as text, one line a thing: what `quoteway lbmstat` reads.
+    pub fn report_text(&mut self) -> String {
+        let stats = self.stats();
+        report::text(&stats, self.options.text(Scope::Context, "context_name"))
+    }
+
+    #[cold]
+    fn report(&mut self, now: u64) {
+        if let Some(mut reporter) = self.reporter.take() {
+            reporter.answer(now, || self.report_text());
+            self.reporter = Some(reporter);
         }
     }
 

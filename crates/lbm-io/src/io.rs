@@ -25,6 +25,8 @@ pub(crate) enum Watch {
     Group(usize),
     /// LBT-RU data, or a sign that there is something in shared memory: by the receiving session.
     Inbound(usize),
+    /// Somebody wants to read the counters.
+    Statistics,
 }
 
 /// What a TCP connection is for.

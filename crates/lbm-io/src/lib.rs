@@ -89,6 +89,7 @@ mod io;
 mod ipc_host;
 mod outbound;
 mod random;
+mod report;
 mod requests;
 mod resolution;
 mod run;
@@ -104,6 +105,7 @@ pub use events::{Delivery, Events, Loss, ReceiverId, Request, RequestId, SendFla
 pub use lbm::options;
 pub use lbm::transport::EndReason;
 pub use lbm::wire::lbmr::Transport;
+pub use report::SOCKET_PREFIX;
 pub use run::Idle;
 pub use sources::Sources;
 pub use stats::{ReceivingStats, ReceivingTopic, SendingStats, SendingTopic, Stats};

@@ -63,6 +63,7 @@ pub static TABLE: &[Entry] = &[
     entry(Context, "operational_mode", Kind::Choice(&["embedded", "sequential"]), "embedded", Plain, "embedded: the context has a thread; sequential: the application drives it"),
     entry(Receiver, "ordered_delivery", Kind::Choice(&["1", "-1", "0"]), "1", Plain, "1 in order, -1 as messages arrive, 0 as fragments arrive"),
     entry(Context, "receiver_callback_service_time_enabled", ANY, "0", Plain, ""),
+    entry(Context, "statistics", FLAG, "1", Plain, "whether `quoteway lbmstat` on this host may read the counters; not an option of the product"),
     entry(Context, "source_includes_topic_index", FLAG, "1", Plain, "TIRs name topic indexes; always so here"),
     entry(Source, "transport", Kind::Choice(&["tcp", "lbtrm", "lbtru", "lbtipc", "lbtsmx"]), "tcp", Plain, "how messages of a source travel"),
     entry(Context, "transport_datagram_max_size", Kind::Number(0, 65_535), "0", Bytes, "longest datagram of all transports that have none of their own, 0 = not set; the name of old releases"),
