@@ -1,0 +1,197 @@
+/* Topic messaging over reliable multicast, reliable unicast, TCP and shared memory.
+ *
+ * The shape is that of LBM, the names are its own: a context; attributes, which are options by their LBM names; sources, which
+ * send; receivers, which call back. Link with -lquoteway_lbm. examples/ has a publisher and a subscriber.
+ *
+ * Functions return QW_LBM_OK or QW_LBM_FAILURE; then qw_lbm_errnum() and qw_lbm_errmsg() say what was wrong, for each thread.
+ * Null pointers and bad texts are errors. Texts are UTF-8 and end with a NUL.
+ *
+ * Threads: an embedded context (the default) has a thread of its own, on which it calls back; any thread may call the functions
+ * below. A sequential context (context attribute operational_mode "sequential") does everything, callbacks too, in
+ * qw_lbm_context_process_events(). A callback may send, flush, request, respond and delete requests. What creates or deletes
+ * anything else cannot be called from a callback of the same context (QW_LBM_EINCALLBACK).
+ *
+ * What was deleted must not be used again. Delete sources, receivers and requests before their context. */
+#ifndef QUOTEWAY_LBM_H
+#define QUOTEWAY_LBM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define QW_LBM_OK 0
+#define QW_LBM_FAILURE (-1)
+
+/* Codes of qw_lbm_errnum(). */
+#define QW_LBM_EINVAL 1      /* an argument is null, not UTF-8, or not allowed */
+#define QW_LBM_EWOULDBLOCK 2 /* the session cannot take a message now: QW_LBM_SRC_EVENT_WAKEUP tells when */
+#define QW_LBM_EOPTION 3     /* no such option, or not a value of it; the text names the nearest */
+#define QW_LBM_EOS 4         /* the operating system refuses */
+#define QW_LBM_ETOOLONG 5    /* the message is too long */
+#define QW_LBM_EGONE 6       /* the source was deleted, or the requester cannot be reached */
+#define QW_LBM_EINCALLBACK 7 /* not from a callback of the same context */
+#define QW_LBM_EMODE 8       /* not in this operational mode */
+#define QW_LBM_EINTERNAL 9   /* a fault of the library; the context is of no use any more */
+
+/* The last failure on this thread. The text is valid until the next one. */
+int qw_lbm_errnum(void);
+const char *qw_lbm_errmsg(void);
+
+/* Name and version of the library. */
+const char *qw_lbm_version(void);
+
+/* Reads a file of options ("context|source|receiver|wildcard_receiver NAME VALUE" a line) as the defaults of all attributes and
+ * contexts that are created from now on. */
+int qw_lbm_config(const char *file);
+
+/* ---- Attributes ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct qw_lbm_context_attr qw_lbm_context_attr_t;
+typedef struct qw_lbm_src_attr qw_lbm_src_attr_t;
+typedef struct qw_lbm_rcv_attr qw_lbm_rcv_attr_t;
+typedef struct qw_lbm_wildcard_rcv_attr qw_lbm_wildcard_rcv_attr_t;
+
+/* Options of one scope, at first the defaults. They are copied when they are used, and can be deleted then.
+ *
+ * str_getopt writes the text and its NUL; *size is the room, and is told what is needed (QW_LBM_EINVAL if it is more). */
+int qw_lbm_context_attr_create(qw_lbm_context_attr_t **attr);
+int qw_lbm_context_attr_delete(qw_lbm_context_attr_t *attr);
+int qw_lbm_context_attr_str_setopt(qw_lbm_context_attr_t *attr, const char *name, const char *value);
+int qw_lbm_context_attr_str_getopt(const qw_lbm_context_attr_t *attr, const char *name, char *value, size_t *size);
+
+int qw_lbm_src_attr_create(qw_lbm_src_attr_t **attr);
+int qw_lbm_src_attr_delete(qw_lbm_src_attr_t *attr);
+int qw_lbm_src_attr_str_setopt(qw_lbm_src_attr_t *attr, const char *name, const char *value);
+int qw_lbm_src_attr_str_getopt(const qw_lbm_src_attr_t *attr, const char *name, char *value, size_t *size);
+
+int qw_lbm_rcv_attr_create(qw_lbm_rcv_attr_t **attr);
+int qw_lbm_rcv_attr_delete(qw_lbm_rcv_attr_t *attr);
+int qw_lbm_rcv_attr_str_setopt(qw_lbm_rcv_attr_t *attr, const char *name, const char *value);
+int qw_lbm_rcv_attr_str_getopt(const qw_lbm_rcv_attr_t *attr, const char *name, char *value, size_t *size);
+
+int qw_lbm_wildcard_rcv_attr_create(qw_lbm_wildcard_rcv_attr_t **attr);
+int qw_lbm_wildcard_rcv_attr_delete(qw_lbm_wildcard_rcv_attr_t *attr);
+int qw_lbm_wildcard_rcv_attr_str_setopt(qw_lbm_wildcard_rcv_attr_t *attr, const char *name, const char *value);
+int qw_lbm_wildcard_rcv_attr_str_getopt(const qw_lbm_wildcard_rcv_attr_t *attr, const char *name, char *value, size_t *size);
+
+/* ---- Contexts ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct qw_lbm_context qw_lbm_context_t;
+
+/* attr NULL: the defaults. */
+int qw_lbm_context_create(qw_lbm_context_t **ctx, const qw_lbm_context_attr_t *attr);
+
+/* Ends its thread: no callback comes after this. */
+int qw_lbm_context_delete(qw_lbm_context_t *ctx);
+
+/* Sequential contexts: waits at most so long for something to do, and does it. */
+int qw_lbm_context_process_events(qw_lbm_context_t *ctx, uint32_t milliseconds);
+
+/* Ends the wait of qw_lbm_context_process_events() in another thread. */
+int qw_lbm_context_unblock(qw_lbm_context_t *ctx);
+
+/* Sequential contexts in a loop of the application's own: process events (with 0 ms) when the descriptor is readable, or after so
+ * many milliseconds (-1: never). */
+int qw_lbm_context_fd(qw_lbm_context_t *ctx, int *fd, int *milliseconds);
+
+/* Counters as text, one line a thing: kind, name and name=value, parted by tabs. *size as with str_getopt. */
+int qw_lbm_context_stats(qw_lbm_context_t *ctx, char *text, size_t *size);
+
+/* ---- Sources ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct qw_lbm_src qw_lbm_src_t;
+
+#define QW_LBM_SRC_EVENT_WAKEUP 1 /* after QW_LBM_EWOULDBLOCK: the source can send again */
+
+/* The return value has no meaning. */
+typedef int (*qw_lbm_src_cb_proc)(qw_lbm_src_t *src, int event, void *clientd);
+
+/* attr NULL: the defaults; proc NULL: no events. */
+int qw_lbm_src_create(qw_lbm_src_t **src, qw_lbm_context_t *ctx, const char *topic, const qw_lbm_src_attr_t *attr,
+                      qw_lbm_src_cb_proc proc, void *clientd);
+
+/* Sends what waits for a fuller datagram first. */
+int qw_lbm_src_delete(qw_lbm_src_t *src);
+
+#define QW_LBM_MSG_FLUSH 1    /* send this, and all that waits in the session, now */
+#define QW_LBM_SRC_NONBLOCK 2 /* QW_LBM_EWOULDBLOCK instead of waiting for the session */
+
+/* The message is copied. */
+int qw_lbm_src_send(qw_lbm_src_t *src, const void *msg, size_t len, int flags);
+
+/* Sends what waits for a fuller datagram in the source's session. */
+int qw_lbm_src_flush(qw_lbm_src_t *src);
+
+/* ---- Receivers ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct qw_lbm_rcv qw_lbm_rcv_t;
+
+/* Whom to answer: can be copied and used later. */
+typedef struct qw_lbm_reply_to {
+    uint32_t address;
+    uint32_t number;
+    uint16_t port;
+    uint16_t reserved;
+} qw_lbm_reply_to_t;
+
+/* Types of messages. */
+#define QW_LBM_MSG_DATA 0
+#define QW_LBM_MSG_BOS 1                      /* the source was heard: before its first message */
+#define QW_LBM_MSG_EOS 2                      /* the source has ended; if it comes back, that begins anew */
+#define QW_LBM_MSG_UNRECOVERABLE_LOSS 3       /* sequence_number is lost */
+#define QW_LBM_MSG_UNRECOVERABLE_LOSS_BURST 4 /* count numbers from sequence_number on are lost */
+#define QW_LBM_MSG_REQUEST 5                  /* data; reply_to says whom to answer */
+#define QW_LBM_MSG_RESPONSE 6                 /* data; to qw_lbm_request_cb_proc only */
+
+#define QW_LBM_MSG_FLAG_RETRANSMIT 1 /* came by late join or off-transport recovery */
+
+/* Valid only during the callback. */
+typedef struct qw_lbm_msg {
+    int type;
+    int flags;
+    const void *data;
+    size_t len;
+    uint32_t sequence_number; /* of the last fragment */
+    uint32_t count;
+    const char *topic_name;
+    const char *source; /* transport session and topic index, as in LBTRM:10.1.1.10:14390:5e551d01:224.10.10.10:14400[7] */
+    qw_lbm_reply_to_t reply_to;
+} qw_lbm_msg_t;
+
+/* The return value has no meaning. */
+typedef int (*qw_lbm_rcv_cb_proc)(qw_lbm_rcv_t *rcv, const qw_lbm_msg_t *msg, void *clientd);
+
+/* Receives a topic from all sources that are found. */
+int qw_lbm_rcv_create(qw_lbm_rcv_t **rcv, qw_lbm_context_t *ctx, const char *topic, const qw_lbm_rcv_attr_t *attr,
+                      qw_lbm_rcv_cb_proc proc, void *clientd);
+
+/* Receives all topics that match a pattern. */
+int qw_lbm_wildcard_rcv_create(qw_lbm_rcv_t **rcv, qw_lbm_context_t *ctx, const char *pattern, const qw_lbm_rcv_attr_t *attr,
+                               const qw_lbm_wildcard_rcv_attr_t *wildcard_attr, qw_lbm_rcv_cb_proc proc, void *clientd);
+
+/* No callback of it comes after this. */
+int qw_lbm_rcv_delete(qw_lbm_rcv_t *rcv);
+
+/* ---- Requests and responses ---------------------------------------------------------------------------------------------- */
+
+typedef struct qw_lbm_request qw_lbm_request_t;
+
+/* The return value has no meaning. */
+typedef int (*qw_lbm_request_cb_proc)(qw_lbm_request_t *req, const qw_lbm_msg_t *msg, void *clientd);
+
+/* Sends a message that wants responses; they come until the request is deleted or the time is over. There may be several. */
+int qw_lbm_send_request(qw_lbm_request_t **req, qw_lbm_src_t *src, const void *msg, size_t len, qw_lbm_request_cb_proc proc,
+                        void *clientd, int flags, uint32_t timeout_ms);
+int qw_lbm_request_delete(qw_lbm_request_t *req);
+
+/* Answers a request, by TCP to the requester. It does not wait: QW_LBM_EGONE if the requester is behind. */
+int qw_lbm_send_response(qw_lbm_context_t *ctx, const qw_lbm_reply_to_t *reply_to, const void *msg, size_t len);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,250 @@
+//! From the context's events to C functions.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use lbm_io::{Delivery, EndReason, Events, Loss, ReceiverId, Request, RequestId, SourceId, Sources, Stream};
+
+use crate::engine::Engine;
+use crate::receivers::Receiver;
+use crate::requests::PendingRequest;
+use crate::sources::Source;
+
+/// `qw_lbm_msg_t`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Message {
+    kind: c_int,
+    flags: c_int,
+    data: *const c_void,
+    length: usize,
+    sqn: u32,
+    count: u32,
+    topic: *const c_char,
+    source: *const c_char,
+    reply_to: ReplyTo,
+}
+
+/// `qw_lbm_reply_to_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReplyTo {
+    pub(crate) address: u32,
+    pub(crate) number: u32,
+    pub(crate) port: u16,
+    pub(crate) reserved: u16,
+}
+
+impl From<Request> for ReplyTo {
+    fn from(request: Request) -> Self {
+        let (address, port) = ((*request.from.ip()).into(), request.from.port());
+        Self { address, number: request.number, port, reserved: 0 }
+    }
+}
+
+// `qw_lbm_msg_type_t` and the flags of messages; `tests/c.rs` compares them with the header.
+const DATA: c_int = 0;
+const BEGIN: c_int = 1;
+const END: c_int = 2;
+const LOSS: c_int = 3;
+const LOSS_BURST: c_int = 4;
+const REQUEST: c_int = 5;
+const RESPONSE: c_int = 6;
+const RETRANSMITTED: c_int = 1;
+
+/// `qw_lbm_rcv_cb_proc`.
+pub type ReceiverProc = unsafe extern "C" fn(*mut Receiver, *const Message, *mut c_void) -> c_int;
+/// `qw_lbm_src_cb_proc`.
+pub type SourceProc = unsafe extern "C" fn(*mut Source, c_int, *mut c_void) -> c_int;
+/// `qw_lbm_request_cb_proc`.
+pub type RequestProc = unsafe extern "C" fn(*mut PendingRequest, *const Message, *mut c_void) -> c_int;
+
+/// A C function with what it is called with.
+pub(crate) struct Callback<P, H> {
+    pub(crate) proc: P,
+    pub(crate) clientd: *mut c_void,
+    pub(crate) handle: *mut H,
+}
+
+impl<P: Copy, H> Clone for Callback<P, H> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Copy, H> Copy for Callback<P, H> {}
+
+// SAFETY: the pointers are only given back to the application, which hands them to a library that it told to call from the
+// context's thread; this library does not look behind them there.
+unsafe impl<P: Send, H> Send for Callback<P, H> {}
+
+/// `QW_LBM_SRC_EVENT_WAKEUP`.
+const WAKEUP: c_int = 1;
+
+/// The context whose callback runs on this thread, and its sending half.
+#[derive(Clone, Copy)]
+pub(crate) struct Running {
+    engine: *const Engine,
+    sources: NonNull<Sources>,
+}
+
+thread_local! {
+    static RUNNING: Cell<Option<Running>> = const { Cell::new(None) };
+}
+
+/// Whether a callback of this context runs on this thread.
+pub(crate) fn is_in_callback(engine: &Engine) -> bool {
+    RUNNING.with(|running| running.get().is_some_and(|r| ptr::eq(r.engine, engine)))
+}
+
+/// Works with the sending half that the running callback of this context was given; `None` outside of one.
+pub(crate) fn with_running<R>(engine: &Engine, work: impl FnOnce(&mut Sources) -> R) -> Option<R> {
+    let mut running = RUNNING.with(Cell::get).filter(|r| ptr::eq(r.engine, engine))?;
+    // Nothing that `work` does calls back, but were it so, a second reference must not come into being.
+    RUNNING.with(|cell| cell.set(None));
+    // SAFETY: the pointer was made from the exclusive reference that the event was handed, whose holder waits in `call` for the C
+    // function that we are called from, on this thread; and it is ours alone, since the cell is empty meanwhile.
+    let result = work(unsafe { running.sources.as_mut() });
+    RUNNING.with(|cell| cell.set(Some(running)));
+    Some(result)
+}
+
+/// Names of a stream as C wants them.
+#[derive(Debug)]
+struct Names {
+    topic: CString,
+    source: CString,
+}
+
+/// Knows which C function is told what.
+#[derive(Default)]
+pub(crate) struct Dispatch {
+    /// By the receiver's number.
+    pub(crate) receivers: Vec<Option<Callback<ReceiverProc, Receiver>>>,
+    /// By the source's number.
+    pub(crate) sources: Vec<Option<Callback<SourceProc, Source>>>,
+    /// By the stream's number.
+    names: Vec<Option<Names>>,
+}
+
+impl Dispatch {
+    pub(crate) fn set_receiver(&mut self, id: ReceiverId, callback: Option<Callback<ReceiverProc, Receiver>>) {
+        set(&mut self.receivers, id.index(), callback);
+    }
+
+    pub(crate) fn set_source(&mut self, id: SourceId, callback: Option<Callback<SourceProc, Source>>) {
+        set(&mut self.sources, id.index(), callback);
+    }
+}
+
+fn set<T>(table: &mut Vec<Option<T>>, at: usize, value: Option<T>) {
+    if table.len() <= at {
+        table.resize_with(at + 1, || None);
+    }
+    table[at] = value;
+}
+
+/// Takes the events of one turn of a context.
+pub(crate) struct Turn<'a> {
+    pub(crate) engine: &'a Arc<Engine>,
+    pub(crate) dispatch: &'a mut Dispatch,
+}
+
+impl Turn<'_> {
+    /// Calls a C function while this thread is marked as inside a callback of the context.
+    fn call(&self, sources: &mut Sources, function: impl FnOnce() -> c_int) {
+        let running = Running { engine: Arc::as_ptr(self.engine), sources: NonNull::from(sources) };
+        let before = RUNNING.with(|cell| cell.replace(Some(running)));
+        // What the application returns says nothing, as with LBM.
+        let _ = function();
+        RUNNING.with(|cell| cell.set(before));
+    }
+
+    fn tell(&mut self, sources: &mut Sources, stream: &Stream<'_>, mut message: Message) {
+        let Some(Some(callback)) = self.dispatch.receivers.get(stream.receiver.index()).copied() else { return };
+        let number = stream.number as usize;
+        if self.dispatch.names.get(number).is_none_or(Option::is_none) {
+            let text = |s: &str| CString::new(s.replace('\0', "?")).unwrap_or_default();
+            let names =
+                Names { topic: text(stream.topic), source: text(&format!("{}[{}]", stream.transport, stream.index)) };
+            set(&mut self.dispatch.names, number, Some(names));
+        }
+        let Some(Some(names)) = self.dispatch.names.get(number) else { return };
+        message.topic = names.topic.as_ptr();
+        message.source = names.source.as_ptr();
+        self.call(sources, || {
+            // SAFETY: the application gave this function for these arguments; message and texts live through the call.
+            unsafe { (callback.proc)(callback.handle, &raw const message, callback.clientd) }
+        });
+    }
+}
+
+impl Message {
+    fn new(kind: c_int, sqn: u32, data: &[u8]) -> Self {
+        Self {
+            kind,
+            flags: 0,
+            data: data.as_ptr().cast(),
+            length: data.len(),
+            sqn,
+            count: 0,
+            topic: ptr::null(),
+            source: ptr::null(),
+            reply_to: ReplyTo::default(),
+        }
+    }
+}
+
+impl Events for Turn<'_> {
+    fn message(&mut self, sources: &mut Sources, delivery: &Delivery<'_>) {
+        let kind = if delivery.request.is_some() { REQUEST } else { DATA };
+        let mut message = Message::new(kind, delivery.sqn, delivery.payload);
+        if delivery.kind == lbm::wire::lbmc::Kind::Retransmission {
+            message.flags = RETRANSMITTED;
+        }
+        if let Some(request) = delivery.request {
+            message.reply_to = request.into();
+        }
+        self.tell(sources, &delivery.stream, message);
+    }
+
+    fn begin(&mut self, sources: &mut Sources, stream: &Stream<'_>) {
+        // The number may have been another stream's.
+        set(&mut self.dispatch.names, stream.number as usize, None);
+        self.tell(sources, stream, Message::new(BEGIN, 0, &[]));
+    }
+
+    fn end(&mut self, sources: &mut Sources, stream: &Stream<'_>, _: EndReason) {
+        self.tell(sources, stream, Message::new(END, 0, &[]));
+        set(&mut self.dispatch.names, stream.number as usize, None);
+    }
+
+    fn lost(&mut self, sources: &mut Sources, stream: &Stream<'_>, loss: Loss) {
+        let kind = if loss.is_burst() { LOSS_BURST } else { LOSS };
+        let message = Message { count: loss.count, ..Message::new(kind, loss.first, &[]) };
+        self.tell(sources, stream, message);
+    }
+
+    fn writable(&mut self, sources: &mut Sources, source: SourceId) {
+        let Some(Some(callback)) = self.dispatch.sources.get(source.index()).copied() else { return };
+        self.call(sources, || {
+            // SAFETY: the application gave this function for these arguments.
+            unsafe { (callback.proc)(callback.handle, WAKEUP, callback.clientd) }
+        });
+    }
+
+    fn response(&mut self, sources: &mut Sources, request: RequestId, payload: &[u8]) {
+        let Some(callback) = self.engine.request_callback(request) else { return };
+        let message = Message { topic: c"".as_ptr(), source: c"".as_ptr(), ..Message::new(RESPONSE, 0, payload) };
+        self.call(sources, || {
+            // SAFETY: the application gave this function for these arguments; the message lives through the call.
+            unsafe { (callback.proc)(callback.handle, &raw const message, callback.clientd) }
+        });
+    }
+}
+
+/// Callbacks of requests that are open.
+pub(crate) type RequestCallbacks = HashMap<RequestId, Callback<RequestProc, PendingRequest>>;

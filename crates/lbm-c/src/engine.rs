@@ -1,0 +1,191 @@
+//! A context behind its lock, and the thread that drives it.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use lbm_io::options::{Options, Scope};
+use lbm_io::{Context, RequestId, Sources};
+use net::Waker;
+use net::tcp::{Tcp, TcpConfig};
+use std::os::fd::AsFd as _;
+
+use crate::callbacks::{self, Callback, Dispatch, RequestCallbacks, RequestProc, Turn};
+use crate::error::{Code, Failure, text_of};
+use crate::requests::PendingRequest;
+
+/// A context sleeps at most so long: what a lost wake-up would cost.
+const SLEEP_MAX: Duration = Duration::from_secs(1);
+
+/// See the module.
+pub(crate) struct Engine {
+    inner: Mutex<Inner>,
+    /// Apart from `inner`, since requests can be made from callbacks, which run with that locked.
+    requests: Mutex<RequestCallbacks>,
+    /// Where the driver waits. Only it has it locked, and not while it has `inner`.
+    set: Mutex<Tcp>,
+    waker: Waker,
+    /// When the driver wakes by itself, monotonic nanoseconds; 0 while it works. Written with `inner` locked.
+    sleeps_until: AtomicU64,
+    stop: AtomicBool,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    is_embedded: bool,
+    is_busy: bool,
+}
+
+/// What the lock guards.
+pub(crate) struct Inner {
+    pub(crate) context: Context,
+    pub(crate) dispatch: Dispatch,
+    /// Why the context is of no use any more.
+    broken: Option<String>,
+}
+
+impl Engine {
+    /// Opens a context, and starts its thread if it is to have one.
+    pub(crate) fn new(options: &Options) -> Result<Arc<Self>, Failure> {
+        let context = Context::new(options)?;
+        let mut set = Tcp::new(TcpConfig::default())?;
+        set.watch(context.as_fd(), 0)?;
+        let engine = Arc::new(Self {
+            waker: set.waker(),
+            set: Mutex::new(set),
+            inner: Mutex::new(Inner { context, dispatch: Dispatch::default(), broken: None }),
+            requests: Mutex::default(),
+            sleeps_until: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+            thread: Mutex::new(None),
+            is_embedded: options.text(Scope::Context, "operational_mode") == "embedded",
+            is_busy: options.text(Scope::Context, "file_descriptor_management_behavior") == "busy_wait",
+        });
+        if engine.is_embedded {
+            let driven = Arc::clone(&engine);
+            let thread = std::thread::Builder::new().name("qw-lbm".to_owned()).spawn(move || driven.drive())?;
+            *unpoisoned(&engine.thread) = Some(thread);
+        }
+        Ok(engine)
+    }
+
+    /// The thread of an embedded context.
+    fn drive(self: Arc<Self>) {
+        while !self.stop.load(Ordering::Acquire) {
+            let wait = if self.is_busy { Duration::ZERO } else { SLEEP_MAX };
+            let turn = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.turn(wait)));
+            let fault = match turn {
+                Ok(Ok(_)) => continue,
+                Ok(Err(failure)) => failure.text,
+                Err(panic) => format!("a fault of this library: {}", text_of(&*panic)),
+            };
+            // Whoever calls next is told.
+            unpoisoned(&self.inner).broken = Some(fault);
+            return;
+        }
+    }
+
+    /// Waits at most so long for something to do, and does it. Returns how many messages were delivered.
+    pub(crate) fn turn(self: &Arc<Self>, wait: Duration) -> Result<usize, Failure> {
+        let mut set = unpoisoned(&self.set);
+        let (delivered, next) = self.work()?;
+        if delivered > 0 {
+            return Ok(delivered);
+        }
+        let left = Duration::from_nanos(next.saturating_sub(net::clock::now()));
+        let mut events = Vec::new();
+        set.poll(Some(wait.min(left)), &mut events)?;
+        Ok(self.work()?.0)
+    }
+
+    /// One turn without waiting: messages delivered, and when the next is due.
+    fn work(self: &Arc<Self>) -> Result<(usize, u64), Failure> {
+        let mut inner = self.lock()?;
+        self.sleeps_until.store(0, Ordering::Relaxed);
+        let Inner { context, dispatch, .. } = &mut *inner;
+        let delivered = context
+            .poll(Some(Duration::ZERO), &mut Turn { engine: self, dispatch })
+            .map_err(|e| Failure::new(Code::System, format!("the context broke: {e}")))?;
+        for warning in context.warnings() {
+            eprintln!("quoteway-lbm: {warning}");
+        }
+        let next = context.timeout().unwrap_or(u64::MAX);
+        self.sleeps_until.store(next.max(1), Ordering::Relaxed);
+        Ok((delivered, next))
+    }
+
+    /// The context, for a call from outside of its callbacks.
+    pub(crate) fn lock(&self) -> Result<MutexGuard<'_, Inner>, Failure> {
+        if callbacks::is_in_callback(self) {
+            return Err(Failure::new(
+                Code::InCallback,
+                "this function cannot be called from a callback of the same context",
+            ));
+        }
+        let inner = self
+            .inner
+            .lock()
+            .map_err(|_| Failure::new(Code::Internal, "the context is unusable since a fault of this library"))?;
+        match &inner.broken {
+            Some(why) => Err(Failure::new(Code::Internal, format!("the context is unusable: {why}"))),
+            None => Ok(inner),
+        }
+    }
+
+    /// Works with the sending half: that of the running callback, or under the lock.
+    pub(crate) fn sending<R>(&self, work: impl FnOnce(&mut Sources) -> Result<R, Failure>) -> Result<R, Failure> {
+        let mut work = Some(work);
+        let mut once = |sources: &mut Sources| match work.take() {
+            Some(work) => work(sources),
+            None => Err(Failure::new(Code::Internal, "called twice")),
+        };
+        if let Some(result) = callbacks::with_running(self, &mut once) {
+            return result;
+        }
+        let mut inner = self.lock()?;
+        let result = once(inner.context.sources());
+        // What waits for its time may be due earlier now than the driver believes.
+        let until = self.sleeps_until.load(Ordering::Relaxed);
+        if until > 0 && inner.context.timeout().is_some_and(|at| at < until) {
+            self.sleeps_until.store(0, Ordering::Relaxed);
+            self.waker.wake();
+        }
+        result
+    }
+
+    /// After something was added: its first timers are due now.
+    pub(crate) fn wake(&self) {
+        self.waker.wake();
+    }
+
+    pub(crate) fn is_embedded(&self) -> bool {
+        self.is_embedded
+    }
+
+    pub(crate) fn set_request(&self, id: RequestId, callback: Option<Callback<RequestProc, PendingRequest>>) {
+        let mut requests = unpoisoned(&self.requests);
+        match callback {
+            Some(callback) => requests.insert(id, callback),
+            None => requests.remove(&id),
+        };
+    }
+
+    pub(crate) fn request_callback(&self, id: RequestId) -> Option<Callback<RequestProc, PendingRequest>> {
+        unpoisoned(&self.requests).get(&id).copied()
+    }
+
+    /// Ends the thread. No callback comes after this.
+    pub(crate) fn stop(&self) -> io::Result<()> {
+        self.stop.store(true, Ordering::Release);
+        self.waker.wake();
+        let thread = unpoisoned(&self.thread).take();
+        match thread.map(JoinHandle::join) {
+            Some(Err(panic)) => Err(io::Error::other(text_of(&*panic).to_owned())),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Locks what is whole even if its last user panicked.
+fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

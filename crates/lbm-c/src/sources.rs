@@ -1,0 +1,124 @@
+//! Sources.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::Arc;
+
+use lbm_io::options::Scope;
+use lbm_io::{SendFlags, SourceId};
+
+use crate::arguments::{borrowed, bytes, hand_out, take_back, text};
+use crate::attributes::{self, Attributes};
+use crate::callbacks::{Callback, SourceProc};
+use crate::context::ContextHandle;
+use crate::engine::Engine;
+use crate::error::{Code, Failure, guard};
+
+/// `qw_lbm_src_t`.
+pub struct Source {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) id: SourceId,
+}
+
+const FLUSH: c_int = 1;
+const NONBLOCK: c_int = 2;
+
+pub(crate) fn flags(flags: c_int) -> Result<SendFlags, Failure> {
+    if flags & !(FLUSH | NONBLOCK) != 0 {
+        return Err(Failure::new(Code::Invalid, format!("flags {flags:#x} are not known")));
+    }
+    let mut out = SendFlags::NONE;
+    if flags & FLUSH != 0 {
+        out = out | SendFlags::FLUSH;
+    }
+    if flags & NONBLOCK != 0 {
+        out = out | SendFlags::NONBLOCK;
+    }
+    Ok(out)
+}
+
+/// See the header.
+///
+/// # Safety
+/// Place, context, topic and attributes are null or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qw_lbm_src_create(
+    place: *mut *mut Source,
+    context: *mut ContextHandle,
+    topic: *const c_char,
+    attributes: *const Attributes,
+    proc: Option<SourceProc>,
+    clientd: *mut c_void,
+) -> c_int {
+    guard(|| {
+        if place.is_null() {
+            return Err(Failure::null("the place for the source"));
+        }
+        // SAFETY: this function's contract.
+        let (handle, topic, options) = unsafe {
+            (
+                borrowed(context, "the context")?,
+                text(topic, "the topic")?,
+                attributes::options(attributes, Scope::Source)?,
+            )
+        };
+        let mut inner = handle.engine.lock()?;
+        let id = inner.context.source(topic, &options)?;
+        let source = Source { engine: Arc::clone(&handle.engine), id };
+        // SAFETY: this function's contract.
+        let source = unsafe { hand_out(place, source) }?;
+        inner.dispatch.set_source(id, proc.map(|proc| Callback { proc, clientd, handle: source }));
+        drop(inner);
+        handle.engine.wake();
+        Ok(())
+    })
+}
+
+/// See the header.
+///
+/// # Safety
+/// The source is null, or was created and not deleted, and is used by nobody else.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qw_lbm_src_delete(source: *mut Source) -> c_int {
+    guard(|| {
+        // SAFETY: this function's contract.
+        let handle = unsafe { borrowed(source, "the source") }?;
+        let mut inner = handle.engine.lock()?;
+        inner.context.remove_source(handle.id);
+        inner.dispatch.set_source(handle.id, None);
+        drop(inner);
+        // SAFETY: this function's contract.
+        unsafe { take_back(source, "the source") }.map(drop)
+    })
+}
+
+/// See the header.
+///
+/// # Safety
+/// The source is null or valid; the message has so many bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qw_lbm_src_send(
+    source: *mut Source,
+    message: *const c_void,
+    length: usize,
+    send: c_int,
+) -> c_int {
+    guard(|| {
+        // SAFETY: this function's contract.
+        let (handle, payload) = unsafe { (borrowed(source, "the source")?, bytes(message, length)?) };
+        let send = flags(send)?;
+        handle.engine.sending(|sources| sources.send(handle.id, payload, send).map_err(Failure::from)).map(|_| ())
+    })
+}
+
+/// See the header.
+///
+/// # Safety
+/// The source is null or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qw_lbm_src_flush(source: *mut Source) -> c_int {
+    guard(|| {
+        // SAFETY: this function's contract.
+        let handle = unsafe { borrowed(source, "the source") }?;
+        handle.engine.sending(|sources| sources.flush(handle.id).map_err(Failure::from))
+    })
+}

@@ -1,0 +1,120 @@
+//! C programs, compiled against the header and linked with the library, run as processes of their own.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+fn here() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The folder of the libraries that were built with this test.
+fn libraries() -> PathBuf {
+    let deps = std::env::current_exe().expect("this program").parent().expect("a folder").to_owned();
+    let found = [deps.clone(), deps.parent().expect("a folder").to_owned()];
+    let has_library = |folder: &&PathBuf| folder.join("libquoteway_lbm.so").exists();
+    found.iter().find(has_library).unwrap_or_else(|| panic!("libquoteway_lbm.so is not in {}", deps.display())).clone()
+}
+
+/// Compiles a C file; `shared`: with the shared library, else with the static one.
+fn compile(file: &Path, folder: &Path, shared: bool) -> PathBuf {
+    let program = folder.join(file.file_stem().expect("a name"));
+    let libraries = libraries();
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c99", "-D_DEFAULT_SOURCE", "-Wall", "-Wextra", "-Werror", "-O1", "-I"]).arg(here().join("include"));
+    cc.arg("-o").arg(&program).arg(file);
+    if shared {
+        cc.arg("-L").arg(&libraries).arg("-lquoteway_lbm").arg(format!("-Wl,-rpath,{}", libraries.display()));
+    } else {
+        cc.arg(libraries.join("libquoteway_lbm.a")).args(["-lpthread", "-ldl", "-lm"]);
+    }
+    let output = cc.output().expect("there is a C compiler (Debian: gcc)");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    program
+}
+
+/// Options by which a test has groups and ports of its own.
+fn options(folder: &Path, number: u32) -> PathBuf {
+    let n = std::process::id() * 4 + number;
+    let (group, port) = (format!("239.67.{}.{}", n >> 8 & 255, n & 255), 20_000 + n % 20_000);
+    let lines = format!(
+        "context default_interface 127.0.0.1\ncontext resolver_multicast_address {group}\n\
+         context resolver_multicast_port {port}\nsource transport_lbtrm_multicast_address {group}\n\
+         source transport_lbtrm_destination_port {}\ncontext transport_lbtrm_source_port_low 0\n\
+         context transport_lbtrm_source_port_high 0\ncontext transport_tcp_port_low 0\n\
+         context transport_tcp_port_high 0\ncontext request_tcp_port_low 0\ncontext request_tcp_port_high 0\n",
+        port + 1
+    );
+    let file = folder.join("lbm.cfg");
+    std::fs::write(&file, lines).expect("written");
+    file
+}
+
+fn start(program: &Path, args: &[&str]) -> Child {
+    Command::new(program).args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn a_publisher_and_a_subscriber_in_c_lose_nothing() {
+    for (number, shared) in [(0, true), (1, false)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let examples = here().join("examples");
+        let publisher = compile(&examples.join("publisher.c"), folder.path(), shared);
+        let subscriber = compile(&examples.join("subscriber.c"), folder.path(), shared);
+        let options = options(folder.path(), number);
+        let options = options.to_str().expect("a path");
+        let subscriber = start(&subscriber, &["c.example", options]);
+        let publisher = start(&publisher, &["c.example", "20000", options]);
+        let publisher = publisher.wait_with_output().expect("it ends");
+        let subscriber = subscriber.wait_with_output().expect("it ends");
+        let (p, s) = (said(&publisher), said(&subscriber));
+        assert!(publisher.status.success() && subscriber.status.success(), "{p}\n{s}");
+        assert!(p.contains("answer: 20000 messages, 0 lost") && s.contains("20000 messages, 0 lost"), "{p}\n{s}");
+        assert!(s.contains("begin: c.example from LBTRM:127.0.0.1:"), "{s}");
+    }
+}
+
+#[test]
+fn wrong_arguments_are_errors() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(&here().join("tests/c/arguments.c"), folder.path(), true);
+    let options = options(folder.path(), 2);
+    let output = Command::new(program).arg(options).output().expect("it runs");
+    assert!(output.status.success(), "{}", said(&output));
+}
+
+#[test]
+fn header_and_library_name_the_same_functions() {
+    let header = std::fs::read_to_string(here().join("include/quoteway_lbm.h")).expect("the header");
+    let mut declared: Vec<String> = Vec::new();
+    for word in header.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '(')) {
+        if let Some((name, _)) = word.split_once('(')
+            && name.starts_with("qw_lbm_")
+        {
+            declared.push(name.to_owned());
+        }
+    }
+    let mut defined: Vec<String> = Vec::new();
+    for entry in std::fs::read_dir(here().join("src")).expect("sources").flatten() {
+        let text = std::fs::read_to_string(entry.path()).expect("a source");
+        for line in text.lines() {
+            let name = line.trim().strip_suffix([',', '(']).unwrap_or(line.trim());
+            let name = name.split_once("extern \"C\" fn ").map_or(name, |(_, rest)| rest);
+            let name = name.split('(').next().unwrap_or_default();
+            let is_one = line.contains("extern \"C\" fn qw_lbm_")
+                || (line.starts_with("    qw_lbm_") && name.contains("_attr_"));
+            if is_one {
+                defined.push(name.to_owned());
+            }
+        }
+    }
+    for list in [&mut declared, &mut defined] {
+        list.sort();
+        list.dedup();
+    }
+    assert_eq!(declared, defined);
+    assert!(declared.len() > 30);
+}
