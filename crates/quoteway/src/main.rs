@@ -62,6 +62,16 @@ enum Command {
     Dump(tools::dump::Args),
     /// Show captures of LBM traffic as text: sessions, topics, losses, NAKs
     Lbmdump(tools::lbmdump::Args),
+    /// Publish test messages by LBM at a fixed rate
+    #[command(alias = "staclbmpub")]
+    Lbmpub(tools::lbmtest::publish::Args),
+    /// Receive the messages of lbmpub and measure latency, rate and loss
+    #[command(alias = "staclbmsub")]
+    Lbmsub(tools::lbmtest::subscribe::Args),
+    /// Show the LBM sessions of this host: rates, NAKs, retransmissions, losses
+    Lbmstat(tools::lbmstat::Args),
+    /// Resolve topics between contexts that cannot use multicast
+    Lbmrd(tools::lbmrd::Args),
     /// Measure this system, beside bare loops and other products, and report
     Lab(lab::Args),
     /// Show what the benchmark reports tuned, as it is here and as it should be; set it, set it back
@@ -96,6 +106,10 @@ fn main() -> ExitCode {
         Command::TestClient(args) => tools::test_client::run(&args),
         Command::Dump(args) => tools::dump::run(&args),
         Command::Lbmdump(args) => tools::lbmdump::run(&args),
+        Command::Lbmpub(args) => tools::lbmtest::publish::run(&args),
+        Command::Lbmsub(args) => tools::lbmtest::subscribe::run(&args),
+        Command::Lbmstat(args) => tools::lbmstat::run(&args),
+        Command::Lbmrd(args) => tools::lbmrd::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Tune(args) => lab::tune::run(&args),
         Command::Config(command) => config::command::run(&command).map(print),

@@ -173,6 +173,14 @@ impl Observer {
         }
     }
 
+    /// The message that was just recorded as [`Observer::sent`] was refused by the API: it will be recorded when it is sent.
+    pub fn refused(&mut self, id: u64) {
+        let last = self.words.len().wrapping_sub(3);
+        if self.words.get(last) == Some(&id) {
+            self.words.truncate(last);
+        }
+    }
+
     /// A message's header has been read.
     #[inline]
     pub fn received(&mut self, id: u64) {

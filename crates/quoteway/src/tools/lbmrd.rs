@@ -1,0 +1,99 @@
+//! `quoteway lbmrd`: the resolver daemon, for networks without multicast.
+//!
+//! Contexts that name it (`resolver_unicast_daemon`) send it their queries and advertisements; it passes each on to all others
+//! that it has heard within the activity timeout. It keeps no topics, so that it can be restarted at any time.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::Duration;
+
+use clap::Parser;
+use lbm_io::{Daemon, DaemonConfig};
+
+use super::output::Output;
+
+/// Passes topic resolution on between contexts that cannot use multicast.
+#[derive(Clone, Debug, Parser)]
+#[allow(clippy::doc_markdown, reason = "the comments are the help text, where backticks would show")]
+#[command(name = "lbmrd", after_help = EXAMPLES)]
+pub struct Args {
+    /// Address to listen on
+    #[arg(long, value_name = "ADDRESS", default_value_t = Ipv4Addr::UNSPECIFIED)]
+    pub interface: Ipv4Addr,
+
+    /// UDP port; 0 takes a free one
+    #[arg(long, value_name = "PORT", default_value_t = 15380)]
+    pub port: u16,
+
+    /// Contexts at a time; packets of more are refused and counted
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub clients: usize,
+
+    /// How often contexts are told that the daemon lives, milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 500)]
+    pub keepalive: u64,
+
+    /// A context that is silent for so long is forgotten, milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 10_000)]
+    pub activity_timeout: u64,
+
+    /// Print the counters every so many seconds; 0 never
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub report: u64,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  quoteway lbmrd
+  quoteway lbmpub -o 'context resolver_unicast_daemon 10.1.1.5:15380'
+  quoteway lbmsub -o 'context resolver_unicast_daemon 10.1.1.5:15380'
+
+A context may name several daemons. They know nothing of each other: name the same ones everywhere. Resolution by multicast is
+off in a context that names a daemon; data still goes by the transport that the source has chosen (lbtru or tcp where there is
+no multicast).";
+
+impl Args {
+    fn config(&self) -> DaemonConfig {
+        DaemonConfig {
+            clients_max: self.clients,
+            keepalive_interval: Duration::from_millis(self.keepalive),
+            activity_timeout: Duration::from_millis(self.activity_timeout),
+            ..DaemonConfig::new(SocketAddrV4::new(self.interface, self.port))
+        }
+    }
+}
+
+/// Serves until it is told to stop.
+///
+/// # Errors
+/// A text for the user: the port is taken, or the socket broke.
+pub fn run(args: &Args) -> Result<(), String> {
+    net::signal::install().map_err(|e| e.to_string())?;
+    let mut daemon = Daemon::new(&args.config())
+        .map_err(|e| format!("{e} (is there another daemon? --port chooses another port)"))?;
+    let mut out = Output::default();
+    out.line(&format!("ready {}", daemon.address()));
+    let every = args.report.saturating_mul(1_000_000_000);
+    let mut report_at = net::clock::now().saturating_add(every);
+    while net::signal::stop_requested() == 0 {
+        daemon.poll(Some(Duration::from_millis(200))).map_err(|e| e.to_string())?;
+        let now = net::clock::now();
+        if every > 0 && now >= report_at {
+            report_at = now.saturating_add(every);
+            out.line(&report(&daemon));
+        }
+    }
+    out.line(&report(&daemon));
+    Ok(())
+}
+
+fn report(daemon: &Daemon) -> String {
+    let s = daemon.stats();
+    format!(
+        "{} contexts; {} packets in, {} passed on, {} malformed, {} refused",
+        daemon.clients(),
+        s.received,
+        s.passed_on,
+        s.malformed,
+        s.refused
+    )
+}

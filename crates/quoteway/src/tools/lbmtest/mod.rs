@@ -1,0 +1,17 @@
+//! `quoteway lbmpub` and `lbmsub`: the publishing and the subscribing test tool of the LBM benchmark reports.
+//!
+//! The publisher sends at a fixed rate by a schedule of intended times, which it never adjusts to what was possible; the
+//! subscriber takes the latency of every message from its intended time, in memory that was touched before the test. Both end
+//! with the figures of the reports' tables and one line of JSON, and fail if something was lost or the rate was not kept.
+
+mod common;
+mod payload;
+pub mod publish;
+mod round_trip;
+pub mod subscribe;
+mod tally;
+
+pub use common::{Common, Idle, Profile};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,307 @@
+//! `quoteway lbmsub`.
+
+use std::time::Duration;
+
+use clap::Parser;
+use lbm_io::Context;
+use serde_json::{Value, json};
+
+use super::common::{self, Common, Idle};
+use super::tally::{Tally, distribution_json, distribution_table};
+use crate::lab::observer::End;
+use crate::tools::output::Output;
+use crate::tools::table::{self, Column, micros};
+
+/// Receives the messages of lbmpub and measures them.
+///
+/// Ends when the publisher has, and fails if anything was lost. Without an argument it finds the publisher by multicast on this
+/// network; the transport is what the publisher chose.
+#[derive(Clone, Debug, Parser)]
+#[allow(clippy::doc_markdown, reason = "the comments are the help text, where backticks would show")]
+#[command(name = "lbmsub", after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it")]
+    pub common: Common,
+
+    /// Receive all topics that match this pattern (Perl-compatible) instead of --topic
+    #[arg(long, value_name = "PATTERN")]
+    pub pattern: Option<String>,
+
+    /// Publishers to wait for: ends when so many have ended
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub sources: u32,
+
+    /// End after so long, whatever happens; 0 waits for the publisher
+    #[arg(long, value_name = "S", default_value_t = 0.0)]
+    pub seconds: f64,
+
+    /// Wait so long for what is missing once the publisher has ended
+    #[arg(long, value_name = "S", default_value_t = 10.0)]
+    pub patience: f64,
+
+    /// Send every message back, on the topic NAME.pong: for lbmpub --ping
+    #[arg(long)]
+    pub pong: bool,
+
+    /// How messages are sent back
+    #[arg(long, value_name = "TRANSPORT", default_value = "lbtrm", value_parser = ["lbtrm", "lbtru", "tcp", "lbtipc"])]
+    pub transport: String,
+
+    /// Count messages from before the first one that came as lost
+    #[arg(long)]
+    pub strict: bool,
+
+    /// Take the latency of one of so many messages
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub latency_every: u32,
+
+    /// Latencies for which memory is taken before the test
+    #[arg(long, value_name = "N", default_value_t = 4_000_000)]
+    pub capacity: usize,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  quoteway lbmsub                              then, in another terminal: quoteway lbmpub
+  quoteway lbmsub --idle spin --cpus 1         does not sleep: the reports' latency test
+  quoteway lbmsub --profile throughput         with quoteway lbmpub --profile throughput --rate 500k
+  quoteway lbmsub --pattern '^quoteway\\.'      every topic that begins so
+  quoteway lbmsub --pong                       for quoteway lbmpub --ping
+  quoteway lbmsub -o 'receiver transport_lbtrm_nak_backoff_interval 20'
+
+Latencies are from the intended time in the message to the callback, on one clock: between hosts they mean nothing, and are left
+out where they would be negative. Exit status 0: everything came.";
+
+/// What is printed each second.
+const COLUMNS: &[Column] = &[
+    ("seconds", 8),
+    ("msg/s", 11),
+    ("Mbit/s", 9),
+    ("median us", 10),
+    ("99% us", 10),
+    ("max us", 10),
+    ("lost", 7),
+    ("NAKs", 8),
+    ("repaired", 9),
+    ("dropped", 8),
+];
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Receives, and reports.
+///
+/// # Errors
+/// A text for the user: bad options, no sockets, or something was lost.
+pub fn run(args: &Args) -> Result<(), String> {
+    net::signal::install().map_err(|e| e.to_string())?;
+    let mut out = Output::default();
+    let (result, outcome) = test(args, &mut out)?;
+    out.line(&result.to_string());
+    outcome
+}
+
+/// Runs a test; gives its result and whether everything came.
+///
+/// # Errors
+/// It could not be run at all.
+pub fn test(args: &Args, out: &mut Output) -> Result<(Value, Result<(), String>), String> {
+    let options = args.common.options(&format!("source transport {}", args.transport))?;
+    let mut context = Context::new(&options).map_err(|e| e.to_string())?;
+    let mut tally = Tally::new(args.capacity, args.latency_every, args.common.observer(End::Receiver));
+    let mut expected = args.sources as usize;
+    if let Some(pattern) = &args.pattern {
+        if args.pong {
+            return Err("--pong needs --topic: a pattern would match its own answers".to_owned());
+        }
+        context.wildcard(pattern, &options).map_err(|e| format!("{pattern}: {e}"))?;
+    } else {
+        for name in args.common.names() {
+            context.receiver(&name, &options).map_err(|e| format!("{name}: {e}"))?;
+            if args.pong {
+                let pong = format!("{name}.pong");
+                tally.pongs.push(context.source(&pong, &options).map_err(|e| format!("{pong}: {e}"))?);
+            }
+        }
+        expected *= args.common.topics as usize;
+    }
+    args.common.place_thread()?;
+    let mut subscriber = Subscriber { args, context, tally, expected, began: net::clock::now() };
+    common::warn(&mut subscriber.context);
+    if !args.common.json {
+        out.line("ready");
+    }
+    subscriber.receive(out)?;
+    args.common.save(subscriber.tally.observer.as_ref())?;
+    if !args.common.json {
+        subscriber.tell(out);
+    }
+    let result = subscriber.result();
+    Ok((result, subscriber.outcome()))
+}
+
+struct Subscriber<'a> {
+    args: &'a Args,
+    context: Context,
+    tally: Tally,
+    /// Streams that are to end.
+    expected: usize,
+    began: u64,
+}
+
+impl Subscriber<'_> {
+    fn receive(&mut self, out: &mut Output) -> Result<(), String> {
+        let limit = if self.args.seconds > 0.0 { self.began + nanos(self.args.seconds) } else { u64::MAX };
+        let (mut next, mut messages, mut bytes) = (self.began + SECOND, 0, 0);
+        let mut ended_at = None;
+        let mut has_heading = self.args.common.json;
+        loop {
+            let wait = match self.args.common.idle {
+                Idle::Block => Duration::from_millis(50),
+                Idle::Yield | Idle::Spin => Duration::ZERO,
+            };
+            let delivered =
+                self.context.poll(Some(wait), &mut self.tally).map_err(|e| format!("the context broke: {e}"))?;
+            if delivered == 0 && self.args.common.idle == Idle::Yield {
+                std::thread::yield_now();
+            }
+            let now = net::clock::now();
+            if now >= next {
+                common::warn(&mut self.context);
+                if self.tally.messages > 0 && !std::mem::replace(&mut has_heading, true) {
+                    out.line(&table::heading(COLUMNS));
+                }
+                let seconds = (now - next + SECOND) as f64 / SECOND as f64;
+                let (m, b) = (self.tally.messages - messages, self.tally.bytes - bytes);
+                if !self.args.common.json && (m > 0 || ended_at.is_none() && self.tally.messages > 0) {
+                    self.tell_second(out, now, (m as f64 / seconds, b as f64 / seconds));
+                }
+                (messages, bytes, next) = (self.tally.messages, self.tally.bytes, now + SECOND);
+                self.tally.interval.clear();
+            }
+            if ended_at.is_none() && self.tally.ended() >= self.expected {
+                ended_at = Some(now);
+            }
+            let is_done = ended_at.is_some_and(|at| self.tally.is_settled() || now > at + nanos(self.args.patience));
+            if is_done || now >= limit || net::signal::stop_requested() > 0 || out.is_gone() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn tell_second(&mut self, out: &mut Output, now: u64, (messages, bytes): (f64, f64)) {
+        let latency = self.tally.interval.summary();
+        let us = |value: f64| if latency.samples == 0 { "-".to_owned() } else { micros(value) };
+        let received = Received::of(&mut self.context);
+        out.line(&table::row(
+            COLUMNS,
+            [
+                format!("{:.1}", (now - self.began) as f64 / 1e9),
+                format!("{messages:.0}"),
+                format!("{:.1}", bytes * 8.0 / 1e6),
+                us(latency.p50_us),
+                us(latency.p99_us),
+                us(latency.max_us),
+                self.tally.reported().to_string(),
+                received.naks.to_string(),
+                received.repaired.to_string(),
+                received.dropped.to_string(),
+            ],
+        ));
+    }
+
+    fn lost(&self) -> u64 {
+        self.tally.lost(self.args.strict)
+    }
+
+    fn outcome(&self) -> Result<(), String> {
+        let lost = self.lost();
+        if self.tally.messages == 0 {
+            return Err("nothing came: is the publisher on this network, and multicast not blocked?".to_owned());
+        }
+        if self.tally.ended() < self.expected && self.args.seconds <= 0.0 {
+            return Err(format!("stopped before the publisher had ended; {lost} messages lost until then"));
+        }
+        if lost > 0 {
+            return Err(format!("{lost} messages lost"));
+        }
+        if self.tally.unsent > 0 {
+            return Err(format!("{} messages could not be sent back", self.tally.unsent));
+        }
+        Ok(())
+    }
+
+    fn result(&mut self) -> Value {
+        let received = Received::of(&mut self.context);
+        let t = &self.tally;
+        let seconds = t.seconds();
+        let streams: Vec<Value> = t
+            .all()
+            .take(100)
+            .map(|s| {
+                json!({
+                    "topic": s.topic, "session": s.session, "messages": s.messages, "first": s.first, "sent": s.count,
+                    "reported_lost": s.reported, "out_of_order": s.out_of_order,
+                })
+            })
+            .collect();
+        json!({
+            "tool": "lbmsub", "messages": t.messages, "bytes": t.bytes, "seconds": seconds,
+            "rate": if seconds > 0.0 { t.messages as f64 / seconds } else { 0.0 },
+            "lost": self.lost(), "reported_lost": t.reported(), "not_test_messages": t.foreign,
+            "before_first": t.all().map(|s| u64::from(s.first)).sum::<u64>(),
+            "out_of_order": t.all().map(|s| s.out_of_order).sum::<u64>(),
+            "latency_us": distribution_json(&t.distribution()), "not_observed": t.unobserved,
+            "other_clock": t.from_the_future, "naks": received.naks, "repaired": received.repaired,
+            "dropped_by_kernel": received.dropped, "streams": streams,
+        })
+    }
+
+    fn tell(&mut self, out: &mut Output) {
+        let t = &self.tally;
+        let seconds = t.seconds();
+        let rate = if seconds > 0.0 { t.messages as f64 / seconds } else { 0.0 };
+        let streams = t.all().count();
+        out.line(&format!(
+            "\n{} messages of {streams} {} in {seconds:.3} s: {rate:.0} a second, {:.1} Mbit/s of payload; {} lost",
+            t.messages,
+            if streams == 1 { "source" } else { "sources" },
+            if seconds > 0.0 { t.bytes as f64 * 8.0 / 1e6 / seconds } else { 0.0 },
+            self.lost()
+        ));
+        let before = t.all().map(|s| u64::from(s.first)).sum::<u64>();
+        if before > 0 {
+            out.line(&format!("joined late: {before} messages were sent before the first one that came"));
+        }
+        if t.from_the_future > 0 {
+            out.line(&format!(
+                "{} messages are from the future: the publisher has another clock, so latencies mean nothing",
+                t.from_the_future
+            ));
+        } else {
+            out.line(&distribution_table("latency", &t.distribution()));
+        }
+        if t.unobserved > 0 {
+            out.line(&format!("{} messages came when the memory for latencies was full (--capacity)", t.unobserved));
+        }
+    }
+}
+
+fn nanos(seconds: f64) -> u64 {
+    (seconds.max(0.0) * SECOND as f64) as u64
+}
+
+/// Counters of all receiving sessions together.
+struct Received {
+    naks: u64,
+    repaired: u64,
+    dropped: u64,
+}
+
+impl Received {
+    fn of(context: &mut Context) -> Self {
+        let stats = context.stats();
+        let sum = |of: fn(&lbm_io::ReceivingStats) -> u64| stats.receiving.iter().map(of).sum();
+        Self { naks: sum(|r| r.received.naks), repaired: sum(|r| r.received.repaired), dropped: stats.dropped }
+    }
+}
