@@ -52,6 +52,10 @@ enum Command {
         Consumers connect to port 14002. Several P2PSs may join the same Source Distributors."
     )]
     P2ps(roles::p2ps::P2psArgs),
+    /// Carry the hub's data streams between the network and the shared memory of this host
+    #[command(after_help = "Examples:\n  quoteway rrcpd --interface 10.0.0.7\n  quoteway rrcpd --config site.toml\n\n\
+        One daemon a host, or one a network card. P2PSs and Source Distributors of the host have transport = \"lbt-ipc\" in [hub].")]
+    Rrcpd(roles::rrcpd::RrcpdArgs),
     /// Simulated source: publishes at a chosen rate, a built-in market or recorded data
     #[command(alias = "sink_driven_src")]
     SinkDrivenSrc(tools::sink_driven_src::Args),
@@ -102,6 +106,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => roles::serve::run(&args),
         Command::SourceDistributor(args) => roles::source_distributor::run(&args),
         Command::P2ps(args) => roles::p2ps::run(&args),
+        Command::Rrcpd(args) => roles::rrcpd::run(&args),
         Command::SinkDrivenSrc(args) => tools::sink_driven_src::run(&args),
         Command::TestClient(args) => tools::test_client::run(&args),
         Command::Dump(args) => tools::dump::run(&args),

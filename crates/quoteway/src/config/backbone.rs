@@ -13,6 +13,9 @@ section! {
     port: u16 = 14004, "", "Port on which a Source Distributor takes the unicast connections of its P2PSs; 0 takes a free one.";
     source_distributors: Vec<String> = Vec::new(), "", "HOST:PORT of the Source Distributors that a P2PS joins when the transport is \"tcp\"; with the others it finds them.";
     multicast_address: String = String::new(), "sendMultAddress", "Multicast group of the data stream; empty leaves it to the LBM options.";
+    multicast_ttl: u32 = 16, "ipMultTTL", "Time to live of multicast: how many routers it may pass.";
+    udp_recv_buf_size: u32 = 8_388_608, "udpRecvBufSize" times 1024, "Socket receive buffer of multicast and UDP, bytes; what the kernel does not grant is said in the log.";
+    udp_send_buf_size: u32 = 1_048_576, "udpSendBufSize" times 1024, "Socket send buffer of multicast and UDP, bytes.";
     lbm_options_file: String = String::new(), "", "File of LBM options (lines of context|source|receiver NAME VALUE) for the hub's topics.";
     lbm_options: Vec<String> = Vec::new(), "", "LBM options as such lines; they win over those of the file.";
     use_point_to_point_data: bool = false, "usePointToPointData" in "SERVICE", "Send what is for one P2PS (images, answers) on its unicast connection and not in the data stream.";
@@ -23,4 +26,13 @@ section! {
     max_backlog: u32 = 67_108_864, "", "Bytes that may wait for one P2PS's connection before it is cut off and has to join again.";
     tcp_send_buf_size: u32 = 1_048_576, "", "Socket send buffer of the unicast connections, bytes; 0 leaves it to the kernel.";
     tcp_recv_buf_size: u32 = 1_048_576, "", "Socket receive buffer of the unicast connections, bytes; 0 leaves it to the kernel.";
+}
+
+section! {
+    /// The daemon that carries data streams between the network ([hub]) and the shared memory of its host.
+    Rrcpd = "rrcpd", "RRCP";
+    hubs: Vec<String> = Vec::new(), "", "Names of further hubs to carry, beside hub.name.";
+    local_lbm_options: Vec<String> = Vec::new(), "", "LBM options for the shared-memory side, as lines of context|source|receiver NAME VALUE; they win over those of the hub.";
+    bind_main_thread: String = String::new(), "", "Processors for the daemon, such as 0 or 2-3; empty leaves it to the kernel.";
+    priority: String = String::new(), "", "Scheduling of the daemon, such as \"fifo 55\" or \"nice -5\"; empty leaves it to the kernel.";
 }

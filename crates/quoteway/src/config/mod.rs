@@ -19,7 +19,7 @@ mod toml_file;
 mod value;
 
 pub use args::{ConfigArgs, Selection};
-pub use backbone::Hub;
+pub use backbone::{Hub, Rrcpd};
 pub use hub::{across_processes_distributor, across_processes_p2ps, dictionary, distributor_config, p2ps_config};
 pub use listing::{json, search};
 pub use params::{DictionaryFiles, P2ps, Route, SourceDistributor};
@@ -44,17 +44,19 @@ pub struct Config {
     pub dictionary: DictionaryFiles,
     /// Between the two sides, where they are processes of their own.
     pub hub: Hub,
+    /// The daemon of a host.
+    pub rrcpd: Rrcpd,
 }
 
 impl Config {
     /// The sections that a file can have once, in the order in which they are shown. Routes come after the first.
     pub fn sections(&self) -> Vec<&dyn AnySection> {
-        vec![&self.source_distributor, &self.p2ps, &self.dictionary, &self.hub]
+        vec![&self.source_distributor, &self.p2ps, &self.dictionary, &self.hub, &self.rrcpd]
     }
 
     /// The same, to be filled.
     pub fn sections_mut(&mut self) -> Vec<&mut dyn AnySection> {
-        vec![&mut self.source_distributor, &mut self.p2ps, &mut self.dictionary, &mut self.hub]
+        vec![&mut self.source_distributor, &mut self.p2ps, &mut self.dictionary, &mut self.hub, &mut self.rrcpd]
     }
 
     /// The routes that are enabled, in order. Their numbers in here are those that the Source Distributor knows.

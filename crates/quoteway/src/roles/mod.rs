@@ -3,5 +3,6 @@
 pub mod demo;
 pub mod p2ps;
 pub mod process;
+pub mod rrcpd;
 pub mod serve;
 pub mod source_distributor;

@@ -88,6 +88,11 @@ impl Drop for Lan {
 }
 
 impl Host {
+    /// Its network namespace, as `ip netns` knows it.
+    pub(crate) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
     /// A command that runs on the host.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new("ip");

@@ -100,4 +100,5 @@ suite! {
     lbt_ru: Join::LbtRu;
     lbt_tcp: Join::LbtTcp;
     lbt_ipc: Join::LbtIpc;
+    rrcpd: Join::Rrcpd;
 }

@@ -3,6 +3,9 @@
 
 mod conformance;
 mod faults;
+#[path = "../hosts/mod.rs"]
+mod hosts;
+mod network;
 mod place;
 mod provider;
 mod site;

@@ -1,16 +1,29 @@
 //! Where a part of a test runs: this machine's loopback, or a host of a test network.
 
+use std::fs::File;
 use std::net::Ipv4Addr;
+use std::os::fd::AsFd as _;
 use std::process::Command;
 use std::thread::{Builder, JoinHandle};
 
 use quoteway::lab::process::Process;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::hosts::Host;
 
 /// A place.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     /// This machine, over the loopback.
     Here,
+    /// A host of a test network, by its network namespace.
+    Host { namespace: String, address: Ipv4Addr },
+}
+
+impl From<&Host> for Place {
+    fn from(host: &Host) -> Self {
+        Self::Host { namespace: host.namespace().to_owned(), address: host.address }
+    }
 }
 
 impl Place {
@@ -18,25 +31,36 @@ impl Place {
     pub(crate) fn address(&self) -> Ipv4Addr {
         match self {
             Self::Here => Ipv4Addr::LOCALHOST,
+            Self::Host { address, .. } => *address,
         }
     }
 
-    /// Runs a thread there.
+    /// Runs a thread there: the sockets that it opens are of the place.
     pub(crate) fn spawn(&self, name: &str, f: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
-        match self {
-            Self::Here => Builder::new().name(name.into()).spawn(f).expect("a thread"),
-        }
+        let place = self.clone();
+        let run = move || {
+            if let Self::Host { namespace, .. } = place {
+                let file = File::open(format!("/var/run/netns/{namespace}")).expect("the host is up");
+                move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).expect("entered");
+            }
+            f();
+        };
+        Builder::new().name(name.into()).spawn(run).expect("a thread")
     }
 
     /// Starts `quoteway` there and gives it with the first line that it writes on standard output.
     pub(crate) fn start(&self, name: &str, args: &[String]) -> (Process, String) {
-        let mut process = match self {
-            Self::Here => {
-                let mut command = Command::new(env!("CARGO_BIN_EXE_quoteway"));
-                Process::start(name, command.args(args).env_remove("QUOTEWAY_LOG"))
+        let binary = env!("CARGO_BIN_EXE_quoteway");
+        let mut command = match self {
+            Self::Here => Command::new(binary),
+            Self::Host { namespace, .. } => {
+                let mut command = Command::new("ip");
+                command.args(["netns", "exec", namespace, binary]);
+                command
             }
-        }
-        .unwrap_or_else(|fault| panic!("{name}: {fault:?}"));
+        };
+        let started = Process::start(name, command.args(args).env_remove("QUOTEWAY_LOG"));
+        let mut process = started.unwrap_or_else(|fault| panic!("{name}: {fault:?}"));
         let line = process.wait_for("ready ", 30.0).unwrap_or_else(|fault| panic!("{name}: {fault:?}"));
         (process, line.text)
     }

@@ -136,6 +136,10 @@ impl Items for Numbers {
         ImagePart { container: DataType::OPAQUE, sequence: None, more: false }
     }
 
+    fn name(&self, item: ItemId) -> Option<String> {
+        self.items.get(item.0 as usize).map(|item| item.name.clone())
+    }
+
     fn close(&mut self, item: ItemId, session: SessionId, stream_id: i32) {
         let streams = &mut self.items[item.0 as usize].streams;
         let before = streams.len();

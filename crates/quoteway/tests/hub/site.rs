@@ -24,6 +24,8 @@ pub(crate) enum Join {
     LbtTcp,
     /// Over shared memory.
     LbtIpc,
+    /// Over shared memory to an `rrcpd`, by multicast to another one, and over shared memory again.
+    Rrcpd,
 }
 
 impl Join {
@@ -34,7 +36,7 @@ impl Join {
             Self::LbtRm => "lbt-rm",
             Self::LbtRu => "lbt-ru",
             Self::LbtTcp => "lbt-tcp",
-            Self::LbtIpc => "lbt-ipc",
+            Self::LbtIpc | Self::Rrcpd => "lbt-ipc",
         }
     }
 }
@@ -108,67 +110,91 @@ pub(crate) struct Site {
     /// Source Distributors; with [`Join::InProcess`] the server.
     pub(crate) distributors: Vec<Part>,
     pub(crate) p2pss: Vec<Part>,
+    /// With [`Join::Rrcpd`]: that of the Source Distributors, that of the P2PSs.
+    pub(crate) relays: Vec<Part>,
     files: tempfile::TempDir,
 }
 
-/// Ports are taken before a process starts and given back, so that it gets the same ones when it starts again.
-fn free_port(place: &Place) -> u16 {
+/// Which ports are free is known before a process starts, so that it gets the same ones when it starts again.
+fn free_port(place: &Place) -> String {
+    if let Place::Host { .. } = place {
+        return (15_000 + PORTS.fetch_add(1, Ordering::Relaxed) % 10_000).to_string();
+    }
     let listener = std::net::TcpListener::bind((place.address(), 0)).expect("a port");
-    listener.local_addr().expect("bound").port()
+    listener.local_addr().expect("bound").port().to_string()
 }
+
+static PORTS: AtomicU16 = AtomicU16::new(0);
 
 impl Site {
     /// So many P2PSs, and a Source Distributor for each list of providers, all in one place.
     pub(crate) fn start(join: Join, place: &Place, providers: &[&[SocketAddr]], p2pss: usize) -> Self {
-        Self::with(join, place, providers, p2pss, &lbm_options(place))
+        Self::across(join, (place, place), providers, p2pss)
     }
 
-    /// As [`Site::start`], with these LBM options.
-    pub(crate) fn with(
+    /// As [`Site::start`], the Source Distributors in one place and the P2PSs in another.
+    pub(crate) fn across(
         join: Join,
-        place: &Place,
+        (near_source, near_consumers): (&Place, &Place),
         providers: &[&[SocketAddr]],
         p2pss: usize,
-        options: &[String],
     ) -> Self {
-        let mut site =
-            Self { distributors: Vec::new(), p2pss: Vec::new(), files: tempfile::tempdir().expect("a folder") };
-        let interface = place.address().to_string();
+        let files = tempfile::tempdir().expect("a folder");
+        let mut site = Self { distributors: Vec::new(), p2pss: Vec::new(), relays: Vec::new(), files };
+        let shared = lbm_options();
+        let options = |place: &Place, side: u16| {
+            let mut options = shared.clone();
+            options.push(format!("context default_interface {}", place.address()));
+            // Two hosts on one machine: what is in the memory of one is not in that of the other.
+            options.extend((join == Join::Rrcpd).then(|| local_port(side)));
+            options
+        };
         if join == Join::InProcess {
-            let config = site.file("serve", &config(join, providers[0], "", options));
-            let port = free_port(place).to_string();
-            let args =
-                ["serve", "--config", &config, "--interface", &interface, "--nip-port", "0", "--rssl-port", &port];
-            site.distributors.push(Part::start(place, "server", &args));
-            return site;
+            return site.with_server(near_source, providers[0]);
+        }
+        if join == Join::Rrcpd {
+            for (side, place) in [near_source, near_consumers].into_iter().enumerate() {
+                site.add_relay(place, &shared, side as u16);
+            }
         }
         let mut hubs = Vec::new();
         for (number, routes) in providers.iter().enumerate() {
-            let config = site.file(&format!("sd{number}"), &config(join, routes, "", options));
-            let port = free_port(place).to_string();
-            let args = [
-                "source-distributor",
-                "--config",
-                &config,
-                "--interface",
-                &interface,
-                "--nip-port",
-                "0",
-                "--hub-port",
-                &port,
-            ];
-            let part = Part::start(place, &format!("distributor {number}"), &args);
+            let text = config(join, routes, "", &options(near_source, 0));
+            let (config, port) = (site.file(&format!("sd{number}"), &text), free_port(near_source));
+            let interface = near_source.address().to_string();
+            let mut args = vec!["source-distributor", "--config", &config, "--interface", &interface];
+            args.extend(["--nip-port", "0", "--hub-port", &port]);
+            let part = Part::start(near_source, &format!("distributor {number}"), &args);
             hubs.push(format!("{:?}", part.addr("hub=").to_string()));
             site.distributors.push(part);
         }
         for number in 0..p2pss {
             let text = format!("source_distributors = [{}]\n", hubs.join(", "));
-            let config = site.file(&format!("p2ps{number}"), &config(join, &[], &text, options));
-            let port = free_port(place).to_string();
+            let text = config(join, &[], &text, &options(near_consumers, 1));
+            let (config, port) = (site.file(&format!("p2ps{number}"), &text), free_port(near_consumers));
+            let interface = near_consumers.address().to_string();
             let args = ["p2ps", "--config", &config, "--interface", &interface, "--rssl-port", &port];
-            site.p2pss.push(Part::start(place, &format!("p2ps {number}"), &args));
+            site.p2pss.push(Part::start(near_consumers, &format!("p2ps {number}"), &args));
         }
         site
+    }
+
+    fn with_server(mut self, place: &Place, routes: &[SocketAddr]) -> Self {
+        let config = self.file("serve", &config(Join::InProcess, routes, "", &[]));
+        let (interface, port) = (place.address().to_string(), free_port(place));
+        let args = ["serve", "--config", &config, "--interface", &interface, "--nip-port", "0", "--rssl-port", &port];
+        self.distributors.push(Part::start(place, "server", &args));
+        self
+    }
+
+    fn add_relay(&mut self, place: &Place, shared: &[String], side: u16) {
+        let local = [local_port(side)];
+        let text = format!(
+            "[hub]\ntransport = \"lbt-rm\"\ninterface = \"{}\"\nlbm_options = {shared:?}\n[rrcpd]\nlocal_lbm_options = {local:?}\n",
+            place.address()
+        );
+        let config = self.file(&format!("rrcpd{side}"), &text);
+        self.relays.push(Part::start(place, &format!("rrcpd {side}"), &["rrcpd", "--config", &config]));
     }
 
     fn file(&self, name: &str, text: &str) -> String {
@@ -183,16 +209,20 @@ impl Site {
     }
 }
 
+/// Topic resolution of a host's shared memory.
+fn local_port(side: u16) -> String {
+    format!("context resolver_multicast_port {}", 31_000 + 2 * (std::process::id() % 5_000) as u16 + side)
+}
+
 static SITES: AtomicU16 = AtomicU16::new(0);
 
 /// LBM options that share no group, port or name with any other test: of this process and call.
-pub(crate) fn lbm_options(place: &Place) -> Vec<String> {
+fn lbm_options() -> Vec<String> {
     let number = u32::from(SITES.fetch_add(1, Ordering::Relaxed));
     let process = std::process::id();
     let (a, b, c) = (process >> 8 & 255, process & 255, number & 127);
     let port = 20_000 + process % 10_000 + number;
     let mut lines = vec![
-        format!("context default_interface {}", place.address()),
         format!("context resolver_multicast_address 239.{a}.{b}.{c}"),
         format!("context resolver_multicast_port {port}"),
         format!("source transport_lbtrm_multicast_address 239.{a}.{b}.{}", 128 + c),

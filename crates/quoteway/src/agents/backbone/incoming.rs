@@ -6,18 +6,20 @@
 use std::io;
 use std::time::Duration;
 
-use lbm_io::{Context, Delivery, EndReason, Events, Sources, Stream};
+use lbm_io::{Context, Delivery, EndReason, Events, Sources, Stream, Transport};
 
 use super::announcement::Announcement;
 use super::links::{Blocks, Links};
 use super::options;
-use crate::config;
+use crate::config::{self, HubTransport};
 
 /// The receiving end. See the module's description.
 pub(super) struct Incoming {
     context: Context,
     /// By stream number.
     streams: Vec<Option<Known>>,
+    /// Streams come through shared memory, and others are not listened to: `rrcpd` carries them.
+    is_local: bool,
 }
 
 /// Whose a stream is.
@@ -39,7 +41,7 @@ impl Incoming {
             context.receiver(&topic, &options).map_err(options::failed)?;
         }
         options::log_warnings(&mut context);
-        Ok(Self { context, streams: Vec::new() })
+        Ok(Self { context, streams: Vec::new(), is_local: config.transport == HubTransport::LbtIpc })
     }
 
     /// What the owner's set watches.
@@ -54,8 +56,8 @@ impl Incoming {
 
     /// Takes in what there is.
     pub(super) fn turn(&mut self, now: u64, links: &mut Links, to: &mut impl Blocks) -> io::Result<()> {
-        let Self { context, streams } = self;
-        context.poll(Some(Duration::ZERO), &mut Inbox { now, streams, links, to })?;
+        let Self { context, streams, is_local } = self;
+        context.poll(Some(Duration::ZERO), &mut Inbox { now, streams, is_local: *is_local, links, to })?;
         options::log_warnings(context);
         Ok(())
     }
@@ -64,6 +66,7 @@ impl Incoming {
 struct Inbox<'a, B> {
     now: u64,
     streams: &'a mut Vec<Option<Known>>,
+    is_local: bool,
     links: &'a mut Links,
     to: &'a mut B,
 }
@@ -71,7 +74,11 @@ struct Inbox<'a, B> {
 impl<B: Blocks> Inbox<'_, B> {
     /// Finds out from a block whose stream this is.
     #[cold]
-    fn identify(&mut self, stream: usize, block: &[u8]) -> Option<Known> {
+    fn identify(&mut self, stream: &Stream<'_>, block: &[u8]) -> Option<Known> {
+        if matches!(stream.transport, Transport::Lbtipc { .. }) != self.is_local {
+            return None;
+        }
+        let stream = stream.number as usize;
         let (incarnation, bytes) = hub::stream::announcement(block)?;
         let announcement = Announcement::decode(bytes)?;
         let source = self.links.announced(self.now, incarnation, &announcement, self.to)?;
@@ -92,7 +99,7 @@ impl<B: Blocks> Events for Inbox<'_, B> {
         let incarnation = hub::stream::incarnation(block);
         let known = self.streams.get(stream).copied().flatten();
         let known = known.filter(|k| Some(k.incarnation) == incarnation && !self.links.is_idle(k.source));
-        match known.or_else(|| self.identify(stream, block)) {
+        match known.or_else(|| self.identify(&delivery.stream, block)) {
             Some(known) => self.links.data_block(self.now, known.source, block, self.to),
             None => self.links.unknown_block(),
         }

@@ -15,6 +15,7 @@
 //! | [`frames`], [`announcement`] | the bytes of the unicast connection, and of a Source Distributor's word of itself |
 //! | [`publisher`], `outgoing` | the Source Distributor's side: connections, data stream |
 //! | [`subscriber`], [`links`], `incoming` | the P2PS's side |
+//! | [`relay`] | `rrcpd`: between the network and the shared memory of a host |
 //! | `options` | LBM options of the data streams |
 
 pub mod announcement;
@@ -24,6 +25,7 @@ pub mod links;
 mod options;
 mod outgoing;
 pub mod publisher;
+pub mod relay;
 pub mod subscriber;
 
 use std::io;

@@ -38,6 +38,9 @@ source   transport_tcp_multiple_receiver_behavior         source_paced
 source   transport_session_maximum_buffer                 16777216
 ";
 
+/// Topic resolution of what goes through shared memory: it stays on the host, and apart from that of the network.
+const HOST_ONLY: [&str; 2] = ["context resolver_multicast_ttl 0", "context resolver_multicast_port 12966"];
+
 /// The options of a hub.
 ///
 /// # Errors
@@ -52,6 +55,16 @@ pub(super) fn of(config: &config::Hub) -> io::Result<Options> {
         HubTransport::LbtIpc => "lbtipc",
     };
     let mut lines = vec![format!("source transport {transport}")];
+    if config.transport == HubTransport::LbtIpc {
+        lines.extend(HOST_ONLY.map(str::to_owned));
+    } else {
+        lines.push(format!("context resolver_multicast_ttl {}", config.multicast_ttl));
+    }
+    for (name, bytes) in [("receiver", config.udp_recv_buf_size), ("source", config.udp_send_buf_size)] {
+        for transport in ["lbtrm", "lbtru"] {
+            lines.push(format!("context transport_{transport}_{name}_socket_buffer {bytes}"));
+        }
+    }
     if !config.interface.is_empty() {
         lines.push(format!("context default_interface {}", config.interface));
     }
@@ -98,8 +111,11 @@ pub(super) fn topic(hub: &str) -> String {
 
 /// The topic of the data streams of Source Distributors of this host, in shared memory.
 pub(super) fn local_topic(hub: &str) -> String {
-    format!("quoteway.hub.{hub}.local")
+    topic(hub) + LOCAL_SUFFIX
 }
+
+/// End of the name of a topic that `rrcpd` carries to the network.
+pub(super) const LOCAL_SUFFIX: &str = ".local";
 
 pub(super) fn failed(e: ContextError) -> io::Error {
     match e {

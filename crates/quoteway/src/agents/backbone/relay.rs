@@ -1,0 +1,286 @@
+//! `rrcpd`: carries the data streams of hubs between the network and the shared memory of its host, so that each stream comes
+//! to a host (or a network card) once, however many P2PSs run there.
+//!
+//! ```text
+//! network ==LBT-RM==> [receiver] -> a source for each stream ==LBT-IPC==> P2PSs of this host
+//! network <==LBT-RM== a source for each stream <- [receiver] <==LBT-IPC== Source Distributors of this host
+//! ```
+//!
+//! Blocks are carried as they are: incarnations and positions are the Source Distributor's, and a loss on either side shows to
+//! the P2PS as one gap, which the hub's rules heal. Nobody waits for a reader: in shared memory a writer is not held up by one
+//! that stands still; that one misses blocks. Where the network would block, blocks wait in a bounded queue; beyond it they
+//! are dropped and counted.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use lbm_io::options::Options;
+use lbm_io::{Context, Delivery, EndReason, Events, SendError, SendFlags, SourceId, Sources, Stream, Transport};
+use net::tcp::{Event, Tcp, TcpConfig};
+
+use super::options;
+use crate::config::{self, Config, HubTransport};
+
+/// What was counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Streams carried so far.
+    pub streams: u64,
+    /// Blocks carried.
+    pub blocks: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Blocks dropped because too many waited.
+    pub dropped: u64,
+    /// Messages that LBM has reported lost before they came here.
+    pub lost: u64,
+}
+
+/// The agent. See the module's description.
+pub struct Relay {
+    set: Tcp,
+    network: Side,
+    local: Side,
+    events: Vec<Event>,
+}
+
+/// A context, and where its streams go on the other side.
+struct Side {
+    context: Context,
+    options: Options,
+    /// By stream number.
+    routes: Vec<Route>,
+    /// The sources here, which carry the streams of the other side.
+    sources: Vec<Carried>,
+    counters: Counters,
+    /// Bytes that may wait for a source.
+    limit: usize,
+    is_local: bool,
+}
+
+/// What becomes of a stream.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Route {
+    /// Not looked at yet.
+    New,
+    /// It is this process's own, or of a transport that belongs to the other side.
+    Ignored,
+    /// It goes on by this source of the other side.
+    To(SourceId),
+}
+
+/// A source that carries a stream of the other side.
+struct Carried {
+    id: SourceId,
+    waiting: VecDeque<Box<[u8]>>,
+    waiting_bytes: usize,
+}
+
+const NETWORK: u32 = 0;
+const LOCAL: u32 = 1;
+
+impl Relay {
+    /// Listens on both sides for the streams of the configured hubs.
+    ///
+    /// # Errors
+    /// The LBM options are wrong, or the operating system refuses a socket.
+    pub fn new(config: &Config) -> io::Result<Self> {
+        if matches!(config.hub.transport, HubTransport::Tcp | HubTransport::LbtIpc) {
+            let why = "rrcpd needs hub.transport lbt-rm, lbt-ru or lbt-tcp: that of the network side";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        let mut lines = config.hub.lbm_options.clone();
+        lines.extend_from_slice(&config.rrcpd.local_lbm_options);
+        let local = config::Hub { transport: HubTransport::LbtIpc, lbm_options: lines, ..config.hub.clone() };
+        let mut network = Side::new(&config.hub)?;
+        let mut local = Side::new(&local)?;
+        for hub in hubs(config) {
+            network.receive(&options::topic(hub))?;
+            local.receive(&options::local_topic(hub))?;
+        }
+        let mut set = Tcp::new(TcpConfig::default())?;
+        set.watch(network.context.as_fd(), NETWORK)?;
+        set.watch(local.context.as_fd(), LOCAL)?;
+        Ok(Self { set, network, local, events: Vec::new() })
+    }
+
+    /// The sockets, for a waker that ends a turn.
+    pub fn waker(&self) -> net::Waker {
+        self.set.waker()
+    }
+
+    /// What was carried from the network into the host, and the other way.
+    pub fn counters(&self) -> (Counters, Counters) {
+        (self.network.counters, self.local.counters)
+    }
+
+    /// Carries until `stop` says so; it is asked after each turn.
+    ///
+    /// # Errors
+    /// The sockets have become unusable.
+    pub fn run(&mut self, stop: impl Fn() -> bool) -> io::Result<()> {
+        while !stop() {
+            let due = [self.network.context.timeout(), self.local.context.timeout()].into_iter().flatten().min();
+            let wait = due.map(|at| Duration::from_nanos(at.saturating_sub(net::clock::now())));
+            self.set.poll(wait, &mut self.events)?;
+            carry(&mut self.network, &mut self.local)?;
+            carry(&mut self.local, &mut self.network)?;
+        }
+        Ok(())
+    }
+}
+
+/// The hubs whose streams are carried.
+fn hubs(config: &Config) -> impl Iterator<Item = &String> {
+    std::iter::once(&config.hub.name).chain(config.rrcpd.hubs.iter().filter(|&hub| *hub != config.hub.name))
+}
+
+/// Takes in what has come to one side and sends it on the other.
+fn carry(from: &mut Side, to: &mut Side) -> io::Result<()> {
+    let Side { context, routes, sources, counters, is_local, .. } = from;
+    let mut carrier = Carrier { routes, own: sources, counters, is_local: *is_local, to };
+    context.poll(Some(Duration::ZERO), &mut carrier)?;
+    options::log_warnings(context);
+    for source in sources {
+        source.send_waiting(context);
+    }
+    Ok(())
+}
+
+impl Side {
+    fn new(hub: &config::Hub) -> io::Result<Self> {
+        let options = options::of(hub)?;
+        let mut context = Context::new(&options).map_err(options::failed)?;
+        options::log_warnings(&mut context);
+        Ok(Self {
+            context,
+            options,
+            routes: Vec::new(),
+            sources: Vec::new(),
+            counters: Counters::default(),
+            limit: hub.max_backlog as usize,
+            is_local: hub.transport == HubTransport::LbtIpc,
+        })
+    }
+
+    fn receive(&mut self, topic: &str) -> io::Result<()> {
+        self.context.receiver(topic, &self.options).map(drop).map_err(options::failed)
+    }
+
+    /// A source for a stream of the other side.
+    fn add(&mut self, topic: &str) -> io::Result<SourceId> {
+        let id = self.context.source(topic, &self.options).map_err(options::failed)?;
+        options::log_warnings(&mut self.context);
+        self.sources.push(Carried { id, waiting: VecDeque::new(), waiting_bytes: 0 });
+        Ok(id)
+    }
+
+    fn remove(&mut self, id: SourceId) {
+        self.context.remove_source(id);
+        self.sources.retain(|source| source.id != id);
+    }
+
+    /// Sends a block at once; false if it was dropped.
+    #[inline]
+    fn send(&mut self, id: SourceId, block: &[u8]) -> bool {
+        let Self { context, sources, limit, .. } = self;
+        let Some(source) = sources.iter_mut().find(|source| source.id == id) else { return false };
+        if source.waiting.is_empty() {
+            match context.send(id, block, SendFlags::FLUSH | SendFlags::NONBLOCK) {
+                Ok(_) => return true,
+                Err(SendError::WouldBlock) => {}
+                Err(_) => return false,
+            }
+        }
+        if source.waiting_bytes + block.len() > *limit {
+            return false;
+        }
+        source.waiting_bytes += block.len();
+        source.waiting.push_back(block.into());
+        true
+    }
+}
+
+impl Carried {
+    fn send_waiting(&mut self, context: &mut Context) {
+        while let Some(block) = self.waiting.front() {
+            if context.send(self.id, block, SendFlags::FLUSH | SendFlags::NONBLOCK) == Err(SendError::WouldBlock) {
+                return;
+            }
+            self.waiting_bytes -= block.len();
+            self.waiting.pop_front();
+        }
+    }
+}
+
+struct Carrier<'a> {
+    routes: &'a mut Vec<Route>,
+    /// The sources of this side: what they send may come back.
+    own: &'a [Carried],
+    counters: &'a mut Counters,
+    is_local: bool,
+    to: &'a mut Side,
+}
+
+impl Carrier<'_> {
+    /// Decides what becomes of a stream.
+    #[cold]
+    fn route(&mut self, sources: &Sources, stream: &Stream<'_>) -> Route {
+        let number = stream.number as usize;
+        if self.routes.len() <= number {
+            self.routes.resize(number + 1, Route::New);
+        }
+        let in_memory = matches!(stream.transport, Transport::Lbtipc { .. });
+        let own = self.own.iter().any(|source| sources.transport(source.id) == Some(stream.transport));
+        let route = if own || in_memory != self.is_local { Route::Ignored } else { self.open(stream) };
+        self.routes[number] = route;
+        route
+    }
+
+    fn open(&mut self, stream: &Stream<'_>) -> Route {
+        // To the host under the hub's own topic, to the network as well.
+        let topic = stream.topic.strip_suffix(options::LOCAL_SUFFIX).unwrap_or(stream.topic);
+        match self.to.add(topic) {
+            Ok(id) => {
+                self.counters.streams += 1;
+                tracing::info!("{topic}: the stream on {} is carried on", stream.transport);
+                Route::To(id)
+            }
+            Err(e) => {
+                tracing::error!("{topic}: the stream on {} cannot be carried on: {e}", stream.transport);
+                Route::Ignored
+            }
+        }
+    }
+}
+
+impl Events for Carrier<'_> {
+    #[inline]
+    fn message(&mut self, sources: &mut Sources, delivery: &Delivery<'_>) {
+        let route = match self.routes.get(delivery.stream.number as usize) {
+            None | Some(Route::New) => self.route(sources, &delivery.stream),
+            Some(&route) => route,
+        };
+        let Route::To(id) = route else { return };
+        if self.to.send(id, delivery.payload) {
+            self.counters.blocks += 1;
+            self.counters.bytes += delivery.payload.len() as u64;
+        } else {
+            self.counters.dropped += 1;
+        }
+    }
+
+    fn lost(&mut self, _: &mut Sources, _: &Stream<'_>, loss: lbm_io::Loss) {
+        self.counters.lost += u64::from(loss.count);
+    }
+
+    fn end(&mut self, _: &mut Sources, stream: &Stream<'_>, reason: EndReason) {
+        let Some(route) = self.routes.get_mut(stream.number as usize) else { return };
+        if let Route::To(id) = std::mem::replace(route, Route::New) {
+            self.to.remove(id);
+            tracing::info!("{}: the stream on {} has ended: {reason:?}", stream.topic, stream.transport);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! `quoteway rrcpd`: the daemon that brings the hub's streams to a host once.
+
+use clap::Args;
+
+use super::process;
+use crate::agents::backbone::relay::Relay;
+use crate::config::{self, Config, ConfigArgs, HubTransport};
+
+/// What the command line says; it wins over the file.
+#[derive(Debug, Clone, Default, Args)]
+pub struct RrcpdArgs {
+    /// Address of the network interface on whose side the network is [default: the kernel's choice]
+    #[arg(long, value_name = "ADDRESS")]
+    pub interface: Option<String>,
+    /// Hub to carry; may be given several times [default: hub.name of the file, or quoteway]
+    #[arg(long = "hub", value_name = "NAME")]
+    pub hubs: Vec<String>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it")]
+    pub file: ConfigArgs,
+}
+
+impl RrcpdArgs {
+    /// The configuration: defaults, then the file, then the command line. Without a word on the transport it is multicast.
+    ///
+    /// # Errors
+    /// Every fault of the file, each with its line.
+    pub fn configuration(&self) -> Result<Config, String> {
+        let mut config = self.file.load()?;
+        if config.hub.transport == HubTransport::Tcp {
+            config.hub.transport = HubTransport::LbtRm;
+        }
+        if let Some(interface) = &self.interface {
+            config.hub.interface.clone_from(interface);
+        }
+        if let Some((first, others)) = self.hubs.split_first() {
+            config.hub.name.clone_from(first);
+            config.rrcpd.hubs = others.to_vec();
+        }
+        Ok(config)
+    }
+}
+
+/// Carries until SIGINT or SIGTERM. The first line on standard output comes when it is ready.
+///
+/// # Errors
+/// What keeps it from starting, or what ended it.
+pub fn run(args: &RrcpdArgs) -> Result<(), String> {
+    let config = args.configuration()?;
+    process::install_signals()?;
+    let mut relay = Relay::new(&config).map_err(|e| e.to_string())?;
+    config::place("rrcpd", &config.rrcpd.bind_main_thread, &config.rrcpd.priority);
+    process::announce(&format!("ready hub={}", config.hub.name), &relay.waker());
+    let ended = relay.run(process::stopped).map_err(|e| e.to_string());
+    let (inward, outward) = relay.counters();
+    tracing::info!("to this host: {inward:?}; to the network: {outward:?}");
+    ended
+}
