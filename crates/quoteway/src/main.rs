@@ -1,7 +1,7 @@
 //! `quoteway`: one binary for every role and tool.
 #![forbid(unsafe_code)]
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -57,10 +57,10 @@ enum Command {
         One daemon a host, or one a network card. P2PSs and Source Distributors of the host have transport = \"lbt-ipc\" in [hub].")]
     Rrcpd(roles::rrcpd::RrcpdArgs),
     /// Simulated source: publishes at a chosen rate, a built-in market or recorded data
-    #[command(alias = "sink_driven_src")]
+    #[command(aliases = ["sink_driven_src", "Sink_Driven_Src"])]
     SinkDrivenSrc(tools::sink_driven_src::Args),
     /// Simulated consumers: open watchlists and measure what comes
-    #[command(aliases = ["rmdstestclient", "testclient"])]
+    #[command(aliases = ["rmdstestclient", "RMDSTestClient", "testclient"])]
     TestClient(tools::test_client::Args),
     /// Show RWF messages and RSSL byte streams as text
     Dump(tools::dump::Args),
@@ -99,7 +99,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse_from(words());
+    let cli = parse();
     start_log(&cli.command);
     let result = match cli.command {
         Command::Demo(args) => roles::demo::run(&args),
@@ -140,29 +140,32 @@ fn print(text: impl AsRef<[u8]>) {
     let _ = std::io::stdout().write_all(text.as_ref());
 }
 
-/// The command line. The tools may be named as the originals are, in any case and also by the name under which the
-/// binary is called (a link `Sink_Driven_Src`); their flags may be spelled as the original tools spell them (`-tps 500`).
-fn words() -> Vec<OsString> {
+/// Reads the command line. The programs may be named as the originals are, in any case and also by the name under which the
+/// binary is called (a link `Sink_Driven_Src`); the tools' flags may be spelled as the original tools spell them (`-tps 500`),
+/// and are in errors then.
+fn parse() -> Cli {
     let mut words: Vec<OsString> = std::env::args_os().collect();
-    let called = words.first().map(|w| PathBuf::from(w).file_name().unwrap_or_default().to_os_string());
-    if let Some((tool, _)) = called.as_deref().and_then(tool) {
-        words.insert(1, tool.into());
+    if let Some(subcommand) = words.first().and_then(|program| tools::flags::subcommand_of(program)) {
+        words.insert(1, subcommand.into());
     }
-    if let Some((tool, modernise)) = words.get(1).and_then(|w| tool(w)) {
+    let tool = words.get(1).and_then(|tool| tools::flags::subcommand_of(tool));
+    if let Some(tool) = tool {
         words[1] = tool.into();
-        let rest = modernise(words.split_off(1));
-        words.extend(rest);
     }
-    words
-}
-
-/// The subcommand for a tool's name, and what makes its flags ours.
-fn tool(name: &OsStr) -> Option<(&'static str, fn(Vec<OsString>) -> Vec<OsString>)> {
-    match name.to_string_lossy().to_lowercase().replace('_', "-").as_str() {
-        "sink-driven-src" => Some(("sink-driven-src", tools::sink_driven_src::args_from)),
-        "test-client" | "rmdstestclient" | "testclient" => Some(("test-client", tools::test_client::args_from)),
-        _ => None,
-    }
+    let flags = match tool {
+        Some("sink-driven-src") => tools::flags::SINK_DRIVEN_SRC,
+        Some("test-client") => tools::flags::TEST_CLIENT,
+        _ => &[],
+    };
+    let typed = words.split_off(words.len().min(1));
+    words.extend(tools::flags::modernise(flags, typed.clone()));
+    Cli::try_parse_from(words).unwrap_or_else(|error| {
+        if !error.use_stderr() {
+            error.exit();
+        }
+        eprint!("{}", tools::flags::as_typed(flags, &typed, &error.render().to_string()));
+        std::process::exit(2)
+    })
 }
 
 /// What an operator should see goes to standard error; `QUOTEWAY_LOG` chooses how much (error, warn, info, debug).

@@ -209,6 +209,14 @@ fn the_encrypted_connection_type_carries_a_session() {
     mount.open_items(&["RDT0"]);
     // The image and at least a hundred updates.
     mount.run_until(|m| (m.items > 100).then_some(()));
+
+    let port = port_of(&server, "encrypted=").to_string();
+    let ca_file = cert_file.to_str().expect("UTF-8");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quoteway"));
+    command.args(["test-client", "-h", "127.0.0.1", "-p", &port, "-ct", "encrypted", "--ca-file", ca_file]);
+    let output = command.args(["-il", "RDT{0..9}", "--seconds", "0.5", "-l", "0"]).output().expect("it runs");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a line of JSON");
+    assert_eq!((&report["complete"], &report["images"], &report["lost"]), (&true.into(), &10.into(), &0.into()));
 }
 
 #[test]

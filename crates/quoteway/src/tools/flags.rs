@@ -68,6 +68,48 @@ pub const TEST_CLIENT: &[Flag] = &[
     value("-d", "--dump-level"),
 ];
 
+/// The subcommand that a program of this name is: links named like the original programs run their namesakes
+/// (`ln -s quoteway Sink_Driven_Src`).
+pub fn subcommand_of(program: &OsStr) -> Option<&'static str> {
+    let name = std::path::Path::new(program).file_name()?.to_str()?.to_ascii_lowercase().replace('-', "_");
+    Some(match name.as_str() {
+        "sink_driven_src" => "sink-driven-src",
+        "rmdstestclient" | "testclient" | "test_client" => "test-client",
+        "src_dist" | "adh" => "source-distributor",
+        "p2ps" | "ads" => "p2ps",
+        _ => return None,
+    })
+}
+
+/// The text of a parser's error with the flags named as they were typed: whoever writes `-U fast` may not know
+/// `--update-rate`.
+pub fn as_typed(flags: &[Flag], words: &[OsString], error: &str) -> String {
+    let mut text = error.to_owned();
+    for flag in flags.iter().filter(|flag| words.iter().any(|word| OsStr::new(flag.typed) == word)) {
+        text = text.replace(&format!("'{} ", flag.meant), &format!("'{} ", flag.typed));
+        text = text.replace(&format!("'{}'", flag.meant), &format!("'{}'", flag.typed));
+    }
+    text
+}
+
+/// Seconds on a command line: a number that is not negative.
+///
+/// # Errors
+/// A text for the user.
+pub fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| seconds.is_finite() && *seconds >= 0.0);
+    seconds.ok_or_else(|| "write a number of seconds: 5, or 0.5".to_owned())
+}
+
+/// A factor, share or number a second on a command line: a number that is not negative.
+///
+/// # Errors
+/// A text for the user.
+pub fn number(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+    number.ok_or_else(|| "write a number that is not negative: 10, or 0.5".to_owned())
+}
+
 /// Rewrites the words of a command line by the table. The first word (the program) stays.
 pub fn modernise(flags: &[Flag], words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut words = words.into_iter();
@@ -136,6 +178,15 @@ mod tests {
                 assert_eq!(rewritten(table, &line), expected);
             }
         }
+    }
+
+    #[test]
+    fn links_are_called_like_the_original_programs() {
+        let of = |name: &str| subcommand_of(OsStr::new(name));
+        assert_eq!(of("./Sink_Driven_Src"), Some("sink-driven-src"));
+        assert_eq!(of("/opt/rmds/RMDSTestClient"), Some("test-client"));
+        assert_eq!((of("Src_Dist"), of("p2ps")), (Some("source-distributor"), Some("p2ps")));
+        assert_eq!((of("/usr/bin/quoteway"), of("")), (None, None));
     }
 
     #[test]

@@ -73,6 +73,59 @@ pub fn client_row(seconds: f64, updates_per_s: f64, latency: &Summary, images: u
     )
 }
 
+/// The heading of the client's table as CSV.
+pub const CLIENT_CSV: &str =
+    "seconds,updates_per_s,mean_us,stddev_us,max_us,min_us,samples,p50_us,p90_us,p99_us,images,lost";
+
+/// One line of the client's table as CSV.
+pub fn client_csv_row(seconds: f64, updates_per_s: f64, latency: &Summary, images: u64, lost: u64) -> String {
+    let l = latency;
+    format!(
+        "{seconds:.3},{updates_per_s:.0},{:.3},{:.3},{:.3},{:.3},{},{:.3},{:.3},{:.3},{images},{lost}",
+        l.mean_us, l.stddev_us, l.max_us, l.min_us, l.samples, l.p50_us, l.p90_us, l.p99_us
+    )
+}
+
+/// What `sink-driven-src` tells each interval.
+#[derive(Clone, Debug, Default)]
+pub struct SourceLine {
+    /// Seconds since the start.
+    pub seconds: f64,
+    /// Updates a second in the interval.
+    pub updates_per_s: f64,
+    /// The rate that was asked for.
+    pub target: String,
+    /// Streams that are updated.
+    pub streams: usize,
+    /// Messages that came in, since the start.
+    pub requests: u64,
+    /// Turns in which a session had not taken what it was sent before, since the start.
+    pub blocked: u64,
+    /// Updates that were given up, since the start.
+    pub skipped: u64,
+    /// How late updates went out in the interval.
+    pub late: Summary,
+}
+
+/// One line of the source's table.
+pub fn source_row(line: &SourceLine) -> String {
+    row(
+        SOURCE,
+        [
+            format!("{:.1}", line.seconds),
+            format!("{:.0}", line.updates_per_s),
+            line.target.clone(),
+            line.streams.to_string(),
+            line.requests.to_string(),
+            line.blocked.to_string(),
+            line.skipped.to_string(),
+            micros(line.late.p50_us),
+            micros(line.late.p99_us),
+            micros(line.late.max_us),
+        ],
+    )
+}
+
 /// Microseconds with as many digits as matter.
 pub fn micros(value: f64) -> String {
     if value >= 1_000.0 { format!("{value:.0}") } else { format!("{value:.1}") }

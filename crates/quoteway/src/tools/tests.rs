@@ -102,9 +102,54 @@ fn a_wrong_host_or_type_is_told_in_one_line() {
         let words = test_client::args_from(line.split_whitespace().map(Into::into).collect());
         test_client::measure(&test_client::Args::parse_from(words), &|| true).unwrap_err()
     };
-    assert!(fails("client -il A -ct plugin").contains("-ct rssl"));
+    assert!(fails("client -il A -ct encrypted --ca-file /no/such/file").contains("/no/such/file"));
     assert!(fails("client -il A{1").contains("A{1"));
     assert!(fails("client -f /no/such/file").contains("/no/such/file"));
+}
+
+#[test]
+fn what_was_recorded_is_played_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("session.jsonl");
+    let path = file.to_str().unwrap();
+    let live = Publishing::simulator("-U 200 --size 74");
+    for form in ["", "--record-json"] {
+        let line = format!("-il A,B --seconds 0.3 --record {path} {form}");
+        let recorded = measure(live.address.port(), &line);
+        assert!(recorded.complete && recorded.counts.updates > 20, "{recorded:?}");
+        let played = Publishing::simulator(&format!("-Q {path} --speed 4"));
+        let seen = measure(played.address.port(), "-il A,B,C --seconds 0.2 decodeFormat 3");
+        assert_eq!((seen.counts.images, seen.counts.refused), (2, 1), "C was not recorded");
+        // The first updates may be played before the images are asked for.
+        assert!(seen.counts.updates > 10 && seen.counts.lost == 0 && seen.counts.strange == 0, "{seen:?}");
+    }
+}
+
+#[test]
+fn the_books_are_published_at_a_rate_too() {
+    let source = Publishing::simulator("-U 2000 -ts -UL 50");
+    for domain in [7, 8] {
+        let report = measure(source.address.port(), &format!("-md {domain} -il A,B --seconds 0.3"));
+        assert!(report.complete && report.counts.updates > 100 && report.counts.lost == 0, "{report:?}");
+        assert!(report.latency.samples > 0, "{report:?}");
+    }
+}
+
+#[test]
+fn recorded_data_is_played_at_a_rate_when_one_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("slow.jsonl");
+    let mut text =
+        String::from("{\"at\":0,\"item\":\"A\",\"message\":{\"ID\":5,\"Type\":\"Refresh\",\"Fields\":{\"BID\":0}}}\n");
+    for n in 1..=50 {
+        let update = serde_json::json!({"ID": 5, "Type": "Update", "Fields": {"BID": n}});
+        text += &serde_json::json!({"at": n, "item": "A", "message": update}).to_string();
+        text.push('\n');
+    }
+    std::fs::write(&file, text).unwrap();
+    let source = Publishing::simulator(&format!("-Q {} -U 1000 -c", file.display()));
+    let report = measure(source.address.port(), "-il A --seconds 0.4");
+    assert!((200..=600).contains(&report.counts.updates), "fifty seconds' data at a thousand a second: {report:?}");
 }
 
 #[test]

@@ -59,11 +59,11 @@ pub struct Args {
     pub cycle: bool,
 
     /// -E: protocol; only rssl (sslauto is taken as that)
-    #[arg(long, value_name = "PROTOCOL", default_value = "rssl")]
+    #[arg(long, value_name = "PROTOCOL", default_value = "rssl", value_parser = protocol)]
     pub protocol: String,
 
     /// -I: seconds between two lines of statistics
-    #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = flags::seconds)]
     pub interval: f64,
 
     /// -tcpnodel: send at once (TCP_NODELAY)
@@ -79,7 +79,7 @@ pub struct Args {
     pub timestamp_item: Option<String>,
 
     /// -UL: updates a second with a time stamp
-    #[arg(long, value_name = "PER SECOND", default_value_t = 10.0)]
+    #[arg(long, value_name = "PER SECOND", default_value_t = 10.0, value_parser = flags::number)]
     pub latency_updates: f64,
 
     /// -tps: bursts a second
@@ -125,7 +125,7 @@ pub struct Args {
     pub idle: Idle,
 
     /// Stop after so many seconds
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = flags::seconds)]
     pub seconds: Option<f64>,
 
     /// Seed of the built-in market
@@ -133,7 +133,7 @@ pub struct Args {
     pub seed: u64,
 
     /// Speed of recorded data: 1 is real time, 10 ten times as fast, 0 as fast as possible
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = flags::number)]
     pub speed: f64,
 
     /// Record item, number and time of the updates in this file, for `quoteway lab` (see docs/perf)
@@ -211,6 +211,13 @@ impl Args {
     pub fn stamps_per_second(&self) -> f64 {
         let wanted = self.timestamps || self.timestamp_item.is_some();
         if wanted && self.latency_updates.is_finite() { self.latency_updates.max(0.0) } else { 0.0 }
+    }
+}
+
+fn protocol(text: &str) -> Result<String, String> {
+    match text {
+        "rssl" | "sslauto" => Ok(text.to_owned()),
+        _ => Err("this source speaks -E rssl (sslauto is taken as that)".to_owned()),
     }
 }
 

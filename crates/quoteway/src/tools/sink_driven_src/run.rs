@@ -44,9 +44,6 @@ pub fn run(args: &Args) -> Result<(), String> {
 /// # Errors
 /// A text for the user.
 pub fn run_until(args: &Args, stop: &dyn Fn() -> bool, ready: impl FnOnce(SocketAddr)) -> Result<(), String> {
-    if !["rssl", "sslauto"].contains(&args.protocol.as_str()) {
-        return Err(format!("protocol {:?} is not supported; -E rssl is", args.protocol));
-    }
     let dictionary = dump::load_dictionary(args.dictionary.as_deref())?;
     let mut config = ProviderConfig { service: args.service.clone(), ..ProviderConfig::default() };
     let now = net::clock::now();
@@ -327,19 +324,16 @@ impl Printer {
         if self.lines.is_multiple_of(20) {
             self.output.line(&table::heading(table::SOURCE));
         }
-        let cells = [
-            format!("{:.1}", (now - self.started) as f64 / SECOND as f64),
-            format!("{:.0}", (figures.sent - self.last_sent) as f64 / seconds),
-            figures.target.to_string(),
-            figures.streams.to_string(),
-            requests.to_string(),
-            figures.blocked.to_string(),
-            figures.skipped.to_string(),
-            table::micros(late.p50_us),
-            table::micros(late.p99_us),
-            table::micros(late.max_us),
-        ];
-        self.output.line(&table::row(table::SOURCE, cells));
+        self.output.line(&table::source_row(&table::SourceLine {
+            seconds: (now - self.started) as f64 / SECOND as f64,
+            updates_per_s: (figures.sent - self.last_sent) as f64 / seconds,
+            target: figures.target.to_string(),
+            streams: figures.streams,
+            requests,
+            blocked: figures.blocked,
+            skipped: figures.skipped,
+            late,
+        }));
         self.lines += 1;
         (self.last_at, self.last_sent) = (now, figures.sent);
     }

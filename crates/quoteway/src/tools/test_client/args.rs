@@ -44,9 +44,13 @@ pub struct Args {
     #[arg(long, value_name = "NAMES")]
     pub items: Option<String>,
 
-    /// -ct: connection type; only rssl
-    #[arg(long, value_name = "TYPE", default_value = "rssl")]
-    pub connection_type: String,
+    /// -ct: connection type: rssl (or socket), or encrypted: the same inside TLS
+    #[arg(long, value_name = "TYPE", default_value = "rssl", value_parser = connection_type)]
+    pub connection_type: ConnectionType,
+
+    /// Certificates (PEM) that the server's must come from; without it those that this machine trusts
+    #[arg(long, value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
 
     /// -tt: measure latency by the time stamps in the updates (on by default when there are any)
     #[arg(long)]
@@ -74,7 +78,7 @@ pub struct Args {
     pub request_flags: u16,
 
     /// -I: seconds between two lines of the table
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = flags::seconds)]
     pub interval: f64,
 
     /// -v: say what happens to sessions and items
@@ -95,15 +99,27 @@ pub struct Args {
 
     /// Share of the items that every mount opens; the rest is divided among them. 0.5 with 100 mounts is Producer 50/50:
     /// 50.5 updates go out for each that comes in
-    #[arg(long, value_name = "SHARE", default_value_t = 1.0)]
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = flags::number)]
     pub common: f64,
 
+    /// Folder with RDMFieldDictionary and enumtype.def: the types of the fields; without it the built-in dictionary
+    #[arg(long, value_name = "FOLDER")]
+    pub dictionary: Option<PathBuf>,
+
+    /// Record what comes in this file, for sink-driven-src -Q: images, updates and states of the items, with their times
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+
+    /// Record as JSON that can be read and changed, by the dictionary, rather than the messages' own bytes
+    #[arg(long, requires = "record")]
+    pub record_json: bool,
+
     /// Stop after so many seconds, counted from the last image
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = flags::seconds)]
     pub seconds: Option<f64>,
 
     /// Seconds after the last image that are not measured
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0, value_parser = flags::seconds)]
     pub warmup: f64,
 
     /// Record item, number and time of the updates in this file, for `quoteway lab` (see docs/perf)
@@ -139,7 +155,26 @@ const EXAMPLES: &str = "\
 Examples:
   quoteway test-client -S DIRECT_FEED -h localhost -p 14002 -il IBM.N,TRI.N -X
   quoteway test-client -f rdf.100kitems -md 6 -o 500 -u rmds -tt -lmfile latency.csv -I 10
-  quoteway test-client -il 'RDT{0..99999}' --mounts 100 --common 0.5      (Producer 50/50)";
+  quoteway test-client -il 'RDT{0..99999}' --mounts 100 --common 0.5      (Producer 50/50)
+  quoteway test-client -il IBM.N,TRI.N --seconds 60 --record session.jsonl   (play it: sink-driven-src -Q session.jsonl)
+  quoteway test-client -ct encrypted -p 14006 --ca-file ca.pem -il IBM.N";
+
+/// How the connections are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectionType {
+    /// TCP.
+    Socket,
+    /// TLS over TCP.
+    Encrypted,
+}
+
+fn connection_type(text: &str) -> Result<ConnectionType, String> {
+    match text {
+        "rssl" | "socket" => Ok(ConnectionType::Socket),
+        "encrypted" => Ok(ConnectionType::Encrypted),
+        _ => Err("this client knows -ct rssl (or socket) and -ct encrypted".to_owned()),
+    }
+}
 
 /// When the JSON line is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -234,7 +269,7 @@ mod tests {
         .unwrap();
         assert_eq!((args.service.as_str(), args.host.as_str(), args.port, args.domain), ("RDFD", "p2ps_2", 14_002, 6));
         assert_eq!((args.depth(), args.log, args.open_window, args.request_flags), (Depth::Values, 1, 500, 12));
-        assert!(args.timestamps && args.user == "rmds" && args.connection_type == "rssl");
+        assert!(args.timestamps && args.user == "rmds" && args.connection_type == ConnectionType::Socket);
         assert_eq!(args.latency_file.unwrap().to_str(), Some("out.csv"));
         assert_eq!(args.item_file.unwrap().to_str(), Some("rdf.100kitems"));
     }

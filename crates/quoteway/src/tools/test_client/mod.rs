@@ -5,8 +5,9 @@
 
 pub mod args;
 pub mod decode;
+mod record;
 pub mod run;
 pub mod watch;
 
-pub use args::{Args, Json, args_from};
+pub use args::{Args, ConnectionType, Json, args_from};
 pub use run::{Report, measure, run};

@@ -1,15 +1,18 @@
 //! The event loop of `test-client`, and what it prints.
 
-use super::args::{Args, Json, watchlists};
+use super::args::{Args, ConnectionType, Json, watchlists};
 use super::decode::FieldTypes;
+use super::record::Recorder;
 use super::watch::{Counts, Meter, Note, Watchlist};
 use crate::agents::rssl_io::{Ended, Handler, Opened, RsslIo};
 use crate::tools::consumer::{Consumer, Heard, Identity};
+use crate::tools::dump;
 use crate::tools::latency::{Latency, Summary};
 use crate::tools::outbox::Outbox;
 use crate::tools::output::Output;
 use crate::tools::table;
 use net::tcp::{ConnId, SocketOptions};
+use net::tls::TlsClient;
 use rssl::{ClientConfig, Version};
 use rwf::dictionary::Dictionary;
 use rwf::msg::Domain;
@@ -101,6 +104,8 @@ struct Client<'a> {
     active: Vec<u32>,
     first_request: Option<u64>,
     all_images: Option<u64>,
+    tls: Option<TlsClient>,
+    recorder: Option<Recorder>,
     printer: Printer<'a>,
 }
 
@@ -123,9 +128,13 @@ pub fn run(args: &Args) -> Result<(), String> {
 /// # Errors
 /// A text for the user.
 pub fn measure(args: &Args, stop: &dyn Fn() -> bool) -> Result<Report, String> {
-    if args.connection_type != "rssl" {
-        return Err(format!("connection type {:?} is not supported; -ct rssl is", args.connection_type));
-    }
+    let tls = match (args.connection_type, &args.ca_file) {
+        (ConnectionType::Socket, _) => None,
+        (ConnectionType::Encrypted, None) => Some(TlsClient::with_system_roots()),
+        (ConnectionType::Encrypted, Some(file)) => Some(TlsClient::with_roots_from(file)),
+    };
+    let tls = tls.transpose().map_err(|e| e.to_string())?;
+    let dictionary = dump::load_dictionary(args.dictionary.as_deref())?;
     let address = resolve(&args.host, args.port)?;
     let names = args.names()?;
     let lists = watchlists(names.len(), args.mounts as usize, args.common);
@@ -143,7 +152,7 @@ pub fn measure(args: &Args, stop: &dyn Fn() -> bool) -> Result<Report, String> {
             up: false,
         })
         .collect();
-    let types = FieldTypes::of(&Dictionary::builtin());
+    let types = FieldTypes::of(&dictionary);
     let mut client = Client {
         args,
         names,
@@ -153,7 +162,9 @@ pub fn measure(args: &Args, stop: &dyn Fn() -> bool) -> Result<Report, String> {
         active: Vec::new(),
         first_request: None,
         all_images: None,
-        printer: Printer::new(args)?,
+        tls,
+        recorder: args.record.as_deref().map(|path| Recorder::create(path, args, net::clock::now())).transpose()?,
+        printer: Printer::new(args, dictionary)?,
     };
     let mut io = RsslIo::new(net::clock::now()).map_err(|e| format!("no sockets: {e}"))?;
     if let Some(observer) = args.observer() {
@@ -247,7 +258,11 @@ impl Client<'_> {
             }
             mount.retry_at = None;
             let config = ClientConfig { version: mount.version, ..ClientConfig::default() };
-            match io.connect(now, address, &options, Arc::new(config), None) {
+            let tls = self.tls.as_ref().map(|tls| tls.connect(&self.args.host)).transpose();
+            let connected = tls
+                .map_err(|e| std::io::Error::other(e.to_string()))
+                .and_then(|tls| io.connect(now, address, &options, Arc::new(config), tls));
+            match connected {
                 Ok(conn) => {
                     mount.conn = Some(conn);
                     if self.owners.len() <= conn.slot() {
@@ -308,6 +323,10 @@ impl Client<'_> {
             total.means.extend((latency.samples > 0).then_some(latency.mean_us));
         }
         self.meter.latency.clear();
+        if let Some(Err(e)) = self.recorder.as_mut().map(Recorder::flush) {
+            self.printer.say(&format!("the recording cannot be written and ends: {e}"));
+            self.recorder = None;
+        }
         let streams: usize = self.mounts.iter().map(|m| m.list.len()).sum();
         let answered: usize = self.mounts.iter().map(|m| m.list.answered()).sum();
         if answered < streams && self.first_request.is_some() {
@@ -403,6 +422,10 @@ impl Handler for Client<'_> {
             self.printer.message(msg, self.args.dump_level);
         }
         if rwf::peek::stream_id(msg).is_some_and(|id| id >= super::watch::FIRST_STREAM) {
+            if let Some(recorder) = &mut self.recorder {
+                let name = mount.list.name_of(msg).map_or("", |name| &self.names[name as usize]);
+                recorder.take(now, index, name, msg, &self.printer.dictionary);
+            }
             let before = mount.list.answered();
             let note = mount.list.take(now, msg, &mut self.meter);
             if mount.list.answered() != before {
@@ -462,25 +485,17 @@ struct Printer<'a> {
 }
 
 impl<'a> Printer<'a> {
-    fn new(args: &'a Args) -> Result<Self, String> {
+    fn new(args: &'a Args, dictionary: Dictionary) -> Result<Self, String> {
         let csv = args
             .latency_file
             .as_ref()
             .map(|path| File::create(path).map_err(|e| format!("latency file {}: {e}", path.display())))
             .transpose()?
             .map(BufWriter::new);
-        let mut printer = Self {
-            args,
-            csv,
-            dictionary: Dictionary::builtin(),
-            output: Output::default(),
-            started: net::clock::now(),
-            lines: 0,
-        };
+        let mut printer =
+            Self { args, csv, dictionary, output: Output::default(), started: net::clock::now(), lines: 0 };
         if let Some(csv) = &mut printer.csv {
-            let heading =
-                "seconds,updates_per_s,mean_us,stddev_us,max_us,min_us,samples,p50_us,p90_us,p99_us,images,lost";
-            writeln!(csv, "{heading}").map_err(|e| format!("latency file: {e}"))?;
+            writeln!(csv, "{}", table::CLIENT_CSV).map_err(|e| format!("latency file: {e}"))?;
         }
         Ok(printer)
     }
@@ -511,21 +526,8 @@ impl<'a> Printer<'a> {
             self.lines += 1;
         }
         if let Some(csv) = &mut self.csv {
-            let l = latency;
-            let written = writeln!(
-                csv,
-                "{since_start:.3},{rate:.0},{:.3},{:.3},{:.3},{:.3},{},{:.3},{:.3},{:.3},{},{}",
-                l.mean_us,
-                l.stddev_us,
-                l.max_us,
-                l.min_us,
-                l.samples,
-                l.p50_us,
-                l.p90_us,
-                l.p99_us,
-                counts.images,
-                counts.lost
-            );
+            let row = table::client_csv_row(since_start, rate, latency, counts.images, counts.lost);
+            let written = writeln!(csv, "{row}");
             if written.and_then(|()| csv.flush()).is_err() {
                 self.csv = None;
                 eprintln!("the latency file cannot be written any more");

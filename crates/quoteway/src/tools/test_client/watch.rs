@@ -216,6 +216,12 @@ impl Watchlist {
         self.outstanding < window && self.requested < self.items.len()
     }
 
+    /// Index into the list of names of the item that a message is about.
+    pub fn name_of(&self, msg: &[u8]) -> Option<u32> {
+        let index = usize::try_from(peek::stream_id(msg)? - FIRST_STREAM).ok()?;
+        self.items.get(index).map(|item| item.name)
+    }
+
     /// Takes an item message. `turn` is when it was received.
     #[inline]
     pub fn take(&mut self, turn: u64, msg: &[u8], meter: &mut Meter) -> Option<Note> {
