@@ -63,6 +63,20 @@ struct Shared {
     watch: u32,
     /// When to look whether the writer lives.
     check_due: u64,
+    /// How old its last sign of life may be, ns.
+    activity_timeout_ns: u64,
+}
+
+impl Shared {
+    /// Whether the writer is gone or frozen. What it has written before was read.
+    fn check(&mut self, now: u64) -> Option<EndReason> {
+        self.check_due = now + WRITER_CHECK_NS;
+        if self.reader.writer() != WriterState::Alive {
+            return Some(EndReason::Reset);
+        }
+        let silent = now.saturating_sub(self.reader.last_beat()) > self.activity_timeout_ns;
+        (silent && self.reader.last_beat() != 0).then_some(EndReason::Timeout)
+    }
 }
 
 /// Our questions to one source's request port about one session.
@@ -244,7 +258,14 @@ impl Inbound {
                 }
                 let watch = io.watch(reader.as_fd(), Watch::Inbound(session))?;
                 self.shared.push(session);
-                Line::Lbtipc(Box::new(Shared { reader, log: LogReader::new(), watch, check_due: 0 }))
+                let activity_timeout_ns = options.nanoseconds(Scope::Receiver, "transport_lbtipc_activity_timeout");
+                Line::Lbtipc(Box::new(Shared {
+                    reader,
+                    log: LogReader::new(),
+                    watch,
+                    check_due: 0,
+                    activity_timeout_ns,
+                }))
             }
             _ => return Err(ContextError::Unsupported("no such transport here".to_owned())),
         };
@@ -398,9 +419,9 @@ impl Inbound {
         let (mut at, mut ended) = (0, false);
         while let Some(session) = self.shared.get(at).copied() {
             at += 1;
-            if !self.read_shared(now, session, sources, events) {
+            if let Some(reason) = self.read_shared(now, session, sources, events) {
                 let mut deliver = Deliver { streams: &mut self.streams, sources, events };
-                self.subscriber.end(session, EndReason::Reset, &mut deliver);
+                self.subscriber.end(session, reason, &mut deliver);
                 ended = true;
             }
         }
@@ -413,9 +434,15 @@ impl Inbound {
         !self.shared.is_empty()
     }
 
-    /// False if the session is over.
-    fn read_shared(&mut self, now: u64, session: usize, sources: &mut Sources, events: &mut impl Events) -> bool {
-        let Some(Some(Line::Lbtipc(shared))) = self.lines.get_mut(session) else { return true };
+    /// Why the session is over, if it is.
+    fn read_shared(
+        &mut self,
+        now: u64,
+        session: usize,
+        sources: &mut Sources,
+        events: &mut impl Events,
+    ) -> Option<EndReason> {
+        let Some(Some(Line::Lbtipc(shared))) = self.lines.get_mut(session) else { return None };
         let mut deliver = Deliver { streams: &mut self.streams, sources, events };
         for _ in 0..RECEIVE_TURN {
             let Ok(bytes) = shared.reader.peek() else {
@@ -424,24 +451,19 @@ impl Inbound {
                 continue;
             };
             if bytes.is_empty() {
-                if shared.check_due > now {
-                    return true;
-                }
-                shared.check_due = now + WRITER_CHECK_NS;
-                // What it has written before it left was read above.
-                return shared.reader.writer() == WriterState::Alive;
+                return if shared.check_due > now { None } else { shared.check(now) };
             }
-            let Some(mut dispatch) = self.subscriber.dispatch(now, session, &mut deliver) else { return true };
+            let mut dispatch = self.subscriber.dispatch(now, session, &mut deliver)?;
             match shared.log.read(bytes, &mut dispatch) {
                 Ok(read) if read > 0 => shared.reader.release(read),
                 _ => {
                     self.malformed += 1;
-                    return false;
+                    return Some(EndReason::Reset);
                 }
             }
             self.subscriber.settle(session);
         }
-        true
+        None
     }
 
     /// Before a wait: shared memory will wake us. False if there is something already.

@@ -15,6 +15,9 @@ use crate::events::Request;
 use crate::interface;
 use crate::io::{Io, Role};
 
+/// Requesters with a connection at a time.
+const LINES_MAX: usize = 4_096;
+
 struct ReplyLine {
     conn: ConnId,
     used_at: u64,
@@ -32,6 +35,8 @@ pub(crate) struct Requests {
     lines: HashMap<SocketAddrV4, ReplyLine>,
     buffer_max: usize,
     idle_ns: u64,
+    /// Not after the first line has been idle for so long.
+    idle_due: u64,
     scratch: Vec<u8>,
 }
 
@@ -55,6 +60,7 @@ impl Requests {
             lines: HashMap::new(),
             buffer_max: number("response_session_maximum_buffer") as usize,
             idle_ns: options.nanoseconds(Scope::Context, "response_tcp_deletion_timeout"),
+            idle_due: u64::MAX,
             scratch: Vec::new(),
         })
     }
@@ -95,10 +101,14 @@ impl Requests {
             line.used_at = now;
             line.conn
         } else {
+            if self.lines.len() >= LINES_MAX {
+                return Err(SendError::NoRequester);
+            }
             let to = SocketAddr::V4(request.from);
             let conn = io.tcp.connect(to, &SocketOptions::default()).map_err(|_| SendError::NoRequester)?;
             io.set_role(conn, Role::Replies(request.from));
             self.lines.insert(request.from, ReplyLine { conn, used_at: now });
+            self.idle_due = self.idle_due.min(now.saturating_add(self.idle_ns));
             conn
         };
         if io.tcp.queued(conn) > self.buffer_max {
@@ -121,12 +131,15 @@ impl Requests {
     }
 
     pub(crate) fn timeout(&self) -> Option<u64> {
-        let idle = self.lines.values().map(|line| line.used_at.saturating_add(self.idle_ns)).min();
+        let idle = (self.idle_due != u64::MAX).then_some(self.idle_due);
         self.replies.timeout().into_iter().chain(idle).min()
     }
 
     pub(crate) fn on_timer(&mut self, now: u64, io: &mut Io) {
         self.replies.on_timer(now, |_| {});
+        if now < self.idle_due {
+            return;
+        }
         let idle = self.idle_ns;
         self.lines.retain(|_, line| {
             let keep = line.used_at.saturating_add(idle) > now;
@@ -135,5 +148,7 @@ impl Requests {
             }
             keep
         });
+        let due = self.lines.values().map(|line| line.used_at.saturating_add(idle)).min();
+        self.idle_due = due.unwrap_or(u64::MAX);
     }
 }

@@ -197,6 +197,36 @@ fn the_end_of_a_source_is_told_once_and_another_one_is_found() {
     }
 }
 
+/// A frozen source is given up, whatever the transport; it is found again when it goes on.
+#[test]
+fn a_frozen_source_ends_and_comes_back() {
+    for transport in ["lbtrm", "lbtru", "lbtipc"] {
+        let mut world = World::new(&format!(
+            "source transport {transport}
+            source transport_lbtipc_sm_interval 100
+            receiver transport_lbtipc_activity_timeout 600
+            receiver transport_lbtrm_activity_timeout 600
+            receiver transport_lbtru_activity_timeout 600"
+        ));
+        let options = world.options.clone();
+        let source = world.left.source(TOPIC, &options).expect("a source");
+        world.right.receiver(TOPIC, &options).expect("a receiver");
+        world.introduce(source, TOPIC);
+        // Its owner takes no turns.
+        let began = std::time::Instant::now();
+        while world.ear.topic(TOPIC).ended.is_empty() {
+            world.right.poll(Some(Duration::from_millis(5)), &mut world.ear).expect("a turn");
+            assert!(began.elapsed() < world::PATIENCE, "{transport}");
+        }
+        assert_eq!(world.ear.topic(TOPIC).ended, [EndReason::Timeout], "{transport}");
+        world.until("its return", |w| {
+            w.left.send(source, b"again", SendFlags::FLUSH).expect("room");
+            w.ear.topic(TOPIC).messages.last().is_some_and(|m| m == b"again")
+        });
+        assert_eq!(world.ear.topic(TOPIC).begun, 2, "{transport}");
+    }
+}
+
 /// A source that must not go on is told so, and told when it can; a source that waits comes through.
 #[test]
 fn a_send_that_would_block_is_followed_by_a_wake_up() {

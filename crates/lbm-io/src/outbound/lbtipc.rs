@@ -64,6 +64,7 @@ impl IpcOut {
         let path = ipc_host::path(identity.session_id, transport_id);
         let writer = Writer::create(&path, &identity.encode(), capacity, shared)
             .map_err(|error| ContextError::Unsupported(error.to_string()))?;
+        writer.beat(now);
         let transport =
             Transport::Lbtipc { host: identity.host_id, session_id: identity.session_id, transport: transport_id };
         let out = Self {

@@ -116,6 +116,14 @@ impl Options {
     /// where answers go.
     pub fn delivery(&self) -> DeliveryConfig {
         use Scope::{Context, Receiver};
+        // Questions of recovery alone have options of their own.
+        let (late_join, recovery) =
+            (self.number(Receiver, "use_late_join") != 0, self.number(Receiver, "use_otr") != 0);
+        let own = recovery && !late_join;
+        let either = |otr: &'static str, late: &'static str| if own { otr } else { late };
+        let interval = either("otr_request_minimum_interval", "retransmit_request_interval");
+        let outstanding = either("otr_request_outstanding_maximum", "retransmit_request_outstanding_maximum");
+        let timeout = either("otr_request_message_timeout", "retransmit_request_message_timeout");
         DeliveryConfig {
             ordering: match self.text(Receiver, "ordered_delivery") {
                 "-1" => Ordering::Arrival,
@@ -124,14 +132,14 @@ impl Options {
             },
             burst_loss_max: self.number(Receiver, "delivery_control_maximum_burst_loss") as u32,
             catch_up: CatchUpConfig {
-                late_join: self.number(Receiver, "use_late_join") != 0,
-                recovery: self.number(Receiver, "use_otr") != 0,
+                late_join,
+                recovery,
                 info_interval_ns: self.nanoseconds(Receiver, "late_join_info_request_interval"),
                 info_maximum: self.number(Receiver, "late_join_info_request_maximum") as u32,
-                request_interval_ns: self.nanoseconds(Receiver, "retransmit_request_interval"),
-                outstanding_maximum: self.number(Receiver, "retransmit_request_outstanding_maximum") as usize,
+                request_interval_ns: self.nanoseconds(Receiver, interval),
+                outstanding_maximum: self.number(Receiver, outstanding) as usize,
                 maximum: self.number(Receiver, "retransmit_request_maximum") as u32,
-                message_timeout_ns: self.nanoseconds(Receiver, "retransmit_request_message_timeout"),
+                message_timeout_ns: self.nanoseconds(Receiver, timeout),
                 entries_maximum: self.number(Context, "delivery_control_maximum_total_map_entries") as usize,
                 ..CatchUpConfig::default()
             },
@@ -142,6 +150,12 @@ impl Options {
     /// How topics are resolved.
     pub fn resolver(&self, source_id: [u8; 8], seed: u64) -> ResolverConfig {
         use Scope::{Context, Receiver, Source, Wildcard};
+        let bps = |phase: &str, what: &str| self.number(Context, &format!("resolver_{phase}_{what}_bps"));
+        // 0 is no limit.
+        let larger = |what: &str| match (bps("initial", what), bps("sustain", what)) {
+            (0, _) | (_, 0) => 0,
+            (initial, sustain) => initial.max(sustain),
+        };
         ResolverConfig {
             datagram_max: self.number(Context, "resolver_datagram_max_size") as usize,
             advertisement_minimum_initial_interval_ns: self
@@ -163,9 +177,9 @@ impl Options {
             wildcard_minimum_interval_ns: self.nanoseconds(Wildcard, "resolver_query_minimum_interval"),
             wildcard_maximum_interval_ns: self.nanoseconds(Wildcard, "resolver_query_maximum_interval"),
             wildcard_duration_ns: self.nanoseconds(Wildcard, "resolver_query_minimum_duration"),
-            advertisement_bps: self.number(Context, "resolver_sustain_advertisement_bps"),
+            advertisement_bps: larger("advertisement"),
             advertisements_per_second: self.number(Context, "resolver_initial_advertisements_per_second"),
-            query_bps: self.number(Context, "resolver_sustain_query_bps"),
+            query_bps: larger("query"),
             queries_per_second: self.number(Context, "resolver_initial_queries_per_second"),
             source_id,
             seed,

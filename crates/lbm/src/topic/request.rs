@@ -51,12 +51,15 @@ pub fn decode_reply<'a>(message: &lbmc::Message<'a>) -> Result<Option<Reply<'a>>
 pub struct Replies {
     next: u32,
     open: BTreeMap<u32, u64>,
+    /// Not after the first deadline.
+    due: u64,
 }
 
 impl Replies {
     /// Gives the index for a new request, which stays open until `deadline`.
     pub fn open(&mut self, deadline: u64) -> u32 {
         self.next = self.next.wrapping_add(1);
+        self.due = if self.open.is_empty() { deadline } else { self.due.min(deadline) };
         self.open.insert(self.next, deadline);
         self.next
     }
@@ -73,6 +76,9 @@ impl Replies {
 
     /// Closes what is too old, and names it.
     pub fn on_timer(&mut self, now: u64, mut expired: impl FnMut(u32)) {
+        if now < self.due {
+            return;
+        }
         self.open.retain(|request, deadline| {
             let keep = *deadline > now;
             if !keep {
@@ -80,10 +86,11 @@ impl Replies {
             }
             keep
         });
+        self.due = self.open.values().min().copied().unwrap_or(u64::MAX);
     }
 
-    /// When [`Replies::on_timer`] is to be called.
+    /// When [`Replies::on_timer`] is to be called; now and then earlier than anything is due.
     pub fn timeout(&self) -> Option<u64> {
-        self.open.values().min().copied()
+        (!self.open.is_empty()).then_some(self.due)
     }
 }
