@@ -20,7 +20,24 @@ impl UdpSocket {
     /// The caller's mistakes: too long, or no address. What fails in the network is counted as [lost](super::UdpCounters::send_losses).
     #[inline]
     pub fn send(&mut self, to: Option<SocketAddrV4>, datagram: &[u8]) -> io::Result<bool> {
-        self.send_batch(std::iter::once((to, datagram))).map(|sent| sent == 1)
+        loop {
+            self.counters.send_calls += 1;
+            let Err(error) = send_one(self.fd.as_fd(), to, datagram) else {
+                self.note_sent(1, datagram.len());
+                return Ok(true);
+            };
+            match Failure::of(&error) {
+                Failure::Interrupted => {}
+                Failure::Full => return Ok(false),
+                Failure::Refused => self.counters.refused += 1,
+                Failure::Lost(errno) => {
+                    self.send_error = Some(errno);
+                    self.counters.send_losses += 1;
+                    return Ok(true);
+                }
+                Failure::Caller => return Err(error),
+            }
+        }
     }
 
     /// Sends datagrams in order; returns how many were handed to the kernel. If that is not all, the socket's buffer is full.
@@ -55,6 +72,9 @@ impl UdpSocket {
     /// As [`send`](Self::send).
     pub fn send_train(&mut self, to: Option<SocketAddrV4>, bytes: &[u8], segment: usize) -> io::Result<usize> {
         let segment = segment.max(1);
+        if bytes.len() <= segment {
+            return self.send(to, bytes).map(usize::from);
+        }
         let mut rest = bytes;
         let mut done = 0;
         while rest.len() > segment && self.takes_trains_of(segment) {
@@ -248,6 +268,18 @@ impl<'a> Batch<'a> {
         let sent = unsafe { libc::sendmmsg(fd.as_raw_fd(), heads.as_mut_ptr().cast(), count as libc::c_uint, flags) };
         check_len(sent as isize)
     }
+}
+
+/// One `send` or `sendto`.
+fn send_one(fd: BorrowedFd<'_>, to: Option<SocketAddrV4>, datagram: &[u8]) -> io::Result<usize> {
+    let name = to.map(raw_v4);
+    let (pointer, len) = match &name {
+        Some(name) => (std::ptr::from_ref(name).cast(), size_of::<libc::sockaddr_in>() as libc::socklen_t),
+        None => (std::ptr::null(), 0),
+    };
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: the kernel reads the datagram, and the address unless it is null; both live through the call with the lengths given.
+    check_len(unsafe { libc::sendto(fd.as_raw_fd(), datagram.as_ptr().cast(), datagram.len(), flags, pointer, len) })
 }
 
 /// Control data of one 16-bit number, aligned as the kernel wants it.
