@@ -63,6 +63,9 @@ impl SourceDistributor {
         let Some(item) = self.items.get_mut(handle) else { return };
         let first = !item.has(Bits::IN_SET) || refresh.part_num == Some(0);
         if first {
+            if item.has(Bits::IN_SET) && self.direct.break_off(handle) {
+                item.bits.set(Bits::AGAIN, true);
+            }
             let answer = refresh.flags.contains(RefreshFlags::SOLICITED) && item.unanswered > 0;
             // Another answer to a request that was repeated is nobody's any more.
             item.bits.set(Bits::SET_SOLICITED, answer && item.has(Bits::EXPECTING));

@@ -266,6 +266,9 @@ impl SourceDistributor {
         let Some(item) = self.items.get_mut(handle) else { return false };
         let (id, upstream) = (item.session, item.upstream);
         item.leave();
+        if self.direct.break_off(handle) && item.has(Bits::ANSWERED) && !item.is_instance() {
+            item.bits.set(Bits::AGAIN, true);
+        }
         item.upstream = Upstream::Idle;
         item.session = NO_SESSION;
         let (service, stream, snapshot) = (item.service, item.stream, item.has(Bits::SNAPSHOT));

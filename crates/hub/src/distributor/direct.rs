@@ -62,6 +62,16 @@ impl Direct {
         served
     }
 
+    /// The set under way will not be completed: those that it was for wait on, as one P2PS alone has had no use of its parts.
+    /// True if there are any.
+    pub(super) fn break_off(&mut self, handle: u32) -> bool {
+        let Some(served) = self.served.remove(&handle) else { return false };
+        let wanted = self.wanted.entry(handle).or_default();
+        wanted.alone |= served.alone;
+        wanted.stream |= served.stream;
+        served.alone != 0
+    }
+
     /// The way on which one P2PS is to get an image that is made for it now.
     fn way(&mut self, handle: u32, slot: u8) -> bool {
         let bit = (1 as Slots) << slot;

@@ -42,6 +42,9 @@ impl SourceDistributor {
                     item.session = NO_SESSION;
                     if !item.has(Bits::PUBLISHED) {
                         item.leave();
+                        if self.direct.break_off(handle) && item.has(Bits::ANSWERED) && !item.is_instance() {
+                            item.bits.set(Bits::AGAIN, true);
+                        }
                     }
                     item.upstream = Upstream::Idle;
                 }

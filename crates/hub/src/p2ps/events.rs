@@ -5,7 +5,7 @@ use super::items::{ItemId, Phase};
 use super::source::NO_ITEM;
 use super::turn::BodyId;
 use super::views::{Filtered, append_filtered};
-use crate::stream::{ALL, Block, Event, HubError, Kind, Message, Messages, Seen, flags};
+use crate::stream::{ALL, Block, Event, HubError, Message, Messages, Seen, flags};
 use rwf::StateCode;
 use rwf::peek;
 use rwf::rdm::directory::{self, Action};
@@ -107,19 +107,8 @@ impl P2ps {
         let Self { sources, items, turn, counters, .. } = self;
         let source = sources.get(usize::from(number))?.as_deref()?;
         let (mut read, mut unwatched, mut delivered) = (0, 0, 0);
-        let mut other = None;
-        for message in messages.by_ref() {
-            let message = match message {
-                Ok(message) if message.kind == Kind::Update => message,
-                Ok(message) => {
-                    other = Some(Ok((NO_ITEM, message)));
-                    break;
-                }
-                Err(error) => {
-                    other = Some(Err(error));
-                    break;
-                }
-            };
+        let mut careful = None;
+        while let Some(message) = messages.next_update() {
             read += 1;
             let id = source.item(message.handle);
             if id == NO_ITEM {
@@ -150,14 +139,17 @@ impl P2ps {
                 }
             }
             if watchers.needs_care() {
-                other = Some(Ok((id, message)));
+                careful = Some((id, message));
                 break;
             }
         }
         counters.updates_in += read;
         counters.updates_unwatched += unwatched;
         counters.updates_out += delivered;
-        other
+        match careful {
+            Some(careful) => Some(Ok(careful)),
+            None => Some(messages.next()?.map(|message| (NO_ITEM, message))),
+        }
     }
 
     /// An update of an item that has views, or watchers that wait.

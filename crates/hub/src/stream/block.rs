@@ -69,7 +69,30 @@ pub struct Messages<'a> {
     announced: u32,
 }
 
-impl Messages<'_> {
+impl<'a> Messages<'a> {
+    /// The next message if it is a whole update, for the data path: no other kind is looked into. Whatever else is next is left
+    /// for the iterator.
+    #[inline]
+    pub(crate) fn next_update(&mut self) -> Option<Message<'a>> {
+        let rest = self.bytes.get(self.offset..)?;
+        let header = rest.first_chunk::<MESSAGE_HEADER>().filter(|header| header[4] == Kind::Update as u8)?;
+        let length = super::message::u32_at(header, 0) as usize;
+        let body = rest.get(MESSAGE_HEADER..length).filter(|_| self.left > 0)?;
+        let message = Message {
+            kind: Kind::Update,
+            flags: header[5],
+            target: u16::from_le_bytes([header[6], header[7]]),
+            handle: super::message::u32_at(header, 8),
+            arg: super::message::u32_at(header, 12),
+            position: self.position,
+            body,
+        };
+        self.offset += length;
+        self.position = self.position.wrapping_add(1);
+        self.left -= 1;
+        Some(message)
+    }
+
     fn fail(&mut self, error: HubError) -> HubError {
         self.offset = self.bytes.len();
         self.left = 0;

@@ -178,6 +178,9 @@ impl World {
         provider.stop();
         let distributor = &mut self.hub.distributors[provider.distributor];
         let session = SessionId(provider.session);
+        // What was not on its way yet goes nowhere.
+        distributor.sink.sent.retain(|(to, _)| *to != session.0);
+        self.counted[provider.distributor] = distributor.sink.sent.len();
         distributor.machine.session_down(self.now, session, "connection reset", &mut distributor.sink);
     }
 
