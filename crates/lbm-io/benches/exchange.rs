@@ -1,5 +1,5 @@
 //! Two contexts of one process on loopback: messages a second, and round trips. `cargo bench -p lbm-io`, with words of the rows that
-//! are wanted and `seconds=N`.
+//! are wanted, `seconds=N` and `idle=spin`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -32,6 +32,17 @@ fn options(port: u16, lines: &str) -> Options {
     options.parse("bench", &base).expect("good options");
     options
 }
+
+/// What both sides do while there is nothing to do: they yield, or spin with `idle=spin`.
+fn idle() {
+    if SPIN.load(Ordering::Relaxed) {
+        std::hint::spin_loop();
+    } else {
+        std::thread::yield_now();
+    }
+}
+
+static SPIN: AtomicBool = AtomicBool::new(false);
 
 #[derive(Default)]
 struct Count {
@@ -68,7 +79,7 @@ fn throughput(name: &str, port: u16, transport: &str, size: usize, lines: &str, 
                 if context.poll(Some(Duration::ZERO), &mut count).expect("a turn") == 0 {
                     // What finds nothing is not counted.
                     cpu += net::clock::thread_cpu() - at;
-                    std::thread::yield_now();
+                    idle();
                 }
                 count.shared.store(count.messages + count.lost, Ordering::Relaxed);
             }
@@ -80,10 +91,10 @@ fn throughput(name: &str, port: u16, transport: &str, size: usize, lines: &str, 
     let mut context = Context::new(&options).expect("a context");
     let source = context.source("bench", &options).expect("a source");
     let payload = vec![7u8; size];
-    let mut idle = |_: &mut Sources, _: &Delivery<'_>| {};
+    let mut nothing = |_: &mut Sources, _: &Delivery<'_>| {};
     while heard.load(Ordering::Relaxed) == 0 {
         context.send(source, &payload, SendFlags::FLUSH).expect("room");
-        context.poll(Some(Duration::from_millis(5)), &mut idle).expect("a turn");
+        context.poll(Some(Duration::from_millis(5)), &mut nothing).expect("a turn");
     }
     // What lies between the two fits the receive buffer.
     let lead = (2 << 20) / (size as u64 + 12);
@@ -95,10 +106,10 @@ fn throughput(name: &str, port: u16, transport: &str, size: usize, lines: &str, 
             context.send(source, &payload, SendFlags::NONE).expect("room");
         }
         sent += 256;
-        context.poll(Some(Duration::ZERO), &mut idle).expect("a turn");
+        context.poll(Some(Duration::ZERO), &mut nothing).expect("a turn");
         while sent + first > heard.load(Ordering::Relaxed) + lead && began.elapsed() < Duration::from_secs(seconds) {
-            context.poll(Some(Duration::ZERO), &mut idle).expect("a turn");
-            std::thread::yield_now();
+            context.poll(Some(Duration::ZERO), &mut nothing).expect("a turn");
+            idle();
         }
     }
     let got = heard.load(Ordering::Relaxed) - first;
@@ -106,7 +117,7 @@ fn throughput(name: &str, port: u16, transport: &str, size: usize, lines: &str, 
     let cpu = net::clock::thread_cpu() - cpu;
     context.flush(source).expect("a source");
     for _ in 0..50 {
-        context.poll(Some(Duration::from_millis(2)), &mut idle).expect("a turn");
+        context.poll(Some(Duration::from_millis(2)), &mut nothing).expect("a turn");
     }
     stop.store(true, Ordering::Relaxed);
     let (cpu_receiver, messages, lost, received, dropped) = receiver.join().expect("the receiver");
@@ -136,7 +147,7 @@ fn round_trips(name: &str, port: u16, transport: &str, size: usize, lines: &str,
             };
             while !stop.load(Ordering::Relaxed) {
                 if context.poll(Some(Duration::ZERO), &mut answer).expect("a turn") == 0 {
-                    std::thread::yield_now();
+                    idle();
                 }
             }
         })
@@ -151,7 +162,7 @@ fn round_trips(name: &str, port: u16, transport: &str, size: usize, lines: &str,
         while heard == before && began.elapsed() < limit {
             let mut take = |_: &mut Sources, _: &Delivery<'_>| heard += 1;
             if context.poll(Some(Duration::ZERO), &mut take).expect("a turn") == 0 {
-                std::thread::yield_now();
+                idle();
             }
         }
         heard > before
@@ -187,6 +198,7 @@ fn round_trips(name: &str, port: u16, transport: &str, size: usize, lines: &str,
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    SPIN.store(words.iter().any(|w| w == "idle=spin"), Ordering::Relaxed);
     let seconds = words.iter().find_map(|w| w.strip_prefix("seconds=")?.parse().ok()).unwrap_or(2);
     let wanted = |name: &str| words.iter().all(|w| w.contains('=') || name.contains(w.as_str()));
     let mtu = |mtu: u32| {

@@ -434,6 +434,15 @@ impl Inbound {
         !self.shared.is_empty()
     }
 
+    /// Whether nothing new is in shared memory: one load a session.
+    #[inline]
+    pub(crate) fn is_shared_idle(&self) -> bool {
+        self.shared.iter().all(|session| match self.lines.get(*session) {
+            Some(Some(Line::Lbtipc(shared))) => shared.reader.is_idle(),
+            _ => true,
+        })
+    }
+
     /// Why the session is over, if it is.
     fn read_shared(
         &mut self,

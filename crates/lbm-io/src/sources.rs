@@ -297,6 +297,12 @@ impl Sources {
         }
     }
 
+    /// Whether no send has left anything to do.
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.dirty.is_empty() && !self.waiting && self.io.backlog.is_empty()
+    }
+
     /// Hands to the operating system what sends have left.
     pub(crate) fn pump(&mut self) {
         while let Some(index) = self.dirty.pop() {

@@ -115,6 +115,12 @@ impl Reader {
         self.position
     }
 
+    /// Whether nothing new is published: one load, for owners that ask again and again. It does not disarm.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.map.published().load(Ordering::Relaxed) == self.position
+    }
+
     /// What is published and not released: the ring's own memory, or with source pacing a copy of at most 128 KB of it. Empty: there
     /// is nothing new. What has been dealt with is to be [released](Self::release).
     ///
