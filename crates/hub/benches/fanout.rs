@@ -47,7 +47,7 @@ struct Bench {
 
 impl Bench {
     fn new(clients: u32, items: u32, watches: impl Fn(u32, u32) -> bool) -> Self {
-        let config = Config { open_window: 0, ..Config::default() };
+        let config = Config { open_window: 0, opens_per_turn: u32::MAX, ..Config::default() };
         let mut bench = Self { p2ps: P2ps::new(config, 1), writer: BlockWriter::new(1), opening: [0.0; 3] };
         bench.p2ps.source_up(0, SOURCE);
         let mut service = Service::new(1, Action::Add);

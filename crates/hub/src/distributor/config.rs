@@ -53,7 +53,7 @@ pub struct Config {
     pub post_timeout: u64,
     /// Unanswered item requests allowed at a provider that does not state an `OpenWindow`.
     pub open_window: u32,
-    /// Item requests sent in one turn.
+    /// Item requests sent from one [`super::SourceDistributor::on_timer`] to the next.
     pub opens_per_turn: u32,
     /// Items held at once, all services together; further opens are refused.
     pub max_items: u32,
@@ -110,7 +110,7 @@ impl Default for Config {
             retry_max_interval: 60 * SECOND,
             post_timeout: 15 * SECOND,
             open_window: 5_000,
-            opens_per_turn: 2_000,
+            opens_per_turn: 200,
             max_items: 10_000_000,
             download_dictionaries: true,
             dictionary_timeout: 3 * SECOND,

@@ -240,7 +240,8 @@ impl SourceDistributor {
         if self.hungry { Some(0) } else { self.timers.next() }
     }
 
-    /// Does what is due, and goes on with what the last turn's budget left.
+    /// Does what is due, begins a turn, and goes on with what the last turn's budget left. Call it when [`Self::timeout`] has
+    /// come; more often does no harm, but that more is asked for in one turn.
     pub fn on_timer(&mut self, now: u64, out: &mut impl ProviderSink) {
         self.budget = self.config.opens_per_turn;
         self.hungry = false;
@@ -265,7 +266,6 @@ impl SourceDistributor {
             self.history.keep(block, self.hub.next_position());
         }
         self.hub.clear();
-        self.budget = self.config.opens_per_turn;
     }
 
     /// The number of this life: that of [`Self::new`].

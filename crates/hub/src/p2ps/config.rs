@@ -17,7 +17,8 @@ pub struct Config {
     pub aggregate_item_limit: u32,
     /// Opens that may be unanswered by one Source Distributor; further ones wait their turn. 0 for any number.
     pub open_window: u32,
-    /// Opens sent to Source Distributors in one turn, so that images of a large watchlist do not hold up those that stream.
+    /// Opens sent to Source Distributors from one [`super::P2ps::on_timer`] to the next, however often requests are taken in
+    /// between, so that images of a large watchlist do not hold up those that stream.
     pub opens_per_turn: u32,
     /// Largest dictionary message; a larger dictionary goes out in parts.
     pub max_fragment_size: usize,
@@ -56,7 +57,7 @@ impl Default for Config {
             item_limit: 0,
             aggregate_item_limit: 0,
             open_window: 5_000,
-            opens_per_turn: 1_000,
+            opens_per_turn: 100,
             max_fragment_size: 6_000,
             post_timeout: 15 * SECOND,
             max_posts_per_client: 10_000,

@@ -204,9 +204,10 @@ impl P2ps {
     }
 
     /// Asks for the images of open items that need one, as far as the limit of the turn lets it.
-    pub(super) fn refresh_waiting(&mut self, budget: u32) {
-        for _ in 0..budget {
-            let Some(id) = self.refreshes.pop_front() else { return };
+    /// Tells what is left of it.
+    pub(super) fn refresh_waiting(&mut self, budget: u32) -> u32 {
+        for left in (0..budget).rev() {
+            let Some(id) = self.refreshes.pop_front() else { return left + 1 };
             let item = self.items.get(id);
             let due = item.has(bits::LIVE) && item.phase == Phase::Open && item.has(bits::RECOVERING);
             if !due || item.has(bits::IMAGE_ASKED | bits::IN_SET) || !self.is_watched(id) {
@@ -219,6 +220,7 @@ impl P2ps {
                 self.ask_image(id);
             }
         }
+        0
     }
 
     pub(super) fn source_timeout(&self) -> Option<u64> {

@@ -91,6 +91,8 @@ pub struct P2ps {
     services: Services,
     sources: Vec<Option<Box<Source>>>,
     retries: Retries,
+    /// Opens and refreshes that may still be sent in this turn.
+    opens_left: u32,
     /// Items that are open and need another image: asked for as the limit of a turn lets it.
     refreshes: VecDeque<items::ItemId>,
     /// Sources whose transports are to be ended.
@@ -110,7 +112,6 @@ impl P2ps {
     pub fn new(config: Config, id: u16) -> Self {
         let dictionaries = Dictionaries::new(config.dictionary.as_deref());
         Self {
-            config,
             id,
             now: 0,
             trim_at: 0,
@@ -122,6 +123,7 @@ impl P2ps {
             services: Services::default(),
             sources: Vec::new(),
             retries: Retries::default(),
+            opens_left: config.opens_per_turn.max(1),
             refreshes: VecDeque::new(),
             source_closing: Vec::new(),
             ticked: 0,
@@ -131,6 +133,7 @@ impl P2ps {
             notices: Vec::new(),
             counters: Counters::default(),
             scratch: images::Scratch::default(),
+            config,
         }
     }
 
@@ -262,9 +265,11 @@ impl P2ps {
             .min()
     }
 
-    /// Does what is due. Call it when [`Self::timeout`] has come; more often does no harm.
+    /// Does what is due, and begins a turn: so many opens may be sent again. Call it when [`Self::timeout`] has come, and at
+    /// most once between two looks at the clients.
     pub fn on_timer(&mut self, now: u64) {
         self.now = now;
+        self.opens_left = self.config.opens_per_turn.max(1);
         self.time_out_posts();
         self.retry_items();
         self.note_freeze();

@@ -63,7 +63,7 @@ impl P2ps {
 
     /// Opens what waits, as far as the limits of a turn and the open windows let it.
     pub(super) fn open_waiting(&mut self) {
-        let mut budget = self.config.opens_per_turn.max(1);
+        let mut budget = self.opens_left;
         for service in self.services.round() {
             while budget > 0 {
                 let Some(id) = self.services.get(service).and_then(|service| service.queue.front().copied()) else {
@@ -85,7 +85,7 @@ impl P2ps {
                 }
             }
         }
-        self.refresh_waiting(budget);
+        self.opens_left = self.refresh_waiting(budget);
     }
 
     /// Leaves an item waiting until something changes for its service.

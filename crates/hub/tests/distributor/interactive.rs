@@ -361,8 +361,9 @@ fn opens_are_spread_over_turns() {
     world.sent(0);
     for n in 0..10 {
         world.open_with(1, &format!("I{n}"), flags::STREAMING);
+        world.sd.clear_block();
     }
-    assert_eq!(world.requests(0).len(), 3);
+    assert_eq!(world.requests(0).len(), 3, "blocks are no turns");
     assert_eq!(world.sd.timeout(), Some(0), "more at once");
     world.sd.on_timer(world.now, &mut world.sent);
     assert_eq!(world.requests(0).len(), 3);
