@@ -27,7 +27,8 @@ test-interop: build ## EMA and ETA Java alone (JDK 17 and Maven)
 bench: build ## every figure of docs/perf, beside its floor and its peers in the same run
 	scripts/bench.sh $(ARGS)
 
-bench-peers: ## what `make bench` measures LBM beside: Aeron's C driver (needs cmake, clang; peers/aeron/README.md)
+bench-peers: ## what `make bench` measures beside: nats-server (needs Go), Aeron's C driver (cmake, clang; peers/aeron/README.md)
+	scripts/nats-server.sh target/peers
 	$(CARGO) build --release --manifest-path peers/aeron/Cargo.toml --target-dir target/peers/build
 	cp target/peers/build/release/aeron-peer target/peers/
 

@@ -36,6 +36,40 @@ fn a_quick_run_writes_report_and_results() {
 }
 
 #[test]
+fn a_procedure_of_a_report_runs_on_nodes_and_is_observed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    // The procedure of the Red Hat report in small; without root the same processes on loopback.
+    let scenarios = "[own]\ntitle = 'Three nodes'\nkind = 'flow'\nitems = 50\nsize = 74\nnodes = 3\nhub = 'tcp'\nbursts = 500\n\
+                     idle = 'block'\ndecode = 3\nobserve = true\nrates = '5k'\noriginals = [{ file = 'a.csv', label = 'RMDS' }]";
+    std::fs::write(file("own.toml"), scenarios).unwrap();
+    let table = "update_rate_per_s,mean_us,stddev_us,max_us,min_us,samples\n5000,300.89,41.55,788,218,5716\n";
+    std::fs::write(file("a.csv"), table).unwrap();
+    let (own, html, csv, reference) = (file("own.toml"), file("r.html"), file("r.csv"), file(""));
+    let mut args =
+        vec!["own", "--quick", "--scenarios", &own, "--html", &html, "--csv", &csv, "--reference", &reference];
+    if !quoteway::lab::nodes::Nodes::can_be_made() {
+        println!("no nodes: network namespaces need root and iproute2");
+        args.push("--loopback");
+    }
+    let done = lab(&args);
+    let report = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(done.status.success(), "{report}{}", String::from_utf8_lossy(&done.stderr));
+    let csv = std::fs::read_to_string(csv).unwrap();
+    for side in ["ours", "smooth"] {
+        let figure = |name: &str| {
+            let line = csv.lines().find(|l| l.starts_with(&format!("own,5k,{side},1,{name},")))?;
+            line.rsplit(',').next()?.parse::<f64>().ok()
+        };
+        assert!(figure("samples").is_some_and(|n| n > 1_000.0), "{side}: {csv}\n{report}");
+        let (call, whole) = (figure("call_mean_us").unwrap(), figure("mean_us").unwrap());
+        assert!(call > 0.0 && call <= whole && figure("observer_ns").unwrap() > 0.0, "{side}: {csv}");
+    }
+    let page = std::fs::read_to_string(html).unwrap();
+    assert!(page.contains("published: RMDS 301 µs at 5k/s") && page.contains("<td>300.89</td>"), "{page}");
+}
+
+#[test]
 fn a_side_that_is_missing_is_noted_and_the_rest_is_measured() {
     let folder = tempfile::tempdir().unwrap();
     let (scenarios, nowhere) = (folder.path().join("own.toml"), folder.path().join("nowhere"));

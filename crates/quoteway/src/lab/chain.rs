@@ -2,6 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tempfile::TempDir;
 
 use super::nodes::Nodes;
 use super::observer::Plan;
@@ -10,6 +13,9 @@ use super::scenario::Scenario;
 
 /// How long a process may say nothing.
 pub const PATIENCE: f64 = 60.0;
+
+/// Hubs of this process so far.
+static HUBS: AtomicU32 = AtomicU32::new(0);
 
 /// How the source paces itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +46,8 @@ pub struct Chain {
     /// Where clients connect.
     address: (IpAddr, u16),
     nodes: Nodes,
+    /// Configuration files of the servers.
+    _folder: TempDir,
 }
 
 impl Chain {
@@ -71,16 +79,17 @@ impl Chain {
             None if scenario.stamp_every == 1 => args.push("--stamp-all".to_owned()),
             None => args.extend(words(&format!("--stamp-every {}", scenario.stamp_every))),
         }
+        let folder = tempfile::tempdir().map_err(|e| format!("no folder for configurations: {e}"))?;
         let mut source = Process::quoteway("source", &place(scenario, &nodes, "source"), &args)?;
         let line = source.wait_for("is published on", PATIENCE)?.text;
         let address = line.split(" on ").nth(1).and_then(|t| t.split(';').next());
         let address = address.ok_or_else(|| source.failed("names no address"))?.to_owned();
         if !scenario.server {
             let port = port_of(&address).ok_or_else(|| source.failed("names no port"))?;
-            return Ok(Self { source, servers: Vec::new(), address: (nodes.source(), port), nodes });
+            return Ok(Self { source, servers: Vec::new(), address: (nodes.source(), port), nodes, _folder: folder });
         }
-        let (servers, port) = start_servers(scenario, &nodes, &address)?;
-        Ok(Self { source, servers, address: (nodes.server(), port), nodes })
+        let (servers, port) = start_servers(scenario, &nodes, &address, folder.path())?;
+        Ok(Self { source, servers, address: (nodes.server(), port), nodes, _folder: folder })
     }
 
     /// Starts a client; `extra` are more of its flags.
@@ -134,11 +143,30 @@ impl Chain {
 }
 
 /// Starts what is between source and clients: Source Distributor and P2PS in one process, or each in its own.
-fn start_servers(scenario: &Scenario, nodes: &Nodes, source: &str) -> Result<(Vec<Process>, u16), Fault> {
+fn start_servers(
+    scenario: &Scenario,
+    nodes: &Nodes,
+    source: &str,
+    folder: &Path,
+) -> Result<(Vec<Process>, u16), Fault> {
     let mut servers = Vec::new();
     let mut args = if scenario.split || scenario.nodes == 3 {
+        // A hub of its own for each test, so that tests that run beside it are not heard.
+        let number = HUBS.fetch_add(1, Ordering::Relaxed);
+        let hub = |interface: IpAddr| {
+            let (transport, process) = (&scenario.hub, std::process::id());
+            format!(
+                "[hub]\nname = \"lab-{process}-{number}\"\ntransport = \"{transport}\"\ninterface = \"{interface}\"\n"
+            )
+        };
+        let [(near, near_text), (far, far_text)] = [("distributor", nodes.distributor()), ("p2ps", nodes.far_hub())]
+            .map(|(name, interface)| (folder.join(name).with_extension("toml"), hub(interface)));
+        std::fs::write(&near, near_text)
+            .and_then(|()| std::fs::write(&far, far_text))
+            .map_err(|e| format!("configuration of the servers: {e}"))?;
         let flags = format!(
-            "source-distributor --interface {} --nip-port 0 --hub-port 0 --route {source}",
+            "source-distributor --config {} --interface {} --nip-port 0 --hub-port 0 --route {source}",
+            near.display(),
             nodes.distributor()
         );
         let place = place(scenario, nodes, "distributor");
@@ -146,7 +174,9 @@ fn start_servers(scenario: &Scenario, nodes: &Nodes, source: &str) -> Result<(Ve
         let hub = named(&distributor.wait_for("ready ", PATIENCE)?.text, "hub=");
         let hub = hub.ok_or_else(|| distributor.failed("names no address of its hub"))?;
         servers.push(distributor);
-        words(&format!("p2ps --interface {} --rssl-port 0 --source-distributor {hub}", nodes.server()))
+        // Only over TCP has a P2PS to be told where; by LBM it finds the hub by its name.
+        let join = if scenario.hub == "tcp" { format!("--source-distributor {hub}") } else { String::new() };
+        words(&format!("p2ps --config {} --interface {} --rssl-port 0 {join}", far.display(), nodes.server()))
     } else {
         let listen = format!("serve --interface {} --rssl-port 0 --nip-port 0 --route {source}", nodes.server());
         words(&listen)

@@ -195,7 +195,7 @@ fn floor(scenario: &Scenario, rate: Option<f64>) -> Result<Metrics, Fault> {
         let wide = (scenario.common * 100.0).round();
         format!("fan --connections {} --wide {wide}", scenario.mounts)
     } else {
-        format!("relay --relays {}", u8::from(scenario.server))
+        format!("relay --relays {}", scenario.servers())
     };
     let load = format!(
         "--rate {} --seconds {} --size {} --socket-buffer {} --tick {}",

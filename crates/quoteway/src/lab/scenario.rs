@@ -76,6 +76,9 @@ pub struct Scenario {
     /// Source Distributor and P2PS are processes of their own, joined by the hub's network; always so with three nodes.
     #[serde(default)]
     pub split: bool,
+    /// How the hub's data stream travels between them: `tcp`, `lbt-rm`, `lbt-ru`, `lbt-tcp`, `lbt-ipc`.
+    #[serde(default = "hub")]
+    pub hub: String,
     /// Egress shards of the server.
     #[serde(default)]
     pub shards: u16,
@@ -154,6 +157,9 @@ fn items() -> u32 {
 }
 fn size() -> usize {
     85
+}
+fn hub() -> String {
+    "tcp".to_owned()
 }
 fn eta() -> String {
     "eta".to_owned()
@@ -240,6 +246,15 @@ impl Scenario {
         }
     }
 
+    /// Processes between source and clients.
+    pub fn servers(&self) -> u32 {
+        match (self.server, self.split || self.nodes == 3) {
+            (false, _) => 0,
+            (true, false) => 1,
+            (true, true) => 2,
+        }
+    }
+
     /// The processors that a process is bound to, if it is.
     pub fn processors(&self, process: &str) -> Option<&str> {
         self.bind.split_whitespace().find_map(|word| word.strip_prefix(process)?.strip_prefix(':'))
@@ -254,8 +269,11 @@ impl Scenario {
         parts.push(match (self.server, self.nodes, self.split) {
             (false, ..) => "client connected to the source, loopback".to_owned(),
             (true, 1, false) => "Source Distributor and P2PS in one process, loopback".to_owned(),
-            (true, 1, true) => "Source Distributor and P2PS in two processes, loopback".to_owned(),
-            (true, nodes, _) => format!("{nodes} nodes (network namespaces of this machine, unless --loopback)"),
+            (true, 1, true) => format!("Source Distributor and P2PS in two processes, loopback, hub by {}", self.hub),
+            (true, nodes, split) => {
+                let hub = if split || nodes == 3 { format!(", hub by {}", self.hub) } else { String::new() };
+                format!("{nodes} nodes (network namespaces of this machine, unless --loopback){hub}")
+            }
         });
         if self.shards > 0 {
             parts.push(format!("{} egress shards", self.shards));
@@ -433,7 +451,9 @@ mod tests {
     fn the_built_in_scenarios_are_sound() {
         let all = read(BUILT_IN, &[]).unwrap();
         let names: Vec<&str> = all.iter().map(|s| s.name.as_str()).collect();
-        assert_eq!(names[..4], ["codec", "chain", "fanout", "latency"]);
+        assert_eq!(names[..4], ["codec", "chain", "chain-serve", "fanout"]);
+        let servers = |name: &str| all.iter().find(|s| s.name == name).map(Scenario::servers);
+        assert_eq!([servers("chain"), servers("latency"), servers("hop")], [Some(2), Some(1), Some(0)]);
         assert!(all.iter().all(|s| s.on_request || !s.goals.is_empty() || !s.originals.is_empty()));
         assert!(select(all.clone(), &[]).unwrap().iter().all(|s| !s.on_request));
         let report = select(all.clone(), &["redhat-2008".to_owned()]).unwrap();
