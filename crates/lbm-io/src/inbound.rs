@@ -25,6 +25,12 @@ use crate::{ContextError, Sources, Warning, interface, ipc_host, random};
 
 /// Calls that receive from one socket, a turn: 4 MB at most, so that timers are late by no more than a few milliseconds.
 const RECEIVE_TURN: usize = 8;
+/// Receiving sessions of a context: forged advertisements must not take all descriptors and memory.
+const SESSIONS_MAX: usize = 4_096;
+/// Groups of a context, each a socket.
+const GROUPS_MAX: usize = 256;
+/// Warnings that wait for the owner.
+const WARNINGS_MAX: usize = 100;
 /// How often we look whether the writer of shared memory lives, ns.
 const WRITER_CHECK_NS: u64 = 500_000_000;
 /// Questions of which the answer is awaited, a connection.
@@ -171,7 +177,8 @@ impl Inbound {
             }
             return;
         }
-        if !can_receive(&transport) {
+        let fresh = self.subscriber.session(&transport).is_none();
+        if !can_receive(&transport) || fresh && self.subscriber.count() >= SESSIONS_MAX {
             self.unreachable += 1;
             return;
         }
@@ -201,8 +208,11 @@ impl Inbound {
         if !subscribed.opened {
             return;
         }
-        if let Err(error) = self.open(subscribed.session, &transport, &options, &mut sources.io, warnings) {
-            warnings.push(Warning::Session { session: transport.to_string(), reason: error.to_string() });
+        let opened = self.open(subscribed.session, &transport, &options, &mut sources.io, warnings);
+        if let Err(error) = opened {
+            if warnings.len() < WARNINGS_MAX {
+                warnings.push(Warning::Session { session: transport.to_string(), reason: error.to_string() });
+            }
             self.subscriber.unsubscribe(&transport, found.advert.topic);
             self.streams.remove(number);
         }
@@ -289,6 +299,9 @@ impl Inbound {
                 group.users += 1;
             }
             return Ok(index);
+        }
+        if self.groups.iter().flatten().count() >= GROUPS_MAX {
+            return Err(ContextError::Unsupported(format!("the context is in {GROUPS_MAX} groups already")));
         }
         let at = SocketAddrV4::new(address, port);
         let socket = UdpSocket::bind(at, &self.group_options).map_err(ContextError::io("an LBT-RM receiver"))?;

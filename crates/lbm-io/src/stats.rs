@@ -26,7 +26,8 @@ pub struct Stats {
     pub lost_on_purpose: u64,
     /// How often a source in shared memory has overtaken this context; the loss itself was told.
     pub overruns: u64,
-    /// Advertised topics that are wanted but cannot be reached from here: shared memory of other hosts, unknown transports.
+    /// Advertised topics that are wanted but were not joined: shared memory of other hosts, unknown transports, more than 4,096
+    /// sessions.
     pub unreachable: u64,
 }
 

@@ -72,6 +72,38 @@ fn udp() -> UdpSocket {
     UdpSocket::bind(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0), &options).expect("a socket")
 }
 
+/// Whoever forges advertisements of a topic that is wanted makes us listen to a bounded number of sessions, and to the real one.
+#[test]
+fn forged_advertisements_are_bounded() {
+    let mut world = World::new("source transport lbtrm\nreceiver transport_lbtrm_activity_timeout 2000");
+    let options = world.options.clone();
+    let source = world.left.source("md", &options).expect("a source");
+    world.right.receiver("md", &options).expect("a receiver");
+    world.introduce(source, "md");
+    let to = SocketAddrV4::new(
+        options.address(Scope::Context, "resolver_multicast_address"),
+        options.number(Scope::Context, "resolver_multicast_port") as u16,
+    );
+    let mut socket = udp();
+    for i in 0..6_000u32 {
+        let [a, b, c, d] = i.to_be_bytes();
+        // One session each; every tenth in a group of its own.
+        let group = if i % 10 == 0 { [239, 99, c, d] } else { [239, 99, 0, 0] };
+        let transport = [&[127, 0, 0, 1][..], &group, &[a, b, c, d], &[0x70, 0, 0x60, 0]].concat();
+        let advert = [b"md\0\x10\x10\0\x3c\0\0\0\x01", &transport[..]].concat();
+        socket.send(Some(to), &[&[0, 0, 0, 1], &advert[..]].concat()).expect("a packet");
+        if i % 50 == 0 {
+            world.turn();
+        }
+    }
+    world.until("many sessions", |w| w.right.stats().unreachable > 0);
+    assert!(world.right.stats().receiving.len() <= 4_096);
+    assert!(world.right.warnings().count() <= 100);
+    world.settle(source, "md");
+    // Those that nobody sends on go away again.
+    world.until("their end", |w| w.right.stats().receiving.len() == 1);
+}
+
 #[test]
 fn noise_at_every_socket_changes_nothing() {
     for transport in ["lbtrm", "lbtru", "tcp"] {

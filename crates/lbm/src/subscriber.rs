@@ -383,6 +383,11 @@ impl Subscriber {
         self.ended.drain(..)
     }
 
+    /// How many sessions there are.
+    pub fn count(&self) -> usize {
+        self.by_transport.len()
+    }
+
     /// The next of these; `None` when there are no more.
     pub fn next_ended(&mut self) -> Option<Ended> {
         self.ended.pop()
