@@ -16,7 +16,7 @@ pub use session::{Session, SessionId};
 use rwf::dictionary::Dictionary;
 use rwf::msg::Domain;
 use rwf::rdm::{dictionary, directory};
-use rwf::{DataType, Qos, State, StateCode};
+use rwf::{DataState, DataType, Qos, State, StateCode, StreamState};
 use std::sync::Arc;
 
 /// What a provider offers.
@@ -62,6 +62,23 @@ impl Provider {
     /// A provider that hands out `dictionary`.
     pub fn new(config: ProviderConfig, dictionary: Arc<Dictionary>) -> Self {
         Self { config, is_up: true, dictionary }
+    }
+
+    /// What tells that the service is up or down now. The state alone touches no item: the transient status beside it does.
+    pub fn state_update(&self, stream_id: i32) -> directory::Update {
+        let mut state = directory::ServiceState::new(self.is_up);
+        let (data, text) =
+            if self.is_up { (DataState::OK, "Service is up") } else { (DataState::SUSPECT, "Service is down") };
+        state.status = Some(State::new(StreamState::OPEN, data, StateCode::NONE, text).into());
+        let mut service = directory::Service::new(self.config.service_id, directory::Action::Update);
+        service.state = Some(directory::Part::Set(state));
+        directory::Update {
+            stream_id,
+            sequence: None,
+            service_id: None,
+            filter: Some(directory::filter::STATE),
+            services: vec![service],
+        }
     }
 
     /// The service as the directory shows it.

@@ -160,15 +160,7 @@ impl NonInteractive {
         if !self.up {
             return;
         }
-        let mut service = directory::Service::new(provider.config.service_id, directory::Action::Update);
-        service.state = Some(directory::Part::Set(directory::ServiceState::new(provider.is_up)));
-        let update = directory::Update {
-            stream_id: DIRECTORY,
-            sequence: None,
-            service_id: None,
-            filter: Some(directory::filter::STATE),
-            services: vec![service],
-        };
+        let update = provider.state_update(DIRECTORY);
         self.send(reply, |w| update.encode(w));
     }
 

@@ -100,15 +100,7 @@ impl Session {
     /// Tells that the service went up or down.
     pub fn service_changed(&mut self, provider: &Provider, reply: Reply<'_>) {
         let Some(stream_id) = self.directory else { return };
-        let mut service = directory::Service::new(provider.config.service_id, directory::Action::Update);
-        service.state = Some(directory::Part::Set(directory::ServiceState::new(provider.is_up)));
-        let update = directory::Update {
-            stream_id,
-            sequence: None,
-            service_id: None,
-            filter: Some(directory::filter::STATE),
-            services: vec![service],
-        };
+        let update = provider.state_update(stream_id);
         self.send(reply, |w| update.encode(w));
     }
 
