@@ -4,6 +4,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 
 use lbm::options::{Options, Scope};
+use net::interfaces::{Interface, interfaces};
 
 use crate::error::ContextError;
 
@@ -23,12 +24,10 @@ fn named(options: &Options, scope: Scope, name: &'static str) -> Result<Option<I
     }
     let mask = if bits == 0 { 0 } else { u32::MAX << (32 - bits) };
     let network = u32::from(address) & mask;
-    // Towards any host of the network the kernel chooses the interface that is in it.
-    let local = towards(Ipv4Addr::from(network | 1));
-    match local {
-        Ok(local) if u32::from(local) & mask == network => Ok(Some(local)),
-        _ => Err(ContextError::Interface { option: name, value: text.to_owned() }),
-    }
+    let all = interfaces().map_err(ContextError::io("asking for network interfaces"))?;
+    let found = all.iter().find(|i| u32::from(i.address) & mask == network);
+    let bad = || ContextError::Interface { option: name, value: text.to_owned() };
+    found.map(|interface| Some(interface.address)).ok_or_else(bad)
 }
 
 /// The local address from which the kernel sends to `to`. Nothing is sent.
@@ -41,10 +40,19 @@ fn towards(to: Ipv4Addr) -> io::Result<Ipv4Addr> {
     }
 }
 
-/// For multicast: `resolver_multicast_interface`, `default_interface`, or where the kernel routes `group`; loopback on a host
-/// without a network.
+/// For multicast: `resolver_multicast_interface`, `default_interface`, or where the kernel routes `group` if that interface does
+/// multicast (a tunnel may not), else the first one that does; loopback on a host without a network.
 pub(crate) fn multicast(options: &Options, group: Ipv4Addr) -> Result<Ipv4Addr, ContextError> {
-    first(options, Scope::Context, "resolver_multicast_interface", group)
+    for name in ["resolver_multicast_interface", "default_interface"] {
+        if let Some(address) = named(options, Scope::Context, name)? {
+            return Ok(address);
+        }
+    }
+    let Ok(routed) = towards(group) else { return Ok(Ipv4Addr::LOCALHOST) };
+    let all = interfaces().unwrap_or_default();
+    let able = |i: &&Interface| i.multicast && !i.loopback;
+    let chosen = all.iter().find(|i| i.address == routed).filter(able).or_else(|| all.iter().find(able));
+    Ok(chosen.map_or(Ipv4Addr::LOCALHOST, |interface| interface.address))
 }
 
 /// For unicast: the option, `default_interface`, or what the kernel would use towards other hosts.

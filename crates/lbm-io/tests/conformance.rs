@@ -63,6 +63,55 @@ fn messages_come_once_and_in_order() {
     }
 }
 
+/// Several contexts of a host share groups and ports; each gets everything, whatever the others lose.
+#[test]
+fn many_contexts_hear_one_source() {
+    for transport in TRANSPORTS {
+        let mut world =
+            World::new(&format!("source transport {transport}\nsource transport_lbtipc_behavior receiver_paced"));
+        let options = world.options.clone();
+        let source = world.left.source(TOPIC, &options).expect("a source");
+        let mut others: Vec<(Context, world::Ear)> =
+            (0..4).map(|_| (Context::new(&options).expect("a context"), world::Ear::default())).collect();
+        for (i, (other, _)) in others.iter_mut().enumerate() {
+            other.receiver(TOPIC, &options).expect("a receiver");
+            other.lose(50_000 * i as u32, i as u64);
+        }
+        let mut next = 0;
+        world.until("all contexts", |w| {
+            w.left.send(source, &payload(next, 30), SendFlags::FLUSH).expect("room");
+            next += 1;
+            for (other, ear) in &mut others {
+                other.poll(Some(Duration::ZERO), ear).expect("a turn");
+            }
+            others.iter().all(|(_, ear)| ear.count() > 300)
+        });
+        for (_, ear) in &others {
+            let heard = ear.topic(TOPIC);
+            let numbers: Vec<u32> = heard.messages.iter().map(|m| number(m)).collect();
+            assert!(numbers.windows(2).all(|w| w[0] + 1 == w[1]), "{transport}: {numbers:?}");
+            assert_eq!((heard.begun, heard.lost, heard.ended), (1, vec![], vec![]), "{transport}");
+        }
+    }
+}
+
+/// Nothing is set but the transport: the interface is this host's choice.
+#[test]
+fn defaults_work_on_this_host() {
+    let mut options = lbm_io::options::Options::new();
+    let lines = "source transport lbtrm
+        source transport_lbtrm_transmission_window_size 1000000
+        context transport_lbtrm_source_port_low 0
+        context transport_lbtrm_source_port_high 0";
+    options.parse("test", lines).expect("good options");
+    let mut world = World::of(options.clone());
+    let topic = format!("quoteway.test.{}", std::process::id());
+    let source = world.left.source(&topic, &options).expect("a source");
+    world.right.receiver(&topic, &options).expect("a receiver");
+    world.introduce(source, &topic);
+    world.settle(source, &topic);
+}
+
 #[test]
 fn what_the_network_loses_is_repaired() {
     for transport in ["lbtrm", "lbtru"] {
