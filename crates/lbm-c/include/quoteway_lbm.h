@@ -43,6 +43,11 @@ const char *qw_lbm_errmsg(void);
 /* Name and version of the library. */
 const char *qw_lbm_version(void);
 
+/* Warnings, such as a socket buffer that is smaller than an option asks for: one text each, on the thread of any context. With
+ * proc NULL, as at first, they go to standard error. */
+typedef void (*qw_lbm_log_cb_proc)(const char *text, void *clientd);
+int qw_lbm_log(qw_lbm_log_cb_proc proc, void *clientd);
+
 /* Reads a file of options ("context|source|receiver|wildcard_receiver NAME VALUE" a line) as the defaults of all attributes and
  * contexts that are created from now on. */
 int qw_lbm_config(const char *file);

@@ -14,6 +14,7 @@ use std::os::fd::AsFd as _;
 
 use crate::callbacks::{self, Callback, Dispatch, RequestCallbacks, RequestProc, Turn};
 use crate::error::{Code, Failure, text_of};
+use crate::log;
 use crate::requests::PendingRequest;
 
 /// A context sleeps at most so long: what a lost wake-up would cost.
@@ -106,7 +107,7 @@ impl Engine {
             .poll(Some(Duration::ZERO), &mut Turn { engine: self, dispatch })
             .map_err(|e| Failure::new(Code::System, format!("the context broke: {e}")))?;
         for warning in context.warnings() {
-            eprintln!("quoteway-lbm: {warning}");
+            log::tell(&warning.to_string());
         }
         let next = context.timeout().unwrap_or(u64::MAX);
         self.sleeps_until.store(next.max(1), Ordering::Relaxed);

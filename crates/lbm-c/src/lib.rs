@@ -21,6 +21,7 @@ mod callbacks;
 mod context;
 mod engine;
 mod error;
+mod log;
 mod receivers;
 mod requests;
 mod sources;

@@ -26,6 +26,10 @@ static int nothing(qw_lbm_rcv_t *rcv, const qw_lbm_msg_t *msg, void *clientd) {
     return 0;
 }
 
+static void count(const char *text, void *clientd) {
+    *(int *)clientd += text != NULL;
+}
+
 int main(int argc, char **argv) {
     qw_lbm_context_attr_t *attr = NULL;
     qw_lbm_src_attr_t *src_attr = NULL;
@@ -35,7 +39,7 @@ int main(int argc, char **argv) {
     qw_lbm_reply_to_t nobody = {0, 0, 0, 0};
     char text[64], report[100000];
     size_t size;
-    int fd, ms;
+    int fd, ms, warnings = 0;
 
     (void)argc;
     EXPECT(qw_lbm_config(NULL), QW_LBM_EINVAL, "null");
@@ -62,9 +66,14 @@ int main(int argc, char **argv) {
 
     EXPECT(qw_lbm_context_create(NULL, attr), QW_LBM_EINVAL, "null");
     EXPECT(qw_lbm_context_create(&ctx, (qw_lbm_context_attr_t *)src_attr), QW_LBM_EINVAL, "source attributes");
+    /* No kernel grants a buffer of this size. */
+    GOOD(qw_lbm_log(count, &warnings));
+    GOOD(qw_lbm_context_attr_str_setopt(attr, "resolver_multicast_receiver_socket_buffer", "2000000000"));
     GOOD(qw_lbm_context_create(&ctx, attr));
     EXPECT(qw_lbm_context_process_events(NULL, 0), QW_LBM_EINVAL, "null");
     GOOD(qw_lbm_context_process_events(ctx, 0));
+    GOOD(warnings > 0 ? QW_LBM_OK : QW_LBM_FAILURE);
+    GOOD(qw_lbm_log(NULL, NULL));
     GOOD(qw_lbm_context_unblock(ctx));
     GOOD(qw_lbm_context_fd(ctx, &fd, &ms));
     EXPECT(qw_lbm_context_fd(ctx, NULL, &ms), QW_LBM_EINVAL, "null");
