@@ -179,7 +179,7 @@ impl Subscriber<'_> {
                 (messages, bytes, next) = (self.tally.messages, self.tally.bytes, now + SECOND);
                 self.tally.interval.clear();
             }
-            if ended_at.is_none() && self.tally.ended() >= self.expected {
+            if ended_at.is_none() && self.has_ended() {
                 ended_at = Some(now);
             }
             let is_done = ended_at.is_some_and(|at| self.tally.is_settled() || now > at + nanos(self.args.patience));
@@ -208,6 +208,12 @@ impl Subscriber<'_> {
                 received.dropped.to_string(),
             ],
         ));
+    }
+
+    /// Whether all publishers are done. How many topics match a pattern nobody knows: all that were heard, then.
+    fn has_ended(&self) -> bool {
+        let ended = self.tally.ended();
+        ended >= self.expected && (self.args.pattern.is_none() || ended == self.tally.all().count())
     }
 
     fn lost(&self) -> u64 {
@@ -249,6 +255,7 @@ impl Subscriber<'_> {
             "tool": "lbmsub", "messages": t.messages, "bytes": t.bytes, "seconds": seconds,
             "rate": if seconds > 0.0 { t.messages as f64 / seconds } else { 0.0 },
             "lost": self.lost(), "reported_lost": t.reported(), "not_test_messages": t.foreign,
+            "interruptions": t.all().map(|s| s.interruptions).sum::<u64>(),
             "before_first": t.all().map(|s| u64::from(s.first)).sum::<u64>(),
             "out_of_order": t.all().map(|s| s.out_of_order).sum::<u64>(),
             "latency_us": distribution_json(&t.distribution()), "not_observed": t.unobserved,

@@ -30,6 +30,8 @@ pub(super) struct Seen {
     pub(super) count: Option<u64>,
     /// The source is gone.
     pub(super) is_over: bool,
+    /// How often it was gone and came back: its session had been silent for too long.
+    pub(super) interruptions: u64,
 }
 
 /// Everything that a test is judged by.
@@ -90,11 +92,8 @@ impl Tally {
         if self.streams.len() <= number {
             self.streams.resize_with(number + 1, || None);
         }
-        self.streams[number].get_or_insert_with(|| Seen {
-            topic: stream.topic.to_owned(),
-            session: stream.transport.to_string(),
-            ..Seen::default()
-        })
+        let past = &mut self.past;
+        self.streams[number].get_or_insert_with(|| Seen::begin(past, stream.topic, stream.transport.to_string()))
     }
 
     /// All topics of all sources, those that are over first.
@@ -107,10 +106,12 @@ impl Tally {
         self.all().filter(|s| s.count.is_some() || s.is_over).count()
     }
 
-    /// Whether every stream that has ended is complete, or will never be.
+    /// Whether every stream that has ended is complete, or will never be. One that is gone without a word may come back.
     pub(super) fn is_settled(&self) -> bool {
-        self.all()
-            .all(|s| s.is_over || s.count.is_none_or(|count| s.messages + u64::from(s.first) + s.reported >= count))
+        self.all().all(|s| match s.count {
+            Some(count) => s.is_over || s.messages + u64::from(s.first) + s.reported >= count,
+            None => !s.is_over,
+        })
     }
 
     /// Messages that never came: those that LBM reported, and those that only the numbers tell of. `strict`: also those before the
@@ -158,6 +159,16 @@ impl Tally {
 }
 
 impl Seen {
+    /// A stream that begins, or one that was gone and is back.
+    fn begin(past: &mut Vec<Self>, topic: &str, session: String) -> Self {
+        let is_this = |s: &Self| s.topic == topic && s.session == session && s.count.is_none();
+        if let Some(at) = past.iter().position(is_this) {
+            let seen = past.swap_remove(at);
+            return Self { is_over: false, interruptions: seen.interruptions + 1, ..seen };
+        }
+        Self { topic: topic.to_owned(), session, ..Self::default() }
+    }
+
     #[inline]
     fn message(&mut self, number: u32) {
         self.messages += 1;
