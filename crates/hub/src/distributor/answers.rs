@@ -133,7 +133,7 @@ impl SourceDistributor {
             let ways = Ways { alone: interest, stream: 0 };
             return self.image_to(ways, Event::Image { target: ALL, handle, group, flags: bits, position, rwf });
         }
-        if self.direct.is_on() && !to_open {
+        if !to_open {
             let (first, complete) = (bits & flags::FIRST != 0, bits & flags::COMPLETE != 0);
             let served = self.direct.serve(handle, left_out | !interest, first, complete);
             let position = self.hub.next_position();

@@ -1,4 +1,4 @@
-//! Images for one P2PS alone (`usePointToPointData`): who waits for which, and what goes to whom.
+//! Who waits for which image, and images for one P2PS alone (`usePointToPointData`).
 
 use super::SourceDistributor;
 use super::peers::{Peers, Slots, slots};
@@ -20,9 +20,10 @@ impl Ways {
     }
 }
 
-/// Who waits for images, by item. Empty unless images go to one P2PS alone.
+/// Who waits for images, by item.
 #[derive(Debug, Default)]
 pub(super) struct Direct {
+    /// Images may go to one P2PS alone.
     on: bool,
     wanted: FxHashMap<u32, Ways>,
     /// Those that the set under way is for.
@@ -40,9 +41,7 @@ impl Direct {
 
     /// The next set is for everyone who is interested, by the stream.
     pub(super) fn want_all(&mut self, handle: u32, interest: Slots) {
-        if self.on {
-            self.wanted.entry(handle).or_default().stream |= interest;
-        }
+        self.wanted.entry(handle).or_default().stream |= interest;
     }
 
     /// A solicited set begins, continues or ends: the P2PSs that it is for. Those that are `left_out` wait on.
@@ -75,21 +74,22 @@ impl Direct {
     /// The way on which one P2PS is to get an image that is made for it now.
     fn way(&mut self, handle: u32, slot: u8) -> bool {
         let bit = (1 as Slots) << slot;
-        let wanted = self.wanted.get_mut(&handle);
-        wanted.is_some_and(|ways| {
-            let stream = ways.stream & bit != 0;
-            (ways.alone, ways.stream) = (ways.alone & !bit, ways.stream & !bit);
-            !stream
-        })
+        let Some(ways) = self.wanted.get(&handle) else { return false };
+        let alone = ways.alone & bit != 0 && ways.stream & bit == 0;
+        self.forget(handle, slot);
+        alone
     }
 
     pub(super) fn forget(&mut self, handle: u32, slot: u8) {
         let bit = (1 as Slots) << slot;
         for table in [&mut self.wanted, &mut self.served] {
-            if !table.is_empty()
-                && let Some(ways) = table.get_mut(&handle)
-            {
-                (ways.alone, ways.stream) = (ways.alone & !bit, ways.stream & !bit);
+            if table.is_empty() {
+                continue;
+            }
+            let Some(ways) = table.get_mut(&handle) else { continue };
+            (ways.alone, ways.stream) = (ways.alone & !bit, ways.stream & !bit);
+            if ways.alone | ways.stream == 0 {
+                table.remove(&handle);
             }
         }
     }
@@ -128,21 +128,24 @@ impl SourceDistributor {
 
     /// A P2PS waits for an image of an item.
     pub(super) fn note_wanted(&mut self, handle: u32, slot: u8, in_stream: bool) {
-        if self.direct.on {
-            let ways = self.direct.wanted.entry(handle).or_default();
-            let set = if in_stream { &mut ways.stream } else { &mut ways.alone };
-            *set |= (1 as Slots) << slot;
-        }
+        let alone = self.direct.on && !in_stream;
+        let ways = self.direct.wanted.entry(handle).or_default();
+        let set = if alone { &mut ways.alone } else { &mut ways.stream };
+        *set |= (1 as Slots) << slot;
     }
 
     /// Whether an image that is made for one P2PS now goes to it alone.
     pub(super) fn goes_alone(&mut self, handle: u32, target: u16) -> bool {
-        self.direct.on && self.peers.slot(target).is_some_and(|slot| self.direct.way(handle, slot))
+        self.peers.slot(target).is_some_and(|slot| self.direct.way(handle, slot))
     }
 
     /// Publishes an image to those that have asked for one.
     pub(super) fn image_to(&mut self, ways: Ways, image: Event<'_>) {
         let Event::Image { handle, group, flags, rwf, .. } = image else { return };
+        let interest = self.items.get(handle).map_or(0, |item| item.interest);
+        if ways.alone == 0 && ways.stream == interest {
+            return self.hub.event(&image);
+        }
         for slot in slots(ways.alone | ways.stream) {
             let Some(target) = self.peers.id(slot) else { continue };
             let alone = ways.alone & (1 as Slots) << slot != 0;

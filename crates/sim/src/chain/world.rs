@@ -155,6 +155,14 @@ impl World {
         }
     }
 
+    fn providers_up(&mut self) {
+        for at in 0..self.providers.len() {
+            if !self.providers[at].up {
+                self.provider_up(at);
+            }
+        }
+    }
+
     fn provider_up(&mut self, at: usize) {
         self.note(|| format!("provider {at} up"));
         self.asked.retain(|(of, _), _| *of != at);
@@ -615,16 +623,14 @@ impl World {
         self.note(|| "settle".to_owned());
         self.eager = true;
         self.hub.link(self.now, true, &mut self.random);
-        for at in 0..self.providers.len() {
-            if !self.providers[at].up {
-                self.provider_up(at);
-            }
-        }
+        self.providers_up();
         if self.publishers.first().is_some_and(|publisher| !publisher.up) {
             self.publisher_up();
         }
         for round in 0..30 {
             self.drain();
+            // One that was too late with its login was sent away.
+            self.providers_up();
             let Self { providers, publishers, truth, random, consumers, .. } = self;
             for provider in providers.iter_mut() {
                 provider.heal(random);
