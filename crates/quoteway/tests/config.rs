@@ -245,3 +245,25 @@ fn the_reports_benchmark_runs_as_it_is_typed() {
     assert!(last["samples"].as_u64() > Some(5), "{shown}");
     assert!(std::fs::read_to_string(results).unwrap().lines().count() > 2);
 }
+
+#[test]
+fn files_that_the_configuration_names_are_looked_into_before_the_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("lbm.cfg"), "context transprt lbtrm\n").unwrap();
+    let toml = format!(
+        "[p2ps]\nrssl_port = 0\nserver_cert_file = {:?}\nserver_key_file = \"k\"\n[dictionary]\nfield_file = {:?}\n[hub]\nlbm_options_file = {:?}\n",
+        path("cert.pem"),
+        path("fields"),
+        path("lbm.cfg")
+    );
+    std::fs::write(path("q.toml"), toml).unwrap();
+    let output = quoteway(&["serve", "--config", &path("q.toml"), "--interface", "127.0.0.1"]);
+    let said = text(&output.stderr);
+    assert!(!output.status.success() && output.stdout.is_empty(), "{said}");
+    for file in ["cert.pem", "fields", "lbm.cfg:1: "] {
+        assert!(said.contains(file), "{file}: {said}");
+    }
+    let check = quoteway(&["config", "check", &path("q.toml")]);
+    assert!(check.status.success() && text(&check.stderr).contains("warning: "), "it may be for another machine");
+}

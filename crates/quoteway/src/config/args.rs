@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::rmds::lookup::Place;
-use super::{Config, Loaded};
+use super::{Config, Loaded, files};
 
 /// The configuration file and which part of it is for this process.
 #[derive(Debug, Clone, Default, Args)]
@@ -43,12 +43,13 @@ impl ConfigArgs {
     /// The configuration of the file, or the defaults. What has no effect is said in the log, once each.
     ///
     /// # Errors
-    /// Every fault of the file, each with its line.
+    /// Every fault of the file, each with its line; what is wrong with the files that it names.
     pub fn load(&self) -> Result<Config, String> {
         let Some(path) = &self.config else { return Ok(Config::default()) };
         let loaded: Loaded = super::load(path, &self.selection).map_err(|e| e.to_string())?;
         loaded.log();
-        Ok(loaded.config)
+        let faults = files::faults(&loaded.config);
+        if faults.is_empty() { Ok(loaded.config) } else { Err(faults.join("\n")) }
     }
 }
 

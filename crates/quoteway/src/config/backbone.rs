@@ -13,7 +13,7 @@ section! {
     port: u16 = 14004, "", "Port on which a Source Distributor takes the unicast connections of its P2PSs; 0 takes a free one.";
     source_distributors: Vec<String> = Vec::new(), "", "HOST:PORT of the Source Distributors that a P2PS joins when the transport is \"tcp\"; with the others it finds them.";
     multicast_address: String = String::new(), "sendMultAddress", "Multicast group of the data stream; empty leaves it to the LBM options.";
-    multicast_ttl: u32 = 16, "ipMultTTL", "Time to live of multicast: how many routers it may pass.";
+    multicast_ttl: u32 = 16, "ipMultTTL|PacketTTL", "Time to live of multicast: how many routers it may pass.";
     udp_recv_buf_size: u32 = 8_388_608, "udpRecvBufSize" times 1024, "Socket receive buffer of multicast and UDP, bytes; what the kernel does not grant is said in the log.";
     udp_send_buf_size: u32 = 1_048_576, "udpSendBufSize" times 1024, "Socket send buffer of multicast and UDP, bytes.";
     lbm_options_file: String = String::new(), "", "File of LBM options (lines of context|source|receiver NAME VALUE) for the hub's topics.";
@@ -33,6 +33,6 @@ section! {
     Rrcpd = "rrcpd", "RRCP";
     hubs: Vec<String> = Vec::new(), "", "Names of further hubs to carry, beside hub.name.";
     local_lbm_options: Vec<String> = Vec::new(), "", "LBM options for the shared-memory side, as lines of context|source|receiver NAME VALUE; they win over those of the hub.";
-    bind_main_thread: String = String::new(), "", "Processors for the daemon, such as 0 or 2-3; empty leaves it to the kernel.";
-    priority: String = String::new(), "", "Scheduling of the daemon, such as \"fifo 55\" or \"nice -5\"; empty leaves it to the kernel.";
+    bind_main_thread: String = String::new(), "bindMainThread", "Processors for the daemon, such as 0 or 2-3; empty leaves it to the kernel.";
+    priority: String = String::new(), "priority", "Scheduling of the daemon, such as \"fifo 55\" or \"nice -5\"; empty leaves it to the kernel.";
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
-use super::{Config, Selection, Weight, import, json, load, search};
+use super::{Config, Selection, Weight, files, import, json, load, search};
 
 /// Shows parameters, or works on a file.
 #[derive(Debug, Args)]
@@ -72,6 +72,10 @@ fn check(file: &Path, selection: &Selection) -> Result<String, String> {
     for note in &loaded.notes {
         let word = if note.weight == Weight::Warning { "warning" } else { "note" };
         eprintln!("{word}: {note}");
+    }
+    // The file may be for another machine, so these are no faults of it.
+    for fault in files::faults(&loaded.config) {
+        eprintln!("warning: {fault}");
     }
     Ok(loaded.config.document())
 }

@@ -133,7 +133,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(
         Kind::P2ps,
         BACKBONE,
-        "rrmpProtocols rmds6rrmpProtocols transportType transmissionBus*driverName transmissionBus*inputBias transmissionBus*numBuffers usePostTransport=False restartOnTransportError=False",
+        "rrmpProtocols rmds6rrmpProtocols transmissionBus*driverName transmissionBus*inputBias transmissionBus*numBuffers usePostTransport=False restartOnTransportError=False",
     ),
     none(
         Kind::P2ps,
@@ -218,7 +218,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(
         Kind::SrcDist,
         BACKBONE,
-        "transmissionBus*driverName transmissionBus*numBuffers transmissionBus*serverName transportType usePostTransport=False",
+        "transmissionBus*driverName transmissionBus*numBuffers transmissionBus*serverName usePostTransport=False",
     ),
     none(
         Kind::SrcDist,
@@ -336,7 +336,6 @@ pub(super) const TABLE: &[NoEffect] = &[
     ),
     none(Kind::Service, "the domain is what each client asks for", "dataType=6"),
     none(Kind::Service, "what a turn has brought goes out at its end", "rrmpFlushInterval=0"),
-    none(Kind::Service, "requests and images of one client travel with the hub stream", "usePointToPointData=False"),
     none(Kind::Service, "items cannot be blocked", "blockedItemsFile blockedServerList"),
     none(Kind::Service, "recoveryInterval is the pause before a route is dialled again", "connectRetryInterval"),
     none(
@@ -386,7 +385,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(
         Kind::Rrcp,
         LBM,
-        "bitmapFilter clockTick congestionControlEnabled disablePktFiltering fromidFilter level maxPktPoolSize maxUsers ndata nmissing nrreq pktPoolLimitHigh pktPoolLimitLow shuffleTolerance switchReorderFixEnabled tbchold tdata toidFilter tpphold trreq twait userQLimit DisconnectOnGap tcpControlPort UnicastPort HsmInterface HsmMultAddress HsmPort HsmInterval PacketTTL ipMultTTL udpRecvBufSize udpSendBufSize useIpMulticast=True aliases broadcastAddress network nodeId ports recvMultAddress sendMultAddress",
+        "bitmapFilter clockTick congestionControlEnabled disablePktFiltering fromidFilter level maxPktPoolSize maxUsers ndata nmissing nrreq pktPoolLimitHigh pktPoolLimitLow shuffleTolerance switchReorderFixEnabled tbchold tdata toidFilter tpphold trreq twait userQLimit DisconnectOnGap tcpControlPort UnicastPort HsmInterface HsmMultAddress HsmPort HsmInterval useIpMulticast=True aliases broadcastAddress network nodeId ports recvMultAddress",
     ),
     none(Kind::Rrcp, LOGS, "file"),
 ];

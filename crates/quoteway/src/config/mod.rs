@@ -8,6 +8,7 @@ mod backbone;
 pub mod command;
 mod document;
 mod effect;
+mod files;
 mod hub;
 mod listing;
 mod params;

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use net::affinity::{CpuList, Priority};
 
-use super::{AnySection, Compression, Config, Hub, HubTransport, P2ps, Section, SourceDistributor};
+use super::{AnySection, Compression, Config, Hub, HubTransport, P2ps, Rrcpd, Section, SourceDistributor};
 
 /// A rule that a configuration breaks.
 pub(super) struct Broken {
@@ -69,7 +69,27 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
     rule(cpus(&s.bind_main_thread), "bind_main_thread", "must be a list of processors such as 0-3,5");
     rule(priority(&s.priority).is_ok(), "priority", PRIORITY);
     rule((1..=255).contains(&s.ping_timeout_s), "ping_timeout_s", "must be from 1 to 255");
+    if !cpus(&config.rrcpd.bind_main_thread) {
+        let what = "must be a list of processors such as 0-3,5";
+        found.push(Broken { section: Rrcpd::NAME, key: "bind_main_thread", what });
+    }
+    if priority(&config.rrcpd.priority).is_err() {
+        found.push(Broken { section: Rrcpd::NAME, key: "priority", what: PRIORITY });
+    }
     let h = &config.hub;
+    let mut rule = |holds: bool, key, what| {
+        if !holds {
+            found.push(Broken { section: Hub::NAME, key, what });
+        }
+    };
+    rule(is_address(&h.interface), "interface", "must be the IP address of this machine to use, or empty");
+    rule(h.multicast_ttl <= 255, "multicast_ttl", "must be at most 255");
+    let group = h.multicast_address.parse::<IpAddr>().is_ok_and(|a| a.is_multicast());
+    rule(
+        group || h.multicast_address.is_empty(),
+        "multicast_address",
+        "must be an address from 224.0.0.0 to 239.255.255.255",
+    );
     if h.heartbeat_interval_ms == 0 || h.peer_timeout_ms / 2 < h.heartbeat_interval_ms {
         let what = "must be at least twice heartbeat_interval_ms, which is over 0";
         found.push(Broken { section: Hub::NAME, key: "peer_timeout_ms", what });
@@ -112,6 +132,10 @@ pub(super) fn idle(config: &Config) -> Vec<Idle> {
     idle(h.transport != HubTransport::LbtRm, hub, "multicast_address", "transport is lbt-rm");
     idle(h.transport == HubTransport::Tcp, hub, "lbm_options_file", "transport is one of LBM's");
     idle(h.transport == HubTransport::Tcp, hub, "lbm_options", "transport is one of LBM's");
+    let udp = matches!(h.transport, HubTransport::LbtRm | HubTransport::LbtRu);
+    idle(!udp, hub, "udp_recv_buf_size", "transport is lbt-rm or lbt-ru");
+    idle(!udp, hub, "udp_send_buf_size", "transport is lbt-rm or lbt-ru");
+    idle(h.transport == HubTransport::Tcp, hub, "multicast_ttl", "transport is one of LBM's");
     idle(h.transport == HubTransport::Tcp, hub, "use_point_to_point_data", "transport is one of LBM's");
     found
 }

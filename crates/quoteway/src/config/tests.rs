@@ -131,11 +131,7 @@ fn every_parameter_is_read_by_somebody() {
             let used = sources
                 .match_indices(&format!(".{}", info.key))
                 .any(|(at, word)| !sources[at + word.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_'));
-            // The parameters of LBM's transports under the hub.
-            let waits = section.name() == "hub"
-                && ["multicast_address", "lbm_options_file", "lbm_options", "use_point_to_point_data"]
-                    .contains(&info.key);
-            if !used && !waits {
+            if !used {
                 unread.push(format!("{}.{}", section.name(), info.key));
             }
         }
