@@ -97,6 +97,7 @@ fn in_process() {
 suite! {
     tcp: Join::Tcp;
     lbt_rm: Join::LbtRm;
+    lbt_rm_direct: Join::LbtRmDirect;
     lbt_ru: Join::LbtRu;
     lbt_tcp: Join::LbtTcp;
     lbt_ipc: Join::LbtIpc;

@@ -96,6 +96,44 @@ fn a_p2ps_dies_and_comes_back(join: Join) {
     }
 }
 
+/// Two Source Distributors have the same service: when one dies, its items come from the other, with images.
+fn one_of_two_distributors_dies(join: Join) {
+    let place = Place::Here;
+    let provider = Counting::start(&place);
+    let mut site = Site::start(join, &place, &[&[provider.addr], &[provider.addr]], 1);
+    let watcher = Watcher::connect(&place, "watcher", site.rssl(0));
+    watcher.open(&names(30));
+    watcher.wait_all_ok();
+    for number in 0..2 {
+        site.distributors[number].kill();
+        watcher.wait_all_ok();
+        watcher.wait_updates(20);
+        watcher.settle(&provider);
+        site.distributors[number].restart();
+        // The one that is back is joined before the other goes.
+        watcher.wait_updates(300);
+    }
+}
+
+/// The daemons stand still, and are started again: as if the network had.
+fn daemons_fail() {
+    let mut scene = Scene::new(Join::Rrcpd);
+    for number in 0..2 {
+        scene.site.relays[number].freeze();
+        for watcher in &scene.watchers {
+            watcher.wait_none_ok();
+        }
+        scene.site.relays[number].thaw();
+        scene.assert_well();
+        scene.site.relays[number].kill();
+        for watcher in &scene.watchers {
+            watcher.wait_none_ok();
+        }
+        scene.site.relays[number].restart();
+        scene.assert_well();
+    }
+}
+
 /// The provider goes and comes back while both sides of the hub stay.
 fn the_provider_goes(join: Join) {
     let scene = Scene::new(join);
@@ -140,10 +178,26 @@ macro_rules! suite {
 suite! {
     tcp: Join::Tcp;
     lbt_rm: Join::LbtRm;
+    lbt_rm_direct: Join::LbtRmDirect;
     lbt_ru: Join::LbtRu;
     lbt_tcp: Join::LbtTcp;
     lbt_ipc: Join::LbtIpc;
     rrcpd: Join::Rrcpd;
+}
+
+#[test]
+fn the_daemons_of_both_hosts_fail() {
+    daemons_fail();
+}
+
+#[test]
+fn one_of_two_distributors_dies_over_tcp() {
+    one_of_two_distributors_dies(Join::Tcp);
+}
+
+#[test]
+fn one_of_two_distributors_dies_over_multicast() {
+    one_of_two_distributors_dies(Join::LbtRm);
 }
 
 #[test]

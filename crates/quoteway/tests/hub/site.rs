@@ -18,6 +18,8 @@ pub(crate) enum Join {
     Tcp,
     /// Over LBM, by reliable multicast.
     LbtRm,
+    /// As [`Join::LbtRm`], what is for one P2PS on its own connection (`usePointToPointData`).
+    LbtRmDirect,
     /// Over LBM, by reliable UDP.
     LbtRu,
     /// Over LBM's TCP.
@@ -33,7 +35,7 @@ impl Join {
     fn transport(self) -> &'static str {
         match self {
             Self::InProcess | Self::Tcp => "tcp",
-            Self::LbtRm => "lbt-rm",
+            Self::LbtRm | Self::LbtRmDirect => "lbt-rm",
             Self::LbtRu => "lbt-ru",
             Self::LbtTcp => "lbt-tcp",
             Self::LbtIpc | Self::Rrcpd => "lbt-ipc",
@@ -244,11 +246,12 @@ fn lbm_options() -> Vec<String> {
 
 /// A configuration with short times, so that tests need not wait.
 fn config(join: Join, routes: &[SocketAddr], hub: &str, options: &[String]) -> String {
-    let transport = join.transport();
+    let (transport, direct) = (join.transport(), join == Join::LbtRmDirect);
     let routes: Vec<String> = routes.iter().map(|r| format!("[[route]]\nhost_list = [\"{r}\"]\n")).collect();
     format!(
         "[source_distributor]\nrecovery_interval_ms = 100\nrequest_timeout_s = 2\n{}[hub]\ntransport = \"{transport}\"\n\
          heartbeat_interval_ms = 100\npeer_timeout_ms = 1000\nlease_ms = 3000\n\
+         use_point_to_point_data = {direct}\n\
          lbm_options = {options:?}\n{hub}",
         routes.concat()
     )
