@@ -134,9 +134,20 @@ pub fn run(args: &Args) -> Result<(), String> {
             Ok(())
         }
         Some(What::List { scenarios, .. }) => {
-            for s in scenario::read(&text_of(scenarios.as_ref())?, &[])? {
-                println!("{:10} {}{}", s.name, s.title, if s.on_request { " (on request)" } else { "" });
+            let all = scenario::read(&text_of(scenarios.as_ref())?, &[])?;
+            let width = all.iter().map(|s| s.name.len()).max().unwrap_or(0);
+            let mut group = "";
+            for s in &all {
+                if s.group != group {
+                    group = &s.group;
+                    println!("\n{group}: all of these by one name");
+                }
+                println!("{:width$}  {}{}", s.name, s.title, if s.on_request { " (on request)" } else { "" });
+                println!("{:width$}    {}", "", s.parameters());
             }
+            println!(
+                "\nreports: all that reproduce a report. all: everything. Change a parameter: --set, or list --toml and --scenarios."
+            );
             Ok(())
         }
         Some(What::Part(part)) => parts::run(part),

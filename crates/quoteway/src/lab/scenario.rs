@@ -260,6 +260,16 @@ impl Scenario {
         self.bind.split_whitespace().find_map(|word| word.strip_prefix(process)?.strip_prefix(':'))
     }
 
+    /// Its parameters in a line, for a list.
+    pub fn parameters(&self) -> String {
+        if self.kind != Kind::Flow {
+            return format!("{} s a run", self.seconds);
+        }
+        let original =
+            if self.original_seconds > 0.0 { format!(" (--full: {} s)", self.original_seconds) } else { String::new() };
+        format!("rates {}; {}{original}", self.rates, self.conditions())
+    }
+
     /// What a reader of its figures has to know beside them.
     pub fn conditions(&self) -> String {
         let mut parts = vec![format!("{} items, updates of {} bytes", self.items, self.size)];
@@ -283,7 +293,7 @@ impl Scenario {
             bursts => format!("{bursts} bursts a second, and evenly paced beside it"),
         });
         let bound = if self.bind.is_empty() { "no process bound".to_owned() } else { format!("bound {}", self.bind) };
-        parts.push(format!("source waits by `{}`, everything else blocks; {bound}", self.idle));
+        parts.push(format!("idle source: {}, idle others: block; {bound}", self.idle));
         parts.push(format!("socket buffers {} KB; io_uring not used", self.socket_buffer / 1024));
         parts.push(format!("{} s a run after {} s of warm-up", self.seconds, self.warmup));
         let how = if self.observe { "every message observed" } else { "latency by stamped updates" };

@@ -157,7 +157,7 @@ fn distributions(rows: &[(f64, &Row)]) -> String {
     let x = Axis { name: "latency from the intended time, buckets of 10 µs", scale: Scale::Linear, text: duration };
     let mut chosen = vec![*first, observed[observed.len() / 2], *last];
     chosen.dedup_by(|a, b| (a.0 - b.0).abs() < 0.5);
-    let end = chosen.iter().filter_map(|(_, row)| row.observed(Side::Ours)).map(|o| below(o, 0.98));
+    let end = chosen.iter().filter_map(|(_, row)| row.observed(Side::Ours)).map(|o| below(o, 0.95));
     let end = end.fold(50.0, f64::max);
     let shades = [(Side::Ours, ""), (Side::Smooth, "5 2"), (Side::Floor, "2 2")];
     let all: Vec<Histogram> = chosen
@@ -172,7 +172,7 @@ fn distributions(rows: &[(f64, &Row)]) -> String {
     let others = |row: &Row| OTHERS.into_iter().filter(|s| row.observed(*s).is_some()).collect::<Vec<_>>();
     if let Some((rate, row)) = rows.iter().rev().find(|(_, row)| !others(row).is_empty()) {
         let sides: Vec<Side> = [Side::Ours].into_iter().chain(others(row)).collect();
-        let end = sides.iter().filter_map(|s| row.observed(*s)).map(|o| below(o, 0.98)).fold(50.0, f64::max);
+        let end = sides.iter().filter_map(|s| row.observed(*s)).map(|o| below(o, 0.95)).fold(50.0, f64::max);
         let all: Vec<Histogram> = sides
             .iter()
             .zip(["", "5 2", "2 2", "9 3 2 3"])

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 /// Size of a chart in units of its view box; it scales with the page.
-const WIDTH: f64 = 760.0;
+const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 330.0;
 /// Room around the plot: top, right (for the names at the ends of the lines), bottom, left.
-const ROOM: (f64, f64, f64, f64) = (14.0, 190.0, 44.0, 66.0);
+const ROOM: (f64, f64, f64, f64) = (14.0, 268.0, 44.0, 66.0);
 /// Least distance of two names.
 const NAME_GAP: f64 = 14.0;
 
@@ -235,7 +235,7 @@ pub struct Bar {
 
 /// Horizontal bars from 0, one below the other. Empty without bars.
 pub fn bars(title: &str, text: fn(f64) -> String, all: &[Bar]) -> String {
-    let (left, right, step) = (250.0, WIDTH - 100.0, 26.0);
+    let (left, right, step) = (340.0, WIDTH - 90.0, 26.0);
     let longest = |b: &Bar| b.range.map_or(b.value, |r| r.1.max(b.value));
     let Some(x) = Map::of(all.iter().map(longest), Scale::Linear, (left, right)) else { return String::new() };
     let height = all.len() as f64 * step + 16.0;
@@ -371,8 +371,13 @@ pub fn short(value: f64) -> String {
         v if v >= 1e3 => (value / 1e3, "k"),
         _ => (value, ""),
     };
-    let text = format!("{value:.2}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
+    let digits = match value.abs() {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        _ => 2,
+    };
+    let text = format!("{value:.digits$}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
     format!("{text}{unit}")
 }
 
@@ -410,7 +415,7 @@ mod tests {
         // Both axes have two decades and 4 % of air: the same share from each corner.
         let air = 1.0 / 27.0;
         let at = |from: f64, to: f64, share: f64| from + (to - from) * share;
-        let (left, right) = (at(66.0, 570.0, air), at(66.0, 570.0, 1.0 - air));
+        let (left, right) = (at(66.0, 592.0, air), at(66.0, 592.0, 1.0 - air));
         let (low, high) = (at(286.0, 14.0, air), at(286.0, 14.0, 1.0 - air));
         assert!(chart.contains(&format!("d=\"M{left:.1} {low:.1}L{right:.1} {high:.1}\"")), "{chart}");
         assert!(chart.contains("T &lt;1&gt;") && chart.contains(">100 µs<") && chart.contains(">10k<"));
@@ -437,15 +442,15 @@ mod tests {
     fn bars_are_as_long_as_their_values() {
         let bar = |value, is_published| Bar { name: "b".to_owned(), colour: "red", value, range: None, is_published };
         let chart = bars("T", short, &[bar(100.0, false), bar(50.0, true)]);
-        let whole = 410.0 / 1.06;
+        let whole = 430.0 / 1.06;
         assert!(chart.contains(&format!("width=\"{whole:.1}\" height=\"17\" fill=\"red\"")), "{chart}");
         assert!(chart.contains(&format!("width=\"{:.1}\" height=\"17\" fill=\"none\" stroke=\"red\"", whole / 2.0)));
     }
 
     #[test]
     fn numbers_are_written_as_people_do() {
-        let rates: Vec<String> = [0.25, 12.0, 1_500.0, 1_650_000.0].map(short).into();
-        assert_eq!(rates, ["0.25", "12", "1.5k", "1.65M"]);
+        let rates: Vec<String> = [0.25, 12.0, 1_500.0, 604_960.0, 1_650_000.0].map(short).into();
+        assert_eq!(rates, ["0.25", "12", "1.5k", "605k", "1.65M"]);
         let times: Vec<String> = [0.0, 8.25, 85.0, 999.0, 1_234.0, 45_000.0, 2e6].map(duration).into();
         assert_eq!(times, ["0 µs", "8.25 µs", "85 µs", "999 µs", "1.23 ms", "45 ms", "2 s"]);
         assert_eq!([0.0, 0.0005, 0.011, 0.5].map(percent), ["0", "0.05 %", "1.1 %", "50 %"]);
