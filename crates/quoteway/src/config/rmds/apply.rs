@@ -376,7 +376,14 @@ fn put(section: &mut dyn AnySection, mapped: &Mapped, value: &str) -> Result<(),
     if value.is_empty() {
         return Ok(());
     }
-    let number = value.parse::<i64>().ok().and_then(|n| n.checked_mul(mapped.factor));
+    let number = value.parse::<i64>().ok();
+    if number.is_none()
+        && ["rsslPort", "listenPort", "port"].contains(&mapped.name)
+        && let Some(port) = port_of_service(value, &std::fs::read_to_string("/etc/services").unwrap_or_default())
+    {
+        return section.set(mapped.index, &Raw::Int(i64::from(port)));
+    }
+    let number = number.and_then(|n| n.checked_mul(mapped.factor));
     let result = match number {
         Some(n) if mapped.factor != 1 => section.set(mapped.index, &Raw::Int(n)),
         _ => {
@@ -390,6 +397,21 @@ fn put(section: &mut dyn AnySection, mapped: &Mapped, value: &str) -> Result<(),
     result.map_err(|e| {
         let comment = value.contains(" #") || value.contains(" !");
         if comment { format!("{e} (a comment has a line of its own)") } else { e }
+    })
+}
+
+/// The port that a name stands for: RMDS's own, else those of the text of an `/etc/services`.
+pub(super) fn port_of_service(name: &str, services: &str) -> Option<u16> {
+    match name {
+        "rmds_rssl_sink" => return Some(14002),
+        "rmds_rssl_source" => return Some(14003),
+        _ => {}
+    }
+    services.lines().find_map(|line| {
+        let mut words = line.split('#').next()?.split_whitespace();
+        let (first, port) = (words.next()?, words.next()?);
+        let is_it = first == name || words.any(|alias| alias == name);
+        if is_it { port.strip_suffix("/tcp")?.parse().ok() } else { None }
     })
 }
 

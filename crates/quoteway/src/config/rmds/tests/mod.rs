@@ -33,6 +33,17 @@ fn units_are_converted() {
 }
 
 #[test]
+fn ports_may_have_names() {
+    let c =
+        config("*P2PS*rsslPort : rmds_rssl_sink\n*adh*r.route*hostList : h\n*adh*r.route*port : rmds_rssl_source\n");
+    assert_eq!((c.p2ps.rssl_port, c.routes[0].port), (14002, 14003));
+    let services = "# network\nfeed\t14100/udp\nfeed  14101/tcp  feed_alias # ours\n";
+    assert_eq!(apply::port_of_service("feed", services), Some(14101));
+    assert_eq!(apply::port_of_service("feed_alias", services), Some(14101));
+    assert_eq!(apply::port_of_service("feeds", services), None);
+}
+
+#[test]
 fn host_and_instance_choose_their_lines() {
     let text = "*P2PS*rsslPort : 1\nbox*P2PS*rsslPort : 2\nbox.2*P2PS*rsslPort : 3\nother*P2PS*rsslPort : 4\n";
     let port = |host, instance| read("r.cnf", text, &place(host, instance)).map(|r| r.loaded.config.p2ps.rssl_port);
