@@ -5,7 +5,7 @@
 //! | [`scenario`] | what is measured: parameters, rates, goals, from a file |
 //! | [`session`] | pairs of runs by turns, progress, the file of results |
 //! | [`flow`], [`images`], [`memory`], [`codec`], [`lbm`] | the procedures |
-//! | [`chain`], [`nodes`], [`run`], [`process`] | the processes of a test, where they run, one run of them |
+//! | [`chain`], [`nodes`], [`mod@run`], [`process`] | the processes of a test, where they run, one run of them |
 //! | [`observer`] | who saw which message when |
 //! | [`peers`], [`nats`] | other products on the same work |
 //! | [`parts`] | measurements that need a process of their own |

@@ -1,6 +1,6 @@
 //! Data files: what a simulated source publishes, written by people, by the SDK's tools, or by a recorder.
 //!
-//! Two forms, told apart by their first character: XML ([`xml`]: the `MsgData.xml` of the SDK's performance tools, and the
+//! Two forms, told apart by their first character: XML (`xml`: the `MsgData.xml` of the SDK's performance tools, and the
 //! traces that EMA and ETA write), and lines of JSON ([`super::lines`]). Either way a file is a row of messages about items;
 //! recordings have times, templates have none.
 
