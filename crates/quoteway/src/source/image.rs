@@ -78,12 +78,12 @@ impl Image {
         }
     }
 
-    /// Appends the payload.
+    /// Appends the payload. Nothing when it cannot be written: somebody has made a row longer than any row can be.
     pub fn append(&self, out: &mut Vec<u8>) {
         match self {
             Self::Other(_, body) => out.extend_from_slice(body),
-            Self::Fields(fields) => super::fields::append(out, fields.room(), |w| fields.write(w)),
-            Self::Book(book) => super::fields::append(out, book.room(), |w| book.write(w)),
+            Self::Fields(fields) => encode(out, fields.room(), |w| fields.write(w)),
+            Self::Book(book) => encode(out, book.room(), |w| book.write(w)),
         }
     }
 }
@@ -130,6 +130,14 @@ impl Fields {
         }
         list.finish()
     }
+}
+
+fn encode(out: &mut Vec<u8>, room: usize, write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>) {
+    let start = out.len();
+    out.resize(start + room, 0);
+    let mut w = Writer::new(&mut out[start..]);
+    let written = if write(&mut w).is_ok() { w.position() } else { 0 };
+    out.truncate(start + written);
 }
 
 /// A value as standard data holds it: forms of set definitions are shorter.
@@ -196,7 +204,7 @@ pub struct Overlay {
 }
 
 /// Payloads of books that are kept for an item; older ones are forgotten.
-const OTHERS_MAX: usize = 1_024;
+const OTHERS_MAX: usize = 64;
 
 impl Overlay {
     /// Takes a posted payload.
@@ -298,6 +306,31 @@ mod tests {
         image.apply(DataType::MAP, &map(&[(add, b"1", &[(9, 9)])]));
         let Image::Book(book) = &image else { panic!("a book") };
         assert_eq!(book.rows[&b"1"[..]].0.len(), 1, "an added row begins anew");
+    }
+
+    #[test]
+    fn hostile_payloads_do_no_harm() {
+        let long = list(&(0..100).map(|n| (n, u64::MAX)).collect::<Vec<_>>());
+        let rows = map(&[(MapAction::ADD, b"1", &[(1, 1), (2, 2)]), (MapAction::DELETE, b"2", &[])]);
+        for (container, body) in [(DataType::FIELD_LIST, list(&[(1, 10), (2, 20)])), (DataType::MAP, rows)] {
+            for at in 0..body.len() {
+                for value in [0, 1, 0x7F, 0x80, 0xFE, 0xFF] {
+                    let mut body = body.clone();
+                    body[at] = value;
+                    let mut image = Image::of(container, &body);
+                    image.apply(container, &body[..at]);
+                    image.apply(DataType::FIELD_LIST, &long);
+                    bytes(&image);
+                }
+            }
+        }
+        // A row that grows beyond what a row can be.
+        let mut image = Image::of(DataType::MAP, &map(&[(MapAction::ADD, b"1", &[(1, 1)])]));
+        let Image::Book(book) = &mut image else { panic!("a book") };
+        for fid in 0..9_000 {
+            book.rows.get_mut(&b"1"[..]).unwrap().0.push((fid, vec![0; 8].into()));
+        }
+        assert!(bytes(&image).is_empty());
     }
 
     #[test]

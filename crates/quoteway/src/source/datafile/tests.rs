@@ -143,6 +143,20 @@ fn what_is_wrong_is_told_with_its_line() {
 }
 
 #[test]
+fn a_file_with_a_wrong_character_is_an_error_or_another_file() {
+    let json = r#"{"at":0.25,"item":"A","message":{"ID":5,"Type":"Update","Fields":{"BID":2}}}"#;
+    for text in [MSG_DATA, json] {
+        for (at, _) in text.char_indices().step_by(5) {
+            for wrong in ['<', '>', '"', '/', '{', '9', '\u{0}', '\u{e9}'] {
+                let mut chars: Vec<char> = text.chars().collect();
+                chars[text[..at].chars().count()] = wrong;
+                let _ = parse(&chars.into_iter().collect::<String>());
+            }
+        }
+    }
+}
+
+#[test]
 fn a_file_cut_off_anywhere_is_an_error_and_no_panic() {
     for (at, _) in MSG_DATA.char_indices() {
         let _ = parse(&MSG_DATA[..at]);
