@@ -26,6 +26,13 @@ trap 'rm -rf "$folder"' EXIT
     if [ -n "$config" ]; then cat "$config"; fi
     printf '\n[hub]\nname = "split-%s"\ntransport = "%s"\nheartbeat_interval_ms = 200\npeer_timeout_ms = 2000\ninterface = "127.0.0.1"\nlease_ms = 0\n' \
         "$$" "${QUOTEWAY_HUB_TRANSPORT:-tcp}"
+    # Many of these may run at a time: any port will do.
+    pools=""
+    for pool in "context transport_lbtrm_source_port" "context transport_lbtru_port" "receiver transport_lbtru_port" \
+        "context transport_tcp_port" "context request_tcp_port"; do
+        pools+="\"${pool}_low 0\", \"${pool}_high 0\", "
+    done
+    printf 'lbm_options = [%s]\n' "${pools%, }"
 } > "$folder/quoteway.toml"
 
 # Children end with this process, whatever ends it.

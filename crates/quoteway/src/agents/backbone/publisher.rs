@@ -18,6 +18,8 @@ use crate::config::{Config, HubTransport};
 
 /// P2PSs at a time: as many as the Source Distributor keeps apart.
 const MOST: u16 = 64;
+/// Connections at a time, those included that have not greeted.
+const CONNECTIONS: usize = 256;
 /// Longest block that is sent; longer ones are cut between messages.
 const CUT: usize = LONGEST_BLOCK / 4;
 /// Time in which a new connection has to greet.
@@ -209,6 +211,10 @@ impl Publisher {
     }
 
     fn accepted(&mut self, now: u64, conn: ConnId, peer: SocketAddr) {
+        if self.links.iter().flatten().count() >= CONNECTIONS {
+            self.counters.refused += 1;
+            return self.tcp.close(conn, Close::Now);
+        }
         if self.links.len() <= conn.slot() {
             self.links.resize_with(conn.slot() + 1, || None);
         }
