@@ -16,6 +16,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use quoteway::lab::process::Process;
 
@@ -38,10 +39,13 @@ pub(crate) struct Host {
 }
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
+/// `ip` sets up its folder with the first namespace, which two at a time spoil.
+static BUILDING: Mutex<()> = Mutex::new(());
 
 impl Lan {
     /// A host for each name, up and connected. `None` (and a line on standard error) where this machine cannot have any.
     pub(crate) fn new(names: &[&str]) -> Option<Self> {
+        let _building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(why) = usable() {
             assert!(std::env::var("QUOTEWAY_HOSTS").as_deref() != Ok("required"), "no network of hosts: {why}");
             eprintln!("not run, no network of hosts: {why}");
@@ -204,13 +208,11 @@ fn usable() -> Result<(), String> {
         let found = Command::new(program).arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
         found.map_err(|_| format!("there is no {program} (Debian: {package})"))?;
     }
-    let probe = format!("qw{}-probe", std::process::id());
+    let probe = format!("qw{}-{}p", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     let made = Command::new("ip").args(["netns", "add", &probe]).output().map_err(|e| format!("ip: {e}"))?;
     let deleted = Command::new("ip").args(["netns", "del", &probe]).output();
     match (made.status.success(), deleted) {
         (true, Ok(_)) => Ok(()),
-        // Another thread of this process asks at the same time.
-        _ if String::from_utf8_lossy(&made.stderr).contains("File exists") => Ok(()),
         _ => Err(format!("no network namespaces: {}", String::from_utf8_lossy(&made.stderr).trim())),
     }
 }

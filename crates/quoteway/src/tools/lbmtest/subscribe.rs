@@ -153,7 +153,7 @@ impl Subscriber<'_> {
     fn receive(&mut self, out: &mut Output) -> Result<(), String> {
         let limit = if self.args.seconds > 0.0 { self.began + nanos(self.args.seconds) } else { u64::MAX };
         let (mut next, mut messages, mut bytes) = (self.began + SECOND, 0, 0);
-        let mut ended_at = None;
+        let (mut ended_at, mut changes) = (None, 0);
         let mut has_heading = self.args.common.json;
         loop {
             let wait = match self.args.common.idle {
@@ -179,8 +179,9 @@ impl Subscriber<'_> {
                 (messages, bytes, next) = (self.tally.messages, self.tally.bytes, now + SECOND);
                 self.tally.interval.clear();
             }
-            if ended_at.is_none() && self.has_ended() {
-                ended_at = Some(now);
+            if std::mem::replace(&mut changes, self.tally.changes) != self.tally.changes {
+                // A source that was gone may be back.
+                ended_at = if self.has_ended() { ended_at.or(Some(now)) } else { None };
             }
             let is_done = ended_at.is_some_and(|at| self.tally.is_settled() || now > at + nanos(self.args.patience));
             if is_done || now >= limit || net::signal::stop_requested() > 0 || out.is_gone() {

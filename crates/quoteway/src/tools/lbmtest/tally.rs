@@ -59,6 +59,8 @@ pub(super) struct Tally {
     pub(super) pongs: Vec<SourceId>,
     /// Messages that could not be sent back.
     pub(super) unsent: u64,
+    /// Counts beginnings and ends of streams: what is asked of all of them need be asked only when it has changed.
+    pub(super) changes: u64,
 }
 
 impl Tally {
@@ -84,6 +86,7 @@ impl Tally {
             observer,
             pongs: Vec::new(),
             unsent: 0,
+            changes: 0,
         }
     }
 
@@ -219,16 +222,21 @@ impl Events for Tally {
                 self.take_latency(intended);
                 self.seen(&delivery.stream).message(number);
             }
-            Some(Payload::End { count, .. }) => self.seen(&delivery.stream).count = Some(count),
+            Some(Payload::End { count, .. }) => {
+                self.changes += 1;
+                self.seen(&delivery.stream).count = Some(count);
+            }
             None => self.foreign += 1,
         }
     }
 
     fn begin(&mut self, _: &mut Sources, stream: &Stream<'_>) {
+        self.changes += 1;
         self.seen(stream);
     }
 
     fn end(&mut self, _: &mut Sources, stream: &Stream<'_>, _: EndReason) {
+        self.changes += 1;
         self.seen(stream).is_over = true;
         // The number will be used again.
         if let Some(seen) = self.streams[stream.number as usize].take()
