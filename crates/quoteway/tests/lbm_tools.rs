@@ -38,8 +38,9 @@ impl Private {
             receiver transport_lbtru_port_high 0
             context transport_tcp_port_low 0
             context transport_tcp_port_high 0
-            context transport_lbtrm_source_socket_buffer 200000
-            context transport_lbtrm_receiver_socket_buffer 200000",
+            receiver transport_lbtrm_nak_initial_backoff_interval 5
+            receiver transport_lbtrm_nak_backoff_interval 40
+            receiver transport_lbtrm_nak_suppress_interval 40",
             port + 1
         );
         let folder = tempfile::tempdir().expect("a folder");
@@ -90,7 +91,7 @@ fn everything_comes_by_every_transport() {
 #[test]
 fn messages_of_every_size_come_in_both_profiles() {
     for (profile, payload) in [("latency", 16), ("latency", 20_000), ("throughput", 64), ("throughput", 20_000)] {
-        let publisher = format!("lbmpub --profile {profile} --payload {payload} --count 500 --rate 2000 --linger 0.3");
+        let publisher = format!("lbmpub --profile {profile} --payload {payload} --count 500 --rate 500 --linger 0.3");
         let (_, received) = Private::new().run(&format!("lbmsub --profile {profile} --strict"), &publisher);
         let bytes = number(&received, "bytes");
         assert_eq!(
