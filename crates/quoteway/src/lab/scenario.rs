@@ -309,6 +309,11 @@ impl Scenario {
         if self.kind == Kind::Flow {
             self.items = self.items.min(QUICK_ITEMS);
         }
+        if let Some(grid) = &mut self.lbm {
+            for list in [&mut grid.payloads, &mut grid.datagrams, &mut grid.rates] {
+                *list = list.split_whitespace().next().unwrap_or_default().to_owned();
+            }
+        }
         (self.seconds, self.warmup) = (QUICK_SECONDS, QUICK_WARMUP);
     }
 
@@ -482,6 +487,23 @@ mod tests {
         assert_eq!(shown, ["max", "search", "1k", "50k", "1.5M"]);
         assert_eq!(scenario.peers_at(Point::Max).unwrap(), [Side::Eta]);
         assert!(scenario.peers_at(Point::Search).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_quick_run_is_short_and_a_full_one_as_long_as_the_original() {
+        let mut all = read(BUILT_IN, &[]).unwrap();
+        for scenario in &mut all {
+            scenario.shorten();
+        }
+        let find = |name: &str| all.iter().find(|s| s.name == name).unwrap();
+        assert_eq!((find("redhat-2node").rates.as_str(), find("redhat-2node").items), ("10k 100k", 10_000));
+        assert_eq!(
+            find("lbm-latency").lbm.as_ref().map(|g| (g.payloads.as_str(), g.rates.as_str())),
+            Some(("64", "25k"))
+        );
+        let mut full = find("redhat-2node").clone();
+        full.lengthen();
+        assert!((full.seconds - 600.0).abs() < 1e-9 && full.warmup < 1.0);
     }
 
     #[test]
