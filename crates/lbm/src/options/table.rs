@@ -183,7 +183,7 @@ pub static TABLE: &[Entry] = &[
     // LBT-RM, operation.
     entry(Receiver, "transport_lbtrm_activity_timeout", ANY, "60000", Milliseconds, "a silent session ends"),
     entry(Source, "transport_lbtrm_coalesce_threshold", ANY, "15", Plain, "messages are written in place here"),
-    entry(Context, "transport_lbtrm_data_rate_adaptive", FLAG, "0", Plain, "lets the data rate fall when receivers lose; not an option of the product"),
+    entry(Context, "transport_lbtrm_data_rate_adaptive", FLAG, "1", Plain, "lets the data rate fall while a receiver cannot follow; not an option of the product"),
     entry(Context, "transport_lbtrm_data_rate_limit", ANY, "0", BitsPerSecond, "new and repeated data, 0 = no limit").product("10000000"),
     entry(Context, "transport_lbtrm_datagram_max_size", Kind::Number(500, 65_535), "8192", Bytes, "longest datagram"),
     entry(Receiver, "transport_lbtrm_preactivity_timeout", ANY, "0", Milliseconds, ""),

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::limiter::Limiter;
+use super::limiter::{Limiter, Meter};
 use super::window::{Train, Window};
 use super::{Carrier, Framing, WouldBlock};
 use crate::wire::{NcfReason, Writer};
@@ -28,7 +28,8 @@ pub struct SenderConfig {
     pub ignore_interval_ns: u64,
     /// New and repeated data, bits per second, 0 = no limit: `transport_lbtrm_data_rate_limit`.
     pub data_rate_limit_bps: u64,
-    /// Lets the data rate fall when receivers lose, and rise again up to the limit, which then must not be 0.
+    /// Lets the data rate fall when a receiver asks again for as much as it can have got, and rise again: up to the limit if there is
+    /// one, else until it has doubled.
     pub adaptive: bool,
     /// Repeated data, bits per second, 0 = no limit: `transport_lbtrm_retransmit_rate_limit`.
     pub retransmit_rate_limit_bps: u64,
@@ -54,7 +55,7 @@ impl Default for SenderConfig {
             sm_maximum_interval_ns: 10_000_000_000,
             ignore_interval_ns: 100_000_000,
             data_rate_limit_bps: 0,
-            adaptive: false,
+            adaptive: true,
             retransmit_rate_limit_bps: 500_000_000,
             rate_interval_ns: 10_000_000,
             unsent_max: 262_144,
@@ -101,13 +102,20 @@ pub struct SenderStats {
 const PEERS: usize = 256;
 /// Longest list in one NCF: fits an Ethernet frame.
 const NCF_LIST: usize = 340;
-/// NAK'd numbers in one interval that count as a burst for the adaptive limit.
+/// NAK'd numbers of one receiver in a period of [`BURST_INTERVALS`] rate intervals that can be a burst for the adaptive limit. They are
+/// one if they are also half of what is sent in such a period, were sent lately, and if the period before was like that: a line that
+/// loses a fifth, by chance, needs no slower sender, nor does a receiver that was cut off; one that is too slow does.
 const BURST: u64 = 32;
+/// Long enough to hold what is lost and the NAKs for it.
+const BURST_INTERVALS: u64 = 10;
 
 #[derive(Clone, Copy, Default)]
 struct Peer {
     interval: u64,
     used: u32,
+    /// Of the present period: its number, and how many recent numbers were asked for and will be sent again; and in the one before.
+    period: u64,
+    missing: [u64; 2],
 }
 
 /// A sending transport session.
@@ -129,7 +137,7 @@ pub struct Sender<F> {
     control_lengths: VecDeque<usize>,
     control_at: usize,
     peers: Box<[Peer]>,
-    naks_in_interval: (u64, u64),
+    meter: Meter,
     open_since: u64,
     sm_sqn: u32,
     sm_due: u64,
@@ -145,7 +153,7 @@ impl<F: Framing> Sender<F> {
         config.datagram_max = config.datagram_max.clamp(500, 65_507);
         let window = Window::new(config.window_size, config.datagram_max, config.first_sqn);
         config.unsent_max = config.unsent_max.min(window.unsent_max()).max(config.datagram_max);
-        let data = if config.adaptive && config.data_rate_limit_bps != 0 {
+        let data = if config.adaptive {
             Limiter::adaptive(config.data_rate_limit_bps, config.rate_interval_ns)
         } else {
             Limiter::fixed(config.data_rate_limit_bps, config.rate_interval_ns)
@@ -161,7 +169,7 @@ impl<F: Framing> Sender<F> {
             control_lengths: VecDeque::new(),
             control_at: 0,
             peers: vec![Peer::default(); PEERS].into(),
-            naks_in_interval: (0, 0),
+            meter: Meter::new(config.rate_interval_ns.saturating_mul(BURST_INTERVALS), config.first_sqn),
             open_since: 0,
             sm_sqn: 0,
             sm_due: u64::MAX,
@@ -251,14 +259,16 @@ impl<F: Framing> Sender<F> {
     pub fn nak(&mut self, now: u64, peer: u64, sqns: impl Iterator<Item = u32>) {
         self.stats.nak_packets += 1;
         let interval = now / self.config.rate_interval_ns.max(1);
-        let slot = &mut self.peers[(peer.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as usize % PEERS];
+        let peer = (peer.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as usize % PEERS;
+        let slot = &mut self.peers[peer];
         if slot.interval != interval {
-            *slot = Peer { interval, used: 0 };
+            slot.interval = interval;
+            slot.used = 0;
         }
         let mut budget = self.config.nak_budget.saturating_sub(slot.used);
         let granted = budget;
         let [mut ignored, mut delayed, mut shed, _] = core::mem::take(&mut self.scratch);
-        let mut accepted = 0;
+        let (mut missing, recent_from) = (0, self.meter.recent(now));
         self.retransmit.tick(now);
         for sqn in sqns {
             self.stats.naks += 1;
@@ -294,11 +304,11 @@ impl<F: Framing> Sender<F> {
                 delayed.push(sqn);
             }
             self.queue.push_back(sqn);
-            accepted += 1;
+            missing += u64::from(sqn.wrapping_sub(recent_from) < 1 << 31);
             self.grant();
         }
-        self.peers[(peer.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as usize % PEERS].used += granted - budget;
-        self.note_burst(now, interval, accepted);
+        self.peers[peer].used += granted - budget;
+        self.note_missing(now, peer, missing);
         for (reason, list) in [
             (NcfReason::Ignored, &mut ignored),
             (NcfReason::RetransmitDelay, &mut delayed),
@@ -310,22 +320,33 @@ impl<F: Framing> Sender<F> {
         self.scratch = [ignored, delayed, shed, Vec::new()];
     }
 
-    fn note_burst(&mut self, now: u64, interval: u64, accepted: u64) {
-        if self.naks_in_interval.0 != interval {
-            self.naks_in_interval = (interval, 0);
+    fn note_missing(&mut self, now: u64, peer: usize, count: u64) {
+        if !self.config.adaptive {
+            return;
         }
-        self.naks_in_interval.1 += accepted;
-        if self.naks_in_interval.1 >= BURST {
-            self.data.back_off(now, self.config.rate_interval_ns * 10);
+        let (period, sent) = self.meter.datagrams(now);
+        let peer = &mut self.peers[peer];
+        if peer.period != period {
+            let before = if peer.period + 1 == period { peer.missing[0] } else { 0 };
+            peer.missing = [0, before];
+            peer.period = period;
+        }
+        peer.missing[0] += count;
+        if peer.missing.iter().all(|missing| *missing >= BURST.max(sent / 2)) {
+            let sent_bps = self.meter.rate_bps(now);
+            self.data.back_off(now, self.config.rate_interval_ns * BURST_INTERVALS, sent_bps);
         }
     }
 
     /// Lets queued retransmissions go as far as their rate limit allows.
     fn grant(&mut self) {
+        let repairs_count = self.data.counts_repairs();
         while self.granted < self.queue.len() && self.retransmit.is_open() {
             let length = self.window.datagram(self.queue[self.granted]).len();
             self.retransmit.spend(length);
-            self.data.spend(length);
+            if repairs_count {
+                self.data.spend(length);
+            }
             self.granted += 1;
         }
     }
@@ -420,7 +441,9 @@ impl<F: Framing> Sender<F> {
         let before = self.window.unsent_bytes();
         self.window.sent(count);
         self.stats.datagrams += u64::from(count);
-        self.stats.bytes += (before - self.window.unsent_bytes()) as u64;
+        let bytes = (before - self.window.unsent_bytes()) as u64;
+        self.stats.bytes += bytes;
+        self.meter.sent(now, count, bytes);
         self.sm_interval_ns = self.config.sm_minimum_interval_ns;
         self.sm_due = now.saturating_add(self.sm_interval_ns);
     }
