@@ -165,11 +165,10 @@ impl Meter {
         }
         self.period += passed;
         self.recent = [if passed == 1 { self.recent[1] } else { self.next }, self.next];
-        for (now, peak) in [
-            (&mut self.now.datagrams, &mut self.peak.datagrams),
-            (&mut self.now.bytes, &mut self.peak.bytes),
-        ] {
-            *peak = (*peak).max(core::mem::take(now));
+        for (now, peak) in
+            [(&mut self.now.datagrams, &mut self.peak.datagrams), (&mut self.now.bytes, &mut self.peak.bytes)]
+        {
+            *peak = (*peak - *peak / 4).max(core::mem::take(now));
             // What is left after 64 periods is less than a datagram of any burst.
             for _ in 1..passed.min(64) {
                 *peak -= *peak / 4;
