@@ -16,7 +16,7 @@ use super::outgoing::{Outgoing, public_address};
 use crate::agents::rssl_io::RsslIo;
 use crate::config::{Config, HubTransport};
 
-/// P2PSs at a time: as many as the Source Distributor keeps apart.
+/// P2PSs at a time: half of those that the Source Distributor keeps apart, since one that is gone keeps its place for its lease.
 const MOST: u16 = 64;
 /// Connections at a time, those included that have not greeted.
 const CONNECTIONS: usize = 256;
