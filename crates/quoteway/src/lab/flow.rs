@@ -137,7 +137,7 @@ fn search(
 ) -> Result<Option<f64>, Fault> {
     let top = match ceiling {
         Some(rate) => rate,
-        None => ours(scenario, ask(session, scenario, None))?.get("rate").unwrap_or(0.0),
+        None => unpaced(scenario, ask(session, scenario, None))?,
     };
     let (mut low, mut high) = (0.0, top);
     let mut probe = top * 0.8;
@@ -163,6 +163,16 @@ fn search(
         return Ok(None);
     }
     Ok(Some(low))
+}
+
+/// How fast it goes when nothing holds it, to search below. Where that run is void, because clients that fall behind are cut
+/// off, the bare loop's figure.
+fn unpaced(scenario: &Scenario, ask: Ask) -> Result<f64, Fault> {
+    let metrics = match ours(scenario, ask) {
+        Err(Fault::Failed(_)) => floor(scenario, None)?,
+        other => other?,
+    };
+    Ok(metrics.get("rate").unwrap_or(0.0))
 }
 
 fn is_held(session: &mut Session, scenario: &Scenario, outcome: &mut Outcome, rate: f64) -> Result<bool, Fault> {
