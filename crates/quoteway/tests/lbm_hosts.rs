@@ -108,8 +108,11 @@ fn nothing_is_lost_at_20_percent_by_trains() {
 #[test]
 fn what_cannot_be_repaired_is_reported_and_fails_the_test() {
     let Some(lan) = Lan::new(&["feed", "client"]) else { return };
-    let tools =
-        Tools::new("receiver transport_lbtrm_send_naks 0\nreceiver transport_lbtrm_nak_generation_interval 500");
+    // The end of the test may be lost as well: then the subscriber stops when the session has been silent for long enough.
+    let tools = Tools::new(
+        "receiver transport_lbtrm_send_naks 0\nreceiver transport_lbtrm_nak_generation_interval 500\n\
+         receiver transport_lbtrm_activity_timeout 10000",
+    );
     let client = lan.host("client");
     let mut subscriber = tools.subscriber(client, "lbmsub --patience 20");
     client.lose(10);
