@@ -4,8 +4,9 @@ use std::fmt;
 use std::io;
 use std::mem::MaybeUninit;
 use std::str::FromStr;
+use std::time::Duration;
 
-use crate::sys::check;
+use crate::sys::{check, check_len};
 
 /// CPUs that the kernel's mask type can name.
 const MOST: usize = libc::CPU_SETSIZE as usize;
@@ -168,6 +169,45 @@ impl Priority {
     }
 }
 
+/// How long the calling thread runs before the kernel lets others of its core run, and how soon it runs itself when it has waited: the
+/// *slice* of time sharing, 0.1 to 100 ms (shorter and longer ones are cut). 2 to 3 ms unless set.
+///
+/// Returns the slice that the kernel has granted: `None` from a kernel that knows none (before 6.12). Threads that are started later
+/// by this one inherit it. It takes no privilege.
+///
+/// # Errors
+/// The thread has a real-time priority, which has no slices.
+pub fn set_slice(slice: Duration) -> io::Result<Option<Duration>> {
+    let refused = |error: io::Error| io::Error::new(error.kind(), format!("a slice of {slice:?} was refused: {error}"));
+    let mut attributes = scheduling().map_err(refused)?;
+    attributes.size = SCHED_ATTR_SIZE;
+    if attributes.sched_policy != libc::SCHED_OTHER as u32 && attributes.sched_policy != libc::SCHED_BATCH as u32 {
+        return Err(refused(io::Error::from_raw_os_error(libc::EINVAL)));
+    }
+    attributes.sched_runtime = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX).clamp(SLICE_MIN_NS, SLICE_MAX_NS);
+    // SAFETY: the kernel reads `size` bytes of a structure that has as many; 0 is the calling thread.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+    check_len(result as isize).map_err(refused)?;
+    let granted = scheduling().map_err(refused)?.sched_runtime;
+    Ok((granted != 0).then(|| Duration::from_nanos(granted)))
+}
+
+/// What kernels take; they cut what lies outside.
+const SLICE_MIN_NS: u64 = 100_000;
+const SLICE_MAX_NS: u64 = 100_000_000;
+/// The first version of the structure, which all kernels that have the call know.
+const SCHED_ATTR_SIZE: u32 = 48;
+
+/// How the calling thread is scheduled.
+fn scheduling() -> io::Result<libc::sched_attr> {
+    // SAFETY: all zero is valid: integers.
+    let mut attributes = unsafe { MaybeUninit::<libc::sched_attr>::zeroed().assume_init() };
+    // SAFETY: the kernel writes at most the size given; 0 is the calling thread.
+    let result = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, SCHED_ATTR_SIZE, 0) };
+    check_len(result as isize)?;
+    Ok(attributes)
+}
+
 /// How late the kernel may end the calling thread's timed waits to combine them with others: 50,000 ns unless set. At least 1.
 ///
 /// # Errors
@@ -226,5 +266,22 @@ mod tests {
     #[test]
     fn a_thread_can_be_made_nicer() {
         std::thread::spawn(|| Priority::Nice(1).apply()).join().expect("thread").expect("always allowed");
+    }
+
+    #[test]
+    fn a_slice_is_granted_within_the_kernels_bounds_and_leaves_the_priority_alone() {
+        let slices = std::thread::spawn(|| {
+            Priority::Nice(1).apply().expect("always allowed");
+            let slices =
+                [1, 500_000, u64::MAX].map(|ns| set_slice(Duration::from_nanos(ns)).expect("no privilege needed"));
+            (slices, scheduling().expect("the kernel says").sched_nice)
+        });
+        let (slices, nice) = slices.join().expect("thread");
+        assert_eq!(nice, 1);
+        if slices[0].is_none() {
+            eprintln!("this kernel knows no slices (before Linux 6.12)");
+        } else {
+            assert_eq!(slices, [100_000, 500_000, 100_000_000].map(|ns| Some(Duration::from_nanos(ns))));
+        }
     }
 }

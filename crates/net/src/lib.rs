@@ -11,7 +11,7 @@
 //! | [`Waker`], [`Sleeper`] | waking a thread that waits in a poll, or in nothing else |
 //! | [`clock`] | monotonic nanoseconds, wall clock, CPU time |
 //! | [`signal`] | SIGINT, SIGTERM and SIGHUP as requests |
-//! | [`affinity`] | CPUs, priority and timer slack of a thread |
+//! | [`affinity`] | CPUs, priority, slice and timer slack of a thread |
 //! | [`rlimit`], [`memory`], [`host`], [`interfaces`] | limits of the process, what it uses, what it runs on |
 //! | [`fault`] | connections that fail on purpose |
 //! | `floor` (feature) | bare loops to be run beside a benchmark |
