@@ -147,6 +147,9 @@ impl SourceDistributor {
         if incarnation != 0 && incarnation != self.incarnation {
             return Err(HubError::Incarnation { known: incarnation, present: self.incarnation });
         }
+        if let Some(peer) = self.peers.get_mut(slot) {
+            peer.over_network = incarnation != 0;
+        }
         if key == 0 {
             return Ok(());
         }
@@ -183,16 +186,25 @@ impl SourceDistributor {
 
     /// Tells a P2PS that it is lost, and lets it go. The caller ends its transport.
     fn cut_off(&mut self, now: u64, id: u16, why: &'static str, out: &mut dyn ProviderSink) {
-        if self.peers.slot(id).is_some() {
+        if let Some(slot) = self.peers.slot(id) {
             self.hub.event(&Event::Resync { target: id, why });
-            self.drop_p2ps(now, id, out);
+            self.let_go(now, slot, out);
             self.closing.push((id, why));
         }
     }
 
-    /// A P2PS is gone. What it had open stays so for its lease, but for what it could not find again.
+    /// A P2PS is gone. One that reads the stream over a network may not have noticed that its connection has ended: the stream
+    /// says so before the handles that it has can become those of other items.
     pub(super) fn drop_p2ps(&mut self, now: u64, id: u16, out: &mut dyn ProviderSink) {
         let Some(slot) = self.peers.slot(id) else { return };
+        if self.peers.get(slot).is_some_and(|peer| peer.over_network) {
+            self.hub.event(&Event::Resync { target: id, why: "connection has ended" });
+        }
+        self.let_go(now, slot, out);
+    }
+
+    /// What a P2PS had open that is gone stays so for its lease, but for what it could not find again.
+    fn let_go(&mut self, now: u64, slot: u8, out: &mut dyn ProviderSink) {
         self.posts.forget_p2ps(slot);
         let lease = self.config.lease;
         let Some(peer) = self.peers.get_mut(slot) else { return };

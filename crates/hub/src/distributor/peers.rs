@@ -25,6 +25,8 @@ pub(super) struct Peer {
     pub(super) id: Option<u16>,
     /// What it says it is, whichever number it has; 0 if it does not say.
     pub(super) key: u64,
+    /// It has joined over a network: its requests may end before it has read the stream up to there.
+    pub(super) over_network: bool,
     /// Tells it from others that have had the slot.
     pub(super) serial: u32,
     pub(super) continuity: Continuity,
@@ -62,6 +64,7 @@ impl Peers {
         self.slots[slot] = Some(Peer {
             id: Some(id),
             key: 0,
+            over_network: false,
             serial: self.last_serial,
             continuity: Continuity::new(),
             started: false,

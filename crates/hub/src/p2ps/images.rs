@@ -62,7 +62,7 @@ struct Image<'a> {
     refresh: RefreshMsg<'a>,
     first: bool,
     complete: bool,
-    /// It goes to all, asked for or not.
+    /// It goes to all, asked for or not: those that have the item open have to know it too.
     everyone: bool,
     /// Who had an image begins afresh.
     afresh: bool,
@@ -104,8 +104,10 @@ impl P2ps {
             self.items.get_mut(id).clear(bits::UPDATE_WITHHELD);
         }
         let item = self.items.get_mut(id);
-        if group != NO_GROUP {
-            item.group = group;
+        let old = if group == NO_GROUP { group } else { std::mem::replace(&mut item.group, group) };
+        let regrouped = old != NO_GROUP && old != group;
+        if regrouped {
+            item.set(bits::REGROUPED);
         }
         let good = refresh.state.data == DataState::OK;
         let recovery = has(flags::RECOVERY) || item.has(bits::RECOVERING) || item.has(bits::SUSPECT) && good;
@@ -115,7 +117,7 @@ impl P2ps {
         let image = Image {
             first,
             complete: has(flags::COMPLETE),
-            everyone: has(flags::UNSOLICITED) || recovery || last,
+            everyone: has(flags::UNSOLICITED) || recovery || last || regrouped,
             afresh: recovery || has(flags::CLEAR_CACHE),
             widened: answer && !reissue_due,
             last,
@@ -160,6 +162,12 @@ impl P2ps {
     }
 
     fn give_image(&mut self, id: ItemId, image: &Image<'_>) {
+        if image.widened
+            && image.first
+            && let Some(extra) = self.items.get_mut(id).extra.as_mut()
+        {
+            extra.shown = None;
+        }
         let mut reached = self.fan_image(id, id, image, None);
         for view in self.items.get(id).views().to_vec() {
             let Some(number) = self.view_of(view) else { continue };

@@ -59,6 +59,8 @@ pub(crate) mod bits {
     pub(crate) const LIVE: u16 = 0x1000;
     /// A private stream that the client asked for as a qualified one.
     pub(crate) const QUALIFIED: u16 = 0x2000;
+    /// Clients may know it by another group than its present one.
+    pub(crate) const REGROUPED: u16 = 0x4000;
 }
 
 /// What only views, unusual requests and late images need.
@@ -70,6 +72,8 @@ pub(crate) struct Extra {
     pub(crate) view: u32,
     /// What was asked for upstream: the union of views, `None` for everything.
     pub(crate) asked: Option<ViewSpec>,
+    /// What images are sure to hold until the answer to a reissue that asked for more; `None` if none is awaited.
+    pub(crate) shown: Option<ViewSpec>,
     /// What its first watcher asked the provider for beside a view: an element list, or nothing.
     pub(crate) elements: Box<[u8]>,
     /// Stream position of the last update kept from those that wait.
@@ -134,7 +138,8 @@ impl Item {
 
     /// Drops [`Extra`] if nothing stands in it any more.
     pub(crate) fn trim_extra(&mut self) {
-        let idle = |extra: &Extra| extra.views.is_empty() && extra.asked.is_none() && extra.elements.is_empty();
+        let asked = |extra: &Extra| extra.asked.is_some() || extra.shown.is_some();
+        let idle = |extra: &Extra| extra.views.is_empty() && !asked(extra) && extra.elements.is_empty();
         if self.parent().is_none() && self.extra.as_deref().is_some_and(idle) {
             self.extra = None;
         }
@@ -247,7 +252,11 @@ impl Items {
 
     /// What is asked for now is what all views of an item need together.
     pub(crate) fn clear_widening(&mut self, id: ItemId) {
-        self.get_mut(id).clear(bits::WIDENING);
+        let item = self.get_mut(id);
+        item.clear(bits::WIDENING);
+        if let Some(extra) = item.extra.as_mut() {
+            extra.shown = None;
+        }
         for at in 0..self.get(id).views().len() {
             let view = self.get(id).views()[at];
             self.get_mut(view).clear(bits::WIDENING);

@@ -1,7 +1,7 @@
 //! States on their way to the watchers: of items, of services, of groups, and of losses that the P2PS finds itself.
 
 use super::P2ps;
-use super::items::{ItemId, Phase, ServiceId, bits};
+use super::items::{Item, ItemId, Phase, ServiceId, bits};
 use super::refusal::Refusal;
 use super::streams::WatchFlags;
 use super::turn::BodyId;
@@ -135,7 +135,8 @@ impl P2ps {
             }
             if is_final {
                 self.drop_watcher(client, stream, id);
-            } else if let (Some(state), Some(known)) = (state, self.client_mut(client)) {
+            } else if let (Some(state), Some(known), false) = (state, self.client_mut(client), knows) {
+                // What is kept from it changes nothing: it was told that it is suspect, and is so until its image comes.
                 let (set, clear) = super::streams::told_flags(state.data);
                 known.streams.set_flags(stream, set, clear);
             }
@@ -217,9 +218,10 @@ impl P2ps {
 
     /// A transient state for all items of a service that have had a response.
     pub(super) fn service_status(&mut self, source: u16, service: ServiceId, state: State<'_>) {
-        let (members, recovering) = self.members(source, |item| item.service == service);
+        let (members, _) = self.members(source, |item| item.service == service);
         // The SDK fans a relayed state out to every item, also to those that another source serves or that are not back.
-        let alone = recovering.is_empty() && !self.has_items_elsewhere(service, source);
+        let at_it = |item: &Item| item.source == source && item.phase == Phase::Open && !item.has(bits::RECOVERING);
+        let alone = !self.has_answered_beside(service, at_it);
         if alone {
             self.relay_service_status(service, state);
         }
@@ -237,7 +239,7 @@ impl P2ps {
         merged_to: Option<u32>,
     ) {
         let (members, recovering) = self.members(source, |item| item.group == group);
-        let alone = recovering.is_empty();
+        let alone = self.is_grouped_as_told(service);
         let relayed = state.filter(|_| alone);
         if relayed.is_some() || merged_to.is_some() {
             let merged_to = merged_to.map(|to| GroupId::new(source, to));
@@ -256,7 +258,7 @@ impl P2ps {
 
     /// The open items that a transient state is for, and those that are not back since their source was lost: what their
     /// watchers have is of an earlier life, so the state is not theirs.
-    fn members(&self, source: u16, of: impl Fn(&super::items::Item) -> bool) -> (Vec<ItemId>, Vec<ItemId>) {
+    fn members(&self, source: u16, of: impl Fn(&Item) -> bool) -> (Vec<ItemId>, Vec<ItemId>) {
         let open = |id: &ItemId| {
             let item = self.items.get(*id);
             item.phase == Phase::Open && item.source == source && of(item)
@@ -264,11 +266,40 @@ impl P2ps {
         self.items.ids().filter(open).partition(|id| !self.items.get(*id).has(bits::RECOVERING))
     }
 
-    pub(super) fn has_items_elsewhere(&self, service: ServiceId, source: u16) -> bool {
+    /// True if clients that apply a state to a group by themselves find the items that it is for: none of the service was lost
+    /// and is not back, and none is in another group by now than a client was told that rests, or waits for its image.
+    fn is_grouped_as_told(&mut self, service: ServiceId) -> bool {
+        for id in 0..self.items.bound() {
+            let item = self.items.get(id);
+            if item.service != service || !item.has(bits::RECOVERING | bits::REGROUPED) {
+                continue;
+            }
+            let held = |id: &ItemId| self.items.watchers[*id as usize].held().iter().any(|held| self.is_answered(held));
+            if item.has(bits::RECOVERING) || item.phase != Phase::Open || [id].iter().chain(item.views()).any(held) {
+                return false;
+            }
+            self.items.get_mut(id).clear(bits::REGROUPED);
+        }
+        true
+    }
+
+    /// True if clients have open streams of a service for other items than these: what they apply to a whole service by
+    /// themselves is not for those.
+    pub(super) fn has_answered_beside(&self, service: ServiceId, these: impl Fn(&Item) -> bool) -> bool {
         self.items.ids().any(|id| {
             let item = self.items.get(id);
-            item.service == service && item.phase == Phase::Open && item.source != source
+            let answered =
+                |id: &ItemId| self.items.watchers[*id as usize].all().iter().any(|watcher| self.is_answered(watcher));
+            item.service == service
+                && item.phase != Phase::View
+                && !these(item)
+                && [id].iter().chain(item.views()).any(answered)
         })
+    }
+
+    fn is_answered(&self, watcher: &Watcher) -> bool {
+        let watch = self.client(watcher.client).and_then(|known| known.streams.watch(watcher.stream));
+        watch.is_some_and(|(_, watch)| watch.has(WatchFlags::ANSWERED))
     }
 
     fn tell_members(&mut self, members: &[ItemId], state: State<'_>, relayed: Relayed) {

@@ -136,7 +136,7 @@ impl P2ps {
         item.source = source;
         item.group = NO_GROUP;
         item.set(bits::IMAGE_ASKED);
-        self.note_asked_view(id, view);
+        self.note_asked_view(id, view, false);
     }
 
     /// Writes the request for an item as its Source Distributor gets it: exact quality, no service id.
@@ -184,7 +184,7 @@ impl P2ps {
         if let Some(source) = self.source_mut(source) {
             source.writer.request(&Request::Reissue { handle, with_image, in_stream, rwf: &request });
         }
-        self.note_asked_view(id, view);
+        self.note_asked_view(id, view, with_image);
     }
 
     /// Asks for the image of an open item, unless one is on its way that will do.
@@ -252,7 +252,9 @@ impl P2ps {
         item.phase = Phase::Waiting;
         item.handle = NO_HANDLE;
         item.source = NO_SOURCE;
-        item.group = NO_GROUP;
+        if std::mem::replace(&mut item.group, NO_GROUP) != NO_GROUP {
+            item.set(bits::REGROUPED);
+        }
         item.clear(bits::IMAGE_ASKED | bits::IN_SET | bits::REISSUE_DUE | bits::UPDATE_WITHHELD);
     }
 
@@ -315,7 +317,7 @@ impl P2ps {
         // Turned to each client's wishes: open and suspect for who leaves recovery to this server.
         let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, code, &text);
         let lost = self.items_at(service, number);
-        let alone = !self.has_items_elsewhere(service, number);
+        let alone = !self.has_answered_beside(service, |item| item.source == number);
         self.service_changed(service, alone.then_some(state).filter(|_| !lost.is_empty()));
         let relayed = if alone { Relayed::Status(filter::STATE) } else { Relayed::No };
         for &id in &lost {

@@ -330,9 +330,15 @@ impl P2ps {
         self.view_of(view).map(|id| self.views.spec(id))
     }
 
-    /// Remembers what was asked for upstream.
-    pub(super) fn note_asked_view(&mut self, root: ItemId, view: Option<ViewSpec>) {
+    /// Remembers what was asked for upstream. With `more` images hold no more than before until one answers.
+    pub(super) fn note_asked_view(&mut self, root: ItemId, view: Option<ViewSpec>, more: bool) {
         let item = self.items.get_mut(root);
+        if more
+            && let Some(extra) = item.extra.as_mut()
+            && extra.shown.is_none()
+        {
+            extra.shown = extra.asked.take();
+        }
         if view.is_some() || item.extra.is_some() {
             item.extra_mut().asked = view;
         }
@@ -341,16 +347,19 @@ impl P2ps {
     /// Asks for more of an item if what was asked for does not cover one of its watchers. True if so: that watcher
     /// waits for the image that answers.
     pub(super) fn widen_upstream(&mut self, root: ItemId, item: ItemId) -> bool {
-        let Some(asked) = self.items.get(root).extra.as_ref().and_then(|extra| extra.asked.as_ref()) else {
-            return false;
-        };
-        if self.spec_of(item).is_some_and(|spec| asked.covers(spec)) {
+        let Some(extra) = self.items.get(root).extra.as_ref() else { return false };
+        let Some(sure) = extra.shown.as_ref().or(extra.asked.as_ref()) else { return false };
+        let spec = self.spec_of(item);
+        if spec.is_some_and(|spec| sure.covers(spec)) {
             return false;
         }
+        let is_asked = extra.asked.as_ref().is_none_or(|asked| spec.is_some_and(|spec| asked.covers(spec)));
         self.items.get_mut(item).set(bits::WIDENING);
         let root_item = self.items.get_mut(root);
         // One image at a time, so that the one that comes next is known to be the wider one.
-        if root_item.phase != Phase::Open || root_item.has(bits::IMAGE_ASKED | bits::IN_SET) {
+        if is_asked && root_item.has(bits::IMAGE_ASKED) {
+            // The reissue that is on its way asks for this as well.
+        } else if root_item.phase != Phase::Open || root_item.has(bits::IMAGE_ASKED | bits::IN_SET) {
             root_item.set(bits::REISSUE_DUE);
         } else {
             self.reissue_upstream(root, true);

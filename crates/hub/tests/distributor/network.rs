@@ -159,6 +159,21 @@ fn a_request_for_another_life_is_refused_and_an_earlier_connection_of_the_same_p
 }
 
 #[test]
+fn who_has_not_noticed_that_its_connection_ended_is_told_before_its_handles_are_others() {
+    let mut world = world(config());
+    world.request(1, &Request::Hello { incarnation: 1, key: 0 }).unwrap();
+    let (handle, _) = world.open_imaged(1, "A");
+    world.p2ps_down(1);
+    let told: Vec<_> = world.events().into_iter().map(|e| (e.kind, e.target)).collect();
+    assert_eq!(told, [(Kind::Resync, 1)]);
+    assert_eq!(world.sd.closing_p2ps().count(), 0, "its connection has ended already");
+    assert_eq!(world.open(2, "B"), handle, "a handle that nobody holds is used again");
+    world.p2ps_down(2);
+    let events = world.events();
+    assert!(events.iter().all(|e| e.kind != Kind::Resync), "one in the same process knows it: {events:?}");
+}
+
+#[test]
 fn a_gap_is_answered_by_what_it_was_about() {
     let mut world = world(config());
     let (a, a_stream) = world.open_imaged(1, "A");

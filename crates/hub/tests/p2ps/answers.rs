@@ -212,6 +212,36 @@ fn a_recovery_image_is_not_the_wider_one_that_was_asked_for() {
 }
 
 #[test]
+fn who_comes_while_more_is_asked_for_waits_for_it_as_well() {
+    let mut world = World::with_feed();
+    world.clients([1, 2, 3, 4]);
+    let (bid, ask) = (view(&[22]), view(&[25]));
+    world.request(1, &viewed(5, RequestFlags::STREAMING, &bid));
+    let token = world.token();
+    world.asked();
+    world.publish(0, |p| {
+        p.opened(token, 0).image(0, &[(22, 1)]);
+    });
+    world.take(1);
+    world.request(2, &item(5, "A"));
+    assert_eq!(world.asked().len(), 1, "a reissue");
+    world.request(3, &viewed(5, RequestFlags::STREAMING, &ask));
+    world.request(4, &viewed(5, RequestFlags::STREAMING, &bid));
+    assert_eq!(world.asked(), [""; 0], "everything is on its way");
+    world.publish(0, |p| {
+        p.image_with(0, flags::UNSOLICITED, &crate::world::refresh(&[(22, 2)]));
+    });
+    assert_eq!(world.take(1), ["refresh 5 complete OPEN/OK group 3 key 1:A 22=2"]);
+    assert_eq!(world.take(3), [""; 0], "this is as narrow as before");
+    assert_eq!(world.take(4), ["refresh 5 solicited complete OPEN/OK group 3 key 1:A 22=2"]);
+    world.publish(0, |p| {
+        p.image(0, &[(22, 3), (25, 4)]);
+    });
+    assert_eq!(world.take(2), ["refresh 5 solicited complete OPEN/OK group 3 key 1:A 22=3 25=4"]);
+    assert_eq!(world.take(3), ["refresh 5 solicited complete OPEN/OK group 3 key 1:A 25=4"]);
+}
+
+#[test]
 fn an_answer_that_came_while_paused_does_not_go_on_after_it() {
     let mut world = World::with_feed();
     world.clients([1]);

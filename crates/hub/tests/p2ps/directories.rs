@@ -222,3 +222,77 @@ fn a_group_status_reaches_its_members_and_a_merger_moves_them() {
     assert_eq!(world.take(2), ["status 5 OPEN/SUSPECT", "status 6 OPEN/SUSPECT"]);
     update(&mut world, 1);
 }
+
+/// What a client makes good by itself that hears of a whole service or group must be as good as it is told.
+#[test]
+fn a_state_is_not_relayed_while_something_that_clients_have_open_is_away() {
+    let good = State::new(StreamState::OPEN, DataState::OK, StateCode::NONE, "line is up");
+    for of_group in [false, true] {
+        let mut world = World::with_feed();
+        world.clients([1, 2]);
+        world.directory(1, 2);
+        world.open(1, 5, "A", 0);
+        world.open(2, 5, "B", 1);
+        world.source_down(0);
+        update(&mut world, 1);
+        assert_eq!(world.take(2), ["status 5 OPEN/SUSPECT"]);
+        world.source(0);
+        world.publish(0, |p| {
+            p.service(40, "FEED");
+        });
+        update(&mut world, 1);
+        let asked = world.asked();
+        let state = |p: &mut crate::world::Publisher<'_>| {
+            if of_group {
+                p.event(Event::GroupStatus { service: 40, group: 3, state: Some(good), merged_to: None });
+            } else {
+                p.event(Event::ServiceStatus { service: 40, state: good });
+            }
+        };
+        world.publish(0, state);
+        assert_eq!(world.take(1), [""; 0], "its item is on its way back");
+        for (handle, words) in asked.iter().enumerate() {
+            world.publish(0, |p| {
+                p.opened(crate::world::token_of(words), handle as u32).image(handle as u32, &[(22, 8)]);
+            });
+        }
+        assert_eq!((world.take(1).len(), world.take(2).len()), (1, 1));
+        world.publish(0, state);
+        update(&mut world, 1);
+        assert_eq!(world.take(2), ["status 5 OPEN/OK"]);
+    }
+}
+
+#[test]
+fn a_group_is_not_closed_by_the_directory_for_one_that_rests_in_an_earlier_group() {
+    let mut world = World::with_feed();
+    world.login(1, Some(false), Some(false));
+    world.clients([2]);
+    world.directory(1, 2);
+    world.open(1, 5, "A", 0);
+    let rests = rwf::msg::RequestFlags(item(5, "A").flags.0 | rwf::msg::RequestFlags::PAUSE.0);
+    world.request(1, &rwf::msg::RequestMsg { flags: rests, ..item(5, "A") });
+    world.publish(0, |p| {
+        p.image(0, &[(22, 2)]);
+    });
+    assert_eq!((world.take(1).len(), world.asked().len()), (1, 1), "what it asked for");
+    world.open(2, 5, "B", 1);
+    world.publish(0, |p| {
+        let position = p.writer.next_position();
+        let rwf = crate::world::refresh(&[(22, 5)]);
+        let flags = hub::stream::flags::UNSOLICITED | hub::stream::flags::FIRST | hub::stream::flags::COMPLETE;
+        p.event(Event::Image { target: 7, handle: 0, group: 4, flags, position, rwf: &rwf });
+    });
+    assert_eq!(world.take(1), [""; 0], "it rests, and knows the item by its group 3");
+    let suspect = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, "line is down");
+    world.publish(0, |p| {
+        p.event(Event::GroupStatus { service: 40, group: 3, state: Some(suspect), merged_to: None });
+    });
+    assert_eq!(world.take(1), [""; 0], "the state is not that of its item");
+    assert_eq!(world.take(2), ["status 5 OPEN/SUSPECT"]);
+    world.publish(0, |p| {
+        p.event(Event::GroupStatus { service: 40, group: 4, state: Some(suspect), merged_to: None });
+    });
+    assert_eq!(world.take(1), ["status 5 CLOSED_RECOVER/SUSPECT"]);
+    assert_eq!(world.asked(), ["0: close 0"]);
+}

@@ -175,6 +175,27 @@ fn exactly_the_items_that_were_hit_are_suspect_and_nobody_sees_an_update_over_a_
 }
 
 #[test]
+fn a_good_state_of_an_item_that_was_hit_waits_for_its_image() {
+    let mut net = Net::new(config());
+    net.open(5, "A", 0);
+    for (to, heard) in [(104, &["status 5 OPEN/SUSPECT/GAP_DETECTED"][..]), (106, &[])] {
+        net.lose(|p| {
+            p.update(0, &[(22, 2)]);
+        });
+        net.publish(|p| {
+            p.status(0, 0, &status(StreamState::OPEN, DataState::OK, StateCode::NONE));
+        });
+        net.tell(&[Event::Missed { target: NUMBER, handle: 0 }, Event::CaughtUp { target: NUMBER, to }]);
+        assert_eq!(net.world.take(1), heard, "it is told once, and not that it is good");
+        assert_eq!(net.world.asked(), [format!("0: gap {}..{to}", to - 1), "0: refresh 0".to_owned()]);
+    }
+    net.publish(|p| {
+        p.image(0, &[(22, 5)]);
+    });
+    assert_eq!(net.world.take(1), ["refresh 5 clear complete OPEN/OK group 3 key 1:A 22=5"]);
+}
+
+#[test]
 fn several_gaps_are_told_one_by_one() {
     let mut net = Net::new(config());
     net.open(5, "A", 0);

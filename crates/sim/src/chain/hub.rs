@@ -45,6 +45,8 @@ pub(crate) struct Shard {
     requests: Vec<VecDeque<Vec<u8>>>,
     /// The transport to each distributor is there.
     linked: Vec<bool>,
+    /// A block of it was read since then. Who joins without a position cannot miss what came before the first.
+    heard: Vec<bool>,
     /// Messages to clients, in order.
     pub(crate) delivered: Vec<(u32, Vec<u8>)>,
     pub(crate) closing: Vec<(u32, String)>,
@@ -141,6 +143,7 @@ impl Hub {
                 events: vec![VecDeque::new(); distributors],
                 requests: vec![VecDeque::new(); distributors],
                 linked: vec![true; distributors],
+                heard: vec![false; distributors],
                 delivered: Vec::new(),
                 closing: Vec::new(),
             });
@@ -161,6 +164,7 @@ impl Hub {
                 events: Vec::new(),
                 requests: Vec::new(),
                 linked: Vec::new(),
+                heard: Vec::new(),
                 delivered: Vec::new(),
                 closing: Vec::new(),
             });
@@ -259,6 +263,7 @@ impl Hub {
             return;
         }
         note_line(&mut self.trace, || format!("    p2ps {at} and distributor {number} lose each other"));
+        shard.heard[number] = false;
         shard.events[number].clear();
         shard.requests[number].clear();
         shard.machine.source_down(now, SourceId(number as u16));
@@ -355,7 +360,8 @@ impl Hub {
                 for _ in 0..take {
                     busy = true;
                     let Some(block) = self.shards[at].events[number].pop_front() else { break };
-                    if self.lossy && !all && random.below(150) == 0 {
+                    let heard = std::mem::replace(&mut self.shards[at].heard[number], true);
+                    if self.lossy && heard && !all && random.below(150) == 0 {
                         note_line(&mut self.trace, || {
                             format!("    a block of distributor {number} to p2ps {at} is lost")
                         });

@@ -303,6 +303,11 @@ impl Watch {
             }
         }
         assert!(!own || state.data == DataState::SUSPECT || state.data == DataState::NO_CHANGE, "who says {state}?");
+        if state.data == DataState::OK {
+            let waits = self.paused || self.asked || self.unasked;
+            assert!(!self.lost || waits, "good again without an image: {state}");
+            self.said.clear();
+        }
         if self.imaged && state.data != DataState::NO_CHANGE && !self.lost {
             self.data = state.data;
         } else if self.lost {

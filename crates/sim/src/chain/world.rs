@@ -184,12 +184,18 @@ impl World {
         self.provider_wires.remove(&at);
         let provider = &mut self.providers[at];
         provider.stop();
-        let distributor = &mut self.hub.distributors[provider.distributor];
-        let session = SessionId(provider.session);
-        // What was not on its way yet goes nowhere.
-        distributor.sink.sent.retain(|(to, _)| *to != session.0);
-        self.counted[provider.distributor] = distributor.sink.sent.len();
+        let (number, session) = (provider.distributor, SessionId(provider.session));
+        self.drop_sent(number, session);
+        let distributor = &mut self.hub.distributors[number];
         distributor.machine.session_down(self.now, session, "connection reset", &mut distributor.sink);
+    }
+
+    /// What was not on its way to a session yet goes nowhere: not to its next life either.
+    fn drop_sent(&mut self, number: usize, session: SessionId) {
+        self.count_requests(number);
+        let sent = &mut self.hub.distributors[number].sink.sent;
+        sent.retain(|(to, _)| *to != session.0);
+        self.counted[number] = sent.len();
     }
 
     fn publisher_changes(&mut self) {
@@ -221,8 +227,9 @@ impl World {
         self.note(|| "publisher down".to_owned());
         let publisher = &mut self.publishers[0];
         publisher.stop();
-        let distributor = &mut self.hub.distributors[publisher.distributor];
-        let session = SessionId(publisher.session);
+        let (number, session) = (publisher.distributor, SessionId(publisher.session));
+        self.drop_sent(number, session);
+        let distributor = &mut self.hub.distributors[number];
         distributor.machine.session_down(self.now, session, "connection reset", &mut distributor.sink);
     }
 
