@@ -20,7 +20,7 @@ use crate::events::{Events, ReceiverId, RequestId, SendFlags, SourceId};
 use crate::fault::Fault;
 use crate::inbound::{Inbound, ReceiverEntry};
 use crate::io::{Io, Role, Watch};
-use crate::outbound::Key;
+use crate::outbound::{Heard, Key};
 use crate::report::{self, Reporter};
 use crate::requests::Requests;
 use crate::resolution::Resolution;
@@ -456,7 +456,8 @@ impl Context {
                     (self.busy.hot, self.busy.hot_at) = (Some(Watch::Group(index)), now);
                     self.inbound.receive_group(now, index, &mut self.sources, events);
                 }
-                Some(Watch::Outbound(session)) => self.sources.receive(session),
+                Some(Watch::Outbound(session)) => self.sources.receive(session, Heard::Session),
+                Some(Watch::Client(session, place)) => self.sources.receive(session, Heard::Client(place)),
                 Some(Watch::Inbound(session)) => {
                     (self.busy.hot, self.busy.hot_at) = (Some(Watch::Inbound(session)), now);
                     self.inbound.receive_session(now, session, &mut self.sources, events);

@@ -21,6 +21,8 @@ pub(crate) enum Watch {
     Daemon(usize),
     /// NAKs or clients of a sending session.
     Outbound(usize),
+    /// What the client of an LBT-RU session says that has a socket of its own: the session, the socket's place.
+    Client(usize, u32),
     /// LBT-RM data of a group.
     Group(usize),
     /// LBT-RU data, or a sign that there is something in shared memory: by the receiving session.

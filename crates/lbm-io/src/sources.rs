@@ -14,7 +14,7 @@ use crate::error::{ContextError, SendError};
 use crate::events::{Request, RequestId, SendFlags, SourceId};
 use crate::fault::Fault;
 use crate::io::Io;
-use crate::outbound::{Key, Outbound};
+use crate::outbound::{Heard, Key, Outbound};
 use crate::requests::Requests;
 
 /// Sends between two looks at the clock while nothing is flushed: it costs as much as writing a message.
@@ -139,7 +139,7 @@ impl Sources {
             let now = self.tick();
             let Some(session) = &mut self.sessions[index as usize] else { return Err(SendError::NoSource) };
             session.on_timer(now, &mut self.io);
-            session.receive(now, &mut self.io, &mut self.slabs, &mut self.fault);
+            session.receive(now, Heard::Any, &mut self.io, &mut self.slabs, &mut self.fault);
             match session.send(now, &mut self.io, topic, headers, payload, flags.flush()) {
                 Ok(sqn) => {
                     if session.dirty {
@@ -314,10 +314,10 @@ impl Sources {
         }
     }
 
-    /// Something came to a session's own socket.
-    pub(crate) fn receive(&mut self, session: usize) {
+    /// Something came to one of a session's own sockets.
+    pub(crate) fn receive(&mut self, session: usize, heard: Heard) {
         if let Some(Some(session)) = self.sessions.get_mut(session) {
-            session.receive(self.now, &mut self.io, &mut self.slabs, &mut self.fault);
+            session.receive(self.now, heard, &mut self.io, &mut self.slabs, &mut self.fault);
         }
     }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use lbm_io::{Context, EndReason, SendError, SendFlags};
-use world::{World, with};
+use world::{Ear, World, with};
 
 const TRANSPORTS: [&str; 4] = ["lbtrm", "lbtru", "tcp", "lbtipc"];
 const TOPIC: &str = "md.equities.ibm";
@@ -122,6 +122,88 @@ fn what_the_network_loses_is_repaired() {
             let sent = world.left.stats().sending[0].sent;
             assert!(sent.retransmissions > 0 && sent.naks > 0, "{sent:?}");
         }
+    }
+}
+
+/// Clients with a socket of their own and clients without one: all have everything, with losses, also those who come when another
+/// one has gone.
+#[test]
+fn lbtru_serves_more_clients_than_it_has_connected_sockets() {
+    const MESSAGES: u32 = 3_000;
+    let options = world::options("source transport lbtru\ncontext lbtru_connected_clients 2");
+    let mut left = Context::new(&options).expect("a context");
+    let source = left.source(TOPIC, &options).expect("a source");
+    let client = || {
+        let mut context = Context::new(&options).expect("a context");
+        let receiver = context.receiver(TOPIC, &options).expect("a receiver");
+        (context, receiver, Ear::default())
+    };
+    let mut clients: Vec<_> = (0..5).map(|_| client()).collect();
+    for round in 0..2 {
+        let began = std::time::Instant::now();
+        let until = |left: &mut Context, clients: &mut Vec<(Context, _, Ear)>, done: &dyn Fn(&Ear) -> bool| {
+            while !clients.iter().all(|(_, _, ear)| done(ear)) {
+                left.send(source, b"hello", SendFlags::FLUSH).expect("room");
+                left.poll(Some(Duration::ZERO), &mut Ear::default()).expect("a turn");
+                for (context, _, ear) in clients.iter_mut() {
+                    context.poll(Some(Duration::from_millis(1)), ear).expect("a turn");
+                }
+                assert!(began.elapsed() < world::PATIENCE, "round {round}");
+            }
+        };
+        until(&mut left, &mut clients, &|ear| ear.count() > 0);
+        for (n, (context, ..)) in clients.iter_mut().enumerate() {
+            context.lose(20_000, 7 + n as u64);
+        }
+        let numbered = |i: u32| payload(i, 500);
+        for i in 0..MESSAGES {
+            left.send(source, &numbered(i), SendFlags::NONE).expect("room");
+            if i % 50 == 0 {
+                left.poll(Some(Duration::ZERO), &mut Ear::default()).expect("a turn");
+                for (context, _, ear) in &mut clients {
+                    context.poll(Some(Duration::ZERO), ear).expect("a turn");
+                }
+            }
+        }
+        let last = numbered(MESSAGES - 1);
+        until(&mut left, &mut clients, &|ear| ear.topic(TOPIC).messages.contains(&last));
+        for (context, _, ear) in &mut clients {
+            let heard = ear.topic(TOPIC);
+            let mine: Vec<_> = heard.messages.iter().filter(|m| m.as_slice() != b"hello").collect();
+            assert!(mine.iter().map(|m| m.as_slice()).eq((0..MESSAGES).map(numbered)), "round {round}: {}", mine.len());
+            assert!(heard.lost.is_empty() && context.stats().receiving[0].received.repaired > 0, "round {round}");
+        }
+        // One of those with a socket of its own goes, another client comes: the place is given again.
+        clients.remove(0);
+        clients.push(client());
+        for (context, _, ear) in &mut clients {
+            context.lose(0, 0);
+            for heard in ear.heard.values_mut() {
+                heard.messages.clear();
+            }
+        }
+    }
+}
+
+/// The socket of a client that is gone goes, too, and its place is there for the next one.
+#[test]
+fn an_lbtru_client_that_has_gone_leaves_nothing_behind() {
+    let mut world = World::new(
+        "source transport lbtru
+        context lbtru_connected_clients 1
+        receiver transport_lbtru_acknowledgement_interval 50
+        source transport_lbtru_client_activity_timeout 400",
+    );
+    let options = world.options.clone();
+    let source = world.left.source(TOPIC, &options).expect("a source");
+    for _ in 0..3 {
+        world.right.receiver(TOPIC, &options).expect("a receiver");
+        world.introduce(source, TOPIC);
+        world.settle(source, TOPIC);
+        world.until("one client", |w| w.left.stats().sending[0].receivers == Some(1));
+        world.right = Context::new(&options).expect("a context");
+        world.ear = Ear::default();
+        world.until("no client", |w| w.left.stats().sending[0].receivers == Some(0));
     }
 }
 

@@ -261,3 +261,32 @@ fn sockets_that_share_a_port_share_its_peers() {
     assert_eq!(first.local_addr(), second.local_addr());
     assert!(UdpSocket::bind(first.local_addr(), &UdpOptions::default()).is_err(), "not to one who does not share");
 }
+
+/// Two sockets at one address: the connected one has its peer, the other one all others, also after the connected one has gone.
+#[test]
+fn a_socket_beside_another_has_its_peer_and_nobody_else() {
+    let mut slabs = Slabs::default();
+    let mut shared = UdpSocket::bind(ANY_PORT, &options(true, true)).expect("bind");
+    let (mut near, mut far) = (
+        UdpSocket::bind(ANY_PORT, &options(true, true)).expect("bind"),
+        UdpSocket::bind(ANY_PORT, &options(true, true)).expect("bind"),
+    );
+    let at = shared.local_addr();
+    let mut own = shared.beside(near.local_addr(), &options(true, true)).expect("a second socket");
+    assert_eq!(own.local_addr(), at);
+    for n in 0..20u8 {
+        near.send(Some(at), &[n]).expect("send");
+        far.send(Some(at), &[100 + n]).expect("send");
+        let heard = |socket: &mut UdpSocket, slabs: &mut Slabs| collect(socket, slabs, 1).remove(0);
+        assert_eq!(heard(&mut own, &mut slabs), (near.local_addr(), vec![n]));
+        assert_eq!(heard(&mut shared, &mut slabs), (far.local_addr(), vec![100 + n]));
+    }
+    assert_eq!(own.send_train(None, &pattern(1_001), 100).expect("send"), 11);
+    assert!(collect(&mut near, &mut slabs, 11).iter().all(|(from, _)| *from == at), "from the address that near knows");
+
+    let taken = UdpSocket::bind(at, &UdpOptions { reuse_address: true, ..options(true, true) });
+    assert_eq!(taken.expect_err("nobody else gets the port").kind(), std::io::ErrorKind::AddrInUse);
+    drop(own);
+    near.send(Some(at), b"again").expect("send");
+    assert_eq!(collect(&mut shared, &mut slabs, 1), [(near.local_addr(), b"again".to_vec())]);
+}

@@ -12,6 +12,7 @@ use net::udp::{Slabs, UdpOptions, UdpSocket};
 use super::{NAK_TURN, TRAIN_DATAGRAMS, train_max};
 use crate::error::ContextError;
 use crate::fault::Fault;
+use crate::io::{Io, Watch};
 use crate::{Warning, io, random};
 
 /// Clients of one session, ours: each costs a send of everything.
@@ -19,24 +20,47 @@ const CLIENTS_MAX: usize = 1_024;
 
 pub(super) struct LbtruOut {
     pub(super) server: Server,
-    pub(super) socket: UdpSocket,
+    socket: UdpSocket,
     pub(super) train_max: usize,
-    clients: Vec<SocketAddrV4>,
+    /// The session's number in the context.
+    number: usize,
+    options: UdpOptions,
+    /// So many clients have a connected socket of their own, which is a descriptor each; the others are sent to by the session's
+    /// socket, which costs the kernel a route lookup for each datagram.
+    connected_max: usize,
+    /// As of `changes`.
+    clients: Vec<Client>,
+    changes: u64,
+    /// Sockets of clients, by their place.
+    own: Vec<Option<Own>>,
+}
+
+struct Client {
+    address: SocketAddrV4,
+    /// The place of its own socket.
+    own: Option<u32>,
+}
+
+/// A socket connected to one client.
+struct Own {
+    socket: UdpSocket,
+    watch: u32,
 }
 
 impl LbtruOut {
     pub(super) fn open(
         options: &Options,
+        number: usize,
         interface: Ipv4Addr,
         pool: (u16, u16),
         warnings: &mut Vec<Warning>,
     ) -> Result<(Self, Transport), ContextError> {
-        let number = |name: &str| options.number(Scope::Context, name);
-        let nonzero = |name: &str| Some(number(name) as usize).filter(|bytes| *bytes != 0);
+        let value = |name: &str| options.number(Scope::Context, name);
+        let nonzero = |name: &str| Some(value(name) as usize).filter(|bytes| *bytes != 0);
         let udp = UdpOptions {
             receive_buffer: nonzero("transport_lbtru_receiver_socket_buffer"),
             send_buffer: nonzero("transport_lbtru_source_socket_buffer"),
-            gso: number("udp_offload") != 0,
+            gso: value("udp_offload") != 0,
             datagram_max: 8_192,
             ..UdpOptions::default()
         };
@@ -49,13 +73,24 @@ impl LbtruOut {
         let transport =
             Transport::Lbtru { address: interface, session_id: Some(session_id), port: socket.local_addr().port() };
         let server = Server::new(session_id, config, CLIENTS_MAX, timeout);
-        Ok((Self { server, socket, train_max, clients: Vec::new() }, transport))
+        let connected_max = value("lbtru_connected_clients") as usize;
+        let (clients, changes, own) = (Vec::new(), 0, Vec::new());
+        let out = Self { server, socket, train_max, number, options: udp, connected_max, clients, changes, own };
+        Ok((out, transport))
     }
 
-    /// Connection requests, acknowledgements and NAKs that have come.
-    pub(super) fn receive(&mut self, now: u64, slabs: &mut Slabs, fault: &mut Fault) {
+    /// Connection requests, acknowledgements and NAKs that have come; by the client's own socket if its place is given.
+    pub(super) fn receive(&mut self, now: u64, place: Option<u32>, slabs: &mut Slabs, fault: &mut Fault) {
+        let socket = match place {
+            None => &mut self.socket,
+            // It may have gone since the set has reported it.
+            Some(place) => match self.own.get_mut(place as usize) {
+                Some(Some(own)) => &mut own.socket,
+                _ => return,
+            },
+        };
         for _ in 0..NAK_TURN {
-            let Ok(received) = self.socket.recv(slabs) else { return };
+            let Ok(received) = socket.recv(slabs) else { return };
             if received.is_empty() {
                 return;
             }
@@ -69,29 +104,71 @@ impl LbtruOut {
         }
     }
 
-    /// Hands to the socket what may go. What the socket does not take for some client, that client will ask for. False if
-    /// it takes nothing.
-    pub(super) fn pump(&mut self, now: u64) -> bool {
-        let socket = &mut self.socket;
-        self.server.replies(|to, packet| {
+    /// What has come to any of the sockets: while a send waits, and cannot know where an acknowledgement or a NAK will come.
+    pub(super) fn receive_all(&mut self, now: u64, slabs: &mut Slabs, fault: &mut Fault) {
+        self.receive(now, None, slabs, fault);
+        for place in 0..self.own.len() as u32 {
+            self.receive(now, Some(place), slabs, fault);
+        }
+    }
+
+    /// Gives new clients sockets of their own, as far as there are any, and closes those of clients that have gone.
+    #[cold]
+    fn follow(&mut self, io: &mut Io) {
+        self.changes = self.server.changes();
+        let mut before = std::mem::take(&mut self.clients);
+        for address in self.server.clients() {
+            let known = before.iter().position(|client| client.address == address);
+            self.clients.push(known.map_or(Client { address, own: None }, |known| before.swap_remove(known)));
+        }
+        for place in before.iter().filter_map(|gone| gone.own) {
+            if let Some(own) = self.own[place as usize].take() {
+                io.unwatch(own.socket.as_fd(), own.watch);
+            }
+        }
+        for client in self.clients.iter_mut().filter(|client| client.own.is_none()) {
+            let free = self.own.iter().position(Option::is_none).unwrap_or(self.own.len());
+            if free >= self.connected_max {
+                break;
+            }
+            // Whatever the system refuses, the session's own socket reaches every client.
+            let Ok(socket) = self.socket.beside(client.address, &self.options) else { break };
+            let Ok(watch) = io.watch(socket.as_fd(), Watch::Client(self.number, free as u32)) else { break };
+            if free == self.own.len() {
+                self.own.push(None);
+            }
+            self.own[free] = Some(Own { socket, watch });
+            client.own = Some(free as u32);
+        }
+    }
+
+    /// Hands to the sockets what may go. What they do not take for some client, that client will ask for. False if they take nothing.
+    pub(super) fn pump(&mut self, now: u64, io: &mut Io) -> bool {
+        if self.changes != self.server.changes() {
+            self.follow(io);
+        }
+        let Self { server, socket, clients, own, train_max, .. } = self;
+        server.replies(|to, packet| {
             let _ = socket.send(Some(to), packet);
         });
-        self.clients.clear();
-        self.clients.extend(self.server.clients());
-        let sender = self.server.sender();
+        let sender = server.sender();
         let output = sender.output(now);
         if output.is_empty() {
             return true;
         }
         let (control, repeated) = (output.control().count(), output.retransmissions().count());
-        for to in &self.clients {
-            let _ = socket.send_batch(output.control().map(|p| (Some(*to), p)));
-            let _ = socket.send_batch(output.retransmissions().map(|p| (Some(*to), p)));
+        if control + repeated > 0 {
+            for client in clients.iter() {
+                let (socket, to) = line(client, own, socket);
+                let _ = socket.send_batch(output.control().map(|p| (to, p)));
+                let _ = socket.send_batch(output.retransmissions().map(|p| (to, p)));
+            }
         }
         let (mut sent, mut all) = (0, true);
-        'trains: for train in output.trains(self.train_max, TRAIN_DATAGRAMS) {
-            for (i, to) in self.clients.iter().enumerate() {
-                let done = socket.send_train(Some(*to), train.bytes, train.segment).unwrap_or(train.datagrams as usize);
+        'trains: for train in output.trains(*train_max, TRAIN_DATAGRAMS) {
+            for (i, client) in clients.iter().enumerate() {
+                let (socket, to) = line(client, own, socket);
+                let done = socket.send_train(to, train.bytes, train.segment).unwrap_or(train.datagrams as usize);
                 if i == 0 && (done as u32) < train.datagrams {
                     // Nobody has the rest yet: it can wait.
                     sent += done as u32;
@@ -105,6 +182,25 @@ impl LbtruOut {
         sender.sent_retransmissions(now, repeated);
         sender.sent(now, sent);
         all
+    }
+
+    /// Takes back what the context's set holds of the clients' sockets.
+    pub(super) fn close(&mut self, io: &mut Io) {
+        for own in self.own.drain(..).flatten() {
+            io.unwatch(own.socket.as_fd(), own.watch);
+        }
+    }
+}
+
+/// The socket by which a client is reached, and the address to send to if that is not connected.
+fn line<'a>(
+    client: &Client,
+    own: &'a mut [Option<Own>],
+    shared: &'a mut UdpSocket,
+) -> (&'a mut UdpSocket, Option<SocketAddrV4>) {
+    match client.own.and_then(|place| own.get_mut(place as usize)) {
+        Some(Some(own)) => (&mut own.socket, None),
+        _ => (shared, Some(client.address)),
     }
 }
 

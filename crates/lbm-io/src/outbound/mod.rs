@@ -51,6 +51,17 @@ pub(crate) enum Key {
     Lbtipc(u16, u32),
 }
 
+/// Which of a session's sockets something has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// That of the session.
+    Session,
+    /// The one of an LBT-RU client, by its place.
+    Client(u32),
+    /// Not known: all are asked.
+    Any,
+}
+
 enum Link {
     Lbtrm(Box<lbtrm::LbtrmOut>),
     Lbtru(Box<lbtru::LbtruOut>),
@@ -102,7 +113,8 @@ impl Outbound {
             }
             Key::Lbtru(port, _) => {
                 let interface = interface::unicast(options, Scope::Source, "transport_lbtru_interface")?;
-                let (out, transport) = lbtru::LbtruOut::open(options, interface, pool(port, "lbtru"), warnings)?;
+                let (out, transport) =
+                    lbtru::LbtruOut::open(options, number, interface, pool(port, "lbtru"), warnings)?;
                 let watch = io.watch(out.as_fd(), Watch::Outbound(number))?;
                 (Link::Lbtru(Box::new(out)), transport, Some(watch))
             }
@@ -136,7 +148,10 @@ impl Outbound {
     pub(crate) fn close(mut self, io: &mut Io) {
         match (&mut self.link, self.watch) {
             (Link::Lbtrm(out), Some(watch)) => io.unwatch(out.as_fd(), watch),
-            (Link::Lbtru(out), Some(watch)) => io.unwatch(out.as_fd(), watch),
+            (Link::Lbtru(out), Some(watch)) => {
+                io.unwatch(out.as_fd(), watch);
+                out.close(io);
+            }
             (Link::Tcp(out), _) => out.close(io),
             (Link::Lbtipc(out), Some(watch)) => io.unwatch(out.as_fd(), watch),
             _ => {}
@@ -204,7 +219,7 @@ impl Outbound {
         self.dirty = false;
         let all = match &mut self.link {
             Link::Lbtrm(out) => out.pump(now),
-            Link::Lbtru(out) => out.pump(now),
+            Link::Lbtru(out) => out.pump(now, io),
             Link::Tcp(out) => {
                 out.pump(io);
                 true
@@ -214,14 +229,16 @@ impl Outbound {
         self.stuck_until = if all { None } else { Some(now + RETRY_NS) };
     }
 
-    /// What has come to the session's own socket; answers leave at once.
-    pub(crate) fn receive(&mut self, now: u64, io: &mut Io, slabs: &mut Slabs, fault: &mut Fault) {
-        match &mut self.link {
-            Link::Lbtrm(out) => out.receive(now, slabs, fault),
-            Link::Lbtru(out) => out.receive(now, slabs, fault),
-            Link::Tcp(out) => out.settle(io),
+    /// What has come to the session's own sockets; answers leave at once.
+    pub(crate) fn receive(&mut self, now: u64, heard: Heard, io: &mut Io, slabs: &mut Slabs, fault: &mut Fault) {
+        match (&mut self.link, heard) {
+            (Link::Lbtrm(out), _) => out.receive(now, slabs, fault),
+            (Link::Lbtru(out), Heard::Session) => out.receive(now, None, slabs, fault),
+            (Link::Lbtru(out), Heard::Client(place)) => out.receive(now, Some(place), slabs, fault),
+            (Link::Lbtru(out), Heard::Any) => out.receive_all(now, slabs, fault),
+            (Link::Tcp(out), _) => out.settle(io),
             // Readers have made room: whoever was refused is told.
-            Link::Lbtipc(_) => {}
+            (Link::Lbtipc(_), _) => {}
         }
         self.pump(now, io);
     }

@@ -69,6 +69,7 @@ pub static TABLE: &[Entry] = &[
     entry(Context, "transport_datagram_max_size", Kind::Number(0, 65_535), "0", Bytes, "longest datagram of all transports that have none of their own, 0 = not set; the name of old releases"),
     entry(Receiver, "transport_demux_tablesz", ANY, "1", Plain, ""),
     entry(Context, "udp_offload", FLAG, "1", Plain, "trains of datagrams by one call (UDP GSO and GRO) where the kernel has them; not an option of the product"),
+    entry(Context, "lbtru_connected_clients", Kind::Number(0, 1_024), "128", Plain, "so many clients of an LBT-RU session have a connected socket of their own, which saves the kernel a route lookup a datagram; not an option of the product"),
     entry(Context, "transport_session_multiple_sending_threads", FLAG, "1", Plain, ""),
     entry(Context, "transport_session_single_receiving_thread", ANY, "0", Plain, ""),
     entry(Source, "transport_source_side_filtering_behavior", Kind::Choice(&["none", "inclusion"]), "none", Plain, ""),

@@ -76,6 +76,7 @@ pub struct Server {
     client_activity_timeout_ns: u64,
     replies: Vec<(SocketAddrV4, Vec<u8>)>,
     refused: u64,
+    changes: u64,
 }
 
 impl Server {
@@ -88,6 +89,7 @@ impl Server {
             client_activity_timeout_ns,
             replies: Vec::new(),
             refused: 0,
+            changes: 0,
         }
     }
 
@@ -99,6 +101,12 @@ impl Server {
     /// Where datagrams go.
     pub fn clients(&self) -> impl Iterator<Item = SocketAddrV4> {
         self.peers.iter().filter(|peer| peer.connected).map(|peer| peer.address)
+    }
+
+    /// How often [`Server::clients`] has changed.
+    #[inline]
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Connection requests refused, since there were too many clients.
@@ -152,7 +160,8 @@ impl Server {
             Body::Ack { .. } => {
                 if let Some(index) = known {
                     self.peers[index].heard_at = now;
-                    self.peers[index].connected = true;
+                    let was_connected = core::mem::replace(&mut self.peers[index].connected, true);
+                    self.changes += u64::from(!was_connected);
                 }
             }
             Body::Nak { sqns, .. } => {
@@ -182,6 +191,7 @@ impl Server {
                 continue;
             }
             self.peers.swap_remove(i);
+            self.changes += 1;
             self.reply(peer.address, &Packet { flags: 0, identity: Identity::default(), body: Body::Reset });
         }
     }

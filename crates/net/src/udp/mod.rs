@@ -37,6 +37,7 @@ mod options;
 mod recv;
 mod send;
 
+use std::ffi::c_int;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -138,6 +139,26 @@ impl UdpSocket {
         sys::connect(self.fd.as_fd(), SocketAddr::V4(peer))?;
         self.local = local_of(self.fd.as_fd())?;
         Ok(())
+    }
+
+    /// A second socket at the same address and port, connected to `peer`: what is sent by it spares the kernel the route lookup (some
+    /// 600 ns a datagram), and it receives what that peer sends from now on; all others stay with this one. Whoever opens it has to
+    /// read both, and what comes says by its source to whom it belongs: until it is connected it may get datagrams of others.
+    ///
+    /// # Errors
+    /// No descriptor is left, or there is no route to the peer.
+    pub fn beside(&self, peer: SocketAddrV4, options: &UdpOptions) -> io::Result<Self> {
+        // Both must allow it, and only meanwhile: nobody else is to get the port.
+        let shared = |on: bool| sys::set_option(self.fd.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, c_int::from(on));
+        shared(true)?;
+        let opened = Self::bind(self.local, &UdpOptions { reuse_address: true, ..options.clone() });
+        let socket = opened.and_then(|mut socket| {
+            sys::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 0)?;
+            socket.connect(peer)?;
+            Ok(socket)
+        });
+        shared(false)?;
+        socket
     }
 
     /// Where it is bound; after [`connect`](Self::connect), the address that peers see.
