@@ -60,6 +60,7 @@ impl SourceDistributor {
         let group = self.group_of(handle, Some(refresh.group_id));
         let service = self.first_answer(handle);
         let complete = refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE);
+        let mut reissues = Vec::new();
         let Some(item) = self.items.get_mut(handle) else { return };
         let first = !item.has(Bits::IN_SET) || refresh.part_num == Some(0);
         if first {
@@ -71,7 +72,7 @@ impl SourceDistributor {
             item.bits.set(Bits::SET_SOLICITED, answer && item.has(Bits::EXPECTING));
             if answer {
                 item.unanswered -= 1;
-                let owed = self.owed.answered(handle);
+                let owed = self.owed.answered(handle, &mut reissues);
                 // Whose request it does not answer is served by the answers still to come, or by another request.
                 item.bits.set(Bits::EXPECTING, owed && item.unanswered > 0);
                 item.bits.set(Bits::AGAIN, owed || item.has(Bits::AGAIN));
@@ -93,9 +94,15 @@ impl SourceDistributor {
                 bits |= flag;
             }
         }
-        let good_again = first && item.has(Bits::SUSPECT) && refresh.state.data == DataState::OK;
+        let good = refresh.state.data == DataState::OK;
+        let good_again = first && item.has(Bits::SUSPECT) && good;
         item.bits.set(Bits::ANSWERED, true);
-        item.bits.set(Bits::SUSPECT, refresh.state.data == DataState::SUSPECT);
+        if first || refresh.state.data == DataState::SUSPECT {
+            item.bits.set(Bits::SUSPECT, refresh.state.data == DataState::SUSPECT);
+        } else if good && item.has(Bits::SUSPECT) {
+            // Who is not in this set was told by a status, and is not told otherwise by it.
+            item.bits.set(Bits::AGAIN, true);
+        }
         if let Some(group) = group {
             item.group = group;
         }
@@ -105,6 +112,7 @@ impl SourceDistributor {
                 // It says so to all who were told the contrary.
                 self.direct.want_all(handle, self.items.get(handle).map_or(0, |item| item.interest));
             }
+            reissues.into_iter().for_each(|(slot, serial)| self.tell_answered(handle, slot, serial));
             self.publish_refresh(handle, group, bits, rwf);
         }
         self.set_live(handle, watched && !one_shot);
@@ -228,6 +236,14 @@ impl SourceDistributor {
         let Some(item) = self.items.get_mut(handle) else { return };
         if let Some(group) = group {
             item.group = group;
+        }
+        let lost = item.has(Bits::LOST) && !item.has(Bits::IN_SET);
+        if lost && status.state.is_some_and(|state| state.data == DataState::OK) {
+            // What the P2PSs have is of before the loss: it is not good before the image that is to come says so.
+            if let Some(service) = service {
+                self.pump(now, service, out);
+            }
+            return;
         }
         if let Some(state) = status.state {
             item.bits.set(Bits::ANSWERED, true);

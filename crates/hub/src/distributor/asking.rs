@@ -7,7 +7,7 @@ use super::streams::Stream;
 use super::timers::Timer;
 use super::{ProviderSink, SessionId, SourceDistributor, is_watched};
 use crate::item::{ItemKey, KeyQos};
-use crate::stream::{ALL, flags};
+use crate::stream::{ALL, Event, flags};
 use rwf::msg::{CloseMsg, Domain, RequestFlags, RequestMsg};
 use rwf::{DataState, Qos, State, StateCode, StreamState};
 
@@ -224,10 +224,7 @@ impl SourceDistributor {
             return;
         }
         if item.upstream == Upstream::Idle {
-            // The request that is still to be sent asks for all of it, but the P2PS tells a recovery from its answer.
-            if with_image && item.has(Bits::LOST) {
-                item.bits.set(Bits::AGAIN, true);
-            }
+            // The request that is still to be sent asks for all of it.
             return;
         }
         let owed = item.has(Bits::EXPECTING | Bits::IN_SET);
@@ -242,11 +239,23 @@ impl SourceDistributor {
         }
     }
 
-    /// A P2PS wants more of an item than was asked for so far: what answers that is not for it.
-    pub(super) fn owe(&mut self, handle: u32, slot: u8, opened: bool) {
+    /// A P2PS wants more of an item than was asked for so far: what answers that is not for it. It has opened it, or reissued
+    /// with a number.
+    pub(super) fn owe(&mut self, handle: u32, slot: u8, serial: Option<u32>) {
         let Some(item) = self.items.get(handle) else { return };
-        if item.upstream != Upstream::Idle && !item.has(Bits::ENDED | Bits::PUBLISHED) {
-            self.owed.note(handle, slot, opened, item.unanswered);
+        if item.has(Bits::PUBLISHED) {
+            // Held images are whole.
+            serial.into_iter().for_each(|serial| self.tell_answered(handle, slot, serial));
+        } else if !item.has(Bits::ENDED) && (item.upstream != Upstream::Idle || serial.is_some()) {
+            self.owed.note(handle, slot, serial, item.unanswered);
+        }
+    }
+
+    /// Tells a P2PS that the images of an item hold what it has reissued for from now on.
+    pub(super) fn tell_answered(&mut self, handle: u32, slot: u8, serial: u32) {
+        if let Some(target) = self.peers.id(slot) {
+            let position = self.hub.next_position();
+            self.hub.event(&Event::Answered { target, handle, serial, position });
         }
     }
 
@@ -273,7 +282,7 @@ impl SourceDistributor {
         item.session = NO_SESSION;
         let (service, stream, snapshot) = (item.service, item.stream, item.has(Bits::SNAPSHOT));
         self.items.renew(handle);
-        self.owed.forget_item(handle);
+        self.owed.start_over(handle);
         if upstream == Upstream::Idle {
             return false;
         }

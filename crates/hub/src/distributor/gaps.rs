@@ -39,7 +39,7 @@ impl Missed {
         match kind {
             Kind::Service => self.services.push((service, false)),
             Kind::ServiceGone | Kind::ServiceStatus | Kind::GroupStatus => self.services.push((service, true)),
-            Kind::Image | Kind::Update | Kind::ItemStatus | Kind::Generic => self.handles.push(handle),
+            Kind::Image | Kind::Answered | Kind::Update | Kind::ItemStatus | Kind::Generic => self.handles.push(handle),
             Kind::ItemOpened => {
                 self.answers.push((kind, handle, arg, Vec::new()));
                 self.handles.push(handle);

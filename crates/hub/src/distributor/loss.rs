@@ -49,7 +49,7 @@ impl SourceDistributor {
                     item.upstream = Upstream::Idle;
                 }
                 self.items.renew(handle);
-                self.owed.forget_item(handle);
+                self.owed.start_over(handle);
             }
             let handles: Vec<u32> = items.iter().map(|(_, handle)| *handle).collect();
             let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, text);

@@ -45,23 +45,23 @@ impl SourceDistributor {
                     }
                 }
             }
-            Request::Reissue { handle, with_image, in_stream, rwf } => {
+            Request::Reissue { handle, serial, in_stream, rwf } => {
                 let kind = crate::stream::Kind::Reissue;
                 let message =
                     RequestMsg::decode(rwf).map_err(|_| HubError::Malformed { kind, what: "request in it" })?;
                 if !self.holds(handle, slot) {
                     return Ok(());
                 }
-                if with_image && self.items.get(handle).is_some_and(|item| item.has(Bits::ENDED)) {
+                if serial.is_some() && self.items.get(handle).is_some_and(|item| item.has(Bits::ENDED)) {
                     self.repeat_end(handle, slot);
                 } else {
                     self.wishes.note(handle, slot, &message);
-                    if with_image {
+                    if serial.is_some() {
                         self.note_wanted(handle, slot, in_stream);
-                        self.owe(handle, slot, false);
+                        self.owe(handle, slot, serial);
                     }
-                    self.reissue(now, handle, with_image, out);
-                    if with_image {
+                    self.reissue(now, handle, serial.is_some(), out);
+                    if serial.is_some() {
                         self.want_image(now, handle, slot, out);
                     }
                 }
@@ -192,7 +192,7 @@ impl SourceDistributor {
             self.set_live(handle, item.has(Bits::ANSWERED));
         }
         if self.items.get(handle).is_some_and(|item| item.has(Bits::VIEW)) {
-            self.owe(handle, slot, true);
+            self.owe(handle, slot, None);
             self.reissue(now, handle, true, out);
         } else {
             self.want_image(now, handle, slot, out);
@@ -246,6 +246,7 @@ impl SourceDistributor {
     /// Takes the item out of every table. It must not be open upstream any more.
     pub(super) fn forget_item(&mut self, handle: u32) {
         self.wishes.forget_item(handle);
+        self.owed.forget_item(handle);
         self.direct.forget_item(handle);
         if let Some(item) = self.items.remove(handle) {
             if item.has(Bits::LOST)
@@ -260,6 +261,7 @@ impl SourceDistributor {
     /// The item is over: who opens its key gets another. It goes when the last P2PS has given it back.
     pub(super) fn end_item(&mut self, handle: u32) {
         self.end_snapshots(handle);
+        self.owed.forget_item(handle);
         self.items.unshare(handle);
         let Some(item) = self.items.get_mut(handle) else { return };
         let lost = item.has(Bits::LOST);

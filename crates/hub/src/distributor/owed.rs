@@ -14,6 +14,8 @@ struct Owed {
     opened: bool,
     /// Answers to earlier requests that may come before its own.
     earlier: u8,
+    /// The number of its reissue, which it is told with the answer.
+    serial: Option<u32>,
 }
 
 /// The P2PSs that are owed an image, by item.
@@ -23,21 +25,28 @@ pub(super) struct OwedImages {
 }
 
 impl OwedImages {
-    /// `slot` wants more than the `earlier` requests that are not answered yet have asked for.
-    pub(super) fn note(&mut self, handle: u32, slot: u8, opened: bool, earlier: u8) {
+    /// `slot` wants more than the `earlier` requests that are not answered yet have asked for: it has opened the item, or
+    /// reissued with this number.
+    pub(super) fn note(&mut self, handle: u32, slot: u8, serial: Option<u32>, earlier: u8) {
         let owed = self.items.entry(handle).or_default();
-        let opened = opened || owed.iter().any(|known| known.slot == slot && known.opened);
+        let opened = serial.is_none() || owed.iter().any(|known| known.slot == slot && known.opened);
         owed.retain(|known| known.slot != slot);
-        owed.push(Owed { slot, opened, earlier });
+        owed.push(Owed { slot, opened, earlier, serial });
     }
 
-    /// A set that answers a request begins: it is for those whose turn it is. True if others are still owed one.
-    pub(super) fn answered(&mut self, handle: u32) -> bool {
+    /// A set that answers a request begins: it is for those whose turn it is, and answers these reissues (slot and number).
+    /// True if others are still owed one.
+    pub(super) fn answered(&mut self, handle: u32, reissues: &mut Vec<(u8, u32)>) -> bool {
         if self.items.is_empty() {
             return false;
         }
         let Some(owed) = self.items.get_mut(&handle) else { return false };
-        owed.retain(|known| known.earlier > 0);
+        owed.retain(|known| {
+            if known.earlier == 0 {
+                reissues.extend(known.serial.map(|serial| (known.slot, serial)));
+            }
+            known.earlier > 0
+        });
         for known in owed.iter_mut() {
             known.earlier -= 1;
         }
@@ -79,7 +88,23 @@ impl OwedImages {
         }
     }
 
-    /// The item is off its stream: the next request is made with all that is wanted by then.
+    /// The item is off its stream: the next request is made with all that is wanted by then, so its first answer is everyone's.
+    pub(super) fn start_over(&mut self, handle: u32) {
+        if self.items.is_empty() {
+            return;
+        }
+        if let Some(owed) = self.items.get_mut(&handle) {
+            owed.retain(|known| known.serial.is_some());
+            for known in owed.iter_mut() {
+                (known.opened, known.earlier) = (false, 0);
+            }
+            if owed.is_empty() {
+                self.items.remove(&handle);
+            }
+        }
+    }
+
+    /// The item is gone.
     pub(super) fn forget_item(&mut self, handle: u32) {
         self.items.remove(&handle);
     }

@@ -267,6 +267,11 @@ impl P2ps {
                     self.image(number, id, group, flags, position, rwf);
                 }
             }
+            Event::Answered { handle, serial, position, .. } => {
+                if let Some(id) = self.item_of(number, handle) {
+                    self.answered(id, serial, position);
+                }
+            }
             Event::ItemStatus { handle, group, flags, rwf, .. } => {
                 if let Some(id) = self.item_of(number, handle) {
                     self.item_status(number, id, group, flags, rwf);

@@ -64,9 +64,11 @@ struct Image<'a> {
     complete: bool,
     /// It goes to all, asked for or not: those that have the item open have to know it too.
     everyone: bool,
+    /// It says that the item is good to those that were told the contrary.
+    good_again: bool,
     /// Who had an image begins afresh.
     afresh: bool,
-    /// It answers what was asked for last, so views that were waiting for more have it now.
+    /// It holds all that was asked for, so views that were waiting for more have it now.
     widened: bool,
     /// Nothing follows it.
     last: bool,
@@ -110,16 +112,17 @@ impl P2ps {
             item.set(bits::REGROUPED);
         }
         let good = refresh.state.data == DataState::OK;
-        let recovery = has(flags::RECOVERY) || item.has(bits::RECOVERING) || item.has(bits::SUSPECT) && good;
-        // A recovery image answers whatever was asked for, but a reissue that asked for more: that is answered besides.
-        let reissue_due = item.has(bits::REISSUE_DUE);
-        let answer = !has(flags::UNSOLICITED) && (!has(flags::RECOVERY) || reissue_due || !self.is_widening(id));
+        let recovery = has(flags::RECOVERY) || item.has(bits::RECOVERING);
+        let good_again = item.has(bits::SUSPECT) && good;
+        let narrow = item.extra.as_ref().is_some_and(|extra| extra.serial != 0 || position < extra.wide_from);
+        let answer = !has(flags::UNSOLICITED) && !narrow;
         let image = Image {
             first,
             complete: has(flags::COMPLETE),
             everyone: has(flags::UNSOLICITED) || recovery || last || regrouped,
-            afresh: recovery || has(flags::CLEAR_CACHE),
-            widened: answer && !reissue_due,
+            good_again,
+            afresh: recovery || good_again || has(flags::CLEAR_CACHE),
+            widened: !narrow && !item.has(bits::REISSUE_DUE),
             last,
             source,
             refresh,
@@ -145,6 +148,13 @@ impl P2ps {
         self.items.get_mut(id).clear(bits::IMAGE_ASKED);
         if self.is_waited_for(id) {
             self.ask_image(id);
+        }
+    }
+
+    /// A reissue that asked for more is answered.
+    pub(super) fn answered(&mut self, id: ItemId, serial: u32, position: u64) {
+        if let Some(extra) = self.items.get_mut(id).extra.as_mut().filter(|extra| extra.serial == serial) {
+            (extra.serial, extra.wide_from) = (0, position);
         }
     }
 
@@ -286,7 +296,7 @@ impl P2ps {
         let alone = self.scratch.reached.is_some() && !image.last;
         let item = self.items.get_mut(id);
         // Without this the open ones need no look: an image that was asked for is nothing to them.
-        let all = !image.first || image.everyone || item.has(bits::SOME_ASKED);
+        let all = !image.first || image.everyone || image.good_again || item.has(bits::SOME_ASKED);
         if image.first && !(alone && item.has(bits::SOME_ASKED)) {
             item.clear(bits::SOME_ASKED);
             // A set that is broken off leaves marks behind: its watchers are in the next one.
@@ -310,7 +320,8 @@ impl P2ps {
             } else if watch.has(WatchFlags::ASKED | WatchFlags::SOLICITED) {
                 Some(true)
             } else {
-                let rests = if open { !image.everyone } else { watch.has(WatchFlags::PAUSED) };
+                let told = image.good_again && watch.has(WatchFlags::TOLD);
+                let rests = if open { !image.everyone && !told } else { watch.has(WatchFlags::PAUSED) };
                 (in_set || !rests).then_some(false)
             };
             if let Some(solicited) = solicited {

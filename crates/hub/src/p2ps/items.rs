@@ -74,6 +74,10 @@ pub(crate) struct Extra {
     pub(crate) asked: Option<ViewSpec>,
     /// What images are sure to hold until the answer to a reissue that asked for more; `None` if none is awaited.
     pub(crate) shown: Option<ViewSpec>,
+    /// Number of that reissue, until it is answered; 0 if none is awaited.
+    pub(crate) serial: u32,
+    /// Position of the last such answer: images from there on hold what was asked for.
+    pub(crate) wide_from: u64,
     /// What its first watcher asked the provider for beside a view: an element list, or nothing.
     pub(crate) elements: Box<[u8]>,
     /// Stream position of the last update kept from those that wait.
@@ -138,7 +142,7 @@ impl Item {
 
     /// Drops [`Extra`] if nothing stands in it any more.
     pub(crate) fn trim_extra(&mut self) {
-        let asked = |extra: &Extra| extra.asked.is_some() || extra.shown.is_some();
+        let asked = |extra: &Extra| extra.asked.is_some() || extra.shown.is_some() || extra.serial != 0;
         let idle = |extra: &Extra| extra.views.is_empty() && !asked(extra) && extra.elements.is_empty();
         if self.parent().is_none() && self.extra.as_deref().is_some_and(idle) {
             self.extra = None;
@@ -255,7 +259,7 @@ impl Items {
         let item = self.get_mut(id);
         item.clear(bits::WIDENING);
         if let Some(extra) = item.extra.as_mut() {
-            extra.shown = None;
+            (extra.shown, extra.serial, extra.wide_from) = (None, 0, 0);
         }
         for at in 0..self.get(id).views().len() {
             let view = self.get(id).views()[at];

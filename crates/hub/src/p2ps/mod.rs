@@ -95,6 +95,8 @@ pub struct P2ps {
     opens_left: u32,
     /// Items that are open and need another image: asked for as the limit of a turn lets it.
     refreshes: VecDeque<items::ItemId>,
+    /// Number of the last reissue that asked for more.
+    last_reissue: u32,
     /// Sources whose transports are to be ended.
     source_closing: Vec<(SourceId, &'static str)>,
     /// When [`Self::on_timer`] was called last.
@@ -125,6 +127,7 @@ impl P2ps {
             retries: Retries::default(),
             opens_left: config.opens_per_turn.max(1),
             refreshes: VecDeque::new(),
+            last_reissue: 0,
             source_closing: Vec::new(),
             ticked: 0,
             dictionaries,

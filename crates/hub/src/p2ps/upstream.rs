@@ -181,8 +181,13 @@ impl P2ps {
         }
         let (source, handle) = (item.source, item.handle);
         let in_stream = with_image && self.is_asked_by_open(id);
+        let serial = with_image.then(|| {
+            self.last_reissue = self.last_reissue.wrapping_add(1).max(1);
+            self.items.get_mut(id).extra_mut().serial = self.last_reissue;
+            self.last_reissue
+        });
         if let Some(source) = self.source_mut(source) {
-            source.writer.request(&Request::Reissue { handle, with_image, in_stream, rwf: &request });
+            source.writer.request(&Request::Reissue { handle, serial, in_stream, rwf: &request });
         }
         self.note_asked_view(id, view, with_image);
     }
@@ -254,6 +259,9 @@ impl P2ps {
         item.source = NO_SOURCE;
         if std::mem::replace(&mut item.group, NO_GROUP) != NO_GROUP {
             item.set(bits::REGROUPED);
+        }
+        if let Some(extra) = item.extra.as_mut() {
+            (extra.serial, extra.wide_from) = (0, 0);
         }
         item.clear(bits::IMAGE_ASKED | bits::IN_SET | bits::REISSUE_DUE | bits::UPDATE_WITHHELD);
     }

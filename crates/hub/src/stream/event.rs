@@ -78,6 +78,17 @@ pub enum Event<'a> {
         /// The refresh.
         rwf: &'a [u8],
     },
+    /// A `Reissue` that wanted an image is answered: images from here on hold all that it asked for.
+    Answered {
+        /// Who asked.
+        target: u16,
+        /// The item.
+        handle: u32,
+        /// The number of the reissue.
+        serial: u32,
+        /// Position in the stream, as of an image: those before it may hold less.
+        position: u64,
+    },
     /// An update.
     Update {
         /// The item.
@@ -198,6 +209,11 @@ impl<'a> Event<'a> {
                 let position = u64::from_le_bytes(*position);
                 Self::Image { target, handle, group: arg, flags: message.flags, position, rwf }
             }
+            Kind::Answered if handle == NO_HANDLE => return Err(bad("handle")),
+            Kind::Answered => {
+                let position = u64::from_le_bytes(*body.first_chunk::<8>().ok_or(bad("position"))?);
+                Self::Answered { target, handle, serial: arg, position }
+            }
             Kind::Update => Self::Update { handle, has_key: message.has(flags::HAS_KEY), rwf: body },
             Kind::ItemStatus => Self::ItemStatus { target, handle, group: arg, flags: message.flags, rwf: body },
             Kind::Ack => Self::Ack { target, token: arg, rwf: body },
@@ -231,6 +247,7 @@ impl<'a> Event<'a> {
             Self::ItemOpened { target, handle, token } => (Kind::ItemOpened, 0, target, handle, token),
             Self::Refused { target, token, .. } => (Kind::Refused, 0, target, NO_HANDLE, token),
             Self::Image { target, handle, group, flags, .. } => (Kind::Image, flags, target, handle, group),
+            Self::Answered { target, handle, serial, .. } => (Kind::Answered, 0, target, handle, serial),
             Self::Update { handle, has_key, .. } => (Kind::Update, key_flag(has_key), ALL, handle, 0),
             Self::ItemStatus { target, handle, group, flags, .. } => (Kind::ItemStatus, flags, target, handle, group),
             Self::Ack { target, token, .. } => (Kind::Ack, 0, target, NO_HANDLE, token),
@@ -268,6 +285,7 @@ impl<'a> Event<'a> {
             | Self::Generic { rwf, .. }
             | Self::Dictionary { rwf, .. } => out.extend_from_slice(rwf),
             Self::Heartbeat { announcement } => out.extend_from_slice(announcement),
+            Self::Answered { position, .. } => out.extend_from_slice(&position.to_le_bytes()),
             Self::CaughtUp { to, .. } => out.extend_from_slice(&to.to_le_bytes()),
             Self::Resync { why, .. } | Self::Leaving { why } => out.extend_from_slice(why.as_bytes()),
             Self::ServiceGone { .. } | Self::ItemOpened { .. } | Self::Missed { .. } => {}

@@ -40,6 +40,8 @@ pub enum Kind {
     Resync = 16,
     /// [`super::Event::Leaving`]
     Leaving = 17,
+    /// [`super::Event::Answered`]
+    Answered = 18,
     /// [`super::Request::Hello`]
     Hello = 64,
     /// [`super::Request::Open`]
@@ -87,6 +89,7 @@ impl Kind {
             15 => Self::CaughtUp,
             16 => Self::Resync,
             17 => Self::Leaving,
+            18 => Self::Answered,
             64 => Self::Hello,
             65 => Self::Open,
             66 => Self::Refresh,

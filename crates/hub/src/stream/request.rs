@@ -36,8 +36,8 @@ pub enum Request<'a> {
     Reissue {
         /// The item.
         handle: u32,
-        /// An image is wanted with it.
-        with_image: bool,
+        /// An image is wanted with it, and `Answered` by this number before that; another one each time.
+        serial: Option<u32>,
         /// As with [`Self::Refresh`].
         in_stream: bool,
         /// The request as it stands now, complete.
@@ -99,7 +99,7 @@ impl<'a> Request<'a> {
             Kind::Refresh => Self::Refresh { handle, in_stream: message.has(flags::IN_STREAM) },
             Kind::Reissue => {
                 let in_stream = message.has(flags::IN_STREAM);
-                Self::Reissue { handle, with_image: message.has(flags::WITH_IMAGE), in_stream, rwf }
+                Self::Reissue { handle, serial: message.has(flags::WITH_IMAGE).then_some(token), in_stream, rwf }
             }
             Kind::Close => Self::Close { handle },
             Kind::Post => {
@@ -121,8 +121,9 @@ impl<'a> Request<'a> {
             Self::Hello { incarnation, .. } => (Kind::Hello, 0, 0, NO_HANDLE, incarnation),
             Self::Open { service, token, flags, .. } => (Kind::Open, flags, service, NO_HANDLE, token),
             Self::Refresh { handle, in_stream } => (Kind::Refresh, way(in_stream), 0, handle, 0),
-            Self::Reissue { handle, with_image, in_stream, .. } => {
-                (Kind::Reissue, way(in_stream) | if with_image { flags::WITH_IMAGE } else { 0 }, 0, handle, 0)
+            Self::Reissue { handle, serial, in_stream, .. } => {
+                let flags = way(in_stream) | if serial.is_some() { flags::WITH_IMAGE } else { 0 };
+                (Kind::Reissue, flags, 0, handle, serial.unwrap_or_default())
             }
             Self::Close { handle } => (Kind::Close, 0, 0, handle, 0),
             Self::Post { service, handle, token, .. } => (Kind::Post, 0, service, handle.unwrap_or(NO_HANDLE), token),

@@ -166,7 +166,7 @@ proptest! {
         writer.request(&Request::Open { service: 1, token: 1, flags: flags::STREAMING, rwf: &rwf });
         writer.request(&Request::Open { service: 2, token: 2, flags: flags::PRIVATE, rwf: &other });
         writer.request(&Request::Refresh { handle: 0, in_stream: false });
-        writer.request(&Request::Reissue { handle: 1, with_image: true, in_stream: false, rwf: &rwf });
+        writer.request(&Request::Reissue { handle: 1, serial: Some(9), in_stream: false, rwf: &rwf });
         writer.request(&Request::Post { service: 2, handle: None, token: 1, rwf: &rwf });
         writer.request(&Request::Generic { handle: 0, rwf: &rwf });
         writer.request(&Request::Close { handle: 0 });

@@ -2,10 +2,10 @@
 
 use crate::world::*;
 use hub::distributor::{Balance, Config};
-use hub::stream::{Kind, flags};
+use hub::stream::{ALL, Kind, flags};
 use rwf::msg::{Domain, RefreshFlags};
 use rwf::rdm::directory::{Group, Load, Part};
-use rwf::{DataState, StateCode, StreamState};
+use rwf::{DataState, State, StateCode, StreamState};
 
 const WHOLE: RefreshFlags = RefreshFlags(RefreshFlags::SOLICITED.0 | RefreshFlags::REFRESH_COMPLETE.0);
 
@@ -302,22 +302,25 @@ fn what_a_provider_says_of_its_service_does_not_reach_items_that_are_lost() {
 }
 
 #[test]
-fn a_reissue_while_the_item_is_lost_is_answered_apart_from_the_recovery() {
+fn a_reissue_while_the_item_is_lost_is_answered_by_the_recovery() {
     let mut world = World::with_feed();
     let (handle, _) = world.open_imaged(1, "A");
     world.down(0);
     let rwf = bytes_of(|w| request("A").encode(w));
-    world.request(1, &hub::stream::Request::Reissue { handle, with_image: true, in_stream: false, rwf: &rwf }).unwrap();
+    world.request(1, &hub::stream::Request::Reissue { handle, serial: Some(9), in_stream: false, rwf: &rwf }).unwrap();
     world.route_up(0);
     world.directory(0, vec![service(7, "FEED")]);
     world.sent(0);
     world.events();
     world.refresh(0, 5, &[(22, b"1")], WHOLE);
-    assert!(world.events()[0].has(flags::RECOVERY));
-    assert_eq!(world.requests(0).len(), 1);
-    world.refresh(0, 5, &[(22, b"1")], WHOLE);
-    assert_eq!(world.events()[0].flags, flags::FIRST | flags::COMPLETE);
-    assert!(world.requests(0).is_empty());
+    let events = world.events();
+    assert_eq!(
+        (events[0].kind, events[0].target, events[0].arg),
+        (Kind::Answered, 1, 9),
+        "it was asked for with all of it"
+    );
+    assert!(events[1].has(flags::RECOVERY));
+    assert!(world.requests(0).is_empty(), "and need not be asked for again");
 }
 
 #[test]
@@ -483,4 +486,41 @@ fn a_set_cut_off_by_the_loss_begins_anew() {
     let flags_of: Vec<_> = world.events().iter().map(|e| e.flags).collect();
     let again = flags::RECOVERY;
     assert_eq!(flags_of, [again | flags::FIRST | flags::CLEAR_CACHE, again | flags::COMPLETE]);
+}
+
+#[test]
+fn a_lost_item_is_good_by_its_image_and_not_by_a_status() {
+    let mut world = World::with_feed();
+    let (handle, _) = world.open_imaged(1, "A");
+    world.down(0);
+    world.route_up(0);
+    world.directory(0, vec![service(7, "FEED")]);
+    world.events();
+    world.status(0, 5, State::OPEN_OK);
+    assert!(world.events().iter().all(|e| e.handle != handle), "what was lost has not come yet");
+    world.refresh(0, 5, &[(22, b"1")], WHOLE);
+    assert!(world.events()[0].has(flags::RECOVERY));
+    world.status(0, 5, State::OPEN_OK);
+    assert_eq!(world.events()[0].kind, Kind::ItemStatus);
+}
+
+#[test]
+fn the_end_of_a_set_that_is_good_again_is_followed_by_an_image_for_all() {
+    let mut world = World::with_feed();
+    world.p2ps_up(2);
+    let (_, stream) = world.open_imaged(1, "A");
+    world.open(2, "A");
+    let part = |world: &mut World, number, flags| {
+        world.refresh_with(0, &[(22, b"1")], |msg| {
+            (msg.stream_id, msg.part_num, msg.flags) = (stream, Some(number), RefreshFlags::SOLICITED | flags);
+        });
+    };
+    part(&mut world, 0, RefreshFlags::NONE);
+    world.status(0, stream, State { data: DataState::SUSPECT, ..State::OPEN_OK });
+    world.sent(0);
+    part(&mut world, 1, RefreshFlags::REFRESH_COMPLETE);
+    assert_eq!(world.requests(0).len(), 1, "P2PS 1 was told that it is suspect, and has no part in the set");
+    world.events();
+    part(&mut world, 0, RefreshFlags::REFRESH_COMPLETE);
+    assert_eq!(world.events()[0].target, ALL);
 }

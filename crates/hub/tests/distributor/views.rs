@@ -7,6 +7,8 @@ use rwf::{DataType, State, StreamState};
 
 const WHOLE: RefreshFlags = RefreshFlags(RefreshFlags::SOLICITED.0 | RefreshFlags::REFRESH_COMPLETE.0);
 const SET: u8 = flags::FIRST | flags::COMPLETE;
+/// No image has this.
+const ANSWERED: u8 = 0xFF;
 
 fn view_of(fids: Vec<i16>) -> Vec<u8> {
     let view = rwf::rdm::request::View::Fields(fids);
@@ -40,12 +42,14 @@ fn open_view(world: &mut World, id: u16, fids: Vec<i16>) -> u32 {
 /// P2PS `id` wants the whole item from now on.
 fn widen(world: &mut World, id: u16, handle: u32) {
     let rwf = bytes_of(|w| request("A").encode(w));
-    world.request(id, &Request::Reissue { handle, with_image: true, in_stream: false, rwf: &rwf }).unwrap();
+    world.request(id, &Request::Reissue { handle, serial: Some(9), in_stream: false, rwf: &rwf }).unwrap();
 }
 
-/// Target and flags of each image that was published.
+/// Target and flags of each image that was published; `ANSWERED` in front of one that holds what was reissued for.
 fn images(world: &mut World) -> Vec<(u16, u8)> {
-    world.events().iter().filter(|e| e.kind == Kind::Image).map(|e| (e.target, e.flags)).collect()
+    let events = world.events();
+    let flags = |e: &Ev| if e.kind == Kind::Answered { ANSWERED } else { e.flags };
+    events.iter().filter(|e| matches!(e.kind, Kind::Image | Kind::Answered)).map(|e| (e.target, flags(e))).collect()
 }
 
 /// Stream of the last request for "A".
@@ -75,7 +79,7 @@ fn an_open_watcher_misses_no_new_life_while_its_p2ps_wants_more() {
     world.refresh(0, asked, &[(22, b"3")], RefreshFlags::REFRESH_COMPLETE);
     assert_eq!(images(&mut world), [(ALL, SET | flags::UNSOLICITED)]);
     world.refresh(0, asked, &[(22, b"4"), (25, b"4")], WHOLE);
-    assert_eq!(images(&mut world), [(ALL, SET)]);
+    assert_eq!(images(&mut world), [(1, ANSWERED), (ALL, SET)]);
 }
 
 #[test]
@@ -91,7 +95,7 @@ fn a_reissue_is_answered_though_an_unsolicited_image_comes_first() {
     assert!(images(&mut world).is_empty(), "it answers the open");
     assert_eq!(image_requests(&mut world), 1);
     world.refresh(0, stream, &[(22, b"2"), (25, b"2")], WHOLE);
-    assert_eq!(images(&mut world), [(ALL, SET)]);
+    assert_eq!(images(&mut world), [(1, ANSWERED), (ALL, SET)]);
 }
 
 #[test]
@@ -174,4 +178,19 @@ fn the_second_answer_to_a_repeated_request_answers_nobody() {
     // A reissue that is on its way now must not take this for its answer.
     world.refresh(0, stream, &[(22, b"3")], WHOLE);
     assert_eq!(images(&mut world), [(ALL, SET | flags::UNSOLICITED)]);
+}
+
+#[test]
+fn a_reissue_that_a_loss_interrupts_is_answered_with_the_recovery() {
+    let mut world = with_views();
+    let handle = open_view(&mut world, 1, vec![22]);
+    let first = stream(&mut world);
+    world.refresh(0, first, &[(22, b"1")], WHOLE);
+    widen(&mut world, 1, handle);
+    world.down(0);
+    provider_up(&mut world);
+    let asked = stream(&mut world);
+    world.events();
+    world.refresh(0, asked, &[(22, b"2"), (25, b"2")], WHOLE);
+    assert_eq!(images(&mut world), [(1, ANSWERED), (ALL, SET | flags::RECOVERY | flags::CLEAR_CACHE)]);
 }

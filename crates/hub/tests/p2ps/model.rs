@@ -328,8 +328,11 @@ impl Run {
                 self.held.insert(handle, Held { item, wanted: 1, bits, ..Held::default() });
                 self.writer.event(&Event::ItemOpened { target: 7, handle, token });
             }
-            Request::Refresh { handle, .. } | Request::Reissue { handle, with_image: true, .. } => {
+            Request::Refresh { handle, .. } => self.held.get_mut(&handle).unwrap().wanted += 1,
+            Request::Reissue { handle, serial: Some(serial), .. } => {
                 self.held.get_mut(&handle).unwrap().wanted += 1;
+                let position = self.writer.next_position();
+                self.writer.event(&Event::Answered { target: 7, handle, serial, position });
             }
             Request::Close { handle } => {
                 self.log.push(format!("close {handle}"));

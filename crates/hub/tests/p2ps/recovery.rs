@@ -553,3 +553,43 @@ fn a_silent_source_is_given_up_and_heartbeats_are_sent() {
     world.pass(SECOND);
     assert_eq!(world.take(1), ["status 5 OPEN/SUSPECT/TIMEOUT"]);
 }
+
+#[test]
+fn who_heard_that_an_item_is_good_again_gets_no_image_for_it() {
+    let mut world = World::with_feed();
+    world.clients([1, 2]);
+    world.open(1, 5, "A", 0);
+    world.request(2, &item(5, "A"));
+    world.asked();
+    let good = |number, flags| refresh_with(flags, State::OPEN_OK, Some(number), &[(22, 1)]);
+    world.publish(0, |p| {
+        p.part(0, flags::FIRST, &good(0, RefreshFlags::NONE));
+        p.status(0, 0, &status(StreamState::OPEN, SUSPECT, StateCode::NONE));
+        p.part(0, flags::COMPLETE, &good(1, RefreshFlags::REFRESH_COMPLETE));
+    });
+    assert_eq!(world.take(1), ["status 5 OPEN/SUSPECT"]);
+    assert_eq!(world.take(2).len(), 3);
+    world.request(2, &item(5, "A"));
+    world.asked();
+    world.publish(0, |p| {
+        p.image(0, &[(22, 2)]);
+    });
+    assert_eq!(world.take(1), ["refresh 5 clear complete OPEN/OK group 3 key 1:A 22=2"]);
+    assert_eq!(world.take(2), ["refresh 5 solicited clear complete OPEN/OK group 3 key 1:A 22=2"]);
+    let mut world = World::with_feed();
+    world.clients([1, 2]);
+    world.open(1, 5, "A", 0);
+    world.publish(0, |p| {
+        p.part(0, flags::FIRST | flags::UNSOLICITED, &good(0, RefreshFlags::NONE));
+        p.status(0, 0, &status(StreamState::OPEN, SUSPECT, StateCode::NONE));
+        p.part(0, flags::COMPLETE | flags::UNSOLICITED, &good(1, RefreshFlags::REFRESH_COMPLETE));
+    });
+    assert_eq!(world.take(1).len(), 3);
+    world.request(2, &item(5, "A"));
+    world.asked();
+    world.publish(0, |p| {
+        p.image(0, &[(22, 2)]);
+    });
+    assert_eq!(world.take(1), [""; 0], "the last part said so");
+    assert_eq!(world.take(2).len(), 1);
+}

@@ -221,7 +221,7 @@ fn a_view_shows_its_fields_in_images_and_updates() {
     });
     assert_eq!(world.take(3), [""; 0], "an image that was not asked for need not be the wider one");
     world.publish(0, |p| {
-        p.image(0, &[(22, 11), (1000, 12)]).update(0, &[(1000, 13)]);
+        p.answered(0, 1).image(0, &[(22, 11), (1000, 12)]).update(0, &[(1000, 13)]);
     });
     assert_eq!(world.take(3), ["refresh 5 solicited complete OPEN/OK group 3 key 1:A 1000=12", "update 5 1000=13"]);
     for client in [1, 2] {
@@ -253,13 +253,13 @@ fn upstream_goes_the_union_or_nothing() {
     assert_eq!(world.take(2), [""; 0], "the view was widened while the first image was on its way");
     assert_eq!(union(&world), Some(View::Fields(vec![22, 25, 30])));
     world.publish(0, |p| {
-        p.image(0, &[(22, 1), (30, 2)]);
+        p.answered(0, 1).image(0, &[(22, 1), (30, 2)]);
     });
     assert_eq!(world.take(2), ["refresh 5 solicited complete OPEN/OK group 3 key 1:A 30=2"]);
     world.request(3, &item(5, "A"));
     assert_eq!(union(&world), None, "everything, for the one who has no view");
     world.publish(0, |p| {
-        p.image(0, &[(22, 1), (30, 2), (40, 3)]);
+        p.answered(0, 2).image(0, &[(22, 1), (30, 2), (40, 3)]);
     });
     assert_eq!(world.take(3), ["refresh 5 solicited complete OPEN/OK group 3 key 1:A 22=1 30=2 40=3"]);
     world.close(3, 5);

@@ -133,6 +133,12 @@ impl Publisher<'_> {
     }
 
     /// A complete image with hub flags.
+    /// The reissue of this number is answered.
+    pub(crate) fn answered(&mut self, handle: u32, serial: u32) -> &mut Self {
+        let position = self.writer.next_position();
+        self.event(Event::Answered { target: 7, handle, serial, position })
+    }
+
     pub(crate) fn image_with(&mut self, handle: u32, bits: u8, rwf: &[u8]) -> &mut Self {
         self.part(handle, bits | flags::FIRST | flags::COMPLETE, rwf)
     }
@@ -403,8 +409,8 @@ fn request_words(request: &Request<'_>) -> String {
         Request::Refresh { handle, in_stream } => {
             format!("refresh {handle}{}", if *in_stream { " in stream" } else { "" })
         }
-        Request::Reissue { handle, with_image, rwf, .. } => {
-            format!("reissue {handle}{} {}", if *with_image { " with image" } else { "" }, words(rwf))
+        Request::Reissue { handle, serial, rwf, .. } => {
+            format!("reissue {handle}{} {}", if serial.is_some() { " with image" } else { "" }, words(rwf))
         }
         Request::Close { handle } => format!("close {handle}"),
         Request::Post { service, handle, token, rwf } => {

@@ -296,7 +296,8 @@ impl Watch {
             // Another loss before it is recovered is news; what is said of a whole service is said to those who know it.
             let of_service = state.text.starts_with(b"The source of service") || state.text.ends_with(b"is gone.");
             let news = self.said != state.text || of_service;
-            assert!(!self.lost || news || self.paused || self.asked, "Suspect again, without an image between");
+            let waits = self.paused || self.asked || self.unasked;
+            assert!(!self.lost || news || waits, "Suspect again, without an image between");
             if self.imaged {
                 self.lost = true;
                 self.said = state.text.to_vec();
