@@ -1,8 +1,9 @@
-//! Frames out of capture files: pcap and pcapng, either byte order, from a file or a pipe.
+//! Frames out of capture files: pcap and pcapng, either byte order, gzipped or not, from a file or a pipe.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::ops::ControlFlow;
 
+use flate2::read::MultiGzDecoder;
 use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
 
 /// The longest block of a file that is read; the longest frame that capture programs write by default is 256 KB.
@@ -41,10 +42,13 @@ struct Interface {
 ///
 /// # Errors
 /// A text for the user: not a capture file, or damaged.
-pub(super) fn read(
-    input: impl Read + Send,
-    mut each: impl FnMut(Frame<'_>) -> ControlFlow<()>,
-) -> Result<Ending, String> {
+pub(super) fn read(input: impl Read + Send, each: impl FnMut(Frame<'_>) -> ControlFlow<()>) -> Result<Ending, String> {
+    let mut input = BufReader::with_capacity(1 << 18, input);
+    let head = input.fill_buf().map_err(|e| format!("cannot be read: {e}"))?;
+    if head.starts_with(&[0x1F, 0x8B]) { unpacked(MultiGzDecoder::new(input), each) } else { unpacked(input, each) }
+}
+
+fn unpacked(input: impl Read + Send, mut each: impl FnMut(Frame<'_>) -> ControlFlow<()>) -> Result<Ending, String> {
     let mut reader = create_reader(BLOCK_MAX, input).map_err(|e| match e {
         PcapError::Eof => "is empty".to_owned(),
         _ => "is not a capture file (pcap or pcapng)".to_owned(),
@@ -56,7 +60,8 @@ pub(super) fn read(
             Ok((length, block)) => {
                 let frame = match block {
                     PcapBlockOwned::LegacyHeader(header) => {
-                        link = header.network;
+                        // The upper half may tell of checksums behind the frames, which IP's length leaves out.
+                        link = Linktype(header.network.0 & 0xFFFF);
                         per_second = if header.is_nanosecond_precision() { 1_000_000_000 } else { 1_000_000 };
                         None
                     }

@@ -47,6 +47,8 @@ pub(super) struct Record<'a> {
     pub(super) arrival: Option<Arrival>,
     /// Numbers that a session message says were sent and that were not seen: first and count.
     pub(super) behind: Option<(u32, u32)>,
+    /// The capture does not have all messages.
+    pub(super) is_cut: bool,
     /// What is wrong with the messages.
     pub(super) error: Option<WireError>,
 }
@@ -78,6 +80,12 @@ pub(super) enum Content<'a> {
         offset: usize,
         length: usize,
         last: bool,
+    },
+    /// The capture has too little of it.
+    Cut {
+        protocol: &'static str,
+        /// What there is of its payload, in bytes.
+        length: usize,
     },
     /// It should be one of these, and is not.
     Malformed {
@@ -115,6 +123,8 @@ pub(super) struct Dissector {
     fragments: Fragments,
     streams: Streams,
     ports: Ports,
+    /// The capture has only a part of the frame that is read.
+    is_cut: bool,
     /// Where sources and requesters take TCP connections.
     request_ports: HashSet<SocketAddrV4>,
 }
@@ -168,9 +178,8 @@ impl Dissector {
             self.passed.other += 1;
             return;
         };
-        if ip.is_cut {
-            self.passed.cut += 1;
-        }
+        self.is_cut = ip.is_cut;
+        self.passed.cut += u64::from(ip.is_cut);
         if !ip.is_fragment() {
             self.whole(frame, &ip, show);
             return;
@@ -244,6 +253,10 @@ impl Dissector {
     }
 
     fn malformed(&mut self, place: Place, protocol: &'static str, error: WireError, bytes: &[u8], show: Show<'_>) {
+        if self.is_cut {
+            let content = Content::Cut { protocol, length: bytes.len() };
+            return show(&Record::new(place, content), &self.book);
+        }
         self.passed.malformed += 1;
         show(&Record::new(place, Content::Malformed { protocol, error, bytes }), &self.book);
     }
@@ -388,6 +401,7 @@ impl Dissector {
         for message in Messages::new(bytes) {
             match message {
                 Ok(message) => self.message(record, message),
+                Err(_) if self.is_cut => record.is_cut = true,
                 Err(error) => {
                     self.passed.malformed += 1;
                     record.error = Some(error);
@@ -525,6 +539,7 @@ impl<'a> Record<'a> {
             messages: Vec::new(),
             arrival: None,
             behind: None,
+            is_cut: false,
             error: None,
         }
     }

@@ -28,6 +28,7 @@ pub(super) fn packet(record: &Record<'_>, book: &Book, payload: bool) -> Value {
         Content::Fragment { id, offset, length, last } => {
             json!({"protocol": "ip", "kind": "fragment", "id": id, "offset": offset, "length": length, "last": last})
         }
+        Content::Cut { protocol, length } => json!({"protocol": protocol, "kind": "cut", "bytes": length}),
         Content::Malformed { protocol, error, bytes } => {
             json!({"protocol": protocol, "kind": "malformed", "error": error.to_string(), "bytes": bytes.len()})
         }
@@ -44,6 +45,9 @@ pub(super) fn packet(record: &Record<'_>, book: &Book, payload: bool) -> Value {
     }
     if let Some((first, count)) = record.behind {
         arrival_fields(Arrival::Gap(first, count), &mut o);
+    }
+    if record.is_cut {
+        o.insert("cut".into(), true.into());
     }
     if let Some(error) = record.error {
         o.insert("error".into(), error.to_string().into());

@@ -1,6 +1,6 @@
 //! `quoteway lbmdump`: captures of LBM traffic as readable text.
 //!
-//! Reads pcap and pcapng files, follows the transport sessions in them, learns topic names from the advertisements, and says
+//! Reads pcap and pcapng files, gzipped or not, follows the transport sessions in them, learns topic names from the advertisements, and says
 //! what is missing, asked for and sent again. A capture tells what passed *its* place: what is missing near the source never
 //! left it, what is missing near a receiver was lost on the way.
 
@@ -31,7 +31,7 @@ use summary::Summary;
 #[allow(clippy::doc_markdown, reason = "the comments are the help text, where backticks would show")]
 #[command(name = "lbmdump", after_help = EXAMPLES)]
 pub struct Args {
-    /// Capture files, pcap or pcapng; `-` is standard input
+    /// Capture files, pcap or pcapng, gzipped or not; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
 
@@ -103,7 +103,11 @@ pub fn show(args: &Args, mut out: impl Write) -> Result<(), String> {
         if args.files.len() > 1 && !args.json && writeln!(out, "{}:", file.display()).is_err() {
             return Ok(());
         }
-        match one(args, file, &mut out).map_err(|e| format!("{} {e}", file.display()))? {
+        let reads = || if file.as_os_str() == "-" { Ok(Box::new(std::io::stdin()) as Input<'_>) } else { open(file) };
+        if args.two_passes && file.as_os_str() == "-" {
+            return Err("- is standard input, which cannot be read twice".to_owned());
+        }
+        match one(args, reads, &mut out).map_err(|e| format!("{} {e}", file.display()))? {
             Found::Nobody => return Ok(()),
             Found::Trouble(text) => found.push(format!("{}: {text}", file.display())),
             Found::Nothing => {}
@@ -112,6 +116,20 @@ pub fn show(args: &Args, mut out: impl Write) -> Result<(), String> {
     let _ = out.flush();
     if found.is_empty() { Ok(()) } else { Err(found.join("; ")) }
 }
+
+/// Writes what the arguments say of a capture in memory; their files have no part in it.
+///
+/// # Errors
+/// A text for the user, as [`run`].
+pub fn show_capture(args: &Args, capture: &[u8], mut out: impl Write) -> Result<(), String> {
+    match one(args, || Ok(Box::new(capture) as Input<'_>), &mut out)? {
+        Found::Trouble(text) => Err(text),
+        Found::Nobody | Found::Nothing => Ok(()),
+    }
+}
+
+/// Where a capture is read from.
+type Input<'a> = Box<dyn Read + Send + 'a>;
 
 /// How the reading of a file ended.
 enum Found {
@@ -122,21 +140,18 @@ enum Found {
     Nobody,
 }
 
-fn one(args: &Args, file: &Path, out: &mut impl Write) -> Result<Found, String> {
+fn one<'a>(args: &Args, open: impl Fn() -> Result<Input<'a>, String>, out: &mut impl Write) -> Result<Found, String> {
     let selection = Selection { topic: args.topic.clone(), session: args.session.clone(), kinds: args.only.clone() };
     let mut dissector = Dissector::new(Ports { resolver: args.resolver_port.clone() });
     if args.two_passes {
-        if file.as_os_str() == "-" {
-            return Err("is standard input, which cannot be read twice".to_owned());
-        }
-        capture::read(open(file)?, |frame| {
+        capture::read(open()?, |frame| {
             dissector.frame(&frame, &mut |_, _| {});
             ControlFlow::Continue(())
         })?;
         dissector.second_reading();
     }
     let (mut start, mut text, mut is_gone) = (None, String::new(), false);
-    let ending = capture::read(open(file)?, |frame| {
+    let ending = capture::read(open()?, |frame| {
         let start = *start.get_or_insert(frame.nanos);
         dissector.frame(&frame, &mut |record, book| {
             if args.quiet || !selection.has(record, book) {
@@ -177,11 +192,53 @@ fn one(args: &Args, file: &Path, out: &mut impl Write) -> Result<Found, String> 
     Ok(Found::Nothing)
 }
 
-fn open(file: &Path) -> Result<Box<dyn Read + Send>, String> {
-    if file.as_os_str() == "-" {
-        return Ok(Box::new(std::io::stdin()));
+fn open(file: &Path) -> Result<Input<'static>, String> {
+    File::open(file).map(|f| Box::new(f) as Input<'static>).map_err(|e| format!("cannot be read: {e}"))
+}
+
+/// What the fuzz target runs, and a test with it: any bytes as a capture, or as the frames of one. Nothing may panic, hang, or take
+/// memory that the bytes do not justify; both ways of writing must take whatever was read.
+///
+/// # Panics
+/// Only if something is wrong here.
+pub fn hostile(bytes: &[u8]) {
+    let [kind, rest @ ..] = bytes else { return };
+    let built;
+    let capture = match LINKS.get(usize::from(*kind)) {
+        Some(link) => {
+            built = frames(*link, rest);
+            &built
+        }
+        None => rest,
+    };
+    for flags in [&["-vv", "-2"][..], &["--json", "-v"], &["--only", "trouble", "--topic", "*a*", "--check"]] {
+        let args = Args::try_parse_from(["lbmdump"].iter().chain(flags).chain(&["-"])).expect("good arguments");
+        let mut out = Vec::new();
+        let _ = show_capture(&args, capture, &mut out);
+        let text = std::str::from_utf8(&out).expect("text");
+        if args.json {
+            assert!(text.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{text}");
+        }
+        // A name of a topic, at most 255 bytes in six characters each, may stand on every line of a packet.
+        assert!(text.len() <= 16_384 + capture.len() * 2_048, "{} of {}", text.len(), capture.len());
     }
-    File::open(file).map(|f| Box::new(f) as Box<dyn Read + Send>).map_err(|e| format!("cannot be read: {e}"))
+}
+
+/// Link types that [`hostile`] gives to frames, by its first byte.
+const LINKS: [u32; 6] = [1, 101, 113, 276, 0, 228];
+
+/// A pcap file of frames, each behind its length in two bytes.
+fn frames(link: u32, mut bytes: &[u8]) -> Vec<u8> {
+    let mut file = [&0xA1B2_C3D4u32.to_le_bytes()[..], &[2, 0, 4, 0], &[0; 12], &link.to_le_bytes()].concat();
+    while let [high, low, rest @ ..] = bytes {
+        let (frame, rest) = rest.split_at(usize::from(u16::from_be_bytes([*high, *low])).min(rest.len()));
+        for field in [0, 0, frame.len() as u32, frame.len() as u32] {
+            file.extend_from_slice(&field.to_le_bytes());
+        }
+        file.extend_from_slice(frame);
+        bytes = rest;
+    }
+    file
 }
 
 #[cfg(test)]

@@ -38,7 +38,11 @@ pub(super) struct Segment<'a> {
 }
 
 const IPV4: u16 = 0x0800;
-const VLAN: [u16; 2] = [0x8100, 0x88A8];
+/// Tags of VLANs: IEEE 802.1Q, 802.1ad, and what switches wrote as the outer one before that.
+const VLAN: [u16; 3] = [0x8100, 0x88A8, 0x9100];
+const MPLS: u16 = 0x8847;
+/// The longest frame whose length stands where others have their type (IEEE 802.3); a SNAP header follows.
+const LENGTH_MAX: u16 = 1_500;
 
 pub(super) const TCP: u8 = 6;
 pub(super) const UDP: u8 = 17;
@@ -61,26 +65,44 @@ pub(super) fn is_known(link: Linktype) -> bool {
 /// The IPv4 packet in a frame.
 pub(super) fn ip(link: Linktype, frame: &[u8]) -> Option<Ip<'_>> {
     let packet = match link {
-        Linktype::ETHERNET => ethernet(frame)?,
+        Linktype::ETHERNET => behind_type(frame, 12)?,
         // The family is written in the byte order of the machine that captured; IPv4 is 2 everywhere.
         Linktype::NULL | Linktype::LOOP => match frame.get(..4)? {
             [2, 0, 0, 0] | [0, 0, 0, 2] => frame.get(4..)?,
             _ => return None,
         },
-        Linktype::LINUX_SLL if u16_at(frame, 14)? == IPV4 => frame.get(16..)?,
-        Linktype::LINUX_SLL2 if u16_at(frame, 0)? == IPV4 => frame.get(20..)?,
+        Linktype::LINUX_SLL => behind_type(frame, 14)?,
+        // The type stands first, what it speaks of after the rest of the header.
+        Linktype::LINUX_SLL2 => match u16_at(frame, 0)? {
+            IPV4 => frame.get(20..)?,
+            tag if VLAN.contains(&tag) => behind_type(frame, 22)?,
+            _ => return None,
+        },
         Linktype::RAW | Linktype(12 | 14) | Linktype::IPV4 => frame,
         _ => return None,
     };
     ipv4(packet)
 }
 
-fn ethernet(frame: &[u8]) -> Option<&[u8]> {
-    let mut at = 12;
-    while VLAN.contains(&u16_at(frame, at)?) {
+/// The IPv4 packet behind the `EtherType` at `at`; tags, labels and SNAP headers are passed over.
+fn behind_type(frame: &[u8], mut at: usize) -> Option<&[u8]> {
+    loop {
+        match u16_at(frame, at)? {
+            IPV4 => return frame.get(at + 2..),
+            MPLS => return behind_labels(frame, at + 2),
+            tag if VLAN.contains(&tag) => at += 4,
+            length if length <= LENGTH_MAX && frame.get(at + 2..at + 8)? == [0xAA, 0xAA, 3, 0, 0, 0] => at += 8,
+            _ => return None,
+        }
+    }
+}
+
+/// MPLS labels have four bytes; the last one is marked. What follows does not say what it is: [`ipv4`] looks.
+fn behind_labels(frame: &[u8], mut at: usize) -> Option<&[u8]> {
+    while frame.get(at + 2)? & 1 == 0 {
         at += 4;
     }
-    if u16_at(frame, at)? == IPV4 { frame.get(at + 2..) } else { None }
+    frame.get(at + 4..)
 }
 
 fn ipv4(packet: &[u8]) -> Option<Ip<'_>> {

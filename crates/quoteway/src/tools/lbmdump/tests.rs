@@ -104,6 +104,12 @@ fn link_header(link: u32) -> Vec<u8> {
     match link {
         1 => [vec![2; 12], vec![8, 0]].concat(),
         1001 => [vec![2; 12], vec![0x81, 0, 0, 5, 8, 0]].concat(),
+        2001 => [vec![2; 12], vec![0x88, 0xA8, 0, 5, 0x81, 0, 0, 6, 8, 0]].concat(),
+        3001 => [vec![2; 12], vec![0x91, 0, 0, 5, 0x81, 0, 0, 6, 8, 0]].concat(),
+        4001 => [vec![2; 12], vec![0x88, 0x47, 0, 1, 0, 64, 0, 2, 1, 64]].concat(),
+        5001 => [vec![2; 12], vec![1, 0, 0xAA, 0xAA, 3, 0, 0, 0, 8, 0]].concat(),
+        1113 => [vec![0; 14], vec![0x81, 0, 0, 5, 8, 0]].concat(),
+        1276 => [vec![0x81, 0], vec![0; 18], vec![0, 5, 8, 0]].concat(),
         0 => vec![2, 0, 0, 0],
         108 => vec![0, 0, 0, 2],
         113 => [vec![0; 14], vec![8, 0]].concat(),
@@ -202,9 +208,17 @@ LBTRM:10.1.1.10:24390:5e551d01:239.1.2.3:24400
 
 #[test]
 fn a_session_reads_alike_in_every_file_format_and_link_type() {
-    for link in [1, 1001, 0, 108, 113, 276, 101, 228] {
+    // Thousands: with tags of VLANs (802.1Q, 802.1ad, 0x9100), MPLS labels, a SNAP header.
+    for link in [1, 1001, 2001, 3001, 4001, 5001, 0, 108, 113, 1113, 276, 1276, 101, 228] {
         assert_eq!(dump(&pcap(link, &session()), "").0.trim_start(), EXPECTED.trim_start(), "link type {link}");
     }
+    let mut big = pcap(1, &session());
+    big[20..24].copy_from_slice(&0x2400_0001u32.to_le_bytes());
+    assert_eq!(dump(&big, "").0.trim_start(), EXPECTED.trim_start(), "frames with checksums");
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&pcapng(1, &session())).expect("memory");
+    let gzipped = gzip.finish().expect("memory");
+    assert_eq!(dump(&gzipped, "-2").0.trim_start(), EXPECTED.trim_start(), "gzipped");
     for link in [1, 276] {
         assert_eq!(
             dump(&pcapng(link, &session()), "").0.trim_start(),
@@ -364,6 +378,53 @@ fn a_file_that_is_cut_off_is_shown_to_its_end() {
     assert_eq!(result, Ok(()));
     assert!(text.contains("The file ends within a frame.") && text.contains("NAK 1-2"), "{text}");
     assert!(dump(b"what is this", "").1.is_err_and(|e| e.contains("is not a capture file")));
+}
+
+/// With a short snap length: what was captured is followed, and what was not is no fault of the sender.
+#[test]
+fn packets_that_were_captured_in_part_are_no_malformed_ones() {
+    let whole = session();
+    let cut = |to: usize| -> Vec<Vec<u8>> { whole.iter().map(|p| p[..p.len().min(to)].to_vec()).collect() };
+    // The header of LBT-RM, and a part of its message.
+    let (text, _) = dump(&pcap(1, &cut(20 + 8 + 20 + 13)), "");
+    assert!(text.contains("LBT-RM DATA 3 without messages [1 to 2 are missing] [the rest was not captured]"), "{text}");
+    assert!(text.contains("LBMR packet of which the capture has 33 bytes"), "{text}");
+    assert!(text.contains("0 malformed") && text.contains("captured in part (raise the snap length)"), "{text}");
+    assert!(text.contains("numbers 0 to 4: 3 skipped, 1 of them came later, 2 missing"), "{text}");
+    // Not even that.
+    let (text, _) = dump(&pcap(1, &cut(20 + 8 + 10)), "-v");
+    assert!(text.contains("LBT-RM packet of which the capture has 10 bytes") && text.contains("0 malformed"), "{text}");
+    let json = dump(&pcap(1, &cut(20 + 8 + 10)), "--json").0;
+    assert!(json.contains(r#""kind":"cut""#), "{json}");
+}
+
+#[test]
+fn any_bytes_are_shown_without_a_panic() {
+    let mut random = 0x9ABC_DEF1_1234_5678_u64;
+    let mut next = |below: usize| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        (random % below as u64) as usize
+    };
+    let good = session();
+    for round in 0..600 {
+        let mut bytes = vec![next(8) as u8];
+        for packet in &good {
+            let frame = [link_header(LINKS.get(usize::from(bytes[0])).copied().unwrap_or(1)), packet.clone()].concat();
+            bytes.extend_from_slice(&(frame.len() as u16).to_be_bytes());
+            bytes.extend_from_slice(&frame);
+        }
+        for _ in 0..next(6) {
+            let at = 1 + next(bytes.len() - 1);
+            bytes[at] = next(256) as u8;
+        }
+        bytes.truncate(bytes.len() - next(2) * next(200));
+        hostile(&bytes);
+        if round % 10 == 0 {
+            hostile(&[&[255][..], &pcapng(1, &good)[..next(400)]].concat());
+        }
+    }
 }
 
 #[test]

@@ -34,11 +34,17 @@ pub(super) fn line(record: &Record<'_>, book: &Book, start: u64, out: &mut Strin
             let end = if *last { ", the last" } else { "" };
             let _ = write!(out, "IP fragment of packet {id:04x}: {length} bytes at {offset}{end}");
         }
+        Content::Cut { protocol, length } => {
+            let _ = write!(out, "{protocol} packet of which the capture has {length} bytes");
+        }
         Content::Malformed { protocol, error, bytes } => {
             let _ = write!(out, "!! no {protocol} packet: {error} ({} bytes)", bytes.len());
         }
     }
     remarks(record, out);
+    if record.is_cut {
+        out.push_str(" [the rest was not captured]");
+    }
     if let Some(error) = record.error {
         let _ = write!(out, " !! {error}");
     }
@@ -321,7 +327,7 @@ pub(super) fn details(record: &Record<'_>, book: &Book, bytes: bool, out: &mut S
         Content::Lbtru(packet) => lbtru_details(packet, out),
         Content::Lbmr(packet) => lbmr_details(packet, record, book, out),
         Content::Malformed { bytes, .. } => hex(bytes, out),
-        Content::Stream { .. } | Content::Fragment { .. } => {}
+        Content::Stream { .. } | Content::Fragment { .. } | Content::Cut { .. } => {}
     }
     for seen in &record.messages {
         let _ = writeln!(out, "         {}", message_text(seen, record, book));
