@@ -3,14 +3,21 @@
 CARGO ?= cargo
 DATA  ?= ../shared/data
 PREFIX ?= /usr/local
+# What is installed; packagers and tests name others.
+BINARY ?= target/release/quoteway
+MAN ?= target/man
+LIBRARIES ?= target/release
 
-.PHONY: help build run test test-rust test-interop bench bench-peers fmt lint doc man install clean
+.PHONY: help build build-c run test test-rust test-interop bench bench-peers fmt lint doc man install install-c clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 build: ## the binary, optimised: target/release/quoteway
 	$(CARGO) build --release --package quoteway
+
+build-c: ## the C library of topic messaging: target/release/libquoteway_lbm.so and .a
+	$(CARGO) build --release --package lbm-c
 
 run: build ## the demo: source, Source Distributor, hub, P2PS and a live watchlist; Ctrl-C ends it
 	./target/release/quoteway demo $(if $(wildcard $(DATA)/us-equity-ticks),--data $(DATA),) $(ARGS)
@@ -44,16 +51,24 @@ doc: ## the API documentation
 	$(CARGO) doc --workspace --no-deps
 
 man: build ## the man pages: target/man
-	./target/release/quoteway man target/man
+	$(BINARY) man $(MAN)
 
 install: man ## the binary, man pages and completions under PREFIX (/usr/local; DESTDIR for packages)
-	install -D -m 755 target/release/quoteway $(DESTDIR)$(PREFIX)/bin/quoteway
+	install -D -m 755 $(BINARY) $(DESTDIR)$(PREFIX)/bin/quoteway
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 644 target/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 $(MAN)/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,bash-completion/completions zsh/site-functions fish/vendor_completions.d)
-	./target/release/quoteway completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/quoteway
-	./target/release/quoteway completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_quoteway
-	./target/release/quoteway completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/quoteway.fish
+	$(BINARY) completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/quoteway
+	$(BINARY) completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_quoteway
+	$(BINARY) completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/quoteway.fish
+
+install-c: build-c ## the C library under PREFIX: header, shared and static library, pkg-config
+	install -D -m 644 crates/lbm-c/include/quoteway_lbm.h $(DESTDIR)$(PREFIX)/include/quoteway_lbm.h
+	install -D -m 755 $(LIBRARIES)/libquoteway_lbm.so $(DESTDIR)$(PREFIX)/lib/libquoteway_lbm.so
+	install -D -m 644 $(LIBRARIES)/libquoteway_lbm.a $(DESTDIR)$(PREFIX)/lib/libquoteway_lbm.a
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e "s|@VERSION@|$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)|" \
+		crates/lbm-c/quoteway-lbm.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/quoteway-lbm.pc
 
 clean: ## remove everything that was built
 	$(CARGO) clean

@@ -1,16 +1,23 @@
 /* Publishes: publisher TOPIC COUNT [OPTIONS-FILE]
  * Sends COUNT numbered messages, then a request; ends when that is answered. */
+#define _POSIX_C_SOURCE 199309L /* nanosleep */
 #include <quoteway_lbm.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include <time.h>
 
 static void check(int status, const char *what) {
     if (status != QW_LBM_OK) {
         fprintf(stderr, "%s: %s (%d)\n", what, qw_lbm_errmsg(), qw_lbm_errnum());
         exit(1);
     }
+}
+
+static void sleep_ms(long ms) {
+    struct timespec time;
+    time.tv_sec = ms / 1000;
+    time.tv_nsec = ms % 1000 * 1000000;
+    nanosleep(&time, NULL);
 }
 
 /* Written by the context's thread, read by ours. */
@@ -52,7 +59,7 @@ int main(int argc, char **argv) {
             check(qw_lbm_request_delete(req), "request");
         }
         check(qw_lbm_send_request(&req, src, "ready?", 6, on_response, NULL, QW_LBM_MSG_FLUSH, 1000), "request");
-        usleep(50000);
+        sleep_ms(50);
     }
     check(qw_lbm_request_delete(req), "request");
 
@@ -64,7 +71,7 @@ int main(int argc, char **argv) {
     answered = 0;
     check(qw_lbm_send_request(&req, src, "done?", 5, on_response, NULL, QW_LBM_MSG_FLUSH, 60000), "request");
     while (!answered) {
-        usleep(10000);
+        sleep_ms(10);
     }
     check(qw_lbm_request_delete(req), "request");
     check(qw_lbm_src_delete(src), "source");

@@ -20,7 +20,8 @@ fn compile(file: &Path, folder: &Path, shared: bool) -> PathBuf {
     let program = folder.join(file.file_stem().expect("a name"));
     let libraries = libraries();
     let mut cc = Command::new("cc");
-    cc.args(["-std=c99", "-D_DEFAULT_SOURCE", "-Wall", "-Wextra", "-Werror", "-O1", "-I"]).arg(here().join("include"));
+    cc.args(["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wstrict-prototypes", "-Werror", "-O1", "-I"]);
+    cc.arg(here().join("include"));
     cc.arg("-o").arg(&program).arg(file);
     if shared {
         cc.arg("-L").arg(&libraries).arg("-lquoteway_lbm").arg(format!("-Wl,-rpath,{}", libraries.display()));
@@ -84,6 +85,71 @@ fn wrong_arguments_are_errors() {
     let options = options(folder.path(), 2);
     let output = Command::new(program).arg(options).output().expect("it runs");
     assert!(output.status.success(), "{}", said(&output));
+}
+
+/// Also as C++, in the oldest and in newer dialects; C only from C99 on, for its integers of fixed size.
+#[test]
+fn the_header_compiles_alone_in_every_dialect() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let uses = "#include <quoteway_lbm.h>\nint main(void) { return qw_lbm_version() == 0; }\n";
+    for (compiler, suffix, dialects) in
+        [("cc", "c", &["c99", "c11", "c17"][..]), ("c++", "cc", &["c++98", "c++11", "c++17", "c++20"])]
+    {
+        let file = folder.path().join("header").with_extension(suffix);
+        std::fs::write(&file, uses).expect("written");
+        for dialect in dialects {
+            let mut command = Command::new(compiler);
+            command.arg(format!("-std={dialect}")).args([
+                "-Wall",
+                "-Wextra",
+                "-Wpedantic",
+                "-Werror",
+                "-fsyntax-only",
+                "-I",
+            ]);
+            let output = match command.arg(here().join("include")).arg(&file).output() {
+                Ok(output) => output,
+                Err(error) => {
+                    println!("not run with {dialect}: {compiler}: {error}");
+                    continue;
+                }
+            };
+            assert!(output.status.success(), "{dialect}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+}
+
+/// `make install-c` puts everything where compilers and pkg-config look.
+#[test]
+fn an_installed_library_is_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = Command::new("make")
+        .args(["-C", "../..", "--old-file=build-c", "install-c", "PREFIX=/opt/qw"])
+        .arg(format!("DESTDIR={}", folder.path().display()))
+        .arg(format!("LIBRARIES={}", libraries().display()))
+        .env_remove("MAKEFLAGS")
+        .current_dir(here())
+        .output()
+        .expect("make runs");
+    assert!(output.status.success(), "{}", said(&output));
+    let at = folder.path().join("opt/qw");
+    let program = folder.path().join("subscriber");
+    let output = Command::new("cc")
+        .arg("-I")
+        .arg(at.join("include"))
+        .arg(here().join("examples/subscriber.c"))
+        .arg("-L")
+        .arg(at.join("lib"))
+        .args(["-lquoteway_lbm", "-o"])
+        .arg(&program)
+        .output()
+        .expect("there is a C compiler (Debian: gcc)");
+    assert!(output.status.success(), "{}", said(&output));
+    let output = Command::new(&program).env("LD_LIBRARY_PATH", at.join("lib")).output().expect("it runs");
+    assert!(said(&output).starts_with("usage: "), "{}", said(&output));
+    assert!(at.join("lib/libquoteway_lbm.a").exists());
+    let pc = std::fs::read_to_string(at.join("lib/pkgconfig/quoteway-lbm.pc")).expect("for pkg-config");
+    assert!(pc.contains("prefix=/opt/qw\n") && pc.contains("Version: ") && !pc.contains('@'), "{pc}");
 }
 
 #[test]
