@@ -53,7 +53,14 @@ impl fmt::Display for ContextError {
                 f,
                 "no port for {what}: {low} to {high} are all taken ({error}); widen {option} and its _high, or set both to 0 for any port"
             ),
-            Self::Io { what, error } => write!(f, "{what}: {error}"),
+            Self::Io { what, error } => {
+                write!(f, "{what}: {error}")?;
+                // What an interface that is down, or none, looks like from here.
+                if error.kind() == io::ErrorKind::AddrNotAvailable {
+                    f.write_str("; is the interface up? `context default_interface` chooses another")?;
+                }
+                Ok(())
+            }
             Self::Resolve(error) => error.fmt(f),
             Self::Unsupported(what) => f.write_str(what),
         }

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use lbm::options::{Options, Scope};
 use lbm::resolver::Found;
@@ -133,6 +134,9 @@ impl Inbound {
             receive_buffer: Some(buffer).filter(|bytes| *bytes != 0),
             reuse_address: true,
             gro: options.number(Scope::Context, "udp_offload") != 0,
+            busy_poll: Some(options.number(Scope::Context, "udp_busy_poll"))
+                .filter(|time| *time != 0)
+                .map(Duration::from_micros),
             ..UdpOptions::default()
         };
         // A slab takes a train, or a single datagram: then more of them make a call worth its price.
@@ -239,6 +243,7 @@ impl Inbound {
                 let udp = UdpOptions {
                     receive_buffer: Some(buffer).filter(|bytes| *bytes != 0),
                     gro: self.group_options.gro,
+                    busy_poll: self.group_options.busy_poll,
                     ..UdpOptions::default()
                 };
                 let mut socket = io::bind("an LBT-RU receiver", "transport_lbtru_port_low", pool, local, &udp)?;

@@ -155,3 +155,114 @@ fn noise_at_every_socket_changes_nothing() {
         }
     }
 }
+
+/// Whoever knows all numbers of a session, but sends from another address, is not its source; nor is he its receiver.
+#[test]
+fn a_session_is_not_taken_over_from_another_address() {
+    for transport in ["lbtrm", "lbtru"] {
+        let mut world = World::new(&format!("source transport {transport}"));
+        let options = world.options.clone();
+        let source = world.left.source("md", &options).expect("a source");
+        world.right.receiver("md", &options).expect("a receiver");
+        world.introduce(source, "md");
+        world.settle(source, "md");
+        let session = *world.left.sources().transport(source).expect("a session");
+        let stranger = UdpOptions { multicast_interface: Some(Ipv4Addr::LOCALHOST), ..UdpOptions::default() };
+        let mut stranger =
+            UdpSocket::bind(SocketAddrV4::new(Ipv4Addr::new(127, 0, 0, 2), 0), &stranger).expect("a socket");
+        let next = world.left.send(source, b"0", SendFlags::FLUSH).expect("room").wrapping_add(1);
+        world.until("the first", |w| w.ear.topic("md").messages.len() == 1);
+        let topic = world.right.stats().receiving[0].topics.len();
+        assert_eq!(topic, 1);
+        for round in 0..2_000u32 {
+            match session {
+                Transport::Lbtrm { group, destination_port, session_id, unicast_port, .. } => {
+                    let header =
+                        |kind: u8| [&[kind, 0][..], &unicast_port.to_be_bytes(), &session_id.to_be_bytes()].concat();
+                    // The next datagram with another content, all that follow, and "do not retry".
+                    let number = (next + round % 50).to_be_bytes();
+                    let forged = match round % 3 {
+                        0 => [&header(0)[..], &number, &[0; 4], &[0x80, 3, 0, 0]].concat(),
+                        1 => [&header(2)[..], &[0; 4], &number, &number, &[0x80, 3, 0, 0]].concat(),
+                        _ => [&header(4)[..], &number, &[0, 1, 0, 0], &number].concat(),
+                    };
+                    stranger.send(Some(SocketAddrV4::new(group, destination_port)), &forged).expect("sent");
+                }
+                Transport::Lbtru { address, port, session_id } => {
+                    let id = [&[0, 8, 0x80, 0][..], &session_id.unwrap_or(0).to_be_bytes()].concat();
+                    // An acknowledgement and a NAK of a client that never asked for a connection.
+                    let forged = match round % 2 {
+                        0 => [&[5, 1, 0, 0, 0, 0, 0, 9][..], &id].concat(),
+                        _ => [&[3, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0][..], &id].concat(),
+                    };
+                    stranger.send(Some(SocketAddrV4::new(address, port)), &forged).expect("sent");
+                }
+                _ => panic!("{session}"),
+            }
+            if round % 20 == 0 {
+                world.left.send(source, &round.to_be_bytes(), SendFlags::FLUSH).expect("room");
+                world.turn();
+            }
+        }
+        world.until("all messages", |w| w.ear.topic("md").messages.len() == 101);
+        let heard = world.ear.topic("md");
+        let numbers: Vec<u32> =
+            heard.messages[1..].iter().map(|m| u32::from_be_bytes(m[..4].try_into().expect("four"))).collect();
+        assert_eq!(numbers, (0..2_000).step_by(20).collect::<Vec<_>>(), "{transport}");
+        assert_eq!((heard.begun, heard.lost, heard.ended), (1, vec![], vec![]), "{transport}");
+        let (sent, right) = (world.left.stats(), world.right.stats());
+        assert_eq!((sent.sending[0].sent.naks, sent.sending[0].sent.retransmissions), (0, 0), "{transport}");
+        if transport == "lbtrm" {
+            world.until("the forged ones", |w| w.right.stats().unwanted >= 1_000);
+        } else {
+            assert_eq!(sent.sending[0].receivers, Some(1), "{right:?}");
+        }
+    }
+}
+
+/// One receiver that asks for everything again and again gets what its budget and the retransmission limit allow; the others get
+/// every message in time, and nothing grows.
+#[test]
+fn a_flood_of_naks_does_not_hold_up_the_session() {
+    let mut world = World::new(
+        "source transport lbtrm
+        source implicit_batching_minimum_length 1
+        source transport_lbtrm_ignore_interval 1
+        context transport_lbtrm_retransmit_rate_limit 2000000",
+    );
+    let options = world.options.clone();
+    let source = world.left.source("md", &options).expect("a source");
+    world.right.receiver("md", &options).expect("a receiver");
+    world.introduce(source, "md");
+    world.settle(source, "md");
+    let Some(Transport::Lbtrm { source: address, unicast_port, session_id, .. }) =
+        world.left.sources().transport(source).copied()
+    else {
+        panic!("an LBT-RM session")
+    };
+    for _ in 0..1_000 {
+        world.left.send(source, &[0; 100], SendFlags::NONE).expect("room");
+    }
+    world.until("all messages", |w| w.ear.topic("md").messages.len() == 1_000);
+    let (mut socket, to) = (udp(), SocketAddrV4::new(address, unicast_port));
+    let began = std::time::Instant::now();
+    for round in 0..2_000u32 {
+        // 300 numbers, all in the window.
+        let sqns: Vec<u8> = (0..300u32).flat_map(|i| ((round + i) % 1_000).to_be_bytes()).collect();
+        let nak = [&[3, 0][..], &unicast_port.to_be_bytes(), &session_id.to_be_bytes(), &[1, 44, 0, 0], &sqns].concat();
+        // What the socket does not take is none of the source's trouble.
+        let _ = socket.send(Some(to), &nak);
+        if round % 20 == 0 {
+            world.left.send(source, &round.to_be_bytes(), SendFlags::NONE).expect("room");
+            world.turn();
+        }
+    }
+    world.until("all messages", |w| w.ear.topic("md").messages.len() == 1_100);
+    let took = began.elapsed();
+    let sent = world.left.stats().sending[0].sent;
+    assert!(sent.naks > 10_000 && sent.naks_delayed + sent.naks_shed + sent.naks_ignored > 0, "{sent:?}");
+    // Two megabits a second, and what one interval may overdraw.
+    let allowed = (took.as_secs_f64() + 0.1) * 2_000_000.0 / 8.0;
+    assert!((sent.retransmitted_bytes as f64) < allowed, "{sent:?} in {took:?}");
+    assert_eq!(world.ear.topic("md").lost, vec![]);
+}

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use lbm::resolver::unicast::{Daemon, DaemonLink};
 use lbm::resolver::{Resolver, ResolverConfig};
 use lbm::topic::{
     CatchUpConfig, DeliveryConfig, Message, Reply, RetentionConfig, Session, Source, SourceConfig, TopicSink,
@@ -14,13 +15,14 @@ use lbm::transport::lbtru::{Client, ClientConfig, Server};
 use lbm::transport::{EndReason, Framing, Lbtrm, Received, Receiver, ReceiverConfig, Sender, SenderConfig, tcp};
 use lbm::wire::header::{ExtensionOption, Header, Request};
 use lbm::wire::lbmr::{Advert, PatternKind, Transport};
-use lbm::wire::lbmr_option::{Functionality, TopicOption, TopicOptions};
+use lbm::wire::lbmr_option::{Functionality, LateJoin, TopicOption, TopicOptions};
 use lbm::wire::{Writer, lbmc, lbtrm, lbtru};
 
 const MS: u64 = 1_000_000;
 const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 1, 1, 10);
 const RECEIVER: Ipv4Addr = Ipv4Addr::new(10, 1, 1, 20);
 const RESOLUTION: (Ipv4Addr, u16) = (Ipv4Addr::new(224, 9, 10, 11), 12_965);
+const DAEMON: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 1, 1, 30), 15_380);
 const GROUP: (Ipv4Addr, u16) = (Ipv4Addr::new(224, 10, 10, 10), 14_400);
 const FRAMING: Lbtrm = Lbtrm { unicast_port: 14_390, session_id: 0x5E55_1D01, group_size: 3 };
 const RU_SESSION: u32 = 0x7C90_0002;
@@ -124,6 +126,8 @@ fn resolution(capture: &mut Capture) {
     let mut options = [0; 64];
     let mut w = Writer::new(&mut options);
     let functions = Functionality::LATE_JOIN;
+    let late = LateJoin { flags: 0, port: 14_391, address: SOURCE, transport: 0, high_sqn: 0, low_sqn: 0 };
+    TopicOption::LateJoin(late).encode(&mut w).expect("fits");
     let option = Functionality { flags: 0x8000, port: 14_391, address: SOURCE, functions };
     TopicOption::Functionality(option).encode(&mut w).expect("fits");
     let options = TopicOptions::from_encoded(w.written());
@@ -135,18 +139,39 @@ fn resolution(capture: &mut Capture) {
         unicast_port: FRAMING.unicast_port,
     };
     let lbtru = Transport::Lbtru { address: SOURCE, session_id: Some(RU_SESSION), port: 14_380 };
+    let lbtipc = Transport::Lbtipc { host: 0xA0_0001, session_id: 0x7C90_0003, transport: 20_001 };
     let tcp = Transport::Tcp { address: SOURCE, session_id: Some(TCP_SESSION), port: 14_371 };
     let mut receivers = Resolver::new(ResolverConfig { source_id: [2; 8], ..ResolverConfig::default() });
     receivers.add_receiver(0, b"md.ibm", 1).expect("a name");
     receivers.add_wildcard(0, PatternKind::Pcre, "^md\\..*$", 2).expect("a pattern");
+    receivers.add_wildcard(0, PatternKind::Regex, "^es.*$", 3).expect("a pattern");
     receivers.on_timer(0, |packet| capture.udp((RECEIVER, 33_001), RESOLUTION, packet));
     let mut sources = Resolver::new(ResolverConfig { source_id: [1; 8], ..ResolverConfig::default() });
-    for (name, topic, transport) in
-        [(b"md.ibm".as_slice(), 1, lbtrm), (b"md.es", 2, lbtrm), (b"x.ru", 3, lbtru), (b"x.tcp", 4, tcp)]
-    {
+    for (name, topic, transport) in [
+        (b"md.ibm".as_slice(), 1, lbtrm),
+        (b"md.es", 2, lbtrm),
+        (b"x.ru", 3, lbtru),
+        (b"x.tcp", 4, tcp),
+        (b"x.ipc", 5, lbtipc),
+    ] {
         sources.add_source(0, &Advert { name, ttl: 60, topic, options, transport }).expect("a name");
     }
     sources.on_timer(0, |packet| capture.udp((SOURCE, 33_000), RESOLUTION, packet));
+    daemon(capture);
+}
+
+/// What contexts and a resolver daemon say to each other while nothing happens.
+fn daemon(capture: &mut Capture) {
+    let at = |address: Ipv4Addr| std::net::SocketAddrV4::new(address, 14_402);
+    let mut daemon = Daemon::new(4, 500 * MS, 10_000 * MS, 0);
+    for (address, has_sources) in [(SOURCE, true), (RECEIVER, false)] {
+        let mut link = DaemonLink::new(500 * MS, 1_000 * MS, 0);
+        link.set_sources(has_sources);
+        let alive = link.on_timer(0).expect("a sign of life");
+        capture.udp((address, 14_402), DAEMON, &alive);
+        daemon.receive(0, at(address), &alive, |_, _| {});
+    }
+    daemon.on_timer(500 * MS, |to, packet| capture.udp(DAEMON, (*to.ip(), to.port()), packet));
 }
 
 fn multicast(capture: &mut Capture) {
@@ -313,6 +338,8 @@ fn wireshark_reads_everything_without_errors() {
     assert_eq!(count("_ws.malformed"), 0);
     assert_eq!(count("udp && !(lbmr || lbtrm || lbtru)"), 0);
     assert_eq!(count("tcp.len > 0 && !lbttcp"), 0);
+    assert!(count("ip.addr == 10.1.1.30 && lbmr") >= 4, "signs of life, both ways");
+    assert_eq!(count("lbmr.tir.transport_type == 0x40"), 1);
     assert_eq!(count("lbmr.tqr"), 2);
     assert_eq!(count("lbmr.tir"), 1);
     assert!(count("lbtrm.data.flags_fec_type.rx == 1") > 3);
