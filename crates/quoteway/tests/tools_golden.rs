@@ -254,6 +254,8 @@ const COMMANDS: &[&str] = &[
     "hang 2.5",
     "hang",
     "hang 99999",
+    "delay 0.5",
+    "delay 60",
     "cut",
     "status",
     "help",

@@ -176,6 +176,7 @@ malformed [ITEM]   an update that cannot be decoded
 gap [COUNT]        so many updates (1) are numbered and not sent: a loss
 mute, answer       item requests are not answered, and answered again
 hang SECONDS       nothing is done at all, not even pings
+delay SECONDS      everything comes late: work is done only every so many seconds; 0 ends it
 cut                all connections are cut off
 status, help, quit";
 

@@ -32,6 +32,8 @@ pub enum Command {
     Answer,
     /// `hang SECONDS`: nothing at all is done, not even pings.
     Hang(Duration),
+    /// `delay SECONDS`: the work is done so long after it was due, in one go; 0 ends it.
+    Delay(Duration),
     /// `cut`: all connections are cut off.
     Cut,
     /// `status`: what is open and sent.
@@ -44,6 +46,8 @@ pub enum Command {
 
 /// Longest time that `hang` takes, in seconds.
 const HANG_MAX: f64 = 3_600.0;
+/// Longest `delay`, in seconds: beyond it connections would look dead.
+const DELAY_MAX: f64 = 10.0;
 
 /// What the commands are, for people.
 pub const HELP: &str = "\
@@ -58,6 +62,7 @@ malformed [ITEM]   an update that cannot be decoded
 gap [COUNT]        so many updates (1) are numbered and not sent: a loss
 mute, answer       item requests are not answered, and answered again
 hang SECONDS       nothing is done at all, not even pings
+delay SECONDS      everything comes late: work is done only every so many seconds; 0 ends it
 cut                all connections are cut off
 status, help, quit";
 
@@ -91,18 +96,21 @@ impl Command {
             "gap" => rest.parse().map(|count| Some(Self::Gap(count))).map_err(|_| format!("{rest:?} is no count")),
             "mute" => alone(Self::Mute),
             "answer" => alone(Self::Answer),
-            "hang" => match rest.parse::<f64>() {
-                Ok(seconds) if (0.0..=HANG_MAX).contains(&seconds) => {
-                    Ok(Some(Self::Hang(Duration::from_secs_f64(seconds))))
-                }
-                _ => Err(format!("{rest:?} is no time; write seconds up to {HANG_MAX}")),
-            },
+            "hang" => time(rest, HANG_MAX).map(|time| Some(Self::Hang(time))),
+            "delay" => time(rest, DELAY_MAX).map(|time| Some(Self::Delay(time))),
             "cut" => alone(Self::Cut),
             "status" => alone(Self::Status),
             "help" | "?" => alone(Self::Help),
             "quit" | "exit" | "q" => alone(Self::Quit),
             _ => Err(format!("{word:?} is no command; help shows them")),
         }
+    }
+}
+
+fn time(text: &str, max: f64) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=max).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(format!("{text:?} is no time; write seconds up to {max}")),
     }
 }
 
@@ -119,12 +127,13 @@ mod tests {
             let line = match name {
                 "ur" => "ur 50k",
                 "hang" => "hang 0.5",
+                "delay" => "delay 0.2",
                 name => name,
             };
             assert!(matches!(Command::parse(line), Ok(Some(_))), "{line}");
             count += 1;
         }
-        assert_eq!(count, 17);
+        assert_eq!(count, 18);
     }
 
     #[test]
@@ -145,6 +154,7 @@ mod tests {
             ("gap x", "no count"),
             ("hang", "seconds"),
             ("hang -1", "seconds"),
+            ("delay 11", "up to 10"),
             ("down now", "nothing behind"),
             ("explode", "help"),
         ] {

@@ -25,6 +25,7 @@ use std::io::BufRead as _;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 const SECOND: u64 = 1_000_000_000;
 /// How often the wish to stop is looked at when nothing happens.
@@ -178,12 +179,16 @@ fn publish<F: Steered>(
     let mut next_line = started + every;
     let end = args.seconds.map_or(u64::MAX, |s| started + (s * 1e9) as u64);
     let mut now = started;
+    let mut delay = Duration::ZERO;
     while now < end && !stop() && !printer.output.is_gone() {
         let limit = next_line.min(end).min(now + STOP_EVERY);
         let wake = match args.idle {
             Idle::Block => publisher.due(now, &mut io).unwrap_or(u64::MAX).min(limit),
             Idle::Yield | Idle::Spin => now,
         };
+        if !delay.is_zero() {
+            std::thread::sleep(delay);
+        }
         now = publisher.turn(&mut io, wake).map_err(|e| format!("sockets: {e}"))?;
         if args.idle == Idle::Yield {
             std::thread::yield_now();
@@ -193,7 +198,7 @@ fn publish<F: Steered>(
             printer.line(&mut publisher, now, &mut total);
         }
         while let Ok(command) = commands.try_recv() {
-            obey(&command, &mut publisher, &mut io, now);
+            delay = obey(&command, &mut publisher, &mut io, now).unwrap_or(delay);
         }
     }
     printer.line(&mut publisher, now, &mut total);
@@ -242,11 +247,14 @@ fn read_commands(waker: net::Waker) -> Receiver<String> {
     receiver
 }
 
-fn obey<F: Steered>(line: &str, publisher: &mut Publisher<F>, io: &mut RsslIo, now: u64) {
+/// Does what a line says. Returns the delay of all work from now on, if the line is about that.
+fn obey<F: Steered>(line: &str, publisher: &mut Publisher<F>, io: &mut RsslIo, now: u64) -> Option<Duration> {
     let command = match Command::parse(line) {
-        Ok(Some(command)) => command,
-        Ok(None) => return,
-        Err(text) => return eprintln!("{text}"),
+        Ok(command) => command?,
+        Err(text) => {
+            eprintln!("{text}");
+            return None;
+        }
     };
     let status = |stream, data, text| State::new(stream, data, StateCode::NONE, text);
     let mut prank = |name: &Option<String>, prank: Prank<'_>| {
@@ -292,6 +300,10 @@ fn obey<F: Steered>(line: &str, publisher: &mut Publisher<F>, io: &mut RsslIo, n
             eprintln!("nothing is done for {} s", time.as_secs_f64());
             std::thread::sleep(*time);
         }
+        Command::Delay(time) => {
+            eprintln!("everything is late by up to {} s", time.as_secs_f64());
+            return Some(*time);
+        }
         Command::Cut => eprintln!("{} connections", publisher.cut(io)),
         Command::Status => {
             let counters = publisher.counters();
@@ -301,6 +313,7 @@ fn obey<F: Steered>(line: &str, publisher: &mut Publisher<F>, io: &mut RsslIo, n
         Command::Help => eprintln!("{}", commands::HELP),
         Command::Quit => net::signal::request_stop(),
     }
+    None
 }
 
 struct Printer {
