@@ -118,12 +118,34 @@ fn both_ends_write_what_they_observed() {
     let publisher =
         format!("lbmpub --count 400 --rate 4000 --linger 0.3 --observe {} --observe-every 4", sent.display());
     private.run(&format!("lbmsub --observe {} --observe-every 4", received.display()), &publisher);
+    // What the reports print of such files.
+    let output = Command::new(env!("CARGO_BIN_EXE_quoteway"))
+        .args(["lab", "observed", "--json"])
+        .args([&sent, &received])
+        .output()
+        .expect("it runs");
+    let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((number(&told, "sent"), number(&told, "received"), number(&told, "lost")), (100, 100, 0), "{told}");
+    let median = |name: &str| told[name]["median"].as_f64().expect("a latency");
+    assert!(median("send_to_receive_us") > 0.0 && median("from_intended_us") >= median("late_us"), "{told}");
     let (_, sent) = read_sent(&sent).expect("a file of the publisher");
     let (_, received) = read_received(&received).expect("a file of the subscriber");
     let ids = |all: Vec<u64>| all;
     assert_eq!(sent.len(), 100);
     assert_eq!(ids(sent.iter().map(|s| s.id).collect()), ids(received.iter().map(|r| r.id).collect()));
     assert!(sent.iter().zip(&received).all(|(s, r)| s.intended <= s.at && s.at <= r.at));
+}
+
+#[test]
+fn a_schedule_has_as_many_messages_as_rate_and_time_say() {
+    // A hundredth more time than it takes: more than a loaded machine is late.
+    let (published, received) =
+        Private::new().run("lbmsub --strict", "lbmpub --rate 100 --seconds 5 --tolerance 100 --linger 0.3");
+    assert_eq!((number(&published, "sent"), number(&received, "messages")), (500, 500), "{published}\n{received}");
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_quoteway")).args(["lbmpub", "--rate", "0"]).output().expect("it runs");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && told.contains("--rate 0 sends nothing"), "{told}");
 }
 
 #[test]

@@ -8,6 +8,7 @@
 //! | [`chain`], [`nodes`], [`mod@run`], [`process`] | the processes of a test, where they run, one run of them |
 //! | [`observer`] | who saw which message when |
 //! | [`peers`], [`nats`] | other products on the same work |
+//! | [`observed`] | the files of two ends as the row of a report |
 //! | [`parts`] | measurements that need a process of their own |
 //! | [`rows`], [`stats`], [`originals`] | figures, ratios, goals; what others have published |
 //! | [`report`], [`html`] | how they are shown: Markdown, a page with charts, CSV |
@@ -29,6 +30,7 @@ pub mod lbm;
 pub mod memory;
 pub mod nats;
 pub mod nodes;
+pub mod observed;
 pub mod observer;
 pub mod originals;
 pub mod parts;
@@ -69,6 +71,8 @@ enum What {
         #[arg(long, value_name = "FILE")]
         scenarios: Option<PathBuf>,
     },
+    /// Latencies, rates and losses from the files of --observe, as the reports show them
+    Observed(observed::Observed),
     /// A part of a measurement, in a process of its own
     #[command(subcommand, hide = true)]
     Part(parts::Part),
@@ -129,6 +133,10 @@ struct RunArgs {
 /// A text for the user.
 pub fn run(args: &Args) -> Result<(), String> {
     match &args.what {
+        Some(What::Observed(observed)) => {
+            println!("{}", observed.show()?);
+            Ok(())
+        }
         Some(What::List { toml: true, scenarios }) => {
             print!("{}", text_of(scenarios.as_ref())?);
             Ok(())

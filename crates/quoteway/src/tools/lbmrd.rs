@@ -47,9 +47,9 @@ Examples:
   quoteway lbmpub -o 'context resolver_unicast_daemon 10.1.1.5:15380'
   quoteway lbmsub -o 'context resolver_unicast_daemon 10.1.1.5:15380'
 
-A context may name several daemons. They know nothing of each other: name the same ones everywhere. Resolution by multicast is
-off in a context that names a daemon; data still goes by the transport that the source has chosen (lbtru or tcp where there is
-no multicast).";
+A context may name several daemons. They know nothing of each other: name the same ones everywhere. Resolution by \
+multicast is off in a context that names a daemon; data still goes by the transport that the source has chosen (lbtru or \
+tcp where there is no multicast).";
 
 impl Args {
     fn config(&self) -> DaemonConfig {

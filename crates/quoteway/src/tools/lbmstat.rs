@@ -54,10 +54,10 @@ Examples:
   quoteway lbmstat --once --topics     totals since each context began
   quoteway lbmstat --json --count 10 | jq '.sessions[] | select(.lost > 0)'
 
-naks: numbers asked for (sending: by receivers, receiving: by this context). repairs: datagrams sent again, or that came after they
-were missed. refused: NAKs that were not answered, since they came within the ignore interval, for datagrams that have left the
-window, or past the retransmission rate. lost: topic sequence numbers that were given up. dropped: datagrams that the kernel dropped
-because a receive buffer was full (docs/operating/lbm.md says what to do).
+naks: numbers asked for (sending: by receivers, receiving: by this context). repairs: datagrams sent again, or that came \
+after they were missed. refused: NAKs that were not answered, since they came within the ignore interval, for datagrams that have left \
+the window, or past the retransmission rate. lost: topic sequence numbers that were given up. dropped: datagrams that the \
+kernel dropped because a receive buffer was full (docs/operating/lbm.md says what to do).
 
 A context with the option `context statistics 0` is not seen.";
 

@@ -45,7 +45,7 @@ pub struct Common {
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
     pub fifo: Option<u8>,
 
-    /// Write every observed message to this file after the test (for `quoteway lab`)
+    /// Write every observed message to this file after the test; `quoteway lab observed` reads those of both ends
     #[arg(long, value_name = "FILE")]
     pub observe: Option<PathBuf>,
 

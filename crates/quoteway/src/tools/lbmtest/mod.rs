@@ -12,6 +12,7 @@ pub mod subscribe;
 mod tally;
 
 pub use common::{Common, Idle, Profile};
+pub use tally::{distribution_json, distribution_table};
 
 #[cfg(test)]
 mod tests;

@@ -77,8 +77,8 @@ Examples (each in a second terminal, or on another host, after quoteway lbmsub):
   quoteway lbmsub --pong    and    quoteway lbmpub --ping --rate max --idle yield
   quoteway lbmpub --options lbm.cfg -o 'context resolver_multicast_interface 10.1.0.0/16'
 
-The rate is a schedule: message n is due n/RATE seconds after the first, whatever happened before. Latency counts from there, so
-that a stall is seen in every message that it delayed. lbmpub fails if three seconds in a row were short of the rate.";
+The rate is a schedule: message n is due n/RATE seconds after the first, whatever happened before. Latency counts from there, \
+so that a stall is seen in every message that it delayed. lbmpub fails if three seconds in a row were short of the rate.";
 
 /// What is printed each second.
 const COLUMNS: &[Column] = &[
@@ -116,6 +116,9 @@ pub fn run(args: &Args) -> Result<(), String> {
 /// # Errors
 /// It could not be run at all.
 pub fn test(args: &Args, out: &mut Output) -> Result<(Value, Result<(), String>), String> {
+    if args.rate == Rate::Stopped {
+        return Err("--rate 0 sends nothing: write a rate, or max".to_owned());
+    }
     if args.payload < MIN {
         return Err(format!("--payload {}: a test message has at least {MIN} bytes", args.payload));
     }
@@ -227,8 +230,7 @@ impl<'a> Publisher<'a> {
         if !self.args.common.json {
             out.line(&table::heading(COLUMNS));
         }
-        let until = self.args.count.map_or(self.began + seconds(self.args.seconds), |_| u64::MAX);
-        let count = self.args.count.unwrap_or(u64::MAX);
+        let (count, until) = self.end_of_schedule();
         let mut short = None;
         loop {
             let now = net::clock::now();
@@ -252,6 +254,19 @@ impl<'a> Publisher<'a> {
         }
         self.ended = net::clock::now();
         Ok(short)
+    }
+
+    /// How many messages there are to be, and when to stop at the latest: a sender that is late has a hundredth more time for the
+    /// last ones of its schedule.
+    fn end_of_schedule(&self) -> (u64, u64) {
+        match (self.args.count, self.args.rate) {
+            (Some(count), _) => (count, u64::MAX),
+            (None, Rate::PerSecond(rate)) => {
+                let count = (rate * self.args.seconds.max(0.0)).round() as u64;
+                (count, self.began + seconds(self.args.seconds * 1.01))
+            }
+            (None, _) => (u64::MAX, self.began + seconds(self.args.seconds)),
+        }
     }
 
     /// Messages that are to go now. Round trips without a rate: one at a time.

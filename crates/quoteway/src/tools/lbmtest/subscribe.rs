@@ -70,8 +70,8 @@ Examples:
   quoteway lbmsub --pong                       for quoteway lbmpub --ping
   quoteway lbmsub -o 'receiver transport_lbtrm_nak_backoff_interval 20'
 
-Latencies are from the intended time in the message to the callback, on one clock: between hosts they mean nothing, and are left
-out where they would be negative. Exit status 0: everything came.";
+Latencies are from the intended time in the message to the callback, on one clock: between hosts they mean nothing, and are \
+left out where they would be negative. Exit status 0: everything came.";
 
 /// What is printed each second.
 const COLUMNS: &[Column] = &[

@@ -252,7 +252,7 @@ impl Events for Tally {
 }
 
 /// A distribution as JSON, microseconds; `null` without samples.
-pub(super) fn distribution_json(d: &Distribution) -> Value {
+pub fn distribution_json(d: &Distribution) -> Value {
     if d.samples == 0 {
         return Value::Null;
     }
@@ -263,7 +263,7 @@ pub(super) fn distribution_json(d: &Distribution) -> Value {
 }
 
 /// A distribution as the reports print it, microseconds.
-pub(super) fn distribution_table(what: &str, d: &Distribution) -> String {
+pub fn distribution_table(what: &str, d: &Distribution) -> String {
     if d.samples == 0 {
         return format!("{what}: nothing measured");
     }
