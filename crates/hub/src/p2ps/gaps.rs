@@ -209,15 +209,17 @@ impl P2ps {
         for left in (0..budget).rev() {
             let Some(id) = self.refreshes.pop_front() else { return left + 1 };
             let item = self.items.get(id);
-            let due = item.has(bits::LIVE) && item.phase == Phase::Open && item.has(bits::RECOVERING);
-            if !due || item.has(bits::IMAGE_ASKED | bits::IN_SET) || !self.is_watched(id) {
+            let open = item.has(bits::LIVE) && item.phase == Phase::Open && !item.has(bits::IMAGE_ASKED);
+            let (recovering, in_set) = (item.has(bits::RECOVERING), item.has(bits::IN_SET));
+            if !open || !self.is_watched(id) {
                 continue;
             }
-            if self.is_widening(id) {
-                // Its answer may be among what was lost.
-                self.reissue_upstream(id, true);
-            } else {
-                self.ask_image(id);
+            // The answer to a reissue may be among what was lost, and no other image is for those that wait for it.
+            match (self.is_widening(id), in_set) {
+                (true, true) => self.items.get_mut(id).set(bits::REISSUE_DUE),
+                (true, false) => self.reissue_upstream(id, true),
+                (false, false) if recovering => self.ask_image(id),
+                (false, _) => {}
             }
         }
         0

@@ -196,6 +196,44 @@ fn a_good_state_of_an_item_that_was_hit_waits_for_its_image() {
 }
 
 #[test]
+fn a_reissue_whose_answer_was_lost_is_made_again_though_another_image_comes() {
+    let mut net = Net::new(config());
+    let payload = rwf::rdm::request::Payload {
+        view: Some(rwf::rdm::request::View::Fields(vec![22])),
+        ..rwf::rdm::request::Payload::default()
+    };
+    let body = crate::world::encode(|w| payload.encode(w));
+    let narrow = rwf::msg::RequestMsg {
+        flags: rwf::msg::RequestFlags::STREAMING | rwf::msg::RequestFlags::HAS_VIEW,
+        container: rwf::DataType::ELEMENT_LIST,
+        body: &body,
+        ..item(5, "A")
+    };
+    net.world.request(1, &narrow);
+    let token = token_of(net.world.asked().last().unwrap());
+    net.publish(|p| {
+        p.event(Event::ItemOpened { target: NUMBER, handle: 0, token }).image(0, &[(22, 1)]);
+    });
+    net.world.request(2, &item(5, "A"));
+    assert_eq!((net.world.asked().len(), net.world.take(1).len()), (1, 1));
+    net.lose(|p| {
+        p.event(Event::Answered { target: NUMBER, handle: 0, serial: 1, position: 103 });
+    });
+    net.publish(|p| {
+        p.image_with(0, flags::RECOVERY, &refresh(&[(22, 2), (25, 2)]));
+    });
+    net.tell(&[Event::Missed { target: NUMBER, handle: 0 }, Event::CaughtUp { target: NUMBER, to: 104 }]);
+    let asked = net.world.asked();
+    assert!(asked.len() == 2 && asked[1].starts_with("0: reissue 0 with image"), "{asked:?}");
+    assert_eq!((net.world.take(1).len(), net.world.take(2).len()), (2, 0));
+    net.publish(|p| {
+        let position = p.writer.next_position();
+        p.event(Event::Answered { target: NUMBER, handle: 0, serial: 2, position }).image(0, &[(22, 3), (25, 3)]);
+    });
+    assert_eq!(net.world.take(2), ["refresh 5 solicited complete OPEN/OK group 3 key 1:A 22=3 25=3"]);
+}
+
+#[test]
 fn several_gaps_are_told_one_by_one() {
     let mut net = Net::new(config());
     net.open(5, "A", 0);
