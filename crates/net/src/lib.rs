@@ -9,6 +9,7 @@
 //! | [`shm`] | a log in shared memory, for other processes |
 //! | [`ring`] | messages from one thread to one or many others |
 //! | [`Waker`], [`Sleeper`] | waking a thread that waits in a poll, or in nothing else |
+//! | [`Courtesy`] | giving others a turn from a thread that never waits |
 //! | [`clock`] | monotonic nanoseconds, wall clock, CPU time |
 //! | [`signal`] | SIGINT, SIGTERM and SIGHUP as requests |
 //! | [`affinity`] | CPUs, priority, slice and timer slack of a thread |
@@ -24,6 +25,7 @@
 
 pub mod affinity;
 pub mod clock;
+mod courtesy;
 pub mod fault;
 #[cfg(feature = "floor")]
 pub mod floor;
@@ -40,4 +42,5 @@ pub mod tls;
 pub mod udp;
 mod waker;
 
+pub use courtesy::Courtesy;
 pub use waker::{Sleeper, Waker};

@@ -287,6 +287,24 @@ fn repeated_stalls_arm_writability_once() {
     assert!(server.tcp.counters().arms <= 12, "not twice a stall: {:?}", server.tcp.counters());
 }
 
+#[test]
+fn exhausted_input_does_not_keep_the_next_poll_from_waiting() {
+    let mut server = Server::with(TcpConfig::default(), &SocketOptions::default());
+    let (conn, mut peer) = server.pair();
+    peer.write_all(b"12345").expect("write");
+    server.until(|_, _, event| (*event == Event::Readable { conn }).then_some(()));
+    let mut scratch = Scratch::default();
+    assert_eq!(server.tcp.timeout(), Some(0), "there is input");
+    // A limit leaves the rest for later; less than the limit is all there was.
+    assert_eq!(server.tcp.recv_at_most(conn, &mut scratch, 2), RecvOutcome::Data(&mut b"12".to_owned()));
+    assert_eq!(server.tcp.timeout(), Some(0));
+    assert_eq!(server.tcp.recv_at_most(conn, &mut scratch, 9), RecvOutcome::Data(&mut b"345".to_owned()));
+    assert_eq!(server.tcp.timeout(), None);
+    peer.write_all(b"6").expect("write");
+    server.until(|_, _, event| (*event == Event::Readable { conn }).then_some(()));
+    assert_eq!(server.tcp.recv(conn, &mut scratch), RecvOutcome::Data(&mut b"6".to_owned()));
+}
+
 fn with_batching(batching: Batching) -> Server {
     let options = SocketOptions { send_buffer: Some(96 * 1024), ..SocketOptions::default() };
     Server::with(TcpConfig { batching, ..TcpConfig::default() }, &options)
@@ -300,7 +318,7 @@ fn a_batch_reaches_every_connection() {
         let bytes = pattern(20 * 100);
         let batch: Vec<_> = pairs.iter().enumerate().map(|(i, (conn, _))| (*conn, i * 100..i * 100 + 100)).collect();
         let before = server.tcp.counters().send_calls;
-        let summary = server.tcp.send_all(&batch, &bytes);
+        let summary = server.tcp.send_all(&batch, |range| &bytes[range.clone()]);
         assert_eq!((summary.sent, summary.queued, summary.gone), (20, 0, 0));
         assert_eq!(server.tcp.counters().bytes_sent, 2000);
         let calls = server.tcp.counters().send_calls - before;
@@ -345,7 +363,7 @@ fn a_batch_treats_each_connection_by_its_state() {
             (empty, 0..0),
             (well, small.clone()),
         ];
-        let summary = server.tcp.send_all(&batch, &bytes);
+        let summary = server.tcp.send_all(&batch, |range| &bytes[range.clone()]);
         assert_eq!((summary.sent, summary.queued, summary.gone), (2, 2, 4), "{batching:?}");
         assert_eq!(server.tcp.queued(stalled), queued + 100);
         assert!(server.tcp.queued(refusing) > 0);

@@ -123,6 +123,18 @@ fn shards_serve_their_clients_as_one_thread_does() {
     assert_whole(&client(port, &[&args[..], &SHORT].concat()), 20 * 100 + 100);
 }
 
+/// As fast as the source can: more than the clients take, who share two processors with everybody. Nobody is cut off, though a
+/// twentieth of the usual backlog is allowed, because the source is held back.
+#[test]
+fn shards_hold_an_unpaced_source_back() {
+    let (_source, at) = source(&["-U", "max"]);
+    let config =
+        config_file("[p2ps]\nguaranteed_output_buffers = 80\nmax_output_buffers = 800\nwriter_thread_count = 2\n");
+    let (_server, port) = serve(&["--route", &at, "--config", config.path().to_str().expect("UTF-8")]);
+    let args = ["-il", "RDT{0..199}", "--mounts", "20", "decodeFormat", "3", "--seconds", "2"];
+    assert_whole(&client(port, &args), 4_000);
+}
+
 fn config_file(text: &str) -> tempfile::NamedTempFile {
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), text).expect("written");

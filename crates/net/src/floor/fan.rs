@@ -438,7 +438,7 @@ impl Sender {
                         tcp.send(conn, &packer.bytes);
                     }
                 }
-                tcp.send_all(batch, &packer.bytes);
+                tcp.send_all(batch, |range| &packer.bytes[range.clone()]);
                 // As the blocking form does: no connection is left behind by more than a turn.
                 let mut events = Vec::new();
                 while conns.iter().any(|&conn| tcp.queued(conn) > 0) {

@@ -260,6 +260,17 @@ impl Writer {
         sleep
     }
 
+    /// Before blocking until no reader is more than so many bytes behind: `true` if one still is and the writer may block. Readers
+    /// wake it whenever they have given back space; then [`awake`](Self::awake) and another look at [`lag`](Self::lag).
+    pub fn prepare_wait(&mut self, lag: u64) -> bool {
+        self.shared.writer.0.lie_down();
+        let wait = self.lag() > lag;
+        if !wait {
+            self.shared.writer.0.get_up();
+        }
+        wait
+    }
+
     /// After blocking.
     pub fn awake(&mut self) {
         self.shared.writer.0.get_up();

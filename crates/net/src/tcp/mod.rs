@@ -75,6 +75,7 @@ pub use types::{
 pub use uring::Batching;
 
 use crate::clock;
+use crate::courtesy::Courtesy;
 use crate::fault::{ConnFault, FaultPlan};
 use crate::sys::{self, Epoll, EpollEvent};
 use crate::waker::Waker;
@@ -97,13 +98,16 @@ pub struct TcpConfig {
     pub events_per_poll: usize,
     /// How [`Tcp::send_all`] sends.
     pub batching: Batching,
+    /// A thread that has been busy for so long since it last waited gives the others of its processor a turn before it polls
+    /// again; `None`: it never does. See [`Courtesy`].
+    pub yield_after: Option<Duration>,
     /// Injected faults for new connections, for tests and demonstrations.
     pub faults: Option<FaultPlan>,
 }
 
 impl Default for TcpConfig {
     fn default() -> Self {
-        Self { events_per_poll: 512, batching: Batching::default(), faults: None }
+        Self { events_per_poll: 512, batching: Batching::default(), yield_after: Some(Courtesy::DEFAULT), faults: None }
     }
 }
 
@@ -132,6 +136,7 @@ pub struct Tcp {
     pool: Pool,
     batcher: Batcher,
     waker: Waker,
+    courtesy: Courtesy,
     faults: Option<FaultPlan>,
     counters: Counters,
 }
@@ -157,6 +162,7 @@ impl Tcp {
             pool: Pool::default(),
             batcher: Batcher::new(config.batching),
             waker,
+            courtesy: Courtesy::new(config.yield_after),
             faults: config.faults,
             counters: Counters::default(),
         })
@@ -245,7 +251,8 @@ impl Tcp {
         }
         let timeout = self.wait_time(timeout);
         self.counters.waits += 1;
-        let count = self.epoll.wait(&mut self.ready, timeout)?;
+        let (epoll, ready) = (&mut self.epoll, &mut self.ready);
+        let count = self.courtesy.wait(timeout != Some(Duration::ZERO), || epoll.wait(ready, timeout))?;
         for index in 0..count {
             let EpollEvent { events: bits, u64: token } = self.ready[index];
             let (slot, generation) = (token as u32, (token >> 32) as u32);
@@ -267,12 +274,22 @@ impl Tcp {
 
     /// How long the kernel may wait: not at all when there is something to report already, and not past a deadline.
     fn wait_time(&self, asked: Option<Duration>) -> Option<Duration> {
-        if !self.unread.is_empty() || !self.ended.is_empty() {
+        if !self.ended.is_empty() || self.has_unread() {
             return Some(Duration::ZERO);
         }
         let Some(&Reverse((due, _))) = self.due.peek() else { return asked };
         let left = Duration::from_nanos(due.saturating_sub(clock::now()));
         Some(asked.map_or(left, |asked| asked.min(left)))
+    }
+
+    /// Whether input is known to be left. The list also holds those that were exhausted since they were reported: to look at each
+    /// costs less than a poll that finds nothing.
+    fn has_unread(&self) -> bool {
+        let is_left = |&id: &ConnId| {
+            let conn = self.slots.open_ref(id);
+            conn.is_some_and(|conn| conn.flags.has(Flags::READABLE) && !conn.flags.has(Flags::HELD))
+        };
+        self.unread.iter().any(is_left)
     }
 
     fn on_ready(&mut self, id: ConnId, bits: i32, events: &mut Vec<Event>) {
@@ -409,8 +426,15 @@ impl Tcp {
     /// Receives once into `scratch`. Call it once for each [`Event::Readable`]; what is left is reported again.
     #[inline]
     pub fn recv<'s>(&mut self, conn: ConnId, scratch: &'s mut Scratch) -> RecvOutcome<'s> {
+        self.recv_at_most(conn, scratch, usize::MAX)
+    }
+
+    /// As [`recv`](Self::recv), but at most so many bytes (at least one): what one connection may keep a turn from the others.
+    #[inline]
+    pub fn recv_at_most<'s>(&mut self, conn: ConnId, scratch: &'s mut Scratch, most: usize) -> RecvOutcome<'s> {
         let Some(state) = self.slots.open(conn) else { return RecvOutcome::Ended };
-        let mut room: &mut [u8] = scratch;
+        let most = most.clamp(1, scratch.len());
+        let mut room: &mut [u8] = &mut scratch[..most];
         if state.flags.has(Flags::RECV_ASIDE) {
             if state.flags.has(Flags::CONNECTING) {
                 return RecvOutcome::Empty;
@@ -560,7 +584,7 @@ impl Tcp {
     /// When [`poll`](Self::poll) has something to report though the kernel has no event, monotonic ns; 0 = now. For a set that is
     /// watched by another one.
     pub fn timeout(&self) -> Option<u64> {
-        if !self.unread.is_empty() || !self.ended.is_empty() {
+        if !self.ended.is_empty() || self.has_unread() {
             return Some(0);
         }
         self.due.peek().map(|Reverse((at, _))| *at)

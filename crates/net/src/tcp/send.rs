@@ -1,7 +1,6 @@
 //! Sending: straight to the kernel, to a connection's tail, or a batch at a time.
 
 use std::io;
-use std::ops::Range;
 
 use super::conn::{Flags, Slots};
 use super::uring::{self, Batcher};
@@ -116,59 +115,58 @@ impl Tcp {
         SendOutcome::Queued(queued)
     }
 
-    /// Sends `bytes[range]` to each connection of the batch, as [`send`](Self::send) does: the form in which a turn's output is
-    /// handed over, and the one that [`Batching`](super::Batching) makes cheaper. A connection may occur once only.
-    ///
-    /// # Panics
-    /// When a range lies outside `bytes`.
-    pub fn send_all(&mut self, batch: &[(ConnId, Range<usize>)], bytes: &[u8]) -> SendSummary {
+    /// Sends each connection of the batch its bytes, as [`send`](Self::send) does: the form in which a turn's output is handed over, and
+    /// the one that [`Batching`](super::Batching) makes cheaper. `bytes` finds those of an entry, always the same. A connection may
+    /// occur once only.
+    pub fn send_all<'b, T>(&mut self, batch: &'b [(ConnId, T)], bytes: impl Fn(&'b T) -> &'b [u8]) -> SendSummary {
         let mut summary = SendSummary::default();
         let mut rest = batch;
         while rest.len() >= uring::WORTHWHILE
             && let Some(ring) = self.batcher.take()
         {
             let (now, later) = rest.split_at(rest.len().min(uring::ENTRIES));
-            self.send_by_ring(ring, now, bytes, &mut summary);
+            self.send_by_ring(ring, now, &bytes, &mut summary);
             rest = later;
         }
-        for (conn, range) in rest {
-            summary.add(self.send(*conn, &bytes[range.clone()]));
+        for (conn, entry) in rest {
+            summary.add(self.send(*conn, bytes(entry)));
         }
         summary
     }
 
-    fn send_by_ring(
+    fn send_by_ring<'b, T>(
         &mut self,
         mut ring: Box<uring::Uring>,
-        batch: &[(ConnId, Range<usize>)],
-        bytes: &[u8],
+        batch: &'b [(ConnId, T)],
+        bytes: &impl Fn(&'b T) -> &'b [u8],
         summary: &mut SendSummary,
     ) {
-        let straight = |slots: &mut Slots, (conn, range): &(ConnId, Range<usize>)| {
-            !range.is_empty() && slots.open(*conn).is_some_and(|state| !state.flags.has(Flags::SEND_ASIDE))
+        let straight = |slots: &mut Slots, conn: ConnId, data: &[u8]| {
+            !data.is_empty() && slots.open(conn).is_some_and(|state| !state.flags.has(Flags::SEND_ASIDE))
         };
-        for entry in batch {
-            if straight(&mut self.slots, entry) {
-                let state = self.slots.open(entry.0).expect("just seen");
-                // SAFETY: `bytes` is borrowed for the whole call, and no connection is closed before the submission returns.
-                unsafe { ring.push(state.fd(), &bytes[entry.1.clone()]) };
+        for (conn, entry) in batch {
+            let data = bytes(entry);
+            if straight(&mut self.slots, *conn, data) {
+                let state = self.slots.open(*conn).expect("just seen");
+                // SAFETY: the bytes are borrowed for the whole call, and no connection is closed before the submission returns.
+                unsafe { ring.push(state.fd(), data) };
             }
         }
         self.counters.send_calls += 1;
         let outcome = ring.submit();
         let mut index = 0;
-        for entry in batch {
-            let data = &bytes[entry.1.clone()];
+        for (conn, entry) in batch {
+            let data = bytes(entry);
             // Still true for those that were put in: what happens to one connection here changes no other.
-            let result = if straight(&mut self.slots, entry) {
+            let result = if straight(&mut self.slots, *conn, data) {
                 index += 1;
                 ring.result(index - 1)
             } else {
                 None
             };
             summary.add(match result {
-                Some(result) => self.after_send(entry.0, data, result),
-                None => self.send(entry.0, data),
+                Some(result) => self.after_send(*conn, data, result),
+                None => self.send(*conn, data),
             });
         }
         ring.clear();

@@ -33,6 +33,10 @@ pub struct Consumers {
     /// Clients with composed bytes that wait for the flush timer.
     unflushed: Vec<ConnId>,
     flush_at: Option<u64>,
+    /// Output is composed block by block and sent by [`Consumers::end_turn`], not at once.
+    gathering: bool,
+    /// Clients that are behind; see [`Consumers::behind`].
+    behind: usize,
     slow: Vec<(ConnId, usize)>,
     queued_total: usize,
     /// Clients cut off because they were slow.
@@ -56,8 +60,16 @@ struct Client {
     queued: usize,
     breached: bool,
     paused: bool,
+    behind: bool,
     unflushed: bool,
 }
+
+/// Composed bytes of one client that are sent before the turn's end: as much as a send call takes at the price of one.
+const GATHERED_MAX: usize = 64 << 10;
+/// Backlog beyond which a client counts as behind: more than a socket buffer, far less than what it is cut off for.
+const BEHIND: usize = 512 << 10;
+/// Bytes that are read from one client in a turn: some hundreds of requests, which take less than a millisecond.
+const READ_MOST: usize = 32 << 10;
 
 /// The configuration's limits in bytes and nanoseconds.
 struct Limits {
@@ -108,6 +120,9 @@ impl Consumers {
             .listen(at, &options, Arc::new(super::session_config(c)))
             .map_err(|e| super::naming("consumers", at, &e))?;
         let encrypted = encrypted_door(config, port, &options, io)?;
+        for door in [Some(listener), encrypted.map(|(l, _)| l)].into_iter().flatten() {
+            io.limit_reading(door, READ_MOST);
+        }
         let new = Self {
             p2ps,
             listener,
@@ -117,11 +132,24 @@ impl Consumers {
             mounts,
             unflushed: Vec::new(),
             flush_at: None,
+            gathering: false,
+            behind: 0,
             slow: Vec::new(),
             queued_total: 0,
             cut_off: 0,
         };
         Ok((new, addr))
+    }
+
+    /// Has output gathered for [`Consumers::end_turn`], because a turn may bring several blocks: each client is then sent to
+    /// once in a turn, not once a block.
+    pub fn gather(&mut self) {
+        self.gathering = true;
+    }
+
+    /// Clients with more waiting for them than a socket takes.
+    pub fn behind(&self) -> usize {
+        self.behind
     }
 
     /// Whether consumers come in at this listener.
@@ -149,15 +177,22 @@ impl Consumers {
     pub fn flush(&mut self, now: u64, block: &[u8], io: &mut RsslIo) {
         let Self { p2ps, clients, slow, unflushed, limits, .. } = self;
         let timed = limits.flush_interval_ns.is_some();
+        let gathered = self.gathering && !timed && limits.packing;
         p2ps.flush(block, |id, deliveries| {
             let Some(Some(client)) = clients.get_mut(id.0 as usize) else { return };
             let conn = client.conn;
-            let backlog = if timed {
+            let backlog = if timed || gathered {
                 if !client.unflushed {
                     client.unflushed = true;
                     unflushed.push(conn);
                 }
-                io.queue(now, conn, |p| deliveries.for_each(|(body, stream)| p.push(body, Some(stream))))
+                let queued = io.queue(now, conn, |p| deliveries.for_each(|(body, stream)| p.push(body, Some(stream))));
+                match queued {
+                    Some(bytes) if gathered && bytes >= GATHERED_MAX => io.flush(conn),
+                    // What is only gathered is no backlog yet.
+                    _ if gathered => return,
+                    queued => queued,
+                }
             } else if limits.packing {
                 io.send(now, conn, |p| deliveries.for_each(|(body, stream)| p.push(body, Some(stream))))
             } else {
@@ -193,6 +228,10 @@ impl Consumers {
             }
             self.queued_total = self.queued_total - client.queued + backlog;
             client.queued = backlog;
+            if client.behind != (backlog > BEHIND) {
+                client.behind = !client.behind;
+                self.behind = if client.behind { self.behind + 1 } else { self.behind - 1 };
+            }
             let l = &self.limits;
             if backlog > l.max || (self.queued_total > l.pool && backlog > l.guaranteed) {
                 let why = format!(
@@ -237,17 +276,28 @@ impl Consumers {
         }
         if self.flush_at.is_some_and(|at| at <= now) {
             self.flush_at = None;
-            for conn in self.unflushed.drain(..) {
-                let Some(Some(client)) = self.clients.get_mut(conn.slot()) else { continue };
-                if client.conn == conn {
-                    client.unflushed = false;
-                    if let Some(backlog) = io.flush(conn) {
-                        self.slow.push((conn, backlog));
-                    }
-                }
-            }
-            self.judge_slow(io);
+            self.send_composed(io);
         }
+    }
+
+    /// Sends what the turn's blocks have brought, if it was gathered. To be called at the end of a turn.
+    pub fn end_turn(&mut self, io: &mut RsslIo) {
+        if self.limits.flush_interval_ns.is_none() && !self.unflushed.is_empty() {
+            self.send_composed(io);
+        }
+    }
+
+    fn send_composed(&mut self, io: &mut RsslIo) {
+        let Self { clients, unflushed, slow, .. } = self;
+        let there = unflushed.drain(..).filter(|conn| {
+            let client = clients.get_mut(conn.slot()).and_then(Option::as_mut).filter(|c| c.conn == *conn);
+            client.is_some_and(|client| std::mem::take(&mut client.unflushed))
+        });
+        io.flush_all(there, |conn, backlog| slow.push((conn, backlog)));
+        slow.retain(|&(conn, backlog)| {
+            backlog > 0 || matches!(clients.get(conn.slot()), Some(Some(c)) if c.queued > 0)
+        });
+        self.judge_slow(io);
     }
 }
 
@@ -285,7 +335,8 @@ impl Handler for Consumers {
         }
         let name = opened.peer.to_string();
         tracing::info!("client {name} is up ({})", opened.info.peer_component);
-        self.clients[slot] = Some(Client { conn, name, queued: 0, breached: false, paused: false, unflushed: false });
+        self.clients[slot] =
+            Some(Client { conn, name, queued: 0, breached: false, paused: false, behind: false, unflushed: false });
         self.p2ps.client_up(now, ClientId(slot as u32), ClientInfo { address: opened.peer.ip() });
     }
 
@@ -298,6 +349,7 @@ impl Handler for Consumers {
         if let Some(client) = self.clients.get_mut(conn.slot()).and_then(Option::take) {
             tracing::info!("client {} is gone: {}", client.name, ended.why);
             self.queued_total -= client.queued;
+            self.behind -= usize::from(client.behind);
             self.mounts.fetch_sub(1, Ordering::Relaxed);
             self.p2ps.client_down(now, ClientId(conn.slot() as u32));
         }

@@ -42,7 +42,8 @@ impl P2psAgent {
     ) -> io::Result<Self> {
         let mut io = RsslIo::new(u64::from(incarnation))?;
         let machine = P2ps::new(config::across_processes_p2ps(config, incarnation, key(config, shard)?)?, 0);
-        let (consumers, rssl) = Consumers::new(config, machine, mounts, port, &mut io)?;
+        let (mut consumers, rssl) = Consumers::new(config, machine, mounts, port, &mut io)?;
+        consumers.gather();
         let hub = Subscriber::new(config, incarnation, &format!("rssl port {}", rssl.port()), &mut io)?;
         Ok(Self { io, consumers, hub, rssl })
     }
@@ -88,6 +89,7 @@ impl P2psAgent {
         hub.turn(now, ready, &mut desk)?;
         desk.give_up_the_lost(now, hub);
         desk.consumers.flush(now, &[], desk.io);
+        desk.consumers.end_turn(desk.io);
         desk.send_requests(now, hub);
         Ok(())
     }

@@ -67,6 +67,8 @@ struct Session {
     pending: Vec<u8>,
     established: bool,
     timer_at: u64,
+    /// Bytes that are read from it in one turn at most.
+    read_most: usize,
     /// Set when this side has decided the end.
     why: Option<String>,
 }
@@ -78,6 +80,10 @@ pub struct RsslIo {
     scratch: Scratch,
     out: Vec<u8>,
     cipher: Vec<u8>,
+    /// Memory for what sessions have pending, for reuse.
+    spare: Vec<Vec<u8>>,
+    /// What [`RsslIo::flush_all`] hands over.
+    batch: Vec<(ConnId, Vec<u8>)>,
     sessions: Vec<Option<Session>>,
     listeners: Vec<Door>,
     /// When to ask a session again what is due. An entry whose time is not the session's `timer_at` is an old one.
@@ -91,12 +97,16 @@ pub struct RsslIo {
 struct Door {
     session: Arc<ServerConfig>,
     tls: Option<TlsServer>,
+    read_most: usize,
 }
 
 /// How long a connection may take to drain when it is closed in order.
 const DRAIN: Duration = Duration::from_secs(2);
 /// Room that composing keeps between turns; more is given back.
 const OUT_KEPT: usize = 1 << 20;
+/// Largest memory of pending bytes that is kept, and how many.
+const PENDING_KEPT: usize = 128 << 10;
+const SPARES: usize = 1024;
 
 impl RsslIo {
     /// No sockets yet. `seed` feeds the key exchange of the sessions.
@@ -110,6 +120,8 @@ impl RsslIo {
             scratch: Scratch::default(),
             out: Vec::new(),
             cipher: Vec::new(),
+            spare: Vec::new(),
+            batch: Vec::new(),
             sessions: Vec::new(),
             listeners: Vec::new(),
             timers: BinaryHeap::new(),
@@ -142,7 +154,7 @@ impl RsslIo {
         options: &SocketOptions,
         config: Arc<ServerConfig>,
     ) -> io::Result<(ListenerId, SocketAddr)> {
-        self.open_door(addr, options, Door { session: config, tls: None })
+        self.open_door(addr, options, Door { session: config, tls: None, read_most: usize::MAX })
     }
 
     /// Listens for sessions of the encrypted connection type.
@@ -156,7 +168,13 @@ impl RsslIo {
         config: Arc<ServerConfig>,
         tls: TlsServer,
     ) -> io::Result<(ListenerId, SocketAddr)> {
-        self.open_door(addr, options, Door { session: config, tls: Some(tls) })
+        self.open_door(addr, options, Door { session: config, tls: Some(tls), read_most: usize::MAX })
+    }
+
+    /// Has no more than so many bytes read in one turn from each session that comes in here from now on, so that what it asks for
+    /// does not keep the others waiting. What is left is read in the next turn.
+    pub fn limit_reading(&mut self, listener: ListenerId, bytes: usize) {
+        self.listeners[listener.index()].read_most = bytes;
     }
 
     fn open_door(
@@ -198,6 +216,7 @@ impl RsslIo {
         (listener, peer): (Option<ListenerId>, SocketAddr),
     ) {
         self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let read_most = listener.map_or(usize::MAX, |l| self.listeners[l.index()].read_most);
         let mut session = Session {
             id: conn,
             rssl: rssl.with_seed(self.seed ^ now),
@@ -207,6 +226,7 @@ impl RsslIo {
             pending: Vec::new(),
             established: false,
             timer_at: 0,
+            read_most,
             why: None,
         };
         self.out.clear();
@@ -291,8 +311,9 @@ impl RsslIo {
 
     #[inline]
     fn read(&mut self, now: u64, conn: ConnId, handler: &mut impl Handler) {
-        let RecvOutcome::Data(bytes) = self.tcp.recv(conn, &mut self.scratch) else { return };
         let Some(session) = self.sessions.get_mut(conn.slot()).and_then(Option::as_mut) else { return };
+        let received = self.tcp.recv_at_most(conn, &mut self.scratch, session.read_most);
+        let RecvOutcome::Data(bytes) = received else { return };
         if session.id != conn || session.why.is_some() {
             return;
         }
@@ -399,6 +420,9 @@ impl RsslIo {
     /// Writes messages to a session, packed, without sending them; [`RsslIo::flush`] does. Gives the bytes that wait.
     pub fn queue(&mut self, now: u64, conn: ConnId, write: impl FnOnce(&mut Packer<'_>)) -> Option<usize> {
         let session = self.sessions.get_mut(conn.slot())?.as_mut().filter(|s| s.id == conn)?;
+        if session.pending.capacity() == 0 {
+            session.pending = self.spare.pop().unwrap_or_default();
+        }
         compose(&mut session.rssl, now, &mut session.pending, write);
         Some(session.pending.len() + self.tcp.queued(conn))
     }
@@ -408,9 +432,36 @@ impl RsslIo {
         let session = self.sessions.get_mut(conn.slot())?.as_mut().filter(|s| s.id == conn)?;
         let pending = std::mem::take(&mut session.pending);
         let queued = session.transmit(&mut self.tcp, &mut self.cipher, &pending);
-        session.pending = pending;
-        session.pending.clear();
+        self.keep(pending);
         queued
+    }
+
+    /// As [`RsslIo::flush`] for several connections, with as few system calls as the set makes for a batch. `each` gets the bytes that
+    /// the kernel did not take; it is not called for a connection that is gone.
+    pub fn flush_all(&mut self, conns: impl Iterator<Item = ConnId>, mut each: impl FnMut(ConnId, usize)) {
+        let mut batch = std::mem::take(&mut self.batch);
+        for conn in conns {
+            let Some(session) = self.session(conn) else { continue };
+            if session.tls.is_none() {
+                batch.push((conn, std::mem::take(&mut session.pending)));
+            } else if let Some(queued) = self.flush(conn) {
+                each(conn, queued);
+            }
+        }
+        self.tcp.send_all(&batch, |bytes| bytes);
+        for (conn, bytes) in batch.drain(..) {
+            self.keep(bytes);
+            each(conn, self.tcp.queued(conn));
+        }
+        self.batch = batch;
+    }
+
+    /// Keeps memory for what others will have pending.
+    fn keep(&mut self, mut memory: Vec<u8>) {
+        if memory.capacity() > 0 && memory.capacity() <= PENDING_KEPT && self.spare.len() < SPARES {
+            memory.clear();
+            self.spare.push(memory);
+        }
     }
 
     /// Bytes composed or queued here for a connection that the kernel has not taken yet.

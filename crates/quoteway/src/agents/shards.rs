@@ -7,27 +7,29 @@
 //! ```
 //!
 //! Every shard is a P2PS of its own towards the Source Distributor and reads the same hub stream in place. The ring is
-//! gated on the slowest shard, so a shard never waits for a socket: what a client does not take is queued for it. The
-//! shards listen on one port; the kernel spreads the connections over them.
+//! gated on the slowest shard, so a shard never waits for a socket: what a client does not take is queued for it. When a shard
+//! falls behind, or most clients do, the ingest stops reading from the providers ([`Valve`]). The shards listen on one port; the
+//! kernel spreads the connections over them.
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
 
 use hub::distributor::SourceDistributor;
 use hub::p2ps::{P2ps, SourceId};
-use net::Sleeper;
+use net::Waker;
 use net::ring::{PushError, Reader, Writer, broadcast, spsc};
 
 use super::consumers::{Consumers, Port};
 use super::providers::Providers;
 use super::rssl_io::RsslIo;
 use super::server::Addresses;
+use super::valve::{Load, Valve};
 use crate::config::{self, Config};
 
 /// Bytes of the ring of hub blocks. A block is at most half of it; a larger one is cut.
-const EVENTS: usize = 32 << 20;
+const EVENTS: usize = 16 << 20;
 /// Bytes of a shard's ring of request blocks.
 const REQUESTS: usize = 4 << 20;
 /// The only Source Distributor of this process.
@@ -48,14 +50,51 @@ struct Ingest {
     io: RsslIo,
     providers: Providers,
     events: Writer,
-    /// Wakes the ingest when the ring has space again.
-    space: Sleeper,
     requests: Vec<Reader>,
+    crowd: Arc<Crowd>,
+    valve: Valve,
+    /// The providers are not read.
+    holding: bool,
+}
+
+/// The clients of all shards, as far as the ingest has to know.
+struct Crowd {
+    mounts: Arc<AtomicUsize>,
+    behind: AtomicUsize,
+    /// The ingest wants to be woken when fewer are behind.
+    awaited: AtomicBool,
+    ingest: Waker,
+}
+
+impl Crowd {
+    /// A shard reports how many of its clients are behind, and how many were.
+    fn report(&self, behind: usize, before: usize) {
+        if behind == before {
+            return;
+        }
+        if behind > before {
+            self.behind.fetch_add(behind - before, Ordering::SeqCst);
+        } else {
+            self.behind.fetch_sub(before - behind, Ordering::SeqCst);
+        }
+        // SYNC: with `await_fewer`: either that sees the new number, or this sees the flag.
+        if self.awaited.load(Ordering::SeqCst) {
+            self.ingest.wake();
+        }
+    }
+
+    /// Has the ingest woken by the next report, or not any more.
+    fn await_fewer(&self, wanted: bool) {
+        self.awaited.store(wanted, Ordering::SeqCst);
+    }
 }
 
 struct Shard {
     io: RsslIo,
     consumers: Consumers,
+    crowd: Arc<Crowd>,
+    /// Clients that were behind when it was reported.
+    behind: usize,
     events: Reader,
     requests: Writer,
     /// Request blocks that found no space, oldest first.
@@ -73,12 +112,17 @@ impl Sharded {
         let distributor = SourceDistributor::new(config::distributor_config(config), incarnation);
         let mut providers = Providers::new(config, distributor, &mut io)?;
         let (mut events, readers) = broadcast(EVENTS, usize::from(count));
-        let space = Sleeper::new()?;
-        events.wake_with(space.waker());
+        events.wake_with(io.tcp().waker());
         let mounts = Arc::new(AtomicUsize::new(0));
+        let crowd = Arc::new(Crowd {
+            mounts: mounts.clone(),
+            behind: AtomicUsize::new(0),
+            awaited: AtomicBool::new(false),
+            ingest: io.tcp().waker(),
+        });
         let stop = Arc::new(AtomicUsize::new(0));
         let mut port = Port { number: config.p2ps.rssl_port, encrypted: config.p2ps.encrypted_port, shared: count > 1 };
-        let (mut shards, mut requests, mut wakers) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut shards, mut request_readers, mut wakers) = (Vec::new(), Vec::new(), Vec::new());
         let (mut rssl, mut encrypted) = (None, None);
         for (id, mut reader) in (0..count).zip(readers) {
             let mut shard_io = RsslIo::new(u64::from(incarnation) ^ u64::from(id + 1) << 32)?;
@@ -92,15 +136,20 @@ impl Sharded {
             providers.distributor.p2ps_up(net::clock::now(), id);
             let (writer, mut request_reader) = spsc(REQUESTS);
             request_reader.wake_with(io.tcp().waker());
-            requests.push(request_reader);
+            request_readers.push(request_reader);
             reader.wake_with(shard_io.tcp().waker());
             wakers.push(shard_io.tcp().waker());
-            let shard = Shard { io: shard_io, consumers, events: reader, requests: writer, unsent: Vec::new() };
+            let (requests, unsent) = (writer, Vec::new());
+            consumers.gather();
+            let shard =
+                Shard { io: shard_io, consumers, crowd: crowd.clone(), behind: 0, events: reader, requests, unsent };
             shards.push(shard.start(id, config, stop.clone())?);
         }
         let rssl = rssl.expect("there is a shard");
         let addresses = Addresses { rssl, encrypted, nip: providers.nip_addr() };
-        Ok(Self { ingest: Ingest { io, providers, events, space, requests }, shards, addresses, stop, wakers })
+        let requests = request_readers;
+        let ingest = Ingest { io, providers, events, requests, crowd, valve: Valve::default(), holding: false };
+        Ok(Self { ingest, shards, addresses, stop, wakers })
     }
 
     /// The ports that were opened.
@@ -141,12 +190,11 @@ impl Sharded {
 
 impl Ingest {
     fn turn(&mut self) -> io::Result<()> {
+        let deadline = if self.may_sleep() { self.timeout() } else { Some(0) };
         let Self { io, providers, requests, .. } = self;
-        // Every one has to be asked, so no short cut.
-        let idle = requests.iter_mut().fold(true, |idle, r| r.prepare_sleep() & idle);
-        let deadline = if idle { providers.timeout() } else { Some(0) };
         let now = io.turn(deadline, providers)?;
         requests.iter_mut().for_each(Reader::awake);
+        self.events.awake();
         providers.on_timer(now, io);
         self.publish();
         for (id, reader) in self.requests.iter_mut().enumerate() {
@@ -158,21 +206,50 @@ impl Ingest {
         }
         self.publish();
         self.providers.flush(now, &mut self.io);
+        self.hold(now);
         Ok(())
     }
 
-    /// Hands the Source Distributor's block to the shards. When the ring is full this waits: the providers are held back
-    /// by their sockets.
+    /// Has it woken by what it waits for; `false` if there is some already.
+    fn may_sleep(&mut self) -> bool {
+        // Every one has to be asked, so no short cut.
+        let idle = self.requests.iter_mut().fold(true, |idle, r| r.prepare_sleep() & idle);
+        // Held by the ring or by the clients: to be woken when either is better.
+        idle && (!self.holding || self.events.prepare_wait(Valve::OPENS_BELOW) || self.load().behind > 0)
+    }
+
+    fn timeout(&self) -> Option<u64> {
+        let valve = if self.holding { self.valve.timeout() } else { None };
+        self.providers.timeout().into_iter().chain(valve).min()
+    }
+
+    fn load(&self) -> Load {
+        let behind = self.crowd.behind.load(Ordering::SeqCst);
+        Load { lag: self.events.lag(), behind, mounts: self.crowd.mounts.load(Ordering::Relaxed) }
+    }
+
+    /// Reads from the providers or does not, as the shards and clients keep up.
+    fn hold(&mut self, now: u64) {
+        if !self.holding && self.valve.is_closed(now, self.load()) {
+            self.holding = true;
+            self.crowd.await_fewer(true);
+        }
+        if self.holding {
+            // Looked at again behind the flag, so that no report is missed; and told to those that came since.
+            self.holding = self.valve.is_closed(now, self.load());
+            self.providers.hold(self.holding, &mut self.io);
+            if !self.holding {
+                self.crowd.await_fewer(false);
+            }
+        }
+    }
+
+    /// Hands the Source Distributor's block to the shards. If the ring is full, which takes more than a turn's input, this waits.
     fn publish(&mut self) {
         let Some(block) = self.providers.distributor.block() else { return };
         for part in hub::stream::parts(block, self.events.longest()) {
             while self.events.push(0, &part) == Err(PushError::Full) {
-                if self.events.prepare_sleep(part.len())
-                    && let Err(e) = self.space.sleep(None)
-                {
-                    tracing::error!("waiting for the shards has failed: {e}");
-                }
-                self.events.awake();
+                std::thread::yield_now();
             }
         }
         self.events.publish();
@@ -208,6 +285,9 @@ impl Shard {
             }
         });
         consumers.flush(now, &[], io);
+        consumers.end_turn(io);
+        self.crowd.report(consumers.behind(), self.behind);
+        self.behind = consumers.behind();
         self.send_requests();
         Ok(())
     }

@@ -1,0 +1,107 @@
+//! Giving others a turn from a thread that never waits.
+
+use std::time::Duration;
+
+use crate::clock;
+
+/// Yields the processor from a loop that always finds something to do.
+///
+/// Linux ends the turn of a thread that never waits only at a tick of its timer, 4 ms with `HZ=250`, whatever slice was asked for:
+/// for so long does the next process of a chain wait on a machine with fewer processors than busy threads. A `sched_yield` costs half a
+/// microsecond; made once in [`Courtesy::DEFAULT`] of work, it shortens that wait to about as long and costs one per cent.
+#[derive(Debug)]
+pub struct Courtesy {
+    /// Nanoseconds of work between two yields; `None`: never.
+    every: Option<u64>,
+    /// When the thread last came back from waiting or yielding; later, if it is not to yield for a while.
+    since: u64,
+}
+
+/// A wait that took so long did give the processor away, nanoseconds. A poll that returns at once takes a tenth of it.
+const WAITED: u64 = 5_000;
+/// A yield that takes so long, nanoseconds, was answered by somebody who does not yield in turn. Another one so soon would leave him
+/// the processor; this thread works [`UNANSWERED`] times as long before.
+const DEAR: u64 = 1_000_000;
+const UNANSWERED: u64 = 4;
+
+impl Courtesy {
+    /// Work between two yields unless it is set.
+    pub const DEFAULT: Duration = Duration::from_micros(50);
+
+    /// A loop that yields when it has worked for so long; `None`: never.
+    pub fn new(every: Option<Duration>) -> Self {
+        let every = every.map(|every| u64::try_from(every.as_nanos()).unwrap_or(u64::MAX));
+        Self { every, since: clock::now() }
+    }
+
+    /// Runs a poll, after a yield if one is due. `may_wait`: the poll may put the thread to sleep.
+    #[inline]
+    pub fn wait<T>(&mut self, may_wait: bool, poll: impl FnOnce() -> T) -> T {
+        let Some(every) = self.every else { return poll() };
+        let mut before = clock::now();
+        if self.is_due(before, every) {
+            let asked = before;
+            std::thread::yield_now();
+            before = clock::now();
+            self.has_yielded(asked, before);
+        }
+        let result = poll();
+        if may_wait {
+            self.has_polled(before, clock::now());
+        }
+        result
+    }
+
+    fn is_due(&self, now: u64, every: u64) -> bool {
+        now.saturating_sub(self.since) >= every
+    }
+
+    fn has_yielded(&mut self, asked: u64, now: u64) {
+        let cost = now.saturating_sub(asked);
+        self.since = if cost < DEAR { now } else { now.saturating_add(cost.saturating_mul(UNANSWERED)) };
+    }
+
+    fn has_polled(&mut self, before: u64, after: u64) {
+        if after.saturating_sub(before) >= WAITED {
+            self.since = after;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_counted_from_the_last_wait() {
+        let mut courtesy = Courtesy { every: Some(50_000), since: 0 };
+        assert!(!courtesy.is_due(49_999, 50_000) && courtesy.is_due(50_000, 50_000));
+        courtesy.has_polled(40_000, 40_900);
+        assert!(courtesy.is_due(50_000, 50_000), "that poll found something at once");
+        courtesy.has_polled(41_000, 60_000);
+        assert!(!courtesy.is_due(109_999, 50_000) && courtesy.is_due(110_000, 50_000));
+    }
+
+    #[test]
+    fn a_neighbour_that_does_not_yield_is_not_left_the_processor() {
+        let mut courtesy = Courtesy { every: Some(50_000), since: 0 };
+        courtesy.has_yielded(100_000, 200_000);
+        assert!(courtesy.is_due(250_000, 50_000));
+        courtesy.has_yielded(1_000_000, 5_000_000);
+        assert!(
+            !courtesy.is_due(21_000_000, 50_000) && courtesy.is_due(21_050_000, 50_000),
+            "it cost 4 ms: not for 16 ms"
+        );
+    }
+
+    #[test]
+    fn a_yield_begins_the_count_anew() {
+        let mut courtesy = Courtesy::new(Some(Duration::ZERO));
+        courtesy.since = 0;
+        assert_eq!(courtesy.wait(false, || 7), 7);
+        assert!(courtesy.since > 0);
+        let mut never = Courtesy::new(None);
+        never.since = 0;
+        assert_eq!((never.wait(true, || 7), never.since), (7, 0));
+    }
+}
