@@ -89,6 +89,16 @@ impl Sources {
     /// slowest receiver, and meanwhile answers NAKs.
     #[inline]
     pub fn send(&mut self, source: SourceId, payload: &[u8], flags: SendFlags) -> Result<u32, SendError> {
+        // What is only added to an open datagram leaves nothing behind for the turn.
+        if !flags.flush()
+            && self.sends_left != 0
+            && let Some(Some(Entry { session, topic, .. })) = self.table.get(source.index())
+            && let Some(Some(session)) = self.sessions.get_mut(*session as usize)
+            && let Some(sqn) = session.append(self.now, *topic, payload)
+        {
+            self.sends_left -= 1;
+            return Ok(sqn);
+        }
         self.send_headed(source, &[], payload, flags)
     }
 

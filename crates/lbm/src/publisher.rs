@@ -56,6 +56,13 @@ impl Topics {
         self.sources.iter().flatten().map(|entry| &entry.source)
     }
 
+    /// Adds a message to what is open, if that is all there is to do; see [`Source::append`]. A source that can has its timer.
+    #[inline]
+    pub fn append(&mut self, now: u64, carrier: &mut impl Carrier, topic: u32, payload: &[u8]) -> Option<u32> {
+        let index = topic.wrapping_sub(self.first_topic) as usize;
+        self.sources.get_mut(index)?.as_mut()?.source.append(now, carrier, payload)
+    }
+
     /// Sends through a topic's source and keeps its timer.
     ///
     /// # Errors
@@ -145,8 +152,11 @@ impl<F: Framing> Publisher<F> {
     /// See [`SendError`].
     #[inline]
     pub fn send(&mut self, now: u64, topic: u32, payload: &[u8], flush: bool) -> Result<u32, SendError> {
-        let sender = &mut self.sender;
-        self.topics.with(topic, |source| source.send(now, sender, payload, flush))
+        let Self { sender, topics } = self;
+        if !flush && let Some(sqn) = topics.append(now, sender, topic, payload) {
+            return Ok(sqn);
+        }
+        topics.with(topic, |source| source.send(now, sender, payload, flush))
     }
 
     /// Sends a message with extension headers.

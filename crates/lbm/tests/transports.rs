@@ -221,6 +221,49 @@ proptest! {
         prop_assert!(sink.messages == sent && sink.lost == 0);
     }
 
+    /// The short way of a message and the long one leave the same bytes, whatever comes between them.
+    #[test]
+    fn what_is_appended_is_as_if_it_had_been_sent(
+        steps in prop::collection::vec((0usize..2_000, 0u8..20), 1..200),
+        datagram_max in 500usize..9_000,
+        minimum in 0usize..10_000,
+        first_sqn in any::<u32>(),
+    ) {
+        let (mut appended, mut all) = (0, 0);
+        let [short, long] = [true, false].map(|short| {
+            let config = SourceConfig { first_sqn, ..SourceConfig::default() };
+            let sources = || [1, 2].map(|topic| Source::new(topic, config.clone()));
+            let (mut sources, mut twins) = (sources(), sources());
+            let mut server = Server::new(
+                7,
+                SenderConfig { datagram_max, batching_minimum_length: minimum, window_size: 1 << 20, ..SenderConfig::default() },
+                1,
+                SECOND,
+            );
+            let (mut log, mut memory) = (Log::new(datagram_max, minimum, Pacing::Source), Memory::new(1 << 20));
+            let mut datagrams = Vec::new();
+            for (i, (length, kind)) in steps.iter().enumerate() {
+                let (payload, flush) = (vec![i as u8; *length], *kind == 0);
+                let topic = usize::from(*kind >= 15);
+                let (source, twin) = (&mut sources[topic], &mut twins[topic]);
+                let done = one(source, server.sender(), &payload, flush, short);
+                let in_memory = one(twin, &mut log.writer(&mut memory), &payload, flush, short);
+                (appended, all) = (appended + usize::from(done) + usize::from(in_memory), all + 2);
+                let sender = server.sender();
+                let output: Vec<Vec<u8>> =
+                    sender.output(0).trains(65_000, 64).flat_map(Train::datagrams).map(<[u8]>::to_vec).collect();
+                sender.sent(0, output.len() as u32);
+                datagrams.extend(output);
+            }
+            server.sender().flush(0);
+            log.writer(&mut memory).flush(0);
+            let rest: Vec<u8> = server.sender().output(0).trains(65_000, 64).flat_map(|t| t.bytes.to_vec()).collect();
+            (datagrams, rest, memory.published().to_vec())
+        });
+        prop_assert!(short == long);
+        prop_assert!(all < 40 || minimum < 4_000 || appended > 0, "some go the short way");
+    }
+
     /// The ring is memory that another process can write: any bytes may be there.
     #[test]
     fn ipc_reads_any_bytes(
@@ -240,6 +283,15 @@ proptest! {
         let read = LogReader::new().read(&bytes, &mut session.dispatch(0, &mut sink));
         prop_assert!(read.is_ok_and(|read| read <= bytes.len() && read % 8 == 0) || read.is_err_and(|e| e.at < bytes.len()));
     }
+}
+
+/// Sends a message, the short way if it may and can; says whether it did.
+fn one(source: &mut Source, to: &mut impl Carrier, payload: &[u8], flush: bool, short: bool) -> bool {
+    let done = short && !flush && source.append(0, to, payload).is_some();
+    if !done {
+        source.send(0, to, payload, flush).expect("room");
+    }
+    done
 }
 
 /// Memory as a segment of shared memory gives it, in one piece.
@@ -273,6 +325,28 @@ impl Room for Memory {
     fn publish(&mut self, bytes: usize) {
         self.published += bytes;
     }
+}
+
+/// Messages that were only appended put off the topic's sequence number, too; after a long silence it has to be asked for anew.
+#[test]
+fn appended_messages_put_off_what_is_said_after_a_silence() {
+    let config = SenderConfig { batching_minimum_length: 8_000, ..SenderConfig::default() };
+    let mut server = Server::new(7, config, 1, 1_000 * SECOND);
+    let (mut source, sender) = (Source::new(1, SourceConfig::default()), server.sender());
+    assert_eq!(source.append(0, sender, b"first"), None, "no datagram is open, and no timer runs");
+    source.send(SECOND, sender, b"first", false).expect("room");
+    assert_eq!(source.append(4 * SECOND, sender, b"second"), Some(1));
+    assert!(!source.on_timer(7 * SECOND, sender), "five seconds after the second");
+    assert_eq!(source.timeout(), Some(9 * SECOND));
+    assert!(source.on_timer(9 * SECOND, sender));
+    let mut now = 9 * SECOND;
+    while let Some(at) = source.timeout() {
+        now = at;
+        source.on_timer(now, sender);
+    }
+    assert!(now < 70 * SECOND, "a minute of it is enough");
+    source.send(now, sender, b"third", false).expect("room");
+    assert!(source.timeout().is_some() && source.append(now, sender, b"fourth").is_some());
 }
 
 #[test]

@@ -158,6 +158,18 @@ impl Outbound {
         }
     }
 
+    /// Adds a message to what is open, if that is all there is to do. `None`: nothing was done, and [`Outbound::send`] has to do it.
+    #[inline]
+    pub(crate) fn append(&mut self, now: u64, topic: u32, payload: &[u8]) -> Option<u32> {
+        let topics = &mut self.topics;
+        match &mut self.link {
+            Link::Lbtrm(out) => topics.append(now, &mut out.sender, topic, payload),
+            Link::Lbtru(out) => topics.append(now, out.server.sender(), topic, payload),
+            Link::Lbtipc(out) => topics.append(now, &mut out.carrier(), topic, payload),
+            Link::Tcp(_) => None,
+        }
+    }
+
     /// Sends a message, and hands datagrams to the socket if it is flushed or a train is full. What else is ready leaves at the end
     /// of the turn.
     #[inline]
@@ -174,11 +186,11 @@ impl Outbound {
         let (sqn, full) = match &mut self.link {
             Link::Lbtrm(out) => {
                 let sqn = put(topics, now, out.carrier(), topic, headers, payload, flush)?;
-                (sqn, out.sender.unsent_bytes() >= out.train_max)
+                (sqn, out.sender.has_train(out.train_max, TRAIN_DATAGRAMS))
             }
             Link::Lbtru(out) => {
                 let sqn = put(topics, now, out.server.sender(), topic, headers, payload, flush)?;
-                (sqn, out.server.sender().unsent_bytes() >= out.train_max)
+                (sqn, out.server.sender().has_train(out.train_max, TRAIN_DATAGRAMS))
             }
             Link::Tcp(out) => {
                 if out.is_full() {

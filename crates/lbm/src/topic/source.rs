@@ -88,7 +88,10 @@ pub struct Source {
     config: SourceConfig,
     retention: Option<Retention>,
     last_sent_at: u64,
+    /// Not after that of the last message.
     tsni_due: u64,
+    /// A message needs nothing but its place: it is kept for nobody, and the timer runs.
+    plain: bool,
     retransmissions: u64,
 }
 
@@ -102,6 +105,7 @@ impl Source {
             retention: config.late_join.clone().map(Retention::new),
             last_sent_at: 0,
             tsni_due: u64::MAX,
+            plain: false,
             retransmissions: 0,
             config,
         }
@@ -124,6 +128,23 @@ impl Source {
             retained: self.retention.as_ref().map_or(0, Retention::len),
             retransmissions: self.retransmissions,
         }
+    }
+
+    /// Adds a message to what is open in the session, if that is all there is to do: in the steady state, each but the first and the
+    /// last one of a datagram. `None`: nothing was done, and [`Source::send`] has to do it.
+    #[inline]
+    pub fn append<C: Carrier>(&mut self, now: u64, carrier: &mut C, payload: &[u8]) -> Option<u32> {
+        if !self.plain {
+            return None;
+        }
+        let total = payload.len() + DATA_HEADER;
+        let (header, body) = carrier.append(total)?.split_first_chunk_mut::<DATA_HEADER>()?;
+        let sqn = self.next;
+        *header = lbmc::data_header(total as u16, self.topic, sqn);
+        body.copy_from_slice(payload);
+        self.next = sqn.wrapping_add(1);
+        self.last_sent_at = now;
+        Some(sqn)
     }
 
     /// Sends a message; returns the number of its last fragment. `flush` sends all that waits in the session, too.
@@ -264,9 +285,10 @@ impl Source {
         self.last_sent_at = now;
         self.tsni_due =
             if self.config.tsni_interval_ns == 0 { u64::MAX } else { now.saturating_add(self.config.tsni_interval_ns) };
+        self.plain = self.retention.is_none();
     }
 
-    /// When [`Source::on_timer`] is to be called.
+    /// When [`Source::on_timer`] is to be called; now and then earlier than anything is due.
     pub fn timeout(&self) -> Option<u64> {
         (self.tsni_due != u64::MAX).then_some(self.tsni_due)
     }
@@ -276,10 +298,16 @@ impl Source {
         if now < self.tsni_due {
             return false;
         }
+        // Messages that were only appended have not moved it.
+        self.tsni_due = self.last_sent_at.saturating_add(self.config.tsni_interval_ns);
+        if now < self.tsni_due {
+            return false;
+        }
         let active = self.config.tsni_active_threshold_ns;
         self.tsni_due = now.saturating_add(self.config.tsni_interval_ns);
         if active != 0 && self.tsni_due.saturating_sub(self.last_sent_at) > active {
             self.tsni_due = u64::MAX;
+            self.plain = false;
         }
         let mut packet = [0; 16];
         let mut w = Writer::new(&mut packet);

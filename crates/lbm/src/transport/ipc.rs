@@ -104,6 +104,8 @@ fn fields(from: &[u8]) -> Option<[u32; 4]> {
 pub struct Log {
     datagram_max: usize,
     batching_minimum_length: usize,
+    /// A record whose datagram is no longer than this stays open.
+    append_max: usize,
     pacing: Pacing,
     /// Bytes of the open record's datagram; 0 = no record is open.
     open: usize,
@@ -114,7 +116,9 @@ impl Log {
     /// A record is published once its messages are `batching_minimum_length` long. The ring has to hold four of the longest datagrams;
     /// paced by readers, also twice the longest message, which would not be taken otherwise.
     pub fn new(datagram_max: usize, batching_minimum_length: usize, pacing: Pacing) -> Self {
-        Self { datagram_max: datagram_max.clamp(500, 65_535), batching_minimum_length, pacing, open: 0, sqn: 0 }
+        let datagram_max = datagram_max.clamp(500, 65_535);
+        let append_max = datagram_max.min(batching_minimum_length.saturating_sub(1));
+        Self { datagram_max, batching_minimum_length, append_max, pacing, open: 0, sqn: 0 }
     }
 
     /// Whether messages wait for a flush.
@@ -177,6 +181,21 @@ impl<R: Room> Carrier for LogWriter<'_, R> {
         self.log.open += length;
         // With the padding behind it, so that it can be published.
         &mut self.memory.room(padded(self.log.open))[at..at + length]
+    }
+
+    #[inline]
+    fn append(&mut self, length: usize) -> Option<&mut [u8]> {
+        let (open, end) = (self.log.open, self.log.open + length);
+        if open == 0 || end > self.log.append_max {
+            return None;
+        }
+        let whole = padded(end);
+        let room = self.memory.room(whole);
+        if room.len() < whole {
+            return None;
+        }
+        self.log.open = end;
+        Some(&mut room[RECORD_HEADER + open..RECORD_HEADER + end])
     }
 
     #[inline]

@@ -53,6 +53,13 @@ pub trait Carrier {
     /// caller fills it and calls [`Carrier::commit`].
     fn claim(&mut self, now: u64, length: usize) -> &mut [u8];
 
+    /// Room for one LBMC message in what is open, if it needs nothing else: no admission, no new datagram and nothing after it. The
+    /// caller fills it, and that is all. `None`: it has to go the whole way, by [`Carrier::admit`].
+    #[inline]
+    fn append(&mut self, _length: usize) -> Option<&mut [u8]> {
+        None
+    }
+
     /// The claimed message is complete; `flush` sends everything that waits.
     fn commit(&mut self, now: u64, flush: bool);
 

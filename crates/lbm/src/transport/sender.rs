@@ -127,6 +127,8 @@ pub struct Sender<F> {
     framing: F,
     config: SenderConfig,
     window: Window,
+    /// A datagram that is no longer than this stays open.
+    append_max: usize,
     data: Limiter,
     retransmit: Limiter,
     /// Waits for the retransmission limit, then for the socket: the first `granted` may go.
@@ -161,6 +163,7 @@ impl<F: Framing> Sender<F> {
         Self {
             framing,
             window,
+            append_max: config.datagram_max.min((F::HEADER + config.batching_minimum_length).saturating_sub(1)),
             data,
             retransmit: Limiter::fixed(config.retransmit_rate_limit_bps, config.rate_interval_ns),
             queue: VecDeque::new(),
@@ -205,6 +208,13 @@ impl<F: Framing> Sender<F> {
     #[inline]
     pub fn unsent_bytes(&self) -> usize {
         self.window.unsent_bytes()
+    }
+
+    /// Whether what waits is a whole train: one more datagram like the last one would be too much for it.
+    #[inline]
+    pub fn has_train(&self, bytes_max: usize, datagrams_max: u32) -> bool {
+        self.window.unsent_bytes() + self.window.last_bytes() > bytes_max
+            || self.window.next.wrapping_sub(self.window.unsent) >= datagrams_max
     }
 
     /// Whether a send would have blocked and [`Sender::writable`] has not said otherwise since.
@@ -536,6 +546,15 @@ impl<F: Framing> Carrier for Sender<F> {
             debug_assert!(begun.is_ok(), "unsent datagrams never fill the window");
         }
         self.window.extend(length)
+    }
+
+    #[inline]
+    fn append(&mut self, length: usize) -> Option<&mut [u8]> {
+        let open = self.window.open_bytes();
+        if open == 0 || open + length > self.append_max {
+            return None;
+        }
+        Some(self.window.extend(length))
     }
 
     #[inline]

@@ -49,6 +49,8 @@ pub(super) struct Window {
     head: usize,
     /// Bytes of the open datagram, header included; 0 = none is open.
     open: usize,
+    /// Length of the last datagram that was closed.
+    last: usize,
     datagram_max: usize,
     retained: usize,
     retained_max: usize,
@@ -75,6 +77,7 @@ impl Window {
             next: first_sqn,
             head: 0,
             open: 0,
+            last: 0,
             datagram_max,
             retained: 0,
             retained_max,
@@ -110,6 +113,12 @@ impl Window {
     /// Bytes closed and not yet handed to the socket.
     pub(super) fn unsent_bytes(&self) -> usize {
         self.unsent_bytes
+    }
+
+    /// Length of the last datagram that was closed.
+    #[inline]
+    pub(super) fn last_bytes(&self) -> usize {
+        self.last
     }
 
     /// Bytes of the open datagram, header included.
@@ -192,6 +201,7 @@ impl Window {
         self.head += length;
         self.next = self.next.wrapping_add(1);
         self.unsent_bytes += length;
+        self.last = length;
         length
     }
 
