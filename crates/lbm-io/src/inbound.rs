@@ -1,6 +1,6 @@
 //! Receiving transport sessions: their sockets around the one [`Subscriber`].
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -113,6 +113,8 @@ pub(crate) struct Inbound {
     slabs: Slabs,
     /// Datagrams that are no packets of their transport.
     pub(crate) malformed: u64,
+    /// Sessions that could not be joined, and of which the operator knows.
+    warned: HashSet<Transport>,
     /// How often a source in shared memory has overtaken us.
     pub(crate) overruns: u64,
     /// Sessions of other hosts' shared memory, or of transports that are not known here.
@@ -155,12 +157,14 @@ impl Inbound {
             group_options,
             slabs: Slabs::new(slabs),
             malformed: 0,
+            warned: HashSet::new(),
             overruns: 0,
             unreachable: 0,
         })
     }
 
-    /// A source was found that a receiver looks for.
+    /// A source was found that a receiver looks for. False: there was no room for it, or no way to it; the next advertisement is told
+    /// again. What can never be joined from here is known from now on.
     pub(crate) fn found(
         &mut self,
         now: u64,
@@ -168,7 +172,7 @@ impl Inbound {
         sources: &mut Sources,
         warnings: &mut Vec<Warning>,
         events: &mut impl Events,
-    ) {
+    ) -> bool {
         let receiver = ReceiverId(found.token);
         let transport = found.advert.transport;
         let known = self.streams.find(&transport, found.advert.topic);
@@ -179,14 +183,14 @@ impl Inbound {
                 entry.receivers.push(receiver);
                 self.streams.tell_begun(number, receiver, sources, events);
             }
-            return;
+            return true;
         }
         let fresh = self.subscriber.session(&transport).is_none();
         if !can_receive(&transport) || fresh && self.subscriber.count() >= SESSIONS_MAX {
             self.unreachable += 1;
-            return;
+            return !can_receive(&transport);
         }
-        let Some(Some(entry)) = self.receivers.get_mut(receiver.index()) else { return };
+        let Some(Some(entry)) = self.receivers.get_mut(receiver.index()) else { return true };
         let catch_up = &mut entry.config.delivery.catch_up;
         if let Some(address) = sources.requests.address() {
             catch_up.reply = (*address.ip(), address.port());
@@ -206,20 +210,21 @@ impl Inbound {
         let mut deliver = Deliver { streams: &mut self.streams, sources, events };
         let Some(subscribed) = self.subscriber.subscribe(now, &found.advert, number, &config, &mut deliver) else {
             self.streams.remove(number);
-            return;
+            return true;
         };
         self.streams.set_session(number, subscribed.session);
         if !subscribed.opened {
-            return;
+            return true;
         }
         let opened = self.open(subscribed.session, &transport, &options, &mut sources.io, warnings);
-        if let Err(error) = opened {
-            if warnings.len() < WARNINGS_MAX {
-                warnings.push(Warning::Session { session: transport.to_string(), reason: error.to_string() });
-            }
-            self.subscriber.unsubscribe(&transport, found.advert.topic);
-            self.streams.remove(number);
+        let Err(error) = opened else { return true };
+        // It is tried again with each advertisement; the operator is told once.
+        if warnings.len() < WARNINGS_MAX && self.warned.len() < SESSIONS_MAX && self.warned.insert(transport) {
+            warnings.push(Warning::Session { session: transport.to_string(), reason: error.to_string() });
         }
+        self.subscriber.unsubscribe(&transport, found.advert.topic);
+        self.streams.remove(number);
+        false
     }
 
     /// Opens what is needed to hear a session.

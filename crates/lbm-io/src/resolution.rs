@@ -67,7 +67,7 @@ impl Resolution {
     }
 
     /// Packets have come by multicast, or from a daemon.
-    pub(crate) fn receive(&mut self, now: u64, daemon: Option<usize>, mut found: impl FnMut(&Found<'_>)) {
+    pub(crate) fn receive(&mut self, now: u64, daemon: Option<usize>, mut found: impl FnMut(&Found<'_>) -> bool) {
         let Self { resolver, multicast, daemons, slabs, malformed } = self;
         let mut line = daemon.and_then(|index| daemons.get_mut(index));
         for _ in 0..RECEIVE_TURN {

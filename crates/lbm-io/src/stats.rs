@@ -26,8 +26,8 @@ pub struct Stats {
     pub lost_on_purpose: u64,
     /// How often a source in shared memory has overtaken this context; the loss itself was told.
     pub overruns: u64,
-    /// Advertised topics that are wanted but were not joined: shared memory of other hosts, unknown transports, more than 4,096
-    /// sessions.
+    /// Advertisements of wanted topics that could not be joined: shared memory of other hosts and unknown transports, each counted
+    /// once; more than 4,096 sessions, counted until there is room.
     pub unreachable: u64,
 }
 

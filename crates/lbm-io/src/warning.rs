@@ -14,7 +14,7 @@ pub enum Warning {
         /// What was asked for and what was granted.
         granted: Granted,
     },
-    /// A transport session that was found could not be joined; it is ignored until it is advertised anew.
+    /// A transport session that was found could not be joined; that is tried again whenever it is advertised, and told once.
     Session {
         /// The session as it is advertised.
         session: String,

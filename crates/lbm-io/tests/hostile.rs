@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 use lbm_io::options::Scope;
 use lbm_io::{SendFlags, Transport};
 use net::udp::{UdpOptions, UdpSocket};
-use world::World;
+use world::{World, with};
 
 /// xorshift.
 struct Noise(u64);
@@ -79,6 +79,7 @@ fn forged_advertisements_are_bounded() {
     let options = world.options.clone();
     let source = world.left.source("md", &options).expect("a source");
     world.right.receiver("md", &options).expect("a receiver");
+    world.right.receiver("late", &options).expect("a receiver");
     world.introduce(source, "md");
     let to = SocketAddrV4::new(
         options.address(Scope::Context, "resolver_multicast_address"),
@@ -100,6 +101,11 @@ fn forged_advertisements_are_bounded() {
     assert!(world.right.stats().receiving.len() <= 4_096);
     assert!(world.right.warnings().count() <= 100);
     world.settle(source, "md");
+    // One that comes now finds no room at first, but is not forgotten.
+    let own = with(&options, "source transport tcp");
+    let late = world.left.source("late", &own).expect("a source");
+    world.introduce(late, "late");
+    world.left.remove_source(late);
     // Those that nobody sends on go away again.
     world.until("their end", |w| w.right.stats().receiving.len() == 1);
 }

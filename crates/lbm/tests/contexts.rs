@@ -120,6 +120,7 @@ impl World {
                 self.receivers.receive(now, &packet, |found| {
                     let subscribed = subscriber.subscribe(now, &found.advert, found.token, config, sink);
                     joined.extend(subscribed.filter(|s| s.opened).map(|s| s.session));
+                    true
                 });
             }
         }

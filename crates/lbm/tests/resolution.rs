@@ -57,6 +57,7 @@ impl Group {
                         let found = &mut self.found[j];
                         self.contexts[j].receive(self.now, &packet, |f| {
                             found.push((f.token, f.advert.name.to_vec(), f.advert.topic));
+                            true
                         });
                     }
                 }
@@ -156,7 +157,8 @@ fn a_hundred_thousand_topics_resolve_without_a_storm() {
     let busiest = group.bytes.values().max().expect("some") * 8;
     assert!(busiest < 2_200_000, "{busiest} bit/s");
     let packets: u64 = group.contexts.iter().map(|c| c.stats().packets).sum();
-    println!("{TOPICS} topics resolved in {seconds} s, {packets} packets, at most {busiest} bit/s");
+    #[allow(clippy::disallowed_macros, reason = "the figures, for who runs it with --nocapture")]
+    let () = println!("{TOPICS} topics resolved in {seconds} s, {packets} packets, at most {busiest} bit/s");
     assert!(packets < 20_000, "{packets} packets");
 }
 
@@ -185,4 +187,76 @@ fn a_daemon_passes_on_to_all_others_and_forgets_the_silent() {
     assert_eq!((daemon.stats().refused, daemon.stats().malformed), (1, 1));
     daemon.on_timer(2 * SECOND, |_, _| panic!("all are silent"));
     assert_eq!(daemon.clients(), 0);
+}
+
+/// A driver without room for one more session gets to know of a source again, once it has.
+#[test]
+fn a_source_that_could_not_be_joined_is_told_again() {
+    let mut resolver = Resolver::new(ResolverConfig::default());
+    resolver.add_receiver(0, b"md.ibm", 1).expect("a name");
+    resolver.add_wildcard(0, PatternKind::Pcre, "^md", 2).expect("a pattern");
+    let mut buffer = [0; 512];
+    let mut builder = lbm::wire::lbmr::Builder::new(&mut buffer, &[], false).expect("room");
+    builder.advert(&advert(b"md.ibm", 7)).expect("room");
+    let mut bytes = Vec::new();
+    builder.finish(&mut bytes);
+    let packet = Packet::decode(&bytes).expect("our own");
+    let mut told = Vec::new();
+    for has_room in [false, false, true, true] {
+        resolver.receive(0, &packet, |f| {
+            told.push((f.token, has_room));
+            has_room
+        });
+    }
+    assert_eq!(told, [(1, false), (2, false), (1, false), (2, false), (1, true), (2, true)]);
+    assert_eq!(resolver.stats().found, 2);
+    resolver.forget(0, &transport(1));
+    resolver.receive(0, &packet, |_| true);
+    assert_eq!(resolver.stats().found, 4);
+}
+
+/// Patterns of strangers are matched with all our names: what that may cost a second is bounded, and an ordinary receiver that asks
+/// again is answered meanwhile.
+#[test]
+fn a_flood_of_patterns_costs_a_bounded_number_of_matches() {
+    let mut resolver = Resolver::new(ResolverConfig::default());
+    for i in 0..10_000u32 {
+        resolver.add_source(0, &advert(format!("md.{i}").as_bytes(), i)).expect("a name");
+    }
+    let mut buffer = vec![0; 8_192];
+    let mut builder = lbm::wire::lbmr::Builder::new(&mut buffer, &[], true).expect("room");
+    for pattern in ["(.*a.*b.*c){8}x", "((a{30}){30}){30}", "(", "^md\\..*$"].iter().cycle().take(200) {
+        builder.query(lbm::wire::lbmr::Query::Pattern(PatternKind::Pcre, pattern.as_bytes())).expect("room");
+    }
+    let mut bytes = Vec::new();
+    builder.finish(&mut bytes);
+    let packet = Packet::decode(&bytes).expect("our own");
+    for millisecond in 0..1_000 {
+        resolver.receive(millisecond * MS, &packet, |_| panic!("no advertisement"));
+    }
+    let stats = *resolver.stats();
+    assert_eq!(stats.queries_received, 200_000);
+    // At 4 a name and 40,000 names' worth a query: some 25 of them a second, or a thousand that are no pattern.
+    let answered = stats.queries_received - stats.queries_shed;
+    assert!((10..1_000).contains(&answered), "{answered}");
+}
+
+/// Whoever asks everybody to say everything again, again and again, fills no queue.
+#[test]
+fn a_flood_of_requests_to_resolve_again_fills_no_memory() {
+    let mut resolver = Resolver::new(ResolverConfig::default());
+    for i in 0..1_000u32 {
+        let name = format!("md.{i}");
+        resolver.add_source(0, &advert(name.as_bytes(), i)).expect("a name");
+        resolver.add_receiver(0, name.as_bytes(), i).expect("a name");
+    }
+    let body = lbm::wire::lbmr::Body::ResolutionRequest { flags: 6 };
+    let request = Packet { version: 0, body, options: None };
+    let grown = allocation_counter::measure(|| {
+        for microsecond in 0..100_000 {
+            resolver.receive(SECOND + microsecond * 1_000, &request, |_| panic!("no advertisement"));
+        }
+    });
+    assert!(grown.bytes_current < 1_000_000, "{} bytes", grown.bytes_current);
+    assert!(resolver.stats().queries_shed > 90_000, "{:?}", resolver.stats());
 }

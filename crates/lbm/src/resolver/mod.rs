@@ -1,14 +1,17 @@
 //! Topic resolution: sources advertise, receivers ask, and each hears what concerns it. By multicast, or through a resolver daemon
 //! ([`unicast`]).
 
+mod known;
 mod schedule;
 pub mod unicast;
 
 use std::collections::HashMap;
 
-use regex_lite::Regex;
+use known::{Known, Seeker};
+use regex_lite::{Regex, RegexBuilder};
 use schedule::{Phases, Progress, Schedule};
 
+use crate::transport::limiter::Limiter;
 use crate::wire::lbmr::{Advert, Body, Builder, Packet, PatternKind, Query, TOPIC_NAME_MAX, Transport};
 use crate::wire::lbmr_option::{self, TopicOptions};
 use crate::wire::{Full, Writer};
@@ -71,6 +74,8 @@ pub struct ResolverStats {
     pub found: u64,
     /// Advertisements not taken, since too many sources were known.
     pub shed: u64,
+    /// Wildcard queries, and requests to say everything again, that were not answered: together they would cost too much.
+    pub queries_shed: u64,
 }
 
 /// A receiver or source was not accepted.
@@ -112,8 +117,7 @@ struct WildcardEntry {
     text: Box<str>,
     pattern: Regex,
     token: u32,
-    /// By topic name.
-    found: HashMap<Box<[u8]>, Vec<(Transport, u32)>>,
+    found: Vec<(Transport, u32)>,
     progress: Progress,
 }
 
@@ -126,8 +130,25 @@ pub struct Found<'a> {
     pub advert: Advert<'a>,
 }
 
-/// The most sources that all receivers of a context may find: 4 million forged advertisements must not fill the memory.
-const FOUND_MAX: usize = 1 << 20;
+/// What others' wildcard queries may cost in a second: names that are matched, times the weight of the pattern. A query that
+/// finds nothing left is not answered; its receiver asks again.
+const MATCHING_PER_SECOND: u64 = 1_000_000;
+/// Over which that is measured, ns.
+const MATCHING_INTERVAL_NS: u64 = 20_000_000;
+/// What it costs to read a pattern.
+const PATTERN_COST: usize = 1_000;
+/// Weights of patterns, by the bytes that they take at most when compiled: more take longer to match. Others' patterns that take
+/// more than the last are not answered.
+const PATTERN_WEIGHTS: [(usize, usize); 2] = [(4_096, 4), (32_768, 32)];
+
+/// A pattern of another context, and its weight.
+fn weighed(pattern: &[u8]) -> Option<(Regex, usize)> {
+    let text = core::str::from_utf8(pattern).ok()?;
+    PATTERN_WEIGHTS.iter().find_map(|(bytes, weight)| {
+        let regex = RegexBuilder::new(text).size_limit(*bytes).build().ok()?;
+        Some((regex, *weight))
+    })
+}
 
 /// The topic resolution of a context.
 pub struct Resolver {
@@ -141,7 +162,9 @@ pub struct Resolver {
     advertise: Schedule,
     ask: Schedule,
     ask_wildcard: Schedule,
-    found: usize,
+    known: Known,
+    /// For what others may ask of us.
+    matching: Limiter,
     scratch: Vec<u8>,
     packet: Vec<u8>,
     stats: ResolverStats,
@@ -204,7 +227,9 @@ impl Resolver {
             advertise: Schedule::new(advertise, config.advertisement_bps, config.advertisements_per_second),
             ask: Schedule::new(ask, config.query_bps, config.queries_per_second),
             ask_wildcard: Schedule::new(wildcard, config.query_bps, config.queries_per_second),
-            found: 0,
+            known: Known::default(),
+            // One unit counts like a byte.
+            matching: Limiter::fixed(MATCHING_PER_SECOND * 8, MATCHING_INTERVAL_NS),
             scratch: vec![0; config.datagram_max.clamp(500, 65_507)],
             packet: Vec::new(),
             stats: ResolverStats::default(),
@@ -258,7 +283,9 @@ impl Resolver {
     /// Looks for the topic no more.
     pub fn remove_receiver(&mut self, receiver: u32) {
         if let Some(entry) = self.receivers.get_mut(receiver as usize).and_then(Option::take) {
-            self.found -= entry.found.len();
+            for (transport, topic) in &entry.found {
+                self.known.remove(transport, Seeker::Receiver(receiver), *topic);
+            }
             unlink(&mut self.receivers_by_name, &entry.name, receiver);
         }
     }
@@ -277,8 +304,7 @@ impl Resolver {
         check_name(pattern.as_bytes())?;
         let regex = Regex::new(pattern).map_err(|e| ResolveError::Pattern(e.to_string()))?;
         let progress = Progress::new(now, self.ask_wildcard.phases(), 0);
-        let entry =
-            WildcardEntry { kind, text: pattern.into(), pattern: regex, token, found: HashMap::new(), progress };
+        let entry = WildcardEntry { kind, text: pattern.into(), pattern: regex, token, found: Vec::new(), progress };
         let index = insert(&mut self.wildcards, entry);
         self.ask_wildcard.push(progress.due, index);
         Ok(index)
@@ -287,35 +313,28 @@ impl Resolver {
     /// Looks for the pattern no more.
     pub fn remove_wildcard(&mut self, wildcard: u32) {
         if let Some(entry) = self.wildcards.get_mut(wildcard as usize).and_then(Option::take) {
-            self.found -= entry.found.values().map(Vec::len).sum::<usize>();
+            for (transport, topic) in &entry.found {
+                self.known.remove(transport, Seeker::Wildcard(wildcard), *topic);
+            }
         }
     }
 
     /// A transport session has ended: its sources are not known any more, and receivers that had one ask anew.
     pub fn forget(&mut self, now: u64, transport: &Transport) {
-        for (index, entry) in self.receivers.iter_mut().enumerate() {
-            let Some(entry) = entry else { continue };
-            let before = entry.found.len();
-            entry.found.retain(|(other, _)| other != transport);
-            if entry.found.len() < before {
-                self.found -= before - entry.found.len();
-                entry.progress = Progress::new(now, self.ask.phases(), 0);
-                self.ask.push(entry.progress.due, index as u32);
-            }
-        }
-        for (index, entry) in self.wildcards.iter_mut().enumerate() {
-            let Some(entry) = entry else { continue };
-            let mut lost = 0;
-            entry.found.retain(|_, found| {
-                let before = found.len();
-                found.retain(|(other, _)| other != transport);
-                lost += before - found.len();
-                !found.is_empty()
-            });
-            if lost > 0 {
-                self.found -= lost;
-                entry.progress = Progress::new(now, self.ask_wildcard.phases(), 0);
-                self.ask_wildcard.push(entry.progress.due, index as u32);
+        for seeker in self.known.take(transport) {
+            match seeker {
+                Seeker::Receiver(index) => {
+                    let Some(Some(entry)) = self.receivers.get_mut(index as usize) else { continue };
+                    entry.found.retain(|(other, _)| other != transport);
+                    entry.progress = Progress::new(now, self.ask.phases(), 0);
+                    self.ask.push(entry.progress.due, index);
+                }
+                Seeker::Wildcard(index) => {
+                    let Some(Some(entry)) = self.wildcards.get_mut(index as usize) else { continue };
+                    entry.found.retain(|(other, _)| other != transport);
+                    entry.progress = Progress::new(now, self.ask_wildcard.phases(), 0);
+                    self.ask_wildcard.push(entry.progress.due, index);
+                }
             }
         }
     }
@@ -347,8 +366,9 @@ impl Resolver {
         !self.sources_by_name.is_empty()
     }
 
-    /// Takes a packet; `found` gets sources that receivers here look for and did not know.
-    pub fn receive(&mut self, now: u64, packet: &Packet<'_>, mut found: impl FnMut(Found<'_>)) {
+    /// Takes a packet; `found` gets sources that receivers here look for and did not know. It says whether they are known now; those
+    /// that are not, since there was no room for them, are told again with their next advertisement.
+    pub fn receive(&mut self, now: u64, packet: &Packet<'_>, mut found: impl FnMut(Found<'_>) -> bool) {
         self.stats.packets_received += 1;
         match packet.body {
             Body::Topics { queries, adverts } => {
@@ -378,7 +398,14 @@ impl Resolver {
                 }
             }
             Query::Pattern(_, pattern) => {
-                let Some(regex) = core::str::from_utf8(pattern).ok().and_then(|p| Regex::new(p).ok()) else { return };
+                if self.sources_by_name.is_empty() || !self.affords(now, PATTERN_COST) {
+                    return;
+                }
+                let Some((regex, weight)) = weighed(pattern) else {
+                    self.stats.queries_shed += 1;
+                    return;
+                };
+                self.matching.spend(weight * self.sources.len());
                 for index in 0..self.sources.len() {
                     let matches = self.sources[index]
                         .as_ref()
@@ -391,7 +418,22 @@ impl Resolver {
         }
     }
 
+    /// Whether others may still ask for what costs so much; if so it is spent.
+    fn affords(&mut self, now: u64, cost: usize) -> bool {
+        self.matching.tick(now);
+        let affords = self.matching.is_open();
+        if affords {
+            self.matching.spend(cost);
+        } else {
+            self.stats.queries_shed += 1;
+        }
+        affords
+    }
+
     fn resolution_request(&mut self, now: u64, flags: u16) {
+        if !self.affords(now, PATTERN_COST + self.sources.len() + self.receivers.len()) {
+            return;
+        }
         if flags & 4 != 0 {
             for index in 0..self.sources.len() {
                 hurry(&mut self.sources, &mut self.advertise, now, index as u32);
@@ -399,7 +441,8 @@ impl Resolver {
         }
         if flags & 2 != 0 {
             for (index, entry) in self.receivers.iter_mut().enumerate() {
-                if let Some(entry) = entry {
+                // One that is due waits in the queue already.
+                if let Some(entry) = entry.as_mut().filter(|entry| entry.progress.due > now) {
                     entry.progress.due = now;
                     self.ask.push(now, index as u32);
                 }
@@ -407,41 +450,36 @@ impl Resolver {
         }
     }
 
-    fn advert(&mut self, advert: &Advert<'_>, found: &mut impl FnMut(Found<'_>)) {
-        let key = (advert.transport, advert.topic);
-        if let Some(list) = self.receivers_by_name.get(advert.name) {
-            for index in list {
-                let Some(Some(entry)) = self.receivers.get_mut(*index as usize) else { continue };
-                if entry.found.contains(&key) {
-                    continue;
-                }
-                if self.found >= FOUND_MAX {
-                    self.stats.shed += 1;
-                    continue;
-                }
-                self.found += 1;
-                self.stats.found += 1;
-                entry.found.push(key);
-                if entry.found.len() as u64 >= self.config.sources_threshold {
-                    entry.progress.due = u64::MAX;
-                }
-                found(Found { token: entry.token, advert: *advert });
+    fn advert(&mut self, advert: &Advert<'_>, found: &mut impl FnMut(Found<'_>) -> bool) {
+        let Self { known, receivers, receivers_by_name, wildcards, stats, config, .. } = self;
+        let (transport, topic) = (advert.transport, advert.topic);
+        let mut tell = |known: &mut Known, seeker, token, into: &mut Vec<(Transport, u32)>| {
+            if known.is_full() {
+                stats.shed += 1;
+            } else if found(Found { token, advert: *advert }) {
+                known.add(transport, seeker, topic);
+                into.push((transport, topic));
+                stats.found += 1;
+            }
+        };
+        for index in receivers_by_name.get(advert.name).into_iter().flatten() {
+            let Some(Some(entry)) = receivers.get_mut(*index as usize) else { continue };
+            let seeker = Seeker::Receiver(*index);
+            if known.has(&transport, seeker, topic) {
+                continue;
+            }
+            tell(known, seeker, entry.token, &mut entry.found);
+            if entry.found.len() as u64 >= config.sources_threshold {
+                entry.progress.due = u64::MAX;
             }
         }
         let Ok(name) = core::str::from_utf8(advert.name) else { return };
-        for entry in self.wildcards.iter_mut().flatten() {
-            let known = entry.found.get(advert.name);
-            if known.is_some_and(|known| known.contains(&key)) || known.is_none() && !entry.pattern.is_match(name) {
-                continue;
+        for (index, entry) in wildcards.iter_mut().enumerate() {
+            let Some(entry) = entry else { continue };
+            let seeker = Seeker::Wildcard(index as u32);
+            if !known.has(&transport, seeker, topic) && entry.pattern.is_match(name) {
+                tell(known, seeker, entry.token, &mut entry.found);
             }
-            if self.found >= FOUND_MAX {
-                self.stats.shed += 1;
-                continue;
-            }
-            self.found += 1;
-            self.stats.found += 1;
-            entry.found.entry(advert.name.into()).or_default().push(key);
-            found(Found { token: entry.token, advert: *advert });
         }
     }
 
