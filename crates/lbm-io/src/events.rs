@@ -133,8 +133,18 @@ impl SendFlags {
     /// Return [`SendError::WouldBlock`](crate::SendError::WouldBlock) instead of waiting.
     pub const NONBLOCK: Self = Self(2);
 
+    /// For answers sent from a callback: send this and all that waits in the session, but together with the answers to what came at the
+    /// same time. It leaves once the messages that one system call has received are delivered, and no later than the first send after
+    /// 20 us, so that who is behind catches up by larger batches. Elsewhere, and in shared memory, the same as [`SendFlags::FLUSH`].
+    pub const FLUSH_SOON: Self = Self(4);
+
     pub(crate) const fn flush(self) -> bool {
         self.0 & 1 != 0
+    }
+
+    /// Neither of the two flushes.
+    pub(crate) const fn batches(self) -> bool {
+        self.0 & 5 == 0
     }
 
     pub(crate) const fn nonblock(self) -> bool {

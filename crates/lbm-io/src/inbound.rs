@@ -387,6 +387,7 @@ impl Inbound {
             if received.is_empty() {
                 return;
             }
+            sources.begin_delivering();
             for arrival in &received {
                 let from = *arrival.source.ip();
                 for datagram in arrival.datagrams() {
@@ -399,6 +400,7 @@ impl Inbound {
                     }
                 }
             }
+            sources.end_delivering();
             if !received.is_full() {
                 return;
             }
@@ -419,6 +421,7 @@ impl Inbound {
             if received.is_empty() {
                 return;
             }
+            sources.begin_delivering();
             for arrival in &received {
                 for datagram in arrival.datagrams() {
                     if sources.fault.loses() {
@@ -430,6 +433,7 @@ impl Inbound {
                     }
                 }
             }
+            sources.end_delivering();
             if !received.is_full() {
                 return;
             }
@@ -485,6 +489,7 @@ impl Inbound {
             if bytes.is_empty() {
                 return if shared.check_due > now { None } else { shared.check(now) };
             }
+            deliver.sources.begin_delivering();
             let mut dispatch = self.subscriber.dispatch(now, session, &mut deliver)?;
             match shared.log.read(bytes, &mut dispatch) {
                 Ok(read) if read > 0 => shared.reader.release(read),
@@ -494,6 +499,7 @@ impl Inbound {
                 }
             }
             self.subscriber.settle(session);
+            deliver.sources.end_delivering();
         }
         None
     }
@@ -543,10 +549,12 @@ impl Inbound {
         sources: &mut Sources,
         events: &mut impl Events,
     ) -> bool {
+        sources.begin_delivering();
         let mut deliver = Deliver { streams: &mut self.streams, sources, events };
         let Some(mut dispatch) = self.subscriber.dispatch(now, session, &mut deliver) else { return false };
         let read = deframer.receive(bytes, |messages| dispatch.datagram(0, Order::InOrder, messages));
         self.subscriber.settle(session);
+        deliver.sources.end_delivering();
         self.malformed += u64::from(read.is_err());
         read.is_ok()
     }

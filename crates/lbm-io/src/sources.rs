@@ -14,11 +14,15 @@ use crate::error::{ContextError, SendError};
 use crate::events::{Request, RequestId, SendFlags, SourceId};
 use crate::fault::Fault;
 use crate::io::Io;
-use crate::outbound::{Heard, Key, Outbound};
+use crate::outbound::{Heard, Key, Leave, Outbound};
 use crate::requests::Requests;
 
-/// Sends between two looks at the clock while nothing is flushed: it costs as much as writing a message.
-const SENDS_PER_TICK: u32 = 32;
+/// Between two looks at the clock while nothing is flushed, since one costs as much as two messages: so many that only join an open
+/// datagram, each of the others counting as [`LONG_WAY`].
+const SENDS_PER_TICK: u32 = 256;
+const LONG_WAY: u32 = 8;
+/// How long an answer may wait for others at most, ns.
+const GATHER_NS: u64 = 20_000;
 
 struct Entry {
     session: u32,
@@ -43,6 +47,10 @@ pub struct Sources {
     sends_left: u32,
     /// Sessions that have `dirty` set.
     dirty: Vec<u32>,
+    /// Messages that came together are being delivered.
+    delivering: bool,
+    /// Until when answers to them wait for each other; 0 = none waits.
+    gather_until: u64,
     /// Whether a refused source wants to be told.
     pub(crate) waiting: bool,
     slabs: Slabs,
@@ -61,6 +69,8 @@ impl Sources {
             now: clock::now(),
             sends_left: 0,
             dirty: Vec::new(),
+            delivering: false,
+            gather_until: 0,
             waiting: false,
             slabs: Slabs::new(4),
             fault: Fault::default(),
@@ -90,7 +100,7 @@ impl Sources {
     #[inline]
     pub fn send(&mut self, source: SourceId, payload: &[u8], flags: SendFlags) -> Result<u32, SendError> {
         // What is only added to an open datagram leaves nothing behind for the turn.
-        if !flags.flush()
+        if flags.batches()
             && self.sends_left != 0
             && let Some(Some(Entry { session, topic, .. })) = self.table.get(source.index())
             && let Some(Some(session)) = self.sessions.get_mut(*session as usize)
@@ -114,18 +124,28 @@ impl Sources {
         payload: &[u8],
         flags: SendFlags,
     ) -> Result<u32, SendError> {
-        if flags.flush() || self.sends_left == 0 {
+        if !flags.batches() || self.sends_left == 0 {
             self.tick();
         }
-        self.sends_left -= 1;
+        self.sends_left = self.sends_left.saturating_sub(LONG_WAY);
         let entry = self.table.get(source.index()).and_then(Option::as_ref).ok_or(SendError::NoSource)?;
         let (index, topic) = (entry.session, entry.topic);
         let session = self.sessions[index as usize].as_mut().ok_or(SendError::NoSource)?;
+        let leave = if flags.batches() {
+            Leave::Full
+        } else if flags.flush() || !self.delivering || !session.gathers() {
+            Leave::Now
+        } else {
+            Leave::Soon
+        };
         let was_dirty = session.dirty;
-        match session.send(self.now, &mut self.io, topic, headers, payload, flags.flush()) {
+        match session.send(self.now, &mut self.io, topic, headers, payload, leave) {
             Ok(sqn) => {
                 if session.dirty && !was_dirty {
                     self.dirty.push(index);
+                }
+                if leave == Leave::Soon {
+                    self.gather();
                 }
                 Ok(sqn)
             }
@@ -150,7 +170,8 @@ impl Sources {
             let Some(session) = &mut self.sessions[index as usize] else { return Err(SendError::NoSource) };
             session.on_timer(now, &mut self.io);
             session.receive(now, Heard::Any, &mut self.io, &mut self.slabs, &mut self.fault);
-            match session.send(now, &mut self.io, topic, headers, payload, flags.flush()) {
+            let leave = if flags.batches() { Leave::Full } else { Leave::Now };
+            match session.send(now, &mut self.io, topic, headers, payload, leave) {
                 Ok(sqn) => {
                     if session.dirty {
                         self.dirty.push(index);
@@ -307,6 +328,32 @@ impl Sources {
         }
     }
 
+    /// An answer waits for others; they leave if one has waited long enough.
+    fn gather(&mut self) {
+        if self.gather_until == 0 {
+            self.gather_until = self.now + GATHER_NS;
+        } else if self.now >= self.gather_until {
+            self.gather_until = 0;
+            self.pump();
+        }
+    }
+
+    /// Messages that came together are delivered from now on: see [`SendFlags::FLUSH_SOON`].
+    #[inline]
+    pub(crate) fn begin_delivering(&mut self) {
+        self.delivering = true;
+        self.gather_until = 0;
+    }
+
+    /// All of them are: answers leave.
+    #[inline]
+    pub(crate) fn end_delivering(&mut self) {
+        self.delivering = false;
+        if self.gather_until != 0 {
+            self.pump();
+        }
+    }
+
     /// Whether no send has left anything to do.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
@@ -319,7 +366,11 @@ impl Sources {
             if let Some(Some(session)) = self.sessions.get_mut(index as usize)
                 && session.dirty
             {
-                session.pump(self.now, &mut self.io);
+                if session.flush_due {
+                    session.flush(self.now, &mut self.io);
+                } else {
+                    session.pump(self.now, &mut self.io);
+                }
             }
         }
     }

@@ -5,7 +5,7 @@ mod world;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use lbm_io::{Context, EndReason, SendError, SendFlags};
+use lbm_io::{Context, Delivery, EndReason, SendError, SendFlags, Sources};
 use world::{Ear, World, with};
 
 const TRANSPORTS: [&str; 4] = ["lbtrm", "lbtru", "tcp", "lbtipc"];
@@ -122,6 +122,48 @@ fn what_the_network_loses_is_repaired() {
             let sent = world.left.stats().sending[0].sent;
             assert!(sent.retransmissions > 0 && sent.naks > 0, "{sent:?}");
         }
+    }
+}
+
+/// Answers to what came together leave together, in the same turn; outside of callbacks such a message leaves at once.
+#[test]
+fn answers_leave_together() {
+    const MESSAGES: u32 = 60;
+    for transport in ["lbtrm", "lbtru", "tcp", "lbtipc"] {
+        let mut world = World::new(&format!("source transport {transport}\ncontext udp_offload 0"));
+        let options = world.options.clone();
+        let alone = with(&options, "source implicit_batching_minimum_length 1");
+        let there = world.left.source(TOPIC, &alone).expect("a source");
+        world.right.receiver(TOPIC, &options).expect("a receiver");
+        let back = world.right.source("back", &options).expect("a source");
+        world.left.receiver("back", &options).expect("a receiver");
+        world.introduce(there, TOPIC);
+        world.settle(there, TOPIC);
+        world.until("the way back", |w| {
+            w.right.send(back, b"hello", SendFlags::FLUSH_SOON).expect("room");
+            w.left_ear.count() > 0
+        });
+        let before = world.right.stats().sending[0].sent.datagrams;
+        let sent: Vec<_> = (0..MESSAGES).map(|i| payload(i, 50)).collect();
+        for bytes in &sent {
+            world.left.send(there, bytes, SendFlags::NONE).expect("room");
+        }
+        let mut answer = |sources: &mut Sources, delivery: &Delivery<'_>| {
+            sources.send(back, delivery.payload, SendFlags::FLUSH_SOON).expect("room");
+        };
+        let came =
+            |ear: &Ear| ear.topic("back").messages.iter().filter(|m| m.as_slice() != b"hello").cloned().collect();
+        let began = std::time::Instant::now();
+        let mut answers: Vec<Vec<u8>> = Vec::new();
+        while answers.len() < sent.len() {
+            world.right.poll(Some(Duration::ZERO), &mut answer).expect("a turn");
+            world.left.poll(Some(Duration::ZERO), &mut world.left_ear).expect("a turn");
+            answers = came(&world.left_ear);
+            assert!(began.elapsed() < world::PATIENCE, "{transport}: {}", answers.len());
+        }
+        assert_eq!(answers, sent, "{transport}");
+        let datagrams = world.right.stats().sending[0].sent.datagrams - before;
+        assert!(datagrams < u64::from(MESSAGES), "{transport}: {datagrams} for {MESSAGES} answers");
     }
 }
 

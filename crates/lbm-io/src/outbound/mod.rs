@@ -51,6 +51,17 @@ pub(crate) enum Key {
     Lbtipc(u16, u32),
 }
 
+/// When a message leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leave {
+    /// Now, with all that waits.
+    Now,
+    /// With the next pump of the context, with all that waits.
+    Soon,
+    /// When its datagram is full or has waited long enough.
+    Full,
+}
+
 /// Which of a session's sockets something has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
@@ -84,6 +95,8 @@ pub(crate) struct Outbound {
     pub(crate) told: usize,
     /// Something may wait for the socket until the end of the turn.
     pub(crate) dirty: bool,
+    /// What is open leaves with the next pump of the context, too.
+    pub(crate) flush_due: bool,
     /// Every message is a datagram and leaves at once.
     each: bool,
     watch: Option<u32>,
@@ -138,6 +151,7 @@ impl Outbound {
             refused: Vec::new(),
             told: 0,
             dirty: false,
+            flush_due: false,
             each: options.number(Scope::Source, "implicit_batching_minimum_length") <= 1,
             watch,
             stuck_until: None,
@@ -170,8 +184,14 @@ impl Outbound {
         }
     }
 
-    /// Sends a message, and hands datagrams to the socket if it is flushed or a train is full. What else is ready leaves at the end
-    /// of the turn.
+    /// Whether answers gain by leaving together: each time something leaves it costs a system call.
+    #[inline]
+    pub(crate) fn gathers(&self) -> bool {
+        !matches!(self.link, Link::Lbtipc(_))
+    }
+
+    /// Sends a message, and hands datagrams to the socket if it is flushed or a train is full. What else is ready leaves with the
+    /// context's next pump.
     #[inline]
     pub(crate) fn send(
         &mut self,
@@ -180,9 +200,9 @@ impl Outbound {
         topic: u32,
         headers: &[Header<'_>],
         payload: &[u8],
-        flush: bool,
+        leave: Leave,
     ) -> Result<u32, SendError> {
-        let topics = &mut self.topics;
+        let (topics, flush) = (&mut self.topics, leave == Leave::Now);
         let (sqn, full) = match &mut self.link {
             Link::Lbtrm(out) => {
                 let sqn = put(topics, now, out.carrier(), topic, headers, payload, flush)?;
@@ -209,14 +229,18 @@ impl Outbound {
             }
         };
         self.dirty = true;
-        if flush || full || self.each {
+        if flush || full || self.each && leave != Leave::Soon {
             self.pump(now, io);
+        }
+        if leave == Leave::Soon {
+            (self.dirty, self.flush_due) = (true, true);
         }
         Ok(sqn)
     }
 
     /// Sends what waits for a fuller datagram.
     pub(crate) fn flush(&mut self, now: u64, io: &mut Io) {
+        self.flush_due = false;
         match &mut self.link {
             Link::Lbtrm(out) => out.sender.flush(now),
             Link::Lbtru(out) => out.server.sender().flush(now),
