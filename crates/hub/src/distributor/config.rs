@@ -80,6 +80,11 @@ pub struct Config {
     pub point_to_point: bool,
     /// Messages by which a P2PS may be behind with reading the stream before it is declared lost; 0 for any number.
     pub max_lag: u64,
+    /// Bytes of the stream that may be on their way to a P2PS before [`super::SourceDistributor::must_wait`] says so; 0 for any
+    /// number.
+    pub window: u64,
+    /// How long a P2PS is waited for that does not move.
+    pub patience: u64,
     /// Requests that a P2PS may send between two heartbeats before it is declared lost; 0 for any number.
     pub max_requests: u32,
 }
@@ -123,6 +128,8 @@ impl Default for Config {
             history_bytes: 0,
             point_to_point: false,
             max_lag: 0,
+            window: 0,
+            patience: 500_000_000,
             max_requests: 0,
         }
     }

@@ -77,6 +77,10 @@ pub struct Counters {
     pub direct_images: u64,
     /// Times that this process was found to have stood still.
     pub freezes: u64,
+    /// Times that providers had to wait since too much was on its way to a P2PS.
+    pub waits: u64,
+    /// Times that a P2PS was not waited for any more since it did not move.
+    pub left_behind: u64,
     /// P2PSs refused: there are 128 already.
     pub refused_p2ps: u64,
 }

@@ -17,10 +17,12 @@ impl SourceDistributor {
             return;
         }
         let (incarnation, position) = (self.incarnation, self.hub.next_position());
-        if id == ALL || self.peers.join(id, now, incarnation, position).is_none() {
+        let joined = if id == ALL { None } else { self.peers.join(id, now, incarnation, position) };
+        let Some(slot) = joined else {
             self.counters.refused_p2ps += 1;
             return;
-        }
+        };
+        self.pace.joined(now, slot);
         for service in self.services.ids() {
             if self.services.get(service).is_some_and(|service| service.advertised) {
                 self.publish_service(service, id);
@@ -169,17 +171,19 @@ impl SourceDistributor {
         if let Some(peer) = self.peers.get_mut(slot) {
             peer.id = None;
         }
+        self.pace.left(slot);
         self.end_lease(now, slot, out);
     }
 
     /// How far a P2PS has read the stream.
-    pub(super) fn has_read(&mut self, slot: u8, position: u64) -> Result<(), HubError> {
+    pub(super) fn has_read(&mut self, now: u64, slot: u8, position: u64) -> Result<(), HubError> {
         let kind = crate::stream::Kind::HeartbeatUp;
         if position > self.hub.next_position() {
             return Err(HubError::Malformed { kind, what: "position: it is not published yet" });
         }
         if let Some(peer) = self.peers.get_mut(slot) {
             peer.read_to = peer.read_to.max(position);
+            self.pace.has_read(now, slot, position);
         }
         Ok(())
     }
@@ -212,6 +216,7 @@ impl SourceDistributor {
         peer.last_heard = now;
         peer.direct.clear();
         let serial = peer.serial;
+        self.pace.left(slot);
         if lease == 0 {
             return self.end_lease(now, slot, out);
         }

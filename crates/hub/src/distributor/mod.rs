@@ -13,6 +13,7 @@
 //! | `opens` | the requests of the P2PSs |
 //! | `gaps`, `history` | what a P2PS hears again after a loss |
 //! | `direct` | images for one P2PS alone |
+//! | `pace` | when providers have to wait for P2PSs |
 //! | `asking` | choosing a provider, open windows, pacing, retries |
 //! | `answers` | what interactive providers send on item streams |
 //! | `loss` | sessions and services that go away, and how their items come back |
@@ -39,6 +40,7 @@ mod members;
 mod message;
 mod opens;
 mod owed;
+mod pace;
 mod peers;
 mod posts;
 mod published;
@@ -60,6 +62,7 @@ use history::History;
 use items::{Item, Items};
 use message::Scratch;
 use owed::OwedImages;
+use pace::Pace;
 use peers::Peers;
 use posts::Posts;
 use rustc_hash::FxHashMap;
@@ -131,6 +134,7 @@ pub struct SourceDistributor {
     heartbeat_due: u64,
     history: History,
     direct: Direct,
+    pace: Pace,
     /// P2PSs whose transports are to be ended.
     closing: Vec<(u16, &'static str)>,
     cache: Cache,
@@ -175,6 +179,7 @@ impl SourceDistributor {
             heartbeat_due: 0,
             history: History::new(config.history_bytes),
             direct: Direct::new(config.point_to_point),
+            pace: Pace::new(config.window, config.patience),
             closing: Vec::new(),
             cache: Cache::default(),
             dictionaries: Dictionaries::default(),
@@ -237,7 +242,10 @@ impl SourceDistributor {
 
     /// When [`Self::on_timer`] wants to be called, at the latest. Zero: as soon as this turn is over.
     pub fn timeout(&self) -> Option<u64> {
-        if self.hungry { Some(0) } else { self.timers.next() }
+        if self.hungry {
+            return Some(0);
+        }
+        self.timers.next().into_iter().chain(self.pace.deadline()).min()
     }
 
     /// Does what is due, begins a turn, and goes on with what the last turn's budget left. Call it when [`Self::timeout`] has
@@ -264,6 +272,7 @@ impl SourceDistributor {
     pub fn clear_block(&mut self) {
         if let Some(block) = self.hub.block() {
             self.history.keep(block, self.hub.next_position());
+            self.pace.published(block.len(), self.hub.next_position());
         }
         self.hub.clear();
     }
@@ -276,6 +285,23 @@ impl SourceDistributor {
     /// Position of the next message of the stream.
     pub fn next_position(&self) -> u64 {
         self.hub.next_position()
+    }
+
+    /// Whether the providers are not to be read for now: more than [`Config::window`] is on its way to a P2PS that moves. To be
+    /// asked once a turn.
+    pub fn must_wait(&mut self, now: u64) -> bool {
+        let waits = self.pace.must_wait(now);
+        (self.counters.waits, self.counters.left_behind) = (self.pace.waits, self.pace.left_behind);
+        waits
+    }
+
+    /// The P2PSs that are there: the number of each, the bytes of the stream that it has yet to read (at most), and whether it was
+    /// left behind. Nothing is known without a [`Config::window`].
+    pub fn p2pss(&self) -> impl Iterator<Item = (u16, u64, bool)> {
+        (0..peers::MAX_PEERS as u8).filter_map(|slot| {
+            let (bytes, left_behind) = self.pace.behind(slot);
+            Some((self.peers.id(slot)?, bytes, left_behind))
+        })
     }
 
     /// What each heartbeat says from now on of who this is: name, services, an address for requests. Opaque here.

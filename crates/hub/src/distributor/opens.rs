@@ -26,7 +26,7 @@ impl SourceDistributor {
     ) -> Result<(), HubError> {
         match *request {
             Request::Hello { incarnation, key } => self.hello(now, slot, incarnation, key, out)?,
-            Request::Heartbeat { position } => self.has_read(slot, position)?,
+            Request::Heartbeat { position } => self.has_read(now, slot, position)?,
             Request::Gap { from, to } => self.tell_missed(now, slot, from, to, out)?,
             Request::Bye => self.bye(now, slot, out),
             Request::Open { service, token, flags, rwf } => {

@@ -32,6 +32,9 @@ pub struct Config {
     pub recovery_delay_max: u64,
     /// Nanoseconds between the heartbeats sent to a Source Distributor; 0 for none (same process).
     pub heartbeat_interval: u64,
+    /// Bytes of a Source Distributor's stream after which it is told how far this P2PS has read, beside the heartbeats; 0 for
+    /// never. Less than half of its [`crate::distributor::Config::window`].
+    pub report_bytes: usize,
     /// Nanoseconds of silence after which a Source Distributor counts as lost; 0 for never (same process).
     pub source_timeout: u64,
     /// Nanoseconds that a Source Distributor may take to say what lost messages were about, before all of its items are
@@ -64,6 +67,7 @@ impl Default for Config {
             recovery_delay: SECOND,
             recovery_delay_max: 60 * SECOND,
             heartbeat_interval: 0,
+            report_bytes: 0,
             source_timeout: 0,
             gap_timeout: 5 * SECOND,
             hold_bytes: 64 << 20,

@@ -102,7 +102,7 @@ impl P2ps {
         if source.held.queue.is_empty() {
             let end = source.continuity.next_position().unwrap_or_default();
             self.read_messages::<false>(number, block, messages)?;
-            self.has_read(number, end);
+            self.has_read(number, end, block.len());
             return Ok(());
         }
         source.held.bytes += block.len();
@@ -121,7 +121,7 @@ impl P2ps {
             Some(Waiting::Answer { to, .. }) if *to == position => source.held.queue.pop_front(),
             _ => return Ok(()),
         };
-        self.has_read(number, position);
+        self.has_read(number, position, 0);
         while let Some(source) = self.source_mut(number).filter(|source| source.up) {
             let Some(Waiting::Block(_)) = source.held.queue.front() else { break };
             let Some(Waiting::Block(bytes)) = source.held.queue.pop_front() else { break };
@@ -132,15 +132,22 @@ impl P2ps {
             let old = known.saturating_sub(heading.first_seq);
             messages.by_ref().take(usize::try_from(old).unwrap_or(usize::MAX)).for_each(drop);
             self.read_messages::<true>(number, &bytes, messages)?;
-            self.has_read(number, heading.first_seq.saturating_add(heading.count.into()));
+            self.has_read(number, heading.first_seq.saturating_add(heading.count.into()), bytes.len());
         }
         Ok(())
     }
 
     /// The stream of a source was acted upon up to a position.
-    fn has_read(&mut self, number: u16, position: u64) {
+    fn has_read(&mut self, number: u16, position: u64, bytes: usize) {
+        let (now, limit) = (self.now, self.config.report_bytes);
         if let Some(source) = self.source_mut(number).filter(|source| source.up) {
             source.read_to = position;
+            source.unreported += bytes;
+            if limit > 0 && source.unreported >= limit {
+                source.unreported = 0;
+                source.sent_at = now;
+                source.writer.request(&Request::Heartbeat { position });
+            }
             self.take_early(number);
         }
     }

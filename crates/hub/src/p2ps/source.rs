@@ -44,6 +44,8 @@ pub(crate) struct Source {
     pub(crate) early: Early,
     /// Position that its stream was read to and acted upon.
     pub(crate) read_to: u64,
+    /// Bytes of it read since the source was told how far.
+    pub(crate) unreported: usize,
     incarnation: u32,
     pub(crate) continuity: Continuity,
     /// A block of its present life was read.
@@ -71,6 +73,7 @@ impl Source {
             held: Held::default(),
             early: Early::default(),
             read_to: 0,
+            unreported: 0,
             incarnation,
             continuity: Continuity::new(),
             heard: false,

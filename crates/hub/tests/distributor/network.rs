@@ -265,3 +265,26 @@ fn an_image_goes_to_the_one_p2ps_that_waits_for_it() {
     world.refresh(0, stream, &[(22, b"3")], RefreshFlags::REFRESH_COMPLETE);
     assert_eq!(world.events()[0].target, ALL);
 }
+
+#[test]
+fn providers_wait_for_a_p2ps_that_has_too_much_to_read() {
+    let mut world = world(Config { window: 1 << 20, ..config() });
+    let (_, stream) = world.open_imaged(1, "A");
+    assert!(!world.sd.must_wait(world.now));
+    let mut updates = 0_u64;
+    while !world.sd.must_wait(world.now) {
+        world.update(0, stream, &[(22, &[b'x'; 50])]);
+        world.events();
+        updates += 1;
+        assert!(updates < 20_000, "a window is full by now");
+    }
+    assert!(world.sd.timeout().is_some_and(|at| at <= world.now + SECOND), "it asks to be called in time");
+    let position = world.sd.next_position();
+    heartbeat(&mut world, 1, position).unwrap();
+    assert!(world.sd.must_wait(world.now), "for the other one");
+    let behind: Vec<_> = world.sd.p2pss().collect();
+    assert!(behind[0] == (1, 0, false) && behind[1].1 > 1 << 20, "{behind:?}");
+    heartbeat(&mut world, 2, position).unwrap();
+    assert!(!world.sd.must_wait(world.now));
+    assert_eq!(world.sd.counters().waits, 1);
+}

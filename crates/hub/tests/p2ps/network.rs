@@ -428,3 +428,20 @@ fn one_that_ends_in_order_says_so() {
     net.world.settle();
     assert_eq!(net.world.asked(), ["0: bye"]);
 }
+
+#[test]
+fn a_source_is_told_how_far_its_stream_was_read_before_the_next_heartbeat() {
+    let mut net = Net::new(Config { report_bytes: 1_000, ..config() });
+    net.open(5, "A", 3);
+    net.world.asked();
+    for _ in 0..5 {
+        net.publish(|p| {
+            for n in 0..4 {
+                p.update(3, &[(22, n)]);
+            }
+        });
+    }
+    assert_eq!(net.world.take(1).len(), 20);
+    // The updates have over 40 bytes each: 1,000 are read once.
+    assert_eq!(net.world.asked(), ["0: heartbeat"]);
+}

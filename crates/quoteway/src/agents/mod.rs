@@ -12,6 +12,7 @@ pub mod rssl_io;
 pub mod server;
 pub mod shards;
 pub mod source_distributor;
+pub mod status;
 pub mod valve;
 
 use std::io;

@@ -18,6 +18,7 @@ use super::backbone::links::Blocks;
 use super::backbone::subscriber::Subscriber;
 use super::consumers::{Consumers, Port};
 use super::rssl_io::RsslIo;
+use super::status::{Report, STATUS, Status};
 use crate::config::{self, Config};
 
 /// The agent.
@@ -26,6 +27,7 @@ pub struct P2psAgent {
     consumers: Consumers,
     hub: Subscriber,
     rssl: SocketAddr,
+    status: Option<Status>,
 }
 
 impl P2psAgent {
@@ -45,7 +47,11 @@ impl P2psAgent {
         let (mut consumers, rssl) = Consumers::new(config, machine, mounts, port, &mut io)?;
         consumers.gather();
         let hub = Subscriber::new(config, incarnation, &format!("rssl port {}", rssl.port()), &mut io)?;
-        Ok(Self { io, consumers, hub, rssl })
+        let status = Status::open();
+        if let Some(status) = &status {
+            super::backbone::watch(&mut io, status, STATUS)?;
+        }
+        Ok(Self { io, consumers, hub, rssl, status })
     }
 
     /// Where consumers connect.
@@ -91,7 +97,47 @@ impl P2psAgent {
         desk.consumers.flush(now, &[], desk.io);
         desk.consumers.end_turn(desk.io);
         desk.send_requests(now, hub);
+        if self.io.take_ready(STATUS)
+            && let Some(mut status) = self.status.take()
+        {
+            status.answer(now, |report| self.report(report));
+            self.status = Some(status);
+        }
         Ok(())
+    }
+
+    /// What is counted, for `quoteway lbmstat`.
+    fn report(&self, report: &mut Report) {
+        let (c, hub) = (self.consumers.p2ps.counters(), self.hub.counters());
+        let counters = [
+            ("clients", c.clients),
+            ("mounts", c.mounts),
+            ("items", c.items),
+            ("watchers", c.watchers),
+            ("items_waiting", c.items_waiting),
+            ("updates_in", c.updates_in),
+            ("updates_unwatched", c.updates_unwatched),
+            ("updates_out", c.updates_out),
+            ("images_in", c.images_in),
+            ("images_out", c.images_out),
+            ("direct_images", c.direct_images),
+            ("statuses_out", c.statuses_out),
+            ("posts_in", c.posts_in),
+            ("blocks", hub.blocks),
+            ("bytes", hub.bytes),
+            ("blocks_unjoined", hub.blocks_unjoined),
+            ("sources_joined", hub.joined),
+            ("sources_lost", hub.lost),
+            ("gaps", c.hub_gaps),
+            ("messages_lost", c.hub_messages_lost),
+            ("items_missed", c.items_missed),
+            ("items_lost", c.items_lost),
+            ("items_recovered", c.items_recovered),
+            ("clients_cut_off", self.consumers.cut_off),
+            ("clients_closed", c.clients_closed),
+            ("freezes", c.freezes),
+        ];
+        report.line("p2ps", &format!("rssl={}", self.rssl), &counters);
     }
 }
 

@@ -23,6 +23,10 @@ pub struct Providers {
     door: Option<Door>,
     /// By connection slot.
     sessions: Vec<Option<Session>>,
+    /// Nothing is read from providers.
+    held: bool,
+    /// Sessions that have come meanwhile and are still read.
+    unheld: Vec<ConnId>,
 }
 
 #[derive(Clone, Copy)]
@@ -57,7 +61,8 @@ impl Providers {
                 .map_err(|e| super::naming("non-interactive providers", at, &e))?;
             door = Some(Door { listener, addr, open: 0, max: c.nip_max_mounts as usize });
         }
-        Ok(Self { distributor, outbox: Outbox::default(), routes: Routes::new(config)?, door, sessions: Vec::new() })
+        let (outbox, routes) = (Outbox::default(), Routes::new(config)?);
+        Ok(Self { distributor, outbox, routes, door, sessions: Vec::new(), held: false, unheld: Vec::new() })
     }
 
     /// Where non-interactive providers connect.
@@ -85,6 +90,7 @@ impl Providers {
 
     /// Stops or resumes reading from the providers: they are held back by their sockets.
     pub fn hold(&mut self, hold: bool, io: &mut RsslIo) {
+        self.held = hold;
         for session in self.sessions.iter().flatten() {
             io.set_reading(session.conn, !hold);
         }
@@ -108,6 +114,9 @@ impl Providers {
 
     /// Sends to the providers what the turn has brought for them, packed per session.
     pub fn flush(&mut self, now: u64, io: &mut RsslIo) {
+        for conn in self.unheld.drain(..) {
+            io.set_reading(conn, !self.held);
+        }
         let Outbox { bytes, messages, closes } = &mut self.outbox;
         messages.sort_by_key(|m| m.0.0);
         for group in messages.chunk_by(|a, b| a.0 == b.0) {
@@ -156,6 +165,7 @@ impl Handler for Providers {
             self.sessions.resize(conn.slot() + 1, None);
         }
         self.sessions[conn.slot()] = Some(Session { conn, route });
+        self.unheld.extend(self.held.then_some(conn));
         tracing::info!("provider {} is up ({})", opened.peer, opened.info.peer_component);
         let peer = PeerInfo { address: opened.peer.to_string() };
         self.distributor.session_up(now, session(conn), origin, peer, &mut self.outbox);

@@ -9,6 +9,7 @@ use super::backbone::Ready;
 use super::backbone::publisher::{Publisher, Requests};
 use super::providers::Providers;
 use super::rssl_io::RsslIo;
+use super::status::{Report, STATUS, Status};
 use crate::config::{self, Config};
 
 /// The agent.
@@ -16,8 +17,10 @@ pub struct SourceDistributorAgent {
     io: RsslIo,
     providers: Providers,
     hub: Publisher,
-    /// Providers are not read: the data stream does not flow.
+    /// Providers are not read: the data stream does not flow, or too much of it is on its way to a P2PS.
     holding: bool,
+    status: Option<Status>,
+    name: String,
 }
 
 /// Where a Source Distributor can be reached.
@@ -40,7 +43,11 @@ impl SourceDistributorAgent {
         let mut providers = Providers::new(config, machine, &mut io)?;
         let hub = Publisher::new(config, incarnation, &mut io)?;
         providers.distributor.announce(hub.announcement());
-        Ok(Self { io, providers, hub, holding: false })
+        let status = Status::open();
+        if let Some(status) = &status {
+            super::backbone::watch(&mut io, status, STATUS)?;
+        }
+        Ok(Self { io, providers, hub, holding: false, status, name: config.hub.name.clone() })
     }
 
     /// The ports that were opened.
@@ -83,12 +90,57 @@ impl SourceDistributorAgent {
             }
         }
         self.send_direct(now);
-        if self.hub.is_congested() != self.holding {
-            self.holding = !self.holding;
+        let hold = self.providers.distributor.must_wait(now) || self.hub.is_congested();
+        if hold != self.holding {
+            self.holding = hold;
             self.providers.hold(self.holding, &mut self.io);
         }
         self.providers.flush(now, &mut self.io);
+        if self.io.take_ready(STATUS)
+            && let Some(mut status) = self.status.take()
+        {
+            status.answer(now, |report| self.report(report));
+            self.status = Some(status);
+        }
         Ok(())
+    }
+
+    /// What is counted, for `quoteway lbmstat`.
+    fn report(&self, report: &mut Report) {
+        let (sd, hub) = (&self.providers.distributor, self.hub.counters());
+        let c = sd.counters();
+        let counters = [
+            ("items", sd.items() as u64),
+            ("updates", c.updates),
+            ("images", c.images),
+            ("direct_images", c.direct_images),
+            ("statuses", c.statuses),
+            ("requests", c.requests),
+            ("posts", c.posts),
+            ("blocks", hub.blocks),
+            ("bytes", hub.bytes),
+            ("blocked", hub.blocked),
+            ("waiting_bytes", hub.waiting_bytes),
+            ("congestions", hub.congestions),
+            ("holding", self.holding.into()),
+            ("waits", c.waits),
+            ("left_behind", c.left_behind),
+            ("p2ps_joined", hub.joined),
+            ("p2ps_lost", hub.lost),
+            ("p2ps_cut_off", hub.cut_off),
+            ("p2ps_refused", hub.refused),
+            ("p2ps_silent", c.silent_p2ps),
+            ("p2ps_overrun", c.overrun_p2ps),
+            ("gaps", c.gaps),
+            ("gaps_too_old", c.gaps_too_old),
+            ("expired_leases", c.expired_leases),
+            ("freezes", c.freezes),
+        ];
+        report.line("source-distributor", &self.name, &counters);
+        for (number, behind, left_behind) in sd.p2pss() {
+            let counters = [("number", number.into()), ("behind_bytes", behind), ("left_behind", left_behind.into())];
+            report.line("p2ps-of", self.hub.peer(number).unwrap_or("-"), &counters);
+        }
     }
 
     fn publish(&mut self, now: u64) {

@@ -24,6 +24,10 @@ section! {
     lease_ms: u32 = 10_000, "", "How long a Source Distributor keeps open what a P2PS had open that is gone, milliseconds.";
     history_bytes: u32 = 67_108_864, "", "Bytes of its data stream that a Source Distributor keeps, to tell a P2PS which items lost messages were of.";
     max_backlog: u32 = 67_108_864, "", "Bytes that may wait for one P2PS's connection before it is cut off and has to join again.";
+    window_bytes: u32 = 8_388_608, "", "Bytes of the data stream that may be on their way to a P2PS before the providers have to wait for it; at least 1 MB, or 0, which waits for nobody.";
+    patience_ms: u32 = 500, "", "How long the providers wait for a P2PS that does not read, milliseconds; it is left behind then until it has caught up.";
+    max_lag: u64 = 0, "", "Messages of the data stream by which a P2PS may be behind before it is declared lost; 0 for any number.";
+    max_requests: u32 = 1_000_000, "", "Requests that a P2PS may send between two heartbeats before it is declared lost; 0 for any number.";
     tcp_send_buf_size: u32 = 1_048_576, "", "Socket send buffer of the unicast connections, bytes; 0 leaves it to the kernel.";
     tcp_recv_buf_size: u32 = 1_048_576, "", "Socket receive buffer of the unicast connections, bytes; 0 leaves it to the kernel.";
 }

@@ -62,9 +62,18 @@ pub fn across_processes_distributor(config: &Config) -> distributor::Config {
         // On its own connection everything is for this P2PS alone.
         point_to_point: config.hub.use_point_to_point_data && config.hub.transport != HubTransport::Tcp,
         history_bytes: config.hub.history_bytes as usize,
+        window: config.hub.window_bytes.into(),
+        patience: u64::from(config.hub.patience_ms) * MILLISECOND,
+        max_lag: config.hub.max_lag,
+        max_requests: config.hub.max_requests,
         ..distributor_config(config)
     }
 }
+
+/// Bytes of the data stream after which a P2PS says how far it has read it: a part of the smallest window.
+const REPORT_BYTES: usize = 128 << 10;
+/// The smallest window of the data stream.
+pub(super) const SMALLEST_WINDOW: u64 = 8 * REPORT_BYTES as u64;
 
 /// What a P2PS is told when its Source Distributors are other processes, as [`across_processes_distributor`]. `key` is the same
 /// in every life of this P2PS, and another one's is not.
@@ -76,6 +85,7 @@ pub fn across_processes_p2ps(config: &Config, incarnation: u32, key: u64) -> io:
         heartbeat_interval: u64::from(config.hub.heartbeat_interval_ms) * MILLISECOND,
         source_timeout: u64::from(config.hub.peer_timeout_ms) * MILLISECOND,
         gap_timeout: u64::from(config.hub.peer_timeout_ms) * MILLISECOND,
+        report_bytes: REPORT_BYTES,
         key,
         ..p2ps_config(config, incarnation)?
     })

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use net::affinity::{CpuList, Priority};
 
+use super::hub::SMALLEST_WINDOW;
 use super::{AnySection, Compression, Config, Hub, HubTransport, P2ps, Rrcpd, Section, SourceDistributor};
 
 /// A rule that a configuration breaks.
@@ -90,6 +91,8 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
         "multicast_address",
         "must be an address from 224.0.0.0 to 239.255.255.255",
     );
+    let window = u64::from(h.window_bytes);
+    rule(window == 0 || window >= SMALLEST_WINDOW, "window_bytes", "must be at least 1048576, or 0");
     if h.heartbeat_interval_ms == 0 || h.peer_timeout_ms / 2 < h.heartbeat_interval_ms {
         let what = "must be at least twice heartbeat_interval_ms, which is over 0";
         found.push(Broken { section: Hub::NAME, key: "peer_timeout_ms", what });

@@ -15,6 +15,7 @@ use crossterm::terminal::{self, Clear, ClearType, EnterAlternateScreen, LeaveAlt
 use crossterm::{cursor, execute, queue, style::Print};
 use serde_json::{Value, json};
 
+use super::hubstat;
 use super::output::Output;
 use super::table::{self, Column};
 
@@ -59,12 +60,16 @@ after they were missed. refused: NAKs that were not answered, since they came wi
 the window, or past the retransmission rate. lost: topic sequence numbers that were given up. dropped: datagrams that the \
 kernel dropped because a receive buffer was full (docs/operating/lbm.md says what to do).
 
+Source Distributors, P2PSs and rrcpds are listed below. waiting: bytes that LBM has not taken. held: times that providers (rrcpd:
+blocks) had to wait. lost: P2PSs that were lost, messages that were.
+
 A context with the option `context statistics 0` is not seen.";
 
 /// A line of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thing {
-    /// `context`, `sending`, `source`, `receiving` or `receiver`.
+    /// `context`, `sending`, `source`, `receiving` or `receiver`; of a process of the hub `source-distributor`, `p2ps-of` (one of
+    /// its P2PSs), `p2ps` or `rrcpd`.
     pub kind: String,
     /// Of the context, session or topic.
     pub name: String,
@@ -81,7 +86,7 @@ impl Thing {
         Some(Self { kind, name, counters: counters.collect() })
     }
 
-    fn get(&self, name: &str) -> u64 {
+    pub(super) fn get(&self, name: &str) -> u64 {
         self.counters.get(name).copied().unwrap_or(0)
     }
 }
@@ -102,8 +107,9 @@ impl Report {
         Some(Self { socket: socket.to_owned(), things: body.lines().filter_map(Thing::of_line).collect() })
     }
 
-    fn pid(&self) -> u32 {
-        self.socket.strip_prefix(lbm_io::SOCKET_PREFIX).and_then(|r| r.split('/').next()?.parse().ok()).unwrap_or(0)
+    pub(super) fn pid(&self) -> u32 {
+        let rest = PREFIXES.iter().find_map(|prefix| self.socket.strip_prefix(prefix));
+        rest.and_then(|r| r.split('/').next()?.parse().ok()).unwrap_or(0)
     }
 
     /// Counters of the same thing of an earlier report of this context.
@@ -125,13 +131,16 @@ impl Report {
     }
 }
 
-/// Asks every context of this host (of this network namespace).
+/// How the names of the sockets begin that are asked: those of LBM contexts, and of the hub's processes.
+const PREFIXES: [&str; 2] = [lbm_io::SOCKET_PREFIX, crate::agents::status::SOCKET_PREFIX];
+
+/// Asks every context and process of the hub of this host (of this network namespace).
 pub fn ask_all(pid: Option<u32>) -> Vec<Report> {
     let list = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
     let mut sockets: Vec<&str> = list
         .lines()
         .filter_map(|line| line.split_whitespace().nth(7)?.strip_prefix('@'))
-        .filter(|name| name.starts_with(lbm_io::SOCKET_PREFIX))
+        .filter(|name| PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
         .collect();
     sockets.sort_unstable();
     sockets.dedup();
@@ -224,6 +233,11 @@ pub fn lines(reports: &[Report], earlier: Option<(&[Report], f64)>, topics: bool
     }
     if lines.len() == 1 {
         lines.push("no LBM sessions on this host".to_owned());
+    }
+    let hub = hubstat::lines(reports, earlier);
+    if !hub.is_empty() {
+        lines.push(String::new());
+        lines.extend(hub);
     }
     lines
 }

@@ -6,6 +6,7 @@
 pub mod consumer;
 pub mod dump;
 pub mod flags;
+pub mod hubstat;
 pub mod latency;
 pub mod lbmdump;
 pub mod lbmrd;

@@ -3,6 +3,7 @@
 
 mod conformance;
 mod faults;
+mod flood;
 #[path = "../hosts/mod.rs"]
 mod hosts;
 mod network;

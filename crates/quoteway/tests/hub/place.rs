@@ -48,17 +48,28 @@ impl Place {
         Builder::new().name(name.into()).spawn(run).expect("a thread")
     }
 
-    /// Starts `quoteway` there and gives it with the first line that it writes on standard output.
-    pub(crate) fn start(&self, name: &str, args: &[String]) -> (Process, String) {
+    fn command(&self) -> Command {
         let binary = env!("CARGO_BIN_EXE_quoteway");
-        let mut command = match self {
+        match self {
             Self::Here => Command::new(binary),
             Self::Host { namespace, .. } => {
                 let mut command = Command::new("ip");
                 command.args(["netns", "exec", namespace, binary]);
                 command
             }
-        };
+        }
+    }
+
+    /// Runs `quoteway` there to its end and gives what it wrote.
+    pub(crate) fn run(&self, args: &[&str]) -> String {
+        let output = self.command().args(args).output().expect("quoteway runs");
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
+    /// Starts `quoteway` there and gives it with the first line that it writes on standard output.
+    pub(crate) fn start(&self, name: &str, args: &[String]) -> (Process, String) {
+        let mut command = self.command();
         let started = Process::start(name, command.args(args).env_remove("QUOTEWAY_LOG"));
         let mut process = started.unwrap_or_else(|fault| panic!("{name}: {fault:?}"));
         let line = process.wait_for("ready ", 30.0).unwrap_or_else(|fault| panic!("{name}: {fault:?}"));

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use net::tcp::SocketOptions;
 use quoteway::agents::rssl_io::RsslIo;
@@ -22,11 +23,15 @@ pub(crate) const SERVICE: &str = "COUNT";
 
 /// Between two updates of everything.
 const TICK: u64 = 5_000_000;
+/// Updates of everything in one go, when nothing holds it back.
+const BURST: u32 = 16;
 
 /// What a test sees of the provider.
 #[derive(Default)]
 struct Shared {
     publishing: AtomicBool,
+    /// As fast as its sessions take it.
+    unpaced: AtomicBool,
     stop: AtomicBool,
     streams: AtomicU32,
     updates: AtomicU64,
@@ -67,6 +72,18 @@ impl Counting {
     /// Whether items are updated.
     pub(crate) fn publish(&self, on: bool) {
         self.shared.publishing.store(on, Ordering::Relaxed);
+    }
+
+    /// Updates items as fast as the sessions take it until there are so many more, then as before.
+    pub(crate) fn flood(&self, updates: u64) {
+        let goal = self.updates() + updates;
+        self.shared.unpaced.store(true, Ordering::Relaxed);
+        let started = Instant::now();
+        while self.updates() < goal {
+            assert!(started.elapsed() < crate::PATIENCE, "{} updates are still to come", goal - self.updates());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.shared.unpaced.store(false, Ordering::Relaxed);
     }
 
     /// Streams open.
@@ -153,15 +170,28 @@ impl Feed for Numbers {
         self
     }
 
-    fn due(&self, now: u64, _: &Egress<'_>) -> Option<u64> {
-        Some(self.due.max(now))
+    fn due(&self, now: u64, egress: &Egress<'_>) -> Option<u64> {
+        let unpaced = self.shared.unpaced.load(Ordering::Relaxed) && egress.sessions().all(|s| egress.is_clear(s));
+        Some(if unpaced { now } else { self.due.max(now) })
     }
 
     fn publish(&mut self, now: u64, egress: &mut Egress<'_>) {
-        if now < self.due || !self.shared.publishing.load(Ordering::Relaxed) {
+        if !self.shared.publishing.load(Ordering::Relaxed) {
             return;
         }
-        self.due = now + TICK;
+        if self.shared.unpaced.load(Ordering::Relaxed) {
+            if egress.sessions().all(|session| egress.is_clear(session)) {
+                (0..BURST).for_each(|_| self.update_all(egress));
+            }
+        } else if now >= self.due {
+            self.due = now + TICK;
+            self.update_all(egress);
+        }
+    }
+}
+
+impl Numbers {
+    fn update_all(&mut self, egress: &mut Egress<'_>) {
         let mut numbers = self.shared.numbers.lock().expect("no panic");
         for item in self.items.iter_mut().filter(|item| !item.streams.is_empty()) {
             item.number += 1;

@@ -88,6 +88,17 @@ impl Part {
         self.signal("-CONT");
     }
 
+    /// A counter of its own report, as `quoteway lbmstat` reads it, summed over the things of this kind.
+    pub(crate) fn counter(&self, kind: &str, counter: &str) -> u64 {
+        let id = self.process.as_ref().expect("it runs").id().to_string();
+        let text = self.place.run(&["lbmstat", "--once", "--json", "--pid", &id]);
+        let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let things: Vec<_> =
+            report["sessions"].as_array().expect("a list").iter().filter(|t| t["kind"] == kind).collect();
+        assert!(!things.is_empty(), "{}: no {kind} in {text}", self.name);
+        things.iter().map(|t| t[counter].as_u64().unwrap_or_else(|| panic!("no {counter} in {t}"))).sum()
+    }
+
     fn signal(&self, signal: &str) {
         let id = self.process.as_ref().expect("it runs").id().to_string();
         let status = Command::new("kill").args([signal, &id]).status().expect("kill runs");
@@ -105,6 +116,15 @@ impl Drop for Part {
             eprintln!("{}: {}", self.name, line.text);
         }
     }
+}
+
+/// What a site has beside what all have.
+#[derive(Default)]
+pub(crate) struct Tuning {
+    /// Lines of the section `hub`.
+    pub(crate) hub: &'static str,
+    /// LBM options.
+    pub(crate) lbm: &'static [&'static str],
 }
 
 /// The processes of a site.
@@ -135,15 +155,22 @@ impl Site {
     }
 
     /// As [`Site::start`], the Source Distributors in one place and the P2PSs in another.
-    pub(crate) fn across(
+    pub(crate) fn across(join: Join, places: (&Place, &Place), providers: &[&[SocketAddr]], p2pss: usize) -> Self {
+        Self::tuned(join, &Tuning::default(), places, providers, p2pss)
+    }
+
+    /// As [`Site::across`], with parameters of its own.
+    pub(crate) fn tuned(
         join: Join,
+        tuning: &Tuning,
         (near_source, near_consumers): (&Place, &Place),
         providers: &[&[SocketAddr]],
         p2pss: usize,
     ) -> Self {
         let files = tempfile::tempdir().expect("a folder");
         let mut site = Self { distributors: Vec::new(), p2pss: Vec::new(), relays: Vec::new(), files };
-        let shared = lbm_options();
+        let mut shared = lbm_options();
+        shared.extend(tuning.lbm.iter().map(|line| (*line).to_owned()));
         let options = |place: &Place, side: u16| {
             let mut options = shared.clone();
             options.push(format!("context default_interface {}", place.address()));
@@ -161,7 +188,7 @@ impl Site {
         }
         let mut hubs = Vec::new();
         for (number, routes) in providers.iter().enumerate() {
-            let text = config(join, routes, "", &options(near_source, 0));
+            let text = config(join, routes, tuning.hub, &options(near_source, 0));
             let (config, port) = (site.file(&format!("sd{number}"), &text), free_port(near_source));
             let interface = near_source.address().to_string();
             let mut args = vec!["source-distributor", "--config", &config, "--interface", &interface];
@@ -171,7 +198,7 @@ impl Site {
             site.distributors.push(part);
         }
         for number in 0..p2pss {
-            let text = format!("source_distributors = [{}]\n", hubs.join(", "));
+            let text = format!("source_distributors = [{}]\n{}", hubs.join(", "), tuning.hub);
             let text = config(join, &[], &text, &options(near_consumers, 1));
             let (config, port) = (site.file(&format!("p2ps{number}"), &text), free_port(near_consumers));
             let interface = near_consumers.address().to_string();

@@ -66,6 +66,6 @@ fn socket_options(c: &config::Hub) -> SocketOptions {
 }
 
 /// Has the owner's turns end when there is something to do here.
-fn watch(io: &mut RsslIo, fd: &impl AsFd, number: u32) -> io::Result<()> {
+pub(super) fn watch(io: &mut RsslIo, fd: &impl AsFd, number: u32) -> io::Result<()> {
     io.tcp().watch(fd.as_fd(), number)
 }

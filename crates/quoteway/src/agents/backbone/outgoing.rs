@@ -28,6 +28,8 @@ pub(super) struct Outgoing {
     congested: bool,
     /// Times that LBM would have blocked.
     pub(super) blocked: u64,
+    /// Times that providers had to wait for that.
+    pub(super) congestions: u64,
 }
 
 impl Outgoing {
@@ -48,6 +50,7 @@ impl Outgoing {
             limit: config.max_backlog as usize / 2,
             congested: false,
             blocked: 0,
+            congestions: 0,
         })
     }
 
@@ -75,6 +78,11 @@ impl Outgoing {
     /// True while providers are to wait.
     pub(super) fn is_congested(&self) -> bool {
         self.congested
+    }
+
+    /// Bytes that wait to be sent.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes
     }
 
     /// Answers NAKs, and sends what waits.
@@ -118,6 +126,7 @@ impl Outgoing {
         if congested != self.congested {
             self.congested = congested;
             if congested {
+                self.congestions += 1;
                 tracing::warn!(
                     "{} bytes of the hub stream are waiting to be sent: providers have to wait",
                     self.waiting_bytes

@@ -53,6 +53,12 @@ pub struct Counters {
     pub blocks: u64,
     /// Bytes of them.
     pub bytes: u64,
+    /// Times that LBM would have blocked.
+    pub blocked: u64,
+    /// Times that providers had to wait since too much waited for LBM.
+    pub congestions: u64,
+    /// Bytes that wait for LBM now.
+    pub waiting_bytes: u64,
 }
 
 /// The sockets and the data stream. See the module's description.
@@ -156,7 +162,19 @@ impl Publisher {
 
     /// What was counted.
     pub fn counters(&self) -> Counters {
-        self.counters
+        let Some(outgoing) = &self.outgoing else { return self.counters };
+        Counters {
+            blocked: outgoing.blocked,
+            congestions: outgoing.congestions,
+            waiting_bytes: outgoing.waiting_bytes() as u64,
+            ..self.counters
+        }
+    }
+
+    /// Who a P2PS is, for people: the name that it gave and its address.
+    pub fn peer(&self, number: u16) -> Option<&str> {
+        let is = |link: &&Link| matches!(link.state, State::Joined { number: n, .. } if n == number);
+        self.links.iter().flatten().find(is).map(|link| link.peer.as_str())
     }
 
     /// When [`Publisher::turn`] wants to be called though its descriptor is quiet.
@@ -312,8 +330,10 @@ impl Publisher {
                 self.tcp.close(conn, Close::Drain(DRAIN));
                 continue;
             }
-            tracing::info!("P2PS {free} ({}, {}) has joined", hello.name, link.peer);
-            link.state = State::Joined { number: free, data: hello.data };
+            link.peer = format!("{}, {}", hello.name, link.peer);
+            tracing::info!("P2PS {free} ({}) has joined", link.peer);
+            let data = hello.data;
+            link.state = State::Joined { number: free, data };
             self.numbers |= 1 << free;
             self.counters.joined += 1;
             return Some(free);

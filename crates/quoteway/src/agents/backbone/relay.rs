@@ -21,6 +21,7 @@ use lbm_io::{Context, Delivery, EndReason, Events, SendError, SendFlags, SourceI
 use net::tcp::{Event, Tcp, TcpConfig};
 
 use super::options;
+use crate::agents::status::{STATUS, Status};
 use crate::config::{self, Config, HubTransport};
 
 /// What was counted.
@@ -44,6 +45,8 @@ pub struct Relay {
     network: Side,
     local: Side,
     events: Vec<Event>,
+    status: Option<Status>,
+    name: String,
 }
 
 /// A context, and where its streams go on the other side.
@@ -55,6 +58,8 @@ struct Side {
     /// The sources here, which carry the streams of the other side.
     sources: Vec<Carried>,
     counters: Counters,
+    /// Times that a source here would have blocked.
+    blocked: u64,
     /// Bytes that may wait for a source.
     limit: usize,
     is_local: bool,
@@ -103,7 +108,12 @@ impl Relay {
         let mut set = Tcp::new(TcpConfig::default())?;
         set.watch(network.context.as_fd(), NETWORK)?;
         set.watch(local.context.as_fd(), LOCAL)?;
-        Ok(Self { set, network, local, events: Vec::new() })
+        let status = Status::open();
+        if let Some(status) = &status {
+            set.watch(status.as_fd(), STATUS)?;
+        }
+        let name = hubs(config).map(String::as_str).collect::<Vec<_>>().join(",");
+        Ok(Self { set, network, local, events: Vec::new(), status, name })
     }
 
     /// The sockets, for a waker that ends a turn.
@@ -127,8 +137,34 @@ impl Relay {
             self.set.poll(wait, &mut self.events)?;
             carry(&mut self.network, &mut self.local)?;
             carry(&mut self.local, &mut self.network)?;
+            if self.events.iter().any(|event| matches!(event, Event::Ready { token: STATUS })) {
+                self.answer();
+            }
         }
         Ok(())
+    }
+
+    /// Tells what is counted, for `quoteway lbmstat`.
+    #[cold]
+    fn answer(&mut self) {
+        let Some(status) = &mut self.status else { return };
+        status.answer(net::clock::now(), |report| {
+            // What one side receives waits for the other.
+            for (to, from, side) in [("host", &self.network, &self.local), ("network", &self.local, &self.network)] {
+                let c = &from.counters;
+                let counters = [
+                    ("streams", side.sources.len() as u64),
+                    ("streams_total", c.streams),
+                    ("blocks", c.blocks),
+                    ("bytes", c.bytes),
+                    ("blocked", side.blocked),
+                    ("waiting_bytes", side.sources.iter().map(|source| source.waiting_bytes as u64).sum()),
+                    ("dropped", c.dropped),
+                    ("lost", c.lost),
+                ];
+                report.line("rrcpd", &format!("{} to the {to}", self.name), &counters);
+            }
+        });
     }
 }
 
@@ -160,6 +196,7 @@ impl Side {
             routes: Vec::new(),
             sources: Vec::new(),
             counters: Counters::default(),
+            blocked: 0,
             limit: hub.max_backlog as usize,
             is_local: hub.transport == HubTransport::LbtIpc,
         })
@@ -185,12 +222,12 @@ impl Side {
     /// Sends a block at once; false if it was dropped.
     #[inline]
     fn send(&mut self, id: SourceId, block: &[u8]) -> bool {
-        let Self { context, sources, limit, .. } = self;
+        let Self { context, sources, limit, blocked, .. } = self;
         let Some(source) = sources.iter_mut().find(|source| source.id == id) else { return false };
         if source.waiting.is_empty() {
             match context.send(id, block, SendFlags::FLUSH | SendFlags::NONBLOCK) {
                 Ok(_) => return true,
-                Err(SendError::WouldBlock) => {}
+                Err(SendError::WouldBlock) => *blocked += 1,
                 Err(_) => return false,
             }
         }
