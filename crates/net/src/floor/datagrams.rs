@@ -1,11 +1,14 @@
-//! UDP between two threads: messages packed into datagrams, and nothing that a protocol does but a number a datagram.
+//! UDP between two sides: messages packed into datagrams, and nothing that a protocol does but a number a datagram.
+//!
+//! A side is a function; the two run in threads or processes of one host, or of several that share a [`Board`].
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::time::Duration;
 
-use super::messaging::{Meter, Progress, RoundTrips, Streamed, Trips, Work};
+use super::Wait;
+use super::board::{Board, listener, listens};
+use super::messaging::{Arrivals, Meter, OneWay, Pace, RoundTrips, Streamed, Trips, Work, slowest};
 use crate::clock;
 use crate::udp::{PAYLOAD_MAX, Slabs, UdpOptions, UdpSocket};
 
@@ -15,6 +18,8 @@ const MESSAGE_HEADER: usize = 16;
 /// Bytes that may be under way: what the socket's buffer holds for sure, whatever the kernel adds to each datagram.
 const WINDOW: u64 = 2_000_000;
 const BUFFER: usize = 16 << 20;
+/// How long a receiver that blocks does so at a time, to see the end.
+const BLOCK: Duration = Duration::from_millis(20);
 
 fn options(work: &Work) -> UdpOptions {
     UdpOptions {
@@ -24,142 +29,255 @@ fn options(work: &Work) -> UdpOptions {
         receive_buffer: Some(BUFFER),
         send_buffer: Some(4 << 20),
         reuse_address: work.multicast,
-        multicast_interface: Some(Ipv4Addr::LOCALHOST),
-        multicast_ttl: 0,
+        multicast_interface: Some(work.here),
+        multicast_ttl: u8::from(!work.here.is_loopback()),
         ..UdpOptions::default()
     }
 }
 
-/// A sender connected to a receiver.
-fn pair(work: &Work, group: Ipv4Addr) -> io::Result<(UdpSocket, UdpSocket)> {
-    let at = if work.multicast { group } else { Ipv4Addr::LOCALHOST };
-    let receiver = UdpSocket::bind(SocketAddrV4::new(at, 0), &options(work))?;
+fn receiver(work: &Work, group: Ipv4Addr) -> io::Result<UdpSocket> {
+    let at = if work.multicast { group } else { work.here };
+    let receiver = UdpSocket::bind(SocketAddrV4::new(at, work.port), &options(work))?;
     if work.multicast {
-        receiver.join(group, Ipv4Addr::LOCALHOST)?;
+        receiver.join(group, work.here)?;
     }
-    let mut sender = UdpSocket::bind(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0), &options(work))?;
-    sender.connect(SocketAddrV4::new(at, receiver.local_addr().port()))?;
-    Ok((sender, receiver))
+    Ok(receiver)
 }
 
-/// One way, as fast as it goes. The receiver tells the sender, by memory, how far it is: nothing is lost for want of room.
+fn sender(work: &Work, to: SocketAddrV4) -> io::Result<UdpSocket> {
+    let mut sender = UdpSocket::bind(SocketAddrV4::new(work.here, 0), &options(work))?;
+    sender.connect(to)?;
+    Ok(sender)
+}
+
+/// Waits for all receivers; all are of one group, or there is one.
+fn sender_to(work: &Work, boards: &[&Board]) -> io::Result<UdpSocket> {
+    let mut at = None;
+    for board in boards {
+        at = Some(listener(&board.receiver.at)?);
+    }
+    sender(work, at.ok_or_else(|| io::Error::other("no receiver"))?)
+}
+
+/// Datagrams that are filled one after the other and sent together.
+struct Train {
+    bytes: Vec<u8>,
+    each: usize,
+    per_datagram: usize,
+    datagram: usize,
+    /// Datagrams, and messages in the open one.
+    closed: usize,
+    open: usize,
+    number: u32,
+}
+
+impl Train {
+    fn new(work: &Work, per_datagram: usize) -> Self {
+        let each = MESSAGE_HEADER + work.payload;
+        let datagram = HEADER + per_datagram * each;
+        let bytes = vec![7u8; datagram * (PAYLOAD_MAX / datagram).clamp(1, 64)];
+        Self { bytes, each, per_datagram, datagram, closed: 0, open: 0, number: 0 }
+    }
+
+    /// As many messages as fit into a datagram.
+    fn full(work: &Work) -> Self {
+        let each = MESSAGE_HEADER + work.payload;
+        Self::new(work, ((work.datagram - HEADER.min(work.datagram)) / each).max(1))
+    }
+
+    fn capacity(&self) -> usize {
+        self.bytes.len() / self.datagram * self.per_datagram
+    }
+
+    fn is_full(&self) -> bool {
+        (self.closed + 1) * self.datagram > self.bytes.len()
+    }
+
+    /// The place of the next message; the train is not full.
+    #[inline]
+    fn place(&mut self) -> &mut [u8] {
+        let begin = self.closed * self.datagram;
+        if self.open == 0 {
+            self.bytes[begin + 8..begin + 12].copy_from_slice(&self.number.to_ne_bytes());
+            self.number = self.number.wrapping_add(1);
+        }
+        let at = begin + HEADER + self.open * self.each;
+        self.open += 1;
+        if self.open == self.per_datagram {
+            (self.closed, self.open) = (self.closed + 1, 0);
+        }
+        let place = &mut self.bytes[at..at + self.each];
+        place[2..4].copy_from_slice(&(self.each as u16).to_ne_bytes());
+        &mut place[MESSAGE_HEADER..]
+    }
+
+    /// Sends what there is.
+    fn send(&mut self, socket: &mut UdpSocket) -> io::Result<()> {
+        let rest = if self.open > 0 { HEADER + self.open * self.each } else { 0 };
+        let (mut from, end) = (0, self.closed * self.datagram + rest);
+        while from < end {
+            let sent = socket.send_train(None, &self.bytes[from..end], self.datagram)?;
+            from += sent * self.datagram;
+            if from < end {
+                socket.wait_writable(None)?;
+            }
+        }
+        (self.closed, self.open) = (0, 0);
+        Ok(())
+    }
+}
+
+/// The sender one way as fast as it goes. Receivers tell it on their boards how far they are: nothing is lost for want of room.
 ///
 /// # Errors
 /// What the system refuses.
-pub fn stream(work: &Work) -> io::Result<Streamed> {
-    let (sender, receiver) = pair(work, Ipv4Addr::new(239, 192, 61, 1))?;
-    let progress = Progress::default();
-    thread::scope(|scope| {
-        let receiving = scope.spawn(|| count(work, receiver, &progress));
-        let sent = send_all(work, sender, &progress);
-        progress.over.store(true, Ordering::Release);
-        let lost = receiving.join().map_err(|_| io::Error::other("the receiver has panicked"))??;
-        Ok(Streamed { lost, ..sent? })
-    })
-}
-
-fn send_all(work: &Work, mut sender: UdpSocket, progress: &Progress) -> io::Result<Streamed> {
-    let each = MESSAGE_HEADER + work.payload;
-    let per_datagram = ((work.datagram - HEADER.min(work.datagram)) / each).max(1);
-    let datagram = HEADER + per_datagram * each;
-    let datagrams = (PAYLOAD_MAX / datagram).clamp(1, 64);
-    let mut train = vec![0u8; datagram * datagrams];
+pub fn send_stream(work: &Work, boards: &[&Board]) -> io::Result<Streamed> {
+    let mut socket = sender_to(work, boards)?;
+    let mut train = Train::full(work);
     let payload = vec![7u8; work.payload];
-    let (mut number, mut message, mut sent) = (0u32, 0u32, 0u64);
-    let window = WINDOW / each as u64;
-    let mut meter = Meter::new(work, progress);
+    let (mut sent, window) = (0u64, WINDOW / train.each as u64);
+    let mut meter = Meter::new(work, boards);
     while meter.goes_on() {
-        if sent > progress.messages.load(Ordering::Relaxed) + window {
-            work.wait.idle();
+        if sent > slowest(boards) + window {
+            work.pace.pause();
             continue;
         }
-        for datagram in train.chunks_exact_mut(datagram) {
-            datagram[8..12].copy_from_slice(&number.to_ne_bytes());
-            number = number.wrapping_add(1);
-            for place in datagram[HEADER..].chunks_exact_mut(each) {
-                place[2..4].copy_from_slice(&(each as u16).to_ne_bytes());
-                place[4..8].copy_from_slice(&message.to_ne_bytes());
-                message = message.wrapping_add(1);
-                place[MESSAGE_HEADER..].copy_from_slice(&payload);
-            }
+        while !train.is_full() {
+            train.place().copy_from_slice(&payload);
         }
-        if sender.send_train(None, &train, datagram)? < datagrams {
-            sender.wait_writable(None)?;
-        }
-        sent += (datagrams * per_datagram) as u64;
+        sent += train.capacity() as u64;
+        train.send(&mut socket)?;
     }
-    Ok(meter.result())
+    let result = meter.result();
+    boards.iter().for_each(|board| board.end(sent));
+    Ok(result)
 }
 
-/// Looks at every message; returns how many datagrams were missed.
-fn count(work: &Work, mut receiver: UdpSocket, progress: &Progress) -> io::Result<u64> {
+/// Calls `each` for every message until the sender has ended; returns how many datagrams were missed.
+fn receive(work: &Work, board: &Board, mut each: impl FnMut(&[u8]), count: impl Fn(u64)) -> io::Result<u64> {
+    let mut socket = receiver(work, work.group)?;
+    listens(&board.receiver.at, socket.local_addr());
     let mut slabs = Slabs::new(if work.trains { 8 } else { 16 });
-    let (mut messages, mut expected, mut lost, mut sum, mut turns) = (0u64, 0u32, 0u64, 0u64, 0u32);
+    let (mut messages, mut expected, mut lost, mut turns) = (0u64, 0u32, 0u64, 0u32);
     loop {
-        let over = progress.over.load(Ordering::Acquire);
-        let received = receiver.recv(&mut slabs)?;
-        for arrival in &received {
-            for datagram in arrival.datagrams() {
-                let Some(number) = datagram.get(8..12).and_then(|n| n.try_into().ok()) else { continue };
-                let number = u32::from_ne_bytes(number);
-                lost += u64::from(number.wrapping_sub(expected));
-                expected = number.wrapping_add(1);
-                let mut rest = &datagram[HEADER..];
-                while rest.len() > MESSAGE_HEADER {
-                    let length = usize::from(u16::from_ne_bytes([rest[2], rest[3]])).max(MESSAGE_HEADER);
-                    sum += u64::from(rest[MESSAGE_HEADER]);
-                    messages += 1;
-                    rest = rest.get(length..).unwrap_or_default();
-                }
+        let over = board.is_over();
+        let received = socket.recv(&mut slabs)?;
+        for datagram in received.iter().flat_map(|arrival| arrival.datagrams()) {
+            let Some(number) = datagram.get(8..12).and_then(|n| n.try_into().ok()) else { continue };
+            let number = u32::from_ne_bytes(number);
+            lost += u64::from(number.wrapping_sub(expected));
+            expected = number.wrapping_add(1);
+            let mut rest = datagram.get(HEADER..).unwrap_or_default();
+            while rest.len() > MESSAGE_HEADER {
+                let length = usize::from(u16::from_ne_bytes([rest[2], rest[3]])).max(MESSAGE_HEADER);
+                each(rest.get(MESSAGE_HEADER..length).unwrap_or_default());
+                messages += 1;
+                rest = rest.get(length..).unwrap_or_default();
             }
         }
         let is_empty = received.is_empty();
-        progress.messages.store(messages, Ordering::Relaxed);
+        count(messages);
         turns = turns.wrapping_add(1);
         if turns.is_multiple_of(64) {
-            progress.cpu.store(clock::thread_cpu(), Ordering::Relaxed);
+            board.used();
         }
         if is_empty {
             if over {
-                break;
+                return Ok(lost);
             }
-            work.wait.idle();
+            if work.wait == Wait::Block {
+                socket.wait_readable(Some(BLOCK))?;
+            } else {
+                work.wait.idle();
+            }
         }
     }
+}
+
+/// The receiver one way as fast as it goes: looks at every message; returns how many datagrams were missed.
+///
+/// # Errors
+/// What the system refuses.
+pub fn receive_stream(work: &Work, board: &Board) -> io::Result<u64> {
+    let mut sum = 0u64;
+    let lost = receive(
+        work,
+        board,
+        |payload| sum += payload.first().copied().map_or(0, u64::from),
+        |messages| board.received(messages),
+    )?;
     std::hint::black_box(sum);
     Ok(lost)
 }
 
-/// There and back: a datagram each.
+/// The sender one way at a rate. `alone`: every message is a datagram; otherwise those that are due share one.
 ///
 /// # Errors
 /// What the system refuses.
-pub fn round_trips(work: &Work) -> io::Result<RoundTrips> {
-    let (there, mut echo_in) = pair(work, Ipv4Addr::new(239, 192, 61, 1))?;
-    let (mut echo_out, back) = pair(work, Ipv4Addr::new(239, 192, 61, 2))?;
-    let over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let echo = scope.spawn(|| {
-            let mut slabs = Slabs::new(8);
-            while !over.load(Ordering::Acquire) {
-                let received = echo_in.recv(&mut slabs)?;
-                for datagram in received.iter().flat_map(|arrival| arrival.datagrams()) {
-                    echo_out.send(None, datagram)?;
-                }
-                if received.is_empty() {
-                    work.wait.idle();
-                }
+pub fn send_paced(work: &Work, alone: bool, boards: &[&Board]) -> io::Result<()> {
+    let mut socket = sender_to(work, boards)?;
+    let mut train = if alone { Train::new(work, 1) } else { Train::full(work) };
+    let mut pace = Pace::new(work, boards);
+    while let Some(due) = pace.due(clock::now()) {
+        if due == 0 {
+            pace.pause();
+            continue;
+        }
+        for _ in 0..due.min(train.capacity() as u64) {
+            pace.stamp(train.place());
+            if alone {
+                train.send(&mut socket)?;
             }
-            Ok::<_, io::Error>(())
-        });
-        let result = ping(work, there, back);
-        over.store(true, Ordering::Release);
-        echo.join().map_err(|_| io::Error::other("the echo has panicked"))??;
-        result
-    })
+        }
+        train.send(&mut socket)?;
+    }
+    boards.iter().for_each(|board| board.end(pace.sent()));
+    Ok(())
 }
 
-fn ping(work: &Work, mut there: UdpSocket, mut back: UdpSocket) -> io::Result<RoundTrips> {
+/// The receiver one way at a rate.
+///
+/// # Errors
+/// What the system refuses.
+pub fn receive_paced(work: &Work, board: &Board) -> io::Result<OneWay> {
+    let mut arrivals = Arrivals::new(work);
+    receive(work, board, |payload| arrivals.take(payload, board), |_| {})?;
+    Ok(arrivals.result(board))
+}
+
+fn next(group: Ipv4Addr) -> Ipv4Addr {
+    Ipv4Addr::from_bits(group.to_bits().wrapping_add(1))
+}
+
+/// There and back, a datagram each: the side that echoes.
+///
+/// # Errors
+/// What the system refuses.
+pub fn echo(work: &Work, board: &Board) -> io::Result<()> {
+    let mut there = receiver(work, work.group)?;
+    listens(&board.receiver.at, there.local_addr());
+    let mut back = sender(work, listener(&board.sender.at)?)?;
+    let mut slabs = Slabs::new(8);
+    while !board.is_over() {
+        let received = there.recv(&mut slabs)?;
+        for datagram in received.iter().flat_map(|arrival| arrival.datagrams()) {
+            back.send(None, datagram)?;
+        }
+        if received.is_empty() {
+            work.wait.idle();
+        }
+    }
+    Ok(())
+}
+
+/// There and back: the side that asks.
+///
+/// # Errors
+/// What the system refuses.
+pub fn ping(work: &Work, board: &Board) -> io::Result<RoundTrips> {
+    let mut back = receiver(work, next(work.group))?;
+    listens(&board.sender.at, back.local_addr());
+    let mut there = sender(work, listener(&board.receiver.at)?)?;
     let mut slabs = Slabs::new(8);
     let mut datagram = vec![7u8; HEADER + MESSAGE_HEADER + work.payload.max(8)];
     let time = HEADER + MESSAGE_HEADER..HEADER + MESSAGE_HEADER + 8;
@@ -167,6 +285,7 @@ fn ping(work: &Work, mut there: UdpSocket, mut back: UdpSocket) -> io::Result<Ro
     loop {
         let now = clock::now();
         if trips.is_over(now) {
+            board.end(0);
             return Ok(trips.result());
         }
         if let Some(intended) = trips.due(now) {
@@ -187,24 +306,53 @@ fn ping(work: &Work, mut there: UdpSocket, mut back: UdpSocket) -> io::Result<Ro
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
 
     fn short(trains: bool, multicast: bool) -> Work {
         Work { trains, multicast, seconds: 0.1, warmup: 0.02, ..Work::default() }
     }
 
+    /// Both sides in threads.
+    fn both<R: Send, S>(receive: impl FnOnce(&Board) -> R + Send, send: impl FnOnce(&Board) -> S) -> (R, S) {
+        let board = Board::default();
+        thread::scope(|scope| {
+            let receiving = scope.spawn(|| receive(&board));
+            let sent = send(&board);
+            (receiving.join().expect("the receiver"), sent)
+        })
+    }
+
     #[test]
     fn everything_comes_with_and_without_trains_and_by_multicast() {
         for (trains, multicast) in [(true, false), (false, false), (true, true)] {
-            let streamed = stream(&short(trains, multicast)).expect("a run");
-            assert!(streamed.rate > 1_000.0 && streamed.lost == 0, "{streamed:?}");
+            let work = short(trains, multicast);
+            let (lost, streamed) = both(|b| receive_stream(&work, b), |b| send_stream(&work, &[b]));
+            let streamed = streamed.expect("a run");
+            assert!(streamed.rate > 1_000.0 && lost.expect("a run") == 0, "{streamed:?}");
+        }
+    }
+
+    #[test]
+    fn a_rate_comes_as_it_was_sent() {
+        for (alone, wait) in [(true, Wait::Yield), (false, Wait::Block)] {
+            let work = Work { rate: 5_000.0, wait, pace: wait, ..short(true, false) };
+            let (arrived, sent) = both(|b| receive_paced(&work, b), |b| send_paced(&work, alone, &[b]));
+            sent.expect("a run");
+            let arrived = arrived.expect("a run");
+            assert!(arrived.lost == 0 && arrived.samples > 50 && arrived.latency.median > 0.0, "{arrived:?}");
+            assert!(arrived.from_call.median <= arrived.latency.median, "{arrived:?}");
         }
     }
 
     #[test]
     fn what_goes_there_comes_back() {
         for (rate, multicast) in [(0.0, false), (2_000.0, true)] {
-            let trips = round_trips(&Work { rate, ..short(true, multicast) }).expect("a run");
+            let work = Work { rate, ..short(true, multicast) };
+            let (echoed, trips) = both(|b| echo(&work, b), |b| ping(&work, b));
+            echoed.expect("a run");
+            let trips = trips.expect("a run");
             assert!(trips.samples > 20 && trips.lost == 0 && trips.latency.median > 0.0, "{trips:?}");
         }
     }

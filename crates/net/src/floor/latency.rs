@@ -14,6 +14,8 @@ pub(super) struct Histogram {
     count: u64,
     min: u64,
     max: u64,
+    sum: f64,
+    squares: f64,
 }
 
 impl Histogram {
@@ -22,7 +24,7 @@ impl Histogram {
     }
 
     pub(super) fn with_width(width: u64) -> Self {
-        Self { width, counts: vec![0; BUCKETS + 1], count: 0, min: u64::MAX, max: 0 }
+        Self { width, counts: vec![0; BUCKETS + 1], count: 0, min: u64::MAX, max: 0, sum: 0.0, squares: 0.0 }
     }
 
     #[inline]
@@ -31,6 +33,12 @@ impl Histogram {
         self.count += 1;
         self.min = self.min.min(ns);
         self.max = self.max.max(ns);
+        self.sum += ns as f64;
+        self.squares += ns as f64 * ns as f64;
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.count
     }
 
     fn quantile(&self, q: f64) -> f64 {
@@ -46,6 +54,17 @@ impl Histogram {
         self.max as f64 / 1000.0
     }
 
+    pub(super) fn distribution(&self) -> Distribution {
+        if self.count == 0 {
+            return Distribution::default();
+        }
+        let mean = self.sum / self.count as f64;
+        let variance = (self.squares / self.count as f64 - mean * mean).max(0.0);
+        let Latency { min, median, p90, p99, p999, max } = self.latency();
+        let (mean, stddev, p9999) = (mean / 1000.0, variance.sqrt() / 1000.0, self.quantile(0.9999));
+        Distribution { min, median, mean, stddev, p90, p99, p999, p9999, max }
+    }
+
     pub(super) fn latency(&self) -> Latency {
         if self.count == 0 {
             return Latency::default();
@@ -59,6 +78,29 @@ impl Histogram {
             max: self.max as f64 / 1000.0,
         }
     }
+}
+
+/// Latencies of one measurement as the reports have them, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Distribution {
+    /// The shortest.
+    pub min: f64,
+    /// Half are shorter.
+    pub median: f64,
+    /// Their mean.
+    pub mean: f64,
+    /// Their standard deviation.
+    pub stddev: f64,
+    /// Nine in ten are shorter.
+    pub p90: f64,
+    /// 99 % are shorter.
+    pub p99: f64,
+    /// 99.9 % are shorter.
+    pub p999: f64,
+    /// 99.99 % are shorter.
+    pub p9999: f64,
+    /// The longest.
+    pub max: f64,
 }
 
 /// Latencies of one measurement, in microseconds.
@@ -109,5 +151,9 @@ mod tests {
         let latency = histogram.latency();
         assert_eq!((latency.min, latency.median, latency.p90, latency.max), (1.0, 501.0, 901.0, 500_000.0));
         assert_eq!(Histogram::new().latency(), Latency::default());
+        let mut two = Histogram::new();
+        two.add(1_000);
+        two.add(3_000);
+        assert_eq!((two.distribution().mean, two.distribution().stddev), (2.0, 1.0));
     }
 }

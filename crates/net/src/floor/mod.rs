@@ -5,8 +5,9 @@
 //! connections in one reader process. Absolute figures differ between machines and between runs; ratios taken in one run do not lie.
 //!
 //! Those fork: call them before the process has started threads. [`datagrams`] (UDP) and [`log`] (shared memory) are what a messaging
-//! layer is measured beside, each between two threads.
+//! layer is measured beside: a side is a function, and the two run in threads or in processes that share a [`board`].
 
+pub mod board;
 pub mod datagrams;
 pub mod fan;
 mod frames;
@@ -16,7 +17,7 @@ pub mod messaging;
 mod process;
 pub mod relay;
 
-pub use latency::Latency;
+pub use latency::{Distribution, Latency};
 
 use std::fmt;
 use std::io;

@@ -198,6 +198,10 @@ fn measure(args: &RunArgs) -> Result<(), String> {
         };
         let (originals, faults) = originals::read(&args.reference, scenario);
         (outcome.originals, outcome.notes) = (originals, faults);
+        match lbm::published::read(&args.reference, scenario) {
+            Ok(table) => outcome.published = table,
+            Err(why) => outcome.notes.push(why),
+        }
         let done = run_scenario(&mut session, scenario, &mut outcome);
         outcome.disturbance = before.since().to_string();
         outcome.verdicts = scenario.goals()?.into_iter().map(|g| Verdict::of(g, &outcome.rows)).collect();

@@ -244,6 +244,8 @@ pub struct Outcome {
     pub conditions: String,
     /// Published figures of other systems.
     pub originals: Vec<Series>,
+    /// The table of the report on LBM that stands beside it.
+    pub published: Option<super::lbm::published::Table>,
 }
 
 #[cfg(test)]

@@ -262,16 +262,24 @@ impl Scenario {
 
     /// Its parameters in a line, for a list.
     pub fn parameters(&self) -> String {
+        let original =
+            if self.original_seconds > 0.0 { format!(" (--full: {} s)", self.original_seconds) } else { String::new() };
+        if let (Kind::Lbm, Some(grid)) = (self.kind, &self.lbm) {
+            let (cells, minutes) = (grid.cells().map_or(0, |c| c.len()), super::lbm::estimate(self, 1) / 60.0);
+            let seconds = self.seconds;
+            return format!("{cells} rows, {seconds} s a run{original}, {minutes:.1} minutes a pair; {}", grid.conditions());
+        }
         if self.kind != Kind::Flow {
             return format!("{} s a run", self.seconds);
         }
-        let original =
-            if self.original_seconds > 0.0 { format!(" (--full: {} s)", self.original_seconds) } else { String::new() };
         format!("rates {}; {}{original}", self.rates, self.conditions())
     }
 
     /// What a reader of its figures has to know beside them.
     pub fn conditions(&self) -> String {
+        if let (Kind::Lbm, Some(grid)) = (self.kind, &self.lbm) {
+            return format!("{}; {} s a run after {} s of warm-up", grid.conditions(), self.seconds, self.warmup);
+        }
         let mut parts = vec![format!("{} items, updates of {} bytes", self.items, self.size)];
         if self.mounts > 1 {
             parts.push(format!("{} mounts, {:.0} % of the items common to all", self.mounts, self.common * 100.0));
@@ -444,7 +452,7 @@ pub fn select(all: Vec<Scenario>, names: &[String]) -> Result<Vec<Scenario>, Str
         let before = chosen.len();
         let is_meant = |s: &&Scenario| match name.as_str() {
             "all" => true,
-            "reports" => !s.originals.is_empty(),
+            "reports" => !s.originals.is_empty() || s.lbm.as_ref().is_some_and(|grid| !grid.report.is_empty()),
             name => s.name == name || s.group == name,
         };
         chosen.extend(all.iter().filter(is_meant).cloned());
@@ -470,6 +478,8 @@ mod tests {
         let servers = |name: &str| all.iter().find(|s| s.name == name).map(Scenario::servers);
         assert_eq!([servers("chain"), servers("latency"), servers("hop")], [Some(2), Some(1), Some(0)]);
         assert!(all.iter().all(|s| s.on_request || !s.goals.is_empty() || !s.originals.is_empty()));
+        let lbm = select(all.clone(), &["cisco-2009".to_owned()]).unwrap();
+        assert!(lbm.len() == 4 && lbm.iter().all(|s| s.name.starts_with("stac-lbm-") && s.original_seconds > 29.0));
         assert!(select(all.clone(), &[]).unwrap().iter().all(|s| !s.on_request));
         let report = select(all.clone(), &["redhat-2008".to_owned()]).unwrap();
         assert!(report.len() >= 4 && report.iter().all(|s| s.group == "redhat-2008" && !s.originals.is_empty()));

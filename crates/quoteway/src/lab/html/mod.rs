@@ -208,6 +208,7 @@ fn section(out: &mut String, outcome: &Outcome) {
         escape(&beside)
     );
     out.push_str(&charts::of(outcome));
+    out.push_str(&super::lbm::published::html(outcome));
     as_published(out, outcome);
     all_figures(out, outcome);
     if !outcome.notes.is_empty() {
@@ -296,6 +297,7 @@ pub fn csv(outcomes: &[Outcome]) -> String {
                 }
             }
         }
+        out += &super::lbm::published::csv(outcome);
         for original in &outcome.originals {
             for p in &original.points {
                 let label = original.label.replace('"', "'");

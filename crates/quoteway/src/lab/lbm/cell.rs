@@ -9,8 +9,10 @@ use super::super::scenario::Point;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// One way, as many as go.
+    /// One way, as many as go: receivers say how far they are, and nothing is lost for want of room.
     Stream,
+    /// One way at a rate, an open loop: latency of every message (or of one of so many), and whether the rate is held.
+    OneWay,
     /// There and back, at a rate or one by one.
     RoundTrips,
 }
@@ -37,6 +39,38 @@ impl Medium {
     }
 }
 
+/// Whether datagrams wait for company.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Profile {
+    /// Every message is sent at once, in a datagram of its own (`implicit_batching_minimum_length 1`).
+    #[default]
+    Latency,
+    /// The messages that are due share datagrams; what is open is sent when nothing more is due.
+    Throughput,
+}
+
+/// What sides do when there is nothing to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Idle {
+    /// They yield, which needs a processor for each.
+    #[default]
+    Yield,
+    /// Receivers block, sources sleep.
+    Block,
+}
+
+impl Idle {
+    /// As the command line has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Yield => "yield",
+            Self::Block => "block",
+        }
+    }
+}
+
 /// The cells of a scenario: every combination. Lists are separated by spaces.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -53,9 +87,27 @@ pub struct Grid {
     /// UDP GSO and GRO: `off`, `on`.
     #[serde(default = "offload")]
     pub offload: String,
-    /// Round trips a second; `max` is one by one.
+    /// Messages a second, of each source: there and back `max` is one by one; one way `search` is the highest rate that is held.
     #[serde(default = "rates")]
     pub rates: String,
+    /// `loopback`, `veth`: the latter gives source and receivers network namespaces of their own, joined by a veth pair or a bridge.
+    #[serde(default = "networks")]
+    pub networks: String,
+    /// Whether datagrams wait for company, one way at a rate.
+    #[serde(default)]
+    pub profile: Profile,
+    /// Pairs of source and receiver that run at once, each with a group of its own: 3 in the report's 3:3.
+    #[serde(default = "one")]
+    pub paths: usize,
+    /// Receivers of each source, one way as fast as it goes.
+    #[serde(default = "one")]
+    pub receivers: usize,
+    /// What everybody does when there is nothing to do.
+    #[serde(default)]
+    pub idle: Idle,
+    /// Which test of the report on LBM 3.3.9 stands beside it.
+    #[serde(default)]
+    pub report: String,
 }
 
 fn datagrams() -> String {
@@ -66,6 +118,13 @@ fn offload() -> String {
 }
 fn rates() -> String {
     "max".to_owned()
+}
+
+fn networks() -> String {
+    "loopback".to_owned()
+}
+fn one() -> usize {
+    1
 }
 
 /// One combination.
@@ -81,8 +140,18 @@ pub struct Cell {
     pub datagram: usize,
     /// With GSO and GRO.
     pub offload: bool,
-    /// Round trips a second.
+    /// Messages a second of each source, or round trips.
     pub rate: Point,
+    /// In network namespaces instead of on loopback.
+    pub veth: bool,
+    /// Whether datagrams wait for company.
+    pub profile: Profile,
+    /// Pairs of source and receiver.
+    pub paths: usize,
+    /// Receivers of each source.
+    pub receivers: usize,
+    /// What everybody does when there is nothing to do.
+    pub idle: Idle,
 }
 
 impl Grid {
@@ -92,25 +161,65 @@ impl Grid {
     /// A word that is not understood.
     pub fn cells(&self) -> Result<Vec<Cell>, String> {
         let mut cells = Vec::new();
-        for medium in self.transports.split_whitespace() {
-            let medium = Medium::from_str(medium, true)?;
-            for payload in numbers(&self.payloads, 8..=65_000)? {
-                for datagram in numbers(&self.datagrams, 500..=65_507)? {
-                    for offload in self.offload.split_whitespace() {
-                        let offload = match offload {
-                            "on" => true,
-                            "off" => false,
-                            other => return Err(format!("offload {other:?}: write on or off")),
-                        };
-                        for rate in self.rates.split_whitespace() {
-                            let rate: Point = rate.parse()?;
-                            cells.push(Cell { measure: self.measure, medium, payload, datagram, offload, rate });
+        let words = |list: &str| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        for network in words(&self.networks) {
+            let veth = either(&network, "loopback", "veth")?;
+            for medium in words(&self.transports) {
+                let medium = Medium::from_str(&medium, true)?;
+                for payload in numbers(&self.payloads, 8..=65_000)? {
+                    for datagram in numbers(&self.datagrams, 500..=65_507)? {
+                        for offload in words(&self.offload) {
+                            let offload = either(&offload, "off", "on")?;
+                            for rate in words(&self.rates) {
+                                let cell = self.cell(medium, payload, datagram, rate.parse()?);
+                                cells.push(Cell { offload, veth, ..cell });
+                            }
                         }
                     }
                 }
             }
         }
+        cells.iter().try_for_each(Cell::check)?;
         if cells.is_empty() { Err("a grid of LBM has an empty list".to_owned()) } else { Ok(cells) }
+    }
+
+    fn cell(&self, medium: Medium, payload: usize, datagram: usize, rate: Point) -> Cell {
+        let Self { measure, profile, paths, receivers, idle, .. } = *self;
+        Cell { measure, medium, payload, datagram, rate, profile, paths, receivers, idle, offload: false, veth: false }
+    }
+
+    /// What a reader of its figures has to know beside them.
+    pub fn conditions(&self) -> String {
+        let Self { paths, receivers, networks, idle, .. } = self;
+        let mut parts = vec![match (*paths, *receivers) {
+            (1, 1) => "one source, one receiver, a process each".to_owned(),
+            (1, n) => format!("one source, {n} receivers, a process each"),
+            (n, 1) => format!("{n} sources, {n} receivers, a process each; each pair has a group of its own"),
+            (n, m) => format!("{n} sources with {m} receivers each, a process each"),
+        }];
+        parts.push(format!("network: {networks}"));
+        parts.push(format!("UDP GSO and GRO: {}", self.offload));
+        parts.push(match idle {
+            Idle::Yield => "who has nothing to do yields".to_owned(),
+            Idle::Block => "receivers block, sources sleep (Aeron: backoff)".to_owned(),
+        });
+        if self.measure == Measure::OneWay {
+            parts.push(match self.profile {
+                Profile::Latency => "every message at once, in a datagram of its own".to_owned(),
+                Profile::Throughput => "messages that are due share datagrams".to_owned(),
+            });
+        }
+        parts.push("no process bound".to_owned());
+        parts.join("; ")
+    }
+}
+
+/// Which of two words it is.
+fn either(word: &str, no: &str, yes: &str) -> Result<bool, String> {
+    match word {
+        word if word == no => Ok(false),
+        word if word == yes => Ok(true),
+        other => Err(format!("{other:?}: write {no} or {yes}")),
     }
 }
 
@@ -123,60 +232,54 @@ fn numbers(text: &str, range: std::ops::RangeInclusive<usize>) -> Result<Vec<usi
 }
 
 impl Cell {
+    fn check(&self) -> Result<(), String> {
+        let Self { measure, medium, rate, paths, receivers, .. } = *self;
+        let in_memory = medium == Medium::Lbtipc;
+        if !(1..=8).contains(&paths) || !(1..=8).contains(&receivers) {
+            return Err("paths and receivers must be 1 to 8".to_owned());
+        }
+        if in_memory && (self.veth || paths * receivers > 1 || measure == Measure::OneWay) {
+            return Err("lbtipc is measured between two processes of one host, by streams and round trips".to_owned());
+        }
+        if receivers > 1 && (measure != Measure::Stream || medium != Medium::Lbtrm) {
+            return Err("several receivers of a source: streams by lbtrm only".to_owned());
+        }
+        if paths > 1 && measure == Measure::RoundTrips {
+            return Err("several paths: one way only".to_owned());
+        }
+        if rate == Point::Max && measure == Measure::OneWay {
+            return Err("one way needs a rate, or search; as fast as it goes is measure = \"stream\"".to_owned());
+        }
+        Ok(())
+    }
+
     /// The name of its row.
     pub fn label(&self) -> String {
         let Self { medium, payload, datagram, .. } = self;
         let offload = if self.offload { "gso" } else { "plain" };
+        let medium = format!("{}{}-{payload}b", if self.veth { "veth-" } else { "" }, medium.name());
         match (self.measure, self.medium) {
-            (Measure::Stream, Medium::Lbtipc) => format!("{}-{payload}b", medium.name()),
-            (Measure::Stream, _) => format!("{}-{payload}b-{datagram}-{offload}", medium.name()),
+            (Measure::Stream, Medium::Lbtipc) => medium,
+            (Measure::Stream, _) => format!("{medium}-{datagram}-{offload}"),
+            (Measure::OneWay, _) => format!("{medium}-{}", self.rate),
             (Measure::RoundTrips, _) => match self.rate {
-                Point::Rate(_) => format!("{}-{payload}b-{}", medium.name(), self.rate),
-                Point::Max | Point::Search => format!("{}-{payload}b-serial", medium.name()),
+                Point::Rate(_) => format!("{medium}-{}", self.rate),
+                Point::Max | Point::Search => format!("{medium}-serial"),
             },
         }
     }
 
     /// Messages a second; 0 = without a rate.
-    fn per_second(&self) -> f64 {
+    pub fn per_second(&self) -> f64 {
         match self.rate {
             Point::Rate(rate) => rate,
             Point::Max | Point::Search => 0.0,
         }
     }
 
-    /// For `lab part lbm`.
-    pub fn arguments(&self) -> Vec<String> {
-        let measure = match self.measure {
-            Measure::Stream => "stream",
-            Measure::RoundTrips => "round-trips",
-        };
-        let Self { payload, datagram, .. } = self;
-        let rate = self.per_second();
-        let text = format!(
-            "--measure {measure} --medium {} --payload {payload} --datagram {datagram} --rate {rate}{}",
-            self.medium.name(),
-            if self.offload { " --offload" } else { "" }
-        );
-        text.split(' ').map(str::to_owned).collect()
-    }
-
-    /// For Aeron's program.
-    pub fn aeron_arguments(&self) -> Vec<String> {
-        let measure = match self.measure {
-            Measure::Stream => "throughput",
-            Measure::RoundTrips => "latency",
-        };
-        let medium = match self.medium {
-            Medium::Lbtrm => "multicast",
-            Medium::Lbtru => "udp",
-            Medium::Lbtipc => "ipc",
-        };
-        // Aeron's frames are multiples of 32 bytes.
-        let mtu = self.datagram / 32 * 32;
-        let (payload, rate) = (self.payload, self.per_second());
-        let text = format!("{measure} --medium {medium} --payload {payload} --mtu {mtu} --rate {rate} --idle yield");
-        text.split(' ').map(str::to_owned).collect()
+    /// The longest datagram that Aeron can have: its frames are multiples of 32 bytes.
+    pub fn aeron_mtu(&self) -> usize {
+        self.datagram / 32 * 32
     }
 }
 
@@ -205,9 +308,19 @@ mod tests {
         let grid = grid("measure = 'round-trips'\ntransports = 'lbtipc'\npayloads = '64'\nrates = 'max 25k'");
         let cells = grid.cells().expect("cells");
         assert_eq!((cells[0].label().as_str(), cells[1].label().as_str()), ("lbtipc-64b-serial", "lbtipc-64b-25k"));
-        let aeron = cells[1].aeron_arguments().join(" ");
-        assert_eq!(aeron, "latency --medium ipc --payload 64 --mtu 8192 --rate 25000 --idle yield");
-        assert!(cells[0].arguments().join(" ").starts_with("--measure round-trips --medium lbtipc --payload 64"));
+    }
+
+    #[test]
+    fn networks_and_paths_are_part_of_a_cell() {
+        let grid = grid(
+            "measure = 'one-way'\ntransports = 'lbtrm'\npayloads = '64'\nrates = '125k search'\nnetworks = 'loopback veth'\n\
+             paths = 3\nprofile = 'throughput'\nidle = 'block'",
+        );
+        let cells = grid.cells().expect("cells");
+        let labels: Vec<String> = cells.iter().map(Cell::label).collect();
+        assert_eq!(labels, ["lbtrm-64b-125k", "lbtrm-64b-search", "veth-lbtrm-64b-125k", "veth-lbtrm-64b-search"]);
+        assert!(cells.iter().all(|c| c.paths == 3 && c.profile == Profile::Throughput && c.idle == Idle::Block));
+        assert!(grid.conditions().contains("3 sources, 3 receivers"), "{}", grid.conditions());
     }
 
     #[test]
@@ -217,6 +330,10 @@ mod tests {
             ("transports = 'lbtrm'\npayloads = '3'", "\"3\""),
             ("transports = 'lbtrm'\npayloads = '64'\noffload = 'maybe'", "maybe"),
             ("transports = ''\npayloads = '64'", "empty"),
+            ("transports = 'lbtipc'\npayloads = '64'\nnetworks = 'veth'", "lbtipc"),
+            ("transports = 'lbtru'\npayloads = '64'\nreceivers = 3", "receivers"),
+            ("transports = 'lbtru'\npayloads = '64'\npaths = 9", "paths"),
+            ("transports = 'lbtru'\npayloads = '64'\nnetworks = 'atm'", "atm"),
         ] {
             let error = grid(&format!("measure = 'stream'\n{line}")).cells().expect_err(line);
             assert!(error.contains(part), "{error}");

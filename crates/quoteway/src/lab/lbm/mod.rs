@@ -1,38 +1,52 @@
 //! LBM beside the same system calls without a protocol, and beside Aeron's C media driver on the same work.
 //!
-//! A run of ours and of the bare loop is a process with two threads, one for each side; Aeron's has its driver as a third. Nobody blocks:
-//! who has nothing to do yields. One way, the receiver tells the sender by memory how far it is, so that nothing is lost for want of
-//! room in a socket: what is found is the highest rate at which the receiver keeps up. (Aeron has a flow control of its own.)
+//! Each source and each receiver is a process, for all three; Aeron has its driver as one more on each host. They run on this host by
+//! loopback, or each on a host of its own ([`lan`]). As fast as it goes, a receiver tells the source by a page of shared memory how
+//! far it is, so that nothing is lost for want of room in a socket: what is found is the highest rate at which the receiver keeps up.
+//! (Aeron has a flow control of its own.) At a rate nobody holds the source back, as in the report.
 
 mod cell;
+mod lan;
+mod one_way;
+pub mod published;
 mod round_trips;
+mod search;
 mod stream;
+mod trial;
 pub mod work;
 
-use std::process::Command;
+use std::collections::BTreeMap;
 
-use super::process::{Fault, Process};
+use serde_json::json;
+
+use super::process::Fault;
 use super::rows::{Metrics, Outcome, Side};
-use super::scenario::Scenario;
+use super::scenario::{Point, Scenario};
 use super::session::{Run, Session};
+use lan::Lan;
+use trial::Trial;
 
-pub use cell::{Cell, Grid};
+pub use cell::{Cell, Grid, Measure};
 
 /// Seconds of a run that are not measured: start, topic resolution, end.
-const AROUND: f64 = 0.7;
-const PATIENCE: f64 = 60.0;
-/// Figures that a run may have.
-const FIGURES: [&str; 9] =
-    ["rate", "sender_cpu_ns", "receiver_cpu_ns", "p50_us", "p90_us", "p99_us", "p999_us", "max_us", "lost"];
+const AROUND: f64 = 0.5;
+/// Seconds of a probe of a search, at most.
+const PROBE_MAX: f64 = 2.0;
+const SIDES: [Side; 3] = [Side::Ours, Side::Floor, Side::Aeron];
 
 /// Seconds that a scenario is expected to take.
 pub fn estimate(scenario: &Scenario, pairs: u32) -> f64 {
     let cells = scenario.lbm.as_ref().and_then(|grid| grid.cells().ok()).unwrap_or_default();
-    cells.len() as f64 * 3.0 * f64::from(pairs) * seconds(scenario)
+    let searches = cells.iter().filter(|c| c.rate == Point::Search).count() as f64;
+    3.0 * (cells.len() as f64 * f64::from(pairs) * seconds(scenario) + searches * search_seconds(scenario))
 }
 
 fn seconds(scenario: &Scenario) -> f64 {
     scenario.seconds + scenario.warmup + AROUND
+}
+
+fn search_seconds(scenario: &Scenario) -> f64 {
+    f64::from(search::STEPS) * (scenario.seconds.min(PROBE_MAX) + scenario.warmup + AROUND)
 }
 
 /// Runs the scenario.
@@ -41,51 +55,114 @@ fn seconds(scenario: &Scenario) -> f64 {
 /// The lab was stopped, or the grid makes no sense.
 pub fn run(session: &mut Session, scenario: &Scenario, outcome: &mut Outcome) -> Result<(), Fault> {
     let grid = scenario.lbm.as_ref().ok_or("the scenario has no [lbm] grid")?;
-    let peer = if session.peers.contains(&Side::Aeron) { Some(session.places.peers.join("aeron-peer")) } else { None };
-    let peer = peer.filter(|program| program.is_file());
-    if peer.is_none() {
+    let aeron = Some(session.places.peers.join("aeron-peer"));
+    let aeron = aeron.filter(|program| session.peers.contains(&Side::Aeron) && program.is_file());
+    if aeron.is_none() {
         session.note(outcome, "Aeron is left out, or not built: make bench-peers".to_owned());
     }
+    let here = Lan::loopback();
+    let mut apart = None;
     for cell in grid.cells()? {
-        let expected = seconds(scenario);
-        let mut sides: Vec<(Side, f64, Run<'_>)> = vec![
-            (Side::Ours, expected, Box::new(|| part(scenario, &cell, "ours"))),
-            (Side::Floor, expected, Box::new(|| part(scenario, &cell, "floor"))),
-        ];
-        if let Some(program) = &peer {
-            let arguments = cell.aeron_arguments();
-            let run = move || {
-                measured(&mut Process::start("Aeron", Command::new(program).args(&arguments).args(times(scenario)))?)
-            };
-            sides.push((Side::Aeron, expected, Box::new(run)));
+        if cell.veth && session.places.loopback {
+            session.note(outcome, "veth is left out: --loopback".to_owned());
+            continue;
         }
-        session.row(outcome, &cell.label(), sides)?;
+        if cell.veth && apart.is_none() {
+            apart = Some(Lan::make(1 + cell.paths * cell.receivers)?);
+        }
+        let lan = apart.as_ref().filter(|_| cell.veth).unwrap_or(&here);
+        let trial = Trial { scenario, cell, lan, aeron: aeron.as_deref() };
+        row(session, outcome, &trial)?;
     }
     Ok(())
 }
 
-fn times(scenario: &Scenario) -> [String; 4] {
-    ["--seconds".to_owned(), scenario.seconds.to_string(), "--warmup".to_owned(), scenario.warmup.to_string()]
-}
-
-fn part(scenario: &Scenario, cell: &Cell, side: &str) -> Result<Metrics, Fault> {
-    let mut args: Vec<String> = ["lab", "part", "lbm", "--side", side].map(str::to_owned).to_vec();
-    args.extend(cell.arguments());
-    args.extend(times(scenario));
-    measured(&mut Process::quoteway(side, &[], &args)?)
-}
-
-fn measured(process: &mut Process) -> Result<Metrics, Fault> {
-    let report = process.json(PATIENCE)?;
-    let mut metrics = Metrics::default();
-    for name in FIGURES {
-        let value = report[name].as_f64().or_else(|| if name == "rate" { report["rate_per_s"].as_f64() } else { None });
-        if let Some(value) = value {
-            metrics.push(name, value);
+fn row(session: &mut Session, outcome: &mut Outcome, trial: &Trial<'_>) -> Result<(), Fault> {
+    let (label, expected) = (trial.cell.label(), seconds(trial.scenario));
+    let here = SIDES.into_iter().filter(|side| *side != Side::Aeron || trial.aeron.is_some());
+    let mut sides: Vec<(Side, f64, Run<'_>)> = Vec::new();
+    for side in here {
+        if trial.cell.rate == Point::Search {
+            let Some(rate) = find(session, outcome, trial, side)? else { continue };
+            let mut rate = rate;
+            sides.push((side, expected, Box::new(move || confirm(trial, side, &mut rate))));
+        } else {
+            sides.push((side, expected, Box::new(move || trial.lossless(side))));
         }
     }
-    if metrics.get("lost").is_some_and(|lost| lost > 0.0) {
-        return Err(process.failed(&format!("lost {} messages", report["lost"])));
+    session.row(outcome, &label, sides)?;
+    for (side, text) in unheld(outcome, &label) {
+        session.note(outcome, format!("{label}, {side}: {text}"));
     }
-    Ok(metrics)
+    Ok(())
+}
+
+/// Which sides have not held the rate of a row in how many runs.
+fn unheld(outcome: &Outcome, label: &str) -> Vec<(Side, String)> {
+    let Some(row) = outcome.rows.iter().find(|r| r.label == label) else { return Vec::new() };
+    let failed = |side: Side| row.side(side).iter().filter(|m| m.get("held") == Some(0.0)).count();
+    let of = |side: Side| {
+        let (failed, runs) = (failed(side), row.side(side).len());
+        (failed > 0).then(|| {
+            (side, format!("the rate was not held in {failed} of {runs} runs (it did not arrive, or the latency rose)"))
+        })
+    };
+    SIDES.into_iter().filter_map(of).collect()
+}
+
+/// The highest rate of a source that is held: what goes without a rate is where the search begins.
+fn find(session: &mut Session, outcome: &mut Outcome, trial: &Trial<'_>, side: Side) -> Result<Option<f64>, Fault> {
+    let scenario = Scenario { seconds: trial.scenario.seconds.min(PROBE_MAX), ..trial.scenario.clone() };
+    let Trial { cell, .. } = *trial;
+    let unpaced = Trial { scenario: &scenario, cell: Cell { measure: Measure::Stream, ..cell }, ..*trial };
+    let label = cell.label();
+    let top = match unpaced.run(side) {
+        Err(Fault::Failed(why)) => {
+            session.note(outcome, format!("{label}, {side}: no search, unpaced it {why}"));
+            return Ok(None);
+        }
+        other => other?.get("rate").unwrap_or(0.0) / cell.paths as f64,
+    };
+    let found = search::highest(top, |rate| {
+        session.say(&format!("{} {label}: {side}, search at {:.3} M/s", outcome.name, rate / 1e6));
+        let probe = Trial { scenario: &scenario, cell: Cell { rate: Point::Rate(rate), ..cell }, ..*trial };
+        let result = match probe.run(side) {
+            Err(Fault::Failed(why)) => {
+                session.note(outcome, format!("{label}, {side}, search at {:.3} M/s: {why}", rate / 1e6));
+                return Ok(false);
+            }
+            other => other?,
+        };
+        session.record(&json!({
+            "record": "probe", "scenario": outcome.name, "row": label, "side": side.name(), "asked": rate,
+            "figures": result.json(),
+        }));
+        Ok(result.get("held") == Some(1.0))
+    })?;
+    session.advance(search_seconds(trial.scenario));
+    if found.is_none() {
+        session.note(outcome, format!("{label}, {side}: no rate was held up to {:.3} M/s", top / 1e6));
+    }
+    Ok(found)
+}
+
+/// Runs at a rate that was found, and below it if it is not held any more; what is reported was held.
+fn confirm(trial: &Trial<'_>, side: Side, rate: &mut f64) -> Result<Metrics, Fault> {
+    for _ in 0..5 {
+        let cell = Cell { rate: Point::Rate(*rate), ..trial.cell };
+        let mut metrics = Trial { cell, ..*trial }.run(side)?;
+        if metrics.get("held") == Some(1.0) {
+            metrics.figures.retain(|(name, _)| name != "lost");
+            return Ok(metrics);
+        }
+        *rate *= 0.92;
+    }
+    Err(Fault::Failed("the rate that was found is not held any more".to_owned()))
+}
+
+/// The figures of a side of a row by name, medians over the runs.
+pub fn medians(outcome: &Outcome, label: &str, side: Side) -> BTreeMap<String, f64> {
+    let Some(row) = outcome.rows.iter().find(|r| r.label == label) else { return BTreeMap::new() };
+    let all = row.metrics().into_iter();
+    all.filter_map(|name| Some((name.to_owned(), row.spread(side, name)?.median))).collect()
 }

@@ -1,38 +1,27 @@
 //! There and back: each side has a source and a receiver.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use lbm_io::{Delivery, SendFlags, Sources};
 use net::clock;
+use net::floor::board::Board;
 use net::floor::messaging::{RoundTrips, Trips, Work};
 
+use super::cell::Idle;
 use super::work::{Args, context, turn};
 
 const THERE: &str = "lab.there";
 const BACK: &str = "lab.back";
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Runs it.
-pub(super) fn run(args: &Args, work: &Work) -> Result<RoundTrips, String> {
-    let over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let echoing = scope.spawn(|| echo(args, &over));
-        let result = ping(args, work);
-        over.store(true, Ordering::Release);
-        echoing.join().map_err(|_| "the echo has panicked")??;
-        result
-    })
-}
-
-fn echo(args: &Args, over: &AtomicBool) -> Result<(), String> {
+/// The side that echoes.
+pub(super) fn echo(args: &Args, board: &Board) -> Result<(), String> {
     let (mut context, options) = context(args, 1)?;
     context.receiver(THERE, &options).map_err(|e| e.to_string())?;
     let back = context.source(BACK, &options).map_err(|e| e.to_string())?;
     let mut failure = None;
-    while !over.load(Ordering::Acquire) {
-        turn(&mut context, &mut |sources: &mut Sources, delivery: &Delivery<'_>| {
+    while !board.is_over() {
+        turn(&mut context, args.idle, &mut |sources: &mut Sources, delivery: &Delivery<'_>| {
             if let Err(e) = sources.send(back, delivery.payload, SendFlags::FLUSH) {
                 failure = Some(e);
             }
@@ -44,7 +33,8 @@ fn echo(args: &Args, over: &AtomicBool) -> Result<(), String> {
     Ok(())
 }
 
-fn ping(args: &Args, work: &Work) -> Result<RoundTrips, String> {
+/// The side that asks.
+pub(super) fn ping(args: &Args, work: &Work, board: &Board) -> Result<RoundTrips, String> {
     let (mut context, options) = context(args, 1)?;
     context.receiver(BACK, &options).map_err(|e| e.to_string())?;
     let there = context.source(THERE, &options).map_err(|e| e.to_string())?;
@@ -66,13 +56,15 @@ fn ping(args: &Args, work: &Work) -> Result<RoundTrips, String> {
     loop {
         let now = clock::now();
         if trips.is_over(now) {
+            board.end(0);
             return Ok(trips.result());
         }
         if let Some(intended) = trips.due(now) {
             payload[..8].copy_from_slice(&intended.to_ne_bytes());
             context.send(there, &payload, SendFlags::FLUSH).map_err(|e| e.to_string())?;
         }
-        turn(&mut context, &mut |_: &mut Sources, delivery: &Delivery<'_>| {
+        // Whoever has a schedule cannot block.
+        turn(&mut context, Idle::Yield, &mut |_: &mut Sources, delivery: &Delivery<'_>| {
             if let Some(time) = delivery.payload.first_chunk().map(|time| u64::from_ne_bytes(*time))
                 && time != 0
             {

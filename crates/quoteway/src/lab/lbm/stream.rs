@@ -1,17 +1,14 @@
-//! One way: a source in one thread, a receiver in another.
+//! One way as fast as it goes: what each side does.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use lbm_io::{Delivery, Events, Loss, SendFlags, Sources, Stream};
-use net::clock;
-use net::floor::messaging::{Meter, Progress, Streamed, Work};
+use lbm_io::{Context, Delivery, Events, Loss, SendFlags, SourceId, Sources, Stream};
+use net::floor::board::Board;
+use net::floor::messaging::{Meter, Streamed, Work, slowest};
 
 use super::cell::Medium;
 use super::work::{Args, context, turn};
 
-const TOPIC: &str = "lab.stream";
 /// Bytes that may be under way, as in the bare loop. In memory the log itself holds the sender back.
 const WINDOW: u64 = 2_000_000;
 /// What a message has beside its payload, about.
@@ -19,23 +16,8 @@ const OVERHEAD: usize = 16;
 /// Messages between two looks at the clock and at the receiver.
 const BATCH: u64 = 64;
 const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Runs it.
-pub(super) fn run(args: &Args, work: &Work) -> Result<Streamed, String> {
-    let (progress, joined) = (Progress::default(), AtomicBool::new(false));
-    thread::scope(|scope| {
-        let receiving = scope.spawn(|| {
-            let result = receive(args, &progress, &joined);
-            // Else the sender would wait for it.
-            joined.store(true, Ordering::Release);
-            result
-        });
-        let sent = send(args, work, &progress, &joined);
-        progress.over.store(true, Ordering::Release);
-        let lost = receiving.join().map_err(|_| "the receiver has panicked")??;
-        Ok(Streamed { lost, ..sent? })
-    })
-}
+/// How long the last messages may take, repairs included.
+const DRAIN: Duration = Duration::from_secs(2);
 
 /// Counts messages, and checks that each is the next one.
 #[derive(Default)]
@@ -65,54 +47,81 @@ impl Events for Taker {
     }
 }
 
-fn receive(args: &Args, progress: &Progress, joined: &AtomicBool) -> Result<u64, String> {
+pub(super) fn topic(args: &Args) -> String {
+    format!("lab.path{}", args.path)
+}
+
+/// The receiver; gives how many messages were lost or out of order.
+pub(super) fn receive(args: &Args, board: &Board) -> Result<u64, String> {
     let (mut context, options) = context(args, 1)?;
-    context.receiver(TOPIC, &options).map_err(|e| e.to_string())?;
+    context.receiver(&topic(args), &options).map_err(|e| e.to_string())?;
     let mut taker = Taker::default();
     let mut turns = 0u32;
     loop {
-        let over = progress.over.load(Ordering::Acquire);
+        let over = board.is_over();
         let before = taker.messages;
-        turn(&mut context, &mut taker)?;
+        turn(&mut context, args.idle, &mut taker)?;
         if taker.messages != before {
-            progress.messages.store(taker.messages, Ordering::Relaxed);
+            board.received(taker.messages);
             turns = turns.wrapping_add(1);
             if turns.is_multiple_of(64) {
-                progress.cpu.store(clock::thread_cpu(), Ordering::Relaxed);
+                board.used();
             }
         } else if over {
             break;
-        } else if taker.begun {
-            joined.store(true, Ordering::Release);
+        } else if taker.begun && !board.is_joined() {
+            board.join();
         }
     }
     std::hint::black_box(taker.sum);
     Ok(taker.wrong)
 }
 
-fn send(args: &Args, work: &Work, progress: &Progress, joined: &AtomicBool) -> Result<Streamed, String> {
+/// Sends messages of zeros until all receivers have said that they hear the source.
+pub(super) fn find_receivers(context: &mut Context, source: SourceId, boards: &[&Board], length: usize) -> Result<(), String> {
+    let probe = vec![0u8; length];
+    let mut nothing = |_: &mut Sources, _: &Delivery<'_>| {};
+    let began = Instant::now();
+    while !boards.iter().all(|board| board.is_joined()) {
+        context.send(source, &probe, SendFlags::FLUSH).map_err(|e| e.to_string())?;
+        context.poll(Some(Duration::from_millis(2)), &mut nothing).map_err(|e| e.to_string())?;
+        if began.elapsed() > PATIENCE {
+            return Err("a receiver has not found the source".to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// Serves the receivers until they have everything, or will not, and says that it is over.
+pub(super) fn end(context: &mut Context, source: SourceId, boards: &[&Board], sent: u64) -> Result<(), String> {
+    let mut nothing = |_: &mut Sources, _: &Delivery<'_>| {};
+    context.flush(source).map_err(|e| e.to_string())?;
+    let ending = Instant::now();
+    while slowest(boards) < sent && ending.elapsed() < DRAIN {
+        context.poll(Some(Duration::ZERO), &mut nothing).map_err(|e| e.to_string())?;
+        std::thread::yield_now();
+    }
+    boards.iter().for_each(|board| board.end(sent));
+    Ok(())
+}
+
+/// The source.
+pub(super) fn send(args: &Args, work: &Work, boards: &[&Board]) -> Result<Streamed, String> {
     let batching = if args.medium == Medium::Lbtipc { 8_192 } else { work.datagram };
     let (mut context, options) = context(args, batching)?;
-    let source = context.source(TOPIC, &options).map_err(|e| e.to_string())?;
+    let source = context.source(&topic(args), &options).map_err(|e| e.to_string())?;
+    find_receivers(&mut context, source, boards, work.payload)?;
     let mut payload = vec![7u8; work.payload];
     let mut nothing = |_: &mut Sources, _: &Delivery<'_>| {};
     let failed = |e: lbm_io::SendError| e.to_string();
-    payload[..8].fill(0);
-    let began = Instant::now();
-    while !joined.load(Ordering::Acquire) {
-        context.send(source, &payload, SendFlags::FLUSH).map_err(failed)?;
-        context.poll(Some(Duration::from_millis(2)), &mut nothing).map_err(|e| e.to_string())?;
-        if began.elapsed() > PATIENCE {
-            return Err("the receiver has not found the source".to_owned());
-        }
-    }
     let window = if args.medium == Medium::Lbtipc { u64::MAX } else { WINDOW / (work.payload + OVERHEAD) as u64 };
     let (mut sent, mut last_turn) = (0u64, 0u64);
-    let mut meter = Meter::new(work, progress);
+    let mut meter = Meter::new(work, boards);
     while meter.goes_on() {
-        if sent >= progress.messages.load(Ordering::Relaxed).saturating_add(window) {
+        if sent >= slowest(boards).saturating_add(window) {
             context.flush(source).map_err(failed)?;
-            turn(&mut context, &mut nothing)?;
+            context.poll(Some(Duration::ZERO), &mut nothing).map_err(|e| e.to_string())?;
+            work.pace.pause();
             continue;
         }
         for _ in 0..BATCH {
@@ -126,11 +135,6 @@ fn send(args: &Args, work: &Work, progress: &Progress, joined: &AtomicBool) -> R
         }
     }
     let streamed = meter.result();
-    // So that the receiver has everything before the session goes.
-    context.flush(source).map_err(failed)?;
-    let ending = Instant::now();
-    while progress.messages.load(Ordering::Relaxed) < sent && ending.elapsed() < Duration::from_secs(2) {
-        turn(&mut context, &mut nothing)?;
-    }
+    end(&mut context, source, boards, sent)?;
     Ok(streamed)
 }

@@ -1,14 +1,17 @@
-//! The part of a measurement that has a process of its own: ours or the bare loop, on one cell.
+//! One side of one run, in a process of its own: ours or the bare loop, source or receiver.
 
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use lbm_io::options::Options;
 use lbm_io::{Context, Events};
+use net::floor::board::{Board, Shared};
 use net::floor::messaging::Work;
-use net::floor::{datagrams, log};
+use net::floor::{Wait, datagrams, log};
 
-use super::cell::{Measure, Medium};
-use super::{round_trips, stream};
+use super::cell::{Idle, Measure, Medium, Profile};
+use super::{one_way, round_trips, stream};
 
 /// What to do.
 #[derive(Clone, Debug, clap::Args)]
@@ -16,7 +19,10 @@ pub struct Args {
     /// LBM, or what the system does without it
     #[arg(long, value_enum)]
     side: Side,
-    /// One way, or there and back
+    /// Who sends first, or who receives
+    #[arg(long, value_enum)]
+    pub(super) role: Role,
+    /// One way as fast as it goes, one way at a rate, or there and back
     #[arg(long, value_enum)]
     measure: Measure,
     /// How messages travel
@@ -31,9 +37,27 @@ pub struct Args {
     /// With UDP GSO and GRO
     #[arg(long)]
     pub(super) offload: bool,
-    /// Round trips a second; 0: one by one
+    /// Messages or round trips a second; 0: there and back one by one
     #[arg(long, default_value_t = 0.0)]
     rate: f64,
+    /// Whether datagrams wait for company, one way at a rate
+    #[arg(long, value_enum, default_value_t = Profile::Latency)]
+    pub(super) profile: Profile,
+    /// What to do when there is nothing to do
+    #[arg(long, value_enum, default_value_t = Idle::Yield)]
+    pub(super) idle: Idle,
+    /// What the sides tell each other by; a source may have several receivers
+    #[arg(long, value_delimiter = ',', required = true)]
+    board: Vec<PathBuf>,
+    /// Address of the interface
+    #[arg(long, default_value_t = Ipv4Addr::LOCALHOST)]
+    here: Ipv4Addr,
+    /// Which of several pairs of source and receiver
+    #[arg(long, default_value_t = 0)]
+    pub(super) path: u8,
+    /// Port of topic resolution; the next ones are for data
+    #[arg(long)]
+    port: u16,
     /// Seconds that count
     #[arg(long)]
     seconds: f64,
@@ -51,52 +75,124 @@ enum Side {
     Floor,
 }
 
+/// Which side of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Role {
+    /// Sends, or asks.
+    Source,
+    /// Receives, or echoes.
+    Receiver,
+}
+
 /// Runs it and prints a line of JSON.
 ///
 /// # Errors
 /// A text for the user.
 pub fn run(args: &Args) -> Result<(), String> {
+    let wait = if args.idle == Idle::Block { Wait::Block } else { Wait::Yield };
+    let multicast = args.medium == Medium::Lbtrm;
     let work = Work {
         payload: args.payload.max(8),
         datagram: args.datagram,
         trains: args.offload,
-        multicast: args.medium == Medium::Lbtrm,
+        multicast,
         rate: args.rate,
         seconds: args.seconds,
         warmup: args.warmup,
-        ..Work::default()
+        wait,
+        pace: wait,
+        here: args.here,
+        group: Ipv4Addr::new(239, 192, 61, group(args)),
+        port: if multicast { data_port(args) } else { 0 },
     };
-    let failed = |e: std::io::Error| e.to_string();
-    let line = match (args.side, args.measure, args.medium) {
-        (Side::Ours, Measure::Stream, _) => stream::run(args, &work)?.to_json(),
-        (Side::Ours, Measure::RoundTrips, _) => round_trips::run(args, &work)?.to_json(),
-        (Side::Floor, Measure::Stream, Medium::Lbtipc) => log::stream(&work).map_err(failed)?.to_json(),
-        (Side::Floor, Measure::Stream, _) => datagrams::stream(&work).map_err(failed)?.to_json(),
-        (Side::Floor, Measure::RoundTrips, Medium::Lbtipc) => log::round_trips(&work).map_err(failed)?.to_json(),
-        (Side::Floor, Measure::RoundTrips, _) => datagrams::round_trips(&work).map_err(failed)?.to_json(),
+    let open = |path: &PathBuf| Shared::open(path).map_err(|e| format!("board {}: {e}", path.display()));
+    let shared: Vec<Shared> = args.board.iter().map(open).collect::<Result<_, _>>()?;
+    let boards: Vec<&Board> = shared.iter().map(|board| &**board).collect();
+    let line = match args.side {
+        Side::Ours => ours(args, &work, &boards)?,
+        Side::Floor => floor(args, &work, &boards).map_err(|e| e.to_string())?,
     };
     println!("{line}");
     Ok(())
 }
 
-/// A context on loopback, apart from those of other processes.
+fn ours(args: &Args, work: &Work, boards: &[&Board]) -> Result<String, String> {
+    Ok(match (args.measure, args.role) {
+        (Measure::Stream, Role::Source) => stream::send(args, work, boards)?.to_json(),
+        (Measure::Stream, Role::Receiver) => lost(stream::receive(args, boards[0])?),
+        (Measure::OneWay, Role::Source) => {
+            one_way::send(args, work, boards)?;
+            nothing()
+        }
+        (Measure::OneWay, Role::Receiver) => one_way::receive(args, work, boards[0])?.to_json(),
+        (Measure::RoundTrips, Role::Source) => round_trips::ping(args, work, boards[0])?.to_json(),
+        (Measure::RoundTrips, Role::Receiver) => {
+            round_trips::echo(args, boards[0])?;
+            nothing()
+        }
+    })
+}
+
+fn floor(args: &Args, work: &Work, boards: &[&Board]) -> std::io::Result<String> {
+    let path = args.board[0].with_extension("log");
+    let (board, in_memory) = (boards[0], args.medium == Medium::Lbtipc);
+    Ok(match (args.measure, args.role) {
+        (Measure::Stream, Role::Source) if in_memory => log::send_stream(work, &path, board)?.to_json(),
+        (Measure::Stream, Role::Source) => datagrams::send_stream(work, boards)?.to_json(),
+        (Measure::Stream, Role::Receiver) if in_memory => {
+            log::receive_stream(work, &path, board)?;
+            nothing()
+        }
+        (Measure::Stream, Role::Receiver) => lost(datagrams::receive_stream(work, board)?),
+        (Measure::OneWay, Role::Source) => {
+            datagrams::send_paced(work, args.profile == Profile::Latency, boards)?;
+            nothing()
+        }
+        (Measure::OneWay, Role::Receiver) => datagrams::receive_paced(work, board)?.to_json(),
+        (Measure::RoundTrips, Role::Source) if in_memory => log::ping(work, &path, board)?.to_json(),
+        (Measure::RoundTrips, Role::Source) => datagrams::ping(work, board)?.to_json(),
+        (Measure::RoundTrips, Role::Receiver) => {
+            if in_memory { log::echo(work, &path, board)? } else { datagrams::echo(work, board)? }
+            nothing()
+        }
+    })
+}
+
+fn lost(count: u64) -> String {
+    format!("{{\"lost\":{count}}}")
+}
+
+fn nothing() -> String {
+    "{}".to_owned()
+}
+
+/// Each path has ten groups; the first goes there, the second back.
+fn group(args: &Args) -> u8 {
+    10 + 10 * args.path
+}
+
+fn data_port(args: &Args) -> u16 {
+    args.port + 1 + u16::from(args.path)
+}
+
+/// A context on the interface, apart from those of other runs, which may still be ending.
 pub(super) fn context(args: &Args, batching: usize) -> Result<(Context, Options), String> {
-    let Args { medium, datagram, offload, .. } = args;
-    // Groups and ports of this process alone: another run may still be ending.
-    let port = 20_000 + std::process::id() % 20_000;
-    let (trains, name, data_port) = (u8::from(*offload), medium.name(), port + 1);
+    let Args { medium, datagram, offload, here, port, .. } = args;
+    let group = group(args) + u8::from(args.role == Role::Receiver);
+    let (trains, name, data_port) = (u8::from(*offload), medium.name(), data_port(args));
+    let ttl = u8::from(!here.is_loopback());
     let text = format!(
-        "context default_interface 127.0.0.1
+        "context default_interface {here}
         context resolver_multicast_address 239.192.62.1
         context resolver_multicast_port {port}
-        context resolver_multicast_ttl 0
+        context resolver_multicast_ttl {ttl}
         context request_tcp_port_low 0
         context request_tcp_port_high 0
         context udp_offload {trains}
         source transport {name}
         source implicit_batching_minimum_length {batching}
-        context transport_lbtrm_multicast_address_low 239.192.62.2
-        context transport_lbtrm_multicast_address_high 239.192.62.3
+        context transport_lbtrm_multicast_address_low 239.192.62.{group}
+        context transport_lbtrm_multicast_address_high 239.192.62.{group}
         source transport_lbtrm_destination_port {data_port}
         context transport_lbtrm_source_port_low 0
         context transport_lbtrm_source_port_high 0
@@ -124,11 +220,15 @@ pub(super) fn context(args: &Args, batching: usize) -> Result<(Context, Options)
     Ok((context, options))
 }
 
-/// A turn that does not wait; yields if there was nothing.
+/// How long a receiver that blocks does so at a time, to see the end.
+const BLOCK: Duration = Duration::from_millis(20);
+
+/// A turn of one who receives: yields or blocks if there was nothing.
 #[inline]
-pub(super) fn turn(context: &mut Context, events: &mut impl Events) -> Result<(), String> {
-    let delivered = context.poll(Some(Duration::ZERO), events).map_err(|e| e.to_string())?;
-    if delivered == 0 {
+pub(super) fn turn(context: &mut Context, idle: Idle, events: &mut impl Events) -> Result<(), String> {
+    let wait = if idle == Idle::Block { BLOCK } else { Duration::ZERO };
+    let delivered = context.poll(Some(wait), events).map_err(|e| e.to_string())?;
+    if delivered == 0 && idle == Idle::Yield {
         std::thread::yield_now();
     }
     Ok(())
