@@ -160,7 +160,11 @@ impl Arguments {
         match self.medium {
             Medium::Ipc => "aeron:ipc".to_owned(),
             Medium::Udp => format!("aeron:udp?endpoint={to}:{port}"),
-            Medium::Multicast => format!("aeron:udp?endpoint={}:{port}|interface={}", self.group, self.address),
+            Medium::Multicast => {
+                // By default the fastest of several receivers says how fast it goes.
+                let control = if self.boards.contains(',') { "|fc=min" } else { "" };
+                format!("aeron:udp?endpoint={}:{port}|interface={}{control}", self.group, self.address)
+            }
         }
     }
 }

@@ -153,7 +153,8 @@ impl<'a> Meter<'a> {
 
     fn read(&self, now: u64) -> [u64; 6] {
         let Usage { user, system } = clock::thread_usage();
-        let sum = |of: fn(&Board) -> u64| self.boards.iter().map(|b| of(b)).sum::<u64>() / self.boards.len().max(1) as u64;
+        let sum =
+            |of: fn(&Board) -> u64| self.boards.iter().map(|b| of(b)).sum::<u64>() / self.boards.len().max(1) as u64;
         let theirs = sum(|b| b.receiver.user.load(Ordering::Relaxed));
         [now, slowest(self.boards), user, system, theirs, sum(|b| b.receiver.system.load(Ordering::Relaxed))]
     }
@@ -298,9 +299,7 @@ impl OneWay {
         let Self { rate, samples, lost, latency, from_call, windows } = self;
         let (latency, call) = (figures("", latency), figures("call_", from_call));
         let windows = windows.iter().map(|us| format!("{us:.2}")).collect::<Vec<_>>().join(",");
-        format!(
-            r#"{{"rate":{rate:.1},"samples":{samples},"lost":{lost},{latency},{call},"windows_us":[{windows}]}}"#
-        )
+        format!(r#"{{"rate":{rate:.1},"samples":{samples},"lost":{lost},{latency},{call},"windows_us":[{windows}]}}"#)
     }
 }
 

@@ -267,7 +267,10 @@ impl Scenario {
         if let (Kind::Lbm, Some(grid)) = (self.kind, &self.lbm) {
             let (cells, minutes) = (grid.cells().map_or(0, |c| c.len()), super::lbm::estimate(self, 1) / 60.0);
             let seconds = self.seconds;
-            return format!("{cells} rows, {seconds} s a run{original}, {minutes:.1} minutes a pair; {}", grid.conditions());
+            return format!(
+                "{cells} rows, {seconds} s a run{original}, {minutes:.1} minutes a pair; {}",
+                grid.conditions()
+            );
         }
         if self.kind != Kind::Flow {
             return format!("{} s a run", self.seconds);
@@ -322,7 +325,7 @@ impl Scenario {
                 *list = list.split_whitespace().next().unwrap_or_default().to_owned();
             }
         }
-        (self.seconds, self.warmup) = (QUICK_SECONDS, QUICK_WARMUP);
+        (self.seconds, self.warmup) = (self.seconds.min(QUICK_SECONDS), self.warmup.min(QUICK_WARMUP));
     }
 
     /// As long as the original's, where it says how long that was.

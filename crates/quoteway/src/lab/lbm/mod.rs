@@ -123,7 +123,8 @@ fn find(session: &mut Session, outcome: &mut Outcome, trial: &Trial<'_>, side: S
         }
         other => other?.get("rate").unwrap_or(0.0) / cell.paths as f64,
     };
-    let found = search::highest(top, |rate| {
+    let steps = if session.is_quick { search::QUICK_STEPS } else { search::STEPS };
+    let found = search::highest(top, steps, |rate| {
         session.say(&format!("{} {label}: {side}, search at {:.3} M/s", outcome.name, rate / 1e6));
         let probe = Trial { scenario: &scenario, cell: Cell { rate: Point::Rate(rate), ..cell }, ..*trial };
         let result = match probe.run(side) {

@@ -121,7 +121,11 @@ pub fn html(outcome: &Outcome) -> String {
     ] {
         out += &chart(outcome, table, figure, title);
     }
-    let _ = writeln!(out, "<h3>As the report has it ({}), microseconds from the call</h3><p>{CONDITIONS}</p>", escape(&table.test));
+    let _ = writeln!(
+        out,
+        "<h3>As the report has it ({}), microseconds from the call</h3><p>{CONDITIONS}</p>",
+        escape(&table.test)
+    );
     out.push_str("<div class=\"scroll\"><table><tr><th>bytes</th><th>rate</th><th></th>");
     for (_, _, name) in COLUMNS {
         let _ = write!(out, "<th>{name}</th>");
@@ -134,7 +138,11 @@ pub fn html(outcome: &Outcome) -> String {
             None => format!("<td colspan=\"{}\">data was lost</td>", COLUMNS.len()),
             Some(_) => row.figures.iter().map(|us| format!("<td>{us:.0}</td>")).collect(),
         };
-        let _ = writeln!(out, "<tr class=\"group\"><td>{}</td><td>{target}</td><td>published</td>{cells}</tr>", row.payload);
+        let _ = writeln!(
+            out,
+            "<tr class=\"group\"><td>{}</td><td>{target}</td><td>published</td>{cells}</tr>",
+            row.payload
+        );
         for side in SIDES {
             let ours = medians(outcome, &label, side);
             if ours.is_empty() {
@@ -159,11 +167,23 @@ fn chart(outcome: &Outcome, table: &Table, figure: &str, title: &str) -> String 
     for (payload, shades) in ends.into_iter().zip([["", "6 3", "2 3"], ["9 3 2 3", "4 2", "1 3"]]) {
         let rows = || table.rows.iter().filter(move |row| row.payload == payload);
         for (side, dashes) in [Side::Ours, Side::Aeron].into_iter().zip(shades) {
-            let points = rows().filter_map(|row| Some((row.target?, *medians(outcome, &row.label(), side).get(figure)?)));
-            all.push(Line { name: format!("{}, {payload} B", side.title()), colour: colour(side), dashes, points: points.collect() });
+            let points =
+                rows().filter_map(|row| Some((row.target?, *medians(outcome, &row.label(), side).get(figure)?)));
+            all.push(Line {
+                name: format!("{}, {payload} B", side.title()),
+                colour: colour(side),
+                dashes,
+                points: points.collect(),
+            });
         }
-        let published = rows().filter(|row| row.actual.is_some()).filter_map(|row| Some((row.target?, row.figures[at])));
-        all.push(Line { name: format!("published, {payload} B"), colour: "#b5471b", dashes: shades[2], points: published.collect() });
+        let published =
+            rows().filter(|row| row.actual.is_some()).filter_map(|row| Some((row.target?, row.figures[at])));
+        all.push(Line {
+            name: format!("published, {payload} B"),
+            colour: "#b5471b",
+            dashes: shades[2],
+            points: published.collect(),
+        });
     }
     if all.iter().filter(|line| !line.name.starts_with("published")).all(|line| line.points.is_empty()) {
         return String::new();
@@ -195,7 +215,11 @@ fn rates(outcome: &Outcome) -> String {
         let name = format!("published: {}", original.label);
         all.push(Bar { name, colour: "#b5471b", value: original.highest, range: None, is_published: true });
     }
-    svg::bars("Messages a second, nothing lost (outlined: published, other machines)", |v| format!("{}/s", short(v)), &all)
+    svg::bars(
+        "Messages a second, nothing lost (outlined: published, other machines)",
+        |v| format!("{}/s", short(v)),
+        &all,
+    )
 }
 
 /// Whether a row is about the rate: what was sought, or a stream.
@@ -208,7 +232,9 @@ pub fn csv(outcome: &Outcome) -> String {
     let mut out = String::new();
     let Some(table) = &outcome.published else { return out };
     for row in &table.rows {
-        let line = |figure: &str, value: f64| format!("{},{},published: {},,{figure},{value}\n", outcome.name, row.label(), table.test);
+        let line = |figure: &str, value: f64| {
+            format!("{},{},published: {},,{figure},{value}\n", outcome.name, row.label(), table.test)
+        };
         match row.actual {
             None => out += &line("lost", 1.0),
             Some(rate) => {

@@ -78,7 +78,12 @@ pub(super) fn receive(args: &Args, board: &Board) -> Result<u64, String> {
 }
 
 /// Sends messages of zeros until all receivers have said that they hear the source.
-pub(super) fn find_receivers(context: &mut Context, source: SourceId, boards: &[&Board], length: usize) -> Result<(), String> {
+pub(super) fn find_receivers(
+    context: &mut Context,
+    source: SourceId,
+    boards: &[&Board],
+    length: usize,
+) -> Result<(), String> {
     let probe = vec![0u8; length];
     let mut nothing = |_: &mut Sources, _: &Delivery<'_>| {};
     let began = Instant::now();
