@@ -183,5 +183,7 @@ fn drain(boards: &[&net::floor::board::Board], sent: u64) {
     while slowest(boards) < sent && begun.elapsed() < Duration::from_secs(2) {
         std::thread::yield_now();
     }
-    boards.iter().for_each(|board| board.end(sent));
+    for board in boards {
+        board.end(sent);
+    }
 }

@@ -149,7 +149,9 @@ pub fn send_stream(work: &Work, boards: &[&Board]) -> io::Result<Streamed> {
         train.send(&mut socket)?;
     }
     let result = meter.result();
-    boards.iter().for_each(|board| board.end(sent));
+    for board in boards {
+        board.end(sent);
+    }
     Ok(result)
 }
 
@@ -231,7 +233,9 @@ pub fn send_paced(work: &Work, alone: bool, boards: &[&Board]) -> io::Result<()>
         }
         train.send(&mut socket)?;
     }
-    boards.iter().for_each(|board| board.end(pace.sent()));
+    for board in boards {
+        board.end(pace.sent());
+    }
     Ok(())
 }
 

@@ -85,35 +85,13 @@ pub fn eta_pair(interop: &Path, scenario: &Scenario, rate: Option<f64>) -> Resul
     Ok(metrics)
 }
 
-/// Aeron one to one over loopback UDP: publisher, subscriber and media driver, each a thread of one process that yields.
-/// Its program keeps its own histogram of round trips from the intended time; half of one is taken for one way, which leaves
-/// out what differs between there and back.
+/// Aeron one to one over loopback UDP: publisher, subscriber and media driver, a process each, all of which yield.
 fn aeron(peers: &Path, scenario: &Scenario, rate: Option<f64>) -> Result<Metrics, Fault> {
     let program = peers.join("aeron-peer");
     if !program.is_file() {
         return Err(format!("Aeron's program is not built ({}): make bench-peers", program.display()).into());
     }
-    let mut command = Command::new(&program);
-    let (kind, rate) = rate.map_or(("throughput", 0.0), |rate| ("latency", rate / scenario.fan()));
-    command.arg(kind).args(["--medium", "udp", "--payload", &scenario.size.to_string()]);
-    command.args(["--rate", &rate.to_string(), "--seconds", &scenario.seconds.to_string()]);
-    command.args(["--warmup", &scenario.warmup.to_string()]);
-    let report = Process::start("Aeron", &mut command)?.json(60.0)?;
-    let mut metrics = Metrics::default();
-    for (name, share) in [
-        ("rate_per_s", 1.0),
-        ("min_us", 0.5),
-        ("p50_us", 0.5),
-        ("p90_us", 0.5),
-        ("p99_us", 0.5),
-        ("p999_us", 0.5),
-        ("max_us", 0.5),
-    ] {
-        if let Some(value) = report[name].as_f64() {
-            metrics.push(if name == "rate_per_s" { "rate" } else { name }, value * share);
-        }
-    }
-    Ok(metrics)
+    super::lbm::aeron(&program, scenario, rate.map(|rate| rate / scenario.fan()))
 }
 
 /// The field dictionary, outside of the project as everywhere.

@@ -16,6 +16,7 @@ mod trial;
 pub mod work;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde_json::json;
 
@@ -75,6 +76,28 @@ pub fn run(session: &mut Session, scenario: &Scenario, outcome: &mut Outcome) ->
         row(session, outcome, &trial)?;
     }
     Ok(())
+}
+
+/// Aeron one way by UDP on loopback, each message at once (a rate) or as fast as it goes, for scenarios of another kind: a publisher,
+/// a subscriber and a driver that yield.
+///
+/// # Errors
+/// A process fails, or the lab was stopped.
+pub fn aeron(program: &Path, scenario: &Scenario, rate: Option<f64>) -> Result<Metrics, Fault> {
+    let cell = Cell {
+        measure: if rate.is_some() { Measure::OneWay } else { Measure::Stream },
+        medium: cell::Medium::Lbtru,
+        payload: scenario.size,
+        datagram: 1_408,
+        offload: false,
+        rate: rate.map_or(Point::Max, Point::Rate),
+        veth: false,
+        profile: cell::Profile::Latency,
+        paths: 1,
+        receivers: 1,
+        idle: cell::Idle::Yield,
+    };
+    Trial { scenario, cell, lan: &Lan::loopback(), aeron: Some(program) }.lossless(Side::Aeron)
 }
 
 fn row(session: &mut Session, outcome: &mut Outcome, trial: &Trial<'_>) -> Result<(), Fault> {

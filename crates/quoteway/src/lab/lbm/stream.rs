@@ -106,7 +106,9 @@ pub(super) fn end(context: &mut Context, source: SourceId, boards: &[&Board], se
         context.poll(Some(Duration::ZERO), &mut nothing).map_err(|e| e.to_string())?;
         std::thread::yield_now();
     }
-    boards.iter().for_each(|board| board.end(sent));
+    for board in boards {
+        board.end(sent);
+    }
     Ok(())
 }
 

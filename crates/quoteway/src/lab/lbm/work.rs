@@ -153,9 +153,9 @@ fn floor(args: &Args, work: &Work, boards: &[&Board]) -> std::io::Result<String>
         (Measure::RoundTrips, Role::Source) => datagrams::ping(work, board)?.to_json(),
         (Measure::RoundTrips, Role::Receiver) => {
             if in_memory {
-                log::echo(work, &path, board)?
+                log::echo(work, &path, board)?;
             } else {
-                datagrams::echo(work, board)?
+                datagrams::echo(work, board)?;
             }
             nothing()
         }
