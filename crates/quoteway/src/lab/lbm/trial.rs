@@ -76,10 +76,10 @@ fn port() -> u16 {
 }
 
 /// A folder in memory: nothing of a run is written to a disk.
-fn folder() -> Result<TempDir, Fault> {
+pub(super) fn folder() -> Result<TempDir, String> {
     let shared = Path::new("/dev/shm");
     let made = if shared.is_dir() { tempfile::tempdir_in(shared) } else { tempfile::tempdir() };
-    made.map_err(|e| Fault::Failed(format!("no folder for a run: {e}")))
+    made.map_err(|e| format!("no folder for a run: {e}"))
 }
 
 impl Trial<'_> {

@@ -20,7 +20,7 @@ pub struct Args {
     #[arg(long, value_enum)]
     side: Side,
     /// Who sends first, or who receives
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, default_value_t = Role::Both)]
     pub(super) role: Role,
     /// One way as fast as it goes, one way at a rate, or there and back
     #[arg(long, value_enum)]
@@ -47,7 +47,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = Idle::Yield)]
     pub(super) idle: Idle,
     /// What the sides tell each other by; a source may have several receivers
-    #[arg(long, value_delimiter = ',', required = true)]
+    #[arg(long, value_delimiter = ',')]
     board: Vec<PathBuf>,
     /// Address of the interface
     #[arg(long, default_value_t = Ipv4Addr::LOCALHOST)]
@@ -56,7 +56,7 @@ pub struct Args {
     #[arg(long, default_value_t = 0)]
     pub(super) path: u8,
     /// Port of topic resolution; the next ones are for data
-    #[arg(long)]
+    #[arg(long, default_value_t = 20_000 + (std::process::id() % 10_000) as u16)]
     port: u16,
     /// Seconds that count
     #[arg(long)]
@@ -82,6 +82,8 @@ pub enum Role {
     Source,
     /// Receives, or echoes.
     Receiver,
+    /// Two threads of this process, for a profiler; the board is its own.
+    Both,
 }
 
 /// Runs it and prints a line of JSON.
@@ -89,6 +91,30 @@ pub enum Role {
 /// # Errors
 /// A text for the user.
 pub fn run(args: &Args) -> Result<(), String> {
+    println!("{}", if args.role == Role::Both { both(args)? } else { side(args)? });
+    Ok(())
+}
+
+fn both(args: &Args) -> Result<String, String> {
+    let folder = super::trial::folder()?;
+    let board = vec![folder.path().join("board")];
+    let receiver = Args { role: Role::Receiver, board: board.clone(), ..args.clone() };
+    let source = Args { role: Role::Source, board, ..args.clone() };
+    let (received, sent) = std::thread::scope(|scope| {
+        let receiving = scope.spawn(|| side(&receiver));
+        let sent = side(&source);
+        (receiving.join().map_err(|_| "the receiver has panicked".to_owned()), sent)
+    });
+    let mut all = serde_json::Map::new();
+    for line in [sent?, received??] {
+        let one: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&line).map_err(|e| e.to_string())?;
+        all.extend(one);
+    }
+    Ok(serde_json::Value::from(all).to_string())
+}
+
+/// Does one side, and gives its line of JSON.
+fn side(args: &Args) -> Result<String, String> {
     let wait = if args.idle == Idle::Block { Wait::Block } else { Wait::Yield };
     let multicast = args.medium == Medium::Lbtrm;
     let work = Work {
@@ -108,12 +134,13 @@ pub fn run(args: &Args) -> Result<(), String> {
     let open = |path: &PathBuf| Shared::open(path).map_err(|e| format!("board {}: {e}", path.display()));
     let shared: Vec<Shared> = args.board.iter().map(open).collect::<Result<_, _>>()?;
     let boards: Vec<&Board> = shared.iter().map(|board| &**board).collect();
-    let line = match args.side {
-        Side::Ours => ours(args, &work, &boards)?,
-        Side::Floor => floor(args, &work, &boards).map_err(|e| e.to_string())?,
-    };
-    println!("{line}");
-    Ok(())
+    if boards.is_empty() {
+        return Err("a side needs a --board".to_owned());
+    }
+    match args.side {
+        Side::Ours => ours(args, &work, &boards),
+        Side::Floor => floor(args, &work, &boards).map_err(|e| e.to_string()),
+    }
 }
 
 fn ours(args: &Args, work: &Work, boards: &[&Board]) -> Result<String, String> {
@@ -130,6 +157,7 @@ fn ours(args: &Args, work: &Work, boards: &[&Board]) -> Result<String, String> {
             round_trips::echo(args, boards[0])?;
             nothing()
         }
+        (_, Role::Both) => return Err("a side is one".to_owned()),
     })
 }
 
@@ -159,6 +187,7 @@ fn floor(args: &Args, work: &Work, boards: &[&Board]) -> std::io::Result<String>
             }
             nothing()
         }
+        (_, Role::Both) => nothing(),
     })
 }
 
