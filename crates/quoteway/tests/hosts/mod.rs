@@ -79,6 +79,33 @@ impl Lan {
         self.hosts.push(Host { name: name.to_owned(), address, namespace, switch: switch.to_owned(), port });
     }
 
+    /// Gives each host a second interface, `eth1` in 10.77.1.0/24, on a bridge of its own: [`Host::second`].
+    pub(crate) fn add_second_network(&self) {
+        let Some(switch) = self.hosts.first().map(|host| &host.switch) else { return };
+        ip(&["-n", switch, "link", "add", "br1", "type", "bridge", "mcast_snooping", "0"]);
+        ip(&["-n", switch, "link", "set", "br1", "up"]);
+        for host in &self.hosts {
+            let second = host.second();
+            ip(&[
+                "link",
+                "add",
+                "eth1",
+                "netns",
+                &host.namespace,
+                "type",
+                "veth",
+                "peer",
+                "name",
+                &second.port,
+                "netns",
+                switch,
+            ]);
+            ip(&["-n", switch, "link", "set", &second.port, "master", "br1", "up"]);
+            ip(&["-n", &host.namespace, "addr", "add", &format!("{}/24", second.address), "dev", "eth1"]);
+            ip(&["-n", &host.namespace, "link", "set", "eth1", "up"]);
+        }
+    }
+
     /// The host of this name.
     pub(crate) fn host(&self, name: &str) -> &Host {
         self.hosts.iter().find(|h| h.name == name).unwrap_or_else(|| panic!("there is no host {name}"))
@@ -95,6 +122,18 @@ impl Host {
     /// Its network namespace, as `ip netns` knows it.
     pub(crate) fn namespace(&self) -> &str {
         &self.namespace
+    }
+
+    /// The same host at its second interface: its address there, and its port of that bridge.
+    pub(crate) fn second(&self) -> Self {
+        let [a, b, _, d] = self.address.octets();
+        Self {
+            name: self.name.clone(),
+            address: Ipv4Addr::new(a, b, 1, d),
+            namespace: self.namespace.clone(),
+            switch: self.switch.clone(),
+            port: format!("q{d}"),
+        }
     }
 
     /// A command that runs on the host.

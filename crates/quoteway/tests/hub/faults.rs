@@ -201,6 +201,11 @@ fn one_of_two_distributors_dies_over_multicast() {
 }
 
 #[test]
+fn one_of_two_distributors_dies_behind_daemons() {
+    one_of_two_distributors_dies(Join::Rrcpd);
+}
+
+#[test]
 fn the_provider_goes_over_tcp() {
     the_provider_goes(Join::Tcp);
 }

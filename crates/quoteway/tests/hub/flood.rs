@@ -7,13 +7,13 @@ use crate::site::{Join, Site, Tuning};
 use crate::watcher::Watcher;
 
 /// Much more than a window of the data stream, in updates.
-const FLOOD: u64 = 300_000;
+const FLOOD: u64 = 200_000;
 
 /// What is in memory between processes is overwritten long before all of a flood was sent.
 const LBM: &[&str] = &["source transport_lbtipc_transmission_window_size 4194304"];
 
 /// The window is the smallest one, and everyone is waited for as long as it takes: this machine may have other things to do.
-const PATIENT: Tuning = Tuning { hub: "window_bytes = 1048576\npatience_ms = 30000\n", lbm: LBM };
+const PATIENT: Tuning = Tuning { hub: "window_bytes = 1048576\npatience_ms = 30000\n", lbm: LBM, network: None };
 
 struct Scene {
     provider: Counting,
@@ -64,7 +64,7 @@ fn providers_wait(join: Join) {
 
 /// A P2PS that stands still is waited for only so long: the other's watchers go on, and its own see Suspect, then what is.
 fn a_frozen_p2ps_holds_nobody_up(join: Join) {
-    let scene = Scene::new(join, &Tuning { hub: "window_bytes = 1048576\n", lbm: LBM });
+    let scene = Scene::new(join, &Tuning { hub: "window_bytes = 1048576\n", lbm: LBM, network: None });
     scene.site.p2pss[0].freeze();
     scene.provider.flood(FLOOD);
     // Longer than peer_timeout_ms: counted in updates, at 200 a second.
@@ -110,6 +110,7 @@ fn providers_wait_for_a_rate_limit() {
     let tuning = Tuning {
         hub: "window_bytes = 0\nmax_backlog = 1000000\n",
         lbm: &["context transport_lbtrm_data_rate_limit 40000000"],
+        network: None,
     };
     let scene = Scene::new(Join::LbtRm, &tuning);
     let before = scene.suspects();

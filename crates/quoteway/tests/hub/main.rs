@@ -7,9 +7,11 @@ mod flood;
 #[path = "../hosts/mod.rs"]
 mod hosts;
 mod network;
+mod paths;
 mod place;
 mod provider;
 mod site;
+mod soak;
 mod watcher;
 
 use std::time::Duration;

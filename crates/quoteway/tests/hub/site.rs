@@ -125,6 +125,8 @@ pub(crate) struct Tuning {
     pub(crate) hub: &'static str,
     /// LBM options.
     pub(crate) lbm: &'static [&'static str],
+    /// What [`network`] gave; another network for each site without it.
+    pub(crate) network: Option<Vec<String>>,
 }
 
 /// The processes of a site.
@@ -169,7 +171,7 @@ impl Site {
     ) -> Self {
         let files = tempfile::tempdir().expect("a folder");
         let mut site = Self { distributors: Vec::new(), p2pss: Vec::new(), relays: Vec::new(), files };
-        let mut shared = lbm_options();
+        let mut shared = tuning.network.clone().unwrap_or_else(network);
         shared.extend(tuning.lbm.iter().map(|line| (*line).to_owned()));
         let options = |place: &Place, side: u16| {
             let mut options = shared.clone();
@@ -183,7 +185,7 @@ impl Site {
         }
         if join == Join::Rrcpd {
             for (side, place) in [near_source, near_consumers].into_iter().enumerate() {
-                site.add_relay(place, &shared, side as u16);
+                site.add_relay(place, tuning, &shared, side as u16);
             }
         }
         let mut hubs = Vec::new();
@@ -216,11 +218,12 @@ impl Site {
         self
     }
 
-    fn add_relay(&mut self, place: &Place, shared: &[String], side: u16) {
+    fn add_relay(&mut self, place: &Place, tuning: &Tuning, shared: &[String], side: u16) {
         let local = [local_port(side)];
         let text = format!(
-            "[hub]\ntransport = \"lbt-rm\"\ninterface = \"{}\"\nlbm_options = {shared:?}\n[rrcpd]\nlocal_lbm_options = {local:?}\n",
-            place.address()
+            "[hub]\ntransport = \"lbt-rm\"\ninterface = \"{}\"\nlbm_options = {shared:?}\n{}[rrcpd]\nlocal_lbm_options = {local:?}\n",
+            place.address(),
+            tuning.hub
         );
         let config = self.file(&format!("rrcpd{side}"), &text);
         self.relays.push(Part::start(place, &format!("rrcpd {side}"), &["rrcpd", "--config", &config]));
@@ -246,7 +249,7 @@ fn local_port(side: u16) -> String {
 static SITES: AtomicU16 = AtomicU16::new(0);
 
 /// LBM options that share no group, port or name with any other test: of this process and call.
-fn lbm_options() -> Vec<String> {
+pub(crate) fn network() -> Vec<String> {
     let number = u32::from(SITES.fetch_add(1, Ordering::Relaxed));
     let process = std::process::id();
     let (a, b, c) = (process >> 8 & 255, process & 255, number & 127);
