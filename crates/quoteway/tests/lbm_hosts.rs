@@ -105,6 +105,41 @@ fn nothing_is_lost_at_20_percent_by_trains() {
     nothing_is_lost(20, 1);
 }
 
+/// Trains of 40 and more datagrams, each of which is one packet to the filter that takes one of twenty; received as trains, or one
+/// by one after the kernel has cut them.
+fn long_trains_are_repaired(gro: u32) {
+    let Some(lan) = Lan::new(&["feed", "client"]) else { return };
+    let long = format!(
+        "{LOSSY}\ncontext transport_lbtrm_datagram_max_size 1472\nsource implicit_batching_minimum_length 1400
+        context transport_lbtrm_receiver_socket_buffer 16777216"
+    );
+    let (sending, receiving) = (Tools::new(&long), Tools::new(&format!("{long}\ncontext udp_offload {gro}")));
+    let (feed, client) = (lan.host("feed"), lan.host("client"));
+    let mut subscriber = receiving.subscriber(client, "lbmsub --strict --patience 60");
+    let words = "lbmpub --profile throughput --rate 100k --payload 600 --seconds 2 --lead-in 1 --tolerance 100 --linger 3";
+    let mut publisher = sending.start(feed, words);
+    begun(&mut subscriber);
+    client.lose(5);
+    let published = publisher.json(PATIENCE).expect("a result");
+    let received = subscriber.json(PATIENCE).expect("a result");
+    let (dropped, again) = (client.lost(), number(&published, "retransmissions"));
+    eprintln!("gro {gro}: {} a second, {dropped} packets dropped, {again} retransmissions", published["rate"]);
+    assert_eq!(number(&received, "messages"), number(&published, "sent"), "{received}\n{published}");
+    assert_eq!((number(&received, "lost"), number(&received, "reported_lost")), (0, 0), "{received}");
+    // More than one datagram a packet: trains were lost whole.
+    assert!(dropped > 5 && again > 2 * dropped, "{dropped} dropped, {again} again");
+}
+
+#[test]
+fn long_trains_are_repaired_where_they_come_as_trains() {
+    long_trains_are_repaired(1);
+}
+
+#[test]
+fn long_trains_are_repaired_where_they_come_one_by_one() {
+    long_trains_are_repaired(0);
+}
+
 #[test]
 fn what_cannot_be_repaired_is_reported_and_fails_the_test() {
     let Some(lan) = Lan::new(&["feed", "client"]) else { return };
