@@ -32,17 +32,33 @@ fn worlds_that_are_a_network_apart_keep_the_rules() {
     keep_the_rules(Between::Network, &ONCE_WRONG_APART, 400, "a_network_apart");
 }
 
+/// From this seed on worlds are crowded: more consumers and shards, fewer items, more reissues, and quiet minutes.
+const CROWDED: u64 = 1_000_000;
+
+#[test]
+fn crowded_worlds_keep_the_rules() {
+    if number("QUOTEWAY_SEED").or(number("QUOTEWAY_FIRST_SEED")).is_none() {
+        let seeds: Vec<u64> = (CROWDED..CROWDED + 150).collect();
+        keep(Between::Nothing, seeds.iter().copied(), "random_worlds");
+        keep(Between::Network, seeds.iter().copied(), "a_network_apart");
+    }
+}
+
 fn keep_the_rules(between: Between, once_wrong: &[u64], count: u64, test: &str) {
     let alone = number("QUOTEWAY_SEED");
     let first = number("QUOTEWAY_FIRST_SEED").unwrap_or(1);
     let seeds = alone.map_or(first..first + number("QUOTEWAY_SEEDS").unwrap_or(count), |seed| seed..seed + 1);
+    let known = if alone.is_some() { &[][..] } else { once_wrong };
+    keep(between, known.iter().copied().chain(seeds), test);
+}
+
+fn keep(between: Between, seeds: impl Iterator<Item = u64>, test: &str) {
+    let alone = number("QUOTEWAY_SEED");
     let enough = number("QUOTEWAY_MAX_FAILURES").unwrap_or(ENOUGH) as usize;
     // What a broken rule says is told below, with the seed; where, if only one is looked at.
     if alone.is_none() {
         std::panic::set_hook(Box::new(|_| {}));
     }
-    let known = if alone.is_some() { &[][..] } else { once_wrong };
-    let seeds = known.iter().copied().chain(seeds);
     let failures: Vec<_> = seeds.filter_map(|seed| chain::run(seed, between).err()).take(enough).collect();
     if alone.is_none() {
         let _ = std::panic::take_hook();

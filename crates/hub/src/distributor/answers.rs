@@ -112,7 +112,9 @@ impl SourceDistributor {
                 // It says so to all who were told the contrary.
                 self.direct.want_all(handle, self.items.get(handle).map_or(0, |item| item.interest));
             }
-            reissues.into_iter().for_each(|(slot, serial)| self.tell_answered(handle, slot, serial));
+            for (slot, serial) in reissues {
+                self.tell_answered(handle, slot, serial);
+            }
             self.publish_refresh(handle, group, bits, rwf);
         }
         self.set_live(handle, watched && !one_shot);

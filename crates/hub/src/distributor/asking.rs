@@ -245,7 +245,9 @@ impl SourceDistributor {
         let Some(item) = self.items.get(handle) else { return };
         if item.has(Bits::PUBLISHED) {
             // Held images are whole.
-            serial.into_iter().for_each(|serial| self.tell_answered(handle, slot, serial));
+            if let Some(serial) = serial {
+                self.tell_answered(handle, slot, serial);
+            }
         } else if !item.has(Bits::ENDED) && (item.upstream != Upstream::Idle || serial.is_some()) {
             self.owed.note(handle, slot, serial, item.unanswered);
         }

@@ -274,7 +274,7 @@ impl P2ps {
             if item.service != service || !item.has(bits::RECOVERING | bits::REGROUPED) {
                 continue;
             }
-            let held = |id: &ItemId| self.items.watchers[*id as usize].held().iter().any(|held| self.is_answered(held));
+            let held = |id: &ItemId| self.items.watchers[*id as usize].held().iter().any(|&held| self.is_answered(held));
             if item.has(bits::RECOVERING) || item.phase != Phase::Open || [id].iter().chain(item.views()).any(held) {
                 return false;
             }
@@ -289,7 +289,7 @@ impl P2ps {
         self.items.ids().any(|id| {
             let item = self.items.get(id);
             let answered =
-                |id: &ItemId| self.items.watchers[*id as usize].all().iter().any(|watcher| self.is_answered(watcher));
+                |id: &ItemId| self.items.watchers[*id as usize].all().iter().any(|&watcher| self.is_answered(watcher));
             item.service == service
                 && item.phase != Phase::View
                 && !these(item)
@@ -297,7 +297,7 @@ impl P2ps {
         })
     }
 
-    fn is_answered(&self, watcher: &Watcher) -> bool {
+    fn is_answered(&self, watcher: Watcher) -> bool {
         let watch = self.client(watcher.client).and_then(|known| known.streams.watch(watcher.stream));
         watch.is_some_and(|(_, watch)| watch.has(WatchFlags::ANSWERED))
     }

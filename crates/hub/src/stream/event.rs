@@ -189,6 +189,9 @@ impl<'a> Event<'a> {
         let &Message { kind, target, handle, arg, body, .. } = message;
         let bad = |what| HubError::Malformed { kind, what };
         let service = || u16::try_from(arg).map_err(|_| bad("service id"));
+        if handle == NO_HANDLE && matches!(kind, Kind::Missed | Kind::Answered) {
+            return Err(bad("handle"));
+        }
         Ok(match kind {
             Kind::Service => {
                 let (name, filters) = read_name(body).ok_or(bad("service name"))?;
@@ -209,7 +212,6 @@ impl<'a> Event<'a> {
                 let position = u64::from_le_bytes(*position);
                 Self::Image { target, handle, group: arg, flags: message.flags, position, rwf }
             }
-            Kind::Answered if handle == NO_HANDLE => return Err(bad("handle")),
             Kind::Answered => {
                 let position = u64::from_le_bytes(*body.first_chunk::<8>().ok_or(bad("position"))?);
                 Self::Answered { target, handle, serial: arg, position }
@@ -220,7 +222,6 @@ impl<'a> Event<'a> {
             Kind::Generic => Self::Generic { target, handle, has_key: message.has(flags::HAS_KEY), rwf: body },
             Kind::Dictionary => Self::Dictionary { target, service: service()?, rwf: body },
             Kind::Heartbeat => Self::Heartbeat { announcement: body },
-            Kind::Missed if handle == NO_HANDLE => return Err(bad("handle")),
             Kind::Missed => Self::Missed { target, handle },
             Kind::CaughtUp => {
                 let to = body.first_chunk::<8>().ok_or(bad("position"))?;

@@ -61,6 +61,8 @@ pub(crate) struct Consumer {
     next_post: u32,
     /// What it says and hears is on its way for a while.
     pub(crate) wired: bool,
+    /// It wants what others want, and changes how.
+    pub(crate) crowded: bool,
     pub(crate) out: Vec<Vec<u8>>,
     pub(crate) turn: u64,
 }
@@ -95,6 +97,7 @@ impl Consumer {
             next_stream: 4,
             next_post: 0,
             wired: false,
+            crowded: false,
             out: Vec::new(),
             turn: 0,
         };
@@ -130,6 +133,9 @@ impl Consumer {
         if !self.logged_in {
             return false;
         }
+        if self.crowded && !self.wired && random.chance(40) {
+            return self.reissue_any(random);
+        }
         match random.below(24) {
             0..=6 => self.open_any(random),
             7 => self.batch(random),
@@ -156,7 +162,9 @@ impl Consumer {
         let services: Vec<u8> = self.listed.values().map(|listed| listed.service).collect();
         let Some(service) = random.pick(&services) else { return false };
         let domain = DOMAINS[random.below(DOMAINS.len() + 1).min(2) % DOMAINS.len()].0;
-        let item = Item { service, domain, name: NAMES[random.below(NAMES.len())] };
+        let crowd = self.crowded && random.chance(80);
+        let (domain, names) = if crowd { (DOMAINS[0].0, 2) } else { (domain, NAMES.len()) };
+        let item = Item { service, domain, name: NAMES[random.below(names)] };
         let kind = match random.below(8) {
             0 => Kind::Snapshot,
             1 if service != PUBLISHED => Kind::Private,
@@ -283,7 +291,7 @@ impl Consumer {
             .collect();
         let Some(stream) = random.pick(&live) else { return false };
         let no_refresh = random.chance(30);
-        let kind = random.below(6);
+        let kind = if self.crowded && random.chance(30) { 3 } else { random.below(6) };
         let watch = self.watches.get_mut(&stream).expect("a watch");
         let mut priority = None;
         match kind {

@@ -47,8 +47,14 @@ pub(crate) struct World {
     turn: u64,
     /// Nothing stays on its way.
     eager: bool,
+    /// Everyone wants the same few items, and changes how.
+    crowded: bool,
     log: Option<Vec<String>>,
 }
+
+/// Worlds from this seed on are crowded: more consumers and shards, fewer items, more reissues and longer pauses. Those below
+/// stay what they were.
+const CROWDED: u64 = 1_000_000;
 
 /// Services of each interactive provider.
 const OFFERS: [&[u8]; 4] = [&[0], &[0, 1], &[1], &[0]];
@@ -64,14 +70,15 @@ impl World {
         };
         let two = if between == Between::Network { 50 } else { 25 };
         let distributors = if random.chance(two) { 2 } else { 1 };
-        let shards = if layout == Layout::Inline { 1 } else { 1 + random.below(3) };
+        let crowded = seed >= CROWDED;
+        let shards = if layout == Layout::Inline { 1 } else { 1 + random.below(if crowded { 5 } else { 3 }) };
         let mut hub = Hub::new((distributors, shards), layout, now, &mut random);
         hub.trace = logged.then(Vec::new);
         let home = |at: usize| usize::from(distributors == 2 && at >= 2);
         let count = 1 + random.below(OFFERS.len());
         let providers = (0..count).map(|at| Provider::new(home(at), at as u32)).collect();
         let publishers = if random.chance(60) { vec![Publisher::new(0, PUBLISHER_SESSION)] } else { Vec::new() };
-        let clients = 1 + random.below(6);
+        let clients = if crowded { 3 + random.below(8) } else { 1 + random.below(6) };
         let mut world = Self {
             random,
             now,
@@ -87,6 +94,7 @@ impl World {
             names: vec![BTreeMap::new(); shards],
             turn: 0,
             eager: false,
+            crowded,
             log: logged.then(Vec::new),
         };
         world.note(|| format!("{layout:?}, {distributors} distributors, {shards} shards, {count} providers"));
@@ -127,6 +135,20 @@ impl World {
         if passes > 0 {
             self.pass(passes);
         }
+        if self.crowded && self.random.below(150) == 0 {
+            self.idle();
+        }
+    }
+
+    /// A minute in which nothing happens but what was on its way: stream ids that were given back are used again behind it.
+    fn idle(&mut self) {
+        self.note(|| "a quiet minute".to_owned());
+        self.eager = true;
+        for _ in 0..4 {
+            self.drain();
+            self.pass(15 * SECOND);
+        }
+        self.eager = false;
     }
 
     fn act(&mut self) {
@@ -296,6 +318,7 @@ impl World {
             return;
         }
         let mut consumer = Consumer::new(shard, at as u32, &mut self.random);
+        consumer.crowded = self.crowded;
         if self.random.chance(20) {
             self.consumer_wires.insert(at, Wire::new(self.now, &mut self.random));
             consumer.wired = true;
