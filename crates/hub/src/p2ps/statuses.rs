@@ -274,7 +274,8 @@ impl P2ps {
             if item.service != service || !item.has(bits::RECOVERING | bits::REGROUPED) {
                 continue;
             }
-            let held = |id: &ItemId| self.items.watchers[*id as usize].held().iter().any(|&held| self.is_answered(held));
+            let held =
+                |id: &ItemId| self.items.watchers[*id as usize].held().iter().any(|&held| self.is_answered(held));
             if item.has(bits::RECOVERING) || item.phase != Phase::Open || [id].iter().chain(item.views()).any(held) {
                 return false;
             }
