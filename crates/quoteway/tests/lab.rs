@@ -152,6 +152,85 @@ fn lbm_is_measured_between_processes_and_hosts() {
 }
 
 #[test]
+fn stages_sum_up_to_the_whole_turn() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let text =
+        "[own]\ntitle = 'Stages'\nkind = 'stages'\nitems = 200\nsize = 74\nmounts = 4\ncommon = 0.5\nbatches = '16'";
+    std::fs::write(file("own.toml"), text).unwrap();
+    let (own, out, csv) = (file("own.toml"), file("o.jsonl"), file("r.csv"));
+    let done = lab(&["own", "--quick", "--scenarios", &own, "--out", &out, "--csv", &csv]);
+    let report = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(done.status.success(), "{report}{}", String::from_utf8_lossy(&done.stderr));
+    let csv = std::fs::read_to_string(csv).unwrap();
+    let figure = |stage: &str, side: &str, name: &str| {
+        let begin = format!("own,16 a turn: {stage},{side},1,{name},");
+        csv.lines().find_map(|l| l.strip_prefix(&begin)?.parse::<f64>().ok())
+    };
+    for stage in quoteway::lab::stages::STAGES {
+        for side in ["ours", "floor"] {
+            assert!(figure(stage, side, "ns").is_some(), "{stage} {side}: {csv}");
+        }
+    }
+    let [sum, turn, rest] = quoteway::lab::stages::SUMS.map(|row| figure(row, "ours", "ns").unwrap());
+    assert!(sum > 0.0 && turn > 0.0 && (turn - sum - rest).abs() < 1e-6, "{csv}");
+    let stages = || quoteway::lab::stages::STAGES.iter().map(|s| figure(s, "ours", "delivery_ns").unwrap());
+    assert!(
+        (stages().sum::<f64>() - figure(quoteway::lab::stages::SUMS[0], "ours", "delivery_ns").unwrap()).abs() < 1e-6
+    );
+    assert!(records(Path::new(&out)).iter().any(|r| r["row"] == "16 a turn: send" && r["side"] == "floor"));
+}
+
+#[test]
+fn stacked_p2pss_and_paths_have_everything_delivered_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let text = "[own]\ntitle = 'Stacked'\nkind = 'flow'\nitems = 40\nsize = 74\npaths = 2\np2ps = 2\nmounts = 4\ncommon = 0.5\n\
+                split = true\nobserve = true\nidle = 'block'\nrates = '5k'";
+    std::fs::write(file("own.toml"), text).unwrap();
+    let (own, out) = (file("own.toml"), file("o.jsonl"));
+    let done = lab(&["own", "--quick", "--scenarios", &own, "--out", &out]);
+    let report = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(done.status.success(), "{report}{}", String::from_utf8_lossy(&done.stderr));
+    let records = records(Path::new(&out));
+    let run =
+        records.iter().find(|r| r["record"] == "run" && r["side"] == "ours").unwrap_or_else(|| panic!("{report}"));
+    // Every delivery of every client is among the samples, and one update goes to 2.5 of the mounts on average.
+    let rate = run["figures"]["rate"].as_f64().unwrap();
+    assert!((2_000.0..=6_000.0).contains(&rate) && run["figures"]["samples"].as_f64().unwrap() > 1_000.0, "{run}");
+    let hdr = records.iter().find(|r| r["record"] == "hdr" && r["side"] == "ours").expect("a percentile distribution");
+    let points = hdr["points"].as_array().unwrap();
+    assert_eq!(points.last().unwrap()[0].as_f64(), Some(1.0));
+    assert_eq!(points.last().unwrap()[2].as_f64(), run["figures"]["samples"].as_f64());
+}
+
+#[test]
+fn a_call_that_is_interrupted_keeps_what_is_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    // The second rate runs until the signal comes.
+    let text =
+        "[own]\ntitle = 'Own'\nkind = 'flow'\nserver = false\nitems = 10\nrates = '2k 3k'\nseconds = 0.5\nwarmup = 0.1";
+    std::fs::write(file("own.toml"), text).unwrap();
+    let (own, out, report, html) = (file("own.toml"), file("o.jsonl"), file("r.md"), file("r.html"));
+    let mut call = Command::new(env!("CARGO_BIN_EXE_quoteway"));
+    let call = call.args(["lab", "own", "--pairs", "500", "--scenarios", &own, "--out", &out, "--report", &report]);
+    let mut call = call.args(["--html", &html]).stderr(std::process::Stdio::piped()).spawn().expect("the lab runs");
+    let mut progress = std::io::BufRead::lines(std::io::BufReader::new(call.stderr.take().unwrap()));
+    // The line of a second run comes when the first is recorded.
+    assert!(progress.any(|line| line.is_ok_and(|line| line.contains("2k: ours, run 2 of"))), "no second run");
+    let id = call.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill").success());
+    let rest: Vec<String> = progress.map_while(Result::ok).collect();
+    assert!(call.wait().unwrap().success(), "{rest:?}");
+    assert!(rest.iter().any(|line| line.contains("stopped; the report holds what is done")), "{rest:?}");
+    assert!(records(Path::new(&out)).iter().any(|r| r["record"] == "run" && r["row"] == "2k"));
+    let report = std::fs::read_to_string(report).unwrap();
+    assert!(report.contains("| 2k | rate |") && !report.contains("| 3k |"), "{report}");
+    assert!(std::fs::read_to_string(html).unwrap().contains("</html>"));
+}
+
+#[test]
 fn a_side_that_is_missing_is_noted_and_the_rest_is_measured() {
     let folder = tempfile::tempdir().unwrap();
     let (scenarios, nowhere) = (folder.path().join("own.toml"), folder.path().join("nowhere"));

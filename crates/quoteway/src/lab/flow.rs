@@ -27,7 +27,8 @@ pub fn estimate(scenario: &Scenario, pairs: u32) -> f64 {
     let row = |point: Point| {
         let peers = scenario.peers_at(point).unwrap_or_default();
         let peers: f64 = peers.iter().map(|p| peers::seconds(*p, scenario)).sum();
-        let ours = if scenario.bursts > 0 { 2.0 } else { 1.0 } * ours_seconds(scenario);
+        let kinds = 1 + u8::from(scenario.bursts > 0) + u8::from(!scenario.variant.is_empty());
+        let ours = f64::from(kinds) * ours_seconds(scenario);
         (ours + floor_seconds(scenario) + peers) * f64::from(pairs)
     };
     let search = points.iter().filter(|p| **p == Point::Search).count() as f64;
@@ -95,6 +96,9 @@ fn at(
     if scenario.bursts > 0 && rate.is_some() {
         let even = Ask { pace: Pace::Even, ..first };
         sides.push((Side::Smooth, seconds, Box::new(move || ours(scenario, even))));
+    }
+    if let Some(variant) = scenario.variant()? {
+        sides.push((Side::Variant, seconds, Box::new(move || ours(&variant, first))));
     }
     sides.push((Side::Floor, floor_seconds(scenario), Box::new(move || floor(scenario, rate))));
     for peer in scenario.peers_at(point)?.into_iter().filter(|p| session.peers.contains(p)) {

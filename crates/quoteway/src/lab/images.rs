@@ -35,16 +35,16 @@ pub fn run(session: &mut Session, scenario: &Scenario, outcome: &mut Outcome) ->
 fn once(scenario: &Scenario, rate: f64) -> Result<Metrics, Fault> {
     let mut chain = Chain::start(scenario, Nodes::loopback(), Pace::Even, None)?;
     let flags = format!("-I {INTERVAL} --seconds 3600 -l 1");
-    let mut streaming = chain.client(scenario, &format!("RDT{{0..{}}}", STREAMING_ITEMS - 1), &flags, None)?;
+    let mut streaming = chain.client(scenario, &format!("RDT{{0..{}}}", STREAMING_ITEMS - 1), &flags)?;
     wait_for_images(&mut streaming, u64::from(STREAMING_ITEMS))?;
-    chain.source.tell(&format!("ur {rate}"))?;
+    chain.publish(Some(rate))?;
     pause(scenario.warmup)?;
     let begin = net::clock::now();
     pause(scenario.seconds)?;
 
     let before_end = net::clock::now();
     let flags = format!("-I {INTERVAL} --seconds 0.5 -l 1");
-    let mut opening = chain.client(scenario, &format!("BULK{{0..{}}}", scenario.items - 1), &flags, None)?;
+    let mut opening = chain.client(scenario, &format!("BULK{{0..{}}}", scenario.items - 1), &flags)?;
     let complete_at = wait_for_images(&mut opening, u64::from(scenario.items))?;
     let report = opening.json(PATIENCE)?;
     let images_s = report["images_s"].as_f64().ok_or_else(|| opening.failed("has not all images"))?;

@@ -84,7 +84,7 @@ fn resident(scenario: &Scenario, items: u32) -> Result<(f64, f64), Fault> {
     let chain = Chain::start(scenario, Nodes::loopback(), Pace::Even, None)?;
     let server = chain.server()?;
     let empty = server.resident()? as f64;
-    let mut client = chain.client(scenario, &format!("RDT{{0..{}}}", items - 1), "-I 0.5 --seconds 3600 -l 1", None)?;
+    let mut client = chain.client(scenario, &format!("RDT{{0..{}}}", items - 1), "-I 0.5 --seconds 3600 -l 1")?;
     wait_for_images(&mut client, u64::from(items) * u64::from(scenario.mounts))?;
     let (mut size, mut calm) = (0.0, 0);
     for _ in 0..LOOKS_MAX {

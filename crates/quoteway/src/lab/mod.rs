@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`scenario`] | what is measured: parameters, rates, goals, from a file |
 //! | [`session`] | pairs of runs by turns, progress, the file of results |
-//! | [`flow`], [`images`], [`memory`], [`codec`], [`lbm`] | the procedures |
+//! | [`flow`], [`images`], [`memory`], [`codec`], [`stages`], [`lbm`] | the procedures |
 //! | [`chain`], [`nodes`], [`mod@run`], [`process`] | the processes of a test, where they run, one run of them |
 //! | [`observer`] | who saw which message when |
 //! | [`peers`], [`nats`] | other products on the same work |
@@ -41,6 +41,7 @@ pub mod rows;
 pub mod run;
 pub mod scenario;
 pub mod session;
+pub mod stages;
 pub mod stats;
 pub mod tune;
 
@@ -181,7 +182,8 @@ fn measure(args: &RunArgs) -> Result<(), String> {
         }
     }
     let pairs = if args.quick { 1 } else { args.pairs };
-    let expected = chosen.iter().map(|s| estimate(s, pairs, args.quick)).sum();
+    let expected: f64 = chosen.iter().map(|s| estimate(s, pairs, args.quick)).sum();
+    eprintln!("{} scenario(s), about {} in all", chosen.len(), duration(expected));
     let environment = Environment::read();
     let places = Places { interop: args.interop.clone(), peers: args.peers_dir.clone(), loopback: args.loopback };
     let with = (places, args.peers.clone());
@@ -235,12 +237,23 @@ fn measure(args: &RunArgs) -> Result<(), String> {
     if is_empty { Err("nothing could be measured".to_owned()) } else { Ok(()) }
 }
 
+/// Seconds as people say them: `2:05 minutes`, `13:20 hours`.
+fn duration(seconds: f64) -> String {
+    let seconds = seconds.round() as u64;
+    if seconds < 3_600 {
+        return format!("{}:{:02} minutes", seconds / 60, seconds % 60);
+    }
+    let minutes = seconds.div_ceil(60);
+    format!("{}:{:02} hours", minutes / 60, minutes % 60)
+}
+
 fn estimate(scenario: &Scenario, pairs: u32, is_quick: bool) -> f64 {
     match scenario.kind {
         Kind::Codec => codec::estimate(pairs, is_quick),
         Kind::Flow => flow::estimate(scenario, pairs),
         Kind::Images => images::estimate(scenario, pairs),
         Kind::Memory => memory::estimate(scenario, pairs),
+        Kind::Stages => stages::estimate(scenario, pairs, is_quick),
         Kind::Lbm => lbm::estimate(scenario, pairs),
     }
 }
@@ -251,6 +264,7 @@ fn run_scenario(session: &mut Session, scenario: &Scenario, outcome: &mut Outcom
         Kind::Flow => flow::run(session, scenario, outcome),
         Kind::Images => images::run(session, scenario, outcome),
         Kind::Memory => memory::run(session, scenario, outcome),
+        Kind::Stages => stages::run(session, scenario, outcome),
         Kind::Lbm => lbm::run(session, scenario, outcome),
     }
 }
@@ -278,5 +292,28 @@ fn record(session: &mut Session, outcome: &Outcome) {
             "over": goal.over.map(rows::Side::name), "at_least": goal.at_least, "bound": goal.bound,
             "value": verdict.value, "met": verdict.is_met(),
         }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_said_beforehand_how_long_a_call_takes() {
+        assert_eq!(
+            (duration(125.4), duration(3_599.0), duration(48_000.0)),
+            ("2:05 minutes".into(), "59:59 minutes".into(), "13:20 hours".into())
+        );
+        let of = |names: &[&str], change: fn(&mut Scenario)| -> f64 {
+            let names: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
+            let mut chosen = scenario::select(scenario::read(scenario::BUILT_IN, &[]).unwrap(), &names).unwrap();
+            chosen.iter_mut().for_each(change);
+            chosen.iter().map(|s| estimate(s, 1, true)).sum()
+        };
+        // A look at everything is two minutes, as long as the originals took is a day or more.
+        let quick = of(&[], Scenario::shorten);
+        assert!((60.0..=150.0).contains(&quick), "{quick}");
+        assert!(of(&["reports"], Scenario::lengthen) > 36_000.0);
     }
 }

@@ -314,16 +314,16 @@ pub fn run(peers: &Path, scenario: &Scenario, rate: Option<f64>) -> Result<Metri
         "lab part nats-{{}} --port {port} --size {} --seconds {seconds} --socket-buffer {} --connections {}",
         scenario.size, scenario.socket_buffer, scenario.mounts
     );
-    let args = |what: &str, plan: &Plan, file: &str| {
+    let args = |what: &str, plan: &Plan, file: PathBuf| {
         let mut args = words(&base.replace("{}", what));
         args.extend(words(&format!("--observe-every {} --observe-capacity {}", plan.every, plan.capacity)));
-        args.extend(["--observe".to_owned(), folder.path().join(file).display().to_string()]);
+        args.extend(["--observe".to_owned(), file.display().to_string()]);
         args
     };
     let mut subscriber =
-        Process::quoteway("NATS subscriber", &[], &args("subscribe", &observation.client, "received"))?;
+        Process::quoteway("NATS subscriber", &[], &args("subscribe", &observation.client, observation.received(0)))?;
     subscriber.wait_for("ready", PATIENCE)?;
-    let mut flags = args("publish", &observation.source, "sent");
+    let mut flags = args("publish", &observation.source, observation.sent(0));
     flags.extend(words(&format!("--idle {} --rate {}", scenario.idle, rate.map_or(0.0, |r| r / scenario.fan()))));
     let mut publisher = Process::quoteway("NATS publisher", &[], &flags)?;
     publisher.wait_for("ready", PATIENCE)?;
@@ -338,7 +338,7 @@ pub fn run(peers: &Path, scenario: &Scenario, rate: Option<f64>) -> Result<Metri
         return Err(subscriber.failed(&format!("saw {} gaps in the numbers", received["gaps"])));
     }
     let mut metrics = Metrics::default();
-    let (analysis, heads) = one_run::analysis_of(&observation).map_err(|why| subscriber.failed(&why))?;
+    let (analysis, heads) = one_run::analysis_of(&observation, 1, 1).map_err(|why| subscriber.failed(&why))?;
     metrics.push("rate", analysis.received_per_s);
     one_run::add_observed(&mut metrics, &analysis, &heads).map_err(|why| subscriber.failed(&why))?;
     metrics.push("client_cpu_ns", value("cpu_ns") / value("received"));

@@ -44,6 +44,8 @@ pub enum Part {
         #[arg(long, default_value_t = 0)]
         count: usize,
     },
+    /// The stages of an update's way through the server
+    Stages(super::stages::work::Args),
     /// LBM, or the same system calls without it
     Lbm(super::lbm::work::Args),
     /// The reference updates as hexadecimal arguments for the same measurement of the peer
@@ -116,6 +118,7 @@ pub fn run(part: &Part) -> Result<(), String> {
             let bench = Bench::new();
             repeat_work(work, &bench, *count);
         }
+        Part::Stages(args) => super::stages::work::run(args)?,
         Part::Lbm(args) => super::lbm::work::run(args)?,
         Part::Updates => {
             let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::environment::Environment;
+use super::html::charts;
 use super::rows::{OTHERS, Outcome, Row, Side, Verdict};
 use super::stats::Spread;
 
@@ -72,11 +73,43 @@ fn section(out: &mut String, outcome: &Outcome) {
     for row in &outcome.rows {
         rows(out, row, &others);
     }
+    as_published(out, outcome);
     if !outcome.notes.is_empty() {
         out.push('\n');
     }
     for note in &outcome.notes {
         let _ = writeln!(out, "- {note}");
+    }
+}
+
+/// Published figures beside ours: latencies from the call of the API, in bursts as the originals sent and evenly paced; highest
+/// rates.
+fn as_published(out: &mut String, outcome: &Outcome) {
+    for original in outcome.originals.iter().filter(|o| o.points.is_empty()) {
+        let _ = writeln!(out, "\nPublished: {}, {}.", figure("rate", original.highest), original.label);
+    }
+    let series: Vec<_> = outcome.originals.iter().filter(|o| !o.points.is_empty()).collect();
+    let rated = charts::rated(outcome);
+    if series.is_empty() || !rated.iter().any(|(_, row)| row.spread(Side::Ours, "call_mean_us").is_some()) {
+        return;
+    }
+    out.push_str("\nMicroseconds from the call of the API: mean / standard deviation / longest.\n\n| updates a second | ours, in bursts | ours, evenly paced |");
+    for one in &series {
+        let _ = write!(out, " {} |", one.label);
+    }
+    let _ = writeln!(out, "\n|---|---|---|{}", "---|".repeat(series.len()));
+    for (rate, row) in rated {
+        let of = |side| {
+            let cells = ["call_mean_us", "call_stddev_us", "call_max_us"].map(|metric| row.spread(side, metric));
+            let cells: Vec<String> = cells.iter().flatten().map(|s| format!("{:.0}", s.median)).collect();
+            cells.join(" / ")
+        };
+        let _ = write!(out, "| {rate:.0} | {} | {} |", of(Side::Ours), of(Side::Smooth));
+        for one in &series {
+            let text = one.at(rate).map(|p| format!("{:.0} / {:.0} / {:.0}", p.mean_us, p.stddev_us, p.max_us));
+            let _ = write!(out, " {} |", text.unwrap_or_default());
+        }
+        out.push('\n');
     }
 }
 
@@ -111,10 +144,10 @@ pub fn figure(metric: &str, value: f64) -> String {
         _ => format!("{value:.3}"),
     };
     match metric {
-        "rate" if value >= 1e6 => format!("{:.2} M/s", value / 1e6),
-        "rate" => format!("{value:.0} /s"),
+        "rate" | "MODEL_rate" if value >= 1e6 => format!("{:.2} M/s", value / 1e6),
+        "rate" | "MODEL_rate" => format!("{value:.0} /s"),
         "rise_us_per_s" => format!("{value:.0} us/s"),
-        "instructions" => format!("{value:.0}"),
+        "instructions" | "delivery_instructions" => format!("{value:.0}"),
         name if name.contains("ratio") => format!("{value:.2}"),
         name if name.ends_with("_us") => format!("{} us", short(value)),
         name if name.ends_with("ns") => format!("{value:.1} ns"),
@@ -127,6 +160,7 @@ pub fn figure(metric: &str, value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::originals;
     use super::super::rows::Metrics;
     use super::*;
 
@@ -194,6 +228,22 @@ Beside it: load average 2.0, 0.0 % stolen.
 - the peer is not built
 ";
         assert_eq!(markdown(&environment, 3, &[outcome]), expected);
+    }
+
+    #[test]
+    fn published_latencies_stand_beside_both_paces() {
+        let mut row = Row::new("10k");
+        let figures = |mean| metrics(&[("call_mean_us", mean), ("call_stddev_us", 20.0), ("call_max_us", 900.0)]);
+        row.add(Side::Ours, figures(70.4));
+        row.add(Side::Smooth, figures(50.2));
+        let point = originals::Point { rate: 1e4, mean_us: 379.0, stddev_us: 42.4, max_us: 814.0, min_us: None };
+        let series =
+            |points, highest| originals::Series { label: "RMDS 6".to_owned(), points, highest, note: String::new() };
+        let originals = vec![series(vec![point], 1e4), series(Vec::new(), 4.7e6)];
+        let mut text = String::new();
+        as_published(&mut text, &Outcome { rows: vec![row], originals, ..Outcome::default() });
+        assert!(text.contains("| 10000 | 70 / 20 / 900 | 50 / 20 / 900 | 379 / 42 / 814 |"), "{text}");
+        assert!(text.contains("Published: 4.70 M/s, RMDS 6."), "{text}");
     }
 
     #[test]

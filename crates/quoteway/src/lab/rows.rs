@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use super::observer::analysis::Percentile;
 use super::observer::steady::Window;
 use super::originals::Series;
 use super::scenario::Goal;
@@ -16,6 +17,8 @@ pub enum Side {
     Ours,
     /// Quoteway with evenly paced updates, where the procedure sends bursts as the originals did.
     Smooth,
+    /// Quoteway in another way, which the scenario names: other shards, another transport, without `io_uring`.
+    Variant,
     /// The bare loop of the same shape.
     Floor,
     /// A provider and a consumer of ETA Java, connected directly.
@@ -30,7 +33,7 @@ pub enum Side {
 pub const PEERS: [Side; 3] = [Side::Eta, Side::Nats, Side::Aeron];
 
 /// Everything that ours is compared with, in the order of the columns.
-pub const OTHERS: [Side; 5] = [Side::Smooth, Side::Floor, Side::Eta, Side::Nats, Side::Aeron];
+pub const OTHERS: [Side; 6] = [Side::Smooth, Side::Variant, Side::Floor, Side::Eta, Side::Nats, Side::Aeron];
 
 impl Side {
     /// Its name in records, goals and on the command line.
@@ -38,6 +41,7 @@ impl Side {
         match self {
             Self::Ours => "ours",
             Self::Smooth => "smooth",
+            Self::Variant => "variant",
             Self::Floor => "floor",
             Self::Eta => "eta",
             Self::Nats => "nats",
@@ -50,6 +54,7 @@ impl Side {
         match self {
             Self::Ours => "Quoteway",
             Self::Smooth => "Quoteway, evenly paced",
+            Self::Variant => "Quoteway, variant",
             Self::Floor => "bare loop",
             Self::Eta => "ETA Java, direct",
             Self::Nats => "nats-server",
@@ -90,6 +95,8 @@ pub struct Metrics {
 pub struct Observed {
     /// Latencies of the steady state from the intended time, by bucket of 10 us.
     pub buckets: BTreeMap<u64, u64>,
+    /// The same latencies as an HDR histogram shows them.
+    pub percentiles: Vec<Percentile>,
     /// The whole run in windows.
     pub windows: Vec<Window>,
     /// Seconds before the steady state.
@@ -185,9 +192,9 @@ impl Row {
     }
 
     /// Which runs of ours are compared with a side: the evenly paced ones where there are some, as everybody else paces
-    /// evenly; only those themselves are compared with ours in bursts.
+    /// evenly; only those themselves, and a variant, which paces as ours, are compared with ours in bursts.
     pub fn base(&self, over: Side) -> Side {
-        if over != Side::Smooth && self.has(Side::Smooth) { Side::Smooth } else { Side::Ours }
+        if !matches!(over, Side::Smooth | Side::Variant) && self.has(Side::Smooth) { Side::Smooth } else { Side::Ours }
     }
 
     /// The ratio of ours to another side's, pair by pair.

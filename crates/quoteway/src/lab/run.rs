@@ -1,10 +1,10 @@
 //! One run of ours: processes, rate, the client's table, and what the observer saw.
 
-use super::chain::{Chain, Observation, PATIENCE, Pace};
+use super::chain::{Chain, Observation, PATIENCE, Pace, shares};
 use super::nodes::Nodes;
-use super::observer::analysis::{Analysis, Distribution, analyse};
-use super::observer::{Plan, read_received, read_sent};
-use super::process::Fault;
+use super::observer::analysis::{Analysis, Distribution, Percentile, analyse};
+use super::observer::{Plan, Received, Sent, read_received, read_sent};
+use super::process::{Fault, Process};
 use super::rows::{Metrics, Observed};
 use super::scenario::Scenario;
 use super::stats;
@@ -78,54 +78,105 @@ pub fn ours(scenario: &Scenario, ask: Ask) -> Result<Metrics, Fault> {
     let observation = scenario.observe.then(|| plan(scenario, ask.rate, folder.path()));
     let observation = observation.as_ref();
     let mut chain = Chain::start(scenario, nodes, ask.pace, observation)?;
-    // The source begins when the client's table shows all images: up to an interval after the last one.
-    let warmup = scenario.warmup + 2.0 * INTERVAL;
-    let items = format!("RDT{{0..{}}}", scenario.items - 1);
+    let shares = shares(scenario);
+    // The source begins when the clients' tables show all images: up to an interval after the last one.
+    let warmup = scenario.warmup + 2.0 * INTERVAL + waiting(scenario, shares.len());
     let flags = format!("-I {INTERVAL} --warmup {warmup} --seconds {} -l 1", scenario.seconds);
-    let mut client = chain.client(scenario, &items, &flags, observation)?;
-    let streams = (f64::from(scenario.items) * scenario.fan()).round() as u64;
-    let (mut intervals, mut costs, mut report) = (Vec::new(), Vec::new(), None);
-    let give_up_at = net::clock::now() + ((PATIENCE + f64::from(scenario.items) / 20_000.0) * 1e9) as u64;
-    let mut is_started = false;
-    while let Some(line) = client.next_line(PATIENCE)? {
+    let mut clients = chain.clients(scenario, &flags, observation)?;
+    let mut intervals = Vec::new();
+    for (client, share) in clients.iter_mut().zip(&shares) {
+        let last = wait_for_images(client, share.streams, f64::from(scenario.items))?;
+        intervals.push(last);
+    }
+    let (mut costs, mut intervals) = (vec![[None; 3]; 1], vec![intervals[0]]);
+    chain.publish(ask.rate.map(|rate| rate / scenario.fan()))?;
+    let mut reports = Vec::new();
+    let (first, rest) = clients.split_first_mut().ok_or("no clients")?;
+    while let Some(line) = first.next_line(PATIENCE)? {
         if !line.is_output {
             continue;
         }
         if line.text.starts_with('{') {
-            report = serde_json::from_str::<serde_json::Value>(&line.text).ok();
+            reports.extend(serde_json::from_str::<serde_json::Value>(&line.text).ok());
         } else if let Some(interval) = Interval::read(line.at, &line.text) {
-            if !is_started && interval.images >= streams {
-                is_started = true;
-                let source_rate = ask.rate.map_or("max".to_owned(), |r| (r / scenario.fan()).to_string());
-                chain.source.tell(&format!("ur {source_rate}"))?;
-            }
-            if !is_started && line.at > give_up_at {
-                let text = format!("has {} of {streams} images and waits for the others", interval.images);
-                return Err(client.failed(&text));
-            }
             let [source, server] = chain.cpu();
-            costs.push([source, server, client.cpu()]);
+            costs.push([source, server, cpu_of(first, rest)]);
             intervals.push(interval);
         }
     }
-    let report = report.ok_or_else(|| client.failed("ended without a result"))?;
+    if reports.is_empty() {
+        return Err(first.failed("ended without a result"));
+    }
+    for client in rest {
+        reports.push(client.json(PATIENCE)?);
+    }
     let analysis = match observation {
         None => None,
         Some(observation) => {
-            chain.end_source()?;
-            Some(analysis_of(observation).map_err(|why| Fault::Failed(format!("observer: {why}")))?)
+            chain.end_sources()?;
+            let analysis = analysis_of(observation, scenario.paths, shares.len());
+            Some(analysis.map_err(|why| Fault::Failed(format!("observer: {why}")))?)
         }
     };
-    let mut metrics =
-        figures(scenario, ask.rate, &report, &intervals, analysis.as_ref()).map_err(|why| client.failed(&why))?;
+    let report = together(&reports);
+    let failed = |why: String| clients[0].failed(&why);
+    let mut metrics = figures(scenario, ask.rate, &report, &intervals, analysis.as_ref()).map_err(failed)?;
+    // The table is the first client's, the costs are all processes'.
+    let of_all = report["rate_per_s"].as_f64().unwrap_or(0.0) / reports[0]["rate_per_s"].as_f64().unwrap_or(0.0);
+    for interval in &mut intervals {
+        interval.rate *= of_all;
+    }
     add_costs(&mut metrics, scenario, &intervals, &costs);
     Ok(metrics)
+}
+
+/// Seconds that the first of several clients may have to wait for the images of the last.
+fn waiting(scenario: &Scenario, clients: usize) -> f64 {
+    if clients > 1 { 1.0 + f64::from(scenario.items) / 200_000.0 } else { 0.0 }
+}
+
+/// Waits until a client's table shows its images; gives that line.
+fn wait_for_images(client: &mut Process, streams: u64, items: f64) -> Result<Interval, Fault> {
+    let give_up_at = net::clock::now() + ((PATIENCE + items / 20_000.0) * 1e9) as u64;
+    while let Some(line) = client.next_line(PATIENCE)? {
+        let Some(interval) = Interval::read(line.at, &line.text).filter(|_| line.is_output) else { continue };
+        if interval.images >= streams {
+            return Ok(interval);
+        }
+        if line.at > give_up_at {
+            return Err(client.failed(&format!("has {} of {streams} images and waits for the others", interval.images)));
+        }
+    }
+    Err(client.failed("ended before all images were there"))
+}
+
+/// Processor time of all clients.
+fn cpu_of(first: &Process, rest: &[Process]) -> Option<u64> {
+    [first].into_iter().chain(rest).map(Process::cpu).sum()
+}
+
+/// What several clients say as one: sums, the worst of times, everything complete.
+fn together(reports: &[serde_json::Value]) -> serde_json::Value {
+    if let [one] = reports {
+        return one.clone();
+    }
+    let values = |name: &str| reports.iter().filter_map(|r| r[name].as_f64()).collect::<Vec<_>>();
+    let sum = |name: &str| values(name).iter().sum::<f64>();
+    let most = |name: &str| values(name).into_iter().fold(0.0, f64::max);
+    // Percentiles of parts are no percentiles of the whole: those of the part with the greatest stand for it.
+    serde_json::json!({
+        "complete": reports.iter().all(|r| r["complete"] == true),
+        "lost": sum("lost"), "reordered": sum("reordered"), "rate_per_s": sum("rate_per_s"), "samples": sum("samples"),
+        "p50_us": most("p50_us"), "p90_us": most("p90_us"), "p99_us": most("p99_us"), "max_us": most("max_us"),
+        "images_s": most("images_s"), "streams": sum("streams"), "images": sum("images"), "refused": sum("refused"),
+    })
 }
 
 /// Which messages are recorded, so that the memory suffices.
 pub fn plan<'a>(scenario: &Scenario, rate: Option<f64>, folder: &'a std::path::Path) -> Observation<'a> {
     // The source begins up to two intervals before the warm-up and ends some time after the client.
-    let seconds = scenario.seconds + scenario.warmup + 2.0 * INTERVAL + 1.5;
+    let clients = shares(scenario).len();
+    let seconds = scenario.seconds + scenario.warmup + 2.0 * INTERVAL + 1.5 + waiting(scenario, clients);
     let deliveries = rate.unwrap_or(UNPACED_MAX) * seconds * 1.1 + 10_000.0;
     let every = (deliveries / RECORDS_MAX).ceil().max(1.0) as u32;
     let room = |messages: f64| (messages / f64::from(every)) as usize + 1_000;
@@ -134,25 +185,54 @@ pub fn plan<'a>(scenario: &Scenario, rate: Option<f64>, folder: &'a std::path::P
     Observation { folder, source, client: Plan { capacity: room(deliveries), every, connections: scenario.mounts } }
 }
 
-/// Reads and analyses the records of a run that has ended.
+/// Reads and analyses the records of a run that has ended: of the sources of so many paths, and of the clients at so many doors.
 ///
 /// # Errors
 /// A text: a file cannot be read.
-pub fn analysis_of(observation: &Observation<'_>) -> Result<(Analysis, Heads), String> {
+pub fn analysis_of(observation: &Observation<'_>, paths: u32, doors: usize) -> Result<(Analysis, Heads), String> {
     let failed = |e: std::io::Error| e.to_string();
-    let (sent_head, sent) = read_sent(&observation.folder.join("sent")).map_err(failed)?;
-    let (received_head, received) = read_received(&observation.folder.join("received")).map_err(failed)?;
-    let heads = Heads {
-        every: sent_head.every,
-        missed: sent_head.missed + received_head.missed,
-        cost_ns: sent_head.cost_ns.max(received_head.cost_ns),
-    };
-    let mut analysis = analyse(&sent, &[received], sent_head.every);
-    if received_head.connections > 1 {
+    let mut heads = Heads { every: 1, missed: 0, cost_ns: 0.0 };
+    let (mut sent, mut received) = (Vec::new(), Vec::new());
+    for path in 0..paths {
+        let (head, records) = read_sent(&observation.sent(path)).map_err(failed)?;
+        heads =
+            Heads { every: head.every, missed: heads.missed + head.missed, cost_ns: heads.cost_ns.max(head.cost_ns) };
+        sent.push(records);
+    }
+    let mut connections = 0;
+    for door in 0..doors {
+        let (head, records) = read_received(&observation.received(door)).map_err(failed)?;
+        (heads.missed, heads.cost_ns) = (heads.missed + head.missed, heads.cost_ns.max(head.cost_ns));
+        connections = connections.max(head.connections);
+        received.push(records);
+    }
+    let mut analysis = analyse_paths(sent, &received, heads.every);
+    if connections > 1 {
         // Each connection has an order, their common log has none; the clients count by connection.
         analysis.out_of_order = 0;
     }
     Ok((analysis, heads))
+}
+
+/// Analyses the records of one or several paths together. What was lost is counted path by path: one that is behind another at the
+/// end has lost nothing.
+fn analyse_paths(mut sent: Vec<Vec<Sent>>, received: &[Vec<Received>], every: u32) -> Analysis {
+    if sent.len() == 1 {
+        return analyse(&sent.remove(0), received, every);
+    }
+    let doors = received.len() / sent.len().max(1);
+    let by_path: Vec<Analysis> =
+        sent.iter().zip(received.chunks(doors.max(1))).map(|(sent, received)| analyse(sent, received, every)).collect();
+    let mut all: Vec<Sent> = sent.into_iter().flatten().collect();
+    all.sort_by_key(|message| message.at);
+    let sum = |what: fn(&Analysis) -> u64| by_path.iter().map(what).sum();
+    Analysis {
+        lost: sum(|a| a.lost),
+        unknown: sum(|a| a.unknown),
+        out_of_order: sum(|a| a.out_of_order),
+        in_flight: sum(|a| a.in_flight),
+        ..analyse(&all, received, every)
+    }
 }
 
 /// What the files of both ends say of themselves.
@@ -207,11 +287,20 @@ fn figures(
     metrics.push("rise_us_per_s", rise);
     if let Some(rate) = rate {
         let arrives = value("rate_per_s") >= HELD * rate && rise <= RISE_MAX;
-        let in_time = scenario.max_latency_us <= 0.0 || metrics.get("max_us") <= Some(scenario.max_latency_us);
-        metrics.push("held", f64::from(u8::from(arrives && in_time)));
+        metrics.push("held", f64::from(u8::from(arrives && is_in_time(scenario, &metrics))));
     }
     metrics.push("images_s", value("images_s"));
     Ok(metrics)
+}
+
+/// Whether the latencies are within the scenario's bounds. A figure that was not taken is not within them.
+fn is_in_time(scenario: &Scenario, metrics: &Metrics) -> bool {
+    let within = |bound: f64, names: &[&str]| {
+        let value = names.iter().find_map(|name| metrics.get(name));
+        bound <= 0.0 || value.is_some_and(|us| us <= bound)
+    };
+    // As the reports do: from the call, where that is known.
+    within(scenario.max_latency_us, &["call_max_us", "max_us"]) && within(scenario.mean_latency_us, &["call_mean_us"])
 }
 
 /// The observer's figures; those of `call_` count from the call of the API as the reports do, the others from the
@@ -256,6 +345,7 @@ pub fn add_observed(metrics: &mut Metrics, analysis: &Analysis, heads: &Heads) -
     metrics.push("discarded_s", analysis.discarded_s);
     metrics.observed = Some(Observed {
         buckets: analysis.latency.buckets.clone(),
+        percentiles: Percentile::all(&Distribution::hdr(&analysis.nanos)),
         windows: analysis.windows.clone(),
         discarded_s: analysis.discarded_s,
         is_steady: analysis.is_steady,
@@ -312,6 +402,57 @@ mod tests {
         let kept = measured(&all, 2.0);
         assert_eq!((kept.len(), kept[0].seconds), (8, 3.25));
         assert!(measured(&[], 2.0).is_empty());
+    }
+
+    #[test]
+    fn a_rate_is_held_within_its_bounds_only() {
+        let text = "[a]\ntitle = 'A'\nkind = 'flow'\nrates = 'search'\nmax_latency_us = 1000\nmean_latency_us = 200";
+        let scenario = super::super::scenario::read(text, &[]).unwrap().remove(0);
+        assert!(scenario.criterion().contains("max latency at most 1000 us, mean latency at most 200 us"));
+        let metrics = |max: f64, mean: f64| -> Metrics {
+            [("call_max_us".to_owned(), max), ("max_us".to_owned(), 5_000.0), ("call_mean_us".to_owned(), mean)]
+                .into_iter()
+                .collect()
+        };
+        for (max, mean, held) in [(900.0, 150.0, true), (1_100.0, 150.0, false), (900.0, 250.0, false)] {
+            assert_eq!(is_in_time(&scenario, &metrics(max, mean)), held, "{max} {mean}");
+        }
+        assert!(!is_in_time(&scenario, &Metrics::default()), "what was not measured is not held");
+        assert!(is_in_time(&Scenario { max_latency_us: 0.0, mean_latency_us: 0.0, ..scenario }, &Metrics::default()));
+    }
+
+    #[test]
+    fn paths_are_analysed_together_and_their_losses_apart() {
+        let sent = |item: u32, ends: u32| -> Vec<Sent> {
+            (1..=ends)
+                .map(|n| Sent {
+                    id: super::super::observer::id_of(item, n),
+                    at: u64::from(n) * 1_000,
+                    intended: u64::from(n) * 1_000,
+                })
+                .collect()
+        };
+        let got = |all: &[Sent], latency: u64| -> Vec<Received> {
+            all.iter().map(|s| Received { id: s.id, at: s.at + latency }).collect()
+        };
+        let (one, two) = (sent(1, 100), sent(2, 100));
+        // The second path is behind when the test ends: 20 of its messages are under way, none is lost.
+        let received = vec![got(&one, 10_000), got(&two[..80], 30_000)];
+        let analysis = analyse_paths(vec![one.clone(), two.clone()], &received, 1);
+        assert_eq!((analysis.lost, analysis.in_flight, analysis.sent, analysis.received), (0, 20, 200, 180));
+        assert!(analysis.latency.max_us > 29.0 && analysis.latency.min_us < 11.0);
+        let mut holed = got(&two, 30_000);
+        holed.remove(40);
+        assert_eq!(analyse_paths(vec![one.clone(), two], &[got(&one, 10_000), holed], 1).lost, 1);
+    }
+
+    #[test]
+    fn several_clients_are_one_result() {
+        let one = |rate: f64, p99: f64, complete: bool| serde_json::json!({"complete": complete, "lost": 0, "rate_per_s": rate, "p99_us": p99, "samples": 10});
+        let both = together(&[one(100.0, 7.0, true), one(50.0, 9.0, true)]);
+        assert_eq!((both["rate_per_s"].as_f64(), both["p99_us"].as_f64()), (Some(150.0), Some(9.0)));
+        assert_eq!((both["complete"].clone(), both["samples"].as_f64()), (true.into(), Some(20.0)));
+        assert_eq!(together(&[one(1.0, 1.0, true), one(1.0, 1.0, false)])["complete"], false);
     }
 
     #[test]

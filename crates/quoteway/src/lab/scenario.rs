@@ -1,9 +1,9 @@
 //! What a scenario is: its parameters, its rates and its goals, read from a file that users can copy and change.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::rows::{PEERS, Side};
 use crate::tools::sink_driven_src::pace::Rate;
@@ -17,7 +17,7 @@ const QUICK_SECONDS: f64 = 0.75;
 const QUICK_WARMUP: f64 = 0.25;
 
 /// One scenario.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     /// How it is called on the command line; the name of its table.
@@ -76,12 +76,27 @@ pub struct Scenario {
     /// Source Distributor and P2PS are processes of their own, joined by the hub's network; always so with three nodes.
     #[serde(default)]
     pub split: bool,
+    /// Paths (multipath): each has a source, a Source Distributor, a hub and mounts of its own, and its part of items and rate.
+    #[serde(default = "one")]
+    pub paths: u32,
+    /// P2PSs of each path (multiplex), each with its part of the mounts.
+    #[serde(default = "one")]
+    pub p2ps: u32,
+    /// An `rrcpd` takes the stream in once for all P2PSs of a path; they read it from shared memory.
+    #[serde(default)]
+    pub rrcpd: bool,
     /// How the hub's data stream travels between them: `tcp`, `lbt-rm`, `lbt-ru`, `lbt-tcp`, `lbt-ipc`.
     #[serde(default = "hub")]
     pub hub: String,
     /// Egress shards of the server.
     #[serde(default)]
     pub shards: u16,
+    /// Lines for the configuration file of all servers, for example `[p2ps]` and a parameter.
+    #[serde(default)]
+    pub server_toml: String,
+    /// Parameters that are different in runs beside ours, `KEY=VALUE` separated by semicolons: `shards=1`.
+    #[serde(default)]
+    pub variant: String,
     /// `decodeFormat` of the client: 0 headers, 1 entries, 2 and above every value.
     #[serde(default)]
     pub decode: u8,
@@ -91,6 +106,9 @@ pub struct Scenario {
     /// A rate is only held if no latency exceeds this; 0: whatever the latency.
     #[serde(default)]
     pub max_latency_us: f64,
+    /// A rate is only held if the mean latency from the call does not exceed this; 0: whatever the mean.
+    #[serde(default)]
+    pub mean_latency_us: f64,
     /// Measured seconds and warm-up of a run as long as the original's; 0: as usual.
     #[serde(default)]
     pub original_seconds: f64,
@@ -112,8 +130,11 @@ pub struct Scenario {
     /// Seconds at a run's rate before that which do not count.
     #[serde(default = "warmup")]
     pub warmup: f64,
-    /// What of LBM is measured.
+    /// Updates of a turn, separated by spaces: for the stages.
     #[serde(default)]
+    pub batches: String,
+    /// What of LBM is measured.
+    #[serde(default, skip_serializing)]
     pub lbm: Option<super::lbm::Grid>,
     /// What is to be reached: `ROW METRIC[/SIDE] (>=|<=) VALUE`.
     #[serde(default)]
@@ -121,7 +142,7 @@ pub struct Scenario {
 }
 
 /// A published series of figures.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Original {
     /// File of the tables' folder.
@@ -137,7 +158,7 @@ pub struct Original {
 }
 
 /// The procedure of a scenario.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// Decoding and encoding the reference updates, beside ETA Java on the same bytes.
@@ -148,6 +169,8 @@ pub enum Kind {
     Images,
     /// Bytes of an item and of a watcher.
     Memory,
+    /// What each stage of an update's way costs, beside a bare system call or copy.
+    Stages,
     /// LBM beside the bare loops and Aeron.
     Lbm,
 }
@@ -233,6 +256,16 @@ impl Scenario {
         self.rates.split_whitespace().map(str::parse).collect()
     }
 
+    /// The sizes of a turn for the stages.
+    ///
+    /// # Errors
+    /// A word that is no size.
+    pub fn batches(&self) -> Result<Vec<u32>, String> {
+        let size = |word: &str| word.parse().ok().filter(|n| (1..=100_000).contains(n));
+        let sizes = self.batches.split_whitespace();
+        sizes.map(|word| size(word).ok_or_else(|| format!("batches: {word:?} is no number of updates"))).collect()
+    }
+
     /// Which peers run at this rate too.
     ///
     /// # Errors
@@ -246,12 +279,17 @@ impl Scenario {
         }
     }
 
-    /// Processes between source and clients.
+    /// Whether Source Distributor and P2PS are processes of their own.
+    pub fn is_split(&self) -> bool {
+        self.split || self.nodes == 3 || self.p2ps > 1 || self.rrcpd
+    }
+
+    /// Processes between a source and a client.
     pub fn servers(&self) -> u32 {
-        match (self.server, self.split || self.nodes == 3) {
+        match (self.server, self.is_split()) {
             (false, _) => 0,
             (true, false) => 1,
-            (true, true) => 2,
+            (true, true) => 2 + u32::from(self.rrcpd),
         }
     }
 
@@ -272,6 +310,12 @@ impl Scenario {
                 grid.conditions()
             );
         }
+        if self.kind == Kind::Stages {
+            return format!(
+                "turns of {} updates; {} items, {} bytes, {} mounts",
+                self.batches, self.items, self.size, self.mounts
+            );
+        }
         if self.kind != Kind::Flow {
             return format!("{} s a run", self.seconds);
         }
@@ -285,9 +329,14 @@ impl Scenario {
         }
         let mut parts = vec![format!("{} items, updates of {} bytes", self.items, self.size)];
         if self.mounts > 1 {
-            parts.push(format!("{} mounts, {:.0} % of the items common to all", self.mounts, self.common * 100.0));
+            let mixed = if self.is_mixed() { ", updates in random order" } else { "" };
+            parts.push(format!(
+                "{} mounts, {:.0} % of the items common to all{mixed}",
+                self.mounts,
+                self.common * 100.0
+            ));
         }
-        parts.push(match (self.server, self.nodes, self.split) {
+        parts.push(match (self.server, self.nodes, self.is_split()) {
             (false, ..) => "client connected to the source, loopback".to_owned(),
             (true, 1, false) => "Source Distributor and P2PS in one process, loopback".to_owned(),
             (true, 1, true) => format!("Source Distributor and P2PS in two processes, loopback, hub by {}", self.hub),
@@ -296,6 +345,15 @@ impl Scenario {
                 format!("{nodes} nodes (network namespaces of this machine, unless --loopback){hub}")
             }
         });
+        if self.paths > 1 {
+            parts.push(format!("{} paths, each with a source, a Source Distributor and a hub", self.paths));
+        }
+        if self.p2ps > 1 {
+            parts.push(format!("{} P2PSs a path, each with its clients", self.p2ps));
+        }
+        if self.rrcpd {
+            parts.push("rrcpd before the P2PSs, shared memory between".to_owned());
+        }
         if self.shards > 0 {
             parts.push(format!("{} egress shards", self.shards));
         }
@@ -305,7 +363,19 @@ impl Scenario {
         });
         let bound = if self.bind.is_empty() { "no process bound".to_owned() } else { format!("bound {}", self.bind) };
         parts.push(format!("idle source: {}, idle others: block; {bound}", self.idle));
-        parts.push(format!("socket buffers {} KB; io_uring not used", self.socket_buffer / 1024));
+        parts.push(format!("socket buffers {} KB", self.socket_buffer / 1024));
+        if !self.server_toml.is_empty() {
+            parts.push(format!(
+                "servers configured with {}",
+                self.server_toml.split_whitespace().collect::<Vec<_>>().join(" ")
+            ));
+        }
+        if !self.variant.is_empty() {
+            parts.push(format!("variant: {}", self.variant));
+        }
+        if self.rates.split_whitespace().any(|word| word == "search") {
+            parts.push(format!("a rate is held with {}", self.criterion()));
+        }
         parts.push(format!("{} s a run after {} s of warm-up", self.seconds, self.warmup));
         let how = if self.observe { "every message observed" } else { "latency by stamped updates" };
         parts.push(how.to_owned());
@@ -328,6 +398,17 @@ impl Scenario {
         (self.seconds, self.warmup) = (self.seconds.min(QUICK_SECONDS), self.warmup.min(QUICK_WARMUP));
     }
 
+    /// What a rate has to fulfil to count as held, for people.
+    pub fn criterion(&self) -> String {
+        let mut text = "nothing lost, no growing queue".to_owned();
+        for (name, bound) in [("max", self.max_latency_us), ("mean", self.mean_latency_us)] {
+            if bound > 0.0 {
+                let _ = write!(text, ", {name} latency at most {bound:.0} us");
+            }
+        }
+        text
+    }
+
     /// As long as the original's, where it says how long that was.
     pub fn lengthen(&mut self) {
         if self.original_seconds > 0.0 {
@@ -338,6 +419,31 @@ impl Scenario {
     /// Deliveries for each update that the source sends.
     pub fn fan(&self) -> f64 {
         self.common * f64::from(self.mounts) + (1.0 - self.common)
+    }
+
+    /// The scenario as its variant changes it; `None` without one.
+    ///
+    /// # Errors
+    /// A word that is no parameter, or a value that is none.
+    pub fn variant(&self) -> Result<Option<Self>, String> {
+        if self.variant.trim().is_empty() {
+            return Ok(None);
+        }
+        let plain = Self { variant: String::new(), ..self.clone() };
+        let mut table = toml::Table::try_from(&plain).map_err(|e| e.to_string())?;
+        for change in self.variant.split(';') {
+            set(&mut table, change.trim())?;
+        }
+        let variant: Self = table.try_into().map_err(|e: toml::de::Error| e.to_string())?;
+        let variant = Self { name: self.name.clone(), lbm: self.lbm.clone(), ..variant };
+        variant.check()?;
+        Ok(Some(variant))
+    }
+
+    /// Whether some items are everybody's and others not: the source mixes their updates then, so that half of any second's
+    /// updates go to all, and not all of one second's.
+    pub fn is_mixed(&self) -> bool {
+        self.mounts > 1 && self.common > 0.0 && self.common < 1.0
     }
 
     /// Its goals.
@@ -354,12 +460,23 @@ impl Scenario {
             word.parse::<Point>()?;
         }
         self.goals()?;
+        self.variant().map_err(|why| format!("variant: {why}"))?;
         self.peers_at(Point::Max)?;
         for word in self.quick_rates.split_whitespace() {
             word.parse::<Point>()?;
         }
         if let Some(word) = self.bind.split_whitespace().find(|w| !w.contains(':')) {
             return Err(format!("bind {word:?}: write PROCESS:PROCESSORS, for example server:1"));
+        }
+        let is_stacked = self.paths > 1 || self.p2ps > 1 || self.rrcpd;
+        if !(1..=8).contains(&self.paths) || !(1..=16).contains(&self.p2ps) || (is_stacked && !self.server) {
+            return Err("paths (1 to 8), p2ps (1 to 16) and rrcpd need a server".to_owned());
+        }
+        if self.mounts > 1 && !self.mounts.is_multiple_of(self.p2ps) {
+            return Err("mounts cannot be divided by p2ps".to_owned());
+        }
+        if self.rrcpd && !self.hub.starts_with("lbt-r") {
+            return Err("an rrcpd needs hub = \"lbt-rm\" or \"lbt-ru\"".to_owned());
         }
         if !(1..=3).contains(&self.nodes) {
             return Err("nodes must be 1, 2 or 3".to_owned());
@@ -374,6 +491,9 @@ impl Scenario {
         }
         if self.kind == Kind::Lbm {
             self.lbm.as_ref().ok_or("a scenario of LBM needs a table `lbm`")?.cells()?;
+        }
+        if self.batches()?.is_empty() && self.kind == Kind::Stages {
+            return Err("the stages need batches".to_owned());
         }
         if self.kind == Kind::Flow && self.rates.trim().is_empty() {
             return Err("a flow needs rates".to_owned());
@@ -430,15 +550,21 @@ pub fn read(text: &str, overrides: &[String]) -> Result<Vec<Scenario>, String> {
             return Err(format!("scenarios: {name} stands outside of a [scenario]"));
         };
         for line in overrides {
-            let (key, value) = line.split_once('=').ok_or_else(|| format!("--set {line}: write KEY=VALUE"))?;
-            let parsed = format!("v = {value}").parse::<toml::Table>().ok().and_then(|mut t| t.remove("v"));
-            table.insert(key.trim().to_owned(), parsed.unwrap_or_else(|| toml::Value::String(value.to_owned())));
+            set(&mut table, line).map_err(|why| format!("--set {why}"))?;
         }
         let scenario: Scenario = table.try_into().map_err(|e| format!("scenario {name}: {e}"))?;
         scenario.check().map_err(|e| format!("scenario {name}: {e}"))?;
         scenarios.push(Scenario { name, ..scenario });
     }
     Ok(scenarios)
+}
+
+/// Sets a parameter by `KEY=VALUE`.
+fn set(table: &mut toml::Table, line: &str) -> Result<(), String> {
+    let (key, value) = line.split_once('=').ok_or_else(|| format!("{line}: write KEY=VALUE"))?;
+    let parsed = format!("v = {value}").parse::<toml::Table>().ok().and_then(|mut t| t.remove("v"));
+    table.insert(key.trim().to_owned(), parsed.unwrap_or_else(|| toml::Value::String(value.to_owned())));
+    Ok(())
 }
 
 /// The scenarios of these names, or of groups of these names, in this order (`reports`: all that reproduce one, `all`: all);
@@ -480,7 +606,8 @@ mod tests {
         assert_eq!(names[..4], ["codec", "chain", "chain-serve", "fanout"]);
         let servers = |name: &str| all.iter().find(|s| s.name == name).map(Scenario::servers);
         assert_eq!([servers("chain"), servers("latency"), servers("hop")], [Some(2), Some(1), Some(0)]);
-        assert!(all.iter().all(|s| s.on_request || !s.goals.is_empty() || !s.originals.is_empty()));
+        let is_judged = |s: &Scenario| !s.goals.is_empty() || !s.originals.is_empty() || s.kind == Kind::Stages;
+        assert!(all.iter().all(|s| s.on_request || is_judged(s)));
         let lbm = select(all.clone(), &["cisco-2009".to_owned()]).unwrap();
         assert!(lbm.len() == 4 && lbm.iter().all(|s| s.name.starts_with("stac-lbm-") && s.original_seconds > 29.0));
         assert!(select(all.clone(), &[]).unwrap().iter().all(|s| !s.on_request));
@@ -525,6 +652,18 @@ mod tests {
         let set = ["items=7".to_owned(), "idle=block".to_owned(), "server = false".to_owned()];
         let scenario = read(text, &set).unwrap().remove(0);
         assert_eq!((scenario.items, scenario.idle.as_str(), scenario.server), (7, "block", false));
+    }
+
+    #[test]
+    fn a_variant_differs_in_what_it_says() {
+        let text = "[a]\ntitle = 'A'\nkind = 'flow'\nrates = '1k'\nshards = 2\nmounts = 4\nvariant = 'shards=1; idle=block'\n\
+                    originals = [{ file = 'f', label = 'l' }]";
+        let scenario = read(text, &[]).unwrap().remove(0);
+        let variant = scenario.variant().unwrap().unwrap();
+        assert_eq!((variant.shards, variant.idle.as_str(), variant.mounts), (1, "block", 4));
+        assert!(variant.name == "a" && variant.originals == scenario.originals && variant.variant.is_empty());
+        assert!(Scenario { variant: String::new(), ..scenario }.variant().unwrap().is_none());
+        assert!(read(&text.replace("shards=1", "shard=1"), &[]).unwrap_err().contains("scenario a: variant: "));
     }
 
     #[test]

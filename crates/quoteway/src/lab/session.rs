@@ -113,6 +113,7 @@ impl Session {
                             "record": "run", "scenario": outcome.name, "row": label, "side": side.name(), "pair": pair,
                             "figures": metrics.json(), "disturbance": before.since().to_string(),
                         }));
+                        self.record_percentiles((&outcome.name, label, *side, pair), &metrics);
                         outcome.rows[at].add(*side, metrics);
                     }
                     Err(Fault::Stopped) => return Err(Fault::Stopped),
@@ -129,6 +130,15 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// Appends the percentile distribution of an observed run: share, microseconds, samples up to there.
+    fn record_percentiles(&mut self, (scenario, row, side, pair): (&str, &str, Side, u32), metrics: &Metrics) {
+        let Some(observed) = metrics.observed.as_ref().filter(|o| !o.percentiles.is_empty()) else { return };
+        let points: Vec<Value> = observed.percentiles.iter().map(|p| json!([p.share, p.us, p.count])).collect();
+        self.record(&json!({
+            "record": "hdr", "scenario": scenario, "row": row, "side": side.name(), "pair": pair, "points": points,
+        }));
     }
 
     /// Notes what happened on the way.

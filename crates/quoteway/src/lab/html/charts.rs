@@ -4,9 +4,11 @@ use super::svg::{self, Axis, Bar, Histogram, Line, Scale, duration, short};
 use crate::lab::observer::analysis::BUCKET_NS;
 use crate::lab::rows::{OTHERS, Observed, Outcome, Row, Side};
 use crate::lab::scenario::Point;
+use crate::lab::stages::{STAGES, SUMS};
 
 const OURS: &str = "#17479e";
 const SMOOTH: &str = "#4f8fe6";
+const VARIANT: &str = "#0e7490";
 const FLOOR: &str = "#7c8590";
 /// Published series are warm, dashed or outlined; what was measured here is not.
 const PUBLISHED: [&str; 5] = ["#b5471b", "#d08a1d", "#8a5a2b", "#c2410c", "#a16207"];
@@ -17,6 +19,7 @@ pub fn colour(side: Side) -> &'static str {
     match side {
         Side::Ours => OURS,
         Side::Smooth => SMOOTH,
+        Side::Variant => VARIANT,
         Side::Floor => FLOOR,
         Side::Eta => "#7b2fa1",
         Side::Nats => "#15803d",
@@ -47,7 +50,9 @@ pub fn of(outcome: &Outcome) -> String {
         out += &deviations(outcome, &rows);
     }
     out += &distributions(&rows);
+    out += &nines(&rows);
     out += &throughput(outcome);
+    out += &stages(outcome);
     out += &over_time(&rows);
     out
 }
@@ -105,7 +110,7 @@ fn percentiles(rows: &[(f64, &Row)]) -> String {
     {
         all.push(line(&format!("Quoteway {name}"), base, dashes, series(rows, base, metric)));
     }
-    for side in [Side::Floor, Side::Eta, Side::Nats, Side::Aeron] {
+    for side in [Side::Variant, Side::Floor, Side::Eta, Side::Nats, Side::Aeron] {
         for (metric, name, dashes) in [("p50_us", "median", ""), ("p99_us", "99 %", "6 3")] {
             all.push(line(&format!("{} {name}", side.title()), side, dashes, series(rows, side, metric)));
         }
@@ -185,6 +190,52 @@ fn distributions(rows: &[(f64, &Row)]) -> String {
     out
 }
 
+/// Percentile distributions over the number of nines: at the lowest, a middle and the highest rate, and of everybody at one.
+fn nines(rows: &[(f64, &Row)]) -> String {
+    let x = Axis { name: "share of the messages that are not slower", scale: Scale::Logarithmic, text: share };
+    let y = Axis { name: "latency, from the intended time", scale: Scale::Logarithmic, text: duration };
+    let plot = |name: String, side: Side, dashes, observed: &Observed| {
+        let within = observed.percentiles.iter().filter(|p| p.share < 1.0);
+        let mut points: Vec<(f64, f64)> = within.map(|p| (1.0 / (1.0 - p.share), p.us)).collect();
+        // The longest is drawn where the last sample is.
+        if let Some(last) = observed.percentiles.last() {
+            points.push((last.count.max(1) as f64, last.us));
+        }
+        points.dedup_by(|a, b| a.0 <= b.0);
+        Line { name, colour: colour(side), dashes, points }
+    };
+    let observed: Vec<&(f64, &Row)> = rows.iter().filter(|(_, row)| row.observed(Side::Ours).is_some()).collect();
+    let (Some(first), Some(last)) = (observed.first(), observed.last()) else { return String::new() };
+    let mut chosen = vec![*first, observed[observed.len() / 2], *last];
+    chosen.dedup_by(|a, b| (a.0 - b.0).abs() < 0.5);
+    let shades = [(Side::Ours, ""), (Side::Smooth, "5 2"), (Side::Floor, "2 2")];
+    let all: Vec<Line> = chosen
+        .iter()
+        .zip(shades)
+        .filter_map(|((rate, row), (shade, dashes))| {
+            Some(plot(format!("{}/s", short(*rate)), shade, dashes, row.observed(Side::Ours)?))
+        })
+        .collect();
+    let mut out = svg::lines("Percentile distributions (HDR), Quoteway", x, y, &all);
+    let others = |row: &Row| OTHERS.into_iter().filter(|s| row.observed(*s).is_some()).collect::<Vec<_>>();
+    for (rate, row) in rows.iter().filter(|(_, row)| !others(row).is_empty()).take(2) {
+        let sides = [Side::Ours].into_iter().chain(others(row));
+        let all: Vec<Line> = sides
+            .zip(["", "5 2", "2 2", "9 3 2 3"])
+            .filter_map(|(side, dashes)| Some(plot(side.title().to_owned(), side, dashes, row.observed(side)?)))
+            .collect();
+        out += &svg::lines(&format!("Percentile distributions side by side at {} a second", short(*rate)), x, y, &all);
+    }
+    out
+}
+
+/// `1 / (1 - share)` as the share in percent: 100 is 99 %.
+fn share(value: f64) -> String {
+    let percent = 100.0 * (1.0 - 1.0 / value.max(1.0));
+    let text = format!("{percent:.6}");
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
 /// Unpaced and held rates as bars, published ones below.
 fn throughput(outcome: &Outcome) -> String {
     let mut all = Vec::new();
@@ -215,6 +266,36 @@ fn throughput(outcome: &Outcome) -> String {
         });
     }
     svg::bars("Deliveries a second (outlined: published, other machines)", |v| format!("{}/s", short(v)), &all)
+}
+
+/// What each stage costs beside its floor, a chart for each size of a turn.
+fn stages(outcome: &Outcome) -> String {
+    let turn = |row: &Row| row.label.split_once(" a turn: ").map(|(batch, _)| batch.to_owned());
+    let mut batches: Vec<String> = outcome.rows.iter().filter_map(turn).collect();
+    batches.dedup();
+    let mut out = String::new();
+    for batch in batches {
+        let mut all = Vec::new();
+        for stage in STAGES.iter().chain(&SUMS) {
+            let label = format!("{batch} a turn: {stage}");
+            let Some(row) = outcome.rows.iter().find(|r| r.label == label) else { continue };
+            for side in [Side::Ours, Side::Floor] {
+                // Of a delivery, where that is not the same as of an update: only then stages can be compared.
+                let spread = row.spread(side, "delivery_ns").or_else(|| row.spread(side, "ns"));
+                let Some(spread) = spread else { continue };
+                let whose = if side == Side::Ours { *stage } else { "its floor" };
+                all.push(Bar {
+                    name: whose.to_owned(),
+                    colour: colour(side),
+                    value: spread.median,
+                    range: Some((spread.low, spread.high)),
+                    is_published: false,
+                });
+            }
+        }
+        out += &svg::bars(&format!("Nanoseconds a delivery, {batch} updates a turn"), |v| format!("{v:.1} ns"), &all);
+    }
+    out
 }
 
 /// The run at the highest observed rate over its time: what was discarded, and whether the rest is steady.

@@ -16,6 +16,7 @@ use super::environment::Environment;
 use super::observer::{CLOCK, steady};
 use super::report::figure;
 use super::rows::{OTHERS, Outcome, Row, Side};
+use super::stages;
 use super::stats::Spread;
 
 const STYLE: &str = include_str!("style.css");
@@ -95,6 +96,7 @@ fn key_lines(outcome: &Outcome) -> Vec<String> {
         lines.push(format!("<b>{}</b>: {}.", escape(&outcome.title), parts.join("; ")));
     }
     lines.extend(beside_peers(outcome, &rows));
+    lines.extend(whole_turns(outcome));
     lines
 }
 
@@ -115,6 +117,21 @@ fn published_ends(original: &super::originals::Series, ends: &[(f64, f64)]) -> O
     let (first, last) = (common.first()?, common.last()?);
     let text: Vec<String> = shown_ends(*first, *last).map(|(rate, us)| at_rate(us, rate)).collect();
     Some(format!("{} {}", escape(&original.label), text.join(", ")))
+}
+
+/// What a delivery costs the server by the size of its turns, and what of that the bare things cost.
+fn whole_turns(outcome: &Outcome) -> Option<String> {
+    let [sum, turn, _] = stages::SUMS;
+    let mut parts = Vec::new();
+    for row in &outcome.rows {
+        let Some(batch) = row.label.strip_suffix(turn).and_then(|l| l.strip_suffix(" a turn: ")) else { continue };
+        let floors = outcome.rows.iter().find(|r| r.label == format!("{batch} a turn: {sum}"));
+        let ns = |row: &Row, side| row.spread(side, "delivery_ns").or_else(|| row.spread(side, "ns")).map(|s| s.median);
+        if let Some((ours, floor)) = ns(row, Side::Ours).zip(floors.and_then(|row| ns(row, Side::Floor))) {
+            parts.push(format!("{ours:.0} ns at {batch} updates a turn (bare: {floor:.0})"));
+        }
+    }
+    (!parts.is_empty()).then(|| format!("<b>{}</b>: a delivery costs {}.", escape(&outcome.title), parts.join(", ")))
 }
 
 /// Median latency beside each peer at the rates where both ran.
@@ -228,7 +245,11 @@ fn as_published(out: &mut String, outcome: &Outcome) {
     if outcome.originals.is_empty() || !rows.iter().any(|(_, row)| has(row)) {
         return;
     }
-    out.push_str("<h3>As the report has it: microseconds from the call of the API</h3><div class=\"scroll\"><table><tr><th>update rate</th><th>mean</th><th>std dev</th><th>max</th><th>min</th><th>samples</th>");
+    out.push_str("<h3>As the report has it: microseconds from the call of the API</h3><div class=\"scroll\"><table><tr><th>update rate</th><th>ours: mean</th><th>std dev</th><th>max</th><th>min</th><th>samples</th>");
+    let has_even = rows.iter().any(|(_, row)| row.spread(Side::Smooth, "call_mean_us").is_some());
+    if has_even {
+        out.push_str("<th>evenly paced: mean</th><th>std dev</th><th>max</th>");
+    }
     for one in &series {
         let _ = write!(out, "<th>{}: mean</th><th>std dev</th><th>max</th>", escape(&one.label));
     }
@@ -241,6 +262,10 @@ fn as_published(out: &mut String, outcome: &Outcome) {
         }
         let samples = row.spread(Side::Ours, "samples").map_or(String::new(), |s| format!("{:.0}", s.median));
         let _ = write!(out, "<td>{samples}</td>");
+        for metric in ["call_mean_us", "call_stddev_us", "call_max_us"].iter().filter(|_| has_even) {
+            let value = row.spread(Side::Smooth, metric).map_or(String::new(), |s| format!("{:.2}", s.median));
+            let _ = write!(out, "<td>{value}</td>");
+        }
         for one in &series {
             match one.at(rate) {
                 Some(p) => {
@@ -283,7 +308,8 @@ fn spread(metric: &str, spread: Option<Spread>) -> String {
     }
 }
 
-/// Every run of every side as lines of CSV: `scenario,row,side,run,figure,value`.
+/// Every run of every side as lines of CSV: `scenario,row,side,run,figure,value`. Figures `hdr_99.9` are points of the percentile
+/// distribution of an observed run, in microseconds.
 pub fn csv(outcomes: &[Outcome]) -> String {
     let mut out = String::from("scenario,row,side,run,figure,value\n");
     for outcome in outcomes {
@@ -293,6 +319,10 @@ pub fn csv(outcomes: &[Outcome]) -> String {
                     for (name, value) in &metrics.figures {
                         let _ =
                             writeln!(out, "{},{},{},{},{name},{value}", outcome.name, row.label, side.name(), n + 1);
+                    }
+                    for p in metrics.observed.iter().flat_map(|o| &o.percentiles) {
+                        let (scenario, label, side) = (&outcome.name, &row.label, side.name());
+                        let _ = writeln!(out, "{scenario},{label},{side},{},{},{}", n + 1, p.name(), p.us);
                     }
                 }
             }

@@ -7,6 +7,8 @@ const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 330.0;
 /// Room around the plot: top, right (for the names at the ends of the lines), bottom, left.
 const ROOM: (f64, f64, f64, f64) = (14.0, 268.0, 44.0, 66.0);
+/// A line of more points is a curve, and its points are not marked.
+const MARKS_MAX: usize = 25;
 /// Least distance of two names.
 const NAME_GAP: f64 = 14.0;
 
@@ -169,7 +171,8 @@ pub fn lines(title: &str, x_axis: Axis, y_axis: Axis, series: &[Line]) -> String
             line.dashes,
             path.join("L")
         );
-        for (at, value) in shown.iter().zip(&line.points) {
+        let is_curve = shown.len() > MARKS_MAX;
+        for (at, value) in shown.iter().zip(&line.points).filter(|_| !is_curve) {
             let _ = write!(
                 out,
                 "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"2.6\" fill=\"{}\"><title>{}: {} at {}</title></circle>",

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::lab::observer::analysis::Percentile;
 use crate::lab::observer::steady::Window;
 use crate::lab::originals::{Point, Series};
 use crate::lab::rows::{Metrics, Observed, Verdict};
@@ -31,6 +32,9 @@ fn outcomes() -> Vec<Outcome> {
         ours.figures.extend(metrics(&[("call_max_us", 195.0), ("call_min_us", 26.0), ("samples", 11_900.0)]).figures);
         ours.observed = Some(Observed {
             buckets: BTreeMap::from([(5, 90), (6, 9), (900, 1)]),
+            percentiles: [(0.5, 55.0, 50), (0.9, 58.0, 90), (0.99, 65.0, 99), (1.0, 9_000.0, 100)]
+                .map(|(share, us, count)| Percentile { share, us, count })
+                .to_vec(),
             windows: (0..40)
                 .map(|n| Window { at_s: f64::from(n) / 10.0, median_us: 150.0, ..Window::default() })
                 .collect(),
@@ -96,11 +100,14 @@ fn the_tables_hold_the_numbers_of_the_rows() {
         "<li>a &lt; b</li>",
         "1.0 % beyond",
         "steady from 0.50 s on",
+        "Percentile distributions (HDR), Quoteway",
+        ">99 %</text>",
     ] {
         assert!(page.contains(part), "{part}\n{page}");
     }
     let csv = csv(&outcomes());
     assert!(csv.contains("two,10k,ours,1,call_mean_us,68.7\n") && csv.contains("all,max,floor,1,rate,10000000\n"));
+    assert!(csv.contains("two,10k,ours,1,hdr_99,65\n") && csv.contains("two,10k,ours,1,hdr_100,9000\n"));
     assert!(csv.contains("two,200000,\"published: RMDS 6\",,mean_us,2000\n"));
 }
 

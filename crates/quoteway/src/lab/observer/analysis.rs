@@ -82,6 +82,38 @@ impl Distribution {
     }
 }
 
+/// A point of a percentile distribution, as HDR histograms are plotted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Percentile {
+    /// Share of the samples that are not longer, 0 to 1.
+    pub share: f64,
+    /// In microseconds, three digits.
+    pub us: f64,
+    /// Samples that are not longer.
+    pub count: u64,
+}
+
+/// Points of a distribution for each halving of what is left up to 100 %.
+const TICKS: u32 = 5;
+
+impl Percentile {
+    /// The points of a histogram of nanoseconds, closer and closer to 100 %; the last is the longest. None without samples.
+    pub fn all(histogram: &Histogram<u64>) -> Vec<Self> {
+        let points = histogram.iter_quantiles(TICKS).map(|at| Self {
+            share: at.quantile(),
+            us: at.value_iterated_to() as f64 / 1e3,
+            count: histogram.count_between(0, at.value_iterated_to()),
+        });
+        if histogram.is_empty() { Vec::new() } else { points.collect() }
+    }
+
+    /// How it is called: `hdr_99.9`, in percent without needless digits.
+    pub fn name(&self) -> String {
+        let text = format!("{:.6}", self.share * 100.0);
+        format!("hdr_{}", text.trim_end_matches('0').trim_end_matches('.'))
+    }
+}
+
 /// What both ends saw of a test.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Analysis {

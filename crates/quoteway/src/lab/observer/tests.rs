@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use proptest::prelude::*;
 
-use super::analysis::{Distribution, analyse};
+use super::analysis::{Distribution, Percentile, analyse};
 use super::*;
 
 #[test]
@@ -132,6 +132,16 @@ proptest! {
         prop_assert_eq!(((d.min_us * 1e3).round() as u64, (d.max_us * 1e3).round() as u64), ends);
         let hdr = Distribution::hdr(&nanos);
         prop_assert!((hdr.value_at_quantile(0.5) as f64 / 1e3 - median).abs() <= 0.002 + median * 0.002);
+        // The curve rises to the last sample, and each point says what it stands for.
+        let points = Percentile::all(&hdr);
+        let last = points.last().unwrap();
+        prop_assert!((last.share - 1.0).abs() < 1e-9 && last.count == nanos.len() as u64);
+        prop_assert!((last.us - d.max_us).abs() <= 0.002 + d.max_us * 0.002);
+        prop_assert!(points.windows(2).all(|w| w[0].share <= w[1].share && w[0].us <= w[1].us && w[0].count <= w[1].count));
+        for point in points {
+            let below = nanos.iter().filter(|n| **n as f64 / 1e3 <= point.us).count() as u64;
+            prop_assert!(point.count.abs_diff(below) <= nanos.len() as u64 / 50 + 3, "{point:?} {below}");
+        }
     }
 
     #[test]

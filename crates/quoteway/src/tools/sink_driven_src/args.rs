@@ -103,6 +103,10 @@ pub struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     pub stamp_every: u32,
 
+    /// Update the items in a random order, the same in every run, and not in that in which they were opened
+    #[arg(long)]
+    pub shuffle: bool,
+
     /// Size of a reference update in bytes, header included: 74 is the reports' size, 130 the later one
     #[arg(long, value_name = "BYTES", default_value_t = 74, value_parser = size)]
     pub size: usize,

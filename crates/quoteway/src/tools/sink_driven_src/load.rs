@@ -30,6 +30,8 @@ pub struct Load {
     /// Streams to update, in the order in which they were opened.
     streams: Vec<Stream>,
     next: usize,
+    /// Decides where a stream goes when they are shuffled.
+    order: Random,
     pacer: Pacer,
     stamps: Stamps,
     /// What was posted, by item.
@@ -60,6 +62,9 @@ pub struct LoadConfig {
     pub stamp_all: bool,
     /// Every so manieth update carries one, if not 0. In contrast to so many a second, a late burst has its full weight.
     pub stamp_every: u32,
+    /// Updates go round in a random order of the items, the same in every run, and not in that in which they were opened. Clients
+    /// open what all watch before what one watches: in their order, half of a round would go to all and the other half to one.
+    pub shuffle: bool,
 }
 
 /// Kept small: a round over many items is as fast as memory gives them.
@@ -95,6 +100,9 @@ struct Stamps {
     owed: bool,
 }
 
+/// Seed of the random order.
+const ORDER: u64 = 1;
+
 /// An update that could not be sent for so long (a second) is not sent at all.
 const BEHIND_MAX: u64 = 1_000_000_000;
 
@@ -112,6 +120,7 @@ impl Load {
             item_names: Vec::new(),
             streams: Vec::new(),
             next: 0,
+            order: Random::new(ORDER),
             pacer: Pacer::new(config.shape, config.rate, now),
             stamps: Stamps {
                 every: (per_second > 0.0).then(|| (1e9 / per_second) as u64),
@@ -254,6 +263,20 @@ impl Load {
         sent
     }
 
+    /// Changes places of the last stream with any of them: after all opens, each order is as likely as any other.
+    fn put_anywhere(&mut self) {
+        let last = self.streams.len() - 1;
+        let at = self.order.below(self.streams.len() as u32) as usize;
+        self.streams.swap(at, last);
+        for (at, before) in [(last, at), (at, last)] {
+            let place = &mut self.items[self.streams[at].item as usize].at;
+            // An item that is open several times knows the last of its places.
+            if *place == Some(before as u32) {
+                *place = Some(at as u32);
+            }
+        }
+    }
+
     /// Which of the next `count` updates carries the time stamp: a random one when a stamp is due.
     fn stamp_place(&mut self, now: u64, count: u64) -> Option<u64> {
         let every = self.stamps.every?;
@@ -352,6 +375,9 @@ impl Items for Load {
         if open.streaming && !series.is_empty() && !is_over {
             entry.at = Some(self.streams.len() as u32);
             self.streams.push(Stream { id: open.stream_id, item });
+            if self.config.shuffle {
+                self.put_anywhere();
+            }
         }
         Ok(ItemId(item))
     }
@@ -400,6 +426,7 @@ mod tests {
             stamp_item: item.map(str::to_owned),
             stamp_all: false,
             stamp_every: 0,
+            shuffle: false,
         };
         Load::new(config, Arc::new(Catalogue::reference(85, false).unwrap()), 0)
     }
@@ -407,6 +434,28 @@ mod tests {
     fn open(load: &mut Load, name: &str, stream_id: i32) -> ItemId {
         let domain = Domain::MARKET_PRICE;
         load.open(Open { session: SessionId(0), stream_id, domain, name, streaming: true }).unwrap()
+    }
+
+    #[test]
+    fn a_shuffled_round_has_every_stream_once_and_mixes_them() {
+        let plain = load(1_000.0, 0.0, None);
+        let config = LoadConfig { shuffle: true, ..plain.config };
+        let mut load = Load::new(config, plain.catalogue, 0);
+        let items: Vec<ItemId> = (0..1_000).map(|n| open(&mut load, &format!("RDT{n}"), n)).collect();
+        let round: Vec<i32> = load.streams.iter().map(|s| s.id).collect();
+        let mut sorted = round.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..1_000).collect::<Vec<_>>());
+        // Of each hundred in a row, about half come from the first half of the opens.
+        for part in round.chunks(100) {
+            let early = part.iter().filter(|id| **id < 500).count();
+            assert!((25..=75).contains(&early), "{early} of a hundred");
+        }
+        for (n, item) in items.iter().enumerate() {
+            assert_eq!(load.items[item.0 as usize].at.map(|at| load.streams[at as usize].id), Some(n as i32));
+        }
+        load.close(items[7], SessionId(0), 7);
+        assert!(load.open_streams() == 999 && load.streams.iter().all(|s| s.id != 7));
     }
 
     fn run(load: &mut Load, until: u64) -> Vec<(Vec<u8>, i32)> {

@@ -396,6 +396,7 @@ impl LoadFeed {
             stamp_item: args.timestamp_item.clone(),
             stamp_all: args.stamp_all,
             stamp_every: args.stamp_every,
+            shuffle: args.shuffle,
         };
         let spare = Load::new(LoadConfig { rate: Rate::Stopped, ..config.clone() }, catalogue.clone(), 0);
         Self {

@@ -7,6 +7,7 @@ import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 
 /**
  * An ETA Java provider and ETA Java consumers in two processes, connected by TCP and nothing between: plain channels, no reactor, no watchlist,
@@ -15,14 +16,17 @@ import java.util.List;
  * after the last image do not count.
  */
 public final class EtaPair {
+    private static final int RECORDS_SECONDS = 20;
+
     private EtaPair() {}
 
     public static void main(String[] args) throws Exception {
         List<String> arguments = new ArrayList<>(List.of(args));
         if (!arguments.isEmpty() && arguments.get(0).equals("provider")) {
-            endWithParent();
-            new PairProvider(Options.parse(arguments.subList(1, arguments.size()))).run();
-            return;
+            PairProvider provider = new PairProvider(Options.parse(arguments.subList(1, arguments.size())));
+            endWithParent(provider);
+            provider.run();
+            System.exit(0);
         }
         Options options;
         try {
@@ -34,7 +38,11 @@ public final class EtaPair {
         }
         Process provider = startProvider(options);
         try {
-            System.out.println(new PairConsumer(options).run(port(provider)));
+            String result = new PairConsumer(options).run(port(provider));
+            // It writes what it has recorded.
+            provider.getOutputStream().close();
+            provider.waitFor(RECORDS_SECONDS, TimeUnit.SECONDS);
+            System.out.println(result);
         } finally {
             provider.destroyForcibly();
         }
@@ -58,8 +66,8 @@ public final class EtaPair {
         return Integer.parseInt(line.substring("ready ".length()));
     }
 
-    /** The standard input ends when the parent does, however that happens. */
-    private static void endWithParent() {
+    /** The standard input ends when the parent wants the end, or when it ends itself, however that happens. */
+    private static void endWithParent(PairProvider provider) {
         Thread thread = new Thread(
                 () -> {
                     try {
@@ -69,7 +77,10 @@ public final class EtaPair {
                     } catch (java.io.IOException e) {
                         // The same as its end.
                     }
-                    System.exit(0);
+                    provider.end();
+                    // One that hangs where it cannot look does not stay.
+                    java.util.concurrent.locks.LockSupport.parkNanos(RECORDS_SECONDS * 1_000_000_000L);
+                    System.exit(1);
                 },
                 "parent");
         thread.setDaemon(true);

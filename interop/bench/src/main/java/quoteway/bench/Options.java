@@ -12,9 +12,13 @@ import java.util.List;
  * @param items items of the watchlist; with more than one mount the first half is watched by all mounts, each of the others by one
  *     (Producer 50/50)
  * @param mounts consumer connections
+ * @param observe folder for the records of both ends ({@code sent}, {@code received}); empty for none
+ * @param every one of so many messages is recorded
+ * @param capacity messages for which each end has memory
  */
-record Options(long rate, int seconds, int warmup, int items, int mounts) {
-    static final String USAGE = "usage: EtaPair [--rate N] [--seconds N] [--warmup N] [--items N] [--mounts N]";
+record Options(long rate, int seconds, int warmup, int items, int mounts, String observe, int every, int capacity) {
+    static final String USAGE = "usage: EtaPair [--rate N] [--seconds N] [--warmup N] [--items N] [--mounts N]"
+            + " [--observe FOLDER] [--observe-every N] [--observe-capacity N]";
 
     static Options parse(List<String> arguments) {
         long rate = 100_000;
@@ -22,10 +26,17 @@ record Options(long rate, int seconds, int warmup, int items, int mounts) {
         int warmup = 5;
         int items = 100_000;
         int mounts = 1;
+        String observe = "";
+        int every = 1;
+        int capacity = 4_000_000;
         if (arguments.size() % 2 != 0) {
             throw new IllegalArgumentException(USAGE);
         }
         for (int i = 0; i < arguments.size(); i += 2) {
+            if (arguments.get(i).equals("--observe")) {
+                observe = arguments.get(i + 1);
+                continue;
+            }
             long value = Long.parseLong(arguments.get(i + 1));
             switch (arguments.get(i)) {
                 case "--rate" -> rate = value;
@@ -33,20 +44,31 @@ record Options(long rate, int seconds, int warmup, int items, int mounts) {
                 case "--warmup" -> warmup = (int) value;
                 case "--items" -> items = (int) value;
                 case "--mounts" -> mounts = (int) value;
+                case "--observe-every" -> every = (int) value;
+                case "--observe-capacity" -> capacity = (int) value;
                 default -> throw new IllegalArgumentException("no option " + arguments.get(i) + "; " + USAGE);
             }
         }
-        if (rate < 0 || seconds < 1 || warmup < 0 || items < mounts || mounts < 1) {
+        if (rate < 0 || seconds < 1 || warmup < 0 || items < mounts || mounts < 1 || every < 1 || capacity < 1) {
             throw new IllegalArgumentException("out of range; " + USAGE);
         }
-        return new Options(rate, seconds, warmup, items, mounts);
+        return new Options(rate, seconds, warmup, items, mounts, observe, every, capacity);
     }
 
     List<String> arguments() {
         var list = new ArrayList<String>();
         list.addAll(List.of("--rate", Long.toString(rate), "--seconds", Integer.toString(seconds)));
         list.addAll(List.of("--warmup", Integer.toString(warmup), "--items", Integer.toString(items), "--mounts", Integer.toString(mounts)));
+        if (!observe.isEmpty()) {
+            list.addAll(List.of("--observe", observe, "--observe-every", Integer.toString(every)));
+            list.addAll(List.of("--observe-capacity", Integer.toString(capacity)));
+        }
         return list;
+    }
+
+    /** Where an end puts its records; null if nothing is recorded. */
+    java.nio.file.Path records(String end) {
+        return observe.isEmpty() ? null : java.nio.file.Path.of(observe, end);
     }
 
     /** Whether every mount watches this item. */

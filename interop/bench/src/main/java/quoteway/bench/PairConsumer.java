@@ -41,6 +41,9 @@ final class PairConsumer {
     private final Real real = CodecFactory.createReal();
     private final LatencyHistogram latencies = new LatencyHistogram();
     private final Channel[] channels;
+    /** What was seen, if that is asked for; updates so far, by mount and item. */
+    private final Records records;
+    private final int[][] numbers;
     private Selector selector;
     private long images;
     private long received;
@@ -50,6 +53,9 @@ final class PairConsumer {
     PairConsumer(Options options) {
         this.options = options;
         channels = new Channel[options.mounts()];
+        boolean observes = options.records("received") != null;
+        records = observes ? Records.receiver(options.every(), options.mounts(), options.capacity()) : null;
+        numbers = observes ? new int[options.mounts()][options.items()] : new int[0][0];
     }
 
     /** Connects, runs the load and returns the result as a line of JSON. */
@@ -58,7 +64,7 @@ final class PairConsumer {
         Transport.initialize(init, error);
         selector = Selector.open();
         for (int i = 0; i < channels.length; i++) {
-            channels[i] = connect(port);
+            channels[i] = connect(port, i);
         }
         long start = System.nanoTime();
         for (int mount = 0; mount < channels.length; mount++) {
@@ -75,10 +81,13 @@ final class PairConsumer {
             turn();
         }
         double rate = received / (double) options.seconds();
+        if (records != null) {
+            records.save(options.records("received"));
+        }
         return String.format(
                 Locale.ROOT,
                 "{\"name\":\"eta-java-direct\",\"mounts\":%d,\"items\":%d,\"asked_per_s\":%d,\"rate_per_s\":%.0f,\"received\":%d,"
-                        + "\"p50_us\":%.1f,\"p90_us\":%.1f,\"p99_us\":%.1f,\"max_us\":%.1f,\"images_ms\":%.1f}",
+                        + "\"p50_us\":%.1f,\"p90_us\":%.1f,\"p99_us\":%.1f,\"max_us\":%.1f,\"images_ms\":%.1f,\"measured_from_ns\":%d}",
                 options.mounts(),
                 options.items(),
                 options.rate(),
@@ -88,10 +97,11 @@ final class PairConsumer {
                 latencies.quantile(0.9),
                 latencies.quantile(0.99),
                 latencies.maxMicros(),
-                imagesMs);
+                imagesMs,
+                measureFrom);
     }
 
-    private Channel connect(int port) throws Exception {
+    private Channel connect(int port, int mount) throws Exception {
         ConnectOptions connect = TransportFactory.createConnectOptions();
         connect.unifiedNetworkInfo().address("127.0.0.1");
         connect.unifiedNetworkInfo().serviceName(Integer.toString(port));
@@ -115,7 +125,7 @@ final class PairConsumer {
             }
             Thread.onSpinWait();
         }
-        channel.selectableChannel().register(selector, SelectionKey.OP_READ, channel);
+        channel.selectableChannel().register(selector, SelectionKey.OP_READ, mount);
         return channel;
     }
 
@@ -147,23 +157,24 @@ final class PairConsumer {
     private void turn() throws Exception {
         selector.select(1);
         for (SelectionKey key : selector.selectedKeys()) {
-            read((Channel) key.attachment());
+            read((Integer) key.attachment());
         }
         selector.selectedKeys().clear();
     }
 
-    private void read(Channel channel) {
+    private void read(int mount) {
+        Channel channel = channels[mount];
         do {
             TransportBuffer buffer = channel.read(readArgs, error);
             if (buffer != null) {
-                take(buffer);
+                take(mount, buffer);
             } else if (readArgs.readRetVal() == TransportReturnCodes.FAILURE) {
                 throw new IllegalStateException("the provider is gone: " + error.text());
             }
         } while (readArgs.readRetVal() > 0);
     }
 
-    private void take(TransportBuffer buffer) {
+    private void take(int mount, TransportBuffer buffer) {
         it.clear();
         it.setBufferAndRWFVersion(buffer, Codec.majorVersion(), Codec.minorVersion());
         if (msg.decode(it) < CodecReturnCodes.SUCCESS) {
@@ -172,6 +183,10 @@ final class PairConsumer {
         if (msg.msgClass() == MsgClasses.REFRESH) {
             images++;
             return;
+        }
+        if (records != null) {
+            int item = msg.streamId() - 1;
+            records.record(item, ++numbers[mount][item], 0);
         }
         fields.clear();
         fields.decode(it, null);

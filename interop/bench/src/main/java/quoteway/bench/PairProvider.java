@@ -35,6 +35,10 @@ final class PairProvider {
     private final byte[] image = Wire.image();
     private final byte[] update = Wire.update();
     private final int stampOffset = Wire.stampOffset(update);
+    /** What was sent, if that is asked for; updates so far, by item. */
+    private final Records records;
+    private final int[] numbers;
+    private volatile boolean isOver;
     private long opened;
 
     /** One consumer connection and the packed buffer that is being filled for it. */
@@ -52,6 +56,14 @@ final class PairProvider {
     PairProvider(Options options) {
         this.options = options;
         watchers = new Mount[options.items()][0];
+        boolean observes = options.records("sent") != null;
+        records = observes ? Records.sender(options.every(), options.capacity()) : null;
+        numbers = observes ? new int[options.items()] : new int[0];
+    }
+
+    /** Ends the run from another thread. */
+    void end() {
+        isOver = true;
     }
 
     void run() throws Exception {
@@ -80,6 +92,9 @@ final class PairProvider {
             }
         }
         publish();
+        if (records != null) {
+            records.save(options.records("sent"));
+        }
     }
 
     private void accept(Server server) {
@@ -140,7 +155,7 @@ final class PairProvider {
         long lastPing = start;
         int next = 0;
         int items = options.items();
-        while (true) {
+        while (!isOver) {
             long now = System.nanoTime();
             // The first one is due at the start.
             long due = options.rate() == 0 ? sent + 1_000 : 1 + (long) ((now - start) * (options.rate() / 1e9));
@@ -149,6 +164,9 @@ final class PairProvider {
             for (; sent < until; sent++) {
                 long intended = options.rate() == 0 ? now : start + (long) (sent * (1e9 / options.rate()));
                 int item = nextItem(next++, items);
+                if (records != null) {
+                    records.record(item, ++numbers[item], intended);
+                }
                 for (Mount mount : watchers[item]) {
                     append(mount, update, item + 1, intended, stampOffset);
                 }
@@ -183,11 +201,14 @@ final class PairProvider {
         if (mount.buffer != null && mount.buffer.data().remaining() < message.length) {
             send(mount);
         }
-        while (mount.buffer == null) {
+        while (mount.buffer == null && !isOver) {
             mount.buffer = mount.channel.getBuffer(mount.room, true, error);
             if (mount.buffer == null) {
                 flush(mount);
             }
+        }
+        if (mount.buffer == null) {
+            return;
         }
         ByteBuffer data = mount.buffer.data();
         int at = data.position();
@@ -208,11 +229,11 @@ final class PairProvider {
         writeArgs.clear();
         writeArgs.priority(WritePriorities.HIGH);
         int ret = mount.channel.write(mount.buffer, writeArgs, error);
-        while (ret == TransportReturnCodes.WRITE_CALL_AGAIN) {
+        while (ret == TransportReturnCodes.WRITE_CALL_AGAIN && !isOver) {
             flush(mount);
             ret = mount.channel.write(mount.buffer, writeArgs, error);
         }
-        if (ret < TransportReturnCodes.SUCCESS && ret != TransportReturnCodes.WRITE_FLUSH_FAILED) {
+        if (ret < TransportReturnCodes.SUCCESS && ret != TransportReturnCodes.WRITE_FLUSH_FAILED && !isOver) {
             throw new IllegalStateException("cannot write: " + error.text());
         }
         mount.buffer = null;
@@ -220,7 +241,7 @@ final class PairProvider {
     }
 
     private void flush(Mount mount) {
-        if (mount.channel.flush(error) < TransportReturnCodes.SUCCESS) {
+        if (mount.channel.flush(error) < TransportReturnCodes.SUCCESS && !isOver) {
             throw new IllegalStateException("cannot flush: " + error.text());
         }
     }
