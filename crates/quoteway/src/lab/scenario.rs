@@ -133,6 +133,9 @@ pub struct Scenario {
     /// Updates of a turn, separated by spaces: for the stages.
     #[serde(default)]
     pub batches: String,
+    /// The stages' instructions are counted under valgrind, which takes some seconds for each size of a turn.
+    #[serde(default = "yes")]
+    pub instructions: bool,
     /// What of LBM is measured.
     #[serde(default, skip_serializing)]
     pub lbm: Option<super::lbm::Grid>,

@@ -155,6 +155,11 @@ fn below(observed: &Observed, share: f64) -> f64 {
     0.0
 }
 
+/// Where the body of a distribution ends: most of the samples, and not far beyond the median.
+fn most(observed: &Observed) -> f64 {
+    below(observed, 0.95).min(6.0 * below(observed, 0.5)).max(below(observed, 0.7))
+}
+
 /// Histograms of the lowest, a middle and the highest observed rate, and at one rate of everybody who was observed.
 fn distributions(rows: &[(f64, &Row)]) -> String {
     let observed: Vec<&(f64, &Row)> = rows.iter().filter(|(_, row)| row.observed(Side::Ours).is_some()).collect();
@@ -162,8 +167,7 @@ fn distributions(rows: &[(f64, &Row)]) -> String {
     let x = Axis { name: "latency from the intended time, buckets of 10 µs", scale: Scale::Linear, text: duration };
     let mut chosen = vec![*first, observed[observed.len() / 2], *last];
     chosen.dedup_by(|a, b| (a.0 - b.0).abs() < 0.5);
-    let end = chosen.iter().filter_map(|(_, row)| row.observed(Side::Ours)).map(|o| below(o, 0.95));
-    let end = end.fold(50.0, f64::max);
+    let end = chosen.iter().filter_map(|(_, row)| row.observed(Side::Ours)).map(most).fold(50.0, f64::max);
     let shades = [(Side::Ours, ""), (Side::Smooth, "5 2"), (Side::Floor, "2 2")];
     let all: Vec<Histogram> = chosen
         .iter()
@@ -177,7 +181,10 @@ fn distributions(rows: &[(f64, &Row)]) -> String {
     let others = |row: &Row| OTHERS.into_iter().filter(|s| row.observed(*s).is_some()).collect::<Vec<_>>();
     if let Some((rate, row)) = rows.iter().rev().find(|(_, row)| !others(row).is_empty()) {
         let sides: Vec<Side> = [Side::Ours].into_iter().chain(others(row)).collect();
-        let end = sides.iter().filter_map(|s| row.observed(*s)).map(|o| below(o, 0.95)).fold(50.0, f64::max);
+        let ends: Vec<f64> = sides.iter().filter_map(|s| row.observed(*s)).map(most).collect();
+        // One side's tail must not press the others into a line; what is beyond is said.
+        let shortest = ends.iter().copied().fold(f64::MAX, f64::min).max(50.0);
+        let end = ends.into_iter().fold(50.0, f64::max).min(5.0 * shortest);
         let all: Vec<Histogram> = sides
             .iter()
             .zip(["", "5 2", "2 2", "9 3 2 3"])

@@ -50,7 +50,7 @@ pub fn page(environment: &Environment, pairs: u32, outcomes: &[Outcome]) -> Stri
 
 /// What each scenario comes down to; nothing that was not measured in this call, or published.
 fn key_results(out: &mut String, pairs: u32, outcomes: &[Outcome]) {
-    let lines: Vec<String> = outcomes.iter().flat_map(key_lines).collect();
+    let lines: Vec<String> = outcomes.iter().flat_map(|outcome| with_conditions(outcome, key_lines(outcome))).collect();
     if lines.is_empty() {
         return;
     }
@@ -63,6 +63,17 @@ fn key_results(out: &mut String, pairs: u32, outcomes: &[Outcome]) {
         "</ul><p>Medians of {pairs} run(s) on the machine named above, whose processors run the load generators too. Published figures were \
          measured in 2008 to 2010 on other machines, several of them with networks between: side by side they say how far apart systems are, not why.</p></section>"
     );
+}
+
+/// The claims of a scenario; the last one says under which conditions they hold.
+fn with_conditions(outcome: &Outcome, mut lines: Vec<String>) -> Vec<String> {
+    if let Some(last) = lines.last_mut()
+        && !outcome.conditions.is_empty()
+    {
+        let (name, conditions) = (escape(&outcome.name), escape(&outcome.conditions));
+        let _ = write!(last, "<br><span class=\"conditions\"><a href=\"#{name}\">{name}</a>: {conditions}.</span>");
+    }
+    lines
 }
 
 fn key_lines(outcome: &Outcome) -> Vec<String> {
@@ -154,30 +165,50 @@ fn beside_peers(outcome: &Outcome, rows: &[(f64, &Row)]) -> Vec<String> {
 
 fn goals(out: &mut String, outcomes: &[Outcome]) {
     let mut rows = String::new();
+    let (mut met, mut missed, mut unmeasured) = (0, 0, 0);
     for (outcome, verdict) in outcomes.iter().flat_map(|o| o.verdicts.iter().map(move |v| (o, v))) {
+        match verdict.is_met() {
+            Some(true) => met += 1,
+            Some(false) => missed += 1,
+            None => {
+                unmeasured += 1;
+                continue;
+            }
+        }
         let goal = &verdict.goal;
         let over = goal.over.map_or(String::new(), |side| format!(", ours : {side}"));
         let unit = if goal.over.is_some() { "ratio" } else { goal.metric.as_str() };
         let relation = if goal.at_least { "at least" } else { "at most" };
         let here = verdict.value.map_or("-".to_owned(), |v| figure(unit, v));
-        let met = match verdict.is_met() {
-            None => "not measured",
-            Some(true) => "<span class=\"met\">met</span>",
-            Some(false) => "<span class=\"missed\">missed</span>",
-        };
+        let is_met = verdict.is_met() == Some(true);
+        let word = if is_met { "<span class=\"met\">met</span>" } else { "<span class=\"missed\">missed</span>" };
         let _ = writeln!(
             rows,
-            "<tr><td>{}</td><td class=\"text\">{} {}{over}</td><td>{relation} {}</td><td>{here}</td><td>{met}</td></tr>",
+            "<tr><td>{}</td><td class=\"text\">{} {}{over}</td><td>{relation} {}</td><td>{here}</td><td>{word}</td></tr>",
             escape(&outcome.name),
             escape(&goal.row),
-            escape(&goal.metric),
+            escape(said(&goal.metric)),
             figure(unit, goal.bound)
         );
     }
     if !rows.is_empty() {
-        out.push_str("<h3>Goals</h3><div class=\"scroll\"><table><tr><th>scenario</th><th class=\"text\">figure</th><th>goal</th><th>here</th><th></th></tr>\n");
+        let _ = write!(out, "<h3>Goals: {met} met, {missed} missed</h3>");
+        out.push_str("<div class=\"scroll\"><table><tr><th>scenario</th><th class=\"text\">figure</th><th>goal</th><th>here</th><th></th></tr>\n");
         out.push_str(&rows);
         out.push_str("</table></div>\n");
+        if unmeasured > 0 {
+            let _ = writeln!(out, "<p class=\"soft\">{unmeasured} more speak of what was not measured in this call.</p>");
+        }
+    }
+}
+
+/// A figure's name for people.
+fn said(metric: &str) -> &str {
+    match metric {
+        "p50_us" => "median latency",
+        "p99_us" => "latency, 99 %",
+        "server_cpu_ns" => "processor time of the server, a delivery",
+        other => other,
     }
 }
 

@@ -134,7 +134,7 @@ type Sides = [Option<(f64, f64)>; 2];
 /// Seconds that the scenario is expected to take.
 pub fn estimate(scenario: &Scenario, pairs: u32, is_quick: bool) -> f64 {
     let batches = scenario.batches().unwrap_or_default().len() as f64;
-    batches * (f64::from(pairs) * seconds(scenario) + if is_quick { 0.0 } else { COUNT_SECONDS })
+    batches * (f64::from(pairs) * seconds(scenario) + if is_quick || !scenario.instructions { 0.0 } else { COUNT_SECONDS })
 }
 
 fn seconds(scenario: &Scenario) -> f64 {
@@ -171,7 +171,7 @@ pub fn run(session: &mut Session, scenario: &Scenario, outcome: &mut Outcome) ->
         }
         record(session, outcome, batch);
         done?;
-        if !session.is_quick && !runs.is_empty() {
+        if scenario.instructions && !session.is_quick && !runs.is_empty() {
             session.say(&format!("{}: instructions of turns of {batch}", outcome.name));
             let counted = instructions(scenario, batch);
             session.advance(COUNT_SECONDS);
