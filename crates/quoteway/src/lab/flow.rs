@@ -38,7 +38,7 @@ pub fn estimate(scenario: &Scenario, pairs: u32) -> f64 {
 fn ours_seconds(scenario: &Scenario) -> f64 {
     let streams = f64::from(scenario.items) * scenario.fan();
     let records = if scenario.observe { 0.5 } else { 0.0 };
-    scenario.seconds + scenario.warmup + 1.5 + records + streams / 150_000.0
+    scenario.seconds + scenario.warmup + 1.4 + records + streams / 500_000.0
 }
 
 fn floor_seconds(scenario: &Scenario) -> f64 {

@@ -17,7 +17,7 @@ const LOOKS_MAX: u32 = 60;
 /// Seconds that the scenario is expected to take.
 pub fn estimate(scenario: &Scenario, pairs: u32) -> f64 {
     let streams = 3.0 * f64::from(scenario.items) + 3.0 * f64::from(few(scenario)) * f64::from(scenario.mounts);
-    (4.0 * 5.0 + streams / 150_000.0) * f64::from(pairs)
+    (4.0 * 3.0 + streams / 150_000.0) * f64::from(pairs)
 }
 
 /// Items of the runs with many mounts: a fifth, so that the watchers stay few enough.

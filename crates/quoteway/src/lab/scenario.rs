@@ -13,6 +13,8 @@ pub const BUILT_IN: &str = include_str!("scenarios.toml");
 
 /// Items of a flow in `--quick`, at most, and its seconds.
 const QUICK_ITEMS: u32 = 10_000;
+/// Items of the slope of memory in `--quick`.
+const QUICK_MEMORY_ITEMS: u32 = 20_000;
 const QUICK_SECONDS: f64 = 0.75;
 const QUICK_WARMUP: f64 = 0.25;
 
@@ -390,8 +392,11 @@ impl Scenario {
         if !self.quick_rates.is_empty() {
             self.rates.clone_from(&self.quick_rates);
         }
-        if self.kind == Kind::Flow {
+        if matches!(self.kind, Kind::Flow | Kind::Stages) {
             self.items = self.items.min(QUICK_ITEMS);
+        }
+        if self.kind == Kind::Memory {
+            self.items = self.items.min(QUICK_MEMORY_ITEMS);
         }
         if let Some(grid) = &mut self.lbm {
             for list in [&mut grid.payloads, &mut grid.datagrams, &mut grid.rates] {

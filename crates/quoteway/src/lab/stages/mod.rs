@@ -133,12 +133,16 @@ type Sides = [Option<(f64, f64)>; 2];
 
 /// Seconds that the scenario is expected to take.
 pub fn estimate(scenario: &Scenario, pairs: u32, is_quick: bool) -> f64 {
-    let batches = scenario.batches().unwrap_or_default().len() as f64;
-    batches * (f64::from(pairs) * seconds(scenario) + if is_quick || !scenario.instructions { 0.0 } else { COUNT_SECONDS })
+    let count = if is_quick || !scenario.instructions { 0.0 } else { COUNT_SECONDS };
+    let rounds = if is_quick { QUICK_ROUNDS } else { ROUNDS };
+    let all = scenario.batches().unwrap_or_default();
+    all.iter().map(|batch| f64::from(pairs) * seconds(scenario, *batch, rounds) + count).sum()
 }
 
-fn seconds(scenario: &Scenario) -> f64 {
-    1.5 + f64::from(scenario.items) * scenario.fan() / 60_000.0
+/// Seconds of a run: two worlds are opened, and each turn goes through the stages, their floors and the server.
+fn seconds(scenario: &Scenario, batch: u32, rounds: u32) -> f64 {
+    let fan = scenario.fan();
+    0.5 + f64::from(scenario.items) * fan / 500_000.0 + f64::from(rounds) * f64::from(batch) * fan * 250e-9
 }
 
 /// Seconds that counting instructions takes.
@@ -161,7 +165,7 @@ pub fn run(session: &mut Session, scenario: &Scenario, outcome: &mut Outcome) ->
             runs.push(probes);
             Ok(metrics)
         });
-        let done = session.row(&mut all, &format!("turns of {batch}"), vec![(Side::Ours, seconds(scenario), once)]);
+        let done = session.row(&mut all, &format!("turns of {batch}"), vec![(Side::Ours, seconds(scenario, batch, rounds), once)]);
         outcome.notes.append(&mut all.notes);
         for probes in &runs {
             add(outcome, batch, probes, "ns");
