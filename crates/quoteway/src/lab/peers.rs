@@ -18,7 +18,7 @@ use super::session::Places;
 pub fn seconds(peer: Side, scenario: &Scenario) -> f64 {
     match peer {
         // The virtual machine's start, its images, its warm-up.
-        Side::Eta => scenario.seconds + 3.0 + f64::from(WARMUP) + f64::from(scenario.items) / 50_000.0,
+        Side::Eta => scenario.seconds + 3.0 + f64::from(warmup(scenario)) + f64::from(scenario.items) / 50_000.0,
         _ => scenario.seconds + scenario.warmup + 2.0,
     }
 }
@@ -38,6 +38,12 @@ pub fn run(peer: Side, places: &Places, scenario: &Scenario, rate: Option<f64>) 
 
 /// Seconds after the last image in which the compiler of the virtual machine gets its turn.
 const WARMUP: u32 = 5;
+const QUICK_WARMUP: u32 = 2;
+
+/// That of a run: shorter where the run itself only shows that everything works.
+fn warmup(scenario: &Scenario) -> u32 {
+    if scenario.seconds < 1.0 { QUICK_WARMUP } else { WARMUP }
+}
 
 /// A Java command on the peer's classes, or what is missing.
 fn java(interop: &Path, classes: &str) -> Result<Command, Fault> {
@@ -66,13 +72,13 @@ pub fn eta_pair(interop: &Path, scenario: &Scenario, rate: Option<f64>) -> Resul
     command.args(["-Xms1g", "-Xmx1g", "-XX:+UseParallelGC", "quoteway.bench.EtaPair"]);
     let folder = tempfile::tempdir().map_err(|e| format!("no folder for the records: {e}"))?;
     let seconds = scenario.seconds.ceil().max(1.0);
-    let warm = Scenario { seconds, warmup: f64::from(WARMUP), ..scenario.clone() };
+    let warm = Scenario { seconds, warmup: f64::from(warmup(scenario)), ..scenario.clone() };
     let plan = one_run::plan(&warm, rate, folder.path());
     let source_rate = rate.map_or(0, |r| (r / scenario.fan()).round() as u64);
     for (flag, value) in [
         ("--rate", source_rate),
         ("--seconds", seconds as u64),
-        ("--warmup", u64::from(WARMUP)),
+        ("--warmup", u64::from(warmup(scenario))),
         ("--items", u64::from(scenario.items)),
         ("--mounts", u64::from(scenario.mounts)),
         ("--observe-every", u64::from(plan.client.every)),

@@ -197,7 +197,8 @@ fn goals(out: &mut String, outcomes: &[Outcome]) {
         out.push_str(&rows);
         out.push_str("</table></div>\n");
         if unmeasured > 0 {
-            let _ = writeln!(out, "<p class=\"soft\">{unmeasured} more speak of what was not measured in this call.</p>");
+            let _ =
+                writeln!(out, "<p class=\"soft\">{unmeasured} more speak of what was not measured in this call.</p>");
         }
     }
 }

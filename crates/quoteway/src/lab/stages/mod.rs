@@ -161,11 +161,16 @@ pub fn run(session: &mut Session, scenario: &Scenario, outcome: &mut Outcome) ->
         let once: Run<'_> = Box::new(|| {
             let value = Process::quoteway("stages", &[], &flags)?.json(PATIENCE)?;
             let probes = Probes::read(&value).ok_or("the stages gave no figures")?;
-            let metrics = [("rate".to_owned(), f64::NAN)].into_iter().collect();
+            // What the rows are computed from, of a whole turn.
+            let metrics = probes.figures.iter().cloned().collect();
             runs.push(probes);
             Ok(metrics)
         });
-        let done = session.row(&mut all, &format!("turns of {batch}"), vec![(Side::Ours, seconds(scenario, batch, rounds), once)]);
+        let done = session.row(
+            &mut all,
+            &format!("turns of {batch}"),
+            vec![(Side::Ours, seconds(scenario, batch, rounds), once)],
+        );
         outcome.notes.append(&mut all.notes);
         for probes in &runs {
             add(outcome, batch, probes, "ns");
