@@ -87,6 +87,14 @@ proptest! {
     }
 }
 
+/// Found by fuzzing.
+#[test]
+fn options_do_not_reach_into_the_header() {
+    let packet = [0x0D, 4, 0x80, 0, 0x80, 4, 0, 8];
+    lbm::wire::lbmr::Packet::decode(&packet).expect_err("options of eight bytes in a packet of eight");
+    targets::datagram(&packet);
+}
+
 #[test]
 fn the_good_packets_are_good() {
     use lbm::wire::{lbmr, lbtrm, lbtru};

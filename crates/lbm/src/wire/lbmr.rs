@@ -8,7 +8,7 @@ use super::{Full, Reader, WireError, Writer, invalid};
 /// The longest topic name, in bytes.
 pub const TOPIC_NAME_MAX: usize = 246;
 
-const HEADER: usize = 4;
+pub(super) const HEADER: usize = 4;
 const HAS_OPTIONS: u8 = 0x08;
 
 /// How a wildcard query is to be understood.

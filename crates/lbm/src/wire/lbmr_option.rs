@@ -350,7 +350,8 @@ impl<'a> PacketOptions<'a> {
         if total < 4 {
             return Err(invalid("LBMR packet option length", at + 2));
         }
-        let start = end.checked_sub(total).ok_or(invalid("LBMR packet option length", at + 2))?;
+        let start = end.checked_sub(total).filter(|start| *start >= super::lbmr::HEADER);
+        let start = start.ok_or(invalid("LBMR packet option length", at + 2))?;
         let options = Self(&bytes[start..]);
         options.iter().try_for_each(|option| option.map(|_| ())).map_err(|e| e.shifted(start))?;
         Ok((&bytes[..start], options))
