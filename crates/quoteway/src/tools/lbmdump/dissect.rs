@@ -231,7 +231,7 @@ impl Dissector {
             return self.lbtrm_train(place, payload, show);
         }
         if self.book.is_source(false, source) || self.book.is_source(false, destination) {
-            return self.lbtru(place, payload, show);
+            return self.lbtru_train(place, payload, show);
         }
         // A NAK names the port it goes to; looked at before it is decoded, so that a malformed one is told.
         if let &[NAK, 0, high, low, a, b, c, d, ..] = payload
@@ -247,7 +247,7 @@ impl Dissector {
             return self.lbmr(place, payload, show);
         }
         if [source.port(), destination.port()].iter().any(|p| matches!(p, 14_360..=14_389)) {
-            return self.lbtru(place, payload, show);
+            return self.lbtru_train(place, payload, show);
         }
         self.passed.other += 1;
     }
@@ -291,12 +291,20 @@ impl Dissector {
         }
     }
 
-    /// Datagrams that were captured before the kernel cut them (GSO) lie back to back: each begins with the same eight bytes.
+    /// Datagrams that were captured before the kernel cut them (GSO) lie back to back.
     fn lbtrm_train(&mut self, place: Place, payload: &[u8], show: Show<'_>) {
-        let Some(size) = train_size(payload) else { return self.lbtrm(place, payload, show) };
+        let Some(size) = train_size(payload, lbtrm_data) else { return self.lbtrm(place, payload, show) };
         self.passed.trains += 1;
         for datagram in payload.chunks(size) {
             self.lbtrm(place, datagram, show);
+        }
+    }
+
+    fn lbtru_train(&mut self, place: Place, payload: &[u8], show: Show<'_>) {
+        let Some(size) = train_size(payload, lbtru_data) else { return self.lbtru(place, payload, show) };
+        self.passed.trains += 1;
+        for datagram in payload.chunks(size) {
+            self.lbtru(place, datagram, show);
         }
     }
 
@@ -545,21 +553,37 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The length of the datagrams of a train: where the next header begins with the same eight bytes and the next number.
-fn train_size(payload: &[u8]) -> Option<usize> {
-    let lbtrm::Body::Data(first) = lbtrm::Packet::decode(payload).ok()?.body else { return None };
-    let head = payload.get(..8)?;
-    let mut messages = Messages::new(first.messages);
+/// What tells sessions apart, the number and the messages of a datagram with data.
+type Datagram<'a, K> = (K, u32, &'a [u8]);
+
+fn lbtrm_data(bytes: &[u8]) -> Option<Datagram<'_, (u16, u32)>> {
+    let packet = lbtrm::Packet::decode(bytes).ok()?;
+    let lbtrm::Body::Data(data) = packet.body else { return None };
+    Some(((packet.unicast_port, packet.session_id), data.sqn, data.messages))
+}
+
+fn lbtru_data(bytes: &[u8]) -> Option<Datagram<'_, u32>> {
+    let packet = lbtru::Packet::decode(bytes).ok()?;
+    let lbtru::Body::Data { sqn, messages, .. } = packet.body else { return None };
+    Some((packet.identity.session_id?, sqn, messages))
+}
+
+/// The length of the datagrams of a train: where, behind whole messages, one of the same session with the next number begins.
+fn train_size<'a, K: PartialEq>(
+    payload: &'a [u8],
+    read: impl Fn(&'a [u8]) -> Option<Datagram<'a, K>>,
+) -> Option<usize> {
+    let (session, sqn, messages) = read(payload)?;
+    let mut messages = Messages::new(messages);
     loop {
+        messages.next()?.ok()?;
         let at = payload.len() - messages.rest().len();
-        if payload.get(at..at + 8) == Some(head)
-            && at > lbtrm::DATA_HEADER
-            && let Ok(lbtrm::Packet { body: lbtrm::Body::Data(next), .. }) = lbtrm::Packet::decode(&payload[at..])
-            && next.sqn == first.sqn.wrapping_add(1)
+        if let Some((other, next, _)) = read(&payload[at..])
+            && other == session
+            && next == sqn.wrapping_add(1)
         {
             return Some(at);
         }
-        messages.next()?.ok()?;
     }
 }
 

@@ -9,6 +9,7 @@ use lbm::wire::lbmc;
 use lbm::wire::lbmr::{Advert, Builder, Transport};
 use lbm::wire::lbmr_option::TopicOptions;
 use lbm::wire::lbtrm::{self, Body, Data};
+use lbm::wire::lbtru;
 
 use super::*;
 
@@ -297,6 +298,24 @@ fn datagrams_in_ip_fragments_are_put_together() {
 fn a_train_is_cut_where_the_kernel_would_have_cut_it() {
     let train = [data(5, false, b"five"), data(6, false, b"six!"), data(7, false, b"7")].concat();
     let text = dump(&pcap(1, &[datagram(SOURCE, GROUP, &train)]), "").0;
+    assert!(
+        ["DATA 5 topic:7[5] 4 B", "DATA 6 topic:7[6] 4 B", "DATA 7 topic:7[7] 1 B"].iter().all(|p| text.contains(p)),
+        "{text}"
+    );
+    assert!(text.contains("0 malformed; 1 captured before the kernel cut them"), "{text}");
+}
+
+#[test]
+fn a_train_by_unicast_is_cut_as_well() {
+    let datagram_of = |sqn: u32, payload: &[u8]| {
+        let messages = written(|w| lbmc::encode(w, lbmc::Kind::Message, TOPIC, sqn, &[], 0, payload).expect("fits"));
+        let identity = lbtru::Identity { session_id: Some(SESSION), client_id: None };
+        let body = lbtru::Body::Data { sqn, trail: 0, messages: &messages };
+        written(|w| lbtru::Packet { flags: 0, identity, body }.encode(w).expect("fits"))
+    };
+    let train = [datagram_of(5, b"five"), datagram_of(6, b"six!"), datagram_of(7, b"7")].concat();
+    let (from, to) = (SocketAddrV4::new(*SOURCE.ip(), 14_380), SocketAddrV4::new(*RECEIVER.ip(), 14_360));
+    let text = dump(&pcap(1, &[datagram(from, to, &train)]), "").0;
     assert!(
         ["DATA 5 topic:7[5] 4 B", "DATA 6 topic:7[6] 4 B", "DATA 7 topic:7[7] 1 B"].iter().all(|p| text.contains(p)),
         "{text}"
