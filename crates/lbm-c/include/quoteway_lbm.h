@@ -7,8 +7,9 @@
  * Null pointers and bad texts are errors. Texts are UTF-8 and end with a NUL.
  *
  * Threads: an embedded context (the default) has a thread of its own, on which it calls back; any thread may call the functions
- * below. A sequential context (context attribute operational_mode "sequential") does everything, callbacks too, in
- * qw_lbm_context_process_events(). A callback may send, flush, request, respond and delete requests. What creates or deletes
+ * below. That thread has the processors and the priority of the thread that makes the context (taskset, chrt,
+ * pthread_setaffinity_np). A sequential context (context attribute operational_mode "sequential") does everything, callbacks too,
+ * in qw_lbm_context_process_events(). A callback may send, flush, request, respond and delete requests. What creates or deletes
  * anything else cannot be called from a callback of the same context (QW_LBM_EINCALLBACK).
  *
  * What was deleted must not be used again. Delete sources, receivers and requests before their context. */
