@@ -116,7 +116,8 @@ fn long_trains_are_repaired(gro: u32) {
     let (sending, receiving) = (Tools::new(&long), Tools::new(&format!("{long}\ncontext udp_offload {gro}")));
     let (feed, client) = (lan.host("feed"), lan.host("client"));
     let mut subscriber = receiving.subscriber(client, "lbmsub --strict --patience 60");
-    let words = "lbmpub --profile throughput --rate 100k --payload 600 --seconds 2 --lead-in 1 --tolerance 100 --linger 3";
+    let words =
+        "lbmpub --profile throughput --rate 100k --payload 600 --seconds 2 --lead-in 1 --tolerance 100 --linger 3";
     let mut publisher = sending.start(feed, words);
     begun(&mut subscriber);
     client.lose(5);

@@ -1,7 +1,7 @@
 //! LBM beside the same system calls without a protocol, and beside Aeron's C media driver on the same work.
 //!
 //! Each source and each receiver is a process, for all three; Aeron has its driver as one more on each host. They run on this host by
-//! loopback, or each on a host of its own ([`lan`]). As fast as it goes, a receiver tells the source by a page of shared memory how
+//! loopback, or each on a host of its own (`lan`). As fast as it goes, a receiver tells the source by a page of shared memory how
 //! far it is, so that nothing is lost for want of room in a socket: what is found is the highest rate at which the receiver keeps up.
 //! (Aeron has a flow control of its own.) At a rate nobody holds the source back, as in the report.
 
