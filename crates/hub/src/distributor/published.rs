@@ -289,6 +289,12 @@ impl SourceDistributor {
         }
         let Some(session) = self.sessions.get_mut(id as usize).and_then(Option::as_mut) else { return };
         let Some(item) = self.items.get_mut(handle) else { return };
+        // After a loss nothing makes the held image good before the first part of the next.
+        let lost = item.has(Bits::LOST) && !item.has(Bits::IN_SET);
+        if lost && status.state.is_some_and(|state| state.data == DataState::OK) {
+            self.counters.dropped_not_live += 1;
+            return;
+        }
         let group = status.group_id.map(|group| session.group(item.service, group, &mut self.next_group));
         item.group = group.unwrap_or(item.group);
         self.take_status(handle, status);

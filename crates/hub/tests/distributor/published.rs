@@ -6,7 +6,7 @@ use hub::stream::{Kind, Request, flags};
 use rwf::msg::{Domain, Msg, MsgKey, RefreshFlags, StatusMsg, UpdateMsg};
 use rwf::rdm::directory::{Part, Service};
 use rwf::rdm::login;
-use rwf::{DataState, DataType, MapAction, MapEncoder, MapHead, Primitive, StateCode, StreamState};
+use rwf::{DataState, DataType, MapAction, MapEncoder, MapHead, Primitive, State, StateCode, StreamState};
 
 /// A world with P2PS 1 and a non-interactive provider on session 0 whose service `NI_PUB` has id 3 there.
 fn with_nip() -> World {
@@ -275,6 +275,31 @@ fn a_status_for_an_item_by_key() {
     };
     world.message(0, |w| status.encode(w));
     assert_eq!(world.kinds(), [Kind::ItemStatus]);
+}
+
+#[test]
+fn a_status_does_not_make_a_lost_image_good() {
+    let mut world = with_nip();
+    world.publish(0, -1, 3, "A", &[(22, b"1")]);
+    world.open(1, "A");
+    world.down(0);
+    world.nip_up(0);
+    world.directory(0, vec![service(3, "NI_PUB")]);
+    world.events();
+    let good = StatusMsg {
+        state: Some(State::OPEN_OK),
+        key: Some(MsgKey { name_type: Some(1), ..MsgKey::item(3, b"A") }),
+        ..StatusMsg::new(Domain::MARKET_PRICE, -5)
+    };
+    world.message(0, |w| good.encode(w));
+    assert!(world.events().is_empty(), "what was published meanwhile is missing");
+    world.p2ps_up(2);
+    world.open_with(2, "A", flags::STREAMING);
+    assert_eq!(imaged(&mut world).1, DataState::SUSPECT);
+    world.publish(0, -5, 3, "A", &[(22, b"2")]);
+    world.message(0, |w| good.encode(w));
+    let kinds = world.kinds();
+    assert_eq!(kinds, [Kind::Image, Kind::ItemStatus]);
 }
 
 #[test]
