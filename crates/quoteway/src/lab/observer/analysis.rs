@@ -156,8 +156,8 @@ pub struct Analysis {
 /// Analyses a test. Each element of `receivers` holds the records of one process; `every` is how many messages stand behind
 /// a record. Order is that of a log: of one connection, or it means nothing.
 ///
-/// A message counts as lost when nobody got it although one that was sent later was got: what was still under way when the test
-/// ended is `in_flight`.
+/// A message counts as lost when nobody got it although one that was sent later was got by a receiver that gets its item: what was
+/// still under way when the test ended is `in_flight`.
 pub fn analyse(sent: &[Sent], receivers: &[Vec<Received>], every: u32) -> Analysis {
     let mut order: Vec<u32> = (0..sent.len() as u32).collect();
     order.sort_unstable_by_key(|&n| sent[n as usize].id);
@@ -167,7 +167,8 @@ pub fn analyse(sent: &[Sent], receivers: &[Vec<Received>], every: u32) -> Analys
     let mut copies = vec![0u32; sent.len()];
     let mut deliveries = Vec::with_capacity(receivers.iter().map(Vec::len).sum());
     let mut last_got = None;
-    for receiver in receivers {
+    let mut shares = Shares::of(receivers);
+    for (place, receiver) in receivers.iter().enumerate() {
         analysis.received += receiver.len() as u64;
         analysis.out_of_order += out_of_order(receiver);
         for got in receiver {
@@ -176,19 +177,59 @@ pub fn analyse(sent: &[Sent], receivers: &[Vec<Received>], every: u32) -> Analys
                 Some(n) => {
                     copies[n] += 1;
                     last_got = last_got.max(Some(n));
+                    shares.got(place, n);
                     deliveries.push((n, got.at));
                 }
             }
         }
     }
     let until = last_got.map_or(0, |n| n + 1);
-    analysis.lost = copies[..until].iter().filter(|&&c| c == 0).count() as u64;
-    analysis.in_flight = (sent.len() - until) as u64;
+    for (n, _) in copies.iter().enumerate().filter(|(_, copies)| **copies == 0) {
+        let is_lost = n < shares.until(sent[n].id);
+        (analysis.lost, analysis.in_flight) =
+            (analysis.lost + u64::from(is_lost), analysis.in_flight + u64::from(!is_lost));
+    }
     if let (Some(first), Some(last)) = (sent.first(), until.checked_sub(1).map(|n| &sent[n])) {
         let span = (first.intended, last.intended.max(first.intended + 1));
         measure(&mut analysis, sent, &deliveries, span, f64::from(every));
     }
     analysis
+}
+
+/// How far each receiver is, and which items it gets: one that is behind the others when a test ends has lost nothing.
+struct Shares {
+    /// By receiver: behind the last message that it has got.
+    until: Vec<usize>,
+    /// By item, the receivers that get it, a bit for each; empty with one receiver.
+    items: HashMap<u32, u64>,
+}
+
+impl Shares {
+    fn of(receivers: &[Vec<Received>]) -> Self {
+        let mut items = HashMap::new();
+        if receivers.len() > 1 {
+            for (place, receiver) in receivers.iter().enumerate() {
+                for got in receiver {
+                    *items.entry((got.id >> 32) as u32).or_insert(0) |= 1 << (place & 63);
+                }
+            }
+        }
+        Self { until: vec![0; receivers.len()], items }
+    }
+
+    /// A receiver has got the message at this place.
+    fn got(&mut self, receiver: usize, n: usize) {
+        self.until[receiver] = self.until[receiver].max(n + 1);
+    }
+
+    /// Before which place a message of this id should have come: that of the fastest that gets the item; where nobody has got
+    /// any of it, that of the slowest of all.
+    fn until(&self, id: u64) -> usize {
+        let slowest = || self.until.iter().copied().min().unwrap_or(0);
+        let Some(who) = self.items.get(&((id >> 32) as u32)) else { return slowest() };
+        let of = self.until.iter().enumerate().filter(|(place, _)| who >> (place & 63) & 1 == 1);
+        of.map(|(_, until)| *until).max().unwrap_or(0)
+    }
 }
 
 /// Deliveries whose number is below the last one of their item.

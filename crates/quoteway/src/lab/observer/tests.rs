@@ -85,6 +85,28 @@ fn losses_order_and_strangers_are_told_apart() {
 }
 
 #[test]
+fn a_receiver_that_is_behind_has_lost_nothing() {
+    // Items 1 and 2 by turns, each for one receiver; the second is 20 messages behind when the test ends.
+    let sent: Vec<Sent> =
+        (0..100).map(|n| Sent { id: id_of(1 + n % 2, 1 + n / 2), at: u64::from(n), intended: u64::from(n) }).collect();
+    let got = |item: u32, until: u32| -> Vec<Received> {
+        (1..=until).map(|n| Received { id: id_of(item, n), at: 1_000 }).collect()
+    };
+    let a = analyse(&sent, &[got(1, 50), got(2, 30)], 1);
+    assert_eq!((a.lost, a.in_flight, a.unknown), (0, 20, 0));
+    let mut holed = got(2, 30);
+    holed.remove(9);
+    let a = analyse(&sent, &[got(1, 50), holed], 1);
+    assert_eq!((a.lost, a.in_flight), (1, 20));
+    // An item that nobody has got any of should have come before the slowest was so far.
+    let a = analyse(&sent, &[got(1, 50), Vec::new()], 1);
+    assert_eq!((a.lost, a.in_flight), (0, 50));
+    let other = Sent { id: id_of(3, 1), at: 0, intended: 0 };
+    let all: Vec<Sent> = [other].into_iter().chain(sent).collect();
+    assert_eq!(analyse(&all, &[got(1, 50), got(2, 30)], 1).lost, 1);
+}
+
+#[test]
 fn the_slow_start_is_discarded_and_shown() {
     // 40 windows of 100 ms: the first ten at half the rate and four times the latency.
     let mut sent = Vec::new();
