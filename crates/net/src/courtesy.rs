@@ -15,14 +15,20 @@ pub struct Courtesy {
     every: Option<u64>,
     /// When the thread last came back from waiting or yielding; later, if it is not to yield for a while.
     since: u64,
+    /// When the last poll returned.
+    polled: u64,
+    /// Dear yields one after the other.
+    unanswered: u32,
 }
 
 /// A wait that took so long did give the processor away, nanoseconds. A poll that returns at once takes a tenth of it.
 const WAITED: u64 = 5_000;
-/// A yield that takes so long, nanoseconds, was answered by somebody who does not yield in turn. Another one so soon would leave him
-/// the processor; this thread works [`UNANSWERED`] times as long before.
+/// Work between two polls that took so long, nanoseconds, was interrupted by others: they had their turn.
+const INTERRUPTED: u64 = 2_000_000;
+/// A yield that takes so long, nanoseconds, was used by somebody who does not yield in turn. To yield on would leave him the
+/// processor: the next one comes when four times as long has been worked, and twice that for each further one of that kind.
 const DEAR: u64 = 1_000_000;
-const UNANSWERED: u64 = 4;
+const UNANSWERED_MAX: u32 = 8;
 
 impl Courtesy {
     /// Work between two yields unless it is set.
@@ -31,7 +37,8 @@ impl Courtesy {
     /// A loop that yields when it has worked for so long; `None`: never.
     pub fn new(every: Option<Duration>) -> Self {
         let every = every.map(|every| u64::try_from(every.as_nanos()).unwrap_or(u64::MAX));
-        Self { every, since: clock::now() }
+        let now = clock::now();
+        Self { every, since: now, polled: now, unanswered: 0 }
     }
 
     /// Runs a poll, after a yield if one is due. `may_wait`: the poll may put the thread to sleep.
@@ -39,6 +46,7 @@ impl Courtesy {
     pub fn wait<T>(&mut self, may_wait: bool, poll: impl FnOnce() -> T) -> T {
         let Some(every) = self.every else { return poll() };
         let mut before = clock::now();
+        self.has_worked(before);
         if self.is_due(before, every) {
             let asked = before;
             std::thread::yield_now();
@@ -47,9 +55,16 @@ impl Courtesy {
         }
         let result = poll();
         if may_wait {
-            self.has_polled(before, clock::now());
+            before = self.has_polled(before, clock::now());
         }
+        self.polled = before;
         result
+    }
+
+    fn has_worked(&mut self, now: u64) {
+        if now.saturating_sub(self.polled) >= INTERRUPTED {
+            self.since = self.since.max(now);
+        }
     }
 
     fn is_due(&self, now: u64, every: u64) -> bool {
@@ -58,13 +73,21 @@ impl Courtesy {
 
     fn has_yielded(&mut self, asked: u64, now: u64) {
         let cost = now.saturating_sub(asked);
-        self.since = if cost < DEAR { now } else { now.saturating_add(cost.saturating_mul(UNANSWERED)) };
+        self.since = now;
+        if cost < DEAR {
+            self.unanswered = 0;
+        } else {
+            self.unanswered = (self.unanswered + 1).min(UNANSWERED_MAX);
+            self.since = now.saturating_add(cost.saturating_mul(2 << self.unanswered));
+        }
     }
 
-    fn has_polled(&mut self, before: u64, after: u64) {
+    /// Gives the time to count the next work from.
+    fn has_polled(&mut self, before: u64, after: u64) -> u64 {
         if after.saturating_sub(before) >= WAITED {
-            self.since = after;
+            self.since = self.since.max(after);
         }
+        after
     }
 }
 
@@ -72,9 +95,13 @@ impl Courtesy {
 mod tests {
     use super::*;
 
+    fn courteous() -> Courtesy {
+        Courtesy { every: Some(50_000), since: 0, polled: 0, unanswered: 0 }
+    }
+
     #[test]
     fn work_is_counted_from_the_last_wait() {
-        let mut courtesy = Courtesy { every: Some(50_000), since: 0 };
+        let mut courtesy = courteous();
         assert!(!courtesy.is_due(49_999, 50_000) && courtesy.is_due(50_000, 50_000));
         courtesy.has_polled(40_000, 40_900);
         assert!(courtesy.is_due(50_000, 50_000), "that poll found something at once");
@@ -84,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_neighbour_that_does_not_yield_is_not_left_the_processor() {
-        let mut courtesy = Courtesy { every: Some(50_000), since: 0 };
+        let mut courtesy = courteous();
         courtesy.has_yielded(100_000, 200_000);
         assert!(courtesy.is_due(250_000, 50_000));
         courtesy.has_yielded(1_000_000, 5_000_000);
@@ -92,6 +119,15 @@ mod tests {
             !courtesy.is_due(21_000_000, 50_000) && courtesy.is_due(21_050_000, 50_000),
             "it cost 4 ms: not for 16 ms"
         );
+    }
+
+    #[test]
+    fn who_was_interrupted_need_not_yield() {
+        let mut courtesy = courteous();
+        courtesy.has_worked(1_999_999);
+        assert!(courtesy.is_due(1_999_999, 50_000));
+        courtesy.has_worked(4_000_000);
+        assert!(!courtesy.is_due(4_000_000, 50_000));
     }
 
     #[test]

@@ -15,7 +15,9 @@ use hub::p2ps::{ClientId, ClientInfo, P2ps, SourceId};
 use hub::stream::HubError;
 use net::tcp::{Close, ConnId, ListenerId, SocketOptions};
 use net::tls::TlsServer;
+use rwf::msg::MsgClass;
 
+use super::pace::Pace;
 use super::rssl_io::{Ended, Handler, Opened, RsslIo};
 use crate::config::{self, Config};
 
@@ -37,6 +39,11 @@ pub struct Consumers {
     gathering: bool,
     /// Clients that are behind; see [`Consumers::behind`].
     behind: usize,
+    pace: Pace,
+    /// Clients that have sent requests in this turn.
+    asking: Vec<ConnId>,
+    /// Clients that are not read until then, because enough was opened.
+    paced: Vec<ConnId>,
     slow: Vec<(ConnId, usize)>,
     queued_total: usize,
     /// Clients cut off because they were slow.
@@ -61,15 +68,24 @@ struct Client {
     breached: bool,
     paused: bool,
     behind: bool,
+    asking: bool,
+    paced: bool,
     unflushed: bool,
+}
+
+impl Client {
+    /// Reads from it or does not, as its state says.
+    fn set_reading(&self, io: &mut RsslIo) {
+        io.set_reading(self.conn, !self.paused && !self.paced);
+    }
 }
 
 /// Composed bytes of one client that are sent before the turn's end: as much as a send call takes at the price of one.
 const GATHERED_MAX: usize = 64 << 10;
 /// Backlog beyond which a client counts as behind: more than a socket buffer, far less than what it is cut off for.
 const BEHIND: usize = 512 << 10;
-/// Bytes that are read from one client in a turn: some hundreds of requests, which take less than a millisecond.
-const READ_MOST: usize = 32 << 10;
+/// Bytes that are read from one client in a turn: about a hundred requests, which take a tenth of a millisecond.
+const READ_MOST: usize = 8 << 10;
 
 /// The configuration's limits in bytes and nanoseconds.
 struct Limits {
@@ -134,6 +150,9 @@ impl Consumers {
             flush_at: None,
             gathering: false,
             behind: 0,
+            pace: Pace::new(c.open_rate),
+            asking: Vec::new(),
+            paced: Vec::new(),
             slow: Vec::new(),
             queued_total: 0,
             cut_off: 0,
@@ -256,17 +275,15 @@ impl Consumers {
             let pause = if client.paused { backlog > l.guaranteed / 2 } else { backlog > l.guaranteed };
             if pause != client.paused {
                 client.paused = pause;
-                io.set_reading(conn, !pause);
+                client.set_reading(io);
             }
         }
     }
 
     /// When [`Consumers::on_timer`] is due.
     pub fn timeout(&self) -> Option<u64> {
-        match (self.p2ps.timeout(), self.flush_at) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        let resume = (!self.paced.is_empty()).then_some(self.pace.resumes_at());
+        [self.p2ps.timeout(), self.flush_at, resume].into_iter().flatten().min()
     }
 
     /// Does what is due.
@@ -278,10 +295,45 @@ impl Consumers {
             self.flush_at = None;
             self.send_composed(io);
         }
+        if !self.paced.is_empty() && self.pace.resumes_at() <= now {
+            self.read_paced(io);
+        }
+    }
+
+    /// Clients that had to wait with their requests are read again.
+    fn read_paced(&mut self, io: &mut RsslIo) {
+        for conn in self.paced.drain(..) {
+            if let Some(Some(client)) = self.clients.get_mut(conn.slot())
+                && client.conn == conn
+            {
+                client.paced = false;
+                client.set_reading(io);
+            }
+        }
+    }
+
+    /// Has those wait that have opened items, if the turns have opened enough for a while.
+    fn pace_requests(&mut self, now: u64, io: &mut RsslIo) {
+        let wait = self.pace.end_turn(now, self.p2ps.counters().items);
+        for conn in self.asking.drain(..) {
+            let Some(Some(client)) = self.clients.get_mut(conn.slot()) else { continue };
+            if client.conn != conn {
+                continue;
+            }
+            client.asking = false;
+            if wait && !client.paced {
+                client.paced = true;
+                client.set_reading(io);
+                self.paced.push(conn);
+            }
+        }
     }
 
     /// Sends what the turn's blocks have brought, if it was gathered. To be called at the end of a turn.
-    pub fn end_turn(&mut self, io: &mut RsslIo) {
+    pub fn end_turn(&mut self, now: u64, io: &mut RsslIo) {
+        if !self.asking.is_empty() {
+            self.pace_requests(now, io);
+        }
         if self.limits.flush_interval_ns.is_none() && !self.unflushed.is_empty() {
             self.send_composed(io);
         }
@@ -319,6 +371,12 @@ fn encrypted_door(
         .map_err(|e| super::naming("encrypted consumers", at, &e))
 }
 
+/// Looks at the class in a message's header: the low five bits of its third byte.
+#[inline]
+fn is_request(msg: &[u8]) -> bool {
+    msg.get(2).is_some_and(|class| MsgClass(class & 0x1F) == MsgClass::REQUEST)
+}
+
 impl Handler for Consumers {
     fn admit(&mut self, _listener: ListenerId, _peer: SocketAddr) -> Result<(), String> {
         if self.mounts.load(Ordering::Relaxed) < self.limits.max_mounts {
@@ -335,13 +393,28 @@ impl Handler for Consumers {
         }
         let name = opened.peer.to_string();
         tracing::info!("client {name} is up ({})", opened.info.peer_component);
-        self.clients[slot] =
-            Some(Client { conn, name, queued: 0, breached: false, paused: false, behind: false, unflushed: false });
+        self.clients[slot] = Some(Client {
+            conn,
+            name,
+            queued: 0,
+            breached: false,
+            paused: false,
+            behind: false,
+            asking: false,
+            paced: false,
+            unflushed: false,
+        });
         self.p2ps.client_up(now, ClientId(slot as u32), ClientInfo { address: opened.peer.ip() });
     }
 
     #[inline]
     fn message(&mut self, now: u64, conn: ConnId, msg: &[u8]) {
+        if is_request(msg)
+            && let Some(Some(client)) = self.clients.get_mut(conn.slot())
+            && !std::mem::replace(&mut client.asking, true)
+        {
+            self.asking.push(conn);
+        }
         self.p2ps.client_message(now, ClientId(conn.slot() as u32), msg);
     }
 

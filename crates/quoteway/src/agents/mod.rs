@@ -6,6 +6,7 @@
 pub mod backbone;
 pub mod consumers;
 pub mod p2ps;
+pub mod pace;
 pub mod providers;
 pub mod routes;
 pub mod rssl_io;
@@ -18,10 +19,10 @@ pub mod valve;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use net::tcp::SocketOptions;
+use net::tcp::{Batching, SocketOptions};
 use rssl::ServerConfig;
 
-use crate::config::{self, Compression};
+use crate::config::{self, Compression, Config};
 
 /// Socket options as the configuration gives them; a buffer size of 0 is the kernel's own.
 pub fn socket_options(no_delay: bool, send_buffer: u32, receive_buffer: u32) -> SocketOptions {
@@ -31,6 +32,11 @@ pub fn socket_options(no_delay: bool, send_buffer: u32, receive_buffer: u32) -> 
         receive_buffer: (receive_buffer > 0).then_some(receive_buffer as usize),
         ..SocketOptions::default()
     }
+}
+
+/// How what a turn has for many clients is sent.
+fn batching(config: &Config) -> Batching {
+    if config.p2ps.io_uring { Batching::IoUring } else { Batching::Send }
 }
 
 fn address(interface: &str, port: u16) -> io::Result<SocketAddr> {

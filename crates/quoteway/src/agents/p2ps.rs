@@ -42,7 +42,7 @@ impl P2psAgent {
         mounts: Arc<AtomicUsize>,
         port: Port,
     ) -> io::Result<Self> {
-        let mut io = RsslIo::new(u64::from(incarnation))?;
+        let mut io = RsslIo::with(u64::from(incarnation), super::batching(config))?;
         let machine = P2ps::new(config::across_processes_p2ps(config, incarnation, key(config, shard)?)?, 0);
         let (mut consumers, rssl) = Consumers::new(config, machine, mounts, port, &mut io)?;
         consumers.gather();
@@ -95,7 +95,7 @@ impl P2psAgent {
         hub.turn(now, ready, &mut desk)?;
         desk.give_up_the_lost(now, hub);
         desk.consumers.flush(now, &[], desk.io);
-        desk.consumers.end_turn(desk.io);
+        desk.consumers.end_turn(now, desk.io);
         desk.send_requests(now, hub);
         if self.io.take_ready(STATUS)
             && let Some(mut status) = self.status.take()

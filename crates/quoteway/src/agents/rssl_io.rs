@@ -11,7 +11,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use net::tcp::{Close, ConnId, Event, ListenerId, RecvOutcome, Scratch, SendOutcome, SocketOptions, Tcp, TcpConfig};
+use net::tcp::{
+    Batching, Close, ConnId, Event, ListenerId, RecvOutcome, Scratch, SendOutcome, SocketOptions, Tcp, TcpConfig,
+};
 use net::tls::{TlsServer, TlsSession};
 use rssl::{ClientConfig, Closed, Connection, Negotiated, Packer, ServerConfig, Version};
 
@@ -82,6 +84,8 @@ pub struct RsslIo {
     cipher: Vec<u8>,
     /// Memory for what sessions have pending, for reuse.
     spare: Vec<Vec<u8>>,
+    /// That the batching is refused has been said.
+    told_refusal: bool,
     /// What [`RsslIo::flush_all`] hands over.
     batch: Vec<(ConnId, Vec<u8>)>,
     sessions: Vec<Option<Session>>,
@@ -114,8 +118,17 @@ impl RsslIo {
     /// # Errors
     /// The process has no descriptors left.
     pub fn new(seed: u64) -> io::Result<Self> {
+        Self::with(seed, Batching::Send)
+    }
+
+    /// As [`RsslIo::new`]; `batching` is how [`RsslIo::flush_all`] sends.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn with(seed: u64, batching: Batching) -> io::Result<Self> {
         Ok(Self {
-            tcp: Tcp::new(TcpConfig::default())?,
+            tcp: Tcp::new(TcpConfig { batching, ..TcpConfig::default() })?,
+            told_refusal: false,
             events: Vec::new(),
             scratch: Scratch::default(),
             out: Vec::new(),
@@ -449,6 +462,10 @@ impl RsslIo {
             }
         }
         self.tcp.send_all(&batch, |bytes| bytes);
+        if let Some(why) = self.tcp.batching_refused().filter(|_| !self.told_refusal) {
+            tracing::warn!("{why}");
+            self.told_refusal = true;
+        }
         for (conn, bytes) in batch.drain(..) {
             self.keep(bytes);
             each(conn, self.tcp.queued(conn));

@@ -59,11 +59,15 @@ impl Server {
     /// # Errors
     /// A port cannot be listened on, or a dictionary cannot be read; the message names it.
     pub fn new(config: &Config, incarnation: u32) -> io::Result<Self> {
-        let mut io = RsslIo::new(u64::from(incarnation))?;
+        let mut io = RsslIo::with(u64::from(incarnation), super::batching(config))?;
         let port = Port { number: config.p2ps.rssl_port, encrypted: config.p2ps.encrypted_port, shared: false };
         let p2ps = P2ps::new(config::p2ps_config(config, incarnation)?, P2PS);
         let (mut consumers, rssl) = Consumers::new(config, p2ps, Arc::default(), port, &mut io)?;
         consumers.p2ps.source_up(net::clock::now(), SOURCE);
+        if config.p2ps.io_uring {
+            // As a rule a turn brings one block, so that nothing is to be gathered but for the one system call.
+            consumers.gather();
+        }
         let distributor = SourceDistributor::new(config::distributor_config(config), incarnation);
         let mut providers = Providers::new(config, distributor, &mut io)?;
         providers.distributor.p2ps_up(net::clock::now(), P2PS);
@@ -130,6 +134,7 @@ impl Desk {
                 break;
             }
         }
+        consumers.end_turn(now, io);
         providers.flush(now, io);
     }
 

@@ -125,7 +125,8 @@ impl Sharded {
         let (mut shards, mut request_readers, mut wakers) = (Vec::new(), Vec::new(), Vec::new());
         let (mut rssl, mut encrypted) = (None, None);
         for (id, mut reader) in (0..count).zip(readers) {
-            let mut shard_io = RsslIo::new(u64::from(incarnation) ^ u64::from(id + 1) << 32)?;
+            let seed = u64::from(incarnation) ^ u64::from(id + 1) << 32;
+            let mut shard_io = RsslIo::with(seed, super::batching(config))?;
             let p2ps = P2ps::new(config::p2ps_config(config, incarnation)?, id);
             let (mut consumers, addr) = Consumers::new(config, p2ps, mounts.clone(), port, &mut shard_io)?;
             consumers.p2ps.source_up(net::clock::now(), SOURCE);
@@ -260,9 +261,10 @@ impl Ingest {
 impl Shard {
     fn start(mut self, id: u16, config: &Config, stop: Arc<AtomicUsize>) -> io::Result<JoinHandle<()>> {
         let cpus = config.p2ps.bind_writer_threads.get(usize::from(id)).cloned().unwrap_or_default();
-        let priority = config.p2ps.priority.clone();
+        let (priority, slice) = (config.p2ps.priority.clone(), config.p2ps.slice_us);
         Builder::new().name(format!("egress {id}")).spawn(move || {
             config::place(&format!("egress shard {id}"), &cpus, &priority);
+            config::slice(&format!("egress shard {id}"), slice);
             while stop.load(Ordering::Acquire) == 0 {
                 if let Err(e) = self.turn() {
                     tracing::error!("egress shard {id}: the sockets have failed: {e}");
@@ -285,7 +287,7 @@ impl Shard {
             }
         });
         consumers.flush(now, &[], io);
-        consumers.end_turn(io);
+        consumers.end_turn(now, io);
         self.crowd.report(consumers.behind(), self.behind);
         self.behind = consumers.behind();
         self.send_requests();

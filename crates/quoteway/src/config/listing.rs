@@ -100,6 +100,7 @@ pub(super) fn unit(info: &Info) -> Option<&'static str> {
     let meaning = info.meaning.to_lowercase();
     let says = |word: &str| meaning.contains(word);
     match info.key {
+        key if key.ends_with("_us") => Some("microseconds"),
         key if key.ends_with("_ms") => Some("milliseconds"),
         key if key.ends_with("_s") => Some("seconds"),
         key if key.ends_with("_buffers") || key == "pool_size" => Some("buffers of max_fragment_size bytes"),

@@ -24,7 +24,7 @@ pub use backbone::{Hub, Rrcpd};
 pub use hub::{across_processes_distributor, across_processes_p2ps, dictionary, distributor_config, p2ps_config};
 pub use listing::{json, search};
 pub use params::{DictionaryFiles, P2ps, Route, SourceDistributor};
-pub use placement::place;
+pub use placement::{place, slice};
 pub use rmds::import::import;
 pub use section::{AnySection, Info, Param, Section};
 pub use value::{Compression, ConnectionType, HubTransport, Parameter, Raw};

@@ -18,6 +18,7 @@ section! {
     item_limit: u32 = 1_000_000, "itemLimitPerMount|itemLimit", "Open items of one connection; a further one is refused as TooManyItems.";
     aggregate_item_limit: u32 = 5_000_000, "aggregateItemLimit", "Open items over all connections of one login name.";
     minimum_open_window: u32 = 500, "minimumOpenWindow", "Requests that may await their image at a time, for each service.";
+    open_rate: u32 = 250_000, "", "Items a second that a thread opens over all its clients, so that large watchlists do not delay those that stream; those that someone watches already do not count. 0 means as they come.";
     guaranteed_output_buffers: u32 = 1_600, "guaranteedOutputBuffers", "Output buffers (of max_fragment_size bytes) that a client may fill before its own requests have to wait.";
     max_output_buffers: u32 = 16_000, "maxOutputBuffers", "Output buffers at which a slow client is cut off.";
     pool_size: u32 = 200_000, "poolSize", "Output buffers over all clients; beyond it the slowest clients are cut off first.";
@@ -43,6 +44,8 @@ section! {
     bind_main_thread: String = String::new(), "bindMainThread", "Processors for the main thread, such as 0 or 2-3; empty leaves it to the kernel.";
     bind_writer_threads: Vec<String> = Vec::new(), "", "Processors for each egress shard in turn (RMDS: bindWriteThread.1, .2 and so on).";
     priority: String = String::new(), "priority", "Scheduling of the process's threads: \"fifo 55\" (real time, as chrt -f 55), \"nice -5\", or empty for the kernel's choice.";
+    slice_us: u32 = 100, "", "Slice of time sharing that the threads ask the kernel for, microseconds (100 to 100000): a thread with a short one is let in sooner beside busy processes. 0 leaves it to the kernel.";
+    io_uring: bool = false, "", "Send to all clients of a turn with one system call (io_uring), where the kernel allows it.";
     post_timeout_s: u32 = 15, "insertTimeout" in "SERVICE", "Time in which a post has to be acknowledged by its provider, seconds.";
 }
 
@@ -65,6 +68,7 @@ section! {
     ping_timeout_s: u16 = 30, "pingInterval" in "ROUTE*route", "Longest silence of a provider's connection, seconds.";
     bind_main_thread: String = String::new(), "bindMainThread", "Processors for the main thread, such as 0 or 2-3; empty leaves it to the kernel. With quoteway serve and egress shards the main thread is the Source Distributor's, without them it is one with the P2PS.";
     priority: String = String::new(), "priority", "Scheduling of the process's threads, as p2ps.priority.";
+    slice_us: u32 = 100, "", "Slice of time sharing that the threads ask the kernel for, as p2ps.slice_us.";
 }
 
 section! {

@@ -1,6 +1,8 @@
 //! Where and with what priority threads run, as the reports' `taskset` and `chrt`.
 
-use net::affinity::CpuList;
+use std::time::Duration;
+
+use net::affinity::{self, CpuList};
 
 use super::rules;
 
@@ -22,5 +24,20 @@ pub fn place(who: &str, cpus: &str, priority: &str) {
             }
         }
         Err(e) => tracing::warn!("{who} runs with the usual priority: the priority {priority:?} {e}"),
+    }
+}
+
+/// Has the calling thread, and those that it starts from now on, scheduled in slices of so many microseconds; 0 leaves it to the kernel.
+/// What the machine does not grant is a warning: nothing else depends on it.
+pub fn slice(who: &str, microseconds: u32) {
+    if microseconds == 0 {
+        return;
+    }
+    match affinity::set_slice(Duration::from_micros(microseconds.into())) {
+        Ok(Some(_)) => {}
+        Ok(None) => tracing::debug!("{who} runs with the usual slice: the kernel knows no other (before Linux 6.12)"),
+        // Real-time priorities have no slices.
+        Err(e) if e.kind() == std::io::ErrorKind::InvalidInput => {}
+        Err(e) => tracing::warn!("{who} runs with the usual slice: {e}"),
     }
 }

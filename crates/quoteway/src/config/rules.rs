@@ -60,6 +60,7 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
         "must be lists of processors such as 0-3,5",
     );
     rule(priority(&p.priority).is_ok(), "priority", PRIORITY);
+    rule(is_slice(p.slice_us), "slice_us", SLICE);
     let s = &config.source_distributor;
     let mut rule = |holds: bool, key, what| {
         if !holds {
@@ -69,6 +70,7 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
     rule(is_address(&s.interface), "interface", "must be the IP address of this machine on which to listen, or empty");
     rule(cpus(&s.bind_main_thread), "bind_main_thread", "must be a list of processors such as 0-3,5");
     rule(priority(&s.priority).is_ok(), "priority", PRIORITY);
+    rule(is_slice(s.slice_us), "slice_us", SLICE);
     rule((1..=255).contains(&s.ping_timeout_s), "ping_timeout_s", "must be from 1 to 255");
     if !cpus(&config.rrcpd.bind_main_thread) {
         let what = "must be a list of processors such as 0-3,5";
@@ -163,6 +165,13 @@ const PRIORITY: &str = "must be \"fifo 1\" to \"fifo 99\", \"nice -20\" to \"nic
 pub(super) fn cpu_list_fault(list: &str) -> Option<String> {
     if list.is_empty() { None } else { list.parse::<CpuList>().err().map(|e| e.to_string()) }
 }
+
+/// Slices that the kernel grants as they are; 0 is its own.
+fn is_slice(microseconds: u32) -> bool {
+    microseconds == 0 || (100..=100_000).contains(&microseconds)
+}
+
+const SLICE: &str = "must be 0 or from 100 to 100000";
 
 /// The priority that a text asks for; `None` for the kernel's choice.
 ///

@@ -86,9 +86,10 @@ fn serve(config: &Config, mut first: P2psAgent, others: Vec<P2psAgent>, line: &s
     for (mut agent, number) in others.into_iter().zip(1_usize..) {
         wakers.push(agent.io().tcp().waker());
         let cpus = config.p2ps.bind_writer_threads.get(number - 1).cloned().unwrap_or_default();
-        let (priority, over) = (config.p2ps.priority.clone(), Arc::clone(&over));
+        let (priority, slice, over) = (config.p2ps.priority.clone(), config.p2ps.slice_us, Arc::clone(&over));
         let run = move || {
             config::place("a writer thread", &cpus, &priority);
+            config::slice("a writer thread", slice);
             let ended = agent.run(|| process::stopped() || over.load(Ordering::Acquire));
             over.store(true, Ordering::Release);
             ended.map_err(|e| e.to_string())
@@ -96,6 +97,7 @@ fn serve(config: &Config, mut first: P2psAgent, others: Vec<P2psAgent>, line: &s
         threads.push(Builder::new().name(format!("p2ps {number}")).spawn(run).map_err(|e| e.to_string())?);
     }
     config::place("the main thread", &config.p2ps.bind_main_thread, &config.p2ps.priority);
+    config::slice("the main thread", config.p2ps.slice_us);
     process::announce(line, &wakers[0]);
     let mut result = first.run(|| process::stopped() || over.load(Ordering::Acquire)).map_err(|e| e.to_string());
     over.store(true, Ordering::Release);

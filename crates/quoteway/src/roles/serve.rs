@@ -87,6 +87,7 @@ fn announce(config: &Config, addresses: Addresses, waker: &net::Waker) {
     };
     let either = |a: &'_ String, b: &'_ String| if a.is_empty() { b.clone() } else { a.clone() };
     config::place("the main thread", &either(ours.0, other.0), &either(ours.1, other.1));
+    config::slice("the main thread", p2ps.slice_us);
     process::announce(&ready_line(addresses), waker);
 }
 

@@ -59,6 +59,7 @@ pub fn run(args: &SourceDistributorArgs) -> Result<(), String> {
     let mut agent = SourceDistributorAgent::new(&config, process::incarnation()).map_err(|e| e.to_string())?;
     let c = &config.source_distributor;
     config::place("the main thread", &c.bind_main_thread, &c.priority);
+    config::slice("the main thread", c.slice_us);
     process::announce(&ready_line(agent.addresses()), &agent.io().tcp().waker());
     agent.run(process::stopped).map_err(|e| e.to_string())
 }
