@@ -28,7 +28,8 @@ pub fn ping(arguments: &Arguments) -> Result<String> {
             boards[0].end(0);
             return Ok(trips.result().to_json());
         }
-        if let Some(intended) = trips.due(now) {
+        for _ in 0..BATCH {
+            let Some(intended) = trips.due(now) else { break };
             payload[..8].copy_from_slice(&intended.to_ne_bytes());
             offer(&there, &payload, arguments)?;
         }

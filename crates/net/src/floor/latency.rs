@@ -2,15 +2,19 @@
 
 use std::fmt;
 
-/// Width of a bucket in ns unless something else is asked for, and how many there are: up to 100 ms, then one for the rest.
+/// Width of a bucket in ns unless something else is asked for, and how many there are: up to 100 ms; then as many wider ones: up to
+/// 10 s; then one for the rest.
 const WIDTH: u64 = 100;
 const BUCKETS: usize = 1_000_000;
+const WIDER: u64 = 100;
 
 /// Counts of latencies by bucket.
 #[derive(Debug)]
 pub(super) struct Histogram {
     width: u64,
     counts: Vec<u32>,
+    /// Behind those, buckets a hundred times as wide.
+    wide: Vec<u32>,
     count: u64,
     min: u64,
     max: u64,
@@ -24,12 +28,24 @@ impl Histogram {
     }
 
     pub(super) fn with_width(width: u64) -> Self {
-        Self { width, counts: vec![0; BUCKETS + 1], count: 0, min: u64::MAX, max: 0, sum: 0.0, squares: 0.0 }
+        Self {
+            width,
+            counts: vec![0; BUCKETS],
+            wide: vec![0; BUCKETS + 1],
+            count: 0,
+            min: u64::MAX,
+            max: 0,
+            sum: 0.0,
+            squares: 0.0,
+        }
     }
 
     #[inline]
     pub(super) fn add(&mut self, ns: u64) {
-        self.counts[((ns / self.width) as usize).min(BUCKETS)] += 1;
+        match self.counts.get_mut((ns / self.width) as usize) {
+            Some(count) => *count += 1,
+            None => self.wide[((ns / self.width / WIDER) as usize).min(BUCKETS)] += 1,
+        }
         self.count += 1;
         self.min = self.min.min(ns);
         self.max = self.max.max(ns);
@@ -44,10 +60,11 @@ impl Histogram {
     fn quantile(&self, q: f64) -> f64 {
         let wanted = (self.count as f64 * q) as u64;
         let mut seen = 0;
-        for (bucket, &count) in self.counts.iter().enumerate() {
+        let fine = self.counts.iter().zip((0u64..).map(|bucket| bucket * self.width));
+        let wide = self.wide.iter().zip((0u64..).map(|bucket| bucket * self.width * WIDER));
+        for (&count, ns) in fine.chain(wide.take(BUCKETS)) {
             seen += u64::from(count);
             if seen > wanted {
-                let ns = if bucket == BUCKETS { self.max } else { bucket as u64 * self.width };
                 return ns as f64 / 1000.0;
             }
         }
@@ -150,6 +167,8 @@ mod tests {
         histogram.add(500_000_000);
         let latency = histogram.latency();
         assert_eq!((latency.min, latency.median, latency.p90, latency.max), (1.0, 501.0, 901.0, 500_000.0));
+        (0..2_000).for_each(|_| histogram.add(250_000_000));
+        assert_eq!((histogram.latency().median, histogram.latency().p99), (250_000.0, 250_000.0));
         assert_eq!(Histogram::new().latency(), Latency::default());
         let mut two = Histogram::new();
         two.add(1_000);
