@@ -49,8 +49,12 @@ fn row(pid: u32, thing: &Thing, rate: &dyn Fn(&str) -> f64) -> Option<String> {
         "p2ps" => (show("updates_in"), "-".to_owned(), "-".to_owned(), sum(&["messages_lost"])),
         "rrcpd" => ("-".to_owned(), waiting, sum(&["blocked"]), sum(&["lost", "dropped"])),
         "p2ps-of" => {
+            // What it has yet to read stands where others have what waits.
+            let behind = (thing.get("behind_bytes") / 1_000).to_string();
             let left = if thing.get("left_behind") > 0 { ", left behind" } else { "" };
-            return Some(format!("{:>28}  {} kB to read{left}", thing.name, thing.get("behind_bytes") / 1_000));
+            let dash = || "-".to_owned();
+            let cells = [String::new(), "to a p2ps".to_owned(), dash(), dash(), dash(), behind, dash(), dash()];
+            return Some(format!("{}  {}{left}", table::row(COLUMNS, cells), thing.name));
         }
         _ => return None,
     };
@@ -73,7 +77,7 @@ mod tests {
         let all = lines(std::slice::from_ref(&report), None);
         let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>().join(" ");
         assert_eq!(words(&all[1]), "9 source-distributor 5000 70 8.0 0 3 1 prod");
-        assert_eq!(words(&all[2]), "rssl port 14002, 10.0.0.2:4711 9000 kB to read, left behind");
+        assert_eq!(words(&all[2]), "to a p2ps - - - 9000 - - rssl port 14002, 10.0.0.2:4711, left behind");
         assert_eq!(words(&all[3]), "9 rrcpd - 60 7.2 7 4 7 prod to the host");
         let mut earlier = report.clone();
         earlier.things[0].counters.insert("updates".into(), 4_000);

@@ -60,7 +60,8 @@ after they were missed. refused: NAKs that were not answered, since they came wi
 the window, or past the retransmission rate. lost: topic sequence numbers that were given up. dropped: datagrams that the \
 kernel dropped because a receive buffer was full (docs/operating/lbm.md says what to do).
 
-Source Distributors, P2PSs and rrcpds are listed below. waiting: bytes that LBM has not taken. held: times that providers (rrcpd:
+Source Distributors, P2PSs and rrcpds are listed below. waiting: what LBM has not taken, or a P2PS
+not read. held: times that providers (rrcpd:
 blocks) had to wait. lost: P2PSs that were lost, messages that were.
 
 A context with the option `context statistics 0` is not seen.";
