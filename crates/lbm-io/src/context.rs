@@ -59,10 +59,6 @@ struct Busy {
     /// Where data came last, and when.
     hot: Option<Watch>,
     hot_at: u64,
-    /// Turns in which it had something.
-    fruitful: u32,
-    /// It is not in the set: each datagram that comes to a socket in a set costs its sender some 200 ns, on one host.
-    apart: bool,
     /// Turns since the set was asked.
     skipped: u32,
     /// When timers are looked at next.
@@ -76,10 +72,6 @@ struct Busy {
 const BUSY_TURNS: u32 = 24;
 /// The same while data comes from shared memory only and a turn is a few loads: about 10 us.
 const BUSY_TURNS_IN_MEMORY: u32 = 1_000;
-/// Fruitful turns after which a socket is taken out of the set.
-const APART_AFTER: u32 = 64;
-/// The longest wait if it cannot be put back.
-const APART_WAIT: Duration = Duration::from_millis(1);
 /// How long a socket is tried by itself after its last message, ns.
 const HOT_NS: u64 = 1_000_000_000;
 /// How late a timer may be then, ns.
@@ -344,7 +336,6 @@ impl Context {
     /// leaves nothing out.
     pub fn timeout(&mut self) -> Option<u64> {
         self.busy.nested = true;
-        self.rejoin();
         if self.inbound.arm() && self.sources.io.backlog.is_empty() { self.deadline() } else { Some(0) }
     }
 
@@ -364,9 +355,6 @@ impl Context {
             self.busy.skipped += 1;
             return Ok(0);
         }
-        if !busy {
-            self.rejoin();
-        }
         let before = self.inbound.streams.delivered;
         let mut now = self.sources.tick();
         self.sources.pump();
@@ -382,8 +370,6 @@ impl Context {
             }
             None => timeout,
         };
-        // A socket that could not be put back is asked.
-        let wait = if self.busy.apart { Some(wait.unwrap_or(APART_WAIT).min(APART_WAIT)) } else { wait };
         let wait = if wait != Some(Duration::ZERO) && self.inbound.arm() { wait } else { Some(Duration::ZERO) };
         let mut ready = std::mem::take(&mut self.events);
         let polled = self.sources.io.tcp.poll(wait, &mut ready);
@@ -391,9 +377,6 @@ impl Context {
             now = self.sources.tick();
         }
         self.receive_shared(now, events);
-        if self.busy.apart {
-            self.receive_hot(now, events);
-        }
         let early = std::mem::take(&mut self.sources.io.backlog);
         for event in early.into_iter().chain(ready.iter().copied()) {
             self.on_event(now, event, events);
@@ -416,16 +399,15 @@ impl Context {
         let before = self.inbound.streams.delivered;
         self.receive_shared(now, events);
         if self.inbound.streams.delivered == before {
-            self.receive_hot(now, events);
+            match self.busy.hot {
+                Some(Watch::Group(index)) => self.inbound.receive_group(now, index, &mut self.sources, events),
+                Some(Watch::Inbound(session)) => self.inbound.receive_session(now, session, &mut self.sources, events),
+                _ => {}
+            }
         }
         if self.inbound.streams.delivered != before {
             self.busy.hot_at = now;
-            self.busy.fruitful = self.busy.fruitful.saturating_add(1);
-            if self.busy.fruitful == APART_AFTER {
-                self.set_apart();
-            }
         } else if now.saturating_sub(self.busy.hot_at) > HOT_NS {
-            self.rejoin();
             self.busy.hot = None;
         }
         if now >= self.busy.timers_at {
@@ -434,43 +416,6 @@ impl Context {
         }
         self.finish(events);
         true
-    }
-
-    #[inline]
-    fn receive_hot(&mut self, now: u64, events: &mut impl Events) {
-        match self.busy.hot {
-            Some(Watch::Group(index)) => self.inbound.receive_group(now, index, &mut self.sources, events),
-            Some(Watch::Inbound(session)) => self.inbound.receive_session(now, session, &mut self.sources, events),
-            _ => {}
-        }
-    }
-
-    /// The set has reported it: from now on it is tried by itself.
-    fn heat(&mut self, now: u64, watch: Watch) {
-        if self.busy.hot != Some(watch) {
-            self.rejoin();
-            self.busy.hot = Some(watch);
-        }
-        self.busy.hot_at = now;
-    }
-
-    /// Takes the hot socket out of the set, which is asked about the others only.
-    #[cold]
-    fn set_apart(&mut self) {
-        if let Some((fd, _)) = self.busy.hot.and_then(|hot| self.inbound.socket(hot)) {
-            self.busy.apart = self.sources.io.suspend(fd);
-        }
-    }
-
-    /// Puts it back: before a wait, and when another one gets hot.
-    #[inline]
-    fn rejoin(&mut self) {
-        self.busy.fruitful = 0;
-        if self.busy.apart {
-            // One that has been closed since is in no set.
-            let socket = self.busy.hot.and_then(|hot| self.inbound.socket(hot));
-            self.busy.apart = socket.is_some_and(|(fd, number)| !self.sources.io.resume(fd, number));
-        }
     }
 
     /// Reads shared memory. A session that ends there frees its number at once, before another one is given it.
@@ -510,13 +455,13 @@ impl Context {
         match event {
             Event::Ready { token } => match self.sources.io.watched(token) {
                 Some(Watch::Group(index)) => {
-                    self.heat(now, Watch::Group(index));
+                    (self.busy.hot, self.busy.hot_at) = (Some(Watch::Group(index)), now);
                     self.inbound.receive_group(now, index, &mut self.sources, events);
                 }
                 Some(Watch::Outbound(session)) => self.sources.receive(session, Heard::Session),
                 Some(Watch::Client(session, place)) => self.sources.receive(session, Heard::Client(place)),
                 Some(Watch::Inbound(session)) => {
-                    self.heat(now, Watch::Inbound(session));
+                    (self.busy.hot, self.busy.hot_at) = (Some(Watch::Inbound(session)), now);
                     self.inbound.receive_session(now, session, &mut self.sources, events);
                 }
                 Some(Watch::Statistics) => self.report(now),

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use lbm::options::{Options, Scope};
@@ -437,18 +437,6 @@ impl Inbound {
             if !received.is_full() {
                 return;
             }
-        }
-    }
-
-    /// The socket of a group or session, and its number in the set.
-    pub(crate) fn socket(&self, watch: Watch) -> Option<(BorrowedFd<'_>, u32)> {
-        match watch {
-            Watch::Group(index) => self.groups.get(index)?.as_ref().map(|group| (group.socket.as_fd(), group.watch)),
-            Watch::Inbound(session) => match self.lines.get(session)?.as_ref()? {
-                Line::Lbtru { socket, watch } => Some((socket.as_fd(), *watch)),
-                _ => None,
-            },
-            _ => None,
         }
     }
 

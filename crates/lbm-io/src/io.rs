@@ -96,17 +96,6 @@ impl Io {
         self.watches[number as usize] = None;
     }
 
-    /// Takes a watched descriptor out of the set for a while; its number stays.
-    pub(crate) fn suspend(&mut self, fd: BorrowedFd<'_>) -> bool {
-        self.tcp.unwatch(fd).is_ok()
-    }
-
-    /// Puts it back. False if the system refuses.
-    pub(crate) fn resume(&mut self, fd: BorrowedFd<'_>, number: u32) -> bool {
-        let watched = self.tcp.watch(fd, number);
-        watched.is_ok() || watched.is_err_and(|e| e.kind() == io::ErrorKind::AlreadyExists)
-    }
-
     pub(crate) fn watched(&self, number: u32) -> Option<Watch> {
         self.watches.get(number as usize).copied().flatten()
     }

@@ -3,7 +3,6 @@
 mod world;
 
 use std::collections::BTreeSet;
-use std::os::fd::AsFd;
 use std::time::Duration;
 
 use lbm_io::{Context, Delivery, EndReason, SendError, SendFlags, Sources};
@@ -123,72 +122,6 @@ fn what_the_network_loses_is_repaired() {
             let sent = world.left.stats().sending[0].sent;
             assert!(sent.retransmissions > 0 && sent.naks > 0, "{sent:?}");
         }
-    }
-}
-
-/// A busy owner's socket is taken out of the set while data comes by it: whoever waits afterwards, here or in a set of its own, is
-/// woken all the same, and other sockets and the end of the session are noticed.
-#[test]
-fn a_busy_owner_can_wait_at_any_time() {
-    for transport in ["lbtrm", "lbtru"] {
-        let mut world = World::new(&format!(
-            "source transport {transport}
-            source implicit_batching_minimum_length 1
-            receiver transport_lbtrm_activity_timeout 1500
-            receiver transport_lbtru_activity_timeout 1500"
-        ));
-        let options = world.options.clone();
-        let source = world.left.source(TOPIC, &options).expect("a source");
-        world.right.receiver(TOPIC, &options).expect("a receiver");
-        world.introduce(source, TOPIC);
-        world.settle(source, TOPIC);
-        let mut count = 0;
-        for round in 0..6 {
-            // Busy, with something in each turn.
-            for _ in 0..200 {
-                count += 1;
-                world.left.send(source, &payload(count, 20), SendFlags::FLUSH).expect("room");
-                world.right.poll(Some(Duration::ZERO), &mut world.ear).expect("a turn");
-            }
-            count += 1;
-            world.left.send(source, &payload(count, 20), SendFlags::FLUSH).expect("room");
-            let began = std::time::Instant::now();
-            let last = |ear: &Ear| ear.topic(TOPIC).messages.last().map_or(0, |m| number(m));
-            while last(&world.ear) != count {
-                if round % 2 == 0 {
-                    // It is readable at once in a set of the owner's.
-                    let _ = world.right.timeout();
-                    let mut set = net::tcp::Tcp::new(net::tcp::TcpConfig::default()).expect("a set");
-                    let mut events = Vec::new();
-                    set.watch(world.right.as_fd(), 1).expect("watched");
-                    set.poll(Some(Duration::from_secs(30)), &mut events).expect("a turn");
-                    assert!(!events.is_empty(), "{transport}: readable");
-                    world.right.poll(Some(Duration::ZERO), &mut world.ear).expect("a turn");
-                } else {
-                    world.right.poll(Some(Duration::from_secs(30)), &mut world.ear).expect("a turn");
-                }
-                world.left.poll(Some(Duration::ZERO), &mut world.left_ear).expect("a turn");
-                assert!(began.elapsed() < Duration::from_secs(20), "{transport}: woken in time");
-            }
-        }
-        assert!(world.ear.topic(TOPIC).messages.iter().map(|m| number(m)).eq(1..=count), "{transport}");
-        // Busy to the end: a session of the same number is another one.
-        for _ in 0..200 {
-            world.left.send(source, b"more", SendFlags::FLUSH).expect("room");
-            world.right.poll(Some(Duration::ZERO), &mut world.ear).expect("a turn");
-        }
-        world.left = Context::new(&options).expect("a context");
-        let began = std::time::Instant::now();
-        let receiver = world.ear.heard.keys().next().expect("a stream").0;
-        while world.ear.heard[&(receiver, TOPIC.to_owned())].ended.is_empty() {
-            world.right.poll(Some(Duration::ZERO), &mut world.ear).expect("a turn");
-            assert!(began.elapsed() < world::PATIENCE, "{transport}: the end");
-        }
-        let source = world.left.source(TOPIC, &options).expect("a source");
-        world.until("the other source", |w| {
-            w.left.send(source, b"other", SendFlags::FLUSH).expect("room");
-            w.ear.topic(TOPIC).messages.last().is_some_and(|m| m == b"other")
-        });
     }
 }
 
