@@ -348,12 +348,13 @@ impl P2ps {
     /// waits for the image that answers.
     pub(super) fn widen_upstream(&mut self, root: ItemId, item: ItemId) -> bool {
         let Some(extra) = self.items.get(root).extra.as_ref() else { return false };
-        let Some(sure) = extra.shown.as_ref().or(extra.asked.as_ref()) else { return false };
         let spec = self.spec_of(item);
-        if spec.is_some_and(|spec| sure.covers(spec)) {
+        let covered = |by: Option<&ViewSpec>| by.is_none_or(|by| spec.is_some_and(|spec| by.covers(spec)));
+        // What comes now is as was asked for before, and what comes then as is asked for now: either may lack what this one wants.
+        let is_asked = covered(extra.asked.as_ref());
+        if is_asked && covered(extra.shown.as_ref()) {
             return false;
         }
-        let is_asked = extra.asked.as_ref().is_none_or(|asked| spec.is_some_and(|spec| asked.covers(spec)));
         self.items.get_mut(item).set(bits::WIDENING);
         let root_item = self.items.get_mut(root);
         // One image at a time, so that the one that comes next is known to be the wider one.

@@ -247,6 +247,34 @@ fn who_comes_while_more_is_asked_for_waits_for_it_as_well() {
 }
 
 #[test]
+fn who_wants_back_what_is_just_given_up_asks_for_it_again() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    let (both, last, bid) = (view(&[22, 25]), view(&[30]), view(&[22]));
+    world.request(1, &viewed(5, RequestFlags::STREAMING, &both));
+    let token = world.token();
+    world.asked();
+    world.publish(0, |p| {
+        p.opened(token, 0).image(0, &[(22, 1), (25, 1)]);
+    });
+    world.take(1);
+    world.request(1, &viewed(5, RequestFlags::STREAMING, &last));
+    assert_eq!(world.asked().len(), 1, "a reissue for 30 alone");
+    world.request(1, &viewed(5, RequestFlags::STREAMING, &bid));
+    world.asked();
+    world.publish(0, |p| {
+        p.answered(0, 1).image(0, &[(30, 2)]);
+    });
+    assert_eq!(world.take(1), [""; 0], "that is not what it wants now");
+    let asked = world.asked();
+    assert!(asked.iter().any(|words| words.starts_with("0: reissue 0 with image ")), "{asked:?}");
+    world.publish(0, |p| {
+        p.answered(0, 2).image(0, &[(22, 3)]);
+    });
+    assert_eq!(world.take(1), ["refresh 5 solicited complete OPEN/OK group 3 key 1:A 22=3"]);
+}
+
+#[test]
 fn an_answer_that_came_while_paused_does_not_go_on_after_it() {
     let mut world = World::with_feed();
     world.clients([1]);
