@@ -95,13 +95,16 @@ impl SourceDistributor {
             }
         }
         let good = refresh.state.data == DataState::OK;
-        let good_again = first && item.has(Bits::SUSPECT) && good;
+        let mut good_again = first && item.has(Bits::SUSPECT) && good;
         item.bits.set(Bits::ANSWERED, true);
         if first || refresh.state.data == DataState::SUSPECT {
             item.bits.set(Bits::SUSPECT, refresh.state.data == DataState::SUSPECT);
         } else if good && item.has(Bits::SUSPECT) {
-            // Who is not in this set was told by a status, and is not told otherwise by it.
+            // It is good to those that are in this set, and a loss is news to them. Who is not in it was told by a status, and
+            // is told otherwise by another image.
+            item.bits.set(Bits::SUSPECT, false);
             item.bits.set(Bits::AGAIN, true);
+            good_again = true;
         }
         if let Some(group) = group {
             item.group = group;

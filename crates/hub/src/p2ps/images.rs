@@ -199,13 +199,12 @@ impl P2ps {
         }
         self.counters.images_out += reached;
         self.counters.images_unwanted += u64::from(reached == 0);
-        if image.first {
-            let item = self.items.get_mut(id);
-            match image.refresh.state.data {
-                DataState::SUSPECT => item.set(bits::SUSPECT),
-                DataState::OK => item.clear(bits::SUSPECT),
-                _ => {}
-            }
+        let item = self.items.get_mut(id);
+        match image.refresh.state.data {
+            DataState::SUSPECT => item.set(bits::SUSPECT),
+            // A later part says so to those that are in the set, and to no others that were told the contrary.
+            DataState::OK if image.first => item.clear(bits::SUSPECT),
+            _ => {}
         }
     }
 

@@ -524,3 +524,24 @@ fn the_end_of_a_set_that_is_good_again_is_followed_by_an_image_for_all() {
     part(&mut world, 0, RefreshFlags::REFRESH_COMPLETE);
     assert_eq!(world.events()[0].target, ALL);
 }
+
+#[test]
+fn who_had_the_end_of_a_set_good_again_is_told_when_it_is_lost() {
+    let mut world = World::with_feed();
+    let (handle, stream) = world.open_imaged(1, "A");
+    let part = |world: &mut World, number, data, flags| {
+        world.refresh_with(0, &[(22, b"1")], |msg| {
+            (msg.stream_id, msg.part_num, msg.flags) = (stream, Some(number), flags);
+            msg.state = State { data, ..State::OPEN_OK };
+        });
+    };
+    part(&mut world, 0, DataState::OK, RefreshFlags::NONE);
+    part(&mut world, 1, DataState::SUSPECT, RefreshFlags::NONE);
+    part(&mut world, 2, DataState::OK, RefreshFlags::REFRESH_COMPLETE);
+    world.events();
+    world.down(0);
+    let events = world.events();
+    let told =
+        |e: &&crate::world::Ev| e.kind == Kind::ServiceStatus || e.kind == Kind::ItemStatus && e.handle == handle;
+    assert_eq!(events.iter().filter(told).count(), 1, "it was good to whoever was in the set");
+}

@@ -5,7 +5,7 @@ use crate::world::{World, encode, item, refresh_with, token_of};
 use hub::stream::flags;
 use rwf::msg::{RefreshFlags, RequestFlags, RequestMsg};
 use rwf::rdm::request::{Payload, View};
-use rwf::{DataType, State};
+use rwf::{DataState, DataType, State};
 
 const QUIET: RequestFlags = RequestFlags(RequestFlags::STREAMING.0 | RequestFlags::NO_REFRESH.0);
 const PAUSE: RequestFlags = RequestFlags(QUIET.0 | RequestFlags::PAUSE.0);
@@ -403,4 +403,23 @@ fn a_snapshot_that_wants_more_than_the_one_under_way_is_opened_anew() {
     });
     assert_eq!(world.take(2), ["refresh 5 solicited complete NON_STREAMING/OK group 3 key 1:A 22=1 25=2"]);
     assert_eq!(world.asked(), ["0: close 1"]);
+}
+
+#[test]
+fn who_was_told_by_the_end_of_a_set_gets_the_image_that_is_good_again() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    world.open(1, 5, "A", 0);
+    world.request(1, &item(5, "A"));
+    world.asked();
+    let suspect = State { data: DataState::SUSPECT, ..State::OPEN_OK };
+    let part = |state, number| refresh_with(RefreshFlags::SOLICITED, state, Some(number), &[(22, 2)]);
+    world.publish(0, |p| {
+        p.part(0, flags::FIRST, &part(State::OPEN_OK, 0)).part(0, flags::COMPLETE, &part(suspect, 1));
+    });
+    assert_eq!(world.take(1).len(), 2);
+    world.publish(0, |p| {
+        p.image(0, &[(22, 3)]);
+    });
+    assert_eq!(world.take(1), ["refresh 5 clear complete OPEN/OK group 3 key 1:A 22=3"]);
 }
