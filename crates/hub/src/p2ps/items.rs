@@ -131,6 +131,11 @@ impl Item {
         self.extra.as_deref().map_or(&[], |extra| &extra.views)
     }
 
+    /// True if a reissue that asked for more is not answered.
+    pub(crate) fn is_reissued(&self) -> bool {
+        self.extra.as_deref().is_some_and(|extra| extra.serial != 0)
+    }
+
     /// What its first watcher asked the provider for beside a view: an element list, or nothing.
     pub(crate) fn elements(&self) -> &[u8] {
         self.extra.as_deref().map_or(&[], |extra| &extra.elements)

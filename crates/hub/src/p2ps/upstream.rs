@@ -197,6 +197,9 @@ impl P2ps {
         let item = self.items.get_mut(id);
         match item.phase {
             Phase::Waiting => self.queue_open(id),
+            // The answer to a reissue is awaited, and may have been among what was lost: no image is known to hold what was asked
+            // for before one that it stands in front of.
+            Phase::Open if !item.has(bits::IMAGE_ASKED) && item.is_reissued() => self.reissue_upstream(id, true),
             Phase::Open if !item.has(bits::IMAGE_ASKED) => {
                 item.set(bits::IMAGE_ASKED);
                 let (source, handle) = (item.source, item.handle);

@@ -234,6 +234,53 @@ fn a_reissue_whose_answer_was_lost_is_made_again_though_another_image_comes() {
 }
 
 #[test]
+fn a_reissue_whose_answer_was_lost_holds_up_nobody_though_who_wanted_it_has_gone() {
+    let mut net = Net::new(config());
+    let viewed = |fid| {
+        let view = Some(rwf::rdm::request::View::Fields(vec![fid]));
+        let payload = rwf::rdm::request::Payload { view, ..rwf::rdm::request::Payload::default() };
+        crate::world::encode(|w| payload.encode(w))
+    };
+    let (bid, ask) = (viewed(22), viewed(25));
+    let request = |stream, body| rwf::msg::RequestMsg {
+        flags: rwf::msg::RequestFlags::STREAMING | rwf::msg::RequestFlags::HAS_VIEW,
+        container: rwf::DataType::ELEMENT_LIST,
+        body,
+        ..item(stream, "A")
+    };
+    net.world.request(1, &request(5, &bid));
+    let token = token_of(net.world.asked().last().unwrap());
+    net.publish(|p| {
+        p.event(Event::ItemOpened { target: NUMBER, handle: 0, token }).image(0, &[(22, 1)]);
+    });
+    net.world.request(2, &request(5, &ask));
+    assert!(net.world.asked()[0].starts_with("0: reissue 0 with image"));
+    net.world.take(1);
+    net.world.close(2, 5);
+    net.world.asked();
+    net.lose(|p| {
+        p.event(Event::Answered { target: NUMBER, handle: 0, serial: 1, position: 103 });
+    });
+    net.publish(|p| {
+        p.update(9, &[(22, 2)]);
+    });
+    net.tell(&[Event::Missed { target: NUMBER, handle: 0 }, Event::CaughtUp { target: NUMBER, to: 104 }]);
+    let asked = net.world.asked();
+    assert!(asked.last().unwrap().starts_with("0: reissue 0 with image"), "{asked:?}");
+    net.publish(|p| {
+        let position = p.writer.next_position();
+        p.event(Event::Answered { target: NUMBER, handle: 0, serial: 2, position }).image(0, &[(22, 3)]);
+    });
+    assert_eq!(net.world.take(1).last().unwrap(), "refresh 5 clear complete OPEN/OK group 3 key 1:A 22=3");
+    net.world.request(2, &request(6, &bid));
+    assert_eq!(net.world.asked().len(), 1, "an image for who comes next");
+    net.publish(|p| {
+        p.image(0, &[(22, 4)]);
+    });
+    assert_eq!(net.world.take(2), ["refresh 6 solicited complete OPEN/OK group 3 key 1:A 22=4"]);
+}
+
+#[test]
 fn several_gaps_are_told_one_by_one() {
     let mut net = Net::new(config());
     net.open(5, "A", 0);
