@@ -263,6 +263,24 @@ impl P2ps {
         self.withhold(id, message.position);
     }
 
+    /// A watcher waits from now on. If nobody did before, no update was held for the image that is on its way: one that belongs
+    /// before what was read already is not for this watcher.
+    pub(super) fn bar_images_without_updates(&mut self, root: ItemId) {
+        let item = self.items.get(root);
+        if item.phase != Phase::Open || !item.has(bits::IMAGE_ASKED) || !self.is_over_network(item.source) {
+            return;
+        }
+        let all = || [root].into_iter().chain(self.items.get(root).views().iter().copied());
+        let held = all().flat_map(|id| self.items.watchers[id as usize].held());
+        if held.filter(|&&held| self.waits(held)).nth(1).is_some() {
+            return;
+        }
+        let source = self.sources.get(usize::from(item.source)).and_then(Option::as_deref);
+        if let Some(last_read) = source.and_then(|source| source.read_to.checked_sub(1)) {
+            self.withhold(root, last_read);
+        }
+    }
+
     /// True if a watcher that gets updates may have asked for an image of an item, or of a view of it. An image that comes
     /// by another way than the updates is not for it: it would go back in time.
     pub(super) fn is_asked_by_open(&self, root: ItemId) -> bool {
@@ -281,8 +299,10 @@ impl P2ps {
     /// No image that belongs at this position or before it is of use to those that wait.
     pub(super) fn withhold(&mut self, id: ItemId, position: u64) {
         let item = self.items.get_mut(id);
+        let earlier = item.has(bits::UPDATE_WITHHELD);
         item.set(bits::UPDATE_WITHHELD);
-        item.extra_mut().withheld_at = position;
+        let at = &mut item.extra_mut().withheld_at;
+        *at = if earlier { position.max(*at) } else { position };
     }
 
     fn awaits_image(&self, id: ItemId) -> bool {

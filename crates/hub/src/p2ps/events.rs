@@ -5,6 +5,7 @@ use super::items::{ItemId, Phase};
 use super::source::NO_ITEM;
 use super::turn::BodyId;
 use super::views::{Filtered, append_filtered};
+use super::watchers::Watcher;
 use crate::stream::{ALL, Block, Event, HubError, Message, Messages, Seen, flags};
 use rwf::StateCode;
 use rwf::peek;
@@ -170,10 +171,13 @@ impl P2ps {
 
     /// True if a watcher of the item, not counting its views, waits for an image. Those that rest do not.
     pub(super) fn someone_waits(&self, id: ItemId) -> bool {
-        self.items.watchers[id as usize].held().iter().any(|watcher| {
-            let watch = self.client(watcher.client).and_then(|client| client.streams.watch(watcher.stream));
-            watch.is_some_and(|(_, watch)| watch.waits())
-        })
+        self.items.watchers[id as usize].held().iter().any(|&watcher| self.waits(watcher))
+    }
+
+    /// True if a watcher is not one that rests.
+    pub(super) fn waits(&self, watcher: Watcher) -> bool {
+        let watch = self.client(watcher.client).and_then(|client| client.streams.watch(watcher.stream));
+        watch.is_some_and(|(_, watch)| watch.waits())
     }
 
     /// Delivers an update as a view shows it.

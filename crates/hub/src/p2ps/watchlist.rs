@@ -312,6 +312,7 @@ impl P2ps {
     /// An image is needed for a watcher of an item.
     pub(super) fn need_image(&mut self, item: ItemId) {
         let root = self.items.root(item);
+        self.bar_images_without_updates(root);
         if self.items.get(root).phase != Phase::Waiting && self.widen_upstream(root, item) {
             return;
         }

@@ -383,6 +383,32 @@ fn an_image_behind_the_stream_is_followed_by_the_updates_that_it_does_not_hold()
 }
 
 #[test]
+fn an_image_that_was_asked_for_by_others_is_not_for_who_comes_after_updates_behind_it() {
+    let mut net = Net::new(config());
+    net.open(5, "A", 0);
+    net.world.request(2, &item(5, "A"));
+    assert_eq!(net.world.asked(), ["0: refresh 0"]);
+    net.world.close(2, 5);
+    let asked_at = net.stream.next_position();
+    net.publish(|p| {
+        p.update(0, &[(22, 2)]);
+    });
+    assert_eq!(net.world.take(1).len(), 1, "nobody waits: the update is kept for nobody");
+    net.world.request(2, &item(6, "A"));
+    assert_eq!(net.world.asked(), [""; 0], "an image is on its way");
+    net.publish(|p| {
+        p.update(0, &[(25, 3)]);
+    });
+    net.world.take(1);
+    net.tell(&[image(0, 0, asked_at, &refresh(&[(22, 1), (25, 1)]))]);
+    assert_eq!(net.world.take(2), [""; 0], "it lacks the first update");
+    assert_eq!(net.world.asked(), ["0: refresh 0"]);
+    let position = net.stream.next_position();
+    net.tell(&[image(0, 0, position, &refresh(&[(22, 2), (25, 3)]))]);
+    assert_eq!(net.world.take(2), ["refresh 6 solicited complete OPEN/OK group 3 key 1:A 22=2 25=3"]);
+}
+
+#[test]
 fn an_image_ahead_of_the_stream_waits_for_it() {
     let mut net = Net::new(config());
     let token = net.ask(5, "A");
