@@ -64,7 +64,7 @@ impl Fields {
                 self.find(entry.fid, cursor..self.bytes.len()).or_else(|| self.find(entry.fid, 0..cursor))
             };
             let place = found.unwrap_or(self.bytes.len()..self.bytes.len());
-            let partial = !place.is_empty() && rmtes::is_partial(value);
+            let partial = is_partial_text(entry.enc, &self.bytes[place.clone()], value);
             if let [_, _, length, held @ ..] = &mut self.bytes[place.clone()]
                 && usize::from(*length) == value.len()
                 && held.len() == value.len()
@@ -119,6 +119,17 @@ impl Fields {
         w.patch_u16(count_at, self.count);
         w.bytes(&self.bytes)
     }
+}
+
+/// True if a value names parts of the text that is held in a field's entry. Types are not known here: it is so if nothing of both
+/// speaks against it. A number may begin with the same bytes.
+fn is_partial_text(enc: DataType, entry: &[u8], value: &[u8]) -> bool {
+    let text = enc == DataType::UNKNOWN || enc.base() == DataType::RMTES_STRING;
+    let held = || {
+        let mut r = Reader::new(entry, "held field");
+        r.i16().and_then(|_| r.buf16())
+    };
+    text && rmtes::is_partial(value) && held().is_ok_and(|held| rmtes::decode(held).is_ok())
 }
 
 /// The held text of a field's entry with the parts replaced that an update names. Types are not known here; only RMTES has

@@ -272,6 +272,14 @@ fn a_partial_update_changes_its_part_of_the_text() {
 }
 
 #[test]
+fn a_number_that_looks_like_a_partial_update_is_a_number() {
+    // 0x1B5B60 has the bytes of `ESC [ \``.
+    let mut image = refreshed(DataType::FIELD_LIST, &field_list(&[(3, vec![0x18, 0x75, 0x9F])]));
+    image.update(DataType::FIELD_LIST, &field_list(&[(3, vec![0x1B, 0x5B, 0x60])]), None, false).unwrap();
+    assert_eq!(read_fields(&whole(&image))[&3], [0x1B, 0x5B, 0x60]);
+}
+
+#[test]
 fn an_element_list_holds_the_last_value_of_each_name() {
     let list = |entries: &[(&str, Primitive<'_>)]| {
         encode(|w| {
