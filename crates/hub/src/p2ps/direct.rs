@@ -155,6 +155,9 @@ impl P2ps {
                 item.clear(bits::IMAGE_ASKED);
                 item.set(bits::SOME_ASKED);
                 self.ask_image(id);
+            } else if complete {
+                // Its beginning was let go when updates found no room.
+                self.image_late(id);
             }
         } else if complete {
             self.give_set(number, id);
@@ -259,6 +262,8 @@ impl P2ps {
             }
             self.items.holds.forget(id);
             self.counters.holds_dropped += 1;
+            // So it might be again: the next image is to come by the stream.
+            self.items.get_mut(id).set(bits::SOME_ASKED);
         }
         self.withhold(id, message.position);
     }

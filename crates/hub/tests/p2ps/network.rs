@@ -456,12 +456,36 @@ fn an_image_whose_updates_found_no_room_is_asked_for_again() {
     let rwf = refresh(&[(22, 1)]);
     net.tell(&[image(0, 0, 103, &rwf)]);
     assert_eq!(net.world.take(1), [""; 0]);
-    assert_eq!(net.world.asked(), ["0: refresh 0"]);
-    let position = net.stream.next_position();
-    net.tell(&[image(0, 0, position, &rwf)]);
-    assert_eq!(net.world.take(1), ["refresh 5 solicited complete OPEN/OK key 1:A 22=1"]);
+    assert_eq!(net.world.asked(), ["0: refresh 0 in stream"]);
+    net.publish(|p| {
+        p.image(0, &[(22, 1)]);
+    });
+    assert_eq!(net.world.take(1), ["refresh 5 solicited complete OPEN/OK group 3 key 1:A 22=1"]);
     let counters = net.world.p2ps.counters();
     assert!(counters.holds_dropped > 0 && counters.images_late == 1);
+}
+
+#[test]
+fn a_set_whose_beginning_was_let_go_for_updates_is_asked_for_again() {
+    let mut net = Net::new(Config { hold_bytes: 120, ..config() });
+    let token = net.ask(5, "A");
+    net.publish(|p| {
+        p.event(Event::ItemOpened { target: NUMBER, handle: 0, token });
+    });
+    let rwf = refresh(&[(22, 1)]);
+    let (target, handle, group) = (NUMBER, 0, NO_GROUP);
+    let part = |flags, position| Event::Image { target, handle, group, flags, position, rwf: &rwf };
+    let position = net.stream.next_position();
+    net.tell(&[part(flags::FIRST, position)]);
+    net.publish(|p| {
+        for value in 1..20 {
+            p.update(0, &[(22, value)]);
+        }
+    });
+    let position = net.stream.next_position();
+    net.tell(&[part(flags::COMPLETE, position)]);
+    assert_eq!(net.world.take(1), [""; 0]);
+    assert_eq!(net.world.asked(), ["0: refresh 0 in stream"]);
 }
 
 #[test]
