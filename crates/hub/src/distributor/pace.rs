@@ -6,8 +6,9 @@
 
 use std::collections::VecDeque;
 
-/// Bytes of the stream between two positions whose place is known: by so much a reader may seem further behind than it is.
-const STRETCH: u64 = 16 << 10;
+/// Bytes of the stream between two positions whose place is known, as a part of the window: by so much a reader may seem further
+/// behind than it is.
+const STRETCH: u64 = 64;
 /// What counts as moving: this part of the window within the patience.
 const MOVES: u64 = 8;
 
@@ -78,7 +79,7 @@ impl Pace {
         }
         self.published += bytes as u64;
         self.position = position;
-        if self.marks.back().is_none_or(|mark| self.published - mark.bytes >= STRETCH) {
+        if self.marks.back().is_none_or(|mark| self.published - mark.bytes >= self.window / STRETCH) {
             self.marks.push_back(Mark { position, bytes: self.published, at: self.now });
             self.find_slowest();
         }
@@ -235,7 +236,7 @@ mod tests {
         assert!(pace.must_wait(1_800 * MS), "it has caught up, and counts again");
         pace.left(3);
         assert!(!pace.must_wait(1_800 * MS), "it is gone");
-        assert!(pace.marks.len() as u64 <= WINDOW / 2 / STRETCH + 2, "no more is kept for nobody");
+        assert!(pace.marks.len() as u64 <= STRETCH / 2 + 2, "no more is kept for nobody");
     }
 
     #[test]
