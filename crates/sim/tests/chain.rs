@@ -46,6 +46,25 @@ fn crowded_worlds_keep_the_rules() {
     }
 }
 
+/// From this seed on worlds are paced: sources without a pace of their own, a small window, and a transport that keeps little more.
+const PACED: u64 = 3_000_000;
+
+#[test]
+fn paced_worlds_keep_the_rules() {
+    if number("QUOTEWAY_SEED").or(number("QUOTEWAY_FIRST_SEED")).is_none() {
+        keep(Between::Network, PACED..PACED + 150, "a_network_apart");
+    }
+}
+
+#[test]
+fn paced_worlds_wait_leave_behind_and_lose() {
+    let lines: Vec<String> = (PACED..PACED + 30).flat_map(|seed| chain::history(seed, Between::Network)).collect();
+    for what in ["has to wait", "leaves a P2PS behind", "drops a block"] {
+        let count = lines.iter().filter(|line| line.contains(what)).count();
+        assert!(count >= 30, "{what}: {count} times");
+    }
+}
+
 fn keep_the_rules(between: Between, once_wrong: &[u64], count: u64, test: &str) {
     let alone = number("QUOTEWAY_SEED");
     let first = number("QUOTEWAY_FIRST_SEED").unwrap_or(1);

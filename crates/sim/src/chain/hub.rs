@@ -8,6 +8,10 @@ use hub::stream::HubError;
 use std::collections::VecDeque;
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
+/// Bytes that may be on their way to a P2PS in a paced world.
+pub(crate) const WINDOW: u64 = 4_000;
+/// How long a P2PS is waited for that does not move.
+pub(crate) const PATIENCE: u64 = SECOND / 2;
 
 /// What a distributor sends to its sessions.
 #[derive(Debug, Default)]
@@ -68,6 +72,8 @@ pub(crate) struct Hub {
     pub(crate) longest: usize,
     /// Blocks are lost now and then, as on a network.
     pub(crate) lossy: bool,
+    /// Providers wait for P2PSs: the window is small, and the transport keeps little more.
+    pub(crate) paced: bool,
     pub(crate) next_incarnation: u32,
     /// What lies between, in the layout that has one.
     pub(crate) network: Option<Network>,
@@ -107,7 +113,7 @@ fn p2ps_config(lossy: bool, random: &mut Random) -> p2ps::Config {
 
 impl Hub {
     /// So many distributors and P2PSs, all joined.
-    pub(crate) fn new(count: (usize, usize), layout: Layout, now: u64, random: &mut Random) -> Self {
+    pub(crate) fn new(count: (usize, usize), layout: Layout, paced: bool, now: u64, random: &mut Random) -> Self {
         let lossy = layout == Layout::Network || layout == Layout::Rings && random.chance(30);
         let longest = 150 + random.below(2000);
         let (distributors, shards) = (count.0, count.1);
@@ -117,6 +123,7 @@ impl Hub {
             layout,
             longest,
             lossy,
+            paced: paced && layout == Layout::Network,
             next_incarnation: 100,
             network: None,
             trace: None,
@@ -178,6 +185,8 @@ impl Hub {
             lease: [0, SECOND, 5 * SECOND][random.below(3)],
             point_to_point: random.chance(50),
             history_bytes: [0, 3_000, 1 << 20, 1 << 20][random.below(4)],
+            window: if self.paced { WINDOW } else { 0 },
+            patience: PATIENCE,
             ..distributor_config(self.lossy, random)
         }
     }
@@ -189,6 +198,7 @@ impl Hub {
             gap_timeout: 2 * SECOND,
             hold_bytes: if random.chance(20) { 2_000 } else { 1 << 20 },
             key: if random.chance(50) { 1 + random.next() } else { 0 },
+            report_bytes: if self.paced { (WINDOW / 8) as usize } else { 0 },
             ..p2ps_config(self.lossy, random)
         }
     }
@@ -201,6 +211,16 @@ impl Hub {
     /// True if a distributor does nothing now.
     pub(crate) fn is_distributor_still(&self, number: usize, now: u64) -> bool {
         self.network.as_ref().is_some_and(|network| network.is_distributor_still(number, now))
+    }
+
+    /// True if a distributor reads nothing from its providers now: it stands still, or waits for a P2PS.
+    pub(crate) fn is_deaf(&self, number: usize, now: u64) -> bool {
+        self.network.as_ref().is_some_and(|network| network.is_deaf(number, now))
+    }
+
+    /// True if a distributor waits for a P2PS.
+    pub(crate) fn is_anyone_held(&self) -> bool {
+        self.network.as_ref().is_some_and(Network::is_anyone_held)
     }
 
     /// When something wants to happen by itself.
@@ -245,6 +265,9 @@ impl Hub {
                 Layout::Network => {
                     let Some(mut network) = self.network.take() else { break };
                     let busy = self.pass_network(&mut network, now, all, random);
+                    if self.paced {
+                        network.keep_pace(&mut self.distributors, now, &mut self.trace);
+                    }
                     self.network = Some(network);
                     busy
                 }

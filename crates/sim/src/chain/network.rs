@@ -1,15 +1,20 @@
 //! The network between the two sides of the hub: for each pair a data stream that loses blocks, and connections for requests
 //! that break, hang in a partition, or are known to be over at one end only.
 
-use super::hub::{Distributor, Hub, SECOND, Shard, note, note_line};
+use super::hub::{Distributor, Hub, PATIENCE, SECOND, Shard, WINDOW, note, note_line};
 use super::random::Random;
 use hub::distributor::SourceDistributor;
 use hub::p2ps::{Joined, P2ps, SourceId};
-use hub::stream::HubError;
+use hub::stream::{Block, HubError, MESSAGE_HEADER};
 use std::collections::VecDeque;
 
 /// Blocks that wait for one that reads nothing; the network drops older ones.
 const RECEIVE_BUFFER: usize = 60;
+/// The same in a paced world, in bytes: a window, and what one turn may bring and distributors say by themselves while they wait.
+const RECEIVE_BYTES: u64 = WINDOW + 8_000;
+/// Longest that a distributor may wait while no P2PS takes anything from its stream: until one was left behind, or has said in a
+/// heartbeat that it has read all.
+const STUCK: u64 = PATIENCE + 2 * SECOND;
 /// Pause before a lost connection is tried again.
 const REDIAL: u64 = SECOND / 2;
 
@@ -25,6 +30,8 @@ enum Down {
 #[derive(Debug)]
 struct Connection {
     number: u16,
+    /// The distributor's life, and the position in its stream from which on it counts.
+    from: (u32, u64),
     up: VecDeque<Option<Vec<u8>>>,
     down: VecDeque<Down>,
     at_p2ps: bool,
@@ -38,12 +45,39 @@ struct Link {
     stream: VecDeque<Vec<u8>>,
     connections: Vec<Connection>,
     dial_at: u64,
+    /// Blocks that the P2PS has taken.
+    taken: u64,
 }
 
 impl Link {
     fn current(&mut self) -> Option<&mut Connection> {
         self.connections.iter_mut().find(|connection| connection.at_p2ps)
     }
+
+    /// Bytes of messages on their way to the P2PS, of those that count for a connection.
+    fn unread(&self, connection: &Connection) -> u64 {
+        self.stream.iter().map(|block| connection.counted(block)).sum()
+    }
+}
+
+impl Connection {
+    /// Bytes of messages in a block, if it is of the life that was joined, and behind the join.
+    fn counted(&self, block: &[u8]) -> u64 {
+        let block = Block::parse(block).expect("a block");
+        if block.heading.incarnation != self.from.0 || block.heading.first_seq < self.from.1 {
+            return 0;
+        }
+        let messages = block.messages().map(|message| message.expect("a message"));
+        messages.map(|message| (MESSAGE_HEADER + message.body.len()) as u64).sum()
+    }
+}
+
+/// A distributor that waits for its P2PSs.
+#[derive(Debug, Default)]
+struct Wait {
+    holding: bool,
+    /// Blocks that P2PSs had taken when that last changed, and when it did.
+    taken: (u64, u64),
 }
 
 /// All links, and who stands still until when.
@@ -53,6 +87,7 @@ pub(crate) struct Network {
     links: Vec<Vec<Link>>,
     p2ps_still: Vec<u64>,
     distributor_still: Vec<u64>,
+    waits: Vec<Wait>,
 }
 
 /// A fault that the world has to know of.
@@ -69,7 +104,50 @@ impl Network {
             links: (0..shards).map(|_| links()).collect(),
             p2ps_still: vec![0; shards],
             distributor_still: vec![0; distributors],
+            waits: (0..distributors).map(|_| Wait::default()).collect(),
         }
+    }
+
+    /// Each distributor looks whether it has to wait. What is on its way to a P2PS that it waits for is never more than it knows,
+    /// and no more than a window if it does not wait; and it waits for none that takes nothing.
+    pub(crate) fn keep_pace(&mut self, distributors: &mut [Distributor], now: u64, trace: &mut Option<Vec<String>>) {
+        for (number, Distributor { machine, .. }) in distributors.iter_mut().enumerate() {
+            let taken = self.links.iter().map(|links| links[number].taken).sum();
+            let wait = &mut self.waits[number];
+            if self.distributor_still[number] > now {
+                wait.taken = (taken, now);
+                continue;
+            }
+            let (waits, left) = (machine.counters().waits, machine.counters().left_behind);
+            wait.holding = machine.must_wait(now);
+            if machine.counters().waits > waits {
+                note_line(trace, || format!("    distributor {number} has to wait"));
+            }
+            if machine.counters().left_behind > left {
+                note_line(trace, || format!("    distributor {number} leaves a P2PS behind"));
+            }
+            if !wait.holding || taken != wait.taken.0 {
+                wait.taken = (taken, now);
+            }
+            assert!(now - wait.taken.1 <= STUCK, "distributor {number} waits though nobody reads");
+            let links = self.links.iter().map(|links| &links[number]);
+            let connections = links.flat_map(|link| link.connections.iter().map(move |connection| (link, connection)));
+            let connections: Vec<_> = connections.filter(|(_, c)| c.at_p2ps && c.at_distributor).collect();
+            for (id, behind, left_behind) in machine.p2pss() {
+                let Some((link, of)) = connections.iter().find(|(_, c)| c.number == id) else { continue };
+                let unread = link.unread(of);
+                assert!(unread <= behind, "{unread} bytes are on their way to P2PS {id}, {behind} are known of");
+                assert!(wait.holding || left_behind || unread <= WINDOW, "{unread} bytes on their way to P2PS {id}");
+            }
+        }
+    }
+
+    pub(crate) fn is_deaf(&self, number: usize, now: u64) -> bool {
+        self.is_distributor_still(number, now) || self.waits[number].holding
+    }
+
+    pub(crate) fn is_anyone_held(&self) -> bool {
+        self.waits.iter().any(|wait| wait.holding)
     }
 
     pub(crate) fn timeout(&self, now: u64) -> Option<u64> {
@@ -126,7 +204,7 @@ impl Hub {
     /// What the distributors have to say goes on its way.
     fn send_streams(&mut self, network: &mut Network, now: u64, all: bool, random: &mut Random) -> bool {
         let mut busy = false;
-        let Self { distributors, longest, trace, .. } = self;
+        let Self { distributors, longest, trace, paced, .. } = self;
         for (number, Distributor { machine, .. }) in distributors.iter_mut().enumerate() {
             if network.is_distributor_still(number, now) {
                 continue;
@@ -141,7 +219,9 @@ impl Hub {
                             continue;
                         }
                         link.stream.push_back(part.to_vec());
-                        if link.stream.len() > RECEIVE_BUFFER && !all {
+                        if *paced {
+                            drop_what_is_too_much(link, machine, trace, (at, number));
+                        } else if link.stream.len() > RECEIVE_BUFFER && !all {
                             note_line(trace, || format!("    p2ps {at} drops a block of distributor {number}"));
                             link.stream.pop_front();
                         }
@@ -182,7 +262,7 @@ impl Hub {
         let link = &mut network.links[at][number];
         let (shard, trace) = (&mut self.shards[at], &mut self.trace);
         let mut busy = false;
-        if random.chance(50) {
+        if random.chance(if self.paced { 20 } else { 50 }) {
             busy |= take_stream(link, shard, trace, now, (at, number), Network::some(link.stream.len(), all, random));
         }
         if !link.cut
@@ -210,7 +290,9 @@ impl Hub {
                 }
             }
         }
-        busy |= take_stream(link, shard, trace, now, (at, number), Network::some(link.stream.len(), all, random));
+        if all || !self.paced || random.chance(40) {
+            busy |= take_stream(link, shard, trace, now, (at, number), Network::some(link.stream.len(), all, random));
+        }
         shard.flush(&[]);
         busy
     }
@@ -250,6 +332,7 @@ impl Hub {
             machine.p2ps_up(now, free);
             link.connections.push(Connection {
                 number: free,
+                from: (incarnation, position),
                 up: VecDeque::new(),
                 down: VecDeque::from([Down::Greeting(Joined { number: free, incarnation, position })]),
                 at_p2ps: true,
@@ -302,7 +385,9 @@ impl Hub {
         let link = &mut network.links[at][number];
         let until = now + SECOND / 2 + random.below(6_000) as u64 * (SECOND / 1000);
         let trace = &mut self.trace;
-        match random.below(12) {
+        // In a paced world it is mostly a P2PS that stands still.
+        let kind = if self.paced && random.chance(60) { 6 } else { random.below(12) };
+        match kind {
             0..=3 => {
                 link.cut = !link.cut;
                 let cut = link.cut;
@@ -373,7 +458,25 @@ fn take_stream(
     for _ in 0..count {
         let Some(block) = link.stream.pop_front() else { break };
         note(trace, &format!("distributor {number} -> p2ps {at}"), &block);
+        link.taken += 1;
         shard.take(now, number as u16, &block);
     }
     count > 0
+}
+
+/// The transport keeps no more than it has room for, which is enough for every P2PS that is waited for.
+fn drop_what_is_too_much(
+    link: &mut Link,
+    machine: &SourceDistributor,
+    trace: &mut Option<Vec<String>>,
+    (at, number): (usize, usize),
+) {
+    let bytes = |link: &Link| link.stream.iter().map(|block| block.len() as u64).sum::<u64>();
+    while bytes(link) > RECEIVE_BYTES {
+        note_line(trace, || format!("    p2ps {at} drops a block of distributor {number}"));
+        let Some(block) = link.stream.pop_front() else { return };
+        let here = link.connections.iter().find(|c| c.at_p2ps && c.at_distributor && c.counted(&block) > 0);
+        let waited_for = here.is_some_and(|c| machine.p2pss().any(|(id, _, left)| id == c.number && !left));
+        assert!(!waited_for, "P2PS {at} loses what it was to be waited for with");
+    }
 }

@@ -55,6 +55,10 @@ pub(crate) struct World {
 /// Worlds from this seed on are crowded: more consumers and shards, fewer items, more reissues and longer pauses. Those below
 /// stay what they were.
 const CROWDED: u64 = 1_000_000;
+/// Worlds from this seed on are paced as well: providers send without a pace of their own, and wait for P2PSs.
+const PACED: u64 = 3_000_000;
+/// Bytes that a distributor of a paced world reads from a provider at a time.
+const READ: usize = 1_200;
 
 /// Services of each interactive provider.
 const OFFERS: [&[u8]; 4] = [&[0], &[0, 1], &[1], &[0]];
@@ -72,7 +76,7 @@ impl World {
         let distributors = if random.chance(two) { 2 } else { 1 };
         let crowded = seed >= CROWDED;
         let shards = if layout == Layout::Inline { 1 } else { 1 + random.below(if crowded { 5 } else { 3 }) };
-        let mut hub = Hub::new((distributors, shards), layout, now, &mut random);
+        let mut hub = Hub::new((distributors, shards), layout, seed >= PACED, now, &mut random);
         hub.trace = logged.then(Vec::new);
         let home = |at: usize| usize::from(distributors == 2 && at >= 2);
         let count = 1 + random.below(OFFERS.len());
@@ -386,17 +390,27 @@ impl World {
                 provider.act(truth, random);
             }
         }
+        if self.hub.paced && provider.ready && provider.outbox.len() < 50 && random.chance(90) {
+            for _ in 0..random.below(60) {
+                provider.update(truth, random);
+            }
+        }
         let sends = random.below(provider.outbox.len() + 2);
         self.deliver_provider(at, sends);
     }
 
     /// Some of what a provider has sent reaches its distributor.
     fn deliver_provider(&mut self, at: usize, count: usize) {
-        if self.hub.is_distributor_still(self.providers[at].distributor, self.now) {
+        if self.hub.is_deaf(self.providers[at].distributor, self.now) {
             return;
         }
+        let mut read = 0;
         for _ in 0..count {
+            if self.hub.paced && read > READ {
+                return;
+            }
             let Some(bytes) = self.providers[at].outbox.pop_front() else { return };
+            read += bytes.len();
             if let Some(wire) = self.provider_wires.get_mut(&at) {
                 wire.server_sends(self.now, &[bytes]);
             } else {
@@ -457,7 +471,7 @@ impl World {
     /// Bytes arrive at either end of the connections.
     fn pump(&mut self) {
         for at in 0..self.providers.len() {
-            if self.hub.is_distributor_still(self.providers[at].distributor, self.now) {
+            if self.hub.is_deaf(self.providers[at].distributor, self.now) {
                 continue;
             }
             let Some(wire) = self.provider_wires.get_mut(&at) else { continue };
@@ -506,7 +520,7 @@ impl World {
     }
 
     fn deliver_publisher(&mut self, count: usize) {
-        if self.publishers.first().is_some_and(|p| self.hub.is_distributor_still(p.distributor, self.now)) {
+        if self.publishers.first().is_some_and(|p| self.hub.is_deaf(p.distributor, self.now)) {
             return;
         }
         for _ in 0..count {
@@ -637,6 +651,10 @@ impl World {
                     busy |= !consumer.out.is_empty();
                 }
                 self.deliver_up(at);
+            }
+            if self.hub.is_anyone_held() {
+                // A P2PS has yet to say that it has read all, or is left behind in a moment.
+                self.pass(SECOND / 4);
             }
             let wires = self.provider_wires.values().chain(self.consumer_wires.values());
             busy |= wires.fold(false, |busy, wire| busy | !wire.is_idle());
