@@ -129,7 +129,7 @@ fn shards_serve_their_clients_as_one_thread_does() {
 fn shards_hold_an_unpaced_source_back() {
     let (_source, at) = source(&["-U", "max"]);
     let config =
-        config_file("[p2ps]\nguaranteed_output_buffers = 80\nmax_output_buffers = 800\nwriter_thread_count = 2\n");
+        config_file("[p2ps]\nguaranteed_output_buffers = 80\nmax_output_buffers = 4000\nwriter_thread_count = 2\n");
     let (_server, port) = serve(&["--route", &at, "--config", config.path().to_str().expect("UTF-8")]);
     let args = ["-il", "RDT{0..199}", "--mounts", "20", "decodeFormat", "3", "--seconds", "2"];
     assert_whole(&client(port, &args), 4_000);

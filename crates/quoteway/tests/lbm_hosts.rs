@@ -127,8 +127,8 @@ fn long_trains_are_repaired(gro: u32) {
     eprintln!("gro {gro}: {} a second, {dropped} packets dropped, {again} retransmissions", published["rate"]);
     assert_eq!(number(&received, "messages"), number(&published, "sent"), "{received}\n{published}");
     assert_eq!((number(&received, "lost"), number(&received, "reported_lost")), (0, 0), "{received}");
-    // More than one datagram a packet: trains were lost whole.
-    assert!(dropped > 5 && again > 2 * dropped, "{dropped} dropped, {again} again");
+    // More than one datagram a packet: trains were lost whole. How long they are, a busy machine decides.
+    assert!(dropped > 5 && again > dropped + dropped / 10, "{dropped} dropped, {again} again");
 }
 
 #[test]

@@ -103,11 +103,13 @@ fn the_benchmark_of_report_1_runs_as_it_is_printed() {
                 && samples > 0.0
             {
                 assert!(mean > 0.0 && number(11) == Some(0.0), "{}", line.text);
-                assert_eq!(number(10), Some(100_000.0), "every item has its image: {}", line.text);
-                return;
+                // A busy machine answers the first updates before the last image.
+                if number(10) == Some(100_000.0) {
+                    return;
+                }
             }
         }
-        panic!("{rate} updates a second were not seen");
+        panic!("{rate} updates a second of 100,000 items with images were not seen");
     };
     for rate in [1_000.0, 5_000.0] {
         source.tell(&format!("ur {rate}")).unwrap();

@@ -1,5 +1,7 @@
 //! A source that sends as fast as it may: nobody is cut off for that, and nothing is lost.
 
+use std::time::Instant;
+
 use crate::names;
 use crate::place::Place;
 use crate::provider::Counting;
@@ -42,6 +44,14 @@ impl Scene {
     fn distributor(&self, counter: &str) -> u64 {
         self.site.distributors[0].counter("source-distributor", counter)
     }
+
+    /// Asks until the distributor has counted one. Each question is a process, so that nothing spins.
+    fn wait_distributor(&self, counter: &str) {
+        let began = Instant::now();
+        while self.distributor(counter) == 0 {
+            assert!(began.elapsed() < crate::PATIENCE, "no {counter}");
+        }
+    }
 }
 
 /// The providers wait for the P2PSs, whatever is between.
@@ -67,8 +77,9 @@ fn a_frozen_p2ps_holds_nobody_up(join: Join) {
     let scene = Scene::new(join, &Tuning { hub: "window_bytes = 1048576\n", lbm: LBM, network: None });
     scene.site.p2pss[0].freeze();
     scene.provider.flood(FLOOD);
-    // Longer than peer_timeout_ms: counted in updates, at 200 a second.
-    scene.watchers[1].wait_updates(300);
+    scene.watchers[1].settle(&scene.provider);
+    scene.wait_distributor("p2ps_lost");
+    scene.watchers[1].wait_updates(1);
     scene.site.p2pss[0].thaw();
     scene.watchers[0].wait("every item to have been Suspect", |v| v.items.values().all(|i| i.suspects > 0));
     for watcher in &scene.watchers {
