@@ -2,9 +2,12 @@
 
 use std::fmt;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
+
+use super::interfaces;
 
 /// Facts that stand above every report.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +83,10 @@ fn facts() -> Vec<(String, String)> {
             .map(|(r, w)| format!("{r} / {w}").replace('\t', " ")),
     );
     add("interrupts may run on (default_smp_affinity)", read("/proc/irq/default_smp_affinity"));
+    add(
+        "interrupts of network cards",
+        Some(interfaces::affinities(Path::new("/")).unwrap_or_else(|| "none".to_owned())),
+    );
     add("stolen time since the start", Some(format!("{:.2} %", Disturbance::now().stolen_percent())));
     facts
 }

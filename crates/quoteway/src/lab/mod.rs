@@ -13,7 +13,7 @@
 //! | [`rows`], [`stats`], [`originals`] | figures, ratios, goals; what others have published |
 //! | [`report`], [`html`] | how they are shown: Markdown, a page with charts, CSV |
 //! | [`tune`] | what the reports tuned: shown, set, set back |
-//! | [`environment`] | the machine, the commit, what else was going on |
+//! | [`environment`], [`interfaces`] | the machine, its network cards, the commit, what else was going on |
 
 use std::path::PathBuf;
 
@@ -26,6 +26,7 @@ pub mod environment;
 pub mod flow;
 pub mod html;
 pub mod images;
+pub mod interfaces;
 pub mod lbm;
 pub mod memory;
 pub mod nats;

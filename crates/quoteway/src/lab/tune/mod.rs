@@ -9,6 +9,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::interfaces::{affinity, interrupts, names, physical};
+
+mod processes;
+
 /// The command line of `tune`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
@@ -111,41 +115,36 @@ pub fn run(args: &Args) -> Result<(), String> {
     if args.apply {
         apply(args, &all)
     } else {
-        print!("{}", table(&all));
+        print!("{}{}", table(&all), processes::text(&args.system));
         advice(&args.system);
         Ok(())
     }
 }
 
 /// Everything that is set on this system.
-fn settings(system: &Path, interrupts: u32) -> Vec<Setting> {
+fn settings(system: &Path, processor: u32) -> Vec<Setting> {
     let mut all: Vec<Setting> = NUMBERS
         .iter()
         .map(|(path, wanted, why)| Setting { path: format!("proc/sys/{path}"), wanted: wanted.clone(), why })
         .collect();
     for cpu in names(&system.join("sys/devices/system/cpu")).iter().filter(|n| is_numbered(n, "cpu")) {
         let path = format!("sys/devices/system/cpu/{cpu}/cpufreq/scaling_governor");
-        if system.join(&path).exists() {
+        // Without one, the first processor's line says so for all.
+        if cpu == "cpu0" || system.join(&path).exists() {
             let why = "all reports stop cpuspeed or set the firmware to performance";
             all.push(Setting { path, wanted: Wanted::Text("performance".to_owned()), why });
         }
     }
-    for name in names(&system.join("sys/class/net")) {
-        let interface = system.join("sys/class/net").join(&name);
-        // Virtual interfaces have no device, no interrupts, and no queue worth a name.
-        if !interface.join("device").exists() {
-            continue;
-        }
-        let why = "Red Hat 2008, STAC/Novell 2009: txqueuelen";
+    for name in physical(system) {
         all.push(Setting {
             path: format!("sys/class/net/{name}/tx_queue_len"),
             wanted: Wanted::AtLeast(QUEUE_LENGTH),
-            why,
+            why: "Red Hat 2008, STAC/Novell 2009: txqueuelen",
         });
-        for irq in names(&interface.join("device/msi_irqs")) {
+        for interrupt in interrupts(system, &name) {
             all.push(Setting {
-                path: format!("proc/irq/{irq}/smp_affinity_list"),
-                wanted: Wanted::Text(interrupts.to_string()),
+                path: affinity(interrupt),
+                wanted: Wanted::Text(processor.to_string()),
                 why: "Red Hat 2008 5.2: interrupts of the network on one processor, the distributors on others",
             });
         }
@@ -153,21 +152,18 @@ fn settings(system: &Path, interrupts: u32) -> Vec<Setting> {
     all
 }
 
-/// Entries of a folder, sorted; none if it cannot be read.
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut names: Vec<String> = entries.map(|e| e.file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
-}
-
 fn is_numbered(name: &str, prefix: &str) -> bool {
     name.strip_prefix(prefix).is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
 }
 
+/// What a file holds, as it is compared and shown; `None` without such a file.
+fn value(system: &Path, path: &str) -> Option<String> {
+    fs::read_to_string(system.join(path)).ok().map(|t| t.trim().replace('\t', " "))
+}
+
 fn look(system: &Path, settings: &[Setting]) -> Vec<Found> {
     let find = |setting: &Setting| {
-        let here = fs::read_to_string(system.join(&setting.path)).ok().map(|t| t.trim().replace('\t', " "));
+        let here = value(system, &setting.path);
         let write = here.as_deref().and_then(|here| setting.wanted.instead_of(here));
         Found { setting: setting.clone(), here, write }
     };
@@ -191,7 +187,7 @@ impl Wanted {
     fn shown(&self) -> String {
         match self {
             Self::AtLeast(least) => format!("at least {least}"),
-            Self::LastAtLeast(least) => format!("... at least {least}"),
+            Self::LastAtLeast(least) => format!("the last at least {least}"),
             Self::Text(text) => text.clone(),
         }
     }
@@ -201,8 +197,12 @@ fn table(all: &[Found]) -> String {
     let mut out = String::new();
     let width = all.iter().map(|f| f.setting.path.len()).max().unwrap_or(0);
     for found in all {
-        let (path, here) = (&found.setting.path, found.here.as_deref().unwrap_or("not on this system"));
-        let mark = if found.write.is_some() { "CHANGE" } else { "ok" };
+        let (path, here) = (&found.setting.path, found.here.as_deref().unwrap_or("not on this system, cannot be set"));
+        let mark = match (&found.here, &found.write) {
+            (None, _) => "-",
+            (_, Some(_)) => "CHANGE",
+            (_, None) => "ok",
+        };
         let (wanted, why) = (found.setting.wanted.shown(), found.setting.why);
         let _ = writeln!(out, "{mark:6} /{path:width$}  {here}  (should be {wanted}; {why})");
     }
@@ -236,11 +236,7 @@ fn advice(system: &Path) {
         let comm = |pid: &String| fs::read_to_string(system.join("proc").join(pid).join("comm")).unwrap_or_default();
         names(&system.join("proc")).iter().filter(|n| is_numbered(n, "")).any(|pid| comm(pid).trim() == name)
     };
-    println!("\nFor the processes (STAC/Novell 2009, Red Hat 2008):");
-    println!(
-        "  a processor for each Source Distributor and P2PS: `bind_main_thread`, `bind_writer_threads` in the configuration, or taskset -c N"
-    );
-    println!("  priority: `priority = \"fifo 55\"` in the configuration (chrt -f 55), load generators chrt -f 49");
+    println!("\nFor the system, by hand:");
     if is_running("irqbalance") {
         println!("  irqbalance is running and would move the interrupts again: systemctl stop irqbalance");
     }
@@ -248,8 +244,13 @@ fn advice(system: &Path) {
 }
 
 fn apply(args: &Args, all: &[Found]) -> Result<(), String> {
-    let mut state = read_state(&args.state)?;
     let changes: Vec<(&Found, &String)> = all.iter().filter_map(|f| Some((f, f.write.as_ref()?))).collect();
+    let mut state = read_state(&args.state)?;
+    if changes.is_empty() {
+        println!("Everything is as it should be; nothing is changed.");
+        return Ok(());
+    }
+    let known: Vec<String> = state.before.keys().cloned().collect();
     for (found, _) in &changes {
         if let Some(here) = &found.here {
             // What was before the first call is what counts.
@@ -259,13 +260,21 @@ fn apply(args: &Args, all: &[Found]) -> Result<(), String> {
     // Recorded before anything is changed: a call that is cut off can be set back.
     write_state(&args.state, &state)?;
     let mut faults = Vec::new();
-    for (found, value) in changes {
-        match set(&args.system, &found.setting.path, value) {
-            Ok(()) => println!("/{} = {value}", found.setting.path),
+    for (found, wanted) in changes {
+        let (path, here) = (&found.setting.path, found.here.as_deref().unwrap_or_default());
+        match set(&args.system, path, wanted) {
+            Ok(()) => println!("/{path}: {here} -> {wanted}"),
             Err(why) => faults.push(why),
         }
+        // What could not be changed need not be set back either.
+        if !known.contains(path) && value(&args.system, path).as_deref() == Some(here) {
+            state.before.remove(path);
+        }
     }
-    println!("the values before are in {}; quoteway tune --revert sets them back", args.state.display());
+    save(&args.state, &state)?;
+    if !state.before.is_empty() {
+        println!("the values before are in {}; quoteway tune --revert sets them back", args.state.display());
+    }
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
 }
 
@@ -276,30 +285,52 @@ fn revert(args: &Args) -> Result<(), String> {
         return Ok(());
     }
     let mut faults = Vec::new();
-    state.before.retain(|path, value| match set(&args.system, path, value) {
-        Ok(()) => {
-            println!("/{path} = {value}");
-            false
+    state.before.retain(|path, before| {
+        let here = value(&args.system, path);
+        // Somebody else may have set it back; some files do not even take the value that they hold.
+        if here.as_deref() == Some(before) {
+            println!("/{path}: is {before}");
+            return false;
         }
-        Err(why) => {
-            faults.push(why);
-            true
+        match set(&args.system, path, before) {
+            Ok(()) => {
+                println!("/{path}: {} -> {before}", here.unwrap_or_default());
+                false
+            }
+            Err(why) => {
+                faults.push(why);
+                true
+            }
         }
     });
-    if state.before.is_empty() {
-        fs::remove_file(&args.state).map_err(|e| format!("{}: {e}", args.state.display()))?;
+    save(&args.state, &state)?;
+    if faults.is_empty() {
         return Ok(());
     }
-    write_state(&args.state, &state)?;
+    faults.push(format!("what could not be set back is still recorded in {}", args.state.display()));
     Err(faults.join("\n"))
 }
 
 /// Writes a value and reads it back: the kernel may take less than it was given.
-fn set(system: &Path, path: &str, value: &str) -> Result<(), String> {
-    let file = system.join(path);
-    fs::write(&file, value).map_err(|e| format!("/{path}: {e}"))?;
-    let now = fs::read_to_string(&file).unwrap_or_default().trim().replace('\t', " ");
-    if now == value { Ok(()) } else { Err(format!("/{path}: {value} was written and {now} is in force")) }
+fn set(system: &Path, path: &str, wanted: &str) -> Result<(), String> {
+    fs::write(system.join(path), wanted).map_err(|e| {
+        let hint = match e.kind() {
+            std::io::ErrorKind::PermissionDenied => " (needs root)",
+            _ if path.starts_with("proc/irq/") => " (the kernel does not let this interrupt be moved)",
+            _ => "",
+        };
+        format!("/{path}: {e}{hint}")
+    })?;
+    let now = value(system, path).unwrap_or_default();
+    if now == wanted { Ok(()) } else { Err(format!("/{path}: {wanted} was written and {now} is in force")) }
+}
+
+/// Keeps what is still to be set back, or no file.
+fn save(path: &Path, state: &State) -> Result<(), String> {
+    if !state.before.is_empty() {
+        return write_state(path, state);
+    }
+    fs::remove_file(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
 fn read_state(path: &Path) -> Result<State, String> {
@@ -311,7 +342,10 @@ fn read_state(path: &Path) -> Result<State, String> {
 }
 
 fn write_state(path: &Path, state: &State) -> Result<(), String> {
-    let failed = |e: std::io::Error| format!("{}: {e}", path.display());
+    let failed = |e: std::io::Error| {
+        let hint = if e.kind() == std::io::ErrorKind::PermissionDenied { " (needs root)" } else { "" };
+        format!("{}: {e}{hint}", path.display())
+    };
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(failed)?;
     }
@@ -332,6 +366,7 @@ mod tests {
         ("proc/sys/net/ipv4/tcp_rmem", "4096\t131072\t6291456\n"),
         ("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n"),
         ("sys/devices/system/cpu/cpufreq/policy0/x", "\n"),
+        ("sys/devices/system/cpu/cpu1/online", "1\n"),
         ("sys/class/net/eth0/device/msi_irqs/24", "msix\n"),
         ("sys/class/net/eth0/tx_queue_len", "1000\n"),
         ("sys/class/net/lo/tx_queue_len", "1000\n"),
@@ -361,7 +396,8 @@ mod tests {
         for part in [
             "CHANGE /proc/sys/net/core/rmem_max",
             "ok     /proc/sys/net/core/wmem_max",
-            "not on this system",
+            "-      /proc/sys/net/ipv4/udp_rmem_min",
+            "not on this system, cannot be set",
             "sysctl -w net.ipv4.tcp_rmem='4096 131072 16777216'",
             "echo performance > /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
             "echo 1 > /proc/irq/24/smp_affinity_list",
@@ -391,6 +427,29 @@ mod tests {
         }
         assert!(!args.state.exists());
         run(&Args { apply: false, revert: true, ..args }).unwrap();
+    }
+
+    #[test]
+    fn what_is_as_it_should_be_leaves_no_record() {
+        let (_folder, args) = system();
+        run(&args).unwrap();
+        fs::remove_file(&args.state).unwrap();
+        run(&args).unwrap();
+        assert!(!args.state.exists(), "nothing was changed");
+    }
+
+    #[test]
+    fn what_could_not_be_changed_is_not_to_be_set_back() {
+        let (_folder, args) = system();
+        // A file of the kernel that nobody can write, as those of interrupts that it keeps to itself.
+        let stubborn = args.system.join("proc/irq/24/smp_affinity_list");
+        fs::remove_file(&stubborn).unwrap();
+        std::os::unix::fs::symlink("/proc/sys/kernel/ostype", &stubborn).unwrap();
+        let fault = run(&args).unwrap_err();
+        assert!(fault.contains("proc/irq/24/smp_affinity_list"), "{fault}");
+        assert_eq!(read(&args, "proc/sys/net/core/rmem_max"), "16777216", "the others are set");
+        run(&Args { apply: false, revert: true, ..args.clone() }).unwrap();
+        assert!(!args.state.exists() && read(&args, "proc/sys/net/core/rmem_max") == "212992");
     }
 
     #[test]
