@@ -3,7 +3,7 @@
 //! | module | what it is for |
 //! |---|---|
 //! | [`scenario`] | what is measured: parameters, rates, goals, from a file |
-//! | [`session`] | pairs of runs by turns, progress, the file of results |
+//! | [`session`], [`progress`] | pairs of runs by turns, the file of results, how far it is |
 //! | [`flow`], [`images`], [`memory`], [`codec`], [`stages`], [`lbm`] | the procedures |
 //! | [`chain`], [`nodes`], [`mod@run`], [`process`] | the processes of a test, where they run, one run of them |
 //! | [`observer`] | who saw which message when |
@@ -37,6 +37,7 @@ pub mod originals;
 pub mod parts;
 pub mod peers;
 pub mod process;
+pub mod progress;
 pub mod report;
 pub mod rows;
 pub mod run;
@@ -215,10 +216,12 @@ fn measure(args: &RunArgs) -> Result<(), String> {
         }
         outcomes.push(outcome);
         if stopped {
-            session.say("stopped; the report holds what is done");
+            session.progress.note("stopped; the report holds what is done");
             break;
         }
     }
+    // Its bar must not be drawn into the report.
+    drop(session);
     let save = |path: &PathBuf, text: String| {
         std::fs::write(path, text).map_err(|e| format!("report {}: {e}", path.display()))
     };

@@ -1,13 +1,14 @@
-//! One call of the lab: what was asked for, what has been measured, how far it is.
+//! One call of the lab: what was asked for, what has been measured.
 
 use std::fs::{File, OpenOptions};
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use super::environment::{Disturbance, utc};
 use super::process::Fault;
+use super::progress::Progress;
 use super::rows::{Metrics, Outcome, Row, Side};
 
 /// A side's way to do one run of a row.
@@ -25,7 +26,8 @@ pub struct Session {
     pub peers: Vec<Side>,
     records: Option<File>,
     id: String,
-    progress: Progress,
+    /// How far it is.
+    pub progress: Progress,
 }
 
 /// Where things are.
@@ -37,14 +39,6 @@ pub struct Places {
     pub peers: PathBuf,
     /// Everything runs on loopback, also where a scenario asks for nodes.
     pub loopback: bool,
-}
-
-/// What has been done, and how long the rest will take.
-struct Progress {
-    expected_s: f64,
-    done_s: f64,
-    started: u64,
-    is_terminal: bool,
 }
 
 impl Session {
@@ -63,7 +57,6 @@ impl Session {
             let file = OpenOptions::new().create(true).append(true).open(path);
             file.map_err(|e| format!("results {}: {e}", path.display()))
         };
-        let started = net::clock::now();
         let mut session = Self {
             pairs: pairs.max(1),
             is_quick,
@@ -71,7 +64,7 @@ impl Session {
             peers,
             records: out.map(open).transpose()?,
             id: utc(net::clock::wall()),
-            progress: Progress { expected_s, done_s: 0.0, started, is_terminal: std::io::stderr().is_terminal() },
+            progress: Progress::begin(expected_s),
         };
         session.record(&json!({ "record": "environment", "environment": environment }));
         Ok(session)
@@ -143,7 +136,7 @@ impl Session {
 
     /// Notes what happened on the way.
     pub fn note(&mut self, outcome: &mut Outcome, text: String) {
-        self.say(&text);
+        self.progress.note(&text);
         self.record(&json!({ "record": "note", "scenario": outcome.name, "text": text }));
         if !outcome.notes.contains(&text) {
             outcome.notes.push(text);
@@ -152,23 +145,11 @@ impl Session {
 
     /// Says what is being done, and how long everything will take.
     pub fn say(&self, what: &str) {
-        let Progress { expected_s, done_s, started, is_terminal } = self.progress;
-        let elapsed = (net::clock::now() - started) as f64 / 1e9;
-        // As slow as it was so far, once enough is done to tell.
-        let pace = if done_s > 5.0 { (elapsed / done_s).clamp(0.5, 5.0) } else { 1.0 };
-        let left = ((expected_s - done_s).max(0.0) * pace) as u64;
-        let share = (done_s / expected_s.max(1e-9)).clamp(0.0, 1.0);
-        let bar = if is_terminal {
-            let full = (share * 20.0) as usize;
-            format!("[{}{}] ", "#".repeat(full), ".".repeat(20 - full))
-        } else {
-            String::new()
-        };
-        eprintln!("{bar}{:3.0} % {}:{:02} left  {what}", share * 100.0, left / 60, left % 60);
+        self.progress.say(what);
     }
 
     /// So much of what was expected is done.
-    pub fn advance(&mut self, seconds: f64) {
-        self.progress.done_s += seconds;
+    pub fn advance(&self, seconds: f64) {
+        self.progress.advance(seconds);
     }
 }
