@@ -183,8 +183,11 @@ fn measure(args: &RunArgs) -> Result<(), String> {
             scenario.lengthen();
         }
     }
+    for scenario in &mut chosen {
+        scenario.keep_peers(&args.peers);
+    }
     let pairs = if args.quick { 1 } else { args.pairs };
-    let expected: f64 = chosen.iter().map(|s| estimate(s, pairs, args.quick)).sum();
+    let expected: f64 = chosen.iter().map(|s| estimate(s, pairs, args.quick, &args.peers)).sum();
     eprintln!("{} scenario(s), about {} in all", chosen.len(), duration(expected));
     let environment = Environment::read();
     let places = Places { interop: args.interop.clone(), peers: args.peers_dir.clone(), loopback: args.loopback };
@@ -251,14 +254,14 @@ fn duration(seconds: f64) -> String {
     format!("{}:{:02} hours", minutes / 60, minutes % 60)
 }
 
-fn estimate(scenario: &Scenario, pairs: u32, is_quick: bool) -> f64 {
+fn estimate(scenario: &Scenario, pairs: u32, is_quick: bool, peers: &[rows::Side]) -> f64 {
     match scenario.kind {
         Kind::Codec => codec::estimate(pairs, is_quick),
         Kind::Flow => flow::estimate(scenario, pairs),
         Kind::Images => images::estimate(scenario, pairs),
         Kind::Memory => memory::estimate(scenario, pairs),
         Kind::Stages => stages::estimate(scenario, pairs, is_quick),
-        Kind::Lbm => lbm::estimate(scenario, pairs),
+        Kind::Lbm => lbm::estimate(scenario, pairs, peers.contains(&rows::Side::Aeron)),
     }
 }
 
@@ -313,7 +316,7 @@ mod tests {
             let names: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
             let mut chosen = scenario::select(scenario::read(scenario::BUILT_IN, &[]).unwrap(), &names).unwrap();
             chosen.iter_mut().for_each(change);
-            chosen.iter().map(|s| estimate(s, 1, true)).sum()
+            chosen.iter().map(|s| estimate(s, 1, true, &rows::PEERS)).sum()
         };
         // A look at everything is two minutes, as long as the originals took is a day or more.
         let quick = of(&[], Scenario::shorten);

@@ -284,6 +284,13 @@ impl Scenario {
         }
     }
 
+    /// Leaves out the peers that are not to run.
+    pub fn keep_peers(&mut self, wanted: &[Side]) {
+        let words = self.peers.split_whitespace();
+        let kept: Vec<&str> = words.filter(|w| w.parse().is_ok_and(|side| wanted.contains(&side))).collect();
+        self.peers = kept.join(" ");
+    }
+
     /// Whether Source Distributor and P2PS are processes of their own.
     pub fn is_split(&self) -> bool {
         self.split || self.nodes == 3 || self.p2ps > 1 || self.rrcpd
@@ -308,7 +315,7 @@ impl Scenario {
         let original =
             if self.original_seconds > 0.0 { format!(" (--full: {} s)", self.original_seconds) } else { String::new() };
         if let (Kind::Lbm, Some(grid)) = (self.kind, &self.lbm) {
-            let (cells, minutes) = (grid.cells().map_or(0, |c| c.len()), super::lbm::estimate(self, 1) / 60.0);
+            let (cells, minutes) = (grid.cells().map_or(0, |c| c.len()), super::lbm::estimate(self, 1, true) / 60.0);
             let seconds = self.seconds;
             return format!(
                 "{cells} rows, {seconds} s a run{original}, {minutes:.1} minutes a pair; {}",
@@ -330,7 +337,16 @@ impl Scenario {
     /// What a reader of its figures has to know beside them.
     pub fn conditions(&self) -> String {
         if let (Kind::Lbm, Some(grid)) = (self.kind, &self.lbm) {
-            return format!("{}; {} s a run after {} s of warm-up", grid.conditions(), self.seconds, self.warmup);
+            let held = if grid.rates.split_whitespace().any(|word| word == "search") {
+                format!("; a rate is held with {}", self.criterion())
+            } else {
+                String::new()
+            };
+            return format!("{}{held}; {} s a run after {} s of warm-up", grid.conditions(), self.seconds, self.warmup);
+        }
+        if self.kind == Kind::Codec {
+            return "one thread, messages in memory, no sockets; the peer on the same bytes; no process bound"
+                .to_owned();
         }
         let mut parts = vec![format!("{} items, updates of {} bytes", self.items, self.size)];
         if self.mounts > 1 {
@@ -340,6 +356,12 @@ impl Scenario {
                 self.mounts,
                 self.common * 100.0
             ));
+        }
+        if self.kind == Kind::Stages {
+            parts.push(format!("turns of {} updates", self.batches));
+            parts
+                .push("one thread, one stage after the other on real sockets of loopback, no process bound".to_owned());
+            return parts.join("; ");
         }
         parts.push(match (self.server, self.nodes, self.is_split()) {
             (false, ..) => "client connected to the source, loopback".to_owned(),
@@ -382,8 +404,11 @@ impl Scenario {
             parts.push(format!("a rate is held with {}", self.criterion()));
         }
         parts.push(format!("{} s a run after {} s of warm-up", self.seconds, self.warmup));
-        let how = if self.observe { "every message observed" } else { "latency by stamped updates" };
-        parts.push(how.to_owned());
+        parts.push(match (self.kind, self.observe) {
+            (Kind::Memory, _) => "resident size, by the kernel".to_owned(),
+            (_, true) => "every message observed".to_owned(),
+            (_, false) => "latency by stamped updates".to_owned(),
+        });
         parts.join("; ")
     }
 
@@ -617,12 +642,54 @@ mod tests {
         let is_judged = |s: &Scenario| !s.goals.is_empty() || !s.originals.is_empty() || s.kind == Kind::Stages;
         assert!(all.iter().all(|s| s.on_request || is_judged(s)));
         let lbm = select(all.clone(), &["cisco-2009".to_owned()]).unwrap();
-        assert!(lbm.len() == 4 && lbm.iter().all(|s| s.name.starts_with("stac-lbm-") && s.original_seconds > 29.0));
+        assert!(lbm.len() == 6 && lbm.iter().all(|s| s.name.starts_with("stac-lbm-") && s.original_seconds > 29.0));
         assert!(select(all.clone(), &[]).unwrap().iter().all(|s| !s.on_request));
         let report = select(all.clone(), &["redhat-2008".to_owned()]).unwrap();
         assert!(report.len() >= 4 && report.iter().all(|s| s.group == "redhat-2008" && !s.originals.is_empty()));
         let fanout = select(all, &["fanout".to_owned()]).unwrap().remove(0);
         assert!((fanout.fan() - 50.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_reports_rates_are_the_defaults() {
+        let all = read(BUILT_IN, &[]).unwrap();
+        let find = |name: &str| all.iter().find(|s| s.name == name).unwrap();
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference");
+        for name in [
+            "redhat-2node",
+            "redhat-2node-bound",
+            "redhat-3node",
+            "redhat-3node-bound",
+            "novell-latency",
+            "ibm-latency",
+        ] {
+            let rates: Vec<f64> = find(name)
+                .points()
+                .unwrap()
+                .into_iter()
+                .map(|p| if let Point::Rate(r) = p { r } else { 0.0 })
+                .collect();
+            let ends = match name {
+                "novell-latency" => (1_000.0, 800_000.0),
+                "ibm-latency" => (50_000.0, 1_650_000.0),
+                _ => (1_000.0, 400_000.0),
+            };
+            assert_eq!((rates[0], rates[rates.len() - 1]), ends, "{name}");
+            let (published, _) = super::super::originals::read(&folder, find(name));
+            for point in published.iter().flat_map(|series| &series.points) {
+                assert!(rates.contains(&point.rate), "{name}: {} a second is published and not measured", point.rate);
+            }
+        }
+        // Conditions say what is true of a figure.
+        assert!(!find("codec").conditions().contains("loopback") && !find("stages").conditions().contains("stamped"));
+        // The report on LBM sought its highest rate under a bound of the longest latency.
+        for name in ["stac-lbm-1to1-highest", "stac-lbm-3to3-highest"] {
+            assert!(find(name).conditions().contains("max latency at most 1000 us"), "{}", find(name).conditions());
+        }
+    }
+
+    fn flow_estimate(scenario: &Scenario) -> f64 {
+        super::super::flow::estimate(scenario, 1)
     }
 
     #[test]
@@ -635,6 +702,10 @@ mod tests {
         assert_eq!(shown, ["max", "search", "1k", "50k", "1.5M"]);
         assert_eq!(scenario.peers_at(Point::Max).unwrap(), [Side::Eta]);
         assert!(scenario.peers_at(Point::Search).unwrap().is_empty());
+        let mut alone = scenario.clone();
+        alone.keep_peers(&[Side::Nats]);
+        assert!(alone.peers_at(Point::Max).unwrap().is_empty());
+        assert!(flow_estimate(&alone) < flow_estimate(&scenario), "what does not run takes no time");
     }
 
     #[test]

@@ -36,10 +36,11 @@ const PROBE_MAX: f64 = 2.0;
 const SIDES: [Side; 3] = [Side::Ours, Side::Floor, Side::Aeron];
 
 /// Seconds that a scenario is expected to take.
-pub fn estimate(scenario: &Scenario, pairs: u32) -> f64 {
+pub fn estimate(scenario: &Scenario, pairs: u32, with_aeron: bool) -> f64 {
     let cells = scenario.lbm.as_ref().and_then(|grid| grid.cells().ok()).unwrap_or_default();
     let searches = cells.iter().filter(|c| c.rate == Point::Search).count() as f64;
-    3.0 * (cells.len() as f64 * f64::from(pairs) * seconds(scenario) + searches * search_seconds(scenario))
+    let sides = if with_aeron { 3.0 } else { 2.0 };
+    sides * (cells.len() as f64 * f64::from(pairs) * seconds(scenario) + searches * search_seconds(scenario))
 }
 
 fn seconds(scenario: &Scenario) -> f64 {
@@ -147,6 +148,7 @@ fn find(session: &mut Session, outcome: &mut Outcome, trial: &Trial<'_>, side: S
         other => other?.get("rate").unwrap_or(0.0) / cell.paths as f64,
     };
     let steps = if session.is_quick { search::QUICK_STEPS } else { search::STEPS };
+    let mut lowest = None;
     let found = search::highest(top, steps, |rate| {
         session.say(&format!("{} {label}: {side}, search at {:.3} M/s", outcome.name, rate / 1e6));
         let probe = Trial { scenario: &scenario, cell: Cell { rate: Point::Rate(rate), ..cell }, ..*trial };
@@ -161,11 +163,17 @@ fn find(session: &mut Session, outcome: &mut Outcome, trial: &Trial<'_>, side: S
             "record": "probe", "scenario": outcome.name, "row": label, "side": side.name(), "asked": rate,
             "figures": result.json(),
         }));
+        lowest = Some((rate, result.get("rate").unwrap_or(0.0), result.get("call_max_us").unwrap_or(0.0)));
         Ok(result.get("held") == Some(1.0))
     })?;
     session.advance(search_seconds(trial.scenario));
     if found.is_none() {
-        session.note(outcome, format!("{label}, {side}: no rate was held up to {:.3} M/s", top / 1e6));
+        let last = lowest.map_or(String::new(), |(rate, came, longest)| {
+            format!("; of the last tried, {rate:.0} a second, {came:.0} came, the longest latency was {longest:.0} us")
+        });
+        let criterion = scenario.criterion();
+        session
+            .note(outcome, format!("{label}, {side}: no rate up to {:.3} M/s was held ({criterion}){last}", top / 1e6));
     }
     Ok(found)
 }
