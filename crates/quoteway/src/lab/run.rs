@@ -313,6 +313,11 @@ pub fn add_observed(metrics: &mut Metrics, analysis: &Analysis, heads: &Heads) -
         let Analysis { lost, unknown, out_of_order, .. } = analysis;
         return Err(format!("observed {lost} lost, {unknown} that nobody sent, {out_of_order} out of order"));
     }
+    metrics.push("samples", analysis.latency.samples as f64);
+    if analysis.latency.samples == 0 {
+        // Nothing of the steady state was recorded at both ends: there is no latency, least of all one of 0.
+        return Ok(());
+    }
     let all = |d: &Distribution| {
         [
             ("mean_us", d.mean_us),
@@ -334,7 +339,6 @@ pub fn add_observed(metrics: &mut Metrics, analysis: &Analysis, heads: &Heads) -
     }
     metrics.push("late_p50_us", analysis.lateness.median_us);
     metrics.push("late_p99_us", analysis.lateness.p99_us);
-    metrics.push("samples", analysis.latency.samples as f64);
     if heads.every > 1 {
         metrics.push("recorded_1_of", f64::from(heads.every));
     }
@@ -402,6 +406,15 @@ mod tests {
         let kept = measured(&all, 2.0);
         assert_eq!((kept.len(), kept[0].seconds), (8, 3.25));
         assert!(measured(&[], 2.0).is_empty());
+    }
+
+    #[test]
+    fn where_nothing_was_observed_no_latency_is_zero() {
+        let analysis = analyse(&[], &[Vec::new()], 28);
+        let mut metrics = Metrics::default();
+        add_observed(&mut metrics, &analysis, &Heads { every: 28, missed: 0, cost_ns: 25.0 }).unwrap();
+        assert_eq!(metrics.get("samples"), Some(0.0));
+        assert!(metrics.get("p50_us").is_none() && metrics.get("call_mean_us").is_none(), "{metrics:?}");
     }
 
     #[test]

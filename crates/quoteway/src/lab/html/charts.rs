@@ -46,7 +46,11 @@ pub fn of(outcome: &Outcome) -> String {
     let mut out = String::new();
     if rows.len() > 1 || outcome.originals.iter().any(|o| !o.points.is_empty()) {
         out += &means(outcome, &rows);
+    }
+    if rows.len() > 1 {
         out += &percentiles(&rows);
+    }
+    if rows.len() > 1 || outcome.originals.iter().any(|o| !o.points.is_empty()) {
         out += &deviations(outcome, &rows);
     }
     out += &distributions(&rows);
@@ -272,7 +276,7 @@ fn throughput(outcome: &Outcome) -> String {
             is_published: true,
         });
     }
-    svg::bars("Deliveries a second (outlined: published, other machines)", |v| format!("{}/s", short(v)), &all)
+    svg::bars("Deliveries a second", |v| format!("{}/s", short(v)), &all)
 }
 
 /// What each stage costs beside its floor, a chart for each size of a turn.

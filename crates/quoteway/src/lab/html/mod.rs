@@ -19,6 +19,8 @@ use super::rows::{OTHERS, Outcome, Row, Side};
 use super::stages;
 use super::stats::Spread;
 
+/// Fewer runs of each side than this are a look, not a measurement.
+const CLAIM_PAIRS: u32 = 3;
 const STYLE: &str = include_str!("style.css");
 
 /// Writes the page.
@@ -60,8 +62,9 @@ fn key_results(out: &mut String, pairs: u32, outcomes: &[Outcome]) {
     }
     let _ = writeln!(
         out,
-        "</ul><p>Medians of {pairs} run(s) on the machine named above, whose processors run the load generators too. Published figures were \
-         measured in 2008 to 2010 on other machines, several of them with networks between: side by side they say how far apart systems are, not why.</p></section>"
+        "</ul><p>{}Medians of {pairs} run(s) on the machine named above, whose processors run the load generators too. Published figures were \
+         measured in 2008 to 2010 on other machines, several of them with networks between: side by side they say how far apart systems are, not why.</p></section>",
+        if pairs < CLAIM_PAIRS { "So few runs show that everything works, and support no claim. " } else { "" }
     );
 }
 
@@ -76,6 +79,21 @@ fn with_conditions(outcome: &Outcome, mut lines: Vec<String>) -> Vec<String> {
     lines
 }
 
+/// Text of a scenario, with the words in back quotes as code.
+fn prose(text: &str) -> String {
+    let mut out = String::new();
+    for (n, part) in escape(text).split('`').enumerate() {
+        out += match n {
+            0 => "",
+            n if n % 2 == 1 => "<code>",
+            _ => "</code>",
+        };
+        out += part;
+    }
+    // Every quote that was opened is closed.
+    if text.matches('`').count() % 2 == 1 { out + "</code>" } else { out }
+}
+
 fn key_lines(outcome: &Outcome) -> Vec<String> {
     let mut lines = Vec::new();
     let rows = charts::rated(outcome);
@@ -83,7 +101,7 @@ fn key_lines(outcome: &Outcome) -> Vec<String> {
     let ends: Vec<(f64, f64)> = rows.iter().filter_map(|(rate, row)| Some((*rate, mean(row)?))).collect();
     if let (false, Some(first), Some(last)) = (outcome.originals.is_empty(), ends.first(), ends.last()) {
         let ours: Vec<String> = shown_ends(*first, *last).map(|(rate, us)| at_rate(us, rate)).collect();
-        let mut text = format!("<b>{}</b>: mean latency {}", escape(&outcome.title), ours.join(", "));
+        let mut text = format!("<b>{}</b>: mean latency {}", prose(&outcome.title), ours.join(", "));
         let theirs: Vec<String> = outcome.originals.iter().filter_map(|o| published_ends(o, &ends)).collect();
         if !theirs.is_empty() {
             let _ = write!(text, "; published: {}", theirs.join("; "));
@@ -104,11 +122,30 @@ fn key_lines(outcome: &Outcome) -> Vec<String> {
         }
         let published = outcome.originals.iter().filter(|o| o.points.is_empty() && o.highest > 0.0);
         parts.extend(published.map(|o| format!("published: {}/s ({})", short(o.highest), escape(&o.label))));
-        lines.push(format!("<b>{}</b>: {}.", escape(&outcome.title), parts.join("; ")));
+        lines.push(format!("<b>{}</b>: {}.", prose(&outcome.title), parts.join("; ")));
     }
+    lines.extend(super::lbm::summary::lines(outcome));
     lines.extend(beside_peers(outcome, &rows));
     lines.extend(whole_turns(outcome));
+    if lines.is_empty() {
+        lines.extend(judged(outcome));
+    }
     lines
+}
+
+/// The figures that the scenario has goals for.
+fn judged(outcome: &Outcome) -> Option<String> {
+    let said: Vec<String> = outcome
+        .verdicts
+        .iter()
+        .filter_map(|verdict| {
+            let (goal, value) = (&verdict.goal, verdict.value?);
+            let unit = if goal.over.is_some() { "ratio" } else { goal.metric.as_str() };
+            let over = goal.over.map_or(String::new(), |side| format!(", ours : {side},"));
+            Some(format!("{} {}{over} {}", escape(&goal.row), escape(said(&goal.metric)), figure(unit, value)))
+        })
+        .collect();
+    (!said.is_empty()).then(|| format!("<b>{}</b>: {}.", prose(&outcome.title), said.join("; ")))
 }
 
 /// The lowest and the highest rate, once if they are the same.
@@ -142,7 +179,7 @@ fn whole_turns(outcome: &Outcome) -> Option<String> {
             parts.push(format!("{ours:.0} ns at {batch} updates a turn (bare: {floor:.0})"));
         }
     }
-    (!parts.is_empty()).then(|| format!("<b>{}</b>: a delivery costs {}.", escape(&outcome.title), parts.join(", ")))
+    (!parts.is_empty()).then(|| format!("<b>{}</b>: a delivery costs {}.", prose(&outcome.title), parts.join(", ")))
 }
 
 /// Median latency beside each peer at the rates where both ran.
@@ -156,7 +193,7 @@ fn beside_peers(outcome: &Outcome, rows: &[(f64, &Row)]) -> Vec<String> {
         });
         let both: Vec<String> = both.collect();
         if !both.is_empty() {
-            let (title, name) = (escape(&outcome.title), side.title());
+            let (title, name) = (prose(&outcome.title), side.title());
             lines.push(format!("<b>{title}</b>: median beside {name} {}.", both.join(", ")));
         }
     }
@@ -243,9 +280,9 @@ fn method(out: &mut String, pairs: u32) {
 }
 
 fn section(out: &mut String, outcome: &Outcome) {
-    let _ = writeln!(out, "<h2 id=\"{0}\">{1}</h2>", escape(&outcome.name), escape(&outcome.title));
+    let _ = writeln!(out, "<h2 id=\"{0}\">{1}</h2>", escape(&outcome.name), prose(&outcome.title));
     if !outcome.about.is_empty() {
-        let _ = writeln!(out, "<p>{}</p>", escape(&outcome.about));
+        let _ = writeln!(out, "<p>{}</p>", prose(&outcome.about));
     }
     let beside =
         if outcome.disturbance.is_empty() { String::new() } else { format!(" Beside it: {}.", outcome.disturbance) };
@@ -277,38 +314,48 @@ fn as_published(out: &mut String, outcome: &Outcome) {
     if outcome.originals.is_empty() || !rows.iter().any(|(_, row)| has(row)) {
         return;
     }
-    out.push_str("<h3>As the report has it: microseconds from the call of the API</h3><div class=\"scroll\"><table><tr><th>update rate</th><th>ours: mean</th><th>std dev</th><th>max</th><th>min</th><th>samples</th>");
     let has_even = rows.iter().any(|(_, row)| row.spread(Side::Smooth, "call_mean_us").is_some());
-    if has_even {
-        out.push_str("<th>evenly paced: mean</th><th>std dev</th><th>max</th>");
-    }
+    out.push_str("<h3>As the report has it: microseconds from the call of the API</h3><div class=\"scroll\"><table class=\"wide\"><tr><th></th>");
+    out.push_str(if has_even {
+        "<th colspan=\"5\">ours, in bursts</th><th colspan=\"3\">ours, evenly paced</th>"
+    } else {
+        "<th colspan=\"5\">ours</th>"
+    });
     for one in &series {
-        let _ = write!(out, "<th>{}: mean</th><th>std dev</th><th>max</th>", escape(&one.label));
+        let _ = write!(out, "<th colspan=\"3\">{}</th>", escape(&one.label));
     }
+    out.push_str(
+        "</tr>\n<tr><th>update rate</th><th>mean</th><th>std dev</th><th>max</th><th>min</th><th>samples</th>",
+    );
+    out.push_str(&"<th>mean</th><th>std dev</th><th>max</th>".repeat(series.len() + usize::from(has_even)));
     out.push_str("</tr>\n");
     for (rate, row) in rows.into_iter().filter(|(_, row)| has(row)) {
+        let of = |side, metric| row.spread(side, metric).map(|s| s.median);
+        let cell = |out: &mut String, value: Option<f64>| {
+            let _ = write!(out, "<td>{}</td>", value.map_or(String::new(), digits));
+        };
         let _ = write!(out, "<tr><td>{rate:.0}</td>");
         for metric in ["call_mean_us", "call_stddev_us", "call_max_us", "call_min_us"] {
-            let value = row.spread(Side::Ours, metric).map_or(String::new(), |s| format!("{:.2}", s.median));
-            let _ = write!(out, "<td>{value}</td>");
+            cell(out, of(Side::Ours, metric));
         }
-        let samples = row.spread(Side::Ours, "samples").map_or(String::new(), |s| format!("{:.0}", s.median));
-        let _ = write!(out, "<td>{samples}</td>");
+        let _ = write!(out, "<td>{}</td>", of(Side::Ours, "samples").map_or(String::new(), |n| format!("{n:.0}")));
         for metric in ["call_mean_us", "call_stddev_us", "call_max_us"].iter().filter(|_| has_even) {
-            let value = row.spread(Side::Smooth, metric).map_or(String::new(), |s| format!("{:.2}", s.median));
-            let _ = write!(out, "<td>{value}</td>");
+            cell(out, of(Side::Smooth, metric));
         }
         for one in &series {
-            match one.at(rate) {
-                Some(p) => {
-                    let _ = write!(out, "<td>{:.2}</td><td>{:.2}</td><td>{:.0}</td>", p.mean_us, p.stddev_us, p.max_us);
-                }
-                None => out.push_str("<td></td><td></td><td></td>"),
+            let point = one.at(rate);
+            for value in [point.map(|p| p.mean_us), point.map(|p| p.stddev_us), point.map(|p| p.max_us)] {
+                cell(out, value);
             }
         }
         out.push_str("</tr>\n");
     }
     out.push_str("</table></div>\n");
+}
+
+/// Microseconds of a table: parts of them where they matter.
+fn digits(us: f64) -> String {
+    if us >= 1_000.0 { format!("{us:.0}") } else { format!("{us:.2}") }
 }
 
 fn all_figures(out: &mut String, outcome: &Outcome) {

@@ -9,6 +9,8 @@ const HEIGHT: f64 = 330.0;
 const ROOM: (f64, f64, f64, f64) = (14.0, 268.0, 44.0, 66.0);
 /// A line of more points is a curve, and its points are not marked.
 const MARKS_MAX: usize = 25;
+/// Letters of a bar's name that have room in front of it.
+const NAME_MAX: usize = 54;
 /// Least distance of two names.
 const NAME_GAP: f64 = 14.0;
 
@@ -236,27 +238,35 @@ pub struct Bar {
     pub is_published: bool,
 }
 
-/// Horizontal bars from 0, one below the other. Empty without bars.
+/// Horizontal bars from 0, one below the other; the title says what outlines are, where there are some. Empty without bars.
 pub fn bars(title: &str, text: fn(f64) -> String, all: &[Bar]) -> String {
     let (left, right, step) = (340.0, WIDTH - 90.0, 26.0);
     let longest = |b: &Bar| b.range.map_or(b.value, |r| r.1.max(b.value));
     let Some(x) = Map::of(all.iter().map(longest), Scale::Linear, (left, right)) else { return String::new() };
     let height = all.len() as f64 * step + 16.0;
-    let mut out = begin(title, height);
+    let outlined = if all.iter().any(|b| b.is_published) { " (outlined: published, other machines)" } else { "" };
+    let mut out = begin(&format!("{title}{outlined}"), height);
     for (n, bar) in all.iter().enumerate() {
         let top = 6.0 + n as f64 * step;
         let (fill, stroke) = if bar.is_published { ("none", bar.colour) } else { (bar.colour, "none") };
         let end = x.at(bar.value);
+        let rows = name_lines(&bar.name);
+        for (row, text) in rows.iter().enumerate() {
+            let at = top + 13.0 + (row as f64 - (rows.len() - 1) as f64 / 2.0) * 11.5;
+            let _ = write!(
+                out,
+                "<text class=\"tick\" x=\"{:.1}\" y=\"{at:.1}\" text-anchor=\"end\">{}</text>",
+                left - 8.0,
+                escape(text)
+            );
+        }
         let _ = write!(
             out,
-            "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\
-             <rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"17\" fill=\"{fill}\" stroke=\"{stroke}\" stroke-width=\"1.6\"/>",
-            left - 8.0,
-            top + 13.0,
-            escape(&bar.name),
+            "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"17\" fill=\"{fill}\" stroke=\"{stroke}\" stroke-width=\"1.6\"/>",
             (end - left).max(1.0),
         );
-        let mut label = end;
+        // A value below 0, which a difference may have, is written where its bar would begin.
+        let mut label = end.max(left);
         if let Some((low, high)) = bar.range.filter(|(low, high)| high > low) {
             let (low, high, middle) = (x.at(low), x.at(high), top + 8.5);
             label = label.max(high);
@@ -277,6 +287,15 @@ pub fn bars(title: &str, text: fn(f64) -> String, all: &[Bar]) -> String {
     }
     let _ = write!(out, "<path class=\"axis\" d=\"M{left:.1} 2V{:.1}\"/>", height - 6.0);
     out + END
+}
+
+/// A bar's name in one line, or in two where it is longer than the room before the bar.
+fn name_lines(name: &str) -> Vec<&str> {
+    if name.len() <= NAME_MAX {
+        return vec![name];
+    }
+    let cut = name.char_indices().take_while(|(at, _)| *at <= NAME_MAX).filter(|(_, c)| *c == ' ').last();
+    cut.map_or_else(|| vec![name], |(at, _)| vec![&name[..at], &name[at + 1..]])
 }
 
 /// A histogram: samples by bucket of so many units.
@@ -448,6 +467,21 @@ mod tests {
         let whole = 430.0 / 1.06;
         assert!(chart.contains(&format!("width=\"{whole:.1}\" height=\"17\" fill=\"red\"")), "{chart}");
         assert!(chart.contains(&format!("width=\"{:.1}\" height=\"17\" fill=\"none\" stroke=\"red\"", whole / 2.0)));
+    }
+
+    #[test]
+    fn a_bars_name_stays_within_the_chart() {
+        let name = "RMDS 6.3, RHEL 5.2, 10 GigE, MTU 9000, 24 cores (our Producer 50/50 is inferred)";
+        let lines = name_lines(name);
+        assert_eq!(lines, ["RMDS 6.3, RHEL 5.2, 10 GigE, MTU 9000, 24 cores (our", "Producer 50/50 is inferred)"]);
+        assert_eq!(name_lines("Quoteway, held"), ["Quoteway, held"]);
+        let long = "x".repeat(90);
+        assert_eq!(name_lines(&long), [long.as_str()]);
+        let bar = Bar { name: name.to_owned(), colour: "red", value: 1.0, range: None, is_published: true };
+        let chart = bars("T", short, &[bar]);
+        assert_eq!(chart.matches("class=\"tick\"").count(), 2, "{chart}");
+        let below = |value| Bar { name: "b".to_owned(), colour: "red", value, range: None, is_published: false };
+        assert!(bars("T", short, &[below(-50.0), below(100.0)]).contains("class=\"value\" x=\"346.0\""));
     }
 
     #[test]

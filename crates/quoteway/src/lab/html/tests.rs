@@ -82,6 +82,7 @@ fn the_key_results_say_what_was_measured_and_what_was_published() {
     for part in [
         "<b>Two nodes</b>: mean latency 68.7 µs at 10k/s, 96.5 µs at 100k/s; published: RMDS 6 379 µs at 10k/s, 1.22 ms at 100k/s.",
         "<b>Two nodes</b>: median beside ETA Java, direct 97 µs against 194 µs at 10k/s, 97 µs against 194 µs at 100k/s.",
+        "So few runs show that everything works, and support no claim. Medians of 1 run(s)",
         "<b>Throughput</b>: 8M/s unpaced; bare loop: 10M/s unpaced; published: 4.7M/s (TREP).",
         "<td>at least 9.00 M/s</td><td>8.00 M/s</td><td><span class=\"missed\">missed</span></td>",
     ] {
@@ -93,7 +94,9 @@ fn the_key_results_say_what_was_measured_and_what_was_published() {
 fn the_tables_hold_the_numbers_of_the_rows() {
     let page = page(&environment(), 1, &outcomes());
     for part in [
-        "<tr><td>10000</td><td>68.70</td><td>23.00</td><td>195.00</td><td>26.00</td><td>11900</td><td>379.00</td><td>42.06</td><td>814</td></tr>",
+        "<tr><td>10000</td><td>68.70</td><td>23.00</td><td>195.00</td><td>26.00</td><td>11900</td><td>379.00</td><td>42.06</td><td>814.00</td></tr>\n<tr><td>100000</td><td>96.50</td>",
+        "<td>1216</td><td>42.06</td>",
+        "<th colspan=\"3\">RMDS 6</th></tr>",
         // The bare loop is compared with the evenly paced run, 97.0 / 48.5.
         "<tr><td>p50_us</td><td>150.0 us</td><td>97.00 us</td><td>1.55</td><td>48.50 us</td><td>2.00</td><td>194.0 us</td><td>0.50</td></tr>",
         "<td>steal</td><td class=\"text\">0.1 %</td>",
@@ -114,6 +117,7 @@ fn the_tables_hold_the_numbers_of_the_rows() {
 #[test]
 fn nothing_is_loaded_and_every_tag_is_closed() {
     let page = page(&environment(), 7, &outcomes());
+    assert!(!page.contains("support no claim"));
     for word in ["<script", "http:", "https:", "url(", "@import", "src="] {
         assert!(!page.contains(word), "{word}");
     }
@@ -140,4 +144,18 @@ fn nothing_is_loaded_and_every_tag_is_closed() {
 fn a_call_without_results_is_a_page_too() {
     let page = page(&environment(), 1, &[Outcome { title: "Empty".to_owned(), ..Outcome::default() }]);
     assert!(page.contains("Empty") && !page.contains("Key results") && !page.contains("NaN"));
+}
+
+#[test]
+fn what_has_goals_alone_is_told_by_them() {
+    let mut row = Row::new("server");
+    row.add(Side::Ours, metrics(&[("item_bytes", 267.4), ("cpu_ns", 30.0)]));
+    row.add(Side::Variant, metrics(&[("cpu_ns", 20.0)]));
+    let goals = ["server item_bytes <= 300", "server cpu_ns/variant <= 1.1", "server other >= 1"];
+    let verdicts = goals.map(|goal| Verdict::of(goal.parse().unwrap(), std::slice::from_ref(&row))).to_vec();
+    let outcome = Outcome { title: "Memory of `serve`".to_owned(), rows: vec![row], verdicts, ..Outcome::default() };
+    let page = page(&environment(), 1, &[outcome]);
+    let expected =
+        "<b>Memory of <code>serve</code></b>: server item_bytes 267.4 B; server cpu_ns, ours : variant, 1.50.";
+    assert!(page.contains(expected), "{page}");
 }

@@ -12,6 +12,7 @@ pub mod published;
 mod round_trips;
 mod search;
 mod stream;
+pub mod summary;
 mod trial;
 pub mod work;
 

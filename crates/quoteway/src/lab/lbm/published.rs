@@ -54,6 +54,11 @@ pub struct Published {
 }
 
 impl Published {
+    /// Its mean.
+    pub fn mean_us(&self) -> f64 {
+        self.figures[1]
+    }
+
     /// The row of ours that stands beside it.
     pub fn label(&self) -> String {
         match self.target {
@@ -131,7 +136,8 @@ pub fn html(outcome: &Outcome) -> String {
         let _ = write!(out, "<th>{name}</th>");
     }
     out.push_str("</tr>\n");
-    for row in &table.rows {
+    let is_measured = |row: &&Published| outcome.rows.iter().any(|r| r.label == row.label());
+    for row in table.rows.iter().filter(is_measured) {
         let label = row.label();
         let target = row.target.map_or("search".to_owned(), |rate| format!("{rate:.0}"));
         let cells = match row.actual {
@@ -155,7 +161,13 @@ pub fn html(outcome: &Outcome) -> String {
             out.push_str("</tr>\n");
         }
     }
-    out + "</table></div>\n"
+    out.push_str("</table></div>\n");
+    let left_out = table.rows.iter().filter(|row| !is_measured(row)).count();
+    if left_out > 0 {
+        let _ =
+            writeln!(out, "<p class=\"soft\">{left_out} more rows were published and not measured in this call.</p>");
+    }
+    out
 }
 
 /// A figure over the rate for the shortest and the longest messages: ours, Aeron's, the published one.
@@ -215,11 +227,7 @@ fn rates(outcome: &Outcome) -> String {
         let name = format!("published: {}", original.label);
         all.push(Bar { name, colour: "#b5471b", value: original.highest, range: None, is_published: true });
     }
-    svg::bars(
-        "Messages a second, nothing lost (outlined: published, other machines)",
-        |v| format!("{}/s", short(v)),
-        &all,
-    )
+    svg::bars("Messages a second, nothing lost", |v| format!("{}/s", short(v)), &all)
 }
 
 /// Whether a row is about the rate: what was sought, or a stream.
@@ -278,9 +286,11 @@ mod tests {
         let table = parse(MADE_UP, "A").expect("a table");
         let outcome = Outcome { name: "own".to_owned(), rows: vec![row], published: Some(table), ..Outcome::default() };
         let page = html(&outcome);
-        for part in ["<td>6.5</td>", "<td>12</td>", "data was lost", "published, 64 B", "2009", "<svg"] {
+        for part in ["<td>6.5</td>", "<td>12</td>", "1 more rows were published", "published, 64 B", "2009", "<svg"] {
             assert!(page.contains(part), "{part}: {page}");
         }
+        let both = Outcome { rows: vec![outcome.rows[0].clone(), Row::new("lbtrm-64b-2k")], ..outcome.clone() };
+        assert!(html(&both).contains("data was lost"), "{}", html(&both));
         let csv = csv(&outcome);
         assert!(csv.contains("own,lbtrm-64b-1k,published: A,,call_mean_us,12\n"), "{csv}");
         assert!(csv.contains("own,lbtrm-64b-2k,published: A,,lost,1\n"), "{csv}");
