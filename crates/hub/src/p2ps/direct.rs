@@ -268,11 +268,11 @@ impl P2ps {
         self.withhold(id, message.position);
     }
 
-    /// A watcher waits from now on. If nobody did before, no update was held for the image that is on its way: one that belongs
-    /// before what was read already is not for this watcher.
+    /// A watcher waits from now on. If nobody did before, no update was held: an image, or a set of which parts are here, that
+    /// belongs before what was read already is not for this watcher.
     pub(super) fn bar_images_without_updates(&mut self, root: ItemId) {
         let item = self.items.get(root);
-        if item.phase != Phase::Open || !item.has(bits::IMAGE_ASKED) || !self.is_over_network(item.source) {
+        if item.phase != Phase::Open || !self.is_over_network(item.source) {
             return;
         }
         let all = || [root].into_iter().chain(self.items.get(root).views().iter().copied());

@@ -409,6 +409,32 @@ fn an_image_that_was_asked_for_by_others_is_not_for_who_comes_after_updates_behi
 }
 
 #[test]
+fn a_set_that_began_for_others_is_not_for_who_comes_after_updates_behind_it() {
+    let mut net = Net::new(config());
+    net.open(5, "A", 0);
+    net.world.request(2, &item(5, "A"));
+    net.world.asked();
+    let rwf = refresh(&[(22, 1)]);
+    let (target, handle, group) = (NUMBER, 0, NO_GROUP);
+    let part = |flags, position| Event::Image { target, handle, group, flags, position, rwf: &rwf };
+    let position = net.stream.next_position();
+    net.publish(|p| {
+        p.image(0, &[(22, 1)]);
+    });
+    net.tell(&[part(flags::FIRST, position + 1)]);
+    net.publish(|p| {
+        p.update(0, &[(22, 2)]);
+    });
+    assert_eq!((net.world.take(1).len(), net.world.take(2).len()), (1, 2), "the stream has brought an image already");
+    net.world.request(2, &item(6, "A"));
+    assert_eq!(net.world.asked(), ["0: refresh 0"]);
+    let position = net.stream.next_position();
+    net.tell(&[part(flags::COMPLETE, position)]);
+    assert_eq!(net.world.take(2), [""; 0], "its first part lacks the update");
+    assert_eq!(net.world.asked(), ["0: refresh 0"]);
+}
+
+#[test]
 fn an_image_ahead_of_the_stream_waits_for_it() {
     let mut net = Net::new(config());
     let token = net.ask(5, "A");
