@@ -318,6 +318,12 @@ impl P2ps {
         let item = self.items.get_mut(id);
         item.phase = Phase::Open;
         item.handle = handle;
+        let service = self.services.get(item.service);
+        if service.is_none_or(|service| service.providers.iter().all(|provider| provider.source != number)) {
+            // The word on a gap that the service is gone has come before it, and the one in the stream will find nothing to end.
+            self.give_back(id);
+            return self.recover(id);
+        }
         if !self.is_watched(id) {
             self.release(id);
         }

@@ -281,6 +281,27 @@ fn a_reissue_whose_answer_was_lost_holds_up_nobody_though_who_wanted_it_has_gone
 }
 
 #[test]
+fn an_item_that_was_opened_before_its_service_went_is_opened_again_when_that_is_back() {
+    let mut net = Net::new(config());
+    let token = net.ask(5, "A");
+    net.lose(|p| {
+        p.update(9, &[(22, 1)]);
+    });
+    net.publish(|p| {
+        p.event(Event::ItemOpened { target: NUMBER, handle: 0, token });
+        p.event(Event::ServiceGone { service: 40 });
+    });
+    assert_eq!(net.world.asked(), ["0: gap 101..102"]);
+    net.tell(&[Event::ServiceGone { service: 40 }, Event::CaughtUp { target: NUMBER, to: 102 }]);
+    assert_eq!(net.world.asked(), ["0: close 0"], "the handle is of an item that is over");
+    assert_eq!(net.world.take(1).len(), 1);
+    net.publish(|p| {
+        p.service(40, "FEED");
+    });
+    assert!(net.world.asked()[0].starts_with("0: open"));
+}
+
+#[test]
 fn several_gaps_are_told_one_by_one() {
     let mut net = Net::new(config());
     net.open(5, "A", 0);
