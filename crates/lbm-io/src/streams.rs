@@ -144,17 +144,22 @@ impl<E: Events> TopicSink for Deliver<'_, E> {
         self.streams.delivered += 1;
         let plain = matches!(message.headers.end(), NEXT_DATA | NEXT_NONE);
         let request = if plain { None } else { request(&message.headers) };
+        let delivery = |receiver: ReceiverId| Delivery {
+            stream: entry.stream(number, receiver),
+            sqn: message.sqn,
+            payload: message.payload,
+            properties: message.properties,
+            kind: message.kind,
+            headers: message.headers.clone(),
+            request,
+        };
+        // Spelled out: with most streams a loop is all overhead.
+        if let [receiver] = *entry.receivers {
+            self.events.message(self.sources, &delivery(receiver));
+            return;
+        }
         for receiver in &entry.receivers {
-            let delivery = Delivery {
-                stream: entry.stream(number, *receiver),
-                sqn: message.sqn,
-                payload: message.payload,
-                properties: message.properties,
-                kind: message.kind,
-                headers: message.headers.clone(),
-                request,
-            };
-            self.events.message(self.sources, &delivery);
+            self.events.message(self.sources, &delivery(*receiver));
         }
     }
 

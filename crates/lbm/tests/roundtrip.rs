@@ -242,3 +242,16 @@ proptest! {
         prop_assert_eq!(format!("{decoded:?}"), format!("{fields:?}"));
     }
 }
+
+proptest! {
+    #[test]
+    fn the_short_way_reads_what_the_long_one_does(
+        kind in prop_oneof![4 => Just([0, 0]), 1 => any::<[u8; 2]>()],
+        length in 0u16..80,
+        rest in prop::collection::vec(any::<u8>(), 0..80),
+    ) {
+        let bytes = [&kind[..], &length.to_be_bytes(), &rest].concat();
+        let long = lbmc::Message::decode(&bytes).ok().filter(|(message, _)| kind[0] == 0 && message.next == NEXT_DATA);
+        prop_assert_eq!(lbmc::Message::plain(&bytes), long);
+    }
+}

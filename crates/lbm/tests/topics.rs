@@ -4,7 +4,7 @@ use lbm::topic::{
     CatchUpConfig, DeliveryConfig, Message, Ordering, Reply, RetentionConfig, SendError, Session, Source, SourceConfig,
     TopicSink, decode_reply, encode_reply,
 };
-use lbm::transport::{EndReason, Lbtrm, Received, Receiver, ReceiverConfig, Sender, SenderConfig};
+use lbm::transport::{DatagramSink, EndReason, Lbtrm, Order, Received, Receiver, ReceiverConfig, Sender, SenderConfig};
 use lbm::wire::header::{Header, LateJoinRequest, Request, RetransmitRequest};
 use lbm::wire::lbmc::{self, Messages};
 use lbm::wire::lbtrm::{Body, Packet};
@@ -577,4 +577,65 @@ fn the_smallest_window_takes_the_longest_datagrams() {
         let (trail, next) = sender.window();
         assert!(next.wrapping_sub(trail) > 0 && sender.stats().bytes > 5_000_000);
     }
+}
+
+/// Runs of one topic, topics that nobody wants, extension headers, repetitions and gaps, in one datagram: each message as if it had come
+/// alone.
+#[test]
+fn messages_of_a_datagram_take_the_short_way_only_where_it_leads_to_the_same() {
+    let application = [Header::Application { flags: 0, data: b"h" }];
+    let messages: [(u32, u32, &[Header<'_>], &str); 11] = [
+        (1, 0, &[], "a"),
+        (1, 1, &[], "b"),
+        (3, 0, &[], "nobody's"),
+        (3, 1, &[], "nobody's"),
+        (2, 0, &[], "c"),
+        (1, 2, &application, "d"),
+        (1, 3, &[], "e"),
+        (1, 3, &[], "again"),
+        (1, 4, &[], ""),
+        (2, 2, &[], "f"),
+        (2, 3, &[], "g"),
+    ];
+    let encoded: Vec<Vec<u8>> = messages
+        .iter()
+        .map(|(topic, sqn, headers, text)| {
+            let mut buffer = [0; 128];
+            let mut w = Writer::new(&mut buffer);
+            lbmc::encode(&mut w, lbmc::Kind::Message, *topic, *sqn, headers, lbmc::NEXT_DATA, text.as_bytes())
+                .expect("room");
+            w.written().to_vec()
+        })
+        .collect();
+    let told = |datagrams: &[Vec<u8>]| {
+        let (mut session, mut sink) = (Session::new(), Sink::default());
+        for topic in [1, 2] {
+            assert!(session.add(topic, topic, DeliveryConfig::default(), &mut sink));
+        }
+        let mut dispatch = session.dispatch(0, &mut sink);
+        dispatch.begin();
+        for (n, datagram) in datagrams.iter().enumerate() {
+            dispatch.datagram(n as u32, Order::InOrder, datagram);
+        }
+        (sink.0, session.stats().malformed)
+    };
+    let expected = [
+        (1, Told::Begin),
+        (2, Told::Begin),
+        (1, message(0, "a")),
+        (1, message(1, "b")),
+        (2, message(0, "c")),
+        (1, message(2, "d")),
+        (1, message(3, "e")),
+        (1, message(4, "")),
+        (2, Told::Lost(1)),
+        (2, message(2, "f")),
+        (2, message(3, "g")),
+    ];
+    let one = encoded.concat();
+    assert_eq!(told(&encoded), (expected.to_vec(), 0));
+    assert_eq!(told(std::slice::from_ref(&one)), (expected.to_vec(), 0));
+    // Up to three bytes at the end are passed over; a message that is cut short is not.
+    assert_eq!(told(&[[&*one, &[0, 0, 0]].concat()]), (expected.to_vec(), 0));
+    assert_eq!(told(&[[&*one, &encoded[10][..8]].concat()]), (expected.to_vec(), 1));
 }

@@ -235,10 +235,26 @@ impl<S: TopicSink> DatagramSink for Dispatch<'_, S> {
     #[inline]
     fn datagram(&mut self, _sqn: u32, order: Order, messages: &[u8]) {
         self.session.datagrams += u64::from(order != Order::Early);
-        for message in Messages::new(messages) {
-            let Ok(message) = message else {
-                self.session.malformed += 1;
-                return;
+        let mut messages = Messages::new(messages);
+        loop {
+            if let Some((message, length)) = Message::plain(messages.rest()) {
+                let slot = self.session.slot(message.topic) as usize;
+                let taken = match self.session.deliveries.get_mut(slot) {
+                    Some(Some(delivery)) => delivery.run(messages.rest(), self.sink),
+                    _ => length,
+                };
+                if taken != 0 {
+                    messages.skip_bytes(taken);
+                    continue;
+                }
+            }
+            let message = match messages.next() {
+                Some(Ok(message)) => message,
+                Some(Err(_)) => {
+                    self.session.malformed += 1;
+                    return;
+                }
+                None => return,
             };
             if message.kind == Kind::Message {
                 let (now, sink) = (self.now, &mut *self.sink);

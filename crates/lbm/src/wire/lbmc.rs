@@ -104,7 +104,24 @@ impl<'a> Message<'a> {
         Ok((Self { kind, topic, sqn, next, tail }, length))
     }
 
+    /// The message at the beginning of `bytes` if it is of the kind that most are: one of a topic, without extension headers. `None`
+    /// says no more than that [`Message::decode`] has to look.
+    #[inline]
+    pub fn plain(bytes: &'a [u8]) -> Option<(Self, usize)> {
+        let (head, _) = bytes.split_first_chunk::<DATA_HEADER>()?;
+        let &[v, n, l0, l1, t0, t1, t2, t3, s0, s1, s2, s3] = head;
+        // Version and type, and the code of what follows, are 0; then the whole word is the length.
+        let length = u32::from_be_bytes([v, n, l0, l1]) as usize;
+        if length > MESSAGE_MAX {
+            return None;
+        }
+        let tail = bytes.get(DATA_HEADER..length)?;
+        let (topic, sqn) = (u32::from_be_bytes([t0, t1, t2, t3]), u32::from_be_bytes([s0, s1, s2, s3]));
+        Some((Self { kind: Kind::Message, topic, sqn, next: NEXT_DATA, tail }, length))
+    }
+
     /// The extension headers, in order.
+    #[inline]
     pub fn headers(&self) -> Headers<'a> {
         Headers { next: self.next, rest: self.tail, at: self.base_length(), failed: false }
     }
@@ -193,8 +210,15 @@ impl<'a> Messages<'a> {
     }
 
     /// What was not read yet.
+    #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
+    }
+
+    /// Passes over so many bytes, which are whole messages.
+    #[inline]
+    pub fn skip_bytes(&mut self, count: usize) {
+        self.at += count;
     }
 }
 
