@@ -26,6 +26,8 @@ use crate::{ContextError, Sources, Warning, interface, ipc_host, random};
 
 /// Calls that receive from one socket, a turn: 4 MB at most, so that timers are late by no more than a few milliseconds.
 const RECEIVE_TURN: usize = 8;
+/// Bytes of shared memory that are released together at most: more than two records.
+const READ_AT_ONCE: usize = 131_072;
 /// Receiving sessions of a context: forged advertisements must not take all descriptors and memory.
 const SESSIONS_MAX: usize = 4_096;
 /// Groups of a context, each a socket.
@@ -489,6 +491,8 @@ impl Inbound {
             if bytes.is_empty() {
                 return if shared.check_due > now { None } else { shared.check(now) };
             }
+            // Not all at once: the writer may wait for room.
+            let bytes = &bytes[..bytes.len().min(READ_AT_ONCE)];
             deliver.sources.begin_delivering();
             let mut dispatch = self.subscriber.dispatch(now, session, &mut deliver)?;
             match shared.log.read(bytes, &mut dispatch) {
