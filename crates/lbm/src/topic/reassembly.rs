@@ -1,5 +1,7 @@
 //! Puts fragments together. Memory grows with the bytes that have come, never by what was announced.
 
+use std::collections::BTreeMap;
+
 use crate::wire::header::Fragment;
 
 /// One message in the making.
@@ -7,9 +9,10 @@ use crate::wire::header::Fragment;
 struct Partial {
     first_sqn: u32,
     total: u32,
-    /// Bytes that have come; in arrival order the buffer may be longer than that.
-    gathered: u32,
+    /// The message from its beginning, without a hole.
     bytes: Vec<u8>,
+    /// What has come of the rest, by offset: a fragment may say that it lies anywhere.
+    apart: BTreeMap<u32, Box<[u8]>>,
     active: bool,
 }
 
@@ -50,17 +53,20 @@ impl Reassembly {
         };
         let partial = &mut self.partials[index];
         let at = fragment.offset as usize;
-        if in_order && at != partial.bytes.len() {
-            partial.active = false;
-            self.dropped += 1;
-            return None;
+        match at.cmp(&partial.bytes.len()) {
+            core::cmp::Ordering::Equal => partial.append(data),
+            _ if in_order => {
+                partial.active = false;
+                self.dropped += 1;
+                return None;
+            }
+            core::cmp::Ordering::Greater => {
+                partial.apart.entry(fragment.offset).or_insert_with(|| data.into());
+            }
+            // Not one of ours: each comes once.
+            core::cmp::Ordering::Less => self.dropped += 1,
         }
-        if partial.bytes.len() < end {
-            partial.bytes.resize(end, 0);
-        }
-        partial.bytes[at..end].copy_from_slice(data);
-        partial.gathered = partial.gathered.saturating_add(data.len() as u32);
-        if partial.gathered < partial.total {
+        if partial.bytes.len() < partial.total as usize {
             return None;
         }
         partial.active = false;
@@ -88,15 +94,95 @@ impl Reassembly {
             partial.bytes = Vec::new();
         }
         partial.bytes.clear();
+        partial.apart.clear();
         partial.first_sqn = fragment.first_sqn;
         partial.total = fragment.total;
-        partial.gathered = 0;
         partial.active = true;
         index
     }
 
     /// Forgets what is in the making.
     pub(super) fn clear(&mut self) {
-        self.partials.iter_mut().for_each(|p| p.active = false);
+        for partial in &mut self.partials {
+            partial.active = false;
+            partial.apart.clear();
+        }
+    }
+}
+
+impl Partial {
+    /// What comes next, and what was waiting for it.
+    fn append(&mut self, data: &[u8]) {
+        self.bytes.extend_from_slice(data);
+        while let Some(next) = self.apart.first_entry() {
+            let missing = (*next.key() as usize).checked_sub(self.bytes.len());
+            if missing.is_some_and(|bytes| bytes > 0) {
+                return;
+            }
+            let part = next.remove();
+            if missing.is_some() {
+                self.bytes.extend_from_slice(&part);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fragment(first_sqn: u32, offset: u32, total: u32) -> Fragment {
+        Fragment { flags: 0, first_sqn, offset, total }
+    }
+
+    /// Bytes that the messages in the making hold, and have room for.
+    fn held(reassembly: &Reassembly) -> usize {
+        let apart = |p: &Partial| p.apart.values().map(|part| part.len()).sum::<usize>();
+        reassembly.partials.iter().map(|p| p.bytes.capacity() + apart(p)).sum()
+    }
+
+    #[test]
+    fn a_message_is_the_same_in_whichever_order_its_parts_come() {
+        let whole: Vec<u8> = (0..40).collect();
+        let offsets = [0u32, 10, 20, 30];
+        // All orders of four.
+        for code in 0..256usize {
+            let order: Vec<usize> = (0..4).map(|i| code >> (2 * i) & 3).collect();
+            if (0..4).any(|i| !order.contains(&i)) {
+                continue;
+            }
+            let mut reassembly = Reassembly::new(1 << 20);
+            for (n, part) in order.iter().enumerate() {
+                let at = offsets[*part] as usize;
+                let got = reassembly.add(fragment(7, at as u32, 40), &whole[at..at + 10], false);
+                assert_eq!(got, (n == 3).then_some(&*whole), "{order:?}");
+            }
+            assert_eq!(reassembly.dropped, 0);
+        }
+    }
+
+    #[test]
+    fn a_forged_offset_reserves_nothing() {
+        let total = 64 << 20;
+        let mut reassembly = Reassembly::new(total as usize);
+        for message in 0..20 {
+            for in_order in [false, true] {
+                assert_eq!(reassembly.add(fragment(message, total - 8, total), &[1; 8], in_order), None);
+            }
+        }
+        assert!(held(&reassembly) < 1_000, "{} bytes for 160 that came", held(&reassembly));
+    }
+
+    #[test]
+    fn parts_that_overlap_do_not_make_a_message_with_holes() {
+        let mut reassembly = Reassembly::new(1 << 20);
+        // 30 bytes in all, but never those from 10 to 20.
+        assert_eq!(reassembly.add(fragment(1, 20, 30), &[3; 10], false), None);
+        assert_eq!(reassembly.add(fragment(1, 0, 30), &[1; 10], false), None);
+        assert_eq!(reassembly.add(fragment(1, 0, 30), &[1; 10], false), None);
+        assert_eq!(reassembly.add(fragment(1, 20, 30), &[3; 10], false), None);
+        assert_eq!(reassembly.dropped, 1);
+        let whole: Vec<u8> = [1, 2, 3].into_iter().flat_map(|byte| [byte; 10]).collect();
+        assert_eq!(reassembly.add(fragment(1, 10, 30), &[2; 10], false), Some(&*whole));
     }
 }
