@@ -260,3 +260,38 @@ fn a_flood_of_requests_to_resolve_again_fills_no_memory() {
     assert!(grown.bytes_current < 1_000_000, "{} bytes", grown.bytes_current);
     assert!(resolver.stats().queries_shed > 90_000, "{:?}", resolver.stats());
 }
+
+/// Who advertises topics without end fills a wildcard receiver up to its bound; a receiver of one topic finds its source all the same,
+/// and the room of a session that ends is there for others.
+#[test]
+fn a_flood_of_advertisements_fills_a_wildcard_receiver_up_to_its_bound() {
+    let mut resolver = Resolver::new(ResolverConfig { wildcard_sources_max: 1_000, ..ResolverConfig::default() });
+    resolver.add_wildcard(0, PatternKind::Pcre, ".*", 1).expect("a pattern");
+    resolver.add_receiver(0, b"wanted", 2).expect("a name");
+    let mut told = BTreeMap::<u32, usize>::new();
+    let mut flood = |resolver: &mut Resolver, session: u32, topics: std::ops::Range<u32>| {
+        for topic in topics {
+            let name = format!("forged.{topic}");
+            let name = if topic % 1_000 == 999 { "wanted" } else { &name };
+            let advert = Advert { transport: transport(session), ..advert(name.as_bytes(), topic) };
+            let mut buffer = vec![0; 8_192];
+            let mut builder = lbm::wire::lbmr::Builder::new(&mut buffer, &[], false).expect("room");
+            builder.advert(&advert).expect("room");
+            let mut bytes = Vec::new();
+            builder.finish(&mut bytes);
+            resolver.receive(0, &Packet::decode(&bytes).expect("our own"), |f| {
+                *told.entry(f.token).or_default() += 1;
+                true
+            });
+        }
+        told.clone()
+    };
+    let after = flood(&mut resolver, 1, 0..5_000);
+    assert_eq!(after, BTreeMap::from([(1, 1_000), (2, 5)]));
+    assert_eq!(resolver.stats().shed, 4_000);
+    // What is known already is no news, and is not shed.
+    assert_eq!(flood(&mut resolver, 1, 0..900), after);
+    assert_eq!(resolver.stats().shed, 4_000);
+    resolver.forget(0, &transport(1));
+    assert_eq!(flood(&mut resolver, 2, 0..500), BTreeMap::from([(1, 1_500), (2, 5)]));
+}

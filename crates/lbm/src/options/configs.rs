@@ -174,6 +174,7 @@ impl Options {
             query_sustain_interval_ns: self.nanoseconds(Receiver, "resolver_query_sustain_interval"),
             query_sustain_duration_ns: self.nanoseconds(Receiver, "resolver_query_minimum_sustain_duration"),
             sources_threshold: self.number(Receiver, "resolution_number_of_sources_query_threshold"),
+            wildcard_sources_max: self.number(Wildcard, "resolution_number_of_sources_maximum"),
             wildcard_minimum_interval_ns: self.nanoseconds(Wildcard, "resolver_query_minimum_interval"),
             wildcard_maximum_interval_ns: self.nanoseconds(Wildcard, "resolver_query_maximum_interval"),
             wildcard_duration_ns: self.nanoseconds(Wildcard, "resolver_query_minimum_duration"),

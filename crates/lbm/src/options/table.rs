@@ -85,6 +85,7 @@ pub static TABLE: &[Entry] = &[
     entry(Context, "disable_extended_topic_resolution_message_options", ANY, "0", Plain, ""),
     entry(Receiver, "resolution_no_source_notification_threshold", ANY, "0", Plain, ""),
     entry(Receiver, "resolution_number_of_sources_query_threshold", ANY, "10000000", Plain, "a receiver asks no more once it has so many sources"),
+    entry(Wildcard, "resolution_number_of_sources_maximum", ANY, "250000", Plain, "a wildcard receiver takes no more sources than this (about 1 KB each), whoever advertises; of the context's options, 0 = the context's million; not an option of the product"),
     entry(Source, "resolver_advertisement_maximum_initial_interval", ANY, "500", Milliseconds, "initial phase of a source: doubled up to this interval"),
     entry(Source, "resolver_advertisement_minimum_initial_duration", ANY, "5000", Milliseconds, "initial phase of a source: how long"),
     entry(Source, "resolver_advertisement_minimum_initial_interval", ANY, "10", Milliseconds, "initial phase of a source: first interval"),

@@ -34,6 +34,8 @@ pub struct ResolverConfig {
     pub query_sustain_duration_ns: u64,
     /// A receiver asks no more once it has so many sources.
     pub sources_threshold: u64,
+    /// A wildcard receiver takes no more sources: whoever can send to the group can advertise anything, and a pattern may match it.
+    pub wildcard_sources_max: u64,
     pub wildcard_minimum_interval_ns: u64,
     pub wildcard_maximum_interval_ns: u64,
     pub wildcard_duration_ns: u64,
@@ -453,8 +455,8 @@ impl Resolver {
     fn advert(&mut self, advert: &Advert<'_>, found: &mut impl FnMut(Found<'_>) -> bool) {
         let Self { known, receivers, receivers_by_name, wildcards, stats, config, .. } = self;
         let (transport, topic) = (advert.transport, advert.topic);
-        let mut tell = |known: &mut Known, seeker, token, into: &mut Vec<(Transport, u32)>| {
-            if known.is_full() {
+        let mut tell = |known: &mut Known, has_room: bool, seeker, token, into: &mut Vec<(Transport, u32)>| {
+            if !has_room || known.is_full() {
                 stats.shed += 1;
             } else if found(Found { token, advert: *advert }) {
                 known.add(transport, seeker, topic);
@@ -468,7 +470,7 @@ impl Resolver {
             if known.has(&transport, seeker, topic) {
                 continue;
             }
-            tell(known, seeker, entry.token, &mut entry.found);
+            tell(known, true, seeker, entry.token, &mut entry.found);
             if entry.found.len() as u64 >= config.sources_threshold {
                 entry.progress.due = u64::MAX;
             }
@@ -477,9 +479,13 @@ impl Resolver {
         for (index, entry) in wildcards.iter_mut().enumerate() {
             let Some(entry) = entry else { continue };
             let seeker = Seeker::Wildcard(index as u32);
-            if !known.has(&transport, seeker, topic) && entry.pattern.is_match(name) {
-                tell(known, seeker, entry.token, &mut entry.found);
+            if known.has(&transport, seeker, topic) || !entry.pattern.is_match(name) {
+                continue;
             }
+            // Checked last, so that what is shed was wanted.
+            let max = config.wildcard_sources_max;
+            let has_room = max == 0 || (entry.found.len() as u64) < max;
+            tell(known, has_room, seeker, entry.token, &mut entry.found);
         }
     }
 
