@@ -8,7 +8,7 @@ use lbm::transport::lbtru::{Client, ClientConfig, Server};
 use lbm::transport::tcp::{Batch, Deframer, hello, session_of_hello};
 use lbm::transport::{Carrier, DatagramSink, EndReason, Order, SenderConfig, Train};
 use lbm::wire::lbmc::Messages;
-use lbm::wire::lbtru::Packet;
+use lbm::wire::lbtru::{self, Body, Packet};
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
@@ -144,6 +144,49 @@ fn lbtru_refuses_more_clients_than_it_may_have_and_they_give_up() {
     assert!(world.server.refused() >= 600);
     assert!(world.clients[2].1.is_ended());
     assert_eq!(world.clients.iter().filter(|c| c.1.is_ended()).count(), 1);
+}
+
+/// Connection requests with forged addresses, and nobody behind them.
+#[test]
+fn lbtru_requests_of_nobody_keep_no_client_out() {
+    const SESSION: u32 = 0x7C90_0001;
+    let request = |session_id| Packet {
+        flags: 0,
+        identity: lbtru::Identity { session_id, client_id: Some(5) },
+        body: Body::ConnectRequest,
+    };
+    let ack = Packet { body: Body::Ack { sqn: u32::MAX }, ..request(Some(SESSION)) };
+    let address = |n: u32| SocketAddrV4::new(Ipv4Addr::from(0x0A00_0000 + n), 14_390);
+    let answers = |server: &mut Server| {
+        let mut count = 0;
+        server.replies(|_, _| count += 1);
+        count
+    };
+    let mut server = Server::new(SESSION, SenderConfig::default(), 8, 10_000 * MS);
+    // Without the session's number: not even an answer.
+    for n in 0..1_000 {
+        server.receive(0, address(n), &request(None));
+    }
+    assert_eq!((server.refused(), answers(&mut server)), (1_000, 0));
+    // With it, as many as there are places.
+    for n in 0..1_000 {
+        server.receive(MS, address(n), &request(Some(SESSION)));
+    }
+    assert_eq!((server.refused(), answers(&mut server)), (1_992, 8));
+    // A client that lives repeats its request, as it always does, and gets one of them.
+    let mut now = MS;
+    while answers(&mut server) == 0 {
+        now += 100 * MS;
+        assert!(now < 1_000 * MS, "no place in a second");
+        server.receive(now, address(5_000), &request(Some(SESSION)));
+    }
+    server.receive(now + MS, address(5_000), &ack);
+    assert_eq!(server.clients().collect::<Vec<_>>(), [address(5_000)]);
+    // It does not lose it to others, however many there are.
+    for n in 0..1_000 {
+        server.receive(now + 300 * MS + u64::from(n) * MS, address(n), &request(Some(SESSION)));
+    }
+    assert_eq!(server.clients().collect::<Vec<_>>(), [address(5_000)]);
 }
 
 #[test]

@@ -58,6 +58,10 @@ impl Framing for Lbtru {
     }
 }
 
+/// How long a client that has not acknowledged keeps its place when there is none left, ns: more than a round trip, no more than a few
+/// connection requests.
+const CONNECT_PATIENCE_NS: u64 = 250_000_000;
+
 #[derive(Clone, Copy, Debug)]
 struct Peer {
     address: SocketAddrV4,
@@ -109,7 +113,7 @@ impl Server {
         self.changes
     }
 
-    /// Connection requests refused, since there were too many clients.
+    /// Connection requests refused, since there were too many clients, or since they did not name the session.
     pub fn refused(&self) -> u64 {
         self.refused
     }
@@ -139,7 +143,9 @@ impl Server {
         match packet.body {
             Body::ConnectRequest => {
                 if known.is_none() {
-                    if self.peers.len() >= self.peers_max {
+                    // Who knows the session from its advertisement knows its number. Who only guesses at ports does not, and must
+                    // neither take a place nor have us answer to whatever address it gives.
+                    if packet.identity.session_id.is_none() || !self.has_place(now) {
                         self.refused += 1;
                         return;
                     }
@@ -173,6 +179,17 @@ impl Server {
             }
             _ => {}
         }
+    }
+
+    /// Whether one more client can be taken. One that has asked and then said nothing gives way.
+    fn has_place(&mut self, now: u64) -> bool {
+        if self.peers.len() < self.peers_max {
+            return true;
+        }
+        let silent = |peer: &Peer| !peer.connected && now.saturating_sub(peer.heard_at) >= CONNECT_PATIENCE_NS;
+        let Some(index) = self.peers.iter().position(silent) else { return false };
+        self.peers.swap_remove(index);
+        true
     }
 
     /// When [`Server::on_timer`] is to be called.
