@@ -40,6 +40,13 @@ fn towards(to: Ipv4Addr) -> io::Result<Ipv4Addr> {
     }
 }
 
+/// The interface with this address, if it is one to other hosts: its name, and the longest packet that it sends in one piece.
+pub(crate) fn packet_max(address: Ipv4Addr) -> Option<(String, usize)> {
+    let interface = interfaces().ok()?.into_iter().find(|i| i.address == address && !i.loopback)?;
+    let mtu = interface.mtu().ok()?;
+    Some((interface.name, mtu))
+}
+
 /// For multicast: `resolver_multicast_interface`, `default_interface`, or where the kernel routes `group` if that interface does
 /// multicast (a tunnel may not), else the first one that does; loopback on a host without a network.
 pub(crate) fn multicast(options: &Options, group: Ipv4Addr) -> Result<Ipv4Addr, ContextError> {

@@ -9,13 +9,13 @@ use lbm::wire::lbmr::Transport;
 use net::clock;
 use net::udp::Slabs;
 
-use crate::Warning;
 use crate::error::{ContextError, SendError};
 use crate::events::{Request, RequestId, SendFlags, SourceId};
 use crate::fault::Fault;
 use crate::io::Io;
 use crate::outbound::{Heard, Key, Leave, Outbound};
 use crate::requests::Requests;
+use crate::{Warning, interface};
 
 /// Between two looks at the clock while nothing is flushed, since one costs as much as two messages: so many that only join an open
 /// datagram, each of the others counting as [`LONG_WAY`].
@@ -56,6 +56,8 @@ pub struct Sources {
     slabs: Slabs,
     pub(crate) fault: Fault,
     pub(crate) requests: Requests,
+    /// Sessions whose datagrams do not fit a frame, told once each way.
+    fragments: Vec<Warning>,
     /// Places given to sources that share the sessions of a pool.
     round: u32,
 }
@@ -75,6 +77,7 @@ impl Sources {
             slabs: Slabs::new(4),
             fault: Fault::default(),
             requests,
+            fragments: Vec::new(),
             round: 0,
         }
     }
@@ -278,6 +281,12 @@ impl Sources {
         }
         let free = self.sessions.iter().position(Option::is_none).unwrap_or(self.sessions.len());
         let session = Outbound::open(&mut self.io, free, key, options, warnings)?;
+        if let Some(warning) = fragments(&session.transport, options)
+            && !self.fragments.contains(&warning)
+        {
+            self.fragments.push(warning.clone());
+            warnings.push(warning);
+        }
         if free == self.sessions.len() {
             self.sessions.push(None);
         }
@@ -440,4 +449,18 @@ impl std::fmt::Debug for Sources {
             .field("sessions", &self.sessions.iter().flatten().count())
             .finish_non_exhaustive()
     }
+}
+
+/// Whether the datagrams of a new session are longer than its interface's frames.
+fn fragments(transport: &Transport, options: &Options) -> Option<Warning> {
+    let (option, address, datagram) = match *transport {
+        Transport::Lbtrm { source, .. } => {
+            ("transport_lbtrm_datagram_max_size", source, options.lbtrm_sender().datagram_max)
+        }
+        Transport::Lbtru { address, .. } => {
+            ("transport_lbtru_datagram_max_size", address, options.lbtru_sender().datagram_max)
+        }
+        _ => return None,
+    };
+    Warning::fragments(option, datagram, interface::packet_max(address)?)
 }

@@ -14,6 +14,18 @@ pub enum Warning {
         /// What was asked for and what was granted.
         granted: Granted,
     },
+    /// Datagrams of a source are longer than what its interface sends in one piece: the network carries them as fragments, and one lost
+    /// fragment loses all of it.
+    Fragments {
+        /// The option that says how long they are.
+        option: &'static str,
+        /// Its value.
+        datagram: usize,
+        /// The interface.
+        interface: String,
+        /// The longest packet that it sends in one piece.
+        mtu: usize,
+    },
     /// A transport session that was found could not be joined; that is tried again whenever it is advertised, and told once.
     Session {
         /// The session as it is advertised.
@@ -40,11 +52,47 @@ impl Warning {
     }
 }
 
+/// IP and UDP headers of a datagram.
+const HEADERS: usize = 28;
+
+impl Warning {
+    /// For a source whose longest datagrams are `datagram` bytes, on an interface of that name and MTU.
+    pub(crate) fn fragments(option: &'static str, datagram: usize, (interface, mtu): (String, usize)) -> Option<Self> {
+        (datagram + HEADERS > mtu).then_some(Self::Fragments { option, datagram, interface, mtu })
+    }
+}
+
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Buffer { option, granted } => write!(f, "{option}: {granted}"),
+            Self::Fragments { option, datagram, interface, mtu } => {
+                let (pieces, fits) = ((datagram + 8).div_ceil((mtu.max(&68) - 20) & !7), mtu.saturating_sub(HEADERS));
+                write!(
+                    f,
+                    "{option}: datagrams of {datagram} bytes are {pieces} fragments each on {interface} (MTU {mtu}), and one that is \
+                     lost loses them all; if the network loses any, set context {option} {fits}"
+                )
+            }
             Self::Session { session, reason } => write!(f, "cannot receive {session}: {reason}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn datagrams_that_do_not_fit_a_frame_are_told_with_what_would() {
+        let at =
+            |datagram| Warning::fragments("transport_lbtrm_datagram_max_size", datagram, ("eth0".to_owned(), 1_500));
+        assert_eq!(at(1_472), None);
+        assert!(at(1_473).is_some());
+        let text = at(8_192).expect("too long").to_string();
+        for part in ["8192 bytes are 6 fragments", "eth0 (MTU 1500)", "context transport_lbtrm_datagram_max_size 1472"]
+        {
+            assert!(text.contains(part), "{part}: {text}");
         }
     }
 }

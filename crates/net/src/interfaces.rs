@@ -2,7 +2,9 @@
 
 use std::ffi::CStr;
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::Ipv4Addr;
+use std::os::fd::AsRawFd;
 
 use crate::sys::check;
 
@@ -25,6 +27,25 @@ impl Interface {
     /// Bits of the network part.
     pub fn prefix(&self) -> u32 {
         u32::from(self.mask).leading_ones()
+    }
+
+    /// The longest packet that it sends in one piece, IP header included.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn mtu(&self) -> io::Result<usize> {
+        let socket = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        // SAFETY: all zero is a valid ifreq: a name and plain numbers.
+        let mut request = unsafe { MaybeUninit::<libc::ifreq>::zeroed().assume_init() };
+        // The last byte stays 0. A second address has a label behind a colon; the device is what stands before it.
+        let name = self.name.split(':').next().unwrap_or_default().as_bytes();
+        for (to, byte) in request.ifr_name.iter_mut().zip(name.iter().take(libc::IFNAMSIZ - 1)) {
+            *to = *byte as libc::c_char;
+        }
+        // SAFETY: the kernel reads the name and writes the number of an ifreq that lives through the call.
+        check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request) })?;
+        // SAFETY: the call has succeeded, so this is the field that the kernel has written.
+        Ok(usize::try_from(unsafe { request.ifr_ifru.ifru_mtu }).unwrap_or(0))
     }
 
     /// Whether the address is in this interface's network.
@@ -89,6 +110,9 @@ mod tests {
         let all = interfaces().expect("interfaces");
         let lo = all.iter().find(|i| i.address == Ipv4Addr::LOCALHOST).expect("127.0.0.1");
         assert!(lo.loopback && lo.prefix() == 8, "{lo:?}");
+        assert!(lo.mtu().expect("it is there") >= 1_500, "{lo:?}");
+        let gone = Interface { name: "nothing-here".to_owned(), ..lo.clone() };
+        assert!(gone.mtu().is_err());
         assert!(lo.reaches(Ipv4Addr::new(127, 9, 9, 9)) && !lo.reaches(Ipv4Addr::new(128, 0, 0, 1)));
     }
 }
