@@ -8,6 +8,7 @@ pub mod consumers;
 pub mod p2ps;
 pub mod pace;
 pub mod providers;
+pub mod rest;
 pub mod routes;
 pub mod rssl_io;
 pub mod server;

@@ -23,6 +23,7 @@ use net::ring::{PushError, Reader, Writer, broadcast, spsc};
 
 use super::consumers::{Consumers, Port};
 use super::providers::Providers;
+use super::rest::Rest;
 use super::rssl_io::RsslIo;
 use super::server::Addresses;
 use super::valve::{Load, Valve};
@@ -99,6 +100,7 @@ struct Shard {
     requests: Writer,
     /// Request blocks that found no space, oldest first.
     unsent: Vec<Vec<u8>>,
+    rest: Rest,
 }
 
 impl Sharded {
@@ -140,10 +142,17 @@ impl Sharded {
             request_readers.push(request_reader);
             reader.wake_with(shard_io.tcp().waker());
             wakers.push(shard_io.tcp().waker());
-            let (requests, unsent) = (writer, Vec::new());
             consumers.gather();
-            let shard =
-                Shard { io: shard_io, consumers, crowd: crowd.clone(), behind: 0, events: reader, requests, unsent };
+            let shard = Shard {
+                io: shard_io,
+                consumers,
+                crowd: crowd.clone(),
+                behind: 0,
+                events: reader,
+                requests: writer,
+                unsent: Vec::new(),
+                rest: Rest::new(count),
+            };
             shards.push(shard.start(id, config, stop.clone())?);
         }
         let rssl = rssl.expect("there is a shard");
@@ -275,19 +284,33 @@ impl Shard {
     }
 
     fn turn(&mut self) -> io::Result<()> {
-        let Self { io, consumers, events, .. } = self;
-        let idle = events.prepare_sleep() & self.unsent.is_empty();
-        let deadline = if idle { consumers.timeout() } else { Some(0) };
+        let Self { io, consumers, events, rest, .. } = self;
+        let deadline = if rest.until() > net::clock::now() {
+            // The ring does not wake who rests.
+            consumers.timeout().into_iter().chain([rest.until()]).min()
+        } else if events.prepare_sleep() & self.unsent.is_empty() {
+            consumers.timeout()
+        } else {
+            Some(0)
+        };
         let now = io.turn(deadline, consumers)?;
         events.awake();
         consumers.on_timer(now, io);
-        events.read(BLOCKS_PER_TURN, |_, block| {
-            if let Err(e) = consumers.hub_block(now, SOURCE, block, io) {
-                tracing::error!("the hub stream could not be read: {e}");
-            }
-        });
+        let before = *io.tcp().counters();
+        let is_rested = rest.until() <= now;
+        if is_rested {
+            events.read(BLOCKS_PER_TURN, |_, block| {
+                if let Err(e) = consumers.hub_block(now, SOURCE, block, io) {
+                    tracing::error!("the hub stream could not be read: {e}");
+                }
+            });
+        }
         consumers.flush(now, &[], io);
         consumers.end_turn(now, io);
+        if is_rested {
+            let (after, end) = (*io.tcp().counters(), net::clock::now());
+            rest.after(end, end - now, after.send_calls - before.send_calls, after.bytes_sent - before.bytes_sent);
+        }
         self.crowd.report(consumers.behind(), self.behind);
         self.behind = consumers.behind();
         self.send_requests();
