@@ -7,6 +7,8 @@ use std::fmt;
 const WIDTH: u64 = 100;
 const BUCKETS: usize = 1_000_000;
 const WIDER: u64 = 100;
+/// Microseconds of a histogram that is shown one by one.
+const SHOWN_US: usize = 250;
 
 /// Counts of latencies by bucket.
 #[derive(Debug)]
@@ -55,6 +57,16 @@ impl Histogram {
 
     pub(super) fn count(&self) -> u64 {
         self.count
+    }
+
+    /// Samples by microsecond, as far as [`SHOWN_US`]: for a chart.
+    pub(super) fn by_microsecond(&self) -> Vec<u64> {
+        let mut all = vec![0; SHOWN_US];
+        for (bucket, count) in self.counts.iter().enumerate().take(SHOWN_US * 1_000 / self.width as usize) {
+            all[bucket * self.width as usize / 1_000] += u64::from(*count);
+        }
+        all.truncate(all.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1));
+        all
     }
 
     fn quantile(&self, q: f64) -> f64 {
@@ -170,6 +182,11 @@ mod tests {
         (0..2_000).for_each(|_| histogram.add(250_000_000));
         assert_eq!((histogram.latency().median, histogram.latency().p99), (250_000.0, 250_000.0));
         assert_eq!(Histogram::new().latency(), Latency::default());
+        assert_eq!(Histogram::new().by_microsecond(), [0; 0]);
+        let mut fine = Histogram::with_width(10);
+        [2_010, 2_990, 4_000, 249_999, 250_000].map(|ns| fine.add(ns));
+        let shown = fine.by_microsecond();
+        assert_eq!((shown.len(), &shown[..5], shown[249]), (250, &[0, 0, 2, 0, 1][..], 1));
         let mut two = Histogram::new();
         two.add(1_000);
         two.add(3_000);

@@ -102,14 +102,21 @@ pub struct RoundTrips {
     pub lost: u64,
     /// From the intended time of sending until the message is back.
     pub latency: Distribution,
+    /// Samples of that by microsecond, the shortest.
+    pub histogram: Vec<u64>,
 }
 
 impl RoundTrips {
     /// As a JSON object.
     pub fn to_json(&self) -> String {
-        let Self { samples, lost, latency } = self;
-        format!(r#"{{"samples":{samples},"lost":{lost},{}}}"#, figures("", latency))
+        let Self { samples, lost, latency, histogram } = self;
+        let (latency, histogram) = (figures("", latency), list(histogram));
+        format!(r#"{{"samples":{samples},"lost":{lost},{latency},"histogram":[{histogram}]}}"#)
     }
+}
+
+fn list(counts: &[u64]) -> String {
+    counts.iter().map(u64::to_string).collect::<Vec<_>>().join(",")
 }
 
 fn figures(prefix: &str, latency: &Distribution) -> String {
@@ -289,6 +296,8 @@ pub struct OneWay {
     pub latency: Distribution,
     /// From the call of the API.
     pub from_call: Distribution,
+    /// Samples of that by microsecond, the shortest.
+    pub histogram: Vec<u64>,
     /// Mean latency from the intended time of each fortieth of the run, in microseconds.
     pub windows: Vec<f64>,
 }
@@ -296,10 +305,12 @@ pub struct OneWay {
 impl OneWay {
     /// As a JSON object.
     pub fn to_json(&self) -> String {
-        let Self { rate, samples, lost, latency, from_call, windows } = self;
-        let (latency, call) = (figures("", latency), figures("call_", from_call));
+        let Self { rate, samples, lost, latency, from_call, histogram, windows } = self;
+        let (latency, call, histogram) = (figures("", latency), figures("call_", from_call), list(histogram));
         let windows = windows.iter().map(|us| format!("{us:.2}")).collect::<Vec<_>>().join(",");
-        format!(r#"{{"rate":{rate:.1},"samples":{samples},"lost":{lost},{latency},{call},"windows_us":[{windows}]}}"#)
+        format!(
+            r#"{{"rate":{rate:.1},"samples":{samples},"lost":{lost},{latency},{call},"windows_us":[{windows}],"histogram":[{histogram}]}}"#
+        )
     }
 }
 
@@ -388,6 +399,7 @@ impl Arrivals {
             lost: self.lost + (sent + 1).saturating_sub(self.expected),
             latency: self.intended.distribution(),
             from_call: self.call.distribution(),
+            histogram: self.call.by_microsecond(),
             windows: windows.map(|(sum, count)| sum / *count as f64 / 1e3).collect(),
         }
     }
@@ -466,6 +478,7 @@ impl Trips {
             samples: self.samples,
             lost: self.sent - self.back.min(self.sent),
             latency: self.histogram.distribution(),
+            histogram: self.histogram.by_microsecond(),
         }
     }
 }
@@ -495,6 +508,7 @@ mod tests {
         // The second came late, and two more never.
         assert_eq!((arrivals.messages(), result.lost), (3, 4));
         assert_eq!(result.samples, 1, "one of 2,000 is stamped at this rate");
-        assert!(result.to_json().contains("call_p99_us"), "{result:?}");
+        let json = result.to_json();
+        assert!(json.contains("call_p99_us") && json.ends_with("]}") && json.contains("\"histogram\":["), "{json}");
     }
 }

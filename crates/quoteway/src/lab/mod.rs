@@ -261,7 +261,7 @@ fn estimate(scenario: &Scenario, pairs: u32, is_quick: bool, peers: &[rows::Side
         Kind::Images => images::estimate(scenario, pairs),
         Kind::Memory => memory::estimate(scenario, pairs),
         Kind::Stages => stages::estimate(scenario, pairs, is_quick),
-        Kind::Lbm => lbm::estimate(scenario, pairs, peers.contains(&rows::Side::Aeron)),
+        Kind::Lbm => lbm::estimate(scenario, pairs, is_quick, peers.contains(&rows::Side::Aeron)),
     }
 }
 

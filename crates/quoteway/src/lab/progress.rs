@@ -97,7 +97,8 @@ fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
 
 /// Writes the line over the one before, cut to the terminal's width.
 fn draw(state: &State) {
-    let width = crossterm::terminal::size().map_or(WIDTH, |(columns, _)| usize::from(columns).max(20));
+    let width = crossterm::terminal::size().ok().map_or(0, |(columns, _)| usize::from(columns));
+    let width = if width == 0 { WIDTH } else { width.max(20) };
     let line: String = state.bar(clock::now()).chars().take(width - 1).collect();
     let mut out = std::io::stderr().lock();
     let _ = write!(out, "\r\x1b[K{line}");

@@ -353,6 +353,7 @@ pub fn add_observed(metrics: &mut Metrics, analysis: &Analysis, heads: &Heads) -
         windows: analysis.windows.clone(),
         discarded_s: analysis.discarded_s,
         is_steady: analysis.is_steady,
+        ..Observed::default()
     });
     Ok(())
 }

@@ -315,7 +315,8 @@ impl Scenario {
         let original =
             if self.original_seconds > 0.0 { format!(" (--full: {} s)", self.original_seconds) } else { String::new() };
         if let (Kind::Lbm, Some(grid)) = (self.kind, &self.lbm) {
-            let (cells, minutes) = (grid.cells().map_or(0, |c| c.len()), super::lbm::estimate(self, 1, true) / 60.0);
+            let (cells, minutes) =
+                (grid.cells().map_or(0, |c| c.len()), super::lbm::estimate(self, 1, false, true) / 60.0);
             let seconds = self.seconds;
             return format!(
                 "{cells} rows, {seconds} s a run{original}, {minutes:.1} minutes a pair; {}",

@@ -125,9 +125,18 @@ impl Session {
         Ok(())
     }
 
-    /// Appends the percentile distribution of an observed run: share, microseconds, samples up to there.
+    /// Appends the distribution of an observed run: by percentiles (share, microseconds, samples up to there), LBM's by microsecond.
     fn record_percentiles(&mut self, (scenario, row, side, pair): (&str, &str, Side, u32), metrics: &Metrics) {
-        let Some(observed) = metrics.observed.as_ref().filter(|o| !o.percentiles.is_empty()) else { return };
+        let Some(observed) = metrics.observed.as_ref() else { return };
+        if !observed.fine.is_empty() {
+            self.record(&json!({
+                "record": "histogram", "scenario": scenario, "row": row, "side": side.name(), "pair": pair,
+                "by_us": observed.fine,
+            }));
+        }
+        if observed.percentiles.is_empty() {
+            return;
+        }
         let points: Vec<Value> = observed.percentiles.iter().map(|p| json!([p.share, p.us, p.count])).collect();
         self.record(&json!({
             "record": "hdr", "scenario": scenario, "row": row, "side": side.name(), "pair": pair, "points": points,

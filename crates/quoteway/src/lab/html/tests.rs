@@ -40,6 +40,7 @@ fn outcomes() -> Vec<Outcome> {
                 .collect(),
             discarded_s: 0.5,
             is_steady: true,
+            ..Observed::default()
         });
         row.add(Side::Ours, ours);
         row.add(Side::Smooth, metrics(&[("rate", 1e4), ("p50_us", 97.0), ("p99_us", 4_000.0)]));

@@ -6,6 +6,7 @@
 //! (Aeron has a flow control of its own.) At a rate nobody holds the source back, as in the report.
 
 mod cell;
+mod histograms;
 mod lan;
 mod one_way;
 pub mod published;
@@ -37,19 +38,23 @@ const PROBE_MAX: f64 = 2.0;
 const SIDES: [Side; 3] = [Side::Ours, Side::Floor, Side::Aeron];
 
 /// Seconds that a scenario is expected to take.
-pub fn estimate(scenario: &Scenario, pairs: u32, with_aeron: bool) -> f64 {
+pub fn estimate(scenario: &Scenario, pairs: u32, is_quick: bool, with_aeron: bool) -> f64 {
     let cells = scenario.lbm.as_ref().and_then(|grid| grid.cells().ok()).unwrap_or_default();
     let searches = cells.iter().filter(|c| c.rate == Point::Search).count() as f64;
     let sides = if with_aeron { 3.0 } else { 2.0 };
-    sides * (cells.len() as f64 * f64::from(pairs) * seconds(scenario) + searches * search_seconds(scenario))
+    sides * (cells.len() as f64 * f64::from(pairs) * seconds(scenario) + searches * search_seconds(scenario, is_quick))
 }
 
 fn seconds(scenario: &Scenario) -> f64 {
     scenario.seconds + scenario.warmup + AROUND
 }
 
-fn search_seconds(scenario: &Scenario) -> f64 {
-    f64::from(search::STEPS) * (scenario.seconds.min(PROBE_MAX) + scenario.warmup + AROUND)
+fn search_seconds(scenario: &Scenario, is_quick: bool) -> f64 {
+    f64::from(steps(is_quick)) * (scenario.seconds.min(PROBE_MAX) + scenario.warmup + AROUND)
+}
+
+fn steps(is_quick: bool) -> u32 {
+    if is_quick { search::QUICK_STEPS } else { search::STEPS }
 }
 
 /// Runs the scenario.
@@ -148,9 +153,8 @@ fn find(session: &mut Session, outcome: &mut Outcome, trial: &Trial<'_>, side: S
         }
         other => other?.get("rate").unwrap_or(0.0) / cell.paths as f64,
     };
-    let steps = if session.is_quick { search::QUICK_STEPS } else { search::STEPS };
     let mut lowest = None;
-    let found = search::highest(top, steps, |rate| {
+    let found = search::highest(top, steps(session.is_quick), |rate| {
         session.say(&format!("{} {label}: {side}, search at {:.3} M/s", outcome.name, rate / 1e6));
         let probe = Trial { scenario: &scenario, cell: Cell { rate: Point::Rate(rate), ..cell }, ..*trial };
         let result = match probe.run(side) {
@@ -167,7 +171,7 @@ fn find(session: &mut Session, outcome: &mut Outcome, trial: &Trial<'_>, side: S
         lowest = Some((rate, result.get("rate").unwrap_or(0.0), result.get("call_max_us").unwrap_or(0.0)));
         Ok(result.get("held") == Some(1.0))
     })?;
-    session.advance(search_seconds(trial.scenario));
+    session.advance(search_seconds(trial.scenario, session.is_quick));
     if found.is_none() {
         let last = lowest.map_or(String::new(), |(rate, came, longest)| {
             format!("; of the last tried, {rate:.0} a second, {came:.0} came, the longest latency was {longest:.0} us")

@@ -117,7 +117,7 @@ fn parse(text: &str, test: &str) -> Result<Table, String> {
 
 /// Charts and the table side by side, and the rates that a search has found; empty for what is not of LBM.
 pub fn html(outcome: &Outcome) -> String {
-    let mut out = rates(outcome);
+    let mut out = rates(outcome) + &super::histograms::html(outcome);
     let Some(table) = &outcome.published else { return out };
     for (figure, title) in [
         ("call_mean_us", "Mean latency, one way from the call (dashed: published, other machines)"),

@@ -8,17 +8,17 @@ use super::super::rows::{Outcome, Row, Side};
 
 /// A row's name in its parts: `veth-lbtrm-64b-1408-gso`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Label<'a> {
+pub(super) struct Label<'a> {
     /// `veth-lbtrm`.
-    transport: &'a str,
+    pub(super) transport: &'a str,
     /// Bytes of a message.
-    payload: u32,
+    pub(super) payload: u32,
     /// A rate, `serial`, `search`, or datagram and offload.
-    rest: &'a str,
+    pub(super) rest: &'a str,
 }
 
 impl<'a> Label<'a> {
-    fn of(label: &'a str) -> Option<Self> {
+    pub(super) fn of(label: &'a str) -> Option<Self> {
         let (transport, rest) = label.split_once("lbt").and_then(|(_, after)| {
             let end = label.len() - after.len() + after.find('-')?;
             Some((&label[..end], &label[end + 1..]))

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::super::process::{Fault, Process};
-use super::super::rows::{Metrics, Side};
+use super::super::rows::{Metrics, Observed, Side};
 use super::super::scenario::Scenario;
 use super::super::stats;
 use super::cell::{Cell, Measure, Medium, Profile};
@@ -247,6 +247,9 @@ impl Trial<'_> {
                 }
             }
         }
+        let histogram = reports.first().and_then(|of| of.iter().find_map(|report| report["histogram"].as_array()));
+        let fine: Vec<u64> = histogram.into_iter().flatten().filter_map(Value::as_u64).collect();
+        metrics.observed = (!fine.is_empty()).then(|| Observed { fine, ..Observed::default() });
         let lost = reports.iter().flatten().filter_map(|report| report["lost"].as_f64()).sum();
         metrics.push("lost", lost);
         if self.cell.measure == Measure::OneWay {
@@ -311,7 +314,7 @@ mod tests {
         let report = |rate: f64, lost: f64, last: f64| {
             vec![
                 json!({}),
-                json!({ "rate": rate, "lost": lost, "call_p50_us": 5.0, "windows_us": [10.0, 11.0, last, 2.0 * last] }),
+                json!({ "rate": rate, "lost": lost, "call_p50_us": 5.0, "windows_us": [10.0, 11.0, last, 2.0 * last], "histogram": [0, 3, 1] }),
             ]
         };
         let held = |reports: &[Vec<Value>]| trial.metrics(reports).get("held");
@@ -322,6 +325,7 @@ mod tests {
         }
         let metrics = trial.metrics(&[good.clone(), good]);
         assert_eq!((metrics.get("rate"), metrics.get("path2_rate")), (Some(2_000.0), Some(1_000.0)));
+        assert_eq!(metrics.observed.map(|o| o.fine), Some(vec![0, 3, 1]), "that of path 1");
     }
 
     #[test]
