@@ -8,7 +8,7 @@ use crate::hosts::{Host, Lan};
 use crate::names;
 use crate::place::Place;
 use crate::provider::Counting;
-use crate::site::{Join, Site};
+use crate::site::{Join, Site, Tuning};
 use crate::watcher::Watcher;
 
 /// Provider and Source Distributor on one host, P2PS and consumers on the other.
@@ -28,12 +28,16 @@ struct Network {
 impl Network {
     /// Hosts of provider, Source Distributor and P2PS. `None` where there can be no hosts.
     fn new(join: Join, hosts: [&'static str; 3]) -> Option<Self> {
+        Self::tuned(join, hosts, &Tuning::default())
+    }
+
+    fn tuned(join: Join, hosts: [&'static str; 3], tuning: &Tuning) -> Option<Self> {
         let mut all: Vec<&str> = hosts.to_vec();
         all.dedup();
         let lan = Lan::new(&all)?;
         let place = |name: &str| Place::from(lan.host(name));
         let provider = Counting::start(&place(hosts[0]));
-        let site = Site::across(join, (&place(hosts[1]), &place(hosts[2])), &[&[provider.addr]], 1);
+        let site = Site::tuned(join, tuning, (&place(hosts[1]), &place(hosts[2])), &[&[provider.addr]], 1);
         // Consumers are where the provider is on three hosts, and at the P2PS on two.
         let consumers = if hosts[0] == hosts[1] { hosts[2] } else { hosts[0] };
         let watcher = Watcher::connect(&place(consumers), "watcher", site.rssl(0));
@@ -47,12 +51,16 @@ impl Network {
     }
 }
 
+/// No trains of datagrams by one call (GSO, GRO): each is sent, received and lost by itself.
+const PLAIN: &[&str] = &["context udp_offload 0"];
+
 /// Each is updated 200 times a second: 50,000 messages a second.
 const ITEMS: usize = 250;
 
 /// What the network loses, LBM repeats: consumers see every update, and no item becomes Suspect.
-fn loss(join: Join, hosts: [&'static str; 3], percent: u32) {
-    let Some(network) = Network::new(join, hosts) else { return };
+fn loss(join: Join, hosts: [&'static str; 3], percent: u32, lbm: &'static [&'static str]) {
+    let tuning = Tuning { lbm, ..Tuning::default() };
+    let Some(network) = Network::tuned(join, hosts, &tuning) else { return };
     let before = suspects(&network.watcher);
     network.far().lose(percent);
     let (begun, updates) = (Instant::now(), network.provider.updates());
@@ -90,21 +98,23 @@ fn partition(join: Join, hosts: [&'static str; 3]) {
 }
 
 macro_rules! losses {
-    ($($name:ident: $join:expr, $hosts:expr, $percent:expr;)*) => {$(
+    ($($name:ident: $join:expr, $hosts:expr, $percent:expr, $lbm:expr;)*) => {$(
         #[test]
         fn $name() {
-            loss($join, $hosts, $percent);
+            loss($join, $hosts, $percent, $lbm);
         }
     )*};
 }
 
 losses! {
-    two_hosts_lose_1_percent: Join::LbtRm, TWO, 1;
-    two_hosts_lose_5_percent: Join::LbtRm, TWO, 5;
-    two_hosts_lose_20_percent: Join::LbtRm, TWO, 20;
-    three_hosts_lose_5_percent: Join::LbtRm, THREE, 5;
-    unicast_udp_loses_20_percent: Join::LbtRu, TWO, 20;
-    daemons_lose_5_percent: Join::Rrcpd, THREE, 5;
+    two_hosts_lose_1_percent: Join::LbtRm, TWO, 1, &[];
+    two_hosts_lose_5_percent: Join::LbtRm, TWO, 5, &[];
+    two_hosts_lose_20_percent: Join::LbtRm, TWO, 20, &[];
+    two_hosts_without_offload_lose_20_percent: Join::LbtRm, TWO, 20, PLAIN;
+    three_hosts_lose_5_percent: Join::LbtRm, THREE, 5, &[];
+    unicast_udp_loses_20_percent: Join::LbtRu, TWO, 20, &[];
+    unicast_udp_without_offload_loses_20_percent: Join::LbtRu, TWO, 20, PLAIN;
+    daemons_lose_5_percent: Join::Rrcpd, THREE, 5, &[];
 }
 
 #[test]
