@@ -94,11 +94,14 @@ impl SourceDistributor {
                 bits |= flag;
             }
         }
-        let good = refresh.state.data == DataState::OK;
+        let (good, suspect) = (refresh.state.data == DataState::OK, refresh.state.data == DataState::SUSPECT);
+        // It is so to everyone on the stream, also to those that this answer is not for.
+        let for_some = item.has(Bits::SET_SOLICITED) && !lost && !one_shot;
+        let tells = suspect && for_some && item.has(Bits::ANSWERED) && !item.has(Bits::SUSPECT);
         let mut good_again = first && item.has(Bits::SUSPECT) && good;
         item.bits.set(Bits::ANSWERED, true);
-        if first || refresh.state.data == DataState::SUSPECT {
-            item.bits.set(Bits::SUSPECT, refresh.state.data == DataState::SUSPECT);
+        if first || suspect {
+            item.bits.set(Bits::SUSPECT, suspect);
         } else if good && item.has(Bits::SUSPECT) {
             // It is good to those that are in this set, and a loss is news to them. Who is not in it was told by a status, and
             // is told otherwise by another image.
@@ -111,6 +114,9 @@ impl SourceDistributor {
         }
         let (group, watched) = (item.group, item.interest != 0);
         if watched {
+            if tells {
+                self.publish_status(handle, ALL, 0, State { stream: StreamState::OPEN, ..refresh.state });
+            }
             if good_again {
                 // It says so to all who were told the contrary.
                 self.direct.want_all(handle, self.items.get(handle).map_or(0, |item| item.interest));

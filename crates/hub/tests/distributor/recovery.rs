@@ -545,3 +545,20 @@ fn who_had_the_end_of_a_set_good_again_is_told_when_it_is_lost() {
         |e: &&crate::world::Ev| e.kind == Kind::ServiceStatus || e.kind == Kind::ItemStatus && e.handle == handle;
     assert_eq!(events.iter().filter(told).count(), 1, "it was good to whoever was in the set");
 }
+
+#[test]
+fn an_answer_that_is_suspect_is_told_to_those_that_it_is_not_for() {
+    let mut world = World::with_feed();
+    world.p2ps_up(2);
+    let (handle, stream) = world.open_imaged(1, "A");
+    world.open(2, "A");
+    world.events();
+    world.refresh_with(0, &[(22, b"1")], |msg| {
+        (msg.stream_id, msg.flags) = (stream, WHOLE);
+        msg.state = State { data: DataState::SUSPECT, ..State::OPEN_OK };
+    });
+    let events = world.events();
+    assert_eq!((events[0].kind, events[0].handle, events[0].target), (Kind::ItemStatus, handle, ALL));
+    assert_eq!(events[0].state().data, DataState::SUSPECT);
+    assert_eq!((events[1].kind, events[1].target), (Kind::Image, 2));
+}

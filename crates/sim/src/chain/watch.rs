@@ -287,7 +287,8 @@ impl Watch {
     }
 
     fn take_state(&mut self, state: &State<'_>) {
-        let own = !state.text.starts_with(MARK.as_bytes());
+        // An image that is Suspect is told by a status to those that it is not for.
+        let own = !state.text.starts_with(MARK.as_bytes()) && state.text != b"P: image";
         if state.stream.is_final() || state.stream == StreamState::NON_STREAMING {
             self.ended = Some(state.stream);
             return;
