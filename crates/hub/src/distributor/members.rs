@@ -297,11 +297,13 @@ impl SourceDistributor {
         out: &mut dyn ProviderSink,
     ) -> Result<(), HubError> {
         let kind = crate::stream::Kind::Gap;
-        if from > to || to > self.hub.next_position() {
+        let Some(peer) = self.peers.get_mut(slot) else { return Ok(()) };
+        // Nothing is told twice: one short request has a long answer.
+        if from > to || from < peer.told_to || to > self.hub.next_position() {
             return Err(HubError::Malformed { kind, what: "range of positions" });
         }
         self.counters.gaps += 1;
-        let Some(peer) = self.peers.get_mut(slot) else { return Ok(()) };
+        peer.told_to = to;
         peer.gaps += 1;
         let (Some(id), too_many) = (peer.id, peer.gaps > MAX_GAPS) else { return Ok(()) };
         if too_many || !self.history.reaches(from) {

@@ -39,6 +39,8 @@ pub(super) struct Peer {
     pub(super) requests: u32,
     /// Gaps told since the last heartbeat of ours.
     pub(super) gaps: u32,
+    /// End of the last gap that it has told of.
+    pub(super) told_to: u64,
     /// What goes to it alone.
     pub(super) direct: BlockWriter,
 }
@@ -72,6 +74,7 @@ impl Peers {
             read_to: position,
             requests: 0,
             gaps: 0,
+            told_to: 0,
             direct: BlockWriter::new(incarnation),
         });
         Some(slot as u8)

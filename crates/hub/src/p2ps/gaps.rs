@@ -204,7 +204,11 @@ impl P2ps {
         if private || snapshot {
             self.recover(id);
         } else if self.is_watched(id) {
-            self.refreshes.push_back(id);
+            let item = self.items.get_mut(id);
+            if !item.has(bits::REFRESH_DUE) {
+                item.set(bits::REFRESH_DUE);
+                self.refreshes.push_back(id);
+            }
         } else {
             self.release(id);
         }
@@ -215,6 +219,7 @@ impl P2ps {
     pub(super) fn refresh_waiting(&mut self, budget: u32) -> u32 {
         for left in (0..budget).rev() {
             let Some(id) = self.refreshes.pop_front() else { return left + 1 };
+            self.items.get_mut(id).clear(bits::REFRESH_DUE);
             let item = self.items.get(id);
             let open = item.has(bits::LIVE) && item.phase == Phase::Open && !item.has(bits::IMAGE_ASKED);
             let (recovering, in_set) = (item.has(bits::RECOVERING), item.has(bits::IN_SET));

@@ -61,6 +61,8 @@ pub(crate) mod bits {
     pub(crate) const QUALIFIED: u16 = 0x2000;
     /// Clients may know it by another group than its present one.
     pub(crate) const REGROUPED: u16 = 0x4000;
+    /// It is among those whose image is asked for as the limit of a turn lets it.
+    pub(crate) const REFRESH_DUE: u16 = 0x8000;
 }
 
 /// What only views, unusual requests and late images need.

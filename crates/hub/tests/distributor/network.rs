@@ -206,6 +206,8 @@ fn a_gap_is_answered_by_what_it_was_about() {
     assert_eq!(missed, [a as i32, e as i32], "neither {b} nor {c} nor {d}");
     let last = answer.last().unwrap();
     assert_eq!((last.kind, &last.body[..]), (Kind::CaughtUp, &to.to_le_bytes()[..]));
+    let again = world.request(1, &Request::Gap { from, to });
+    assert!(matches!(again, Err(HubError::Malformed { kind: Kind::Gap, .. })), "told once: {again:?}");
 }
 
 #[test]
