@@ -184,7 +184,9 @@ mod tests {
         assert_eq!(Histogram::new().latency(), Latency::default());
         assert_eq!(Histogram::new().by_microsecond(), [0; 0]);
         let mut fine = Histogram::with_width(10);
-        [2_010, 2_990, 4_000, 249_999, 250_000].map(|ns| fine.add(ns));
+        for ns in [2_010, 2_990, 4_000, 249_999, 250_000] {
+            fine.add(ns);
+        }
         let shown = fine.by_microsecond();
         assert_eq!((shown.len(), &shown[..5], shown[249]), (250, &[0, 0, 2, 0, 1][..], 1));
         let mut two = Histogram::new();
