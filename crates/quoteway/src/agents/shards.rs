@@ -151,7 +151,7 @@ impl Sharded {
                 events: reader,
                 requests: writer,
                 unsent: Vec::new(),
-                rest: Rest::new(count),
+                rest: Rest::new(count, config.p2ps.shard_rest_us),
             };
             shards.push(shard.start(id, config, stop.clone())?);
         }

@@ -45,6 +45,7 @@ section! {
     bind_writer_threads: Vec<String> = Vec::new(), "", "Processors for each egress shard in turn (RMDS: bindWriteThread.1, .2 and so on).";
     priority: String = String::new(), "priority", "Scheduling of the process's threads: \"fifo 55\" (real time, as chrt -f 55), \"nice -5\", or empty for the kernel's choice.";
     slice_us: u32 = 100, "", "Slice of time sharing that the threads ask the kernel for, microseconds (100 to 100000): a thread with a short one is let in sooner beside busy processes. 0 leaves it to the kernel.";
+    shard_rest_us: u32 = 500, "", "Longest rest of an egress shard after a turn that brought little, microseconds: as long as the turn, for half as many sends. 0: none, for the lowest latency where processors are to spare.";
     io_uring: bool = false, "", "Send to all clients of a turn with one system call (io_uring), where the kernel allows it.";
     post_timeout_s: u32 = 15, "insertTimeout" in "SERVICE", "Time in which a post has to be acknowledged by its provider, seconds.";
 }

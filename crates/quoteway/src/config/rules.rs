@@ -61,6 +61,7 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
     );
     rule(priority(&p.priority).is_ok(), "priority", PRIORITY);
     rule(is_slice(p.slice_us), "slice_us", SLICE);
+    rule(p.shard_rest_us <= 100_000, "shard_rest_us", "must be at most 100000");
     let s = &config.source_distributor;
     let mut rule = |holds: bool, key, what| {
         if !holds {
