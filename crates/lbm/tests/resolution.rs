@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use lbm::resolver::unicast::{Daemon, DaemonLink};
 use lbm::resolver::{ResolveError, Resolver, ResolverConfig};
+use lbm::wire::Writer;
 use lbm::wire::lbmr::{Advert, Packet, PatternKind, Transport};
 use lbm::wire::lbmr_option::TopicOptions;
 
@@ -294,4 +295,35 @@ fn a_flood_of_advertisements_fills_a_wildcard_receiver_up_to_its_bound() {
     assert_eq!(resolver.stats().shed, 4_000);
     resolver.forget(0, &transport(1));
     assert_eq!(flood(&mut resolver, 2, 0..500), BTreeMap::from([(1, 1_500), (2, 5)]));
+}
+
+/// Products of other versions advertise transports and options that are not known here, or have another length. What can be read of
+/// their packets counts.
+#[test]
+fn what_is_not_known_hides_nothing_else() {
+    let (mut buffer, length) = ([0; 64], 4 + 7 + 16);
+    advert(b"md", 7).encode(&mut Writer::new(&mut buffer)).expect("room");
+    let known = &buffer[..length];
+    // Transport 2 (TCP over IPv6), LBT-RM with four bytes more, an option 4 of two bytes, an unknown option 0x60.
+    let ipv6 = [b"md\0\x02\x16\0\x3c\0\0\0\x01".as_slice(), &[9; 22]].concat();
+    let longer = [b"md\0\x10\x14\0\x3c\0\0\0\x02".as_slice(), &[9; 20]].concat();
+    let lbtrm =
+        [&[127, 0, 0, 1, 239, 1, 2, 3][..], &9u32.to_be_bytes(), &14_400u16.to_be_bytes(), &14_390u16.to_be_bytes()];
+    let options = [0, 4, 0, 12, 4, 4, 0x80, 0, 0x60, 4, 0, 0];
+    let optional = [b"md\0\x90\x10\0\x3c\0\0\0\x03".as_slice(), &options, &lbtrm.concat()].concat();
+    // The product's version in six bytes instead of eight, and an unknown one.
+    let trailer = [0x83, 6, 0x80, 0, 4, 1, 0x99, 3, 1, 0x80, 4, 0, 13];
+    let packet = [&[0x18, 0, 0, 4], &ipv6[..], &longer, &optional, known, &trailer].concat();
+    let packet = Packet::decode(&packet).expect("a packet");
+    let mut resolver = Resolver::new(ResolverConfig::default());
+    resolver.add_receiver(0, b"md", 1).expect("a name");
+    let mut found = Vec::new();
+    resolver.receive(0, &packet, |f| {
+        found.push((f.advert.topic, f.advert.transport.to_string()));
+        true
+    });
+    let names: Vec<&str> = found.iter().map(|(_, name)| name.as_str()).collect();
+    assert_eq!(found.iter().map(|(topic, _)| *topic).collect::<Vec<_>>(), [1, 2, 3, 7]);
+    assert_eq!(names[..2], ["transport 0x02", "transport 0x10"]);
+    assert!(names[2].starts_with("LBTRM:127.0.0.1:14390:") && names[3].starts_with("LBTRM:"), "{names:?}");
 }

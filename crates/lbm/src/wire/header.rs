@@ -308,7 +308,8 @@ pub enum Header<'a> {
     LateJoinInfo(LateJoinInfo),
     RetransmitRequest(RetransmitRequest),
     Option(ExtensionOption<'a>),
-    /// Any other code; if the top bit of its first byte is clear it must not be ignored.
+    /// Any other code, or one of the above that is longer than we know it and may be ignored; if the top bit of its first byte is
+    /// clear it must not be.
     Unknown {
         code: u8,
         body: &'a [u8],
@@ -346,7 +347,12 @@ impl<'a> Header<'a> {
     pub(crate) fn decode(code: u8, body: &'a [u8]) -> Result<Self, WireError> {
         let mut r = Reader::new("LBMC extension header", body, 0);
         let header = Self::decode_fields(code, &mut r).map_err(|e| e.shifted(2))?;
-        if r.rest().is_empty() { Ok(header) } else { Err(invalid("LBMC extension header length", 1)) }
+        if r.rest().is_empty() {
+            return Ok(header);
+        }
+        // Another version's. What is a part of a message must not be taken for a whole one.
+        let ignorable = body.first().is_some_and(|flags| flags & 0x80 != 0) && code != code::FRAGMENT;
+        if ignorable { Ok(Self::Unknown { code, body }) } else { Err(invalid("LBMC extension header length", 1)) }
     }
 
     fn decode_fields(code: u8, r: &mut Reader<'a>) -> Result<Self, WireError> {

@@ -1,6 +1,6 @@
 //! LBMC, the message layer: what datagrams and streams carry.
 
-use super::header::{Fragment, Header};
+use super::header::{ExtensionOption, Fragment, Header};
 use super::{Full, Reader, WireError, Writer, invalid, truncated};
 
 /// Bytes of a data message before its extension headers.
@@ -148,6 +148,10 @@ impl<'a> Message<'a> {
                 Header::ApplicationChain(chain) => properties = chain.properties_length().unwrap_or(0),
                 Header::Unknown { body, .. } if body.first().is_none_or(|flags| flags & 0x80 == 0) => {
                     return Err(invalid("LBMC header that may not be ignored", at));
+                }
+                // Neither the option nor its subtype may be ignored, and it is not ours.
+                Header::Option(option) if option.subtype != ExtensionOption::QUOTEWAY && option.flags & 0xC0 == 0 => {
+                    return Err(invalid("LBMC option that may not be ignored", at));
                 }
                 _ => {}
             }

@@ -349,6 +349,11 @@ pub enum Transport {
         session_id: u32,
         transport: u16,
     },
+    /// A kind that this version does not know, or a known one in an unknown form: passed over, so that the advertisements behind it
+    /// count. It cannot be written.
+    Other {
+        code: u8,
+    },
 }
 
 const TCP: u8 = 0x00;
@@ -360,17 +365,22 @@ const LBTIPC: u8 = 0x40;
 
 impl Transport {
     fn code(&self) -> u8 {
-        match self {
+        match *self {
             Self::Tcp { .. } => TCP,
             Self::Lbtru { .. } => LBTRU,
             Self::Lbtsmx { .. } => LBTSMX,
             Self::Lbtrm { .. } => LBTRM,
             Self::Lbtrdma { .. } => LBTRDMA,
             Self::Lbtipc { .. } => LBTIPC,
+            Self::Other { code } => code,
         }
     }
 
-    fn decode(code: u8, info: &[u8]) -> Result<Self, WireError> {
+    fn decode(code: u8, info: &[u8]) -> Self {
+        Self::decode_known(code, info).unwrap_or(Self::Other { code })
+    }
+
+    fn decode_known(code: u8, info: &[u8]) -> Result<Self, WireError> {
         let mut r = Reader::new("LBMR transport", info, 0);
         let with_session = info.len() == 10;
         let transport = match code {
@@ -423,6 +433,7 @@ impl Transport {
                 w.u16(destination_port)?;
                 w.u16(unicast_port)
             }
+            Self::Other { .. } => Err(Full),
         }
     }
 }
@@ -438,6 +449,7 @@ impl core::fmt::Display for Transport {
             Self::Lbtsmx { session_id, transport, .. } => write!(f, "LBTSMX:{session_id:x}:{transport}"),
             Self::Lbtipc { session_id, transport, .. } => write!(f, "LBTIPC:{session_id:x}:{transport}"),
             Self::Lbtrdma { address, session_id, port } => write!(f, "LBTRDMA:{address}:{port}:{session_id:08x}"),
+            Self::Other { code } => write!(f, "transport 0x{code:02x}"),
             Self::Lbtrm { source, group, session_id, destination_port, unicast_port } => {
                 write!(f, "LBTRM:{source}:{unicast_port}:{session_id:08x}:{group}:{destination_port}")
             }
@@ -469,7 +481,7 @@ impl<'a> Advert<'a> {
         if code & 0x80 != 0 && options.is_empty() {
             return Err(invalid("LBMR topic option block length", at));
         }
-        let transport = Transport::decode(code & 0x7F, r.take(usize::from(length))?).map_err(|e| e.shifted(at))?;
+        let transport = Transport::decode(code & 0x7F, r.take(usize::from(length))?);
         Ok(Self { name, ttl, topic, options, transport })
     }
 

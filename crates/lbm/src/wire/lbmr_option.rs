@@ -69,7 +69,7 @@ pub enum TopicOption<'a> {
         domain: u32,
     },
     Functionality(Functionality),
-    /// Everything else (persistence, queuing).
+    /// Everything else (persistence, queuing), and the ones above in a form of another version.
     Unknown {
         code: u8,
         body: &'a [u8],
@@ -84,7 +84,12 @@ const DOMAIN: u8 = 13;
 const FUNCTIONALITY: u8 = 14;
 
 impl<'a> TopicOption<'a> {
-    fn decode(code: u8, body: &'a [u8]) -> Result<Self, WireError> {
+    /// An option that cannot be read costs nothing but itself: the advertisement and those around it count.
+    fn decode(code: u8, body: &'a [u8]) -> Self {
+        Self::decode_known(code, body).unwrap_or(Self::Unknown { code, body })
+    }
+
+    fn decode_known(code: u8, body: &'a [u8]) -> Result<Self, WireError> {
         let mut r = Reader::new("LBMR topic option", body, 0);
         let option = match code {
             LATE_JOIN => Self::LateJoin(LateJoin {
@@ -178,7 +183,7 @@ fn close(w: &mut Writer<'_>, start: usize) -> Result<(), Full> {
 }
 
 /// Walks `{code, length, body}` records.
-fn records<'a>(what: &'static str, bytes: &'a [u8]) -> impl Iterator<Item = Result<(u8, &'a [u8], usize), WireError>> {
+fn records<'a>(what: &'static str, bytes: &'a [u8]) -> impl Iterator<Item = Result<(u8, &'a [u8]), WireError>> {
     let mut at = 0;
     let mut failed = false;
     core::iter::from_fn(move || {
@@ -189,7 +194,7 @@ fn records<'a>(what: &'static str, bytes: &'a [u8]) -> impl Iterator<Item = Resu
         let mut read = || {
             let code = r.u8()?;
             let length = usize::from(r.u8()?).checked_sub(2).ok_or(invalid(what, at + 1))?;
-            Ok((code, r.take(length)?, at))
+            Ok((code, r.take(length)?))
         };
         let record = read();
         failed = record.is_err();
@@ -232,8 +237,8 @@ impl<'a> TopicOptions<'a> {
     /// The options, in order. Those of a decoded packet are all good.
     pub fn iter(self) -> impl Iterator<Item = Result<TopicOption<'a>, WireError>> {
         records("LBMR topic option", self.0).map(|record| {
-            let (code, body, at) = record?;
-            TopicOption::decode(code, body).map_err(|e| e.shifted(at + 2))
+            let (code, body) = record?;
+            Ok(TopicOption::decode(code, body))
         })
     }
 
@@ -279,6 +284,7 @@ pub enum PacketOption<'a> {
         flags: u16,
         domain: u32,
     },
+    /// Any other, and the ones above in a form of another version.
     Unknown {
         code: u8,
         body: &'a [u8],
@@ -292,7 +298,11 @@ const VERSION: u8 = 0x83;
 const LOCAL_DOMAIN: u8 = 0x84;
 
 impl<'a> PacketOption<'a> {
-    fn decode(code: u8, body: &'a [u8]) -> Result<Self, WireError> {
+    fn decode(code: u8, body: &'a [u8]) -> Self {
+        Self::decode_known(code, body).unwrap_or(Self::Unknown { code, body })
+    }
+
+    fn decode_known(code: u8, body: &'a [u8]) -> Result<Self, WireError> {
         let mut r = Reader::new("LBMR packet option", body, 0);
         let option = match code {
             SOURCE_ID => Self::SourceId { flags: r.u16()?, id: r.array()? },
@@ -366,8 +376,8 @@ impl<'a> PacketOptions<'a> {
     pub fn iter(self) -> impl Iterator<Item = Result<PacketOption<'a>, WireError>> {
         let end = self.0.len().saturating_sub(4);
         records("LBMR packet option", &self.0[..end]).map(|record| {
-            let (code, body, at) = record?;
-            PacketOption::decode(code, body).map_err(|e| e.shifted(at + 2))
+            let (code, body) = record?;
+            Ok(PacketOption::decode(code, body))
         })
     }
 

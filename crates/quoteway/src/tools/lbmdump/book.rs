@@ -194,7 +194,7 @@ fn host(transport: &Transport) -> Option<Ipv4Addr> {
             address
         }
         Transport::Lbtrm { source, .. } => source,
-        Transport::Lbtsmx { .. } | Transport::Lbtipc { .. } => return None,
+        Transport::Lbtsmx { .. } | Transport::Lbtipc { .. } | Transport::Other { .. } => return None,
     })
 }
 
