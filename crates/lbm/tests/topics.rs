@@ -5,9 +5,9 @@ use lbm::topic::{
     TopicSink, decode_reply, encode_reply,
 };
 use lbm::transport::{DatagramSink, EndReason, Lbtrm, Order, Received, Receiver, ReceiverConfig, Sender, SenderConfig};
-use lbm::wire::header::{Header, LateJoinRequest, Request, RetransmitRequest};
+use lbm::wire::header::{ExtensionOption, Fragment, Header, LateJoinRequest, Request, RetransmitRequest};
 use lbm::wire::lbmc::{self, Messages};
-use lbm::wire::lbtrm::{Body, Packet};
+use lbm::wire::lbtrm::{Body, Data, Packet};
 use lbm::wire::{NcfReason, Writer};
 
 const MS: u64 = 1_000_000;
@@ -235,6 +235,48 @@ fn fragments_are_put_together_in_any_order_of_arrival() {
     pair.give(&d[1]);
     pair.give(&d[4]);
     assert_eq!(pair.give(&d[2]), [message(4, "1800 bytes")]);
+}
+
+/// A datagram of messages that the crate itself would not write.
+fn foreign(sqn: u32, messages: &[u8]) -> Vec<u8> {
+    let mut datagram = vec![0; 1_500];
+    let data = Data { sqn, trail: 0, flags: 0x80, group_size: 3, fec_symbol: (sqn & 7) as u16, messages };
+    let packet = Packet { unicast_port: FRAMING.unicast_port, session_id: FRAMING.session_id, body: Body::Data(data) };
+    let mut w = Writer::new(&mut datagram);
+    packet.encode(&mut w).expect("room");
+    let length = w.position();
+    datagram.truncate(length);
+    datagram
+}
+
+/// What comes and cannot be handed on is a loss to the application, once, and not silence: a header that may not be ignored, and a
+/// message longer than what is put together.
+#[test]
+fn what_cannot_be_delivered_is_reported_lost() {
+    for ordering in [Ordering::Ordered, Ordering::Arrival] {
+        let config = DeliveryConfig { ordering, message_max: 1_000, ..DeliveryConfig::default() };
+        let mut pair = Pair::new(&[1], &config);
+        let mut message_of = |sqn: u32, headers: &[Header<'_>], payload: &[u8]| {
+            let mut bytes = vec![0; 1_400];
+            let mut w = Writer::new(&mut bytes);
+            lbmc::encode(&mut w, lbmc::Kind::Message, 1, sqn, headers, lbmc::NEXT_DATA, payload).expect("room");
+            let length = w.position();
+            pair.give(&foreign(sqn, &bytes[..length]))
+        };
+        assert_eq!(message_of(0, &[], b"0"), [Told::Begin, message(0, "0")]);
+        let must = Header::Unknown { code: 0x5D, body: &[0, 0, 1] };
+        assert_eq!(message_of(1, &[must], b"1"), [Told::Lost(1)], "{ordering:?}");
+        let option = |flags| ExtensionOption { flags, id: 0, subtype: 0x0102, offset: 0, data: b"x" };
+        assert_eq!(message_of(2, &[Header::Option(option(0))], b"2"), [Told::Lost(2)]);
+        assert_eq!(message_of(3, &[Header::Option(option(0x80))], b"3"), [message(3, "3")]);
+        let part = |offset: u32| Header::Fragment(Fragment { flags: 0, first_sqn: 4, offset, total: 1_100 });
+        assert_eq!(message_of(4, &[part(0)], &[7; 600]), [Told::Lost(4)]);
+        assert_eq!(message_of(5, &[part(600)], &[7; 500]), [Told::Lost(5)]);
+        // Others may be ignored, as may a longer form of a known one.
+        let may = Header::Unknown { code: 0x5C, body: b"\x80" };
+        let longer = Header::Unknown { code: 0x43, body: &[0x80, 0, 0, 0, 0, 7, 0, 0, 0, 9] };
+        assert_eq!(message_of(6, &[may, longer], b"6"), [message(6, "6")]);
+    }
 }
 
 #[test]
@@ -487,6 +529,65 @@ fn a_forged_number_far_away_moves_nothing() {
     }
     assert_eq!(pair.receiver.stats().implausible, 39);
     assert_eq!(pair.wait(SECOND / 2), []);
+}
+
+/// Forged datagrams within reach are believed, one after the other, until far ahead of the source, with more losses than are remembered.
+/// Once they end the session goes on by itself, and nothing that the source has sent since is missing.
+#[test]
+fn a_session_that_was_led_astray_comes_back() {
+    for quiet in [false, true] {
+        let mut pair = Pair::new(&[1], &DeliveryConfig::default());
+        let mut a = source(1);
+        send(&mut a, &mut pair, "0");
+        let d = pair.datagrams();
+        pair.give(&d[0]);
+        for leap in 1..=40u32 {
+            pair.give(&foreign(leap * 1_000, &[]));
+            pair.wait(2 * SECOND);
+        }
+        pair.sink.take();
+        // The source has not noticed anything. A quiet one sends a message now and then repeats where it is.
+        let mut heard = Vec::new();
+        for round in 1..=8u32 {
+            if !quiet || round == 1 {
+                send(&mut a, &mut pair, &round.to_string());
+            } else {
+                pair.now = pair.sender.timeout().expect("session messages").max(pair.now);
+                let now = pair.now;
+                pair.sender.on_timer(now);
+            }
+            for datagram in pair.datagrams() {
+                heard.extend(pair.give(&datagram));
+            }
+            let asked = pair.wait(300 * MS);
+            let now = pair.now;
+            pair.sender.nak(now, 9, asked.into_iter());
+            for datagram in pair.datagrams() {
+                heard.extend(pair.give(&datagram));
+            }
+        }
+        let last = if quiet { 1 } else { 8 };
+        assert_eq!(heard, (1..=last).map(|i| message(i, &i.to_string())).collect::<Vec<_>>(), "quiet: {quiet}");
+    }
+}
+
+/// The same by a forged message: one number that is far ahead, in a datagram that is believed.
+#[test]
+fn a_topic_that_was_led_astray_comes_back() {
+    for ordering in [Ordering::Ordered, Ordering::Arrival] {
+        let mut pair = Pair::new(&[1], &DeliveryConfig { ordering, ..DeliveryConfig::default() });
+        let mut a = source(1);
+        (0..40).for_each(|i| send(&mut a, &mut pair, &i.to_string()));
+        let d = pair.datagrams();
+        pair.give(&d[0]);
+        let forged = [&[0, 0, 0, 13, 0, 0, 0, 1][..], &0x4000_0000u32.to_be_bytes(), b"x"].concat();
+        let told = pair.give(&foreign(1, &forged));
+        assert!(told.contains(&Told::Burst(1, 0x3FFF_FFFF)) && told.len() == 2, "{told:?}");
+        let mut heard: Vec<Told> = d[2..].iter().flat_map(|datagram| pair.give(datagram)).collect();
+        assert_eq!(heard.pop(), Some(message(39, "39")));
+        let first = if ordering == Ordering::Ordered { 17 } else { 2 };
+        assert_eq!(heard, (first..39).map(|i| message(i, &i.to_string())).collect::<Vec<_>>(), "{ordering:?}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The delivery controller: one topic of one source at a receiver.
 
 use super::catch_up::{CatchUp, CatchUpConfig, Entry};
-use super::reassembly::Reassembly;
+use super::reassembly::{Added, Reassembly};
 use super::{Message, TopicSink};
 use crate::transport::{EndReason, Order};
 use crate::wire::header::{Header, LateJoinInfo};
@@ -65,7 +65,13 @@ pub(super) struct Delivery {
     pub(super) malformed: u64,
     /// Whether the session knows that this one is fetching.
     pub(super) listed: bool,
+    /// (next number, length) of a sequence of messages that are behind the expected number, and which that was.
+    behind: (u32, u32, u32),
 }
+
+/// So many messages in sequence behind the expected number, with none accepted between them, say that it is wrong: a forged message
+/// has led us ahead. What a network repeats does not get here, the transport knows it.
+const ASTRAY: u32 = 16;
 
 impl Delivery {
     pub(super) fn new(receiver: u32, topic: u32, config: DeliveryConfig) -> Self {
@@ -82,6 +88,7 @@ impl Delivery {
             lost: 0,
             malformed: 0,
             listed: false,
+            behind: (0, 0, 0),
             config,
         }
     }
@@ -128,6 +135,10 @@ impl Delivery {
         }
         if order != Order::Early {
             self.account(message.sqn, sink);
+            if self.reassembly.has_scattered() {
+                let fragment = message.content().ok().and_then(|content| content.fragment);
+                self.reassembly.passed(fragment.map_or(message.sqn, |f| f.first_sqn));
+            }
         }
     }
 
@@ -160,7 +171,19 @@ impl Delivery {
         } else if distance(self.expected, sqn) >= 0 {
             self.lose(sqn, sink);
             self.expected = sqn.wrapping_add(1);
+        } else if self.is_astray(sqn) {
+            self.expected = sqn.wrapping_add(1);
         }
+    }
+
+    /// Whether a message behind the expected number is one too many of them.
+    fn is_astray(&mut self, sqn: u32) -> bool {
+        let (next, length, expected) = self.behind;
+        let follows = length > 0 && sqn == next && expected == self.expected;
+        let length = if follows { length + 1 } else { 1 };
+        let astray = length >= ASTRAY;
+        self.behind = (sqn.wrapping_add(1), if astray { 0 } else { length }, self.expected);
+        astray
     }
 
     #[cold]
@@ -189,7 +212,12 @@ impl Delivery {
             return;
         }
         if distance(self.expected, sqn) < 0 {
-            return;
+            if fetched || !self.is_astray(sqn) {
+                return;
+            }
+            // All up to here was reported lost when we were led away.
+            self.catch_up = None;
+            self.expected = sqn;
         }
         if self.catch_up.is_some() || self.config.catch_up.recovery && sqn != self.expected {
             let expected = self.expected;
@@ -306,17 +334,39 @@ impl Delivery {
     ) {
         let Ok(Content { payload, fragment: Some(fragment), properties }) = content else {
             self.malformed += 1;
+            self.undeliverable(message.sqn, sink);
             return;
         };
         let whole = if self.config.ordering == Ordering::ArrivalFragments {
-            Some(payload)
+            Added::Whole(payload)
         } else {
             self.reassembly.add(fragment, payload, in_order)
         };
-        if let Some(payload) = whole {
-            let (sqn, kind, headers) = (message.sqn, message.kind, message.headers());
-            self.delivered = true;
-            sink.message(self.receiver, Message { sqn, payload, properties, kind, headers });
+        match whole {
+            Added::Whole(payload) => {
+                let (sqn, kind, headers) = (message.sqn, message.kind, message.headers());
+                self.delivered = true;
+                sink.message(self.receiver, Message { sqn, payload, properties, kind, headers });
+            }
+            Added::Part => {
+                if let Some(first) = self.reassembly.evicted() {
+                    self.undeliverable(first, sink);
+                }
+            }
+            Added::Orphan => {}
+            Added::Refused => {
+                self.malformed += 1;
+                self.undeliverable(message.sqn, sink);
+            }
+        }
+    }
+
+    /// It has come, and the application cannot have it: to the application that is a loss like any other.
+    #[cold]
+    fn undeliverable(&mut self, sqn: u32, sink: &mut impl TopicSink) {
+        if self.delivered {
+            self.lost += 1;
+            sink.lost(self.receiver, sqn);
         }
     }
 

@@ -1,129 +1,162 @@
 //! Puts fragments together. Memory grows with the bytes that have come, never by what was announced.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
+use crate::wire::distance;
 use crate::wire::header::Fragment;
 
-/// One message in the making.
-#[derive(Debug, Default)]
-struct Partial {
-    first_sqn: u32,
-    total: u32,
-    /// The message from its beginning, without a hole.
-    bytes: Vec<u8>,
-    /// What has come of the rest, by offset: a fragment may say that it lies anywhere.
-    apart: BTreeMap<u32, Box<[u8]>>,
-    active: bool,
+/// What became of a fragment.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Added<'a> {
+    /// The message is complete; valid until the next call.
+    Whole(&'a [u8]),
+    /// More is to come.
+    Part,
+    /// Of a message of which an earlier fragment is missing, and was reported.
+    Orphan,
+    /// It belongs to no message that could be put together: too long, or it does not fit what came before.
+    Refused,
 }
 
-/// How many messages can be in the making at a time: one in order, several as they arrive.
-const PARTIALS: usize = 8;
+/// A message in the making, as its fragments arrive.
+#[derive(Debug)]
+struct Scattered {
+    first_sqn: u32,
+    total: u32,
+    gathered: usize,
+    parts: BTreeMap<u32, Box<[u8]>>,
+}
+
+/// Messages in the making at a time, as they arrive: each of them waits for a repair.
+const SCATTERED_MAX: usize = 1_024;
 
 #[derive(Debug)]
 pub(super) struct Reassembly {
-    partials: Vec<Partial>,
-    /// The partial that is replaced next.
-    oldest: usize,
+    /// The one message in the making in order, or the last one that was complete.
+    bytes: Vec<u8>,
+    /// (first number, bytes in all) of the message in the making in order.
+    current: Option<(u32, u32)>,
+    scattered: VecDeque<Scattered>,
+    /// Bytes in `scattered`.
+    held: usize,
     message_max: usize,
-    pub(super) dropped: u64,
+    /// First number of a message that was given up for want of room.
+    evicted: Option<u32>,
 }
 
 impl Reassembly {
     pub(super) fn new(message_max: usize) -> Self {
-        Self { partials: Vec::new(), oldest: 0, message_max, dropped: 0 }
+        Self { bytes: Vec::new(), current: None, scattered: VecDeque::new(), held: 0, message_max, evicted: None }
     }
 
-    /// Adds a fragment. Each comes once; with `in_order` the next one has to begin where the last one ended. Returns the whole
-    /// message when it is complete; it stays valid until the next call.
-    pub(super) fn add(&mut self, fragment: Fragment, data: &[u8], in_order: bool) -> Option<&[u8]> {
+    /// Adds a fragment. Each comes once; with `in_order` the next one has to begin where the last one ended.
+    pub(super) fn add(&mut self, fragment: Fragment, data: &[u8], in_order: bool) -> Added<'_> {
         let end = fragment.offset as usize + data.len();
         if end > fragment.total as usize || fragment.total as usize > self.message_max || data.is_empty() {
-            self.dropped += 1;
-            return None;
+            return Added::Refused;
         }
-        let known = self.partials.iter().position(|p| p.active && p.first_sqn == fragment.first_sqn);
-        let index = match known {
-            Some(index) if self.partials[index].total == fragment.total => index,
-            _ if in_order && fragment.offset != 0 => {
-                self.dropped += 1;
-                return None;
-            }
-            Some(index) => self.reset(index, fragment),
-            None => self.open(fragment, in_order),
-        };
-        let partial = &mut self.partials[index];
-        let at = fragment.offset as usize;
-        match at.cmp(&partial.bytes.len()) {
-            core::cmp::Ordering::Equal => partial.append(data),
-            _ if in_order => {
-                partial.active = false;
-                self.dropped += 1;
-                return None;
-            }
-            core::cmp::Ordering::Greater => {
-                partial.apart.entry(fragment.offset).or_insert_with(|| data.into());
-            }
-            // Not one of ours: each comes once.
-            core::cmp::Ordering::Less => self.dropped += 1,
-        }
-        if partial.bytes.len() < partial.total as usize {
-            return None;
-        }
-        partial.active = false;
-        Some(&partial.bytes)
+        if in_order { self.add_next(fragment, data) } else { self.add_any(fragment, data) }
     }
 
-    fn open(&mut self, fragment: Fragment, in_order: bool) -> usize {
-        let limit = if in_order { 1 } else { PARTIALS };
-        let index = self.partials.iter().position(|p| !p.active).unwrap_or_else(|| {
-            if self.partials.len() < limit {
-                self.partials.push(Partial::default());
-                return self.partials.len() - 1;
+    fn add_next(&mut self, fragment: Fragment, data: &[u8]) -> Added<'_> {
+        let known = self.current == Some((fragment.first_sqn, fragment.total));
+        if !known {
+            if fragment.offset != 0 {
+                return Added::Orphan;
             }
-            self.oldest = (self.oldest + 1) % self.partials.len();
-            self.dropped += 1;
-            self.oldest
+            self.begin(fragment.total);
+            self.current = Some((fragment.first_sqn, fragment.total));
+        }
+        if fragment.offset as usize != self.bytes.len() {
+            self.current = None;
+            return Added::Refused;
+        }
+        self.bytes.extend_from_slice(data);
+        if self.bytes.len() < fragment.total as usize {
+            return Added::Part;
+        }
+        self.current = None;
+        Added::Whole(&self.bytes)
+    }
+
+    /// The buffer for a message of so many bytes. A huge one must not pin its memory for ever.
+    fn begin(&mut self, total: u32) {
+        if self.bytes.capacity() > 4 << 20 && total < 1 << 20 {
+            self.bytes = Vec::new();
+        }
+        self.bytes.clear();
+    }
+
+    fn add_any(&mut self, fragment: Fragment, data: &[u8]) -> Added<'_> {
+        let same = |s: &Scattered| s.first_sqn == fragment.first_sqn && s.total == fragment.total;
+        let index = self.scattered.iter().rposition(same).unwrap_or_else(|| {
+            self.scattered.push_back(Scattered {
+                first_sqn: fragment.first_sqn,
+                total: fragment.total,
+                gathered: 0,
+                parts: BTreeMap::new(),
+            });
+            self.scattered.len() - 1
         });
-        self.reset(index, fragment)
+        let message = &mut self.scattered[index];
+        if message.parts.contains_key(&fragment.offset) {
+            return Added::Refused;
+        }
+        message.parts.insert(fragment.offset, data.into());
+        message.gathered += data.len();
+        self.held += data.len();
+        if message.gathered < message.total as usize {
+            self.make_room();
+            return Added::Part;
+        }
+        let Some(message) = self.scattered.remove(index) else { return Added::Refused };
+        self.held -= message.gathered;
+        self.begin(message.total);
+        for (offset, part) in &message.parts {
+            if *offset as usize != self.bytes.len() {
+                return Added::Refused;
+            }
+            self.bytes.extend_from_slice(part);
+        }
+        Added::Whole(&self.bytes)
     }
 
-    fn reset(&mut self, index: usize, fragment: Fragment) -> usize {
-        let partial = &mut self.partials[index];
-        // A huge message must not pin its memory for ever.
-        if partial.bytes.capacity() > 4 << 20 && partial.total < 1 << 20 {
-            partial.bytes = Vec::new();
+    /// The oldest message goes when there are too many, or too many bytes of them.
+    fn make_room(&mut self) {
+        if (self.scattered.len() > SCATTERED_MAX || self.held > self.message_max)
+            && let Some(oldest) = self.scattered.pop_front()
+        {
+            self.held -= oldest.gathered;
+            self.evicted = Some(oldest.first_sqn);
         }
-        partial.bytes.clear();
-        partial.apart.clear();
-        partial.first_sqn = fragment.first_sqn;
-        partial.total = fragment.total;
-        partial.active = true;
-        index
+    }
+
+    /// Whether some message is in the making as its fragments arrive.
+    #[inline]
+    pub(super) fn has_scattered(&self) -> bool {
+        !self.scattered.is_empty()
+    }
+
+    /// All before the message that begins with number `first` has come, or was reported lost: what is in the making there stays so.
+    pub(super) fn passed(&mut self, first: u32) {
+        let held = &mut self.held;
+        self.scattered.retain(|message| {
+            let ahead = distance(first, message.first_sqn) >= 0;
+            *held -= if ahead { 0 } else { message.gathered };
+            ahead
+        });
+    }
+
+    /// The first number of a message that the last fragment has made us give up.
+    pub(super) fn evicted(&mut self) -> Option<u32> {
+        self.evicted.take()
     }
 
     /// Forgets what is in the making.
     pub(super) fn clear(&mut self) {
-        for partial in &mut self.partials {
-            partial.active = false;
-            partial.apart.clear();
-        }
-    }
-}
-
-impl Partial {
-    /// What comes next, and what was waiting for it.
-    fn append(&mut self, data: &[u8]) {
-        self.bytes.extend_from_slice(data);
-        while let Some(next) = self.apart.first_entry() {
-            let missing = (*next.key() as usize).checked_sub(self.bytes.len());
-            if missing.is_some_and(|bytes| bytes > 0) {
-                return;
-            }
-            let part = next.remove();
-            if missing.is_some() {
-                self.bytes.extend_from_slice(&part);
-            }
-        }
+        self.current = None;
+        self.scattered.clear();
+        self.held = 0;
     }
 }
 
@@ -135,54 +168,44 @@ mod tests {
         Fragment { flags: 0, first_sqn, offset, total }
     }
 
-    /// Bytes that the messages in the making hold, and have room for.
-    fn held(reassembly: &Reassembly) -> usize {
-        let apart = |p: &Partial| p.apart.values().map(|part| part.len()).sum::<usize>();
-        reassembly.partials.iter().map(|p| p.bytes.capacity() + apart(p)).sum()
-    }
-
     #[test]
-    fn a_message_is_the_same_in_whichever_order_its_parts_come() {
-        let whole: Vec<u8> = (0..40).collect();
-        let offsets = [0u32, 10, 20, 30];
-        // All orders of four.
-        for code in 0..256usize {
-            let order: Vec<usize> = (0..4).map(|i| code >> (2 * i) & 3).collect();
-            if (0..4).any(|i| !order.contains(&i)) {
-                continue;
-            }
-            let mut reassembly = Reassembly::new(1 << 20);
-            for (n, part) in order.iter().enumerate() {
-                let at = offsets[*part] as usize;
-                let got = reassembly.add(fragment(7, at as u32, 40), &whole[at..at + 10], false);
-                assert_eq!(got, (n == 3).then_some(&*whole), "{order:?}");
-            }
-            assert_eq!(reassembly.dropped, 0);
-        }
-    }
-
-    #[test]
-    fn a_forged_offset_reserves_nothing() {
-        let total = 64 << 20;
-        let mut reassembly = Reassembly::new(total as usize);
-        for message in 0..20 {
-            for in_order in [false, true] {
-                assert_eq!(reassembly.add(fragment(message, total - 8, total), &[1; 8], in_order), None);
-            }
-        }
-        assert!(held(&reassembly) < 1_000, "{} bytes for 160 that came", held(&reassembly));
-    }
-
-    #[test]
-    fn parts_that_overlap_do_not_make_a_message_with_holes() {
+    fn many_messages_may_wait_for_a_fragment_each() {
         let mut reassembly = Reassembly::new(1 << 20);
-        // 30 bytes in all, but never those from 10 to 20.
-        assert_eq!(reassembly.add(fragment(1, 20, 30), &[3; 10], false), None);
-        assert_eq!(reassembly.add(fragment(1, 0, 30), &[1; 10], false), None);
-        assert_eq!(reassembly.add(fragment(1, 0, 30), &[1; 10], false), None);
-        assert_eq!(reassembly.add(fragment(1, 20, 30), &[3; 10], false), None);
-        assert_eq!(reassembly.dropped, 1);
-        let whole: Vec<u8> = [1, 2, 3].into_iter().flat_map(|byte| [byte; 10]).collect();
-        assert_eq!(reassembly.add(fragment(1, 10, 30), &[2; 10], false), Some(&*whole));
+        for first in 0..100 {
+            assert_eq!(reassembly.add(fragment(first, 2, 4), b"cd", false), Added::Part);
+        }
+        for first in 0..100 {
+            assert_eq!(reassembly.add(fragment(first, 0, 4), b"ab", false), Added::Whole(b"abcd"));
+        }
+        assert_eq!((reassembly.held, reassembly.evicted()), (0, None));
+        reassembly.add(fragment(200, 0, 4), b"ab", false);
+        reassembly.add(fragment(202, 0, 4), b"a", false);
+        reassembly.passed(202);
+        assert_eq!((reassembly.held, reassembly.scattered.len()), (1, 1));
+    }
+
+    #[test]
+    fn whoever_announces_much_costs_what_he_sends() {
+        let mut reassembly = Reassembly::new(64 << 20);
+        assert_eq!(reassembly.add(fragment(1, (64 << 20) - 1, 64 << 20), b"x", false), Added::Part);
+        assert_eq!((reassembly.held, reassembly.bytes.capacity()), (1, 0));
+        // The same once more is not another part.
+        assert_eq!(reassembly.add(fragment(1, (64 << 20) - 1, 64 << 20), b"x", false), Added::Refused);
+        let mut evicted = 0;
+        for first in 2..3_000 {
+            reassembly.add(fragment(first, 0, 9), b"x", false);
+            evicted += usize::from(reassembly.evicted().is_some());
+        }
+        assert_eq!((reassembly.scattered.len(), evicted), (SCATTERED_MAX, 2_999 - SCATTERED_MAX));
+    }
+
+    #[test]
+    fn parts_that_overlap_are_no_message() {
+        let mut reassembly = Reassembly::new(1 << 20);
+        assert_eq!(reassembly.add(fragment(1, 0, 6), b"abcd", false), Added::Part);
+        assert_eq!(reassembly.add(fragment(1, 3, 6), b"de", false), Added::Refused);
+        assert_eq!(reassembly.add(fragment(2, 0, 4), b"ab", true), Added::Part);
+        assert_eq!(reassembly.add(fragment(2, 3, 4), b"d", true), Added::Refused);
+        assert_eq!(reassembly.add(fragment(2, 2, 4), b"cd", true), Added::Orphan);
     }
 }

@@ -80,6 +80,9 @@ pub struct ReceiverStats {
 const NAK_LIST: usize = 340;
 /// So many datagrams in sequence, with none accepted between them, make an implausible position plausible.
 const PROBATION: u32 = 4;
+/// For so long, ns, nothing but datagrams that look like repetitions makes those plausible: we were led too far ahead. A network that
+/// duplicates is not that late.
+const ASTRAY: u64 = 1_000_000_000;
 /// Reported losses that are remembered, to tell late datagrams from repeated ones.
 const LOST_RANGES: usize = 16;
 
@@ -101,6 +104,8 @@ pub struct Receiver<F> {
     heard_at: u64,
     /// (first number, next number, length) of a sequence that is not believed yet.
     suspect: (u32, u32, u32),
+    /// When that sequence began.
+    suspect_since: u64,
     lost: [(u32, u32); LOST_RANGES],
     lost_at: usize,
     stats: ReceiverStats,
@@ -152,6 +157,7 @@ impl<F: Framing> Receiver<F> {
             phase: Phase::Waiting,
             heard_at: now,
             suspect: (0, 0, 0),
+            suspect_since: 0,
             lost: [(0, 0); LOST_RANGES],
             lost_at: 0,
             stats: ReceiverStats::default(),
@@ -301,19 +307,23 @@ impl<F: Framing> Receiver<F> {
         sink: &mut impl DatagramSink,
     ) {
         let behind = ahead < 0 && ahead > -self.recovery.reach();
-        let was_lost = || self.lost.iter().any(|(first, count)| sqn.wrapping_sub(*first) < *count);
-        if behind && !was_lost() {
+        let was_lost = self.lost.iter().any(|(first, count)| sqn.wrapping_sub(*first) < *count);
+        let repeated = behind && !was_lost;
+        if repeated {
             self.stats.duplicates += 1;
-            return;
+        } else {
+            self.stats.implausible += 1;
         }
-        self.stats.implausible += 1;
         if retransmission {
             return;
         }
         let (first, next, length) = self.suspect;
         let follows = length > 0 && sqn.wrapping_sub(next) < 16;
         self.suspect = if follows { (first, sqn.wrapping_add(1), length + 1) } else { (sqn, sqn.wrapping_add(1), 1) };
-        if self.suspect.2 < PROBATION {
+        if !follows {
+            self.suspect_since = now;
+        }
+        if self.suspect.2 < PROBATION || repeated && now.saturating_sub(self.suspect_since) < ASTRAY {
             return;
         }
         let first = self.suspect.0;
@@ -347,6 +357,21 @@ impl<F: Framing> Receiver<F> {
             return;
         }
         let ahead = distance(self.recovery.next, end);
+        // A source that says no more than what looked like a repetition has not sent what we have been waiting for since.
+        if ahead < 0 && self.suspect.2 > 0 && self.suspect.1 == end {
+            self.suspect.2 += 1;
+            if self.suspect.2 >= PROBATION && now.saturating_sub(self.suspect_since) >= ASTRAY {
+                let (first, lost_until) = (self.suspect.0, self.recovery.end);
+                self.suspect.2 = 0;
+                let (recovery, mut noting) = self.noting(sink);
+                recovery.lose_until(lost_until, LossReason::Burst, &mut noting);
+                self.lost = [(0, 0); LOST_RANGES];
+                self.recovery.restart(first);
+                self.stats.missed += distance(first, end).max(0) as u64;
+                self.recovery.missing_until(now, end);
+                return;
+            }
+        }
         if ahead > self.recovery.reach() || ahead < -self.recovery.reach() {
             // Data will tell; a session message alone moves nothing that far.
             self.stats.implausible += 1;
