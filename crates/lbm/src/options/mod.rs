@@ -50,8 +50,10 @@ pub enum Kind {
     Signed,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// An IPv4 address.
-    Address,
+    /// A multicast group.
+    Group,
+    /// A multicast group, or 0.0.0.0 for none of its own.
+    OwnGroup,
     /// An IPv4 address, or address/bits to find the interface by its network.
     Interface,
     /// `[Interface[:LocalPort]->]Address:Port`.
@@ -66,7 +68,10 @@ impl Kind {
             Self::Number(low, high) => value.parse::<u64>().is_ok_and(|n| (low..=high).contains(&n)),
             Self::Signed => value.parse::<i64>().is_ok(),
             Self::Choice(words) => words.contains(&value),
-            Self::Address => value.parse::<Ipv4Addr>().is_ok(),
+            Self::Group => value.parse::<Ipv4Addr>().is_ok_and(|group| group.is_multicast()),
+            Self::OwnGroup => {
+                value.parse::<Ipv4Addr>().is_ok_and(|group| group.is_multicast() || group.is_unspecified())
+            }
             Self::Interface => {
                 let (address, bits) = value.split_once('/').unwrap_or((value, "32"));
                 address.parse::<Ipv4Addr>().is_ok() && bits.parse::<u8>().is_ok_and(|bits| bits <= 32)
@@ -85,12 +90,13 @@ impl Kind {
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Number(0, u64::MAX) => f.write_str("a whole number"),
-            Self::Number(low, u64::MAX) => write!(f, "a whole number of at least {low}"),
             Self::Number(low, high) => write!(f, "a whole number from {low} to {high}"),
             Self::Signed => f.write_str("a whole number, possibly negative"),
             Self::Choice(words) => write!(f, "one of {}", words.join(", ")),
-            Self::Address => f.write_str("an IPv4 address"),
+            Self::Group => f.write_str("a multicast group (224.0.0.0 to 239.255.255.255)"),
+            Self::OwnGroup => {
+                f.write_str("a multicast group (224.0.0.0 to 239.255.255.255), or 0.0.0.0 for none of its own")
+            }
             Self::Interface => f.write_str("an IPv4 address or address/bits"),
             Self::Daemon => f.write_str("[interface[:port]->]address:port"),
             Self::Text => f.write_str("any text"),
@@ -374,10 +380,24 @@ mod tests {
                 "a.cfg:4: \"ordered_delivery\" is no context option but belongs to: receiver",
                 "a.cfg:5: ordered_delivery wants one of 1, -1, 0, not \"2\"",
                 "a.cfg:6: wants: context|source|receiver|wildcard_receiver name value",
-                "a.cfg:7: resolver_multicast_address wants an IPv4 address, not \"1.2.3\"",
+                "a.cfg:7: resolver_multicast_address wants a multicast group (224.0.0.0 to 239.255.255.255), not \"1.2.3\"",
             ]
         );
         assert_eq!(options, Options::new());
+    }
+
+    /// A pool that begins with a host's address would send data to hosts that nobody named.
+    #[test]
+    fn groups_are_multicast() {
+        let mut options = Options::new();
+        for name in ["resolver_multicast_address", "transport_lbtrm_multicast_address_low"] {
+            let error = options.set(Scope::Context, name, "10.0.0.1").expect_err("a host");
+            assert!(error.to_string().contains("wants a multicast group"), "{error}");
+            assert!(options.set(Scope::Context, name, "0.0.0.0").is_err());
+            options.set(Scope::Context, name, "239.1.2.3").expect("a group");
+        }
+        options.set(Scope::Source, "transport_lbtrm_multicast_address", "0.0.0.0").expect("none of its own");
+        options.set(Scope::Source, "transport_lbtrm_multicast_address", "10.0.0.1").expect_err("a host");
     }
 
     #[test]

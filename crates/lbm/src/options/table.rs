@@ -27,6 +27,7 @@ pub struct Entry {
     pub meaning: &'static str,
 }
 
+/// Any number: [`entry`] sets the upper end by the unit.
 const ANY: Kind = Kind::Number(0, u64::MAX);
 const FLAG: Kind = Kind::Number(0, 1);
 
@@ -38,6 +39,16 @@ const fn entry(
     unit: Unit,
     meaning: &'static str,
 ) -> Entry {
+    // Sums and products of a few of these stay within 64 bits: 136 years in nanoseconds are a quarter of them.
+    let most = match unit {
+        Milliseconds | Seconds | Plain => u32::MAX as u64,
+        Bytes => 1 << 40,
+        BitsPerSecond => 1 << 44,
+    };
+    let kind = match kind {
+        Kind::Number(low, u64::MAX) => Kind::Number(low, most),
+        other => other,
+    };
     Entry { name, scope, kind, default, product_default: None, unit, meaning }
 }
 
@@ -126,11 +137,11 @@ pub static TABLE: &[Entry] = &[
     entry(Context, "resolver_unicast_ignore_unknown_source", ANY, "1", Plain, ""),
     entry(Context, "resolver_unicast_keepalive_interval", ANY, "500", Milliseconds, "how often a daemon is told that we live"),
     // Topic resolution by multicast.
-    entry(Context, "resolver_multicast_address", Kind::Address, "224.9.10.11", Plain, "group of topic resolution, both ways"),
-    entry(Context, "resolver_multicast_incoming_address", Kind::Address, "224.9.10.11", Plain, "group of topic resolution, receiving; 0.0.0.0 = resolver_multicast_address"),
+    entry(Context, "resolver_multicast_address", Kind::Group, "224.9.10.11", Plain, "group of topic resolution, both ways"),
+    entry(Context, "resolver_multicast_incoming_address", Kind::OwnGroup, "224.9.10.11", Plain, "group of topic resolution, receiving; 0.0.0.0 = resolver_multicast_address"),
     entry(Context, "resolver_multicast_incoming_port", Kind::Number(0, 65_535), "12965", Plain, "port of topic resolution, receiving; 0 = resolver_multicast_port"),
     entry(Context, "resolver_multicast_interface", Kind::Interface, "0.0.0.0", Plain, "interface of topic resolution and of LBT-RM"),
-    entry(Context, "resolver_multicast_outgoing_address", Kind::Address, "224.9.10.11", Plain, "group of topic resolution, sending; 0.0.0.0 = resolver_multicast_address"),
+    entry(Context, "resolver_multicast_outgoing_address", Kind::OwnGroup, "224.9.10.11", Plain, "group of topic resolution, sending; 0.0.0.0 = resolver_multicast_address"),
     entry(Context, "resolver_multicast_outgoing_port", Kind::Number(0, 65_535), "12965", Plain, "port of topic resolution, sending; 0 = resolver_multicast_port"),
     entry(Context, "resolver_multicast_port", Kind::Number(0, 65_535), "12965", Plain, "port of topic resolution, both ways"),
     entry(Context, "resolver_multicast_receiver_socket_buffer", ANY, "8388608", Bytes, "receive buffer of topic resolution; the granted size is checked"),
@@ -167,9 +178,9 @@ pub static TABLE: &[Entry] = &[
     entry(Source, "transport_tcp_use_session_id", FLAG, "1", Plain, ""),
     // LBT-RM, network.
     entry(Source, "transport_lbtrm_destination_port", Kind::Number(0, 65_535), "14400", Plain, "port to which datagrams go; same group and port = same session"),
-    entry(Source, "transport_lbtrm_multicast_address", Kind::Address, "0.0.0.0", Plain, "group of the source, 0.0.0.0 = from the pool"),
-    entry(Context, "transport_lbtrm_multicast_address_high", Kind::Address, "224.10.10.14", Plain, "last group of the pool"),
-    entry(Context, "transport_lbtrm_multicast_address_low", Kind::Address, "224.10.10.10", Plain, "first group of the pool"),
+    entry(Source, "transport_lbtrm_multicast_address", Kind::OwnGroup, "0.0.0.0", Plain, "group of the source, 0.0.0.0 = from the pool"),
+    entry(Context, "transport_lbtrm_multicast_address_high", Kind::Group, "224.10.10.14", Plain, "last group of the pool"),
+    entry(Context, "transport_lbtrm_multicast_address_low", Kind::Group, "224.10.10.10", Plain, "first group of the pool"),
     entry(Context, "transport_lbtrm_source_port_high", Kind::Number(0, 65_535), "14399", Plain, "last port for NAKs"),
     entry(Context, "transport_lbtrm_source_port_low", Kind::Number(0, 65_535), "14390", Plain, "first port for NAKs, one per session"),
     // LBT-RM, reliability.
@@ -196,7 +207,7 @@ pub static TABLE: &[Entry] = &[
     entry(Context, "transport_lbtrm_recycle_receive_buffers", ANY, "0", Plain, ""),
     entry(Context, "transport_lbtrm_retransmit_rate_limit", ANY, "500000000", BitsPerSecond, "repeated data, 0 = no limit").product("5000000"),
     entry(Source, "transport_lbtrm_sm_maximum_interval", ANY, "10000", Milliseconds, "longest time between session messages"),
-    entry(Source, "transport_lbtrm_sm_minimum_interval", ANY, "200", Milliseconds, "first session message after so much silence"),
+    entry(Source, "transport_lbtrm_sm_minimum_interval", Kind::Number(1, u64::MAX), "200", Milliseconds, "first session message after so much silence"),
     entry(Context, "transport_lbtrm_source_datagram_max_size", ANY, "0", Bytes, "longest datagram of sources, 0 = the general one"),
     entry(Context, "transport_lbtrm_source_timestamp", ANY, "0", Plain, ""),
     entry(Source, "transport_lbtrm_tgsz", Kind::Number(1, 65_535), "8", Plain, "transmission group size; named in headers, without effect"),
@@ -222,12 +233,12 @@ pub static TABLE: &[Entry] = &[
     entry(Source, "transport_lbtru_transmission_window_limit", ANY, "0", Bytes, "the window is of fixed size here"),
     entry(Source, "transport_lbtru_transmission_window_size", Kind::Number(65_536, 1_073_741_824), "25165824", Bytes, "bytes kept for retransmission"),
     // LBT-RU, operation.
-    entry(Receiver, "transport_lbtru_acknowledgement_interval", ANY, "500", Milliseconds, "between acknowledgements of a client"),
+    entry(Receiver, "transport_lbtru_acknowledgement_interval", Kind::Number(1, u64::MAX), "500", Milliseconds, "between acknowledgements of a client"),
     entry(Receiver, "transport_lbtru_activity_timeout", ANY, "60000", Milliseconds, "a silent session ends"),
     entry(Source, "transport_lbtru_client_activity_timeout", ANY, "10000", Milliseconds, "a silent client is dropped"),
     entry(Source, "transport_lbtru_client_map_size", ANY, "7", Plain, "size of a table; the table grows here"),
     entry(Source, "transport_lbtru_coalesce_threshold", ANY, "15", Plain, "messages are written in place here"),
-    entry(Receiver, "transport_lbtru_connect_interval", ANY, "100", Milliseconds, "between connection requests"),
+    entry(Receiver, "transport_lbtru_connect_interval", Kind::Number(1, u64::MAX), "100", Milliseconds, "between connection requests"),
     entry(Context, "transport_lbtru_data_rate_limit", ANY, "0", BitsPerSecond, "new and repeated data, 0 = no limit").product("10000000"),
     entry(Context, "transport_lbtru_datagram_max_size", Kind::Number(500, 65_535), "8192", Bytes, "longest datagram"),
     entry(Receiver, "transport_lbtru_maximum_connect_attempts", ANY, "600", Plain, "connection requests before a receiver gives up"),
@@ -236,7 +247,7 @@ pub static TABLE: &[Entry] = &[
     entry(Context, "transport_lbtru_recycle_receive_buffers", ANY, "0", Plain, ""),
     entry(Context, "transport_lbtru_retransmit_rate_limit", ANY, "500000000", BitsPerSecond, "repeated data, 0 = no limit").product("5000000"),
     entry(Source, "transport_lbtru_sm_maximum_interval", ANY, "10000", Milliseconds, "longest time between session messages"),
-    entry(Source, "transport_lbtru_sm_minimum_interval", ANY, "200", Milliseconds, "first session message after so much silence"),
+    entry(Source, "transport_lbtru_sm_minimum_interval", Kind::Number(1, u64::MAX), "200", Milliseconds, "first session message after so much silence"),
     entry(Context, "transport_lbtru_source_datagram_max_size", ANY, "0", Bytes, "longest datagram of sources, 0 = the general one"),
     entry(Source, "transport_lbtru_use_session_id", FLAG, "1", Plain, ""),
     // LBT-IPC.

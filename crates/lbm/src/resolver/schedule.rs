@@ -34,7 +34,7 @@ impl Progress {
         let age = now.saturating_sub(self.since);
         if age < phases.initial {
             self.due = now.saturating_add(self.interval);
-            self.interval = (self.interval * 2).min(phases.longest.max(1));
+            self.interval = self.interval.saturating_mul(2).min(phases.longest.max(1));
         } else if phases.sustain != 0
             && (phases.sustain_duration == 0 || age < phases.initial.saturating_add(phases.sustain_duration))
         {
