@@ -55,32 +55,49 @@ pub(crate) fn multicast(options: &Options, group: Ipv4Addr) -> Result<Ipv4Addr, 
             return Ok(address);
         }
     }
-    let Ok(routed) = towards(group) else { return Ok(Ipv4Addr::LOCALHOST) };
-    let all = interfaces().unwrap_or_default();
-    let able = |i: &&Interface| i.multicast && !i.loopback;
-    let chosen = all.iter().find(|i| i.address == routed).filter(able).or_else(|| all.iter().find(able));
-    Ok(chosen.map_or(Ipv4Addr::LOCALHOST, |interface| interface.address))
+    let able: Vec<Interface> = interfaces().unwrap_or_default().into_iter().filter(|i| i.multicast).collect();
+    let routed = towards(group).ok().filter(|routed| able.iter().any(|i| i.address == *routed));
+    Ok(choose(routed, &able))
 }
 
 /// For unicast: the option, `default_interface`, or what the kernel would use towards other hosts.
 pub(crate) fn unicast(options: &Options, scope: Scope, name: &'static str) -> Result<Ipv4Addr, ContextError> {
+    for (scope, name) in [(scope, name), (Scope::Context, "default_interface")] {
+        if let Some(address) = named(options, scope, name)? {
+            return Ok(address);
+        }
+    }
     // Any address outside: only the route is asked for.
-    first(options, scope, name, Ipv4Addr::new(192, 0, 2, 1))
+    let routed = towards(Ipv4Addr::new(192, 0, 2, 1)).ok();
+    Ok(choose(routed, &interfaces().unwrap_or_default()))
 }
 
-fn first(options: &Options, scope: Scope, name: &'static str, peer: Ipv4Addr) -> Result<Ipv4Addr, ContextError> {
-    if let Some(address) = named(options, scope, name)? {
-        return Ok(address);
-    }
-    if let Some(address) = named(options, Scope::Context, "default_interface")? {
-        return Ok(address);
-    }
-    Ok(towards(peer).unwrap_or(Ipv4Addr::LOCALHOST))
+/// Where the kernel's routes lead. A network without a router has none for others' addresses, nor for groups: then the first
+/// interface that leads out of this host; loopback if there is none.
+fn choose(routed: Option<Ipv4Addr>, all: &[Interface]) -> Ipv4Addr {
+    let outward = |i: &&Interface| !i.loopback;
+    let routed = routed.filter(|routed| !routed.is_loopback());
+    routed.or_else(|| all.iter().find(outward).map(|i| i.address)).unwrap_or(Ipv4Addr::LOCALHOST)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_network_without_a_route_is_one_all_the_same() {
+        let interface = |name: &str, address: [u8; 4]| Interface {
+            name: name.to_owned(),
+            address: address.into(),
+            mask: Ipv4Addr::new(255, 255, 255, 0),
+            multicast: true,
+            loopback: address[0] == 127,
+        };
+        let (lo, eth) = (interface("lo", [127, 0, 0, 1]), interface("eth0", [10, 1, 0, 2]));
+        assert_eq!(choose(None, &[lo.clone(), eth.clone()]), eth.address);
+        assert_eq!(choose(Some(Ipv4Addr::new(10, 2, 0, 2)), &[lo.clone(), eth]), Ipv4Addr::new(10, 2, 0, 2));
+        assert_eq!(choose(None, &[lo]), Ipv4Addr::LOCALHOST);
+    }
 
     #[test]
     fn a_network_names_its_interface() {

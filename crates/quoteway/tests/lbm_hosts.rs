@@ -85,6 +85,24 @@ fn nothing_is_lost(percent: u32, offload: u32) {
     assert!(dropped > 10 && number(&received, "naks") > 0 && number(&published, "retransmissions") > 0, "{dropped}");
 }
 
+/// Two machines and a switch, nothing configured: no default route, none for groups.
+#[test]
+fn a_network_without_a_router_is_enough() {
+    let Some(lan) = Lan::new(&["feed", "client"]) else { return };
+    let tools = Tools::new("");
+    let (feed, client) = (lan.host("feed"), lan.host("client"));
+    for host in [feed, client] {
+        host.forget_multicast_route();
+    }
+    for transport in ["lbtrm", "lbtru", "tcp"] {
+        let subscriber = tools.subscriber(client, "lbmsub --strict --seconds 60");
+        let words = format!("lbmpub --transport {transport} --seconds 1 --lead-in 1 --tolerance 100");
+        let published = tools.start(feed, &words).json(PATIENCE).expect("a result");
+        let received = { subscriber }.json(PATIENCE).expect("a result");
+        assert_eq!(number(&received, "messages"), number(&published, "sent"), "{transport}: {received}\n{published}");
+    }
+}
+
 #[test]
 fn nothing_is_lost_at_1_percent_by_datagrams() {
     nothing_is_lost(1, 0);

@@ -124,6 +124,11 @@ impl Host {
         &self.namespace
     }
 
+    /// From now on no route leads to groups, nor (as ever) to other networks: a network of its own without a router.
+    pub(crate) fn forget_multicast_route(&self) {
+        ip(&["-n", &self.namespace, "route", "del", "224.0.0.0/4"]);
+    }
+
     /// The same host at its second interface: its address there, and its port of that bridge.
     pub(crate) fn second(&self) -> Self {
         let [a, b, _, d] = self.address.octets();
