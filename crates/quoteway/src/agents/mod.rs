@@ -18,7 +18,7 @@ pub mod status;
 pub mod valve;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use net::tcp::{Batching, SocketOptions};
 use rssl::ServerConfig;
@@ -44,9 +44,20 @@ fn address(interface: &str, port: u16) -> io::Result<SocketAddr> {
     if interface.is_empty() {
         return Ok(SocketAddr::from(([0, 0, 0, 0], port)));
     }
-    let ip: IpAddr = interface.parse().map_err(|_| {
-        io::Error::new(io::ErrorKind::InvalidInput, format!("interface {interface}: not an IP address"))
-    })?;
+    let bad = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, format!("interface {interface}: {what}"));
+    if let Some((network, bits)) = interface.split_once('/') {
+        let (Ok(network), Ok(bits @ 0..=32)) = (network.parse::<Ipv4Addr>(), bits.parse::<u32>()) else {
+            return Err(bad("not a network, as 10.1.0.0/16"));
+        };
+        let mask = Ipv4Addr::from(u32::MAX.checked_shl(32 - bits).unwrap_or(0));
+        let all = net::interfaces::interfaces()?;
+        let own = all.iter().map(|i| i.address).find(|address| *address & mask == network & mask);
+        return Ok(SocketAddr::new(
+            own.ok_or_else(|| bad("this machine has no address in that network"))?.into(),
+            port,
+        ));
+    }
+    let ip: IpAddr = interface.parse().map_err(|_| bad("not an IP address"))?;
     Ok(SocketAddr::new(ip, port))
 }
 
@@ -73,5 +84,20 @@ fn session_config(c: &config::P2ps) -> ServerConfig {
         force_compression: c.force_rssl_compression,
         compression_threshold: (c.min_compression_threshold > 0).then_some(c.min_compression_threshold as usize),
         ..ServerConfig::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_is_named_by_address_or_network() {
+        let at = |interface: &str| address(interface, 5).map(|at| at.to_string()).map_err(|e| e.to_string());
+        assert_eq!(at(""), Ok("0.0.0.0:5".to_owned()));
+        assert_eq!(at("127.0.0.1"), Ok("127.0.0.1:5".to_owned()));
+        assert_eq!(at("127.99.0.0/8"), Ok("127.0.0.1:5".to_owned()));
+        let missing = "interface 203.0.113.0/24: this machine has no address in that network";
+        assert_eq!(at("203.0.113.0/24"), Err(missing.to_owned()));
     }
 }

@@ -8,7 +8,7 @@ use super::value::{Compression, ConnectionType};
 section! {
     /// The side that faces consumers.
     P2ps = "p2ps", "P2PS";
-    interface: String = String::new(), "", "Address to listen on; empty means all.";
+    interface: String = String::new(), "", "Address to listen on, or its network, as 10.1.0.0/16; empty means all.";
     rssl_port: u16 = 14002, "rsslPort", "Port on which consumers connect; 0 takes a free one.";
     encrypted_port: u16 = 14006, "", "Port for consumers with the encrypted connection type (TLS), open when server_cert_file is set; 0 takes a free one.";
     server_cert_file: String = String::new(), "", "PEM file with this server's certificate chain, leaf first; empty means no TLS.";
@@ -53,7 +53,7 @@ section! {
 section! {
     /// The side that faces providers.
     SourceDistributor = "source_distributor", "Src_Dist";
-    interface: String = String::new(), "", "Address to listen on for non-interactive providers; empty means all.";
+    interface: String = String::new(), "", "Address to listen on for non-interactive providers, or its network; empty means all.";
     enable_nip_server: bool = true, "enableNIPServer", "Accept non-interactive providers.";
     nip_port: u16 = 14003, "listenPort", "Port on which non-interactive providers connect; 0 takes a free one.";
     nip_max_mounts: u32 = 256, "maxMounts" in "server*ipc*transmissionBus", "Non-interactive providers at a time.";

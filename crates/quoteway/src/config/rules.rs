@@ -1,6 +1,6 @@
 //! Rules over more than one parameter, or tighter than a parameter's type.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use net::affinity::{CpuList, Priority};
 
@@ -41,7 +41,7 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
         "ping_timeout_s",
         "needs min_ping_timeout_s <= ping_timeout_s <= 255",
     );
-    rule(is_address(&p.interface), "interface", "must be the IP address of this machine on which to listen, or empty");
+    rule(is_address(&p.interface), "interface", ADDRESS);
     rule((100..=65_000).contains(&p.max_fragment_size), "max_fragment_size", "must be from 100 to 65000");
     rule((1..=9).contains(&p.zlib_compression_level), "zlib_compression_level", "must be from 1 to 9");
     rule(!p.timed_writes || p.flush_interval_ms > 0, "flush_interval_ms", "must be over 0 when timed_writes is true");
@@ -68,7 +68,7 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
             found.push(Broken { section: SourceDistributor::NAME, key, what });
         }
     };
-    rule(is_address(&s.interface), "interface", "must be the IP address of this machine on which to listen, or empty");
+    rule(is_address(&s.interface), "interface", ADDRESS);
     rule(cpus(&s.bind_main_thread), "bind_main_thread", "must be a list of processors such as 0-3,5");
     rule(priority(&s.priority).is_ok(), "priority", PRIORITY);
     rule(is_slice(s.slice_us), "slice_us", SLICE);
@@ -86,7 +86,7 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
             found.push(Broken { section: Hub::NAME, key, what });
         }
     };
-    rule(is_address(&h.interface), "interface", "must be the IP address of this machine to use, or empty");
+    rule(is_address(&h.interface), "interface", ADDRESS);
     rule(h.multicast_ttl <= 255, "multicast_ttl", "must be at most 255");
     let group = h.multicast_address.parse::<IpAddr>().is_ok_and(|a| a.is_multicast());
     rule(
@@ -156,8 +156,13 @@ impl Idle {
     }
 }
 
+const ADDRESS: &str = "must be the IP address of this machine to use, its network (10.1.0.0/16), or empty";
+
 fn is_address(text: &str) -> bool {
-    text.is_empty() || text.parse::<IpAddr>().is_ok()
+    let is_network = |(network, bits): (&str, &str)| {
+        network.parse::<Ipv4Addr>().is_ok() && bits.parse::<u32>().is_ok_and(|bits| bits <= 32)
+    };
+    text.is_empty() || text.parse::<IpAddr>().is_ok() || text.split_once('/').is_some_and(is_network)
 }
 
 const PRIORITY: &str = "must be \"fifo 1\" to \"fifo 99\", \"nice -20\" to \"nice 19\", or empty";
