@@ -158,7 +158,7 @@ typedef struct qw_lbm_reply_to {
 typedef struct qw_lbm_msg {
     int type;
     int flags;
-    const void *data;
+    const void *data; /* without message properties, if another product has sent some */
     size_t len;
     uint32_t sequence_number; /* of the last fragment */
     uint32_t count;

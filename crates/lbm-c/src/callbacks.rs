@@ -201,7 +201,7 @@ impl Message {
 impl Events for Turn<'_> {
     fn message(&mut self, sources: &mut Sources, delivery: &Delivery<'_>) {
         let kind = if delivery.request.is_some() { REQUEST } else { DATA };
-        let mut message = Message::new(kind, delivery.sqn, delivery.payload);
+        let mut message = Message::new(kind, delivery.sqn, delivery.data());
         if delivery.kind == lbm::wire::lbmc::Kind::Retransmission {
             message.flags = RETRANSMITTED;
         }

@@ -68,6 +68,14 @@ pub struct Delivery<'a> {
     pub request: Option<Request>,
 }
 
+impl<'a> Delivery<'a> {
+    /// The data without message properties, which other products may have put behind it.
+    pub fn data(&self) -> &'a [u8] {
+        let end = self.payload.len().saturating_sub(self.properties as usize);
+        &self.payload[..end]
+    }
+}
+
 /// Whom to answer. Can be kept and answered later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Request {
