@@ -272,9 +272,9 @@ impl Provider {
         let id = close.stream_id;
         let known = self.streams.contains_key(&id) || self.ended.contains_key(&id);
         assert!(known, "close of stream {id}, which was never open");
-        if self.streams.remove(&id).is_some() {
-            self.ended.insert(id, self.now);
-        }
+        self.streams.remove(&id);
+        // Nothing of the old stream comes behind its close, so that the id has no need to rest here.
+        self.ended.insert(id, self.now.saturating_sub(REST));
     }
 
     fn post(&mut self, post: &PostMsg<'_>) {
