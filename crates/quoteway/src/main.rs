@@ -99,6 +99,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    end_with_the_reader();
     let cli = parse();
     start_log(&cli.command);
     let result = match cli.command {
@@ -133,6 +134,19 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// `println!` panics when the reader of standard output has gone (`| head`): that is no fault, and ends the process quietly.
+/// The signal's default would do so for sockets, too.
+fn end_with_the_reader() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        let text = info.payload_as_str().unwrap_or_default();
+        if text.starts_with("failed printing to stdout") && text.contains("Broken pipe") {
+            std::process::exit(0);
+        }
+        usual(info);
+    }));
 }
 
 /// To standard output, whose reader may have enough before the end (`| head`).

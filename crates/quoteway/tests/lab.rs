@@ -261,3 +261,18 @@ fn what_cannot_be_run_is_refused_at_once() {
     let text = String::from_utf8_lossy(&listed.stdout);
     assert!(listed.status.success() && text.contains("chain") && text.contains("(on request)"), "{text}");
 }
+
+#[test]
+fn a_reader_who_has_enough_ends_the_command_quietly() {
+    for words in [&["lab", "list"][..], &["lab", "list", "--toml"], &["tune"]] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quoteway"));
+        let done = command.args(words).stdout(writer).output().expect("it runs");
+        assert!(
+            done.status.success() && done.stderr.is_empty(),
+            "{words:?}: {}",
+            String::from_utf8_lossy(&done.stderr)
+        );
+    }
+}
