@@ -67,10 +67,12 @@ pub(super) struct Delivery {
     pub(super) listed: bool,
     /// (next number, length) of a sequence of messages that are behind the expected number, and which that was.
     behind: (u32, u32, u32),
+    /// (first, next) of the numbers that live messages have skipped last, and which were reported lost.
+    skipped: (u32, u32),
 }
 
-/// So many messages in sequence behind the expected number, with none accepted between them, say that it is wrong: a forged message
-/// has led us ahead. What a network repeats does not get here, the transport knows it.
+/// So many messages in sequence that were skipped, with none accepted between them, say that nothing was: a forged message has led us
+/// ahead. What a network repeats does not get here, the transport knows it; what was fetched beside the transport was not skipped.
 const ASTRAY: u32 = 16;
 
 impl Delivery {
@@ -89,6 +91,7 @@ impl Delivery {
             malformed: 0,
             listed: false,
             behind: (0, 0, 0),
+            skipped: (0, 0),
             config,
         }
     }
@@ -169,15 +172,29 @@ impl Delivery {
         if !core::mem::replace(&mut self.started, true) {
             self.expected = sqn.wrapping_add(1);
         } else if distance(self.expected, sqn) >= 0 {
-            self.lose(sqn, sink);
+            self.skip(sqn, sink);
             self.expected = sqn.wrapping_add(1);
         } else if self.is_astray(sqn) {
             self.expected = sqn.wrapping_add(1);
         }
     }
 
+    /// What lies before a live message has been lost on the way. Who skips again at once was led ahead in several steps.
+    fn skip(&mut self, sqn: u32, sink: &mut impl TopicSink) {
+        if sqn != self.expected {
+            let (first, next) = self.skipped;
+            let at_once = first != next && self.expected.wrapping_sub(next) < ASTRAY;
+            self.skipped = (if at_once { first } else { self.expected }, sqn);
+        }
+        self.lose(sqn, sink);
+    }
+
     /// Whether a message behind the expected number is one too many of them.
     fn is_astray(&mut self, sqn: u32) -> bool {
+        let (first, end) = self.skipped;
+        if sqn.wrapping_sub(first) >= end.wrapping_sub(first) {
+            return false;
+        }
         let (next, length, expected) = self.behind;
         let follows = length > 0 && sqn == next && expected == self.expected;
         let length = if follows { length + 1 } else { 1 };
@@ -230,7 +247,7 @@ impl Delivery {
             self.drain(sink);
             return;
         }
-        self.lose(sqn, sink);
+        self.skip(sqn, sink);
         self.expected = sqn.wrapping_add(1);
         self.deliver(message, true, sink);
     }
