@@ -7,6 +7,7 @@
 //! * [`container`]: field lists, element lists, filter lists, vectors, maps, series, arrays, and set definitions;
 //!   [`Primitive`]: the values in them; [`rmtes`]: the text of some.
 //! * [`dictionary`]: what field ids mean; [`rdm`]: the models of login, directory and dictionary messages.
+//! * [`image`]: held images, to which refreshes and updates are applied.
 //! * [`text`] and [`json`]: any message as readable text, and as JSON; [`walk`]: a full visit of any bytes.
 //! * [`wire`]: the cursors and length codings everything else is made of.
 //!
@@ -43,6 +44,7 @@ mod data_type;
 mod datetime;
 pub mod dictionary;
 mod error;
+pub mod image;
 pub mod json;
 mod macros;
 pub mod msg;

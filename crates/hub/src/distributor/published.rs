@@ -7,6 +7,7 @@ use super::streams::Stream;
 use super::{Fault, SourceDistributor};
 use crate::item::{ItemKey, KeyQos};
 use crate::stream::{ALL, Event, NO_GROUP, flags};
+use rwf::image::Schema;
 use rwf::msg::{Domain, Msg, MsgKey, NakCode, PostMsg, RefreshFlags, RefreshMsg, StatusMsg, UpdateMsg};
 use rwf::{DataState, DataType, Qos, State, StateCode, StreamState};
 
@@ -169,7 +170,7 @@ impl SourceDistributor {
         item.bits.set(Bits::ANSWERED, true);
         item.bits.set(Bits::SUSPECT, refresh.state.data == DataState::SUSPECT);
         let (group, watched, image) = (item.group, item.interest != 0, item.image);
-        let applied = self.cache.get_mut(image).map(|image| image.refresh(refresh, first, complete));
+        let applied = self.cache.get_mut(image).map(|image| image.refresh(refresh, &Schema::NONE));
         if !matches!(applied, Some(Ok(()))) {
             self.counters.cache_failures += 1;
         }
@@ -214,7 +215,7 @@ impl SourceDistributor {
         let again = item.has(Bits::AGAIN);
         item.bits.set(Bits::IN_SET | Bits::AGAIN, false);
         let Some(image) = self.cache.get_mut(item.image) else { return };
-        image.abandon_set();
+        image.abandon_refresh();
         if image.is_whole() {
             if again {
                 self.publish_image(handle, handle, ALL);
@@ -240,7 +241,7 @@ impl SourceDistributor {
             self.counters.dropped_not_live += 1;
             return;
         }
-        self.take_update(handle, update.container, update.body, update.seq_num);
+        self.take_update(handle, update);
         if self.items.get(handle).is_some_and(|item| item.interest != 0) {
             self.hub.update(handle, update.key.is_some(), rwf);
             self.counters.updates += 1;
@@ -263,11 +264,14 @@ impl SourceDistributor {
     }
 
     /// Applies an update to the held image. One that cannot be applied makes it Suspect, once.
-    fn take_update(&mut self, handle: u32, container: DataType, body: &[u8], seq_num: Option<u32>) {
+    fn take_update(&mut self, handle: u32, update: &UpdateMsg<'_>) {
         let Some(item) = self.items.get(handle) else { return };
         let lost = item.has(Bits::LOST);
         let Some(image) = self.cache.get_mut(item.image) else { return };
-        if image.update(container, body, seq_num, lost).is_err() {
+        if lost {
+            // What is held is of an earlier life of the provider.
+            image.update_next(update, &Schema::NONE);
+        } else if image.update(update, &Schema::NONE).is_err() {
             self.counters.cache_failures += 1;
         }
     }
@@ -533,7 +537,7 @@ impl SourceDistributor {
     }
 
     fn posted_update(&mut self, handle: u32, update: &UpdateMsg<'_>) {
-        self.take_update(handle, update.container, update.body, update.seq_num);
+        self.take_update(handle, update);
         let mut bytes = Vec::new();
         if let Ok(rwf) = self.scratch.write(|w| update.encode(w)) {
             bytes.extend_from_slice(rwf);

@@ -1,17 +1,17 @@
 //! Field lists and element lists: entries one behind the other in the form in which they are sent.
 
-use super::Misfit;
-use rwf::container::{ElementListInfo, FieldListInfo};
-use rwf::rmtes::{self, RmtesCache};
-use rwf::wire::{Reader, Writer};
-use rwf::{DataType, ElementList, ElementListEncoder, EncodeError, FieldList, FieldListEncoder, Primitive, SetScope};
+use super::{ApplyError, Schema};
+use crate::container::{ElementListInfo, FieldListInfo};
+use crate::rmtes::{self, RmtesCache};
+use crate::wire::{Reader, Writer};
+use crate::{DataType, ElementList, ElementListEncoder, EncodeError, FieldList, FieldListEncoder, Primitive};
 use std::ops::Range;
 
 /// Longest value in set form once it stands on its own.
 const MAX_SET_VALUE: usize = 32;
 
 /// A value as standard data has it, whatever form it came in.
-fn standard<'a>(enc: DataType, data: &'a [u8], room: &'a mut [u8; MAX_SET_VALUE]) -> Result<&'a [u8], Misfit> {
+fn standard<'a>(enc: DataType, data: &'a [u8], room: &'a mut [u8; MAX_SET_VALUE]) -> Result<&'a [u8], ApplyError> {
     if enc == DataType::UNKNOWN || enc == enc.base() {
         return Ok(data);
     }
@@ -41,10 +41,10 @@ pub(super) struct Fields {
 
 impl Fields {
     /// Replaces the fields that `data` has, and appends those that are new.
-    pub(super) fn apply(&mut self, data: &[u8], scope: &SetScope<'_>) -> Result<(), Misfit> {
-        let list = FieldList::decode(data, scope)?;
+    pub(super) fn apply(&mut self, data: &[u8], schema: &Schema<'_>) -> Result<(), ApplyError> {
+        let list = FieldList::decode(data, &schema.sets)?;
         if list.is_set_skipped() {
-            return Err(Misfit::Malformed);
+            return Err(ApplyError::UnknownSet);
         }
         self.info = list.info.or(self.info);
         let first = self.bytes.is_empty();
@@ -75,7 +75,7 @@ impl Fields {
                 continue;
             }
             if place.is_empty() {
-                self.count = self.count.checked_add(1).ok_or(Misfit::TooLarge)?;
+                self.count = self.count.checked_add(1).ok_or(ApplyError::TooLarge("more entries"))?;
             }
             if partial {
                 let whole = changed_text(&self.bytes[place.clone()], value)?;
@@ -134,7 +134,7 @@ fn is_partial_text(enc: DataType, entry: &[u8], value: &[u8]) -> bool {
 
 /// The held text of a field's entry with the parts replaced that an update names. Types are not known here; only RMTES has
 /// sequences that say so.
-fn changed_text(entry: &[u8], update: &[u8]) -> Result<RmtesCache, Misfit> {
+fn changed_text(entry: &[u8], update: &[u8]) -> Result<RmtesCache, ApplyError> {
     let mut r = Reader::new(entry, "held field");
     r.i16()?;
     let mut text = RmtesCache::new();
@@ -143,14 +143,14 @@ fn changed_text(entry: &[u8], update: &[u8]) -> Result<RmtesCache, Misfit> {
     Ok(text)
 }
 
-fn write_field(out: &mut Vec<u8>, fid: i16, value: &[u8]) -> Result<(), Misfit> {
+fn write_field(out: &mut Vec<u8>, fid: i16, value: &[u8]) -> Result<(), ApplyError> {
     out.clear();
     out.extend_from_slice(&fid.to_be_bytes());
     write_ob16(out, value)
 }
 
-fn write_ob16(out: &mut Vec<u8>, value: &[u8]) -> Result<(), Misfit> {
-    let length = u16::try_from(value.len()).map_err(|_| Misfit::TooLarge)?;
+fn write_ob16(out: &mut Vec<u8>, value: &[u8]) -> Result<(), ApplyError> {
+    let length = u16::try_from(value.len()).map_err(|_| ApplyError::TooLarge("a longer value"))?;
     if length < 0xFE {
         out.push(length as u8);
     } else {
@@ -172,10 +172,10 @@ pub(super) struct Elements {
 
 impl Elements {
     /// Replaces the elements that `data` has, and appends those that are new.
-    pub(super) fn apply(&mut self, data: &[u8], scope: &SetScope<'_>) -> Result<(), Misfit> {
-        let list = ElementList::decode(data, scope)?;
+    pub(super) fn apply(&mut self, data: &[u8], schema: &Schema<'_>) -> Result<(), ApplyError> {
+        let list = ElementList::decode(data, &schema.sets)?;
         if list.is_set_skipped() {
-            return Err(Misfit::Malformed);
+            return Err(ApplyError::UnknownSet);
         }
         self.info = list.info.or(self.info);
         let mut entry_bytes = Vec::new();
@@ -186,14 +186,14 @@ impl Elements {
             write_element(&mut entry_bytes, entry.name, entry.data_type.base(), value)?;
             let place = self.find(entry.name)?.unwrap_or(self.bytes.len()..self.bytes.len());
             if place.is_empty() {
-                self.count = self.count.checked_add(1).ok_or(Misfit::TooLarge)?;
+                self.count = self.count.checked_add(1).ok_or(ApplyError::TooLarge("more entries"))?;
             }
             splice(&mut self.bytes, place, &entry_bytes);
         }
         Ok(())
     }
 
-    fn find(&self, name: &[u8]) -> Result<Option<Range<usize>>, Misfit> {
+    fn find(&self, name: &[u8]) -> Result<Option<Range<usize>>, ApplyError> {
         let mut r = Reader::new(&self.bytes, "held element list");
         while !r.is_empty() {
             let start = r.offset();
@@ -220,12 +220,12 @@ impl Elements {
     }
 }
 
-fn write_element(out: &mut Vec<u8>, name: &[u8], data_type: DataType, value: &[u8]) -> Result<(), Misfit> {
+fn write_element(out: &mut Vec<u8>, name: &[u8], data_type: DataType, value: &[u8]) -> Result<(), ApplyError> {
     out.clear();
     match u16::try_from(name.len()) {
         Ok(short @ 0..0x80) => out.push(short as u8),
         Ok(length @ 0x80..0x8000) => out.extend_from_slice(&(0x8000 | length).to_be_bytes()),
-        _ => return Err(Misfit::TooLarge),
+        _ => return Err(ApplyError::TooLarge("a longer value")),
     }
     out.extend_from_slice(name);
     out.push(data_type.0);

@@ -1,13 +1,14 @@
 //! Images against plain models: after any refreshes and updates, what is written is what the model holds.
 
 use super::*;
-use proptest::prelude::*;
-use rwf::msg::Domain;
-use rwf::{
-    ElementList, ElementListEncoder, FieldList, FieldListEncoder, FilterAction, FilterHead, FilterList,
-    FilterListEncoder, Map, MapAction, MapEncoder, MapHead, Primitive, Real, RealHint, Series, SeriesEncoder, Vector,
-    VectorAction, VectorEncoder, VectorHead,
+use crate::msg::{Domain, MsgKey, RefreshFlags, RefreshMsg, UpdateMsg};
+use crate::wire::Writer;
+use crate::{
+    DataType, ElementList, ElementListEncoder, EncodeError, FieldList, FieldListEncoder, FilterAction, FilterHead,
+    FilterList, FilterListEncoder, Map, MapAction, MapEncoder, MapHead, Primitive, Real, RealHint, Series,
+    SeriesEncoder, SetScope, Vector, VectorAction, VectorEncoder, VectorHead,
 };
+use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 fn encode(mut write: impl FnMut(&mut Writer<'_>) -> Result<(), EncodeError>) -> Vec<u8> {
@@ -39,29 +40,43 @@ fn read_fields(bytes: &[u8]) -> Fields {
     map
 }
 
+fn refresh(image: &mut Image, container: DataType, body: &[u8]) -> Result<(), ApplyError> {
+    let flags = RefreshFlags::REFRESH_COMPLETE;
+    let refresh = RefreshMsg { container, flags, body, ..RefreshMsg::new(Domain::MARKET_PRICE, 0) };
+    image.refresh(&refresh, &Schema::NONE)
+}
+
+fn update(image: &mut Image, container: DataType, body: &[u8]) -> Result<(), ApplyError> {
+    image.update(&UpdateMsg { container, body, ..UpdateMsg::new(Domain::MARKET_PRICE, 0) }, &Schema::NONE)
+}
+
 fn refreshed(container: DataType, body: &[u8]) -> Image {
     let mut image = Image::new();
-    let refresh = RefreshMsg { container, body, ..RefreshMsg::new(Domain::MARKET_PRICE, 0) };
-    image.refresh(&refresh, true, true).unwrap();
+    refresh(&mut image, container, body).unwrap();
     image
 }
 
 /// Every part that the image is written in.
 fn parts(image: &Image, limit: usize) -> Vec<Vec<u8>> {
+    let flags = RefreshFlags::SOLICITED;
+    let key = Some(MsgKey::item(1, b"A"));
+    let mut left = image.parts(RefreshMsg { flags, key, ..RefreshMsg::new(Domain::MARKET_PRICE, -1) }, limit);
     let mut parts = Vec::new();
-    let mut from = Some(0);
-    while let Some(row) = from {
-        let mut next = None;
+    while !left.is_done() {
+        assert_eq!(left.write(&mut Writer::new(&mut [0; 10])), Err(EncodeError::BufferFull));
+        let mut part = None;
         let bytes = encode(|w| {
-            next = image.write(header(Domain::MARKET_PRICE, -1, MsgKey::item(1, b"A"), None), row, limit, w)?;
+            part = Some(left.write(w)?);
             Ok(())
         });
-        let rwf::msg::Msg::Refresh(refresh) = rwf::msg::Msg::decode(&bytes).unwrap() else { panic!() };
-        assert_eq!(refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE), next.is_none());
+        let (part, refresh) = (part.unwrap(), RefreshMsg::decode(&bytes).unwrap());
+        assert_eq!(refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE), part.is_last());
+        assert_eq!(refresh.flags.contains(RefreshFlags::CLEAR_CACHE), part.is_first());
         assert!(refresh.flags.contains(RefreshFlags::SOLICITED));
+        assert_eq!(refresh.part_num, (part != Part::Only).then_some(parts.len() as u16));
         parts.push(refresh.body.to_vec());
-        from = next;
     }
+    assert!(left.write(&mut Writer::new(&mut [0; 100])).is_err(), "a part after the last");
     parts
 }
 
@@ -94,9 +109,9 @@ proptest! {
     ) {
         let mut image = refreshed(DataType::FIELD_LIST, &field_list(&first));
         let mut model: Fields = first.into_iter().collect();
-        for update in updates {
-            image.update(DataType::FIELD_LIST, &field_list(&update), None, false).unwrap();
-            model.extend(update);
+        for change in updates {
+            update(&mut image, DataType::FIELD_LIST, &field_list(&change)).unwrap();
+            model.extend(change);
         }
         prop_assert_eq!(read_fields(&whole(&image)), model);
     }
@@ -109,7 +124,7 @@ proptest! {
         let mut image = refreshed(DataType::MAP, &map_of(&[]));
         let mut model: BTreeMap<u64, Fields> = BTreeMap::new();
         for op in ops.chunks(5) {
-            image.update(DataType::MAP, &map_of(op), None, false).unwrap();
+            update(&mut image, DataType::MAP, &map_of(op)).unwrap();
             for (action, key, fields) in op {
                 match action {
                     0 => drop(model.insert(*key, fields.iter().cloned().collect())),
@@ -139,7 +154,7 @@ proptest! {
         let mut image = refreshed(DataType::VECTOR, &vector_of(&[]));
         let mut model: BTreeMap<u32, Fields> = BTreeMap::new();
         for op in ops.chunks(4) {
-            image.update(DataType::VECTOR, &vector_of(op), None, false).unwrap();
+            update(&mut image, DataType::VECTOR, &vector_of(op)).unwrap();
             for op in op {
                 vector_model(&mut model, op);
             }
@@ -163,12 +178,7 @@ proptest! {
         let mut image = Image::new();
         for (n, body) in payloads.iter().enumerate() {
             let container = DataType(container);
-            if n == 0 {
-                let refresh = RefreshMsg { container, body, ..RefreshMsg::new(Domain::MARKET_PRICE, 0) };
-                let _ = image.refresh(&refresh, true, true);
-            } else {
-                let _ = image.update(container, body, None, false);
-            }
+            let _ = if n == 0 { refresh(&mut image, container, body) } else { update(&mut image, container, body) };
         }
         prop_assert!(!parts(&image, 50).is_empty());
     }
@@ -231,19 +241,19 @@ fn set_values_are_kept_as_plain_ones() {
         let mut map = MapEncoder::begin(w, MapHead::new(DataType::UINT, DataType::FIELD_LIST))?;
         let set =
             [(22, DataType::REAL_4RB), (25, DataType::UINT_2), (30, DataType::TIME_3), (31, DataType::RMTES_STRING)];
-        map.set_defs(rwf::wire::LenForm::Long, |defs| defs.field_set(0, &set))?;
+        map.set_defs(crate::wire::LenForm::Long, |defs| defs.field_set(0, &set))?;
         let price = Primitive::Real(Real::new(12345, RealHint::EXPONENT_2));
         let block = encode(|w| {
-            let mut defs = rwf::container::SetDefsEncoder::begin(w)?;
+            let mut defs = crate::container::SetDefsEncoder::begin(w)?;
             defs.field_set(0, &set)
         });
-        let def = rwf::container::sets::field_sets(&block).unwrap()[0].1;
+        let def = crate::container::sets::field_sets(&block).unwrap()[0].1;
         map.entry(MapAction::ADD, &Primitive::UInt(1), |w| {
             let mut list = FieldListEncoder::begin(w)?;
             list.set(None, def, None, |set| {
                 set.value(&price)?;
                 set.value(&Primitive::UInt(7))?;
-                set.value(&Primitive::Time(rwf::Time::BLANK))?;
+                set.value(&Primitive::Time(crate::Time::BLANK))?;
                 set.value(&Primitive::Rmtes(b"text"))
             })?;
             list.finish()
@@ -266,7 +276,7 @@ fn set_values_are_kept_as_plain_ones() {
 fn a_partial_update_changes_its_part_of_the_text() {
     let mut image =
         refreshed(DataType::FIELD_LIST, &field_list(&[(3, b"IBM CORPORATION".to_vec()), (4, b"x".to_vec())]));
-    image.update(DataType::FIELD_LIST, &field_list(&[(3, b"\x1B[4`LIMITED".to_vec())]), None, false).unwrap();
+    update(&mut image, DataType::FIELD_LIST, &field_list(&[(3, b"\x1B[4`LIMITED".to_vec())])).unwrap();
     let fields = read_fields(&whole(&image));
     assert_eq!((&fields[&3][..], &fields[&4][..]), (&b"IBM LIMITEDTION"[..], &b"x"[..]));
 }
@@ -275,7 +285,7 @@ fn a_partial_update_changes_its_part_of_the_text() {
 fn a_number_that_looks_like_a_partial_update_is_a_number() {
     // 0x1B5B60 has the bytes of `ESC [ \``.
     let mut image = refreshed(DataType::FIELD_LIST, &field_list(&[(3, vec![0x18, 0x75, 0x9F])]));
-    image.update(DataType::FIELD_LIST, &field_list(&[(3, vec![0x1B, 0x5B, 0x60])]), None, false).unwrap();
+    update(&mut image, DataType::FIELD_LIST, &field_list(&[(3, vec![0x1B, 0x5B, 0x60])])).unwrap();
     assert_eq!(read_fields(&whole(&image))[&3], [0x1B, 0x5B, 0x60]);
 }
 
@@ -292,8 +302,8 @@ fn an_element_list_holds_the_last_value_of_each_name() {
     };
     let mut image =
         refreshed(DataType::ELEMENT_LIST, &list(&[("A", Primitive::UInt(1)), ("B", Primitive::Ascii(b"text"))]));
-    let update = list(&[("B", Primitive::UInt(70_000)), ("C", Primitive::Int(-1))]);
-    image.update(DataType::ELEMENT_LIST, &update, None, false).unwrap();
+    let change = list(&[("B", Primitive::UInt(70_000)), ("C", Primitive::Int(-1))]);
+    update(&mut image, DataType::ELEMENT_LIST, &change).unwrap();
     let bytes = whole(&image);
     let read = ElementList::decode(&bytes, &SetScope::NONE).unwrap();
     let read: Vec<_> = read.entries().map(Result::unwrap).map(|e| (e.name, e.value().unwrap().to_string())).collect();
@@ -314,12 +324,12 @@ fn a_filter_list_holds_its_entries_by_id() {
     };
     let (one, two) = (vec![(1, b"1".to_vec())], vec![(2, b"2".to_vec())]);
     let mut image = refreshed(DataType::FILTER_LIST, &list(&[1, 2, 3].map(|id| (id, FilterAction::SET, one.clone()))));
-    let update = list(&[
+    let change = list(&[
         (1, FilterAction::UPDATE, two.clone()),
         (2, FilterAction::CLEAR, vec![]),
         (3, FilterAction::SET, two.clone()),
     ]);
-    image.update(DataType::FILTER_LIST, &update, None, false).unwrap();
+    update(&mut image, DataType::FILTER_LIST, &change).unwrap();
     let bytes = whole(&image);
     let read = FilterList::decode(&bytes).unwrap();
     let read: Vec<_> = read.entries().map(Result::unwrap).map(|e| (e.id, read_fields(e.data))).collect();
@@ -333,7 +343,7 @@ fn a_series_grows_and_keeps_its_summary() {
         encode(|w| {
             let mut series = SeriesEncoder::begin(w, DataType::FIELD_LIST, None)?;
             if range.start == 0 {
-                series.summary(rwf::wire::LenForm::Long, |w| w.bytes(&field_list(&[(9, b"s".to_vec())])))?;
+                series.summary(crate::wire::LenForm::Long, |w| w.bytes(&field_list(&[(9, b"s".to_vec())])))?;
             }
             for n in range.clone() {
                 series.entry(|w| w.bytes(&field_list(&[(1, vec![n])])))?;
@@ -343,7 +353,7 @@ fn a_series_grows_and_keeps_its_summary() {
     };
     let mut image = refreshed(DataType::SERIES, &series(0..3));
     let more = series(3..5);
-    image.update(DataType::SERIES, &more, None, false).unwrap();
+    update(&mut image, DataType::SERIES, &more).unwrap();
     let all = parts(&image, 10);
     assert!(all.len() > 1);
     let first = Series::decode(&all[0], &SetScope::NONE).unwrap();
@@ -361,31 +371,37 @@ fn other_payloads_are_kept_as_they_are_and_not_updated() {
     let mut image = refreshed(DataType::XML, b"<a/>");
     assert_eq!(whole(&image), b"<a/>");
     assert!(!image.is_suspect());
-    assert_eq!(image.update(DataType::XML, b"<b/>", None, false), Err(Misfit::NotUpdatable));
+    assert_eq!(
+        update(&mut image, DataType::XML, b"<b/>"),
+        Err(ApplyError::NotUpdatable { held: DataType::XML, update: DataType::XML })
+    );
     assert!(image.is_suspect());
     // An update without data changes nothing.
     let mut image = refreshed(DataType::XML, b"<a/>");
-    image.update(DataType::NO_DATA, b"", None, false).unwrap();
+    update(&mut image, DataType::NO_DATA, b"").unwrap();
     assert!(!image.is_suspect());
 }
 
 #[test]
 fn the_old_image_stands_until_the_next_is_whole() {
     let mut image = refreshed(DataType::FIELD_LIST, &field_list(&[(1, b"old".to_vec()), (2, b"old".to_vec())]));
-    let part = |image: &mut Image, fid: i16, first, complete| {
+    let part = |image: &mut Image, fid: i16, first: bool, complete| {
         let body = field_list(&[(fid, b"new".to_vec())]);
+        let flags = if complete { RefreshFlags::REFRESH_COMPLETE } else { RefreshFlags::NONE };
+        let part_num = Some(u16::from(!first));
         let container = DataType::FIELD_LIST;
-        let refresh = RefreshMsg { container, body: &body, ..RefreshMsg::new(Domain::MARKET_PRICE, 0) };
-        image.refresh(&refresh, first, complete).unwrap();
+        let refresh =
+            RefreshMsg { container, flags, part_num, body: &body, ..RefreshMsg::new(Domain::MARKET_PRICE, 0) };
+        image.refresh(&refresh, &Schema::NONE).unwrap();
     };
     part(&mut image, 1, true, false);
-    image.update(DataType::FIELD_LIST, &field_list(&[(2, b"upd".to_vec())]), None, false).unwrap();
+    update(&mut image, DataType::FIELD_LIST, &field_list(&[(2, b"upd".to_vec())])).unwrap();
     let values = |image: &Image| read_fields(&whole(image)).into_values().collect::<Vec<_>>();
     assert_eq!(values(&image), [b"old", b"upd"]);
-    image.abandon_set();
+    image.abandon_refresh();
     assert_eq!(values(&image), [b"old", b"upd"]);
     part(&mut image, 1, true, false);
-    image.update(DataType::FIELD_LIST, &field_list(&[(1, b"upd".to_vec())]), None, false).unwrap();
+    update(&mut image, DataType::FIELD_LIST, &field_list(&[(1, b"upd".to_vec())])).unwrap();
     part(&mut image, 3, false, true);
     let fields = read_fields(&whole(&image));
     assert_eq!(fields.into_iter().collect::<Vec<_>>(), [(1, b"upd".to_vec()), (3, b"new".to_vec())]);
@@ -408,13 +424,12 @@ fn nesting_beyond_reason_is_refused() {
         container = DataType::SERIES;
     }
     let mut image = Image::new();
-    let refresh = RefreshMsg { container, body: &body, ..RefreshMsg::new(Domain::MARKET_PRICE, 0) };
-    assert_eq!(image.refresh(&refresh, true, true), Err(Misfit::TooLarge));
+    assert_eq!(refresh(&mut image, container, &body), Err(ApplyError::TooLarge("deeper nesting")));
     assert!(image.is_suspect());
 }
 
 #[test]
 fn an_image_costs_little_beside_its_bytes() {
     assert!(size_of::<Image>() <= 104, "{}", size_of::<Image>());
-    assert!(size_of::<Content>() <= 48, "{}", size_of::<Content>());
+    assert!(size_of::<Payload>() <= 56, "{}", size_of::<Payload>());
 }

@@ -1,14 +1,14 @@
 //! Containers of entries that have a content of their own: maps, vectors, filter lists, series.
 
-use super::Misfit;
 use super::content::{Content, MAX_ROWS};
+use super::{ApplyError, Schema};
+use crate::wire::{LenForm, Writer};
+use crate::{
+    DataType, DecodeError, EncodeError, FilterAction, FilterHead, FilterList, FilterListEncoder, MapAction, MapEncoder,
+    MapHead, Primitive, SeriesEncoder, VectorAction, VectorEncoder, VectorHead,
+};
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
-use rwf::wire::{LenForm, Writer};
-use rwf::{
-    DataType, EncodeError, FilterAction, FilterHead, FilterList, FilterListEncoder, MapAction, MapEncoder, MapHead,
-    Primitive, SeriesEncoder, SetScope, VectorAction, VectorEncoder, VectorHead,
-};
 use std::collections::BTreeMap;
 use std::hash::Hasher;
 
@@ -27,20 +27,21 @@ fn apply_summary(
     held: &mut Option<Content>,
     summary: Option<&[u8]>,
     container: DataType,
-    scope: &SetScope<'_>,
+    schema: &Schema<'_>,
     depth: u8,
-) -> Result<(), Misfit> {
+) -> Result<(), ApplyError> {
     let Some(summary) = summary.filter(|_| container != DataType::NO_DATA) else { return Ok(()) };
     if let Some(held) = held {
-        return held.update_entry(container, summary, scope, depth);
+        return held.update_entry(container, summary, schema, depth);
     }
-    *held = Some(Content::entry(container, summary, scope, depth)?);
+    *held = Some(Content::entry(container, summary, schema, depth)?);
     Ok(())
 }
 
 /// A container's entries must all be of one type.
-fn same_container(held: &mut Option<DataType>, container: DataType) -> Result<(), Misfit> {
-    if *held.get_or_insert(container) == container { Ok(()) } else { Err(Misfit::NotUpdatable) }
+fn same_container(held: &mut Option<DataType>, container: DataType) -> Result<(), ApplyError> {
+    let held = *held.get_or_insert(container);
+    if held == container { Ok(()) } else { Err(ApplyError::NotUpdatable { held, update: container }) }
 }
 
 /// A map, its entries found by key.
@@ -62,8 +63,8 @@ fn hash(key: &[u8]) -> u64 {
 }
 
 impl Map {
-    pub(super) fn apply(&mut self, data: &[u8], scope: &SetScope<'_>, depth: u8) -> Result<(), Misfit> {
-        let map = rwf::Map::decode(data, scope)?;
+    pub(super) fn apply(&mut self, data: &[u8], schema: &Schema<'_>, depth: u8) -> Result<(), ApplyError> {
+        let map = crate::Map::decode(data, &schema.sets)?;
         if data.is_empty() {
             return Ok(());
         }
@@ -71,13 +72,13 @@ impl Map {
         if self.container.is_none() {
             self.key_type = map.key_type;
         } else if self.key_type != map.key_type {
-            return Err(Misfit::NotUpdatable);
+            return Err(ApplyError::NotUpdatable { held: self.key_type, update: map.key_type });
         }
         same_container(&mut self.container, container)?;
         self.key_field_id = map.key_field_id.or(self.key_field_id);
         self.per_entry_perm |= map.per_entry_perm;
-        let scope = map.scope();
-        apply_summary(&mut self.summary, map.summary(), container, &scope, depth)?;
+        let schema = &Schema { sets: map.scope(), ..*schema };
+        apply_summary(&mut self.summary, map.summary(), container, schema, depth)?;
         for entry in map.entries() {
             let entry = entry?;
             entry.key_value(self.key_type)?;
@@ -87,15 +88,15 @@ impl Map {
                     // An update of what is not there has nothing to change; consumers skip it too.
                     if let Some(at) = self.find(entry.key) {
                         let row = &mut self.rows[at].1;
-                        row.content.update_entry(container, entry.data, &scope, depth)?;
+                        row.content.update_entry(container, entry.data, schema, depth)?;
                         row.perm_data = entry.perm_data.map(Into::into).or(row.perm_data.take());
                     }
                 }
                 MapAction::ADD => {
-                    let content = Content::entry(container, entry.data, &scope, depth)?;
+                    let content = Content::entry(container, entry.data, schema, depth)?;
                     self.add(entry.key, Row { perm_data: entry.perm_data.map(Into::into), content })?;
                 }
-                _ => return Err(Misfit::Malformed),
+                _ => return Err(DecodeError::invalid("action of a map entry", 0).into()),
             }
         }
         Ok(())
@@ -105,13 +106,13 @@ impl Map {
         self.index.find(hash(key), |&at| *self.rows[at as usize].0 == *key).map(|at| *at as usize)
     }
 
-    fn add(&mut self, key: &[u8], row: Row) -> Result<(), Misfit> {
+    fn add(&mut self, key: &[u8], row: Row) -> Result<(), ApplyError> {
         if let Some(at) = self.find(key) {
             self.rows[at].1 = row;
             return Ok(());
         }
         if self.rows.len() >= MAX_ROWS {
-            return Err(Misfit::TooLarge);
+            return Err(ApplyError::TooLarge("more entries"));
         }
         let at = self.rows.len() as u32;
         self.rows.push((key.into(), row));
@@ -181,8 +182,8 @@ pub(super) struct Vector {
 }
 
 impl Vector {
-    pub(super) fn apply(&mut self, data: &[u8], scope: &SetScope<'_>, depth: u8) -> Result<(), Misfit> {
-        let vector = rwf::Vector::decode(data, scope)?;
+    pub(super) fn apply(&mut self, data: &[u8], schema: &Schema<'_>, depth: u8) -> Result<(), ApplyError> {
+        let vector = crate::Vector::decode(data, &schema.sets)?;
         if data.is_empty() {
             return Ok(());
         }
@@ -190,19 +191,19 @@ impl Vector {
         same_container(&mut self.container, container)?;
         self.sortable |= vector.sortable;
         self.per_entry_perm |= vector.per_entry_perm;
-        let scope = vector.scope();
-        apply_summary(&mut self.summary, vector.summary(), container, &scope, depth)?;
+        let schema = &Schema { sets: vector.scope(), ..*schema };
+        apply_summary(&mut self.summary, vector.summary(), container, schema, depth)?;
         for entry in vector.entries() {
             let entry = entry?;
             let perm_data: Option<Box<[u8]>> = entry.perm_data.map(Into::into);
             match entry.action {
                 VectorAction::SET => {
-                    let content = Content::entry(container, entry.data, &scope, depth)?;
+                    let content = Content::entry(container, entry.data, schema, depth)?;
                     self.rows.insert(entry.index, Row { perm_data, content });
                 }
                 VectorAction::UPDATE => {
                     if let Some(row) = self.rows.get_mut(&entry.index) {
-                        row.content.update_entry(container, entry.data, &scope, depth)?;
+                        row.content.update_entry(container, entry.data, schema, depth)?;
                         row.perm_data = perm_data.or(row.perm_data.take());
                     }
                 }
@@ -212,7 +213,7 @@ impl Vector {
                     }
                 }
                 VectorAction::INSERT => {
-                    let content = Content::entry(container, entry.data, &scope, depth)?;
+                    let content = Content::entry(container, entry.data, schema, depth)?;
                     let behind = self.rows.split_off(&entry.index);
                     self.rows.extend(behind.into_iter().map(|(index, row)| (index.saturating_add(1), row)));
                     self.rows.insert(entry.index, Row { perm_data, content });
@@ -222,10 +223,10 @@ impl Vector {
                     behind.remove(&entry.index);
                     self.rows.extend(behind.into_iter().map(|(index, row)| (index - 1, row)));
                 }
-                _ => return Err(Misfit::Malformed),
+                _ => return Err(DecodeError::invalid("action of a vector entry", 0).into()),
             }
             if self.rows.len() > MAX_ROWS {
-                return Err(Misfit::TooLarge);
+                return Err(ApplyError::TooLarge("more entries"));
             }
         }
         Ok(())
@@ -269,7 +270,7 @@ pub(super) struct Filters {
 }
 
 impl Filters {
-    pub(super) fn apply(&mut self, data: &[u8], scope: &SetScope<'_>, depth: u8) -> Result<(), Misfit> {
+    pub(super) fn apply(&mut self, data: &[u8], schema: &Schema<'_>, depth: u8) -> Result<(), ApplyError> {
         let list = FilterList::decode(data)?;
         if data.is_empty() {
             return Ok(());
@@ -284,21 +285,23 @@ impl Filters {
                     self.rows.remove(&entry.id);
                 }
                 FilterAction::SET => {
-                    let content = Content::entry(entry.container, entry.data, scope, depth)?;
+                    let content = Content::entry(entry.container, entry.data, schema, depth)?;
                     self.rows.insert(entry.id, (entry.container, Row { perm_data, content }));
                 }
                 FilterAction::UPDATE => match self.rows.get_mut(&entry.id) {
-                    Some((container, _)) if *container != entry.container => return Err(Misfit::NotUpdatable),
+                    Some((held, _)) if *held != entry.container => {
+                        return Err(ApplyError::NotUpdatable { held: *held, update: entry.container });
+                    }
                     Some((container, row)) => {
-                        row.content.update_entry(*container, entry.data, scope, depth)?;
+                        row.content.update_entry(*container, entry.data, schema, depth)?;
                         row.perm_data = perm_data.or(row.perm_data.take());
                     }
                     None => {
-                        let content = Content::entry(entry.container, entry.data, scope, depth)?;
+                        let content = Content::entry(entry.container, entry.data, schema, depth)?;
                         self.rows.insert(entry.id, (entry.container, Row { perm_data, content }));
                     }
                 },
-                _ => return Err(Misfit::Malformed),
+                _ => return Err(DecodeError::invalid("action of a filter list entry", 0).into()),
             }
         }
         Ok(())
@@ -327,20 +330,20 @@ pub(super) struct Series {
 }
 
 impl Series {
-    pub(super) fn apply(&mut self, data: &[u8], scope: &SetScope<'_>, depth: u8) -> Result<(), Misfit> {
-        let series = rwf::Series::decode(data, scope)?;
+    pub(super) fn apply(&mut self, data: &[u8], schema: &Schema<'_>, depth: u8) -> Result<(), ApplyError> {
+        let series = crate::Series::decode(data, &schema.sets)?;
         if data.is_empty() {
             return Ok(());
         }
         let container = series.container;
         same_container(&mut self.container, container)?;
-        let scope = series.scope();
-        apply_summary(&mut self.summary, series.summary(), container, &scope, depth)?;
+        let schema = &Schema { sets: series.scope(), ..*schema };
+        apply_summary(&mut self.summary, series.summary(), container, schema, depth)?;
         for entry in series.entries() {
             if self.rows.len() >= MAX_ROWS {
-                return Err(Misfit::TooLarge);
+                return Err(ApplyError::TooLarge("more entries"));
             }
-            self.rows.push(Content::entry(container, entry?, &scope, depth)?);
+            self.rows.push(Content::entry(container, entry?, schema, depth)?);
         }
         Ok(())
     }

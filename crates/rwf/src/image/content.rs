@@ -1,0 +1,200 @@
+//! Payloads that updates can be applied to.
+
+use super::lists::{Elements, Fields};
+use super::rows::{Filters, Map, Series, Vector};
+use super::{ApplyError, Schema};
+use crate::wire::Writer;
+use crate::{DataType, EncodeError};
+
+/// How deep containers may lie in each other.
+const MAX_DEPTH: u8 = 8;
+/// Entries of one container; more than any real image has, and a bound for a hostile one.
+pub(super) const MAX_ROWS: usize = 1 << 20;
+
+/// The data of an item: a container to which refreshes and updates are applied. See the [module](super) for the rules.
+#[derive(Debug)]
+pub struct Payload {
+    content: Content,
+    container: DataType,
+    /// Everything that came could be applied.
+    sound: bool,
+}
+
+impl Payload {
+    /// A container of a type, without entries.
+    pub const fn new(container: DataType) -> Self {
+        Self { content: Content::Empty, container, sound: true }
+    }
+
+    /// The container's type.
+    pub const fn container(&self) -> DataType {
+        self.container
+    }
+
+    /// Whether everything that came could be applied.
+    pub const fn is_sound(&self) -> bool {
+        self.sound
+    }
+
+    /// Takes a part of a refresh in.
+    ///
+    /// # Errors
+    /// The part cannot be applied; the payload is not [sound](Payload::is_sound) any more.
+    pub fn refresh(&mut self, container: DataType, body: &[u8], schema: &Schema<'_>) -> Result<(), ApplyError> {
+        self.apply(container, body, schema, true)
+    }
+
+    /// Takes an update in. One without data changes nothing.
+    ///
+    /// # Errors
+    /// The update cannot be applied; the payload is not [sound](Payload::is_sound) any more.
+    pub fn update(&mut self, container: DataType, body: &[u8], schema: &Schema<'_>) -> Result<(), ApplyError> {
+        if body.is_empty() { Ok(()) } else { self.apply(container, body, schema, false) }
+    }
+
+    fn apply(
+        &mut self,
+        container: DataType,
+        body: &[u8],
+        schema: &Schema<'_>,
+        refresh: bool,
+    ) -> Result<(), ApplyError> {
+        let result = if container == DataType::NO_DATA {
+            Ok(())
+        } else if container == self.container {
+            self.content.apply(container, body, schema, refresh, 0)
+        } else {
+            Err(ApplyError::NotUpdatable { held: self.container, update: container })
+        };
+        self.sound &= result.is_ok();
+        result
+    }
+
+    /// Writes the whole payload.
+    ///
+    /// # Errors
+    /// [`EncodeError::BufferFull`]; [`EncodeError::TooLong`] for more than 65,535 entries, which need several parts.
+    pub fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        self.content.write(w)
+    }
+
+    /// Writes the payload from row `from` on, up to about `limit` bytes but one row at least: the first row of the next
+    /// part, or `None` after the last. Only maps, vectors and series have rows; other containers are one part.
+    ///
+    /// # Errors
+    /// [`EncodeError::BufferFull`]
+    pub fn write_part(&self, from: usize, limit: usize, w: &mut Writer<'_>) -> Result<Option<usize>, EncodeError> {
+        self.content.write_part(from, limit, w)
+    }
+}
+
+/// The data of a container or of one of its entries.
+#[derive(Debug, Default)]
+pub(super) enum Content {
+    /// Nothing yet.
+    #[default]
+    Empty,
+    Fields(Fields),
+    Elements(Elements),
+    Map(Box<Map>),
+    Vector(Box<Vector>),
+    Filters(Box<Filters>),
+    Series(Box<Series>),
+    /// A container without entries that we know: kept as a whole.
+    Whole(Box<[u8]>),
+}
+
+impl Content {
+    /// Applies data of this type: a part of a refresh, or an update.
+    pub(super) fn apply(
+        &mut self,
+        container: DataType,
+        data: &[u8],
+        schema: &Schema<'_>,
+        refresh: bool,
+        depth: u8,
+    ) -> Result<(), ApplyError> {
+        if depth > MAX_DEPTH {
+            return Err(ApplyError::TooLarge("deeper nesting"));
+        }
+        if matches!(self, Self::Empty) {
+            *self = Self::of(container);
+        }
+        match self {
+            Self::Fields(fields) => fields.apply(data, schema),
+            Self::Elements(elements) => elements.apply(data, schema),
+            Self::Map(map) => map.apply(data, schema, depth),
+            Self::Vector(vector) => vector.apply(data, schema, depth),
+            Self::Filters(filters) => filters.apply(data, schema, depth),
+            Self::Series(series) => series.apply(data, schema, depth),
+            Self::Whole(whole) if refresh => {
+                *whole = data.into();
+                Ok(())
+            }
+            Self::Empty | Self::Whole(_) => Err(ApplyError::NotUpdatable { held: container, update: container }),
+        }
+    }
+
+    fn of(container: DataType) -> Self {
+        match container {
+            DataType::NO_DATA => Self::Empty,
+            DataType::FIELD_LIST => Self::Fields(Fields::default()),
+            DataType::ELEMENT_LIST => Self::Elements(Elements::default()),
+            DataType::MAP => Self::Map(Box::default()),
+            DataType::VECTOR => Self::Vector(Box::default()),
+            DataType::FILTER_LIST => Self::Filters(Box::default()),
+            DataType::SERIES => Self::Series(Box::default()),
+            _ => Self::Whole(Box::default()),
+        }
+    }
+
+    /// The content of an entry: what the entry was given with.
+    pub(super) fn entry(container: DataType, data: &[u8], schema: &Schema<'_>, depth: u8) -> Result<Self, ApplyError> {
+        let mut content = Self::Empty;
+        if container != DataType::NO_DATA {
+            content.apply(container, data, schema, true, depth + 1)?;
+        }
+        Ok(content)
+    }
+
+    /// Changes the content of an entry.
+    pub(super) fn update_entry(
+        &mut self,
+        container: DataType,
+        data: &[u8],
+        schema: &Schema<'_>,
+        depth: u8,
+    ) -> Result<(), ApplyError> {
+        if container == DataType::NO_DATA || data.is_empty() {
+            return Ok(());
+        }
+        self.apply(container, data, schema, false, depth + 1)
+    }
+
+    /// Writes everything.
+    pub(super) fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        self.write_part(0, usize::MAX, w).and_then(|next| match next {
+            None => Ok(()),
+            Some(len) => Err(EncodeError::TooLong { what: "entries", len, max: usize::from(u16::MAX) }),
+        })
+    }
+
+    /// Writes from row `from` on, up to about `limit` bytes: the next part's first row, or `None`.
+    pub(super) fn write_part(
+        &self,
+        from: usize,
+        limit: usize,
+        w: &mut Writer<'_>,
+    ) -> Result<Option<usize>, EncodeError> {
+        match self {
+            Self::Empty => Ok(None),
+            Self::Fields(fields) => fields.write(w).map(|()| None),
+            Self::Elements(elements) => elements.write(w).map(|()| None),
+            Self::Map(map) => map.write(from, limit, w),
+            Self::Vector(vector) => vector.write(from, limit, w),
+            Self::Filters(filters) => filters.write(w).map(|()| None),
+            Self::Series(series) => series.write(from, limit, w),
+            Self::Whole(whole) => w.bytes(whole).map(|()| None),
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! The image of one item: a payload and the header members of its refreshes.
+
+use super::{ApplyError, Payload, Schema};
+use crate::msg::{RefreshFlags, RefreshMsg, UpdateFlags, UpdateMsg};
+use crate::wire::Writer;
+use crate::{DataState, EncodeError, Qos, State, StateCode, StreamState};
+
+/// Text of the state of an image that could not be kept up.
+const UNSOUND: &str = "An update could not be applied to the held image: waiting for the provider's next refresh";
+
+/// Highest part number that a refresh can have.
+const MAX_PART_NUM: u16 = 0x7FFF;
+
+/// The image of one item. See the [module](super) for what is applied how.
+///
+/// A refresh in several parts becomes the image when its last part is in; until then the old image stands, and updates
+/// go into both.
+#[derive(Debug, Default)]
+pub struct Image {
+    /// The payload of the last whole refresh, with every update since.
+    whole: Option<Payload>,
+    /// The parts so far of a refresh under way, in several parts.
+    next: Option<Box<Payload>>,
+    data: DataState,
+    code: StateCode,
+    qos: Option<Qos>,
+    seq_num: Option<u32>,
+    /// What few items have.
+    extra: Option<Box<Extra>>,
+}
+
+#[derive(Debug, Default)]
+struct Extra {
+    text: Box<[u8]>,
+    perm_data: Option<Box<[u8]>>,
+}
+
+impl Image {
+    /// An image without payload. Its data is Ok as long as no message says otherwise.
+    pub const fn new() -> Self {
+        Self {
+            whole: None,
+            next: None,
+            data: DataState::OK,
+            code: StateCode::NONE,
+            qos: None,
+            seq_num: None,
+            extra: None,
+        }
+    }
+
+    /// Takes a part of a refresh in, with its state, quality of service, sequence number and permission data. A part is
+    /// the first one if no refresh is under way or its number is 0, the last one if it says `REFRESH_COMPLETE`.
+    ///
+    /// A refresh that says `DO_NOT_CACHE` leaves no payload: the source wants to be asked again.
+    ///
+    /// A refresh replaces the image whether or not it says `CLEAR_CACHE`: it is a picture of the whole item.
+    ///
+    /// # Errors
+    /// The part cannot be applied. The state counts nevertheless, and a last part becomes the image, as
+    /// [suspect](Image::is_suspect).
+    pub fn refresh(&mut self, refresh: &RefreshMsg<'_>, schema: &Schema<'_>) -> Result<(), ApplyError> {
+        self.set_state(&refresh.state);
+        self.qos = refresh.qos.or(self.qos);
+        self.seq_num = refresh.seq_num.or(self.seq_num);
+        if let Some(perm_data) = refresh.perm_data {
+            self.set_perm_data(perm_data);
+        }
+        if refresh.flags.contains(RefreshFlags::DO_NOT_CACHE) {
+            (self.whole, self.next) = (None, None);
+            return Ok(());
+        }
+        let first = self.next.is_none() || refresh.part_num == Some(0);
+        let complete = refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE);
+        let begin = || Payload::new(refresh.container);
+        if first && complete {
+            self.next = None;
+            return self.whole.insert(begin()).refresh(refresh.container, refresh.body, schema);
+        }
+        if first {
+            self.next = None;
+        }
+        let next = self.next.get_or_insert_with(|| Box::new(begin()));
+        let applied = next.refresh(refresh.container, refresh.body, schema);
+        if complete {
+            self.whole = self.next.take().map(|next| *next);
+        }
+        applied
+    }
+
+    /// Takes an update in: into the image, and into the parts of a refresh under way.
+    ///
+    /// # Errors
+    /// The update cannot be applied to the image, which is [suspect](Image::is_suspect) until the next refresh.
+    pub fn update(&mut self, update: &UpdateMsg<'_>, schema: &Schema<'_>) -> Result<(), ApplyError> {
+        self.update_next(update, schema);
+        match &mut self.whole {
+            Some(whole) if !update.flags.contains(UpdateFlags::DO_NOT_CACHE) => {
+                whole.update(update.container, update.body, schema)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes an update in that means nothing to the image, only to the refresh under way: the image is of an earlier life
+    /// of its source. The refresh is [suspect](Image::is_suspect) when it is whole if the update cannot be applied.
+    pub fn update_next(&mut self, update: &UpdateMsg<'_>, schema: &Schema<'_>) {
+        self.seq_num = update.seq_num.or(self.seq_num);
+        if let Some(next) = self.next.as_mut().filter(|_| !update.flags.contains(UpdateFlags::DO_NOT_CACHE)) {
+            // The payload remembers that something is missing; an image that nobody has seen is not worth a report.
+            let _ = next.update(update.container, update.body, schema);
+        }
+    }
+
+    /// The refresh under way will not be completed: its parts are forgotten, the image before it stands.
+    pub fn abandon_refresh(&mut self) {
+        self.next = None;
+    }
+
+    /// Whether a refresh in several parts is under way.
+    pub const fn is_refreshing(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// Whether a whole refresh has come.
+    pub const fn is_whole(&self) -> bool {
+        self.whole.is_some()
+    }
+
+    /// The payload of the last whole refresh, with every update since.
+    pub const fn payload(&self) -> Option<&Payload> {
+        self.whole.as_ref()
+    }
+
+    /// Takes over the state that a message gave; the stream's state is not kept, an image is of an open stream.
+    pub fn set_state(&mut self, state: &State<'_>) {
+        if state.data != DataState::NO_CHANGE {
+            self.data = state.data;
+        }
+        self.code = state.code;
+        let text = self.extra.as_ref().map_or(&[][..], |extra| &extra.text);
+        if *text != *state.text {
+            self.extra.get_or_insert_default().text = state.text.into();
+        }
+    }
+
+    /// Takes over the permission expression that a message gave.
+    pub fn set_perm_data(&mut self, perm_data: &[u8]) {
+        if self.perm_data() != Some(perm_data) {
+            self.extra.get_or_insert_default().perm_data = Some(perm_data.into());
+        }
+    }
+
+    /// The permission expression of the item.
+    pub fn perm_data(&self) -> Option<&[u8]> {
+        self.extra.as_ref()?.perm_data.as_deref()
+    }
+
+    /// The last sequence number seen.
+    pub const fn seq_num(&self) -> Option<u32> {
+        self.seq_num
+    }
+
+    /// The quality of service of the last refresh that named one.
+    pub const fn qos(&self) -> Option<Qos> {
+        self.qos
+    }
+
+    /// True if the data is Suspect: the source said so, or something could not be applied.
+    pub fn is_suspect(&self) -> bool {
+        self.data == DataState::SUSPECT || !self.is_sound()
+    }
+
+    fn is_sound(&self) -> bool {
+        self.whole.as_ref().is_none_or(Payload::is_sound)
+    }
+
+    /// The state that a refresh of the image has.
+    pub fn state(&self) -> State<'_> {
+        if !self.is_sound() {
+            return State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::GAP_DETECTED, UNSOUND);
+        }
+        let text = self.extra.as_ref().map_or(&[][..], |extra| &extra.text);
+        State { stream: StreamState::OPEN, data: self.data, code: self.code, text }
+    }
+
+    /// The image as a refresh of parts with up to about `limit` bytes of payload each; at least one entry is in each.
+    ///
+    /// Of `header` counts what the image does not know: domain, stream, key, group, who posted, and flags such as
+    /// `SOLICITED` and `PRIVATE_STREAM`.
+    pub const fn parts<'a>(&'a self, header: RefreshMsg<'a>, limit: usize) -> Parts<'a> {
+        Parts { image: self, header, limit, row: Some(0), number: 0 }
+    }
+
+    /// Writes the image from row `from` on as one refresh, up to about `limit` bytes of payload: the first row of the
+    /// next part, or `None` if this was the last one. [`Image::parts`] counts rows and parts by itself.
+    ///
+    /// # Errors
+    /// [`EncodeError::BufferFull`]; [`EncodeError::Unrepresentable`] without a whole image.
+    pub fn write<'a>(
+        &'a self,
+        mut refresh: RefreshMsg<'a>,
+        from: usize,
+        limit: usize,
+        w: &mut Writer<'_>,
+    ) -> Result<Option<usize>, EncodeError> {
+        /// Offset of the flags in a message.
+        const FLAGS: usize = 8;
+        let start = w.position();
+        let Some(whole) = &self.whole else { return Err(EncodeError::Unrepresentable("image that is not whole")) };
+        refresh.container = whole.container();
+        // The image is the whole truth: whatever a consumer has of a refresh that was broken off is void.
+        refresh.flags.set(RefreshFlags::CLEAR_CACHE, from == 0);
+        refresh.flags.set(RefreshFlags::REFRESH_COMPLETE, false);
+        refresh.qos = self.qos;
+        refresh.seq_num = self.seq_num;
+        refresh.perm_data = self.perm_data();
+        refresh.state = self.state();
+        refresh.encode_header(w)?;
+        let next = whole.write_part(from, limit, w)?;
+        if next.is_none() {
+            refresh.flags |= RefreshFlags::REFRESH_COMPLETE;
+            // The flag is one of the low seven bits: it does not change how many bytes the flags take.
+            let two_bytes = refresh.wire_flags().0 >= 0x80;
+            w.patch_u8(start + FLAGS + usize::from(two_bytes), refresh.wire_flags().0 as u8);
+        }
+        Ok(next)
+    }
+}
+
+/// Which part of an image was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The whole image in one.
+    Only,
+    /// The first of several.
+    First,
+    /// One between the first and the last.
+    Middle,
+    /// The last of several.
+    Last,
+}
+
+impl Part {
+    /// Whether nothing follows.
+    pub const fn is_last(self) -> bool {
+        matches!(self, Self::Only | Self::Last)
+    }
+
+    /// Whether nothing came before.
+    pub const fn is_first(self) -> bool {
+        matches!(self, Self::Only | Self::First)
+    }
+}
+
+/// An image on its way out, part by part. Made by [`Image::parts`].
+#[derive(Debug, Clone)]
+pub struct Parts<'a> {
+    image: &'a Image,
+    header: RefreshMsg<'a>,
+    limit: usize,
+    /// First row of the next part; `None` after the last.
+    row: Option<usize>,
+    number: u16,
+}
+
+impl Parts<'_> {
+    /// Whether all parts have been written.
+    pub const fn is_done(&self) -> bool {
+        self.row.is_none()
+    }
+
+    /// Writes the next part as a whole refresh message. Parts are numbered only if there are several.
+    ///
+    /// # Errors
+    /// [`EncodeError::BufferFull`]: nothing has been written, the part can be asked for again with a larger buffer.
+    /// [`EncodeError::Unrepresentable`] without a whole image, or after the last part.
+    pub fn write(&mut self, w: &mut Writer<'_>) -> Result<Part, EncodeError> {
+        let start = w.position();
+        let done = self.write_at(w);
+        if done.is_err() {
+            w.rollback(start);
+        }
+        done
+    }
+
+    fn write_at(&mut self, w: &mut Writer<'_>) -> Result<Part, EncodeError> {
+        let Some(row) = self.row else { return Err(EncodeError::Unrepresentable("part after the last one")) };
+        let start = w.position();
+        let first = row == 0;
+        self.header.part_num = (!first).then_some(self.number);
+        let mut next = self.image.write(self.header.clone(), row, self.limit, w)?;
+        if first && next.is_some() {
+            // Only now is it known to be the first of several.
+            w.rollback(start);
+            self.header.part_num = Some(0);
+            next = self.image.write(self.header.clone(), row, self.limit, w)?;
+        }
+        self.row = next;
+        self.number = (self.number + 1).min(MAX_PART_NUM);
+        Ok(match (first, next.is_none()) {
+            (true, true) => Part::Only,
+            (true, false) => Part::First,
+            (false, false) => Part::Middle,
+            (false, true) => Part::Last,
+        })
+    }
+}
