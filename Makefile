@@ -5,16 +5,20 @@ DATA  ?= ../shared/data
 PREFIX ?= /usr/local
 # What is installed; packagers and tests name others.
 BINARY ?= target/release/quoteway
+LAB ?= target/release/quoteway-lab
 MAN ?= target/man
 LIBRARIES ?= target/release
 
-.PHONY: help build build-c run test test-rust test-interop bench bench-peers fmt lint doc man install install-c clean
+.PHONY: help build build-lab build-c run test test-rust test-interop bench bench-peers fmt lint doc man install install-c clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 build: ## the binary, optimised: target/release/quoteway
 	$(CARGO) build --release --package quoteway
+
+build-lab: build ## the lab, optimised: target/release/quoteway-lab
+	$(CARGO) build --release --package quoteway-lab
 
 build-c: ## the C library of topic messaging: target/release/libquoteway_lbm.so and .a
 	$(CARGO) build --release --package lbm-c
@@ -31,7 +35,7 @@ test-rust: ## the Rust tests alone
 test-interop: build ## EMA and ETA Java alone (JDK 17 and Maven)
 	mvn -B -q -f interop/pom.xml test
 
-bench: build ## every figure of docs/perf, beside its floor and its peers in the same run
+bench: build-lab ## every figure of docs/perf, beside its floor and its peers in the same run
 	scripts/bench.sh $(ARGS)
 
 bench-peers: ## what `make bench` measures beside: nats-server (needs Go), Aeron's C driver (cmake, clang; peers/aeron/README.md)
@@ -50,17 +54,22 @@ lint: ## format check, clippy, documentation, dependencies
 doc: ## the API documentation
 	$(CARGO) doc --workspace --no-deps
 
-man: build ## the man pages: target/man
+man: build-lab ## the man pages: target/man
 	$(BINARY) man $(MAN)
+	$(LAB) man $(MAN)
 
-install: man ## the binary, man pages and completions under PREFIX (/usr/local; DESTDIR for packages)
+install: man ## the binary, the lab, man pages and completions under PREFIX (/usr/local; DESTDIR for packages)
 	install -D -m 755 $(BINARY) $(DESTDIR)$(PREFIX)/bin/quoteway
+	install -D -m 755 $(LAB) $(DESTDIR)$(PREFIX)/bin/quoteway-lab
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 $(MAN)/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,bash-completion/completions zsh/site-functions fish/vendor_completions.d)
 	$(BINARY) completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/quoteway
 	$(BINARY) completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_quoteway
 	$(BINARY) completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/quoteway.fish
+	$(LAB) completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/quoteway-lab
+	$(LAB) completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_quoteway-lab
+	$(LAB) completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/quoteway-lab.fish
 
 install-c: build-c ## the C library under PREFIX: header, shared and static library, pkg-config
 	install -D -m 644 crates/lbm-c/include/quoteway_lbm.h $(DESTDIR)$(PREFIX)/include/quoteway_lbm.h

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Every figure of docs/perf, beside its floor and its peers in the same run: ./scripts/bench.sh [lab's arguments]
-# Needs the release binary (`make bench` builds it). The peers need JDK 17 and Maven; without them their columns stay empty.
+# Needs the release binaries (`make bench` builds them). The peers need JDK 17 and Maven; without them their columns stay empty.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-binary=${QUOTEWAY_BINARY:-target/release/quoteway}
-[ -x "$binary" ] || { echo "no $binary: run 'make build' first, or name one in QUOTEWAY_BINARY" >&2; exit 1; }
+lab=${QUOTEWAY_LAB:-target/release/quoteway-lab}
+[ -x "$lab" ] || { echo "no $lab: run 'make build-lab' first, or name one in QUOTEWAY_LAB; QUOTEWAY_BIN names the product it measures" >&2; exit 1; }
 
 if command -v mvn >/dev/null && command -v java >/dev/null; then
     for pair in bench codec-bench; do
@@ -17,4 +17,4 @@ else
     echo "no JDK or Maven: ETA Java is left out" >&2
 fi
 
-exec "$binary" lab "$@"
+exec "$lab" "$@"

@@ -15,7 +15,7 @@
 //! | [`affinity`] | CPUs, priority, slice and timer slack of a thread |
 //! | [`rlimit`], [`memory`], [`host`], [`interfaces`] | limits of the process, what it uses, what it runs on |
 //! | [`fault`] | connections that fail on purpose |
-//! | `floor` (feature) | bare loops to be run beside a benchmark |
+//! | `floor` (feature) | what bare loops need beside: forked processes, shared words |
 //!
 //! # Testing
 //!

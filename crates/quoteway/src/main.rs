@@ -76,10 +76,10 @@ enum Command {
     Lbmstat(tools::lbmstat::Args),
     /// Resolve topics between contexts that cannot use multicast
     Lbmrd(tools::lbmrd::Args),
-    /// Measure this system, beside bare loops and other products, and report
+    /// Measure this system, beside bare loops and other products, and report: quoteway-lab, when it is installed
     Lab(lab::Args),
     /// Show what the benchmark reports tuned, as it is here and as it should be; set it, set it back
-    Tune(lab::tune::Args),
+    Tune(tools::tune::Args),
     /// Show every configuration parameter, check a file, or turn an rmds.cnf into TOML
     #[command(
         after_help = "Examples:\n  quoteway config\n  quoteway config maxMounts\n  quoteway config check rmds.cnf --host mdhost1\n  \
@@ -117,13 +117,13 @@ fn main() -> ExitCode {
         Command::Lbmstat(args) => tools::lbmstat::run(&args),
         Command::Lbmrd(args) => tools::lbmrd::run(&args),
         Command::Lab(args) => lab::run(&args),
-        Command::Tune(args) => lab::tune::run(&args),
+        Command::Tune(args) => tools::tune::run(&args),
         Command::Config(command) => config::command::run(&command).map(print),
-        Command::Man { dir } => manual::man_pages(Cli::command(), &dir)
+        Command::Man { dir } => manual::man_pages(Cli::command(), "quoteway", &dir)
             .map(|files| print(format!("{} man pages are in {}\n", files.len(), dir.display())))
             .map_err(|e| format!("{}: {e}", dir.display())),
         Command::Completions { shell } => {
-            print(manual::completions(Cli::command(), shell));
+            print(manual::completions(Cli::command(), "quoteway", shell));
             Ok(())
         }
     };

@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 
 use clap::Command;
 
-/// Writes `quoteway.1` and a page for each subcommand (`quoteway-serve.1`) into `dir`, which is made if it is not there.
+/// Writes the page of a program (`quoteway.1`) and of each subcommand (`quoteway-serve.1`) into `dir`, which is made if it is not there.
 /// Returns the files.
 ///
 /// # Errors
 /// A file cannot be written.
-pub fn man_pages(command: Command, dir: &Path) -> io::Result<Vec<PathBuf>> {
+pub fn man_pages(command: Command, name: &str, dir: &Path) -> io::Result<Vec<PathBuf>> {
     fs::create_dir_all(dir)?;
     let mut written = Vec::new();
     let mut command = command.disable_help_subcommand(true);
     command.build();
-    page(&command, "quoteway", dir, &mut written)?;
+    page(&command, name, dir, &mut written)?;
     Ok(written)
 }
 
@@ -33,9 +33,9 @@ fn page(command: &Command, name: &str, dir: &Path, written: &mut Vec<PathBuf>) -
     Ok(())
 }
 
-/// The completions of a shell, to be put where it looks for them.
-pub fn completions(mut command: Command, shell: clap_complete::Shell) -> Vec<u8> {
+/// The completions of a program for a shell, to be put where it looks for them.
+pub fn completions(mut command: Command, name: &str, shell: clap_complete::Shell) -> Vec<u8> {
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut command, "quoteway", &mut text);
+    clap_complete::generate(shell, &mut command, name, &mut text);
     text
 }

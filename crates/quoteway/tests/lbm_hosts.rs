@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use hosts::{Host, Lan};
-use quoteway::lab::process::Process;
+use measure::process::Process;
 use serde_json::Value;
 
 /// Longer than anything takes on a loaded machine, in seconds.
@@ -192,7 +192,7 @@ fn partition(seconds: f64) {
     let mut publisher = tools.start(lan.host("feed"), &words);
     begun(&mut subscriber);
     client.cut_off();
-    quoteway::lab::process::pause(seconds).expect("not stopped");
+    measure::process::pause(seconds).expect("not stopped");
     client.rejoin();
     let published = publisher.json(PATIENCE).expect("a result");
     let received = subscriber.json(PATIENCE).expect("a result");

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use quoteway::lab::observer::{read_received, read_sent};
-use quoteway::lab::process::Process;
+use measure::observer::{read_received, read_sent};
+use measure::process::Process;
 use serde_json::Value;
 
 /// Longer than anything takes on a loaded machine, in seconds.

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use hosts::{Host, Lan};
-use quoteway::lab::process::Process;
+use measure::process::Process;
 
 /// §4.3.5 as printed; what is in braces there has names here.
 const RMDS_CNF: &str = "\

@@ -8,8 +8,8 @@ use std::fmt::{Debug, Write as _};
 use std::path::Path;
 
 use clap::Parser;
+use measure::latency::{Latency, Summary};
 use quoteway::tools::flags::{self, Flag};
-use quoteway::tools::latency::{Latency, Summary};
 use quoteway::tools::sink_driven_src::commands::Command;
 use quoteway::tools::test_client::watch::Counts;
 use quoteway::tools::{dump, sink_driven_src, table, test_client};

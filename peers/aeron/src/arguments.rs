@@ -1,6 +1,6 @@
 //! The command line.
 
-use net::floor::Wait;
+use floor::Wait;
 
 use crate::Result;
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use net::floor::board::Shared;
-use net::floor::messaging::Work;
+use floor::board::Shared;
+use floor::messaging::Work;
 
 use crate::Result;
 use crate::arguments::Arguments;

@@ -1,9 +1,9 @@
-//! The sides of each measurement. The schedule, the figures and the ends of a run are those of `net::floor`.
+//! The sides of each measurement. The schedule, the figures and the ends of a run are those of the crate `floor`.
 
 use std::time::{Duration, Instant};
 
 use net::clock;
-use net::floor::messaging::{Arrivals, Meter, Pace, STAMPED, Trips, slowest};
+use floor::messaging::{Arrivals, Meter, Pace, STAMPED, Trips, slowest};
 
 use crate::arguments::Arguments;
 use crate::measure::{boards, work};
@@ -179,7 +179,7 @@ fn joined(arguments: &Arguments) -> Result<()> {
 }
 
 /// Waits until everything has come, or will not, and says that it is over.
-fn drain(boards: &[&net::floor::board::Board], sent: u64) {
+fn drain(boards: &[&floor::board::Board], sent: u64) {
     let begun = Instant::now();
     while slowest(boards) < sent && begun.elapsed() < Duration::from_secs(2) {
         std::thread::yield_now();

@@ -95,12 +95,15 @@ impl Board {
 }
 
 /// Says where a side listens.
-pub(super) fn listens(word: &AtomicU64, at: SocketAddrV4) {
+pub fn listens(word: &AtomicU64, at: SocketAddrV4) {
     word.store(u64::from(at.ip().to_bits()) << 16 | u64::from(at.port()), Ordering::Release);
 }
 
 /// Waits until the other side listens, and says where.
-pub(super) fn listener(word: &AtomicU64) -> io::Result<SocketAddrV4> {
+///
+/// # Errors
+/// It does not, within 20 seconds.
+pub fn listener(word: &AtomicU64) -> io::Result<SocketAddrV4> {
     let begun = Instant::now();
     loop {
         let at = word.load(Ordering::Acquire);

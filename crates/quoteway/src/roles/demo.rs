@@ -13,10 +13,10 @@ use clap::Args;
 use super::process::incarnation;
 use crate::agents::server::{Addresses, Server};
 use crate::config::{Config, Route};
-use crate::source::replay::Pace;
-use crate::source::replay::market::ReplayConfig;
 use crate::source::serve::{SourceSettings, serve};
 use crate::ui;
+use feed::replay::Pace;
+use feed::replay::market::ReplayConfig;
 
 /// What the demo is told.
 #[derive(Debug, Clone, Args)]

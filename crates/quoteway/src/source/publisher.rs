@@ -3,14 +3,14 @@
 //! One thread, one [`RsslIo`]. A turn takes in what came, answers it, and then lets the feed write; every connection that has
 //! something to get is written to once.
 
-use super::provider::market::Market;
-use super::provider::noninteractive::{Answer, NonInteractive};
-use super::provider::{Items, Post, Prank, Provider, Session, SessionId};
-use super::{MarketSource, session::Nanos};
 use crate::agents::rssl_io::{Ended, Handler, Opened, RsslIo};
 use crate::tools::consumer::is_item_domain;
 use crate::tools::outbox::Outbox;
-use crate::tools::sink_driven_src::pace::Pacer;
+use feed::pace::Pacer;
+use feed::provider::market::Market;
+use feed::provider::noninteractive::{Answer, NonInteractive};
+use feed::provider::{Items, Post, Prank, Provider, Session, SessionId};
+use feed::{MarketSource, session::Nanos};
 use net::tcp::{ConnId, SocketOptions};
 use rssl::{ClientConfig, Packer, Version};
 use rwf::msg::MsgClass;

@@ -1,15 +1,15 @@
 //! A market source as a whole: what `quoteway demo` starts as its provider, and `sink-driven-src -Q` publishes.
 
-use super::datafile::DataFile;
-use super::generator::{Generator, GeneratorConfig};
-use super::provider::{Provider, ProviderConfig};
 use super::publisher::{MarketFeed, Publisher};
-use super::recording::Recording;
-use super::replay::exchange::CaptureReplay;
-use super::replay::market::{ReplayConfig, TickReplay};
-use super::session::{Calendar, Nanos};
-use super::{Event, InstrumentId, MarketSource, Model};
 use crate::agents::rssl_io::RsslIo;
+use feed::datafile::DataFile;
+use feed::generator::{Generator, GeneratorConfig};
+use feed::provider::{Provider, ProviderConfig};
+use feed::recording::Recording;
+use feed::replay::exchange::CaptureReplay;
+use feed::replay::market::{ReplayConfig, TickReplay};
+use feed::session::{Calendar, Nanos};
+use feed::{Event, InstrumentId, MarketSource, Model};
 use net::tcp::SocketOptions;
 use rssl::ServerConfig;
 use rwf::dictionary::Dictionary;

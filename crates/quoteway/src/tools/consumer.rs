@@ -181,9 +181,9 @@ pub fn is_item_domain(domain: Domain) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::generator::{Generator, GeneratorConfig};
-    use crate::source::provider::{Provider, ProviderConfig, Session, SessionId, market::Market};
-    use crate::source::session::Calendar;
+    use feed::generator::{Generator, GeneratorConfig};
+    use feed::provider::{Provider, ProviderConfig, Session, SessionId, market::Market};
+    use feed::session::Calendar;
     use rwf::dictionary::Dictionary;
     use rwf::rdm::directory::{Part, ServiceState, Update};
     use std::sync::Arc;

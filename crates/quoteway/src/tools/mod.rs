@@ -7,7 +7,6 @@ pub mod consumer;
 pub mod dump;
 pub mod flags;
 pub mod hubstat;
-pub mod latency;
 pub mod lbmdump;
 pub mod lbmrd;
 pub mod lbmstat;
@@ -16,9 +15,9 @@ pub mod names;
 pub mod outbox;
 pub mod output;
 pub mod sink_driven_src;
-pub mod stamp;
 pub mod table;
 pub mod test_client;
+pub mod tune;
 
 #[cfg(test)]
 mod tests;

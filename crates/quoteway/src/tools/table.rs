@@ -1,6 +1,6 @@
 //! The tables that the tools print: one line an interval, numbers right-aligned under their heading.
 
-use super::latency::Summary;
+use measure::latency::Summary;
 use std::fmt::Write as _;
 
 /// A column: heading and width.

@@ -149,7 +149,7 @@ fn clock(seconds: f64) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::tools::latency::Summary;
+    use measure::latency::Summary;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
     use ratatui::buffer::Buffer;

@@ -2,10 +2,10 @@
 
 use super::{Direction, Row, Snapshot};
 use crate::agents::rssl_io::{Ended, Handler, Opened, RsslIo};
-use crate::source::fields as fid;
 use crate::tools::consumer::{Consumer, Heard, Identity};
-use crate::tools::latency::Latency;
 use crate::tools::outbox::Outbox;
+use feed::fields as fid;
+use measure::latency::Latency;
 use net::tcp::{ConnId, SocketOptions};
 use rssl::{ClientConfig, Version};
 use rwf::msg::{Domain, Msg, MsgKey, RequestFlags, RequestMsg};
@@ -186,7 +186,7 @@ impl View {
                 if apply(row, update.container, update.body) {
                     self.moved[index] = now;
                 }
-                if let Some(sent) = crate::tools::stamp::find(msg) {
+                if let Some(sent) = measure::stamp::find(msg) {
                     self.latency.record(net::clock::now().saturating_sub(sent));
                 }
             }
@@ -282,7 +282,7 @@ impl Handler for View {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::fields::append_fields;
+    use feed::fields::append_fields;
 
     fn body(write: impl FnOnce(&mut fid::FieldWriter<'_, '_>)) -> Vec<u8> {
         let mut out = Vec::new();

@@ -1,6 +1,6 @@
 //! The state of the demo at one moment, as its view shows it.
 
-use crate::tools::latency::Summary;
+use measure::latency::Summary;
 use rwf::Real;
 
 /// Everything that is on the screen.

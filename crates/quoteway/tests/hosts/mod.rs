@@ -18,7 +18,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use quoteway::lab::process::Process;
+use measure::process::Process;
 
 /// A network of hosts. Taken down when dropped.
 pub(crate) struct Lan {

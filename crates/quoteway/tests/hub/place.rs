@@ -6,7 +6,7 @@ use std::os::fd::AsFd as _;
 use std::process::Command;
 use std::thread::{Builder, JoinHandle};
 
-use quoteway::lab::process::Process;
+use measure::process::Process;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::hosts::Host;

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use feed::provider::{ImagePart, ItemId, Items, Open, Provider, ProviderConfig, Refusal, SessionId};
 use net::tcp::SocketOptions;
 use quoteway::agents::rssl_io::RsslIo;
-use quoteway::source::provider::{ImagePart, ItemId, Items, Open, Provider, ProviderConfig, Refusal, SessionId};
 use quoteway::source::publisher::{Egress, Feed, Publisher};
 use rssl::ServerConfig;
 use rwf::dictionary::Dictionary;

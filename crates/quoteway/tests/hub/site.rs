@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use quoteway::lab::process::Process;
+use measure::process::Process;
 
 use crate::place::Place;
 

@@ -2,7 +2,7 @@
 
 use super::sheet::{Envelope, Sheet};
 use super::stream::Direction;
-use crate::source::replay::packets::{Packets, TCP};
+use feed::replay::packets::{Packets, TCP};
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::net::SocketAddr;

@@ -9,9 +9,9 @@ mod hex;
 mod sheet;
 mod stream;
 
-use crate::source::lines;
-use crate::source::replay::packets;
 use clap::{Parser, ValueEnum};
+use feed::lines;
+use feed::replay::packets;
 use flate2::read::GzDecoder;
 use rwf::dictionary::Dictionary;
 use rwf::json::Settings;

@@ -7,7 +7,7 @@ use lbm_io::options::Options;
 use lbm_io::{Context, Warning};
 use net::affinity::{CpuList, Priority};
 
-use crate::lab::observer::{End, Observer, Plan};
+use measure::observer::{End, Observer, Plan};
 
 /// Arguments of `lbmpub` and `lbmsub`.
 #[derive(Clone, Debug, Args)]

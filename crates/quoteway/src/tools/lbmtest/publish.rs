@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use super::common::{self, Common, Idle};
 use super::payload::{MIN, Payload};
 use super::round_trip::RoundTrips;
-use crate::lab::observer::{End, Observer, id_of};
-use crate::tools::latency::Latency;
 use crate::tools::output::Output;
-use crate::tools::sink_driven_src::pace::{Pacer, Rate, Shape};
 use crate::tools::table::{self, Column, micros};
+use feed::pace::{Pacer, Rate, Shape};
+use measure::latency::Latency;
+use measure::observer::{End, Observer, id_of};
 
 /// Publishes test messages by LBM at a fixed rate.
 ///

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::payload::Payload;
 use super::tally;
-use crate::lab::observer::analysis::Distribution;
+use measure::observer::analysis::Distribution;
 
 /// A message that has not come back within this is given up, in a test without a rate.
 const PATIENCE_NS: u64 = 1_000_000_000;

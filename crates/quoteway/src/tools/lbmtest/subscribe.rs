@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::common::{self, Common, Idle};
 use super::tally::{Tally, distribution_json, distribution_table};
-use crate::lab::observer::End;
 use crate::tools::output::Output;
 use crate::tools::table::{self, Column, micros};
+use measure::observer::End;
 
 /// Receives the messages of lbmpub and measures them.
 ///

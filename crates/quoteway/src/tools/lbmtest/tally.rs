@@ -6,9 +6,9 @@ use lbm_io::{Delivery, EndReason, Events, Loss, SendFlags, SourceId, Sources, St
 use serde_json::{Value, json};
 
 use super::payload::Payload;
-use crate::lab::observer::analysis::Distribution;
-use crate::lab::observer::{Observer, id_of};
-use crate::tools::latency::Latency;
+use measure::latency::Latency;
+use measure::observer::analysis::Distribution;
+use measure::observer::{Observer, id_of};
 
 /// One topic of one source.
 #[derive(Clone, Debug, Default)]

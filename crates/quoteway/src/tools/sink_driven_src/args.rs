@@ -1,10 +1,10 @@
 //! The command line of `sink-driven-src`.
 
-use super::pace::{Rate, Shape};
 use super::template;
-use crate::lab::observer::{End, Observer, Plan};
 use crate::tools::flags;
 use clap::{Parser, ValueEnum};
+use feed::pace::{Rate, Shape};
+use measure::observer::{End, Observer, Plan};
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;

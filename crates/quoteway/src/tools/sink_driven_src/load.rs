@@ -4,14 +4,14 @@
 //! time stamp change. Updates go round over all open items, so each gets its share and a client can tell a loss by the
 //! sequence numbers.
 
-use super::pace::{Pacer, Rate, Shape};
 use super::series::{Catalogue, Series};
-use crate::lab::observer::{Observer, id_of, item_key};
-use crate::source::fields::append;
-use crate::source::image::Overlay;
-use crate::source::provider::{ImagePart, ItemId, Items, Open, Post, Posted, Refusal, SessionId};
-use crate::source::random::Random;
-use crate::tools::latency::Latency;
+use feed::fields::append;
+use feed::image::Overlay;
+use feed::pace::{Pacer, Rate, Shape};
+use feed::provider::{ImagePart, ItemId, Items, Open, Post, Posted, Refusal, SessionId};
+use feed::random::Random;
+use measure::latency::Latency;
+use measure::observer::{Observer, id_of, item_key};
 use rwf::StateCode;
 use rwf::msg::Domain;
 use std::collections::HashMap;
@@ -413,7 +413,7 @@ impl Items for Load {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tools::stamp;
+    use measure::stamp;
     use rwf::msg::Msg;
 
     const SECOND: u64 = 1_000_000_000;
@@ -558,7 +558,7 @@ mod tests {
     fn updates_that_do_not_begin_again_end_and_the_image_keeps_them() {
         let text = "{\"Type\":\"Refresh\",\"ID\":5,\"Key\":{\"Name\":\"A\"},\"Fields\":{\"BID\":1}}\n\
             {\"Type\":\"Update\",\"ID\":5,\"Fields\":{\"BID\":2}}\n{\"Type\":\"Update\",\"ID\":5,\"Fields\":{\"ASK\":3}}";
-        let file = crate::source::datafile::DataFile::parse(text, &rwf::dictionary::Dictionary::builtin()).unwrap();
+        let file = feed::datafile::DataFile::parse(text, &rwf::dictionary::Dictionary::builtin()).unwrap();
         let catalogue = Catalogue::of_file(&file, "f", None, false, 74, false).unwrap();
         let config = LoadConfig { rate: Rate::PerSecond(100.0), ..load(1.0, 0.0, None).config };
         let mut load = Load::new(config, Arc::new(catalogue), 0);
@@ -583,7 +583,7 @@ mod tests {
         let item = open(&mut load, "A", 7);
         open(&mut load, "B", 8);
         let mut body = Vec::new();
-        crate::source::fields::append_fields(&mut body, |w| w.uint(-77, 5));
+        feed::fields::append_fields(&mut body, |w| w.uint(-77, 5));
         let user = rwf::msg::PostUserInfo { addr: 1, id: 2 };
         let what = Posted::Update(rwf::msg::UpdateType::TRADE);
         let container = rwf::DataType::FIELD_LIST;

@@ -6,7 +6,6 @@
 mod args;
 pub mod commands;
 pub mod load;
-pub mod pace;
 mod run;
 pub mod series;
 pub mod template;

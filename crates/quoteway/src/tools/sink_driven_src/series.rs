@@ -4,12 +4,12 @@
 //! Others come out of data files. A [`Catalogue`] says which series belongs to which item.
 
 use super::template::{SizeError, Template};
-use crate::source::datafile::DataFile;
-use crate::source::fields::{self as fid, append, append_fields, write_fields};
-use crate::source::image::Image;
-use crate::source::instrument::Profile;
-use crate::source::record::Record;
-use crate::source::session::Moment;
+use feed::datafile::DataFile;
+use feed::fields::{self as fid, append, append_fields, write_fields};
+use feed::image::Image;
+use feed::instrument::Profile;
+use feed::record::Record;
+use feed::session::Moment;
 use rwf::msg::{Domain, Msg, RefreshFlags};
 use rwf::wire::{LenForm, Writer};
 use rwf::{DataType, EncodeError, MapAction, MapEncoder, MapHead, Primitive};
@@ -371,7 +371,7 @@ fn series_of(file: &DataFile, item: usize, domain: Domain, stamp_all: bool) -> O
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tools::stamp;
+    use measure::stamp;
     use rwf::dictionary::Dictionary;
 
     #[test]

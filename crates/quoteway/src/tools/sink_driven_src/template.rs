@@ -4,7 +4,7 @@
 //! number in the header, and in stamped ones the time as the last field (`TIM_TRK_1`, microseconds of the monotonic clock,
 //! eight bytes), where the performance tools of the SDK look for it as well.
 
-use crate::source::fields::{self as fid, real, write_fields};
+use feed::fields::{self as fid, real, write_fields};
 use rwf::msg::{Domain, Msg, UpdateMsg, UpdateType};
 use rwf::wire::{LenForm, Writer};
 use rwf::{DataType, EncodeError, FieldList, Map, MapAction, MapEncoder, MapHead, Primitive, SetScope, Time};
@@ -261,6 +261,6 @@ mod tests {
         template.numbered(77).stamped_at(5_000_123);
         let Ok(Msg::Update(update)) = Msg::decode(template.bytes()) else { panic!("no update") };
         assert_eq!(update.seq_num, Some(77));
-        assert_eq!(crate::tools::stamp::find(template.bytes()), Some(5_000_000));
+        assert_eq!(measure::stamp::find(template.bytes()), Some(5_000_000));
     }
 }

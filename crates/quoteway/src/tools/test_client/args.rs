@@ -1,9 +1,9 @@
 //! The command line of `test-client`.
 
-use crate::lab::observer::{End, Observer, Plan};
 use crate::tools::flags;
 use crate::tools::names;
 use clap::{Parser, ValueEnum};
+use measure::observer::{End, Observer, Plan};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;

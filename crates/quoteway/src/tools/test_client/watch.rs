@@ -4,9 +4,9 @@
 
 use super::args::Depth;
 use super::decode::FieldTypes;
-use crate::lab::observer::{Observer, id_of, item_key};
-use crate::tools::latency::Latency;
-use crate::tools::stamp;
+use measure::latency::Latency;
+use measure::observer::{Observer, id_of, item_key};
+use measure::stamp;
 use rwf::msg::{Domain, MsgClass, MsgKey, Priority, RefreshFlags, RequestFlags, RequestMsg, UpdateFlags};
 use rwf::wire::Writer;
 use rwf::{StreamState, msg::Msg, peek};

@@ -1,0 +1,428 @@
+//! The processes of a test: source, servers, clients; where they run, and how they find each other.
+
+use std::fmt::Write as _;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tempfile::TempDir;
+
+use super::nodes::Nodes;
+use super::product;
+use super::scenario::Scenario;
+use measure::observer::Plan;
+use measure::process::{Fault, Process};
+
+/// How long a process may say nothing.
+pub const PATIENCE: f64 = 60.0;
+
+/// Hubs of this process so far.
+static HUBS: AtomicU32 = AtomicU32::new(0);
+
+/// How the source paces itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Each update at a time of its own.
+    Even,
+    /// So many bursts a second.
+    Bursts(u32),
+}
+
+/// What both ends record, and where it is put.
+#[derive(Clone, Debug)]
+pub struct Observation<'a> {
+    /// A folder for the records of the sources and the clients.
+    pub folder: &'a Path,
+    /// Memory and choice of the source.
+    pub source: Plan,
+    /// Memory and choice of the client.
+    pub client: Plan,
+}
+
+impl Observation<'_> {
+    /// The records of the source of a path.
+    pub fn sent(&self, path: u32) -> PathBuf {
+        self.folder.join(format!("sent-{path}"))
+    }
+
+    /// The records of the client at a door.
+    pub fn received(&self, door: usize) -> PathBuf {
+        self.folder.join(format!("received-{door}"))
+    }
+}
+
+/// The processes, started.
+pub struct Chain {
+    /// The sources, one for each path; they publish nothing until they are given a rate.
+    pub sources: Vec<Process>,
+    /// What is between sources and clients, in the order in which updates go through it, path after path.
+    pub servers: Vec<Process>,
+    /// Where clients connect: each P2PS, path after path; without servers each source.
+    doors: Vec<(IpAddr, u16)>,
+    nodes: Nodes,
+    /// Configuration files of the servers.
+    folder: TempDir,
+}
+
+impl Chain {
+    /// Starts sources and servers.
+    ///
+    /// # Errors
+    /// One of them does not start, or the nodes cannot be made.
+    pub fn start(
+        scenario: &Scenario,
+        nodes: Nodes,
+        pace: Pace,
+        observation: Option<&Observation<'_>>,
+    ) -> Result<Self, Fault> {
+        let folder = tempfile::tempdir().map_err(|e| format!("no folder for configurations: {e}"))?;
+        let mut chain = Self { sources: Vec::new(), servers: Vec::new(), doors: Vec::new(), nodes, folder };
+        for path in 0..scenario.paths {
+            let address = chain.start_source(scenario, pace, observation, path)?;
+            if scenario.server {
+                chain.start_servers(scenario, &address, path)?;
+            } else {
+                let port = port_of(&address).ok_or_else(|| Fault::Failed(format!("source: no port in {address}")))?;
+                chain.doors.push((chain.nodes.source(), port));
+            }
+        }
+        Ok(chain)
+    }
+
+    /// Starts the source of a path; gives where it listens.
+    fn start_source(
+        &mut self,
+        scenario: &Scenario,
+        pace: Pace,
+        observation: Option<&Observation<'_>>,
+        path: u32,
+    ) -> Result<String, Fault> {
+        let mut args = words(&format!("sink-driven-src --bind {} -N 0 -K -tcpnodel -U 0 -I 3600", self.nodes.source()));
+        args.extend(words(&format!(
+            "--size {} --idle {} --send-buffer {}",
+            scenario.size, scenario.idle, scenario.socket_buffer
+        )));
+        match pace {
+            Pace::Even => args.push("--smooth".to_owned()),
+            Pace::Bursts(per_second) => args.extend(words(&format!("-tps {per_second}"))),
+        }
+        match observation {
+            // As the reports stamp: ten updates a second.
+            Some(observation) => {
+                args.extend(words("-ts -UL 10"));
+                args.extend(observing(&observation.sent(path), &observation.source));
+            }
+            None if scenario.stamp_every == 1 => args.push("--stamp-all".to_owned()),
+            None => args.extend(words(&format!("--stamp-every {}", scenario.stamp_every))),
+        }
+        if scenario.is_mixed() {
+            args.push("--shuffle".to_owned());
+        }
+        let mut source = product::start("source", &place(scenario, &self.nodes, "source"), &args)?;
+        let line = source.wait_for("is published on", PATIENCE)?.text;
+        let address = line.split(" on ").nth(1).and_then(|t| t.split(';').next());
+        let address = address.ok_or_else(|| source.failed("names no address"))?.to_owned();
+        self.sources.push(source);
+        Ok(address)
+    }
+
+    /// Starts a client of the whole watchlist at the first door; `extra` are more of its flags.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn client(&self, scenario: &Scenario, items: &str, extra: &str) -> Result<Process, Fault> {
+        let share = Share { items: items.to_owned(), mounts: scenario.mounts, common: scenario.common, streams: 0 };
+        self.client_at(0, scenario, &share, extra, None)
+    }
+
+    /// Starts a client at each door, with its share of the watchlist.
+    ///
+    /// # Errors
+    /// One does not start.
+    pub fn clients(
+        &self,
+        scenario: &Scenario,
+        extra: &str,
+        observation: Option<&Observation<'_>>,
+    ) -> Result<Vec<Process>, Fault> {
+        let shares = shares(scenario);
+        (0..).zip(&shares).map(|(door, share)| self.client_at(door, scenario, share, extra, observation)).collect()
+    }
+
+    fn client_at(
+        &self,
+        door: usize,
+        scenario: &Scenario,
+        share: &Share,
+        extra: &str,
+        observation: Option<&Observation<'_>>,
+    ) -> Result<Process, Fault> {
+        let (host, port) = self.doors.get(door).copied().ok_or("no server for a client")?;
+        let mut args = words(&format!(
+            "test-client -h {host} -p {port} --mounts {} --common {} --receive-buffer {} decodeFormat {} -il",
+            share.mounts, share.common, scenario.socket_buffer, scenario.decode
+        ));
+        args.push(share.items.clone());
+        args.extend(words(extra));
+        if let Some(observation) = observation {
+            args.extend(observing(&observation.received(door), &observation.client));
+        }
+        product::start("client", &place(scenario, &self.nodes, "client"), &args)
+    }
+
+    /// The server that clients are connected to, where there is one.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn server(&self) -> Result<&Process, Fault> {
+        self.servers.last().ok_or_else(|| Fault::Failed("the scenario needs a server".to_owned()))
+    }
+
+    /// Processor time of all sources and of all servers so far, in nanoseconds.
+    pub fn cpu(&self) -> [Option<u64>; 2] {
+        [&self.sources, &self.servers].map(|all| {
+            let used: Vec<u64> = all.iter().filter_map(Process::cpu).collect();
+            (!used.is_empty() && used.len() == all.len()).then(|| used.iter().sum())
+        })
+    }
+
+    /// Gives all sources their part of so many updates a second; `None` is as many as go.
+    ///
+    /// # Errors
+    /// One takes no commands.
+    pub fn publish(&mut self, rate: Option<f64>) -> Result<(), Fault> {
+        let count = self.sources.len() as f64;
+        let text = rate.map_or("max".to_owned(), |rate| (rate / count).to_string());
+        self.sources.iter_mut().try_for_each(|source| source.tell(&format!("ur {text}")))
+    }
+
+    /// Lets the sources end in order and waits for that: they write what they have recorded.
+    ///
+    /// # Errors
+    /// One does not end.
+    pub fn end_sources(&mut self) -> Result<(), Fault> {
+        for source in &mut self.sources {
+            source.tell("quit")?;
+        }
+        for source in &mut self.sources {
+            while source.next_line(PATIENCE)?.is_some() {}
+        }
+        Ok(())
+    }
+
+    /// Starts what is between a source and its clients: Source Distributor and P2PS in one process, or each in its own, with an
+    /// `rrcpd` between and several P2PSs where the scenario says so.
+    fn start_servers(&mut self, scenario: &Scenario, source: &str, path: u32) -> Result<(), Fault> {
+        if !scenario.is_split() {
+            let file = self.folder.path().join(format!("serve-{path}.toml"));
+            std::fs::write(&file, &scenario.server_toml).map_err(|e| format!("configuration of the server: {e}"))?;
+            let listen = format!(
+                "serve --config {} --interface {} --rssl-port 0 --nip-port 0 --route {source}",
+                file.display(),
+                self.nodes.server()
+            );
+            return self.start_door(scenario, &listen);
+        }
+        let nodes = &self.nodes;
+        let hub = Hub::new(path);
+        let config = |name: &str, transport: &str, interface: IpAddr| {
+            let file = self.folder.path().join(format!("{name}-{path}.toml"));
+            std::fs::write(&file, hub.text(transport, interface) + &scenario.server_toml)
+                .map_err(|e| format!("configuration of the servers: {e}"))?;
+            Ok::<String, Fault>(file.display().to_string())
+        };
+        let flags = format!(
+            "source-distributor --config {} --interface {} --nip-port 0 --hub-port 0 --route {source}",
+            config("distributor", &scenario.hub, nodes.distributor())?,
+            nodes.distributor()
+        );
+        let mut distributor =
+            product::start("Source Distributor", &place(scenario, nodes, "distributor"), &words(&flags))?;
+        let address = named(&distributor.wait_for("ready ", PATIENCE)?.text, "hub=");
+        let address = address.ok_or_else(|| distributor.failed("names no address of its hub"))?;
+        // Behind a daemon P2PSs read the stream from shared memory.
+        let near = if scenario.rrcpd { "lbt-ipc" } else { &scenario.hub };
+        let p2ps = config("p2ps", near, nodes.far_hub())?;
+        let daemon = if scenario.rrcpd {
+            let flags = format!("rrcpd --config {}", config("rrcpd", &scenario.hub, nodes.far_hub())?);
+            let mut daemon = product::start("rrcpd", &place(scenario, nodes, "server"), &words(&flags))?;
+            daemon.wait_for("ready ", PATIENCE)?;
+            Some(daemon)
+        } else {
+            None
+        };
+        self.servers.extend([Some(distributor), daemon].into_iter().flatten());
+        // Only over TCP has a P2PS to be told where; by LBM it finds the hub by its name.
+        let join = if scenario.hub == "tcp" { format!("--source-distributor {address}") } else { String::new() };
+        let flags = format!("p2ps --config {p2ps} --interface {} --rssl-port 0 {join}", self.nodes.server());
+        (0..scenario.p2ps).try_for_each(|_| self.start_door(scenario, &flags))
+    }
+
+    /// Starts a server for clients.
+    fn start_door(&mut self, scenario: &Scenario, flags: &str) -> Result<(), Fault> {
+        let mut args = words(flags);
+        if scenario.shards > 0 {
+            args.extend(words(&format!("--shards {}", scenario.shards)));
+        }
+        let mut server = product::start("server", &place(scenario, &self.nodes, "server"), &args)?;
+        let address = named(&server.wait_for("ready ", PATIENCE)?.text, "rssl=");
+        let port = address.as_deref().and_then(port_of).ok_or_else(|| server.failed("names no port"))?;
+        self.servers.push(server);
+        self.doors.push((self.nodes.server(), port));
+        Ok(())
+    }
+}
+
+/// The hub's part of a configuration. Each test has a hub of its own, so that tests that run beside it are not heard, and
+/// so has each path.
+struct Hub {
+    name: String,
+    path: u32,
+}
+
+impl Hub {
+    fn new(path: u32) -> Self {
+        let number = HUBS.fetch_add(1, Ordering::Relaxed);
+        Self { name: format!("lab-{}-{number}", std::process::id()), path }
+    }
+
+    fn text(&self, transport: &str, interface: IpAddr) -> String {
+        let Self { name, path } = self;
+        let mut text = format!("[hub]\nname = \"{name}\"\ntransport = \"{transport}\"\ninterface = \"{interface}\"\n");
+        if *path > 0 {
+            // Paths share no multicast group: what is for one wakes nobody of the other.
+            let _ = writeln!(text, "multicast_address = \"239.101.3.{}\"", 10 + path);
+        }
+        text
+    }
+}
+
+/// What the client at a door watches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Share {
+    /// Items, as a tool takes them.
+    pub items: String,
+    /// Connections.
+    pub mounts: u32,
+    /// Share of the items that all of them watch.
+    pub common: f64,
+    /// Streams of all connections together.
+    pub streams: u64,
+}
+
+/// The watchlist of a scenario spread over its doors. Each path has items of its own, and as many mounts as the scenario says; its
+/// P2PSs have them in equal parts. Common items are everybody's, and each other item is one client's. With one mount there is a client for each P2PS, and
+/// each has its part of the items.
+pub fn shares(scenario: &Scenario) -> Vec<Share> {
+    let (paths, doors) = (scenario.paths.max(1), if scenario.is_split() { scenario.p2ps.max(1) } else { 1 });
+    let is_alone = scenario.mounts == 1 && doors > 1;
+    let common = if is_alone { 0.0 } else { scenario.common };
+    let mounts = (scenario.mounts / doors).max(1);
+    let mut all = Vec::new();
+    for path in 0..paths {
+        let part = |of: u32, n: u32, count: u32| (u64::from(of) * u64::from(n) / u64::from(count)) as u32;
+        let (from, to) = (part(scenario.items, path, paths), part(scenario.items, path + 1, paths));
+        let shared = (f64::from(to - from) * common).round() as u32;
+        for door in 0..doors {
+            let own = to - from - shared;
+            let (first, last) = (from + shared + part(own, door, doors), from + shared + part(own, door + 1, doors));
+            let ranges = [(from, from + shared), (first, last)].into_iter().filter(|(a, b)| b > a);
+            let items: Vec<String> = ranges.map(|(a, b)| format!("RDT{{{a}..{}}}", b - 1)).collect();
+            all.push(Share {
+                items: items.join(","),
+                mounts,
+                common: f64::from(shared) / f64::from((shared + last - first).max(1)),
+                streams: u64::from(shared) * u64::from(mounts) + u64::from(last - first),
+            });
+        }
+    }
+    all
+}
+
+/// The word behind a name in a line like `ready nip=off hub=127.0.0.1:14004`.
+fn named(line: &str, name: &str) -> Option<String> {
+    line.split_whitespace().find_map(|word| word.strip_prefix(name)).map(str::to_owned)
+}
+
+/// The flags of a tool that records.
+fn observing(file: &Path, plan: &Plan) -> Vec<String> {
+    let mut args = vec!["--observe".to_owned(), file.display().to_string()];
+    args.extend(words(&format!("--observe-every {} --observe-capacity {}", plan.every, plan.capacity)));
+    args
+}
+
+/// The words in front of a command that put it on its node and its processors.
+fn place(scenario: &Scenario, nodes: &Nodes, process: &str) -> Vec<String> {
+    let mut words = nodes.enter(process);
+    if let Some(processors) = scenario.processors(process) {
+        words.extend(["taskset", "-c", processors].map(str::to_owned));
+    }
+    words
+}
+
+fn port_of(address: &str) -> Option<u16> {
+    address.rsplit(':').next()?.trim().parse().ok()
+}
+
+/// A command line without quoting.
+pub fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Everything is on loopback.
+pub const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bound_processes_get_their_processors() {
+        let text = "[a]\ntitle = 'A'\nkind = 'flow'\nrates = '1k'\nbind = 'source:0 server:1,3'";
+        let scenario = crate::scenario::read(text, &[]).unwrap().remove(0);
+        let nodes = Nodes::loopback();
+        assert_eq!(place(&scenario, &nodes, "server"), ["taskset", "-c", "1,3"]);
+        assert!(place(&scenario, &nodes, "client").is_empty());
+    }
+
+    fn scenario(text: &str) -> Scenario {
+        let text = format!("[a]\ntitle = 'A'\nkind = 'flow'\nrates = '1k'\nitems = 1000\n{text}");
+        crate::scenario::read(&text, &[]).unwrap().remove(0)
+    }
+
+    #[test]
+    fn watchlists_are_spread_over_paths_and_p2pss() {
+        let one = shares(&scenario("mounts = 100\ncommon = 0.5"));
+        assert_eq!((one.len(), one[0].items.as_str(), one[0].mounts), (1, "RDT{0..499},RDT{500..999}", 100));
+        assert_eq!(one[0].streams, 500 * 100 + 500);
+        let four =
+            shares(&scenario("mounts = 100\ncommon = 0.5\nsplit = true\np2ps = 4\nrrcpd = true\nhub = 'lbt-rm'"));
+        assert_eq!((four.len(), four[1].mounts, four[1].items.as_str()), (4, 25, "RDT{0..499},RDT{625..749}"));
+        assert_eq!(four.iter().map(|s| s.streams).sum::<u64>(), one[0].streams);
+        assert!((four[0].common - 0.8).abs() < 1e-9);
+        // One to one: each client has its part, and all together the whole watchlist.
+        let stacked = shares(&scenario("split = true\npaths = 2\np2ps = 2"));
+        let items: Vec<&str> = stacked.iter().map(|s| s.items.as_str()).collect();
+        assert_eq!(items, ["RDT{0..249}", "RDT{250..499}", "RDT{500..749}", "RDT{750..999}"]);
+        let two = shares(&scenario("split = true\npaths = 2"));
+        assert_eq!((two[0].items.as_str(), two[1].streams), ("RDT{0..499}", 500));
+    }
+
+    #[test]
+    fn each_path_has_a_hub_of_its_own() {
+        let (first, second) = (Hub::new(0), Hub::new(1));
+        assert_ne!(first.name, second.name);
+        assert!(
+            !first.text("tcp", LOOPBACK).contains("multicast")
+                && second.text("lbt-rm", LOOPBACK).contains("239.101.3.11")
+        );
+    }
+
+    #[test]
+    fn ports_are_found() {
+        assert_eq!(port_of("127.0.0.1:14002"), Some(14_002));
+        assert_eq!(port_of("nowhere"), None);
+        assert_eq!(named("ready nip=off hub=10.0.0.1:7", "hub=").as_deref(), Some("10.0.0.1:7"));
+        assert_eq!(named("ready", "hub="), None);
+    }
+}

@@ -1,0 +1,217 @@
+//! Where and when something was measured, and what else the machine was doing.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use quoteway::tools::tune::interfaces;
+
+/// Facts that stand above every report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Environment {
+    /// The machine.
+    pub host: String,
+    /// Socket buffer limits and congestion control.
+    pub sockets: String,
+    /// Version and commit of this program.
+    pub program: String,
+    /// The command line.
+    pub command: String,
+    /// When, in UTC.
+    pub at: String,
+    /// More of the machine, by name.
+    pub facts: Vec<(String, String)>,
+}
+
+impl Environment {
+    /// Of this process, now.
+    pub fn read() -> Self {
+        let host = net::host::Host::read();
+        let bytes = |limit: Option<u64>| limit.map_or("unknown".to_owned(), |b| b.to_string());
+        let words: Vec<String> = std::env::args().skip(1).collect();
+        Self {
+            sockets: format!(
+                "wmem_max {}, rmem_max {}, TCP congestion control {}",
+                bytes(host.send_buffer_max),
+                bytes(host.receive_buffer_max),
+                congestion_control()
+            ),
+            host: host.to_string(),
+            program: format!("quoteway {}, commit {}", env!("CARGO_PKG_VERSION"), commit()),
+            command: format!("quoteway {}", words.join(" ")),
+            at: utc(net::clock::wall()),
+            facts: facts(),
+        }
+    }
+
+    /// As JSON.
+    pub fn json(&self) -> Value {
+        let Self { host, sockets, program, command, at, facts } = self;
+        let facts: serde_json::Map<String, Value> = facts.iter().map(|(n, v)| (n.clone(), json!(v))).collect();
+        json!({ "host": host, "sockets": sockets, "program": program, "command": command, "at": at, "facts": facts })
+    }
+}
+
+/// What else bears on figures: processors and their frequency, interrupts, steal, mitigations.
+fn facts() -> Vec<(String, String)> {
+    let read = |path: &str| fs::read_to_string(path).ok().map(|t| t.trim().to_owned()).filter(|t| !t.is_empty());
+    let mut facts = Vec::new();
+    let mut add = |name: &str, value: Option<String>| {
+        facts.push((name.to_owned(), value.unwrap_or_else(|| "not told by this system".to_owned())));
+    };
+    add("processors online", read("/sys/devices/system/cpu/online"));
+    add("simultaneous multithreading", read("/sys/devices/system/cpu/smt/control"));
+    let governor = read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+    let hidden = "no frequency scaling visible (a virtual machine's host decides)".to_owned();
+    add("frequency governor", Some(governor.unwrap_or(hidden)));
+    add("isolated processors", Some(read("/sys/devices/system/cpu/isolated").unwrap_or_else(|| "none".to_owned())));
+    add("clock source", read("/sys/devices/system/clocksource/clocksource0/current_clocksource"));
+    add("kernel", read("/proc/version").and_then(|t| t.split(" (").next().map(str::to_owned)));
+    add("boot parameters that bear on figures", read("/proc/cmdline").map(|line| tuning_words(&line)));
+    add("transparent huge pages", read("/sys/kernel/mm/transparent_hugepage/enabled"));
+    let limits = ["rmem_default", "rmem_max", "wmem_default", "wmem_max"];
+    let limits =
+        limits.map(|name| format!("{name} {}", read(&format!("/proc/sys/net/core/{name}")).unwrap_or_default()));
+    add("socket limits (net.core)", Some(limits.join(", ")));
+    add(
+        "net.ipv4.tcp_rmem / tcp_wmem",
+        read("/proc/sys/net/ipv4/tcp_rmem")
+            .zip(read("/proc/sys/net/ipv4/tcp_wmem"))
+            .map(|(r, w)| format!("{r} / {w}").replace('\t', " ")),
+    );
+    add("interrupts may run on (default_smp_affinity)", read("/proc/irq/default_smp_affinity"));
+    add(
+        "interrupts of network cards",
+        Some(interfaces::affinities(Path::new("/")).unwrap_or_else(|| "none".to_owned())),
+    );
+    add("stolen time since the start", Some(format!("{:.2} %", Disturbance::now().stolen_percent())));
+    facts
+}
+
+/// The words of the kernel's command line that bear on figures; the others are the machine's own business.
+fn tuning_words(line: &str) -> String {
+    const NAMES: [&str; 12] = [
+        "isolcpus",
+        "nohz_full",
+        "rcu_nocbs",
+        "mitigations",
+        "idle",
+        "nosmt",
+        "intel_idle.max_cstate",
+        "processor.max_cstate",
+        "hugepages",
+        "transparent_hugepage",
+        "preempt",
+        "clocksource",
+    ];
+    let is_meant = |word: &&str| NAMES.contains(&word.split('=').next().unwrap_or_default());
+    let words: Vec<&str> = line.split_whitespace().filter(is_meant).collect();
+    if words.is_empty() { "none".to_owned() } else { words.join(" ") }
+}
+
+/// By which algorithm TCP decides when to send, on loopback too.
+fn congestion_control() -> String {
+    let text = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
+    if text.trim().is_empty() { "unknown".to_owned() } else { text.trim().to_owned() }
+}
+
+/// The commit of the folder that the lab is run in, if that is a checkout; `+` if files differ from it.
+fn commit() -> String {
+    let git = |args: &[&str]| {
+        let output = Command::new("git").args(args).output().ok().filter(|o| o.status.success())?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let Some(id) = git(&["rev-parse", "--short", "HEAD"]) else { return "unknown".to_owned() };
+    let is_changed = git(&["status", "--porcelain", "-uno"]).is_some_and(|text| !text.is_empty());
+    if is_changed { format!("{id}+") } else { id }
+}
+
+/// Wall-clock nanoseconds as `2026-11-20T10:15:00Z`.
+pub fn utc(wall: u64) -> String {
+    let seconds = wall / 1_000_000_000;
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    // The civil date of a day number, in years that begin in March (Howard Hinnant's algorithm).
+    let day = days + 719_468;
+    let (era, of_era) = (day / 146_097, day % 146_097);
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let march = (5 * of_year + 2) / 153;
+    let date = of_year - (153 * march + 2) / 5 + 1;
+    let month = if march < 10 { march + 3 } else { march - 9 };
+    let year = era * 400 + year + u64::from(month <= 2);
+    format!("{year}-{month:02}-{date:02}T{:02}:{:02}:{:02}Z", second / 3_600, second / 60 % 60, second % 60)
+}
+
+/// What else the machine does: runnable tasks, and processor time by kind since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Disturbance {
+    /// Runnable tasks, averaged over a minute by the kernel.
+    pub load: f64,
+    ticks: u64,
+    stolen: u64,
+}
+
+impl Disturbance {
+    /// The state now; zero where the kernel does not say.
+    pub fn now() -> Self {
+        let read = |path| fs::read_to_string(path).unwrap_or_default();
+        let load = read("/proc/loadavg").split(' ').next().and_then(|t| t.parse().ok()).unwrap_or(0.0);
+        let ticks: Vec<u64> = read("/proc/stat")
+            .lines()
+            .next()
+            .map(|l| l.split_whitespace().skip(1).take(8).filter_map(|t| t.parse().ok()).collect())
+            .unwrap_or_default();
+        Self { load, ticks: ticks.iter().sum(), stolen: ticks.get(7).copied().unwrap_or(0) }
+    }
+
+    /// Share of the time that the hypervisor gave to others.
+    pub fn stolen_percent(&self) -> f64 {
+        self.stolen as f64 * 100.0 / self.ticks.max(1) as f64
+    }
+
+    /// From `self` until now.
+    #[must_use]
+    pub fn since(&self) -> Self {
+        let now = Self::now();
+        Self { load: now.load, ticks: now.ticks - self.ticks, stolen: now.stolen - self.stolen }
+    }
+}
+
+impl fmt::Display for Disturbance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "load average {:.1}, {:.1} % stolen", self.load, self.stolen_percent())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_civil() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_795_169_700, "2026-11-20T10:15:00Z"),
+        ] {
+            assert_eq!(utc(seconds * 1_000_000_000), text);
+        }
+    }
+
+    #[test]
+    fn only_what_bears_on_figures_is_taken_from_the_command_line() {
+        assert_eq!(tuning_words("root=/dev/sda isolcpus=1 quiet mitigations=off"), "isolcpus=1 mitigations=off");
+        assert_eq!(tuning_words("quiet"), "none");
+    }
+
+    #[test]
+    fn the_environment_names_the_machine_and_the_command() {
+        let environment = Environment::read();
+        assert!(environment.host.contains("Linux") && environment.command.starts_with("quoteway"));
+        assert!(Disturbance::now().since().to_string().contains("load average"));
+    }
+}

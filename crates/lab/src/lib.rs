@@ -1,0 +1,318 @@
+//! `quoteway-lab` (`quoteway lab` starts it): measures this system, beside the bare loops of the same shape and other products, in one run.
+//!
+//! | module | what it is for |
+//! |---|---|
+//! | [`scenario`] | what is measured: parameters, rates, goals, from a file |
+//! | [`session`], [`progress`] | pairs of runs by turns, the file of results, how far it is |
+//! | [`flow`], [`images`], [`memory`], [`codec`], [`stages`], [`lbm`] | the procedures |
+//! | [`product`], [`chain`], [`nodes`], [`mod@run`] | the binary that is measured, its processes in a test, where they run, one run of them |
+//! | [`peers`], [`nats`] | other products on the same work |
+//! | [`observed`] | the files of two ends as the row of a report |
+//! | [`parts`] | measurements that need a process of their own |
+//! | [`rows`], [`originals`] | figures, ratios, goals; what others have published |
+//! | [`report`], [`html`] | how they are shown: Markdown, a page with charts, CSV |
+//! | [`environment`] | the machine, its network cards, the commit, what else was going on |
+//!
+//! Who saw which message when, statistics and processes are the crate `measure`; the bare loops are the crate `floor`.
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+pub mod chain;
+pub mod codec;
+pub mod environment;
+pub mod flow;
+pub mod html;
+pub mod images;
+pub mod lbm;
+pub mod memory;
+pub mod nats;
+pub mod nodes;
+pub mod observed;
+pub mod originals;
+pub mod parts;
+pub mod peers;
+pub mod product;
+pub mod progress;
+pub mod report;
+pub mod rows;
+pub mod run;
+pub mod scenario;
+pub mod session;
+pub mod stages;
+
+use environment::{Disturbance, Environment};
+use measure::process::Fault;
+use rows::{Outcome, Verdict};
+use scenario::{Kind, Scenario};
+use session::{Places, Session};
+
+/// What the lab does besides running scenarios.
+#[derive(Debug, Clone, Subcommand)]
+pub enum What {
+    /// Show the scenarios
+    List {
+        /// As the file to copy and change
+        #[arg(long)]
+        toml: bool,
+        /// Scenarios of this file instead of the built-in ones
+        #[arg(long, value_name = "FILE")]
+        scenarios: Option<PathBuf>,
+    },
+    /// Latencies, rates and losses from the files of --observe, as the reports show them
+    Observed(observed::Observed),
+    /// A part of a measurement, in a process of its own
+    #[command(subcommand, hide = true)]
+    Part(parts::Part),
+}
+
+/// Which scenarios are run, how, and what is written.
+#[derive(Debug, Clone, clap::Args)]
+pub struct RunArgs {
+    /// Scenarios to run; without any, all that `quoteway-lab list` does not call "on request"
+    #[arg(value_name = "SCENARIO")]
+    names: Vec<String>,
+    /// Runs of each side, by turns; claims need 7
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pairs: u32,
+    /// Short runs, one of each side: shows that everything works, not how fast
+    #[arg(long)]
+    quick: bool,
+    /// Append every run to this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Write the report to this file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Write the report with its charts to this file: HTML, complete in itself
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write every run's figures to this file: CSV
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Folder of the published figures that stand beside ours
+    #[arg(long, value_name = "DIR", default_value = "../shared/reference")]
+    reference: PathBuf,
+    /// Scenarios of this file instead of the built-in ones
+    #[arg(long, value_name = "FILE")]
+    scenarios: Option<PathBuf>,
+    /// Runs as long as the originals', where they say how long that was
+    #[arg(long, conflicts_with = "quick")]
+    full: bool,
+    /// Everything on loopback: no network namespaces, no root needed
+    #[arg(long)]
+    loopback: bool,
+    /// Other products that may run beside ours, separated by commas
+    #[arg(long, value_name = "NAMES", default_value = "eta,nats,aeron", value_delimiter = ',')]
+    peers: Vec<rows::Side>,
+    /// Folder of other products' binaries, which `make bench-peers` fills
+    #[arg(long, value_name = "DIR", default_value = "target/peers")]
+    peers_dir: PathBuf,
+    /// Change a parameter of all chosen scenarios, for example seconds=10 or items=1000
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Folder of the Java programs (bench and codec-bench), for the peer
+    #[arg(long, value_name = "DIR", default_value = "interop")]
+    interop: PathBuf,
+}
+
+/// Does what is not running scenarios.
+///
+/// # Errors
+/// A text for the user.
+pub fn look(what: &What) -> Result<(), String> {
+    match what {
+        What::Observed(observed) => {
+            println!("{}", observed.show()?);
+            Ok(())
+        }
+        What::List { toml: true, scenarios } => {
+            print!("{}", text_of(scenarios.as_ref())?);
+            Ok(())
+        }
+        What::List { scenarios, .. } => {
+            let all = scenario::read(&text_of(scenarios.as_ref())?, &[])?;
+            let width = all.iter().map(|s| s.name.len()).max().unwrap_or(0);
+            let mut group = "";
+            for s in &all {
+                if s.group != group {
+                    group = &s.group;
+                    println!("\n{group}: all of these by one name");
+                }
+                println!("{:width$}  {}{}", s.name, s.title, if s.on_request { " (on request)" } else { "" });
+                println!("{:width$}    {}", "", s.parameters());
+            }
+            println!(
+                "\nreports: all that reproduce a report. all: everything. Change a parameter: --set, or list --toml and --scenarios."
+            );
+            Ok(())
+        }
+        What::Part(part) => parts::run(part),
+    }
+}
+
+fn text_of(path: Option<&PathBuf>) -> Result<String, String> {
+    path.map_or_else(
+        || Ok(scenario::BUILT_IN.to_owned()),
+        |path| std::fs::read_to_string(path).map_err(|e| format!("scenarios {}: {e}", path.display())),
+    )
+}
+
+/// Runs scenarios and reports.
+///
+/// # Errors
+/// A text for the user.
+pub fn run(args: &RunArgs) -> Result<(), String> {
+    net::signal::install().map_err(|e| format!("signals: {e}"))?;
+    let mut chosen = scenario::select(scenario::read(&text_of(args.scenarios.as_ref())?, &args.set)?, &args.names)?;
+    for scenario in &mut chosen {
+        if args.quick {
+            scenario.shorten();
+        } else if args.full {
+            scenario.lengthen();
+        }
+    }
+    for scenario in &mut chosen {
+        scenario.keep_peers(&args.peers);
+    }
+    let pairs = if args.quick { 1 } else { args.pairs };
+    let expected: f64 = chosen.iter().map(|s| estimate(s, pairs, args.quick, &args.peers)).sum();
+    eprintln!("{} scenario(s), about {} in all", chosen.len(), duration(expected));
+    let environment = Environment::read();
+    let places = Places { interop: args.interop.clone(), peers: args.peers_dir.clone(), loopback: args.loopback };
+    let with = (places, args.peers.clone());
+    let mut session = Session::begin((pairs, args.quick), with, args.out.as_deref(), &environment.json(), expected)?;
+    let mut outcomes = Vec::new();
+    for scenario in &chosen {
+        let before = Disturbance::now();
+        let mut outcome = Outcome {
+            name: scenario.name.clone(),
+            title: scenario.title.clone(),
+            about: scenario.about.clone(),
+            conditions: scenario.conditions(),
+            ..Outcome::default()
+        };
+        let (originals, faults) = originals::read(&args.reference, scenario);
+        (outcome.originals, outcome.notes) = (originals, faults);
+        match lbm::published::read(&args.reference, scenario) {
+            Ok(table) => outcome.published = table,
+            Err(why) => outcome.notes.push(why),
+        }
+        let done = run_scenario(&mut session, scenario, &mut outcome);
+        outcome.disturbance = before.since().to_string();
+        outcome.verdicts = scenario.goals()?.into_iter().map(|g| Verdict::of(g, &outcome.rows)).collect();
+        record(&mut session, &outcome);
+        let stopped = done == Err(Fault::Stopped);
+        if let Err(Fault::Failed(why)) = done {
+            session.note(&mut outcome, why);
+        }
+        outcomes.push(outcome);
+        if stopped {
+            session.progress.note("stopped; the report holds what is done");
+            break;
+        }
+    }
+    // Its bar must not be drawn into the report.
+    drop(session);
+    let save = |path: &PathBuf, text: String| {
+        std::fs::write(path, text).map_err(|e| format!("report {}: {e}", path.display()))
+    };
+    if let Some(path) = &args.html {
+        save(path, html::page(&environment, pairs, &outcomes))?;
+    }
+    if let Some(path) = &args.csv {
+        save(path, html::csv(&outcomes))?;
+    }
+    let text = report::markdown(&environment, pairs, &outcomes);
+    match &args.report {
+        None => print!("{text}"),
+        Some(path) => save(path, text)?,
+    }
+    let is_empty =
+        outcomes.iter().all(|o| o.rows.iter().all(|r| r.side(rows::Side::Ours).iter().all(|m| m.figures.is_empty())));
+    if is_empty { Err("nothing could be measured".to_owned()) } else { Ok(()) }
+}
+
+/// Seconds as people say them: `2:05 minutes`, `13:20 hours`.
+fn duration(seconds: f64) -> String {
+    let seconds = seconds.round() as u64;
+    if seconds < 3_600 {
+        return format!("{}:{:02} minutes", seconds / 60, seconds % 60);
+    }
+    let minutes = seconds.div_ceil(60);
+    format!("{}:{:02} hours", minutes / 60, minutes % 60)
+}
+
+fn estimate(scenario: &Scenario, pairs: u32, is_quick: bool, peers: &[rows::Side]) -> f64 {
+    match scenario.kind {
+        Kind::Codec => codec::estimate(pairs, is_quick),
+        Kind::Flow => flow::estimate(scenario, pairs),
+        Kind::Images => images::estimate(scenario, pairs),
+        Kind::Memory => memory::estimate(scenario, pairs),
+        Kind::Stages => stages::estimate(scenario, pairs, is_quick),
+        Kind::Lbm => lbm::estimate(scenario, pairs, is_quick, peers.contains(&rows::Side::Aeron)),
+    }
+}
+
+fn run_scenario(session: &mut Session, scenario: &Scenario, outcome: &mut Outcome) -> Result<(), Fault> {
+    match scenario.kind {
+        Kind::Codec => codec::run(session, outcome),
+        Kind::Flow => flow::run(session, scenario, outcome),
+        Kind::Images => images::run(session, scenario, outcome),
+        Kind::Memory => memory::run(session, scenario, outcome),
+        Kind::Stages => stages::run(session, scenario, outcome),
+        Kind::Lbm => lbm::run(session, scenario, outcome),
+    }
+}
+
+/// Appends the medians and verdicts of a scenario to the results.
+fn record(session: &mut Session, outcome: &Outcome) {
+    for row in &outcome.rows {
+        for metric in row.metrics() {
+            let median = |side| row.spread(side, metric).map(|s| s.median);
+            let by_name = |of: &dyn Fn(rows::Side) -> Option<Value>| -> serde_json::Map<String, Value> {
+                let sides = [rows::Side::Ours].into_iter().chain(rows::OTHERS);
+                sides.filter_map(|side| Some((side.name().to_owned(), of(side)?))).collect()
+            };
+            let ratio = |side| row.ratio(side, metric).map(|s| json!([s.median, s.low, s.high]));
+            session.record(&json!({
+                "record": "median", "scenario": outcome.name, "row": row.label, "figure": metric,
+                "medians": by_name(&|side| median(side).map(Into::into)), "over": by_name(&ratio),
+            }));
+        }
+    }
+    for verdict in &outcome.verdicts {
+        let goal = &verdict.goal;
+        session.record(&json!({
+            "record": "goal", "scenario": outcome.name, "row": goal.row, "figure": goal.metric,
+            "over": goal.over.map(rows::Side::name), "at_least": goal.at_least, "bound": goal.bound,
+            "value": verdict.value, "met": verdict.is_met(),
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_said_beforehand_how_long_a_call_takes() {
+        assert_eq!(
+            (duration(125.4), duration(3_599.0), duration(48_000.0)),
+            ("2:05 minutes".into(), "59:59 minutes".into(), "13:20 hours".into())
+        );
+        let of = |names: &[&str], change: fn(&mut Scenario)| -> f64 {
+            let names: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
+            let mut chosen = scenario::select(scenario::read(scenario::BUILT_IN, &[]).unwrap(), &names).unwrap();
+            chosen.iter_mut().for_each(change);
+            chosen.iter().map(|s| estimate(s, 1, true, &rows::PEERS)).sum()
+        };
+        // A look at everything is two minutes, as long as the originals took is a day or more.
+        let quick = of(&[], Scenario::shorten);
+        assert!((60.0..=160.0).contains(&quick), "{quick}");
+        assert!(of(&["reports"], Scenario::lengthen) > 36_000.0);
+    }
+}

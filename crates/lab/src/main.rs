@@ -1,0 +1,85 @@
+//! `quoteway-lab`: what `quoteway lab` starts.
+#![forbid(unsafe_code)]
+
+use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser};
+use quoteway::manual;
+use tracing_subscriber::EnvFilter;
+
+/// Measures Quoteway, beside bare loops and other products, and reports.
+#[derive(Parser)]
+#[command(name = "quoteway-lab", version, max_term_width = 110, args_conflicts_with_subcommands = true)]
+struct Cli {
+    #[command(subcommand)]
+    manual: Option<Manual>,
+    #[command(flatten)]
+    lab: lab::RunArgs,
+}
+
+#[derive(clap::Subcommand)]
+enum Manual {
+    /// What the lab does besides running scenarios
+    #[command(flatten)]
+    Lab(lab::What),
+    /// Write the man page into a folder
+    Man {
+        /// The folder; it is made if it is not there
+        dir: PathBuf,
+    },
+    /// Print the completions of a shell: bash, zsh, fish, elvish, powershell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+fn main() -> ExitCode {
+    end_with_the_reader();
+    let cli = Cli::parse();
+    start_log();
+    let result = match &cli.manual {
+        Some(Manual::Man { dir }) => manual::man_pages(Cli::command(), "quoteway-lab", dir)
+            .map(|files| print(format!("{} man pages are in {}\n", files.len(), dir.display())))
+            .map_err(|e| format!("{}: {e}", dir.display())),
+        Some(Manual::Completions { shell }) => {
+            print(manual::completions(Cli::command(), "quoteway-lab", *shell));
+            Ok(())
+        }
+        Some(Manual::Lab(what)) => lab::look(what),
+        None => lab::run(&cli.lab),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("quoteway-lab: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// `println!` panics when the reader of standard output has gone (`| head`): that is no fault, and ends the process quietly.
+fn end_with_the_reader() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        let text = info.payload_as_str().unwrap_or_default();
+        if text.starts_with("failed printing to stdout") && text.contains("Broken pipe") {
+            std::process::exit(0);
+        }
+        usual(info);
+    }));
+}
+
+/// To standard output, whose reader may have enough before the end (`| head`).
+fn print(text: impl AsRef<[u8]>) {
+    let _ = std::io::stdout().write_all(text.as_ref());
+}
+
+/// What a user should see goes to standard error; `QUOTEWAY_LOG` chooses how much (error, warn, info, debug).
+fn start_log() {
+    let filter = EnvFilter::try_from_env("QUOTEWAY_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    log.with_ansi(std::io::stderr().is_terminal()).log_internal_errors(false).init();
+}

@@ -1,0 +1,122 @@
+//! Bytes of an item and of a watcher in the server, as slopes of its resident size.
+
+use super::chain::{Chain, Pace};
+use super::images::wait_for_images;
+use super::nodes::Nodes;
+use super::rows::{Metrics, Outcome, Side};
+use super::scenario::Scenario;
+use super::session::{Run, Session};
+use measure::process::{Fault, pause};
+
+/// The size counts as settled when it has changed by less than this share ...
+const SETTLED: f64 = 0.002;
+/// ... for so many looks, a quarter of a second apart.
+const LOOKS: u32 = 6;
+const LOOKS_MAX: u32 = 60;
+
+/// Seconds that the scenario is expected to take.
+pub fn estimate(scenario: &Scenario, pairs: u32) -> f64 {
+    let streams = 3.0 * f64::from(scenario.items) + 3.0 * f64::from(few(scenario)) * f64::from(scenario.mounts);
+    (4.0 * 3.0 + streams / 150_000.0) * f64::from(pairs)
+}
+
+/// Items of the runs with many mounts: a fifth, so that the watchers stay few enough.
+fn few(scenario: &Scenario) -> u32 {
+    (scenario.items / 5).max(1)
+}
+
+/// Runs the scenario.
+///
+/// # Errors
+/// The lab was stopped.
+pub fn run(session: &mut Session, scenario: &Scenario, outcome: &mut Outcome) -> Result<(), Fault> {
+    let ours: Run<'_> = Box::new(|| {
+        let one = Scenario { mounts: 1, common: 1.0, ..scenario.clone() };
+        let many = Scenario { items: few(scenario), common: 1.0, ..scenario.clone() };
+        let single = slope(&one)?;
+        let multiple = slope(&many)?;
+        let mut metrics = solve(single, multiple, f64::from(scenario.mounts));
+        metrics.push("server_empty_bytes", single.empty);
+        metrics.push("mount_bytes", multiple.mount(&metrics, f64::from(few(scenario)), f64::from(scenario.mounts)));
+        Ok(metrics)
+    });
+    session.row(outcome, "server", vec![(Side::Ours, estimate(scenario, 1), ours)])
+}
+
+/// How the size grows from N to 2N items.
+#[derive(Clone, Copy, Debug)]
+struct Growth {
+    /// Bytes without a client.
+    empty: f64,
+    /// Bytes with N items.
+    at_n: f64,
+    /// Bytes for each further item.
+    per_item: f64,
+}
+
+impl Growth {
+    /// What is left of the size with N items for each mount.
+    fn mount(&self, solved: &Metrics, items: f64, mounts: f64) -> f64 {
+        let items_and_watchers = solved.get("item_bytes").unwrap_or(0.0) * items
+            + solved.get("watcher_bytes").unwrap_or(0.0) * items * mounts;
+        (self.at_n - self.empty - items_and_watchers) / mounts
+    }
+}
+
+/// Two equations, two unknowns: an item with one watcher, and one with many.
+fn solve(single: Growth, multiple: Growth, mounts: f64) -> Metrics {
+    let watcher = (multiple.per_item - single.per_item) / (mounts - 1.0).max(1.0);
+    let mut metrics = Metrics::default();
+    metrics.push("item_bytes", single.per_item - watcher);
+    metrics.push("watcher_bytes", watcher);
+    metrics.push("item_and_watcher_bytes", single.per_item);
+    metrics
+}
+
+fn slope(scenario: &Scenario) -> Result<Growth, Fault> {
+    let (empty, at_n) = resident(scenario, scenario.items)?;
+    let (_, at_2n) = resident(scenario, 2 * scenario.items)?;
+    Ok(Growth { empty, at_n, per_item: (at_2n - at_n) / f64::from(scenario.items) })
+}
+
+/// Bytes of a fresh server before the client came, and with its whole watchlist.
+fn resident(scenario: &Scenario, items: u32) -> Result<(f64, f64), Fault> {
+    let chain = Chain::start(scenario, Nodes::loopback(), Pace::Even, None)?;
+    let server = chain.server()?;
+    let empty = server.resident()? as f64;
+    let mut client = chain.client(scenario, &format!("RDT{{0..{}}}", items - 1), "-I 0.5 --seconds 3600 -l 1")?;
+    wait_for_images(&mut client, u64::from(items) * u64::from(scenario.mounts))?;
+    let (mut size, mut calm) = (0.0, 0);
+    for _ in 0..LOOKS_MAX {
+        pause(0.25)?;
+        let now = server.resident()? as f64;
+        calm = if (now - size).abs() <= SETTLED * size { calm + 1 } else { 0 };
+        size = now;
+        if calm >= LOOKS {
+            break;
+        }
+    }
+    Ok((empty, size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_and_watchers_are_told_apart() {
+        let size = |items: f64, mounts: f64| 5e6 + mounts * 1_000.0 + items * (250.0 + mounts * 20.0);
+        let growth = |items: f64, mounts: f64| Growth {
+            empty: 5e6,
+            at_n: size(items, mounts),
+            per_item: (size(2.0 * items, mounts) - size(items, mounts)) / items,
+        };
+        let (single, multiple) = (growth(1e5, 1.0), growth(2e4, 50.0));
+        let metrics = solve(single, multiple, 50.0);
+        let near = |name: &str, value: f64| assert!((metrics.get(name).unwrap() - value).abs() < 1e-6, "{metrics:?}");
+        near("item_bytes", 250.0);
+        near("watcher_bytes", 20.0);
+        near("item_and_watcher_bytes", 270.0);
+        assert!((multiple.mount(&metrics, 2e4, 50.0) - 1_000.0).abs() < 1e-3);
+    }
+}

@@ -1,0 +1,264 @@
+//! The report: Markdown, the goals on top, then each scenario's table.
+
+use std::fmt::Write as _;
+
+use super::environment::Environment;
+use super::html::charts;
+use super::rows::{OTHERS, Outcome, Row, Side, Verdict};
+use measure::stats::Spread;
+
+/// Writes the report.
+pub fn markdown(environment: &Environment, pairs: u32, outcomes: &[Outcome]) -> String {
+    let mut out = String::from("# Figures of quoteway lab\n\n");
+    let Environment { host, sockets, program, command, at, .. } = environment;
+    let _ = writeln!(out, "- at {at}: `{command}`\n- {program}\n- {host}\n- {sockets}");
+    let _ = writeln!(
+        out,
+        "- {pairs} run(s) of each side by turns in one call; a figure is the median, its least and greatest in brackets; \
+         a ratio is the median of the ratios run by run"
+    );
+    goals(&mut out, outcomes);
+    for outcome in outcomes {
+        section(&mut out, outcome);
+    }
+    out
+}
+
+fn goals(out: &mut String, outcomes: &[Outcome]) {
+    let verdicts: Vec<(&Outcome, &Verdict)> =
+        outcomes.iter().flat_map(|o| o.verdicts.iter().map(move |v| (o, v))).collect();
+    if verdicts.is_empty() {
+        return;
+    }
+    out.push_str("\n## Goals\n\n| scenario | figure | goal | here | |\n|---|---|---|---|---|\n");
+    for (outcome, verdict) in verdicts {
+        let goal = &verdict.goal;
+        let over = goal.over.map_or(String::new(), |side| format!(", ours : {side}"));
+        // A ratio has no unit.
+        let unit = if goal.over.is_some() { "ratio" } else { goal.metric.as_str() };
+        let relation = if goal.at_least { "at least" } else { "at most" };
+        let here = verdict.value.map_or("-".to_owned(), |v| figure(unit, v));
+        let met = match verdict.is_met() {
+            None => "not measured",
+            Some(true) => "met",
+            Some(false) => "**missed**",
+        };
+        let _ = writeln!(
+            out,
+            "| {} | {} {}{over} | {relation} {} | {here} | {met} |",
+            outcome.name,
+            goal.row,
+            goal.metric,
+            figure(unit, goal.bound)
+        );
+    }
+}
+
+fn section(out: &mut String, outcome: &Outcome) {
+    let _ = writeln!(out, "\n## {}: {}\n", outcome.name, outcome.title);
+    if !outcome.about.is_empty() {
+        let _ = writeln!(out, "{}\n", outcome.about);
+    }
+    if !outcome.disturbance.is_empty() {
+        let _ = writeln!(out, "Beside it: {}.\n", outcome.disturbance);
+    }
+    let others: Vec<Side> = OTHERS.into_iter().filter(|s| outcome.rows.iter().any(|row| row.has(*s))).collect();
+    out.push_str("| | figure | ours |");
+    for side in &others {
+        let _ = write!(out, " {side} | ours : {side} |");
+    }
+    out.push_str("\n|---|---|---|");
+    out.push_str(&"---|---|".repeat(others.len()));
+    out.push('\n');
+    for row in &outcome.rows {
+        rows(out, row, &others);
+    }
+    as_published(out, outcome);
+    if !outcome.notes.is_empty() {
+        out.push('\n');
+    }
+    for note in &outcome.notes {
+        let _ = writeln!(out, "- {note}");
+    }
+}
+
+/// Published figures beside ours: latencies from the call of the API, in bursts as the originals sent and evenly paced; highest
+/// rates.
+fn as_published(out: &mut String, outcome: &Outcome) {
+    for original in outcome.originals.iter().filter(|o| o.points.is_empty()) {
+        let _ = writeln!(out, "\nPublished: {}, {}.", figure("rate", original.highest), original.label);
+    }
+    let series: Vec<_> = outcome.originals.iter().filter(|o| !o.points.is_empty()).collect();
+    let rated = charts::rated(outcome);
+    if series.is_empty() || !rated.iter().any(|(_, row)| row.spread(Side::Ours, "call_mean_us").is_some()) {
+        return;
+    }
+    out.push_str("\nMicroseconds from the call of the API: mean / standard deviation / longest.\n\n| updates a second | ours, in bursts | ours, evenly paced |");
+    for one in &series {
+        let _ = write!(out, " {} |", one.label);
+    }
+    let _ = writeln!(out, "\n|---|---|---|{}", "---|".repeat(series.len()));
+    for (rate, row) in rated {
+        let of = |side| {
+            let cells = ["call_mean_us", "call_stddev_us", "call_max_us"].map(|metric| row.spread(side, metric));
+            let cells: Vec<String> = cells.iter().flatten().map(|s| format!("{:.0}", s.median)).collect();
+            cells.join(" / ")
+        };
+        let _ = write!(out, "| {rate:.0} | {} | {} |", of(Side::Ours), of(Side::Smooth));
+        for one in &series {
+            let text = one.at(rate).map(|p| format!("{:.0} / {:.0} / {:.0}", p.mean_us, p.stddev_us, p.max_us));
+            let _ = write!(out, " {} |", text.unwrap_or_default());
+        }
+        out.push('\n');
+    }
+}
+
+fn rows(out: &mut String, row: &Row, others: &[Side]) {
+    // `held` is said in a note where it matters.
+    for (n, metric) in row.metrics().into_iter().filter(|m| *m != "held").enumerate() {
+        let label = if n == 0 { row.label.as_str() } else { "" };
+        let _ = write!(out, "| {label} | {metric} | {} |", spread(metric, row.spread(Side::Ours, metric)));
+        for side in others {
+            let ratio = spread("ratio", row.ratio(*side, metric));
+            let _ = write!(out, " {} | {ratio} |", spread(metric, row.spread(*side, metric)));
+        }
+        out.push('\n');
+    }
+}
+
+/// A median with its spread.
+fn spread(metric: &str, spread: Option<Spread>) -> String {
+    match spread {
+        None => String::new(),
+        Some(s) if s.count == 1 => figure(metric, s.median),
+        Some(s) => format!("{} ({} to {})", figure(metric, s.median), figure(metric, s.low), figure(metric, s.high)),
+    }
+}
+
+/// A value with as many digits as matter, in the unit that its name says.
+pub fn figure(metric: &str, value: f64) -> String {
+    let short = |value: f64| match value.abs() {
+        v if v >= 1_000.0 => format!("{value:.0}"),
+        v if v >= 100.0 => format!("{value:.1}"),
+        v if v >= 10.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    };
+    match metric {
+        "rate" | "MODEL_rate" if value >= 1e6 => format!("{:.2} M/s", value / 1e6),
+        "rate" | "MODEL_rate" => format!("{value:.0} /s"),
+        "rise_us_per_s" => format!("{value:.0} us/s"),
+        "instructions" | "delivery_instructions" => format!("{value:.0}"),
+        name if name.contains("ratio") => format!("{value:.2}"),
+        name if name.ends_with("_us") => format!("{} us", short(value)),
+        name if name.ends_with("ns") => format!("{value:.1} ns"),
+        name if name.ends_with("_bytes") && value >= 1e6 => format!("{:.1} MB", value / 1e6),
+        name if name.ends_with("_bytes") => format!("{value:.1} B"),
+        name if name.ends_with("_s") => format!("{value:.3} s"),
+        _ => short(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::originals;
+    use crate::rows::Metrics;
+
+    fn metrics(figures: &[(&str, f64)]) -> Metrics {
+        figures.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
+    }
+
+    #[test]
+    fn the_report_looks_like_this() {
+        let environment = Environment {
+            host: "box: 2 x CPU".to_owned(),
+            sockets: "wmem_max 1, rmem_max 2".to_owned(),
+            program: "quoteway 0.1.0, commit abc".to_owned(),
+            command: "quoteway lab chain".to_owned(),
+            at: "2026-11-20T10:15:00Z".to_owned(),
+            facts: Vec::new(),
+        };
+        let mut row = Row::new("max");
+        for (ours, floor) in [(8e6, 10e6), (9e6, 12e6), (7e6, 10e6)] {
+            row.add(Side::Ours, metrics(&[("rate", ours), ("p50_us", 1_234.0), ("held", 1.0)]));
+            row.add(Side::Floor, metrics(&[("rate", floor)]));
+        }
+        let rows = vec![row];
+        let verdicts = ["max rate >= 3e6", "max rate/floor >= 0.9", "search rate >= 1e6"]
+            .map(|goal| Verdict::of(goal.parse().unwrap(), &rows))
+            .to_vec();
+        let outcome = Outcome {
+            name: "chain".to_owned(),
+            title: "Chain".to_owned(),
+            about: "Three processes.".to_owned(),
+            rows,
+            verdicts,
+            notes: vec!["the peer is not built".to_owned()],
+            disturbance: "load average 2.0, 0.0 % stolen".to_owned(),
+            ..Outcome::default()
+        };
+        let expected = "\
+# Figures of quoteway lab
+
+- at 2026-11-20T10:15:00Z: `quoteway lab chain`
+- quoteway 0.1.0, commit abc
+- box: 2 x CPU
+- wmem_max 1, rmem_max 2
+- 3 run(s) of each side by turns in one call; a figure is the median, its least and greatest in brackets; a ratio is the median of the ratios run by run
+
+## Goals
+
+| scenario | figure | goal | here | |
+|---|---|---|---|---|
+| chain | max rate | at least 3.00 M/s | 8.00 M/s | met |
+| chain | max rate, ours : floor | at least 0.90 | 0.75 | **missed** |
+| chain | search rate | at least 1.00 M/s | - | not measured |
+
+## chain: Chain
+
+Three processes.
+
+Beside it: load average 2.0, 0.0 % stolen.
+
+| | figure | ours | floor | ours : floor |
+|---|---|---|---|---|
+| max | rate | 8.00 M/s (7.00 M/s to 9.00 M/s) | 10.00 M/s (10.00 M/s to 12.00 M/s) | 0.75 (0.70 to 0.80) |
+|  | p50_us | 1234 us (1234 us to 1234 us) |  |  |
+
+- the peer is not built
+";
+        assert_eq!(markdown(&environment, 3, &[outcome]), expected);
+    }
+
+    #[test]
+    fn published_latencies_stand_beside_both_paces() {
+        let mut row = Row::new("10k");
+        let figures = |mean| metrics(&[("call_mean_us", mean), ("call_stddev_us", 20.0), ("call_max_us", 900.0)]);
+        row.add(Side::Ours, figures(70.4));
+        row.add(Side::Smooth, figures(50.2));
+        let point = originals::Point { rate: 1e4, mean_us: 379.0, stddev_us: 42.4, max_us: 814.0, min_us: None };
+        let series =
+            |points, highest| originals::Series { label: "RMDS 6".to_owned(), points, highest, note: String::new() };
+        let originals = vec![series(vec![point], 1e4), series(Vec::new(), 4.7e6)];
+        let mut text = String::new();
+        as_published(&mut text, &Outcome { rows: vec![row], originals, ..Outcome::default() });
+        assert!(text.contains("| 10000 | 70 / 20 / 900 | 50 / 20 / 900 | 379 / 42 / 814 |"), "{text}");
+        assert!(text.contains("Published: 4.70 M/s, RMDS 6."), "{text}");
+    }
+
+    #[test]
+    fn units_follow_the_name() {
+        for (metric, value, text) in [
+            ("rate", 950.0, "950 /s"),
+            ("ns", 49.94, "49.9 ns"),
+            ("server_cpu_ns", 61.0, "61.0 ns"),
+            ("p99_us", 56.28, "56.28 us"),
+            ("watcher_bytes", 23.66, "23.7 B"),
+            ("server_empty_bytes", 12_345_678.0, "12.3 MB"),
+            ("images_s", 0.4123, "0.412 s"),
+            ("p99_ratio", 1.666, "1.67"),
+        ] {
+            assert_eq!(figure(metric, value), text);
+        }
+    }
+}

@@ -1,0 +1,482 @@
+//! One run of ours: processes, rate, the client's table, and what the observer saw.
+
+use super::chain::{Chain, Observation, PATIENCE, Pace, shares};
+use super::nodes::Nodes;
+use super::rows::{Metrics, Observed};
+use super::scenario::Scenario;
+use measure::observer::analysis::{Analysis, Distribution, Percentile, analyse};
+use measure::observer::{Plan, Received, Sent, read_received, read_sent};
+use measure::process::{Fault, Process};
+use measure::stats;
+
+/// Seconds of a line of the client's table.
+const INTERVAL: f64 = 0.25;
+/// A rate is held if this share of it arrives ...
+const HELD: f64 = 0.985;
+/// ... and the latency rises by no more than this many microseconds a second: a thousandth of the rate is left behind.
+const RISE_MAX: f64 = 1_000.0;
+/// Records that an observer keeps at most; above that it chooses.
+const RECORDS_MAX: f64 = 4e6;
+/// Deliveries a second for which there must be room when the rate is not known before.
+const UNPACED_MAX: f64 = 20e6;
+
+/// What a run is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask {
+    /// Deliveries a second; `None` is as many as go.
+    pub rate: Option<f64>,
+    /// How the source paces itself.
+    pub pace: Pace,
+    /// Nodes are made if the scenario wants them.
+    pub with_nodes: bool,
+}
+
+/// A line of the client's table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// When it was read, monotonic nanoseconds.
+    pub at: u64,
+    /// Seconds since the client's start.
+    pub seconds: f64,
+    /// Updates a second.
+    pub rate: f64,
+    /// Median latency; `None` without stamps.
+    pub p50_us: Option<f64>,
+    /// 99th percentile.
+    pub p99_us: Option<f64>,
+    /// Images so far.
+    pub images: u64,
+}
+
+impl Interval {
+    /// Reads a line; `None` if it is something else.
+    pub fn read(at: u64, line: &str) -> Option<Self> {
+        let cells: Vec<&str> = line.split_whitespace().collect();
+        let columns = quoteway::tools::table::CLIENT;
+        let cell = |name: &str| cells.get(columns.iter().position(|(title, _)| *title == name)?)?.parse::<f64>().ok();
+        if cells.len() != columns.len() {
+            return None;
+        }
+        Some(Self {
+            at,
+            seconds: cell("seconds")?,
+            rate: cell("updates/s")?,
+            p50_us: cell("50%"),
+            p99_us: cell("99%"),
+            images: cell("images")? as u64,
+        })
+    }
+}
+
+/// One run of ours.
+///
+/// # Errors
+/// A process fails, something is lost, or the lab was stopped.
+pub fn ours(scenario: &Scenario, ask: Ask) -> Result<Metrics, Fault> {
+    let nodes = if ask.with_nodes { Nodes::make(scenario.nodes)? } else { Nodes::loopback() };
+    let folder = tempfile::tempdir().map_err(|e| format!("no folder for the records: {e}"))?;
+    let observation = scenario.observe.then(|| plan(scenario, ask.rate, folder.path()));
+    let observation = observation.as_ref();
+    let mut chain = Chain::start(scenario, nodes, ask.pace, observation)?;
+    let shares = shares(scenario);
+    // The source begins when the clients' tables show all images: up to an interval after the last one.
+    let warmup = scenario.warmup + 2.0 * INTERVAL + waiting(scenario, shares.len());
+    let flags = format!("-I {INTERVAL} --warmup {warmup} --seconds {} -l 1", scenario.seconds);
+    let mut clients = chain.clients(scenario, &flags, observation)?;
+    let mut intervals = Vec::new();
+    for (client, share) in clients.iter_mut().zip(&shares) {
+        let last = wait_for_images(client, share.streams, f64::from(scenario.items))?;
+        intervals.push(last);
+    }
+    let (mut costs, mut intervals) = (vec![[None; 3]; 1], vec![intervals[0]]);
+    chain.publish(ask.rate.map(|rate| rate / scenario.fan()))?;
+    let mut reports = Vec::new();
+    let (first, rest) = clients.split_first_mut().ok_or("no clients")?;
+    while let Some(line) = first.next_line(PATIENCE)? {
+        if !line.is_output {
+            continue;
+        }
+        if line.text.starts_with('{') {
+            reports.extend(serde_json::from_str::<serde_json::Value>(&line.text).ok());
+        } else if let Some(interval) = Interval::read(line.at, &line.text) {
+            let [source, server] = chain.cpu();
+            costs.push([source, server, cpu_of(first, rest)]);
+            intervals.push(interval);
+        }
+    }
+    if reports.is_empty() {
+        return Err(first.failed("ended without a result"));
+    }
+    for client in rest {
+        reports.push(client.json(PATIENCE)?);
+    }
+    let analysis = match observation {
+        None => None,
+        Some(observation) => {
+            chain.end_sources()?;
+            let analysis = analysis_of(observation, scenario.paths, shares.len());
+            Some(analysis.map_err(|why| Fault::Failed(format!("observer: {why}")))?)
+        }
+    };
+    let report = together(&reports);
+    let failed = |why: String| clients[0].failed(&why);
+    let mut metrics = figures(scenario, ask.rate, &report, &intervals, analysis.as_ref()).map_err(failed)?;
+    // The table is the first client's, the costs are all processes'.
+    let of_all = report["rate_per_s"].as_f64().unwrap_or(0.0) / reports[0]["rate_per_s"].as_f64().unwrap_or(0.0);
+    for interval in &mut intervals {
+        interval.rate *= of_all;
+    }
+    add_costs(&mut metrics, scenario, &intervals, &costs);
+    Ok(metrics)
+}
+
+/// Seconds that the first of several clients may have to wait for the images of the last.
+fn waiting(scenario: &Scenario, clients: usize) -> f64 {
+    if clients > 1 { 1.0 + f64::from(scenario.items) / 200_000.0 } else { 0.0 }
+}
+
+/// Waits until a client's table shows its images; gives that line.
+fn wait_for_images(client: &mut Process, streams: u64, items: f64) -> Result<Interval, Fault> {
+    let give_up_at = net::clock::now() + ((PATIENCE + items / 20_000.0) * 1e9) as u64;
+    while let Some(line) = client.next_line(PATIENCE)? {
+        let Some(interval) = Interval::read(line.at, &line.text).filter(|_| line.is_output) else { continue };
+        if interval.images >= streams {
+            return Ok(interval);
+        }
+        if line.at > give_up_at {
+            return Err(client.failed(&format!("has {} of {streams} images and waits for the others", interval.images)));
+        }
+    }
+    Err(client.failed("ended before all images were there"))
+}
+
+/// Processor time of all clients.
+fn cpu_of(first: &Process, rest: &[Process]) -> Option<u64> {
+    [first].into_iter().chain(rest).map(Process::cpu).sum()
+}
+
+/// What several clients say as one: sums, the worst of times, everything complete.
+fn together(reports: &[serde_json::Value]) -> serde_json::Value {
+    if let [one] = reports {
+        return one.clone();
+    }
+    let values = |name: &str| reports.iter().filter_map(|r| r[name].as_f64()).collect::<Vec<_>>();
+    let sum = |name: &str| values(name).iter().sum::<f64>();
+    let most = |name: &str| values(name).into_iter().fold(0.0, f64::max);
+    // Percentiles of parts are no percentiles of the whole: those of the part with the greatest stand for it.
+    serde_json::json!({
+        "complete": reports.iter().all(|r| r["complete"] == true),
+        "lost": sum("lost"), "reordered": sum("reordered"), "rate_per_s": sum("rate_per_s"), "samples": sum("samples"),
+        "p50_us": most("p50_us"), "p90_us": most("p90_us"), "p99_us": most("p99_us"), "max_us": most("max_us"),
+        "images_s": most("images_s"), "streams": sum("streams"), "images": sum("images"), "refused": sum("refused"),
+    })
+}
+
+/// Which messages are recorded, so that the memory suffices.
+pub fn plan<'a>(scenario: &Scenario, rate: Option<f64>, folder: &'a std::path::Path) -> Observation<'a> {
+    // The source begins up to two intervals before the warm-up and ends some time after the client.
+    let clients = shares(scenario).len();
+    let seconds = scenario.seconds + scenario.warmup + 2.0 * INTERVAL + 1.5 + waiting(scenario, clients);
+    let deliveries = rate.unwrap_or(UNPACED_MAX) * seconds * 1.1 + 10_000.0;
+    let every = (deliveries / RECORDS_MAX).ceil().max(1.0) as u32;
+    let room = |messages: f64| (messages / f64::from(every)) as usize + 1_000;
+    // The source may send in more than its share where clients have not asked for everything yet.
+    let source = Plan { capacity: room(deliveries / scenario.fan()), every, connections: 1 };
+    Observation { folder, source, client: Plan { capacity: room(deliveries), every, connections: scenario.mounts } }
+}
+
+/// Reads and analyses the records of a run that has ended: of the sources of so many paths, and of the clients at so many doors.
+///
+/// # Errors
+/// A text: a file cannot be read.
+pub fn analysis_of(observation: &Observation<'_>, paths: u32, doors: usize) -> Result<(Analysis, Heads), String> {
+    let failed = |e: std::io::Error| e.to_string();
+    let mut heads = Heads { every: 1, missed: 0, cost_ns: 0.0 };
+    let (mut sent, mut received) = (Vec::new(), Vec::new());
+    for path in 0..paths {
+        let (head, records) = read_sent(&observation.sent(path)).map_err(failed)?;
+        heads =
+            Heads { every: head.every, missed: heads.missed + head.missed, cost_ns: heads.cost_ns.max(head.cost_ns) };
+        sent.push(records);
+    }
+    let mut connections = 0;
+    for door in 0..doors {
+        let (head, records) = read_received(&observation.received(door)).map_err(failed)?;
+        (heads.missed, heads.cost_ns) = (heads.missed + head.missed, heads.cost_ns.max(head.cost_ns));
+        connections = connections.max(head.connections);
+        received.push(records);
+    }
+    let mut analysis = analyse_paths(sent, &received, heads.every);
+    if connections > 1 {
+        // Each connection has an order, their common log has none; the clients count by connection.
+        analysis.out_of_order = 0;
+    }
+    Ok((analysis, heads))
+}
+
+/// Analyses the records of one or several paths together. What was lost is counted path by path: one that is behind another at the
+/// end has lost nothing.
+fn analyse_paths(mut sent: Vec<Vec<Sent>>, received: &[Vec<Received>], every: u32) -> Analysis {
+    if sent.len() == 1 {
+        return analyse(&sent.remove(0), received, every);
+    }
+    let doors = received.len() / sent.len().max(1);
+    let by_path: Vec<Analysis> =
+        sent.iter().zip(received.chunks(doors.max(1))).map(|(sent, received)| analyse(sent, received, every)).collect();
+    let mut all: Vec<Sent> = sent.into_iter().flatten().collect();
+    all.sort_by_key(|message| message.at);
+    let sum = |what: fn(&Analysis) -> u64| by_path.iter().map(what).sum();
+    Analysis {
+        lost: sum(|a| a.lost),
+        unknown: sum(|a| a.unknown),
+        out_of_order: sum(|a| a.out_of_order),
+        in_flight: sum(|a| a.in_flight),
+        ..analyse(&all, received, every)
+    }
+}
+
+/// What the files of both ends say of themselves.
+#[derive(Clone, Copy, Debug)]
+pub struct Heads {
+    /// One of so many messages was recorded.
+    pub every: u32,
+    /// Messages for which there was no room.
+    pub missed: u64,
+    /// What a call cost.
+    pub cost_ns: f64,
+}
+
+/// The measured intervals: those that lie wholly in the last so many seconds.
+fn measured(intervals: &[Interval], seconds: f64) -> &[Interval] {
+    let end = intervals.last().map_or(0.0, |i| i.seconds);
+    let first = intervals.partition_point(|i| i.seconds < end - seconds + 0.9 * INTERVAL);
+    &intervals[first..]
+}
+
+fn figures(
+    scenario: &Scenario,
+    rate: Option<f64>,
+    report: &serde_json::Value,
+    intervals: &[Interval],
+    analysis: Option<&(Analysis, Heads)>,
+) -> Result<Metrics, String> {
+    let value = |name: &str| report[name].as_f64().unwrap_or(f64::NAN);
+    if report["complete"] != true || value("lost") > 0.0 || value("reordered") > 0.0 {
+        let what = ["streams", "images", "refused", "lost", "reordered"].map(|n| format!("{n} {}", report[n]));
+        return Err(format!("has no whole watchlist: complete {}, {}", report["complete"], what.join(", ")));
+    }
+    let mut metrics = Metrics::default();
+    metrics.push("rate", value("rate_per_s"));
+    let mut points: Vec<(f64, f64)> =
+        measured(intervals, scenario.seconds).iter().filter_map(|i| Some((i.seconds, i.p50_us?))).collect();
+    match analysis {
+        Some((analysis, heads)) => {
+            add_observed(&mut metrics, analysis, heads)?;
+            points = analysis.windows.iter().map(|w| (w.at_s, w.median_us)).collect();
+            points.retain(|(at, _)| *at >= analysis.discarded_s);
+        }
+        None => {
+            for name in ["p50_us", "p90_us", "p99_us", "max_us"] {
+                if value("samples") > 0.0 {
+                    metrics.push(name, value(name));
+                }
+            }
+        }
+    }
+    let rise = stats::slope(&points);
+    metrics.push("rise_us_per_s", rise);
+    if let Some(rate) = rate {
+        let arrives = value("rate_per_s") >= HELD * rate && rise <= RISE_MAX;
+        metrics.push("held", f64::from(u8::from(arrives && is_in_time(scenario, &metrics))));
+    }
+    metrics.push("images_s", value("images_s"));
+    Ok(metrics)
+}
+
+/// Whether the latencies are within the scenario's bounds. A figure that was not taken is not within them.
+fn is_in_time(scenario: &Scenario, metrics: &Metrics) -> bool {
+    let within = |bound: f64, names: &[&str]| {
+        let value = names.iter().find_map(|name| metrics.get(name));
+        bound <= 0.0 || value.is_some_and(|us| us <= bound)
+    };
+    // As the reports do: from the call, where that is known.
+    within(scenario.max_latency_us, &["call_max_us", "max_us"]) && within(scenario.mean_latency_us, &["call_mean_us"])
+}
+
+/// The observer's figures; those of `call_` count from the call of the API as the reports do, the others from the
+/// intended time.
+///
+/// # Errors
+/// Something was lost, strange or out of order.
+pub fn add_observed(metrics: &mut Metrics, analysis: &Analysis, heads: &Heads) -> Result<(), String> {
+    if analysis.lost > 0 || analysis.unknown > 0 || analysis.out_of_order > 0 {
+        let Analysis { lost, unknown, out_of_order, .. } = analysis;
+        return Err(format!("observed {lost} lost, {unknown} that nobody sent, {out_of_order} out of order"));
+    }
+    metrics.push("samples", analysis.latency.samples as f64);
+    if analysis.latency.samples == 0 {
+        // Nothing of the steady state was recorded at both ends: there is no latency, least of all one of 0.
+        return Ok(());
+    }
+    let all = |d: &Distribution| {
+        [
+            ("mean_us", d.mean_us),
+            ("stddev_us", d.stddev_us),
+            ("min_us", d.min_us),
+            ("p50_us", d.median_us),
+            ("p90_us", d.p90_us),
+            ("p99_us", d.p99_us),
+            ("p999_us", d.p999_us),
+            ("p9999_us", d.p9999_us),
+            ("max_us", d.max_us),
+        ]
+    };
+    for (name, value) in all(&analysis.latency) {
+        metrics.push(name, value);
+    }
+    for (name, value) in all(&analysis.from_call).into_iter().filter(|(name, _)| !name.contains("p9")) {
+        metrics.push(&format!("call_{name}"), value);
+    }
+    metrics.push("late_p50_us", analysis.lateness.median_us);
+    metrics.push("late_p99_us", analysis.lateness.p99_us);
+    if heads.every > 1 {
+        metrics.push("recorded_1_of", f64::from(heads.every));
+    }
+    if heads.missed > 0 {
+        metrics.push("records_missed", heads.missed as f64);
+    }
+    metrics.push("observer_ns", heads.cost_ns);
+    metrics.push("discarded_s", analysis.discarded_s);
+    metrics.observed = Some(Observed {
+        buckets: analysis.latency.buckets.clone(),
+        percentiles: Percentile::all(&Distribution::hdr(&analysis.nanos)),
+        windows: analysis.windows.clone(),
+        discarded_s: analysis.discarded_s,
+        is_steady: analysis.is_steady,
+        ..Observed::default()
+    });
+    Ok(())
+}
+
+/// Processor nanoseconds of each process for each delivery, over the measured intervals.
+fn add_costs(metrics: &mut Metrics, scenario: &Scenario, intervals: &[Interval], costs: &[[Option<u64>; 3]]) {
+    let from = intervals.len() - measured(intervals, scenario.seconds).len();
+    let deliveries: f64 =
+        intervals.windows(2).skip(from).map(|w| w[1].rate * (w[1].at.saturating_sub(w[0].at)) as f64 / 1e9).sum();
+    for (n, name) in ["source_cpu_ns", "server_cpu_ns", "client_cpu_ns"].into_iter().enumerate() {
+        let first = costs.get(from).and_then(|c| c[n]);
+        let last = costs.iter().rev().find_map(|c| c[n]);
+        if let Some((first, last)) = first.zip(last)
+            && deliveries > 0.0
+            && last > first
+        {
+            metrics.push(name, (last - first) as f64 / deliveries);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use measure::latency::Summary;
+    use quoteway::tools::table;
+
+    #[test]
+    fn the_clients_lines_are_understood() {
+        let latency = Summary { samples: 100, p50_us: 220.0, p99_us: 1_700.0, ..Summary::default() };
+        let interval = Interval::read(7, &table::client_row(10.0, 1000.2, &latency, 5_000, 0)).unwrap();
+        assert_eq!((interval.at, interval.images), (7, 5_000));
+        assert_eq!((interval.rate, interval.p50_us, interval.p99_us), (1_000.0, Some(220.0), Some(1_700.0)));
+        let idle = Interval::read(7, &table::client_row(1.0, 0.0, &Summary::default(), 3, 0)).unwrap();
+        assert_eq!((idle.p50_us, idle.images), (None, 3));
+        assert_eq!(Interval::read(7, &table::heading(table::CLIENT)), None);
+        assert_eq!(Interval::read(7, "{}"), None);
+    }
+
+    #[test]
+    fn only_the_end_of_a_run_is_measured() {
+        let interval = |n: u32| Interval {
+            at: 0,
+            seconds: f64::from(n) * INTERVAL,
+            rate: 0.0,
+            p50_us: None,
+            p99_us: None,
+            images: 0,
+        };
+        let all: Vec<Interval> = (1..=20).map(interval).collect();
+        let kept = measured(&all, 2.0);
+        assert_eq!((kept.len(), kept[0].seconds), (8, 3.25));
+        assert!(measured(&[], 2.0).is_empty());
+    }
+
+    #[test]
+    fn where_nothing_was_observed_no_latency_is_zero() {
+        let analysis = analyse(&[], &[Vec::new()], 28);
+        let mut metrics = Metrics::default();
+        add_observed(&mut metrics, &analysis, &Heads { every: 28, missed: 0, cost_ns: 25.0 }).unwrap();
+        assert_eq!(metrics.get("samples"), Some(0.0));
+        assert!(metrics.get("p50_us").is_none() && metrics.get("call_mean_us").is_none(), "{metrics:?}");
+    }
+
+    #[test]
+    fn a_rate_is_held_within_its_bounds_only() {
+        let text = "[a]\ntitle = 'A'\nkind = 'flow'\nrates = 'search'\nmax_latency_us = 1000\nmean_latency_us = 200";
+        let scenario = crate::scenario::read(text, &[]).unwrap().remove(0);
+        assert!(scenario.criterion().contains("max latency at most 1000 us, mean latency at most 200 us"));
+        let metrics = |max: f64, mean: f64| -> Metrics {
+            [("call_max_us".to_owned(), max), ("max_us".to_owned(), 5_000.0), ("call_mean_us".to_owned(), mean)]
+                .into_iter()
+                .collect()
+        };
+        for (max, mean, held) in [(900.0, 150.0, true), (1_100.0, 150.0, false), (900.0, 250.0, false)] {
+            assert_eq!(is_in_time(&scenario, &metrics(max, mean)), held, "{max} {mean}");
+        }
+        assert!(!is_in_time(&scenario, &Metrics::default()), "what was not measured is not held");
+        assert!(is_in_time(&Scenario { max_latency_us: 0.0, mean_latency_us: 0.0, ..scenario }, &Metrics::default()));
+    }
+
+    #[test]
+    fn paths_are_analysed_together_and_their_losses_apart() {
+        let sent = |item: u32, ends: u32| -> Vec<Sent> {
+            (1..=ends)
+                .map(|n| Sent {
+                    id: measure::observer::id_of(item, n),
+                    at: u64::from(n) * 1_000,
+                    intended: u64::from(n) * 1_000,
+                })
+                .collect()
+        };
+        let got = |all: &[Sent], latency: u64| -> Vec<Received> {
+            all.iter().map(|s| Received { id: s.id, at: s.at + latency }).collect()
+        };
+        let (one, two) = (sent(1, 100), sent(2, 100));
+        // The second path is behind when the test ends: 20 of its messages are under way, none is lost.
+        let received = vec![got(&one, 10_000), got(&two[..80], 30_000)];
+        let analysis = analyse_paths(vec![one.clone(), two.clone()], &received, 1);
+        assert_eq!((analysis.lost, analysis.in_flight, analysis.sent, analysis.received), (0, 20, 200, 180));
+        assert!(analysis.latency.max_us > 29.0 && analysis.latency.min_us < 11.0);
+        let mut holed = got(&two, 30_000);
+        holed.remove(40);
+        assert_eq!(analyse_paths(vec![one.clone(), two], &[got(&one, 10_000), holed], 1).lost, 1);
+    }
+
+    #[test]
+    fn several_clients_are_one_result() {
+        let one = |rate: f64, p99: f64, complete: bool| serde_json::json!({"complete": complete, "lost": 0, "rate_per_s": rate, "p99_us": p99, "samples": 10});
+        let both = together(&[one(100.0, 7.0, true), one(50.0, 9.0, true)]);
+        assert_eq!((both["rate_per_s"].as_f64(), both["p99_us"].as_f64()), (Some(150.0), Some(9.0)));
+        assert_eq!((both["complete"].clone(), both["samples"].as_f64()), (true.into(), Some(20.0)));
+        assert_eq!(together(&[one(1.0, 1.0, true), one(1.0, 1.0, false)])["complete"], false);
+    }
+
+    #[test]
+    fn a_run_that_lost_something_has_no_figures() {
+        let scenario = crate::scenario::read(super::super::scenario::BUILT_IN, &[]).unwrap().remove(1);
+        let good = serde_json::json!({"complete": true, "lost": 0, "reordered": 0, "rate_per_s": 990.0, "samples": 5, "p50_us": 7.0});
+        let metrics = figures(&scenario, Some(1_000.0), &good, &[], None).unwrap();
+        assert_eq!((metrics.get("p50_us"), metrics.get("held")), (Some(7.0), Some(1.0)));
+        assert_eq!(figures(&scenario, Some(1_100.0), &good, &[], None).unwrap().get("held"), Some(0.0));
+        let bad = serde_json::json!({"complete": true, "lost": 3, "reordered": 0});
+        assert!(figures(&scenario, None, &bad, &[], None).unwrap_err().contains("lost 3"));
+    }
+}

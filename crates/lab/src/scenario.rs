@@ -1,0 +1,776 @@
+//! What a scenario is: its parameters, its rates and its goals, read from a file that users can copy and change.
+
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::rows::{PEERS, Side};
+use feed::pace::Rate;
+
+/// The scenarios that come with the binary; `quoteway lab list --toml` prints them.
+pub const BUILT_IN: &str = include_str!("scenarios.toml");
+
+/// Items of a flow in `--quick`, at most, and its seconds.
+const QUICK_ITEMS: u32 = 10_000;
+/// Items of the slope of memory in `--quick`.
+const QUICK_MEMORY_ITEMS: u32 = 20_000;
+const QUICK_SECONDS: f64 = 0.75;
+const QUICK_WARMUP: f64 = 0.25;
+
+/// One scenario.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// How it is called on the command line; the name of its table.
+    #[serde(skip)]
+    pub name: String,
+    /// What is measured, in a line.
+    pub title: String,
+    /// What the reader of a figure has to know.
+    #[serde(default)]
+    pub about: String,
+    /// Which procedure runs it.
+    pub kind: Kind,
+    /// Scenarios that are run together by this name: those of one report.
+    #[serde(default)]
+    pub group: String,
+    /// Only run when it, or its group, is named.
+    #[serde(default)]
+    pub on_request: bool,
+    /// Items of the watchlist.
+    #[serde(default = "items")]
+    pub items: u32,
+    /// Bytes of an update message.
+    #[serde(default = "size")]
+    pub size: usize,
+    /// Consumer connections.
+    #[serde(default = "one")]
+    pub mounts: u32,
+    /// Share of the items that all mounts watch; each of the others is watched by one.
+    #[serde(default = "all")]
+    pub common: f64,
+    /// The server is between source and client; without it the client connects to the source.
+    #[serde(default = "yes")]
+    pub server: bool,
+    /// Deliveries a second at the clients, separated by spaces: `max`, `search`, `1000`, `50k`, `1.5M`.
+    #[serde(default)]
+    pub rates: String,
+    /// The rates of `--quick`; without any, all.
+    #[serde(default)]
+    pub quick_rates: String,
+    /// The rates of these at which the peers run too.
+    #[serde(default)]
+    pub peer_rates: String,
+    /// The peers that can do this work, separated by spaces: `eta`, `nats`, `aeron`.
+    #[serde(default = "eta")]
+    pub peers: String,
+    /// Bursts a second of the source, as the originals paced themselves; an evenly paced run stands beside each. 0: only evenly.
+    #[serde(default)]
+    pub bursts: u32,
+    /// 1: everything on loopback. 2: source and client on one node, the system on another. 3: Source Distributor and P2PS on
+    /// nodes of their own. Nodes are network namespaces, for which root is needed.
+    #[serde(default = "one")]
+    pub nodes: u32,
+    /// Processors of the processes, for example `source:0 client:0 server:1`; who is not named runs anywhere.
+    #[serde(default)]
+    pub bind: String,
+    /// Source Distributor and P2PS are processes of their own, joined by the hub's network; always so with three nodes.
+    #[serde(default)]
+    pub split: bool,
+    /// Paths (multipath): each has a source, a Source Distributor, a hub and mounts of its own, and its part of items and rate.
+    #[serde(default = "one")]
+    pub paths: u32,
+    /// P2PSs of each path (multiplex), each with its part of the mounts.
+    #[serde(default = "one")]
+    pub p2ps: u32,
+    /// An `rrcpd` takes the stream in once for all P2PSs of a path; they read it from shared memory.
+    #[serde(default)]
+    pub rrcpd: bool,
+    /// How the hub's data stream travels between them: `tcp`, `lbt-rm`, `lbt-ru`, `lbt-tcp`, `lbt-ipc`.
+    #[serde(default = "hub")]
+    pub hub: String,
+    /// Egress shards of the server.
+    #[serde(default)]
+    pub shards: u16,
+    /// Lines for the configuration file of all servers, for example `[p2ps]` and a parameter.
+    #[serde(default)]
+    pub server_toml: String,
+    /// Parameters that are different in runs beside ours, `KEY=VALUE` separated by semicolons: `shards=1`.
+    #[serde(default)]
+    pub variant: String,
+    /// `decodeFormat` of the client: 0 headers, 1 entries, 2 and above every value.
+    #[serde(default)]
+    pub decode: u8,
+    /// Every message is recorded at both ends; latencies are those, not those of stamped updates.
+    #[serde(default)]
+    pub observe: bool,
+    /// A rate is only held if no latency exceeds this; 0: whatever the latency.
+    #[serde(default)]
+    pub max_latency_us: f64,
+    /// A rate is only held if the mean latency from the call does not exceed this; 0: whatever the mean.
+    #[serde(default)]
+    pub mean_latency_us: f64,
+    /// Measured seconds and warm-up of a run as long as the original's; 0: as usual.
+    #[serde(default)]
+    pub original_seconds: f64,
+    /// Where figures of other systems on this procedure were published.
+    #[serde(default)]
+    pub originals: Vec<Original>,
+    /// Socket buffers in bytes.
+    #[serde(default = "buffer")]
+    pub socket_buffer: usize,
+    /// How the source waits: `block`, `yield` or `spin`; server and client always block.
+    #[serde(default = "idle")]
+    pub idle: String,
+    /// Every so manieth update carries a time stamp.
+    #[serde(default = "one")]
+    pub stamp_every: u32,
+    /// Measured seconds of a run.
+    #[serde(default = "seconds")]
+    pub seconds: f64,
+    /// Seconds at a run's rate before that which do not count.
+    #[serde(default = "warmup")]
+    pub warmup: f64,
+    /// Updates of a turn, separated by spaces: for the stages.
+    #[serde(default)]
+    pub batches: String,
+    /// The stages' instructions are counted under valgrind, which takes some seconds for each size of a turn.
+    #[serde(default = "yes")]
+    pub instructions: bool,
+    /// What of LBM is measured.
+    #[serde(default, skip_serializing)]
+    pub lbm: Option<super::lbm::Grid>,
+    /// What is to be reached: `ROW METRIC[/SIDE] (>=|<=) VALUE`.
+    #[serde(default)]
+    pub goals: Vec<String>,
+}
+
+/// A published series of figures.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Original {
+    /// File of the tables' folder.
+    pub file: String,
+    /// How the series is called in reports, its source included.
+    pub label: String,
+    /// Which system of a file that holds several.
+    #[serde(default)]
+    pub system: String,
+    /// Which of its tests.
+    #[serde(default)]
+    pub test: String,
+}
+
+/// The procedure of a scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Decoding and encoding the reference updates, beside ETA Java on the same bytes.
+    Codec,
+    /// Source, server and client at rates, beside the bare loops and ETA Java.
+    Flow,
+    /// Opening a watchlist while another client streams.
+    Images,
+    /// Bytes of an item and of a watcher.
+    Memory,
+    /// What each stage of an update's way costs, beside a bare system call or copy.
+    Stages,
+    /// LBM beside the bare loops and Aeron.
+    Lbm,
+}
+
+fn items() -> u32 {
+    100_000
+}
+fn size() -> usize {
+    85
+}
+fn hub() -> String {
+    "tcp".to_owned()
+}
+fn eta() -> String {
+    "eta".to_owned()
+}
+fn one() -> u32 {
+    1
+}
+fn all() -> f64 {
+    1.0
+}
+fn yes() -> bool {
+    true
+}
+fn buffer() -> usize {
+    262_144
+}
+fn idle() -> String {
+    "yield".to_owned()
+}
+fn seconds() -> f64 {
+    3.0
+}
+fn warmup() -> f64 {
+    1.0
+}
+
+/// At what rate a flow runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Point {
+    /// As fast as it goes: queues are full.
+    Max,
+    /// The highest rate that is held without a growing queue.
+    Search,
+    /// So many deliveries a second.
+    Rate(f64),
+}
+
+impl FromStr for Point {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "search" {
+            return Ok(Self::Search);
+        }
+        match Rate::parse(text) {
+            Some(Rate::Max) => Ok(Self::Max),
+            Some(Rate::PerSecond(rate)) => Ok(Self::Rate(rate)),
+            _ => Err(format!("{text:?} is no rate; write max, search or deliveries a second: 1000, 50k, 1.5M")),
+        }
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Max => f.write_str("max"),
+            Self::Search => f.write_str("search"),
+            Self::Rate(rate) if rate >= 1e6 => write!(f, "{}M", rate / 1e6),
+            Self::Rate(rate) if rate >= 1e3 => write!(f, "{}k", rate / 1e3),
+            Self::Rate(rate) => write!(f, "{rate}"),
+        }
+    }
+}
+
+impl Scenario {
+    /// The rates of the scenario.
+    ///
+    /// # Errors
+    /// A word that is no rate.
+    pub fn points(&self) -> Result<Vec<Point>, String> {
+        self.rates.split_whitespace().map(str::parse).collect()
+    }
+
+    /// The sizes of a turn for the stages.
+    ///
+    /// # Errors
+    /// A word that is no size.
+    pub fn batches(&self) -> Result<Vec<u32>, String> {
+        let size = |word: &str| word.parse().ok().filter(|n| (1..=100_000).contains(n));
+        let sizes = self.batches.split_whitespace();
+        sizes.map(|word| size(word).ok_or_else(|| format!("batches: {word:?} is no number of updates"))).collect()
+    }
+
+    /// Which peers run at this rate too.
+    ///
+    /// # Errors
+    /// A word that is no peer.
+    pub fn peers_at(&self, point: Point) -> Result<Vec<Side>, String> {
+        let runs = self.peer_rates.split_whitespace().any(|word| word.parse() == Ok(point));
+        let peers: Vec<Side> = self.peers.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+        match peers.iter().find(|side| !PEERS.contains(side)) {
+            Some(side) => Err(format!("{side} is no peer")),
+            None => Ok(if runs { peers } else { Vec::new() }),
+        }
+    }
+
+    /// Leaves out the peers that are not to run.
+    pub fn keep_peers(&mut self, wanted: &[Side]) {
+        let words = self.peers.split_whitespace();
+        let kept: Vec<&str> = words.filter(|w| w.parse().is_ok_and(|side| wanted.contains(&side))).collect();
+        self.peers = kept.join(" ");
+    }
+
+    /// Whether Source Distributor and P2PS are processes of their own.
+    pub fn is_split(&self) -> bool {
+        self.split || self.nodes == 3 || self.p2ps > 1 || self.rrcpd
+    }
+
+    /// Processes between a source and a client.
+    pub fn servers(&self) -> u32 {
+        match (self.server, self.is_split()) {
+            (false, _) => 0,
+            (true, false) => 1,
+            (true, true) => 2 + u32::from(self.rrcpd),
+        }
+    }
+
+    /// The processors that a process is bound to, if it is.
+    pub fn processors(&self, process: &str) -> Option<&str> {
+        self.bind.split_whitespace().find_map(|word| word.strip_prefix(process)?.strip_prefix(':'))
+    }
+
+    /// Its parameters in a line, for a list.
+    pub fn parameters(&self) -> String {
+        let original =
+            if self.original_seconds > 0.0 { format!(" (--full: {} s)", self.original_seconds) } else { String::new() };
+        if let (Kind::Lbm, Some(grid)) = (self.kind, &self.lbm) {
+            let (cells, minutes) =
+                (grid.cells().map_or(0, |c| c.len()), super::lbm::estimate(self, 1, false, true) / 60.0);
+            let seconds = self.seconds;
+            return format!(
+                "{cells} rows, {seconds} s a run{original}, {minutes:.1} minutes a pair; {}",
+                grid.conditions()
+            );
+        }
+        if self.kind == Kind::Stages {
+            return format!(
+                "turns of {} updates; {} items, {} bytes, {} mounts",
+                self.batches, self.items, self.size, self.mounts
+            );
+        }
+        if self.kind != Kind::Flow {
+            return format!("{} s a run", self.seconds);
+        }
+        format!("rates {}; {}{original}", self.rates, self.conditions())
+    }
+
+    /// What a reader of its figures has to know beside them.
+    pub fn conditions(&self) -> String {
+        if let (Kind::Lbm, Some(grid)) = (self.kind, &self.lbm) {
+            let held = if grid.rates.split_whitespace().any(|word| word == "search") {
+                format!("; a rate is held with {}", self.criterion())
+            } else {
+                String::new()
+            };
+            return format!("{}{held}; {} s a run after {} s of warm-up", grid.conditions(), self.seconds, self.warmup);
+        }
+        if self.kind == Kind::Codec {
+            return "one thread, messages in memory, no sockets; the peer on the same bytes; no process bound"
+                .to_owned();
+        }
+        let mut parts = vec![format!("{} items, updates of {} bytes", self.items, self.size)];
+        if self.mounts > 1 {
+            let mixed = if self.is_mixed() { ", updates in random order" } else { "" };
+            parts.push(format!(
+                "{} mounts, {:.0} % of the items common to all{mixed}",
+                self.mounts,
+                self.common * 100.0
+            ));
+        }
+        if self.kind == Kind::Stages {
+            parts.push(format!("turns of {} updates", self.batches));
+            parts
+                .push("one thread, one stage after the other on real sockets of loopback, no process bound".to_owned());
+            return parts.join("; ");
+        }
+        parts.push(match (self.server, self.nodes, self.is_split()) {
+            (false, ..) => "client connected to the source, loopback".to_owned(),
+            (true, 1, false) => "Source Distributor and P2PS in one process, loopback".to_owned(),
+            (true, 1, true) => format!("Source Distributor and P2PS in two processes, loopback, hub by {}", self.hub),
+            (true, nodes, split) => {
+                let hub = if split || nodes == 3 { format!(", hub by {}", self.hub) } else { String::new() };
+                format!("{nodes} nodes (network namespaces of this machine, unless --loopback){hub}")
+            }
+        });
+        if self.paths > 1 {
+            parts.push(format!("{} paths, each with a source, a Source Distributor and a hub", self.paths));
+        }
+        if self.p2ps > 1 {
+            parts.push(format!("{} P2PSs a path, each with its clients", self.p2ps));
+        }
+        if self.rrcpd {
+            parts.push("rrcpd before the P2PSs, shared memory between".to_owned());
+        }
+        if self.shards > 0 {
+            parts.push(format!("{} egress shards", self.shards));
+        }
+        parts.push(match self.bursts {
+            0 => "evenly paced".to_owned(),
+            bursts => format!("{bursts} bursts a second, and evenly paced beside it"),
+        });
+        let bound = if self.bind.is_empty() { "no process bound".to_owned() } else { format!("bound {}", self.bind) };
+        parts.push(format!("idle source: {}, idle others: block; {bound}", self.idle));
+        parts.push(format!("socket buffers {} KB", self.socket_buffer / 1024));
+        if !self.server_toml.is_empty() {
+            parts.push(format!(
+                "servers configured with {}",
+                self.server_toml.split_whitespace().collect::<Vec<_>>().join(" ")
+            ));
+        }
+        if !self.variant.is_empty() {
+            parts.push(format!("variant: {}", self.variant));
+        }
+        if self.rates.split_whitespace().any(|word| word == "search") {
+            parts.push(format!("a rate is held with {}", self.criterion()));
+        }
+        parts.push(format!("{} s a run after {} s of warm-up", self.seconds, self.warmup));
+        parts.push(match (self.kind, self.observe) {
+            (Kind::Memory, _) => "resident size, by the kernel".to_owned(),
+            (_, true) => "every message observed".to_owned(),
+            (_, false) => "latency by stamped updates".to_owned(),
+        });
+        parts.join("; ")
+    }
+
+    /// Cut down for a run that only shows that everything works.
+    pub fn shorten(&mut self) {
+        if !self.quick_rates.is_empty() {
+            self.rates.clone_from(&self.quick_rates);
+        }
+        if matches!(self.kind, Kind::Flow | Kind::Stages) {
+            self.items = self.items.min(QUICK_ITEMS);
+        }
+        if self.kind == Kind::Memory {
+            self.items = self.items.min(QUICK_MEMORY_ITEMS);
+        }
+        if let Some(grid) = &mut self.lbm {
+            for list in [&mut grid.payloads, &mut grid.datagrams, &mut grid.rates] {
+                *list = list.split_whitespace().next().unwrap_or_default().to_owned();
+            }
+        }
+        (self.seconds, self.warmup) = (self.seconds.min(QUICK_SECONDS), self.warmup.min(QUICK_WARMUP));
+    }
+
+    /// What a rate has to fulfil to count as held, for people.
+    pub fn criterion(&self) -> String {
+        let mut text = "nothing lost, no growing queue".to_owned();
+        for (name, bound) in [("max", self.max_latency_us), ("mean", self.mean_latency_us)] {
+            if bound > 0.0 {
+                let _ = write!(text, ", {name} latency at most {bound:.0} us");
+            }
+        }
+        text
+    }
+
+    /// As long as the original's, where it says how long that was.
+    pub fn lengthen(&mut self) {
+        if self.original_seconds > 0.0 {
+            self.seconds = self.original_seconds;
+        }
+    }
+
+    /// Deliveries for each update that the source sends.
+    pub fn fan(&self) -> f64 {
+        self.common * f64::from(self.mounts) + (1.0 - self.common)
+    }
+
+    /// The scenario as its variant changes it; `None` without one.
+    ///
+    /// # Errors
+    /// A word that is no parameter, or a value that is none.
+    pub fn variant(&self) -> Result<Option<Self>, String> {
+        if self.variant.trim().is_empty() {
+            return Ok(None);
+        }
+        let plain = Self { variant: String::new(), ..self.clone() };
+        let mut table = toml::Table::try_from(&plain).map_err(|e| e.to_string())?;
+        for change in self.variant.split(';') {
+            set(&mut table, change.trim())?;
+        }
+        let variant: Self = table.try_into().map_err(|e: toml::de::Error| e.to_string())?;
+        let variant = Self { name: self.name.clone(), lbm: self.lbm.clone(), ..variant };
+        variant.check()?;
+        Ok(Some(variant))
+    }
+
+    /// Whether some items are everybody's and others not: the source mixes their updates then, so that half of any second's
+    /// updates go to all, and not all of one second's.
+    pub fn is_mixed(&self) -> bool {
+        self.mounts > 1 && self.common > 0.0 && self.common < 1.0
+    }
+
+    /// Its goals.
+    ///
+    /// # Errors
+    /// A line that is no goal.
+    pub fn goals(&self) -> Result<Vec<Goal>, String> {
+        self.goals.iter().map(|line| line.parse()).collect()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.points()?;
+        for word in self.peer_rates.split_whitespace() {
+            word.parse::<Point>()?;
+        }
+        self.goals()?;
+        self.variant().map_err(|why| format!("variant: {why}"))?;
+        self.peers_at(Point::Max)?;
+        for word in self.quick_rates.split_whitespace() {
+            word.parse::<Point>()?;
+        }
+        if let Some(word) = self.bind.split_whitespace().find(|w| !w.contains(':')) {
+            return Err(format!("bind {word:?}: write PROCESS:PROCESSORS, for example server:1"));
+        }
+        let is_stacked = self.paths > 1 || self.p2ps > 1 || self.rrcpd;
+        if !(1..=8).contains(&self.paths) || !(1..=16).contains(&self.p2ps) || (is_stacked && !self.server) {
+            return Err("paths (1 to 8), p2ps (1 to 16) and rrcpd need a server".to_owned());
+        }
+        if self.mounts > 1 && !self.mounts.is_multiple_of(self.p2ps) {
+            return Err("mounts cannot be divided by p2ps".to_owned());
+        }
+        if self.rrcpd && !self.hub.starts_with("lbt-r") {
+            return Err("an rrcpd needs hub = \"lbt-rm\" or \"lbt-ru\"".to_owned());
+        }
+        if !(1..=3).contains(&self.nodes) {
+            return Err("nodes must be 1, 2 or 3".to_owned());
+        }
+        let sound = self.items > 0
+            && self.mounts > 0
+            && self.stamp_every > 0
+            && (0.0..=1.0).contains(&self.common)
+            && self.seconds > 0.0;
+        if !sound || !(0.0..=600.0).contains(&self.warmup) || self.seconds > 86_400.0 {
+            return Err("items, mounts, common (0 to 1), seconds or warmup is out of range".to_owned());
+        }
+        if self.kind == Kind::Lbm {
+            self.lbm.as_ref().ok_or("a scenario of LBM needs a table `lbm`")?.cells()?;
+        }
+        if self.batches()?.is_empty() && self.kind == Kind::Stages {
+            return Err("the stages need batches".to_owned());
+        }
+        if self.kind == Kind::Flow && self.rates.trim().is_empty() {
+            return Err("a flow needs rates".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// What a figure is to be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Goal {
+    /// The row of the table.
+    pub row: String,
+    /// Which figure of it.
+    pub metric: String,
+    /// Compared with another side's; by itself otherwise.
+    pub over: Option<Side>,
+    /// At least this, or at most.
+    pub at_least: bool,
+    /// The bound.
+    pub bound: f64,
+}
+
+impl FromStr for Goal {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("goal {text:?}: write ROW METRIC[/SIDE] >= VALUE, or <=");
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let [row, metric, relation, bound] = words[..] else { return Err(wrong()) };
+        let (metric, over) = match metric.split_once('/') {
+            None => (metric, None),
+            Some((metric, side)) => (metric, Some(side.parse().map_err(|_| wrong())?)),
+        };
+        let at_least = match relation {
+            ">=" => true,
+            "<=" => false,
+            _ => return Err(wrong()),
+        };
+        let bound = bound.parse().map_err(|_| wrong())?;
+        Ok(Self { row: row.to_owned(), metric: metric.to_owned(), over, at_least, bound })
+    }
+}
+
+/// Reads scenarios. `overrides` are `KEY=VALUE` for all of them; a value is read as TOML, or as text if it is none.
+///
+/// # Errors
+/// What is wrong, with the scenario's name.
+pub fn read(text: &str, overrides: &[String]) -> Result<Vec<Scenario>, String> {
+    let tables: toml::Table = text.parse().map_err(|e: toml::de::Error| format!("scenarios: {e}"))?;
+    let mut scenarios = Vec::new();
+    for (name, value) in tables {
+        let toml::Value::Table(mut table) = value else {
+            return Err(format!("scenarios: {name} stands outside of a [scenario]"));
+        };
+        for line in overrides {
+            set(&mut table, line).map_err(|why| format!("--set {why}"))?;
+        }
+        let scenario: Scenario = table.try_into().map_err(|e| format!("scenario {name}: {e}"))?;
+        scenario.check().map_err(|e| format!("scenario {name}: {e}"))?;
+        scenarios.push(Scenario { name, ..scenario });
+    }
+    Ok(scenarios)
+}
+
+/// Sets a parameter by `KEY=VALUE`.
+fn set(table: &mut toml::Table, line: &str) -> Result<(), String> {
+    let (key, value) = line.split_once('=').ok_or_else(|| format!("{line}: write KEY=VALUE"))?;
+    let parsed = format!("v = {value}").parse::<toml::Table>().ok().and_then(|mut t| t.remove("v"));
+    table.insert(key.trim().to_owned(), parsed.unwrap_or_else(|| toml::Value::String(value.to_owned())));
+    Ok(())
+}
+
+/// The scenarios of these names, or of groups of these names, in this order (`reports`: all that reproduce one, `all`: all);
+/// without names, those that need not be asked for.
+///
+/// # Errors
+/// A name that is unknown.
+pub fn select(all: Vec<Scenario>, names: &[String]) -> Result<Vec<Scenario>, String> {
+    if names.is_empty() {
+        return Ok(all.into_iter().filter(|s| !s.on_request).collect());
+    }
+    let mut chosen = Vec::new();
+    for name in names {
+        let before = chosen.len();
+        let is_meant = |s: &&Scenario| match name.as_str() {
+            "all" => true,
+            "reports" => !s.originals.is_empty() || s.lbm.as_ref().is_some_and(|grid| !grid.report.is_empty()),
+            name => s.name == name || s.group == name,
+        };
+        chosen.extend(all.iter().filter(is_meant).cloned());
+        if chosen.len() == before {
+            let mut known: Vec<&str> = all.iter().flat_map(|s| [s.group.as_str(), s.name.as_str()]).collect();
+            known.retain(|name| !name.is_empty());
+            known.dedup();
+            return Err(format!("no scenario {name:?}; there are {}", known.join(", ")));
+        }
+    }
+    Ok(chosen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_scenarios_are_sound() {
+        let all = read(BUILT_IN, &[]).unwrap();
+        let names: Vec<&str> = all.iter().map(|s| s.name.as_str()).collect();
+        assert_eq!(names[..4], ["codec", "chain", "chain-serve", "fanout"]);
+        let servers = |name: &str| all.iter().find(|s| s.name == name).map(Scenario::servers);
+        assert_eq!([servers("chain"), servers("latency"), servers("hop")], [Some(2), Some(1), Some(0)]);
+        let is_judged = |s: &Scenario| !s.goals.is_empty() || !s.originals.is_empty() || s.kind == Kind::Stages;
+        assert!(all.iter().all(|s| s.on_request || is_judged(s)));
+        let lbm = select(all.clone(), &["cisco-2009".to_owned()]).unwrap();
+        assert!(lbm.len() == 6 && lbm.iter().all(|s| s.name.starts_with("stac-lbm-") && s.original_seconds > 29.0));
+        assert!(select(all.clone(), &[]).unwrap().iter().all(|s| !s.on_request));
+        let report = select(all.clone(), &["redhat-2008".to_owned()]).unwrap();
+        assert!(report.len() >= 4 && report.iter().all(|s| s.group == "redhat-2008" && !s.originals.is_empty()));
+        let fanout = select(all, &["fanout".to_owned()]).unwrap().remove(0);
+        assert!((fanout.fan() - 50.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_reports_rates_are_the_defaults() {
+        let all = read(BUILT_IN, &[]).unwrap();
+        let find = |name: &str| all.iter().find(|s| s.name == name).unwrap();
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference");
+        for name in [
+            "redhat-2node",
+            "redhat-2node-bound",
+            "redhat-3node",
+            "redhat-3node-bound",
+            "novell-latency",
+            "ibm-latency",
+        ] {
+            let rates: Vec<f64> = find(name)
+                .points()
+                .unwrap()
+                .into_iter()
+                .map(|p| if let Point::Rate(r) = p { r } else { 0.0 })
+                .collect();
+            let ends = match name {
+                "novell-latency" => (1_000.0, 800_000.0),
+                "ibm-latency" => (50_000.0, 1_650_000.0),
+                _ => (1_000.0, 400_000.0),
+            };
+            assert_eq!((rates[0], rates[rates.len() - 1]), ends, "{name}");
+            let (published, _) = crate::originals::read(&folder, find(name));
+            for point in published.iter().flat_map(|series| &series.points) {
+                assert!(rates.contains(&point.rate), "{name}: {} a second is published and not measured", point.rate);
+            }
+        }
+        // Conditions say what is true of a figure.
+        assert!(!find("codec").conditions().contains("loopback") && !find("stages").conditions().contains("stamped"));
+        // The report on LBM sought its highest rate under a bound of the longest latency.
+        for name in ["stac-lbm-1to1-highest", "stac-lbm-3to3-highest"] {
+            assert!(find(name).conditions().contains("max latency at most 1000 us"), "{}", find(name).conditions());
+        }
+    }
+
+    fn flow_estimate(scenario: &Scenario) -> f64 {
+        crate::flow::estimate(scenario, 1)
+    }
+
+    #[test]
+    fn rates_are_words_and_numbers() {
+        let text = "[a]\ntitle = 'A'\nkind = 'flow'\nrates = 'max search 1000 50k 1.5M'\npeer_rates = 'max'";
+        let scenario = read(text, &[]).unwrap().remove(0);
+        let points = scenario.points().unwrap();
+        assert_eq!(points[..3], [Point::Max, Point::Search, Point::Rate(1_000.0)]);
+        let shown: Vec<String> = points.iter().map(ToString::to_string).collect();
+        assert_eq!(shown, ["max", "search", "1k", "50k", "1.5M"]);
+        assert_eq!(scenario.peers_at(Point::Max).unwrap(), [Side::Eta]);
+        assert!(scenario.peers_at(Point::Search).unwrap().is_empty());
+        let mut alone = scenario.clone();
+        alone.keep_peers(&[Side::Nats]);
+        assert!(alone.peers_at(Point::Max).unwrap().is_empty());
+        assert!(flow_estimate(&alone) < flow_estimate(&scenario), "what does not run takes no time");
+    }
+
+    #[test]
+    fn a_quick_run_is_short_and_a_full_one_as_long_as_the_original() {
+        let mut all = read(BUILT_IN, &[]).unwrap();
+        for scenario in &mut all {
+            scenario.shorten();
+        }
+        let find = |name: &str| all.iter().find(|s| s.name == name).unwrap();
+        assert_eq!((find("redhat-2node").rates.as_str(), find("redhat-2node").items), ("10k 100k", 10_000));
+        assert_eq!(
+            find("lbm-latency").lbm.as_ref().map(|g| (g.payloads.as_str(), g.rates.as_str())),
+            Some(("64", "25k"))
+        );
+        let mut full = find("redhat-2node").clone();
+        full.lengthen();
+        assert!((full.seconds - 600.0).abs() < 1e-9 && full.warmup < 1.0);
+    }
+
+    #[test]
+    fn what_is_set_on_the_command_line_wins() {
+        let text = "[a]\ntitle = 'A'\nkind = 'memory'\nitems = 5";
+        let set = ["items=7".to_owned(), "idle=block".to_owned(), "server = false".to_owned()];
+        let scenario = read(text, &set).unwrap().remove(0);
+        assert_eq!((scenario.items, scenario.idle.as_str(), scenario.server), (7, "block", false));
+    }
+
+    #[test]
+    fn a_variant_differs_in_what_it_says() {
+        let text = "[a]\ntitle = 'A'\nkind = 'flow'\nrates = '1k'\nshards = 2\nmounts = 4\nvariant = 'shards=1; idle=block'\n\
+                    originals = [{ file = 'f', label = 'l' }]";
+        let scenario = read(text, &[]).unwrap().remove(0);
+        let variant = scenario.variant().unwrap().unwrap();
+        assert_eq!((variant.shards, variant.idle.as_str(), variant.mounts), (1, "block", 4));
+        assert!(variant.name == "a" && variant.originals == scenario.originals && variant.variant.is_empty());
+        assert!(Scenario { variant: String::new(), ..scenario }.variant().unwrap().is_none());
+        assert!(read(&text.replace("shards=1", "shard=1"), &[]).unwrap_err().contains("scenario a: variant: "));
+    }
+
+    #[test]
+    fn faults_name_the_scenario() {
+        for (line, part) in [
+            ("rats = 'max'", "rats"),
+            ("rates = 'fast'", "fast"),
+            ("goals = ['max rate > 3']", "max rate > 3"),
+            ("goals = ['max rate/tibco >= 3']", "tibco"),
+            ("peers = 'floor'", "no peer"),
+            ("bind = 'server'", "server:1"),
+            ("nodes = 4", "nodes"),
+            ("mounts = 0", "mounts"),
+            ("rates = ''", "rates"),
+        ] {
+            let text = format!("[a]\ntitle = 'A'\nkind = 'flow'\n{line}");
+            let error = read(&text, &[]).unwrap_err();
+            assert!(error.contains("scenario a") && error.contains(part), "{error}");
+        }
+        assert!(read("x = 1", &[]).is_err() && read("[a]", &["items".to_owned()]).is_err());
+        assert!(select(Vec::new(), &["b".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn a_goal_is_a_row_a_metric_and_a_bound() {
+        let goal: Goal = "decode_74 ns/eta <= 0.333".parse().unwrap();
+        assert_eq!((goal.row.as_str(), goal.metric.as_str(), goal.over), ("decode_74", "ns", Some(Side::Eta)));
+        assert!(!goal.at_least && (goal.bound - 0.333).abs() < 1e-12);
+    }
+}
