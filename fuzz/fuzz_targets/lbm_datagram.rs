@@ -1,6 +1,6 @@
 #![no_main]
 
-#[path = "../../crates/lbm/tests/hostile/targets.rs"]
+#[path = "../../crates/lbm/tests/all/hostile/targets.rs"]
 #[allow(dead_code, reason = "a target uses one of them")]
 mod targets;
 

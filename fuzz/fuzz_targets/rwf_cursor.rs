@@ -1,7 +1,7 @@
 //! Any bytes under the cursor.
 #![no_main]
 
-#[path = "../../crates/rwf/tests/hostile/checks.rs"]
+#[path = "../../crates/rwf/tests/all/hostile/checks.rs"]
 #[allow(dead_code, reason = "each target calls one of the checks")]
 mod checks;
 

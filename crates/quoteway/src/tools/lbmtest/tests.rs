@@ -1,4 +1,4 @@
-//! What the messages say and what the tally makes of it; the tools themselves run in `tests/lbm_tools.rs`.
+//! What the messages say and what the tally makes of it; the tools themselves run in `tests/all/lbm_tools.rs`.
 
 use std::net::Ipv4Addr;
 

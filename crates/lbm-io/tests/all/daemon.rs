@@ -1,0 +1,67 @@
+//! Topic resolution through a daemon, without multicast.
+
+use std::time::Duration;
+
+use crate::world::{PATIENCE, World, options, with};
+use lbm_io::{Daemon, DaemonConfig, SendFlags};
+
+fn daemon(port: u16) -> Daemon {
+    let config = DaemonConfig {
+        keepalive_interval: Duration::from_millis(50),
+        activity_timeout: Duration::from_millis(500),
+        ..DaemonConfig::new(format!("127.0.0.1:{port}").parse().expect("an address"))
+    };
+    Daemon::new(&config).expect("a daemon")
+}
+
+#[test]
+fn contexts_find_each_other_through_a_daemon_also_after_it_was_away() {
+    let mut daemon = Some(self::daemon(0));
+    let port = daemon.as_ref().expect("there").address().port();
+    let lines = format!(
+        "context resolver_unicast_daemon 127.0.0.1:{port}
+        context resolver_unicast_keepalive_interval 50
+        context resolver_unicast_activity_timeout 300
+        source transport tcp
+        receiver resolver_query_minimum_sustain_duration 1"
+    );
+    let mut world = World::of(options(&lines));
+    let options = world.options.clone();
+    let source = world.left.source("a", &options).expect("a source");
+    world.right.receiver("a", &options).expect("a receiver");
+    let turn = |world: &mut World, daemon: &mut Option<Daemon>, so: &mut dyn FnMut(&mut World) -> bool| {
+        let began = std::time::Instant::now();
+        while !so(world) {
+            world.turn();
+            if let Some(daemon) = daemon {
+                daemon.poll(Some(Duration::ZERO)).expect("a turn");
+            }
+            assert!(began.elapsed() < PATIENCE, "{:?}", world.right.stats());
+        }
+    };
+    turn(&mut world, &mut daemon, &mut |w| {
+        w.left.send(source, b"1", SendFlags::FLUSH).expect("room");
+        !w.ear.topic("a").messages.is_empty()
+    });
+    assert_eq!(daemon.as_ref().map(Daemon::clients), Some(2));
+
+    // The daemon goes; who asks meanwhile finds nobody.
+    daemon = None;
+    world.turns_for(Duration::from_millis(400));
+    let other = world.left.source("b", &with(&options, "source transport lbtipc")).expect("a source");
+    world.right.receiver("b", &options).expect("a receiver");
+    world.turns_for(Duration::from_millis(200));
+    assert!(world.ear.topic("b").messages.is_empty());
+    // What was found stays.
+    let before = world.ear.topic("a").messages.len();
+    world.left.send(source, b"2", SendFlags::FLUSH).expect("room");
+    turn(&mut world, &mut daemon, &mut |w| w.ear.topic("a").messages.len() > before);
+
+    // It comes back, knowing nobody.
+    daemon = Some(self::daemon(port));
+    turn(&mut world, &mut daemon, &mut |w| {
+        w.left.send(other, b"3", SendFlags::FLUSH).expect("room");
+        !w.ear.topic("b").messages.is_empty()
+    });
+    assert_eq!(world.ear.topic("a").begun, 1);
+}

@@ -1,0 +1,216 @@
+//! What consumers see when something between them and the provider fails: Suspect, then a fresh image; or a close with a
+//! reason. The watchers check by themselves that nothing stale is Ok.
+
+use crate::hub::names;
+use crate::hub::place::Place;
+use crate::hub::provider::Counting;
+use crate::hub::site::{Join, Site};
+use crate::hub::watcher::Watcher;
+
+/// A provider, a site with two P2PSs, and a watcher at each.
+struct Scene {
+    provider: Counting,
+    site: Site,
+    watchers: Vec<Watcher>,
+}
+
+impl Scene {
+    fn new(join: Join) -> Self {
+        let place = Place::Here;
+        let provider = Counting::start(&place);
+        let site = Site::start(join, &place, &[&[provider.addr]], 2);
+        let watchers: Vec<Watcher> =
+            (0..2).map(|n| Watcher::connect(&place, &format!("watcher {n}"), site.rssl(n))).collect();
+        for watcher in &watchers {
+            watcher.open(&names(30));
+            watcher.wait_all_ok();
+            watcher.wait_updates(5);
+        }
+        Self { provider, site, watchers }
+    }
+
+    /// All is well again: everyone is at the provider's last number and goes on.
+    fn assert_well(&self) {
+        for watcher in &self.watchers {
+            watcher.wait_all_ok();
+            watcher.wait_updates(5);
+            watcher.settle(&self.provider);
+        }
+    }
+
+    fn suspects(&self, watcher: usize) -> u32 {
+        self.watchers[watcher].look(|v| v.items.values().map(|i| i.suspects).sum())
+    }
+}
+
+fn the_source_distributor_dies_and_comes_back(join: Join) {
+    let mut scene = Scene::new(join);
+    scene.site.distributors[0].kill();
+    for watcher in &scene.watchers {
+        watcher.wait_none_ok();
+    }
+    scene.site.distributors[0].restart();
+    scene.assert_well();
+}
+
+fn the_source_distributor_freezes(join: Join) {
+    let scene = Scene::new(join);
+    scene.site.distributors[0].freeze();
+    for watcher in &scene.watchers {
+        watcher.wait_none_ok();
+    }
+    scene.site.distributors[0].thaw();
+    scene.assert_well();
+}
+
+/// A P2PS that stands still for longer than its silence is borne: others see nothing of it, and its own consumers see
+/// Suspect and then a fresh image when it goes on.
+fn a_p2ps_freezes(join: Join) {
+    let scene = Scene::new(join);
+    scene.site.p2pss[0].freeze();
+    let before = scene.suspects(1);
+    // Longer than peer_timeout_ms: counted in updates of the other, at 200 a second.
+    scene.watchers[1].wait_updates(500);
+    scene.site.p2pss[0].thaw();
+    scene.watchers[0].wait("every item to have been Suspect", |v| v.items.values().all(|i| i.suspects > 0));
+    scene.assert_well();
+    assert_eq!(scene.suspects(1), before, "the other P2PS's consumers notice nothing");
+}
+
+/// A P2PS that is gone takes nothing with it: what only it had open is closed when its lease is over, and one that is started
+/// again serves as before.
+fn a_p2ps_dies_and_comes_back(join: Join) {
+    let mut scene = Scene::new(join);
+    let before = scene.suspects(1);
+    scene.site.p2pss[0].restart();
+    scene.watchers[1].wait_updates(50);
+    scene.watchers[0] = Watcher::connect(&Place::Here, "watcher 0 again", scene.site.rssl(0));
+    scene.watchers[0].open(&names(35));
+    scene.assert_well();
+    assert_eq!(scene.suspects(1), before, "the other P2PS's consumers notice nothing");
+    scene.site.p2pss[0].kill();
+    let started = std::time::Instant::now();
+    while scene.provider.streams() != 30 {
+        assert!(started.elapsed() < crate::hub::PATIENCE, "{} streams are open and not 30", scene.provider.streams());
+        scene.watchers[1].wait_updates(1);
+    }
+}
+
+/// Two Source Distributors have the same service: when one dies, its items come from the other, with images.
+fn one_of_two_distributors_dies(join: Join) {
+    let place = Place::Here;
+    let provider = Counting::start(&place);
+    let mut site = Site::start(join, &place, &[&[provider.addr], &[provider.addr]], 1);
+    let watcher = Watcher::connect(&place, "watcher", site.rssl(0));
+    watcher.open(&names(30));
+    watcher.wait_all_ok();
+    for number in 0..2 {
+        site.distributors[number].kill();
+        watcher.wait_all_ok();
+        watcher.wait_updates(20);
+        watcher.settle(&provider);
+        site.distributors[number].restart();
+        // The one that is back is joined before the other goes.
+        watcher.wait_updates(300);
+    }
+}
+
+/// The daemons stand still, and are started again: as if the network had.
+fn daemons_fail() {
+    let mut scene = Scene::new(Join::Rrcpd);
+    for number in 0..2 {
+        scene.site.relays[number].freeze();
+        for watcher in &scene.watchers {
+            watcher.wait_none_ok();
+        }
+        scene.site.relays[number].thaw();
+        scene.assert_well();
+        scene.site.relays[number].kill();
+        for watcher in &scene.watchers {
+            watcher.wait_none_ok();
+        }
+        scene.site.relays[number].restart();
+        scene.assert_well();
+    }
+}
+
+/// The provider goes and comes back while both sides of the hub stay.
+fn the_provider_goes(join: Join) {
+    let scene = Scene::new(join);
+    let Scene { provider, site, watchers } = scene;
+    let updates = provider.updates();
+    assert!(updates > 0);
+    drop(provider);
+    for watcher in &watchers {
+        watcher.wait_none_ok();
+    }
+    drop((site, watchers));
+}
+
+macro_rules! suite {
+    ($($name:ident: $join:expr;)*) => {$(
+        mod $name {
+            use crate::hub::site::Join;
+
+            #[test]
+            fn the_source_distributor_dies_and_comes_back() {
+                super::the_source_distributor_dies_and_comes_back($join);
+            }
+
+            #[test]
+            fn the_source_distributor_freezes() {
+                super::the_source_distributor_freezes($join);
+            }
+
+            #[test]
+            fn a_p2ps_freezes() {
+                super::a_p2ps_freezes($join);
+            }
+
+            #[test]
+            fn a_p2ps_dies_and_comes_back() {
+                super::a_p2ps_dies_and_comes_back($join);
+            }
+        }
+    )*};
+}
+
+suite! {
+    tcp: Join::Tcp;
+    lbt_rm: Join::LbtRm;
+    lbt_rm_direct: Join::LbtRmDirect;
+    lbt_ru: Join::LbtRu;
+    lbt_tcp: Join::LbtTcp;
+    lbt_ipc: Join::LbtIpc;
+    rrcpd: Join::Rrcpd;
+}
+
+#[test]
+fn the_daemons_of_both_hosts_fail() {
+    daemons_fail();
+}
+
+#[test]
+fn one_of_two_distributors_dies_over_tcp() {
+    one_of_two_distributors_dies(Join::Tcp);
+}
+
+#[test]
+fn one_of_two_distributors_dies_over_multicast() {
+    one_of_two_distributors_dies(Join::LbtRm);
+}
+
+#[test]
+fn one_of_two_distributors_dies_behind_daemons() {
+    one_of_two_distributors_dies(Join::Rrcpd);
+}
+
+#[test]
+fn the_provider_goes_over_tcp() {
+    the_provider_goes(Join::Tcp);
+}
+
+#[test]
+fn the_provider_goes_over_multicast() {
+    the_provider_goes(Join::LbtRm);
+}

@@ -1,0 +1,288 @@
+//! A deployment: Source Distributor, P2PSs and what joins them, each a process, configured by files.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use measure::process::Process;
+
+use crate::hub::place::Place;
+
+/// How the two sides are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Join {
+    /// `quoteway serve`: both in one process.
+    InProcess,
+    /// The data stream on the unicast connections.
+    Tcp,
+    /// Over LBM, by reliable multicast.
+    LbtRm,
+    /// As [`Join::LbtRm`], what is for one P2PS on its own connection (`usePointToPointData`).
+    LbtRmDirect,
+    /// Over LBM, by reliable UDP.
+    LbtRu,
+    /// Over LBM's TCP.
+    LbtTcp,
+    /// Over shared memory.
+    LbtIpc,
+    /// Over shared memory to an `rrcpd`, by multicast to another one, and over shared memory again.
+    Rrcpd,
+}
+
+impl Join {
+    /// As it stands in a configuration.
+    fn transport(self) -> &'static str {
+        match self {
+            Self::InProcess | Self::Tcp => "tcp",
+            Self::LbtRm | Self::LbtRmDirect => "lbt-rm",
+            Self::LbtRu => "lbt-ru",
+            Self::LbtTcp => "lbt-tcp",
+            Self::LbtIpc | Self::Rrcpd => "lbt-ipc",
+        }
+    }
+}
+
+/// A process of a site.
+pub(crate) struct Part {
+    name: String,
+    place: Place,
+    args: Vec<String>,
+    process: Option<Process>,
+    /// What it said when it was ready.
+    line: String,
+}
+
+impl Part {
+    fn start(place: &Place, name: &str, args: &[&str]) -> Self {
+        let args: Vec<String> = args.iter().map(|a| (*a).to_owned()).collect();
+        let (process, line) = place.start(name, &args);
+        Self { name: name.into(), place: place.clone(), args, process: Some(process), line }
+    }
+
+    /// An address of the ready line.
+    fn addr(&self, key: &str) -> SocketAddr {
+        let text = self.line.split(key).nth(1).and_then(|t| t.split(' ').next());
+        text.and_then(|t| t.parse().ok()).unwrap_or_else(|| panic!("{}: no {key} in {}", self.name, self.line))
+    }
+
+    /// Ends it without a chance to say so.
+    pub(crate) fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// Starts it again, with the same command line.
+    pub(crate) fn restart(&mut self) {
+        self.process = None;
+        let (process, line) = self.place.start(&self.name, &self.args);
+        (self.process, self.line) = (Some(process), line);
+    }
+
+    /// Stops it as a standstill does: it is there, and does nothing.
+    pub(crate) fn freeze(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Lets it go on.
+    pub(crate) fn thaw(&self) {
+        self.signal("-CONT");
+    }
+
+    /// A counter of its own report, as `quoteway lbmstat` reads it, summed over the things of this kind.
+    pub(crate) fn counter(&self, kind: &str, counter: &str) -> u64 {
+        let id = self.process.as_ref().expect("it runs").id().to_string();
+        let text = self.place.run(&["lbmstat", "--once", "--json", "--pid", &id]);
+        let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let things: Vec<_> =
+            report["sessions"].as_array().expect("a list").iter().filter(|t| t["kind"] == kind).collect();
+        assert!(!things.is_empty(), "{}: no {kind} in {text}", self.name);
+        things.iter().map(|t| t[counter].as_u64().unwrap_or_else(|| panic!("no {counter} in {t}"))).sum()
+    }
+
+    fn signal(&self, signal: &str) {
+        let id = self.process.as_ref().expect("it runs").id().to_string();
+        let status = Command::new("kill").args([signal, &id]).status().expect("kill runs");
+        assert!(status.success(), "{}: kill {signal}", self.name);
+    }
+}
+
+impl Drop for Part {
+    /// A test that has failed shows what its processes said.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        while let Some(Ok(Some(line))) = self.process.as_mut().map(|p| p.next_line(0.1)) {
+            eprintln!("{}: {}", self.name, line.text);
+        }
+    }
+}
+
+/// What a site has beside what all have.
+#[derive(Default)]
+pub(crate) struct Tuning {
+    /// Lines of the section `hub`.
+    pub(crate) hub: &'static str,
+    /// LBM options.
+    pub(crate) lbm: &'static [&'static str],
+    /// What [`network`] gave; another network for each site without it.
+    pub(crate) network: Option<Vec<String>>,
+}
+
+/// The processes of a site.
+pub(crate) struct Site {
+    /// Source Distributors; with [`Join::InProcess`] the server.
+    pub(crate) distributors: Vec<Part>,
+    pub(crate) p2pss: Vec<Part>,
+    /// With [`Join::Rrcpd`]: that of the Source Distributors, that of the P2PSs.
+    pub(crate) relays: Vec<Part>,
+    files: tempfile::TempDir,
+}
+
+/// Which ports are free is known before a process starts, so that it gets the same ones when it starts again.
+fn free_port(place: &Place) -> String {
+    if let Place::Host { .. } = place {
+        return (15_000 + PORTS.fetch_add(1, Ordering::Relaxed) % 10_000).to_string();
+    }
+    let listener = std::net::TcpListener::bind((place.address(), 0)).expect("a port");
+    listener.local_addr().expect("bound").port().to_string()
+}
+
+static PORTS: AtomicU16 = AtomicU16::new(0);
+
+impl Site {
+    /// So many P2PSs, and a Source Distributor for each list of providers, all in one place.
+    pub(crate) fn start(join: Join, place: &Place, providers: &[&[SocketAddr]], p2pss: usize) -> Self {
+        Self::across(join, (place, place), providers, p2pss)
+    }
+
+    /// As [`Site::start`], the Source Distributors in one place and the P2PSs in another.
+    pub(crate) fn across(join: Join, places: (&Place, &Place), providers: &[&[SocketAddr]], p2pss: usize) -> Self {
+        Self::tuned(join, &Tuning::default(), places, providers, p2pss)
+    }
+
+    /// As [`Site::across`], with parameters of its own.
+    pub(crate) fn tuned(
+        join: Join,
+        tuning: &Tuning,
+        (near_source, near_consumers): (&Place, &Place),
+        providers: &[&[SocketAddr]],
+        p2pss: usize,
+    ) -> Self {
+        let files = tempfile::tempdir().expect("a folder");
+        let mut site = Self { distributors: Vec::new(), p2pss: Vec::new(), relays: Vec::new(), files };
+        let mut shared = tuning.network.clone().unwrap_or_else(network);
+        shared.extend(tuning.lbm.iter().map(|line| (*line).to_owned()));
+        let options = |place: &Place, side: u16| {
+            let mut options = shared.clone();
+            options.push(format!("context default_interface {}", place.address()));
+            // Two hosts on one machine: what is in the memory of one is not in that of the other.
+            options.extend((join == Join::Rrcpd).then(|| local_port(side)));
+            options
+        };
+        if join == Join::InProcess {
+            return site.with_server(near_source, providers[0]);
+        }
+        if join == Join::Rrcpd {
+            for (side, place) in [near_source, near_consumers].into_iter().enumerate() {
+                site.add_relay(place, tuning, &shared, side as u16);
+            }
+        }
+        let mut hubs = Vec::new();
+        for (number, routes) in providers.iter().enumerate() {
+            let text = config(join, routes, tuning.hub, &options(near_source, 0));
+            let (config, port) = (site.file(&format!("sd{number}"), &text), free_port(near_source));
+            let interface = near_source.address().to_string();
+            let mut args = vec!["source-distributor", "--config", &config, "--interface", &interface];
+            args.extend(["--nip-port", "0", "--hub-port", &port]);
+            let part = Part::start(near_source, &format!("distributor {number}"), &args);
+            hubs.push(format!("{:?}", part.addr("hub=").to_string()));
+            site.distributors.push(part);
+        }
+        for number in 0..p2pss {
+            let text = format!("source_distributors = [{}]\n{}", hubs.join(", "), tuning.hub);
+            let text = config(join, &[], &text, &options(near_consumers, 1));
+            let (config, port) = (site.file(&format!("p2ps{number}"), &text), free_port(near_consumers));
+            let interface = near_consumers.address().to_string();
+            let args = ["p2ps", "--config", &config, "--interface", &interface, "--rssl-port", &port];
+            site.p2pss.push(Part::start(near_consumers, &format!("p2ps {number}"), &args));
+        }
+        site
+    }
+
+    fn with_server(mut self, place: &Place, routes: &[SocketAddr]) -> Self {
+        let config = self.file("serve", &config(Join::InProcess, routes, "", &[]));
+        let (interface, port) = (place.address().to_string(), free_port(place));
+        let args = ["serve", "--config", &config, "--interface", &interface, "--nip-port", "0", "--rssl-port", &port];
+        self.distributors.push(Part::start(place, "server", &args));
+        self
+    }
+
+    fn add_relay(&mut self, place: &Place, tuning: &Tuning, shared: &[String], side: u16) {
+        let local = [local_port(side)];
+        let text = format!(
+            "[hub]\ntransport = \"lbt-rm\"\ninterface = \"{}\"\nlbm_options = {shared:?}\n{}[rrcpd]\nlocal_lbm_options = {local:?}\n",
+            place.address(),
+            tuning.hub
+        );
+        let config = self.file(&format!("rrcpd{side}"), &text);
+        self.relays.push(Part::start(place, &format!("rrcpd {side}"), &["rrcpd", "--config", &config]));
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        let path: PathBuf = self.files.path().join(format!("{name}.toml"));
+        std::fs::write(&path, text).expect("written");
+        path.to_str().expect("UTF-8").to_owned()
+    }
+
+    /// Where consumers of a P2PS connect.
+    pub(crate) fn rssl(&self, p2ps: usize) -> SocketAddr {
+        self.p2pss.get(p2ps).unwrap_or(&self.distributors[0]).addr("rssl=")
+    }
+}
+
+/// Topic resolution of a host's shared memory.
+fn local_port(side: u16) -> String {
+    format!("context resolver_multicast_port {}", 31_000 + 2 * (std::process::id() % 5_000) as u16 + side)
+}
+
+static SITES: AtomicU16 = AtomicU16::new(0);
+
+/// LBM options that share no group, port or name with any other test: of this process and call.
+pub(crate) fn network() -> Vec<String> {
+    let number = u32::from(SITES.fetch_add(1, Ordering::Relaxed));
+    let process = std::process::id();
+    let (a, b, c) = (process >> 8 & 255, process & 255, number & 127);
+    let port = 20_000 + process % 10_000 + number;
+    let mut lines = vec![
+        format!("context resolver_multicast_address 239.{a}.{b}.{c}"),
+        format!("context resolver_multicast_port {port}"),
+        format!("source transport_lbtrm_multicast_address 239.{a}.{b}.{}", 128 + c),
+        format!("source transport_lbtrm_destination_port {port}"),
+        format!("source transport_lbtipc_id {}", 1 + (process * 128 + number) % 20_000),
+    ];
+    for pool in [
+        "context transport_lbtrm_source_port",
+        "context transport_lbtru_port",
+        "receiver transport_lbtru_port",
+        "context transport_tcp_port",
+        "context request_tcp_port",
+        "context resolver_unicast_port",
+    ] {
+        lines.extend(["low", "high"].map(|end| format!("{pool}_{end} 0")));
+    }
+    lines
+}
+
+/// A configuration with short times, so that tests need not wait.
+fn config(join: Join, routes: &[SocketAddr], hub: &str, options: &[String]) -> String {
+    let (transport, direct) = (join.transport(), join == Join::LbtRmDirect);
+    let routes: Vec<String> = routes.iter().map(|r| format!("[[route]]\nhost_list = [\"{r}\"]\n")).collect();
+    format!(
+        "[source_distributor]\nrecovery_interval_ms = 100\nrequest_timeout_s = 2\n{}[hub]\ntransport = \"{transport}\"\n\
+         heartbeat_interval_ms = 100\npeer_timeout_ms = 1000\nlease_ms = 3000\n\
+         use_point_to_point_data = {direct}\n\
+         lbm_options = {options:?}\n{hub}",
+        routes.concat()
+    )
+}

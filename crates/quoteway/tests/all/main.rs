@@ -1,0 +1,12 @@
+//! One program for the tests of the crate: each further one costs a link, and programs run one after the other.
+
+mod chain;
+mod config;
+mod hosts;
+mod hub;
+mod lan;
+mod lbm_hosts;
+mod lbm_tools;
+mod report1;
+mod tidy;
+mod tools_golden;

@@ -1,0 +1,7 @@
+//! One program for the tests of the crate: each further one costs a link, and programs run one after the other.
+
+mod hostile;
+mod memory;
+mod pairs;
+mod session;
+mod transcripts;

@@ -1,0 +1,9 @@
+//! One program for the tests of the crate: each further one costs a link, and programs run one after the other.
+
+mod dictionary;
+mod golden;
+mod hostile;
+mod json;
+mod rdm;
+mod roundtrip;
+mod text;

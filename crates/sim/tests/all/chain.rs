@@ -1,0 +1,104 @@
+//! Random worlds, by seed.
+//!
+//! `QUOTEWAY_SEED=n` runs one seed and tells all that happened; `QUOTEWAY_SEEDS=n` runs so many, from
+//! `QUOTEWAY_FIRST_SEED` on.
+
+use sim::chain::{self, Between};
+
+/// Failures after which no more are looked for.
+const ENOUGH: u64 = 20;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// Worlds beyond the first ones that once broke a rule.
+const ONCE_WRONG: [u64; 20] = [
+    12646, 12815, 20530, 103242, 103390, 104555, 107556, 111807, 117273, 121768, 126898, 132652, 150643, 153859,
+    202222, 202603, 617_099, 660_778, 665_453, 1_003_356,
+];
+
+/// The same with a network in the hub.
+const ONCE_WRONG_APART: [u64; 22] = [
+    8113, 9556, 23779, 29725, 109692, 111973, 120982, 127782, 141975, 149577, 156219, 158109, 202402, 308264,
+    1_002_025, 1_002_803, 1_006_400, 1_007_912, 1_011_090, 1_026_526, 3_000_425, 3_000_507,
+];
+
+#[test]
+fn random_worlds_keep_the_rules() {
+    keep_the_rules(Between::Nothing, &ONCE_WRONG, 2_000, "random_worlds");
+}
+
+#[test]
+fn worlds_that_are_a_network_apart_keep_the_rules() {
+    keep_the_rules(Between::Network, &ONCE_WRONG_APART, 400, "a_network_apart");
+}
+
+/// From this seed on worlds are crowded: more consumers and shards, fewer items, more reissues, and quiet minutes.
+const CROWDED: u64 = 1_000_000;
+
+#[test]
+fn crowded_worlds_keep_the_rules() {
+    if number("QUOTEWAY_SEED").or(number("QUOTEWAY_FIRST_SEED")).is_none() {
+        let seeds: Vec<u64> = (CROWDED..CROWDED + 150).collect();
+        keep(Between::Nothing, seeds.iter().copied(), "random_worlds");
+        keep(Between::Network, seeds.iter().copied(), "a_network_apart");
+    }
+}
+
+/// From this seed on worlds are paced: sources without a pace of their own, a small window, and a transport that keeps little more.
+const PACED: u64 = 3_000_000;
+
+#[test]
+fn paced_worlds_keep_the_rules() {
+    if number("QUOTEWAY_SEED").or(number("QUOTEWAY_FIRST_SEED")).is_none() {
+        keep(Between::Network, PACED..PACED + 150, "a_network_apart");
+    }
+}
+
+#[test]
+fn paced_worlds_wait_leave_behind_and_lose() {
+    let lines: Vec<String> = (PACED..PACED + 30).flat_map(|seed| chain::history(seed, Between::Network)).collect();
+    for what in ["has to wait", "leaves a P2PS behind", "drops a block"] {
+        let count = lines.iter().filter(|line| line.contains(what)).count();
+        assert!(count >= 30, "{what}: {count} times");
+    }
+}
+
+fn keep_the_rules(between: Between, once_wrong: &[u64], count: u64, test: &str) {
+    let alone = number("QUOTEWAY_SEED");
+    let first = number("QUOTEWAY_FIRST_SEED").unwrap_or(1);
+    let seeds = alone.map_or(first..first + number("QUOTEWAY_SEEDS").unwrap_or(count), |seed| seed..seed + 1);
+    let known = if alone.is_some() { &[][..] } else { once_wrong };
+    keep(between, known.iter().copied().chain(seeds), test);
+}
+
+fn keep(between: Between, seeds: impl Iterator<Item = u64>, test: &str) {
+    let alone = number("QUOTEWAY_SEED");
+    let enough = number("QUOTEWAY_MAX_FAILURES").unwrap_or(ENOUGH) as usize;
+    // What a broken rule says is told below, with the seed; where, if only one is looked at.
+    if alone.is_none() {
+        std::panic::set_hook(Box::new(|_| {}));
+    }
+    let failures: Vec<_> = seeds.filter_map(|seed| chain::run(seed, between).err()).take(enough).collect();
+    if alone.is_none() {
+        let _ = std::panic::take_hook();
+    }
+    for failure in &failures {
+        if alone.is_some() {
+            eprintln!("{}", failure.log.join("\n"));
+        }
+        eprintln!("QUOTEWAY_SEED={} cargo test -p sim --test all {test}: {}", failure.seed, failure.what);
+    }
+    assert!(failures.is_empty(), "{} seeds break a rule", failures.len());
+}
+
+#[test]
+fn a_run_is_a_function_of_its_seed() {
+    for seed in 1..20 {
+        let between = if seed % 2 == 0 { Between::Network } else { Between::Nothing };
+        let outcomes = [chain::history(seed, between), chain::history(seed, between)];
+        assert_eq!(outcomes[0], outcomes[1], "seed {seed}");
+        assert!(outcomes[0].len() > 100, "seed {seed}: something happens");
+    }
+}

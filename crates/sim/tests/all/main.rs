@@ -1,0 +1,4 @@
+//! One program for the tests of the crate: each further one costs a link, and programs run one after the other.
+
+mod chain;
+mod lbm;
