@@ -8,8 +8,10 @@ BINARY ?= target/release/quoteway
 LAB ?= target/release/quoteway-lab
 MAN ?= target/man
 LIBRARIES ?= target/release
+PACKAGES ?= target/packages
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 
-.PHONY: help build build-lab build-c run test test-rust test-interop bench bench-peers fmt lint doc man install install-c clean
+.PHONY: help build build-lab build-c run test test-rust test-interop bench bench-peers fmt lint doc man install install-c deb static container-root sbom checksums clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -78,6 +80,25 @@ install-c: build-c ## the C library under PREFIX: header, shared and static libr
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e "s|@VERSION@|$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)|" \
 		crates/lbm-c/quoteway-lbm.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/quoteway-lbm.pc
+
+deb: man ## a Debian package with systemd units: target/packages
+	BINARY=$(BINARY) LAB=$(LAB) MAN=$(MAN) packaging/deb.sh $(PACKAGES)
+
+static: ## the binary without shared libraries, for containers: target/static/release/quoteway
+	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --package quoteway --target $(HOST) --target-dir target/static
+	@ln -sf ../$(HOST)/release/quoteway target/static/quoteway
+
+container-root: static ## what packaging/Containerfile copies: target/container
+	install -D -m 755 target/static/quoteway target/container/quoteway
+	target/container/quoteway config > target/container/quoteway.toml
+
+sbom: ## every crate in the binary with version and licence (CycloneDX): target/packages; needs cargo-cyclonedx
+	$(CARGO) cyclonedx --format json --manifest-path crates/quoteway/Cargo.toml --override-filename quoteway.cdx
+	install -d $(PACKAGES)
+	mv crates/quoteway/quoteway.cdx.json $(PACKAGES)/
+
+checksums: ## SHA-256 of everything in target/packages
+	cd $(PACKAGES) && sha256sum $$(ls | grep -v SHA256SUMS) > SHA256SUMS
 
 clean: ## remove everything that was built
 	$(CARGO) clean

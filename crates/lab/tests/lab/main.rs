@@ -1,6 +1,7 @@
 //! The lab as its users run it, and what `make install` installs.
 
 mod install;
+mod packages;
 mod runs;
 
 use std::path::{Path, PathBuf};

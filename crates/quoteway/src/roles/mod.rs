@@ -5,4 +5,5 @@ pub mod p2ps;
 pub mod process;
 pub mod rrcpd;
 pub mod serve;
+pub mod service;
 pub mod source_distributor;

@@ -8,6 +8,7 @@ use std::thread::{Builder, JoinHandle};
 use clap::Args;
 
 use super::process;
+use super::service::{self, Pulse};
 use crate::agents::consumers::Port;
 use crate::agents::p2ps::P2psAgent;
 use crate::config::{self, Config, ConfigArgs};
@@ -81,16 +82,18 @@ pub fn run(args: &P2psArgs) -> Result<(), String> {
 /// Runs the first agent here and each other one in a thread of its own.
 fn serve(config: &Config, mut first: P2psAgent, others: Vec<P2psAgent>, line: &str) -> Result<(), String> {
     let over = Arc::new(AtomicBool::new(false));
-    let mut wakers = vec![first.io().tcp().waker()];
+    let pulse = Pulse::default();
+    let mut watched = vec![(pulse.clone(), first.io().tcp().waker())];
     let mut threads = Vec::new();
     for (mut agent, number) in others.into_iter().zip(1_usize..) {
-        wakers.push(agent.io().tcp().waker());
+        let beat = Pulse::default();
+        watched.push((beat.clone(), agent.io().tcp().waker()));
         let cpus = config.p2ps.bind_writer_threads.get(number - 1).cloned().unwrap_or_default();
         let (priority, slice, over) = (config.p2ps.priority.clone(), config.p2ps.slice_us, Arc::clone(&over));
         let run = move || {
             config::place("a writer thread", &cpus, &priority);
             config::slice("a writer thread", slice);
-            let ended = agent.run(|| process::stopped() || over.load(Ordering::Acquire));
+            let ended = agent.run(|| process::turn_over(&beat) || over.load(Ordering::Acquire));
             over.store(true, Ordering::Release);
             ended.map_err(|e| e.to_string())
         };
@@ -98,10 +101,12 @@ fn serve(config: &Config, mut first: P2psAgent, others: Vec<P2psAgent>, line: &s
     }
     config::place("the main thread", &config.p2ps.bind_main_thread, &config.p2ps.priority);
     config::slice("the main thread", config.p2ps.slice_us);
-    process::announce(line, &wakers[0]);
-    let mut result = first.run(|| process::stopped() || over.load(Ordering::Acquire)).map_err(|e| e.to_string());
+    process::announce(line, watched.clone());
+    let mut result =
+        first.run(|| process::turn_over(&pulse) || over.load(Ordering::Acquire)).map_err(|e| e.to_string());
+    service::stopping();
     over.store(true, Ordering::Release);
-    wakers.iter().for_each(net::Waker::wake);
+    watched.iter().for_each(|(_, waker)| waker.wake());
     for thread in threads {
         result = result.and(ended(thread));
     }

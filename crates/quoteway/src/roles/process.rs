@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::net::SocketAddr;
 
+use super::service::{self, Pulse, Watched};
+
 /// Has SIGINT and SIGTERM ask for the end; [`stopped`] tells.
 ///
 /// # Errors
@@ -28,11 +30,20 @@ pub fn raise_open_files(wanted: u64) {
     }
 }
 
-/// Everything is open: signals may end turns from now on, and the line is printed that says so.
-pub fn announce(line: &str, waker: &net::Waker) {
-    net::signal::wake(waker);
+/// What a serving thread asks after each turn: the turn is counted for the supervisor's watchdog, then [`stopped`] answers.
+pub fn turn_over(pulse: &Pulse) -> bool {
+    pulse.beat();
+    stopped()
+}
+
+/// Everything is open: signals may end turns of the first thread from now on, the line is printed that says so, and a supervisor is told.
+pub fn announce(line: &str, threads: Vec<Watched>) {
+    if let Some((_, waker)) = threads.first() {
+        net::signal::wake(waker);
+    }
     println!("{line}");
     let _ = std::io::stdout().flush();
+    service::ready(line, threads);
 }
 
 /// Tells this start from every other one of this host: hundredths of a second, which come again after 497 days.

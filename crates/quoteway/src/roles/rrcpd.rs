@@ -3,6 +3,7 @@
 use clap::Args;
 
 use super::process;
+use super::service::{self, Pulse};
 use crate::agents::backbone::relay::Relay;
 use crate::config::{self, Config, ConfigArgs, HubTransport};
 
@@ -50,8 +51,10 @@ pub fn run(args: &RrcpdArgs) -> Result<(), String> {
     process::install_signals()?;
     let mut relay = Relay::new(&config).map_err(|e| e.to_string())?;
     config::place("rrcpd", &config.rrcpd.bind_main_thread, &config.rrcpd.priority);
-    process::announce(&format!("ready hub={}", config.hub.name), &relay.waker());
-    let ended = relay.run(process::stopped).map_err(|e| e.to_string());
+    let pulse = Pulse::default();
+    process::announce(&format!("ready hub={}", config.hub.name), vec![(pulse.clone(), relay.waker())]);
+    let ended = relay.run(|| process::turn_over(&pulse)).map_err(|e| e.to_string());
+    service::stopping();
     let (inward, outward) = relay.counters();
     tracing::info!("to this host: {inward:?}; to the network: {outward:?}");
     ended

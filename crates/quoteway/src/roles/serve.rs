@@ -3,6 +3,7 @@
 use clap::Args;
 
 use super::process;
+use super::service::{self, Pulse};
 use crate::agents::server::{Addresses, Server};
 use crate::agents::shards::Sharded;
 use crate::config::{self, Config, ConfigArgs, Route};
@@ -66,18 +67,22 @@ pub fn run(args: &ServeArgs) -> Result<(), String> {
     let mounts = u64::from(config.p2ps.max_mounts) + u64::from(config.source_distributor.nip_max_mounts);
     process::raise_open_files(mounts + 100);
     let failed = |e: std::io::Error| e.to_string();
-    if config.p2ps.writer_thread_count == 0 {
+    let pulse = Pulse::default();
+    let stop = || process::turn_over(&pulse);
+    let result = if config.p2ps.writer_thread_count == 0 {
         let mut server = Server::new(&config, process::incarnation()).map_err(failed)?;
-        announce(&config, server.addresses(), &server.io().tcp().waker());
-        server.run(process::stopped).map_err(failed)
+        announce(&config, server.addresses(), (pulse.clone(), server.io().tcp().waker()));
+        server.run(stop).map_err(failed)
     } else {
         let mut server = Sharded::new(&config, process::incarnation()).map_err(failed)?;
-        announce(&config, server.addresses(), &server.io().tcp().waker());
-        server.run(process::stopped).map_err(failed)
-    }
+        announce(&config, server.addresses(), (pulse.clone(), server.io().tcp().waker()));
+        server.run(stop).map_err(failed)
+    };
+    service::stopping();
+    result
 }
 
-fn announce(config: &Config, addresses: Addresses, waker: &net::Waker) {
+fn announce(config: &Config, addresses: Addresses, thread: service::Watched) {
     let (p2ps, sd) = (&config.p2ps, &config.source_distributor);
     // The main thread is the Source Distributor's when there are shards, else that of both sides.
     let (ours, other) = if p2ps.writer_thread_count > 0 {
@@ -88,7 +93,7 @@ fn announce(config: &Config, addresses: Addresses, waker: &net::Waker) {
     let either = |a: &'_ String, b: &'_ String| if a.is_empty() { b.clone() } else { a.clone() };
     config::place("the main thread", &either(ours.0, other.0), &either(ours.1, other.1));
     config::slice("the main thread", p2ps.slice_us);
-    process::announce(&ready_line(addresses), waker);
+    process::announce(&ready_line(addresses), vec![thread]);
 }
 
 /// What tells people and programs that the ports are open: addresses that can be connected to.

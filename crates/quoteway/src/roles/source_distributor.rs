@@ -3,6 +3,7 @@
 use clap::Args;
 
 use super::process;
+use super::service::{self, Pulse};
 use crate::agents::source_distributor::{Addresses, SourceDistributorAgent};
 use crate::config::{self, Config, ConfigArgs, Route};
 
@@ -60,8 +61,11 @@ pub fn run(args: &SourceDistributorArgs) -> Result<(), String> {
     let c = &config.source_distributor;
     config::place("the main thread", &c.bind_main_thread, &c.priority);
     config::slice("the main thread", c.slice_us);
-    process::announce(&ready_line(agent.addresses()), &agent.io().tcp().waker());
-    agent.run(process::stopped).map_err(|e| e.to_string())
+    let pulse = Pulse::default();
+    process::announce(&ready_line(agent.addresses()), vec![(pulse.clone(), agent.io().tcp().waker())]);
+    let result = agent.run(|| process::turn_over(&pulse)).map_err(|e| e.to_string());
+    service::stopping();
+    result
 }
 
 /// What tells people and programs that the ports are open: addresses that can be connected to.
