@@ -15,6 +15,9 @@ pub struct Config {
     pub item_limit: u32,
     /// Items that all clients of one user together may have open; 0 for any number.
     pub aggregate_item_limit: u32,
+    /// Different views through which one item may be watched at a time; further ones are refused, because every update of the item is
+    /// filtered once for each. 0 for any number.
+    pub max_views_per_item: u32,
     /// Opens that may be unanswered by one Source Distributor; further ones wait their turn. 0 for any number.
     pub open_window: u32,
     /// Opens sent to Source Distributors from one [`super::P2ps::on_timer`] to the next, however often requests are taken in
@@ -59,6 +62,7 @@ impl Default for Config {
             max_mounts_per_user: 0,
             item_limit: 0,
             aggregate_item_limit: 0,
+            max_views_per_item: 1_000,
             open_window: 5_000,
             opens_per_turn: 100,
             max_fragment_size: 6_000,

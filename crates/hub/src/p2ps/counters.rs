@@ -16,6 +16,8 @@ pub struct Counters {
     pub items_waiting: u64,
     /// Messages received from clients.
     pub messages_in: u64,
+    /// Messages of clients that were to be closed already, or were never told of.
+    pub messages_unwanted: u64,
     /// Messages delivered to clients.
     pub messages_out: u64,
     /// Logins accepted.
@@ -66,6 +68,12 @@ pub struct Counters {
     pub views_unfiltered: u64,
     /// Messages from the hub that could not be read or changed, and were dropped.
     pub hub_messages_bad: u64,
+    /// Messages of the P2PS's own that could not be written, for a client or for a Source Distributor.
+    pub messages_unwritable: u64,
+    /// Messages from the hub about an item, service or source that is not here any more.
+    pub hub_messages_unclaimed: u64,
+    /// Services that there was no id left for.
+    pub services_refused: u64,
     /// Gaps in a hub stream.
     pub hub_gaps: u64,
     /// Messages that were missing there.

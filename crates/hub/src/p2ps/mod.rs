@@ -11,67 +11,45 @@
 //! 4. [`P2ps::closing`]: the clients to be closed, after what was flushed to them.
 //!
 //! # The rooms
-//! * `client`, `login`: who is there, and what they said at login;
-//! * `services`, `directory`: the services of all sources merged, and how clients see them;
-//! * `dictionary`: the one dictionary of all services;
-//! * `items`, `watchers`, `streams`: the tables of items, of an item's watchers, of a client's streams;
-//! * `watchlist`, `batch`, `payload`: requests, reissues and closes of clients;
-//! * `source`, `upstream`: opens, handles and recovery towards the Source Distributors;
-//! * `gaps`: joining over a network, what is lost there, and silence;
-//! * `direct`: images that come by another way than the updates;
-//! * `events`, `images`, `statuses`: what they publish, on its way to the watchers;
-//! * `views`: filters, each applied once for all who share it;
-//! * `posts`, `generics`: what goes upstream and its answers;
-//! * `turn`: deliveries.
+//! * `ids`: the numbers by which everything is known, each kind a type of its own;
+//! * `clients`: who is there, what they have open and ask for;
+//! * `items`: what clients share, with the states of an item, its watchers and views;
+//! * `sources`: the Source Distributors and their services; what is opened there, recovered, and lost on the way;
+//! * `delivery`: what Source Distributors publish, on its way to the watchers;
+//! * `invariants`: what holds at the end of every turn.
+//!
+//! `ids`, `encode` and `items` know no other room; `clients` and `sources` know `items`; `delivery` knows all of them.
 
-mod batch;
-mod client;
-mod compose;
+mod clients;
 mod config;
 mod counters;
-mod dictionary;
-mod direct;
-mod directory;
-mod events;
-mod gaps;
-mod generics;
-mod images;
+mod delivery;
+mod encode;
+mod ids;
+mod invariants;
 mod items;
-mod login;
 mod notice;
-mod payload;
-mod posts;
-mod qos;
-mod refusal;
-mod services;
-mod source;
-mod statuses;
-mod streams;
-mod turn;
-mod upstream;
-mod views;
-mod watchers;
-mod watchlist;
+mod sources;
 
-pub use client::{ClientId, ClientInfo, CloseReason, Mount};
+pub use clients::{ClientInfo, CloseReason, Mount};
 pub use config::Config;
 pub use counters::Counters;
+pub use delivery::turn::Deliveries;
+pub use ids::{ClientId, SourceId};
 pub use notice::Notice;
-pub use source::{Joined, SourceId};
-pub use turn::Deliveries;
+pub use sources::Joined;
 
 use crate::stream::{HubError, Request};
-use client::{Client, Users};
-use dictionary::Dictionaries;
+use clients::dictionary::Dictionaries;
+use clients::posts::Posts;
+use clients::{Client, Clients};
+use delivery::images::Scratch;
+use delivery::turn::Turn;
 use items::Items;
-use posts::Posts;
 use rwf::msg::Msg;
-use services::Services;
-use source::Source;
-use std::collections::VecDeque;
-use turn::Turn;
-use upstream::Retries;
-use views::Views;
+use sources::Sources;
+use sources::services::Services;
+use sources::upstream::Upstream;
 
 /// How often memory that idle clients hold is given back, in nanoseconds.
 const TRIM_INTERVAL: u64 = 1_000_000_000;
@@ -84,21 +62,11 @@ pub struct P2ps {
     now: u64,
     trim_at: u64,
     turn: Turn,
-    clients: Vec<Option<Box<Client>>>,
-    users: Users,
+    clients: Clients,
     items: Items,
-    views: Views,
     services: Services,
-    sources: Vec<Option<Box<Source>>>,
-    retries: Retries,
-    /// Opens and refreshes that may still be sent in this turn.
-    opens_left: u32,
-    /// Items that are open and need another image: asked for as the limit of a turn lets it.
-    refreshes: VecDeque<items::ItemId>,
-    /// Number of the last reissue that asked for more.
-    last_reissue: u32,
-    /// Sources whose transports are to be ended.
-    source_closing: Vec<(SourceId, &'static str)>,
+    sources: Sources,
+    upstream: Upstream,
     /// When [`Self::on_timer`] was called last.
     ticked: u64,
     dictionaries: Dictionaries,
@@ -106,7 +74,9 @@ pub struct P2ps {
     closing: Vec<(ClientId, CloseReason)>,
     notices: Vec<Notice>,
     counters: Counters,
-    scratch: images::Scratch,
+    scratch: Scratch,
+    /// Item from which on the next turn checks its share, in debug builds.
+    check_from: u32,
 }
 
 impl P2ps {
@@ -118,24 +88,19 @@ impl P2ps {
             now: 0,
             trim_at: 0,
             turn: Turn::default(),
-            clients: Vec::new(),
-            users: Users::default(),
+            clients: Clients::default(),
             items: Items::default(),
-            views: Views::default(),
             services: Services::default(),
-            sources: Vec::new(),
-            retries: Retries::default(),
-            opens_left: config.opens_per_turn.max(1),
-            refreshes: VecDeque::new(),
-            last_reissue: 0,
-            source_closing: Vec::new(),
+            sources: Sources::default(),
+            upstream: Upstream::new(config.opens_per_turn),
             ticked: 0,
             dictionaries,
             posts: Posts::default(),
             closing: Vec::new(),
             notices: Vec::new(),
             counters: Counters::default(),
-            scratch: images::Scratch::default(),
+            scratch: Scratch::default(),
+            check_from: 0,
             config,
         }
     }
@@ -146,78 +111,72 @@ impl P2ps {
         if self.counters.clients == 0 {
             self.trim_at = now + TRIM_INTERVAL;
         }
-        self.turn.ensure(id.0);
-        let slot = id.0 as usize;
-        if self.clients.len() <= slot {
-            self.clients.resize_with(slot + 1, || None);
-        }
-        if self.clients[slot].is_some() {
+        self.turn.ensure(id);
+        if self.clients.get(id).is_some() {
             self.client_down(now, id);
         }
-        self.clients[slot] = Some(Box::new(Client::new(info)));
+        self.clients.insert(id, Client::new(info));
         self.counters.clients += 1;
     }
 
     /// A client has sent a message. What it sends after it was told to be closed is ignored.
     pub fn client_message(&mut self, now: u64, id: ClientId, msg: &[u8]) {
         self.now = now;
-        let Some(client) = self.client(id.0) else { return };
-        if client.closing {
+        let Some(client) = self.clients.get(id).filter(|client| !client.closing) else {
+            self.counters.messages_unwanted += 1;
             return;
-        }
+        };
         let logged_in = client.login.is_some();
         self.counters.messages_in += 1;
         match Msg::decode(msg) {
-            Ok(Msg::Request(request)) => self.request(id.0, logged_in, &request),
-            Ok(Msg::Close(close)) => self.close(id.0, &close),
-            Ok(Msg::Post(post)) => self.post(id.0, &post),
-            Ok(Msg::Generic(generic)) => self.generic_from_client(id.0, &generic),
+            Ok(Msg::Request(request)) => self.request(id, logged_in, &request),
+            Ok(Msg::Close(close)) => self.close(id, &close),
+            Ok(Msg::Post(post)) => self.post(id, &post),
+            Ok(Msg::Generic(generic)) => self.generic_from_client(id, &generic),
             // A consumer may acknowledge; nothing here asks it to.
             Ok(Msg::Ack(_)) => {}
             Ok(other) => {
                 let reason = CloseReason::WrongDirection { class: other.class(), domain: other.domain() };
-                self.close_client(id.0, reason);
+                self.close_client(id, reason);
             }
-            Err(error) => self.close_client(id.0, CloseReason::Garbage { error, length: msg.len() }),
+            Err(error) => self.close_client(id, CloseReason::Garbage { error, length: msg.len() }),
         }
     }
 
     /// A client's connection is gone.
     pub fn client_down(&mut self, now: u64, id: ClientId) {
         self.now = now;
-        self.turn.forget(id.0);
-        self.logout(id.0);
-        if let Some(slot) = self.clients.get_mut(id.0 as usize)
-            && slot.take().is_some()
-        {
+        self.turn.forget(id);
+        self.logout(id);
+        if self.clients.remove(id) {
             self.counters.clients -= 1;
         }
-        self.posts.forget_client(id.0);
+        self.posts.forget_client(id);
     }
 
     /// A Source Distributor can be reached. It is greeted, and asked for whatever waits.
     pub fn source_up(&mut self, now: u64, id: SourceId) {
         self.now = now;
-        self.connect_source(id.0, None);
+        self.connect_source(id, None);
     }
 
     /// A Source Distributor on the other side of a network has let this P2PS join. Its stream counts from a position on; what
     /// is missing from there is a loss like any other. Blocks of another life of it are dropped until that is joined.
     pub fn source_joined(&mut self, now: u64, id: SourceId, joined: Joined) {
         self.now = now;
-        self.connect_source(id.0, Some(joined));
+        self.connect_source(id, Some(joined));
     }
 
     /// A Source Distributor cannot be reached any more. What it served is suspect, and asked for elsewhere or when it
     /// is back.
     pub fn source_down(&mut self, now: u64, id: SourceId) {
         self.now = now;
-        self.lose_source(id.0, rwf::StateCode::NONE, "is not reachable");
+        self.lose_source(id, rwf::StateCode::NONE, "is not reachable");
     }
 
     /// True between [`Self::source_up`] and the loss of the source, also one that was found here (silence).
     pub fn source_is_up(&self, id: SourceId) -> bool {
-        self.sources.get(usize::from(id.0)).and_then(Option::as_deref).is_some_and(|source| source.up)
+        self.sources.is_up(id)
     }
 
     /// A block that a Source Distributor has published. At most one between two flushes, unless it holds no update:
@@ -229,7 +188,7 @@ impl P2ps {
     pub fn hub_block(&mut self, now: u64, id: SourceId, block: &[u8]) -> Result<(), HubError> {
         self.now = now;
         debug_assert!(!self.turn.borrows_block(), "a block that is delivered from must be flushed before the next");
-        self.read_block(id.0, block)
+        self.read_block(id, block)
     }
 
     /// A block that a Source Distributor has sent to this P2PS alone. Nothing is delivered from the block itself.
@@ -238,17 +197,17 @@ impl P2ps {
     /// As for [`Self::hub_block`].
     pub fn direct_block(&mut self, now: u64, id: SourceId, block: &[u8]) -> Result<(), HubError> {
         self.now = now;
-        self.read_direct(id.0, block)
+        self.read_point_to_point(id, block)
     }
 
     /// The Source Distributors whose transports are to be ended and joined anew, and why. What they served is lost already.
     pub fn closing_sources(&mut self) -> std::vec::Drain<'_, (SourceId, &'static str)> {
-        self.source_closing.drain(..)
+        self.sources.closing()
     }
 
     /// The process ends in order: every Source Distributor is told so by [`Self::requests`], and need keep nothing open.
     pub fn leave(&mut self) {
-        for source in self.sources.iter_mut().flatten().filter(|source| source.up) {
+        for (_, source) in self.sources.iter_up() {
             source.writer.request(&Request::Bye);
         }
     }
@@ -262,7 +221,7 @@ impl P2ps {
         };
         let trim = (!self.clients.is_empty()).then_some(self.trim_at);
         let work = self.work_left().then_some(0);
-        [work, self.posts.timeout(), self.retries.timeout(), self.dictionaries.timeout(), heartbeats, trim]
+        [work, self.posts.timeout(), self.upstream.timeout(), self.dictionaries.timeout(), heartbeats, trim]
             .into_iter()
             .flatten()
             .min()
@@ -272,7 +231,7 @@ impl P2ps {
     /// most once between two looks at the clients.
     pub fn on_timer(&mut self, now: u64) {
         self.now = now;
-        self.opens_left = self.config.opens_per_turn.max(1);
+        self.upstream.begin_turn(self.config.opens_per_turn);
         self.time_out_posts();
         self.retry_items();
         self.note_freeze();
@@ -288,23 +247,27 @@ impl P2ps {
 
     /// Hands each Source Distributor that is to get something its block of this turn.
     pub fn requests(&mut self, mut f: impl FnMut(SourceId, &[u8])) {
+        self.narrow_views();
         self.open_waiting();
-        for (number, source) in self.sources.iter_mut().enumerate() {
-            let Some(source) = source else { continue };
+        let now = self.now;
+        for (number, source) in self.sources.iter_mut() {
             if let Some(block) = source.writer.block() {
-                f(SourceId(number as u16), block);
+                f(number, block);
                 if source.joined.is_none() {
-                    source.sent_at = self.now;
+                    source.sent_at = now;
                 }
                 source.writer.clear();
             }
+        }
+        if cfg!(debug_assertions) {
+            self.check_share();
         }
     }
 
     /// Hands every client that has something to get its deliveries of this turn. `block` is what was given to
     /// [`Self::hub_block`] since the last flush, or empty.
-    pub fn flush(&mut self, block: &[u8], mut f: impl FnMut(ClientId, Deliveries<'_>)) {
-        self.counters.messages_out += self.turn.flush(block, |client, deliveries| f(ClientId(client), deliveries));
+    pub fn flush(&mut self, block: &[u8], f: impl FnMut(ClientId, Deliveries<'_>)) {
+        self.counters.messages_out += self.turn.flush(block, f);
         self.dictionaries.end_turn();
     }
 
@@ -330,11 +293,10 @@ impl P2ps {
 
     /// Everyone who is logged in.
     pub fn mounts(&self) -> impl Iterator<Item = Mount<'_>> + '_ {
-        self.clients.iter().enumerate().filter_map(|(slot, client)| {
-            let client = client.as_deref()?;
+        self.clients.iter().filter_map(|(id, client)| {
             let login = client.login.as_ref()?;
             Some(Mount {
-                client: ClientId(slot as u32),
+                client: id,
                 address: client.info.address,
                 user: &login.name,
                 position: &login.position,
@@ -345,26 +307,11 @@ impl P2ps {
         })
     }
 
-    fn client(&self, slot: u32) -> Option<&Client> {
-        self.clients.get(slot as usize)?.as_deref()
-    }
-
-    fn client_mut(&mut self, slot: u32) -> Option<&mut Client> {
-        self.clients.get_mut(slot as usize)?.as_deref_mut()
-    }
-
-    fn close_client(&mut self, slot: u32, reason: CloseReason) {
-        let Some(client) = self.client_mut(slot) else { return };
-        if client.closing {
-            return;
-        }
+    fn close_client(&mut self, id: ClientId, reason: CloseReason) {
+        let Some(client) = self.clients.get_mut(id).filter(|client| !client.closing) else { return };
         client.closing = true;
-        self.logout(slot);
+        self.logout(id);
         self.counters.clients_closed += 1;
-        self.closing.push((ClientId(slot), reason));
-    }
-
-    fn source_mut(&mut self, number: u16) -> Option<&mut Source> {
-        self.sources.get_mut(usize::from(number))?.as_deref_mut()
+        self.closing.push((id, reason));
     }
 }

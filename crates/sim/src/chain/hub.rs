@@ -277,6 +277,9 @@ impl Hub {
             }
         }
         self.flush();
+        for shard in &self.shards {
+            shard.machine.check_invariants();
+        }
     }
 
     /// A transport goes, with all that is on it.

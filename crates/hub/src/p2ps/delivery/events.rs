@@ -1,21 +1,21 @@
 //! What Source Distributors publish. Updates are the hot path: handle to item, item to watchers, one entry each.
 
-use super::P2ps;
-use super::items::{ItemId, Phase};
-use super::source::NO_ITEM;
 use super::turn::BodyId;
-use super::views::{Filtered, append_filtered};
-use super::watchers::Watcher;
+use crate::p2ps::ids::{Handle, HubGroup, ItemId, RemoteService, ServiceId, SourceId, Token};
+use crate::p2ps::items::view_spec::{Filtered, append_filtered};
+use crate::p2ps::items::watchers::Watcher;
+use crate::p2ps::{P2ps, encode};
 use crate::stream::{ALL, Block, Event, HubError, Message, Messages, Seen, flags};
 use rwf::StateCode;
 use rwf::peek;
 use rwf::rdm::directory::{self, Action};
 
 impl P2ps {
-    pub(super) fn read_block(&mut self, number: u16, bytes: &[u8]) -> Result<(), HubError> {
+    pub(in crate::p2ps) fn read_block(&mut self, number: SourceId, bytes: &[u8]) -> Result<(), HubError> {
         let block = Block::parse(bytes)?;
         let now = self.now;
-        let Some(source) = self.source_mut(number).filter(|source| source.up) else { return Ok(()) };
+        // The transport of one that was lost may bring blocks until it is ended.
+        let Some(source) = self.sources.up_mut(number) else { return Ok(()) };
         let joined = source.joined;
         if joined.is_some_and(|incarnation| incarnation != block.heading.incarnation) {
             self.counters.hub_blocks_foreign += 1;
@@ -36,7 +36,7 @@ impl P2ps {
             Seen::NewIncarnation if !heard => {}
             Seen::NewIncarnation => {
                 self.begin_again(number, StateCode::NONE, "has started again");
-                if let Some(source) = self.source_mut(number) {
+                if let Some(source) = self.sources.up_mut(number) {
                     source.continuity.accept(&block.heading);
                     source.heard = true;
                 }
@@ -46,7 +46,7 @@ impl P2ps {
                 let continuity = source.continuity;
                 self.counters.hub_gaps += 1;
                 self.begin_again(number, StateCode::GAP_DETECTED, "has lost messages");
-                if let Some(source) = self.source_mut(number) {
+                if let Some(source) = self.sources.up_mut(number) {
                     // It is the same life: a loss of the first answers is to be noticed as well.
                     source.continuity = continuity;
                     source.heard = true;
@@ -60,31 +60,31 @@ impl P2ps {
         self.read_messages::<false>(number, bytes, messages)
     }
 
-    fn begin_again(&mut self, number: u16, code: StateCode, why: &'static str) {
+    fn begin_again(&mut self, number: SourceId, code: StateCode, why: &'static str) {
         self.lose_source(number, code, why);
         self.connect_source(number, None);
     }
 
     /// Acts on messages. With `COPY` deliveries do not point into the block, which need not live until the flush.
-    pub(super) fn read_messages<const COPY: bool>(
+    pub(in crate::p2ps) fn read_messages<const COPY: bool>(
         &mut self,
-        number: u16,
+        number: SourceId,
         block: &[u8],
         mut messages: Messages<'_>,
     ) -> Result<(), HubError> {
         while let Some(other) = self.read_updates::<COPY>(number, block, &mut messages) {
             match other? {
-                (NO_ITEM, message) if message.target == ALL || self.is_target(number, message.target) => {
+                (ItemId::NONE, message) if message.target == ALL || self.is_target(number, message.target) => {
                     self.event(number, &Event::decode(&message)?);
-                    if self.is_over_network(number) {
+                    if self.sources.is_over_network(number) {
                         self.bar_earlier_images(number, &message);
                     }
-                    if self.source_mut(number).is_none_or(|source| !source.up) {
+                    if !self.sources.is_up(number) {
                         // It has ended, or this P2PS is not joined to it any more.
                         return Ok(());
                     }
                 }
-                (NO_ITEM, _) => {}
+                (ItemId::NONE, _) => {}
                 (item, message) => self.careful_update(item, &message),
             }
         }
@@ -92,45 +92,39 @@ impl P2ps {
     }
 
     /// True if what is targeted so is for this P2PS.
-    fn is_target(&self, number: u16, target: u16) -> bool {
-        self.sources.get(usize::from(number)).and_then(Option::as_deref).is_some_and(|source| source.number == target)
+    fn is_target(&self, number: SourceId, target: u16) -> bool {
+        self.sources.get(number).is_some_and(|source| source.number == target)
     }
 
-    /// Fans out updates until something else comes: another message (given back with [`NO_ITEM`]), or an update that
+    /// Fans out updates until something else comes: another message (given back with [`ItemId::NONE`]), or an update that
     /// concerns more than open watchers (given back with its item, open watchers served).
     #[inline]
     fn read_updates<'m, const COPY: bool>(
         &mut self,
-        number: u16,
+        number: SourceId,
         block: &[u8],
         messages: &mut Messages<'m>,
     ) -> Option<Result<(ItemId, Message<'m>), HubError>> {
         let Self { sources, items, turn, counters, .. } = self;
-        let source = sources.get(usize::from(number))?.as_deref()?;
+        let source = sources.get(number)?;
         let (mut read, mut unwatched, mut delivered) = (0, 0, 0);
         let mut careful = None;
         while let Some(message) = messages.next_update() {
             read += 1;
-            let id = source.item(message.handle);
-            if id == NO_ITEM {
+            let id = source.item(Handle(message.handle));
+            if id == ItemId::NONE {
                 unwatched += 1;
                 continue;
             }
-            let watchers = &items.watchers[id as usize];
+            let watchers = items.watchers(id);
             let open = watchers.open();
             if !open.is_empty() {
-                let body = if COPY && message.flags & flags::HAS_KEY == 0 {
-                    turn.arena_body(|arena| {
-                        arena.extend_from_slice(message.body);
-                        Ok::<(), rwf::DecodeError>(())
-                    })
-                    .ok()
-                } else if message.flags & flags::HAS_KEY == 0 {
+                let has_key = message.flags & flags::HAS_KEY != 0;
+                let body = if COPY || has_key {
+                    turn.message_body(message.body, has_key.then(|| items.get(id).service()))
+                } else {
                     let start = message.body.as_ptr().addr() - block.as_ptr().addr();
                     Some(turn.block_body(start, message.body.len()))
-                } else {
-                    let service = items.get(id).service;
-                    turn.arena_body(|arena| rewrite_key(message.body, service, arena)).ok()
                 };
                 if let Some(body) = body {
                     turn.fan_out(body, open);
@@ -149,59 +143,66 @@ impl P2ps {
         counters.updates_out += delivered;
         match careful {
             Some(careful) => Some(Ok(careful)),
-            None => Some(messages.next()?.map(|message| (NO_ITEM, message))),
+            None => Some(messages.next()?.map(|message| (ItemId::NONE, message))),
         }
     }
 
     /// An update of an item that has views, or watchers that wait.
     fn careful_update(&mut self, id: ItemId, message: &Message<'_>) {
         let mut waits = self.someone_waits(id);
-        let mut view_body = None;
-        for at in 0..self.items.get(id).views().len() {
-            let view = self.items.get(id).views()[at];
+        let mut whole = None;
+        let mut views = std::mem::take(&mut self.scratch.views);
+        views.clear();
+        views.extend_from_slice(self.items.views_of(id));
+        for &view in &views {
             waits |= self.someone_waits(view);
-            if self.items.watchers[view as usize].open_count() > 0 {
-                self.view_update(view, message, &mut view_body);
+            if self.items.watchers(view).open_count() > 0 {
+                self.view_update(view, message, &mut whole);
             }
         }
+        self.scratch.views = views;
         if waits {
             self.hold_update(id, message);
         }
     }
 
-    /// True if a watcher of the item, not counting its views, waits for an image. Those that rest do not.
-    pub(super) fn someone_waits(&self, id: ItemId) -> bool {
-        self.items.watchers[id as usize].held().iter().any(|&watcher| self.waits(watcher))
+    /// True if a watcher of the item, not counting its views, waits for an image. Those that are paused do not.
+    pub(in crate::p2ps) fn someone_waits(&self, id: ItemId) -> bool {
+        self.items.watchers(id).held().iter().any(|&watcher| self.waits(watcher))
     }
 
-    /// True if a watcher is not one that rests.
-    pub(super) fn waits(&self, watcher: Watcher) -> bool {
-        let watch = self.client(watcher.client).and_then(|client| client.streams.watch(watcher.stream));
-        watch.is_some_and(|(_, watch)| watch.waits())
+    /// True if a watcher of an item, or of one of its views, waits for an image.
+    pub(in crate::p2ps) fn is_waited_for(&self, id: ItemId) -> bool {
+        self.someone_waits(id) || self.items.views_of(id).iter().any(|&view| self.someone_waits(view))
+    }
+
+    /// True if a watcher is not one that is paused.
+    pub(in crate::p2ps) fn waits(&self, watcher: Watcher) -> bool {
+        self.clients.watch(watcher).is_some_and(|(_, watch)| watch.waits())
     }
 
     /// Delivers an update as a view shows it.
     fn view_update(&mut self, view: ItemId, message: &Message<'_>, whole: &mut Option<BodyId>) {
         let Some(body) = self.view_body(view, message, whole) else { return };
         let Self { turn, items, counters, .. } = self;
-        let open = items.watchers[view as usize].open();
+        let open = items.watchers(view).open();
         turn.fan_out(body, open);
         counters.updates_out += open.len() as u64;
     }
 
     /// An update as a view shows it, if it shows any of it. `whole` is the unfiltered body, made when the first view needs it.
-    pub(super) fn view_body(
+    pub(in crate::p2ps) fn view_body(
         &mut self,
         view: ItemId,
         message: &Message<'_>,
         whole: &mut Option<BodyId>,
     ) -> Option<BodyId> {
-        let id = self.view_of(view)?;
-        let Self { turn, items, views, counters, scratch, .. } = self;
-        let service = items.get(view).service;
+        let Self { turn, items, counters, scratch, .. } = self;
+        let spec = items.spec_of(view)?;
+        let service = items.get(view).service();
         scratch.update.clear();
         let has_key = message.flags & flags::HAS_KEY != 0;
-        if has_key && rewrite_key(message.body, service, &mut scratch.update).is_err() {
+        if has_key && encode::with_service(message.body, service, &mut scratch.update).is_err() {
             counters.hub_messages_bad += 1;
             return None;
         }
@@ -214,7 +215,7 @@ impl P2ps {
         let mut outcome = Filtered::Nothing;
         let body = turn.arena_body(|arena| {
             arena.extend_from_slice(head);
-            outcome = append_filtered(views.spec(id), header.container, data, arena);
+            outcome = append_filtered(spec, header.container, data, arena);
             if matches!(outcome, Filtered::Written) { Ok(()) } else { Err(()) }
         });
         counters.views_filtered += 1;
@@ -223,117 +224,105 @@ impl P2ps {
             (Filtered::Nothing, _) => None,
             _ => {
                 counters.views_unfiltered += 1;
-                let all = || {
-                    turn.arena_body(|arena| {
-                        arena.extend_from_slice(update);
-                        Ok::<(), ()>(())
-                    })
-                };
-                whole.map_or_else(all, Ok).ok().map(|body| *whole.insert(body))
+                let body = whole.or_else(|| turn.message_body(update, None))?;
+                Some(*whole.insert(body))
             }
         }
     }
 
     /// Anything but an update.
-    pub(super) fn event(&mut self, number: u16, event: &Event<'_>) {
+    pub(in crate::p2ps) fn event(&mut self, number: SourceId, event: &Event<'_>) {
         match *event {
             Event::Service { service, name, filters, .. } => {
                 match directory::Service::decode_filters(service, Action::Add, filters) {
-                    Ok(entry) => self.offer_service(number, service, name, &entry),
+                    Ok(entry) => self.offer_service(number, RemoteService(service), name, &entry),
                     Err(_) => self.counters.hub_messages_bad += 1,
                 }
             }
             Event::ServiceGone { service } => {
-                let id = self.source_mut(number).and_then(|source| source.services.remove(&service));
-                if let Some(id) = id {
-                    self.withdraw_service(id, number);
-                }
+                let source = self.sources.up_mut(number);
+                let id = source.and_then(|source| source.services.remove(&RemoteService(service)));
+                self.claimed(id, |p2ps, id| p2ps.withdraw_service(id, number));
             }
             Event::ServiceStatus { service, state } => {
-                if let Some(id) = self.public_service(number, service) {
-                    self.service_status(number, id, state);
-                }
+                let id = self.public_service(number, service);
+                self.claimed(id, |p2ps, id| p2ps.service_status(number, id, state));
             }
             Event::GroupStatus { service, group, state, merged_to } => {
-                if let Some(id) = self.public_service(number, service) {
-                    self.group_status(number, id, group, state, merged_to);
-                }
+                let (id, group, merged_to) =
+                    (self.public_service(number, service), HubGroup(group), merged_to.map(HubGroup));
+                self.claimed(id, |p2ps, id| p2ps.group_status(number, id, group, state, merged_to));
             }
-            Event::ItemOpened { handle, token, .. } => self.item_opened(number, handle, token),
+            Event::ItemOpened { handle, token, .. } => self.item_opened(number, Handle(handle), Token(token)),
             Event::Refused { token, state, .. } => {
-                let item = self.source_mut(number).and_then(|source| source.take_token(token));
-                if let Some(id) = item {
-                    self.refused(id, state);
-                }
-            }
-            Event::Image { handle, group, flags, position, rwf, .. } => {
-                if let Some(id) = self.item_of(number, handle) {
-                    self.image(number, id, group, flags, position, rwf);
-                }
-            }
-            Event::Answered { handle, serial, position, .. } => {
-                if let Some(id) = self.item_of(number, handle) {
-                    self.answered(id, serial, position);
-                }
-            }
-            Event::ItemStatus { handle, group, flags, rwf, .. } => {
-                if let Some(id) = self.item_of(number, handle) {
-                    self.item_status(number, id, group, flags, rwf);
-                }
+                let id = self.sources.up_mut(number).and_then(|source| source.take_token(Token(token)));
+                self.claimed(id, |p2ps, id| p2ps.refused(id, state));
             }
             Event::Ack { token, rwf, .. } => self.ack(token, rwf),
-            Event::Generic { handle, has_key, rwf, .. } => {
-                if let Some(id) = self.item_of(number, handle) {
-                    self.generic_from_source(id, has_key, rwf);
-                }
-            }
-            Event::Dictionary { service, rwf, .. } => self.dictionary_part(number, service, rwf),
+            Event::Dictionary { service, rwf, .. } => self.dictionary_part(number, RemoteService(service), rwf),
             Event::Resync { .. } => self.part_from(number, StateCode::GAP_DETECTED, "could not be followed"),
             Event::Leaving { .. } => self.part_from(number, StateCode::NONE, "has ended"),
+            Event::Image { handle, .. }
+            | Event::Answered { handle, .. }
+            | Event::ItemStatus { handle, .. }
+            | Event::Generic { handle, .. } => {
+                // What is given back hears of it until the Source Distributor knows.
+                let id = self.sources.item_of(number, Handle(handle));
+                self.claimed(id, |p2ps, id| p2ps.item_event(number, id, event));
+            }
             // What answers a gap comes to one P2PS alone.
             Event::Update { .. } | Event::Heartbeat { .. } | Event::Missed { .. } | Event::CaughtUp { .. } => {}
         }
     }
 
-    pub(super) fn item_of(&self, number: u16, handle: u32) -> Option<ItemId> {
-        let id = self.sources.get(usize::from(number))?.as_deref()?.item(handle);
-        (id != NO_ITEM).then_some(id)
+    /// Something that an open item is told.
+    fn item_event(&mut self, number: SourceId, id: ItemId, event: &Event<'_>) {
+        debug_assert!(self.items.get(id).is_open(), "{id:?} has a handle, and is not open");
+        match *event {
+            Event::Image { group, flags, position, rwf, .. } => {
+                self.image(number, id, HubGroup(group), flags, position, rwf);
+            }
+            Event::Answered { serial, position, .. } => self.items.reissue_answered(id, serial, position),
+            Event::ItemStatus { group, flags, rwf, .. } => self.item_status(number, id, HubGroup(group), flags, rwf),
+            Event::Generic { has_key, rwf, .. } => self.generic_from_source(id, has_key, rwf),
+            _ => debug_assert!(false, "no event of an item: {event:?}"),
+        }
     }
 
-    fn public_service(&self, number: u16, service: u16) -> Option<u16> {
-        self.sources.get(usize::from(number))?.as_deref()?.services.get(&service).copied()
+    /// Acts on what an event is about, if that is here.
+    fn claimed<T>(&mut self, target: Option<T>, act: impl FnOnce(&mut Self, T)) {
+        match target {
+            Some(target) => act(self, target),
+            None => self.counters.hub_messages_unclaimed += 1,
+        }
     }
 
-    fn item_opened(&mut self, number: u16, handle: u32, token: u32) {
-        let Some(source) = self.source_mut(number) else { return };
-        let Some(id) = source.take_token(token) else {
+    fn public_service(&self, number: SourceId, service: u16) -> Option<ServiceId> {
+        self.sources.service_of(number, RemoteService(service))
+    }
+
+    fn item_opened(&mut self, number: SourceId, handle: Handle, token: Token) {
+        let source = self.sources.up_mut(number);
+        let Some((source, id)) = source.and_then(|source| source.take_token(token).map(|id| (source, id))) else {
             // An answer to an open of an earlier life, with which its handle has ended: it may be another's, or ours, by now.
+            self.counters.hub_messages_unclaimed += 1;
             return;
         };
         if !source.bind(handle, id) {
             self.counters.hub_messages_bad += 1;
-            self.detach(id);
-            return self.queue_open(id);
+            self.items.detach(id);
+            return if self.items.is_watched(id) { self.queue_open(id) } else { self.release(id) };
         }
         let item = self.items.get_mut(id);
-        item.phase = Phase::Open;
-        item.handle = handle;
-        let service = self.services.get(item.service);
+        item.opened(handle);
+        let service = self.services.get(item.service());
         if service.is_none_or(|service| service.providers.iter().all(|provider| provider.source != number)) {
             // The word on a gap that the service is gone has come before it, and the one in the stream will find nothing to end.
             self.give_back(id);
             return self.recover(id);
         }
-        if !self.is_watched(id) {
+        if !self.items.is_watched(id) {
             self.release(id);
         }
     }
-}
-
-/// Appends a message with the public service id in its key.
-pub(super) fn rewrite_key(msg: &[u8], service: u16, out: &mut Vec<u8>) -> Result<(), rwf::DecodeError> {
-    if !peek::rewrite_service_id(msg, service, out)? {
-        out.extend_from_slice(msg);
-    }
-    Ok(())
 }

@@ -1,14 +1,13 @@
 //! The directory as clients see it: one entry a service, whoever provides it.
 
-use super::P2ps;
-use super::client::DirectoryStream;
-use super::items::ServiceId;
-use super::notice::Notice;
+use super::DirectoryStream;
 use super::refusal::Refusal;
-use super::services::{Condition, Offer, Provider, Service};
-use super::statuses::{GroupId, told};
-use super::streams::Open;
-use super::turn::BodyId;
+use super::streams::{Open, WatchState};
+use crate::p2ps::delivery::statuses::{GroupId, told};
+use crate::p2ps::delivery::turn::BodyId;
+use crate::p2ps::ids::{ClientId, RemoteService, ServiceId, SourceId, StreamId};
+use crate::p2ps::sources::services::{Condition, Offer, Provider, Service};
+use crate::p2ps::{Notice, P2ps};
 use rwf::State;
 use rwf::msg::{Domain, RequestFlags, RequestMsg};
 use rwf::rdm::directory::{self, Action, Group, Part, Refresh, ServiceState, Update, filter};
@@ -22,30 +21,33 @@ struct Change {
 }
 
 /// What makes an update of one directory stream the same as that of another.
-type Variant = (u32, Option<u16>, Recovery);
+type Variant = (u32, Option<ServiceId>, Recovery);
 
 impl P2ps {
     /// A request of the source domain. Answered at once, services or none.
-    pub(super) fn directory_request(&mut self, client: u32, msg: &RequestMsg<'_>) {
-        let stream = msg.stream_id;
+    pub(in crate::p2ps) fn directory_request(&mut self, client: ClientId, msg: &RequestMsg<'_>) {
+        let stream = StreamId(msg.stream_id);
         let mut request = directory::Request::decode(msg);
         if msg.key.filter.is_none() {
             request.filter = filter::ALL;
         }
-        let wanted = DirectoryStream { stream, filter: request.filter, service: request.service_id };
-        let Some(known) = self.client_mut(client) else { return };
+        let wanted = DirectoryStream { stream, filter: request.filter, service: request.service_id.map(ServiceId) };
+        let Some(known) = self.clients.get_mut(client) else {
+            debug_assert!(false, "a request of a client that is gone: {client:?}");
+            return;
+        };
         match known.streams.get(stream) {
             Some(Open::Directory) => {
                 known.directories.retain(|open| open.stream != stream);
                 known.directories.push(wanted);
                 request.streaming = true;
             }
-            Some(_) => return self.refuse(client, stream, Domain::SOURCE, &Refusal::StreamInUse { stream }),
-            None if stream <= 0 => {
-                return self.refuse(client, stream, Domain::SOURCE, &Refusal::BadStreamId { stream });
+            Some(_) => return self.refuse(client, stream, Domain::SOURCE, &Refusal::StreamInUse { stream: stream.0 }),
+            None if stream.0 <= 0 => {
+                return self.refuse(client, stream, Domain::SOURCE, &Refusal::BadStreamId { stream: stream.0 });
             }
             None if request.streaming => {
-                known.streams.insert(stream, Open::Directory, 0);
+                known.streams.insert(stream, Open::Directory, WatchState::default());
                 known.directories.push(wanted);
             }
             None => {}
@@ -64,13 +66,25 @@ impl P2ps {
     }
 
     /// A source says what it has of a service: a new one, or a change.
-    pub(super) fn offer_service(&mut self, source: u16, remote: u16, name: &str, entry: &directory::Service) {
-        let Some(id) = self.services.id_of(name) else { return };
-        if let Some(source) = self.source_mut(source) {
+    pub(in crate::p2ps) fn offer_service(
+        &mut self,
+        source: SourceId,
+        remote: RemoteService,
+        name: &str,
+        entry: &directory::Service,
+    ) {
+        let Some(id) = self.services.id_of(name) else {
+            self.counters.services_refused += 1;
+            return;
+        };
+        if let Some(source) = self.sources.up_mut(source) {
             source.services.insert(remote, id);
         }
         let offer = Offer::of(entry);
-        let Some(service) = self.services.get_mut(id) else { return };
+        let Some(service) = self.services.get_mut(id) else {
+            debug_assert!(false, "a service that has an id: {id:?}");
+            return;
+        };
         let is_new = !service.alive;
         if is_new {
             service.info = directory::Info::default();
@@ -90,7 +104,7 @@ impl P2ps {
             self.broadcast(id, &change, None);
         } else {
             if grown {
-                let mut entry = directory::Service::new(id, Action::Update);
+                let mut entry = directory::Service::new(id.0, Action::Update);
                 entry.info = Some(Part::Set(service.info.clone()));
                 self.broadcast(id, &Change { entry, parts: filter::INFO }, None);
             }
@@ -100,11 +114,11 @@ impl P2ps {
     }
 
     /// Tells clients the state and load of a service if they have changed, and a transient status if there is one.
-    pub(super) fn service_changed(&mut self, id: ServiceId, status: Option<State<'_>>) {
+    pub(in crate::p2ps) fn service_changed(&mut self, id: ServiceId, status: Option<State<'_>>) {
         let Some(service) = self.services.get_mut(id).filter(|service| service.alive) else { return };
         let condition = service.condition(&self.sources);
         let before = std::mem::replace(&mut service.told, condition);
-        let mut entry = directory::Service::new(id, Action::Update);
+        let mut entry = directory::Service::new(id.0, Action::Update);
         let mut parts = 0;
         if (before.up, before.accepting) != (condition.up, condition.accepting) || status.is_some() {
             entry.state = Some(Part::Update(state_of(&condition)));
@@ -120,19 +134,19 @@ impl P2ps {
     }
 
     /// A transient status for all items of a service.
-    pub(super) fn relay_service_status(&mut self, id: ServiceId, state: State<'_>) {
+    pub(in crate::p2ps) fn relay_service_status(&mut self, id: ServiceId, state: State<'_>) {
         self.service_changed(id, Some(state));
     }
 
     /// A transient status for a group, its merger into another, or both.
-    pub(super) fn relay_group_status(
+    pub(in crate::p2ps) fn relay_group_status(
         &mut self,
         id: ServiceId,
         group: GroupId,
         state: Option<State<'_>>,
         merged_to: Option<GroupId>,
     ) {
-        let mut entry = directory::Service::new(id, Action::Update);
+        let mut entry = directory::Service::new(id.0, Action::Update);
         entry.groups.push(Part::Update(Group {
             group: group.as_bytes().to_vec(),
             merged_to: merged_to.map(|to| to.as_bytes().to_vec()),
@@ -142,23 +156,22 @@ impl P2ps {
     }
 
     /// Clients know a service no more.
-    pub(super) fn delete_service(&mut self, id: ServiceId) {
+    pub(in crate::p2ps) fn delete_service(&mut self, id: ServiceId) {
         let Some(service) = self.services.get_mut(id).filter(|service| service.alive) else { return };
         service.alive = false;
         service.providers.clear();
         service.told = Condition::default();
-        self.broadcast(id, &Change { entry: directory::Service::delete(id), parts: 0 }, None);
+        self.broadcast(id, &Change { entry: directory::Service::delete(id.0), parts: 0 }, None);
     }
 
     /// Sends every directory stream that covers a service what has changed of it, as far as its filter goes. A status is
     /// turned to each client's wishes.
     fn broadcast(&mut self, id: ServiceId, change: &Change, status: Option<State<'_>>) {
         let mut bodies: Vec<(Variant, Option<BodyId>)> = Vec::new();
-        for slot in 0..self.clients.len() as u32 {
-            let Some(client) = self.client(slot) else { continue };
-            let policy = client.policy;
-            for at in 0..self.client(slot).map_or(0, |client| client.directories.len()) {
-                let Some(&open) = self.client(slot).and_then(|client| client.directories.get(at)) else { break };
+        for client in self.clients.ids() {
+            let Some(known) = self.clients.get(client).filter(|known| !known.directories.is_empty()) else { continue };
+            let policy = known.policy;
+            for open in known.directories.clone() {
                 let whole = change.entry.action != Action::Update;
                 if open.service.is_some_and(|only| only != id) || !(whole || open.filter & change.parts != 0) {
                     continue;
@@ -171,7 +184,7 @@ impl P2ps {
                     body
                 });
                 if let Some(body) = body {
-                    self.turn.deliver(body, slot, open.stream);
+                    self.turn.deliver(body, client, open.stream);
                 }
             }
         }
@@ -193,8 +206,8 @@ impl P2ps {
         }
         let parts = if entry.action == Action::Update { change.parts & open.filter } else { open.filter };
         let update = Update {
-            stream_id: open.stream,
-            service_id: open.service,
+            stream_id: open.stream.0,
+            service_id: open.service.map(|service| service.0),
             filter: Some(parts),
             services: vec![entry],
             ..Update::default()
@@ -209,7 +222,7 @@ fn state_of(condition: &Condition) -> ServiceState {
 
 /// Everything there is to say of a service.
 fn whole_entry(service: &Service) -> Change {
-    let mut entry = directory::Service::new(service.id, Action::Add);
+    let mut entry = directory::Service::new(service.id.0, Action::Add);
     entry.info = Some(Part::Set(service.info.clone()));
     entry.state = Some(Part::Set(state_of(&service.told)));
     let mut parts = filter::INFO | filter::STATE;

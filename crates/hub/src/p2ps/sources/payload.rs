@@ -1,8 +1,8 @@
 //! The payload of requests on its way upstream: elements that this server does not act upon go to the provider as they
 //! came.
 
-use super::compose;
-use super::views::{Fault, copy_elements};
+use crate::p2ps::encode;
+use crate::p2ps::items::view_spec::{Fault, copy_elements};
 use rwf::container::{ElementList, ElementListEncoder, SetScope};
 use rwf::wire::Writer;
 use rwf::{DataType, EncodeError};
@@ -28,7 +28,7 @@ pub(crate) fn joined(view: Option<Vec<u8>>, elements: &[u8]) -> Vec<u8> {
 fn merged(lists: &[&[u8]], wanted: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let mut out = Vec::new();
     let mut any = false;
-    let result = compose::append(&mut out, 256, |w| {
+    let result = encode::append(&mut out, 256, |w| {
         any = write(lists, &wanted, w)?;
         Ok(())
     });

@@ -1,8 +1,9 @@
 //! Posts on their way up, and what is answered to whom.
 
-use super::items::{ItemId, Phase};
 use super::streams::Open;
-use super::{P2ps, compose};
+use crate::p2ps::ids::{ClientId, Handle, ItemId, RemoteService, ServiceId, SourceId, StreamId};
+use crate::p2ps::sources::services::Provider;
+use crate::p2ps::{P2ps, encode};
 use crate::stream::Request;
 use rwf::msg::{AckMsg, Domain, Msg, MsgKey, NakCode, PostFlags, PostMsg, PostUserInfo};
 use std::collections::VecDeque;
@@ -15,13 +16,13 @@ const SLOTS: u32 = 1 << SLOT_BITS;
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     token: u32,
-    client: u32,
-    stream: i32,
+    client: ClientId,
+    stream: StreamId,
     domain: Domain,
     post_id: u32,
     seq_num: Option<u32>,
-    source: u16,
-    service: u16,
+    source: SourceId,
+    service: ServiceId,
 }
 
 /// All posts that are not answered.
@@ -85,7 +86,7 @@ impl Posts {
     }
 
     /// A client is gone: nobody waits for its acks.
-    pub(crate) fn forget_client(&mut self, client: u32) {
+    pub(crate) fn forget_client(&mut self, client: ClientId) {
         for token in self.tokens(|pending| pending.client == client) {
             self.take(token);
         }
@@ -94,15 +95,15 @@ impl Posts {
 
 /// Where a post goes.
 struct Destination {
-    service: u16,
-    source: u16,
-    remote: u16,
-    handle: Option<u32>,
+    service: ServiceId,
+    source: SourceId,
+    remote: RemoteService,
+    handle: Option<Handle>,
 }
 
 impl P2ps {
     /// A post of a client.
-    pub(super) fn post(&mut self, client: u32, post: &PostMsg<'_>) {
+    pub(in crate::p2ps) fn post(&mut self, client: ClientId, post: &PostMsg<'_>) {
         self.counters.posts_in += 1;
         let destination = match self.destination(client, post) {
             Ok(destination) => destination,
@@ -111,14 +112,14 @@ impl P2ps {
         let mut token = 0;
         if post.flags.contains(PostFlags::ACK) {
             let limit = self.config.max_posts_per_client;
-            if self.client(client).is_some_and(|known| limit > 0 && known.posts >= limit) {
+            if self.clients.get(client).is_some_and(|known| limit > 0 && known.posts >= limit) {
                 return self.nak_post(client, post, NakCode::NO_RESOURCES);
             }
             let deadline = self.now.saturating_add(self.config.post_timeout);
             let noted = self.posts.insert(deadline, |token| Pending {
                 token,
                 client,
-                stream: post.stream_id,
+                stream: StreamId(post.stream_id),
                 domain: post.domain,
                 post_id: post.post_id.unwrap_or(0),
                 seq_num: post.seq_num,
@@ -127,7 +128,7 @@ impl P2ps {
             });
             let Some(noted) = noted else { return self.nak_post(client, post, NakCode::NO_RESOURCES) };
             token = noted;
-            if let Some(known) = self.client_mut(client) {
+            if let Some(known) = self.clients.get_mut(client) {
                 known.posts += 1;
             }
         }
@@ -138,15 +139,15 @@ impl P2ps {
     }
 
     /// Where a post goes, or why nowhere.
-    fn destination(&self, client: u32, post: &PostMsg<'_>) -> Result<Destination, NakCode> {
-        let known = self.client(client).filter(|known| known.login.is_some()).ok_or(NakCode::ACCESS_DENIED)?;
-        let item = match known.streams.get(post.stream_id) {
+    fn destination(&self, client: ClientId, post: &PostMsg<'_>) -> Result<Destination, NakCode> {
+        let known = self.clients.get(client).filter(|known| known.login.is_some()).ok_or(NakCode::ACCESS_DENIED)?;
+        let item = match known.streams.get(StreamId(post.stream_id)) {
             Some(Open::Login) => None,
             Some(Open::Item(item)) => Some(self.items.root(item)),
             _ => return Err(NakCode::NOT_OPEN),
         };
-        let own = item.map(|item| self.items.get(item).service);
-        let service = post.key.and_then(|key| key.service_id).or(own).ok_or(NakCode::SOURCE_UNKNOWN)?;
+        let own = item.map(|item| self.items.get(item).service());
+        let service = post.key.and_then(|key| key.service_id).map(ServiceId).or(own).ok_or(NakCode::SOURCE_UNKNOWN)?;
         if item.is_none() && post.key.is_none_or(|key| key.name.is_none_or(<[u8]>::is_empty)) {
             return Err(NakCode::SYMBOL_UNKNOWN);
         }
@@ -156,75 +157,81 @@ impl P2ps {
         {
             return Ok(destination);
         }
-        let service_at = |provider: &&super::services::Provider| {
-            let source = self.sources.get(usize::from(provider.source)).and_then(Option::as_deref);
-            source.is_some_and(|source| source.up) && provider.offer.condition.up
-        };
+        let service_at = |provider: &&Provider| self.sources.is_up(provider.source) && provider.offer.condition.up;
         let providers = &self.services.alive(service).ok_or(NakCode::SOURCE_UNKNOWN)?.providers;
         let provider = providers.iter().find(service_at).ok_or(NakCode::SOURCE_DOWN)?;
         Ok(Destination { service, source: provider.source, remote: provider.service, handle: None })
     }
 
     fn open_at_source(&self, id: ItemId) -> Option<Destination> {
-        let item = self.items.get(id);
-        if item.phase != Phase::Open {
-            return None;
-        }
-        let source = self.sources.get(usize::from(item.source))?.as_deref()?;
-        let remote = *source.services.iter().find(|(_, public)| **public == item.service)?.0;
-        Some(Destination { service: item.service, source: item.source, remote, handle: Some(item.handle) })
+        let (source, handle) = self.items.open_at(id)?;
+        let service = self.items.get(id).service();
+        let known = self.sources.up(source)?.services.iter().find(|(_, public)| **public == service);
+        Some(Destination { service, source, remote: *known?.0, handle: Some(handle) })
     }
 
     /// Passes a post on: its key without service id, the poster filled in.
-    fn pass_on(&mut self, client: u32, post: &PostMsg<'_>, to: &Destination, token: u32) -> bool {
-        let Some(known) = self.client(client) else { return false };
+    fn pass_on(&mut self, client: ClientId, post: &PostMsg<'_>, to: &Destination, token: u32) -> bool {
+        let Some(known) = self.clients.get(client) else {
+            debug_assert!(false, "a post of a client that is gone: {client:?}");
+            return false;
+        };
         let mut user = post.post_user_info;
         if user.addr == 0 {
             user.addr = PostUserInfo::of_peer(known.info.address, 0).addr;
         }
         if user.id == 0 {
-            user.id = client + 1;
+            user.id = client.0 + 1;
         }
         let key = post.key.map(|key| MsgKey { service_id: None, ..key });
         let changed = PostMsg { post_user_info: user, key, ..post.clone() };
         let mut rwf = Vec::new();
-        if compose::append(&mut rwf, 512 + post.body.len(), |w| changed.encode(w)).is_err() {
+        if encode::append(&mut rwf, 512 + post.body.len(), |w| changed.encode(w)).is_err() {
             return false;
         }
-        let Some(source) = self.source_mut(to.source) else { return false };
-        source.writer.request(&Request::Post { service: to.remote, handle: to.handle, token, rwf: &rwf });
+        let Some(source) = self.sources.up_mut(to.source) else { return false };
+        let handle = to.handle.map(|handle| handle.0);
+        source.writer.request(&Request::Post { service: to.remote.0, handle, token, rwf: &rwf });
         true
     }
 
     fn forget_post(&mut self, token: u32) -> Option<Pending> {
         let pending = self.posts.take(token)?;
-        if let Some(known) = self.client_mut(pending.client) {
+        if let Some(known) = self.clients.get_mut(pending.client) {
             known.posts = known.posts.saturating_sub(1);
         }
         Some(pending)
     }
 
     /// The P2PS answers a post itself, if an answer is wanted.
-    fn nak_post(&mut self, client: u32, post: &PostMsg<'_>, code: NakCode) {
+    fn nak_post(&mut self, client: ClientId, post: &PostMsg<'_>, code: NakCode) {
         if post.flags.contains(PostFlags::ACK) {
-            self.nak(client, post.stream_id, post.domain, post.post_id.unwrap_or(0), post.seq_num, code);
+            self.nak(client, StreamId(post.stream_id), post.domain, post.post_id.unwrap_or(0), post.seq_num, code);
         }
     }
 
-    fn nak(&mut self, client: u32, stream: i32, domain: Domain, post_id: u32, seq_num: Option<u32>, code: NakCode) {
+    fn nak(
+        &mut self,
+        client: ClientId,
+        stream: StreamId,
+        domain: Domain,
+        post_id: u32,
+        seq_num: Option<u32>,
+        code: NakCode,
+    ) {
         let ack = AckMsg {
             ack_id: post_id,
             nak_code: Some(code),
             text: Some(code.text().as_bytes()),
             seq_num,
-            ..AckMsg::new(domain, stream)
+            ..AckMsg::new(domain, stream.0)
         };
         self.counters.naks_out += 1;
         self.send(client, stream, |w| ack.encode(w));
     }
 
     /// A Source Distributor's answer to a post.
-    pub(super) fn ack(&mut self, token: u32, rwf: &[u8]) {
+    pub(in crate::p2ps) fn ack(&mut self, token: u32, rwf: &[u8]) {
         let Some(pending) = self.forget_post(token) else {
             self.counters.acks_unclaimed += 1;
             return;
@@ -233,9 +240,9 @@ impl P2ps {
             self.counters.hub_messages_bad += 1;
             return;
         };
-        let key = ack.key.map(|key| MsgKey { service_id: key.service_id.map(|_| pending.service), ..key });
+        let key = ack.key.map(|key| MsgKey { service_id: key.service_id.map(|_| pending.service.0), ..key });
         let changed = AckMsg {
-            stream_id: pending.stream,
+            stream_id: pending.stream.0,
             domain: pending.domain,
             ack_id: pending.post_id,
             seq_num: ack.seq_num.or(pending.seq_num),
@@ -247,7 +254,7 @@ impl P2ps {
     }
 
     /// Posts that were not answered in time get their nak.
-    pub(super) fn time_out_posts(&mut self) {
+    pub(in crate::p2ps) fn time_out_posts(&mut self) {
         while let Some(pending) = self.posts.overdue(self.now) {
             self.counters.posts_timed_out += 1;
             self.nak_pending(&pending, NakCode::NO_RESPONSE);
@@ -255,7 +262,7 @@ impl P2ps {
     }
 
     /// A source is lost: its posts will not be answered.
-    pub(super) fn nak_posts_to(&mut self, number: u16) {
+    pub(in crate::p2ps) fn nak_posts_to(&mut self, number: SourceId) {
         for token in self.posts.tokens(|pending| pending.source == number) {
             if let Some(pending) = self.posts.take(token) {
                 self.nak_pending(&pending, NakCode::SOURCE_DOWN);
@@ -264,7 +271,7 @@ impl P2ps {
     }
 
     fn nak_pending(&mut self, pending: &Pending, code: NakCode) {
-        if let Some(known) = self.client_mut(pending.client) {
+        if let Some(known) = self.clients.get_mut(pending.client) {
             known.posts = known.posts.saturating_sub(1);
         }
         self.nak(pending.client, pending.stream, pending.domain, pending.post_id, pending.seq_num, code);

@@ -1,13 +1,13 @@
 //! Images on their way to those who wait for one, and to those who have to begin afresh.
 
-use super::items::{ItemId, bits};
 use super::statuses::{GroupId, told};
-use super::streams::{WatchFlags, told_flags};
 use super::turn::BodyId;
-use super::views::{Filtered, append_filtered};
-use super::watchers::Watcher;
-use super::{P2ps, compose};
-use crate::stream::{NO_GROUP, flags};
+use crate::p2ps::clients::streams::WatchState;
+use crate::p2ps::ids::{HubGroup, ItemId, SourceId};
+use crate::p2ps::items::view_spec::{Filtered, append_filtered};
+use crate::p2ps::items::watchers::Watcher;
+use crate::p2ps::{P2ps, encode};
+use crate::stream::flags;
 use rwf::msg::{Domain, Msg, MsgKey, RefreshFlags, RefreshMsg, StatusMsg};
 use rwf::{DataState, State, StreamState};
 
@@ -18,6 +18,8 @@ pub(crate) struct Scratch {
     pub(crate) key: Vec<u8>,
     /// An update with its key rewritten.
     pub(crate) update: Vec<u8>,
+    /// Views of the item at hand.
+    pub(crate) views: Vec<ItemId>,
     recipients: Vec<Recipient>,
     variants: Vec<(Variant, BodyId)>,
     filtered: Vec<u8>,
@@ -28,9 +30,8 @@ pub(crate) struct Scratch {
 /// Someone who gets an image, or a part of it.
 #[derive(Debug, Clone, Copy)]
 struct Recipient {
-    client: u32,
-    stream: i32,
-    watch: WatchFlags,
+    watcher: Watcher,
+    watch: WatchState,
     /// It takes part in updates.
     open: bool,
     /// It asked for this one.
@@ -40,11 +41,7 @@ struct Recipient {
 impl Recipient {
     /// The image replaces what it has, which is half a set, or old: it missed updates, without having asked for this.
     const fn begins_afresh(&self, afresh: bool) -> bool {
-        if self.open {
-            afresh || self.watch.has(WatchFlags::IN_SET)
-        } else {
-            self.watch.has(WatchFlags::ANSWERED) && !self.solicited
-        }
+        if self.open { afresh || self.watch.is_in_set() } else { self.watch.is_answered() && !self.solicited }
     }
 }
 
@@ -72,8 +69,8 @@ struct Image<'a> {
     widened: bool,
     /// Nothing follows it.
     last: bool,
-    /// Number of the source, for the group.
-    source: u16,
+    /// Its source, for the group.
+    source: SourceId,
 }
 
 /// A field or element list without entries.
@@ -81,112 +78,103 @@ const EMPTY_LIST: &[u8] = &[0x08, 0, 0];
 
 impl P2ps {
     /// An image, or a part of one, of an open item.
-    pub(super) fn image(&mut self, source: u16, id: ItemId, group: u32, bits_set: u8, position: u64, rwf: &[u8]) {
+    pub(in crate::p2ps) fn image(
+        &mut self,
+        source: SourceId,
+        id: ItemId,
+        group: HubGroup,
+        bits: u8,
+        position: u64,
+        rwf: &[u8],
+    ) {
         let Ok(Msg::Refresh(refresh)) = Msg::decode(rwf) else {
             self.counters.hub_messages_bad += 1;
             return;
         };
         self.counters.images_in += 1;
-        let has = |flag| bits_set & flag != 0;
-        let item = self.items.get_mut(id);
-        let first = has(flags::FIRST);
-        let last = has(flags::SNAPSHOT);
-        if !first && !item.has(bits::IN_SET) {
+        let has = |flag| bits & flag != 0;
+        let (first, complete, last) = (has(flags::FIRST), has(flags::COMPLETE), has(flags::SNAPSHOT));
+        let item = self.items.get(id);
+        if !item.is_open() {
+            // A part before it has ended the item's stream.
+            self.counters.images_unwanted += 1;
+            return;
+        }
+        if !first && !item.is_image_arriving() {
             // The rest of a set that began before the item was opened here.
             self.counters.images_unwanted += 1;
-            if has(flags::COMPLETE) {
+            if complete {
                 self.end_set(id, last);
             }
             return;
         }
         if first && !last {
-            if self.is_barred(id, position) {
+            if self.items.is_barred(id, position) {
                 return self.image_late(id);
             }
-            self.items.get_mut(id).clear(bits::UPDATE_WITHHELD);
+            self.items.unbar_images(id);
         }
+        let regrouped = !group.is_none() && self.items.set_group(id, group);
         let item = self.items.get_mut(id);
-        let old = if group == NO_GROUP { group } else { std::mem::replace(&mut item.group, group) };
-        let regrouped = old != NO_GROUP && old != group;
         if regrouped {
-            item.set(bits::REGROUPED);
+            item.set_regrouped(true);
         }
-        let good = refresh.state.data == DataState::OK;
-        let recovery = has(flags::RECOVERY) || item.has(bits::RECOVERING);
-        let good_again = item.has(bits::SUSPECT) && good;
-        let narrow = item.extra.as_ref().is_some_and(|extra| extra.serial != 0 || position < extra.wide_from);
-        let answer = !has(flags::UNSOLICITED) && !narrow;
+        let recovery = has(flags::RECOVERY) || item.is_recovering();
+        let good_again = item.is_suspect() && refresh.state.data == DataState::OK;
+        let reissue_due = item.is_reissue_due();
+        let narrow = self.items.is_narrow(id, position);
         let image = Image {
             first,
-            complete: has(flags::COMPLETE),
+            complete,
             everyone: has(flags::UNSOLICITED) || recovery || last || regrouped,
             good_again,
             afresh: recovery || good_again || has(flags::CLEAR_CACHE),
-            widened: !narrow && !item.has(bits::REISSUE_DUE),
+            widened: !narrow && !reissue_due,
             last,
             source,
             refresh,
         };
         if first {
-            self.begin_set(id, answer, image.complete);
+            self.begin_set(id, !has(flags::UNSOLICITED) && !narrow, complete);
         }
         self.give_image(id, &image);
-        if image.complete {
+        if complete {
             self.end_set(id, last);
         }
     }
 
-    /// True if updates behind an image's position were kept from those that wait: the image would go back in time.
-    pub(super) fn is_barred(&self, id: ItemId, position: u64) -> bool {
-        let item = self.items.get(id);
-        item.has(bits::UPDATE_WITHHELD) && item.extra.as_ref().is_some_and(|extra| extra.withheld_at >= position)
-    }
-
     /// An image is of no use, and is asked for again by those that wait for it.
-    pub(super) fn image_late(&mut self, id: ItemId) {
+    pub(in crate::p2ps) fn image_late(&mut self, id: ItemId) {
         self.counters.images_late += 1;
-        self.items.get_mut(id).clear(bits::IMAGE_ASKED);
+        self.items.get_mut(id).image_unusable();
         if self.is_waited_for(id) {
             self.ask_image(id);
         }
     }
 
-    /// A reissue that asked for more is answered.
-    pub(super) fn answered(&mut self, id: ItemId, serial: u32, position: u64) {
-        if let Some(extra) = self.items.get_mut(id).extra.as_mut().filter(|extra| extra.serial == serial) {
-            (extra.serial, extra.wide_from) = (0, position);
-        }
-    }
-
-    fn begin_set(&mut self, id: ItemId, answer: bool, complete: bool) {
+    fn begin_set(&mut self, id: ItemId, answers: bool, whole: bool) {
         let item = self.items.get_mut(id);
-        item.failures = 0;
-        item.clear(bits::RECOVERING | if answer { bits::IMAGE_ASKED } else { 0 });
-        if !complete {
-            item.set(bits::IN_SET);
-        }
-        if item.has(bits::SNAPSHOT) {
+        item.image_begins(answers, whole);
+        if item.is_snapshot() {
             // Who comes later gets a snapshot of his own.
             self.items.unlist(id);
         }
     }
 
     fn give_image(&mut self, id: ItemId, image: &Image<'_>) {
-        if image.widened
-            && image.first
-            && let Some(extra) = self.items.get_mut(id).extra.as_mut()
-        {
-            extra.shown = None;
+        if image.widened && image.first {
+            self.items.shows_all(id);
         }
         let mut reached = self.fan_image(id, id, image, None);
-        for view in self.items.get(id).views().to_vec() {
-            let Some(number) = self.view_of(view) else { continue };
+        for view in self.items.views_of(id).to_vec() {
+            let Some(spec) = self.items.spec_of(view) else {
+                debug_assert!(false, "{view:?} is a view without a view");
+                continue;
+            };
             let mut filtered = std::mem::take(&mut self.scratch.filtered);
             filtered.clear();
-            let refresh = &image.refresh;
             self.counters.views_filtered += 1;
-            let outcome = append_filtered(self.views.spec(number), refresh.container, refresh.body, &mut filtered);
-            let body = match outcome {
+            let body = match append_filtered(spec, image.refresh.container, image.refresh.body, &mut filtered) {
                 Filtered::Written => Some(&filtered[..]),
                 Filtered::Nothing => Some(EMPTY_LIST),
                 Filtered::Whole => {
@@ -200,45 +188,35 @@ impl P2ps {
         self.counters.images_out += reached;
         self.counters.images_unwanted += u64::from(reached == 0);
         let item = self.items.get_mut(id);
-        match image.refresh.state.data {
-            DataState::SUSPECT => item.set(bits::SUSPECT),
-            // A later part says so to those that are in the set, and to no others that were told the contrary.
-            DataState::OK if image.first => item.clear(bits::SUSPECT),
-            _ => {}
+        // It may have ended with its last watcher. A later part says that the item is good to those that are in the set, and to no
+        // others that were told the contrary.
+        if item.is_live() && (image.first || image.refresh.state.data != DataState::OK) {
+            item.told(image.refresh.state.data);
         }
     }
 
     fn end_set(&mut self, id: ItemId, last: bool) {
         let item = self.items.get_mut(id);
-        if !item.has(bits::LIVE) {
+        // It may have ended with its last watcher.
+        if !item.is_open() {
             return;
         }
-        item.clear(bits::IN_SET);
-        item.trim_extra();
+        item.image_whole();
+        let reissue = item.is_reissue_due() && !item.is_image_asked();
+        self.items.trim_viewed(id);
         if last {
-            // Who is left came too late for it, or wants more than it holds, and is served by another open; who rests
+            // Who is left came too late for it, or wants more than it holds, and is served by another open; who is paused
             // asks for that when it is resumed.
             self.give_back(id);
             if self.is_waited_for(id) {
                 self.queue_open(id);
             }
-        } else if item.has(bits::REISSUE_DUE) && !item.has(bits::IMAGE_ASKED) {
+        } else if reissue {
             self.reissue_upstream(id, true);
         }
-        if !self.is_watched(id) {
+        if !self.items.is_watched(id) {
             self.release(id);
         }
-    }
-
-    /// True if an item, or one of its views, waits for more than was asked for at first.
-    pub(super) fn is_widening(&self, id: ItemId) -> bool {
-        let widening = |&id: &ItemId| self.items.get(id).has(bits::WIDENING);
-        widening(&id) || self.items.get(id).views().iter().any(widening)
-    }
-
-    /// True if a watcher of an item, or of one of its views, waits for an image.
-    pub(super) fn is_waited_for(&self, id: ItemId) -> bool {
-        self.someone_waits(id) || self.items.get(id).views().iter().any(|&view| self.someone_waits(view))
     }
 
     /// Gives an image to those watchers of an item that are to have it; tells how many. `body` is the payload as this
@@ -246,8 +224,8 @@ impl P2ps {
     fn fan_image(&mut self, id: ItemId, root: ItemId, image: &Image<'_>, body: Option<&[u8]>) -> u64 {
         let item = self.items.get_mut(id);
         if image.widened && image.first {
-            item.clear(bits::WIDENING);
-        } else if item.has(bits::WIDENING) {
+            item.set_awaits_wider(false);
+        } else if item.awaits_wider() {
             return 0;
         }
         let mut recipients = std::mem::take(&mut self.scratch.recipients);
@@ -255,16 +233,20 @@ impl P2ps {
         recipients.clear();
         variants.clear();
         self.choose_recipients(id, image, &mut recipients);
-        let private = self.items.get(root).has(bits::PRIVATE);
+        let private = self.items.get(root).is_private();
         for recipient in &recipients {
-            let Some(client) = self.client(recipient.client) else { continue };
-            let mut state = told(client.policy, private, image.refresh.state);
+            let Watcher { client, stream } = recipient.watcher;
+            let Some(policy) = self.clients.get(client).map(|known| known.policy) else {
+                debug_assert!(false, "a watcher of a client that is gone: {client:?}");
+                continue;
+            };
+            let mut state = told(policy, private, image.refresh.state);
             let turned_away = state.stream.is_final() && !image.refresh.state.stream.is_final();
             if turned_away {
                 self.turn_away(recipient, id, image.refresh.domain, state);
                 continue;
             }
-            if (image.last || recipient.watch.has(WatchFlags::SNAPSHOT)) && state.stream == StreamState::OPEN {
+            if (image.last || recipient.watch.is_snapshot()) && state.stream == StreamState::OPEN {
                 state.stream = StreamState::NON_STREAMING;
             }
             let variant = Variant {
@@ -280,10 +262,10 @@ impl P2ps {
             if known.is_none() {
                 variants.push((variant, made));
             }
-            self.turn.deliver(made, recipient.client, recipient.stream);
+            self.turn.deliver(made, client, stream);
             self.advance(recipient, id, image, state.stream);
             if let Some(reached) = self.scratch.reached.as_mut().filter(|_| image.first) {
-                reached.push((id, Watcher { client: recipient.client, stream: recipient.stream }));
+                reached.push((id, recipient.watcher));
             }
         }
         let reached = recipients.len() as u64;
@@ -293,102 +275,99 @@ impl P2ps {
 
     fn choose_recipients(&mut self, id: ItemId, image: &Image<'_>, recipients: &mut Vec<Recipient>) {
         let alone = self.scratch.reached.is_some() && !image.last;
-        let item = self.items.get_mut(id);
-        // Without this the open ones need no look: an image that was asked for is nothing to them.
-        let all = !image.first || image.everyone || image.good_again || item.has(bits::SOME_ASKED);
-        if image.first && !(alone && item.has(bits::SOME_ASKED)) {
-            item.clear(bits::SOME_ASKED);
-            // A set that is broken off leaves marks behind: its watchers are in the next one.
-            if !image.complete {
-                item.set(bits::SOME_ASKED);
-            }
+        let watchers = self.items.watchers_mut(id);
+        let asked_by_open = watchers.is_asked_by_open();
+        // The open ones need no look else: an image that was asked for is nothing to them.
+        let all = !image.first || image.everyone || image.good_again || asked_by_open;
+        if image.first && !(alone && asked_by_open) {
+            // A set that is broken off leaves some behind that are owed the rest: they are in the next one.
+            watchers.mark_asked(!image.complete);
         }
-        let watchers = &self.items.watchers[id as usize];
-        let (watchers, skip) =
+        let watchers = self.items.watchers(id);
+        let (watchers, open_count) =
             if all { (watchers.all(), watchers.open_count() as usize) } else { (watchers.held(), 0) };
-        for (at, watcher) in watchers.iter().enumerate() {
-            let Some(client) = self.clients.get(watcher.client as usize).and_then(Option::as_deref) else { continue };
-            let Some((_, watch)) = client.streams.watch(watcher.stream) else { continue };
-            let open = all && at < skip;
+        for (at, &watcher) in watchers.iter().enumerate() {
+            let Some((_, watch)) = self.clients.watch(watcher) else {
+                debug_assert!(false, "a watcher that its client does not know: {watcher:?}");
+                continue;
+            };
+            let open = at < open_count;
             if open && alone && image.first {
                 continue;
             }
-            let in_set = watch.has(WatchFlags::IN_SET);
             let solicited = if !image.first {
-                in_set.then_some(watch.has(WatchFlags::SOLICITED))
-            } else if watch.has(WatchFlags::ASKED | WatchFlags::SOLICITED) {
+                watch.is_in_set().then_some(watch.is_set_solicited())
+            } else if watch.is_asked() || watch.is_set_solicited() {
                 Some(true)
             } else {
-                let told = image.good_again && watch.has(WatchFlags::TOLD);
-                let rests = if open { !image.everyone && !told } else { watch.has(WatchFlags::PAUSED) };
-                (in_set || !rests).then_some(false)
+                let told = image.good_again && watch.is_told_suspect();
+                let skips = if open { !image.everyone && !told } else { watch.is_paused() };
+                (watch.is_in_set() || !skips).then_some(false)
             };
             if let Some(solicited) = solicited {
-                let Watcher { client, stream } = *watcher;
-                recipients.push(Recipient { client, stream, watch, open, solicited });
+                recipients.push(Recipient { watcher, watch, open, solicited });
             }
         }
     }
 
     /// The client does not take suspect data: it is told to ask again.
     fn turn_away(&mut self, recipient: &Recipient, id: ItemId, domain: Domain, state: State<'_>) {
-        let status = StatusMsg { state: Some(state), ..StatusMsg::new(domain, recipient.stream) };
-        self.send(recipient.client, recipient.stream, |w| status.encode(w));
+        let Watcher { client, stream } = recipient.watcher;
+        let status = StatusMsg { state: Some(state), ..StatusMsg::new(domain, stream.0) };
+        self.send(client, stream, |w| status.encode(w));
         self.counters.statuses_out += 1;
-        self.drop_watcher(recipient.client, recipient.stream, id);
+        self.drop_watcher(recipient.watcher, id);
     }
 
     /// What an image, or a part of it, makes of a watcher.
     fn advance(&mut self, recipient: &Recipient, id: ItemId, image: &Image<'_>, stream_state: StreamState) {
-        let &Recipient { client, stream, watch, open, solicited } = recipient;
+        let &Recipient { watcher, watch, open, solicited } = recipient;
         if image.complete && stream_state != StreamState::OPEN {
-            return self.drop_watcher(client, stream, id);
+            return self.drop_watcher(watcher, id);
         }
-        let Some(known) = self.client_mut(client) else { return };
-        let (mut set, mut clear) = told_flags(image.refresh.state.data);
-        if image.first {
-            set |= WatchFlags::ANSWERED;
-            clear |= WatchFlags::ASKED;
-        }
-        if image.complete {
-            clear |= WatchFlags::IN_SET | WatchFlags::SOLICITED;
-        } else if image.first {
-            set |= WatchFlags::IN_SET | if solicited { WatchFlags::SOLICITED } else { 0 };
-        }
-        known.streams.set_flags(stream, set, clear);
-        if !open && !watch.has(WatchFlags::PAUSED) {
-            self.make_open(client, stream, id);
+        self.clients.change(watcher, |watch| {
+            let watch = watch.told(image.refresh.state.data);
+            match (image.first, image.complete) {
+                (true, whole) => watch.image_begins(solicited, whole),
+                (false, true) => watch.image_whole(),
+                (false, false) => watch,
+            }
+        });
+        if !open && !watch.is_paused() {
+            self.make_open(watcher, id);
         }
     }
 
     /// The image as one kind of recipient gets it.
     fn image_body(&mut self, root: ItemId, image: &Image<'_>, variant: Variant, body: Option<&[u8]>) -> Option<BodyId> {
-        let Self { items, turn, .. } = self;
-        let item = items.get(root);
-        let key = items.key(root);
+        let Self { items, turn, counters, .. } = self;
+        let (item, key) = (items.get(root), items.key(root));
         let refresh = &image.refresh;
-        let group = GroupId::new(image.source, item.group);
+        let group = GroupId::new(image.source, item.group());
         let mut flags = refresh.flags;
         flags.set(RefreshFlags::SOLICITED, variant.solicited);
         flags.set(RefreshFlags::CLEAR_CACHE, variant.clear_cache);
         flags.set(RefreshFlags::REFRESH_COMPLETE, image.complete);
-        flags.set(RefreshFlags::PRIVATE_STREAM, item.has(bits::PRIVATE));
+        flags.set(RefreshFlags::PRIVATE_STREAM, item.is_private());
+        let service = item.service().0;
         let changed = RefreshMsg {
             flags,
             state: State { stream: variant.stream, data: variant.data, ..refresh.state },
-            group_id: if item.group == NO_GROUP { &[] } else { group.as_bytes() },
+            group_id: if item.group().is_none() { &[] } else { group.as_bytes() },
             key: Some(match refresh.key {
                 // The key says where the item has gone to.
                 Some(other) if variant.stream == StreamState::REDIRECTED => {
-                    MsgKey { service_id: Some(item.service), ..other }
+                    MsgKey { service_id: Some(service), ..other }
                 }
-                _ => key.msg_key(item.service),
+                _ => key.msg_key(service),
             }),
             qos: refresh.qos.or(key.qos.to_qos()),
             body: body.unwrap_or(refresh.body),
             ..refresh.clone()
         };
-        let room = 512 + item.key.len() + changed.body.len();
-        turn.arena_body(|arena| compose::append(arena, room, |w| changed.encode(w))).ok()
+        let room = 512 + item.key_bytes().len() + changed.body.len();
+        let written = turn.arena_body(|arena| encode::append(arena, room, |w| changed.encode(w)));
+        counters.messages_unwritable += u64::from(written.is_err());
+        written.ok()
     }
 }

@@ -1,9 +1,11 @@
 //! Logins: who may do anything at all, and with which wishes.
 
-use super::P2ps;
-use super::client::{CloseReason, Login};
 use super::refusal::Refusal;
-use super::streams::{Open, Streams};
+use super::streams::{Open, Streams, WatchState};
+use super::{CloseReason, Login};
+use crate::p2ps::P2ps;
+use crate::p2ps::ids::{ClientId, StreamId};
+use crate::p2ps::items::watchers::Watcher;
 use rwf::msg::{Domain, RequestMsg};
 use rwf::rdm::login::{self, Features};
 
@@ -21,20 +23,23 @@ const FEATURES: Features = Features {
 
 impl P2ps {
     /// A request of the login domain: the login itself, or a reissue of it.
-    pub(super) fn login_request(&mut self, client: u32, msg: &RequestMsg<'_>) {
-        let stream = msg.stream_id;
+    pub(in crate::p2ps) fn login_request(&mut self, client: ClientId, msg: &RequestMsg<'_>) {
+        let stream = StreamId(msg.stream_id);
         let request = match login::Request::decode(msg) {
             Ok(request) => request,
             Err(error) => return self.close_client(client, CloseReason::Garbage { error, length: msg.body.len() }),
         };
-        let Some(known) = self.client(client) else { return };
+        let Some(known) = self.clients.get(client) else {
+            debug_assert!(false, "a login of a client that is gone: {client:?}");
+            return;
+        };
         match known.login.as_ref().map(|login| login.stream) {
             Some(open) if open == stream => return self.reissue_login(client, &request),
             Some(open) => {
                 let refusal = if known.streams.get(stream).is_some() {
-                    Refusal::StreamInUse { stream }
+                    Refusal::StreamInUse { stream: stream.0 }
                 } else {
-                    Refusal::SecondLogin { stream: open }
+                    Refusal::SecondLogin { stream: open.0 }
                 };
                 return self.refuse(client, stream, Domain::LOGIN, &refusal);
             }
@@ -46,11 +51,11 @@ impl P2ps {
             self.counters.logins_refused += 1;
             return self.close_client(client, CloseReason::LoginRefused { text });
         }
-        self.users.mount(&request.name);
+        self.clients.users_mut().mount(&request.name);
         self.counters.logins += 1;
         self.counters.mounts += 1;
-        if let Some(known) = self.client_mut(client) {
-            known.streams.insert(stream, Open::Login, 0);
+        if let Some(known) = self.clients.get_mut(client) {
+            known.streams.insert(stream, Open::Login, WatchState::default());
             known.policy = request.attributes.recovery();
             known.login = Some(login_of(&request));
         }
@@ -69,7 +74,7 @@ impl P2ps {
             Some(Refusal::NoUserName)
         } else if !request.streaming {
             Some(Refusal::LoginNotStreaming)
-        } else if limit > 0 && self.users.usage(&request.name).mounts >= limit {
+        } else if limit > 0 && self.clients.users().usage(&request.name).mounts >= limit {
             Some(Refusal::TooManyMounts { user: &request.name, limit })
         } else {
             None
@@ -77,11 +82,14 @@ impl P2ps {
     }
 
     /// A login again on its own stream: another token, pause or resume of everything, or just a refresh wanted.
-    fn reissue_login(&mut self, client: u32, request: &login::Request) {
-        let Some(known) = self.client_mut(client) else { return };
-        let Some(login) = &mut known.login else { return };
+    fn reissue_login(&mut self, client: ClientId, request: &login::Request) {
+        let known = self.clients.get_mut(client);
+        let Some((known, login)) = known.and_then(|known| known.login.take().map(|login| (known, login))) else {
+            debug_assert!(false, "a login again of one who is not logged in: {client:?}");
+            return;
+        };
         let was_paused = login.paused;
-        login.paused = request.pause;
+        known.login = Some(Login { paused: request.pause, ..login });
         known.policy = request.attributes.recovery();
         if !request.no_refresh {
             self.login_refresh(client, request);
@@ -91,7 +99,7 @@ impl P2ps {
         }
     }
 
-    fn login_refresh(&mut self, client: u32, request: &login::Request) {
+    fn login_refresh(&mut self, client: ClientId, request: &login::Request) {
         let text = format!("Login accepted by host {}.", self.config.host_name);
         let mut refresh = login::Refresh::accept(request, FEATURES, &text);
         let echo = &mut refresh.attributes;
@@ -99,22 +107,23 @@ impl P2ps {
         echo.allow_suspect_data.get_or_insert(true);
         // Round trips are not measured, so it is not claimed.
         echo.round_trip_latency = None;
-        self.send(client, request.stream_id, |w| refresh.encode(w));
+        self.send(client, StreamId(request.stream_id), |w| refresh.encode(w));
     }
 
     /// Ends a login, and with it everything that is open. The connection may log in again.
-    pub(super) fn logout(&mut self, client: u32) {
-        let Some(known) = self.client_mut(client) else { return };
+    pub(in crate::p2ps) fn logout(&mut self, client: ClientId) {
+        let Some(known) = self.clients.get_mut(client) else { return };
         known.directories.clear();
         known.dictionaries.clear();
         for (stream, item) in known.item_streams() {
-            self.drop_watcher(client, stream, item);
+            self.drop_watcher(Watcher { client, stream }, item);
         }
-        let Some(known) = self.client_mut(client) else { return };
+        let Some(known) = self.clients.get_mut(client) else { return };
+        debug_assert_eq!(known.items, 0, "items are left behind");
         known.streams = Streams::default();
         if let Some(login) = known.login.take() {
             self.counters.mounts -= 1;
-            self.users.unmount(&login.name);
+            self.clients.users_mut().unmount(&login.name);
         }
     }
 }
@@ -122,7 +131,7 @@ impl P2ps {
 fn login_of(request: &login::Request) -> Login {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     Login {
-        stream: request.stream_id,
+        stream: StreamId(request.stream_id),
         name: request.name.clone(),
         application_id: text(&request.attributes.application_id),
         application_name: text(&request.attributes.application_name),

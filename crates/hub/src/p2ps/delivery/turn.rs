@@ -4,7 +4,9 @@
 //! eight bytes a delivery; images and statuses are spans like any other, so order needs no care. All memory is reused: a
 //! warm turn does not allocate.
 
-use super::watchers::Watcher;
+use crate::p2ps::encode;
+use crate::p2ps::ids::{ClientId, ServiceId, StreamId};
+use crate::p2ps::items::watchers::Watcher;
 use std::ops::Range;
 
 /// Set in [`Span::len`] if the body lies in the arena.
@@ -25,7 +27,7 @@ pub(crate) struct BodyId(u32);
 #[derive(Debug, Clone, Copy)]
 struct Delivery {
     body: BodyId,
-    stream: i32,
+    stream: StreamId,
 }
 
 /// What one client is to get.
@@ -41,18 +43,18 @@ struct List {
 pub(crate) struct Turn {
     arena: Vec<u8>,
     spans: Vec<Span>,
-    /// By client slot.
+    /// By client.
     lists: Vec<List>,
     /// Clients whose list is not empty, each once.
-    dirty: Vec<u32>,
+    dirty: Vec<ClientId>,
     /// A span lies in the hub block.
     borrows_block: bool,
 }
 
 impl Turn {
-    /// Makes room for the client slots up to `slot`.
-    pub(crate) fn ensure(&mut self, slot: u32) {
-        let needed = slot as usize + 1;
+    /// Makes room for a client.
+    pub(crate) fn ensure(&mut self, client: ClientId) {
+        let needed = client.0 as usize + 1;
         if self.lists.len() < needed {
             self.lists.resize_with(needed, List::default);
         }
@@ -80,6 +82,18 @@ impl Turn {
         }
     }
 
+    /// A copy of a message from the hub, with the public id of its service in its key if it has one. `None` if it cannot be read.
+    pub(crate) fn message_body(&mut self, msg: &[u8], service: Option<ServiceId>) -> Option<BodyId> {
+        let body = self.arena_body(|arena| match service {
+            Some(service) => encode::with_service(msg, service, arena),
+            None => {
+                arena.extend_from_slice(msg);
+                Ok(())
+            }
+        });
+        body.ok()
+    }
+
     #[inline]
     fn body(&mut self, start: u32, len: u32) -> BodyId {
         let id = BodyId(self.spans.len() as u32);
@@ -91,7 +105,7 @@ impl Turn {
     #[inline]
     pub(crate) fn fan_out(&mut self, body: BodyId, watchers: &[Watcher]) {
         for &Watcher { client, stream } in watchers {
-            let list = &mut self.lists[client as usize].deliveries;
+            let list = &mut self.lists[client.0 as usize].deliveries;
             if list.is_empty() {
                 self.dirty.push(client);
             }
@@ -101,7 +115,7 @@ impl Turn {
 
     /// Delivers a body to one client.
     #[inline]
-    pub(crate) fn deliver(&mut self, body: BodyId, client: u32, stream: i32) {
+    pub(crate) fn deliver(&mut self, body: BodyId, client: ClientId, stream: StreamId) {
         self.fan_out(body, &[Watcher { client, stream }]);
     }
 
@@ -111,13 +125,13 @@ impl Turn {
     }
 
     /// Clients that have something to get.
-    pub(crate) fn dirty(&self) -> &[u32] {
+    pub(crate) fn dirty(&self) -> &[ClientId] {
         &self.dirty
     }
 
     /// Drops what is waiting for a client that is gone.
-    pub(crate) fn forget(&mut self, client: u32) {
-        if let Some(list) = self.lists.get_mut(client as usize)
+    pub(crate) fn forget(&mut self, client: ClientId) {
+        if let Some(list) = self.lists.get_mut(client.0 as usize)
             && !list.deliveries.is_empty()
         {
             list.deliveries = Vec::new();
@@ -127,10 +141,10 @@ impl Turn {
 
     /// Hands every dirty client its deliveries, in the order in which they became dirty, and starts the next turn.
     /// `block` is the hub block that was read since the last flush (empty if none was).
-    pub(crate) fn flush(&mut self, block: &[u8], mut f: impl FnMut(u32, Deliveries<'_>)) -> u64 {
+    pub(crate) fn flush(&mut self, block: &[u8], mut f: impl FnMut(ClientId, Deliveries<'_>)) -> u64 {
         let mut delivered = 0;
         for &client in &self.dirty {
-            let List { deliveries: list, busy } = &mut self.lists[client as usize];
+            let List { deliveries: list, busy } = &mut self.lists[client.0 as usize];
             *busy = true;
             delivered += list.len() as u64;
             f(client, Deliveries { list, at: 0, spans: &self.spans, arena: &self.arena, block });
@@ -183,7 +197,7 @@ impl<'a> Iterator for Deliveries<'a> {
         self.at += 1;
         let span = self.spans[delivery.body.0 as usize];
         let bytes = if span.len & IN_ARENA == 0 { self.block } else { self.arena };
-        Some((&bytes[range(span)], delivery.stream))
+        Some((&bytes[range(span)], delivery.stream.0))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -1,15 +1,16 @@
 //! The watchers of one item: eight bytes each, contiguous, those that get updates in front.
 
+use crate::p2ps::ids::{ClientId, StreamId};
+
 /// One client's interest in an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Watcher {
-    /// Slot of the client.
-    pub(crate) client: u32,
-    /// Stream id by which the client knows the item.
-    pub(crate) stream: i32,
+    pub(crate) client: ClientId,
+    /// Stream by which the client knows the item.
+    pub(crate) stream: StreamId,
 }
 
-const NOBODY: Watcher = Watcher { client: u32::MAX, stream: 0 };
+const NOBODY: Watcher = Watcher { client: ClientId(u32::MAX), stream: StreamId(0) };
 
 /// Up to two watchers lie in the item itself: most items of a large watchlist have one.
 #[derive(Debug)]
@@ -31,11 +32,13 @@ pub(crate) struct Watchers {
     inline: u8,
     /// The item has views on it: see [`Self::mark_views`].
     views: bool,
+    /// Some open watcher may have asked for an image: see [`Self::mark_asked`].
+    asked_by_open: bool,
 }
 
 impl Default for Watchers {
     fn default() -> Self {
-        Self { store: Store::Inline([NOBODY; 2]), open: 0, inline: 0, views: false }
+        Self { store: Store::Inline([NOBODY; 2]), open: 0, inline: 0, views: false, asked_by_open: false }
     }
 }
 
@@ -107,6 +110,23 @@ impl Watchers {
         self.views = views;
     }
 
+    /// True if there are views of the item.
+    #[inline]
+    pub(crate) const fn has_views(&self) -> bool {
+        self.views
+    }
+
+    /// Notes whether some open watcher may have asked for an image. The open ones need no look else: an image that others asked
+    /// for is nothing to them.
+    pub(crate) const fn mark_asked(&mut self, asked: bool) {
+        self.asked_by_open = asked;
+    }
+
+    /// True if some open watcher may have asked for an image.
+    pub(crate) const fn is_asked_by_open(&self) -> bool {
+        self.asked_by_open
+    }
+
     /// Adds a held watcher.
     pub(crate) fn add_held(&mut self, watcher: Watcher, mut moved: impl FnMut(Watcher, u32)) {
         let place = self.len() as u32;
@@ -116,6 +136,7 @@ impl Watchers {
 
     /// Lets a held watcher take part in updates.
     pub(crate) fn make_open(&mut self, place: u32, mut moved: impl FnMut(Watcher, u32)) {
+        debug_assert!((place as usize) < self.len(), "a place that nobody has");
         if self.is_open(place) || place as usize >= self.len() {
             return;
         }
@@ -139,6 +160,7 @@ impl Watchers {
 
     /// Removes a watcher.
     pub(crate) fn remove(&mut self, place: u32, mut moved: impl FnMut(Watcher, u32)) {
+        debug_assert!((place as usize) < self.len(), "a place that nobody has");
         if place as usize >= self.len() {
             return;
         }
@@ -204,7 +226,7 @@ impl Watchers {
 
 #[cfg(test)]
 mod tests {
-    use super::{Watcher, Watchers};
+    use super::{ClientId, StreamId, Watcher, Watchers};
     use std::collections::HashMap;
 
     /// Places as the stream tables would know them.
@@ -219,7 +241,7 @@ mod tests {
             assert_eq!(self.places.len(), watchers.len());
             assert_eq!(self.open.values().filter(|&&open| open).count(), watchers.open().len());
             for (&stream, &place) in &self.places {
-                assert_eq!(watchers.all()[place as usize].stream, stream);
+                assert_eq!(watchers.all()[place as usize].stream, StreamId(stream));
                 assert_eq!(watchers.is_open(place), self.open[&stream]);
             }
         }
@@ -238,18 +260,18 @@ mod tests {
             let pick = model.places.keys().nth(seed as usize % model.places.len().max(1)).copied();
             let Model { places, open } = &mut model;
             let mut moved = |w: Watcher, place| {
-                places.insert(w.stream, place);
+                places.insert(w.stream.0, place);
             };
             match (seed >> 32) % 10 {
                 n if n < grow => {
-                    watchers.add_held(Watcher { client: 7, stream: step }, &mut moved);
+                    watchers.add_held(Watcher { client: ClientId(7), stream: StreamId(step) }, &mut moved);
                     open.insert(step, false);
                 }
                 n => {
                     let Some(stream) = pick else { continue };
                     let place = places[&stream];
                     let mut moved = |w: Watcher, place| {
-                        places.insert(w.stream, place);
+                        places.insert(w.stream.0, place);
                     };
                     match n {
                         6 | 7 => {

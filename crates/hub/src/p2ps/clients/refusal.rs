@@ -44,6 +44,8 @@ pub(crate) enum Refusal<'a> {
     BadView { why: &'static str },
     /// The type of view is not known.
     UnknownViewType { kind: u64 },
+    /// The item is seen through as many views as it may be; `open`: by a stream that stays as it is.
+    TooManyViews { limit: u32, open: bool },
     /// The dictionary is not known.
     UnknownDictionary { name: &'a str },
     /// The message cannot be passed on.
@@ -87,7 +89,7 @@ impl Refusal<'_> {
             Self::NoSuchQos { .. } | Self::UnknownDictionary { .. } => StateCode::NOT_FOUND,
             Self::StreamInUse { .. } | Self::KeyChanged { .. } => StateCode::ALREADY_OPEN,
             Self::ItemLimit { .. } | Self::AggregateItemLimit { .. } => StateCode::TOO_MANY_ITEMS,
-            Self::NoResources { .. } => StateCode::NO_RESOURCES,
+            Self::NoResources { .. } | Self::TooManyViews { .. } => StateCode::NO_RESOURCES,
             Self::BadView { .. } => StateCode::INVALID_VIEW,
             Self::UnknownViewType { .. } => StateCode::UNSUPPORTED_VIEW_TYPE,
         }
@@ -96,7 +98,9 @@ impl Refusal<'_> {
     /// The state that tells it. A stream that is open for something else stays open: then only code and text are news.
     pub(crate) const fn state<'t>(&self, text: &'t str) -> State<'t> {
         let (stream, data) = match self {
-            Self::StreamInUse { .. } | Self::KeyChanged { .. } => (StreamState::OPEN, DataState::NO_CHANGE),
+            Self::StreamInUse { .. } | Self::KeyChanged { .. } | Self::TooManyViews { open: true, .. } => {
+                (StreamState::OPEN, DataState::NO_CHANGE)
+            }
             _ => (StreamState::CLOSED, DataState::SUSPECT),
         };
         State::new(stream, data, self.code(), text)
@@ -171,6 +175,12 @@ impl fmt::Display for Refusal<'_> {
             Self::BadView { why } => write!(f, "The view cannot be read: {why}."),
             Self::UnknownViewType { kind } => {
                 write!(f, "View type {kind} is not supported: use 1 (field ids) or 2 (element names).")
+            }
+            Self::TooManyViews { limit, .. } => {
+                write!(
+                    f,
+                    "The item is watched through {limit} different views, the most allowed (maxViewsPerItem): ask for one of them, or for all fields."
+                )
             }
             Self::UnknownDictionary { name } => {
                 write!(f, "No dictionary is named {name}: ask for RWFFld or RWFEnum.")

@@ -1,10 +1,10 @@
 //! The one dictionary of all services: what was configured (or is built in), and what providers add to it.
 
-use super::notice::Notice;
 use super::refusal::Refusal;
-use super::streams::Open;
-use super::turn::BodyId;
-use super::{P2ps, compose};
+use super::streams::{Open, WatchState};
+use crate::p2ps::delivery::turn::BodyId;
+use crate::p2ps::ids::{ClientId, RemoteService, ServiceId, SourceId, StreamId};
+use crate::p2ps::{Notice, P2ps, encode as writing};
 use rustc_hash::{FxHashMap, FxHashSet};
 use rwf::dictionary::{Conflict, Dictionary, Verbosity};
 use rwf::msg::{Domain, Msg, MsgKey, RefreshFlags, RefreshMsg, RequestFlags, RequestMsg};
@@ -50,7 +50,7 @@ impl Half {
 struct Variant {
     half: Half,
     verbosity: u32,
-    service: Option<u16>,
+    service: Option<ServiceId>,
     streaming: bool,
     solicited: bool,
 }
@@ -58,10 +58,10 @@ struct Variant {
 /// An open dictionary stream.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DictionaryStream {
-    pub(crate) stream: i32,
+    pub(crate) stream: StreamId,
     half: Half,
     verbosity: u32,
-    service: Option<u16>,
+    service: Option<ServiceId>,
     /// What it has is not what is served now; it is queued for a refresh.
     stale: bool,
 }
@@ -91,7 +91,7 @@ pub(crate) struct Dictionaries {
     /// What providers offer, when nothing is configured: the built-in dictionary only fills its gaps.
     offered: Option<Dictionary>,
     /// Dictionaries that are on their way in, by source and service.
-    incoming: FxHashMap<(u16, u16), Incoming>,
+    incoming: FxHashMap<(SourceId, RemoteService), Incoming>,
     /// Conflicts that were reported: field id and where it is defined otherwise.
     reported: FxHashSet<(i16, String)>,
     /// Whole refresh messages by half and verbosity, without service id.
@@ -99,7 +99,7 @@ pub(crate) struct Dictionaries {
     /// Bodies that this turn has already.
     bodies: Vec<(Variant, Vec<BodyId>)>,
     /// Clients and streams that are to have a new dictionary.
-    stale: VecDeque<(u32, i32)>,
+    stale: VecDeque<(ClientId, StreamId)>,
     /// When the next of them gets it.
     renew_at: u64,
 }
@@ -197,18 +197,17 @@ fn encode(dictionary: &Dictionary, half: Half, filter: u32, max_size: usize) -> 
 
 impl P2ps {
     /// A request of the dictionary domain.
-    pub(super) fn dictionary_request(&mut self, client: u32, msg: &RequestMsg<'_>) {
-        let stream = msg.stream_id;
-        let Some(known) = self.client(client) else { return };
-        let refusal = match known.streams.get(stream) {
-            Some(Open::Dictionary) | None if stream > 0 => None,
-            Some(_) => Some(Refusal::StreamInUse { stream }),
-            None => Some(Refusal::BadStreamId { stream }),
+    pub(in crate::p2ps) fn dictionary_request(&mut self, client: ClientId, msg: &RequestMsg<'_>) {
+        let stream = StreamId(msg.stream_id);
+        let refusal = match self.clients.open_on(client, stream) {
+            Some(Open::Dictionary) | None if stream.0 > 0 => None,
+            Some(_) => Some(Refusal::StreamInUse { stream: stream.0 }),
+            None => Some(Refusal::BadStreamId { stream: stream.0 }),
         };
         let half = Half::of(msg.key.name.unwrap_or_default());
         let name = msg.key.name_lossy();
         let refusal = refusal.or_else(|| match msg.key.service_id {
-            Some(id) if self.services.alive(id).is_none() => Some(Refusal::UnknownService { id: Some(id) }),
+            Some(id) if self.services.alive(ServiceId(id)).is_none() => Some(Refusal::UnknownService { id: Some(id) }),
             _ if half.is_none() => Some(Refusal::UnknownDictionary { name: &name }),
             _ => None,
         });
@@ -217,7 +216,8 @@ impl P2ps {
             return told.map_or((), |told| self.refuse_told(client, stream, Domain::DICTIONARY, &told));
         };
         let verbosity = verbosity(msg.key.filter.unwrap_or(0));
-        let open = DictionaryStream { stream, half, verbosity, service: msg.key.service_id, stale: false };
+        let open =
+            DictionaryStream { stream, half, verbosity, service: msg.key.service_id.map(ServiceId), stale: false };
         let streaming = msg.flags.contains(RequestFlags::STREAMING);
         let streaming = self.note_dictionary(client, open, streaming);
         if msg.flags.contains(RequestFlags::NO_REFRESH) {
@@ -229,11 +229,14 @@ impl P2ps {
     }
 
     /// Notes what is wanted on a dictionary stream; false if it is not open: a snapshot.
-    fn note_dictionary(&mut self, client: u32, wanted: DictionaryStream, streaming: bool) -> bool {
-        let Some(known) = self.client_mut(client) else { return false };
+    fn note_dictionary(&mut self, client: ClientId, wanted: DictionaryStream, streaming: bool) -> bool {
+        let Some(known) = self.clients.get_mut(client) else {
+            debug_assert!(false, "a request of a client that is gone: {client:?}");
+            return false;
+        };
         let open = known.streams.get(wanted.stream).is_some();
         if streaming && !open {
-            known.streams.insert(wanted.stream, Open::Dictionary, 0);
+            known.streams.insert(wanted.stream, Open::Dictionary, WatchState::default());
         }
         known.dictionaries.retain(|open| open.stream != wanted.stream);
         if open || streaming {
@@ -242,7 +245,7 @@ impl P2ps {
         open || streaming
     }
 
-    fn give_dictionary(&mut self, client: u32, to: &DictionaryStream, streaming: bool, solicited: bool) {
+    fn give_dictionary(&mut self, client: ClientId, to: &DictionaryStream, streaming: bool, solicited: bool) {
         let &DictionaryStream { half, verbosity, service, .. } = to;
         for body in self.dictionary_bodies(Variant { half, verbosity, service, streaming, solicited }) {
             self.turn.deliver(body, client, to.stream);
@@ -250,10 +253,10 @@ impl P2ps {
     }
 
     /// Gives the new dictionary to the next of those who have an old one, if it is time.
-    pub(super) fn renew_dictionaries(&mut self) {
+    pub(in crate::p2ps) fn renew_dictionaries(&mut self) {
         while self.dictionaries.timeout().is_some_and(|at| at <= self.now) {
             let Some((client, stream)) = self.dictionaries.stale.pop_front() else { return };
-            let known = self.client_mut(client).map(|known| &mut known.dictionaries);
+            let known = self.clients.get_mut(client).map(|known| &mut known.dictionaries);
             let open = known.and_then(|open| open.iter_mut().find(|open| open.stream == stream && open.stale));
             if let Some(open) = open {
                 open.stale = false;
@@ -269,12 +272,11 @@ impl P2ps {
         self.dictionaries.end_turn();
         let changed = self.dictionaries.renew(self.config.max_fragment_size);
         let Self { clients, dictionaries, now, .. } = self;
-        for (slot, client) in (0..).zip(clients) {
-            let Some(client) = client else { continue };
+        for (id, client) in clients.iter_mut() {
             for open in &mut client.dictionaries {
                 if !open.stale && changed.contains(&(open.half, open.verbosity)) {
                     open.stale = true;
-                    dictionaries.stale.push_back((slot, open.stream));
+                    dictionaries.stale.push_back((id, open.stream));
                 }
             }
         }
@@ -287,17 +289,19 @@ impl P2ps {
         if let Some((_, bodies)) = self.dictionaries.bodies.iter().find(|(known, _)| *known == variant) {
             return bodies.clone();
         }
-        let Self { dictionaries, turn, config, .. } = self;
+        let Self { dictionaries, turn, config, counters, .. } = self;
         let mut bodies = Vec::new();
         for part in dictionaries.parts(variant.half, variant.verbosity, config.max_fragment_size) {
             let Ok(Msg::Refresh(refresh)) = Msg::decode(part) else { continue };
-            let key = MsgKey { service_id: variant.service, ..refresh.key.unwrap_or_default() };
+            let key =
+                MsgKey { service_id: variant.service.map(|service| service.0), ..refresh.key.unwrap_or_default() };
             let stream = if variant.streaming { StreamState::OPEN } else { StreamState::NON_STREAMING };
             let state = State { stream, ..refresh.state };
             let mut flags = refresh.flags;
             flags.set(RefreshFlags::SOLICITED, variant.solicited);
             let changed = RefreshMsg { flags, key: Some(key), state, ..refresh };
-            let body = turn.arena_body(|arena| compose::append(arena, part.len() + 64, |w| changed.encode(w)));
+            let body = turn.arena_body(|arena| writing::append(arena, part.len() + 64, |w| changed.encode(w)));
+            counters.messages_unwritable += u64::from(body.is_err());
             bodies.extend(body);
         }
         dictionaries.bodies.push((variant, bodies.clone()));
@@ -305,20 +309,19 @@ impl P2ps {
     }
 
     /// A part of a dictionary that a provider offers. It counts when its last part has come.
-    pub(super) fn dictionary_part(&mut self, source: u16, service: u16, rwf: &[u8]) {
-        let name = self
-            .sources
-            .get(usize::from(source))
-            .and_then(Option::as_deref)
-            .and_then(|source| source.services.get(&service))
-            .and_then(|&id| self.services.get(id))
-            .map_or_else(|| format!("service {service} of source {source}"), |service| service.name.clone());
+    pub(in crate::p2ps) fn dictionary_part(&mut self, source: SourceId, service: RemoteService, rwf: &[u8]) {
+        let known = self.sources.service_of(source, service).and_then(|id| self.services.get(id));
+        let name = known
+            .map_or_else(|| format!("service {} of source {}", service.0, source.0), |service| service.name.clone());
         let Ok(Msg::Refresh(refresh)) = Msg::decode(rwf) else {
             self.counters.hub_messages_bad += 1;
             return;
         };
         let key = refresh.key.unwrap_or_default();
-        let Some(half) = Half::of(key.name.unwrap_or_default()) else { return };
+        let Some(half) = Half::of(key.name.unwrap_or_default()) else {
+            self.counters.hub_messages_unclaimed += 1;
+            return;
+        };
         let incoming = self.dictionaries.incoming.entry((source, service)).or_default();
         if *incoming.done(half) {
             *incoming = Incoming::default();
@@ -338,9 +341,12 @@ impl P2ps {
     }
 
     /// Takes over what a provider's dictionary adds. Conflicts are reported once.
-    fn merge_dictionary(&mut self, source: u16, service: u16) {
+    fn merge_dictionary(&mut self, source: SourceId, service: RemoteService) {
         let Self { dictionaries, counters, notices, .. } = self;
-        let Some(incoming) = dictionaries.incoming.remove(&(source, service)) else { return };
+        let Some(incoming) = dictionaries.incoming.remove(&(source, service)) else {
+            debug_assert!(false, "no dictionary comes from {source:?} {service:?}");
+            return;
+        };
         for conflict in dictionaries.add(&incoming.dictionary) {
             if dictionaries.reported.insert((conflict.fid, conflict.dropped.origin.clone())) {
                 counters.dictionary_conflicts += 1;

@@ -1,8 +1,8 @@
 //! The services of all sources, merged by name: what clients see, and who is asked.
 
-use super::items::{ItemId, ServiceId};
+use super::Sources;
 use super::qos::matching;
-use super::source::Source;
+use crate::p2ps::ids::{ItemId, RemoteService, ServiceId, SourceId};
 use rustc_hash::FxHashMap;
 use rwf::Qos;
 use rwf::msg::Domain;
@@ -11,7 +11,7 @@ use rwf::rdm::directory::{self, Info, Load, Part};
 use std::collections::VecDeque;
 
 /// Ids are handed out from 1, so that those of the first 253 services stay one byte long in every key.
-const FIRST_ID: ServiceId = 1;
+const FIRST_ID: u16 = 1;
 
 /// State and load of a service, as they are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,9 +49,9 @@ impl Offer {
 /// One source of a service.
 #[derive(Debug)]
 pub(crate) struct Provider {
-    pub(crate) source: u16,
-    /// Service id at the source.
-    pub(crate) service: u16,
+    pub(crate) source: SourceId,
+    /// Its id at the source.
+    pub(crate) service: RemoteService,
     pub(crate) offer: Offer,
 }
 
@@ -111,8 +111,8 @@ impl Service {
     }
 
     /// The state and load of all sources together: as good as the best, the load of the one that is asked first.
-    pub(crate) fn condition(&self, sources: &[Option<Box<Source>>]) -> Condition {
-        let reachable = |provider: &&Provider| is_up(sources, provider.source);
+    pub(crate) fn condition(&self, sources: &Sources) -> Condition {
+        let reachable = |provider: &&Provider| sources.is_up(provider.source);
         let mut merged = Condition { accepting: true, ..Condition::default() };
         let mut first = true;
         for provider in self.providers.iter().filter(reachable) {
@@ -128,15 +128,15 @@ impl Service {
     /// The source that serves an item of this domain and quality now, and the service's id there.
     pub(crate) fn choose(
         &self,
-        sources: &[Option<Box<Source>>],
+        sources: &Sources,
         domain: Domain,
         qos: Option<Qos>,
-    ) -> Option<(u16, u16)> {
+    ) -> Option<(SourceId, RemoteService)> {
         self.providers
             .iter()
             .find(|provider| {
                 let offer = &provider.offer;
-                is_up(sources, provider.source)
+                sources.is_up(provider.source)
                     && offer.condition.up
                     && offer.condition.accepting
                     && offer.condition.load.open_window != Some(0)
@@ -145,10 +145,6 @@ impl Service {
             })
             .map(|provider| (provider.source, provider.service))
     }
-}
-
-fn is_up(sources: &[Option<Box<Source>>], number: u16) -> bool {
-    sources.get(usize::from(number)).and_then(Option::as_deref).is_some_and(|source| source.up)
 }
 
 /// All services that were ever known.
@@ -162,7 +158,7 @@ pub(crate) struct Services {
 
 impl Services {
     fn index(id: ServiceId) -> Option<usize> {
-        id.checked_sub(FIRST_ID).map(usize::from)
+        id.0.checked_sub(FIRST_ID).map(usize::from)
     }
 
     /// A service that clients know.
@@ -184,17 +180,17 @@ impl Services {
         self.by_id.iter()
     }
 
-    /// Number of all ids handed out; the ids are 1 to this.
-    pub(crate) fn count(&self) -> u16 {
-        self.by_id.len() as u16
+    /// All ids handed out.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = ServiceId> + use<> {
+        (FIRST_ID..).take(self.by_id.len()).map(ServiceId)
     }
 
     /// All ids handed out, beginning with another one each time.
     pub(crate) fn round(&mut self) -> impl Iterator<Item = ServiceId> + use<> {
-        let count = self.count();
+        let count = self.by_id.len() as u16;
         self.rounds = self.rounds.checked_add(1).filter(|&rounds| rounds < count).unwrap_or(0);
         let first = self.rounds;
-        (0..count).map(move |at| ((u32::from(first) + u32::from(at)) % u32::from(count)) as ServiceId + FIRST_ID)
+        (0..count).map(move |at| ServiceId(((u32::from(first) + u32::from(at)) % u32::from(count)) as u16 + FIRST_ID))
     }
 
     /// Items that wait to be opened.
@@ -207,7 +203,7 @@ impl Services {
         if let Some(&id) = self.by_name.get(name) {
             return Some(id);
         }
-        let id = ServiceId::try_from(self.by_id.len()).ok()?.checked_add(FIRST_ID)?;
+        let id = ServiceId(u16::try_from(self.by_id.len()).ok()?.checked_add(FIRST_ID)?);
         self.by_id.push(Service {
             id,
             name: name.to_owned(),

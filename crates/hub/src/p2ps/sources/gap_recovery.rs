@@ -1,16 +1,16 @@
 //! A Source Distributor on the other side of a network: joining it, what is lost on the way, and silence.
 
-use super::items::{ItemId, Phase, bits};
-use super::source::{Joined, Source};
-use super::statuses::{Pending, Relayed, Telling};
-use super::{P2ps, SourceId};
+use super::Joined;
+use crate::p2ps::P2ps;
+use crate::p2ps::delivery::statuses::{Pending, Relayed, Telling};
+use crate::p2ps::ids::{Handle, ItemId, SourceId};
 use crate::stream::{Block, Continuity, Event, HubError, Messages, Request};
 use rwf::{DataState, State, StateCode, StreamState};
 use std::collections::VecDeque;
 
-/// What waits behind a gap, in order.
+/// What waits behind a gap in the stream of a source, in order.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct BehindGap {
     queue: VecDeque<Waiting>,
     bytes: usize,
 }
@@ -23,7 +23,48 @@ enum Waiting {
     Block(Box<[u8]>),
 }
 
-impl Held {
+impl BehindGap {
+    fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Messages before a position are lost, and were asked after.
+    fn await_answer(&mut self, to: u64, deadline: u64) {
+        debug_assert!(
+            self.queue.iter().all(|waiting| !matches!(waiting, Waiting::Answer { to: other, .. } if *other >= to))
+        );
+        self.queue.push_back(Waiting::Answer { to, deadline });
+    }
+
+    /// Keeps a block until the gap before it is told of; false if there is no room for it.
+    fn keep(&mut self, block: &[u8], limit: usize) -> bool {
+        debug_assert!(!self.queue.is_empty(), "a block that need not wait");
+        self.bytes += block.len();
+        let fits = self.bytes <= limit;
+        if fits {
+            self.queue.push_back(Waiting::Block(block.into()));
+        }
+        fits
+    }
+
+    /// The gap before a position is told of; false if that is not the one that is awaited.
+    fn answered(&mut self, position: u64) -> bool {
+        let awaited = self.awaited() == Some(position);
+        if awaited {
+            self.queue.pop_front();
+        }
+        awaited
+    }
+
+    /// The next block that need not wait any more.
+    fn next_block(&mut self) -> Option<Box<[u8]>> {
+        let Some(Waiting::Block(_)) = self.queue.front() else { return None };
+        let Some(Waiting::Block(block)) = self.queue.pop_front() else { return None };
+        debug_assert!(self.bytes >= block.len());
+        self.bytes -= block.len();
+        Some(block)
+    }
+
     /// When the answer to the first gap is overdue.
     fn deadline(&self) -> Option<u64> {
         match self.queue.front() {
@@ -50,17 +91,13 @@ impl Held {
 }
 
 impl P2ps {
-    pub(super) fn connect_source(&mut self, number: u16, joined: Option<Joined>) {
-        let slot = usize::from(number);
-        if self.sources.len() <= slot {
-            self.sources.resize_with(slot + 1, || None);
-        }
+    pub(in crate::p2ps) fn connect_source(&mut self, number: SourceId, joined: Option<Joined>) {
         let (incarnation, now, key, id) = (self.config.incarnation, self.now, self.config.key, self.id);
-        let source = self.sources[slot].get_or_insert_with(|| Box::new(Source::new(incarnation)));
-        if source.up {
+        if self.sources.get_or_insert(number, incarnation).up {
             self.lose_source(number, StateCode::NONE, "has started again");
         }
-        let Some(source) = self.source_mut(number) else { return };
+        let source = self.sources.get_or_insert(number, incarnation);
+        debug_assert!(!source.up && source.bound() == 0, "something is left of an earlier life");
         source.up = true;
         source.heard_at = now;
         source.sent_at = now;
@@ -76,56 +113,60 @@ impl P2ps {
     }
 
     /// A source that is on the other side of a network is lost, and has to be joined anew.
-    pub(super) fn part_from(&mut self, number: u16, code: StateCode, why: &'static str) {
-        let over_network = self.source_mut(number).is_some_and(|source| source.joined.is_some());
+    pub(in crate::p2ps) fn part_from(&mut self, number: SourceId, code: StateCode, why: &'static str) {
+        let over_network = self.sources.is_over_network(number);
         self.lose_source(number, code, why);
         if over_network {
-            self.source_closing.push((SourceId(number), why));
+            self.sources.close(number, why);
         }
     }
 
     /// Messages of a source are lost: it is asked what they were about, and what came behind them waits for the answer.
-    pub(super) fn tell_gap(&mut self, number: u16, from: u64, to: u64) {
+    pub(in crate::p2ps) fn tell_gap(&mut self, number: SourceId, from: u64, to: u64) {
         let deadline = self.now.saturating_add(self.config.gap_timeout);
         self.counters.hub_gaps += 1;
         self.counters.hub_messages_lost += to.saturating_sub(from);
-        if let Some(source) = self.source_mut(number) {
-            source.held.queue.push_back(Waiting::Answer { to, deadline });
-            source.writer.request(&Request::Gap { from, to });
-        }
+        let Some(source) = self.sources.up_mut(number) else {
+            debug_assert!(false, "a gap in the stream of {number:?}, which is not there");
+            return;
+        };
+        source.behind_gap.await_answer(to, deadline);
+        source.writer.request(&Request::Gap { from, to });
     }
 
     /// Acts on a block of a stream over a network, at once or when what was lost before it is known.
-    pub(super) fn read_in_turn(&mut self, number: u16, block: &[u8], messages: Messages<'_>) -> Result<(), HubError> {
+    pub(in crate::p2ps) fn read_in_turn(
+        &mut self,
+        number: SourceId,
+        block: &[u8],
+        messages: Messages<'_>,
+    ) -> Result<(), HubError> {
         let limit = self.config.hold_bytes;
-        let Some(source) = self.source_mut(number) else { return Ok(()) };
-        if source.held.queue.is_empty() {
+        let Some(source) = self.sources.up_mut(number) else {
+            debug_assert!(false, "a block of {number:?}, which is not there");
+            return Ok(());
+        };
+        if source.behind_gap.is_empty() {
             let end = source.continuity.next_position().unwrap_or_default();
             self.read_messages::<false>(number, block, messages)?;
             self.has_read(number, end, block.len());
-            return Ok(());
-        }
-        source.held.bytes += block.len();
-        if source.held.bytes > limit {
+        } else if !source.behind_gap.keep(block, limit) {
             self.part_from(number, StateCode::GAP_DETECTED, "sends more than can be held before it says what was lost");
-            return Ok(());
         }
-        source.held.queue.push_back(Waiting::Block(block.into()));
         Ok(())
     }
 
     /// Everything that was lost before a position has been told: what came behind it is next, up to another gap.
-    pub(super) fn caught_up(&mut self, number: u16, position: u64) -> Result<(), HubError> {
-        let Some(source) = self.source_mut(number) else { return Ok(()) };
-        match source.held.queue.front() {
-            Some(Waiting::Answer { to, .. }) if *to == position => source.held.queue.pop_front(),
-            _ => return Ok(()),
-        };
+    fn caught_up(&mut self, number: SourceId, position: u64) -> Result<(), HubError> {
+        if !self.sources.up_mut(number).is_some_and(|source| source.behind_gap.answered(position)) {
+            // An answer for an earlier life of the stream.
+            self.counters.hub_messages_unclaimed += 1;
+            return Ok(());
+        }
         self.has_read(number, position, 0);
-        while let Some(source) = self.source_mut(number).filter(|source| source.up) {
-            let Some(Waiting::Block(_)) = source.held.queue.front() else { break };
-            let Some(Waiting::Block(bytes)) = source.held.queue.pop_front() else { break };
-            source.held.bytes -= bytes.len();
+        while let Some(source) = self.sources.up_mut(number)
+            && let Some(bytes) = source.behind_gap.next_block()
+        {
             let (block, known) = (Block::parse(&bytes)?, source.read_to);
             let heading = block.heading;
             let mut messages = block.messages();
@@ -138,9 +179,10 @@ impl P2ps {
     }
 
     /// The stream of a source was acted upon up to a position.
-    fn has_read(&mut self, number: u16, position: u64, bytes: usize) {
+    fn has_read(&mut self, number: SourceId, position: u64, bytes: usize) {
         let (now, limit) = (self.now, self.config.report_bytes);
-        if let Some(source) = self.source_mut(number).filter(|source| source.up) {
+        if let Some(source) = self.sources.up_mut(number) {
+            debug_assert!(position >= source.read_to, "a stream is read forwards");
             source.read_to = position;
             source.unreported += bytes;
             if limit > 0 && source.unreported >= limit {
@@ -148,27 +190,30 @@ impl P2ps {
                 source.sent_at = now;
                 source.writer.request(&Request::Heartbeat { position });
             }
-            self.take_early(number);
+            self.take_early_images(number);
         }
     }
 
     /// Messages for this P2PS alone.
-    pub(super) fn read_direct(&mut self, number: u16, bytes: &[u8]) -> Result<(), HubError> {
+    pub(in crate::p2ps) fn read_point_to_point(&mut self, number: SourceId, bytes: &[u8]) -> Result<(), HubError> {
         let block = Block::parse(bytes)?;
         for message in block.messages() {
             let message = message?;
-            let Some(source) = self.source_mut(number).filter(|source| source.up) else { return Ok(()) };
+            // What it says may end it.
+            let Some(source) = self.sources.up(number) else { return Ok(()) };
             if source.joined.is_some_and(|incarnation| incarnation != block.heading.incarnation) {
                 self.counters.hub_blocks_foreign += 1;
                 return Ok(());
             }
             match Event::decode(&message)? {
                 Event::CaughtUp { to, .. } => self.caught_up(number, to)?,
-                event @ Event::Image { .. } => self.direct_image(number, &event),
+                event @ Event::Image { .. } => self.point_to_point_image(number, &event),
                 Event::Missed { handle, .. } => {
-                    let to = self.source_mut(number).and_then(|source| source.held.awaited());
-                    if let (Some(id), Some(to)) = (self.item_of(number, handle), to) {
+                    let to = source.behind_gap.awaited();
+                    if let (Some(id), Some(to)) = (self.sources.item_of(number, Handle(handle)), to) {
                         self.missed_item(id, to);
+                    } else {
+                        self.counters.hub_messages_unclaimed += 1;
                     }
                 }
                 event => self.event(number, &event),
@@ -177,15 +222,13 @@ impl P2ps {
         Ok(())
     }
 
-    /// Something of an item was lost before a position: what its watchers have is not current before the next image, and no
+    /// Something of an open item was lost before a position: what its watchers have is not current before the next image, and no
     /// image from before the position is of use.
-    pub(super) fn missed_item(&mut self, id: ItemId, to: u64) {
-        let item = self.items.get_mut(id);
-        if item.phase != Phase::Open {
-            return;
-        }
+    fn missed_item(&mut self, id: ItemId, to: u64) {
+        let item = self.items.get(id);
+        debug_assert!(item.is_open(), "{id:?} has a handle, and is not open");
         self.counters.items_missed += 1;
-        let (private, snapshot, service) = (item.has(bits::PRIVATE), item.has(bits::SNAPSHOT), item.service);
+        let (private, snapshot, service) = (item.is_private(), item.is_snapshot(), item.service());
         let name = self.services.get(service).map_or("", |service| service.name.as_str());
         let text = format!("Messages of service {name} were lost; the image is asked for again.");
         let stream = if private { StreamState::CLOSED_RECOVER } else { StreamState::OPEN };
@@ -194,84 +237,57 @@ impl P2ps {
             self.give_back(id);
         } else {
             self.items.hold_all(id);
-            let item = self.items.get_mut(id);
-            item.clear(bits::IMAGE_ASKED | bits::IN_SET);
-            item.set(bits::RECOVERING);
-            self.withhold(id, to.saturating_sub(1));
+            self.items.get_mut(id).image_lost();
+            self.items.bar_images(id, to.saturating_sub(1));
         }
         let pending = if private { Pending::Told } else { Pending::ToldIfFinal };
         self.tell_item(id, state, Telling { pending, relayed: Relayed::No, once: true });
         if private || snapshot {
             self.recover(id);
-        } else if self.is_watched(id) {
-            let item = self.items.get_mut(id);
-            if !item.has(bits::REFRESH_DUE) {
-                item.set(bits::REFRESH_DUE);
-                self.refreshes.push_back(id);
+        } else if self.items.is_watched(id) {
+            if self.items.get_mut(id).set_refresh_queued(true) {
+                self.upstream.queue_refresh(id);
             }
         } else {
             self.release(id);
         }
     }
 
-    /// Asks for the images of open items that need one, as far as the limit of the turn lets it.
-    /// Tells what is left of it.
-    pub(super) fn refresh_waiting(&mut self, budget: u32) -> u32 {
-        for left in (0..budget).rev() {
-            let Some(id) = self.refreshes.pop_front() else { return left + 1 };
-            self.items.get_mut(id).clear(bits::REFRESH_DUE);
-            let item = self.items.get(id);
-            let open = item.has(bits::LIVE) && item.phase == Phase::Open && !item.has(bits::IMAGE_ASKED);
-            let (recovering, in_set) = (item.has(bits::RECOVERING), item.has(bits::IN_SET));
-            if !open || !self.is_watched(id) {
-                continue;
-            }
-            // The answer to a reissue may be among what was lost, and no other image is for those that wait for it.
-            match (self.is_widening(id), in_set) {
-                (true, true) => self.items.get_mut(id).set(bits::REISSUE_DUE),
-                (true, false) => self.reissue_upstream(id, true),
-                (false, false) if recovering => self.ask_image(id),
-                (false, _) => {}
-            }
-        }
-        0
-    }
-
-    pub(super) fn source_timeout(&self) -> Option<u64> {
-        let ups = self.sources.iter().flatten().filter(|source| source.up);
+    pub(in crate::p2ps) fn source_timeout(&self) -> Option<u64> {
+        let ups = self.sources.iter().map(|(_, source)| source).filter(|source| source.up);
         let due = |at: u64, interval: u64| if interval > 0 { at.saturating_add(interval) } else { u64::MAX };
         ups.map(|source| {
             let heartbeat = due(source.sent_at, self.config.heartbeat_interval);
             let silent = due(source.heard_at, self.config.source_timeout);
-            let gap = source.held.deadline().unwrap_or(u64::MAX);
+            let gap = source.behind_gap.deadline().unwrap_or(u64::MAX);
             heartbeat.min(silent).min(gap)
         })
         .min()
     }
 
     /// One that stood still itself has heard nobody: the time does not count for the others.
-    pub(super) fn note_freeze(&mut self) {
+    pub(in crate::p2ps) fn note_freeze(&mut self) {
         let (now, interval) = (self.now, self.config.heartbeat_interval);
         let still = now.saturating_sub(std::mem::replace(&mut self.ticked, now));
-        let up = self.sources.iter().flatten().any(|source| source.joined.is_some());
+        let up = self.sources.iter().any(|(_, source)| source.joined.is_some());
         if interval == 0 || still <= 2 * interval || still == now || !up {
             return;
         }
         self.counters.freezes += 1;
-        for source in self.sources.iter_mut().flatten() {
+        for (_, source) in self.sources.iter_mut() {
             source.heard_at = source.heard_at.saturating_add(still).min(now);
-            source.held.extend(still);
+            source.behind_gap.extend(still);
         }
     }
 
     /// Sends heartbeats, and gives up sources that are silent for too long or do not say what was lost.
-    pub(super) fn watch_sources(&mut self) {
+    pub(in crate::p2ps) fn watch_sources(&mut self) {
         let (now, interval, limit) = (self.now, self.config.heartbeat_interval, self.config.source_timeout);
-        for number in 0..self.sources.len() as u16 {
-            let Some(source) = self.source_mut(number).filter(|source| source.up) else { continue };
+        for number in self.sources.ids() {
+            let Some(source) = self.sources.up_mut(number) else { continue };
             if limit > 0 && now.saturating_sub(source.heard_at) >= limit {
                 self.part_from(number, StateCode::TIMEOUT, "is silent");
-            } else if source.held.deadline().is_some_and(|deadline| deadline <= now) {
+            } else if source.behind_gap.deadline().is_some_and(|deadline| deadline <= now) {
                 self.part_from(number, StateCode::GAP_DETECTED, "does not say what was lost");
             } else if interval > 0 && now.saturating_sub(source.sent_at) >= interval {
                 source.sent_at = now;

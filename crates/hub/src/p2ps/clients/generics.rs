@@ -1,0 +1,49 @@
+//! Generic messages, both ways on the streams of items.
+
+use crate::p2ps::ids::{ClientId, ItemId, StreamId};
+use crate::p2ps::{P2ps, encode};
+use crate::stream::Request;
+use rwf::msg::{GenericMsg, MsgKey};
+
+impl P2ps {
+    /// A generic message of a client: to the provider of the item. On other streams (standby and mirroring modes, round
+    /// trips) it has nowhere to go.
+    pub(in crate::p2ps) fn generic_from_client(&mut self, client: ClientId, generic: &GenericMsg<'_>) {
+        self.counters.generics += 1;
+        let item = self.clients.get(client).and_then(|known| known.streams.item(StreamId(generic.stream_id)));
+        let target = item.map(|item| self.items.root(item));
+        if target.is_none_or(|item| !self.generic_to_source(item, generic)) {
+            self.counters.generics_dropped += 1;
+        }
+    }
+
+    fn generic_to_source(&mut self, item: ItemId, generic: &GenericMsg<'_>) -> bool {
+        let Some((source, handle)) = self.items.open_at(item) else { return false };
+        let key = generic.key.map(|key| MsgKey { service_id: None, ..key });
+        let changed = GenericMsg { key, ..generic.clone() };
+        let mut rwf = Vec::new();
+        if encode::append(&mut rwf, 512 + generic.body.len(), |w| changed.encode(w)).is_err() {
+            return false;
+        }
+        let Some(source) = self.sources.up_mut(source) else { return false };
+        source.writer.request(&Request::Generic { handle: handle.0, rwf: &rwf });
+        true
+    }
+
+    /// A generic message of a provider: to all who have the item open.
+    pub(in crate::p2ps) fn generic_from_source(&mut self, id: ItemId, has_key: bool, rwf: &[u8]) {
+        self.counters.generics += 1;
+        let Self { turn, items, counters, .. } = self;
+        let Some(body) = turn.message_body(rwf, has_key.then(|| items.get(id).service())) else {
+            counters.hub_messages_bad += 1;
+            return;
+        };
+        let mut reached = 0;
+        for &target in [id].iter().chain(items.views_of(id)) {
+            let open = items.watchers(target).open();
+            turn.fan_out(body, open);
+            reached += open.len();
+        }
+        counters.generics_dropped += u64::from(reached == 0);
+    }
+}

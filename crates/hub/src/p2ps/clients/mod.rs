@@ -1,0 +1,335 @@
+//! The clients of a P2PS: who they are, what they have open, what they ask for, why they were closed.
+//!
+//! * `streams`: what each client has open, and the state of its watchers;
+//! * `login`: logins, and what they allow;
+//! * `requests`, `batch`: requests for items, reissues, closes;
+//! * `directory`, `dictionary`: the streams of these domains;
+//! * `posts`, `generics`: what clients send upstream;
+//! * `refusal`: why a client does not get what it asked for.
+
+mod batch;
+pub(crate) mod dictionary;
+mod directory;
+mod generics;
+mod login;
+pub(crate) mod posts;
+pub(crate) mod refusal;
+mod requests;
+pub(crate) mod streams;
+
+use super::ids::{ClientId, ItemId, ServiceId, StreamId};
+use super::items::watchers::Watcher;
+use dictionary::DictionaryStream;
+use rwf::DecodeError;
+use rwf::msg::{Domain, MsgClass, Priority};
+use rwf::rdm::state::Recovery;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+use streams::{Open, Streams, WatchState};
+
+/// What is known of a client before it says anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientInfo {
+    /// Address that it connects from.
+    pub address: IpAddr,
+}
+
+/// Why a client's connection is to be closed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CloseReason {
+    /// A message cannot be read.
+    Garbage {
+        /// What is wrong, and where.
+        error: DecodeError,
+        /// Bytes of the message.
+        length: usize,
+    },
+    /// A class of message that only a provider sends.
+    WrongDirection {
+        /// The class.
+        class: MsgClass,
+        /// Its domain.
+        domain: Domain,
+    },
+    /// The login was refused; the text is what the client was told.
+    LoginRefused {
+        /// Why.
+        text: String,
+    },
+}
+
+impl fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Garbage { error, length } => {
+                write!(f, "sent a message of {length} bytes that is no RWF message ({error}): check its encoder")
+            }
+            Self::WrongDirection { class, domain } => {
+                write!(f, "sent a {class} message of domain {domain}, which only a provider may send")
+            }
+            Self::LoginRefused { text } => write!(f, "login refused: {text}"),
+        }
+    }
+}
+
+/// The login of a client.
+#[derive(Debug)]
+pub(crate) struct Login {
+    pub(crate) stream: StreamId,
+    pub(crate) name: String,
+    pub(crate) application_id: String,
+    pub(crate) application_name: String,
+    pub(crate) position: String,
+    /// All streams are paused.
+    pub(crate) paused: bool,
+}
+
+/// An open directory stream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DirectoryStream {
+    pub(crate) stream: StreamId,
+    /// Wanted filters, bits of `rwf::rdm::directory::filter`.
+    pub(crate) filter: u32,
+    /// The one service wanted.
+    pub(crate) service: Option<ServiceId>,
+}
+
+impl DirectoryStream {
+    /// True if the stream is told of this filter of this service.
+    pub(crate) fn covers(&self, service: ServiceId, filter: u32) -> bool {
+        self.filter & filter != 0 && self.service.is_none_or(|only| only == service)
+    }
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) info: ClientInfo,
+    pub(crate) login: Option<Login>,
+    pub(crate) policy: Recovery,
+    pub(crate) streams: Streams,
+    pub(crate) directories: Vec<DirectoryStream>,
+    pub(crate) dictionaries: Vec<DictionaryStream>,
+    /// Priorities of streams that are not the default.
+    pub(crate) priorities: BTreeMap<StreamId, Priority>,
+    /// Watchers, each of its item streams one.
+    pub(crate) items: u32,
+    /// Posts that are not answered.
+    pub(crate) posts: u32,
+    /// It is to be closed: nothing more is read from it.
+    pub(crate) closing: bool,
+}
+
+impl Client {
+    pub(crate) fn new(info: ClientInfo) -> Self {
+        Self {
+            info,
+            login: None,
+            policy: Recovery::default(),
+            streams: Streams::default(),
+            directories: Vec::new(),
+            dictionaries: Vec::new(),
+            priorities: BTreeMap::new(),
+            items: 0,
+            posts: 0,
+            closing: false,
+        }
+    }
+
+    /// Its item streams, with what is open on them.
+    pub(crate) fn item_streams(&self) -> Vec<(StreamId, ItemId)> {
+        let item = |(stream, open)| if let Open::Item(item) = open { Some((stream, item)) } else { None };
+        self.streams.iter().filter_map(item).collect()
+    }
+
+    /// True if it has a directory stream that is told of this filter of this service.
+    pub(crate) fn hears_of(&self, service: ServiceId, filter: u32) -> bool {
+        self.directories.iter().any(|directory| directory.covers(service, filter))
+    }
+}
+
+/// A login as an auditor sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mount<'a> {
+    /// The client.
+    pub client: ClientId,
+    /// Address that it connects from.
+    pub address: IpAddr,
+    /// User name.
+    pub user: &'a str,
+    /// Position, as the client says.
+    pub position: &'a str,
+    /// Application id, as the client says.
+    pub application_id: &'a str,
+    /// Application name, as the client says.
+    pub application_name: &'a str,
+    /// Items it watches.
+    pub items: u32,
+}
+
+/// What one user has over all connections.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Usage {
+    pub(crate) mounts: u32,
+    pub(crate) items: u32,
+}
+
+/// Users that are logged in, by name. Clients choose the names, so they are found by comparison and not by hash.
+#[derive(Debug, Default)]
+pub(crate) struct Users {
+    by_name: BTreeMap<String, Usage>,
+}
+
+impl Users {
+    pub(crate) fn usage(&self, name: &str) -> Usage {
+        self.by_name.get(name).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn mount(&mut self, name: &str) {
+        if let Some(usage) = self.by_name.get_mut(name) {
+            usage.mounts += 1;
+        } else {
+            self.by_name.insert(name.to_owned(), Usage { mounts: 1, items: 0 });
+        }
+    }
+
+    pub(crate) fn unmount(&mut self, name: &str) {
+        if let Some(usage) = self.by_name.get_mut(name) {
+            debug_assert!(usage.mounts > 0, "a user is known who is not logged in");
+            usage.mounts = usage.mounts.saturating_sub(1);
+            if usage.mounts == 0 {
+                self.by_name.remove(name);
+            }
+        }
+    }
+
+    pub(crate) fn count_item(&mut self, name: &str, change: i32) {
+        let usage = self.by_name.get_mut(name);
+        debug_assert!(usage.is_some(), "items of a user who is not logged in");
+        if let Some(usage) = usage {
+            debug_assert!(change >= 0 || usage.items > 0, "a user closes more than is open");
+            usage.items = usage.items.saturating_add_signed(change);
+        }
+    }
+}
+
+/// All clients, by number, and their users.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    slots: Vec<Option<Box<Client>>>,
+    users: Users,
+}
+
+impl Clients {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    pub(crate) fn get(&self, id: ClientId) -> Option<&Client> {
+        self.slots.get(id.0 as usize)?.as_deref()
+    }
+
+    pub(crate) fn get_mut(&mut self, id: ClientId) -> Option<&mut Client> {
+        self.slots.get_mut(id.0 as usize)?.as_deref_mut()
+    }
+
+    /// Numbers of all clients that there may be.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = ClientId> + use<> {
+        (0..self.slots.len() as u32).map(ClientId)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ClientId, &Client)> {
+        (0..).map(ClientId).zip(&self.slots).filter_map(|(id, client)| Some((id, client.as_deref()?)))
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (ClientId, &mut Client)> {
+        (0..).map(ClientId).zip(&mut self.slots).filter_map(|(id, client)| Some((id, client.as_deref_mut()?)))
+    }
+
+    /// A client has connected.
+    pub(crate) fn insert(&mut self, id: ClientId, client: Client) {
+        let slot = id.0 as usize;
+        if self.slots.len() <= slot {
+            self.slots.resize_with(slot + 1, || None);
+        }
+        debug_assert!(self.slots[slot].is_none(), "{id:?} is connected already");
+        self.slots[slot] = Some(Box::new(client));
+    }
+
+    /// A client is gone; false if there was none.
+    pub(crate) fn remove(&mut self, id: ClientId) -> bool {
+        let client = self.slots.get_mut(id.0 as usize).and_then(Option::take);
+        debug_assert!(client.as_ref().is_none_or(|client| client.items == 0), "{id:?} leaves watchers behind");
+        client.is_some()
+    }
+
+    pub(crate) fn users(&self) -> &Users {
+        &self.users
+    }
+
+    pub(crate) fn users_mut(&mut self) -> &mut Users {
+        &mut self.users
+    }
+
+    /// The streams of a client.
+    pub(crate) fn streams_mut(&mut self, id: ClientId) -> Option<&mut Streams> {
+        self.get_mut(id).map(|client| &mut client.streams)
+    }
+
+    /// What is open on a stream of a client.
+    pub(crate) fn open_on(&self, id: ClientId, stream: StreamId) -> Option<Open> {
+        self.get(id)?.streams.get(stream)
+    }
+
+    /// Place and state of a watcher.
+    #[inline]
+    pub(crate) fn watch(&self, watcher: Watcher) -> Option<(u32, WatchState)> {
+        self.get(watcher.client)?.streams.watch(watcher.stream)
+    }
+
+    /// A transition of a watcher's state.
+    pub(crate) fn change(&mut self, watcher: Watcher, change: impl FnOnce(WatchState) -> WatchState) {
+        let streams = self.streams_mut(watcher.client);
+        debug_assert!(streams.is_some(), "a watcher of a client that is gone: {watcher:?}");
+        if let Some(streams) = streams {
+            streams.change(watcher.stream, change);
+        }
+    }
+
+    /// Tells a client's stream table the place of one of its watchers.
+    pub(crate) fn set_place(&mut self, watcher: Watcher, place: u32) {
+        if let Some(streams) = self.streams_mut(watcher.client) {
+            streams.set_place(watcher.stream, place);
+        }
+    }
+
+    /// A client watches an item on another stream.
+    pub(crate) fn add_watcher(&mut self, watcher: Watcher, item: ItemId, state: WatchState) {
+        let Self { slots, users } = self;
+        let client = slots.get_mut(watcher.client.0 as usize).and_then(Option::as_deref_mut);
+        debug_assert!(client.is_some(), "a watcher of a client that is gone: {watcher:?}");
+        if let Some(client) = client {
+            client.streams.insert(watcher.stream, Open::Item(item), state);
+            client.items += 1;
+            if let Some(login) = &client.login {
+                users.count_item(&login.name, 1);
+            }
+        }
+    }
+
+    /// A client watches an item no more on a stream; tells the watcher's place.
+    pub(crate) fn remove_watcher(&mut self, watcher: Watcher) -> Option<u32> {
+        let Self { slots, users } = self;
+        let client = slots.get_mut(watcher.client.0 as usize)?.as_deref_mut()?;
+        let (place, _) = client.streams.watch(watcher.stream)?;
+        client.streams.remove(watcher.stream);
+        client.priorities.remove(&watcher.stream);
+        debug_assert!(client.items > 0, "{watcher:?} is not counted");
+        client.items = client.items.saturating_sub(1);
+        if let Some(login) = &client.login {
+            users.count_item(&login.name, -1);
+        }
+        Some(place)
+    }
+}

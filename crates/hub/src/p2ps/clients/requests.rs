@@ -1,0 +1,450 @@
+//! What clients ask for on their streams: items to watch, changes to how they are watched, and the end of it.
+
+use super::refusal::{Refusal, Told};
+use super::streams::{MAX_WATCHERS, Open, WatchState};
+use crate::item::ItemKey;
+use crate::p2ps::P2ps;
+use crate::p2ps::delivery::statuses::told;
+use crate::p2ps::ids::{ClientId, ItemId, ServiceId, StreamId};
+use crate::p2ps::items::state::{Kind, Sharing};
+use crate::p2ps::items::view_spec::ViewSpec;
+use crate::p2ps::items::views::NoView;
+use crate::p2ps::items::watchers::Watcher;
+use crate::p2ps::sources::payload;
+use crate::p2ps::sources::qos::matching;
+use crate::p2ps::sources::services::Service;
+use rwf::msg::{AckMsg, CloseFlags, CloseMsg, Domain, MsgKey, Priority, RequestFlags, RequestMsg};
+use rwf::rdm::request::{Payload, View};
+use rwf::{DataState, Qos, State, StateCode, StreamState};
+
+/// A request for an item that can be served, now or later.
+struct Accepted {
+    service: ServiceId,
+    qos: Qos,
+    /// Nobody serves it now.
+    unavailable: bool,
+    kind: Kind,
+}
+
+/// What a request says of views.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum WantedView {
+    /// Everything is wanted.
+    Whole,
+    /// This much is wanted.
+    View(ViewSpec),
+    /// The view stays as it is.
+    Keep,
+}
+
+impl WantedView {
+    /// Reads it; `flagged` says that the request claims to have a view.
+    pub(super) fn of(flagged: bool, view: Option<&View>) -> Result<Self, Refusal<'static>> {
+        match (flagged, view) {
+            (false, _) => Ok(Self::Whole),
+            (true, None) => Ok(Self::Keep),
+            (true, Some(View::Fields(fids))) => {
+                let mut fids = fids.clone();
+                fids.sort_unstable();
+                fids.dedup();
+                Ok(Self::View(ViewSpec::Fields(fids.into())))
+            }
+            (true, Some(View::Elements(names))) => {
+                let mut names = names.clone();
+                names.sort_unstable();
+                names.dedup();
+                Ok(Self::View(ViewSpec::Elements(names.into())))
+            }
+            (true, Some(View::Unsupported(kind))) => Err(Refusal::UnknownViewType { kind: *kind }),
+            (true, Some(View::Invalid)) => Err(Refusal::BadView {
+                why: ":ViewType must be 1 or 2, and :ViewData an array of field ids or of names",
+            }),
+        }
+    }
+}
+
+impl P2ps {
+    /// A request, whatever its domain.
+    pub(in crate::p2ps) fn request(&mut self, client: ClientId, logged_in: bool, msg: &RequestMsg<'_>) {
+        match msg.domain {
+            Domain::LOGIN => self.login_request(client, msg),
+            domain if !logged_in => self.refuse(client, StreamId(msg.stream_id), domain, &Refusal::NotLoggedIn),
+            Domain::SOURCE => self.directory_request(client, msg),
+            Domain::DICTIONARY => self.dictionary_request(client, msg),
+            _ if msg.flags.contains(RequestFlags::HAS_BATCH) => self.batch_request(client, msg),
+            _ => self.item_request(client, msg),
+        }
+    }
+
+    fn item_request(&mut self, client: ClientId, msg: &RequestMsg<'_>) {
+        let view = match Payload::of_request(msg) {
+            Ok(payload) => WantedView::of(msg.flags.contains(RequestFlags::HAS_VIEW), payload.view.as_ref()),
+            Err(_) => Err(Refusal::BadView { why: "its payload is not an element list that can be read" }),
+        };
+        match view {
+            Ok(view) => self.item_request_with(client, msg, &view),
+            Err(refusal) => self.refuse(client, StreamId(msg.stream_id), msg.domain, &refusal),
+        }
+    }
+
+    /// A request for an item, its view read already.
+    pub(super) fn item_request_with(&mut self, client: ClientId, msg: &RequestMsg<'_>, view: &WantedView) {
+        self.counters.requests += 1;
+        let stream = StreamId(msg.stream_id);
+        let result = match self.clients.open_on(client, stream) {
+            Some(Open::Item(item)) => self.reissue(Watcher { client, stream }, item, msg, view),
+            Some(_) => Err(Refusal::StreamInUse { stream: stream.0 }.told()),
+            None => self.open_stream(Watcher { client, stream }, msg, view),
+        };
+        if let Err(told) = result {
+            self.refuse_told(client, stream, msg.domain, &told);
+        }
+    }
+
+    /// Opens a stream, or says why not.
+    fn open_stream(&mut self, watcher: Watcher, msg: &RequestMsg<'_>, view: &WantedView) -> Result<(), Told> {
+        let accepted = self.check(watcher, msg).map_err(|refusal| refusal.told())?;
+        let no_room = || Refusal::NoResources { what: "items" }.told();
+        let (root, is_new) = self.find_or_insert(&accepted, msg).ok_or_else(no_room)?;
+        let held = accepted.unavailable && self.items.get(root).is_waiting();
+        if held && self.tell_unavailable(watcher, msg.domain, &accepted) {
+            if is_new {
+                self.items.remove(root);
+            }
+            return Ok(());
+        }
+        if is_new {
+            self.items.set_elements(root, payload::relayed(msg.container, msg.body));
+        }
+        let item = match view {
+            WantedView::View(spec) => self.items.view(root, spec, self.config.max_views_per_item),
+            WantedView::Whole | WantedView::Keep => Ok(root),
+        };
+        let item = match item {
+            Ok(item) => item,
+            Err(why) => {
+                // Nobody but this request may want the item.
+                self.release(root);
+                return Err(self.no_view(why, false));
+            }
+        };
+        self.add_watcher(watcher, item, msg, accepted.kind.snapshot);
+        if held {
+            self.clients.change(watcher, |watch| watch.told(DataState::SUSPECT));
+        }
+        Ok(())
+    }
+
+    fn no_view(&self, why: NoView, open: bool) -> Told {
+        let limit = self.config.max_views_per_item;
+        match why {
+            NoView::TooMany => Refusal::TooManyViews { limit, open }.told(),
+            NoView::NoNumber => Refusal::NoResources { what: "items" }.told(),
+        }
+    }
+
+    /// Tells a client that nobody serves what it asks for; true if that ends its stream.
+    fn tell_unavailable(&mut self, watcher: Watcher, domain: Domain, accepted: &Accepted) -> bool {
+        let policy = self.clients.get(watcher.client).map_or_else(Default::default, |known| known.policy);
+        let name = self.services.get(accepted.service).map_or("", |service| &service.name);
+        let text = format!("Service {name} does not take requests now; the request waits for it.");
+        let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, &text);
+        let state = told(policy, accepted.kind.is_private(), state);
+        self.send_status(watcher.client, watcher.stream, domain, state);
+        let ends = state.stream.is_final();
+        self.counters.requests_refused += u64::from(ends);
+        ends
+    }
+
+    /// Checks a request for an item against services and limits.
+    fn check(&self, watcher: Watcher, msg: &RequestMsg<'_>) -> Result<Accepted, Refusal<'_>> {
+        if msg.stream_id <= 0 {
+            return Err(Refusal::BadStreamId { stream: msg.stream_id });
+        }
+        let service = self.service_of(&msg.key)?;
+        if !service.has_domain(msg.domain) {
+            return Err(Refusal::UnknownDomain { domain: msg.domain.0, service: &service.name });
+        }
+        let named = msg.key.name.is_some_and(|name| !name.is_empty());
+        if !named && (Domain::MARKET_PRICE..=Domain::MARKET_MAKER).contains(&msg.domain) {
+            return Err(Refusal::NoName);
+        }
+        let qos =
+            matching(&service.info.qos, msg.qos, msg.worst_qos).ok_or(Refusal::NoSuchQos { service: &service.name })?;
+        self.check_limits(watcher.client)?;
+        let flag = |flag| msg.flags.contains(flag);
+        let sharing = match (flag(RequestFlags::PRIVATE_STREAM), flag(RequestFlags::QUALIFIED_STREAM)) {
+            (false, _) => Sharing::Shared,
+            (true, false) => Sharing::Private,
+            (true, true) => Sharing::Qualified,
+        };
+        Ok(Accepted {
+            service: service.id,
+            qos,
+            unavailable: service.choose(&self.sources, msg.domain, Some(qos)).is_none(),
+            kind: Kind { sharing, snapshot: !flag(RequestFlags::STREAMING) },
+        })
+    }
+
+    /// The service that a key names.
+    pub(super) fn service_of(&self, key: &MsgKey<'_>) -> Result<&Service, Refusal<'_>> {
+        let service = key.service_id.and_then(|id| self.services.alive(ServiceId(id)));
+        service.ok_or(Refusal::UnknownService { id: key.service_id })
+    }
+
+    fn check_limits(&self, client: ClientId) -> Result<(), Refusal<'_>> {
+        let Some(known) = self.clients.get(client) else {
+            debug_assert!(false, "a request of a client that is gone: {client:?}");
+            return Err(Refusal::NotLoggedIn);
+        };
+        let limit = self.config.item_limit;
+        if limit > 0 && known.items >= limit {
+            return Err(Refusal::ItemLimit { limit });
+        }
+        let limit = self.config.aggregate_item_limit;
+        match &known.login {
+            Some(login) if limit > 0 && self.clients.users().usage(&login.name).items >= limit => {
+                Err(Refusal::AggregateItemLimit { user: &login.name, limit })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The item that a request is for, and whether it is a new one. A snapshot joins an item that streams; else it has
+    /// an item of its own, shared with others that come before its image.
+    fn find_or_insert(&mut self, accepted: &Accepted, msg: &RequestMsg<'_>) -> Option<(ItemId, bool)> {
+        let Accepted { service, kind, .. } = *accepted;
+        let mut key = std::mem::take(&mut self.scratch.key);
+        key.clear();
+        ItemKey::new(msg.domain, &msg.key, Some(accepted.qos)).write(&mut key);
+        let mut found = None;
+        if !kind.is_private() {
+            let streaming = self.items.find(service, &key, false);
+            let snapshot = || if kind.snapshot { self.items.find(service, &key, true) } else { None };
+            let has_room = |&id: &ItemId| self.items.watchers(id).len() < MAX_WATCHERS;
+            found = streaming.or_else(snapshot).filter(has_room).map(|id| (id, false));
+        }
+        let item = found.or_else(|| self.items.insert(service, &key, kind).map(|id| (id, true)));
+        self.scratch.key = key;
+        item
+    }
+
+    fn add_watcher(&mut self, watcher: Watcher, item: ItemId, msg: &RequestMsg<'_>, snapshot: bool) {
+        let has = |flag| msg.flags.contains(flag);
+        let state = WatchState::opened(snapshot, has(RequestFlags::PAUSE));
+        let Self { clients, items, .. } = self;
+        clients.add_watcher(watcher, item, state);
+        items.watchers_mut(item).add_held(watcher, |watcher, place| clients.set_place(watcher, place));
+        self.counters.watchers += 1;
+        if let Some(priority) = msg.priority {
+            self.note_priority(watcher, item, priority);
+        }
+        let open_already = self.items.get(self.items.root(item)).is_open();
+        if has(RequestFlags::NO_REFRESH) && !snapshot && !has(RequestFlags::PAUSE) && open_already {
+            self.clients.change(watcher, WatchState::begin_without_image);
+            self.make_open(watcher, item);
+        } else {
+            self.need_image(item);
+        }
+    }
+
+    fn note_priority(&mut self, watcher: Watcher, item: ItemId, priority: Priority) {
+        let root = self.items.root(item);
+        if priority != Priority::default()
+            && let Some(known) = self.clients.get_mut(watcher.client)
+        {
+            known.priorities.insert(watcher.stream, priority);
+        }
+        let item = self.items.get_mut(root);
+        if item.raise_priority(priority.class) && item.is_open() {
+            self.reissue_upstream(root, false);
+        }
+    }
+
+    /// A held watcher takes part in updates from now on.
+    pub(in crate::p2ps) fn make_open(&mut self, watcher: Watcher, item: ItemId) {
+        let Self { clients, items, .. } = self;
+        let Some((place, watch)) = clients.watch(watcher) else {
+            debug_assert!(false, "a watcher that its client does not know: {watcher:?}");
+            return;
+        };
+        watch.check(true);
+        items.watchers_mut(item).make_open(place, |watcher, place| clients.set_place(watcher, place));
+    }
+
+    /// A watcher takes no part in updates from now on.
+    fn make_held(&mut self, watcher: Watcher, item: ItemId) {
+        let Self { clients, items, .. } = self;
+        let Some((place, _)) = clients.watch(watcher) else {
+            debug_assert!(false, "a watcher that its client does not know: {watcher:?}");
+            return;
+        };
+        items.watchers_mut(item).make_held(place, |watcher, place| clients.set_place(watcher, place));
+    }
+
+    /// A request on a stream that is open: pause, resume, priority, another view, or just a refresh.
+    fn reissue(&mut self, watcher: Watcher, item: ItemId, msg: &RequestMsg<'_>, view: &WantedView) -> Result<(), Told> {
+        if !self.same_key(item, msg) {
+            return Err(Refusal::KeyChanged { stream: watcher.stream.0 }.told());
+        }
+        if let Some(priority) = msg.priority {
+            self.note_priority(watcher, item, priority);
+        }
+        let no_refresh = msg.flags.contains(RequestFlags::NO_REFRESH);
+        let changed = self.change_view(watcher, item, view, no_refresh);
+        let item = changed.as_ref().map_or(item, |&item| item);
+        self.change_watch(watcher, item, msg.flags.contains(RequestFlags::PAUSE), no_refresh);
+        changed.map(|_| ())
+    }
+
+    /// Gives a watcher the view it wants; tells the item that it watches then. A view that it has no image for yet
+    /// begins with one. Without room for the view the watcher keeps the one it has.
+    fn change_view(
+        &mut self,
+        watcher: Watcher,
+        item: ItemId,
+        wanted: &WantedView,
+        no_refresh: bool,
+    ) -> Result<ItemId, Told> {
+        let root = self.items.root(item);
+        let (to, narrower) = match wanted {
+            WantedView::Keep => return Ok(item),
+            WantedView::Whole => (root, false),
+            WantedView::View(spec) => {
+                let narrower = self.items.spec_of(item).is_none_or(|old| old.covers(spec));
+                let view = self.items.view(root, spec, self.config.max_views_per_item);
+                (view.map_err(|why| self.no_view(why, true))?, narrower)
+            }
+        };
+        if to == item {
+            return Ok(item);
+        }
+        // What it has is all that it wants from now on.
+        let has_it = narrower && no_refresh && self.is_settled(watcher, item);
+        self.move_watcher(watcher, item, to);
+        if has_it {
+            self.make_open(watcher, to);
+            return Ok(to);
+        }
+        if !no_refresh {
+            self.clients.change(watcher, WatchState::ask);
+        }
+        if self.wants_image(watcher, to) {
+            self.need_image(to);
+        }
+        Ok(to)
+    }
+
+    /// True if a watcher gets updates, and no image is owed to it in whole or in part.
+    fn is_settled(&self, watcher: Watcher, item: ItemId) -> bool {
+        let open = |place| self.items.watchers(item).is_open(place);
+        let watch = self.clients.watch(watcher);
+        watch.is_some_and(|(place, watch)| open(place) && !watch.is_asked() && !watch.is_in_set())
+    }
+
+    /// Pauses, resumes, or just refreshes a watcher.
+    fn change_watch(&mut self, watcher: Watcher, item: ItemId, pause: bool, no_refresh: bool) {
+        let asked = |watch: WatchState| if no_refresh { watch } else { watch.ask() };
+        if pause {
+            self.clients.change(watcher, |watch| asked(watch.pause()));
+            self.make_held(watcher, item);
+        } else {
+            // What one that is resumed has missed comes as an image, whether it asks for one or not.
+            self.clients.change(watcher, |watch| asked(watch.resume()));
+            self.items.watchers_mut(item).mark_asked(true);
+        }
+        if self.wants_image(watcher, item) {
+            self.need_image(item);
+        }
+    }
+
+    /// True if an image is to come to a watcher: it asked for one, or it takes no part in updates and is not paused.
+    fn wants_image(&self, watcher: Watcher, item: ItemId) -> bool {
+        self.clients.watch(watcher).is_some_and(|(place, watch)| {
+            let open = self.items.watchers(item).is_open(place);
+            watch.is_asked() || !open && watch.waits()
+        })
+    }
+
+    /// All items of a client are paused, or go on.
+    pub(super) fn pause_all(&mut self, client: ClientId, pause: bool) {
+        let streams = self.clients.get(client).map(super::Client::item_streams);
+        for (stream, item) in streams.unwrap_or_default() {
+            let watcher = Watcher { client, stream };
+            let watch = self.clients.watch(watcher);
+            if watch.is_some_and(|(_, watch)| watch.is_paused() != pause) {
+                self.change_watch(watcher, item, pause, true);
+            }
+        }
+    }
+
+    /// True if a reissue names the item that is open on its stream; one without any key does.
+    fn same_key(&self, item: ItemId, msg: &RequestMsg<'_>) -> bool {
+        let open = self.items.key(item);
+        if msg.key == MsgKey::EMPTY {
+            return open.domain == msg.domain.0;
+        }
+        let asked = ItemKey::new(msg.domain, &msg.key, open.qos.to_qos());
+        let service = self.items.get(item).service();
+        msg.key.service_id.is_none_or(|id| ServiceId(id) == service) && asked == open
+    }
+
+    /// The end of a stream, or of many.
+    pub(in crate::p2ps) fn close(&mut self, client: ClientId, msg: &CloseMsg<'_>) {
+        if msg.flags.0 & super::batch::CLOSE_BATCH != 0 {
+            return self.batch_close(client, msg);
+        }
+        let stream = StreamId(msg.stream_id);
+        self.close_stream(client, stream);
+        if msg.flags.contains(CloseFlags::ACK) {
+            let ack = AckMsg { ack_id: msg.stream_id as u32, ..AckMsg::new(msg.domain, msg.stream_id) };
+            self.send(client, stream, |w| ack.encode(w));
+        }
+    }
+
+    /// Ends whatever is open on a stream. A close may cross with the end of its stream: then nothing is.
+    pub(super) fn close_stream(&mut self, client: ClientId, stream: StreamId) {
+        match self.clients.open_on(client, stream) {
+            Some(Open::Login) => self.logout(client),
+            Some(Open::Item(item)) => self.drop_watcher(Watcher { client, stream }, item),
+            Some(Open::Directory | Open::Dictionary) => {
+                if let Some(known) = self.clients.get_mut(client) {
+                    known.directories.retain(|open| open.stream != stream);
+                    known.dictionaries.retain(|open| open.stream != stream);
+                    known.streams.remove(stream);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// A client watches an item no more.
+    pub(in crate::p2ps) fn drop_watcher(&mut self, watcher: Watcher, item: ItemId) {
+        let Self { clients, items, .. } = self;
+        let Some(place) = clients.remove_watcher(watcher) else {
+            debug_assert!(false, "a watcher that its client does not know: {watcher:?}");
+            return;
+        };
+        debug_assert_eq!(items.watchers(item).all().get(place as usize), Some(&watcher), "place of a watcher");
+        items.watchers_mut(item).remove(place, |watcher, place| clients.set_place(watcher, place));
+        self.counters.watchers -= 1;
+        self.release(item);
+    }
+
+    /// Puts a watcher under another item (another view of the same), held there.
+    fn move_watcher(&mut self, watcher: Watcher, from: ItemId, to: ItemId) {
+        debug_assert_eq!(self.items.root(from), self.items.root(to), "a watcher moves between views of one item");
+        let Self { clients, items, .. } = self;
+        let Some((place, _)) = clients.watch(watcher) else {
+            debug_assert!(false, "a watcher that its client does not know: {watcher:?}");
+            return;
+        };
+        if let Some(streams) = clients.streams_mut(watcher.client) {
+            streams.retarget(watcher.stream, to);
+            streams.change(watcher.stream, WatchState::leave_set);
+        }
+        items.watchers_mut(from).remove(place, |watcher, place| clients.set_place(watcher, place));
+        items.watchers_mut(to).add_held(watcher, |watcher, place| clients.set_place(watcher, place));
+        self.release(from);
+    }
+}

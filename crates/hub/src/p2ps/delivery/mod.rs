@@ -1,0 +1,12 @@
+//! What goes to the clients.
+//!
+//! * `turn`: the deliveries of a turn;
+//! * `events`: what Source Distributors publish, updates above all;
+//! * `images`, `statuses`: images and states on their way to the watchers;
+//! * `compose`: messages of the P2PS's own.
+
+mod compose;
+mod events;
+pub(crate) mod images;
+pub(crate) mod statuses;
+pub(crate) mod turn;

@@ -1,0 +1,309 @@
+//! States on their way to the watchers: of items, of services, of groups, and of losses that the P2PS finds itself.
+
+use super::turn::BodyId;
+use crate::p2ps::P2ps;
+use crate::p2ps::ids::{HubGroup, ItemId, ServiceId, SourceId};
+use crate::p2ps::items::state::Item;
+use crate::p2ps::items::watchers::Watcher;
+use crate::stream::flags;
+use rwf::msg::{Domain, Msg, MsgKey, StatusFlags, StatusMsg};
+use rwf::rdm::directory::filter;
+use rwf::rdm::state::Recovery;
+use rwf::{DataState, State, StreamState};
+
+/// Which of the watchers that wait for their first image are told a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pending {
+    /// None: the state is of streams that have had a response.
+    Untold,
+    /// Those for whom it is a final one.
+    ToldIfFinal,
+    /// All.
+    Told,
+}
+
+/// What clients have heard already by their directory streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Relayed {
+    /// Nothing.
+    No,
+    /// The same state, with this filter: it applies to streams that have had a response.
+    Status(u32),
+    /// That the service is deleted, which closes everything.
+    Deleted,
+}
+
+/// How a state is told.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Telling {
+    pub(crate) pending: Pending,
+    pub(crate) relayed: Relayed,
+    /// Who knows already that the item is suspect is not told so again.
+    pub(crate) once: bool,
+}
+
+impl Telling {
+    /// Everyone is told.
+    pub(crate) const ALL: Self = Self { pending: Pending::Told, relayed: Relayed::No, once: false };
+}
+
+/// The group of an item as clients see it: unique among all sources, short for the first one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GroupId {
+    bytes: [u8; 6],
+    from: usize,
+}
+
+impl GroupId {
+    pub(crate) fn new(source: SourceId, group: HubGroup) -> Self {
+        let [s1, s0] = source.0.to_be_bytes();
+        let [g3, g2, g1, g0] = group.0.to_be_bytes();
+        let from = if source.0 == 0 && u16::try_from(group.0).is_ok() { 4 } else { 0 };
+        Self { bytes: [s1, s0, g3, g2, g1, g0], from }
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[self.from..]
+    }
+}
+
+/// The state as a client with these wishes is told it. Private streams are recovered by nobody.
+pub(crate) fn told(policy: Recovery, private: bool, state: State<'_>) -> State<'_> {
+    if private && state.stream == StreamState::CLOSED_RECOVER { state } else { policy.apply(state) }
+}
+
+impl P2ps {
+    /// Tells the watchers of an item, and of its views, a state. Those for whom it is a final one watch no more.
+    pub(in crate::p2ps) fn tell_item(&mut self, id: ItemId, state: State<'_>, telling: Telling) {
+        let domain = Domain(self.items.key(id).domain);
+        let status = StatusMsg { state: Some(state), ..StatusMsg::new(domain, 0) };
+        self.tell(id, &status, telling);
+    }
+
+    /// Tells a status that may carry more than a state.
+    fn tell(&mut self, id: ItemId, status: &StatusMsg<'_>, telling: Telling) {
+        debug_assert!(!self.items.get(id).is_view(), "what is told of an item, its views hear too");
+        if let Some(state) = &status.state {
+            self.items.get_mut(id).told(state.data);
+        }
+        let views = self.items.views_of(id).to_vec();
+        self.tell_watchers(id, status, telling);
+        for view in views {
+            self.tell_watchers(view, status, telling);
+        }
+    }
+
+    fn tell_watchers(&mut self, id: ItemId, status: &StatusMsg<'_>, telling: Telling) {
+        let mut variants: Vec<((StreamState, DataState), BodyId)> = Vec::new();
+        let everyone: Vec<Watcher> = self.items.watchers(id).all().to_vec();
+        for watcher in everyone {
+            self.tell_watcher(id, watcher, status, telling, &mut variants);
+        }
+    }
+
+    fn tell_watcher(
+        &mut self,
+        id: ItemId,
+        watcher: Watcher,
+        status: &StatusMsg<'_>,
+        telling: Telling,
+        variants: &mut Vec<((StreamState, DataState), BodyId)>,
+    ) {
+        let (Some(known), Some((_, watch))) = (self.clients.get(watcher.client), self.clients.watch(watcher)) else {
+            debug_assert!(false, "a watcher that its client does not know: {watcher:?}");
+            return;
+        };
+        let (private, service) = (self.items.get(id).is_private(), self.items.get(id).service());
+        let state = status.state.map(|state| told(known.policy, private, state));
+        let is_final = state.is_some_and(|state| state.stream.is_final());
+        let deleted = telling.relayed == Relayed::Deleted;
+        if !watch.is_answered() && !tells_pending(telling.pending, is_final) && !deleted {
+            return;
+        }
+        let heard = match telling.relayed {
+            Relayed::No => false,
+            // Its directory was told the state of streams that are not private ones.
+            Relayed::Status(filter) => {
+                let relayed = status.state.map(|state| known.policy.apply(state));
+                watch.is_answered() && relayed == state && known.hears_of(service, filter)
+            }
+            Relayed::Deleted => known.hears_of(service, u32::MAX),
+        };
+        if deleted && heard {
+            return self.drop_watcher(watcher, id);
+        }
+        let knows = telling.once && watch.is_told_suspect() && !is_final;
+        if !heard && !knows {
+            self.deliver_status(status, state, watcher, variants);
+        }
+        if is_final {
+            self.drop_watcher(watcher, id);
+        } else if let (Some(state), false) = (state, knows) {
+            // What is kept from it changes nothing: it was told that it is suspect, and is so until its image comes.
+            self.clients.change(watcher, |watch| watch.told(state.data));
+        }
+    }
+
+    fn deliver_status(
+        &mut self,
+        status: &StatusMsg<'_>,
+        state: Option<State<'_>>,
+        watcher: Watcher,
+        variants: &mut Vec<((StreamState, DataState), BodyId)>,
+    ) {
+        let variant =
+            state.map_or((StreamState::UNSPECIFIED, DataState::NO_CHANGE), |state| (state.stream, state.data));
+        let known = variants.iter().find(|(known, _)| *known == variant).map(|(_, body)| *body);
+        let body = known.or_else(|| {
+            let body = self.body(256 + status.body.len(), |w| StatusMsg { state, ..status.clone() }.encode(w))?;
+            variants.push((variant, body));
+            Some(body)
+        });
+        if let Some(body) = body {
+            self.turn.deliver(body, watcher.client, watcher.stream);
+            self.counters.statuses_out += 1;
+        }
+    }
+
+    /// A status that a Source Distributor has published for an open item.
+    pub(super) fn item_status(&mut self, source: SourceId, id: ItemId, group: HubGroup, bits: u8, rwf: &[u8]) {
+        let Ok(Msg::Status(status)) = Msg::decode(rwf) else {
+            self.counters.hub_messages_bad += 1;
+            return;
+        };
+        if !group.is_none() {
+            self.items.set_group(id, group);
+        }
+        let item = self.items.get(id);
+        // A final state without the flag: the source recovers the item by itself, under the same handle.
+        let closed = bits & flags::CLOSED != 0;
+        let group_id = GroupId::new(source, group);
+        let (item_key, service) = (item.key_bytes().to_vec(), item.service());
+        let key = status.key.map(|key| client_key(key, &item_key, service, status.state));
+        let mut flags_out = status.flags;
+        flags_out.set(StatusFlags::PRIVATE_STREAM, item.is_private());
+        let group_id = (!group.is_none()).then_some(group_id.as_bytes());
+        let status = StatusMsg { group_id, key, flags: flags_out, ..status };
+        let pending = if closed || bits & flags::PENDING_TOO != 0 { Pending::Told } else { Pending::Untold };
+        // One that is opened again after a loss was told of that already.
+        let once = !closed && item.is_recovering();
+        if closed {
+            self.give_back(id);
+        }
+        self.tell(id, &status, Telling { pending, once, relayed: Relayed::No });
+        if closed {
+            self.recover_later(id);
+        }
+    }
+
+    /// A transient state for all items of a service that have had a response.
+    pub(in crate::p2ps) fn service_status(&mut self, source: SourceId, service: ServiceId, state: State<'_>) {
+        let (members, _) = self.members(source, |item| item.service() == service);
+        // The SDK fans a relayed state out to every item, also to those that another source serves or that are not back.
+        let at_it = |item: &Item| item.is_open() && item.source() == Some(source) && !item.is_recovering();
+        let alone = !self.has_answered_beside(service, at_it);
+        if alone {
+            self.relay_service_status(service, state);
+        }
+        let relayed = if alone { Relayed::Status(filter::STATE) } else { Relayed::No };
+        self.tell_members(&members, state, relayed);
+    }
+
+    /// A transient state for the members of a group, or their move to another.
+    pub(in crate::p2ps) fn group_status(
+        &mut self,
+        source: SourceId,
+        service: ServiceId,
+        group: HubGroup,
+        state: Option<State<'_>>,
+        merged_to: Option<HubGroup>,
+    ) {
+        let (members, recovering) = self.members(source, |item| item.group() == group);
+        let alone = self.is_grouped_as_told(service);
+        let relayed = state.filter(|_| alone);
+        if relayed.is_some() || merged_to.is_some() {
+            let merged_to = merged_to.map(|to| GroupId::new(source, to));
+            self.relay_group_status(service, GroupId::new(source, group), relayed, merged_to);
+        }
+        if let Some(state) = state {
+            let relayed = if alone { Relayed::Status(filter::GROUP) } else { Relayed::No };
+            self.tell_members(&members, state, relayed);
+        }
+        if let Some(to) = merged_to {
+            for id in members.into_iter().chain(recovering) {
+                // A status may have ended it.
+                if self.items.get(id).is_open() {
+                    self.items.set_group(id, to);
+                }
+            }
+        }
+    }
+
+    /// The open items that a transient state is for, and those that are not back since their source was lost: what their
+    /// watchers have is of an earlier life, so the state is not theirs.
+    fn members(&self, source: SourceId, of: impl Fn(&Item) -> bool) -> (Vec<ItemId>, Vec<ItemId>) {
+        let open = |&id: &ItemId| {
+            let item = self.items.get(id);
+            item.is_open() && item.source() == Some(source) && of(item)
+        };
+        self.items.ids().filter(open).partition(|&id| !self.items.get(id).is_recovering())
+    }
+
+    /// True if clients that apply a state to a group by themselves find the items that it is for: none of the service was lost
+    /// and is not back, and none is in another group by now than a client was told that rests, or waits for its image.
+    fn is_grouped_as_told(&mut self, service: ServiceId) -> bool {
+        for id in self.items.all_ids() {
+            let item = self.items.get(id);
+            if item.service() != service || !(item.is_recovering() || item.is_regrouped()) {
+                continue;
+            }
+            let held = |&id: &ItemId| self.items.watchers(id).held().iter().any(|&held| self.is_answered(held));
+            let views = self.items.views_of(id);
+            if item.is_recovering() || !item.is_open() || [id].iter().chain(views).any(held) {
+                return false;
+            }
+            self.items.get_mut(id).set_regrouped(false);
+        }
+        true
+    }
+
+    /// True if clients have open streams of a service for other items than these: what they apply to a whole service by
+    /// themselves is not for those.
+    pub(in crate::p2ps) fn has_answered_beside(&self, service: ServiceId, these: impl Fn(&Item) -> bool) -> bool {
+        self.items.ids().any(|id| {
+            let item = self.items.get(id);
+            let answered =
+                |&id: &ItemId| self.items.watchers(id).all().iter().any(|&watcher| self.is_answered(watcher));
+            item.service() == service
+                && !item.is_view()
+                && !these(item)
+                && [id].iter().chain(self.items.views_of(id)).any(answered)
+        })
+    }
+
+    fn is_answered(&self, watcher: Watcher) -> bool {
+        self.clients.watch(watcher).is_some_and(|(_, watch)| watch.is_answered())
+    }
+
+    fn tell_members(&mut self, members: &[ItemId], state: State<'_>, relayed: Relayed) {
+        for &id in members {
+            self.tell_item(id, state, Telling { pending: Pending::Untold, relayed, once: false });
+        }
+    }
+}
+
+fn tells_pending(pending: Pending, is_final: bool) -> bool {
+    match pending {
+        Pending::Untold => false,
+        Pending::ToldIfFinal => is_final,
+        Pending::Told => true,
+    }
+}
+
+/// The key of a status as clients get it: the item's own, but where the provider names another item to go to.
+fn client_key<'a>(key: MsgKey<'a>, item_key: &'a [u8], service: ServiceId, state: Option<State<'_>>) -> MsgKey<'a> {
+    if state.is_some_and(|state| state.stream == StreamState::REDIRECTED) {
+        return MsgKey { service_id: key.service_id.map(|_| service.0), ..key };
+    }
+    crate::item::ItemKey::read(item_key).unwrap_or_default().msg_key(service.0)
+}

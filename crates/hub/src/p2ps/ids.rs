@@ -1,0 +1,62 @@
+//! The numbers by which a P2PS knows what it deals with. Each kind is a type of its own, so that none passes for another.
+
+/// A client: the dense number of its connection, chosen by whoever owns the connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientId(pub u32);
+
+/// A Source Distributor: the number that whoever owns the transports gives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SourceId(pub u16);
+
+/// A stream of a client, by the number that the client chose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct StreamId(pub(crate) i32);
+
+/// An item at this P2PS: dense, used again after the item is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ItemId(pub(crate) u32);
+
+impl ItemId {
+    /// No item.
+    pub(crate) const NONE: Self = Self(u32::MAX);
+
+    /// Place of the item in tables by item number.
+    #[inline]
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A service by its public id, as clients know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ServiceId(pub(crate) u16);
+
+/// A service by the id that its Source Distributor gave it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct RemoteService(pub(crate) u16);
+
+/// An open item at a Source Distributor, by the number given there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Handle(pub(crate) u32);
+
+/// An open that a Source Distributor has not answered, by the number given here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Token(pub(crate) u32);
+
+/// An item group, in the numbers of one Source Distributor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct HubGroup(pub(crate) u32);
+
+impl HubGroup {
+    /// No group.
+    pub(crate) const NONE: Self = Self(crate::stream::NO_GROUP);
+
+    /// True if there is none.
+    pub(crate) fn is_none(self) -> bool {
+        self == Self::NONE
+    }
+}
+
+/// A view (a subset of fields or elements), shared by all items that are seen through it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ViewId(pub(crate) u32);

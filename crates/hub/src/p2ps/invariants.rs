@@ -1,0 +1,101 @@
+//! What holds at the end of every turn, whatever came in.
+//!
+//! * Every watcher of an item is known to its client's stream table, with its place; nobody else is.
+//! * An open item's handle stands for it at its source, and for nothing else; so does the token of one that was asked for.
+//! * Only watchers that have had an image, and are not paused, take part in updates, and only while their item is open.
+//! * A watcher that waits waits for something: a service, room, a time, or an image that was asked for.
+//! * What is counted is there.
+
+use super::P2ps;
+use super::ids::{ItemId, SourceId};
+use super::items::state::{State, Wait};
+use super::items::watchers::Watcher;
+
+/// Items looked at in each turn of a debug build, so that worlds of a million items are not looked at as a whole each time.
+const SHARE: u32 = 64;
+/// Watchers of one item looked at in each turn of a debug build.
+const WATCHERS: usize = 256;
+
+impl P2ps {
+    /// Panics if anything is not as it has to be at the end of a turn. Takes as long as there are items and watchers: for tests and
+    /// simulations.
+    ///
+    /// # Panics
+    /// An invariant is broken: a fault of this program.
+    pub fn check_invariants(&self) {
+        let mut watchers = 0;
+        for id in self.items.all_ids() {
+            self.check_item(id, usize::MAX);
+            watchers += self.items.watchers(id).len() as u64;
+        }
+        assert_eq!(watchers, self.counters.watchers, "watchers counted");
+        self.items.check_tables();
+        let clients: Vec<u64> = self.clients.iter().map(|(_, client)| client.items.into()).collect();
+        assert_eq!(clients.iter().sum::<u64>(), watchers, "items counted by clients");
+        assert_eq!(clients.len() as u64, self.counters.clients, "clients counted");
+        for (id, client) in self.clients.iter() {
+            assert_eq!(client.item_streams().len(), client.items as usize, "items of {id:?}");
+        }
+        self.check_sources();
+    }
+
+    fn check_sources(&self) {
+        for (number, source) in self.sources.iter() {
+            let of_source = |&&id: &&ItemId| self.items.get(id).source() == Some(number);
+            let ids: Vec<ItemId> = self.items.ids().collect();
+            let open = ids.iter().filter(of_source).filter(|&&id| self.items.get(id).is_open()).count();
+            let opening = ids.iter().filter(of_source).count() - open;
+            assert_eq!((open, opening), (source.bound(), source.opening()), "open and opening at {number:?}");
+        }
+    }
+
+    /// A share of the checks, by turns.
+    pub(super) fn check_share(&mut self) {
+        let count = self.items.all_ids().count() as u32;
+        for at in 0..SHARE.min(count) {
+            self.check_item(ItemId((self.check_from.wrapping_add(at)) % count), WATCHERS);
+        }
+        self.check_from = self.check_from.wrapping_add(SHARE);
+    }
+
+    fn check_item(&self, id: ItemId, most: usize) {
+        self.items.check_item(id);
+        let (item, watchers) = (self.items.get(id), self.items.watchers(id));
+        for (place, &watcher) in (0..).zip(watchers.all()).take(most) {
+            let known = self.clients.get(watcher.client).and_then(|client| client.streams.item(watcher.stream));
+            assert_eq!(known, Some(id), "{watcher:?} watches {id:?}");
+            let watch = self.clients.watch(watcher);
+            assert_eq!(watch.map(|(place, _)| place), Some(place), "place of {watcher:?} at {id:?}");
+            if let Some((_, watch)) = watch {
+                watch.check(watchers.is_open(place));
+            }
+        }
+        match item.state() {
+            State::Open { source, handle, .. } => {
+                let at = self.sources.up(source).map(|source| source.item(handle));
+                assert_eq!(at, Some(id), "{handle:?} at {source:?}: {item:?}");
+                self.check_waits_for_image(id, source);
+            }
+            State::Opening { source, token, .. } => {
+                let at = self.sources.up(source).and_then(|source| source.token(token));
+                assert_eq!(at, Some(id), "{token:?} at {source:?}: {item:?}");
+            }
+            State::Waiting(Wait::Parked) => {
+                let parked = self.services.get(item.service()).is_some_and(|service| service.parked);
+                assert!(parked || !self.is_waited_for(id), "{id:?} waits for nothing: {item:?}");
+            }
+            State::Waiting(_) | State::View { .. } | State::Free => {}
+        }
+    }
+
+    fn check_waits_for_image(&self, id: ItemId, source: SourceId) {
+        let item = self.items.get(id);
+        let comes = item.is_image_asked() || item.is_image_arriving() || item.is_refresh_queued();
+        let waits = |&id: &ItemId| {
+            let held = self.items.watchers(id).held();
+            held.iter().copied().find(|&watcher: &Watcher| self.waits(watcher))
+        };
+        let waiting = [id].iter().chain(self.items.views_of(id)).find_map(waits);
+        assert!(comes || waiting.is_none(), "{waiting:?} waits for no image of {id:?} at {source:?}: {item:?}");
+    }
+}

@@ -1,0 +1,315 @@
+//! Items: one for each stream that clients share towards a Source Distributor.
+//!
+//! * `state`: the states of an item and the transitions between them;
+//! * `watchers`: who watches an item;
+//! * `views`: items seen through a subset of their fields;
+//! * `pending_images`: what is held for images that come by another way than updates.
+
+pub(crate) mod pending_images;
+pub(crate) mod state;
+pub(crate) mod view_spec;
+pub(crate) mod views;
+pub(crate) mod watchers;
+
+use super::ids::{Handle, HubGroup, ItemId, ServiceId, SourceId};
+use crate::item::{self, ItemKey};
+use hashbrown::HashTable;
+use pending_images::PendingImages;
+use rustc_hash::FxHashMap;
+use state::{Item, Kind};
+use views::{ViewedItem, Views};
+use watchers::Watchers;
+
+/// Item numbers stay below this: the ones above mark streams of other kinds.
+pub(crate) const MAX_ITEMS: u32 = u32::MAX - 16;
+
+/// All items that someone watches, or that a Source Distributor has yet to answer for.
+#[derive(Debug, Default)]
+pub(crate) struct Items {
+    /// By item number: the half that the fan-out needs.
+    watchers: Vec<Watchers>,
+    /// By item number: the rest.
+    cold: Vec<Item>,
+    free: Vec<ItemId>,
+    index: HashTable<ItemId>,
+    /// All views that are in use.
+    views: Views,
+    /// What is known of items that are seen through views, or were.
+    viewed: FxHashMap<ItemId, ViewedItem>,
+    /// What the first watcher asked the provider for beside a view, as an element list. Few items have that.
+    elements: FxHashMap<ItemId, Box<[u8]>>,
+    /// Positions in the stream of an item's source at which, and before which, an image is of no use: it would go back in time for
+    /// those that wait.
+    barred: FxHashMap<ItemId, u64>,
+    pending: PendingImages,
+}
+
+impl Items {
+    pub(crate) fn get(&self, id: ItemId) -> &Item {
+        &self.cold[id.index()]
+    }
+
+    /// An item, for a transition.
+    pub(crate) fn get_mut(&mut self, id: ItemId) -> &mut Item {
+        &mut self.cold[id.index()]
+    }
+
+    #[inline]
+    pub(crate) fn watchers(&self, id: ItemId) -> &Watchers {
+        &self.watchers[id.index()]
+    }
+
+    pub(crate) fn watchers_mut(&mut self, id: ItemId) -> &mut Watchers {
+        &mut self.watchers[id.index()]
+    }
+
+    /// What is held for images that come by another way.
+    pub(crate) fn pending_mut(&mut self) -> &mut PendingImages {
+        &mut self.pending
+    }
+
+    /// Items in use.
+    pub(crate) fn len(&self) -> usize {
+        self.cold.len() - self.free.len()
+    }
+
+    /// Numbers of all items, those included that are free.
+    pub(crate) fn all_ids(&self) -> impl Iterator<Item = ItemId> + use<> {
+        (0..self.cold.len() as u32).map(ItemId)
+    }
+
+    /// Numbers of the items in use.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = ItemId> + '_ {
+        self.all_ids().filter(|&id| self.get(id).is_live())
+    }
+
+    /// The shared item with this key; snapshots have items of their own.
+    pub(crate) fn find(&self, service: ServiceId, key: &[u8], snapshot: bool) -> Option<ItemId> {
+        let same = |&id: &ItemId| {
+            let item = self.get(id);
+            item.is_snapshot() == snapshot && item.service() == service && *item.key_bytes() == *key
+        };
+        self.index.find(item::hash(service.0, key), same).copied()
+    }
+
+    /// A new item without watchers, which waits; `None` if there is no number left.
+    pub(crate) fn insert(&mut self, service: ServiceId, key: &[u8], kind: Kind) -> Option<ItemId> {
+        let item = Item::waiting(service, key, kind);
+        let indexed = item.is_indexed();
+        let id = self.place(item)?;
+        if indexed {
+            let Self { index, cold, .. } = self;
+            let rehash = |&id: &ItemId| {
+                let item = &cold[id.index()];
+                item::hash(item.service().0, item.key_bytes())
+            };
+            index.insert_unique(item::hash(service.0, key), id, rehash);
+        }
+        Some(id)
+    }
+
+    fn place(&mut self, item: Item) -> Option<ItemId> {
+        if let Some(id) = self.free.pop() {
+            debug_assert!(!self.get(id).is_live() && self.watchers(id).is_empty(), "a free number is in use");
+            self.cold[id.index()] = item;
+            return Some(id);
+        }
+        let id = self.cold.len() as u32;
+        if id >= MAX_ITEMS {
+            return None;
+        }
+        self.cold.push(item);
+        self.watchers.push(Watchers::default());
+        Some(ItemId(id))
+    }
+
+    /// Takes an item out of the index: whoever asks next gets another one.
+    pub(crate) fn unlist(&mut self, id: ItemId) {
+        let item = self.get(id);
+        let hash = item::hash(item.service().0, item.key_bytes());
+        if let Ok(entry) = self.index.find_entry(hash, |&other| other == id) {
+            entry.remove();
+        }
+    }
+
+    /// Frees an item that has neither watchers nor views.
+    pub(crate) fn remove(&mut self, id: ItemId) {
+        debug_assert!(self.watchers(id).is_empty(), "someone watches it");
+        debug_assert!(self.views_of(id).is_empty(), "someone watches a view of it");
+        self.unlist(id);
+        self.pending.forget(id);
+        self.barred.remove(&id);
+        self.elements.remove(&id);
+        self.viewed.remove(&id);
+        self.watchers[id.index()] = Watchers::default();
+        self.get_mut(id).free();
+        self.free.push(id);
+    }
+
+    /// The key of an item, which its views share.
+    pub(crate) fn key(&self, id: ItemId) -> ItemKey<'_> {
+        self.get(self.root(id)).key()
+    }
+
+    /// The item whose stream to a Source Distributor serves this one: itself, or the one it is a view of.
+    pub(crate) fn root(&self, id: ItemId) -> ItemId {
+        self.get(id).parent().unwrap_or(id)
+    }
+
+    /// Views of an item that someone watches.
+    pub(crate) fn views_of(&self, id: ItemId) -> &[ItemId] {
+        if !self.watchers(id).has_views() {
+            return &[];
+        }
+        self.viewed.get(&id).map_or(&[], ViewedItem::views)
+    }
+
+    /// True if someone watches an item, directly or through a view.
+    pub(crate) fn is_watched(&self, id: ItemId) -> bool {
+        let watchers = self.watchers(id);
+        !watchers.is_empty() || watchers.has_views()
+    }
+
+    /// What its first watcher asked the provider for beside a view: an element list, or nothing.
+    pub(crate) fn elements(&self, id: ItemId) -> &[u8] {
+        self.elements.get(&id).map_or(&[], |elements| elements)
+    }
+
+    /// Notes what the first watcher of an item asks the provider for.
+    pub(crate) fn set_elements(&mut self, id: ItemId, elements: Vec<u8>) {
+        debug_assert!(self.get(id).is_waiting(), "what an open item was asked for with does not change");
+        if !elements.is_empty() {
+            self.elements.insert(id, elements.into());
+        }
+    }
+
+    /// The Source Distributor that serves an item, or serves what it is a view of.
+    pub(crate) fn open_at(&self, id: ItemId) -> Option<(SourceId, Handle)> {
+        self.get(id).open_at()
+    }
+
+    /// Ends an item's bond with its source. Its watchers wait for an image: what follows under another handle does not go on from what
+    /// they have.
+    pub(crate) fn detach(&mut self, id: ItemId) {
+        self.hold_all(id);
+        self.pending.forget(id);
+        self.barred.remove(&id);
+        if let Some(viewed) = self.viewed.get_mut(&id) {
+            viewed.forget_reissue();
+        }
+        self.get_mut(id).detach();
+    }
+
+    /// Takes the watchers of an item, and of its views, out of the updates until they have an image.
+    pub(crate) fn hold_all(&mut self, id: ItemId) {
+        let Self { watchers, viewed, .. } = self;
+        let has_views = watchers[id.index()].has_views();
+        watchers[id.index()].hold_all();
+        let views = viewed.get(&id).filter(|_| has_views).map_or(&[][..], ViewedItem::views);
+        for view in views {
+            watchers[view.index()].hold_all();
+        }
+    }
+
+    /// No image that belongs at this position or before it is of use to those that wait.
+    pub(crate) fn bar_images(&mut self, id: ItemId, position: u64) {
+        debug_assert!(self.get(id).is_open(), "images of an item that is not open");
+        let at = self.barred.entry(id).or_insert(position);
+        *at = position.max(*at);
+    }
+
+    /// An image that is of use has begun.
+    pub(crate) fn unbar_images(&mut self, id: ItemId) {
+        if !self.barred.is_empty() {
+            self.barred.remove(&id);
+        }
+    }
+
+    /// True if an image at this position would go back in time.
+    pub(crate) fn is_barred(&self, id: ItemId, position: u64) -> bool {
+        !self.barred.is_empty() && self.barred.get(&id).is_some_and(|&barred| barred >= position)
+    }
+
+    /// True if some open watcher of an item, or of a view of it, may have asked for an image.
+    pub(crate) fn is_asked_by_open(&self, id: ItemId) -> bool {
+        let asked = |&id: &ItemId| self.watchers(id).is_asked_by_open();
+        asked(&id) || self.views_of(id).iter().any(asked)
+    }
+
+    /// True if an item, or one of its views, waits for more than was asked for at first.
+    pub(crate) fn is_widening(&self, id: ItemId) -> bool {
+        let widening = |&id: &ItemId| self.get(id).awaits_wider();
+        widening(&id) || self.views_of(id).iter().any(widening)
+    }
+
+    /// The group of an item, as the numbers of its source say.
+    pub(crate) fn set_group(&mut self, id: ItemId, group: HubGroup) -> bool {
+        self.get_mut(id).set_group(group)
+    }
+
+    /// Panics if what is known of an item does not fit together.
+    pub(crate) fn check_item(&self, id: ItemId) {
+        let (item, watchers) = (self.get(id), self.watchers(id));
+        item.check();
+        let views = self.views_of(id);
+        assert_eq!(watchers.has_views(), !views.is_empty(), "views of {id:?}");
+        assert!(item.is_open() || !self.barred.contains_key(&id), "images of {id:?} are barred: {item:?}");
+        assert!(item.is_open() || !self.pending.holds_for(id), "held for the image of {id:?}: {item:?}");
+        if !item.is_live() {
+            assert!(watchers.is_empty() && views.is_empty(), "a free item is watched: {id:?}");
+            assert!(!self.viewed.contains_key(&id) && !self.elements.contains_key(&id), "left of {id:?}");
+        }
+        if let Some(parent) = item.parent() {
+            assert!(!self.get(parent).is_view() && self.get(parent).is_live(), "{id:?} is a view of {parent:?}");
+            assert!(self.views_of(parent).contains(&id), "{parent:?} does not know its view {id:?}");
+            assert!(!watchers.is_empty() && views.is_empty(), "a view that nobody watches: {id:?}");
+            assert!(self.get(parent).is_open() || watchers.open_count() == 0, "updates of a view: {id:?}");
+        } else if !item.is_open() {
+            assert_eq!(watchers.open_count(), 0, "updates for watchers of {id:?}: {item:?}");
+        }
+        if item.is_waiting() || item.is_open() {
+            assert!(self.is_watched(id), "nobody watches {id:?}: {item:?}");
+        }
+        for &view in views {
+            assert_eq!(self.get(view).parent(), Some(id), "parent of {view:?}");
+        }
+    }
+
+    /// Panics if the tables do not fit together. As long as all items.
+    pub(crate) fn check_tables(&self) {
+        self.pending.check();
+        assert_eq!(self.len(), self.ids().count(), "items in use");
+        for (&id, viewed) in &self.viewed {
+            viewed.check(|view| self.get(view).view_id().map(|view| self.views.spec(view)));
+            assert!(self.get(id).is_live(), "{id:?} was seen through views, and is free");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::state::{Kind, Sharing};
+    use super::{Items, ServiceId};
+
+    #[test]
+    fn numbers_are_reused_and_keys_found() {
+        let mut items = Items::default();
+        let (one, two) = (ServiceId(1), ServiceId(2));
+        let a = items.insert(one, b"a", Kind::SHARED).unwrap();
+        let b = items.insert(one, b"b", Kind::SHARED).unwrap();
+        let snapshot = items.insert(one, b"a", Kind { snapshot: true, ..Kind::SHARED }).unwrap();
+        let private = items.insert(one, b"c", Kind { sharing: Sharing::Private, snapshot: false }).unwrap();
+        assert_eq!(items.find(one, b"a", false), Some(a));
+        assert_eq!(items.find(one, b"a", true), Some(snapshot));
+        assert_eq!(items.find(two, b"a", false), None);
+        assert_eq!(items.find(one, b"c", false), None);
+        items.unlist(snapshot);
+        assert_eq!(items.find(one, b"a", true), None);
+        items.remove(a);
+        assert_eq!(items.find(one, b"a", false), None);
+        assert_eq!(items.insert(one, b"d", Kind::SHARED), Some(a));
+        assert_eq!(items.find(one, b"b", false), Some(b));
+        assert_eq!(items.ids().collect::<Vec<_>>(), [a, b, snapshot, private]);
+        assert_eq!(items.len(), 4);
+    }
+}

@@ -1,0 +1,374 @@
+//! Items seen through views. A view of an item is an item of its own beside it, with its own watchers, so that its data is filtered
+//! once for all who share it, and their fan-out is like any other.
+//!
+//! What is asked for upstream is the union of the views of an item. How many views want a field is counted, so that one view more
+//! or less costs as much as it has fields, however many others there are.
+
+use super::Items;
+use super::state::Item;
+use super::view_spec::ViewSpec;
+use crate::p2ps::ids::{ItemId, ViewId};
+use std::collections::BTreeMap;
+
+/// All views in use, by number. Clients choose what views there are, so they are found by comparison and not by hash.
+#[derive(Debug, Default)]
+pub(super) struct Views {
+    specs: Vec<(ViewSpec, u32)>,
+    free: Vec<ViewId>,
+    by_spec: BTreeMap<ViewSpec, ViewId>,
+}
+
+impl Views {
+    /// The number of a view, used once more.
+    fn take(&mut self, spec: &ViewSpec) -> ViewId {
+        if let Some(&id) = self.by_spec.get(spec) {
+            self.specs[id.0 as usize].1 += 1;
+            return id;
+        }
+        let id = if let Some(id) = self.free.pop() {
+            debug_assert_eq!(self.specs[id.0 as usize].1, 0, "a free view is used");
+            self.specs[id.0 as usize] = (spec.clone(), 1);
+            id
+        } else {
+            self.specs.push((spec.clone(), 1));
+            ViewId((self.specs.len() - 1) as u32)
+        };
+        self.by_spec.insert(spec.clone(), id);
+        id
+    }
+
+    /// A view is used once less.
+    fn release(&mut self, id: ViewId) {
+        let (spec, uses) = &mut self.specs[id.0 as usize];
+        debug_assert!(*uses > 0, "a view is released that nobody uses");
+        *uses -= 1;
+        if *uses == 0 {
+            self.by_spec.remove(spec);
+            *spec = ViewSpec::Fields(Box::default());
+            self.free.push(id);
+        }
+    }
+
+    pub(super) fn spec(&self, id: ViewId) -> &ViewSpec {
+        &self.specs[id.0 as usize].0
+    }
+}
+
+/// How many views of an item want which field or element.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Wanted {
+    fields: BTreeMap<i16, u32>,
+    elements: BTreeMap<Vec<u8>, u32>,
+    /// Views of fields, and views of elements.
+    views: [u32; 2],
+}
+
+impl Wanted {
+    fn add(&mut self, spec: &ViewSpec) {
+        match spec {
+            ViewSpec::Fields(fids) => {
+                self.views[0] += 1;
+                fids.iter().for_each(|&fid| *self.fields.entry(fid).or_default() += 1);
+            }
+            ViewSpec::Elements(names) => {
+                self.views[1] += 1;
+                names.iter().for_each(|name| *self.elements.entry(name.clone()).or_default() += 1);
+            }
+        }
+    }
+
+    fn remove(&mut self, spec: &ViewSpec) {
+        fn less<K: Ord>(counts: &mut BTreeMap<K, u32>, key: &K) {
+            let left = counts.get_mut(key).map(|count| {
+                *count -= 1;
+                *count
+            });
+            debug_assert!(left.is_some(), "a view is removed that was not added");
+            if left == Some(0) {
+                counts.remove(key);
+            }
+        }
+        match spec {
+            ViewSpec::Fields(fids) => {
+                self.views[0] -= 1;
+                fids.iter().for_each(|fid| less(&mut self.fields, fid));
+            }
+            ViewSpec::Elements(names) => {
+                self.views[1] -= 1;
+                names.iter().for_each(|name| less(&mut self.elements, name));
+            }
+        }
+    }
+
+    /// What all of them together want; `None` if no view says that.
+    fn union(&self) -> Option<ViewSpec> {
+        match self.views.map(|count| count > 0) {
+            [true, false] => Some(ViewSpec::Fields(self.fields.keys().copied().collect())),
+            [false, true] => Some(ViewSpec::Elements(self.elements.keys().cloned().collect())),
+            _ => None,
+        }
+    }
+}
+
+/// What is known of an item that is seen through views, or was.
+#[derive(Debug, Default)]
+pub(crate) struct ViewedItem {
+    /// Views that someone watches.
+    views: Vec<ItemId>,
+    wanted: Wanted,
+    /// What was asked for upstream: the union of views, `None` for everything.
+    asked: Option<ViewSpec>,
+    /// What images are sure to hold until the answer to a reissue that asked for more; `None` if none is awaited.
+    shown: Option<ViewSpec>,
+    /// Number of that reissue, until it is answered; 0 if none is awaited.
+    serial: u32,
+    /// Position of the last such answer: images from there on hold what was asked for.
+    wide_from: u64,
+    /// It is among those that may ask for less.
+    narrow_queued: bool,
+}
+
+impl ViewedItem {
+    pub(super) fn views(&self) -> &[ItemId] {
+        &self.views
+    }
+
+    /// The answer to a reissue that asked for more will not come: the item is asked for anew.
+    pub(super) fn forget_reissue(&mut self) {
+        (self.serial, self.wide_from) = (0, 0);
+    }
+
+    /// Panics if the counts are not those of the views.
+    pub(super) fn check<'s>(&self, spec: impl Fn(ItemId) -> Option<&'s ViewSpec>) {
+        let mut wanted = Wanted::default();
+        self.views.iter().filter_map(|&view| spec(view)).for_each(|spec| wanted.add(spec));
+        assert_eq!(wanted, self.wanted, "fields that the views of an item want");
+    }
+}
+
+/// How what a watcher is to see fits what was asked for upstream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Coverage {
+    /// Images hold it.
+    Shown,
+    /// It was asked for, and no image is known to hold it yet.
+    Asked,
+    /// More has to be asked for.
+    Lacking,
+}
+
+/// Why an item cannot be seen through a view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoView {
+    /// It has as many views as it may have.
+    TooMany,
+    /// There is no item number left.
+    NoNumber,
+}
+
+impl Items {
+    /// The view of an item that lets this through, a new one if it has none. An item has no more than `limit` views; 0 for any
+    /// number.
+    pub(crate) fn view(&mut self, root: ItemId, spec: &ViewSpec, limit: u32) -> Result<ItemId, NoView> {
+        debug_assert!(self.get(root).is_live() && !self.get(root).is_view(), "a view is of an item");
+        let known = self.views.by_spec.get(spec).copied();
+        let of_view = |&view: &ItemId| known.is_some() && self.get(view).view_id() == known;
+        if let Some(view) = self.views_of(root).iter().copied().find(of_view) {
+            return Ok(view);
+        }
+        if limit > 0 && self.views_of(root).len() >= limit as usize {
+            return Err(NoView::TooMany);
+        }
+        let number = self.views.take(spec);
+        let Some(view) = self.place(Item::view(self.get(root), root, number)) else {
+            self.views.release(number);
+            return Err(NoView::NoNumber);
+        };
+        let viewed = self.viewed.entry(root).or_default();
+        viewed.views.push(view);
+        viewed.wanted.add(spec);
+        self.watchers_mut(root).mark_views(true);
+        Ok(view)
+    }
+
+    /// Frees a view that has no watchers; tells what it was a view of.
+    pub(crate) fn remove_view(&mut self, view: ItemId) -> Option<ItemId> {
+        let (parent, number) = (self.get(view).parent()?, self.get(view).view_id()?);
+        self.remove(view);
+        if let Some(viewed) = self.viewed.get_mut(&parent) {
+            viewed.views.retain(|&other| other != view);
+            viewed.wanted.remove(self.views.spec(number));
+            let left = !viewed.views.is_empty();
+            self.watchers_mut(parent).mark_views(left);
+        } else {
+            debug_assert!(false, "{parent:?} does not know its view {view:?}");
+        }
+        self.views.release(number);
+        Some(parent)
+    }
+
+    /// What a view lets through; `None` for an item that is no view.
+    pub(crate) fn spec_of(&self, item: ItemId) -> Option<&ViewSpec> {
+        self.get(item).view_id().map(|view| self.views.spec(view))
+    }
+
+    /// What has to be asked for upstream: the union of all views, or everything (`None`) if anyone wants that.
+    pub(crate) fn wanted_view(&self, root: ItemId) -> Option<ViewSpec> {
+        if !self.watchers(root).is_empty() {
+            return None;
+        }
+        let union = self.viewed.get(&root)?.wanted.union()?;
+        (!union.payload().is_empty()).then_some(union)
+    }
+
+    /// What is wanted, if it is no more than was asked for; else what was asked for.
+    pub(crate) fn narrowed_view(&self, root: ItemId) -> Option<ViewSpec> {
+        let asked = self.asked_view(root);
+        match (self.wanted_view(root), asked) {
+            (wanted, None) => wanted,
+            (Some(wanted), Some(asked)) if asked.covers(&wanted) => Some(wanted),
+            (_, Some(asked)) => Some(asked.clone()),
+        }
+    }
+
+    /// What was asked for upstream, `None` for everything.
+    pub(crate) fn asked_view(&self, root: ItemId) -> Option<&ViewSpec> {
+        self.viewed.get(&root).and_then(|viewed| viewed.asked.as_ref())
+    }
+
+    /// Remembers what was asked for upstream. With `more` images hold no more than before until one answers.
+    pub(crate) fn note_asked_view(&mut self, root: ItemId, view: Option<ViewSpec>, more: bool) {
+        debug_assert!(!self.get(root).is_view() && self.get(root).source().is_some(), "nothing was asked for");
+        if let Some(viewed) = self.viewed.get_mut(&root) {
+            if more && viewed.shown.is_none() {
+                viewed.shown = viewed.asked.take();
+            }
+            viewed.asked = view;
+        } else if view.is_some() {
+            self.viewed.entry(root).or_default().asked = view;
+        }
+    }
+
+    /// How what the watchers of an item, or of a view of it, are to see fits what was asked for.
+    pub(crate) fn coverage(&self, item: ItemId) -> Coverage {
+        let Some(viewed) = self.viewed.get(&self.root(item)) else { return Coverage::Shown };
+        let spec = self.spec_of(item);
+        let covered = |by: &Option<ViewSpec>| by.as_ref().is_none_or(|by| spec.is_some_and(|spec| by.covers(spec)));
+        // What comes now is as was asked for before, and what comes then as is asked for now: either may lack some of it.
+        match (covered(&viewed.asked), covered(&viewed.shown)) {
+            (true, true) => Coverage::Shown,
+            (true, false) => Coverage::Asked,
+            (false, _) => Coverage::Lacking,
+        }
+    }
+
+    /// A reissue that asks for more has been sent under this number.
+    pub(crate) fn await_wider(&mut self, root: ItemId, serial: u32) {
+        debug_assert!(serial != 0 && self.get(root).is_open());
+        self.viewed.entry(root).or_default().serial = serial;
+    }
+
+    /// A reissue that asked for more is answered.
+    pub(crate) fn reissue_answered(&mut self, id: ItemId, serial: u32, position: u64) {
+        if let Some(viewed) = self.viewed.get_mut(&id).filter(|viewed| viewed.serial == serial) {
+            debug_assert!(position >= viewed.wide_from, "answers come in order");
+            (viewed.serial, viewed.wide_from) = (0, position);
+        }
+    }
+
+    /// True if a reissue that asked for more is not answered.
+    pub(crate) fn is_reissued(&self, id: ItemId) -> bool {
+        self.viewed.get(&id).is_some_and(|viewed| viewed.serial != 0)
+    }
+
+    /// True if an image at this position may lack what was asked for last.
+    pub(crate) fn is_narrow(&self, id: ItemId, position: u64) -> bool {
+        self.viewed.get(&id).is_some_and(|viewed| viewed.serial != 0 || position < viewed.wide_from)
+    }
+
+    /// An image has begun that holds all that was asked for.
+    pub(crate) fn shows_all(&mut self, id: ItemId) {
+        if let Some(viewed) = self.viewed.get_mut(&id) {
+            viewed.shown = None;
+        }
+    }
+
+    /// What is asked for now is what all views of an item need together.
+    pub(crate) fn clear_widening(&mut self, id: ItemId) {
+        self.get_mut(id).set_awaits_wider(false);
+        if let Some(viewed) = self.viewed.get_mut(&id) {
+            viewed.shown = None;
+            viewed.forget_reissue();
+            for view in &viewed.views {
+                self.cold[view.index()].set_awaits_wider(false);
+            }
+        }
+    }
+
+    /// Drops what is known of an item's views if none is left and nothing is awaited.
+    pub(crate) fn trim_viewed(&mut self, id: ItemId) {
+        let idle = |viewed: &ViewedItem| {
+            viewed.views.is_empty() && viewed.asked.is_none() && viewed.shown.is_none() && viewed.serial == 0
+        };
+        if self.viewed.get(&id).is_some_and(idle) {
+            self.viewed.remove(&id);
+        }
+    }
+
+    /// Less of an item may be wanted; true if it was not known yet in this turn.
+    pub(crate) fn queue_narrowing(&mut self, root: ItemId) -> bool {
+        self.viewed.get_mut(&root).is_some_and(|viewed| !std::mem::replace(&mut viewed.narrow_queued, true))
+    }
+
+    /// Takes an item out of those that may ask for less; false if it is another one by now.
+    pub(crate) fn end_narrowing(&mut self, root: ItemId) -> bool {
+        self.viewed.get_mut(&root).is_some_and(|viewed| std::mem::take(&mut viewed.narrow_queued))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::state::Kind;
+    use super::{Coverage, Items, NoView, Wanted};
+    use crate::p2ps::ids::{Handle, ServiceId, SourceId, Token};
+    use crate::p2ps::items::view_spec::ViewSpec;
+
+    fn fields(fids: &[i16]) -> ViewSpec {
+        ViewSpec::Fields(fids.into())
+    }
+
+    #[test]
+    fn what_is_wanted_is_the_union() {
+        let mut wanted = Wanted::default();
+        let elements = ViewSpec::Elements(Box::new([b"x".to_vec()]));
+        assert_eq!(wanted.union(), None, "nobody wants anything");
+        wanted.add(&fields(&[1, 2]));
+        wanted.add(&fields(&[2, 3]));
+        assert_eq!(wanted.union(), Some(fields(&[1, 2, 3])));
+        wanted.add(&elements);
+        assert_eq!(wanted.union(), None, "no view has both kinds");
+        wanted.remove(&elements);
+        wanted.remove(&fields(&[1, 2]));
+        assert_eq!(wanted.union(), Some(fields(&[2, 3])));
+    }
+
+    #[test]
+    fn views_are_shared_limited_and_released() {
+        let mut items = Items::default();
+        let root = items.insert(ServiceId(1), b"a", Kind::SHARED).unwrap();
+        let a = items.view(root, &fields(&[1]), 2).unwrap();
+        assert_eq!(items.view(root, &fields(&[1]), 2), Ok(a));
+        let b = items.view(root, &fields(&[2]), 2).unwrap();
+        assert_eq!(items.view(root, &fields(&[3]), 2), Err(NoView::TooMany));
+        assert_eq!(items.wanted_view(root), Some(fields(&[1, 2])));
+        items.get_mut(root).queue();
+        items.get_mut(root).asked(SourceId(0), Token(0));
+        items.note_asked_view(root, Some(fields(&[1, 2])), false);
+        items.get_mut(root).opened(Handle(1));
+        assert_eq!(items.remove_view(b), Some(root));
+        assert_eq!(items.narrowed_view(root), Some(fields(&[1])));
+        let c = items.view(root, &fields(&[3]), 2).unwrap();
+        assert_eq!((items.coverage(a), items.coverage(c)), (Coverage::Shown, Coverage::Lacking));
+        assert!(items.queue_narrowing(root) && !items.queue_narrowing(root) && items.end_narrowing(root));
+    }
+}

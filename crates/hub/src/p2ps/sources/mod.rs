@@ -1,0 +1,279 @@
+//! The Source Distributors as a P2PS sees them: their handles, the opens that they have not answered, and what goes to them next.
+//!
+//! * `services`, `qos`: the services of all sources merged;
+//! * `upstream`, `payload`: what is opened, asked for again, and closed;
+//! * `loss`: what the end of a source or of a service means;
+//! * `gap_recovery`: joining over a network, what is lost there, and silence;
+//! * `point_to_point`: images that come by another way than the updates.
+
+pub(crate) mod gap_recovery;
+mod loss;
+pub(crate) mod payload;
+mod point_to_point;
+pub(crate) mod qos;
+pub(crate) mod services;
+pub(crate) mod upstream;
+
+use super::ids::{Handle, ItemId, RemoteService, ServiceId, SourceId, Token};
+use crate::stream::{BlockWriter, Continuity};
+use gap_recovery::BehindGap;
+use point_to_point::EarlyImages;
+use rustc_hash::FxHashMap;
+
+/// What a Source Distributor says when a P2PS joins it over a network. It comes by the way that requests go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Joined {
+    /// The number that the P2PS has there.
+    pub number: u16,
+    /// The life of the Source Distributor.
+    pub incarnation: u32,
+    /// Position of its stream from which on everything counts for this P2PS.
+    pub position: u64,
+}
+
+/// Handles are dense; one beyond this is no handle that a sane peer hands out.
+const MAX_HANDLE: u32 = 1 << 27;
+
+/// Bits of a token that number the open; the others number the life of the stream.
+const TOKEN_BITS: u32 = 24;
+const TOKEN_MASK: u32 = (1 << TOKEN_BITS) - 1;
+
+/// One Source Distributor.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) up: bool,
+    /// The number that this P2PS has there.
+    pub(crate) number: u16,
+    /// The life of it that was joined over a network; `None` if there is none between.
+    pub(crate) joined: Option<u32>,
+    /// What came behind a gap waits here until the Source Distributor has said what was lost.
+    pub(crate) behind_gap: BehindGap,
+    /// Images for this P2PS alone that are ahead of the stream.
+    pub(crate) early_images: EarlyImages,
+    /// Position that its stream was read to and acted upon.
+    pub(crate) read_to: u64,
+    /// Bytes of it read since the source was told how far.
+    pub(crate) unreported: usize,
+    incarnation: u32,
+    pub(crate) continuity: Continuity,
+    /// A block of its present life was read.
+    pub(crate) heard: bool,
+    pub(crate) writer: BlockWriter,
+    /// Item by handle.
+    handles: Vec<ItemId>,
+    /// Item by token; what is free is linked through `free_tokens`.
+    tokens: Vec<ItemId>,
+    free_tokens: Vec<u32>,
+    /// Public service by the source's own service id.
+    pub(crate) services: FxHashMap<RemoteService, ServiceId>,
+    /// When its last block came.
+    pub(crate) heard_at: u64,
+    /// When the last block went to it.
+    pub(crate) sent_at: u64,
+}
+
+impl Source {
+    pub(crate) fn new(incarnation: u32) -> Self {
+        Self {
+            up: false,
+            number: crate::stream::ALL,
+            joined: None,
+            behind_gap: BehindGap::default(),
+            early_images: EarlyImages::default(),
+            read_to: 0,
+            unreported: 0,
+            incarnation,
+            continuity: Continuity::new(),
+            heard: false,
+            writer: BlockWriter::new(incarnation),
+            handles: Vec::new(),
+            tokens: Vec::new(),
+            free_tokens: Vec::new(),
+            services: FxHashMap::default(),
+            heard_at: 0,
+            sent_at: 0,
+        }
+    }
+
+    /// Opens that are not answered.
+    pub(crate) fn opening(&self) -> usize {
+        self.tokens.len() - self.free_tokens.len()
+    }
+
+    /// A token for the open of an item. It tells this life of the stream from the one before, whose answers may still
+    /// be on their way.
+    pub(crate) fn new_token(&mut self, item: ItemId) -> Token {
+        debug_assert!(self.up, "an open at a source that is not there");
+        let slot = if let Some(slot) = self.free_tokens.pop() {
+            self.tokens[slot as usize] = item;
+            slot
+        } else {
+            self.tokens.push(item);
+            (self.tokens.len() - 1) as u32
+        };
+        Token(slot | self.life())
+    }
+
+    fn life(&self) -> u32 {
+        (self.incarnation & 0xFF) << TOKEN_BITS
+    }
+
+    /// The item of a token, which is free afterwards.
+    pub(crate) fn take_token(&mut self, token: Token) -> Option<ItemId> {
+        if token.0 & !TOKEN_MASK != self.life() {
+            return None;
+        }
+        let slot = token.0 & TOKEN_MASK;
+        let place = self.tokens.get_mut(slot as usize)?;
+        let item = std::mem::replace(place, ItemId::NONE);
+        if item == ItemId::NONE {
+            return None;
+        }
+        self.free_tokens.push(slot);
+        Some(item)
+    }
+
+    /// True if another open fits: tokens are limited as well.
+    pub(crate) fn has_room(&self, window: usize) -> bool {
+        let window = if window == 0 { TOKEN_MASK as usize } else { window };
+        self.opening() < window
+    }
+
+    /// The item that a handle stands for; [`ItemId::NONE`] for one that nobody watches here.
+    #[inline]
+    pub(crate) fn item(&self, handle: Handle) -> ItemId {
+        self.handles.get(handle.0 as usize).copied().unwrap_or(ItemId::NONE)
+    }
+
+    /// Binds a handle; false for an impossible one, or one that stands for another item.
+    pub(crate) fn bind(&mut self, handle: Handle, item: ItemId) -> bool {
+        if handle.0 >= MAX_HANDLE || self.item(handle) != ItemId::NONE {
+            return false;
+        }
+        let at = handle.0 as usize;
+        if self.handles.len() <= at {
+            self.handles.resize(at + 1, ItemId::NONE);
+        }
+        self.handles[at] = item;
+        true
+    }
+
+    /// Forgets a handle.
+    pub(crate) fn unbind(&mut self, handle: Handle) {
+        debug_assert!(self.item(handle) != ItemId::NONE, "{handle:?} stands for no item");
+        if let Some(slot) = self.handles.get_mut(handle.0 as usize) {
+            *slot = ItemId::NONE;
+        }
+    }
+
+    /// Forgets everything that belongs to the source's life so far, and what was to be sent. The stream to it begins
+    /// again, as a new life of this side.
+    pub(crate) fn forget(&mut self) {
+        self.up = false;
+        self.joined = None;
+        self.behind_gap = BehindGap::default();
+        self.early_images = EarlyImages::default();
+        self.incarnation = self.incarnation.wrapping_add(1);
+        self.writer = BlockWriter::new(self.incarnation);
+        self.continuity = Continuity::new();
+        self.heard = false;
+        self.handles.clear();
+        self.tokens.clear();
+        self.free_tokens.clear();
+        self.services.clear();
+    }
+
+    /// The item of a token that is not answered, for checks.
+    pub(crate) fn token(&self, token: Token) -> Option<ItemId> {
+        let slot = (token.0 & !TOKEN_MASK == self.life()).then_some(token.0 & TOKEN_MASK)?;
+        self.tokens.get(slot as usize).copied()
+    }
+
+    /// Handles that stand for an item, for checks.
+    pub(crate) fn bound(&self) -> usize {
+        self.handles.iter().filter(|&&item| item != ItemId::NONE).count()
+    }
+}
+
+/// All Source Distributors, by number.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    table: Vec<Option<Box<Source>>>,
+    /// Those whose transports are to be ended, and why.
+    closing: Vec<(SourceId, &'static str)>,
+}
+
+impl Sources {
+    pub(crate) fn get(&self, id: SourceId) -> Option<&Source> {
+        self.table.get(usize::from(id.0))?.as_deref()
+    }
+
+    pub(crate) fn get_mut(&mut self, id: SourceId) -> Option<&mut Source> {
+        self.table.get_mut(usize::from(id.0))?.as_deref_mut()
+    }
+
+    /// A source that is there.
+    pub(crate) fn up(&self, id: SourceId) -> Option<&Source> {
+        self.get(id).filter(|source| source.up)
+    }
+
+    /// A source that is there.
+    pub(crate) fn up_mut(&mut self, id: SourceId) -> Option<&mut Source> {
+        self.get_mut(id).filter(|source| source.up)
+    }
+
+    pub(crate) fn is_up(&self, id: SourceId) -> bool {
+        self.up(id).is_some()
+    }
+
+    /// True if a source's images may come by another way than its updates.
+    pub(crate) fn is_over_network(&self, id: SourceId) -> bool {
+        self.get(id).is_some_and(|source| source.joined.is_some())
+    }
+
+    /// The item that a handle stands for; `None` for one that nobody watches here.
+    pub(crate) fn item_of(&self, id: SourceId, handle: Handle) -> Option<ItemId> {
+        let item = self.get(id)?.item(handle);
+        (item != ItemId::NONE).then_some(item)
+    }
+
+    /// The service that a source knows by this id.
+    pub(crate) fn service_of(&self, id: SourceId, service: RemoteService) -> Option<ServiceId> {
+        self.get(id)?.services.get(&service).copied()
+    }
+
+    pub(crate) fn get_or_insert(&mut self, id: SourceId, incarnation: u32) -> &mut Source {
+        let slot = usize::from(id.0);
+        if self.table.len() <= slot {
+            self.table.resize_with(slot + 1, || None);
+        }
+        self.table[slot].get_or_insert_with(|| Box::new(Source::new(incarnation)))
+    }
+
+    /// Numbers of all sources that there may be.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = SourceId> + use<> {
+        (0..self.table.len() as u16).map(SourceId)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SourceId, &Source)> {
+        (0..).map(SourceId).zip(&self.table).filter_map(|(id, source)| Some((id, source.as_deref()?)))
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (SourceId, &mut Source)> {
+        (0..).map(SourceId).zip(&mut self.table).filter_map(|(id, source)| Some((id, source.as_deref_mut()?)))
+    }
+
+    /// Those that are there.
+    pub(crate) fn iter_up(&mut self) -> impl Iterator<Item = (SourceId, &mut Source)> {
+        self.iter_mut().filter(|(_, source)| source.up)
+    }
+
+    /// The transport to a source is to be ended.
+    pub(crate) fn close(&mut self, id: SourceId, why: &'static str) {
+        self.closing.push((id, why));
+    }
+
+    pub(crate) fn closing(&mut self) -> std::vec::Drain<'_, (SourceId, &'static str)> {
+        self.closing.drain(..)
+    }
+}

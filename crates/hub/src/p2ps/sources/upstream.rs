@@ -1,0 +1,406 @@
+//! Towards the Source Distributors: what is opened where and when, what is asked for again, and what is closed.
+
+use super::payload;
+use crate::p2ps::clients::refusal::Refusal;
+use crate::p2ps::delivery::statuses::{Pending, Relayed, Telling};
+use crate::p2ps::ids::{ItemId, RemoteService, ServiceId, SourceId};
+use crate::p2ps::items::state::{Sharing, State, Wait};
+use crate::p2ps::items::view_spec::ViewSpec;
+use crate::p2ps::items::views::Coverage;
+use crate::p2ps::{P2ps, encode};
+use crate::stream::{Request, flags};
+use rwf::DataType;
+use rwf::msg::{Domain, Priority, RequestFlags, RequestMsg};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// What is to go to the Source Distributors later: in this turn, in one of the next, or after a pause.
+#[derive(Debug)]
+pub(crate) struct Upstream {
+    /// Items that are asked for again later, by time.
+    retries: BinaryHeap<Reverse<(u64, ItemId)>>,
+    /// Items that are open and need another image: asked for as the limit of a turn lets it.
+    refreshes: VecDeque<ItemId>,
+    /// Items that lost a view in this turn, and may need less.
+    narrowing: Vec<ItemId>,
+    /// Opens and refreshes that may still be sent in this turn.
+    opens_left: u32,
+    /// Number of the last reissue that asked for more.
+    last_reissue: u32,
+}
+
+impl Upstream {
+    pub(crate) fn new(opens_per_turn: u32) -> Self {
+        Self {
+            retries: BinaryHeap::new(),
+            refreshes: VecDeque::new(),
+            narrowing: Vec::new(),
+            opens_left: opens_per_turn.max(1),
+            last_reissue: 0,
+        }
+    }
+
+    pub(crate) fn begin_turn(&mut self, opens_per_turn: u32) {
+        self.opens_left = opens_per_turn.max(1);
+    }
+
+    /// When the next item is asked for again.
+    pub(crate) fn timeout(&self) -> Option<u64> {
+        self.retries.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// An image of an open item is asked for as the limit of a turn lets it.
+    pub(super) fn queue_refresh(&mut self, id: ItemId) {
+        self.refreshes.push_back(id);
+    }
+
+    /// The number of the next reissue that asks for more; never 0.
+    fn next_reissue(&mut self) -> u32 {
+        self.last_reissue = self.last_reissue.wrapping_add(1).max(1);
+        self.last_reissue
+    }
+}
+
+impl P2ps {
+    /// Puts an item that has to be opened in its service's queue.
+    pub(in crate::p2ps) fn queue_open(&mut self, id: ItemId) {
+        let item = self.items.get_mut(id);
+        if !item.queue() {
+            return;
+        }
+        let service = self.services.get_mut(item.service());
+        debug_assert!(service.is_some(), "an item of a service that never was: {id:?}");
+        if let Some(service) = service {
+            service.queue.push_back(id);
+        }
+    }
+
+    /// True if items can be opened at once, but for the limit of opens a turn.
+    pub(in crate::p2ps) fn work_left(&self) -> bool {
+        !self.upstream.refreshes.is_empty()
+            || self.services.iter().any(|service| {
+                let first = service.queue.front();
+                first.is_some_and(|&id| self.provider_of(id).is_none_or(|(source, _)| self.room_at(source)))
+            })
+    }
+
+    fn room_at(&self, source: SourceId) -> bool {
+        let window = self.config.open_window as usize;
+        self.sources.get(source).is_none_or(|source| source.has_room(window))
+    }
+
+    /// The source that could serve an item now, and the service's id there. A queue may still hold the numbers of items that are gone.
+    pub(super) fn provider_of(&self, id: ItemId) -> Option<(SourceId, RemoteService)> {
+        let item = self.items.get(id);
+        if !item.is_live() {
+            return None;
+        }
+        let key = self.items.key(id);
+        self.services.alive(item.service())?.choose(&self.sources, Domain(key.domain), key.qos.to_qos())
+    }
+
+    /// Opens what waits, as far as the limits of a turn and the open windows let it.
+    pub(in crate::p2ps) fn open_waiting(&mut self) {
+        let mut budget = self.upstream.opens_left;
+        for service in self.services.round() {
+            while budget > 0 {
+                let Some(id) = self.services.get(service).and_then(|service| service.queue.front().copied()) else {
+                    break;
+                };
+                let item = self.items.get(id);
+                let due = item.is_queued() && item.service() == service;
+                match due.then(|| self.provider_of(id)).flatten() {
+                    Some((source, _)) if !self.room_at(source) => break,
+                    Some((source, remote)) => {
+                        self.open_at(id, source, remote);
+                        budget -= 1;
+                    }
+                    None if due => self.park(id),
+                    None => {}
+                }
+                if let Some(service) = self.services.get_mut(service) {
+                    service.queue.pop_front();
+                }
+            }
+        }
+        self.upstream.opens_left = self.refresh_waiting(budget);
+    }
+
+    /// Leaves an item waiting until something changes for its service.
+    fn park(&mut self, id: ItemId) {
+        let item = self.items.get_mut(id);
+        item.park();
+        if let Some(service) = self.services.get_mut(item.service()) {
+            service.parked = true;
+        }
+    }
+
+    /// Queues the items of a service that nobody could serve: something has changed.
+    pub(in crate::p2ps) fn unpark(&mut self, service: ServiceId) {
+        let Some(known) = self.services.get_mut(service) else {
+            debug_assert!(false, "a service that never was: {service:?}");
+            return;
+        };
+        if !std::mem::take(&mut known.parked) {
+            return;
+        }
+        for id in self.items.all_ids() {
+            let item = self.items.get(id);
+            if item.service() == service && item.is_waiting() {
+                self.queue_open(id);
+            }
+        }
+    }
+
+    fn open_at(&mut self, id: ItemId, source: SourceId, remote: RemoteService) {
+        let mut request = Vec::new();
+        let view = self.items.wanted_view(id);
+        let written = self.write_request(id, view.as_ref(), &mut request);
+        self.items.clear_widening(id);
+        if !written {
+            self.items.get_mut(id).park();
+            return self.give_up(id, &Refusal::NotEncodable);
+        }
+        let item = self.items.get(id);
+        let mut kind = if item.is_snapshot() { flags::SNAPSHOT_ONLY } else { flags::STREAMING };
+        if item.is_private() {
+            kind |= flags::PRIVATE;
+        }
+        let Some(at) = self.sources.up_mut(source) else {
+            debug_assert!(false, "{source:?} was chosen, and is not there");
+            return;
+        };
+        let token = at.new_token(id);
+        at.writer.request(&Request::Open { service: remote.0, token: token.0, flags: kind, rwf: &request });
+        self.items.get_mut(id).asked(source, token);
+        self.items.note_asked_view(id, view, false);
+    }
+
+    /// Writes the request for an item as its Source Distributor gets it: exact quality, no service id. False, counted, if it cannot be
+    /// written.
+    fn write_request(&mut self, id: ItemId, view: Option<&ViewSpec>, out: &mut Vec<u8>) -> bool {
+        let item = self.items.get(id);
+        let key = item.key();
+        let payload = payload::joined(view.map(ViewSpec::payload), self.items.elements(id));
+        let mut flags = RequestFlags::NONE;
+        flags.set(RequestFlags::STREAMING, !item.is_snapshot());
+        flags.set(RequestFlags::PRIVATE_STREAM, item.is_private());
+        flags.set(RequestFlags::QUALIFIED_STREAM, item.kind().sharing == Sharing::Qualified);
+        flags.set(RequestFlags::HAS_VIEW, view.is_some());
+        let mut msg_key = key.msg_key(0);
+        msg_key.service_id = None;
+        let request = RequestMsg {
+            flags,
+            key: msg_key,
+            qos: key.qos.to_qos(),
+            priority: Some(Priority { class: item.priority(), count: 1 }),
+            container: if payload.is_empty() { DataType::NO_DATA } else { DataType::ELEMENT_LIST },
+            body: &payload,
+            ..RequestMsg::new(Domain(key.domain), 0)
+        };
+        let room = 512 + item.key_bytes().len() + request.body.len();
+        let written = encode::append(out, room, |w| request.encode(w)).is_ok();
+        self.counters.messages_unwritable += u64::from(!written);
+        written
+    }
+
+    /// Sends an open item's request again: its view or priority has changed. Only with an image more is asked for than
+    /// before: without one, nobody would know from when on it comes.
+    pub(in crate::p2ps) fn reissue_upstream(&mut self, id: ItemId, with_image: bool) {
+        let Some((source, handle)) = self.items.open_at(id) else {
+            debug_assert!(false, "a reissue of {id:?}, which is not open");
+            return;
+        };
+        let mut request = Vec::new();
+        let view = if with_image { self.items.wanted_view(id) } else { self.items.narrowed_view(id) };
+        if !self.write_request(id, view.as_ref(), &mut request) {
+            return;
+        }
+        if with_image {
+            let item = self.items.get_mut(id);
+            item.reissued();
+            item.ask_image();
+        }
+        let in_stream = with_image && self.must_come_in_stream(id);
+        let serial = with_image.then(|| self.upstream.next_reissue());
+        if let Some(serial) = serial {
+            self.items.await_wider(id, serial);
+        }
+        if let Some(source) = self.sources.up_mut(source) {
+            source.writer.request(&Request::Reissue { handle: handle.0, serial, in_stream, rwf: &request });
+        } else {
+            debug_assert!(false, "{id:?} is open at {source:?}, which is not there");
+        }
+        self.items.note_asked_view(id, view, with_image);
+    }
+
+    /// An image is needed for a watcher of an item.
+    pub(in crate::p2ps) fn need_image(&mut self, item: ItemId) {
+        let root = self.items.root(item);
+        self.bar_images_without_updates(root);
+        if !self.items.get(root).is_waiting() && self.widen_upstream(root, item) {
+            return;
+        }
+        self.ask_image(root);
+    }
+
+    /// Asks for the image of an item, unless one is on its way that will do.
+    pub(in crate::p2ps) fn ask_image(&mut self, id: ItemId) {
+        match self.items.get(id).state() {
+            State::Waiting(_) => self.queue_open(id),
+            State::Open { .. } if self.items.get(id).is_image_asked() => {}
+            // The answer to a reissue is awaited, and may have been among what was lost: no image is known to hold what was asked
+            // for before one that it stands in front of.
+            State::Open { .. } if self.items.is_reissued(id) => self.reissue_upstream(id, true),
+            State::Open { source, handle, .. } => {
+                self.items.get_mut(id).ask_image();
+                let in_stream = self.must_come_in_stream(id);
+                if let Some(source) = self.sources.up_mut(source) {
+                    source.writer.request(&Request::Refresh { handle: handle.0, in_stream });
+                } else {
+                    debug_assert!(false, "{id:?} is open at {source:?}, which is not there");
+                }
+            }
+            State::Opening { .. } => {}
+            State::View { .. } | State::Free => debug_assert!(false, "an image is asked for of {id:?}"),
+        }
+    }
+
+    /// Asks for more of an item if what was asked for does not cover one of its watchers. True if so: that watcher
+    /// waits for the image that answers.
+    fn widen_upstream(&mut self, root: ItemId, item: ItemId) -> bool {
+        let coverage = self.items.coverage(item);
+        if coverage == Coverage::Shown {
+            return false;
+        }
+        self.items.get_mut(item).set_awaits_wider(true);
+        let known = self.items.get_mut(root);
+        // One image at a time, so that the one that comes next is known to be the wider one.
+        if coverage == Coverage::Asked && known.is_image_asked() {
+            // The reissue that is on its way asks for this as well.
+        } else if !known.is_open() || known.is_image_asked() || known.is_image_arriving() {
+            known.reissue_later();
+        } else {
+            self.reissue_upstream(root, true);
+        }
+        true
+    }
+
+    /// An item may need less than was asked for: it is looked at once, at the end of the turn.
+    pub(in crate::p2ps) fn queue_narrowing(&mut self, root: ItemId) {
+        if self.items.queue_narrowing(root) {
+            self.upstream.narrowing.push(root);
+        }
+    }
+
+    /// Asks for less of the items that lost a view in this turn, if that is all that is wanted now.
+    pub(in crate::p2ps) fn narrow_views(&mut self) {
+        for root in std::mem::take(&mut self.upstream.narrowing) {
+            // The number may be another item's by now, which is not queued.
+            if !self.items.end_narrowing(root) {
+                continue;
+            }
+            let item = self.items.get(root);
+            let settled = item.is_open() && !item.is_reissue_due() && !item.is_image_asked();
+            if settled
+                && !self.items.views_of(root).is_empty()
+                && self.items.narrowed_view(root).as_ref() != self.items.asked_view(root)
+            {
+                self.reissue_upstream(root, false);
+            }
+        }
+    }
+
+    /// Gives an item back if nobody watches it any more. What was asked for stays until it is answered.
+    pub(in crate::p2ps) fn release(&mut self, id: ItemId) {
+        if !self.items.watchers(id).is_empty() {
+            return;
+        }
+        match self.items.get(id).state() {
+            State::Free | State::Opening { .. } => {}
+            State::View { .. } => {
+                if let Some(parent) = self.items.remove_view(id) {
+                    self.queue_narrowing(parent);
+                    self.release(parent);
+                }
+            }
+            State::Waiting(_) | State::Open { .. } if self.items.is_watched(id) => self.queue_narrowing(id),
+            State::Waiting(_) => self.items.remove(id),
+            State::Open { .. } => {
+                self.give_back(id);
+                self.items.remove(id);
+            }
+        }
+    }
+
+    /// Ends the use of an item's handle, if it has one: the item waits from now on.
+    pub(in crate::p2ps) fn give_back(&mut self, id: ItemId) {
+        let Some((source, handle)) = self.items.open_at(id) else { return };
+        self.items.detach(id);
+        if let Some(source) = self.sources.up_mut(source) {
+            source.unbind(handle);
+            source.writer.request(&Request::Close { handle: handle.0 });
+        } else {
+            debug_assert!(false, "{id:?} was open at {source:?}, which is not there");
+        }
+        debug_assert!(self.items.get(id).is_waiting());
+    }
+
+    /// Asks for an item again after a pause, which grows with every failure in a row.
+    pub(super) fn retry_later(&mut self, id: ItemId) {
+        if let Some(failures) = self.items.get_mut(id).retry_later() {
+            let doubled = self.config.recovery_delay.saturating_mul(1 << failures.min(20));
+            let at = self.now.saturating_add(doubled.min(self.config.recovery_delay_max));
+            self.upstream.retries.push(Reverse((at, id)));
+        }
+    }
+
+    /// Asks for the items again whose time has come.
+    pub(in crate::p2ps) fn retry_items(&mut self) {
+        while let Some(&Reverse((at, id))) = self.upstream.retries.peek() {
+            if at > self.now {
+                return;
+            }
+            self.upstream.retries.pop();
+            // The number may be another item's by now.
+            if self.items.get_mut(id).end_pause() {
+                self.counters.items_recovered += 1;
+                self.queue_open(id);
+            }
+        }
+    }
+
+    /// Asks for the images of open items that need one, as far as the limit of the turn lets it.
+    /// Tells what is left of it.
+    fn refresh_waiting(&mut self, budget: u32) -> u32 {
+        for left in (0..budget).rev() {
+            let Some(id) = self.upstream.refreshes.pop_front() else { return left + 1 };
+            let item = self.items.get_mut(id);
+            item.set_refresh_queued(false);
+            if !item.is_open() || item.is_image_asked() {
+                continue;
+            }
+            let (recovering, in_set) = (item.is_recovering(), item.is_image_arriving());
+            if !self.items.is_watched(id) {
+                continue;
+            }
+            // The answer to a reissue may be among what was lost, and no other image is for those that wait for it.
+            match (self.items.is_widening(id), in_set) {
+                (true, true) => self.items.get_mut(id).reissue_later(),
+                (true, false) => self.reissue_upstream(id, true),
+                (false, false) if recovering => self.ask_image(id),
+                (false, _) => {}
+            }
+        }
+        0
+    }
+
+    /// An item cannot be asked for at all.
+    fn give_up(&mut self, id: ItemId, refusal: &Refusal<'_>) {
+        debug_assert!(matches!(self.items.get(id).state(), State::Waiting(Wait::Parked)));
+        let text = refusal.to_string();
+        let telling = Telling { pending: Pending::Told, relayed: Relayed::No, once: false };
+        self.tell_item(id, refusal.state(&text), telling);
+        self.release(id);
+    }
+}
