@@ -84,12 +84,12 @@ impl Turn {
 
     /// A copy of a message from the hub, with the public id of its service in its key if it has one. `None` if it cannot be read.
     pub(crate) fn message_body(&mut self, msg: &[u8], service: Option<ServiceId>) -> Option<BodyId> {
-        let body = self.arena_body(|arena| match service {
-            Some(service) => encode::with_service(msg, service, arena),
-            None => {
-                arena.extend_from_slice(msg);
-                Ok(())
+        let body = self.arena_body(|arena| {
+            if let Some(service) = service {
+                return encode::with_service(msg, service, arena);
             }
+            arena.extend_from_slice(msg);
+            Ok(())
         });
         body.ok()
     }
