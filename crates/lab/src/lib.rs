@@ -37,6 +37,9 @@ pub mod parts;
 pub mod peers;
 pub mod product;
 pub mod progress;
+// The updates that the codec's own benchmark works on: one definition, so that both measure the same bytes.
+#[path = "../../rwf/benches/codec/reference.rs"]
+mod reference;
 pub mod report;
 pub mod rows;
 pub mod run;

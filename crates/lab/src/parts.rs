@@ -3,11 +3,11 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use crate::reference::{FIELDS_74, FIELDS_130, LEN_74, LEN_130, encode_update, update_74, update_130};
 use clap::Subcommand;
 use floor::{fan, relay};
 use rwf::dictionary::{Dictionary, FieldDef};
 use rwf::msg::UpdateMsg;
-use rwf::reference::{FIELDS_74, FIELDS_130, LEN_74, LEN_130, encode_update, update_74, update_130};
 use rwf::wire::Writer;
 use rwf::{DataType, FieldList, Primitive, SetScope, primitive};
 

@@ -1,4 +1,4 @@
-//! Two contexts of one process on loopback: messages a second, and round trips. `cargo bench -p lbm-io`, with words of the rows that
+//! Two contexts of one process on loopback: messages a second, and round trips. `cargo bench -p quoteway-lbm-io`, with words of the rows that
 //! are wanted, `seconds=N` and `idle=spin`.
 
 use std::sync::Arc;

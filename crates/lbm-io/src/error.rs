@@ -6,6 +6,7 @@ use lbm::resolver::ResolveError;
 
 /// A context, source or receiver could not be made.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum ContextError {
     /// An option names an interface that this host does not have.
     Interface {
@@ -85,6 +86,7 @@ impl From<ResolveError> for ContextError {
 
 /// A message was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SendError {
     /// Not now; [`crate::Events::writable`] tells when. Nothing was sent.
     WouldBlock,

@@ -1,4 +1,4 @@
-//! The pure state machines: what a message costs before and after the sockets. `cargo bench -p lbm`.
+//! The pure state machines: what a message costs before and after the sockets. `cargo bench -p quoteway-lbm`.
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros, reason = "a benchmark reads the clock and prints")]
 #![allow(missing_docs, reason = "a benchmark")]
 

@@ -19,9 +19,9 @@
 //!
 //! # Testing
 //!
-//! `cargo test -p net --features floor` uses real loopback sockets on ports that the kernel chooses. The ring is also model-checked:
-//! `RUSTFLAGS="--cfg loom" cargo test -p net --lib --release ring::model_tests`; and runs under Miri:
-//! `cargo +nightly miri test -p net --lib ring::tests`.
+//! `cargo test -p quoteway-net --features floor` uses real loopback sockets on ports that the kernel chooses. The ring is also model-checked:
+//! `RUSTFLAGS="--cfg loom" cargo test -p quoteway-net --lib --release ring::model_tests`; and runs under Miri:
+//! `cargo +nightly miri test -p quoteway-net --lib ring::tests`.
 
 pub mod affinity;
 pub mod clock;

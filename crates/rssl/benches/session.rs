@@ -1,4 +1,4 @@
-//! Nanoseconds per message of the two hot paths, on one thread: `cargo bench -p rssl`.
+//! Nanoseconds per message of the two hot paths, on one thread: `cargo bench -p quoteway-rssl`.
 //!
 //! receive: packed frames of 85-byte messages as the kernel hands them over (256 KB a read, cut anywhere), with a sink that looks at the
 //! stream id. pack: the same messages composed for 100 connections, each with its own stream ids, into one reused buffer for each

@@ -41,6 +41,7 @@ pub struct ConnectRequest<'a> {
 
 /// Why a connect request cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RequestError {
     /// The version's number is none of the four.
     UnknownVersion(u32),

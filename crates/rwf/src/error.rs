@@ -15,6 +15,7 @@ pub struct DecodeError {
 
 /// How bytes failed to decode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum DecodeErrorKind {
     /// The bytes end before the thing that they announce.
     Truncated,
@@ -79,6 +80,7 @@ impl std::error::Error for DecodeError {}
 
 /// Why something could not be encoded. The fault is in the call: the buffer is too small or a value has no wire form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum EncodeError {
     /// The buffer has no room for what comes next. What was written before is intact.
     BufferFull,

@@ -53,7 +53,6 @@ pub mod primitive;
 mod qos;
 pub mod rdm;
 mod real;
-pub mod reference;
 pub mod rmtes;
 mod state;
 pub mod text;

@@ -121,6 +121,7 @@ pub enum Unit {
 
 /// What is wrong with a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OptionFault {
     /// Not `scope name value`.
     Form,

@@ -82,6 +82,7 @@ pub struct ResolverStats {
 
 /// A receiver or source was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ResolveError {
     /// A topic name has 1 to 246 bytes, none of them 0.
     Name,

@@ -8,7 +8,7 @@ use crate::wire::header::{Fragment, Header, LateJoinInfo, LateJoinRequest, Retra
 use crate::wire::lbmc::{self, DATA_HEADER, FRAGMENT_HEADER, Kind, NEXT_DATA};
 use crate::wire::{Full, Writer};
 
-/// A message was not taken.
+/// A message was not taken. A driver has to deal with each case, so a new one is a breaking change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendError {
     /// Not now: the session cannot take it. Nothing was sent.

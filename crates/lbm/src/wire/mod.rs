@@ -16,6 +16,7 @@ use core::fmt;
 
 /// Bytes that are not what they should be. The offset counts from the start of the bytes given to the decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WireError {
     /// The bytes end before `what` does.
     Truncated {

@@ -1,5 +1,5 @@
 //! Every interleaving of small programs over the ring. Run with
-//! `RUSTFLAGS="--cfg loom" cargo test -p net --lib --release ring::model_tests`.
+//! `RUSTFLAGS="--cfg loom" cargo test -p quoteway-net --lib --release ring::model_tests`.
 
 use loom::thread;
 

@@ -4,14 +4,14 @@
 //! here are a quote of an exchange-traded share in the fields of the SDK's own performance tools; the longer one adds
 //! the last trade. The content is fixed, but for the stream id, so that bytes can be compared.
 
-use crate::msg::{Domain, UpdateMsg, UpdateType};
-use crate::wire::Writer;
-use crate::{DataType, Date, EncodeError, FieldListEncoder, Primitive, Real, RealHint, Time};
+use rwf::msg::{Domain, UpdateMsg, UpdateType};
+use rwf::wire::Writer;
+use rwf::{DataType, Date, EncodeError, FieldListEncoder, Primitive, Real, RealHint, Time};
 
 /// Length of [`update_74`].
-pub const LEN_74: usize = 74;
+pub(crate) const LEN_74: usize = 74;
 /// Length of [`update_130`].
-pub const LEN_130: usize = 130;
+pub(crate) const LEN_130: usize = 130;
 
 /// Field, type, value.
 type Field = (i16, DataType, Primitive<'static>);
@@ -54,24 +54,24 @@ const NETCHNG_1: Field = cents(11, 351);
 const PCTCHNG: Field = cents(56, 881);
 
 /// The fields of the 74-byte update.
-pub static FIELDS_74: [Field; 11] =
+pub(crate) static FIELDS_74: [Field; 11] =
     [QUOTIM, BID_TICK_1, BID, BID_NET_CH, BIDSIZE, ASK, ASKSIZE, BID_MMID1, BIDXID, ASK_MMID1, ASKXID];
 
 /// The fields of the 130-byte update.
-pub static FIELDS_130: [Field; 20] = [
+pub(crate) static FIELDS_130: [Field; 20] = [
     QUOTIM, QUOTIM_MS, BID_TICK_1, GV1_TEXT, BID, BID_NET_CH, BIDSIZE, ASK, ASKSIZE, BID_MMID1, BIDXID, ASK_MMID1,
     ASKXID, TRDPRC_1, TRDVOL_1, TRADE_DATE, SALTIM_MS, ACVOL_1, NETCHNG_1, PCTCHNG,
 ];
 
 /// A `MarketPrice` quote update of 74 bytes.
-pub fn update_74(stream_id: i32) -> [u8; LEN_74] {
+pub(crate) fn update_74(stream_id: i32) -> [u8; LEN_74] {
     let mut buf = [0; LEN_74];
     encode_update(stream_id, &FIELDS_74, &mut Writer::new(&mut buf)).expect("the fields are chosen to fit");
     buf
 }
 
 /// A `MarketPrice` quote and trade update of 130 bytes.
-pub fn update_130(stream_id: i32) -> [u8; LEN_130] {
+pub(crate) fn update_130(stream_id: i32) -> [u8; LEN_130] {
     let mut buf = [0; LEN_130];
     encode_update(stream_id, &FIELDS_130, &mut Writer::new(&mut buf)).expect("the fields are chosen to fit");
     buf
@@ -81,7 +81,7 @@ pub fn update_130(stream_id: i32) -> [u8; LEN_130] {
 ///
 /// # Errors
 /// [`EncodeError::BufferFull`]
-pub fn encode_update(stream_id: i32, fields: &[Field], w: &mut Writer<'_>) -> Result<(), EncodeError> {
+pub(crate) fn encode_update(stream_id: i32, fields: &[Field], w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let update = UpdateMsg {
         container: DataType::FIELD_LIST,
         update_type: UpdateType::QUOTE,
@@ -98,7 +98,7 @@ pub fn encode_update(stream_id: i32, fields: &[Field], w: &mut Writer<'_>) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FieldList, SetScope};
+    use rwf::{FieldList, SetScope};
 
     #[test]
     fn the_updates_have_their_length_and_content() {

@@ -1,14 +1,16 @@
 //! Nanoseconds per message of decoding and encoding the reference updates: header, every field, every value.
 //!
-//! `cargo bench -p rwf --bench codec` prints a table, with `-- --json` one JSON object on a line, with `-- --hex` the
+//! `cargo bench -p quoteway-rwf --bench codec` prints a table, with `-- --json` one JSON object on a line, with `-- --hex` the
 //! messages as arguments for the same benchmark with ETA Java (`interop/codec-bench`). The types of the fields come from
 //! the dictionary, as in real use. Each figure is the median of rounds; the fastest round is beside it.
 
 #![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a benchmark reads the clock and prints")]
 
+mod reference;
+
+use reference::{FIELDS_74, FIELDS_130, LEN_74, LEN_130, encode_update, update_74, update_130};
 use rwf::dictionary::Dictionary;
 use rwf::msg::UpdateMsg;
-use rwf::reference::{FIELDS_74, FIELDS_130, LEN_74, LEN_130, encode_update, update_74, update_130};
 use rwf::wire::Writer;
 use rwf::{DataType, FieldList, Primitive, SetScope, primitive};
 use std::hint::black_box;
