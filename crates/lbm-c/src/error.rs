@@ -65,6 +65,7 @@ impl From<SendError> for Failure {
             SendError::TooLong => Code::TooLong,
             SendError::NoRequestPort => Code::System,
             SendError::NoSource | SendError::NoRequester => Code::Gone,
+            _ => Code::Invalid,
         };
         Self::new(code, error.to_string())
     }

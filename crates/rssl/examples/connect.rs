@@ -54,7 +54,7 @@ impl Session {
     fn turn(&mut self) -> Result<(), Box<dyn Error + Send + Sync>> {
         self.socket.write_all(&self.out)?;
         self.out.clear();
-        let mut bytes = [0; 65_536];
+        let mut bytes = vec![0; 65_536];
         let len = self.socket.read(&mut bytes)?;
         if len == 0 {
             return Err("the peer has closed the connection".into());

@@ -94,25 +94,3 @@ pub(crate) fn encode_update(stream_id: i32, fields: &[Field], w: &mut Writer<'_>
     }
     list.finish()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rwf::{FieldList, SetScope};
-
-    #[test]
-    fn the_updates_have_their_length_and_content() {
-        for (bytes, fields) in [(&update_74(5)[..], &FIELDS_74[..]), (&update_130(5), &FIELDS_130)] {
-            let update = UpdateMsg::decode(bytes).unwrap();
-            let list = FieldList::decode(update.body, &SetScope::NONE).unwrap();
-            let decoded: Vec<_> = list.entries().map(Result::unwrap).collect();
-            assert_eq!(decoded.len(), fields.len());
-            for (entry, (fid, data_type, value)) in decoded.iter().zip(fields) {
-                assert_eq!((entry.fid, entry.value(*data_type)), (*fid, Ok(*value)));
-            }
-            let mut again = vec![0; bytes.len()];
-            encode_update(5, fields, &mut Writer::new(&mut again)).unwrap();
-            assert_eq!(again, bytes, "the buffer is filled to the last byte");
-        }
-    }
-}
