@@ -405,9 +405,6 @@ impl Connection {
             }
             Err(what) => return Err(self.fail(what.into())),
         };
-        if ack.version != config.version {
-            return Err(self.fail(Fail::Malformed("connect answer of another version than was asked for")));
-        }
         if usize::from(ack.max_user_message_size) < PAYLOAD_MIN {
             return Err(self.fail(Fail::Malformed("max user message size below 16")));
         }

@@ -221,3 +221,74 @@ fn packing_fills_frames_to_the_last_byte() {
     assert_eq!(frames, [(503, 0x12), (502, 0x02), (503, 0x02), (503, 0x03), (14, 0x03), (13, 0x02)]);
     assert_eq!(out[out.len() - 10..], [7, 7, 7, 7, 0xff, 0xff, 0xff, 0xfb, 7, 7]);
 }
+
+/// What the server of ETA C writes for version 14 without a key: the container of the component version is said to be a byte longer
+/// (0x22) than the length byte and the text (0x20) that follow, and the frame ends with the text.
+#[test]
+fn a_server_of_eta_c_is_understood() {
+    let mut answer = vec![0, 0, 0x01, 0x01, 10, 0, 0, 0, 0, 9, 0x17, 0xFE, 0x03, 60, 14, 1, 0, 0, 6];
+    answer.extend_from_slice(b"\x22\x20eta3.2.2.2.linux.2 64-bit Static");
+    answer[1] = answer.len() as u8;
+    let config = ClientConfig { key_exchange: false, ..ClientConfig::default() };
+    let (mut client, mut out) = (Connection::client(config), Vec::new());
+    client.start(0, &mut out);
+    client.receive(0, &answer, &mut out, &mut Counter::default()).unwrap();
+    assert_eq!(client.negotiated().unwrap().peer_component, "eta3.2.2.2.linux.2 64-bit Static");
+}
+
+/// The whole answer with a key, in a frame of 0x50 bytes.
+#[test]
+fn a_server_of_eta_c_is_understood_with_a_key() {
+    let mut answer = vec![0, 0, 0x01, 0x01, 10, 0, 0, 0, 0, 9, 0x17, 0xFE, 0x03, 60, 14, 1, 0, 0, 6];
+    answer.extend_from_slice(&[0x08, 0x01, 0x18]);
+    for value in [0x0DF8_81DE_DF73_E7AF_u64, 5, 77] {
+        answer.extend_from_slice(&value.to_be_bytes());
+    }
+    answer.extend_from_slice(b"\x22\x20eta3.2.2.2.linux.2 64-bit Static");
+    assert_eq!(answer.len(), 0x50);
+    answer[1] = 0x50;
+    let (mut client, mut out) = (Connection::client(ClientConfig::default()), Vec::new());
+    client.start(0, &mut out);
+    out.clear();
+    client.receive(0, &answer, &mut out, &mut Counter::default()).unwrap();
+    assert_eq!(client.negotiated().unwrap().peer_component, "eta3.2.2.2.linux.2 64-bit Static");
+    assert_eq!(out[..4], [0, 12, 8, 8], "the client's key follows");
+}
+
+/// ETA takes each of these, so they are no reason to refuse a session.
+#[test]
+fn no_bound_of_an_answer_is_stricter_than_that_of_eta() {
+    let fixed = [0, 0, 0x01, 0x01, 10, 0, 0, 0, 0, 9, 0x17, 0xFE, 0x03, 60, 14, 1, 0, 0, 6];
+    for (tail, text) in [
+        (&b""[..], ""),
+        (b"\x00", ""),
+        (b"\x00\x05ABCDE", ""),
+        (b"\x09\x00", ""),
+        (b"\x03\x05ABCDE", "ABCDE"),
+        (b"\x40\x05ABCDE", "ABCDE"),
+        (b"\x06\x40ABCDE", "ABCDE"),
+        (b"\x09\x05ABCDEmore", "ABCDE"),
+    ] {
+        let mut answer = [&fixed[..], tail].concat();
+        answer[1] = answer.len() as u8;
+        let config = ClientConfig { key_exchange: false, ..ClientConfig::default() };
+        let (mut client, mut out) = (Connection::client(config), Vec::new());
+        client.start(0, &mut out);
+        client.receive(0, &answer, &mut out, &mut Counter::default()).unwrap_or_else(|e| panic!("{tail:x?}: {e}"));
+        assert_eq!(client.negotiated().unwrap().peer_component, text, "{tail:x?}");
+    }
+
+    // An answer of a lower version than was asked for sets the session's version.
+    let mut answer = fixed[..19].to_vec();
+    (answer[1], answer[9]) = (19, 8);
+    let (mut client, mut out) = (Connection::client(ClientConfig::default()), Vec::new());
+    client.start(0, &mut out);
+    client.receive(0, &answer, &mut out, &mut Counter::default()).unwrap();
+    assert_eq!(client.negotiated().unwrap().version, Version::V13);
+
+    // A refusal without a text is one.
+    let (mut client, mut out) = (Connection::client(ClientConfig::default()), Vec::new());
+    client.start(0, &mut out);
+    let refused = client.receive(0, &[0, 6, 1, 2, 8, 0], &mut out, &mut Counter::default());
+    assert_eq!(refused, Err(Closed::Refused { text: String::new() }));
+}

@@ -157,7 +157,6 @@ impl Recording<'_> {
 
     /// A session with the real client.
     fn server(&self) -> Connection {
-        let name = self.transcript.name.as_str();
         let mut config = ServerConfig::default();
         match self.answer {
             Some(Answer::Ack(ack)) => {
@@ -168,17 +167,8 @@ impl Recording<'_> {
                 config.compression_level = ack.compression_level;
                 config.component = String::from_utf8(ack.component.to_vec()).unwrap();
                 config.key_exchange = !matches!(ack.key, Some(None));
-                config.compression = match name {
-                    // What these servers were set to, which is not what came out.
-                    "compression_zlib_vs_lz4" => Compression::Zlib,
-                    "raw_client_v13_lz4_and_zlib" | "raw_client_v13_zlib_server_lz4" => Compression::Lz4,
-                    _ => ack.compression_type().unwrap(),
-                };
-                match name {
-                    "ping_timeout_high" => config.ping_timeout_max_s = 40,
-                    _ if name.starts_with("raw_server") => config.ping_timeout_max_s = ack.ping_timeout_s,
-                    _ => {}
-                }
+                config.compression = ack.compression_type().unwrap();
+                (config.ping_timeout_min_s, config.ping_timeout_max_s) = (ack.ping_timeout_s, ack.ping_timeout_s);
             }
             Some(Answer::Nak(_)) => {}
             None => config.versions = Version::V11..=self.request.version.lower().expect("a lower version"),
