@@ -43,6 +43,7 @@
 //! | [`frame`] | frame headers alone: length, kind, fragment header |
 //! | [`handshake`] | connect request, answer, refusal and key frame as data |
 //! | [`Connection`] | one session: handshake, pings, messages in and out |
+//! | [`ws`] | the same over WebSocket, and JSON sessions |
 //! | [`Tap`] | decodes the recorded bytes of both directions without taking part |
 //!
 //! The wire format is described in `docs/wire/rssl.md`.
@@ -59,6 +60,7 @@ mod key;
 mod outbound;
 mod spare;
 mod tap;
+pub mod ws;
 
 pub use closed::{Closed, Fault, WriteError};
 pub use config::{ClientConfig, Compression, CompressionSet, Negotiated, ServerConfig, Version};

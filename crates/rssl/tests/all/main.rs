@@ -5,3 +5,4 @@ mod memory;
 mod pairs;
 mod session;
 mod transcripts;
+mod websocket;

@@ -1,0 +1,257 @@
+//! A session of `tr_json2`: JSON messages in text frames, pings by message.
+
+use flate2::{Compress, Compression, FlushCompress};
+
+use super::frame::{self, OpCode};
+use super::socket::{Sink, Socket};
+use super::{Closed, code};
+
+/// What a session is made with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JsonConfig {
+    /// Ping timeout, seconds.
+    pub ping_timeout_s: u8,
+    /// Longest payload of a frame that is sent, bytes.
+    pub frame_payload_max: usize,
+}
+
+impl Default for JsonConfig {
+    /// As an ADS: 30 s and 61,440 bytes.
+    fn default() -> Self {
+        Self { ping_timeout_s: 30, frame_payload_max: 61_440 }
+    }
+}
+
+/// Shortest payload limit that is heeded: a fragment must hold a character and two brackets.
+const PAYLOAD_MIN: usize = 128;
+
+/// A session of JSON messages. What the messages mean is the caller's business: this type packs them, cuts the long ones, and says
+/// when a ping is due or the peer was silent too long.
+#[derive(Debug)]
+pub struct Json {
+    socket: Socket,
+    config: JsonConfig,
+    last_received_ns: u64,
+    last_sent_ns: u64,
+    pinged_ns: u64,
+    /// The peer may be pinged: it has seen its login answered. Some clients take the first frame for that answer.
+    may_ping: bool,
+    deflate: Option<Box<Compress>>,
+}
+
+/// Keeps what a session brings; binary frames are noted only.
+struct Texts<'s, F> {
+    each: &'s mut F,
+    binary: bool,
+}
+
+impl<F: FnMut(&str)> Sink for Texts<'_, F> {
+    fn text(&mut self, text: &str) {
+        (self.each)(text);
+    }
+
+    fn binary(&mut self, _: &[u8]) {
+        self.binary = true;
+    }
+}
+
+impl Json {
+    /// A session whose upgrade is done at `now` (monotonic nanoseconds).
+    #[must_use]
+    pub fn new(socket: Socket, config: JsonConfig, now: u64) -> Self {
+        Self {
+            socket,
+            config,
+            last_received_ns: now,
+            last_sent_ns: now,
+            pinged_ns: now,
+            may_ping: false,
+            deflate: None,
+        }
+    }
+
+    /// Takes received bytes, all of them; each text message is handed on, one or an array of JSON messages.
+    ///
+    /// # Errors
+    /// The session is over; `out` may still hold a close frame to send.
+    pub fn receive(
+        &mut self,
+        now: u64,
+        input: &[u8],
+        out: &mut Vec<u8>,
+        mut each: impl FnMut(&str),
+    ) -> Result<(), Closed> {
+        self.last_received_ns = now;
+        let mut sink = Texts { each: &mut each, binary: false };
+        let result = self.socket.receive(input, out, &mut sink);
+        if result.is_ok() && sink.binary {
+            let what = "binary frame in a session of text";
+            self.socket.close(code::UNSUPPORTED, what, out);
+            return Err(Closed::Malformed { code: code::UNSUPPORTED, what });
+        }
+        result
+    }
+
+    /// Says that the peer's login has been answered: from now on it may be pinged.
+    pub fn logged_in(&mut self) {
+        self.may_ping = true;
+    }
+
+    /// When [`Json::on_timer`] is due next; as with RSSL sessions it moves later only.
+    #[must_use]
+    pub fn timeout(&self) -> u64 {
+        let silence = self.last_received_ns + self.timeout_ns();
+        if self.may_ping { silence.min(self.ping_due_ns()) } else { silence }
+    }
+
+    /// A ping is due when nothing was sent, or nothing was received, for a third of the timeout.
+    fn ping_due_ns(&self) -> u64 {
+        let quiet_since = self.last_sent_ns.min(self.last_received_ns.max(self.pinged_ns));
+        quiet_since + self.timeout_ns() / 3
+    }
+
+    fn timeout_ns(&self) -> u64 {
+        u64::from(self.config.ping_timeout_s.max(3)) * 1_000_000_000
+    }
+
+    /// Does what is due: writes a ping, or ends a session that was silent too long. Early calls do nothing.
+    ///
+    /// # Errors
+    /// The session is over; `out` holds the close frame.
+    pub fn on_timer(&mut self, now: u64, out: &mut Vec<u8>) -> Result<(), Closed> {
+        let silent_ns = now.saturating_sub(self.last_received_ns);
+        if silent_ns >= self.timeout_ns() {
+            self.socket.close(code::POLICY, "ping timeout", out);
+            return Err(Closed::PingTimeout { silent_ns });
+        }
+        if self.may_ping && now >= self.ping_due_ns() {
+            self.pinged_ns = now;
+            let mut packer = self.pack(now, out);
+            packer.push(r#"{"Type":"Ping"}"#);
+            packer.finish();
+        }
+        Ok(())
+    }
+
+    /// Appends a close frame, once.
+    pub fn close(&mut self, code: u16, reason: &str, out: &mut Vec<u8>) {
+        self.socket.close(code, reason, out);
+    }
+
+    /// Packs messages into as few frames as they fit, at the end of `out`.
+    pub fn pack<'a>(&'a mut self, now: u64, out: &'a mut Vec<u8>) -> JsonPacker<'a> {
+        JsonPacker { json: self, now, out, open: None }
+    }
+
+    /// A frame of a finished payload, compressed if that was agreed on.
+    fn frame(&mut self, op: OpCode, fin: bool, payload: &[u8], out: &mut Vec<u8>) {
+        let mask = self.socket.mask();
+        if !self.socket.deflates() || op == OpCode::Continuation || !fin {
+            return frame::write(out, op, fin, false, mask, payload);
+        }
+        // Each message is compressed for itself: the same bytes for every client, and no window kept for any.
+        let deflate = self.deflate.get_or_insert_with(|| Box::new(Compress::new(Compression::fast(), false)));
+        deflate.reset();
+        let mut packed = Vec::with_capacity(payload.len() / 2 + 64);
+        let mut read = 0;
+        loop {
+            let before = deflate.total_in();
+            let done = deflate.compress_vec(&payload[read..], &mut packed, FlushCompress::Sync).is_err();
+            read += (deflate.total_in() - before) as usize;
+            if done || (read == payload.len() && packed.len() < packed.capacity()) {
+                break;
+            }
+            packed.reserve(payload.len() / 2 + 64);
+        }
+        let end = packed.strip_suffix(&[0, 0, 0xFF, 0xFF]).map_or(packed.len(), <[u8]>::len);
+        frame::write(out, op, fin, true, mask, &packed[..end]);
+    }
+}
+
+/// Writes JSON messages into frames. A frame is always an array, also with one message in it.
+#[derive(Debug)]
+pub struct JsonPacker<'a> {
+    json: &'a mut Json,
+    now: u64,
+    out: &'a mut Vec<u8>,
+    /// Where the payload of the open frame begins; room for a header of four bytes is before it.
+    open: Option<usize>,
+}
+
+/// Header of a frame from a server with 126 to 65,535 bytes; also the room that is kept for a header.
+const HEADER: usize = 4;
+
+impl JsonPacker<'_> {
+    /// Appends a message: one JSON object.
+    pub fn push(&mut self, message: &str) {
+        self.push_parts(message, "");
+    }
+
+    /// Appends a message whose text is in two parts: what one client has of its own, the stream id, and what it shares with others.
+    pub fn push_parts(&mut self, own: &str, shared: &str) {
+        let length = own.len() + shared.len();
+        let most = self.json.config.frame_payload_max.clamp(PAYLOAD_MIN, usize::from(u16::MAX));
+        if let Some(start) = self.open
+            && self.out.len() - start + length + 2 > most
+        {
+            self.end_frame();
+        }
+        if length + 2 > most {
+            return self.fragments(own, shared, most);
+        }
+        if self.open.is_some() {
+            self.out.push(b',');
+        } else {
+            self.out.extend_from_slice(&[0; HEADER]);
+            self.open = Some(self.out.len());
+            self.out.push(b'[');
+        }
+        self.out.extend_from_slice(own.as_bytes());
+        self.out.extend_from_slice(shared.as_bytes());
+    }
+
+    /// Ends the open frame, so that the next message begins another.
+    pub fn end_frame(&mut self) {
+        let Some(start) = self.open.take() else { return };
+        self.out.push(b']');
+        let length = self.out.len() - start;
+        if self.json.socket.deflates() || self.json.socket.mask().is_some() {
+            let payload = self.out.split_off(start);
+            self.out.truncate(start - HEADER);
+            self.json.frame(OpCode::Text, true, &payload, self.out);
+        } else if length <= 125 {
+            // The room for the header is two bytes too long.
+            self.out.copy_within(start.., start - 2);
+            self.out.truncate(self.out.len() - 2);
+            self.out[start - HEADER..start - 2].copy_from_slice(&[0x81, length as u8]);
+        } else {
+            let length = (length as u16).to_be_bytes();
+            self.out[start - HEADER..start].copy_from_slice(&[0x81, 126, length[0], length[1]]);
+        }
+    }
+
+    /// A message that no frame holds: several, cut between characters.
+    fn fragments(&mut self, own: &str, shared: &str, most: usize) {
+        let whole = ["[", own, shared, "]"].concat();
+        if self.json.socket.deflates() {
+            // Compressed frames have no bound of their own: the message is one frame.
+            return self.json.frame(OpCode::Text, true, whole.as_bytes(), self.out);
+        }
+        let (mut op, mut rest) = (OpCode::Text, whole.as_str());
+        while !rest.is_empty() {
+            let mut end = rest.len().min(most);
+            while !rest.is_char_boundary(end) {
+                end -= 1;
+            }
+            let (piece, later) = rest.split_at(end);
+            self.json.frame(op, later.is_empty(), piece.as_bytes(), self.out);
+            (op, rest) = (OpCode::Continuation, later);
+        }
+    }
+
+    /// Ends the open frame and takes the time of sending.
+    pub fn finish(mut self) {
+        self.end_frame();
+        self.json.last_sent_ns = self.now;
+    }
+}
