@@ -100,7 +100,9 @@ impl Chain {
         let mut args = words(&format!("sink-driven-src --bind {} -N 0 -K -tcpnodel -U 0 -I 3600", self.nodes.source()));
         args.extend(words(&format!(
             "--size {} --idle {} --send-buffer {}",
-            scenario.size, scenario.idle, scenario.socket_buffer
+            scenario.message_size(),
+            scenario.idle,
+            scenario.socket_buffer
         )));
         match pace {
             Pace::Even => args.push("--smooth".to_owned()),
@@ -233,13 +235,19 @@ impl Chain {
         };
         let flags = format!(
             "source-distributor --config {} --interface {} --nip-port 0 --hub-port 0 --route {source}",
-            config("distributor", &scenario.hub, nodes.distributor())?,
+            config("distributor", if scenario.source_rrcpd { "lbt-ipc" } else { &scenario.hub }, nodes.distributor())?,
             nodes.distributor()
         );
         let mut distributor =
             product::start("Source Distributor", &place(scenario, nodes, "distributor"), &words(&flags))?;
         let address = named(&distributor.wait_for("ready ", PATIENCE)?.text, "hub=");
         let address = address.ok_or_else(|| distributor.failed("names no address of its hub"))?;
+        if scenario.source_rrcpd {
+            let flags = format!("rrcpd --config {}", config("source-rrcpd", &scenario.hub, nodes.distributor())?);
+            let mut daemon = product::start("source's rrcpd", &place(scenario, nodes, "distributor"), &words(&flags))?;
+            daemon.wait_for("ready ", PATIENCE)?;
+            self.servers.push(daemon);
+        }
         // Behind a daemon P2PSs read the stream from shared memory.
         let near = if scenario.rrcpd { "lbt-ipc" } else { &scenario.hub };
         let p2ps = config("p2ps", near, nodes.far_hub())?;
@@ -357,6 +365,9 @@ fn place(scenario: &Scenario, nodes: &Nodes, process: &str) -> Vec<String> {
     if let Some(processors) = scenario.processors(process) {
         words.extend(["taskset", "-c", processors].map(str::to_owned));
     }
+    if let Some(priority) = scenario.priority_of(process) {
+        words.extend(["chrt".to_owned(), "-f".to_owned(), priority.to_string()]);
+    }
     words
 }
 
@@ -379,7 +390,7 @@ mod tests {
     #[test]
     fn bound_processes_get_their_processors() {
         let text = "[a]\ntitle = 'A'\nkind = 'flow'\nrates = '1k'\nbind = 'source:0 server:1,3'";
-        let scenario = crate::scenario::read(text, &[]).unwrap().remove(0);
+        let scenario = crate::scenario::read(text).unwrap().remove(0);
         let nodes = Nodes::loopback();
         assert_eq!(place(&scenario, &nodes, "server"), ["taskset", "-c", "1,3"]);
         assert!(place(&scenario, &nodes, "client").is_empty());
@@ -387,7 +398,7 @@ mod tests {
 
     fn scenario(text: &str) -> Scenario {
         let text = format!("[a]\ntitle = 'A'\nkind = 'flow'\nrates = '1k'\nitems = 1000\n{text}");
-        crate::scenario::read(&text, &[]).unwrap().remove(0)
+        crate::scenario::read(&text).unwrap().remove(0)
     }
 
     #[test]

@@ -68,14 +68,18 @@ pub fn run(session: &mut Session, scenario: &Scenario, outcome: &mut Outcome) ->
                     if is_mostly_held(outcome, &label) || step == LOWERED.0 {
                         break;
                     }
-                    let text = format!("{label}: {:.2} M/s was found and not held again; lowered", rate / 1e6);
+                    let text = format!(
+                        "{label}: {:.2} M/s was found and not held again ({}); lowered",
+                        rate / 1e6,
+                        scenario.criterion()
+                    );
                     session.note(outcome, text);
                     outcome.rows.retain(|r| r.label != label);
                     rate *= LOWERED.1;
                 }
             }
         }
-        if let Some(text) = unheld(outcome, &label) {
+        if let Some(text) = unheld(scenario, outcome, &label) {
             session.note(outcome, text);
         }
     }
@@ -123,12 +127,15 @@ fn is_mostly_held(outcome: &Outcome, label: &str) -> bool {
 }
 
 /// A note for a rate that was asked for and not held.
-fn unheld(outcome: &Outcome, label: &str) -> Option<String> {
+fn unheld(scenario: &Scenario, outcome: &Outcome, label: &str) -> Option<String> {
     let row = outcome.rows.iter().find(|r| r.label == label)?;
     let failed = row.side(Side::Ours).iter().filter(|m| m.get("held") == Some(0.0)).count();
     (failed > 0).then(|| {
         let runs = row.side(Side::Ours).len();
-        format!("{label}: the rate was not held in {failed} of {runs} runs (it did not arrive, or the latency rose)")
+        let criterion = scenario.criterion();
+        format!(
+            "{label}: the rate was not held in {failed} of {runs} runs (held means: all of it arrives, {criterion})"
+        )
     })
 }
 
@@ -216,7 +223,7 @@ fn floor(scenario: &Scenario, rate: Option<f64>) -> Result<Metrics, Fault> {
         "--rate {} --seconds {} --size {} --socket-buffer {} --tick {}",
         rate.map_or(0.0, |r| r / scenario.fan()),
         scenario.seconds / 0.75,
-        scenario.size.max(FLOOR_SIZE_MIN),
+        scenario.message_size().max(FLOOR_SIZE_MIN),
         scenario.socket_buffer,
         tick(scenario),
     );

@@ -9,7 +9,7 @@
 //! | [`peers`], [`nats`] | other products on the same work |
 //! | [`observed`] | the files of two ends as the row of a report |
 //! | [`parts`] | measurements that need a process of their own |
-//! | [`rows`], [`originals`] | figures, ratios, goals; what others have published |
+//! | [`rows`], [`originals`], [`deviations`] | figures, ratios, goals; what others have published, and where their tests differ from ours |
 //! | [`report`], [`html`] | how they are shown: Markdown, a page with charts, CSV |
 //! | [`environment`] | the machine, its network cards, the commit, what else was going on |
 //!
@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 
 pub mod chain;
 pub mod codec;
+pub mod deviations;
 pub mod environment;
 pub mod flow;
 pub mod html;
@@ -46,6 +47,8 @@ pub mod run;
 pub mod scenario;
 pub mod session;
 pub mod stages;
+
+use originals::Tables;
 
 use environment::{Disturbance, Environment};
 use measure::process::Fault;
@@ -96,9 +99,9 @@ pub struct RunArgs {
     /// Write every run's figures to this file: CSV
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
-    /// Folder of the published figures that stand beside ours
-    #[arg(long, value_name = "DIR", default_value = "../shared/reference")]
-    reference: PathBuf,
+    /// Folder of published figures (latency.csv, throughput.csv, lbm.csv) in place of the built-in ones
+    #[arg(long, value_name = "DIR")]
+    published: Option<PathBuf>,
     /// Scenarios of this file instead of the built-in ones
     #[arg(long, value_name = "FILE")]
     scenarios: Option<PathBuf>,
@@ -108,9 +111,9 @@ pub struct RunArgs {
     /// Everything on loopback: no network namespaces, no root needed
     #[arg(long)]
     loopback: bool,
-    /// Other products that may run beside ours, separated by commas
-    #[arg(long, value_name = "NAMES", default_value = "eta,nats,aeron", value_delimiter = ',')]
-    peers: Vec<rows::Side>,
+    /// Other products that may run beside ours, separated by commas; or none
+    #[arg(long, value_name = "NAMES", default_value = "eta,nats,aeron", value_parser = peers_of)]
+    peers: Peers,
     /// Folder of other products' binaries, which `make bench-peers` fills
     #[arg(long, value_name = "DIR", default_value = "target/peers")]
     peers_dir: PathBuf,
@@ -120,6 +123,23 @@ pub struct RunArgs {
     /// Folder of the Java programs (bench and codec-bench), for the peer
     #[arg(long, value_name = "DIR", default_value = "interop")]
     interop: PathBuf,
+}
+
+/// The other products that may run.
+#[derive(Debug, Clone, PartialEq)]
+struct Peers(Vec<rows::Side>);
+
+/// Names separated by commas, or `none`.
+fn peers_of(text: &str) -> Result<Peers, String> {
+    if text == "none" {
+        return Ok(Peers(Vec::new()));
+    }
+    let known = || rows::PEERS.map(rows::Side::name).join(", ");
+    let one = |name: &str| {
+        let side = name.trim().parse::<rows::Side>().ok().filter(|side| rows::PEERS.contains(side));
+        side.ok_or_else(|| format!("{name:?} is no peer; there are {}, and none", known()))
+    };
+    text.split(',').map(one).collect::<Result<_, _>>().map(Peers)
 }
 
 /// Does what is not running scenarios.
@@ -137,7 +157,7 @@ pub fn look(what: &What) -> Result<(), String> {
             Ok(())
         }
         What::List { scenarios, .. } => {
-            let all = scenario::read(&text_of(scenarios.as_ref())?, &[])?;
+            let all = scenario::read(&text_of(scenarios.as_ref())?)?;
             let width = all.iter().map(|s| s.name.len()).max().unwrap_or(0);
             let mut group = "";
             for s in &all {
@@ -145,7 +165,7 @@ pub fn look(what: &What) -> Result<(), String> {
                     group = &s.group;
                     println!("\n{group}: all of these by one name");
                 }
-                println!("{:width$}  {}{}", s.name, s.title, if s.on_request { " (on request)" } else { "" });
+                println!("{:width$}  {}{}", s.name, s.text(&s.title), if s.on_request { " (on request)" } else { "" });
                 println!("{:width$}    {}", "", s.parameters());
             }
             println!(
@@ -170,7 +190,7 @@ fn text_of(path: Option<&PathBuf>) -> Result<String, String> {
 /// A text for the user.
 pub fn run(args: &RunArgs) -> Result<(), String> {
     net::signal::install().map_err(|e| format!("signals: {e}"))?;
-    let mut chosen = scenario::select(scenario::read(&text_of(args.scenarios.as_ref())?, &args.set)?, &args.names)?;
+    let mut chosen = scenario::select(scenario::read(&text_of(args.scenarios.as_ref())?)?, &args.names)?;
     for scenario in &mut chosen {
         if args.quick {
             scenario.shorten();
@@ -178,29 +198,34 @@ pub fn run(args: &RunArgs) -> Result<(), String> {
             scenario.lengthen();
         }
     }
+    let Peers(peers) = &args.peers;
     for scenario in &mut chosen {
-        scenario.keep_peers(&args.peers);
+        // Last, so that what is asked for by name wins over --quick and --full; and of the chosen ones alone.
+        scenario.set(&args.set)?;
+        scenario.keep_peers(peers);
     }
+    let tables = args.published.as_deref().map_or_else(|| Ok(Tables::built_in()), Tables::of)?;
     let pairs = if args.quick { 1 } else { args.pairs };
-    let expected: f64 = chosen.iter().map(|s| estimate(s, pairs, args.quick, &args.peers)).sum();
+    let expected: f64 = chosen.iter().map(|s| estimate(s, pairs, args.quick, peers)).sum();
     eprintln!("{} scenario(s), about {} in all", chosen.len(), duration(expected));
     let environment = Environment::read();
     let places = Places { interop: args.interop.clone(), peers: args.peers_dir.clone(), loopback: args.loopback };
-    let with = (places, args.peers.clone());
+    let with = (places, peers.clone());
     let mut session = Session::begin((pairs, args.quick), with, args.out.as_deref(), &environment.json(), expected)?;
     let mut outcomes = Vec::new();
     for scenario in &chosen {
         let before = Disturbance::now();
         let mut outcome = Outcome {
             name: scenario.name.clone(),
-            title: scenario.title.clone(),
-            about: scenario.about.clone(),
+            title: scenario.text(&scenario.title),
+            about: scenario.text(&scenario.about),
             conditions: scenario.conditions(),
+            deviations: deviations::of(scenario),
             ..Outcome::default()
         };
-        let (originals, faults) = originals::read(&args.reference, scenario);
+        let (originals, faults) = originals::read(&tables, scenario);
         (outcome.originals, outcome.notes) = (originals, faults);
-        match lbm::published::read(&args.reference, scenario) {
+        match lbm::published::read(&tables, scenario) {
             Ok(table) => outcome.published = table,
             Err(why) => outcome.notes.push(why),
         }
@@ -302,6 +327,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn no_peers_can_be_asked_for() {
+        assert_eq!(peers_of("none"), Ok(Peers(Vec::new())));
+        assert_eq!(peers_of("nats,aeron"), Ok(Peers(vec![rows::Side::Nats, rows::Side::Aeron])));
+        assert!(peers_of("floor").is_err() && peers_of("").unwrap_err().contains("none"));
+    }
+
+    #[test]
     fn it_is_said_beforehand_how_long_a_call_takes() {
         assert_eq!(
             (duration(125.4), duration(3_599.0), duration(48_000.0)),
@@ -309,7 +341,7 @@ mod tests {
         );
         let of = |names: &[&str], change: fn(&mut Scenario)| -> f64 {
             let names: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
-            let mut chosen = scenario::select(scenario::read(scenario::BUILT_IN, &[]).unwrap(), &names).unwrap();
+            let mut chosen = scenario::select(scenario::read(scenario::BUILT_IN).unwrap(), &names).unwrap();
             chosen.iter_mut().for_each(change);
             chosen.iter().map(|s| estimate(s, 1, true, &rows::PEERS)).sum()
         };

@@ -15,6 +15,20 @@ pub struct Nodes {
     names: Vec<String>,
 }
 
+/// How the networks between nodes are.
+#[derive(Clone, Copy, Debug)]
+pub struct Network<'a> {
+    /// Longest frame.
+    pub mtu: u32,
+    /// Segmentation offload: `on`, `off`, or empty for what the kernel chooses.
+    pub tso: &'a str,
+}
+
+/// Switches TCP segmentation offload, as `ethtool -K DEVICE tso off` in the reports.
+fn offload(node: &str, device: &str, how: &str) -> Result<(), Fault> {
+    ip(&format!("netns exec {node} ethtool -K {device} tso {how}"))
+}
+
 /// Length of the interfaces' send queues, as in the reports.
 const QUEUE_LENGTH: u32 = 5_000;
 
@@ -27,11 +41,11 @@ impl Nodes {
         Self { names: Vec::new() }
     }
 
-    /// Makes two or three nodes; one is loopback.
+    /// Makes two or three nodes whose networks are as they should be; one is loopback.
     ///
     /// # Errors
     /// Without root or the `ip` command.
-    pub fn make(count: u32) -> Result<Self, Fault> {
+    pub fn make(count: u32, network: Network<'_>) -> Result<Self, Fault> {
         if count < 2 {
             return Ok(Self::loopback());
         }
@@ -52,6 +66,10 @@ impl Nodes {
             ))?;
             for (end, node, host) in [(&ends[0], a, 1), (&ends[1], b, 2)] {
                 ip(&format!("-n {} addr add 10.213.{link}.{host}/24 dev {end}", names[node]))?;
+                ip(&format!("-n {} link set {end} mtu {}", names[node], network.mtu))?;
+                if !network.tso.is_empty() {
+                    offload(&names[node], end, network.tso)?;
+                }
                 ip(&format!("-n {} link set {end} up", names[node]))?;
             }
         }
@@ -137,7 +155,7 @@ mod tests {
 
     #[test]
     fn without_nodes_everything_is_here() {
-        let nodes = Nodes::make(1).unwrap();
+        let nodes = Nodes::make(1, Network { mtu: 1_500, tso: "" }).unwrap();
         assert_eq!((nodes.source(), nodes.server()), (LOOPBACK, LOOPBACK));
         assert!(nodes.enter("source").is_empty());
     }
@@ -148,7 +166,7 @@ mod tests {
             println!("no nodes: network namespaces need root and iproute2");
             return;
         }
-        let nodes = Nodes::make(3).unwrap();
+        let nodes = Nodes::make(3, Network { mtu: 9_000, tso: "" }).unwrap();
         let names = nodes.names.clone();
         let finds = |from: &str, to: IpAddr| {
             let words = nodes.enter(from);

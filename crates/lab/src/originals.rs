@@ -1,7 +1,13 @@
-//! The published figures of other systems, from a folder of tables that is not part of the project.
+//! The published figures of other systems: bare numbers with the report, table and page that they stand on, as CSV in
+//! `published/`. Nothing is computed from them: what the page calls published is a cell of those files.
 //!
-//! Latency tables have the columns `update_rate_per_s,mean_us,stddev_us,max_us,min_us,samples`, a throughput table has
-//! `system,test,in_per_s,out_per_s,note`. Cells may be empty.
+//! | file | columns after `report,table,page` |
+//! |---|---|
+//! | `latency.csv` | `update_rate_per_s,mean_us,stddev_us,max_us,min_us,samples` |
+//! | `throughput.csv` | `system,test,in_per_s,out_per_s` |
+//! | `lbm.csv` | `test,payload_bytes,target_rate_per_s,path,run,actual_rate_per_s,median_us,mean_us,stddev_us,min_us,max_us,p99_us,p999_us`; run `combined`: the report's own combination of its runs; actual rate `loss`: data was lost |
+//!
+//! Cells may be empty; a page is empty where the copy of the report that was read has no page numbers.
 
 use std::fs;
 use std::path::Path;
@@ -11,17 +17,111 @@ use super::scenario::{Original, Scenario};
 /// Stands behind the name of every published figure of Producer 50/50.
 pub const INFERRED: &str = " (our Producer 50/50 is inferred)";
 
+/// The files.
+#[derive(Clone, Debug)]
+pub struct Tables {
+    latency: Csv,
+    throughput: Csv,
+    /// Latencies of the report on LBM 3.3.9.
+    pub(crate) lbm: Csv,
+}
+
+impl Tables {
+    /// Those that come with the program.
+    pub fn built_in() -> Self {
+        Self {
+            latency: Csv::read(include_str!("../published/latency.csv")),
+            throughput: Csv::read(include_str!("../published/throughput.csv")),
+            lbm: Csv::read(include_str!("../published/lbm.csv")),
+        }
+    }
+
+    /// Those of a folder; a file that is not there is the built-in one.
+    ///
+    /// # Errors
+    /// There is no such folder, or a file cannot be read.
+    pub fn of(folder: &Path) -> Result<Self, String> {
+        let mut all = Self::built_in();
+        if !folder.is_dir() {
+            return Err(format!("published figures: {} is no folder", folder.display()));
+        }
+        for (name, table) in
+            [("latency.csv", &mut all.latency), ("throughput.csv", &mut all.throughput), ("lbm.csv", &mut all.lbm)]
+        {
+            let path = folder.join(name);
+            if path.is_file() {
+                *table = Csv::read(&fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Every report and table that has a figure, in the order of the files.
+    pub fn names(&self) -> Vec<(String, String)> {
+        let mut all = Vec::new();
+        for csv in [&self.latency, &self.throughput, &self.lbm] {
+            for row in &csv.rows {
+                let name = (csv.text(row, "report").to_owned(), csv.text(row, "table").to_owned());
+                if !all.contains(&name) {
+                    all.push(name);
+                }
+            }
+        }
+        all
+    }
+}
+
+/// A file: its heading and its cells.
+#[derive(Clone, Debug)]
+pub(crate) struct Csv {
+    heading: Vec<String>,
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+impl Csv {
+    pub(crate) fn read(text: &str) -> Self {
+        let mut lines = text.lines().map(cells);
+        Self { heading: lines.next().unwrap_or_default(), rows: lines.collect() }
+    }
+
+    /// A cell; empty where there is no such column.
+    pub(crate) fn text<'a>(&self, row: &'a [String], column: &str) -> &'a str {
+        let at = self.heading.iter().position(|name| name == column);
+        at.and_then(|at| row.get(at)).map_or("", |cell| cell.trim())
+    }
+
+    /// A cell as a number.
+    pub(crate) fn number(&self, row: &[String], column: &str) -> Option<f64> {
+        self.text(row, column).parse().ok()
+    }
+
+    /// The rows of a table of a report.
+    pub(crate) fn of<'a>(&'a self, report: &'a str, table: &'a str) -> impl Iterator<Item = &'a [String]> {
+        self.rows
+            .iter()
+            .map(Vec::as_slice)
+            .filter(move |row| self.text(row, "report") == report && self.text(row, "table") == table)
+    }
+
+    /// Where a row stands: `table 5.1, page 22`.
+    pub(crate) fn place(&self, row: &[String]) -> String {
+        let page = self.text(row, "page");
+        let page = if page.is_empty() { String::new() } else { format!(", page {page}") };
+        format!("table {}{page}", self.text(row, "table"))
+    }
+}
+
 /// A published series.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// How it is called, source included.
+    /// How it is called.
     pub label: String,
+    /// Where it stands in the report: table and page.
+    pub place: String,
     /// Latency at rates; empty for a throughput.
     pub points: Vec<Point>,
     /// Highest rate published, deliveries a second; the highest of the points where there are some.
     pub highest: f64,
-    /// What the table says of it.
-    pub note: String,
 }
 
 /// Latency at a rate, as published.
@@ -37,6 +137,8 @@ pub struct Point {
     pub max_us: f64,
     /// Shortest, where it is published.
     pub min_us: Option<f64>,
+    /// How many updates were sampled, where it is published.
+    pub samples: Option<f64>,
 }
 
 impl Series {
@@ -46,62 +148,74 @@ impl Series {
     }
 }
 
+impl Point {
+    /// Its figures by the names of ours, as far as they are published.
+    pub fn figures(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let all = [Some(self.mean_us), Some(self.stddev_us), Some(self.max_us), self.min_us, self.samples];
+        let names = ["mean_us", "stddev_us", "max_us", "min_us", "samples"];
+        names.into_iter().zip(all).filter_map(|(name, value)| Some((name, value?)))
+    }
+}
+
 /// The series that a scenario names, and what kept others from being read.
-pub fn read(folder: &Path, scenario: &Scenario) -> (Vec<Series>, Vec<String>) {
-    if scenario.originals.is_empty() {
-        return (Vec::new(), Vec::new());
-    }
-    if !folder.is_dir() {
-        let text = format!("the original's figures are left out: no folder {} (--reference DIR)", folder.display());
-        return (Vec::new(), vec![text]);
-    }
+pub fn read(tables: &Tables, scenario: &Scenario) -> (Vec<Series>, Vec<String>) {
     let (mut series, mut faults) = (Vec::new(), Vec::new());
     for original in &scenario.originals {
-        // The folder of the reports has its tables one level down.
-        let path = [folder.join("tables"), folder.to_owned()].map(|f| f.join(&original.file));
-        let text = path.iter().find_map(|p| fs::read_to_string(p).ok());
-        match text.as_deref().map(|text| parse(original, text)) {
-            Some(Ok(mut one)) => {
+        let report = if original.report.is_empty() { &scenario.group } else { &original.report };
+        match one(tables, report, original) {
+            Ok(mut one) => {
                 if scenario.is_mixed() {
                     // What it is compared with is our reading of the test: said wherever the figure stands.
                     one.label += INFERRED;
                 }
                 series.push(one);
             }
-            Some(Err(why)) => faults.push(format!("{}: {why}", original.file)),
-            None => faults.push(format!("{} is not in {}", original.file, folder.display())),
+            Err(why) => faults.push(format!("{report}, table {}: {why}", original.table)),
         }
     }
     (series, faults)
 }
 
-fn parse(original: &Original, text: &str) -> Result<Series, String> {
-    let mut lines = text.lines();
-    let heading = cells(lines.next().unwrap_or_default());
-    let column = |name: &str| heading.iter().position(|h| h == name).ok_or_else(|| format!("no column {name}"));
-    let number = |row: &[String], at: usize| row.get(at).and_then(|cell| cell.trim().parse::<f64>().ok());
+fn one(tables: &Tables, report: &str, original: &Original) -> Result<Series, String> {
     let mut series = Series { label: original.label.clone(), ..Series::default() };
     if original.system.is_empty() {
-        let at = [column("update_rate_per_s")?, column("mean_us")?, column("stddev_us")?, column("max_us")?];
-        let min = column("min_us")?;
-        for line in lines {
-            let row = cells(line);
-            if let [Some(rate), Some(mean_us), Some(stddev_us), Some(max_us)] = at.map(|at| number(&row, at)) {
-                series.points.push(Point { rate, mean_us, stddev_us, max_us, min_us: number(&row, min) });
+        let csv = &tables.latency;
+        for row in csv.of(report, &original.table) {
+            let number = |name| csv.number(row, name);
+            let all = ["update_rate_per_s", "mean_us", "stddev_us", "max_us"].map(number);
+            if let [Some(rate), Some(mean_us), Some(stddev_us), Some(max_us)] = all {
+                let (min_us, samples) = (number("min_us"), number("samples"));
+                series.points.push(Point { rate, mean_us, stddev_us, max_us, min_us, samples });
+                series.place = csv.place(row);
             }
         }
         series.highest = series.points.iter().map(|p| p.rate).fold(0.0, f64::max);
         return if series.points.is_empty() { Err("no figures".to_owned()) } else { Ok(series) };
     }
-    let (system, test, out, note) = (column("system")?, column("test")?, column("out_per_s")?, column("note")?);
-    let row = lines.map(cells).find(|row| {
-        row.get(system) == Some(&original.system) && (original.test.is_empty() || row.get(test) == Some(&original.test))
+    let csv = &tables.throughput;
+    let row = csv.of(report, &original.table).find(|row| {
+        csv.text(row, "system") == original.system
+            && (original.test.is_empty() || csv.text(row, "test") == original.test)
     });
     let row = row.ok_or_else(|| format!("no system {:?} with test {:?}", original.system, original.test))?;
-    series.highest = number(&row, out).ok_or("no figure of the system")?;
-    series.note = row.get(note).cloned().unwrap_or_default();
+    series.highest = csv.number(row, "out_per_s").ok_or("no figure of the system")?;
+    series.place = csv.place(row);
     Ok(series)
 }
+
+/// Published tables that have no place beside a scenario, and why: the same figures stand elsewhere, or what was measured there
+/// cannot be measured here.
+pub const LEFT_OUT: [(&str, &str, &str); 9] = [
+    ("cisco-2009", "3-3", "differences of tables 3-2 and 3-1, which are on the page"),
+    ("cisco-2009", "3-7", "not here: kernel bypass (OpenOnload) needs its network card"),
+    ("cisco-2009", "3-10", "not here: kernel bypass (OpenOnload) needs its network card"),
+    ("cisco-2009", "4.1", "the two runs that table 3-1 combines"),
+    ("cisco-2009", "4.2.1", "the figures of table 3-2"),
+    ("cisco-2009", "4.4.1", "not here: kernel bypass; the two runs that table 3-7 combines"),
+    ("cisco-2009", "4.4.2", "the two runs that table 3-8 combines"),
+    ("cisco-2009", "4.5.1", "not here: kernel bypass; the two runs that table 3-10 combines"),
+    ("cisco-2009", "4.5.2", "the two runs that table 3-11 combines"),
+];
 
 /// The cells of a line of CSV; quotes keep commas.
 fn cells(line: &str) -> Vec<String> {
@@ -122,43 +236,89 @@ mod tests {
     use super::*;
     use crate::scenario::{BUILT_IN, read as scenarios};
 
-    fn original(system: &str, test: &str) -> Original {
-        let [file, label, system, test] = ["t.csv", "T", system, test].map(str::to_owned);
-        Original { file, label, system, test }
+    fn original(table: &str, system: &str, test: &str) -> Original {
+        let [report, table, label, system, test] = ["R", table, "T", system, test].map(str::to_owned);
+        Original { report, table, label, system, test }
+    }
+
+    fn tables(latency: &str, throughput: &str) -> Tables {
+        Tables { latency: Csv::read(latency), throughput: Csv::read(throughput), lbm: Csv::read("") }
     }
 
     #[test]
     fn tables_are_read_with_their_gaps() {
-        let text = "update_rate_per_s,mean_us,stddev_us,max_us,min_us,samples\n1000,10.5,2,30,,\n2000,,2,30,5,6\n";
-        let series = parse(&original("", ""), text).unwrap();
-        assert_eq!((series.points.len(), series.highest), (1, 1_000.0));
+        let text = "report,table,page,update_rate_per_s,mean_us,stddev_us,max_us,min_us,samples\n\
+                    R,1,7,1000,10.5,2,30,,\nR,1,7,2000,,2,30,5,6\nR,2,8,1000,1,1,1,1,1\n";
+        let series = one(&tables(text, ""), "R", &original("1", "", "")).unwrap();
+        assert_eq!((series.points.len(), series.highest, series.place.as_str()), (1, 1_000.0, "table 1, page 7"));
         assert_eq!(series.at(1_000.0).map(|p| (p.mean_us, p.min_us)), Some((10.5, None)));
-        assert!(parse(&original("", ""), "rate\n1").unwrap_err().contains("update_rate_per_s"));
+        assert!(one(&tables(text, ""), "R", &original("3", "", "")).is_err());
     }
 
     #[test]
     fn a_throughput_is_that_of_its_system_and_test() {
-        let text = "system,test,in_per_s,out_per_s,note\nA,\"x, 100 mounts\",,47,\"one, two\"\nA,y,3,5,n\n";
-        let series = parse(&original("A", "x, 100 mounts"), text).unwrap();
-        assert_eq!((series.highest, series.note.as_str()), (47.0, "one, two"));
-        assert!(parse(&original("B", "y"), text).unwrap_err().contains("\"B\""));
+        let text = "report,table,page,system,test,in_per_s,out_per_s\nR,1,,A,\"x, 100 mounts\",,47\nR,1,,A,y,3,5\n";
+        let series = one(&tables("", text), "R", &original("1", "A", "x, 100 mounts")).unwrap();
+        assert_eq!((series.highest, series.place.as_str()), (47.0, "table 1"));
+        assert!(one(&tables("", text), "R", &original("1", "B", "y")).unwrap_err().contains("\"B\""));
     }
 
     #[test]
-    fn what_the_built_in_scenarios_name_is_there() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference");
-        for scenario in scenarios(BUILT_IN, &[]).unwrap() {
-            let (series, faults) = read(&folder, &scenario);
-            if folder.is_dir() {
-                let is_said = |s: &Series| s.label.ends_with(INFERRED) == scenario.is_mixed();
-                assert!(series.iter().all(is_said), "{}", scenario.name);
-                assert!(faults.is_empty() && series.len() == scenario.originals.len(), "{}: {faults:?}", scenario.name);
-            } else {
-                assert!(series.is_empty() && (faults.is_empty() || faults[0].contains("--reference")));
+    fn every_published_table_has_a_place_or_a_reason() {
+        let tables = Tables::built_in();
+        let mut named: Vec<(String, String)> = Vec::new();
+        for scenario in scenarios(BUILT_IN).unwrap() {
+            let (series, faults) = read(&tables, &scenario);
+            assert!(faults.is_empty() && series.len() == scenario.originals.len(), "{}: {faults:?}", scenario.name);
+            let is_said = |s: &Series| s.label.ends_with(INFERRED) == scenario.is_mixed();
+            assert!(series.iter().all(is_said), "{}", scenario.name);
+            for original in &scenario.originals {
+                let report = if original.report.is_empty() { &scenario.group } else { &original.report };
+                named.push((report.clone(), original.table.clone()));
             }
+            let grid = scenario.lbm.iter().flat_map(|grid| grid.report.split_whitespace());
+            named.extend(grid.map(|table| ("cisco-2009".to_owned(), table.to_owned())));
         }
+        let reasons = || LEFT_OUT.iter();
+        for (report, table) in tables.names() {
+            let is_named = named.contains(&(report.clone(), table.clone()));
+            let is_left_out = reasons().any(|(r, t, _)| *r == report && *t == table);
+            assert!(
+                is_named != is_left_out,
+                "{report}, table {table}: beside a scenario {is_named}, reason {is_left_out}"
+            );
+        }
+        assert!(
+            reasons().all(|(r, t, why)| !why.is_empty() && tables.names().iter().any(|(nr, nt)| nr == r && nt == t))
+        );
+    }
+
+    /// Beside the reports themselves, where they are: the figures that ship are the figures of the tables that were read from them.
+    #[test]
+    fn the_figures_that_ship_are_those_that_were_read_from_the_reports() {
+        let folder = std::env::var_os("QUOTEWAY_REFERENCE")
+            .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference"), Into::into);
+        let folder = folder.join("tables");
         if !folder.is_dir() {
-            println!("the published tables are not there: {}", folder.display());
+            println!("the reports' tables are not there: {}", folder.display());
+            return;
         }
+        let of = |name: &str| Csv::read(&fs::read_to_string(folder.join(name)).expect(name));
+        let built_in = Tables::built_in();
+        for (report, table, file) in [
+            ("redhat-2008", "5.1", "latency-rmds6-2node-rhel44.csv"),
+            ("redhat-2008", "5.2", "latency-rmds6-2node-rhel44-bound.csv"),
+            ("redhat-2008", "6.4", "latency-rmds603-2node-rhel51-bound.csv"),
+            ("novell-2009", "2", "latency-rmds63-sles-infiniband.csv"),
+            ("novell-2009", "5", "latency-rmds63-slert-1gige.csv"),
+            ("ibm-2010", "3.2.1", "latency-trep21-10gige.csv"),
+        ] {
+            let theirs = of(file);
+            let ours: Vec<&[String]> = built_in.latency.of(report, table).map(|row| &row[3..]).collect();
+            assert_eq!(ours, theirs.rows.iter().map(Vec::as_slice).collect::<Vec<_>>(), "{report} {table}");
+        }
+        let runs = of("latency-lbm339-10gige.csv");
+        let shipped = built_in.lbm.rows.iter().filter(|row| built_in.lbm.text(row, "run") != "combined").count();
+        assert_eq!(shipped, runs.rows.len());
     }
 }

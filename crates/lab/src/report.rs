@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::environment::Environment;
 use super::html::charts;
+use super::html::svg::exact;
 use super::rows::{OTHERS, Outcome, Row, Side, Verdict};
 use measure::stats::Spread;
 
@@ -17,11 +18,26 @@ pub fn markdown(environment: &Environment, pairs: u32, outcomes: &[Outcome]) -> 
         "- {pairs} run(s) of each side by turns in one call; a figure is the median, its least and greatest in brackets; \
          a ratio is the median of the ratios run by run"
     );
+    if is_after_a_report(outcomes) {
+        let _ = writeln!(out, "\n{NOTICE}");
+    }
     goals(&mut out, outcomes);
     for outcome in outcomes {
         section(&mut out, outcome);
     }
     out
+}
+
+/// What a reader has to know of scenarios that repeat a published procedure; on every page that has one.
+pub const NOTICE: &str = "Scenarios called \"after the report of ...\" repeat a procedure as that report describes it, with this project's programs on \
+    the machine named above; the deviations stand beside each. They are no STAC Benchmarks and no STAC Reports. STAC (the Securities Technology \
+    Analysis Center), Red Hat, Novell, IBM, Intel, Cisco, Solarflare, 29West, Reuters and Thomson Reuters had no part in them and have not \
+    reviewed them. STAC is a mark of the Securities Technology Analysis Center; names of other companies, systems and products (RMDS, TREP, \
+    Latency Busters) are marks of their owners and stand here only to say which report is meant.";
+
+/// Whether a scenario has published figures beside it.
+pub fn is_after_a_report(outcomes: &[Outcome]) -> bool {
+    outcomes.iter().any(|outcome| !outcome.originals.is_empty() || outcome.published.is_some())
 }
 
 fn goals(out: &mut String, outcomes: &[Outcome]) {
@@ -74,6 +90,7 @@ fn section(out: &mut String, outcome: &Outcome) {
         rows(out, row, &others);
     }
     as_published(out, outcome);
+    out.push_str(&super::deviations::markdown(&outcome.deviations));
     if !outcome.notes.is_empty() {
         out.push('\n');
     }
@@ -86,7 +103,12 @@ fn section(out: &mut String, outcome: &Outcome) {
 /// rates.
 fn as_published(out: &mut String, outcome: &Outcome) {
     for original in outcome.originals.iter().filter(|o| o.points.is_empty()) {
-        let _ = writeln!(out, "\nPublished: {}, {}.", figure("rate", original.highest), original.label);
+        let _ = writeln!(
+            out,
+            "\nPublished: {}/s, {}.",
+            exact(original.highest),
+            format_args!("{} ({})", original.label, original.place)
+        );
     }
     let series: Vec<_> = outcome.originals.iter().filter(|o| !o.points.is_empty()).collect();
     let rated = charts::rated(outcome);
@@ -95,7 +117,7 @@ fn as_published(out: &mut String, outcome: &Outcome) {
     }
     out.push_str("\nMicroseconds from the call of the API: mean / standard deviation / longest.\n\n| updates a second | ours, in bursts | ours, evenly paced |");
     for one in &series {
-        let _ = write!(out, " {} |", one.label);
+        let _ = write!(out, " {} ({}) |", one.label, one.place);
     }
     let _ = writeln!(out, "\n|---|---|---|{}", "---|".repeat(series.len()));
     for (rate, row) in rated {
@@ -106,7 +128,7 @@ fn as_published(out: &mut String, outcome: &Outcome) {
         };
         let _ = write!(out, "| {rate:.0} | {} | {} |", of(Side::Ours), of(Side::Smooth));
         for one in &series {
-            let text = one.at(rate).map(|p| format!("{:.0} / {:.0} / {:.0}", p.mean_us, p.stddev_us, p.max_us));
+            let text = one.at(rate).map(|p| format!("{} / {} / {}", p.mean_us, p.stddev_us, p.max_us));
             let _ = write!(out, " {} |", text.unwrap_or_default());
         }
         out.push('\n');
@@ -236,14 +258,19 @@ Beside it: load average 2.0, 0.0 % stolen.
         let figures = |mean| metrics(&[("call_mean_us", mean), ("call_stddev_us", 20.0), ("call_max_us", 900.0)]);
         row.add(Side::Ours, figures(70.4));
         row.add(Side::Smooth, figures(50.2));
-        let point = originals::Point { rate: 1e4, mean_us: 379.0, stddev_us: 42.4, max_us: 814.0, min_us: None };
-        let series =
-            |points, highest| originals::Series { label: "RMDS 6".to_owned(), points, highest, note: String::new() };
+        let point =
+            originals::Point { rate: 1e4, mean_us: 379.0, stddev_us: 42.4, max_us: 814.0, min_us: None, samples: None };
+        let series = |points, highest| originals::Series {
+            label: "RMDS 6".to_owned(),
+            points,
+            highest,
+            place: "table 1".to_owned(),
+        };
         let originals = vec![series(vec![point], 1e4), series(Vec::new(), 4.7e6)];
         let mut text = String::new();
         as_published(&mut text, &Outcome { rows: vec![row], originals, ..Outcome::default() });
-        assert!(text.contains("| 10000 | 70 / 20 / 900 | 50 / 20 / 900 | 379 / 42 / 814 |"), "{text}");
-        assert!(text.contains("Published: 4.70 M/s, RMDS 6."), "{text}");
+        assert!(text.contains("| 10000 | 70 / 20 / 900 | 50 / 20 / 900 | 379 / 42.4 / 814 |"), "{text}");
+        assert!(text.contains("Published: 4.7M/s, RMDS 6 (table 1)."), "{text}");
     }
 
     #[test]

@@ -253,6 +253,8 @@ pub struct Outcome {
     pub conditions: String,
     /// Published figures of other systems.
     pub originals: Vec<Series>,
+    /// Where the test differs from the report that it repeats.
+    pub deviations: Vec<super::deviations::Deviation>,
     /// The table of the report on LBM that stands beside it.
     pub published: Option<super::lbm::published::Table>,
 }

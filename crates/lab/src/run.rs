@@ -1,7 +1,7 @@
 //! One run of ours: processes, rate, the client's table, and what the observer saw.
 
 use super::chain::{Chain, Observation, PATIENCE, Pace, shares};
-use super::nodes::Nodes;
+use super::nodes::{Network, Nodes};
 use super::rows::{Metrics, Observed};
 use super::scenario::Scenario;
 use measure::observer::analysis::{Analysis, Distribution, Percentile, analyse};
@@ -73,7 +73,11 @@ impl Interval {
 /// # Errors
 /// A process fails, something is lost, or the lab was stopped.
 pub fn ours(scenario: &Scenario, ask: Ask) -> Result<Metrics, Fault> {
-    let nodes = if ask.with_nodes { Nodes::make(scenario.nodes)? } else { Nodes::loopback() };
+    let nodes = if ask.with_nodes {
+        Nodes::make(scenario.nodes, Network { mtu: scenario.mtu, tso: &scenario.tso })?
+    } else {
+        Nodes::loopback()
+    };
     let folder = tempfile::tempdir().map_err(|e| format!("no folder for the records: {e}"))?;
     let observation = scenario.observe.then(|| plan(scenario, ask.rate, folder.path()));
     let observation = observation.as_ref();
@@ -421,7 +425,7 @@ mod tests {
     #[test]
     fn a_rate_is_held_within_its_bounds_only() {
         let text = "[a]\ntitle = 'A'\nkind = 'flow'\nrates = 'search'\nmax_latency_us = 1000\nmean_latency_us = 200";
-        let scenario = crate::scenario::read(text, &[]).unwrap().remove(0);
+        let scenario = crate::scenario::read(text).unwrap().remove(0);
         assert!(scenario.criterion().contains("max latency at most 1000 us, mean latency at most 200 us"));
         let metrics = |max: f64, mean: f64| -> Metrics {
             [("call_max_us".to_owned(), max), ("max_us".to_owned(), 5_000.0), ("call_mean_us".to_owned(), mean)]
@@ -471,7 +475,7 @@ mod tests {
 
     #[test]
     fn a_run_that_lost_something_has_no_figures() {
-        let scenario = crate::scenario::read(super::super::scenario::BUILT_IN, &[]).unwrap().remove(1);
+        let scenario = crate::scenario::read(crate::scenario::BUILT_IN).unwrap().remove(1);
         let good = serde_json::json!({"complete": true, "lost": 0, "reordered": 0, "rate_per_s": 990.0, "samples": 5, "p50_us": 7.0});
         let metrics = figures(&scenario, Some(1_000.0), &good, &[], None).unwrap();
         assert_eq!((metrics.get("p50_us"), metrics.get("held")), (Some(7.0), Some(1.0)));

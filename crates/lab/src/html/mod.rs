@@ -10,10 +10,10 @@ mod tests;
 
 use std::fmt::Write as _;
 
-use svg::{duration, escape, short};
+use svg::{duration, escape, exact, short};
 
 use super::environment::Environment;
-use super::report::figure;
+use super::report::{NOTICE, figure, is_after_a_report};
 use super::rows::{OTHERS, Outcome, Row, Side};
 use super::stages;
 use measure::observer::{CLOCK, steady};
@@ -38,6 +38,9 @@ pub fn page(environment: &Environment, pairs: u32, outcomes: &[Outcome]) -> Stri
         escape(host),
         escape(command)
     );
+    if is_after_a_report(outcomes) {
+        let _ = writeln!(out, "<p class=\"soft\">{}</p>", escape(NOTICE));
+    }
     key_results(&mut out, pairs, outcomes);
     goals(&mut out, outcomes);
     let links: Vec<String> = outcomes.iter().map(|o| format!("<a href=\"#{0}\">{0}</a>", escape(&o.name))).collect();
@@ -121,7 +124,7 @@ fn key_lines(outcome: &Outcome) -> Vec<String> {
             parts.extend(rate("max", side).map(|r| format!("{}: {}/s unpaced", side.title(), short(r))));
         }
         let published = outcome.originals.iter().filter(|o| o.points.is_empty() && o.highest > 0.0);
-        parts.extend(published.map(|o| format!("published: {}/s ({})", short(o.highest), escape(&o.label))));
+        parts.extend(published.map(|o| format!("published: {}/s ({})", exact(o.highest), escape(&o.label))));
         lines.push(format!("<b>{}</b>: {}.", prose(&outcome.title), parts.join("; ")));
     }
     lines.extend(super::lbm::summary::lines(outcome));
@@ -163,7 +166,8 @@ fn published_ends(original: &super::originals::Series, ends: &[(f64, f64)]) -> O
     let common: Vec<(f64, f64)> =
         ends.iter().filter_map(|(rate, _)| Some((*rate, original.at(*rate)?.mean_us))).collect();
     let (first, last) = (common.first()?, common.last()?);
-    let text: Vec<String> = shown_ends(*first, *last).map(|(rate, us)| at_rate(us, rate)).collect();
+    let text: Vec<String> =
+        shown_ends(*first, *last).map(|(rate, us)| format!("{us} µs at {}/s", exact(rate))).collect();
     Some(format!("{} {}", escape(&original.label), text.join(", ")))
 }
 
@@ -294,6 +298,7 @@ fn section(out: &mut String, outcome: &Outcome) {
         escape(&beside)
     );
     out.push_str(&charts::of(outcome));
+    out.push_str(&super::deviations::html(&outcome.deviations));
     out.push_str(&super::lbm::published::html(outcome));
     as_published(out, outcome);
     all_figures(out, outcome);
@@ -306,46 +311,66 @@ fn section(out: &mut String, outcome: &Outcome) {
     }
 }
 
-/// The reports' table: rate, mean, deviation, max, min, samples; published ones beside ours.
+/// The columns of the reports on RMDS: the figure of ours, from the call, and its name there.
+const PRINTED: [(&str, &str); 5] = [
+    ("call_mean_us", "mean"),
+    ("call_stddev_us", "std dev"),
+    ("call_max_us", "max"),
+    ("call_min_us", "min"),
+    ("samples", "samples"),
+];
+
+/// The reports' table, cell by cell as printed, ours beside it; a published rate without a figure of ours says so.
 fn as_published(out: &mut String, outcome: &Outcome) {
     let rows = charts::rated(outcome);
-    let has = |row: &Row| row.spread(Side::Ours, "call_mean_us").is_some();
     let series: Vec<_> = outcome.originals.iter().filter(|o| !o.points.is_empty()).collect();
-    if outcome.originals.is_empty() || !rows.iter().any(|(_, row)| has(row)) {
+    if series.is_empty() {
         return;
     }
     let has_even = rows.iter().any(|(_, row)| row.spread(Side::Smooth, "call_mean_us").is_some());
-    out.push_str("<h3>As the report has it: microseconds from the call of the API</h3><div class=\"scroll\"><table class=\"wide\"><tr><th></th>");
-    out.push_str(if has_even {
-        "<th colspan=\"5\">ours, in bursts</th><th colspan=\"3\">ours, evenly paced</th>"
+    let ours: Vec<(Side, &str)> = if has_even {
+        vec![(Side::Ours, "ours, in bursts"), (Side::Smooth, "ours, evenly paced")]
     } else {
-        "<th colspan=\"5\">ours</th>"
-    });
-    for one in &series {
-        let _ = write!(out, "<th colspan=\"3\">{}</th>", escape(&one.label));
+        vec![(Side::Ours, "ours")]
+    };
+    let columns = PRINTED.len();
+    out.push_str("<h3>As the report has it: microseconds from the call of the API</h3><div class=\"scroll\"><table class=\"wide\"><tr><th></th>");
+    for (_, name) in &ours {
+        let _ = write!(out, "<th colspan=\"{columns}\">{name}</th>");
     }
-    out.push_str(
-        "</tr>\n<tr><th>update rate</th><th>mean</th><th>std dev</th><th>max</th><th>min</th><th>samples</th>",
-    );
-    out.push_str(&"<th>mean</th><th>std dev</th><th>max</th>".repeat(series.len() + usize::from(has_even)));
-    out.push_str("</tr>\n");
-    for (rate, row) in rows.into_iter().filter(|(_, row)| has(row)) {
-        let of = |side, metric| row.spread(side, metric).map(|s| s.median);
-        let cell = |out: &mut String, value: Option<f64>| {
-            let _ = write!(out, "<td>{}</td>", value.map_or(String::new(), digits));
-        };
-        let _ = write!(out, "<tr><td>{rate:.0}</td>");
-        for metric in ["call_mean_us", "call_stddev_us", "call_max_us", "call_min_us"] {
-            cell(out, of(Side::Ours, metric));
+    for one in &series {
+        let _ = write!(out, "<th colspan=\"{columns}\">{} ({})</th>", escape(&one.label), escape(&one.place));
+    }
+    out.push_str("</tr>\n<tr><th>update rate</th>");
+    for _ in 0..ours.len() + series.len() {
+        for (_, name) in PRINTED {
+            let _ = write!(out, "<th>{name}</th>");
         }
-        let _ = write!(out, "<td>{}</td>", of(Side::Ours, "samples").map_or(String::new(), |n| format!("{n:.0}")));
-        for metric in ["call_mean_us", "call_stddev_us", "call_max_us"].iter().filter(|_| has_even) {
-            cell(out, of(Side::Smooth, metric));
+    }
+    out.push_str("</tr>\n");
+    let mut rates: Vec<f64> = rows.iter().map(|(rate, _)| *rate).collect();
+    rates.extend(series.iter().flat_map(|one| one.points.iter().map(|p| p.rate)));
+    rates.sort_by(f64::total_cmp);
+    rates.dedup();
+    for rate in rates {
+        let row = rows.iter().find(|(r, _)| (r - rate).abs() < 0.5).map(|(_, row)| *row);
+        let _ = write!(out, "<tr><td>{rate:.0}</td>");
+        for (side, _) in &ours {
+            let figures = PRINTED.map(|(metric, _)| row.and_then(|row| row.spread(*side, metric)).map(|s| s.median));
+            if figures[0].is_none() {
+                let _ = write!(out, "<td colspan=\"{columns}\">no figure in this call</td>");
+                continue;
+            }
+            for ((_, name), value) in PRINTED.into_iter().zip(figures) {
+                let digits = if name == "samples" { 0 } else { 3 };
+                let _ = write!(out, "<td>{}</td>", value.map_or(String::new(), |v| format!("{v:.digits$}")));
+            }
         }
         for one in &series {
-            let point = one.at(rate);
-            for value in [point.map(|p| p.mean_us), point.map(|p| p.stddev_us), point.map(|p| p.max_us)] {
-                cell(out, value);
+            let figures: Vec<(&str, f64)> = one.at(rate).into_iter().flat_map(|p| p.figures()).collect();
+            for (name, _) in PRINTED {
+                let value = figures.iter().find(|(figure, _)| name_of(figure) == name).map(|(_, value)| value);
+                let _ = write!(out, "<td>{}</td>", value.map_or(String::new(), f64::to_string));
             }
         }
         out.push_str("</tr>\n");
@@ -353,9 +378,9 @@ fn as_published(out: &mut String, outcome: &Outcome) {
     out.push_str("</table></div>\n");
 }
 
-/// Microseconds of a table: parts of them where they matter.
-fn digits(us: f64) -> String {
-    if us >= 1_000.0 { format!("{us:.0}") } else { format!("{us:.2}") }
+/// The reports' name of a published figure.
+fn name_of(figure: &str) -> &'static str {
+    PRINTED.iter().find(|(ours, _)| ours.ends_with(figure)).map_or("", |(_, name)| *name)
 }
 
 fn all_figures(out: &mut String, outcome: &Outcome) {
@@ -411,9 +436,14 @@ pub fn csv(outcomes: &[Outcome]) -> String {
             for p in &original.points {
                 let label = original.label.replace('"', "'");
                 let name = &outcome.name;
-                for (figure, value) in [("mean_us", p.mean_us), ("stddev_us", p.stddev_us), ("max_us", p.max_us)] {
-                    let _ = writeln!(out, "{name},{},\"published: {label}\",,{figure},{value}", p.rate);
+                for (figure, value) in p.figures() {
+                    let _ =
+                        writeln!(out, "{name},{},\"published: {label}, {}\",,{figure},{value}", p.rate, original.place);
                 }
+            }
+            if original.points.is_empty() {
+                let (name, label) = (&outcome.name, original.label.replace('"', "'"));
+                let _ = writeln!(out, "{name},,\"published: {label}, {}\",,rate,{}", original.place, original.highest);
             }
         }
     }

@@ -238,7 +238,8 @@ pub struct Bar {
     pub is_published: bool,
 }
 
-/// Horizontal bars from 0, one below the other; the title says what outlines are, where there are some. Empty without bars.
+/// Horizontal bars from 0, one below the other; the title says what outlines are, where there are some: rates, with all their
+/// digits. Empty without bars.
 pub fn bars(title: &str, text: fn(f64) -> String, all: &[Bar]) -> String {
     let (left, right, step) = (340.0, WIDTH - 90.0, 26.0);
     let longest = |b: &Bar| b.range.map_or(b.value, |r| r.1.max(b.value));
@@ -282,7 +283,7 @@ pub fn bars(title: &str, text: fn(f64) -> String, all: &[Bar]) -> String {
             "<text class=\"value\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
             label + 6.0,
             top + 13.0,
-            text(bar.value)
+            if bar.is_published { format!("{}/s", exact(bar.value)) } else { text(bar.value) }
         );
     }
     let _ = write!(out, "<path class=\"axis\" d=\"M{left:.1} 2V{:.1}\"/>", height - 6.0);
@@ -403,6 +404,15 @@ pub fn short(value: f64) -> String {
     format!("{text}{unit}")
 }
 
+/// A published rate, with all its digits: `11.35M`, `25.7k`.
+pub fn exact(value: f64) -> String {
+    match value.abs() {
+        v if v >= 1e6 => format!("{}M", value / 1e6),
+        v if v >= 1e3 => format!("{}k", value / 1e3),
+        _ => format!("{value}"),
+    }
+}
+
 /// Microseconds as people write them: `85 us`, `1.2 ms`, `2 s`.
 pub fn duration(us: f64) -> String {
     let (value, unit) = match us.abs() {
@@ -423,6 +433,12 @@ pub fn duration(us: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_published_rate_keeps_its_digits() {
+        let all = [11_350_000.0, 25_700.0, 800.0, 1_310_000.0].map(exact);
+        assert_eq!(all, ["11.35M", "25.7k", "800", "1.31M"]);
+    }
 
     const RATE: Axis = Axis { name: "updates a second", scale: Scale::Logarithmic, text: short };
     const TIME: Axis = Axis { name: "mean latency", scale: Scale::Logarithmic, text: duration };

@@ -48,9 +48,9 @@ fn outcomes() -> Vec<Outcome> {
         row.add(Side::Eta, metrics(&[("p50_us", 194.0)]));
         rows.push(row);
     }
-    let point = |rate, mean_us| Point { rate, mean_us, stddev_us: 42.06, max_us: 814.0, min_us: None };
+    let point = |rate, mean_us| Point { rate, mean_us, stddev_us: 42.06, max_us: 814.0, min_us: None, samples: None };
     let points = vec![point(10_000.0, 379.0), point(100_000.0, 1_216.0), point(200_000.0, 2_000.0)];
-    let original = Series { label: "RMDS 6".to_owned(), points, highest: 2e5, note: String::new() };
+    let original = Series { label: "RMDS 6".to_owned(), points, highest: 2e5, place: "table 1".to_owned() };
     let mut max = Row::new("max");
     max.add(Side::Ours, metrics(&[("rate", 8e6)]));
     max.add(Side::Floor, metrics(&[("rate", 10e6)]));
@@ -81,7 +81,7 @@ fn outcomes() -> Vec<Outcome> {
 fn the_key_results_say_what_was_measured_and_what_was_published() {
     let page = page(&environment(), 1, &outcomes());
     for part in [
-        "<b>Two nodes</b>: mean latency 68.7 µs at 10k/s, 96.5 µs at 100k/s; published: RMDS 6 379 µs at 10k/s, 1.22 ms at 100k/s.",
+        "<b>Two nodes</b>: mean latency 68.7 µs at 10k/s, 96.5 µs at 100k/s; published: RMDS 6 379 µs at 10k/s, 1216 µs at 100k/s.",
         "<b>Two nodes</b>: median beside ETA Java, direct 97 µs against 194 µs at 10k/s, 97 µs against 194 µs at 100k/s.",
         "So few runs show that everything works, and support no claim. Medians of 1 run(s)",
         "<b>Throughput</b>: 8M/s unpaced; bare loop: 10M/s unpaced; published: 4.7M/s (TREP).",
@@ -95,9 +95,9 @@ fn the_key_results_say_what_was_measured_and_what_was_published() {
 fn the_tables_hold_the_numbers_of_the_rows() {
     let page = page(&environment(), 1, &outcomes());
     for part in [
-        "<tr><td>10000</td><td>68.70</td><td>23.00</td><td>195.00</td><td>26.00</td><td>11900</td><td>379.00</td><td>42.06</td><td>814.00</td></tr>\n<tr><td>100000</td><td>96.50</td>",
+        "<tr><td>10000</td><td>68.700</td><td>23.000</td><td>195.000</td><td>26.000</td><td>11900</td><td>379</td><td>42.06</td><td>814</td><td></td><td></td></tr>\n<tr><td>100000</td><td>96.500</td>",
         "<td>1216</td><td>42.06</td>",
-        "<th colspan=\"3\">RMDS 6</th></tr>",
+        "<th colspan=\"5\">RMDS 6 (table 1)</th></tr>",
         // The bare loop is compared with the evenly paced run, 97.0 / 48.5.
         "<tr><td>p50_us</td><td>150.0 us</td><td>97.00 us</td><td>1.55</td><td>48.50 us</td><td>2.00</td><td>194.0 us</td><td>0.50</td></tr>",
         "<td>steal</td><td class=\"text\">0.1 %</td>",
@@ -112,7 +112,7 @@ fn the_tables_hold_the_numbers_of_the_rows() {
     let csv = csv(&outcomes());
     assert!(csv.contains("two,10k,ours,1,call_mean_us,68.7\n") && csv.contains("all,max,floor,1,rate,10000000\n"));
     assert!(csv.contains("two,10k,ours,1,hdr_99,65\n") && csv.contains("two,10k,ours,1,hdr_100,9000\n"));
-    assert!(csv.contains("two,200000,\"published: RMDS 6\",,mean_us,2000\n"));
+    assert!(csv.contains("two,200000,\"published: RMDS 6, table 1\",,mean_us,2000\n"));
 }
 
 #[test]

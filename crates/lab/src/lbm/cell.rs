@@ -1,12 +1,12 @@
 //! What is measured: the cells of a grid, and how each is told to the processes.
 
 use clap::ValueEnum;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::scenario::Point;
 
 /// What happens to messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
     /// One way, as many as go: receivers say how far they are, and nothing is lost for want of room.
@@ -40,7 +40,7 @@ impl Medium {
 }
 
 /// Whether datagrams wait for company.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Profile {
     /// Every message is sent at once, in a datagram of its own (`implicit_batching_minimum_length 1`).
@@ -51,7 +51,7 @@ pub enum Profile {
 }
 
 /// What sides do when there is nothing to do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Idle {
     /// They yield, which needs a processor for each.
@@ -72,7 +72,7 @@ impl Idle {
 }
 
 /// The cells of a scenario: every combination. Lists are separated by spaces.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grid {
     /// What happens.
@@ -105,7 +105,7 @@ pub struct Grid {
     /// What everybody does when there is nothing to do.
     #[serde(default)]
     pub idle: Idle,
-    /// Which test of the report on LBM 3.3.9 stands beside it.
+    /// Which tables of the report on LBM 3.3.9 stand beside it, separated by spaces.
     #[serde(default)]
     pub report: String,
 }

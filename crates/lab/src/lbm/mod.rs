@@ -29,7 +29,7 @@ use lan::Lan;
 use measure::process::Fault;
 use trial::Trial;
 
-pub use cell::{Cell, Grid, Measure};
+pub use cell::{Cell, Grid, Measure, Profile};
 
 /// Seconds of a run that are not measured: start, topic resolution, end.
 const AROUND: f64 = 0.5;
@@ -94,7 +94,7 @@ pub fn aeron(program: &Path, scenario: &Scenario, rate: Option<f64>) -> Result<M
     let cell = Cell {
         measure: if rate.is_some() { Measure::OneWay } else { Measure::Stream },
         medium: cell::Medium::Lbtru,
-        payload: scenario.size,
+        payload: scenario.message_size(),
         datagram: 1_408,
         offload: false,
         rate: rate.map_or(Point::Max, Point::Rate),
@@ -121,20 +121,26 @@ fn row(session: &mut Session, outcome: &mut Outcome, trial: &Trial<'_>) -> Resul
         }
     }
     session.row(outcome, &label, sides)?;
-    for (side, text) in unheld(outcome, &label) {
+    for (side, text) in unheld(trial.scenario, outcome, &label) {
         session.note(outcome, format!("{label}, {side}: {text}"));
     }
     Ok(())
 }
 
 /// Which sides have not held the rate of a row in how many runs.
-fn unheld(outcome: &Outcome, label: &str) -> Vec<(Side, String)> {
+fn unheld(scenario: &Scenario, outcome: &Outcome, label: &str) -> Vec<(Side, String)> {
     let Some(row) = outcome.rows.iter().find(|r| r.label == label) else { return Vec::new() };
     let failed = |side: Side| row.side(side).iter().filter(|m| m.get("held") == Some(0.0)).count();
     let of = |side: Side| {
         let (failed, runs) = (failed(side), row.side(side).len());
         (failed > 0).then(|| {
-            (side, format!("the rate was not held in {failed} of {runs} runs (it did not arrive, or the latency rose)"))
+            let criterion = scenario.criterion();
+            (
+                side,
+                format!(
+                    "the rate was not held in {failed} of {runs} runs (held means: all of it arrives, {criterion})"
+                ),
+            )
         })
     };
     SIDES.into_iter().filter_map(of).collect()
@@ -194,7 +200,7 @@ fn confirm(trial: &Trial<'_>, side: Side, rate: &mut f64) -> Result<Metrics, Fau
         }
         *rate *= 0.92;
     }
-    Err(Fault::Failed("the rate that was found is not held any more".to_owned()))
+    Err(Fault::Failed(format!("the rate that was found is not held any more ({})", trial.scenario.criterion())))
 }
 
 /// The figures of a side of a row by name, medians over the runs.

@@ -1,20 +1,19 @@
-//! The tables of the report on LBM 3.3.9 beside ours: as a table with charts, and as CSV.
-//!
-//! The file has the columns `test,payload_bytes,target_rate_per_s,run,actual_rate_per_s,median_us,mean_us,stddev_us,min_us,max_us,`
-//! `p99_us,p999_us`; a run that lost messages has `loss` as its actual rate. It is read when the lab runs and is no part of the project.
+//! The tables of the report on LBM 3.3.9 beside ours, cell by cell as printed: as a table with charts, and as CSV.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
 
 use super::{SIDES, medians};
 use crate::html::charts::colour;
 use crate::html::svg::{self, Axis, Bar, Line, Scale, duration, escape, short};
+use crate::originals::Tables;
 use crate::rows::{Outcome, Side};
 use crate::scenario::{Point, Scenario};
 
-/// File of the tables' folder.
-const FILE: &str = "latency-lbm339-10gige.csv";
+/// The report, as the published files call it.
+const REPORT: &str = "cisco-2009";
+/// The appendix calls the rate of its last rows 870k; tables 3-4 and 3-5, the text and the appendix's own actual rates (859,843) say
+/// 860,000.
+const MISPRINT: (f64, f64) = (870_000.0, 860_000.0);
 /// What is published, by the name of the figure that it compares with: the report counts from the call of the API.
 const COLUMNS: [(&str, &str, &str); 7] = [
     ("median_us", "call_p50_us", "median"),
@@ -30,26 +29,29 @@ const CONDITIONS: &str = "Published: 18 May 2009, LBM 3.3.9 on SUSE Linux Enterp
      (2 x quad-core Xeon X5355 each), 10 GigE by Solarflare NICs with OpenOnload and a Cisco switch, runs of 30 s, two of them; one way, clocks \
      synchronised to 2 µs. Ours: see the conditions above; one machine whose processors all processes share, and one clock.";
 
-/// A test of the report.
+/// Tables of the report that stand beside a scenario.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// As the report calls it.
-    pub test: String,
-    /// Its rows; runs of the same row are one.
+    /// Where they stand: `table 3-1, page 18`.
+    pub place: String,
+    /// Their rows.
     pub rows: Vec<Published>,
 }
 
-/// A row: two runs, or one.
+/// A row, as printed; a table that combines runs has combined their data, not their figures.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Published {
     /// Bytes of a message.
     pub payload: u32,
-    /// Messages a second that were asked for; none where the highest rate was sought.
+    /// Messages a second of each publisher that were asked for; none where the highest rate was sought.
     pub target: Option<f64>,
-    /// Messages a second that came; `None`: data was lost.
+    /// Which pair of publisher and subscriber, from 1.
+    pub path: u32,
+    /// Messages a second that came, where the table says so.
     pub actual: Option<f64>,
-    /// The columns in microseconds: the least min and greatest max of the runs, the mean of everything else, as far as the report's
-    /// own tables do so.
+    /// Data was lost: there are no figures.
+    pub is_lost: bool,
+    /// The columns in microseconds.
     pub figures: [f64; COLUMNS.len()],
 }
 
@@ -66,53 +68,56 @@ impl Published {
             None => format!("lbtrm-{}b-search", self.payload),
         }
     }
+
+    /// The name of a figure of ours that compares with this row's: those of further paths have the path in front.
+    fn ours(&self, figure: &str) -> String {
+        if self.path > 1 { format!("path{}_{figure}", self.path) } else { figure.to_owned() }
+    }
 }
 
-/// The table that a scenario names, if there is one, or why not.
+/// The tables that a scenario names, if it does, or why not. Where two have the same row, that of the first is taken: the tables of the
+/// text stand before those of the appendix, of which what remains are the rows in which data was lost.
 ///
 /// # Errors
 /// What is missing, for a note.
-pub fn read(folder: &Path, scenario: &Scenario) -> Result<Option<Table>, String> {
+pub fn read(tables: &Tables, scenario: &Scenario) -> Result<Option<Table>, String> {
     let Some(grid) = scenario.lbm.as_ref().filter(|grid| !grid.report.is_empty()) else { return Ok(None) };
-    let paths = [folder.join("tables"), folder.to_owned()].map(|f| f.join(FILE));
-    let text = paths.iter().find_map(|path| fs::read_to_string(path).ok());
-    let text = text.ok_or_else(|| format!("the report's figures are left out: no {FILE} in {}", folder.display()))?;
-    parse(&text, &grid.report).map(Some).map_err(|why| format!("{FILE}: {why}"))
+    let mut all = Table::default();
+    for name in grid.report.split_whitespace() {
+        let one = parse(tables, name).map_err(|why| format!("published figures, table {name}: {why}"))?;
+        let is_new = |row: &Published| !all.rows.iter().any(|r| r.label() == row.label() && r.path == row.path);
+        let new: Vec<Published> = one.rows.into_iter().filter(is_new).collect();
+        if !new.is_empty() {
+            all.place += if all.place.is_empty() { "" } else { "; " };
+            all.place += &one.place;
+        }
+        all.rows.extend(new);
+    }
+    Ok(Some(all))
 }
 
-fn parse(text: &str, test: &str) -> Result<Table, String> {
-    let mut lines = text.lines().map(|line| line.trim_end().split(',').collect::<Vec<_>>());
-    let heading = lines.next().unwrap_or_default();
-    let column = |name: &str| heading.iter().position(|h| *h == name).ok_or_else(|| format!("no column {name}"));
-    let (tests, payloads) = (column("test")?, column("payload_bytes")?);
-    let (targets, actuals) = (column("target_rate_per_s")?, column("actual_rate_per_s")?);
-    let mut columns = [0; COLUMNS.len()];
-    for (at, (name, ..)) in columns.iter_mut().zip(COLUMNS) {
-        *at = column(name)?;
-    }
-    let mut rows: Vec<(Published, f64)> = Vec::new();
-    for line in lines.filter(|line| line.get(tests) == Some(&test)) {
-        let number = |at: usize| line.get(at).and_then(|cell| cell.parse::<f64>().ok());
-        let payload = number(payloads).ok_or_else(|| format!("no payload in {line:?}"))? as u32;
-        let (target, actual) = (number(targets), number(actuals));
-        let figures = columns.map(|at| number(at).unwrap_or(f64::NAN));
-        match rows.iter_mut().find(|(row, _)| row.payload == payload && row.target == target) {
-            Some((row, runs)) => {
-                row.actual = row.actual.zip(actual).map(|(one, other)| one.min(other));
-                for ((mine, new), (name, ..)) in row.figures.iter_mut().zip(figures).zip(COLUMNS) {
-                    *mine = match name {
-                        "min_us" => mine.min(new),
-                        "max_us" => mine.max(new),
-                        _ => (*mine * *runs + new) / (*runs + 1.0),
-                    };
-                }
-                *runs += 1.0;
-            }
-            None => rows.push((Published { payload, target, actual, figures }, 1.0)),
+fn parse(tables: &Tables, name: &str) -> Result<Table, String> {
+    let csv = &tables.lbm;
+    let mut table = Table::default();
+    for row in csv.of(REPORT, name) {
+        let number = |column: &str| csv.number(row, column);
+        let payload = number("payload_bytes").ok_or_else(|| format!("no payload in {row:?}"))? as u32;
+        let target = number("target_rate_per_s").map(|rate| if rate == MISPRINT.0 { MISPRINT.1 } else { rate });
+        let is_lost = csv.text(row, "actual_rate_per_s") == "loss";
+        let figures = COLUMNS.map(|(column, ..)| number(column).unwrap_or(f64::NAN));
+        if !is_lost && figures.iter().any(|us| us.is_nan()) {
+            return Err(format!("a figure is missing in {row:?}"));
         }
+        let path = number("path").map_or(1, |path| path as u32);
+        let actual = number("actual_rate_per_s");
+        let published = Published { payload, target, path, actual, is_lost, figures };
+        // Both runs of a row lost data: that is one fact.
+        if !table.rows.iter().any(|r| is_lost && r.is_lost && r.label() == published.label()) {
+            table.rows.push(published);
+        }
+        table.place = csv.place(row);
     }
-    let rows: Vec<Published> = rows.into_iter().map(|(row, _)| row).collect();
-    if rows.is_empty() { Err(format!("no test {test:?}")) } else { Ok(Table { test: test.to_owned(), rows }) }
+    if table.rows.is_empty() { Err("there is no such table".to_owned()) } else { Ok(table) }
 }
 
 /// Charts and the table side by side, and the rates that a search has found; empty for what is not of LBM.
@@ -129,45 +134,60 @@ pub fn html(outcome: &Outcome) -> String {
     let _ = writeln!(
         out,
         "<h3>As the report has it ({}), microseconds from the call</h3><p>{CONDITIONS}</p>",
-        escape(&table.test)
+        escape(&table.place)
     );
-    out.push_str("<div class=\"scroll\"><table><tr><th>bytes</th><th>rate</th><th></th>");
+    out.push_str("<div class=\"scroll\"><table><tr><th>bytes</th><th>rate of each source</th><th></th>");
     for (_, _, name) in COLUMNS {
         let _ = write!(out, "<th>{name}</th>");
     }
     out.push_str("</tr>\n");
-    let is_measured = |row: &&Published| outcome.rows.iter().any(|r| r.label == row.label());
-    for row in table.rows.iter().filter(is_measured) {
-        let label = row.label();
-        let target = row.target.map_or("search".to_owned(), |rate| format!("{rate:.0}"));
-        let cells = match row.actual {
-            None => format!("<td colspan=\"{}\">data was lost</td>", COLUMNS.len()),
-            Some(_) => row.figures.map(|us| format!("<td>{us:.0}</td>")).concat(),
-        };
-        let _ = writeln!(
-            out,
-            "<tr class=\"group\"><td>{}</td><td>{target}</td><td>published</td>{cells}</tr>",
-            row.payload
-        );
-        for side in SIDES {
-            let ours = medians(outcome, &label, side);
-            if ours.is_empty() {
-                continue;
-            }
-            let _ = write!(out, "<tr><td></td><td></td><td>{}</td>", side.title());
-            for (_, name, _) in COLUMNS {
-                let _ = write!(out, "<td>{}</td>", ours.get(name).map_or(String::new(), |us| format!("{us:.1}")));
-            }
-            out.push_str("</tr>\n");
-        }
+    for row in &table.rows {
+        line(&mut out, outcome, row);
     }
     out.push_str("</table></div>\n");
-    let left_out = table.rows.iter().filter(|row| !is_measured(row)).count();
-    if left_out > 0 {
-        let _ =
-            writeln!(out, "<p class=\"soft\">{left_out} more rows were published and not measured in this call.</p>");
-    }
     out
+}
+
+/// A published row as printed, and ours below it, or that there is none.
+fn line(out: &mut String, outcome: &Outcome, row: &Published) {
+    let label = row.label();
+    let target = match (row.target, row.actual) {
+        (Some(rate), _) => format!("{rate:.0}"),
+        (None, Some(rate)) => format!("{rate:.0}, its highest"),
+        (None, None) => "its highest".to_owned(),
+    };
+    let cells = if row.is_lost {
+        format!("<td colspan=\"{}\">data was lost</td>", COLUMNS.len())
+    } else {
+        row.figures.map(|us| format!("<td>{us}</td>")).concat()
+    };
+    let path = if row.path > 1 { format!(", path {}", row.path) } else { String::new() };
+    let _ = writeln!(
+        out,
+        "<tr class=\"group\"><td>{}</td><td>{target}</td><td>published{path}</td>{cells}</tr>",
+        row.payload
+    );
+    let mut is_measured = false;
+    for side in SIDES {
+        let ours = medians(outcome, &label, side);
+        if !COLUMNS.iter().any(|(_, name, _)| ours.contains_key(&row.ours(name))) {
+            continue;
+        }
+        is_measured = true;
+        let _ = write!(out, "<tr><td></td><td></td><td>{}</td>", side.title());
+        for (_, name, _) in COLUMNS {
+            let _ =
+                write!(out, "<td>{}</td>", ours.get(&row.ours(name)).map_or(String::new(), |us| format!("{us:.3}")));
+        }
+        out.push_str("</tr>\n");
+    }
+    if !is_measured {
+        let columns = COLUMNS.len();
+        let _ = writeln!(
+            out,
+            "<tr><td></td><td></td><td>Quoteway</td><td colspan=\"{columns}\">no figure in this call: not run, or not held (see the notes)</td></tr>"
+        );
+    }
 }
 
 /// A figure over the rate for the shortest and the longest messages: ours, Aeron's, the published one.
@@ -177,7 +197,7 @@ fn chart(outcome: &Outcome, table: &Table, figure: &str, title: &str) -> String 
     let ends = [payloads.clone().min().unwrap_or(0), payloads.max().unwrap_or(0)];
     let mut all = Vec::new();
     for (payload, shades) in ends.into_iter().zip([["", "6 3", "2 3"], ["9 3 2 3", "4 2", "1 3"]]) {
-        let rows = || table.rows.iter().filter(move |row| row.payload == payload);
+        let rows = || table.rows.iter().filter(move |row| row.payload == payload && row.path == 1);
         for (side, dashes) in [Side::Ours, Side::Aeron].into_iter().zip(shades) {
             let points =
                 rows().filter_map(|row| Some((row.target?, *medians(outcome, &row.label(), side).get(figure)?)));
@@ -188,8 +208,7 @@ fn chart(outcome: &Outcome, table: &Table, figure: &str, title: &str) -> String 
                 points: points.collect(),
             });
         }
-        let published =
-            rows().filter(|row| row.actual.is_some()).filter_map(|row| Some((row.target?, row.figures[at])));
+        let published = rows().filter(|row| !row.is_lost).filter_map(|row| Some((row.target?, row.figures[at])));
         all.push(Line {
             name: format!("published, {payload} B"),
             colour: "#b5471b",
@@ -235,22 +254,24 @@ fn is_rate(label: &str) -> bool {
     label.contains("lbt") && ["-search", "-plain", "-gso", "b"].iter().any(|end| label.ends_with(end))
 }
 
-/// The published figures as lines of CSV, by the names of ours: `scenario,row,published: TEST,,figure,value`.
+/// The published figures as lines of CSV, by the names of ours: `scenario,row,published: PLACE,,figure,value`.
 pub fn csv(outcome: &Outcome) -> String {
     let mut out = String::new();
     let Some(table) = &outcome.published else { return out };
     for row in &table.rows {
-        let line = |figure: &str, value: f64| {
-            format!("{},{},published: {},,{figure},{value}\n", outcome.name, row.label(), table.test)
+        let mut line = |figure: &str, value: f64| {
+            let (name, label, place) = (&outcome.name, row.label(), &table.place);
+            let _ = writeln!(out, "{name},{label},\"published: {place}\",,{figure},{value}");
         };
-        match row.actual {
-            None => out += &line("lost", 1.0),
-            Some(rate) => {
-                out += &line("rate", rate);
-                for ((_, figure, _), value) in COLUMNS.into_iter().zip(row.figures) {
-                    out += &line(figure, value);
-                }
-            }
+        if row.is_lost {
+            line("lost", 1.0);
+            continue;
+        }
+        if let Some(rate) = row.actual {
+            line(&row.ours("rate"), rate);
+        }
+        for ((_, figure, _), value) in COLUMNS.into_iter().zip(row.figures) {
+            line(&row.ours(figure), value);
         }
     }
     out
@@ -262,58 +283,73 @@ mod tests {
     use crate::rows::{Metrics, Row};
     use crate::scenario::{BUILT_IN, read as scenarios};
 
-    const MADE_UP: &str = "test,payload_bytes,target_rate_per_s,run,actual_rate_per_s,median_us,mean_us,stddev_us,min_us,max_us,p99_us,p999_us\n\
-        A,64,1000,1,999,10,11,2,5,50,20,30\nA,64,1000,2,998,12,13,4,4,70,22,34\nA,64,2000,1,loss,,,,,,,\nB,64,,1,7,1,1,1,1,1,1,1\n";
+    /// The published rows of a scenario.
+    fn beside(name: &str) -> Table {
+        let all = scenarios(BUILT_IN).expect("scenarios");
+        let scenario = all.iter().find(|s| s.name == name).expect("the scenario");
+        read(&Tables::built_in(), scenario).expect("a table").expect("it names some")
+    }
 
     #[test]
-    fn runs_are_combined_and_losses_told() {
-        let table = parse(MADE_UP, "A").expect("a table");
-        assert_eq!(table.rows.len(), 2);
-        assert_eq!(table.rows[0].figures.map(|us| us as u32), [11, 12, 3, 4, 70, 21, 32]);
-        assert_eq!((table.rows[0].actual, table.rows[1].actual), (Some(998.0), None));
-        assert_eq!(table.rows[0].label(), "lbtrm-64b-1k");
-        assert_eq!(parse(MADE_UP, "B").expect("a table").rows[0].label(), "lbtrm-64b-search");
-        assert!(parse(MADE_UP, "C").expect_err("no such test").contains("\"C\""));
-        assert!(parse("test\nA", "A").expect_err("no columns").contains("payload_bytes"));
+    fn combined_tables_are_taken_as_printed() {
+        let table = beside("cisco-lbm-1to1-latency");
+        assert_eq!(table.rows.len(), 20);
+        let row = table.rows.iter().find(|r| r.label() == "lbtrm-64b-25k").expect("the row");
+        // The mean of the two runs' percentiles would be 30 and 41.5.
+        assert_eq!(row.figures, [13.0, 14.0, 4.0, 11.0, 68.0, 30.0, 46.0]);
+        assert_eq!(table.place, "table 3-1, page 18");
+    }
+
+    #[test]
+    fn rows_that_lost_data_come_from_the_appendix() {
+        let table = beside("cisco-lbm-1to1-throughput");
+        let lost: Vec<String> = table.rows.iter().filter(|r| r.is_lost).map(Published::label).collect();
+        assert_eq!((table.rows.len(), lost.len()), (30, 10), "{lost:?}");
+        assert!(
+            lost.contains(&"lbtrm-1024b-340k".to_owned()) && lost.contains(&"lbtrm-128b-860k".to_owned()),
+            "{lost:?}"
+        );
+    }
+
+    #[test]
+    fn further_paths_compare_with_the_figures_of_theirs() {
+        let table = beside("cisco-lbm-3to3-latency");
+        assert_eq!([1, 2, 3].map(|path| table.rows.iter().filter(|r| r.path == path).count()), [20, 20, 20]);
+        let second = table.rows.iter().find(|r| r.path == 2 && r.label() == "lbtrm-64b-25k").expect("the row");
+        assert_eq!((second.ours("call_p99_us"), second.figures[4]), ("path2_call_p99_us".to_owned(), 950.0));
     }
 
     #[test]
     fn theirs_stands_beside_ours() {
         let metrics = |mean: f64| -> Metrics { [("call_mean_us".to_owned(), mean)].into_iter().collect() };
-        let mut row = Row::new("lbtrm-64b-1k");
+        let mut row = Row::new("lbtrm-64b-25k");
         row.add(Side::Ours, metrics(6.5));
         row.add(Side::Aeron, metrics(9.5));
-        let table = parse(MADE_UP, "A").expect("a table");
+        let table = beside("cisco-lbm-1to1-latency");
         let outcome = Outcome { name: "own".to_owned(), rows: vec![row], published: Some(table), ..Outcome::default() };
         let page = html(&outcome);
-        for part in ["<td>6.5</td>", "<td>12</td>", "1 more rows were published", "published, 64 B", "2009", "<svg"] {
+        for part in ["<td>6.500</td>", "<td>68</td>", "no figure in this call", "published, 64 B", "2009", "<svg"] {
             assert!(page.contains(part), "{part}: {page}");
         }
-        let both = Outcome { rows: vec![outcome.rows[0].clone(), Row::new("lbtrm-64b-2k")], ..outcome.clone() };
-        assert!(html(&both).contains("data was lost"), "{}", html(&both));
         let csv = csv(&outcome);
-        assert!(csv.contains("own,lbtrm-64b-1k,published: A,,call_mean_us,12\n"), "{csv}");
-        assert!(csv.contains("own,lbtrm-64b-2k,published: A,,lost,1\n"), "{csv}");
+        assert!(csv.contains("own,lbtrm-64b-25k,\"published: table 3-1, page 18\",,call_mean_us,14\n"), "{csv}");
+        let lossy = Outcome { published: Some(beside("cisco-lbm-1to1-throughput")), ..outcome };
+        assert!(html(&lossy).contains("data was lost") && super::csv(&lossy).contains("lbtrm-1024b-340k"));
         assert_eq!((super::html(&Outcome::default()), super::csv(&Outcome::default())), (String::new(), String::new()));
     }
 
     #[test]
-    fn what_the_built_in_scenarios_name_is_published() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference");
-        for scenario in scenarios(BUILT_IN, &[]).expect("scenarios") {
-            let table = read(&folder, &scenario);
-            if !folder.is_dir() {
-                continue;
-            }
-            let table = table.expect("it is there");
+    fn every_published_row_is_measured() {
+        for scenario in scenarios(BUILT_IN).expect("scenarios") {
+            let table = read(&Tables::built_in(), &scenario).expect("it is there");
             let cells = scenario.lbm.iter().flat_map(|grid| grid.cells().expect("cells"));
             let labels: Vec<String> = cells.map(|cell| cell.label()).collect();
             for row in table.iter().flat_map(|table| &table.rows) {
-                assert!(labels.contains(&row.label()), "{}: {} is not measured", scenario.name, row.label());
+                let label = row.label();
+                assert!(labels.iter().any(|l| l.ends_with(&label)), "{}: {label} is not measured", scenario.name);
+                let paths = scenario.lbm.as_ref().map_or(1, |grid| grid.paths);
+                assert!(row.path as usize <= paths, "{}: no path {}", scenario.name, row.path);
             }
-        }
-        if !folder.is_dir() {
-            println!("the published tables are not there: {}", folder.display());
         }
     }
 }

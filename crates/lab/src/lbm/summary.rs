@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::html::svg::{duration, escape, short};
+use crate::html::svg::{duration, escape, exact, short};
 use crate::originals::Series;
 use crate::rows::{Outcome, Row, Side};
 
@@ -51,7 +51,7 @@ pub fn lines(outcome: &Outcome) -> Vec<String> {
         return Vec::new();
     }
     let published = outcome.originals.iter().filter(|o: &&Series| o.points.is_empty() && o.highest > 0.0);
-    let published: Vec<String> = published.map(|o| format!("{}/s ({})", short(o.highest), escape(&o.label))).collect();
+    let published: Vec<String> = published.map(|o| format!("{}/s ({})", exact(o.highest), escape(&o.label))).collect();
     let published = if published.is_empty() { String::new() } else { format!("; published: {}", published.join(", ")) };
     vec![format!("<b>{}</b>: {}{published}.", escape(&outcome.title), parts.join("; "))]
 }
@@ -72,9 +72,9 @@ fn claims(outcome: &Outcome, rows: &[&(Label<'_>, &Row)]) -> Vec<String> {
         if let Some(theirs) = median(row, Side::Aeron, figure) {
             let _ = write!(text, " (Aeron {})", duration(theirs));
         }
-        let published = table.and_then(|t| t.rows.iter().find(|p| p.label() == row.label && p.actual.is_some()));
+        let published = table.and_then(|t| t.rows.iter().find(|p| p.label() == row.label && p.path == 1 && !p.is_lost));
         if let Some(published) = published {
-            let _ = write!(text, " (published {})", duration(published.mean_us()));
+            let _ = write!(text, " (published {} µs)", published.mean_us());
         }
         said.push(text);
     }
@@ -144,9 +144,9 @@ mod tests {
         let expected =
             "<b>T</b>: lbtrm of 64 bytes 8.5 µs median at 25k (Aeron 16 µs), 14 µs median at 125k (Aeron 16 µs).";
         assert_eq!(said(rows(), None), [expected]);
-        let mut published = Published { payload: 64, target: Some(25e3), actual: Some(25e3), ..Published::default() };
+        let mut published = Published { payload: 64, target: Some(25e3), path: 1, ..Published::default() };
         published.figures[1] = 14.0;
-        let table = Table { test: "A".to_owned(), rows: vec![published] };
+        let table = Table { place: "A".to_owned(), rows: vec![published] };
         let expected = "<b>T</b>: lbtrm of 64 bytes 9.5 µs mean at 25k (published 14 µs), 15 µs mean at 125k.";
         assert_eq!(said(rows(), Some(table)), [expected]);
         assert_eq!(said(vec![of("100k", 5.0)], None), [""; 0]);

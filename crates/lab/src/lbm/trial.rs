@@ -302,7 +302,7 @@ mod tests {
 
     fn scenario(grid: &str) -> Scenario {
         let text = format!("[own]\ntitle = 'Own'\nkind = 'lbm'\nseconds = 0.1\nwarmup = 0.05\nlbm = {{ {grid} }}");
-        scenario::read(&text, &[]).expect("a scenario").remove(0)
+        scenario::read(&text).expect("a scenario").remove(0)
     }
 
     #[test]

@@ -230,7 +230,7 @@ pub(super) fn context(args: &Args, batching: usize) -> Result<(Context, Options)
         context transport_lbtrm_source_port_low 0
         context transport_lbtrm_source_port_high 0
         context transport_lbtrm_datagram_max_size {datagram}
-        context transport_lbtrm_receiver_socket_buffer 16777216
+        context transport_lbtrm_receiver_socket_buffer 8388608
         context transport_lbtrm_source_socket_buffer 4194304
         context transport_lbtru_port_low 0
         context transport_lbtru_port_high 0

@@ -39,13 +39,14 @@ fn a_procedure_of_a_report_runs_on_nodes_and_is_observed() {
     let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     // The procedure of the Red Hat report in small; without root the same processes on loopback.
     let scenarios = "[own]\ntitle = 'Three nodes'\nkind = 'flow'\nitems = 50\nsize = 74\nnodes = 3\nhub = 'tcp'\nbursts = 500\n\
-                     idle = 'block'\ndecode = 3\nobserve = true\nrates = '5k'\noriginals = [{ file = 'a.csv', label = 'RMDS' }]";
+                     idle = 'block'\ndecode = 3\nobserve = true\nrates = '5k'\noriginals = [{ report = 'R', table = '1', label = 'RMDS' }]";
     std::fs::write(file("own.toml"), scenarios).unwrap();
-    let table = "update_rate_per_s,mean_us,stddev_us,max_us,min_us,samples\n5000,300.89,41.55,788,218,5716\n";
-    std::fs::write(file("a.csv"), table).unwrap();
+    let table = "report,table,page,update_rate_per_s,mean_us,stddev_us,max_us,min_us,samples\n\
+                 R,1,9,5000,300.891,41.554,788,218,5716\n";
+    std::fs::write(file("latency.csv"), table).unwrap();
     let (own, html, csv, reference) = (file("own.toml"), file("r.html"), file("r.csv"), file(""));
     let mut args =
-        vec!["own", "--quick", "--scenarios", &own, "--html", &html, "--csv", &csv, "--reference", &reference];
+        vec!["own", "--quick", "--scenarios", &own, "--html", &html, "--csv", &csv, "--published", &reference];
     if !lab::nodes::Nodes::can_be_made() {
         println!("no nodes: network namespaces need root and iproute2");
         args.push("--loopback");
@@ -64,7 +65,7 @@ fn a_procedure_of_a_report_runs_on_nodes_and_is_observed() {
         assert!(call > 0.0 && call <= whole && figure("observer_ns").unwrap() > 0.0, "{side}: {csv}");
     }
     let page = std::fs::read_to_string(html).unwrap();
-    assert!(page.contains("published: RMDS 301 µs at 5k/s") && page.contains("<td>300.89</td>"), "{page}");
+    assert!(page.contains("published: RMDS 300.891 µs at 5k/s") && page.contains("<td>300.891</td>"), "{page}");
 }
 
 #[test]
@@ -91,7 +92,7 @@ fn lbm_is_measured_between_processes_and_hosts() {
         grid("trips", &format!("measure = 'round-trips', transports = 'lbtru', rates = '1000', networks = '{veth}'")),
         grid(
             "paths",
-            "measure = 'one-way', transports = 'lbtrm', rates = '1000', paths = 3, idle = 'block', report = 'T'",
+            "measure = 'one-way', transports = 'lbtrm', rates = '1000', paths = 3, idle = 'block', report = '9'",
         ),
         grid(
             "found",
@@ -99,9 +100,9 @@ fn lbm_is_measured_between_processes_and_hosts() {
         ),
     ];
     std::fs::write(file("own.toml"), scenarios.concat()).unwrap();
-    let table = "test,payload_bytes,target_rate_per_s,run,actual_rate_per_s,median_us,mean_us,stddev_us,min_us,max_us,p99_us,p999_us\n\
-                 T,64,1000,1,999,11,12,2,5,50,20,30\n";
-    std::fs::write(file("latency-lbm339-10gige.csv"), table).unwrap();
+    let table = "report,table,page,test,payload_bytes,target_rate_per_s,path,run,actual_rate_per_s,median_us,mean_us,stddev_us,\
+                 min_us,max_us,p99_us,p999_us\ncisco-2009,9,7,T,64,1000,,combined,,11,12,2,5,50,20,30\n";
+    std::fs::write(file("lbm.csv"), table).unwrap();
     let (own, html, csv, reference) = (file("own.toml"), file("r.html"), file("r.csv"), file(""));
     let done = lab(&[
         "stream",
@@ -116,7 +117,7 @@ fn lbm_is_measured_between_processes_and_hosts() {
         &html,
         "--csv",
         &csv,
-        "--reference",
+        "--published",
         &reference,
         "--peers",
         "nats",
@@ -144,9 +145,9 @@ fn lbm_is_measured_between_processes_and_hosts() {
         csv.contains("found,lbtru-64b-search,ours,1,rate,") || report.contains("lbtru-64b-search, ours"),
         "{report}"
     );
-    assert!(csv.contains("paths,lbtrm-64b-1k,published: T,,call_mean_us,12"), "{csv}");
+    assert!(csv.contains("paths,lbtrm-64b-1k,\"published: table 9, page 7\",,call_mean_us,12"), "{csv}");
     let page = std::fs::read_to_string(html).unwrap();
-    assert!(page.contains("As the report has it (T)") && page.contains("published, 64 B"), "{page}");
+    assert!(page.contains("As the report has it (table 9, page 7)") && page.contains("published, 64 B"), "{page}");
 }
 
 #[test]

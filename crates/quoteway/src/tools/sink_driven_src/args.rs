@@ -111,6 +111,10 @@ pub struct Args {
     #[arg(long, value_name = "BYTES", default_value_t = 74, value_parser = size)]
     pub size: usize,
 
+    /// The same without the header: 74 as the report of IBM (2010) counts them
+    #[arg(long, value_name = "BYTES", conflicts_with = "size", value_parser = data_size)]
+    pub data_size: Option<usize>,
+
     /// Folder with RDMFieldDictionary and enumtype.def: handed out to those who ask, and names the fields of a data file;
     /// without it the built-in dictionary
     #[arg(long, value_name = "FOLDER")]
@@ -196,6 +200,11 @@ pub enum Idle {
 }
 
 impl Args {
+    /// Bytes of a reference update, header included.
+    pub fn message_size(&self) -> usize {
+        self.data_size.map_or(self.size, |data| data + template::header())
+    }
+
     /// Form of the traffic.
     pub fn shape(&self) -> Shape {
         if self.smooth { Shape::Smooth } else { Shape::Bursts { per_second: self.ticks } }
@@ -224,6 +233,12 @@ fn protocol(text: &str) -> Result<String, String> {
         "rssl" | "sslauto" => Ok(text.to_owned()),
         _ => Err("this source speaks -E rssl (sslauto is taken as that)".to_owned()),
     }
+}
+
+fn data_size(text: &str) -> Result<usize, String> {
+    let data = text.parse::<usize>().map_err(|_| "not a number of bytes".to_owned())?;
+    let whole = data.saturating_add(template::header());
+    template::Template::new(whole, true, 0).map(|_| data).map_err(|e| e.to_string())
 }
 
 fn size(text: &str) -> Result<usize, String> {

@@ -78,7 +78,8 @@ enum Data {
 }
 
 fn data_of(args: &Args, dictionary: &Dictionary) -> Result<Data, String> {
-    let reference = || Catalogue::reference(args.size, args.stamp_all).map(Data::Templates).map_err(|e| e.to_string());
+    let reference =
+        || Catalogue::reference(args.message_size(), args.stamp_all).map(Data::Templates).map_err(|e| e.to_string());
     let Some(path) = &args.data_file else { return reference() };
     if path.as_os_str() == "market" {
         return Ok(Data::Market(None));
@@ -99,8 +100,14 @@ fn data_of(args: &Args, dictionary: &Dictionary) -> Result<Data, String> {
         return Ok(Data::Recorded(file));
     }
     let template = args.template_item.as_deref();
-    let mut catalogue =
-        Catalogue::of_file(&file, &path.display().to_string(), template, args.keep, args.size, args.stamp_all)?;
+    let mut catalogue = Catalogue::of_file(
+        &file,
+        &path.display().to_string(),
+        template,
+        args.keep,
+        args.message_size(),
+        args.stamp_all,
+    )?;
     catalogue.cycle = args.cycle;
     Ok(Data::Templates(catalogue))
 }

@@ -94,6 +94,11 @@ impl Template {
     }
 }
 
+/// Bytes of an update's header: what is in front of the data that some reports count alone.
+pub fn header() -> usize {
+    encode(&[]).map_or(0, |message| message.len())
+}
+
 /// A size for which there is no template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizeError {
