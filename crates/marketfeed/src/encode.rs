@@ -1,0 +1,127 @@
+//! Writing Marketfeed messages.
+
+use rwf::EncodeError;
+use rwf::wire::Writer;
+
+use crate::{FS, GS, RS, Record, RecordType, US};
+
+/// Writes a Marketfeed message: the header, then fields, then its end.
+#[derive(Debug)]
+#[must_use = "a message that was begun has to be finished"]
+pub struct RecordEncoder<'w, 'b> {
+    w: &'w mut Writer<'b>,
+}
+
+impl<'w, 'b> RecordEncoder<'w, 'b> {
+    /// Begins a message with the header of `record`; its fields are not looked at. A missing tag is written empty, as the
+    /// encoders of the old world do.
+    ///
+    /// # Errors
+    /// [`EncodeError::BufferFull`]; [`EncodeError::Unrepresentable`] for a separator within a part.
+    pub fn begin(w: &'w mut Writer<'b>, record: &Record<'_>) -> Result<Self, EncodeError> {
+        let mut encoder = Self { w };
+        encoder.w.u8(FS)?;
+        encoder.number(i32::from(record.record_type.0))?;
+        encoder.part(US, record.tag.unwrap_or_default())?;
+        encoder.part(GS, record.item)?;
+        match record.record_type {
+            image if image.is_image() => {
+                if let Some(status) = record.status {
+                    encoder.part(RS, status)?;
+                }
+                encoder.numbered(US, record.field_list.unwrap_or(0))?;
+                encoder.numbered(US, record.rtl.unwrap_or(0))?;
+            }
+            RecordType::STATUS => {
+                if let Some(rtl) = record.rtl {
+                    encoder.numbered(US, rtl)?;
+                }
+                encoder.part(GS, record.code.unwrap_or(b"0"))?;
+                if let Some(text) = record.text {
+                    encoder.part(RS, text)?;
+                }
+            }
+            RecordType::AGGREGATE => {
+                if let Some(delta) = record.delta_rtl {
+                    encoder.numbered(US, delta)?;
+                }
+                encoder.numbered(US, record.rtl.unwrap_or(0))?;
+            }
+            RecordType::DROP => {}
+            _ => {
+                if let Some(rtl) = record.rtl {
+                    encoder.numbered(US, rtl)?;
+                }
+            }
+        }
+        Ok(encoder)
+    }
+
+    /// A field.
+    ///
+    /// # Errors
+    /// [`EncodeError::BufferFull`]; [`EncodeError::Unrepresentable`] for a separator in the value. The message is as before
+    /// then.
+    pub fn field(&mut self, fid: i16, value: &[u8]) -> Result<(), EncodeError> {
+        if value.iter().any(|byte| byte & 0xFC == 0x1C) {
+            return Err(EncodeError::Unrepresentable("a separator (0x1C to 0x1F) in a Marketfeed value"));
+        }
+        let start = self.w.position();
+        let written = self.head(fid).and_then(|()| self.w.bytes(value));
+        if written.is_err() {
+            self.w.rollback(start);
+        }
+        written
+    }
+
+    /// A field whose value `write` writes, without separators.
+    pub(crate) fn field_with(
+        &mut self,
+        fid: i16,
+        write: impl FnOnce(&mut Writer<'b>) -> Result<(), EncodeError>,
+    ) -> Result<(), EncodeError> {
+        self.head(fid)?;
+        write(self.w)
+    }
+
+    fn head(&mut self, fid: i16) -> Result<(), EncodeError> {
+        self.w.u8(RS)?;
+        self.number(i32::from(fid))?;
+        self.w.u8(US)
+    }
+
+    /// Where the next byte goes.
+    pub(crate) const fn position(&self) -> usize {
+        self.w.position()
+    }
+
+    /// Takes back what was written after a position.
+    pub(crate) fn rollback(&mut self, position: usize) {
+        self.w.rollback(position);
+    }
+
+    /// Ends the message.
+    ///
+    /// # Errors
+    /// [`EncodeError::BufferFull`].
+    pub fn finish(self) -> Result<(), EncodeError> {
+        self.w.u8(FS)
+    }
+
+    fn part(&mut self, mark: u8, text: &[u8]) -> Result<(), EncodeError> {
+        if text.iter().any(|byte| byte & 0xFC == 0x1C) {
+            return Err(EncodeError::Unrepresentable("a separator (0x1C to 0x1F) in a Marketfeed header"));
+        }
+        self.w.u8(mark)?;
+        self.w.bytes(text)
+    }
+
+    fn numbered(&mut self, mark: u8, number: u16) -> Result<(), EncodeError> {
+        self.w.u8(mark)?;
+        self.number(i32::from(number))
+    }
+
+    fn number(&mut self, number: i32) -> Result<(), EncodeError> {
+        crate::value::write_int(self.w, i64::from(number))
+    }
+}

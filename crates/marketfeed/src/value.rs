@@ -1,0 +1,274 @@
+//! Values as text: numbers, dates, times, and the six-bit code of some.
+
+use rwf::wire::Writer;
+use rwf::{Date, EncodeError, Real, RealHint, Time};
+
+use crate::Loss;
+
+const MONTHS: [&[u8; 3]; 12] =
+    [b"JAN", b"FEB", b"MAR", b"APR", b"MAY", b"JUN", b"JUL", b"AUG", b"SEP", b"OCT", b"NOV", b"DEC"];
+
+/// Whether a value other than text stands for "blank".
+pub(crate) fn is_blank(value: &[u8]) -> bool {
+    value.iter().all(|byte| *byte == b' ')
+}
+
+fn trimmed(value: &[u8]) -> &[u8] {
+    value.trim_ascii()
+}
+
+/// A sign and the rest.
+fn signed(value: &[u8]) -> (bool, &[u8]) {
+    match value {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] | rest => (false, rest),
+    }
+}
+
+/// Digits as a number that an `i64` holds, too.
+fn digits(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let number = text.iter().try_fold(0u64, |n, digit| n.checked_mul(10)?.checked_add(u64::from(digit - b'0')))?;
+    Some(number)
+}
+
+fn with_sign(is_negative: bool, magnitude: u64) -> Option<i64> {
+    if is_negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
+}
+
+/// A price or whole number: `-12.345`, `+0.5`, `98 28/32`, `28/32`.
+pub(crate) fn real(value: &[u8]) -> Option<Real> {
+    let (is_negative, text) = signed(trimmed(value));
+    let mut magnitude = 0u64;
+    let mut point = None;
+    for (at, byte) in text.iter().enumerate() {
+        match byte {
+            b'0'..=b'9' => magnitude = magnitude.checked_mul(10)?.checked_add(u64::from(byte - b'0'))?,
+            b'.' if point.is_none() => point = Some(at),
+            b' ' | b'/' => return fraction(is_negative, text),
+            _ => return None,
+        }
+    }
+    let places = point.map_or(0, |at| text.len() - at - 1);
+    // A point needs a digit on one of its sides.
+    if text.len() == usize::from(point.is_some()) || places > usize::from(RealHint::EXPONENT0.0) {
+        return None;
+    }
+    let hint = RealHint(RealHint::EXPONENT0.0 - places as u8);
+    Some(Real::new(with_sign(is_negative, magnitude)?, hint))
+}
+
+#[cold]
+fn fraction(is_negative: bool, text: &[u8]) -> Option<Real> {
+    let slash = text.iter().position(|byte| *byte == b'/')?;
+    let (left, divisor) = (&text[..slash], digits(trimmed(&text[slash + 1..]))?);
+    let (whole, part) = match left.iter().position(|byte| *byte == b' ') {
+        Some(blank) => (digits(&left[..blank])?, digits(trimmed(&left[blank..]))?),
+        None => (0, digits(left)?),
+    };
+    if !divisor.is_power_of_two() || !(2..=256).contains(&divisor) {
+        return None;
+    }
+    let magnitude = whole.checked_mul(divisor)?.checked_add(part)?;
+    let hint = RealHint(RealHint::FRACTION_1.0 + divisor.trailing_zeros() as u8);
+    Some(Real::new(with_sign(is_negative, magnitude)?, hint))
+}
+
+pub(crate) fn uint(value: &[u8]) -> Option<u64> {
+    match signed(trimmed(value)) {
+        (false, text) => digits(text),
+        (true, text) => digits(text).filter(|number| *number == 0),
+    }
+}
+
+pub(crate) fn int(value: &[u8]) -> Option<i64> {
+    let (is_negative, text) = signed(trimmed(value));
+    with_sign(is_negative, digits(text)?)
+}
+
+/// `16 SEP 2013`: day of one or two digits, month in any case, year.
+pub(crate) fn date(value: &[u8]) -> Option<Date> {
+    let mut parts = value.split(|byte| *byte == b' ').filter(|part| !part.is_empty());
+    let (day, month, year) = (parts.next()?, parts.next()?, parts.next()?);
+    let month = MONTHS.iter().position(|name| month.eq_ignore_ascii_case(&name[..]))? as u8 + 1;
+    let (day, year) = (digits(day)?, digits(year)?);
+    let is_date = (1..=31).contains(&day) && (1..=9999).contains(&year) && parts.next().is_none();
+    is_date.then(|| Date::new(year as u16, month, day as u8))
+}
+
+/// `10:34`, `10:34:56`, `10:34:56.789`.
+pub(crate) fn time(value: &[u8]) -> Option<Time> {
+    let text = trimmed(value);
+    let (clock, thousandths) = match text.iter().position(|byte| *byte == b'.') {
+        Some(point) => (&text[..point], digits(&text[point + 1..]).filter(|_| text.len() - point == 4)?),
+        None => (text, 0),
+    };
+    let mut parts = clock.split(|byte| *byte == b':').map(|part| digits(part).filter(|_| part.len() <= 2));
+    let (hour, minute) = (parts.next()??, parts.next()??);
+    let second = match parts.next() {
+        Some(second) => second?,
+        None if thousandths == 0 => 0,
+        None => return None,
+    };
+    let is_time = hour < 24 && minute < 60 && second <= 60 && parts.next().is_none();
+    is_time.then(|| Time { millisecond: thousandths as u16, ..Time::new(hour as u8, minute as u8, second as u8) })
+}
+
+/// Milliseconds or nanoseconds since midnight, by the bytes that a time of the field has in RWF (5 or 8).
+pub(crate) fn time_of_count(value: &[u8], rwf_length: u16) -> Option<Time> {
+    let count = uint(value)?;
+    let nanos = if rwf_length <= 5 { count.checked_mul(1_000_000)? } else { count };
+    (nanos < 86_400_000_000_000).then(|| Time::from_nanos(nanos))
+}
+
+/// Six bits a character, 0x40 upwards, the lowest group first.
+pub(crate) fn binary(value: &[u8]) -> Option<u64> {
+    if value.is_empty() || value.len() > 10 || !value.iter().all(|byte| (0x40..0x80).contains(byte)) {
+        return None;
+    }
+    Some(value.iter().rev().fold(0, |number, byte| number << 6 | u64::from(byte & 0x3F)))
+}
+
+pub(crate) fn write_uint(w: &mut Writer<'_>, number: u64) -> Result<(), EncodeError> {
+    let mut text = [0; 20];
+    let mut at = text.len();
+    let mut left = number;
+    loop {
+        at -= 1;
+        text[at] = b'0' + (left % 10) as u8;
+        left /= 10;
+        if left == 0 {
+            return w.bytes(&text[at..]);
+        }
+    }
+}
+
+pub(crate) fn write_int(w: &mut Writer<'_>, number: i64) -> Result<(), EncodeError> {
+    if number < 0 {
+        w.u8(b'-')?;
+    }
+    write_uint(w, number.unsigned_abs())
+}
+
+/// Digits with leading zeros.
+fn write_padded(w: &mut Writer<'_>, number: u64, width: u32) -> Result<(), EncodeError> {
+    for place in (0..width).rev() {
+        w.u8(b'0' + (number / 10u64.pow(place) % 10) as u8)?;
+    }
+    Ok(())
+}
+
+/// A number as text. Gives what the text does not keep.
+pub(crate) fn write_real(w: &mut Writer<'_>, real: Real) -> Result<Option<Loss>, Error> {
+    let magnitude = real.mantissa.unsigned_abs();
+    if real.mantissa < 0 {
+        w.u8(b'-')?;
+    }
+    if let Some(exponent) = real.hint.exponent() {
+        if exponent >= 0 {
+            write_uint(w, magnitude)?;
+            if magnitude != 0 {
+                (0..exponent).try_for_each(|_| w.u8(b'0'))?;
+            }
+            return Ok((exponent > 0).then_some(Loss::Hint));
+        }
+        let places = exponent.unsigned_abs();
+        let scale = 10u64.pow(places);
+        write_uint(w, magnitude / scale)?;
+        w.u8(b'.')?;
+        write_padded(w, magnitude % scale, places)?;
+        return Ok(None);
+    }
+    match real.hint.divisor().map(u64::from) {
+        Some(1) => {
+            write_uint(w, magnitude)?;
+            Ok(Some(Loss::Hint))
+        }
+        Some(divisor) => {
+            write_uint(w, magnitude / divisor)?;
+            w.u8(b' ')?;
+            write_uint(w, magnitude % divisor)?;
+            w.u8(b'/')?;
+            write_uint(w, divisor)?;
+            Ok(None)
+        }
+        None => Err(Error::Lost(Loss::Special)),
+    }
+}
+
+pub(crate) fn write_date(w: &mut Writer<'_>, date: Date) -> Result<(), Error> {
+    let Date { year, month, day } = date;
+    if !(1..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return Err(Error::Lost(Loss::PartialDate));
+    }
+    write_padded(w, u64::from(day), 2)?;
+    w.u8(b' ')?;
+    w.bytes(MONTHS[usize::from(month) - 1])?;
+    w.u8(b' ')?;
+    Ok(write_padded(w, u64::from(year), 4)?)
+}
+
+/// How a field writes a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TimeForm {
+    Minutes,
+    Seconds,
+    Millis,
+    Nanos,
+}
+
+pub(crate) fn write_time(w: &mut Writer<'_>, time: Time, form: TimeForm) -> Result<Option<Loss>, Error> {
+    let Time { hour, minute, second, millisecond, microsecond, nanosecond } = time;
+    if hour > 23 || minute > 59 || second > 60 || millisecond > 999 || microsecond > 999 || nanosecond > 999 {
+        return Err(Error::Lost(Loss::PartialDate));
+    }
+    let below_milli = microsecond != 0 || nanosecond != 0;
+    let seconds = (u64::from(hour) * 60 + u64::from(minute)) * 60 + u64::from(second);
+    let millis = seconds * 1000 + u64::from(millisecond);
+    let is_cut = match form {
+        TimeForm::Minutes | TimeForm::Seconds => {
+            write_padded(w, u64::from(hour), 2)?;
+            w.u8(b':')?;
+            write_padded(w, u64::from(minute), 2)?;
+            if form == TimeForm::Seconds {
+                w.u8(b':')?;
+                write_padded(w, u64::from(second), 2)?;
+            }
+            form == TimeForm::Minutes && second != 0 || millisecond != 0 || below_milli
+        }
+        TimeForm::Millis => {
+            write_uint(w, millis)?;
+            below_milli
+        }
+        TimeForm::Nanos => {
+            write_uint(w, millis * 1_000_000 + u64::from(microsecond) * 1000 + u64::from(nanosecond))?;
+            false
+        }
+    };
+    Ok(is_cut.then_some(Loss::TimeCut))
+}
+
+pub(crate) fn write_binary(w: &mut Writer<'_>, number: u64, length: u16) -> Result<(), Error> {
+    if length == 0 || length > 10 || number.checked_shr(6 * u32::from(length)).is_some_and(|rest| rest != 0) {
+        return Err(Error::Lost(Loss::TooLong));
+    }
+    for group in 0..u32::from(length) {
+        w.u8(0x40 | (number.checked_shr(6 * group).unwrap_or(0) & 0x3F) as u8)?;
+    }
+    Ok(())
+}
+
+/// A value that is not written: for want of room, or because it cannot be said.
+#[derive(Debug)]
+pub(crate) enum Error {
+    Encode(EncodeError),
+    Lost(Loss),
+}
+
+impl From<EncodeError> for Error {
+    fn from(error: EncodeError) -> Self {
+        Self::Encode(error)
+    }
+}

@@ -1,0 +1,57 @@
+//! Hostile bytes: a typed error, never a panic.
+
+#[path = "../hostile/targets.rs"]
+mod targets;
+
+use proptest::prelude::*;
+
+use crate::{cases, unhex};
+
+/// Bytes that look like records more often than random ones would.
+fn nearly_records() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop::sample::select(vec![
+        &b"\x1c316"[..],
+        b"\x1c340",
+        b"\x1c407",
+        b"\x1c",
+        b"\x1f",
+        b"\x1d",
+        b"\x1e",
+        b"22",
+        b"-1",
+        b"XX",
+        b"IBM.N",
+        b"1.5",
+        b"\x1b[",
+        b"3`",
+        b"2b",
+        b"\x9b",
+        b"\0",
+    ]);
+    prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn smoke_marketfeed(data in prop::collection::vec(any::<u8>(), 0..200), near in nearly_records()) {
+        targets::marketfeed(&data);
+        targets::marketfeed(&near);
+    }
+}
+
+#[test]
+fn vectors_cut_and_changed() {
+    for case in cases("marketfeed/records.jsonl") {
+        let mut bytes = unhex(&case["hex"]);
+        for at in 0..bytes.len() {
+            targets::marketfeed(&bytes[..at]);
+            for lie in [0x1C, 0x1D, 0x1E, 0x1F, b'0', 0xFF] {
+                let truth = std::mem::replace(&mut bytes[at], lie);
+                targets::marketfeed(&bytes);
+                bytes[at] = truth;
+            }
+        }
+    }
+}
