@@ -1,0 +1,551 @@
+//! The items of a consumer: which are asked for, which wait, and what their streams' states mean.
+
+use super::item::{Item, Phase};
+use super::{ConsumerConfig, Event, FIRST_ITEM, ItemId, ItemMessage, ItemRequest, OpenError, recovers};
+use crate::directory::Directory;
+use crate::session::Session;
+use rustc_hash::FxHashMap;
+use rwf::msg::{
+    CloseMsg, Domain, Msg, MsgClass, MsgKey, RefreshFlags, RefreshMsg, RequestFlags, RequestMsg, StatusMsg,
+};
+use rwf::rdm::directory::{Group, Part, Service};
+use rwf::rdm::login;
+use rwf::rdm::request::Payload;
+use rwf::rdm::state::{Recovery, StateBuf};
+use rwf::wire::Writer;
+use rwf::{DataState, DataType, State, StateCode, StreamState};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Items that are to be asked for.
+#[derive(Debug)]
+enum Entry {
+    One(i32),
+    /// The items of `count` streams from `base` + 1 on, opened together; stream `base` is the batch's own.
+    Batch {
+        base: i32,
+        count: i32,
+    },
+}
+
+/// What waits for a service, or for its answers.
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: VecDeque<Entry>,
+    /// Requests without an answer.
+    requested: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Watchlist {
+    items: FxHashMap<i32, Item>,
+    next_stream: i32,
+    /// By name of the service.
+    queues: BTreeMap<String, Queue>,
+    /// When a request has gone unanswered too long, or an item has rested.
+    timers: BTreeSet<(u64, i32)>,
+    recovery: Recovery,
+    request_timeout_ns: u64,
+    retry_ns: u64,
+    open_window: u64,
+    items_max: usize,
+    late: u64,
+}
+
+impl Watchlist {
+    pub(super) fn new(config: &ConsumerConfig, recovery: Recovery) -> Self {
+        Self {
+            items: FxHashMap::default(),
+            next_stream: FIRST_ITEM,
+            queues: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            recovery,
+            request_timeout_ns: config.request_timeout_ns,
+            retry_ns: config.retry_ns,
+            open_window: config.open_window,
+            items_max: config.items_max,
+            late: 0,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    pub(super) const fn late(&self) -> u64 {
+        self.late
+    }
+
+    pub(super) fn timeout(&self) -> Option<u64> {
+        self.timers.first().map(|&(at, _)| at)
+    }
+
+    /// The domain of an item whose stream the server knows.
+    pub(super) fn open_domain(&self, item: ItemId) -> Option<Domain> {
+        self.items.get(&item.0).filter(|item| item.is_open()).map(|item| item.request.domain)
+    }
+
+    fn reserve(&mut self, count: usize) -> Result<i32, OpenError> {
+        let ids = i32::try_from(count).ok().and_then(|count| self.next_stream.checked_add(count));
+        match ids {
+            Some(next) if self.items.len() + count <= self.items_max => {
+                Ok(std::mem::replace(&mut self.next_stream, next))
+            }
+            _ => Err(OpenError::TooManyItems),
+        }
+    }
+
+    fn queue(&mut self, service: &str) -> &mut Queue {
+        if !self.queues.contains_key(service) {
+            self.queues.insert(service.to_owned(), Queue::default());
+        }
+        self.queues.get_mut(service).expect("it has just been put there")
+    }
+
+    pub(super) fn open(&mut self, request: ItemRequest) -> Result<ItemId, OpenError> {
+        let id = self.reserve(1)?;
+        self.queue(&request.service).waiting.push_back(Entry::One(id));
+        self.items.insert(id, Item::new(request));
+        Ok(ItemId(id))
+    }
+
+    pub(super) fn open_batch(&mut self, request: &ItemRequest, names: &[&str]) -> Result<Vec<ItemId>, OpenError> {
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let base = self.reserve(names.len() + 1)?;
+        let count = names.len() as i32;
+        self.queue(&request.service).waiting.push_back(Entry::Batch { base, count });
+        let ids = base + 1..=base + count;
+        for (id, name) in ids.clone().zip(names) {
+            self.items.insert(id, Item::new(ItemRequest { name: (*name).to_owned(), ..request.clone() }));
+        }
+        Ok(ids.map(ItemId).collect())
+    }
+
+    pub(super) fn reissue(&mut self, id: ItemId, change: impl FnOnce(&mut ItemRequest), session: &mut Session) {
+        let Some(item) = self.items.get_mut(&id.0) else { return };
+        let before = item.request.clone();
+        change(&mut item.request);
+        let ItemRequest { service, name, name_type, domain, streaming, private, .. } = before;
+        item.request = ItemRequest { service, name, name_type, domain, streaming, private, ..item.request.clone() };
+        if item.is_open() {
+            // A new view needs an image; so does an item that goes on after a pause.
+            let silent = item.request.view == before.view && (item.request.paused || !before.paused);
+            send_request(id.0, item, silent, session);
+        }
+    }
+
+    pub(super) fn close(&mut self, id: ItemId, session: &mut Session) {
+        let Some(item) = self.remove(id.0) else { return };
+        if item.is_open() {
+            let close = CloseMsg::new(item.request.domain, id.0);
+            session.out.push(|w| close.encode(w));
+        }
+    }
+
+    /// Takes an item off the list, with its timer and its place in the window.
+    fn remove(&mut self, id: i32) -> Option<Item> {
+        self.settle(id);
+        self.items.remove(&id)
+    }
+
+    /// The item waits for nothing any more.
+    fn settle(&mut self, id: i32) {
+        let Some(item) = self.items.get(&id) else { return };
+        match item.phase {
+            Phase::Requested { deadline } => {
+                self.timers.remove(&(deadline, id));
+                if let Some(queue) = self.queues.get_mut(&item.request.service) {
+                    debug_assert!(queue.requested > 0, "an answer that nobody counted");
+                    queue.requested -= 1;
+                }
+            }
+            Phase::Resting { until } => {
+                self.timers.remove(&(until, id));
+            }
+            Phase::Queued | Phase::Live => {}
+        }
+    }
+
+    /// Takes a message on the stream of an item.
+    pub(super) fn message<'m>(
+        &mut self,
+        now: u64,
+        id: i32,
+        msg: &'m [u8],
+        events: &mut VecDeque<Event>,
+    ) -> Option<ItemMessage<'m>> {
+        let given = ItemMessage { item: ItemId(id), msg };
+        let item = self.items.get(&id).filter(|item| item.is_open());
+        if item.is_none() {
+            self.late += 1;
+            return None;
+        }
+        match rwf::peek::class(msg)? {
+            MsgClass::UPDATE | MsgClass::GENERIC | MsgClass::ACK => Some(given),
+            MsgClass::REFRESH => {
+                let refresh = RefreshMsg::decode(msg).ok()?;
+                self.refresh(now, id, &refresh, events).then_some(given)
+            }
+            MsgClass::STATUS => {
+                let Ok(Msg::Status(status)) = Msg::decode(msg) else { return None };
+                self.status(now, id, &status, events).then_some(given)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the owner is to see the message itself.
+    fn refresh(&mut self, now: u64, id: i32, refresh: &RefreshMsg<'_>, events: &mut VecDeque<Event>) -> bool {
+        if refresh.state.stream.is_final() {
+            self.ended(now, id, refresh.state, events);
+            return false;
+        }
+        if refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE) {
+            self.answered(id);
+        } else {
+            self.postpone(now, id);
+        }
+        let Some(item) = self.items.get_mut(&id) else { return false };
+        item.group = refresh.group_id.into();
+        item.stale = refresh.state.data == DataState::SUSPECT;
+        let whole = item.phase == Phase::Live;
+        if whole && (!item.request.streaming || refresh.state.stream == StreamState::NON_STREAMING) {
+            self.items.remove(&id);
+        }
+        true
+    }
+
+    /// Whether the owner is to see the message itself.
+    fn status(&mut self, now: u64, id: i32, status: &StatusMsg<'_>, events: &mut VecDeque<Event>) -> bool {
+        if let Some(state) = status.state
+            && (state.stream.is_final() || self.recovery.apply(state) != state)
+        {
+            self.ended(now, id, self.recovery.apply(state), events);
+            return false;
+        }
+        self.answered(id);
+        let Some(item) = self.items.get_mut(&id) else { return false };
+        if let Some(group) = status.group_id {
+            item.group = group.into();
+        }
+        if let Some(state) = status.state.filter(|state| state.data != DataState::NO_CHANGE) {
+            item.stale = state.data == DataState::SUSPECT;
+        }
+        true
+    }
+
+    /// The first answer is in.
+    fn answered(&mut self, id: i32) {
+        self.settle(id);
+        if let Some(item) = self.items.get_mut(&id) {
+            debug_assert!(item.is_open(), "an answer for an item that was not asked for");
+            item.phase = Phase::Live;
+        }
+    }
+
+    /// A part of an image has come: the next one has the whole time again.
+    fn postpone(&mut self, now: u64, id: i32) {
+        let Some(Item { phase: Phase::Requested { deadline }, .. }) = self.items.get_mut(&id) else { return };
+        let old = std::mem::replace(deadline, now.saturating_add(self.request_timeout_ns));
+        let new = *deadline;
+        self.timers.remove(&(old, id));
+        self.timers.insert((new, id));
+    }
+
+    /// The stream is closed at the server, with this state, or means so to this consumer.
+    fn ended(&mut self, now: u64, id: i32, state: State<'_>, events: &mut VecDeque<Event>) {
+        let Some(item) = self.items.get(&id) else { return };
+        let recoverable = matches!(state.stream, StreamState::CLOSED_RECOVER | StreamState::OPEN);
+        if recoverable && recovers(self.recovery) && !item.request.private {
+            self.rest(now, id);
+            let state = self.recovery.apply(State { data: DataState::SUSPECT, ..state });
+            self.tell_stale(id, state, events);
+        } else {
+            self.remove(id);
+            events.push_back(Event::ItemState { item: ItemId(id), state: state.into() });
+        }
+    }
+
+    fn rest(&mut self, now: u64, id: i32) {
+        self.settle(id);
+        let until = now.saturating_add(self.retry_ns);
+        if let Some(item) = self.items.get_mut(&id) {
+            item.phase = Phase::Resting { until };
+            self.timers.insert((until, id));
+        }
+    }
+
+    /// Tells the owner that an item is not current; once, as long as it is not.
+    fn tell_stale(&mut self, id: i32, state: State<'_>, events: &mut VecDeque<Event>) {
+        let Some(item) = self.items.get_mut(&id) else { return };
+        if !std::mem::replace(&mut item.stale, true) {
+            events.push_back(Event::ItemState { item: ItemId(id), state: state.into() });
+        }
+    }
+
+    fn ids(&self, wanted: impl Fn(&Item) -> bool) -> Vec<i32> {
+        let mut ids: Vec<i32> = self.items.iter().filter(|(_, item)| wanted(item)).map(|(&id, _)| id).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// Streams that are gone with what carried them: asked for anew as soon as that can be.
+    fn lost(&mut self, ids: &[i32], code: StateCode, text: &str, events: &mut VecDeque<Event>) {
+        for &id in ids {
+            self.settle(id);
+            let Some(item) = self.items.get_mut(&id) else { continue };
+            let state = self.recovery.unavailable(code, text);
+            if item.request.private || state.stream != StreamState::OPEN {
+                self.items.remove(&id);
+                let state = State { stream: StreamState::CLOSED_RECOVER, ..state };
+                events.push_back(Event::ItemState { item: ItemId(id), state: state.into() });
+                continue;
+            }
+            if item.phase != Phase::Queued {
+                item.phase = Phase::Queued;
+                let service = item.request.service.clone();
+                self.queue(&service).waiting.push_back(Entry::One(id));
+            }
+            self.tell_stale(id, state, events);
+        }
+    }
+
+    pub(super) fn connection_lost(&mut self, events: &mut VecDeque<Event>) {
+        let ids = self.ids(|item| item.phase != Phase::Queued);
+        self.lost(&ids, StateCode::NONE, "Connection to the server is lost", events);
+    }
+
+    /// A service has left the directory: its streams are closed at the server.
+    pub(super) fn service_lost(&mut self, service: u16, events: &mut VecDeque<Event>) {
+        let ids = self.ids(|item| item.is_open() && item.service == service);
+        self.lost(&ids, StateCode::SOURCE_UNKNOWN, "Service has left the directory", events);
+    }
+
+    /// A state for all items of a service.
+    pub(super) fn service_status(&mut self, now: u64, service: u16, state: &StateBuf, events: &mut VecDeque<Event>) {
+        let ids = self.ids(|item| item.is_open() && item.service == service);
+        self.fan_out(now, &ids, state, events);
+    }
+
+    /// What happens to a group of items: a state, another group.
+    pub(super) fn group_status(&mut self, now: u64, service: u16, group: &Group, events: &mut VecDeque<Event>) {
+        let ids = self.ids(|item| item.is_open() && item.service == service && *item.group == *group.group);
+        if let Some(merged) = &group.merged_to {
+            for id in &ids {
+                if let Some(item) = self.items.get_mut(id) {
+                    item.group = merged.as_slice().into();
+                }
+            }
+        }
+        if let Some(state) = &group.status {
+            self.fan_out(now, &ids, state, events);
+        }
+    }
+
+    fn fan_out(&mut self, now: u64, ids: &[i32], state: &StateBuf, events: &mut VecDeque<Event>) {
+        let actual = state.as_state();
+        let state = self.recovery.apply(actual);
+        for &id in ids {
+            if actual.stream.is_final() || state.stream.is_final() {
+                self.ended(now, id, actual, events);
+                continue;
+            }
+            let Some(item) = self.items.get_mut(&id) else { continue };
+            if state.data != DataState::NO_CHANGE {
+                item.stale = state.data == DataState::SUSPECT;
+            }
+            events.push_back(Event::ItemState { item: ItemId(id), state: state.into() });
+        }
+    }
+
+    /// Tells the items that wait for a service which cannot be used now.
+    pub(super) fn tell_unavailable(&mut self, directory: &Directory, events: &mut VecDeque<Event>) {
+        let absent = |item: &Item| {
+            let known = directory.named(&item.request.service);
+            item.phase == Phase::Queued && !item.stale && !known.is_some_and(Service::is_usable)
+        };
+        let ids = self.ids(absent);
+        self.lost(&ids, StateCode::SOURCE_UNKNOWN, "Service is not available", events);
+    }
+
+    /// Does what is due.
+    pub(super) fn timer(&mut self, now: u64, session: &mut Session, events: &mut VecDeque<Event>) {
+        while let Some(&(at, id)) = self.timers.first().filter(|(at, _)| *at <= now) {
+            self.timers.remove(&(at, id));
+            let Some(item) = self.items.get_mut(&id) else { continue };
+            match item.phase {
+                Phase::Resting { .. } => {
+                    item.phase = Phase::Queued;
+                    let service = item.request.service.clone();
+                    self.queue(&service).waiting.push_back(Entry::One(id));
+                }
+                Phase::Requested { .. } => {
+                    let close = CloseMsg::new(item.request.domain, id);
+                    session.out.push(|w| close.encode(w));
+                    let text = "No answer to the request in time";
+                    let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::TIMEOUT, text);
+                    self.ended(now, id, state, events);
+                }
+                Phase::Queued | Phase::Live => debug_assert!(false, "an item with a timer that waits for nothing"),
+            }
+        }
+    }
+
+    /// Asks for what waits, as far as services and their windows allow.
+    pub(super) fn send_requests(&mut self, now: u64, directory: &Directory, session: &mut Session) {
+        if !session.is_up() {
+            return;
+        }
+        let Self { items, queues, timers, .. } = self;
+        for (name, queue) in queues.iter_mut().filter(|(_, queue)| !queue.waiting.is_empty()) {
+            let Some(service) = directory.named(name).filter(|service| service.is_usable()) else { continue };
+            let load = service.load.as_ref().and_then(Part::value);
+            let window = load.and_then(|load| load.open_window).unwrap_or(self.open_window);
+            let mut asked = |item: &mut Item, id: i32, requested: &mut u64| {
+                let deadline = now.saturating_add(self.request_timeout_ns);
+                item.phase = Phase::Requested { deadline };
+                item.service = service.id;
+                timers.insert((deadline, id));
+                *requested += 1;
+            };
+            while queue.requested < window {
+                let Some(entry) = queue.waiting.pop_front() else { break };
+                match entry {
+                    Entry::One(id) => {
+                        let Some(item) = items.get_mut(&id).filter(|item| item.phase == Phase::Queued) else {
+                            continue;
+                        };
+                        asked(item, id, &mut queue.requested);
+                        send_request(id, item, false, session);
+                    }
+                    Entry::Batch { base, count } => {
+                        let ids = base + 1..=base + count;
+                        let all = ids.clone().all(|id| items.get(&id).is_some_and(|item| item.phase == Phase::Queued));
+                        let takes = session.features().batch.is_some_and(|bits| bits & login::batch::REQUESTS != 0);
+                        let room = window.saturating_sub(queue.requested) >= count as u64;
+                        if all && takes && room && send_batch(base, ids.clone(), items, service.id, session) {
+                            for id in ids {
+                                let Some(item) = items.get_mut(&id) else { continue };
+                                asked(item, id, &mut queue.requested);
+                            }
+                        } else {
+                            for id in ids.rev() {
+                                queue.waiting.push_front(Entry::One(id));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// What must hold between calls.
+    pub(super) fn check_invariants(&self, up: bool) {
+        let mut requested: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut timers = BTreeSet::new();
+        for (&id, item) in &self.items {
+            assert!(up || !item.is_open(), "stream {id} is open without a connection");
+            match item.phase {
+                Phase::Requested { deadline } => {
+                    *requested.entry(&item.request.service).or_default() += 1;
+                    timers.insert((deadline, id));
+                }
+                Phase::Resting { until } => {
+                    timers.insert((until, id));
+                }
+                Phase::Queued => {
+                    let queue = self.queues.get(&item.request.service).expect("a queue for each service");
+                    let waits = queue.waiting.iter().any(|entry| match *entry {
+                        Entry::One(one) => one == id,
+                        Entry::Batch { base, count } => (base + 1..=base + count).contains(&id),
+                    });
+                    assert!(waits, "item {id} waits in no queue");
+                }
+                Phase::Live => {}
+            }
+        }
+        assert_eq!(timers, self.timers);
+        for (name, queue) in &self.queues {
+            assert_eq!(queue.requested, requested.get(name.as_str()).copied().unwrap_or(0), "requests of {name}");
+        }
+    }
+}
+
+fn flags_of(request: &ItemRequest, view: bool) -> RequestFlags {
+    let mut flags = RequestFlags::NONE;
+    flags.set(RequestFlags::STREAMING, request.streaming);
+    flags.set(RequestFlags::PRIVATE_STREAM, request.private);
+    flags.set(RequestFlags::PAUSE, request.paused);
+    flags.set(RequestFlags::HAS_VIEW, view);
+    flags
+}
+
+/// The payload of a request: what the server can make use of.
+fn payload_of(payload: &Payload<'_>) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; 256];
+    loop {
+        let mut w = Writer::new(&mut bytes);
+        match payload.encode(&mut w) {
+            Ok(()) => {
+                let len = w.position();
+                bytes.truncate(len);
+                return Some(bytes);
+            }
+            Err(rwf::EncodeError::BufferFull) if bytes.len() < 1 << 22 => bytes.resize(bytes.len() * 4, 0),
+            Err(_) => return None,
+        }
+    }
+}
+
+/// Asks for an item, or for a change of what is asked for: `silent` without a new image.
+fn send_request(id: i32, item: &Item, silent: bool, session: &mut Session) {
+    let request = &item.request;
+    let view = request.view.clone().filter(|_| session.features().view == Some(true));
+    let body = view.is_some().then(|| payload_of(&Payload { view, ..Payload::default() })).flatten();
+    let mut flags = flags_of(request, body.is_some());
+    flags.set(RequestFlags::NO_REFRESH, silent);
+    let key = MsgKey { name_type: request.name_type, ..MsgKey::item(item.service, request.name.as_bytes()) };
+    let msg = RequestMsg {
+        container: if body.is_some() { DataType::ELEMENT_LIST } else { DataType::NO_DATA },
+        flags,
+        priority: request.priority,
+        qos: request.qos,
+        worst_qos: request.worst_qos,
+        key,
+        body: body.as_deref().unwrap_or_default(),
+        ..RequestMsg::new(request.domain, id)
+    };
+    session.out.push(|w| msg.encode(w));
+}
+
+/// Asks for the items of a batch with one message; whether that could be written.
+fn send_batch(
+    base: i32,
+    ids: impl Iterator<Item = i32>,
+    items: &FxHashMap<i32, Item>,
+    service: u16,
+    session: &mut Session,
+) -> bool {
+    let requests: Vec<&ItemRequest> = ids.filter_map(|id| items.get(&id)).map(|item| &item.request).collect();
+    let Some(&first) = requests.first() else { return false };
+    let same = |other: &&ItemRequest| ItemRequest { name: first.name.clone(), ..(*other).clone() } == *first;
+    if !requests.iter().all(same) {
+        return false;
+    }
+    let view = first.view.clone().filter(|_| session.features().view == Some(true));
+    let has_view = view.is_some();
+    let names = requests.iter().map(|request| request.name.as_bytes()).collect();
+    let Some(body) = payload_of(&Payload { items: Some(names), view, ..Payload::default() }) else { return false };
+    let msg = RequestMsg {
+        container: DataType::ELEMENT_LIST,
+        flags: flags_of(first, has_view).with(RequestFlags::HAS_BATCH),
+        priority: first.priority,
+        qos: first.qos,
+        worst_qos: first.worst_qos,
+        key: MsgKey { service_id: Some(service), name_type: first.name_type, ..MsgKey::EMPTY },
+        body: &body,
+        ..RequestMsg::new(first.domain, base)
+    };
+    session.out.push(|w| msg.encode(w))
+}

@@ -1,0 +1,141 @@
+//! The servers that a client may connect to, and which one is next.
+
+/// A server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    /// Host name or address.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+}
+
+impl Server {
+    /// A server on a host's port.
+    pub fn new(host: impl Into<String>, port: u16) -> Self {
+        Self { host: host.into(), port }
+    }
+}
+
+/// Which servers there are, and how they are tried.
+#[derive(Debug, Clone)]
+pub struct ConnectionList {
+    /// The servers, in the order in which they are tried.
+    pub servers: Vec<Server>,
+    /// Index of the server that is tried first after every loss, and gone back to; without one the list goes round.
+    pub preferred: Option<usize>,
+    /// How long a connection to another server lasts before the preferred one is tried again, nanoseconds; `None`: until it is
+    /// lost.
+    pub fall_back_ns: Option<u64>,
+    /// Pause after the first round of the list without success, nanoseconds; it doubles with each round.
+    pub retry_min_ns: u64,
+    /// Longest pause, nanoseconds.
+    pub retry_max_ns: u64,
+}
+
+impl ConnectionList {
+    /// These servers, pauses of 1 to 5 seconds (the defaults of EMA).
+    pub const fn new(servers: Vec<Server>) -> Self {
+        Self { servers, preferred: None, fall_back_ns: None, retry_min_ns: 1_000_000_000, retry_max_ns: 5_000_000_000 }
+    }
+}
+
+/// Walks the list.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    list: ConnectionList,
+    next: usize,
+    /// Attempts since the last success.
+    failures: u32,
+}
+
+impl Walk {
+    pub(crate) fn new(list: ConnectionList) -> Self {
+        let preferred = list.preferred.filter(|&index| index < list.servers.len());
+        let list = ConnectionList { preferred, ..list };
+        Self { next: preferred.unwrap_or(0), list, failures: 0 }
+    }
+
+    pub(crate) fn server(&self, index: usize) -> Option<&Server> {
+        self.list.servers.get(index)
+    }
+
+    /// The server to try now.
+    pub(crate) fn take(&mut self) -> Option<usize> {
+        let count = self.list.servers.len();
+        let index = self.next;
+        if index >= count {
+            return None;
+        }
+        self.next = (index + 1) % count;
+        Some(index)
+    }
+
+    /// A connection works. Gives when it is to be left for the preferred server.
+    pub(crate) fn succeeded(&mut self, index: usize, now: u64) -> Option<u64> {
+        self.failures = 0;
+        let elsewhere = self.list.preferred.is_some_and(|preferred| preferred != index);
+        self.list.fall_back_ns.filter(|_| elsewhere).map(|pause| now.saturating_add(pause))
+    }
+
+    /// A connection that worked is gone: when to try the next one. The preferred server comes first.
+    pub(crate) fn lost(&mut self, now: u64) -> u64 {
+        self.next = self.list.preferred.unwrap_or(self.next);
+        now
+    }
+
+    /// An attempt failed: when to try the next one.
+    pub(crate) fn failed(&mut self, now: u64) -> u64 {
+        self.failures = self.failures.saturating_add(1);
+        let count = self.list.servers.len().max(1) as u32;
+        if !self.failures.is_multiple_of(count) {
+            return now;
+        }
+        let round = (self.failures / count - 1).min(32);
+        let pause = self.list.retry_min_ns.saturating_mul(1 << round).min(self.list.retry_max_ns);
+        now.saturating_add(pause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn walk(preferred: Option<usize>) -> Walk {
+        let servers = ["a", "b", "c"].map(|host| Server::new(host, 14_002)).to_vec();
+        Walk::new(ConnectionList {
+            preferred,
+            fall_back_ns: Some(100),
+            retry_min_ns: 10,
+            retry_max_ns: 25,
+            ..ConnectionList::new(servers)
+        })
+    }
+
+    #[test]
+    fn the_list_is_tried_in_order_with_growing_pauses() {
+        let mut walk = walk(None);
+        let tries: Vec<_> = (0..10).map(|_| (walk.take().unwrap(), walk.failed(0))).collect();
+        assert_eq!(tries, [(0, 0), (1, 0), (2, 10), (0, 0), (1, 0), (2, 20), (0, 0), (1, 0), (2, 25), (0, 0)]);
+        assert_eq!(walk.take(), Some(1));
+        assert_eq!((walk.succeeded(1, 5), walk.lost(7), walk.take()), (None, 7, Some(2)));
+    }
+
+    #[test]
+    fn the_preferred_server_comes_first_and_is_gone_back_to() {
+        let mut walk = walk(Some(1));
+        assert_eq!(walk.take(), Some(1));
+        walk.failed(0);
+        assert_eq!(walk.take(), Some(2));
+        assert_eq!(walk.succeeded(2, 5), Some(105));
+        walk.lost(50);
+        assert_eq!(walk.take(), Some(1));
+        assert_eq!(walk.succeeded(1, 60), None);
+    }
+
+    #[test]
+    fn a_list_without_servers_gives_none() {
+        let mut walk = Walk::new(ConnectionList::new(Vec::new()));
+        assert_eq!(walk.take(), None);
+        assert!(walk.failed(3) > 3);
+    }
+}

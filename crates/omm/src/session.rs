@@ -1,0 +1,259 @@
+//! What consumers and non-interactive providers have in common: a connection out of a list, and a login on it.
+//!
+//! | phase | left by |
+//! |---|---|
+//! | idle: the next server is dialled at a time | the time: dialling |
+//! | dialling | connected: logging in; failed: idle |
+//! | logging in | accepted: up; refused for good: ended; refused for now, or silence: closing |
+//! | up | lost: idle; login ended, or time to go back to the preferred server: closing |
+//! | closing: the owner was told to close the connection | closed: idle |
+//! | ended: no more connections | `restart`: idle |
+
+use crate::outbox::Outbox;
+use crate::servers::{ConnectionList, Server, Walk};
+use rwf::msg::Msg;
+use rwf::rdm::login;
+use rwf::rdm::state::StateBuf;
+use rwf::{DataState, StreamState};
+
+/// Why the owner is to close the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Disconnect {
+    /// The server did not answer the login in time.
+    LoginTimeout,
+    /// The server refused the login, or ended it.
+    LoginRefused,
+    /// The preferred server is to be tried again.
+    PreferredServer,
+    /// The owner ends the session; the login was closed in order.
+    Shutdown,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Idle { dial_at: u64 },
+    Dialling { server: usize },
+    LoggingIn { server: usize, deadline: u64 },
+    Up { server: usize, leave_at: Option<u64> },
+    Closing,
+    Ended,
+}
+
+/// What a message on the login stream meant.
+#[derive(Debug)]
+pub(crate) enum Login {
+    /// Nothing for the owner.
+    Nothing,
+    /// The login was accepted, for the first time on this connection.
+    Accepted(Box<login::Refresh>),
+    /// The state of the login changed; it stays open.
+    State(StateBuf),
+    /// The login was refused or ended; the connection is to be closed.
+    Refused(StateBuf),
+}
+
+/// A connection out of a list, and its login.
+#[derive(Debug)]
+pub(crate) struct Session {
+    walk: Walk,
+    phase: Phase,
+    request: login::Request,
+    timeout_ns: u64,
+    features: login::Features,
+    pub(crate) out: Outbox,
+    disconnect: Option<Disconnect>,
+}
+
+impl Session {
+    pub(crate) fn new(list: ConnectionList, request: login::Request, timeout_ns: u64) -> Self {
+        Self {
+            walk: Walk::new(list),
+            phase: Phase::Idle { dial_at: 0 },
+            request,
+            timeout_ns,
+            features: login::Features::default(),
+            out: Outbox::default(),
+            disconnect: None,
+        }
+    }
+
+    /// The stream of the login.
+    pub(crate) const fn stream(&self) -> i32 {
+        self.request.stream_id
+    }
+
+    /// What the server said that it can do.
+    pub(crate) const fn features(&self) -> &login::Features {
+        &self.features
+    }
+
+    pub(crate) const fn is_up(&self) -> bool {
+        matches!(self.phase, Phase::Up { .. })
+    }
+
+    /// The server of the connection, or of the attempt.
+    pub(crate) fn server(&self) -> Option<&Server> {
+        match self.phase {
+            Phase::Dialling { server } | Phase::LoggingIn { server, .. } | Phase::Up { server, .. } => {
+                self.walk.server(server)
+            }
+            Phase::Idle { .. } | Phase::Closing | Phase::Ended => None,
+        }
+    }
+
+    /// The server to dial now, if it is time for that.
+    pub(crate) fn poll_connect(&mut self, now: u64) -> Option<&Server> {
+        let Phase::Idle { dial_at } = self.phase else { return None };
+        if now < dial_at {
+            return None;
+        }
+        let Some(server) = self.walk.take() else {
+            self.phase = Phase::Ended;
+            return None;
+        };
+        self.phase = Phase::Dialling { server };
+        self.walk.server(server)
+    }
+
+    /// The connection is there: the login goes out.
+    pub(crate) fn connected(&mut self, now: u64) {
+        let Phase::Dialling { server } = self.phase else {
+            debug_assert!(false, "connected without having been asked to");
+            return;
+        };
+        self.phase = Phase::LoggingIn { server, deadline: now.saturating_add(self.timeout_ns) };
+        self.out.clear();
+        let request = &self.request;
+        self.out.push(|w| request.encode(w));
+    }
+
+    /// The connection is gone, or could not be made. Gives whether the login was up.
+    pub(crate) fn disconnected(&mut self, now: u64) -> bool {
+        self.out.clear();
+        self.disconnect = None;
+        self.features = login::Features::default();
+        let was_up = self.is_up();
+        self.phase = match self.phase {
+            Phase::Up { .. } => Phase::Idle { dial_at: self.walk.lost(now) },
+            Phase::Dialling { .. } | Phase::LoggingIn { .. } | Phase::Closing => {
+                Phase::Idle { dial_at: self.walk.failed(now) }
+            }
+            phase @ (Phase::Idle { .. } | Phase::Ended) => phase,
+        };
+        was_up
+    }
+
+    /// Takes a message on the login stream.
+    pub(crate) fn message(&mut self, now: u64, msg: &[u8]) -> Login {
+        match Msg::decode(msg) {
+            Ok(Msg::Refresh(refresh)) => match login::Refresh::decode(&refresh) {
+                Ok(refresh) if refresh.state.stream.is_final() => self.refused(refresh.state),
+                Ok(refresh) => self.accepted(now, refresh),
+                Err(_) => Login::Nothing,
+            },
+            Ok(Msg::Status(status)) => match status.state.map(StateBuf::from) {
+                Some(state) if state.stream.is_final() => self.refused(state),
+                Some(state) => Login::State(state),
+                None => Login::Nothing,
+            },
+            Ok(Msg::Generic(generic)) => {
+                if let Ok(Some(round_trip)) = login::RoundTrip::decode(&generic) {
+                    let answer = round_trip.answer();
+                    self.out.push(|w| answer.encode(w));
+                }
+                Login::Nothing
+            }
+            _ => Login::Nothing,
+        }
+    }
+
+    fn accepted(&mut self, now: u64, refresh: login::Refresh) -> Login {
+        self.features = refresh.features;
+        let Phase::LoggingIn { server, .. } = self.phase else {
+            // The answer to a reissue, or news about the login.
+            return Login::State(refresh.state);
+        };
+        if refresh.state.data == DataState::SUSPECT && refresh.state.stream != StreamState::OPEN {
+            return self.refused(refresh.state);
+        }
+        self.phase = Phase::Up { server, leave_at: self.walk.succeeded(server, now) };
+        Login::Accepted(Box::new(refresh))
+    }
+
+    fn refused(&mut self, state: StateBuf) -> Login {
+        self.disconnect = Some(Disconnect::LoginRefused);
+        self.phase = if state.stream == StreamState::CLOSED { Phase::Ended } else { Phase::Closing };
+        Login::Refused(state)
+    }
+
+    /// When [`Session::timer`] has something to do.
+    pub(crate) const fn timeout(&self) -> Option<u64> {
+        match self.phase {
+            Phase::Idle { dial_at } => Some(dial_at),
+            Phase::LoggingIn { deadline, .. } => Some(deadline),
+            Phase::Up { leave_at, .. } => leave_at,
+            Phase::Dialling { .. } | Phase::Closing | Phase::Ended => None,
+        }
+    }
+
+    /// Gives up what takes too long. Gives whether an established session is left.
+    pub(crate) fn timer(&mut self, now: u64) -> bool {
+        match self.phase {
+            Phase::LoggingIn { deadline, .. } if deadline <= now => {
+                self.disconnect = Some(Disconnect::LoginTimeout);
+                self.phase = Phase::Closing;
+                false
+            }
+            Phase::Up { leave_at: Some(at), .. } if at <= now => {
+                self.walk.lost(now);
+                self.close_login();
+                self.disconnect = Some(Disconnect::PreferredServer);
+                self.phase = Phase::Closing;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Why the owner is to close the connection, once.
+    pub(crate) const fn poll_disconnect(&mut self) -> Option<Disconnect> {
+        self.disconnect.take()
+    }
+
+    /// Changes what the login says, such as its token, and tells the server if there is one.
+    pub(crate) fn reissue(&mut self, change: impl FnOnce(&mut login::Request)) {
+        let stream = self.stream();
+        change(&mut self.request);
+        self.request.stream_id = stream;
+        if self.is_up() {
+            let request = &self.request;
+            self.out.push(|w| request.encode(w));
+        }
+    }
+
+    /// Ends the session in order. Gives whether it was up.
+    pub(crate) fn shut_down(&mut self) -> bool {
+        let was_up = self.is_up();
+        if was_up {
+            self.close_login();
+        }
+        if !matches!(self.phase, Phase::Idle { .. } | Phase::Ended) {
+            self.disconnect = Some(Disconnect::Shutdown);
+        }
+        self.phase = Phase::Ended;
+        was_up
+    }
+
+    /// Connects again after the session has ended.
+    pub(crate) fn restart(&mut self, now: u64) {
+        if self.phase == Phase::Ended {
+            self.phase = Phase::Idle { dial_at: now };
+        }
+    }
+
+    fn close_login(&mut self) {
+        let stream = self.stream();
+        self.out.push(|w| login::encode_close(stream, w));
+    }
+}

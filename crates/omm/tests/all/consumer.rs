@@ -1,0 +1,295 @@
+//! Each rule of the consumer by itself.
+
+use crate::world::{SECOND, World, consumer_config, provider_config, service, state_change};
+use omm::Disconnect;
+use omm::consumer::{ConsumerConfig, Event, ItemRequest};
+use rwf::rdm::directory::{Action, Group, Part, Service, ServiceState};
+use rwf::rdm::login;
+use rwf::{DataState, State, StateCode, StreamState};
+
+fn world(open_window: Option<u64>) -> World {
+    let mut world = World::new(consumer_config(2), provider_config(vec![service(1, "FEED", open_window)]));
+    for (n, name) in ["A", "B", "C", "D"].into_iter().enumerate() {
+        world.values.insert(name.to_owned(), n as u64);
+    }
+    world
+}
+
+fn change_service(world: &mut World, change: &Service) {
+    world.provider.as_mut().unwrap().change_service(change);
+    world.settle();
+}
+
+#[test]
+fn the_dictionary_comes_in_parts_and_once() {
+    let config = ConsumerConfig { dictionary: true, ..consumer_config(1) };
+    let mut world = World::new(config, provider_config(vec![service(1, "FEED", None)]));
+    world.connect().unwrap();
+    world.settle();
+    let dictionary = world.consumer.dictionary().unwrap();
+    assert_eq!(dictionary.field(22).unwrap().acronym(), "BID");
+    assert!(dictionary.enum_tables().len() > 10);
+    world.disconnect();
+    world.connect().unwrap();
+    world.settle();
+    assert_eq!(world.events.iter().filter(|event| matches!(event, Event::Dictionary(_))).count(), 1);
+}
+
+#[test]
+fn an_item_is_stale_from_the_loss_of_the_connection_until_its_next_image() {
+    let mut world = world(None);
+    let item = world.consumer.open(world.now, ItemRequest::new("FEED", "A")).unwrap();
+    assert_eq!(world.connect().unwrap(), "server0");
+    world.settle();
+    assert_eq!((world.seen[&item].value, world.seen[&item].stale), (Some(0), false));
+    world.change("A", 7);
+    world.settle();
+    assert_eq!(world.seen[&item].value, Some(7));
+    world.disconnect();
+    assert!(world.seen[&item].stale);
+    world.change("A", 8);
+    assert_eq!(world.connect().unwrap(), "server1", "the next of the list");
+    world.settle();
+    assert_eq!((world.seen[&item].value, world.seen[&item].stale, world.seen[&item].images), (Some(8), false, 2));
+}
+
+#[test]
+fn without_single_open_the_owner_recovers() {
+    let mut config = consumer_config(1);
+    config.login.attributes.single_open = Some(false);
+    let mut world = World::new(config, provider_config(vec![service(1, "FEED", None)]));
+    world.values.insert("A".to_owned(), 1);
+    world.connect().unwrap();
+    world.settle();
+    let item = world.consumer.open(world.now, ItemRequest::new("FEED", "A")).unwrap();
+    let elsewhere = world.consumer.open(world.now, ItemRequest::new("OTHER", "A")).unwrap();
+    world.settle();
+    world.hear();
+    assert_eq!(world.seen[&elsewhere].ended, Some(StreamState::CLOSED_RECOVER));
+    world.disconnect();
+    assert_eq!(world.seen[&item].ended, Some(StreamState::CLOSED_RECOVER));
+    assert_eq!(world.consumer.items(), 0);
+}
+
+#[test]
+fn no_more_requests_are_under_way_than_the_open_window_allows() {
+    let mut world = world(Some(2));
+    world.answers = false;
+    for name in ["A", "B", "C", "D", "none"] {
+        world.consumer.open(world.now, ItemRequest::new("FEED", name)).unwrap();
+    }
+    world.connect().unwrap();
+    world.settle();
+    assert_eq!(world.owed.len(), 2);
+    world.answer(1);
+    world.settle();
+    assert_eq!(world.owed.len(), 2);
+    world.answers = true;
+    world.answer(usize::MAX);
+    world.settle();
+    assert_eq!((world.most_owed, world.requests), (2, 5));
+    assert_eq!(world.seen.values().filter(|seen| seen.images == 1).count(), 4);
+    assert_eq!(world.seen.values().filter(|seen| seen.ended == Some(StreamState::CLOSED)).count(), 1);
+}
+
+#[test]
+fn a_batch_is_one_request_and_is_recovered_item_by_item() {
+    let mut world = world(None);
+    let items = world.consumer.open_batch(world.now, &ItemRequest::new("FEED", ""), &["A", "B", "C"]).unwrap();
+    world.connect().unwrap();
+    let mut sent = 0;
+    world.settle();
+    assert!(items.iter().all(|item| world.seen[item].images == 1));
+    let batch = world.consumer.open_batch(world.now, &ItemRequest::new("FEED", ""), &["A", "D"]).unwrap();
+    while let Some(msg) = world.consumer.poll_transmit() {
+        assert!(rwf::peek::flags(msg).unwrap() & 0x800 != 0);
+        sent += 1;
+    }
+    assert_eq!(sent, 1);
+    world.disconnect();
+    world.connect().unwrap();
+    world.settle();
+    assert!(items.iter().chain(&batch).all(|item| !world.seen[item].stale), "{:?}", world.seen);
+    // A window that is too small makes single requests of it.
+    let mut narrow = self::world(Some(1));
+    narrow.consumer.open_batch(narrow.now, &ItemRequest::new("FEED", ""), &["A", "B"]).unwrap();
+    narrow.connect().unwrap();
+    narrow.settle();
+    assert_eq!((narrow.requests, narrow.most_owed), (2, 1));
+}
+
+#[test]
+fn a_snapshot_is_over_with_its_image() {
+    let mut world = world(None);
+    let request = ItemRequest { streaming: false, ..ItemRequest::new("FEED", "A") };
+    let item = world.consumer.open(world.now, request).unwrap();
+    world.connect().unwrap();
+    world.settle();
+    assert_eq!((world.seen[&item].value, world.consumer.items()), (Some(0), 0));
+    assert_eq!(world.provider.as_ref().unwrap().streams(), 0);
+}
+
+#[test]
+fn what_is_closed_for_now_is_asked_for_again_after_a_rest() {
+    let mut world = world(None);
+    let item = world.consumer.open(world.now, ItemRequest::new("FEED", "A")).unwrap();
+    world.connect().unwrap();
+    world.settle();
+    let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NO_RESOURCES, "later");
+    assert!(world.status(item, state));
+    world.settle();
+    assert!(world.seen[&item].stale && world.seen[&item].ended.is_none());
+    world.pass(SECOND / 2);
+    assert!(world.seen[&item].stale);
+    world.pass(SECOND);
+    assert_eq!((world.seen[&item].stale, world.seen[&item].images), (false, 2));
+    let state = State::new(StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_ENTITLED, "never");
+    assert!(world.status(item, state));
+    world.settle();
+    assert_eq!((world.seen[&item].ended, world.consumer.items()), (Some(StreamState::CLOSED), 0));
+}
+
+#[test]
+fn a_request_without_an_answer_is_made_again() {
+    let mut world = world(None);
+    world.answers = false;
+    let item = world.consumer.open(world.now, ItemRequest::new("FEED", "A")).unwrap();
+    world.connect().unwrap();
+    world.settle();
+    world.pass(15 * SECOND);
+    assert!(world.seen[&item].stale);
+    assert_eq!(world.owed.len(), 0, "the request was withdrawn");
+    world.answers = true;
+    world.pass(SECOND);
+    assert_eq!((world.seen[&item].value, world.seen[&item].stale), (Some(0), false));
+}
+
+#[test]
+fn items_of_a_service_that_is_not_there_are_told_so_and_served_when_it_comes() {
+    let mut world = world(None);
+    world.connect().unwrap();
+    world.settle();
+    let item = world.consumer.open(world.now, ItemRequest::new("LATER", "B")).unwrap();
+    world.hear();
+    assert!(world.seen[&item].stale);
+    change_service(&mut world, &service(2, "LATER", None));
+    assert_eq!((world.seen[&item].value, world.seen[&item].stale), (Some(1), false));
+    change_service(&mut world, &Service::delete(2));
+    assert!(world.seen[&item].stale);
+    change_service(&mut world, &service(3, "LATER", None));
+    assert_eq!((world.seen[&item].images, world.seen[&item].stale), (2, false));
+}
+
+#[test]
+fn a_service_that_goes_down_leaves_its_items_unless_it_says_so() {
+    let mut world = world(None);
+    let item = world.consumer.open(world.now, ItemRequest::new("FEED", "A")).unwrap();
+    world.connect().unwrap();
+    world.settle();
+    change_service(&mut world, &state_change(1, false));
+    assert!(!world.seen[&item].stale);
+    assert!(world.events.iter().any(|event| matches!(event, Event::ServiceDown { id: 1, name } if name == "FEED")));
+    let waiting = world.consumer.open(world.now, ItemRequest::new("FEED", "B")).unwrap();
+    world.settle();
+    world.hear();
+    assert!(world.seen[&waiting].stale);
+    let mut change = state_change(1, true);
+    let suspect = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, "stale");
+    change.state = Some(Part::Set(ServiceState { status: Some(suspect.into()), ..ServiceState::new(true) }));
+    change_service(&mut world, &change);
+    assert!(world.seen[&item].stale && !world.seen[&waiting].stale);
+}
+
+#[test]
+fn a_group_has_its_state() {
+    let mut world = world(None);
+    let item = world.consumer.open(world.now, ItemRequest::new("FEED", "A")).unwrap();
+    world.connect().unwrap();
+    world.settle();
+    let mut group = |group: &[u8], merged_to: Option<&[u8]>, data| {
+        let state = State::new(StreamState::OPEN, data, StateCode::NONE, "");
+        let mut change = Service::new(1, Action::Update);
+        let merged_to = merged_to.map(<[u8]>::to_vec);
+        change.groups = vec![Part::Set(Group { group: group.to_vec(), merged_to, status: Some(state.into()) })];
+        change_service(&mut world, &change);
+        world.seen[&item].stale
+    };
+    assert!(!group(&[0, 9], None, DataState::SUSPECT), "another group");
+    assert!(group(&[0, 1], Some(&[0, 2]), DataState::SUSPECT));
+    assert!(group(&[0, 1], None, DataState::OK), "the item has left this group");
+    assert!(!group(&[0, 2], None, DataState::OK));
+}
+
+#[test]
+fn a_login_that_is_not_answered_or_refused_ends_the_connection() {
+    let mut world = world(None);
+    world.consumer.poll_connect(world.now).unwrap();
+    world.consumer.handle_connected(world.now);
+    assert!(world.consumer.poll_transmit().is_some());
+    world.pass(45 * SECOND);
+    assert!(matches!(world.events.pop(), Some(Event::Disconnect(Disconnect::LoginTimeout))));
+    world.disconnect();
+    assert_eq!(world.consumer.poll_connect(world.now).unwrap().host, "server1");
+    world.consumer.handle_connected(world.now);
+    let mut buf = [0; 200];
+    let mut w = rwf::wire::Writer::new(&mut buf);
+    login::Status::refuse(1, StateCode::NOT_ENTITLED, "no").encode(&mut w).unwrap();
+    world.consumer.handle_message(world.now, w.written());
+    world.hear();
+    assert!(matches!(&world.events[..], [Event::LoginRefused(_), Event::Disconnect(Disconnect::LoginRefused)]));
+    world.disconnect();
+    assert_eq!(world.consumer.poll_connect(u64::MAX), None, "refused for good");
+    world.consumer.restart(world.now);
+    assert!(world.consumer.poll_connect(world.now).is_some());
+}
+
+#[test]
+fn the_preferred_server_is_gone_back_to() {
+    let mut config = consumer_config(2);
+    config.connections.preferred = Some(1);
+    config.connections.fall_back_ns = Some(10 * SECOND);
+    let mut world = World::new(config, provider_config(vec![service(1, "FEED", None)]));
+    world.values.insert("A".to_owned(), 1);
+    let item = world.consumer.open(world.now, ItemRequest::new("FEED", "A")).unwrap();
+    assert_eq!(world.consumer.poll_connect(world.now).unwrap().host, "server1");
+    world.disconnect();
+    assert_eq!(world.connect().unwrap(), "server0");
+    world.settle();
+    assert!(!world.seen[&item].stale);
+    world.pass(10 * SECOND);
+    assert!(matches!(world.events.last(), Some(Event::Disconnect(Disconnect::PreferredServer))));
+    assert!(world.seen[&item].stale);
+    world.disconnect();
+    assert_eq!(world.connect().unwrap(), "server1");
+    world.settle();
+    assert_eq!((world.seen[&item].images, world.seen[&item].stale), (2, false));
+    world.consumer.shut_down();
+    world.settle();
+    world.hear();
+    assert!(matches!(world.events.last(), Some(Event::Disconnect(Disconnect::Shutdown))));
+    assert!(!world.provider.as_ref().unwrap().is_logged_in(), "the login was closed");
+}
+
+#[test]
+fn a_reissue_changes_the_request_and_a_token_is_renewed() {
+    let mut world = world(None);
+    let item = world.consumer.open(world.now, ItemRequest::new("FEED", "A")).unwrap();
+    world.connect().unwrap();
+    world.settle();
+    world.consumer.reissue(item, |request| {
+        request.paused = true;
+        request.name = "another".to_owned();
+    });
+    world.settle();
+    let asked = world.provider.as_ref().unwrap().stream(item.stream_id()).unwrap();
+    assert_eq!((asked.paused, &asked.name[..], world.seen[&item].images), (true, &b"A"[..], 1));
+    world.consumer.reissue(item, |request| request.paused = false);
+    world.settle();
+    assert_eq!(world.seen[&item].images, 2, "what goes on after a pause needs an image");
+    world.consumer.reissue_login(|request| request.authentication_token = Some("new".to_owned()));
+    world.settle();
+    assert!(matches!(world.events.last(), Some(Event::LoginState(state)) if state.stream == StreamState::OPEN));
+    world.consumer.close(world.now, item);
+    world.settle();
+    assert_eq!((world.consumer.items(), world.provider.as_ref().unwrap().streams()), (0, 0));
+}
