@@ -4,11 +4,11 @@
 //! but the service make up an [`ItemKey`]; its *canonical bytes* are equal exactly if the keys are, so that tables store
 //! and compare bytes, and the key can be read back from them to ask a provider again.
 
-use rustc_hash::FxHasher;
+use crate::hash_seed::HashSeed;
 use rwf::msg::{Attrib, Domain, MsgKey};
 use rwf::{DataType, Qos, Rate, Timeliness};
 use std::fmt;
-use std::hash::Hasher;
+use std::hash::{BuildHasher, Hasher};
 
 /// Name type of an instrument name; a name without a type has this one (ETA `InstrumentNameTypes.RIC`).
 pub const NAME_TYPE_RIC: u8 = 1;
@@ -216,8 +216,8 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
 }
 
 /// Hash of an item: its service and its canonical bytes. Not stable between releases.
-pub fn hash(service: u16, canonical: &[u8]) -> u64 {
-    let mut hasher = FxHasher::default();
+pub fn hash(seed: HashSeed, service: u16, canonical: &[u8]) -> u64 {
+    let mut hasher = seed.build_hasher();
     hasher.write_u16(service);
     hasher.write(canonical);
     hasher.finish()
@@ -263,7 +263,37 @@ mod tests {
             assert_ne!(other.to_bytes(), base.to_bytes(), "{other:?}");
             assert_eq!(ItemKey::read(&other.to_bytes()), Some(other));
         }
-        assert_ne!(hash(1, &base.to_bytes()), hash(2, &base.to_bytes()));
+        let seed = HashSeed::new(1, 2);
+        assert_ne!(hash(seed, 1, &base.to_bytes()), hash(seed, 2, &base.to_bytes()));
+    }
+
+    /// Names of 12 bytes whose last eight make a factor of the unseeded hash zero: all of them have one hash there.
+    fn names_of_one_hash() -> impl Iterator<Item = [u8; 12]> {
+        const SECOND_FACTOR: u64 = 0x1319_8a2e_0370_7344;
+        (0..20_000_u32).map(|n| {
+            let mut name = [0; 12];
+            name[..4].copy_from_slice(&n.to_le_bytes());
+            name[4..].copy_from_slice(&SECOND_FACTOR.to_le_bytes());
+            name
+        })
+    }
+
+    #[test]
+    fn names_that_a_client_chose_to_collide_do_not() {
+        let keys = || names_of_one_hash().map(|name| ItemKey { name: Some(&name), ..ibm() }.to_bytes());
+        let unseeded = |key: Vec<u8>| {
+            let mut hasher = rustc_hash::FxHasher::default();
+            hasher.write_u16(1);
+            hasher.write(&key);
+            hasher.finish()
+        };
+        let before: std::collections::HashSet<u64> = keys().map(unseeded).collect();
+        assert_eq!(before.len(), 1, "the attack that the seed is against");
+        let seed = HashSeed::new(3, 4);
+        let hashes: std::collections::HashSet<u64> = keys().map(|key| hash(seed, 1, &key)).collect();
+        assert_eq!(hashes.len(), 20_000);
+        let other: std::collections::HashSet<u64> = keys().map(|key| hash(HashSeed::new(3, 5), 1, &key)).collect();
+        assert!(hashes.is_disjoint(&other), "what one instance reveals is of no use at another");
     }
 
     type Bytes = Option<(u8, Vec<u8>)>;

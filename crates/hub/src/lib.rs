@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod distributor;
+pub mod hash_seed;
 pub mod item;
 pub mod p2ps;
 pub mod stream;

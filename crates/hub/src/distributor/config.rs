@@ -1,6 +1,7 @@
 //! What a Source Distributor can be told.
 
 use super::Origin;
+use crate::hash_seed::HashSeed;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -87,6 +88,8 @@ pub struct Config {
     pub patience: u64,
     /// Requests that a P2PS may send between two heartbeats before it is declared lost; 0 for any number.
     pub max_requests: u32,
+    /// Key of the tables whose keys providers and clients choose.
+    pub hash_seed: HashSeed,
 }
 
 impl Config {
@@ -131,6 +134,7 @@ impl Default for Config {
             window: 0,
             patience: 500_000_000,
             max_requests: 0,
+            hash_seed: HashSeed::default(),
         }
     }
 }

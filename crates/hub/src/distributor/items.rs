@@ -1,6 +1,7 @@
 //! The items: their handles, their keys, who is interested and where they are open.
 
 use super::peers::Slots;
+use crate::hash_seed::HashSeed;
 use crate::item;
 use hashbrown::HashTable;
 
@@ -130,10 +131,17 @@ pub(super) struct Items {
     slots: Vec<Option<Item>>,
     free: Vec<u32>,
     index: HashTable<u32>,
+    /// Of the index: clients choose its keys.
+    seed: HashSeed,
     last_epoch: u32,
 }
 
 impl Items {
+    /// No items yet; the index is keyed with `seed`.
+    pub(super) fn new(seed: HashSeed) -> Self {
+        Self { seed, ..Self::default() }
+    }
+
     /// Items held.
     pub(super) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
@@ -162,7 +170,7 @@ impl Items {
     /// The shared item of this name, if there is one that has not ended.
     pub(super) fn find(&self, service: u16, key: &[u8]) -> Option<u32> {
         let slots = &self.slots;
-        self.index.find(item::hash(service, key), |&handle| is(slots, handle, service, key)).copied()
+        self.index.find(item::hash(self.seed, service, key), |&handle| is(slots, handle, service, key)).copied()
     }
 
     /// A new item, idle and without interest. Bits say whether it is shared, and so found by its key.
@@ -192,8 +200,9 @@ impl Items {
             (self.slots.len() - 1) as u32
         };
         if shared {
-            let slots = &self.slots;
-            self.index.insert_unique(item::hash(service, key), handle, |&handle| hash_of(slots, handle));
+            let Self { slots, index, seed, .. } = self;
+            let rehash = |&handle: &u32| hash_of(slots, *seed, handle);
+            index.insert_unique(item::hash(*seed, service, key), handle, rehash);
         }
         handle
     }
@@ -201,7 +210,7 @@ impl Items {
     /// Takes the item out of the index, so that an open of its key makes another.
     pub(super) fn unshare(&mut self, handle: u32) {
         let Some(item) = self.get(handle) else { return };
-        let hash = item::hash(item.service, &item.key);
+        let hash = item::hash(self.seed, item.service, &item.key);
         if let Ok(entry) = self.index.find_entry(hash, |&other| other == handle) {
             entry.remove();
         }
@@ -225,8 +234,8 @@ fn is(slots: &[Option<Item>], handle: u32, service: u16, key: &[u8]) -> bool {
     slots[handle as usize].as_ref().is_some_and(|item| item.service == service && *item.key == *key)
 }
 
-fn hash_of(slots: &[Option<Item>], handle: u32) -> u64 {
-    slots[handle as usize].as_ref().map_or(0, |item| item::hash(item.service, &item.key))
+fn hash_of(slots: &[Option<Item>], seed: HashSeed, handle: u32) -> u64 {
+    slots[handle as usize].as_ref().map_or(0, |item| item::hash(seed, item.service, &item.key))
 }
 
 #[cfg(test)]

@@ -168,8 +168,8 @@ impl SourceDistributor {
             scratch: Scratch::default(),
             sessions: Vec::new(),
             next_serial: 0,
-            services: Services::default(),
-            items: Items::default(),
+            services: Services::new(config.hash_seed),
+            items: Items::new(config.hash_seed),
             wishes: Wishes::default(),
             timers,
             posts: Posts::default(),
@@ -207,7 +207,7 @@ impl SourceDistributor {
             self.sessions.resize_with(slot + 1, || None);
         }
         self.next_serial = self.next_serial.wrapping_add(1);
-        self.sessions[slot] = Some(Session::new(origin, peer, self.next_serial));
+        self.sessions[slot] = Some(Session::new(origin, peer, self.next_serial, self.config.hash_seed));
         self.timers.set(now.saturating_add(self.config.login_timeout), Timer::Session(id.0, self.next_serial));
         if matches!(origin, Origin::Route(_)) {
             self.send_login(id.0, out);

@@ -1,7 +1,7 @@
 //! The services: what they are called, who offers them, and what is waiting for a provider.
 
 use super::sessions::Domains;
-use rustc_hash::FxHashMap;
+use crate::hash_seed::{HashSeed, SeededMap};
 use rwf::Qos;
 use std::collections::VecDeque;
 
@@ -53,13 +53,18 @@ impl Service {
 #[derive(Debug, Default)]
 pub(super) struct Services {
     list: Vec<Service>,
-    by_name: FxHashMap<String, u16>,
+    by_name: SeededMap<String, u16>,
 }
 
 /// Ids above this are not given out; `0xFFFF` means something else on the hub.
 const MAX_SERVICES: usize = 0xFFFE;
 
 impl Services {
+    /// No services yet. Providers choose their names: `seed` keys the table.
+    pub(super) fn new(seed: HashSeed) -> Self {
+        Self { by_name: SeededMap::with_hasher(seed), ..Self::default() }
+    }
+
     pub(super) fn get(&self, id: u16) -> Option<&Service> {
         self.list.get(usize::from(id).checked_sub(1)?)
     }

@@ -2,7 +2,7 @@
 
 use super::dictionaries::Downloads;
 use super::streams::{StreamIds, Streams};
-use rustc_hash::FxHashMap;
+use crate::hash_seed::{HashSeed, SeededMap};
 use rwf::Qos;
 
 /// A session with a provider, by the dense slot that the agent chose for it.
@@ -113,24 +113,24 @@ pub(super) struct Session {
     /// Stream of the login (non-interactive).
     pub(super) login_stream: i32,
     /// Ours for the provider's groups, by our service id and its group id.
-    groups: FxHashMap<Box<[u8]>, u32>,
+    groups: SeededMap<Box<[u8]>, u32>,
 }
 
 impl Session {
-    pub(super) fn new(origin: Origin, peer: PeerInfo, serial: u32) -> Self {
+    pub(super) fn new(origin: Origin, peer: PeerInfo, serial: u32, seed: HashSeed) -> Self {
         Self {
             origin,
             peer,
             serial,
             phase: Phase::LoggingIn,
-            streams: Streams::default(),
+            streams: Streams::new(seed),
             ids: StreamIds::default(),
             offers: Vec::new(),
             views: false,
             pause: false,
             downloads: Downloads::default(),
             login_stream: 1,
-            groups: FxHashMap::default(),
+            groups: SeededMap::with_hasher(seed),
         }
     }
 

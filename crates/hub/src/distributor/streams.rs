@@ -3,7 +3,7 @@
 //! The data path looks a stream up for every update, so ids are direct indexes. An id that would make the table grow out
 //! of proportion (a provider chooses its own ids) goes to a hash table instead.
 
-use rustc_hash::FxHashMap;
+use crate::hash_seed::{HashSeed, SeededMap};
 use std::collections::VecDeque;
 
 /// Handles stay below this.
@@ -40,11 +40,16 @@ impl Stream {
 pub(super) struct Streams {
     positive: Vec<Stream>,
     negative: Vec<Stream>,
-    sparse: FxHashMap<i32, Stream>,
+    sparse: SeededMap<i32, Stream>,
     used: usize,
 }
 
 impl Streams {
+    /// No streams yet. Providers choose their ids: `seed` keys the hash table.
+    pub(super) fn new(seed: HashSeed) -> Self {
+        Self { sparse: SeededMap::with_hasher(seed), ..Self::default() }
+    }
+
     #[inline]
     pub(super) fn get(&self, id: i32) -> Stream {
         let (table, index) =

@@ -1,5 +1,6 @@
 //! What an operator can set at a P2PS.
 
+use crate::hash_seed::HashSeed;
 use std::sync::Arc;
 
 /// Limits and times of a [`super::P2ps`]. Names are those of the RMDS parameters, in snake case, where there is one.
@@ -45,6 +46,8 @@ pub struct Config {
     pub gap_timeout: u64,
     /// Bytes of updates held for images that come by another way than the updates; beyond, an image is asked for again.
     pub hold_bytes: usize,
+    /// Key of the tables whose keys clients choose.
+    pub hash_seed: HashSeed,
     /// Tells this P2PS from all others, in every life of it, so that a Source Distributor knows it again; 0 for none.
     pub key: u64,
     /// Field and enumeration dictionary offered for every service; it goes before what providers offer. `None`: what
@@ -75,6 +78,7 @@ impl Default for Config {
             source_timeout: 0,
             gap_timeout: 5 * SECOND,
             hold_bytes: 64 << 20,
+            hash_seed: HashSeed::default(),
             key: 0,
             dictionary: None,
         }

@@ -89,7 +89,7 @@ impl P2ps {
             trim_at: 0,
             turn: Turn::default(),
             clients: Clients::default(),
-            items: Items::default(),
+            items: Items::new(config.hash_seed),
             services: Services::default(),
             sources: Sources::default(),
             upstream: Upstream::new(config.opens_per_turn),

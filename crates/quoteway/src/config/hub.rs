@@ -1,8 +1,10 @@
 //! The configuration as the hub's two sides take it.
 
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::Arc;
 
+use hub::hash_seed::HashSeed;
 use hub::{distributor, p2ps};
 use rwf::dictionary::Dictionary;
 
@@ -25,8 +27,15 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
         request_timeout: u64::from(c.request_timeout_s) * SECOND,
         post_timeout: u64::from(config.p2ps.post_timeout_s) * SECOND,
         open_window: c.initial_open_limit,
+        hash_seed: hash_seed(),
         ..distributor::Config::default()
     }
+}
+
+/// A key for hash tables that no peer can know: each `RandomState` is keyed by the operating system.
+fn hash_seed() -> HashSeed {
+    let draw = || RandomState::new().hash_one(0_u8);
+    HashSeed::new(draw(), draw())
 }
 
 fn route_config(route: &Route) -> distributor::RouteConfig {
@@ -47,6 +56,7 @@ pub fn p2ps_config(config: &Config, incarnation: u32) -> io::Result<p2ps::Config
         open_window: c.minimum_open_window,
         max_fragment_size: (c.max_fragment_size as usize).saturating_sub(DICTIONARY_HEADROOM).max(100),
         post_timeout: u64::from(c.post_timeout_s) * SECOND,
+        hash_seed: hash_seed(),
         dictionary: dictionary(&config.dictionary)?.map(Arc::new),
         ..p2ps::Config::default()
     })

@@ -3,6 +3,7 @@
 use super::network::{Fault, Network};
 use super::random::Random;
 use hub::distributor::{self, Balance, ProviderSink, SessionId, SourceDistributor};
+use hub::hash_seed::HashSeed;
 use hub::p2ps::{self, P2ps, SourceId};
 use hub::stream::HubError;
 use std::collections::VecDeque;
@@ -81,8 +82,12 @@ pub(crate) struct Hub {
     pub(crate) trace: Option<Vec<String>>,
 }
 
+/// One for all worlds: no peer here looks for keys that collide.
+const HASH_SEED: HashSeed = HashSeed::new(0x5155_4f54, 0x4557_4159);
+
 fn distributor_config(lossy: bool, random: &mut Random) -> distributor::Config {
     distributor::Config {
+        hash_seed: HASH_SEED,
         balance: if random.chance(50) { Balance::First } else { Balance::Load },
         age_unwatched: if random.chance(50) { 0 } else { 4 * SECOND },
         login_timeout: 10 * SECOND,
@@ -100,6 +105,7 @@ fn distributor_config(lossy: bool, random: &mut Random) -> distributor::Config {
 
 fn p2ps_config(lossy: bool, random: &mut Random) -> p2ps::Config {
     p2ps::Config {
+        hash_seed: HASH_SEED,
         incarnation: 1 + random.below(1000) as u32,
         open_window: 1 + random.below(30) as u32,
         opens_per_turn: 1 + random.below(20) as u32,

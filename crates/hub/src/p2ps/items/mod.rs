@@ -12,6 +12,7 @@ pub(crate) mod views;
 pub(crate) mod watchers;
 
 use super::ids::{Handle, HubGroup, ItemId, ServiceId, SourceId};
+use crate::hash_seed::HashSeed;
 use crate::item::{self, ItemKey};
 use hashbrown::HashTable;
 use pending_images::PendingImages;
@@ -32,6 +33,8 @@ pub(crate) struct Items {
     cold: Vec<Item>,
     free: Vec<ItemId>,
     index: HashTable<ItemId>,
+    /// Of the index: clients choose its keys.
+    seed: HashSeed,
     /// All views that are in use.
     views: Views,
     /// What is known of items that are seen through views, or were.
@@ -45,6 +48,11 @@ pub(crate) struct Items {
 }
 
 impl Items {
+    /// No items yet; the index is keyed with `seed`.
+    pub(crate) fn new(seed: HashSeed) -> Self {
+        Self { seed, ..Self::default() }
+    }
+
     pub(crate) fn get(&self, id: ItemId) -> &Item {
         &self.cold[id.index()]
     }
@@ -89,7 +97,7 @@ impl Items {
             let item = self.get(id);
             item.is_snapshot() == snapshot && item.service() == service && *item.key_bytes() == *key
         };
-        self.index.find(item::hash(service.0, key), same).copied()
+        self.index.find(item::hash(self.seed, service.0, key), same).copied()
     }
 
     /// A new item without watchers, which waits; `None` if there is no number left.
@@ -98,12 +106,12 @@ impl Items {
         let indexed = item.is_indexed();
         let id = self.place(item)?;
         if indexed {
-            let Self { index, cold, .. } = self;
+            let Self { index, cold, seed, .. } = self;
             let rehash = |&id: &ItemId| {
                 let item = &cold[id.index()];
-                item::hash(item.service().0, item.key_bytes())
+                item::hash(*seed, item.service().0, item.key_bytes())
             };
-            index.insert_unique(item::hash(service.0, key), id, rehash);
+            index.insert_unique(item::hash(*seed, service.0, key), id, rehash);
         }
         Some(id)
     }
@@ -126,7 +134,7 @@ impl Items {
     /// Takes an item out of the index: whoever asks next gets another one.
     pub(crate) fn unlist(&mut self, id: ItemId) {
         let item = self.get(id);
-        let hash = item::hash(item.service().0, item.key_bytes());
+        let hash = item::hash(self.seed, item.service().0, item.key_bytes());
         if let Ok(entry) = self.index.find_entry(hash, |&other| other == id) {
             entry.remove();
         }
