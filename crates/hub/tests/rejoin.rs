@@ -218,6 +218,7 @@ impl World {
             }
         }
         self.sd.clear_block();
+        self.sd.check_invariants();
         let Self { sd, sides, .. } = self;
         sd.direct_blocks(|number, block| {
             for side in sides.iter_mut().filter(|side| side.number == number) {

@@ -81,6 +81,8 @@ pub struct Counters {
     pub waits: u64,
     /// Times that a P2PS was not waited for any more since it did not move.
     pub left_behind: u64,
-    /// P2PSs refused: there are 128 already.
+    /// Messages that could not be written, and so were not sent or published.
+    pub encode_failures: u64,
+    /// P2PSs refused: there are 4,096 already.
     pub refused_p2ps: u64,
 }

@@ -82,7 +82,7 @@ impl fmt::Display for HubError {
             Self::Incarnation { known, present } => {
                 write!(f, "joined to incarnation {known} of the source distributor, which is {present} now: join again")
             }
-            Self::NotJoined => write!(f, "the hub has no place for another member: 128 are joined"),
+            Self::NotJoined => write!(f, "the hub has no place for another member: 4,096 are joined"),
             Self::Malformed { kind, what } => write!(f, "hub message {kind:?} with a bad {what}"),
         }
     }

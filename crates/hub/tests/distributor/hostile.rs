@@ -47,23 +47,23 @@ fn a_block_that_is_none_or_comes_behind_a_gap_drops_the_p2ps() {
 }
 
 #[test]
-fn a_129th_p2ps_finds_no_place() {
+fn a_4097th_p2ps_finds_no_place() {
     let mut world = World::with_feed();
-    for id in 2..=128 {
+    for id in 2..=4_096 {
         world.p2ps_up(id);
     }
     world.events();
-    world.p2ps_up(129);
+    world.p2ps_up(4_097);
     assert_eq!(world.sd.counters().refused_p2ps, 1);
-    assert!(world.request(129, &Request::Heartbeat { position: 0 }).is_err());
-    world.open(128, "A");
+    assert!(world.request(4_097, &Request::Heartbeat { position: 0 }).is_err());
+    world.open(4_096, "A");
     world.p2ps_down(3);
     assert!(
-        world.request(129, &Request::Heartbeat { position: 0 }).is_err(),
+        world.request(4_097, &Request::Heartbeat { position: 0 }).is_err(),
         "its first block is gone: it has to start anew"
     );
-    world.p2ps.insert(129, BlockWriter::new(9));
-    world.request(129, &Request::Hello { incarnation: 0, key: 0 }).unwrap();
+    world.p2ps.insert(4_097, BlockWriter::new(9));
+    world.request(4_097, &Request::Hello { incarnation: 0, key: 0 }).unwrap();
 }
 
 #[test]

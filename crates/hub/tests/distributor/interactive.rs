@@ -50,6 +50,63 @@ fn an_item_is_opened_imaged_updated_and_closed() {
 }
 
 #[test]
+fn three_hundred_p2pss_share_an_item_and_the_last_one_closes_it() {
+    let mut world = World::with_feed();
+    for id in 2..=300 {
+        world.p2ps_up(id);
+    }
+    world.events();
+    let (handle, stream) = world.open_imaged(1, "IBM.N");
+    for id in 2..=300 {
+        assert_eq!(world.open(id, "IBM.N"), handle);
+    }
+    assert_eq!(world.requests(0).len(), 1, "one image for all that came since");
+    world.refresh(0, stream, &[(22, b"1")], WHOLE);
+    let events = world.events();
+    assert!(events.iter().all(|event| event.kind == Kind::Image));
+    let targets: Vec<u16> = events.iter().map(|event| event.target).collect();
+    assert_eq!(targets, (2..=300).collect::<Vec<u16>>(), "the first has its image");
+    for id in (1..=300).filter(|id| *id != 299) {
+        world.close(id, handle);
+    }
+    assert!(world.closes(0).is_empty(), "one of them has it open");
+    world.p2ps_down(150);
+    world.request(299, &hub::stream::Request::Refresh { handle, in_stream: false }).unwrap();
+    assert_eq!(world.requests(0).len(), 1);
+    world.close(299, handle);
+    assert_eq!(world.closes(0), [stream]);
+    assert_eq!(world.sd.items(), 0);
+}
+
+#[test]
+fn an_image_goes_to_one_of_three_hundred_p2pss_alone() {
+    let mut world = World::new(Config { point_to_point: true, ..Config::default() });
+    for id in 1..=300 {
+        world.p2ps_up(id);
+    }
+    world.route_up(0);
+    world.directory(0, vec![service(7, "FEED")]);
+    world.events();
+    world.sent(0);
+    let handle = world.open(1, "IBM.N");
+    world.open(299, "IBM.N");
+    world.open(300, "IBM.N");
+    let (stream, ..) = world.requests(0)[0];
+    world.refresh(0, stream, &[(22, b"1")], WHOLE);
+    let alone = |world: &mut World| {
+        let mut ids = Vec::new();
+        world.sd.direct_blocks(|id, _| ids.push(id));
+        ids
+    };
+    assert_eq!(alone(&mut world), [1, 299, 300], "all that wait for it");
+    world.request(299, &hub::stream::Request::Refresh { handle, in_stream: false }).unwrap();
+    world.refresh(0, stream, &[(22, b"2")], WHOLE);
+    assert!(world.kinds().is_empty(), "not by the stream");
+    assert_eq!(alone(&mut world), [299]);
+    assert_eq!(world.sd.counters().direct_images, 4);
+}
+
+#[test]
 fn an_update_with_a_key_says_so() {
     let mut world = World::with_feed();
     let (handle, stream) = world.open_imaged(1, "IBM.N");

@@ -532,3 +532,19 @@ fn a_service_withdrawn_by_its_provider_is_gone() {
     world.events();
     world.open(1, "A");
 }
+
+#[test]
+fn what_a_provider_sends_of_a_service_that_it_has_deleted_is_of_no_other_item() {
+    let mut world = World::with_feed();
+    world.nip_up(1);
+    world.directory(1, vec![service(3, "NI_PUB")]);
+    world.publish(1, 9, 3, "A", &[(22, b"1")]);
+    world.directory_update(1, vec![Service::new(3, rwf::rdm::directory::Action::Delete)]);
+    world.events();
+    assert_eq!(world.sd.items(), 0);
+    // Its handle is the next item's.
+    world.open_imaged(1, "B");
+    world.update(1, 9, &[(22, b"2")]);
+    assert!(world.events().is_empty());
+    assert_eq!(world.sd.counters().dropped_unknown_stream, 1);
+}

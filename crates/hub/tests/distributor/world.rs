@@ -250,6 +250,7 @@ impl World {
             }
         }
         self.sd.clear_block();
+        self.sd.check_invariants();
         events
     }
 

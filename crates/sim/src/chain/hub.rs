@@ -375,6 +375,7 @@ impl Hub {
                 shard.take(now, number as u16, block);
             }
             distributor.machine.clear_block();
+            distributor.machine.check_invariants();
         }
         for shard in shards.iter_mut() {
             shard.flush(&[]);
@@ -455,6 +456,7 @@ impl Hub {
                 }
             }
             distributor.machine.clear_block();
+            distributor.machine.check_invariants();
         }
         busy
     }

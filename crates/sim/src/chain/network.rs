@@ -228,6 +228,7 @@ impl Hub {
                     }
                 }
                 machine.clear_block();
+                machine.check_invariants();
             }
             machine.direct_blocks(|to, block| {
                 busy = true;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 /// Blocks of the stream, the newest ones that fit.
 #[derive(Debug, Default)]
-pub(super) struct History {
+pub(crate) struct History {
     /// Position behind the last message, and bytes, of each block in order.
     blocks: VecDeque<(u64, Vec<u8>)>,
     bytes: usize,
@@ -15,12 +15,12 @@ pub(super) struct History {
 }
 
 impl History {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { limit, ..Self::default() }
     }
 
     /// Keeps a block, and lets the oldest ones go that have no room beside it. Their memory is used again.
-    pub(super) fn keep(&mut self, block: &[u8], end: u64) {
+    pub(crate) fn keep(&mut self, block: &[u8], end: u64) {
         if self.limit == 0 {
             return;
         }
@@ -42,12 +42,12 @@ impl History {
     }
 
     /// True if everything from this position on is kept.
-    pub(super) fn reaches(&self, from: u64) -> bool {
+    pub(crate) fn reaches(&self, from: u64) -> bool {
         self.limit > 0 && from >= self.from
     }
 
     /// The messages from one position up to before another, as far as they are kept.
-    pub(super) fn messages(&self, from: u64, to: u64) -> impl Iterator<Item = Message<'_>> {
+    pub(crate) fn messages(&self, from: u64, to: u64) -> impl Iterator<Item = Message<'_>> {
         let first = self.blocks.partition_point(|(end, _)| *end <= from);
         let blocks = self.blocks.range(first..).map_while(|(_, block)| Block::parse(block).ok());
         let blocks = blocks.take_while(move |block| block.heading.first_seq < to);

@@ -1,18 +1,19 @@
-//! What the P2PSs want of an item beyond the item itself: priority, pause, a view or another payload.
+//! The request merge: what the P2PSs want of an item beyond the item itself (priority, pause, a view or another payload), and the
+//! one request that is what all of them together need.
 //!
-//! Most want nothing special, and cost nothing here. What goes to the provider is what all of them together need.
+//! Most want nothing special, and cost nothing here.
 
-use super::peers::Slots;
-use rustc_hash::FxHashMap;
+use crate::distributor::ids::{Handle, Slot};
+use rustc_hash::{FxHashMap, FxHashSet};
 use rwf::msg::{Priority, RequestFlags, RequestMsg};
 use rwf::rdm::request::{Payload, View};
 use rwf::wire::Writer;
 use rwf::{DataType, EncodeError};
 
-/// The wishes of one P2PS for one item.
+/// What one P2PS asks for of one item.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Wish {
-    slot: u8,
+struct Demand {
+    slot: Slot,
     priority: Priority,
     pause: bool,
     /// `HAS_VIEW` and whatever else of the request's flags the provider should see.
@@ -22,21 +23,23 @@ struct Wish {
     ext_header: Option<Box<[u8]>>,
 }
 
-/// Wishes of all P2PSs together, as a request carries them.
+/// The demands of all P2PSs together, as a request carries them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Merged<'a> {
-    pub(super) priority: Priority,
-    pub(super) pause: bool,
-    pub(super) flags: RequestFlags,
-    pub(super) container: DataType,
-    pub(super) body: &'a [u8],
-    pub(super) ext_header: Option<&'a [u8]>,
+pub(crate) struct Merged<'a> {
+    pub(crate) priority: Priority,
+    pub(crate) pause: bool,
+    pub(crate) flags: RequestFlags,
+    pub(crate) container: DataType,
+    pub(crate) body: &'a [u8],
+    pub(crate) ext_header: Option<&'a [u8]>,
 }
 
-/// The wishes by item.
+/// The demands by item.
 #[derive(Debug, Default)]
-pub(super) struct Wishes {
-    items: FxHashMap<u32, Vec<Wish>>,
+pub(crate) struct RequestMerge {
+    items: FxHashMap<Handle, Vec<Demand>>,
+    /// Items of which a request on their present stream asked for a view: their images may lack what somebody else wants.
+    viewed: FxHashSet<Handle>,
     /// A view that is the union of several.
     union: Vec<u8>,
 }
@@ -48,14 +51,14 @@ const KEPT_FLAGS: [RequestFlags; 4] = [
     RequestFlags::CONF_INFO_IN_UPDATES,
 ];
 
-impl Wishes {
+impl RequestMerge {
     /// Notes what `slot` asks for with this request, in place of what it asked for before.
-    pub(super) fn note(&mut self, handle: u32, slot: u8, request: &RequestMsg<'_>) {
+    pub(crate) fn note(&mut self, handle: Handle, slot: Slot, request: &RequestMsg<'_>) {
         let mut flags = RequestFlags::NONE;
         for flag in KEPT_FLAGS {
             flags.set(flag, request.flags.contains(flag));
         }
-        let wish = Wish {
+        let demand = Demand {
             slot,
             priority: request.priority.unwrap_or_default(),
             pause: request.flags.contains(RequestFlags::PAUSE),
@@ -65,57 +68,78 @@ impl Wishes {
             ext_header: request.ext_header.map(Into::into),
         };
         self.forget(handle, slot);
-        if !wish.is_plain() {
-            self.items.entry(handle).or_default().push(wish);
+        if !demand.is_plain() {
+            self.items.entry(handle).or_default().push(demand);
         }
     }
 
     /// The P2PS is no longer interested.
-    pub(super) fn forget(&mut self, handle: u32, slot: u8) {
+    pub(crate) fn forget(&mut self, handle: Handle, slot: Slot) {
         if self.items.is_empty() {
             return;
         }
-        if let Some(wishes) = self.items.get_mut(&handle) {
-            wishes.retain(|wish| wish.slot != slot);
-            if wishes.is_empty() {
+        if let Some(demands) = self.items.get_mut(&handle) {
+            demands.retain(|demand| demand.slot != slot);
+            if demands.is_empty() {
                 self.items.remove(&handle);
             }
         }
     }
 
     /// The item is gone.
-    pub(super) fn forget_item(&mut self, handle: u32) {
+    pub(crate) fn forget_item(&mut self, handle: Handle) {
         self.items.remove(&handle);
+        self.viewed.remove(&handle);
     }
 
-    /// What to ask the provider for, given who is interested (a bit for each slot).
-    pub(super) fn merged(&mut self, handle: u32, interest: Slots) -> Merged<'_> {
-        let wishes = self.items.get(&handle).map(Vec::as_slice).unwrap_or_default();
-        let plain = interest.count_ones() as usize - wishes.len().min(interest.count_ones() as usize);
+    /// A request for a view was sent on the item's stream.
+    pub(crate) fn note_view(&mut self, handle: Handle) {
+        self.viewed.insert(handle);
+    }
+
+    /// Whether images on the item's present stream may hold a view only.
+    pub(crate) fn has_view(&self, handle: Handle) -> bool {
+        !self.viewed.is_empty() && self.viewed.contains(&handle)
+    }
+
+    /// The item is off its stream: the next one is asked for all that is wanted by then.
+    pub(crate) fn left_stream(&mut self, handle: Handle) {
+        self.viewed.remove(&handle);
+    }
+
+    /// The items that something special is known of.
+    pub(crate) fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
+        self.items.keys().chain(&self.viewed).copied()
+    }
+
+    /// What to ask the provider for, given how many P2PSs have the item open.
+    pub(crate) fn merged(&mut self, handle: Handle, watching: usize) -> Merged<'_> {
+        let demands = self.items.get(&handle).map(Vec::as_slice).unwrap_or_default();
+        let plain = watching.saturating_sub(demands.len());
         let mut priority = Priority { class: 1, count: plain as u16 };
         let mut flags = RequestFlags::NONE;
-        for wish in wishes {
-            priority = add(priority, wish.priority);
+        for demand in demands {
+            priority = add(priority, demand.priority);
             for flag in KEPT_FLAGS {
-                flags.set(flag, flags.contains(flag) || wish.flags.contains(flag));
+                flags.set(flag, flags.contains(flag) || demand.flags.contains(flag));
             }
         }
         priority.count = priority.count.max(1);
         flags.set(RequestFlags::HAS_VIEW, false);
         let mut merged = Merged {
             priority,
-            pause: plain == 0 && !wishes.is_empty() && wishes.iter().all(|wish| wish.pause),
+            pause: plain == 0 && !demands.is_empty() && demands.iter().all(|demand| demand.pause),
             flags,
             container: DataType::NO_DATA,
             body: &[],
-            ext_header: wishes.iter().find_map(|wish| wish.ext_header.as_deref()),
+            ext_header: demands.iter().find_map(|demand| demand.ext_header.as_deref()),
         };
-        let Some(first) = wishes.iter().find(|wish| !wish.body.is_empty()) else { return merged };
-        let views = wishes.iter().filter(|wish| wish.flags.contains(RequestFlags::HAS_VIEW)).count();
+        let Some(first) = demands.iter().find(|demand| !demand.body.is_empty()) else { return merged };
+        let views = demands.iter().filter(|demand| demand.flags.contains(RequestFlags::HAS_VIEW)).count();
         if views == 0 {
             (merged.container, merged.body) = (first.container, &first.body);
-        } else if plain == 0 && views == wishes.len() {
-            let bodies: Vec<&[u8]> = wishes.iter().map(|wish| &*wish.body).collect();
+        } else if plain == 0 && views == demands.len() {
+            let bodies: Vec<&[u8]> = demands.iter().map(|demand| &*demand.body).collect();
             if let Some(body) = union(&bodies, &mut self.union) {
                 merged.flags.set(RequestFlags::HAS_VIEW, true);
                 (merged.container, merged.body) = (first.container, body);
@@ -125,7 +149,7 @@ impl Wishes {
     }
 }
 
-impl Wish {
+impl Demand {
     fn is_plain(&self) -> bool {
         self.priority == Priority::default()
             && !self.pause

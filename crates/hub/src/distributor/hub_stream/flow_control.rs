@@ -1,9 +1,10 @@
-//! Who waits for whom: providers wait for the slowest P2PS that moves.
+//! Flow control: providers wait for the slowest P2PS that moves.
 //!
 //! P2PSs tell how far they have read the stream. When more than a window of it is on its way to one of them, the owner is to stop
 //! reading from the providers, until that is down to half. One that does not move is *left behind*: nobody waits for it before it
 //! has caught up to half of the window.
 
+use crate::distributor::ids::Slot;
 use std::collections::VecDeque;
 
 /// Bytes of the stream between two positions whose place is known, as a part of the window: by so much a reader may seem further
@@ -33,7 +34,7 @@ struct Reader {
 
 /// What is on its way to the P2PSs. Times are nanoseconds.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(crate) struct FlowControl {
     window: u64,
     patience: u64,
     now: u64,
@@ -48,14 +49,14 @@ pub(super) struct Pace {
     waiting: bool,
     deadline: Option<u64>,
     /// Times that providers had to wait.
-    pub(super) waits: u64,
+    pub(crate) waits: u64,
     /// Times that a P2PS was left behind.
-    pub(super) left_behind: u64,
+    pub(crate) left_behind: u64,
 }
 
-impl Pace {
+impl FlowControl {
     /// Nobody is waited for with a window of 0.
-    pub(super) fn new(window: u64, patience: u64) -> Self {
+    pub(crate) fn new(window: u64, patience: u64) -> Self {
         Self {
             window,
             patience,
@@ -73,7 +74,7 @@ impl Pace {
     }
 
     /// A block of `bytes` was published; the stream now ends at `position`.
-    pub(super) fn published(&mut self, bytes: usize, position: u64) {
+    pub(crate) fn published(&mut self, bytes: usize, position: u64) {
         if self.window == 0 {
             return;
         }
@@ -86,8 +87,8 @@ impl Pace {
     }
 
     /// A P2PS reads from here on.
-    pub(super) fn joined(&mut self, now: u64, slot: u8) {
-        let slot = usize::from(slot);
+    pub(crate) fn joined(&mut self, now: u64, slot: Slot) {
+        let slot = usize::from(slot.0);
         if self.readers.len() <= slot {
             self.readers.resize_with(slot + 1, || None);
         }
@@ -96,22 +97,22 @@ impl Pace {
     }
 
     /// It is gone.
-    pub(super) fn left(&mut self, slot: u8) {
-        if let Some(reader) = self.readers.get_mut(usize::from(slot)) {
+    pub(crate) fn left(&mut self, slot: Slot) {
+        if let Some(reader) = self.readers.get_mut(usize::from(slot.0)) {
             *reader = None;
             self.find_slowest();
         }
     }
 
     /// It has read the stream up to a position.
-    pub(super) fn has_read(&mut self, now: u64, slot: u8, position: u64) {
+    pub(crate) fn has_read(&mut self, now: u64, slot: Slot, position: u64) {
         let behind = self.marks.partition_point(|mark| mark.position <= position);
         let bytes = match behind.checked_sub(1).and_then(|at| self.marks.get(at)) {
             _ if position >= self.position => self.published,
             Some(mark) => mark.bytes,
             None => return,
         };
-        let Some(Some(reader)) = self.readers.get_mut(usize::from(slot)) else { return };
+        let Some(Some(reader)) = self.readers.get_mut(usize::from(slot.0)) else { return };
         reader.bytes = reader.bytes.max(bytes);
         if reader.is_left_behind && self.published - reader.bytes <= self.window / 2 {
             reader.is_left_behind = false;
@@ -124,7 +125,7 @@ impl Pace {
     }
 
     /// Whether providers have to wait, as things are now.
-    pub(super) fn must_wait(&mut self, now: u64) -> bool {
+    pub(crate) fn must_wait(&mut self, now: u64) -> bool {
         self.now = now;
         let limit = if self.waiting { self.window / 2 } else { self.window };
         if self.published - self.slowest > limit {
@@ -139,13 +140,13 @@ impl Pace {
     }
 
     /// Bytes that a P2PS has yet to read, at most, and whether it was left behind.
-    pub(super) fn behind(&self, slot: u8) -> (u64, bool) {
-        let reader = self.readers.get(usize::from(slot)).and_then(Option::as_ref);
+    pub(crate) fn behind(&self, slot: Slot) -> (u64, bool) {
+        let reader = self.readers.get(usize::from(slot.0)).and_then(Option::as_ref);
         reader.map_or((0, false), |reader| (self.published - reader.bytes, reader.is_left_behind))
     }
 
     /// When somebody may have to be left behind.
-    pub(super) fn deadline(&self) -> Option<u64> {
+    pub(crate) fn deadline(&self) -> Option<u64> {
         self.deadline
     }
 
@@ -190,78 +191,78 @@ mod tests {
     /// A message of 1,000 bytes a block: positions are thousands of bytes.
     const WINDOW: u64 = 1_000_000;
 
-    fn publish(pace: &mut Pace, messages: u64) {
+    fn publish(flow: &mut FlowControl, messages: u64) {
         for _ in 0..messages {
-            pace.published(1_000, pace.position + 1);
+            flow.published(1_000, flow.position + 1);
         }
     }
 
     #[test]
     fn providers_wait_for_a_window_and_go_on_at_half_of_it() {
-        let mut pace = Pace::new(WINDOW, 500 * MS);
-        pace.joined(0, 0);
-        pace.joined(0, 1);
-        publish(&mut pace, 1_000);
-        assert!(!pace.must_wait(0), "a window may be on its way");
-        publish(&mut pace, 1);
-        assert!(pace.must_wait(MS));
-        pace.has_read(2 * MS, 0, 1_001);
-        assert!(pace.must_wait(2 * MS), "for the slower one");
-        pace.has_read(3 * MS, 1, 400);
-        assert!(pace.must_wait(3 * MS), "not half yet");
-        pace.has_read(4 * MS, 1, 540);
-        assert!(!pace.must_wait(4 * MS));
-        assert_eq!((pace.waits, pace.left_behind), (1, 0));
-        assert_eq!(pace.deadline(), None);
+        let mut flow = FlowControl::new(WINDOW, 500 * MS);
+        flow.joined(0, Slot(0));
+        flow.joined(0, Slot(1));
+        publish(&mut flow, 1_000);
+        assert!(!flow.must_wait(0), "a window may be on its way");
+        publish(&mut flow, 1);
+        assert!(flow.must_wait(MS));
+        flow.has_read(2 * MS, Slot(0), 1_001);
+        assert!(flow.must_wait(2 * MS), "for the slower one");
+        flow.has_read(3 * MS, Slot(1), 400);
+        assert!(flow.must_wait(3 * MS), "not half yet");
+        flow.has_read(4 * MS, Slot(1), 540);
+        assert!(!flow.must_wait(4 * MS));
+        assert_eq!((flow.waits, flow.left_behind), (1, 0));
+        assert_eq!(flow.deadline(), None);
     }
 
     #[test]
     fn one_that_does_not_move_is_left_behind_until_it_has_caught_up() {
-        let mut pace = Pace::new(WINDOW, 500 * MS);
-        pace.joined(0, 3);
-        assert!(!pace.must_wait(1_000 * MS), "it has nothing to read");
-        publish(&mut pace, 1_100);
-        assert!(pace.must_wait(1_000 * MS));
-        assert_eq!(pace.deadline(), Some(1_500 * MS), "what it has to read came just now");
-        pace.has_read(1_400 * MS, 3, 50);
-        assert!(!pace.must_wait(1_500 * MS), "that was not a move");
-        assert_eq!(pace.left_behind, 1);
-        publish(&mut pace, 5_000);
-        assert!(!pace.must_wait(1_600 * MS));
-        pace.has_read(1_700 * MS, 3, 4_000);
-        publish(&mut pace, 5_000);
-        assert!(!pace.must_wait(1_700 * MS), "it is still far behind");
-        pace.has_read(1_800 * MS, 3, 10_700);
-        publish(&mut pace, 700);
-        assert!(pace.must_wait(1_800 * MS), "it has caught up, and counts again");
-        pace.left(3);
-        assert!(!pace.must_wait(1_800 * MS), "it is gone");
-        assert!(pace.marks.len() as u64 <= STRETCH / 2 + 2, "no more is kept for nobody");
+        let mut flow = FlowControl::new(WINDOW, 500 * MS);
+        flow.joined(0, Slot(3));
+        assert!(!flow.must_wait(1_000 * MS), "it has nothing to read");
+        publish(&mut flow, 1_100);
+        assert!(flow.must_wait(1_000 * MS));
+        assert_eq!(flow.deadline(), Some(1_500 * MS), "what it has to read came just now");
+        flow.has_read(1_400 * MS, Slot(3), 50);
+        assert!(!flow.must_wait(1_500 * MS), "that was not a move");
+        assert_eq!(flow.left_behind, 1);
+        publish(&mut flow, 5_000);
+        assert!(!flow.must_wait(1_600 * MS));
+        flow.has_read(1_700 * MS, Slot(3), 4_000);
+        publish(&mut flow, 5_000);
+        assert!(!flow.must_wait(1_700 * MS), "it is still far behind");
+        flow.has_read(1_800 * MS, Slot(3), 10_700);
+        publish(&mut flow, 700);
+        assert!(flow.must_wait(1_800 * MS), "it has caught up, and counts again");
+        flow.left(Slot(3));
+        assert!(!flow.must_wait(1_800 * MS), "it is gone");
+        assert!(flow.marks.len() as u64 <= STRETCH / 2 + 2, "no more is kept for nobody");
     }
 
     #[test]
     fn one_that_reads_slowly_but_moves_is_waited_for() {
-        let mut pace = Pace::new(WINDOW, 500 * MS);
-        pace.joined(0, 0);
-        publish(&mut pace, 1_001);
+        let mut flow = FlowControl::new(WINDOW, 500 * MS);
+        flow.joined(0, Slot(0));
+        publish(&mut flow, 1_001);
         let mut read = 0;
         for turn in 1..100_u64 {
             // An eighth of the window in 400 ms.
             read += 130;
-            pace.has_read(turn * 400 * MS, 0, read);
-            if !pace.must_wait(turn * 400 * MS) {
-                publish(&mut pace, 600);
-                pace.must_wait(turn * 400 * MS);
+            flow.has_read(turn * 400 * MS, Slot(0), read);
+            if !flow.must_wait(turn * 400 * MS) {
+                publish(&mut flow, 600);
+                flow.must_wait(turn * 400 * MS);
             }
         }
-        assert!(pace.left_behind == 0 && pace.waits > 10, "{pace:?}");
+        assert!(flow.left_behind == 0 && flow.waits > 10, "{flow:?}");
     }
 
     #[test]
     fn without_a_window_nothing_is_kept_and_nobody_waits() {
-        let mut pace = Pace::new(0, 500 * MS);
-        pace.joined(0, 0);
-        publish(&mut pace, 10_000);
-        assert!(!pace.must_wait(0) && pace.marks.is_empty());
+        let mut flow = FlowControl::new(0, 500 * MS);
+        flow.joined(0, Slot(0));
+        publish(&mut flow, 10_000);
+        assert!(!flow.must_wait(0) && flow.marks.is_empty());
     }
 }

@@ -1,22 +1,23 @@
 //! Dictionaries that interactive providers offer: fetched once a session, kept for P2PSs that come later.
 
+use super::Origin;
 use super::directory::DICTIONARIES;
-use super::timers::Timer;
-use super::{Fault, ProviderSink, SourceDistributor};
+use crate::distributor::timers::Timer;
+use crate::distributor::{Fault, ProviderSink, SessionId, SourceDistributor};
 use crate::stream::{ALL, Event};
 use rwf::dictionary::Verbosity;
-use rwf::msg::{Domain, Msg, RefreshFlags};
+use rwf::msg::{Domain, Msg, RefreshFlags, RefreshMsg};
 use rwf::peek;
 use rwf::rdm::dictionary::Request;
 use rwf::rdm::directory::{Part, Service as Entry};
 
 /// Streams of our dictionary requests at a provider: fields, then enumerations.
-pub(super) const FIRST_STREAM: i32 = 3;
-pub(super) const LAST_STREAM: i32 = FIRST_STREAM + DICTIONARIES.len() as i32 - 1;
+pub(crate) const FIRST_STREAM: i32 = 3;
+pub(crate) const LAST_STREAM: i32 = FIRST_STREAM + DICTIONARIES.len() as i32 - 1;
 
 /// What a session is asked for, by [`DICTIONARIES`].
 #[derive(Debug, Default)]
-pub(super) struct Downloads {
+pub(crate) struct Downloads {
     states: [Download; DICTIONARIES.len()],
     /// They have been waited for: they came, or were refused, or took too long.
     waited: bool,
@@ -25,8 +26,13 @@ pub(super) struct Downloads {
 impl Downloads {
     /// True while the dictionaries that were asked for first are on their way. A consumer loads its dictionary once, when
     /// it sees the first service, so the services wait for it.
-    pub(super) fn is_awaited(&self) -> bool {
+    pub(crate) fn is_awaited(&self) -> bool {
         !self.waited && self.states.iter().any(|state| matches!(state, Download::Running(..)))
+    }
+
+    /// The download on one of the streams from [`FIRST_STREAM`] to [`LAST_STREAM`].
+    fn on_stream(&mut self, stream: i32) -> &mut Download {
+        &mut self.states[(stream - FIRST_STREAM) as usize]
     }
 }
 
@@ -51,7 +57,7 @@ struct Stored {
 
 /// The dictionaries that are there.
 #[derive(Debug, Default)]
-pub(super) struct Dictionaries {
+pub(crate) struct Dictionaries {
     stored: Vec<Stored>,
 }
 
@@ -73,10 +79,10 @@ impl Dictionaries {
 
 impl SourceDistributor {
     /// Asks for the dictionaries that a service of this session provides and that the session was not asked for.
-    pub(super) fn request_dictionaries(
+    pub(crate) fn request_dictionaries(
         &mut self,
         now: u64,
-        id: u32,
+        id: SessionId,
         service: u16,
         entry: &Entry,
         out: &mut dyn ProviderSink,
@@ -86,9 +92,9 @@ impl SourceDistributor {
         };
         for (which, name) in DICTIONARIES.iter().enumerate() {
             let offered = info.dictionaries_provided.iter().any(|provided| provided == name);
-            let Some(session) = self.session_mut(id) else { return };
+            let session = &mut self.providers[id];
             if !offered
-                || matches!(session.origin, super::Origin::NonInteractive)
+                || matches!(session.origin, Origin::NonInteractive)
                 || !matches!(session.downloads.states[which], Download::None)
             {
                 continue;
@@ -108,17 +114,17 @@ impl SourceDistributor {
     }
 
     /// What a provider sends on a dictionary stream.
-    pub(super) fn dictionary_message(&mut self, id: u32, msg: &[u8]) -> Result<(), Fault> {
+    pub(crate) fn dictionary_message(&mut self, id: SessionId, msg: &[u8]) -> Result<(), Fault> {
         let result = self.take_dictionary(id, msg);
-        if self.session(id).is_some_and(|session| !session.downloads.is_awaited()) {
+        if !self.providers[id].downloads.is_awaited() {
             self.dictionaries_waited(id);
         }
         result
     }
 
     /// The services of a session wait no longer for its dictionaries.
-    pub(super) fn dictionaries_waited(&mut self, id: u32) {
-        let Some(session) = self.session_mut(id) else { return };
+    pub(crate) fn dictionaries_waited(&mut self, id: SessionId) {
+        let session = &mut self.providers[id];
         if std::mem::replace(&mut session.downloads.waited, true) {
             return;
         }
@@ -128,52 +134,52 @@ impl SourceDistributor {
         }
     }
 
-    fn take_dictionary(&mut self, id: u32, msg: &[u8]) -> Result<(), Fault> {
-        let decoded = Msg::decode(msg)?;
-        let which = (decoded.stream_id() - FIRST_STREAM) as usize;
-        let kept = self.dictionaries.bytes();
-        let limit = self.config.max_dictionary_bytes;
-        let Some(session) = self.sessions.get_mut(id as usize).and_then(Option::as_mut) else { return Ok(()) };
-        let Some(state) = session.downloads.states.get_mut(which) else { return Ok(()) };
-        match decoded {
-            Msg::Refresh(refresh) if refresh.domain == Domain::DICTIONARY => {
-                if refresh.state.stream.is_final() {
-                    *state = Download::Over;
-                    return Ok(());
-                }
-                if matches!(state, Download::Over) {
-                    // The provider's dictionary has changed: it sends the new one unasked.
-                    let service = session.offers.first().map_or(0, |offer| offer.service);
-                    *state = Download::Running(service, Vec::new());
-                }
-                let Download::Running(service, parts) = state else {
-                    self.counters.dropped_dictionaries += 1;
-                    return Ok(());
-                };
-                if refresh.flags.contains(RefreshFlags::CLEAR_CACHE) {
-                    parts.clear();
-                }
-                let size: usize = parts.iter().map(|part| part.len()).sum();
-                if kept + size + msg.len() > limit {
-                    self.counters.dropped_dictionaries += 1;
-                    *state = Download::Over;
-                    return Ok(());
-                }
-                parts.push(msg.into());
-                if refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE) {
-                    let (service, parts) = (*service, std::mem::take(parts));
-                    *state = Download::Over;
-                    self.store_dictionary(service, which, parts);
-                }
-            }
+    fn take_dictionary(&mut self, id: SessionId, msg: &[u8]) -> Result<(), Fault> {
+        match Msg::decode(msg)? {
+            Msg::Refresh(refresh) if refresh.domain == Domain::DICTIONARY => self.take_part(id, &refresh, msg),
             Msg::Status(status) => {
                 if status.state.is_some_and(|state| state.stream.is_final()) {
-                    *state = Download::Over;
+                    *self.providers[id].downloads.on_stream(status.stream_id) = Download::Over;
                 }
             }
             _ => self.counters.dropped_dictionaries += 1,
         }
         Ok(())
+    }
+
+    /// A part of a dictionary.
+    fn take_part(&mut self, id: SessionId, refresh: &RefreshMsg<'_>, msg: &[u8]) {
+        let room = self.config.max_dictionary_bytes.saturating_sub(self.dictionaries.bytes());
+        let session = &mut self.providers[id];
+        let service = session.offers.first().map_or(0, |offer| offer.service);
+        let state = session.downloads.on_stream(refresh.stream_id);
+        if refresh.state.stream.is_final() {
+            *state = Download::Over;
+            return;
+        }
+        if matches!(state, Download::Over) {
+            // The provider's dictionary has changed: it sends the new one unasked.
+            *state = Download::Running(service, Vec::new());
+        }
+        let Download::Running(service, parts) = state else {
+            self.counters.dropped_dictionaries += 1;
+            return;
+        };
+        if refresh.flags.contains(RefreshFlags::CLEAR_CACHE) {
+            parts.clear();
+        }
+        let size: usize = parts.iter().map(|part| part.len()).sum();
+        if size + msg.len() > room {
+            self.counters.dropped_dictionaries += 1;
+            *state = Download::Over;
+            return;
+        }
+        parts.push(msg.into());
+        if refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE) {
+            let (service, parts) = (*service, std::mem::take(parts));
+            *state = Download::Over;
+            self.store_dictionary(service, (refresh.stream_id - FIRST_STREAM) as usize, parts);
+        }
     }
 
     fn store_dictionary(&mut self, service: u16, which: usize, parts: Vec<Box<[u8]>>) {
@@ -188,7 +194,7 @@ impl SourceDistributor {
     }
 
     /// Everything there is, for a P2PS that has just come.
-    pub(super) fn publish_dictionaries(&mut self, target: u16) {
+    pub(crate) fn publish_dictionaries(&mut self, target: u16) {
         for stored in &self.dictionaries.stored {
             for rwf in &stored.parts {
                 self.hub.event(&Event::Dictionary { target, service: stored.service, rwf });

@@ -3,41 +3,40 @@
 //! The data path looks a stream up for every update, so ids are direct indexes. An id that would make the table grow out
 //! of proportion (a provider chooses its own ids) goes to a hash table instead.
 
+use crate::distributor::ids::{Handle, StreamId};
 use crate::hash_seed::{HashSeed, SeededMap};
 use std::collections::VecDeque;
 
-/// Handles stay below this.
-pub(super) const MAX_HANDLE: u32 = KNOWN - 1;
 const LIVE: u32 = 0x8000_0000;
 const KNOWN: u32 = 0x4000_0000;
 
 /// What is known of a stream id: nothing, or an item and whether its updates are relayed. Four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Stream(u32);
+pub(crate) struct Stream(u32);
 
 impl Stream {
-    pub(super) const NONE: Self = Self(0);
+    pub(crate) const NONE: Self = Self(0);
 
-    pub(super) fn new(handle: u32, live: bool) -> Self {
-        debug_assert!(handle <= MAX_HANDLE);
-        Self(handle | KNOWN | if live { LIVE } else { 0 })
+    pub(crate) fn new(handle: Handle, live: bool) -> Self {
+        debug_assert!(handle.0 <= Handle::MAX);
+        Self(handle.0 | KNOWN | if live { LIVE } else { 0 })
     }
 
     /// The item whose updates are relayed; the data path's only question.
     #[inline]
-    pub(super) fn live(self) -> Option<u32> {
-        (self.0 & LIVE != 0).then_some(self.0 & MAX_HANDLE)
+    pub(crate) fn live(self) -> Option<Handle> {
+        (self.0 & LIVE != 0).then_some(Handle(self.0 & Handle::MAX))
     }
 
     #[inline]
-    pub(super) fn handle(self) -> Option<u32> {
-        (self.0 & KNOWN != 0).then_some(self.0 & MAX_HANDLE)
+    pub(crate) fn handle(self) -> Option<Handle> {
+        (self.0 & KNOWN != 0).then_some(Handle(self.0 & Handle::MAX))
     }
 }
 
 /// Table from stream id to [`Stream`].
 #[derive(Debug, Default)]
-pub(super) struct Streams {
+pub(crate) struct Streams {
     positive: Vec<Stream>,
     negative: Vec<Stream>,
     sparse: SeededMap<i32, Stream>,
@@ -46,12 +45,12 @@ pub(super) struct Streams {
 
 impl Streams {
     /// No streams yet. Providers choose their ids: `seed` keys the hash table.
-    pub(super) fn new(seed: HashSeed) -> Self {
+    pub(crate) fn new(seed: HashSeed) -> Self {
         Self { sparse: SeededMap::with_hasher(seed), ..Self::default() }
     }
 
     #[inline]
-    pub(super) fn get(&self, id: i32) -> Stream {
+    pub(crate) fn get(&self, StreamId(id): StreamId) -> Stream {
         let (table, index) =
             if id < 0 { (&self.negative, id.unsigned_abs() as usize) } else { (&self.positive, id as usize) };
         match table.get(index) {
@@ -62,7 +61,7 @@ impl Streams {
     }
 
     /// Puts `stream` on `id`, or takes the id out of use with [`Stream::NONE`]; returns what was there.
-    pub(super) fn set(&mut self, id: i32, stream: Stream) -> Stream {
+    pub(crate) fn set(&mut self, StreamId(id): StreamId, stream: Stream) -> Stream {
         let index = id.unsigned_abs() as usize;
         let bound = 4096 + 2 * self.used;
         let table = if id < 0 { &mut self.negative } else { &mut self.positive };
@@ -101,11 +100,15 @@ impl Streams {
     }
 
     /// Every id in use.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (i32, u32)> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (StreamId, Stream)> + '_ {
         let positive = self.positive.iter().enumerate().map(|(index, stream)| (index as i32, *stream));
         let negative = self.negative.iter().enumerate().map(|(index, stream)| ((index as i32).wrapping_neg(), *stream));
         let sparse = self.sparse.iter().map(|(id, stream)| (*id, *stream));
-        positive.chain(negative).chain(sparse).filter_map(|(id, stream)| Some((id, stream.handle()?)))
+        positive
+            .chain(negative)
+            .chain(sparse)
+            .filter(|(_, stream)| *stream != Stream::NONE)
+            .map(|(id, stream)| (StreamId(id), stream))
     }
 
     /// Ids in use.
@@ -116,13 +119,13 @@ impl Streams {
 }
 
 /// First stream id of items towards a provider; login, directory and two dictionaries come before it.
-pub(super) const FIRST_ITEM_STREAM: i32 = 5;
+pub(crate) const FIRST_ITEM_STREAM: i32 = 5;
 /// How long a closed stream id rests: what the provider sent before it saw the close must not meet another item.
 const REST: u64 = 60_000_000_000;
 
 /// Chooses stream ids towards a provider.
 #[derive(Debug)]
-pub(super) struct StreamIds {
+pub(crate) struct StreamIds {
     next: i32,
     resting: VecDeque<(i32, u64)>,
 }
@@ -134,8 +137,8 @@ impl Default for StreamIds {
 }
 
 impl StreamIds {
-    pub(super) fn take(&mut self, now: u64) -> i32 {
-        match self.resting.front() {
+    pub(crate) fn take(&mut self, now: u64) -> StreamId {
+        let id = match self.resting.front() {
             Some(&(id, until)) if until <= now || self.next == i32::MAX => {
                 self.resting.pop_front();
                 id
@@ -144,10 +147,12 @@ impl StreamIds {
                 self.next += 1;
                 self.next - 1
             }
-        }
+        };
+        debug_assert!(id >= FIRST_ITEM_STREAM, "{id} is an administrative stream");
+        StreamId(id)
     }
 
-    pub(super) fn give_back(&mut self, id: i32, now: u64) {
+    pub(crate) fn give_back(&mut self, StreamId(id): StreamId, now: u64) {
         self.resting.push_back((id, now.saturating_add(REST)));
     }
 }
@@ -161,19 +166,19 @@ mod tests {
     #[test]
     fn a_closed_id_rests_before_it_is_used_again() {
         let mut ids = StreamIds::default();
-        assert_eq!((ids.take(0), ids.take(0)), (5, 6));
-        ids.give_back(5, 10);
-        assert_eq!(ids.take(REST), 7);
-        assert_eq!(ids.take(REST + 10), 5);
-        assert_eq!(ids.take(u64::MAX), 8);
+        assert_eq!((ids.take(0), ids.take(0)), (StreamId(5), StreamId(6)));
+        ids.give_back(StreamId(5), 10);
+        assert_eq!(ids.take(REST), StreamId(7));
+        assert_eq!(ids.take(REST + 10), StreamId(5));
+        assert_eq!(ids.take(u64::MAX), StreamId(8));
     }
 
     #[test]
     fn wild_ids_cost_no_table() {
         let mut streams = Streams::default();
         for id in [i32::MIN, i32::MAX, -1_000_000, 1_000_000] {
-            streams.set(id, Stream::new(7, true));
-            assert_eq!(streams.get(id).live(), Some(7));
+            streams.set(StreamId(id), Stream::new(Handle(7), true));
+            assert_eq!(streams.get(StreamId(id)).live(), Some(Handle(7)));
         }
         assert!(streams.positive.is_empty() && streams.negative.is_empty());
         assert_eq!(streams.len(), 4);
@@ -185,20 +190,17 @@ mod tests {
             let mut streams = Streams::default();
             let mut model: HashMap<i32, Stream> = HashMap::new();
             for (id, value) in ops {
-                let stream = value.map_or(Stream::NONE, |(handle, live)| Stream::new(handle.into(), live));
-                let old = streams.set(id, stream);
+                let stream = value.map_or(Stream::NONE, |(handle, live)| Stream::new(Handle(handle.into()), live));
+                let old = streams.set(StreamId(id), stream);
                 let expected = if stream == Stream::NONE { model.remove(&id) } else { model.insert(id, stream) };
                 prop_assert_eq!(old, expected.unwrap_or_default());
                 prop_assert_eq!(streams.len(), model.len());
             }
             for (id, stream) in &model {
-                prop_assert_eq!(streams.get(*id), *stream);
+                prop_assert_eq!(streams.get(StreamId(*id)), *stream);
             }
-            let mut listed: Vec<_> = streams.iter().collect();
-            let mut expected: Vec<_> = model.iter().map(|(id, s)| (*id, s.handle().unwrap())).collect();
-            listed.sort_unstable();
-            expected.sort_unstable();
-            prop_assert_eq!(listed, expected);
+            let listed: HashMap<i32, Stream> = streams.iter().map(|(id, stream)| (id.0, stream)).collect();
+            prop_assert_eq!(listed, model);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::dictionaries::Downloads;
 use super::streams::{StreamIds, Streams};
+use crate::distributor::ids::GroupId;
 use crate::hash_seed::{HashSeed, SeededMap};
 use rwf::Qos;
 
@@ -27,7 +28,7 @@ pub struct PeerInfo {
 
 /// How far a session has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(crate) enum Phase {
     /// Login is not answered (route) or has not come (non-interactive).
     LoggingIn,
     /// Logged in; the directory has not come.
@@ -38,56 +39,77 @@ pub(super) enum Phase {
 
 /// The domains a service relays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Domains([u64; 4]);
+pub(crate) struct Domains([u64; 4]);
 
 impl Domains {
-    pub(super) fn insert(&mut self, domain: u8) -> bool {
+    pub(crate) fn insert(&mut self, domain: u8) -> bool {
         let word = &mut self.0[usize::from(domain >> 6)];
         let old = *word;
         *word |= 1 << (domain & 63);
         old != *word
     }
 
-    pub(super) fn contains(&self, domain: u8) -> bool {
+    pub(crate) fn contains(&self, domain: u8) -> bool {
         self.0[usize::from(domain >> 6)] & 1 << (domain & 63) != 0
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = u8> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u8> + '_ {
         (0..=u8::MAX).filter(|&domain| self.contains(domain))
     }
 }
 
 /// A service as one provider offers it.
 #[derive(Debug, Default)]
-pub(super) struct Offer {
+pub(crate) struct Offer {
     /// The provider's id for it.
-    pub(super) provider_id: u16,
+    pub(crate) provider_id: u16,
     /// Ours.
-    pub(super) service: u16,
+    pub(crate) service: u16,
     /// `ServiceState`.
-    pub(super) up: bool,
+    pub(crate) up: bool,
     /// `AcceptingRequests`.
-    pub(super) accepting: bool,
-    pub(super) load_factor: u64,
-    pub(super) open_limit: Option<u64>,
-    pub(super) open_window: Option<u64>,
+    pub(crate) accepting: bool,
+    pub(crate) load_factor: u64,
+    pub(crate) open_limit: Option<u64>,
+    pub(crate) open_window: Option<u64>,
     /// `SupportsOutOfBandSnapshots`.
-    pub(super) snapshots_beyond_limit: bool,
+    pub(crate) snapshots_beyond_limit: bool,
     /// Requests not answered.
-    pub(super) outstanding: u32,
+    pub(crate) outstanding: u32,
     /// Items open.
-    pub(super) open: u32,
+    pub(crate) open: u32,
     /// Snapshots among both.
-    pub(super) snapshots: u32,
+    pub(crate) snapshots: u32,
     /// `Capabilities`.
-    pub(super) domains: Domains,
+    pub(crate) domains: Domains,
     /// `QoS`; empty means real time, tick by tick.
-    pub(super) qos: Vec<Qos>,
+    pub(crate) qos: Vec<Qos>,
 }
 
 impl Offer {
-    pub(super) fn new(provider_id: u16, service: u16) -> Self {
+    pub(crate) fn new(provider_id: u16, service: u16) -> Self {
         Self { provider_id, service, accepting: true, snapshots_beyond_limit: true, ..Self::default() }
+    }
+
+    /// An item was asked for.
+    pub(crate) fn asked(&mut self, snapshot: bool) {
+        self.outstanding += 1;
+        self.snapshots += u32::from(snapshot);
+    }
+
+    /// An item that was asked for is open.
+    pub(crate) fn answered(&mut self) {
+        assert!(self.outstanding > 0, "an answer to nothing that was asked");
+        self.outstanding -= 1;
+        self.open += 1;
+    }
+
+    /// An item has left its stream, before or after it was answered.
+    pub(crate) fn left(&mut self, unanswered: bool, snapshot: bool) {
+        let count = if unanswered { &mut self.outstanding } else { &mut self.open };
+        assert!(*count > 0 && self.snapshots >= u32::from(snapshot), "more items leave than were asked for");
+        *count -= 1;
+        self.snapshots -= u32::from(snapshot);
     }
 }
 
@@ -96,28 +118,26 @@ const MAX_GROUPS: usize = 100_000;
 
 /// One session.
 #[derive(Debug)]
-pub(super) struct Session {
-    pub(super) origin: Origin,
-    pub(super) peer: PeerInfo,
+pub(crate) struct Session {
+    pub(crate) origin: Origin,
+    pub(crate) peer: PeerInfo,
     /// Tells this use of the slot from others.
-    pub(super) serial: u32,
-    pub(super) phase: Phase,
-    pub(super) streams: Streams,
-    pub(super) ids: StreamIds,
-    pub(super) offers: Vec<Offer>,
+    pub(crate) serial: u32,
+    pub(crate) phase: Phase,
+    pub(crate) streams: Streams,
+    pub(crate) ids: StreamIds,
+    pub(crate) offers: Vec<Offer>,
     /// The provider's login has `SupportViewRequests`.
-    pub(super) views: bool,
+    pub(crate) views: bool,
     /// The provider's login has `SupportOptimizedPauseResume`.
-    pub(super) pause: bool,
-    pub(super) downloads: Downloads,
-    /// Stream of the login (non-interactive).
-    pub(super) login_stream: i32,
+    pub(crate) pause: bool,
+    pub(crate) downloads: Downloads,
     /// Ours for the provider's groups, by our service id and its group id.
-    groups: SeededMap<Box<[u8]>, u32>,
+    groups: SeededMap<Box<[u8]>, GroupId>,
 }
 
 impl Session {
-    pub(super) fn new(origin: Origin, peer: PeerInfo, serial: u32, seed: HashSeed) -> Self {
+    pub(crate) fn new(origin: Origin, peer: PeerInfo, serial: u32, seed: HashSeed) -> Self {
         Self {
             origin,
             peer,
@@ -129,56 +149,56 @@ impl Session {
             views: false,
             pause: false,
             downloads: Downloads::default(),
-            login_stream: 1,
             groups: SeededMap::with_hasher(seed),
         }
     }
 
-    pub(super) fn offer(&self, service: u16) -> Option<&Offer> {
+    pub(crate) fn offer(&self, service: u16) -> Option<&Offer> {
         self.offers.iter().find(|offer| offer.service == service)
     }
 
-    pub(super) fn offer_mut(&mut self, service: u16) -> Option<&mut Offer> {
+    pub(crate) fn offer_mut(&mut self, service: u16) -> Option<&mut Offer> {
         self.offers.iter_mut().find(|offer| offer.service == service)
     }
 
     /// The service that the provider means by its id.
-    pub(super) fn offer_by_id(&self, provider_id: u16) -> Option<&Offer> {
+    pub(crate) fn offer_by_id(&self, provider_id: u16) -> Option<&Offer> {
         self.offers.iter().find(|offer| offer.provider_id == provider_id)
     }
 
     /// Our number for a group of the provider's; `next` is the last one given out.
-    pub(super) fn group(&mut self, service: u16, id: &[u8], next: &mut u32) -> u32 {
-        let key = group_key(service, id);
-        let key = &key[..id.len().min(255) + 2];
+    pub(super) fn group(&mut self, service: u16, id: &[u8], next: &mut u32) -> GroupId {
+        let (key, length) = group_key(service, id);
+        let key = &key[..length];
         if let Some(&group) = self.groups.get(key) {
             return group;
         }
         if self.groups.len() >= MAX_GROUPS {
-            return crate::stream::NO_GROUP;
+            return GroupId::NONE;
         }
         *next += 1;
-        self.groups.insert(key.into(), *next);
-        *next
+        self.groups.insert(key.into(), GroupId(*next));
+        GroupId(*next)
     }
 
     /// Our number for a group of the provider's, if it has named it before.
-    pub(super) fn known_group(&self, service: u16, id: &[u8]) -> Option<u32> {
-        let key = group_key(service, id);
-        self.groups.get(&key[..id.len().min(255) + 2]).copied()
+    pub(crate) fn known_group(&self, service: u16, id: &[u8]) -> Option<GroupId> {
+        let (key, length) = group_key(service, id);
+        self.groups.get(&key[..length]).copied()
     }
 
     /// The group's members have gone to another: who comes under this id later starts a new one.
-    pub(super) fn forget_group(&mut self, service: u16, id: &[u8]) {
-        let key = group_key(service, id);
-        self.groups.remove(&key[..id.len().min(255) + 2]);
+    pub(crate) fn forget_group(&mut self, service: u16, id: &[u8]) {
+        let (key, length) = group_key(service, id);
+        self.groups.remove(&key[..length]);
     }
 }
 
-fn group_key(service: u16, id: &[u8]) -> [u8; 257] {
+/// The key of a group, and how much of the array it is.
+fn group_key(service: u16, id: &[u8]) -> ([u8; 257], usize) {
     let mut key = [0; 257];
     let id = &id[..id.len().min(255)];
     key[..2].copy_from_slice(&service.to_le_bytes());
     key[2..2 + id.len()].copy_from_slice(id);
-    key
+    (key, 2 + id.len())
 }

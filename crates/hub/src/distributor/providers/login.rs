@@ -1,19 +1,19 @@
 //! The login domain: we log in at interactive providers, and non-interactive ones log in here.
 
-use super::sessions::Phase;
-use super::{Fault, ProviderSink, SourceDistributor};
+use super::Phase;
+use crate::distributor::{Fault, ProviderSink, SessionId, SourceDistributor};
 use rwf::msg::{Msg, MsgClass};
 use rwf::rdm::login::{Attributes, Features, Refresh, Request, Status, name_type};
 use rwf::{DataState, StateCode, StreamState};
 
 /// Stream of our login at a provider.
-pub(super) const STREAM: i32 = 1;
+pub(crate) const STREAM: i32 = 1;
 
 impl SourceDistributor {
     /// Logs in at an interactive provider.
-    pub(super) fn send_login(&mut self, id: u32, out: &mut dyn ProviderSink) {
+    pub(crate) fn send_login(&mut self, id: SessionId, out: &mut dyn ProviderSink) {
         let config = &self.config;
-        let route = self.session(id).and_then(|session| config.route(session.origin));
+        let route = config.route(self.providers[id].origin);
         let name = route.map(|route| &route.user_name).filter(|name| !name.is_empty()).unwrap_or(&config.user_name);
         let request = Request {
             stream_id: STREAM,
@@ -36,7 +36,7 @@ impl SourceDistributor {
     }
 
     /// What an interactive provider sends on the login stream.
-    pub(super) fn login_message(&mut self, id: u32, msg: &[u8], out: &mut dyn ProviderSink) -> Result<(), Fault> {
+    pub(crate) fn login_message(&mut self, id: SessionId, msg: &[u8], out: &mut dyn ProviderSink) -> Result<(), Fault> {
         let (state, features) = match Msg::decode(msg)? {
             Msg::Refresh(refresh) => (Some(refresh.state), Some(Refresh::decode(&refresh)?.features)),
             Msg::Status(status) => (status.state, None),
@@ -47,7 +47,7 @@ impl SourceDistributor {
         if let Some(state) = state.filter(|state| state.stream.is_final()) {
             return Err(Fault::Refused(format!("provider closed the login: {}", state.text_lossy())));
         }
-        let Some(session) = self.session_mut(id) else { return Ok(()) };
+        let session = &mut self.providers[id];
         if let Some(features) = features {
             session.views = features.view.unwrap_or(false);
             session.pause = features.optimized_pause_resume.unwrap_or(false);
@@ -61,7 +61,12 @@ impl SourceDistributor {
     }
 
     /// What a non-interactive provider sends on the login domain.
-    pub(super) fn provider_login(&mut self, id: u32, msg: &[u8], out: &mut dyn ProviderSink) -> Result<(), Fault> {
+    pub(crate) fn provider_login(
+        &mut self,
+        id: SessionId,
+        msg: &[u8],
+        out: &mut dyn ProviderSink,
+    ) -> Result<(), Fault> {
         let request = match Msg::decode(msg)? {
             Msg::Request(request) => Request::decode(&request)?,
             Msg::Close(_) => return Err(Fault::Refused("provider logged out".into())),
@@ -83,11 +88,9 @@ impl SourceDistributor {
         }
         let features = Features { post: Some(false), provider_dictionary_download: Some(false), ..Features::default() };
         let answer = Refresh::accept(&request, features, "Login accepted by Quoteway");
-        if let Some(session) = self.session_mut(id) {
-            session.login_stream = request.stream_id;
-            if session.phase == Phase::LoggingIn {
-                session.phase = Phase::LoggedIn;
-            }
+        let session = &mut self.providers[id];
+        if session.phase == Phase::LoggingIn {
+            session.phase = Phase::LoggedIn;
         }
         if !request.no_refresh {
             self.send(id, out, |w| answer.encode(w));

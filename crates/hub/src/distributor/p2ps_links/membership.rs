@@ -1,37 +1,35 @@
 //! The P2PSs themselves: joining, their blocks, and leaving in all its ways.
 
-use super::items::Bits;
-use super::peers::{Peer, Slots};
-use super::timers::Timer;
-use super::{ProviderSink, SourceDistributor};
-use crate::stream::{ALL, Block, Event, HubError, Request, Seen};
-
-/// Gaps that a P2PS may tell of between two heartbeats: one that loses more is not able to follow.
-const MAX_GAPS: u32 = 200;
+use super::Gap;
+use crate::distributor::ids::{Handle, Slot};
+use crate::distributor::items::Item;
+use crate::distributor::timers::Timer;
+use crate::distributor::{ProviderSink, SourceDistributor};
+use crate::stream::{ALL, Block, Event, HubError, Kind, Request, Seen};
 
 impl SourceDistributor {
     /// A P2PS has joined: it gets every service and dictionary there is. What is for it comes at [`Self::next_position`] or
     /// behind it. `id` is the number that the caller gives it, one that no P2PS has which is there.
     pub fn p2ps_up(&mut self, now: u64, id: u16) {
-        if self.peers.slot(id).is_some() {
+        if self.links.slot(id).is_some() {
             return;
         }
-        let (incarnation, position) = (self.incarnation, self.hub.next_position());
-        let joined = if id == ALL { None } else { self.peers.join(id, now, incarnation, position) };
+        let (incarnation, position) = (self.hub.incarnation(), self.hub.next_position());
+        let joined = if id == ALL { None } else { self.links.join(id, now, incarnation, position) };
         let Some(slot) = joined else {
             self.counters.refused_p2ps += 1;
             return;
         };
-        self.pace.joined(now, slot);
+        self.hub.reader_joined(now, slot);
         for service in self.services.ids() {
-            if self.services.get(service).is_some_and(|service| service.advertised) {
+            if self.services[service].advertised {
                 self.publish_service(service, id);
             }
         }
         self.publish_dictionaries(id);
     }
 
-    /// The transport to a P2PS has ended. What it had open stays so for [`super::Config::lease`]; its number is free.
+    /// The transport to a P2PS has ended. What it had open stays so for [`crate::distributor::Config::lease`]; its number is free.
     pub fn p2ps_down(&mut self, now: u64, id: u16, out: &mut impl ProviderSink) {
         self.drop_p2ps(now, id, out);
     }
@@ -44,7 +42,7 @@ impl SourceDistributor {
 
     /// The P2PSs whose transports are to be ended, and why. They are gone already.
     pub fn closing_p2ps(&mut self) -> std::vec::Drain<'_, (u16, &'static str)> {
-        self.closing.drain(..)
+        self.links.closing()
     }
 
     /// Reads a block of requests from a P2PS.
@@ -71,46 +69,42 @@ impl SourceDistributor {
         let block = Block::parse(block)?;
         self.make_room(now, from, out);
         self.p2ps_up(now, from);
-        let Some(peer) = self.peers.slot(from).and_then(|slot| self.peers.get_mut(slot)) else {
-            return Err(HubError::NotJoined);
-        };
-        peer.last_heard = now;
-        let restarted = std::mem::replace(&mut peer.started, true);
-        let mut known = 0;
-        match peer.continuity.accept(&block.heading) {
-            Seen::Next => {}
-            Seen::Partly(read) => known = read,
+        let slot = self.links.slot(from).ok_or(HubError::NotJoined)?;
+        let (seen, started) = self.links.heard(slot, now, &block.heading);
+        let known = match seen {
+            Seen::Next => 0,
+            Seen::Partly(read) => read,
+            Seen::Old => return Ok(()),
             // A request that is lost is an item that nobody opens: the stream has to be read from its start.
             Seen::NewIncarnation if block.heading.first_seq != 0 => {
                 return Err(HubError::Gap { missing: block.heading.first_seq });
             }
-            Seen::NewIncarnation if !restarted => {}
-            Seen::NewIncarnation => self.restart_p2ps(now, from, &block, out),
+            Seen::NewIncarnation => {
+                if started {
+                    self.restart_p2ps(now, from, &block, out);
+                }
+                0
+            }
             Seen::Gap(missing) => return Err(HubError::Gap { missing }),
-            Seen::Old => return Ok(()),
-        }
-        let Some(slot) = self.peers.slot(from) else { return Err(HubError::NotJoined) };
+        };
+        let slot = self.links.slot(from).ok_or(HubError::NotJoined)?;
         for message in block.messages().skip(usize::try_from(known).unwrap_or(usize::MAX)) {
             let request = Request::decode(&message?)?;
-            self.request(now, slot, &request, out)?;
-            if self.peers.id(slot) != Some(from) {
+            self.request(now, slot, from, &request, out)?;
+            if self.links.id(slot) != Some(from) {
                 // It has left, or was cut off for what it asked.
                 return Ok(());
             }
         }
-        self.count_requests(now, slot, block.heading.count, out);
+        self.count_requests(now, slot, from, block.heading.count, out);
         Ok(())
     }
 
     /// One that asks without end is cut off before it costs the others.
-    fn count_requests(&mut self, now: u64, slot: u8, count: u32, out: &mut dyn ProviderSink) {
+    fn count_requests(&mut self, now: u64, slot: Slot, id: u16, count: u32, out: &mut dyn ProviderSink) {
         let limit = self.config.max_requests;
-        let Some(peer) = self.peers.get_mut(slot) else { return };
-        peer.requests = peer.requests.saturating_add(count);
-        if limit > 0
-            && peer.requests > limit
-            && let Some(id) = peer.id
-        {
+        let requests = self.links.count_requests(slot, count);
+        if limit > 0 && requests > limit {
             self.counters.overrun_p2ps += 1;
             self.cut_off(now, id, "asks for too much at a time", out);
         }
@@ -118,9 +112,9 @@ impl SourceDistributor {
 
     /// A lease goes before its time if a P2PS that is there needs its place.
     fn make_room(&mut self, now: u64, id: u16, out: &mut dyn ProviderSink) {
-        if self.peers.slot(id).is_none()
-            && self.peers.is_full()
-            && let Some(slot) = self.peers.oldest_lease()
+        if self.links.slot(id).is_none()
+            && self.links.is_full()
+            && let Some(slot) = self.links.oldest_lease()
         {
             self.end_lease(now, slot, out);
         }
@@ -131,187 +125,166 @@ impl SourceDistributor {
         self.drop_p2ps(now, id, out);
         self.make_room(now, id, out);
         self.p2ps_up(now, id);
-        if let Some(peer) = self.peers.slot(id).and_then(|slot| self.peers.get_mut(slot)) {
-            peer.continuity.accept(&block.heading);
-            peer.started = true;
+        if let Some(slot) = self.links.slot(id) {
+            self.links.heard(slot, now, &block.heading);
         }
     }
 
     /// What a P2PS says first. The transport to an earlier life of it may not have noticed that it is gone.
-    pub(super) fn hello(
+    pub(crate) fn hello(
         &mut self,
         now: u64,
-        slot: u8,
+        slot: Slot,
         incarnation: u32,
         key: u64,
         out: &mut dyn ProviderSink,
     ) -> Result<(), HubError> {
-        if incarnation != 0 && incarnation != self.incarnation {
-            return Err(HubError::Incarnation { known: incarnation, present: self.incarnation });
+        let present = self.hub.incarnation();
+        if incarnation != 0 && incarnation != present {
+            return Err(HubError::Incarnation { known: incarnation, present });
         }
-        if let Some(peer) = self.peers.get_mut(slot) {
-            peer.over_network = incarnation != 0;
-        }
+        self.links.link_mut(slot).over_network = incarnation != 0;
         if key == 0 {
             return Ok(());
         }
-        let id = self.peers.id(slot);
-        while let Some(other) = self.peers.find(|peer| peer.key == key && peer.id != id) {
+        let id = self.links.id(slot);
+        while let Some(other) = self.links.find(|link| link.key == key && link.id != id) {
             self.drop_p2ps(now, other, out);
-            self.closing.push((other, "has come back by another connection"));
+            self.links.closing.push((other, "has come back by another connection"));
         }
-        if let Some(peer) = self.peers.get_mut(slot) {
-            peer.key = key;
-        }
+        self.links.link_mut(slot).key = key;
         Ok(())
     }
 
     /// The P2PS ends in order: nobody is to find again what it had open.
-    pub(super) fn bye(&mut self, now: u64, slot: u8, out: &mut dyn ProviderSink) {
-        if let Some(peer) = self.peers.get_mut(slot) {
-            peer.id = None;
-        }
-        self.pace.left(slot);
+    pub(crate) fn bye(&mut self, now: u64, slot: Slot, out: &mut dyn ProviderSink) {
+        self.links.leave(slot, now);
+        self.hub.reader_left(slot);
         self.end_lease(now, slot, out);
     }
 
     /// How far a P2PS has read the stream.
-    pub(super) fn has_read(&mut self, now: u64, slot: u8, position: u64) -> Result<(), HubError> {
-        let kind = crate::stream::Kind::HeartbeatUp;
+    pub(crate) fn has_read(&mut self, now: u64, slot: Slot, position: u64) -> Result<(), HubError> {
         if position > self.hub.next_position() {
+            let kind = Kind::HeartbeatUp;
             return Err(HubError::Malformed { kind, what: "position: it is not published yet" });
         }
-        if let Some(peer) = self.peers.get_mut(slot) {
-            peer.read_to = peer.read_to.max(position);
-            self.pace.has_read(now, slot, position);
-        }
+        let link = self.links.link_mut(slot);
+        link.read_to = link.read_to.max(position);
+        self.hub.has_read(now, slot, position);
         Ok(())
     }
 
     /// Tells a P2PS that it is lost, and lets it go. The caller ends its transport.
     fn cut_off(&mut self, now: u64, id: u16, why: &'static str, out: &mut dyn ProviderSink) {
-        if let Some(slot) = self.peers.slot(id) {
+        if let Some(slot) = self.links.slot(id) {
             self.hub.event(&Event::Resync { target: id, why });
             self.let_go(now, slot, out);
-            self.closing.push((id, why));
+            self.links.closing.push((id, why));
         }
     }
 
     /// A P2PS is gone. One that reads the stream over a network may not have noticed that its connection has ended: the stream
-    /// says so before the handles that it has can become those of other items.
-    pub(super) fn drop_p2ps(&mut self, now: u64, id: u16, out: &mut dyn ProviderSink) {
-        let Some(slot) = self.peers.slot(id) else { return };
-        if self.peers.get(slot).is_some_and(|peer| peer.over_network) {
+    /// says so before the handles that it has can become those of other items. A P2PS that was dropped before may be named.
+    pub(crate) fn drop_p2ps(&mut self, now: u64, id: u16, out: &mut dyn ProviderSink) {
+        let Some(slot) = self.links.slot(id) else { return };
+        if self.links.link(slot).over_network {
             self.hub.event(&Event::Resync { target: id, why: "connection has ended" });
         }
         self.let_go(now, slot, out);
     }
 
     /// What a P2PS had open that is gone stays so for its lease, but for what it could not find again.
-    fn let_go(&mut self, now: u64, slot: u8, out: &mut dyn ProviderSink) {
+    fn let_go(&mut self, now: u64, slot: Slot, out: &mut dyn ProviderSink) {
         self.posts.forget_p2ps(slot);
-        let lease = self.config.lease;
-        let Some(peer) = self.peers.get_mut(slot) else { return };
-        peer.id = None;
-        peer.last_heard = now;
-        peer.direct.clear();
-        let serial = peer.serial;
-        self.pace.left(slot);
-        if lease == 0 {
+        let serial = self.links.leave(slot, now);
+        self.hub.reader_left(slot);
+        if self.config.lease == 0 {
             return self.end_lease(now, slot, out);
         }
-        self.timers.set(now.saturating_add(lease), Timer::Lease(slot, serial));
-        for handle in self.interests(slot, |item| item.is_instance() || item.has(Bits::ENDED | Bits::HELD_SNAPSHOT)) {
+        self.timers.set(now.saturating_add(self.config.lease), Timer::Lease(slot, serial));
+        for handle in self.open_at(slot, |item| item.is_instance() || item.is_ended()) {
             self.lose_interest(now, handle, slot, out);
         }
     }
 
     /// Turns what is published to one P2PS alone, or back.
-    fn swap_direct(&mut self, slot: u8) {
-        if let Some(peer) = self.peers.get_mut(slot) {
-            std::mem::swap(&mut self.hub, &mut peer.direct);
-        }
+    fn swap_direct(&mut self, slot: Slot) {
+        self.hub.swap(&mut self.links.link_mut(slot).direct);
     }
 
-    fn interests(&self, slot: u8, of: impl Fn(&super::Item) -> bool) -> Vec<u32> {
-        let bit = (1 as Slots) << slot;
-        let wanted = |&handle: &u32| self.items.get(handle).is_some_and(|item| item.interest & bit != 0 && of(item));
-        self.items.handles().filter(wanted).collect()
+    /// The items of a kind that a P2PS has open.
+    fn open_at(&self, slot: Slot, of: impl Fn(&Item) -> bool) -> Vec<Handle> {
+        let wanted = |(_, item): &(Handle, &Item)| item.interest().contains(slot) && of(item);
+        self.items.iter().filter(wanted).map(|(handle, _)| handle).collect()
     }
 
     /// The lease of a P2PS that is gone has ended, if it is still that one's.
-    pub(super) fn lease_timer(&mut self, now: u64, slot: u8, serial: u32, out: &mut dyn ProviderSink) {
-        if self.peers.get(slot).is_some_and(|peer| peer.serial == serial && peer.id.is_none()) {
+    pub(crate) fn lease_timer(&mut self, now: u64, slot: Slot, serial: u32, out: &mut dyn ProviderSink) {
+        if self.links.is_lease(slot, serial) {
             self.counters.expired_leases += 1;
             self.end_lease(now, slot, out);
         }
     }
 
     /// What a P2PS that is gone had open is closed.
-    fn end_lease(&mut self, now: u64, slot: u8, out: &mut dyn ProviderSink) {
+    fn end_lease(&mut self, now: u64, slot: Slot, out: &mut dyn ProviderSink) {
         self.posts.forget_p2ps(slot);
-        for handle in self.interests(slot, |_| true) {
+        for handle in self.open_at(slot, |_| true) {
             self.lose_interest(now, handle, slot, out);
         }
-        self.peers.remove(slot);
+        self.links.remove(slot);
     }
 
     /// Says that we are there, and gives up P2PSs that are silent or too far behind.
-    pub(super) fn heartbeat(&mut self, now: u64, out: &mut dyn ProviderSink) {
+    pub(crate) fn heartbeat(&mut self, now: u64, out: &mut dyn ProviderSink) {
         let (interval, timeout) = (self.config.heartbeat_interval, self.config.p2ps_timeout);
         let next = if interval > 0 { interval } else { timeout };
         // One that stood still itself has heard nobody: the time does not count for the others.
-        let late = now.saturating_sub(self.heartbeat_due);
-        if self.heartbeat_due > 0 && late > next {
+        let late = now.saturating_sub(self.links.heartbeat_due);
+        if self.links.heartbeat_due > 0 && late > next {
             self.counters.freezes += 1;
-            self.peers.iter_mut().for_each(|(_, peer)| peer.last_heard = peer.last_heard.saturating_add(late).min(now));
+            self.links.excuse(now, late);
         }
         if interval > 0 {
-            self.hub.event(&Event::Heartbeat { announcement: &self.announcement });
+            self.hub.event(&Event::Heartbeat { announcement: &self.links.announcement });
         }
         let heard = now.saturating_sub(timeout);
-        while let Some(id) = self.peers.find(|peer| timeout > 0 && peer.last_heard < heard) {
+        while let Some(id) = self.links.find(|link| timeout > 0 && link.last_heard < heard) {
             self.counters.closed_p2ps += 1;
             self.counters.silent_p2ps += 1;
             self.cut_off(now, id, "was silent for too long", out);
         }
         let (limit, position) = (self.config.max_lag, self.hub.next_position());
-        while let Some(id) = self.peers.find(|peer| limit > 0 && position.saturating_sub(peer.read_to) > limit) {
+        while let Some(id) = self.links.find(|link| limit > 0 && position.saturating_sub(link.read_to) > limit) {
             self.counters.overrun_p2ps += 1;
             self.cut_off(now, id, "is too far behind", out);
         }
-        for (_, Peer { requests, gaps, .. }) in self.peers.iter_mut() {
-            (*requests, *gaps) = (0, 0);
-        }
-        self.heartbeat_due = now.saturating_add(next);
-        self.timers.set(self.heartbeat_due, Timer::Heartbeat);
+        self.links.start_counting();
+        self.links.heartbeat_due = now.saturating_add(next);
+        self.timers.set(self.links.heartbeat_due, Timer::Heartbeat);
     }
 
     /// Tells a P2PS what the messages were about that it has lost.
-    pub(super) fn tell_missed(
+    pub(crate) fn tell_missed(
         &mut self,
         now: u64,
-        slot: u8,
-        from: u64,
-        to: u64,
+        slot: Slot,
+        id: u16,
+        (from, to): (u64, u64),
         out: &mut dyn ProviderSink,
     ) -> Result<(), HubError> {
-        let kind = crate::stream::Kind::Gap;
-        let Some(peer) = self.peers.get_mut(slot) else { return Ok(()) };
-        // Nothing is told twice: one short request has a long answer.
-        if from > to || from < peer.told_to || to > self.hub.next_position() {
-            return Err(HubError::Malformed { kind, what: "range of positions" });
+        let gap = self.links.note_gap(slot, from, to, self.hub.next_position());
+        if gap == Gap::Impossible {
+            return Err(HubError::Malformed { kind: Kind::Gap, what: "range of positions" });
         }
         self.counters.gaps += 1;
-        peer.told_to = to;
-        peer.gaps += 1;
-        let (Some(id), too_many) = (peer.id, peer.gaps > MAX_GAPS) else { return Ok(()) };
-        if too_many || !self.history.reaches(from) {
+        if gap == Gap::TooMany || !self.hub.keeps(from) {
             self.counters.gaps_too_old += 1;
             self.cut_off(now, id, "has lost more than is kept", out);
             return Ok(());
         }
-        let missed = super::gaps::Missed::read(self.history.messages(from, to), id);
+        let missed = super::gap_recovery::Missed::read(self.hub.kept(from, to), id);
         // It goes to this P2PS alone, which waits for it before it reads on.
         self.swap_direct(slot);
         self.tell_again(slot, id, missed);

@@ -1,0 +1,200 @@
+//! The items: their handles and their keys. What state an item may be in, [`state`] says.
+
+mod p2ps_set;
+mod state;
+
+pub(crate) use p2ps_set::P2psSet;
+pub(crate) use state::{Item, Kind, Left, News, Part, Place, UnwatchedTimer};
+
+use super::ids::{Epoch, Handle};
+use crate::hash_seed::HashSeed;
+use crate::item;
+use hashbrown::HashTable;
+use std::ops::{Index, IndexMut};
+
+/// All items by handle, and those that are shared by service and key.
+///
+/// A handle that comes from a peer may be nobody's: [`Items::get`]. One that comes from a table of ours is an item's, or there is a
+/// fault of ours: indexing asserts it.
+#[derive(Debug, Default)]
+pub(crate) struct Items {
+    slots: Vec<Option<Item>>,
+    free: Vec<Handle>,
+    index: HashTable<Handle>,
+    /// Of the index: clients choose its keys.
+    seed: HashSeed,
+    last_epoch: u32,
+    /// The next item to be checked when only some are.
+    checked: u32,
+}
+
+impl Items {
+    /// No items yet; the index is keyed with `seed`.
+    pub(crate) fn new(seed: HashSeed) -> Self {
+        Self { seed, ..Self::default() }
+    }
+
+    /// Items held.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, handle: Handle) -> Option<&Item> {
+        self.slots.get(handle.0 as usize)?.as_ref()
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, handle: Handle) -> Option<&mut Item> {
+        self.slots.get_mut(handle.0 as usize)?.as_mut()
+    }
+
+    /// Makes the timers that are set for the item void; the epoch for new ones.
+    pub(crate) fn renew(&mut self, handle: Handle) -> Epoch {
+        let epoch = self.next_epoch();
+        self[handle].renew(epoch);
+        epoch
+    }
+
+    fn next_epoch(&mut self) -> Epoch {
+        self.last_epoch = self.last_epoch.wrapping_add(1);
+        Epoch(self.last_epoch)
+    }
+
+    /// The shared item of this name, if there is one that has not ended.
+    pub(crate) fn find(&self, service: u16, key: &[u8]) -> Option<Handle> {
+        let slots = &self.slots;
+        self.index.find(item::hash(self.seed, service, key), |&handle| is(slots, handle, service, key)).copied()
+    }
+
+    /// A new item, idle and without interest.
+    pub(crate) fn insert(&mut self, service: u16, key: &[u8], kind: Kind) -> Handle {
+        let item = Item::new(service, key, kind, self.next_epoch());
+        let handle = if let Some(handle) = self.free.pop() {
+            debug_assert!(self.slots[handle.0 as usize].is_none(), "a handle is free that is in use");
+            self.slots[handle.0 as usize] = Some(item);
+            handle
+        } else {
+            assert!(self.slots.len() <= Handle::MAX as usize, "the caller bounds the items");
+            self.slots.push(Some(item));
+            Handle((self.slots.len() - 1) as u32)
+        };
+        if !kind.is_instance() {
+            debug_assert_eq!(self.find(service, key), None, "one shared item for a key");
+            let Self { slots, index, seed, .. } = self;
+            let rehash = |&handle: &Handle| hash_of(slots, *seed, handle);
+            index.insert_unique(item::hash(*seed, service, key), handle, rehash);
+        }
+        handle
+    }
+
+    /// Takes the item out of the index, so that an open of its key makes another.
+    pub(crate) fn unlist(&mut self, handle: Handle) {
+        let hash = hash_of(&self.slots, self.seed, handle);
+        if let Ok(entry) = self.index.find_entry(hash, |&other| other == handle) {
+            entry.remove();
+        }
+    }
+
+    /// Forgets the item; the handle is free.
+    pub(crate) fn remove(&mut self, handle: Handle) -> Item {
+        self.unlist(handle);
+        let item = self.slots[handle.0 as usize].take().expect("an item is forgotten once");
+        self.free.push(handle);
+        debug_assert!(self.free.len() <= self.slots.len());
+        item
+    }
+
+    /// Every item.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Handle, &Item)> + '_ {
+        let place = |(index, slot)| Some((Handle(index as u32), Option::as_ref(slot)?));
+        self.slots.iter().enumerate().filter_map(place)
+    }
+
+    /// Asserts that every item is in a legal state, and found by its key if it is shared.
+    pub(crate) fn check_all(&self) {
+        for (handle, item) in self.iter() {
+            self.check(handle, item);
+        }
+        let listed = self.iter().filter(|(_, item)| item.is_listed()).count();
+        assert_eq!(self.index.len(), listed, "keys in the index, and items that are found by them");
+        assert_eq!(self.iter().count(), self.len(), "items, and handles that are not free");
+    }
+
+    /// As [`Self::check_all`], for the next few of them: each has its turn.
+    pub(crate) fn check_some(&mut self, count: u32) {
+        for _ in 0..count.min(self.slots.len() as u32) {
+            self.checked = if (self.checked as usize) < self.slots.len() { self.checked } else { 0 };
+            let handle = Handle(self.checked);
+            self.checked += 1;
+            if let Some(item) = self.get(handle) {
+                self.check(handle, item);
+            }
+        }
+    }
+
+    fn check(&self, handle: Handle, item: &Item) {
+        item.check(handle);
+        if item.is_listed() {
+            assert_eq!(self.find(item.service(), item.key()), Some(handle), "another item has its key: {item:?}");
+        }
+    }
+}
+
+impl Index<Handle> for Items {
+    type Output = Item;
+
+    fn index(&self, handle: Handle) -> &Item {
+        self.get(handle).expect("a handle of ours is an item's")
+    }
+}
+
+impl IndexMut<Handle> for Items {
+    fn index_mut(&mut self, handle: Handle) -> &mut Item {
+        self.get_mut(handle).expect("a handle of ours is an item's")
+    }
+}
+
+fn is(slots: &[Option<Item>], handle: Handle, service: u16, key: &[u8]) -> bool {
+    slots[handle.0 as usize].as_ref().is_some_and(|item| item.service() == service && item.key() == key)
+}
+
+fn hash_of(slots: &[Option<Item>], seed: HashSeed, handle: Handle) -> u64 {
+    let item = slots[handle.0 as usize].as_ref().expect("only items are in the index");
+    item::hash(seed, item.service(), item.key())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_is_found_by_service_and_key_until_it_ends() {
+        let mut items = Items::default();
+        let a = items.insert(1, b"key", Kind::SHARED);
+        let b = items.insert(2, b"key", Kind::SHARED);
+        let private = items.insert(1, b"key", Kind::Private);
+        assert_eq!((items.find(1, b"key"), items.find(2, b"key"), items.find(3, b"key")), (Some(a), Some(b), None));
+        items.unlist(a);
+        assert_eq!(items.find(1, b"key"), None);
+        assert!(items.get(a).is_some());
+        let again = items.insert(1, b"key", Kind::SHARED);
+        assert_eq!(items.find(1, b"key"), Some(again));
+        items.remove(a);
+        items.remove(private);
+        assert_eq!(items.find(1, b"key"), Some(again));
+        assert_eq!(items.len(), 2);
+        assert_eq!(items.insert(9, b"other", Kind::SHARED), private);
+    }
+
+    #[test]
+    fn many_items_are_all_found() {
+        let mut items = Items::default();
+        let handles: Vec<Handle> =
+            (0..10_000u32).map(|n| items.insert((n % 3) as u16, &n.to_le_bytes(), Kind::SHARED)).collect();
+        for (n, handle) in handles.iter().enumerate() {
+            assert_eq!(items.find((n % 3) as u16, &(n as u32).to_le_bytes()), Some(*handle));
+            assert_eq!(items.find((n % 3 + 1) as u16, &(n as u32).to_le_bytes()), None);
+        }
+    }
+}

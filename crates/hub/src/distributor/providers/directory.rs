@@ -1,0 +1,263 @@
+//! The source directory: what providers announce, and what the P2PSs are told of it.
+
+use super::{Offer, Origin, Phase};
+use crate::distributor::timers::Timer;
+use crate::distributor::{Fault, ProviderSink, SessionId, SourceDistributor};
+use crate::stream::{ALL, Event};
+use rwf::Qos;
+use rwf::msg::{Domain, Msg};
+use rwf::rdm::directory::{Action, Info, Load, Part, Refresh, Request, Service as Entry, ServiceState, Update, filter};
+
+/// Stream of our directory request at a provider.
+pub(crate) const STREAM: i32 = 2;
+/// The names under which every service offers its dictionaries, whatever the provider calls them.
+pub(crate) const DICTIONARIES: [&str; 2] = ["RWFFld", "RWFEnum"];
+
+impl SourceDistributor {
+    /// Asks an interactive provider for its directory.
+    pub(crate) fn request_directory(&mut self, id: SessionId, out: &mut dyn ProviderSink) {
+        let request = Request { stream_id: STREAM, streaming: true, service_id: None, filter: filter::ALL };
+        self.send(id, out, |w| request.encode(w));
+    }
+
+    /// What a provider of either kind sends on the directory stream.
+    pub(crate) fn directory_message(
+        &mut self,
+        now: u64,
+        id: SessionId,
+        msg: &[u8],
+        out: &mut dyn ProviderSink,
+    ) -> Result<(), Fault> {
+        match Msg::decode(msg)? {
+            Msg::Refresh(refresh) if refresh.domain == Domain::SOURCE => {
+                let refresh = Refresh::decode(&refresh)?;
+                if refresh.state.stream.is_final() {
+                    self.directory_closed(now, id, out);
+                } else {
+                    self.directory_refresh(now, id, &refresh, out);
+                }
+            }
+            Msg::Update(update) if update.domain == Domain::SOURCE => {
+                for entry in &Update::decode(&update)?.services {
+                    self.service_entry(now, id, entry, out);
+                }
+            }
+            Msg::Status(status) if status.domain == Domain::SOURCE => {
+                let cleared = rwf::rdm::directory::Status::decode(&status).clear_cache;
+                if cleared || status.state.is_some_and(|state| state.stream.is_final()) {
+                    self.directory_closed(now, id, out);
+                }
+            }
+            Msg::Ack(_) => return self.provider_ack(id, msg),
+            Msg::Refresh(_) | Msg::Update(_) | Msg::Status(_) => {
+                return Err(Fault::Rule("provider sent another domain on the directory stream"));
+            }
+            _ => self.counters.dropped_unexpected += 1,
+        }
+        Ok(())
+    }
+
+    fn directory_refresh(&mut self, now: u64, id: SessionId, refresh: &Refresh, out: &mut dyn ProviderSink) {
+        self.providers[id].phase = Phase::Ready;
+        if refresh.clear_cache && refresh.complete {
+            let gone: Vec<u16> = self.providers[id]
+                .offers
+                .iter()
+                .filter(|offer| !refresh.services.iter().any(|entry| entry.id == offer.provider_id))
+                .map(|offer| offer.service)
+                .collect();
+            for service in gone {
+                self.withdraw(now, id, service, true, out);
+            }
+        }
+        for entry in &refresh.services {
+            self.service_entry(now, id, entry, out);
+        }
+    }
+
+    /// The directory stream is closed: everything it said is void. It is asked for again after a pause.
+    fn directory_closed(&mut self, now: u64, id: SessionId, out: &mut dyn ProviderSink) {
+        let session = &self.providers[id];
+        let (serial, route) = (session.serial, matches!(session.origin, Origin::Route(_)));
+        let services: Vec<u16> = session.offers.iter().map(|offer| offer.service).collect();
+        for service in services {
+            self.withdraw(now, id, service, false, out);
+        }
+        if route {
+            self.timers.set(now.saturating_add(self.config.retry_interval), Timer::Directory(id, serial));
+        }
+    }
+
+    /// One service of a directory message.
+    fn service_entry(&mut self, now: u64, id: SessionId, entry: &Entry, out: &mut dyn ProviderSink) {
+        if entry.action == Action::Delete {
+            let known = self.providers[id].offer_by_id(entry.id).map(|offer| offer.service);
+            match known {
+                Some(service) => self.withdraw(now, id, service, true, out),
+                None => self.counters.dropped_unknown_service += 1,
+            }
+            return;
+        }
+        // A service that the route leaves out is none of ours; one that is refused is counted.
+        let Some(service) = self.offered_service(now, id, entry, out) else { return };
+        if let Some(info) = entry.info.as_ref().and_then(Part::value) {
+            self.apply_info(id, service, info);
+        }
+        if let Some(Part::Set(load) | Part::Update(load)) = &entry.load {
+            self.apply_load(id, service, load);
+        }
+        let state = entry.state.as_ref().and_then(Part::value);
+        self.apply_state(id, service, state);
+        self.request_dictionaries(now, id, service, entry, out);
+        self.advertise(service);
+        // Transient states come after the service is known to be there, groups before the service: they are narrower.
+        for group in entry.groups.iter().filter_map(Part::value) {
+            self.group_entry(now, id, service, group);
+        }
+        if let Some(status) = state.and_then(|state| state.status.as_ref()) {
+            self.service_status(now, id, service, status.as_state());
+        }
+        self.send_queued(now, service, out);
+    }
+
+    /// Our id for the service of an entry; makes the session offer it if it is new there.
+    fn offered_service(&mut self, now: u64, id: SessionId, entry: &Entry, out: &mut dyn ProviderSink) -> Option<u16> {
+        let session = &self.providers[id];
+        let cached = session.origin == Origin::NonInteractive;
+        let known = session.offer_by_id(entry.id).map(|offer| offer.service);
+        let Some(name) = entry.name() else {
+            if known.is_none() {
+                self.counters.dropped_unknown_service += 1;
+            }
+            return known;
+        };
+        let route = self.config.route(session.origin);
+        if route.is_some_and(|r| !r.services.is_empty() && !r.services.iter().any(|s| s.as_str() == name)) {
+            return None;
+        }
+        let Some(service) = self.services.find_or_add(name, cached) else {
+            self.counters.refused_services += 1;
+            return None;
+        };
+        if let Some(old) = known.filter(|&old| old != service) {
+            self.withdraw(now, id, old, true, out);
+        }
+        let session = &mut self.providers[id];
+        match session.offer_mut(service) {
+            Some(offer) => offer.provider_id = entry.id,
+            None => session.offers.push(Offer { up: true, ..Offer::new(entry.id, service) }),
+        }
+        let rank = |id: SessionId| match self.providers.get(id).map(|session| session.origin) {
+            Some(Origin::Route(route)) => (route, id.0),
+            _ => (u16::MAX, id.0),
+        };
+        self.services[service].add_provider(id, rank);
+        Some(service)
+    }
+
+    /// What a session offers of a service that it has just announced.
+    fn offer_of(&mut self, id: SessionId, service: u16) -> &mut Offer {
+        self.providers[id].offer_mut(service).expect("the entry of the directory has made the offer")
+    }
+
+    fn apply_info(&mut self, id: SessionId, service: u16, info: &Info) {
+        let offer = self.offer_of(id, service);
+        for domain in &info.capabilities {
+            offer.domains.insert(domain.0);
+        }
+        if !info.qos.is_empty() {
+            offer.qos.clone_from(&info.qos);
+        }
+        offer.snapshots_beyond_limit = info.supports_out_of_band_snapshots.unwrap_or(true);
+        let default = [Qos::REALTIME_TICK];
+        let qualities: &[Qos] = if info.qos.is_empty() { &default } else { &info.qos };
+        let service = &mut self.services[service];
+        for quality in qualities {
+            if !service.qos.contains(quality) {
+                service.qos.push(*quality);
+                service.stale = true;
+            }
+        }
+        for domain in &info.capabilities {
+            service.stale |= service.domains.insert(domain.0);
+        }
+        if service.vendor.is_none() {
+            service.vendor.clone_from(&info.vendor);
+        }
+        if service.item_list.is_none() {
+            service.item_list.clone_from(&info.item_list);
+        }
+    }
+
+    fn apply_state(&mut self, id: SessionId, service: u16, state: Option<&ServiceState>) {
+        let offer = self.offer_of(id, service);
+        if let Some(state) = state {
+            offer.up = state.up;
+            offer.accepting = state.accepting_requests.unwrap_or(true);
+        }
+    }
+
+    fn apply_load(&mut self, id: SessionId, service: u16, load: &Load) {
+        let offer = self.offer_of(id, service);
+        offer.open_limit = load.open_limit.or(offer.open_limit);
+        offer.open_window = load.open_window.or(offer.open_window);
+        offer.load_factor = load.load_factor.unwrap_or(offer.load_factor);
+    }
+
+    /// Tells the P2PSs of a service if what they know of it is out of date.
+    pub(crate) fn advertise(&mut self, id: u16) {
+        let service = &self.services[id];
+        let offers = service.providers().iter().filter_map(|&provider| {
+            self.providers.get(provider).filter(|session| session.phase == Phase::Ready)?.offer(id)
+        });
+        let (mut up, mut accepting) = (false, false);
+        for offer in offers.filter(|offer| offer.up) {
+            up = true;
+            accepting |= offer.accepting && offer.open_window != Some(0);
+        }
+        // What is down waits here, and images that are held can be had at any time.
+        let state = (up, accepting || !up || service.cached);
+        // One that is new waits for the dictionaries of the first provider that has them all.
+        let ready = |&id: &SessionId| self.providers.get(id).is_some_and(|session| !session.downloads.is_awaited());
+        let wanted = service.advertised || service.providers().iter().any(ready);
+        let news = !service.advertised || service.stale || service.state != state;
+        if !wanted || !news {
+            return;
+        }
+        let service = &mut self.services[id];
+        service.state = state;
+        service.stale = false;
+        service.advertised = true;
+        self.publish_service(id, ALL);
+    }
+
+    /// Sends what there is to know of a service: never what a provider said of itself, but what holds for all of them.
+    pub(crate) fn publish_service(&mut self, id: u16, target: u16) {
+        let service = &self.services[id];
+        let mut capabilities = vec![Domain::DICTIONARY];
+        capabilities.extend(service.domains.iter().map(Domain).filter(|&domain| domain != Domain::DICTIONARY));
+        let dictionaries: Vec<String> = DICTIONARIES.iter().map(ToString::to_string).collect();
+        let info = Info {
+            name: service.name.clone(),
+            vendor: service.vendor.clone(),
+            is_source: Some(false),
+            capabilities,
+            dictionaries_provided: dictionaries.clone(),
+            dictionaries_used: dictionaries,
+            qos: if service.qos.is_empty() { vec![Qos::REALTIME_TICK] } else { service.qos.clone() },
+            supports_qos_range: None,
+            item_list: service.item_list.clone(),
+            supports_out_of_band_snapshots: Some(true),
+            accepting_consumer_status: Some(false),
+        };
+        let (up, accepting) = service.state;
+        let state = ServiceState { up, accepting_requests: Some(accepting), status: None };
+        let entry = Entry { info: Some(Part::Set(info)), state: Some(Part::Set(state)), ..Entry::new(id, Action::Add) };
+        // One that cannot be written is counted, and its service stays as P2PSs know it.
+        let Some(filters) = self.composer.write(&mut self.counters, |w| entry.encode_filters(filter::ALL, w)) else {
+            return;
+        };
+        let (cached, name) = (service.cached, service.name.as_str());
+        self.hub.event(&Event::Service { target, service: id, cached, name, filters });
+    }
+}

@@ -1,0 +1,118 @@
+//! States and mergers of services and item groups: what providers say of many items at once.
+
+use super::Origin;
+use crate::distributor::ids::{GroupId, Handle};
+use crate::distributor::items::Item;
+use crate::distributor::{SessionId, SourceDistributor};
+use crate::stream::{ALL, Event};
+use rwf::rdm::directory::Group;
+use rwf::{State, StreamState};
+
+impl SourceDistributor {
+    /// A transient state for all items that a session has open for a service.
+    pub(super) fn service_status(&mut self, now: u64, id: SessionId, service: u16, state: State<'_>) {
+        if state.stream.is_final() {
+            self.recover_group(now, id, service, None, state);
+            return;
+        }
+        let state = open(state);
+        let members = self.note_state(id, service, None, state);
+        // Items that are open elsewhere, or lost and not back, have nothing to do with what this provider says.
+        let known = &self.services[service];
+        let all = known.lost_items() == 0 && known.providers().iter().all(|&other| other == id);
+        if all {
+            self.hub.event(&Event::ServiceStatus { service, state });
+        } else {
+            self.tell_members(&members, state);
+        }
+    }
+
+    /// Publishes a transient state for each of these.
+    fn tell_members(&mut self, members: &[Handle], state: State<'_>) {
+        for &handle in members {
+            if self.items[handle].has_interest() {
+                self.publish_status(handle, ALL, 0, state);
+            }
+        }
+    }
+
+    /// Status and merger of a group, in this order.
+    pub(super) fn group_entry(&mut self, now: u64, id: SessionId, service: u16, entry: &Group) {
+        // A group that no item was in has nothing to be told.
+        let Some(group) = self.providers[id].known_group(service, &entry.group) else { return };
+        let merged_to = entry.merged_to.as_deref().filter(|to| *to != entry.group);
+        let group = self.providers.current_group(group);
+        let state = entry.status.as_ref().map(|status| status.as_state());
+        if let Some(state) = state.filter(|state| state.stream.is_final()) {
+            self.recover_group(now, id, service, Some(group), state);
+        }
+        let state = state.filter(|state| !state.stream.is_final()).map(open);
+        let members = state.map(|state| self.note_state(id, service, Some(group), state)).unwrap_or_default();
+        let merged_to = merged_to.map(|to| {
+            let into = self.providers.group(id, service, to);
+            self.providers[id].forget_group(service, &entry.group);
+            self.providers.current_group(into)
+        });
+        let merged_to = merged_to.filter(|&to| to != group);
+        if let Some(to) = merged_to {
+            self.providers.merge_groups(group, to);
+        }
+        // Members that are lost are still members to a P2PS, but the state is not theirs.
+        let apart = state.filter(|_| self.services[service].lost_items() > 0);
+        if let Some(state) = apart {
+            self.tell_members(&members, state);
+        }
+        let state = state.filter(|_| apart.is_none());
+        if state.is_some() || merged_to.is_some() {
+            let (group, merged_to) = (group.0, merged_to.map(|to| to.0));
+            self.hub.event(&Event::GroupStatus { service, group, state, merged_to });
+        }
+    }
+
+    /// The items of a service, or of one group of it, that a session has on its streams.
+    fn members(&self, id: SessionId, service: u16, group: Option<GroupId>, of: impl Fn(&Item) -> bool) -> Vec<Handle> {
+        let mut handles = self.items_at(id, service);
+        handles.retain(|&handle| {
+            let item = &self.items[handle];
+            let in_group = group.is_none_or(|group| self.providers.current_group(item.group()) == group);
+            in_group && item.is_answered() && of(item)
+        });
+        handles
+    }
+
+    /// The members of a service or group that a session has open; remembers of each whether it was told to be Suspect.
+    fn note_state(&mut self, id: SessionId, service: u16, group: Option<GroupId>, state: State<'_>) -> Vec<Handle> {
+        let members = self.members(id, service, group, |item| !item.is_lost());
+        for &handle in &members {
+            self.items[handle].tell_state(state.data);
+        }
+        members
+    }
+
+    /// The provider has closed all items of a service, or of a group of it, and they are to be recovered.
+    fn recover_group(&mut self, now: u64, id: SessionId, service: u16, group: Option<GroupId>, state: State<'_>) {
+        let handles = self.members(id, service, group, |_| true);
+        let state = State { data: rwf::DataState::SUSPECT, ..state };
+        if self.providers[id].origin == Origin::NonInteractive {
+            for handle in handles {
+                self.publish_status(handle, ALL, 0, State { stream: StreamState::OPEN, ..state });
+            }
+            return;
+        }
+        for &handle in &handles {
+            self.detach(now, handle);
+        }
+        for handle in handles {
+            if self.lose_item(handle, state.code, state.text) {
+                self.retry_later(now, handle);
+            }
+        }
+    }
+}
+
+/// A transient state that leaves streams open; a provider may have sent no more than a data state.
+fn open(state: State<'_>) -> State<'_> {
+    let stream = if state.stream == StreamState::NON_STREAMING { state.stream } else { StreamState::OPEN };
+    let data = rwf::DataState(state.data.0.min(rwf::DataState::SUSPECT.0));
+    State { stream, data, ..state }
+}

@@ -1,0 +1,136 @@
+//! The providers: their sessions, what each of them offers, and the administrative domains in both directions.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `session`, `streams` | one session: how far it has come, its offers, its streams |
+//! | `services` | the services as P2PSs know them, and what waits for a provider |
+//! | `login`, `directory`, `dictionaries` | the administrative domains |
+//! | `groups` | states and mergers of services and item groups |
+//! | `recovery` | sessions and services that go away, and how their items come back |
+
+mod dictionaries;
+mod directory;
+mod groups;
+mod login;
+mod recovery;
+mod services;
+mod session;
+mod streams;
+
+pub(crate) use dictionaries::{
+    Dictionaries, FIRST_STREAM as FIRST_DICTIONARY_STREAM, LAST_STREAM as LAST_DICTIONARY_STREAM,
+};
+pub(crate) use directory::STREAM as DIRECTORY_STREAM;
+pub(crate) use login::STREAM as LOGIN_STREAM;
+pub(crate) use services::Services;
+pub(crate) use session::{Offer, Phase};
+pub use session::{Origin, PeerInfo, SessionId};
+pub(crate) use streams::Stream;
+
+use super::ids::GroupId;
+use crate::hash_seed::HashSeed;
+use rustc_hash::FxHashMap;
+use session::Session;
+use std::ops::{Index, IndexMut};
+
+/// Sessions beyond this slot are refused: an item keeps its session in two bytes.
+pub(crate) const MAX_SESSIONS: u32 = 1 << 16;
+
+/// Sessions by slot, and the groups that they have named.
+///
+/// A session that an agent or a timer names may be gone: [`Providers::get`]. One that an item or a service names is there, or there
+/// is a fault of ours: indexing asserts it.
+#[derive(Debug)]
+pub(crate) struct Providers {
+    sessions: Vec<Option<Session>>,
+    last_serial: u32,
+    last_group: u32,
+    /// Groups whose members have moved, and to which.
+    merged_groups: FxHashMap<GroupId, GroupId>,
+    /// Of tables whose keys a provider chooses.
+    seed: HashSeed,
+}
+
+impl Providers {
+    pub(crate) fn new(seed: HashSeed) -> Self {
+        Self { sessions: Vec::new(), last_serial: 0, last_group: 0, merged_groups: FxHashMap::default(), seed }
+    }
+
+    /// A session is established in a slot that is free. Its serial.
+    pub(crate) fn up(&mut self, id: SessionId, origin: Origin, peer: PeerInfo) -> u32 {
+        assert!(id.0 < MAX_SESSIONS, "the caller refuses more");
+        let slot = id.0 as usize;
+        if slot >= self.sessions.len() {
+            self.sessions.resize_with(slot + 1, || None);
+        }
+        assert!(self.sessions[slot].is_none(), "a session is lost before another has its slot");
+        self.last_serial = self.last_serial.wrapping_add(1);
+        self.sessions[slot] = Some(Session::new(origin, peer, self.last_serial, self.seed));
+        self.last_serial
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: SessionId) -> Option<&Session> {
+        self.sessions.get(id.0 as usize)?.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, id: SessionId) -> Option<&mut Session> {
+        self.sessions.get_mut(id.0 as usize)?.as_mut()
+    }
+
+    /// Takes a session out.
+    fn take(&mut self, id: SessionId) -> Option<Session> {
+        self.sessions.get_mut(id.0 as usize).and_then(Option::take)
+    }
+
+    /// Every session.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SessionId, &Session)> + '_ {
+        let place = |(slot, session)| Some((SessionId(slot as u32), Option::as_ref(session)?));
+        self.sessions.iter().enumerate().filter_map(place)
+    }
+
+    /// What a session offers of a service.
+    pub(crate) fn offer(&self, id: SessionId, service: u16) -> Option<&Offer> {
+        self.get(id)?.offer(service)
+    }
+
+    /// The provider's id of a service; 0 if it does not offer that now.
+    pub(crate) fn service_id(&self, id: SessionId, service: u16) -> u16 {
+        self.offer(id, service).map_or(0, |offer| offer.provider_id)
+    }
+
+    /// Our number for a group that a session names.
+    pub(crate) fn group(&mut self, id: SessionId, service: u16, group: &[u8]) -> GroupId {
+        let session = self.sessions[id.0 as usize].as_mut().expect("a session that speaks is there");
+        session.group(service, group, &mut self.last_group)
+    }
+
+    /// The group of an item, wherever it has been merged to.
+    pub(crate) fn current_group(&self, mut group: GroupId) -> GroupId {
+        // Merges are never in a circle: a merged group's id is not given out again.
+        while let Some(&to) = self.merged_groups.get(&group) {
+            group = to;
+        }
+        group
+    }
+
+    /// The members of a group belong to another from now on.
+    pub(crate) fn merge_groups(&mut self, from: GroupId, to: GroupId) {
+        assert_ne!(self.current_group(to), from, "groups are merged in a circle");
+        self.merged_groups.insert(from, to);
+    }
+}
+
+impl Index<SessionId> for Providers {
+    type Output = Session;
+
+    fn index(&self, id: SessionId) -> &Session {
+        self.get(id).expect("a session of ours is there")
+    }
+}
+
+impl IndexMut<SessionId> for Providers {
+    fn index_mut(&mut self, id: SessionId) -> &mut Session {
+        self.get_mut(id).expect("a session of ours is there")
+    }
+}

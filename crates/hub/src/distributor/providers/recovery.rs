@@ -1,0 +1,154 @@
+//! Sessions and services that go away, and how their items come back.
+
+use super::session::Session;
+use super::{Origin, Stream};
+use crate::distributor::ids::{Handle, StreamId};
+use crate::distributor::{ProviderSink, SessionId, SourceDistributor};
+use crate::stream::Event;
+use rwf::{DataState, State, StateCode, StreamState};
+
+impl SourceDistributor {
+    /// Takes a session out, and its items to other providers or back into the queue. A session that is gone may be named.
+    pub(crate) fn lose_session(&mut self, now: u64, id: SessionId, reason: &str, out: &mut dyn ProviderSink) {
+        let Some(session) = self.providers.take(id) else { return };
+        let text = format!("Connection to provider {} lost: {reason}", session.peer.address);
+        let mut services: Vec<u16> = session.offers.iter().map(|offer| offer.service).collect();
+        services.sort_unstable();
+        services.dedup();
+        for &service in &services {
+            self.services[service].remove_provider(id);
+        }
+        self.refuse_posts_of(id, &text);
+        self.lose_streams(&session, &text);
+        for &service in &services {
+            self.advertise(service);
+        }
+        for service in services {
+            self.send_queued(now, service, out);
+        }
+    }
+
+    /// The items of a session that is gone.
+    fn lose_streams(&mut self, session: &Session, text: &str) {
+        let on_stream = |(_, stream): (StreamId, Stream)| {
+            let handle = stream.handle().expect("a stream in use is an item's");
+            (self.items[handle].service(), handle)
+        };
+        let mut items: Vec<(u16, Handle)> = session.streams.iter().map(on_stream).collect();
+        items.sort_unstable();
+        items.dedup();
+        let published = session.origin == Origin::NonInteractive;
+        for items in items.chunk_by(|a, b| a.0 == b.0) {
+            let service = items[0].0;
+            let handles: Vec<Handle> = items.iter().map(|(_, handle)| *handle).collect();
+            for &handle in &handles {
+                let left = if published {
+                    self.items[handle].unpublish().is_some()
+                } else {
+                    self.leave_stream(handle).is_some()
+                };
+                debug_assert!(left, "an item on a stream of the session had it");
+            }
+            let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, text);
+            if published {
+                self.published_lost(service, &handles, state);
+            } else {
+                self.lose_items(service, &handles, state);
+            }
+        }
+    }
+
+    /// Items that have been taken off their provider: tells those who watch, and queues them.
+    fn lose_items(&mut self, service: u16, handles: &[Handle], state: State<'_>) {
+        let at_once = self.is_all_of(service, handles);
+        if at_once {
+            self.hub.event(&Event::ServiceStatus { service, state });
+        }
+        for &handle in handles {
+            let item = &self.items[handle];
+            let told = at_once && item.has_interest() && !item.is_private();
+            if told {
+                self.mark_lost(handle);
+            }
+            if told || self.lose_item(handle, state.code, state.text) {
+                self.enqueue(handle);
+            }
+        }
+    }
+
+    /// Whether these are all the items of the service that have had an answer, and none of them was told before, so that one
+    /// message for the service says it for each of them.
+    fn is_all_of(&self, service: u16, handles: &[Handle]) -> bool {
+        let mut answered = 0;
+        for item in handles.iter().map(|&handle| &self.items[handle]).filter(|item| item.has_interest()) {
+            if item.is_answered() && !item.is_private() {
+                if item.is_suspect() {
+                    return false;
+                }
+                answered += 1;
+            }
+        }
+        let known = &self.services[service];
+        let elsewhere = known.providers().iter().filter_map(|&id| self.providers.offer(id, service));
+        answered > 0 && known.lost_items() == 0 && elsewhere.map(|offer| offer.open).sum::<u32>() == 0
+    }
+
+    /// The items of a service at one session, taken off it. Streams that it has closed by withdrawing the service need no
+    /// close; those that it may not even have opened yet do.
+    fn detach_all(&mut self, now: u64, id: SessionId, service: u16, out: &mut dyn ProviderSink) -> Vec<Handle> {
+        let handles = self.items_at(id, service);
+        for &handle in &handles {
+            if self.items[handle].is_asked() {
+                self.close_upstream(now, handle, out);
+            } else {
+                self.detach(now, handle);
+            }
+        }
+        handles
+    }
+
+    /// The items of a service that a session has on its streams.
+    pub(crate) fn items_at(&self, id: SessionId, service: u16) -> Vec<Handle> {
+        let handles = self.providers[id].streams.iter().filter_map(|(_, stream)| stream.handle());
+        handles.filter(|&handle| self.items[handle].service() == service).collect()
+    }
+
+    /// A provider does not offer a service any more. Its items go to another provider; without one the service is gone.
+    pub(crate) fn withdraw(&mut self, now: u64, id: SessionId, service: u16, delete: bool, out: &mut dyn ProviderSink) {
+        let published = self.providers[id].origin == Origin::NonInteractive;
+        let handles = if published { self.items_at(id, service) } else { self.detach_all(now, id, service, out) };
+        self.providers[id].offers.retain(|offer| offer.service != service);
+        let known = &mut self.services[service];
+        known.remove_provider(id);
+        let text = "Provider has withdrawn the service";
+        let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, text);
+        if delete && known.providers().is_empty() {
+            self.delete_service(now, service, out);
+        } else if published {
+            self.published_lost(service, &handles, state);
+        } else {
+            self.lose_items(service, &handles, state);
+        }
+        self.advertise(service);
+        self.send_queued(now, service, out);
+    }
+
+    /// Nobody offers the service any more, and its last provider said so: its items are over.
+    fn delete_service(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
+        let known = &mut self.services[service];
+        known.clear_queues();
+        if std::mem::replace(&mut known.advertised, false) {
+            self.hub.event(&Event::ServiceGone { service });
+        }
+        let of_service = self.items.iter().filter(|(_, item)| item.service() == service);
+        let handles: Vec<Handle> = of_service.map(|(handle, _)| handle).collect();
+        for handle in handles {
+            // The end of a cached item ends the snapshots that wait for it.
+            if self.items.get(handle).is_some_and(|item| !item.is_ended()) {
+                self.close_upstream(now, handle, out);
+                self.unpublish(handle);
+                self.end_item(handle);
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The services: what they are called, who offers them, and what is waiting for a provider.
+
+use super::session::Domains;
+use crate::distributor::SessionId;
+use crate::distributor::ids::Handle;
+use crate::hash_seed::{HashSeed, SeededMap};
+use rwf::Qos;
+use std::collections::VecDeque;
+use std::ops::{Index, IndexMut};
+
+/// One service. Its id belongs to its name for good.
+#[derive(Debug, Default)]
+pub(crate) struct Service {
+    pub(crate) name: String,
+    /// `Vendor`, as the first provider had it.
+    pub(crate) vendor: Option<String>,
+    /// `ItemList`, as the first provider had it.
+    pub(crate) item_list: Option<String>,
+    /// Non-interactive: its images are held here.
+    pub(crate) cached: bool,
+    /// P2PSs know it.
+    pub(crate) advertised: bool,
+    /// What P2PSs were told last: `ServiceState`, `AcceptingRequests`.
+    pub(crate) state: (bool, bool),
+    /// Every domain and quality that any provider has offered. They only grow: a provider that takes over must not
+    /// change what a consumer has seen.
+    pub(crate) domains: Domains,
+    pub(crate) qos: Vec<Qos>,
+    /// What P2PSs were told is out of date.
+    pub(crate) stale: bool,
+    /// The sessions that offer it, in the order of their routes.
+    providers: Vec<SessionId>,
+    /// Items wanted for the first time.
+    fresh: VecDeque<Handle>,
+    /// Items wanted back.
+    lost: VecDeque<Handle>,
+    /// Items that are lost: told Suspect and not back.
+    lost_items: u32,
+}
+
+impl Service {
+    /// True if something waits for a provider.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.fresh.is_empty() || !self.lost.is_empty()
+    }
+
+    /// The sessions that offer it, in the order of their routes.
+    pub(crate) fn providers(&self) -> &[SessionId] {
+        &self.providers
+    }
+
+    /// A session offers it; `rank` tells the order.
+    pub(crate) fn add_provider<K: Ord>(&mut self, id: SessionId, rank: impl Fn(SessionId) -> K) {
+        if !self.providers.contains(&id) {
+            self.providers.push(id);
+            self.providers.sort_by_key(|&id| rank(id));
+        }
+    }
+
+    pub(crate) fn remove_provider(&mut self, id: SessionId) {
+        self.providers.retain(|&provider| provider != id);
+    }
+
+    /// An item waits for a provider, behind the others.
+    pub(crate) fn queue_back(&mut self, handle: Handle, answered: bool) {
+        if answered { self.lost.push_back(handle) } else { self.fresh.push_back(handle) }
+    }
+
+    /// An item waits for a provider, before the others.
+    pub(crate) fn queue_front(&mut self, handle: Handle, answered: bool) {
+        if answered { self.lost.push_front(handle) } else { self.fresh.push_front(handle) }
+    }
+
+    /// Nothing waits any more.
+    pub(crate) fn clear_queues(&mut self) {
+        self.fresh.clear();
+        self.lost.clear();
+    }
+
+    /// What waits, in no order.
+    pub(crate) fn queued(&self) -> impl Iterator<Item = Handle> + '_ {
+        self.fresh.iter().chain(&self.lost).copied()
+    }
+
+    /// Items that are lost: told Suspect and not back.
+    pub(crate) fn lost_items(&self) -> u32 {
+        self.lost_items
+    }
+
+    pub(crate) fn item_is_lost(&mut self) {
+        self.lost_items += 1;
+    }
+
+    pub(crate) fn item_is_back(&mut self) {
+        assert!(self.lost_items > 0, "an item is back that was not lost");
+        self.lost_items -= 1;
+    }
+
+    /// The next to be asked for. New ones and lost ones take turns, so that neither starves the other.
+    pub(crate) fn next_queued(&mut self, turn: u32) -> Option<Handle> {
+        let (first, second) =
+            if turn.is_multiple_of(2) { (&mut self.fresh, &mut self.lost) } else { (&mut self.lost, &mut self.fresh) };
+        first.pop_front().or_else(|| second.pop_front())
+    }
+}
+
+/// All services by id (from 1) and by name. An id that comes from a peer may be nobody's: [`Services::get`]; one of a table of ours is a
+/// service's for good, and indexing asserts it.
+#[derive(Debug, Default)]
+pub(crate) struct Services {
+    list: Vec<Service>,
+    by_name: SeededMap<String, u16>,
+}
+
+/// Ids above this are not given out; `0xFFFF` means something else on the hub.
+const MAX_SERVICES: usize = 0xFFFE;
+
+impl Services {
+    /// No services yet. Providers choose their names: `seed` keys the table.
+    pub(crate) fn new(seed: HashSeed) -> Self {
+        Self { by_name: SeededMap::with_hasher(seed), ..Self::default() }
+    }
+
+    pub(crate) fn get(&self, id: u16) -> Option<&Service> {
+        self.list.get(usize::from(id).checked_sub(1)?)
+    }
+
+    fn get_mut(&mut self, id: u16) -> Option<&mut Service> {
+        self.list.get_mut(usize::from(id).checked_sub(1)?)
+    }
+
+    /// The service of this name; a new one if there is none. `None` if it is of the other kind or the table is full.
+    pub(crate) fn find_or_add(&mut self, name: &str, cached: bool) -> Option<u16> {
+        if let Some(&id) = self.by_name.get(name) {
+            let service = &mut self.list[usize::from(id) - 1];
+            // A service that nobody has, or ever published, may change its kind.
+            if service.cached != cached && service.providers.is_empty() && !service.advertised {
+                service.cached = cached;
+            }
+            return (service.cached == cached).then_some(id);
+        }
+        if self.list.len() >= MAX_SERVICES || name.is_empty() {
+            return None;
+        }
+        self.list.push(Service { name: name.to_owned(), cached, ..Service::default() });
+        let id = self.list.len() as u16;
+        self.by_name.insert(name.to_owned(), id);
+        Some(id)
+    }
+
+    pub(crate) fn ids(&self) -> std::ops::RangeInclusive<u16> {
+        1..=self.list.len() as u16
+    }
+}
+
+impl Index<u16> for Services {
+    type Output = Service;
+
+    fn index(&self, id: u16) -> &Service {
+        self.get(id).expect("a service id of ours is a service's")
+    }
+}
+
+impl IndexMut<u16> for Services {
+    fn index_mut(&mut self, id: u16) -> &mut Service {
+        self.get_mut(id).expect("a service id of ours is a service's")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_belongs_to_its_name() {
+        let mut services = Services::default();
+        let a = services.find_or_add("A", false);
+        let b = services.find_or_add("B", true);
+        assert_eq!((a, b), (Some(1), Some(2)));
+        assert_eq!(services.find_or_add("A", false), a);
+        assert_eq!(services.find_or_add("", false), None);
+        assert!(services.get(0).is_none() && services.get(3).is_none());
+        services[1].add_provider(SessionId(0), |id| id.0);
+        assert_eq!(services.find_or_add("A", true), None);
+    }
+
+    #[test]
+    fn new_and_lost_items_take_turns() {
+        let mut service = Service::default();
+        (0..4).for_each(|handle| service.queue_back(Handle(handle), false));
+        (10..12).for_each(|handle| service.queue_back(Handle(handle), true));
+        let order: Vec<u32> = (0..).map_while(|turn| Some(service.next_queued(turn)?.0)).collect();
+        assert_eq!(order, [0, 10, 1, 11, 2, 3]);
+    }
+}

@@ -1,0 +1,288 @@
+//! What non-interactive providers send on item streams.
+
+use crate::distributor::ids::{GroupId, Handle, StreamId};
+use crate::distributor::items::{Kind, Part, Place};
+use crate::distributor::providers::Stream;
+use crate::distributor::{Fault, SessionId, SourceDistributor};
+use crate::item::{ItemKey, KeyQos};
+use crate::stream::{ALL, Event, flags};
+use rwf::image::Schema;
+use rwf::msg::{Domain, Msg, MsgKey, RefreshFlags, RefreshMsg, StatusMsg, UpdateMsg};
+use rwf::{DataState, Qos, State, StateCode, StreamState};
+
+impl SourceDistributor {
+    /// A message of a non-interactive provider on an item stream.
+    pub(crate) fn published_message(&mut self, id: SessionId, msg: &[u8]) -> Result<(), Fault> {
+        match Msg::decode(msg)? {
+            Msg::Update(update) => self.published_update(id, &update, msg),
+            Msg::Refresh(refresh) => self.published_refresh(id, &refresh, msg),
+            Msg::Status(status) => self.published_status(id, &status, msg),
+            Msg::Close(close) => {
+                if let Some(handle) = self.published_item(id, close.stream_id) {
+                    let text = "Provider has closed the item";
+                    let state = State::new(StreamState::CLOSED, DataState::SUSPECT, StateCode::NONE, text);
+                    self.published_final(handle, &state, None);
+                }
+            }
+            Msg::Generic(generic) => {
+                if let Some(handle) = self.published_item(id, generic.stream_id) {
+                    let has_key = generic.key.is_some();
+                    self.hub.event(&Event::Generic { target: ALL, handle: handle.0, has_key, rwf: msg });
+                }
+            }
+            Msg::Ack(_) | Msg::Request(_) | Msg::Post(_) => self.counters.dropped_unexpected += 1,
+        }
+        Ok(())
+    }
+
+    /// The item on a stream of the session; a message on another stream is dropped.
+    fn published_item(&mut self, id: SessionId, stream: i32) -> Option<Handle> {
+        let handle = self.providers[id].streams.get(StreamId(stream)).handle();
+        self.counters.dropped_unknown_stream += u64::from(handle.is_none());
+        handle
+    }
+
+    /// Writes the canonical bytes of a published key to `self.key`; the service, if the session offers it.
+    fn published_key(&mut self, id: SessionId, domain: Domain, key: &MsgKey<'_>, qos: Option<Qos>) -> Option<u16> {
+        let session = &self.providers[id];
+        let offer = match key.service_id {
+            Some(service) => session.offer_by_id(service),
+            None if session.offers.len() == 1 => session.offers.first(),
+            None => None,
+        };
+        let Some(offer) = offer else {
+            self.counters.dropped_unknown_service += 1;
+            return None;
+        };
+        let service = offer.service;
+        let qos = qos.or(offer.qos.first().copied()).unwrap_or(Qos::REALTIME_TICK);
+        self.key.clear();
+        ItemKey::new(domain, key, Some(qos)).write(&mut self.key);
+        Some(service)
+    }
+
+    fn published_refresh(&mut self, id: SessionId, refresh: &RefreshMsg<'_>, rwf: &[u8]) {
+        // What has no place is counted by what it lacks.
+        let Some(handle) = self.place_published(id, refresh) else { return };
+        if refresh.state.stream.is_final() {
+            self.published_final(handle, &refresh.state, None);
+            return;
+        }
+        let group = self.providers.group(id, self.items[handle].service(), refresh.group_id);
+        self.items[handle].set_group(group);
+        self.take_refresh(handle, refresh, rwf);
+    }
+
+    /// The item that a refresh is for, on its stream from now on; made if it is new.
+    fn place_published(&mut self, id: SessionId, refresh: &RefreshMsg<'_>) -> Option<Handle> {
+        let Some(key) = &refresh.key else { return self.published_item(id, refresh.stream_id) };
+        let service = self.published_key(id, refresh.domain, key, refresh.qos)?;
+        self.offer_quality(service, refresh.qos);
+        let handle = self.find_or_publish(service)?;
+        self.move_to_stream(handle, Place { session: id, stream: StreamId(refresh.stream_id) });
+        Some(handle)
+    }
+
+    /// A quality that the provider publishes in without having said so is offered from now on: nobody could ask for it.
+    fn offer_quality(&mut self, service: u16, qos: Option<Qos>) {
+        let known = &mut self.services[service];
+        if let Some(qos) = qos.filter(|qos| !known.qos.iter().any(|&other| KeyQos::from(other) == KeyQos::from(*qos))) {
+            known.qos.push(qos);
+            known.stale = true;
+            self.advertise(service);
+        }
+    }
+
+    /// The item of `self.key`, made if there is room for it.
+    pub(super) fn find_or_publish(&mut self, service: u16) -> Option<Handle> {
+        if let Some(handle) = self.items.find(service, &self.key) {
+            return Some(handle);
+        }
+        if self.is_full() {
+            self.counters.refused_no_resources += 1;
+            return None;
+        }
+        let image = self.published.images.add();
+        let handle = self.items.insert(service, &self.key, Kind::Cached { image });
+        let known = &mut self.services[service];
+        if known.domains.insert(self.items[handle].domain()) {
+            known.stale = true;
+            self.advertise(service);
+        }
+        Some(handle)
+    }
+
+    /// The session has the item on this stream: it is on no other, and no other item is on it.
+    fn move_to_stream(&mut self, handle: Handle, place: Place) {
+        if self.items[handle].place() == Some(place) {
+            return;
+        }
+        // A set does not go on elsewhere.
+        self.abandon_set(handle);
+        self.unpublish(handle);
+        let evicted = self.providers[place.session].streams.set(place.stream, Stream::new(handle, false)).handle();
+        self.items[handle].publish_on(place.session, place.stream);
+        if let Some(evicted) = evicted {
+            assert_ne!(evicted, handle, "an item that is on no stream was found on one");
+            let text = "Provider has put another item on the stream";
+            let state = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, text);
+            // The stream is the other item's already.
+            self.items[evicted].unpublish();
+            let service = self.items[evicted].service();
+            self.published_lost(service, &[evicted], state);
+        }
+    }
+
+    /// Applies a refresh to the held image, and publishes it for those who watch.
+    pub(super) fn take_refresh(&mut self, handle: Handle, refresh: &RefreshMsg<'_>, rwf: &[u8]) {
+        let item = &mut self.items[handle];
+        let complete = refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE);
+        let part = item.take_cached_part(item.begins_set(refresh.part_num), complete, refresh.state.data);
+        let (group, watched) = (item.group(), item.has_interest());
+        let image = self.published.images.get_mut(item.image().expect("a cached item has an image"));
+        if image.refresh(refresh, &Schema::NONE).is_err() {
+            self.counters.cache_failures += 1;
+        }
+        if watched {
+            let flags = published_flags(part, refresh.flags.contains(RefreshFlags::CLEAR_CACHE));
+            let (group, position) = (self.providers.current_group(group).0, self.hub.next_position());
+            self.hub.event(&Event::Image { target: ALL, handle: handle.0, group, flags, position, rwf });
+            self.counters.images += 1;
+        }
+        if complete {
+            self.published_complete(handle);
+        }
+    }
+
+    /// The last part of a set: those who came in its middle get the image now.
+    fn published_complete(&mut self, handle: Handle) {
+        let item = &mut self.items[handle];
+        let (awaited, was_lost) = item.complete_set();
+        if was_lost {
+            self.services[item.service()].item_is_back();
+        }
+        if awaited {
+            self.answer_now(handle, ALL);
+        }
+        self.answer_snapshots(handle);
+    }
+
+    fn published_update(&mut self, id: SessionId, update: &UpdateMsg<'_>, rwf: &[u8]) {
+        // What is on no stream is counted.
+        let Some(handle) = self.item_of(id, update.domain, update.key.as_ref(), update.stream_id) else { return };
+        let item = &self.items[handle];
+        // After a loss nothing counts before the first part of an image.
+        if item.awaits_recovery() {
+            self.counters.dropped_not_live += 1;
+            return;
+        }
+        let watched = item.has_interest();
+        self.take_update(handle, update);
+        if watched {
+            self.hub.update(handle, update.key.is_some(), rwf);
+            self.counters.updates += 1;
+        } else {
+            self.counters.dropped_not_live += 1;
+        }
+    }
+
+    /// The item of a message that is no refresh: by its stream, or by its key if the provider goes on with it after it came back.
+    fn item_of(&mut self, id: SessionId, domain: Domain, key: Option<&MsgKey<'_>>, stream: i32) -> Option<Handle> {
+        let on_stream = self.providers[id].streams.get(StreamId(stream)).handle();
+        let handle = match (on_stream, key) {
+            (Some(handle), _) => Some(handle),
+            (None, Some(key)) => self.adopt(id, domain, key, StreamId(stream)),
+            (None, None) => None,
+        };
+        self.counters.dropped_unknown_stream += u64::from(handle.is_none());
+        handle
+    }
+
+    /// An item that a provider goes on with after it came back, known by the key in its update.
+    fn adopt(&mut self, id: SessionId, domain: Domain, key: &MsgKey<'_>, stream: StreamId) -> Option<Handle> {
+        let service = self.published_key(id, domain, key, None)?;
+        let handle = self.items.find(service, &self.key)?;
+        if self.items[handle].place().is_some_and(|place| place.session != id) {
+            self.counters.dropped_not_owner += 1;
+            return None;
+        }
+        self.move_to_stream(handle, Place { session: id, stream });
+        Some(handle)
+    }
+
+    /// Applies an update to the held image. One that cannot be applied makes it Suspect.
+    pub(super) fn take_update(&mut self, handle: Handle, update: &UpdateMsg<'_>) {
+        let item = &self.items[handle];
+        let image = self.published.images.get_mut(item.image().expect("a cached item has an image"));
+        if item.is_lost() {
+            // What is held is of an earlier life of the provider.
+            image.update_next(update, &Schema::NONE);
+        } else if image.update(update, &Schema::NONE).is_err() {
+            self.counters.cache_failures += 1;
+        }
+    }
+
+    fn published_status(&mut self, id: SessionId, status: &StatusMsg<'_>, rwf: &[u8]) {
+        // What is on no stream is counted.
+        let Some(handle) = self.item_of(id, status.domain, status.key.as_ref(), status.stream_id) else { return };
+        if let Some(state) = status.state.filter(|state| state.stream.is_final()) {
+            self.published_final(handle, &state, Some(rwf));
+            return;
+        }
+        let item = &mut self.items[handle];
+        // After a loss nothing makes the held image good before the first part of the next.
+        if item.awaits_recovery() && status.state.is_some_and(|state| state.data == DataState::OK) {
+            self.counters.dropped_not_live += 1;
+            return;
+        }
+        let mut group = GroupId::NONE;
+        if let Some(name) = status.group_id {
+            group = self.providers.group(id, item.service(), name);
+            item.set_group(group);
+        }
+        self.publish_open_status(handle, group, status, rwf);
+    }
+
+    /// Applies a status that leaves the item open to its held image, and publishes it.
+    pub(super) fn publish_open_status(&mut self, handle: Handle, group: GroupId, status: &StatusMsg<'_>, rwf: &[u8]) {
+        let item = &mut self.items[handle];
+        let image = self.published.images.get_mut(item.image().expect("a cached item has an image"));
+        if let Some(perm_data) = status.perm_data {
+            image.set_perm_data(perm_data);
+        }
+        if let Some(state) = status.state {
+            image.set_state(&state);
+            item.tell_state(if image.is_suspect() { DataState::SUSPECT } else { DataState::OK });
+        }
+        let (target, flags) = (ALL, flags::PENDING_TOO);
+        self.hub.event(&Event::ItemStatus { target, handle: handle.0, group: group.0, flags, rwf });
+        self.counters.statuses += 1;
+    }
+
+    /// The provider has ended an item. One that can be recovered keeps its image, Suspect, until it is published again.
+    pub(super) fn published_final(&mut self, handle: Handle, state: &State<'_>, rwf: Option<&[u8]>) {
+        self.unpublish(handle);
+        if state.stream == StreamState::CLOSED_RECOVER {
+            let service = self.items[handle].service();
+            self.published_lost(service, &[handle], State { data: DataState::SUSPECT, ..*state });
+        } else {
+            self.publish_end(handle, state, rwf);
+            self.end_item(handle);
+        }
+    }
+}
+
+/// The flags of a provider's refresh on the hub stream.
+fn published_flags(part: Part, provider_clears: bool) -> u8 {
+    let mut bits = if part.recovery { flags::RECOVERY } else { flags::UNSOLICITED };
+    for (flag, on) in [
+        (flags::FIRST, part.first),
+        (flags::COMPLETE, part.complete),
+        (flags::CLEAR_CACHE, part.first && (part.recovery || provider_clears)),
+    ] {
+        if on {
+            bits |= flag;
+        }
+    }
+    bits
+}

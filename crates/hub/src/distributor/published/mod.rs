@@ -1,0 +1,47 @@
+//! Non-interactive providers: what they publish, the images held for them, and who is answered from those.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `held` | the images, and the snapshots that wait for one to be whole |
+//! | `intake` | what non-interactive providers send |
+//! | `images` | answers from held images, and items whose provider is gone |
+//! | `posted` | posts to published items |
+
+mod held;
+mod images;
+mod intake;
+mod posted;
+
+use held::{HeldImages, WaitingSnapshots};
+
+use super::items::Items;
+
+/// What is held of published items beside their states.
+#[derive(Debug, Default)]
+pub(crate) struct Published {
+    pub(crate) images: HeldImages,
+    pub(crate) snapshots: WaitingSnapshots,
+}
+
+impl Published {
+    /// Asserts that each cached item has an image of its own, and that who waits for one can be answered.
+    pub(crate) fn check(&self, items: &Items) {
+        let mut images = 0;
+        for (handle, item) in items.iter() {
+            if let Some(image) = item.image() {
+                images += 1;
+                assert!(self.images.has(image), "the image of {handle:?} is not there: {item:?}");
+            }
+            if item.is_cached_snapshot() && !item.is_ended() {
+                let shared = items.find(item.service(), item.key());
+                let waits = shared.is_some_and(|shared| self.snapshots.waits(shared, handle));
+                assert!(waits, "a snapshot waits for nothing: {handle:?} {item:?}");
+            }
+        }
+        assert_eq!(images, self.images.len(), "cached items, and images that are held");
+        for (shared, instance) in self.snapshots.iter() {
+            assert!(items.get(shared).is_some_and(super::items::Item::is_cached), "snapshots wait for {shared:?}");
+            assert!(items.get(instance).is_some_and(|item| item.is_cached_snapshot() && !item.is_ended()));
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Which provider is asked for an item.
+
+use crate::distributor::config::Balance;
+use crate::distributor::items::Item;
+use crate::distributor::providers::{Offer, Phase};
+use crate::distributor::{SessionId, SourceDistributor};
+use crate::item::{ItemKey, KeyQos};
+use rwf::{Qos, StateCode};
+
+/// Why an item cannot be asked for at a provider now. In order: what the best provider lacks counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Wait {
+    /// Its open window is full; it will not take long.
+    Window,
+    OpenLimit,
+    NotAccepting,
+    Down,
+    /// None offers it.
+    NoProvider,
+}
+
+impl Wait {
+    /// What a consumer is told. The window is a matter of moments, nobody is told.
+    pub(super) fn text(self) -> Option<(StateCode, &'static str)> {
+        match self {
+            Self::Window => None,
+            Self::OpenLimit => {
+                Some((StateCode::TOO_MANY_ITEMS, "Provider's open limit is reached: waiting for an item to be closed"))
+            }
+            Self::NotAccepting => Some((StateCode::NONE, "Provider accepts no requests now: waiting for it")),
+            Self::Down => Some((StateCode::NONE, "Service is down: waiting for it")),
+            Self::NoProvider => Some((StateCode::NONE, "No provider offers this item now: waiting for one")),
+        }
+    }
+}
+
+impl SourceDistributor {
+    /// Whether the items of a service fare alike: it has one provider, that is not at its limit for streams only.
+    pub(super) fn is_simple(&self, service: u16) -> bool {
+        let &[only] = self.services[service].providers() else { return false };
+        self.providers.offer(only, service).is_some_and(|offer| {
+            let place = offer.place(true, self.config.open_window);
+            matches!(place, Err(Wait::Window | Wait::NotAccepting | Wait::Down))
+        })
+    }
+
+    /// The provider to ask for an item.
+    pub(super) fn route(&self, item: &Item) -> Result<SessionId, Wait> {
+        let qos = ItemKey::read(item.key()).map(|key| key.qos).unwrap_or_default();
+        let mut best: Option<((u64, u32), SessionId)> = None;
+        let mut wait = Wait::NoProvider;
+        for &id in self.services[item.service()].providers() {
+            let Some(offer) = self
+                .providers
+                .get(id)
+                .filter(|session| session.phase == Phase::Ready)
+                .and_then(|session| session.offer(item.service()))
+                .filter(|offer| offer.serves(item.domain(), qos))
+            else {
+                continue;
+            };
+            if let Err(reason) = offer.place(item.is_snapshot(), self.config.open_window) {
+                wait = wait.min(reason);
+                continue;
+            }
+            let load = (offer.load_factor, offer.open + offer.outstanding);
+            if best.is_none_or(|(least, _)| load < least) {
+                best = Some((load, id));
+            }
+            if self.config.balance == Balance::First {
+                break;
+            }
+        }
+        best.map(|(_, id)| id).ok_or(wait)
+    }
+}
+
+impl Offer {
+    /// Whether the provider has this domain in this quality.
+    fn serves(&self, domain: u8, qos: KeyQos) -> bool {
+        let quality = qos == KeyQos::default()
+            || self.qos.iter().any(|&offered| KeyQos::from(offered) == qos)
+            || (self.qos.is_empty() && KeyQos::from(Qos::REALTIME_TICK) == qos);
+        quality && self.domains.contains(domain)
+    }
+
+    /// Whether another request fits.
+    fn place(&self, snapshot: bool, default_window: u32) -> Result<(), Wait> {
+        let window = self.open_window.unwrap_or(u64::from(default_window));
+        let limit = self.open_limit.filter(|_| !(snapshot && self.snapshots_beyond_limit)).unwrap_or(u64::MAX);
+        let free = if self.snapshots_beyond_limit { self.snapshots } else { 0 };
+        let counted = (self.open + self.outstanding).saturating_sub(free);
+        if !self.up {
+            Err(Wait::Down)
+        } else if !self.accepting || window == 0 {
+            Err(Wait::NotAccepting)
+        } else if u64::from(counted) >= limit {
+            Err(Wait::OpenLimit)
+        } else if u64::from(self.outstanding) >= window {
+            Err(Wait::Window)
+        } else {
+            Ok(())
+        }
+    }
+}
