@@ -11,7 +11,10 @@ LIBRARIES ?= target/release
 PACKAGES ?= target/packages
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 
-.PHONY: help build build-lab build-c run test test-rust test-interop bench bench-peers fmt lint doc man install install-c deb static container-root sbom checksums clean
+# How long `make chaos` runs, in seconds; QUOTEWAY_SEED repeats a schedule.
+SECONDS_OF_CHAOS ?= 7200
+
+.PHONY: help build build-lab build-c run test test-rust test-interop chaos bench bench-peers fmt lint doc man install install-c deb static container-root sbom checksums clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -36,6 +39,9 @@ test-rust: ## the Rust tests alone
 
 test-interop: build ## EMA and ETA Java alone (JDK 17 and Maven)
 	mvn -B -q -f interop/pom.xml test
+
+chaos: ## kills, standstills, partitions, loss and hostile clients at random, each image compared (root; SECONDS_OF_CHAOS=7200)
+	QUOTEWAY_HOSTS=required QUOTEWAY_CHAOS_SECONDS=$(SECONDS_OF_CHAOS) $(CARGO) test --package quoteway --test all -- --exact hub::chaos::everything_at_once --nocapture
 
 bench: build-lab ## every figure of docs/perf, beside its floor and its peers in the same run
 	scripts/bench.sh $(ARGS)

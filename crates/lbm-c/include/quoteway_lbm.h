@@ -9,8 +9,26 @@
  * Threads: an embedded context (the default) has a thread of its own, on which it calls back; any thread may call the functions
  * below. That thread has the processors and the priority of the thread that makes the context (taskset, chrt,
  * pthread_setaffinity_np). A sequential context (context attribute operational_mode "sequential") does everything, callbacks too,
- * in qw_lbm_context_process_events(). A callback may send, flush, request, respond and delete requests. What creates or deletes
- * anything else cannot be called from a callback of the same context (QW_LBM_EINCALLBACK).
+ * in qw_lbm_context_process_events().
+ *
+ * What may be called from a callback (of a source, receiver or request), on the thread that runs it; the rest is refused with the code:
+ *
+ *   call                                                 on its own context    on another context
+ *   qw_lbm_src_send, _src_flush, _send_request,
+ *     _request_delete, _send_response                    yes                   yes, or QW_LBM_EDEADLOCK
+ *   qw_lbm_src_create, _src_delete, _rcv_create,
+ *     _wildcard_rcv_create, _rcv_delete,
+ *     _context_fd, _context_stats                        QW_LBM_EINCALLBACK    yes, or QW_LBM_EDEADLOCK
+ *   qw_lbm_context_create, _context_delete,
+ *     _context_process_events                            QW_LBM_EINCALLBACK    QW_LBM_EINCALLBACK
+ *   qw_lbm_context_unblock, attributes, qw_lbm_config,
+ *     qw_lbm_log, _errnum, _errmsg, _version             yes                   yes
+ *
+ * QW_LBM_EDEADLOCK: a callback of that context waits for the context whose callback this is; nothing was done. Contexts that relay to
+ * each other see it now and then, and keep the message for later, or hand it to a thread of their own. A context and its callbacks
+ * never wait for one that only works. From the function for warnings (qw_lbm_log) only the last line may be called, else
+ * QW_LBM_EINCALLBACK. A callback that waits for a lock of the application which another thread holds while it calls these functions
+ * waits for ever; that the library cannot see.
  *
  * What was deleted must not be used again. Delete sources, receivers and requests before their context. */
 #ifndef QUOTEWAY_LBM_H
@@ -33,9 +51,10 @@ extern "C" {
 #define QW_LBM_EOS 4         /* the operating system refuses */
 #define QW_LBM_ETOOLONG 5    /* the message is too long */
 #define QW_LBM_EGONE 6       /* the source was deleted, or the requester cannot be reached */
-#define QW_LBM_EINCALLBACK 7 /* not from a callback of the same context */
+#define QW_LBM_EINCALLBACK 7 /* not from this callback: see the table above */
 #define QW_LBM_EMODE 8       /* not in this operational mode */
 #define QW_LBM_EINTERNAL 9   /* a fault of the library; the context is of no use any more */
+#define QW_LBM_EDEADLOCK 10  /* a callback of that context waits for the context whose callback this is */
 
 /* The last failure on this thread. The text is valid until the next one. */
 int qw_lbm_errnum(void);
@@ -44,8 +63,8 @@ const char *qw_lbm_errmsg(void);
 /* Name and version of the library. */
 const char *qw_lbm_version(void);
 
-/* Warnings, such as a socket buffer that is smaller than an option asks for: one text each, on the thread of any context. With
- * proc NULL, as at first, they go to standard error. */
+/* Warnings, such as a socket buffer that is smaller than an option asks for: one text each, on the thread of any context. proc may
+ * call no more than the last line of the table above. With proc NULL, as at first, they go to standard error. */
 typedef void (*qw_lbm_log_cb_proc)(const char *text, void *clientd);
 int qw_lbm_log(qw_lbm_log_cb_proc proc, void *clientd);
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use lbm_io::{Delivery, EndReason, Events, Loss, ReceiverId, Request, RequestId, SourceId, Sources, Stream};
 
 use crate::engine::Engine;
+use crate::error::{Code, Failure};
 use crate::receivers::Receiver;
 use crate::requests::PendingRequest;
 use crate::sources::Source;
@@ -84,30 +85,60 @@ unsafe impl<P: Send, H> Send for Callback<P, H> {}
 /// `QW_LBM_SRC_EVENT_WAKEUP`.
 const WAKEUP: c_int = 1;
 
-/// The context whose callback runs on this thread, and its sending half.
+/// What this thread is inside of: a function of the application that the library has called.
 #[derive(Clone, Copy)]
-pub(crate) struct Running {
-    engine: *const Engine,
-    sources: NonNull<Sources>,
+pub(crate) enum Running {
+    /// A callback of this context; its sending half.
+    Context { engine: *const Engine, sources: NonNull<Sources> },
+    /// The function that takes warnings.
+    Log,
 }
 
 thread_local! {
     static RUNNING: Cell<Option<Running>> = const { Cell::new(None) };
 }
 
-/// Whether a callback of this context runs on this thread.
-pub(crate) fn is_in_callback(engine: &Engine) -> bool {
-    RUNNING.with(|running| running.get().is_some_and(|r| ptr::eq(r.engine, engine)))
+/// The context whose callback runs on this thread.
+pub(crate) fn running() -> Option<*const Engine> {
+    match RUNNING.with(Cell::get)? {
+        Running::Context { engine, .. } => Some(engine),
+        Running::Log => None,
+    }
+}
+
+/// Whether the function that takes warnings runs on this thread.
+pub(crate) fn is_in_log() -> bool {
+    matches!(RUNNING.with(Cell::get), Some(Running::Log))
+}
+
+/// Whether a function of the application that the library has called runs on this thread. What creates, ends or drives contexts waits
+/// for other threads, which may wait for this one: it is refused there.
+pub(crate) fn refuse_in_callback(what: &str) -> Result<(), Failure> {
+    match RUNNING.with(Cell::get) {
+        None => Ok(()),
+        Some(_) => Err(Failure::new(Code::InCallback, format!("{what} from a callback of any context"))),
+    }
+}
+
+/// Calls a function of the application while this thread is marked as inside of it.
+pub(crate) fn inside(running: Running, function: impl FnOnce()) {
+    let before = RUNNING.with(|cell| cell.replace(Some(running)));
+    function();
+    RUNNING.with(|cell| cell.set(before));
 }
 
 /// Works with the sending half that the running callback of this context was given; `None` outside of one.
 pub(crate) fn with_running<R>(engine: &Engine, work: impl FnOnce(&mut Sources) -> R) -> Option<R> {
-    let mut running = RUNNING.with(Cell::get).filter(|r| ptr::eq(r.engine, engine))?;
+    let running = RUNNING.with(Cell::get)?;
+    let Running::Context { engine: own, mut sources } = running else { return None };
+    if !ptr::eq(own, engine) {
+        return None;
+    }
     // Nothing that `work` does calls back, but were it so, a second reference must not come into being.
     RUNNING.with(|cell| cell.set(None));
     // SAFETY: the pointer was made from the exclusive reference that the event was handed, whose holder waits in `call` for the C
     // function that we are called from, on this thread; and it is ours alone, since the cell is empty meanwhile.
-    let result = work(unsafe { running.sources.as_mut() });
+    let result = work(unsafe { sources.as_mut() });
     RUNNING.with(|cell| cell.set(Some(running)));
     Some(result)
 }
@@ -156,11 +187,11 @@ pub(crate) struct Turn<'a> {
 impl Turn<'_> {
     /// Calls a C function while this thread is marked as inside a callback of the context.
     fn call(&self, sources: &mut Sources, function: impl FnOnce() -> c_int) {
-        let running = Running { engine: Arc::as_ptr(self.engine), sources: NonNull::from(sources) };
-        let before = RUNNING.with(|cell| cell.replace(Some(running)));
-        // What the application returns says nothing, as with LBM.
-        let _ = function();
-        RUNNING.with(|cell| cell.set(before));
+        let running = Running::Context { engine: Arc::as_ptr(self.engine), sources: NonNull::from(sources) };
+        inside(running, || {
+            // What the application returns says nothing, as with LBM.
+            let _ = function();
+        });
     }
 
     fn tell(&mut self, sources: &mut Sources, stream: &Stream<'_>, mut message: Message) {

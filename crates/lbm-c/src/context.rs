@@ -28,6 +28,7 @@ pub unsafe extern "C" fn qw_lbm_context_create(place: *mut *mut ContextHandle, a
         if place.is_null() {
             return Err(Failure::null("the place for the context"));
         }
+        callbacks::refuse_in_callback("a context cannot be created")?;
         // SAFETY: this function's contract.
         let options = unsafe { attributes::options(attributes, Scope::Context) }?;
         let engine = Engine::new(&options)?;
@@ -45,9 +46,8 @@ pub unsafe extern "C" fn qw_lbm_context_delete(context: *mut ContextHandle) -> c
     guard(|| {
         // SAFETY: this function's contract.
         let handle = unsafe { borrowed(context, "the context") }?;
-        if callbacks::is_in_callback(&handle.engine) {
-            return Err(Failure::new(Code::InCallback, "a context cannot be deleted from its callback"));
-        }
+        // Its thread may be in a callback that waits for the context whose callback this is.
+        callbacks::refuse_in_callback("a context cannot be deleted")?;
         handle.engine.stop()?;
         // SAFETY: this function's contract.
         unsafe { take_back(context, "the context") }.map(drop)
@@ -63,9 +63,7 @@ pub unsafe extern "C" fn qw_lbm_context_process_events(context: *mut ContextHand
     guard(|| {
         // SAFETY: this function's contract.
         let handle = unsafe { borrowed(context, "the context") }?;
-        if callbacks::is_in_callback(&handle.engine) {
-            return Err(Failure::new(Code::InCallback, "events are being processed already"));
-        }
+        callbacks::refuse_in_callback("events cannot be processed")?;
         if handle.engine.is_embedded() {
             let text =
                 "the context has a thread of its own; the attribute operational_mode sequential makes one without";

@@ -1,8 +1,11 @@
 //! A context behind its lock, and the thread that drives it.
+//!
+//! A callback runs with its own context locked, and may use others, for which it then waits. Two that wait for each other would wait for
+//! ever: who would close such a circle is refused instead (`WAITS`).
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -19,6 +22,35 @@ use crate::requests::PendingRequest;
 
 /// A context sleeps at most so long: what a lost wake-up would cost.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
+
+/// Which context's callback waits for which context, by their addresses: at most one line a context, since one thread at a time has it
+/// locked.
+static WAITS: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
+
+/// A line of `WAITS`, taken back when dropped.
+struct Wait(usize);
+
+impl Wait {
+    /// Notes that a callback of `holder` waits for `wanted`; `None` if `wanted`, or one that it waits for, waits for `holder`.
+    fn begin(holder: usize, wanted: usize) -> Option<Self> {
+        let mut waits = unpoisoned(&WAITS);
+        let mut at = wanted;
+        while let Some((_, next)) = waits.iter().find(|(from, _)| *from == at) {
+            at = *next;
+            if at == holder {
+                return None;
+            }
+        }
+        waits.push((holder, wanted));
+        Some(Self(holder))
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        unpoisoned(&WAITS).retain(|(from, _)| *from != self.0);
+    }
+}
 
 /// See the module.
 pub(crate) struct Engine {
@@ -106,26 +138,37 @@ impl Engine {
         let delivered = context
             .poll(Some(Duration::ZERO), &mut Turn { engine: self, dispatch })
             .map_err(|e| Failure::new(Code::System, format!("the context broke: {e}")))?;
-        for warning in context.warnings() {
-            log::tell(&warning.to_string());
-        }
+        let warnings: Vec<String> = context.warnings().map(|warning| warning.to_string()).collect();
         let next = context.timeout().unwrap_or(u64::MAX);
         self.sleeps_until.store(next.max(1), Ordering::Relaxed);
+        // What the application does with them must not be done under the lock.
+        drop(inner);
+        warnings.iter().for_each(|warning| log::tell(warning));
         Ok((delivered, next))
     }
 
     /// The context, for a call from outside of its callbacks.
     pub(crate) fn lock(&self) -> Result<MutexGuard<'_, Inner>, Failure> {
-        if callbacks::is_in_callback(self) {
-            return Err(Failure::new(
-                Code::InCallback,
-                "this function cannot be called from a callback of the same context",
-            ));
+        let holder = callbacks::running().map(|engine| engine as usize);
+        let this = std::ptr::from_ref(self) as usize;
+        if holder == Some(this) || callbacks::is_in_log() {
+            let text = "this function cannot be called from a callback of the same context, nor from that for warnings";
+            return Err(Failure::new(Code::InCallback, text));
         }
-        let inner = self
-            .inner
-            .lock()
-            .map_err(|_| Failure::new(Code::Internal, "the context is unusable since a fault of this library"))?;
+        let inner = match (self.inner.try_lock(), holder) {
+            (Ok(inner), _) => Ok(inner),
+            (Err(TryLockError::Poisoned(_)), _) => Err(()),
+            (Err(TryLockError::WouldBlock), None) => self.inner.lock().map_err(drop),
+            (Err(TryLockError::WouldBlock), Some(holder)) => {
+                let Some(_wait) = Wait::begin(holder, this) else {
+                    let text = "a callback of that context waits for this one: send from outside of callbacks, or with a third thread";
+                    return Err(Failure::new(Code::Deadlock, text));
+                };
+                self.inner.lock().map_err(drop)
+            }
+        };
+        let inner = inner
+            .map_err(|()| Failure::new(Code::Internal, "the context is unusable since a fault of this library"))?;
         match &inner.broken {
             Some(why) => Err(Failure::new(Code::Internal, format!("the context is unusable: {why}"))),
             None => Ok(inner),

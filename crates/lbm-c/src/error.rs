@@ -28,6 +28,8 @@ pub(crate) enum Code {
     Mode = 8,
     /// A fault of this library.
     Internal = 9,
+    /// A callback of the other context waits for this one.
+    Deadlock = 10,
 }
 
 /// Why a call failed.

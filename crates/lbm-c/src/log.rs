@@ -3,6 +3,7 @@
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::{Mutex, PoisonError};
 
+use crate::callbacks::{Running, inside};
 use crate::error::guard;
 
 /// `qw_lbm_log_cb_proc`.
@@ -31,15 +32,17 @@ pub unsafe extern "C" fn qw_lbm_log(proc: Option<LogProc>, clientd: *mut c_void)
     })
 }
 
-/// Tells the operator what works less well than asked for.
+/// Tells the operator what works less well than asked for. With no context locked: the function may take its time.
 pub(crate) fn tell(text: &str) {
     // Copied out: the function may set another one.
     let sink = *SINK.lock().unwrap_or_else(PoisonError::into_inner);
     match sink {
         Some(sink) => {
             let text = CString::new(text.replace('\0', "?")).unwrap_or_default();
-            // SAFETY: the application gave this function for these arguments; the text lives through the call.
-            unsafe { (sink.proc)(text.as_ptr(), sink.clientd) }
+            inside(Running::Log, || {
+                // SAFETY: the application gave this function for these arguments; the text lives through the call.
+                unsafe { (sink.proc)(text.as_ptr(), sink.clientd) }
+            });
         }
         None => eprintln!("quoteway-lbm: {text}"),
     }

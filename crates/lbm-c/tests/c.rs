@@ -20,11 +20,24 @@ fn compile(file: &Path, folder: &Path, shared: bool) -> PathBuf {
     let program = folder.join(file.file_stem().expect("a name"));
     let libraries = libraries();
     let mut cc = Command::new("cc");
-    cc.args(["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wstrict-prototypes", "-Werror", "-O1", "-I"]);
+    cc.args([
+        "-std=c99",
+        "-D_POSIX_C_SOURCE=200809L",
+        "-Wall",
+        "-Wextra",
+        "-Wpedantic",
+        "-Wstrict-prototypes",
+        "-Werror",
+        "-O1",
+        "-I",
+    ]);
     cc.arg(here().join("include"));
     cc.arg("-o").arg(&program).arg(file);
     if shared {
-        cc.arg("-L").arg(&libraries).arg("-lquoteway_lbm").arg(format!("-Wl,-rpath,{}", libraries.display()));
+        cc.arg("-L")
+            .arg(&libraries)
+            .args(["-lquoteway_lbm", "-lpthread"])
+            .arg(format!("-Wl,-rpath,{}", libraries.display()));
     } else {
         cc.arg(libraries.join("libquoteway_lbm.a")).args(["-lpthread", "-ldl", "-lm"]);
     }
@@ -85,6 +98,16 @@ fn wrong_arguments_are_errors() {
     let options = options(folder.path(), 2);
     let output = Command::new(program).arg(options).output().expect("it runs");
     assert!(output.status.success(), "{}", said(&output));
+}
+
+/// Contexts that relay to each other from their callbacks do not wait for each other, and the header's table holds.
+#[test]
+fn callbacks_neither_nest_nor_wait_for_each_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(&here().join("tests/c/callbacks.c"), folder.path(), true);
+    let options = options(folder.path(), 3);
+    let output = Command::new(program).arg(options).output().expect("it runs");
+    assert!(output.status.success(), "{:?}: {}", output.status, said(&output));
 }
 
 /// Also as C++, in the oldest and in newer dialects; C only from C99 on, for its integers of fixed size.

@@ -6,9 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use lbm::resolver::unicast;
-pub use lbm::resolver::unicast::DaemonStats;
-use net::clock;
+pub use lbm::resolver::unicast::{DaemonLimits, DaemonStats};
 use net::udp::{Granted, Slabs, UdpOptions, UdpSocket};
+use net::{Network, clock};
 
 use crate::ContextError;
 
@@ -17,8 +17,10 @@ use crate::ContextError;
 pub struct DaemonConfig {
     /// Where contexts reach it; LBM's port is 15380.
     pub address: SocketAddrV4,
-    /// Contexts beyond so many are refused.
-    pub clients_max: usize,
+    /// What contexts, and those that pretend to be some, can have.
+    pub limits: DaemonLimits,
+    /// From other networks nothing is taken; empty: from all.
+    pub allow: Vec<Network>,
     /// Between signs of life to the contexts.
     pub keepalive_interval: Duration,
     /// A context that was silent for so long is forgotten.
@@ -28,11 +30,12 @@ pub struct DaemonConfig {
 }
 
 impl DaemonConfig {
-    /// The usual values at an address: 4,096 contexts, a sign of life each 500 ms, 5 s of silence.
+    /// The usual values at an address: the default limits for all networks, a sign of life each 500 ms, 5 s of silence.
     pub fn new(address: SocketAddrV4) -> Self {
         Self {
             address,
-            clients_max: 4_096,
+            limits: DaemonLimits::default(),
+            allow: Vec::new(),
             keepalive_interval: Duration::from_millis(500),
             activity_timeout: Duration::from_secs(5),
             receive_buffer: 8 << 20,
@@ -49,6 +52,8 @@ pub struct Daemon {
     socket: UdpSocket,
     slabs: Slabs,
     granted: Granted,
+    allow: Vec<Network>,
+    strangers: u64,
 }
 
 /// Calls that receive, a turn.
@@ -66,12 +71,13 @@ impl Daemon {
         let granted = socket.granted(&options).map_err(ContextError::io("the resolver daemon"))?;
         let ns = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
         let state = unicast::Daemon::new(
-            config.clients_max,
+            config.limits,
             ns(config.keepalive_interval),
             ns(config.activity_timeout),
             clock::now(),
         );
-        Ok(Self { state, socket, slabs: Slabs::new(16), granted })
+        let allow = if config.allow.is_empty() { vec![Network::ANY] } else { config.allow.clone() };
+        Ok(Self { state, socket, slabs: Slabs::new(16), granted, allow, strangers: 0 })
     }
 
     /// Where it is: with port 0 the kernel has chosen.
@@ -87,6 +93,11 @@ impl Daemon {
     /// Counters.
     pub fn stats(&self) -> DaemonStats {
         *self.state.stats()
+    }
+
+    /// Packets of networks that are not allowed.
+    pub fn strangers(&self) -> u64 {
+        self.strangers
     }
 
     /// How many contexts are known.
@@ -109,6 +120,10 @@ impl Daemon {
                 break;
             }
             for arrival in &received {
+                if !self.allow.iter().any(|network| network.contains((*arrival.source.ip()).into())) {
+                    self.strangers += 1;
+                    continue;
+                }
                 for packet in arrival.datagrams() {
                     self.state.receive(now, arrival.source, packet, |to, packet| out.push(to, packet));
                 }

@@ -30,6 +30,10 @@ const RECEIVE_TURN: usize = 8;
 const READ_AT_ONCE: usize = 131_072;
 /// Receiving sessions of a context: forged advertisements must not take all descriptors and memory.
 const SESSIONS_MAX: usize = 4_096;
+/// Of them, those with a socket of their own whose source has said nothing yet.
+const UNHEARD_MAX: usize = 256;
+/// Between two looks for sessions that can make way, if the first has found none, ns.
+const WAY_PAUSE_NS: u64 = 100_000_000;
 /// Groups of a context, each a socket.
 const GROUPS_MAX: usize = 256;
 /// Warnings that wait for the owner.
@@ -119,6 +123,10 @@ pub(crate) struct Inbound {
     warned: HashSet<Transport>,
     /// How often a source in shared memory has overtaken us.
     pub(crate) overruns: u64,
+    /// Sessions that have made way for others, for the resolver to forget.
+    displaced: Vec<Transport>,
+    /// Before this time no session makes way.
+    way_due: u64,
     /// Sessions of other hosts' shared memory, or of transports that are not known here.
     pub(crate) unreachable: u64,
 }
@@ -161,6 +169,8 @@ impl Inbound {
             malformed: 0,
             warned: HashSet::new(),
             overruns: 0,
+            displaced: Vec::new(),
+            way_due: 0,
             unreachable: 0,
         })
     }
@@ -188,9 +198,18 @@ impl Inbound {
             return true;
         }
         let fresh = self.subscriber.session(&transport).is_none();
-        if !can_receive(&transport) || fresh && self.subscriber.count() >= SESSIONS_MAX {
+        let full = fresh && self.subscriber.count() >= SESSIONS_MAX;
+        if !can_receive(&transport) || full && !self.make_way(now, &mut sources.io, |_| true) {
             self.unreachable += 1;
             return !can_receive(&transport);
+        }
+        if fresh
+            && has_socket(&transport)
+            && self.unheard_sockets() >= UNHEARD_MAX
+            && !self.make_way(now, &mut sources.io, has_socket)
+        {
+            self.unreachable += 1;
+            return false;
         }
         let Some(Some(entry)) = self.receivers.get_mut(receiver.index()) else { return true };
         let catch_up = &mut entry.config.delivery.catch_up;
@@ -218,7 +237,14 @@ impl Inbound {
         if !subscribed.opened {
             return true;
         }
-        let opened = self.open(subscribed.session, &transport, &options, &mut sources.io, warnings);
+        let mut opened = self.open(subscribed.session, &transport, &options, &mut sources.io, warnings);
+        // The ports, descriptors or groups may be held by sessions that nobody sends on.
+        let same = |other: &Transport| {
+            core::mem::discriminant(other) == core::mem::discriminant(&transport) && *other != transport
+        };
+        if opened.is_err() && self.make_way(now, &mut sources.io, same) {
+            opened = self.open(subscribed.session, &transport, &options, &mut sources.io, warnings);
+        }
         let Err(error) = opened else { return true };
         // It is tried again with each advertisement; the operator is told once.
         if warnings.len() < WARNINGS_MAX && self.warned.len() < SESSIONS_MAX && self.warned.insert(transport) {
@@ -227,6 +253,34 @@ impl Inbound {
         self.subscriber.unsubscribe(&transport, found.advert.topic);
         self.streams.remove(number);
         false
+    }
+
+    /// Frees what a session holds whose source was only advertised and never heard, of those that `which` tells. False: there is none
+    /// that has waited long enough.
+    fn make_way(&mut self, now: u64, io: &mut Io, which: impl Fn(&Transport) -> bool) -> bool {
+        if now < self.way_due {
+            return false;
+        }
+        match self.subscriber.make_way(now, which) {
+            Ok(ended) => {
+                self.streams.remove_session(ended.session);
+                self.close(ended.session, io);
+                self.displaced.push(ended.transport);
+                true
+            }
+            Err(due) => {
+                self.way_due = due.min(now + WAY_PAUSE_NS);
+                false
+            }
+        }
+    }
+
+    fn unheard_sockets(&self) -> usize {
+        let own = |line: &Line| matches!(line, Line::Lbtru { .. } | Line::Tcp(_));
+        let unheard = |(session, line): (usize, &Option<Line>)| {
+            line.as_ref().is_some_and(own) && !self.subscriber.is_heard(session)
+        };
+        self.lines.iter().enumerate().filter(|at| unheard(*at)).count()
     }
 
     /// Opens what is needed to hear a session.
@@ -691,6 +745,7 @@ impl Inbound {
 
     /// Frees what ended sessions had; `ended` gets their transports.
     pub(crate) fn reap(&mut self, io: &mut Io, mut ended: impl FnMut(&Transport)) {
+        self.displaced.drain(..).for_each(|transport| ended(&transport));
         while let Some(over) = self.subscriber.next_ended() {
             self.streams.remove_session(over.session);
             self.close(over.session, io);
@@ -706,6 +761,11 @@ impl Inbound {
         });
         self.groups.iter().flatten().map(|g| g.socket.drops()).chain(lines).sum()
     }
+}
+
+/// Whether such a session has a descriptor of its own here.
+fn has_socket(transport: &Transport) -> bool {
+    matches!(transport, Transport::Lbtru { .. } | Transport::Tcp { .. })
 }
 
 /// Whether this build knows how to receive such a session.

@@ -99,7 +99,7 @@ mod streams;
 mod warning;
 
 pub use context::Context;
-pub use daemon::{Daemon, DaemonConfig, DaemonStats};
+pub use daemon::{Daemon, DaemonConfig, DaemonLimits, DaemonStats};
 pub use error::{ContextError, SendError};
 pub use events::{Delivery, Events, Loss, ReceiverId, Request, RequestId, SendFlags, SourceId, Stream};
 pub use lbm::options;

@@ -7,6 +7,7 @@ use core::net::{Ipv4Addr, SocketAddrV4};
 use crate::random::Random;
 use crate::topic::{DeliveryConfig, Dispatch, Session, SessionStats, TopicSink};
 use crate::transport::lbtru::{Client, ClientConfig};
+use crate::transport::memory::Memory;
 use crate::transport::{DatagramSink, EndReason, Lbtrm, Received, Receiver, ReceiverConfig, ReceiverStats};
 use crate::wire::WireError;
 use crate::wire::header::{Header, LateJoinInfo};
@@ -90,9 +91,25 @@ struct Entry {
     link: Link,
     topics: Session,
     offers: HashMap<u32, Offer>,
+    opened_at: u64,
 }
 
 impl Entry {
+    /// Whether its source has said anything: an advertisement is anybody's word.
+    fn is_heard(&self) -> bool {
+        match &self.link {
+            Link::Lbtrm(receiver) => receiver.is_heard(),
+            Link::Lbtru(client) => client.is_connected(),
+            Link::Plain => self.topics.is_running(),
+        }
+    }
+
+    /// How long it may be silent at first before it gives way to another, ns: a source of LBT-RM may have nothing to say for a while,
+    /// the others answer.
+    fn patience(&self) -> u64 {
+        if matches!(self.link, Link::Lbtrm(_)) { 2_000_000_000 } else { 200_000_000 }
+    }
+
     fn timeout(&self) -> Option<u64> {
         let link = match &self.link {
             Link::Lbtrm(receiver) => receiver.timeout(),
@@ -127,6 +144,36 @@ pub struct Ended {
     pub transport: Transport,
 }
 
+/// Bytes of NAKs that all sessions of a context send in [`ALLOWANCE_NS`], and those of them that have brought no datagram yet: whoever
+/// forges sessions must not have us flood whom they name.
+const NAK_BYTES: usize = 256 << 10;
+const NAK_BYTES_UNPROVEN: usize = 4 << 10;
+const ALLOWANCE_NS: u64 = 100_000_000;
+
+/// What may still be asked for.
+#[derive(Debug, Default)]
+struct Allowance {
+    renewed_at: u64,
+    left: usize,
+    left_unproven: usize,
+    shed: u64,
+}
+
+impl Allowance {
+    /// Whether a NAK of so many bytes may be sent. One that may not is as one that was lost: it is sent again.
+    fn admit(&mut self, now: u64, bytes: usize, proven: bool) -> bool {
+        if now >= self.renewed_at {
+            (self.left, self.left_unproven) = (NAK_BYTES, NAK_BYTES_UNPROVEN);
+            self.renewed_at = now.saturating_add(ALLOWANCE_NS);
+        }
+        let left = if proven { &mut self.left } else { &mut self.left_unproven };
+        let admitted = *left >= bytes;
+        *left -= if admitted { bytes } else { 0 };
+        self.shed += u64::from(!admitted);
+        admitted
+    }
+}
+
 /// Sessions are made from advertisements ([`Subscriber::subscribe`]) and end by silence, or when the driver says so. What comes of
 /// sessions that nobody here wants costs one table lookup.
 #[derive(Debug)]
@@ -140,6 +187,9 @@ pub struct Subscriber {
     due: u64,
     ended: Vec<Ended>,
     unknown: u64,
+    /// For what lies behind gaps, in all sessions.
+    memory: Memory,
+    naks: Allowance,
 }
 
 impl Subscriber {
@@ -153,6 +203,8 @@ impl Subscriber {
             due: u64::MAX,
             ended: Vec::new(),
             unknown: 0,
+            memory: Memory::default(),
+            naks: Allowance::default(),
         }
     }
 
@@ -185,11 +237,11 @@ impl Subscriber {
         let seed = self.random.next();
         let link = match transport {
             Transport::Lbtrm { session_id, unicast_port, .. } => {
-                let config = ReceiverConfig { seed, ..config.lbtrm.clone() };
+                let config = ReceiverConfig { seed, memory: self.memory.clone(), ..config.lbtrm.clone() };
                 Link::Lbtrm(Box::new(Receiver::new(Lbtrm { unicast_port, session_id, group_size: 3 }, config, now)))
             }
             Transport::Lbtru { session_id, .. } => {
-                let receiver = ReceiverConfig { seed, ..config.lbtru.receiver.clone() };
+                let receiver = ReceiverConfig { seed, memory: self.memory.clone(), ..config.lbtru.receiver.clone() };
                 let config = ClientConfig { receiver, ..config.lbtru.clone() };
                 // Clients are told apart by address, too.
                 let client_id = (self.random.next() >> 32) as u32 | 1;
@@ -197,7 +249,7 @@ impl Subscriber {
             }
             _ => Link::Plain,
         };
-        let entry = Entry { transport, link, topics: Session::new(), offers: HashMap::new() };
+        let entry = Entry { transport, link, topics: Session::new(), offers: HashMap::new(), opened_at: now };
         self.due = self.due.min(entry.timeout().unwrap_or(u64::MAX));
         let index = self.sessions.iter().position(Option::is_none).unwrap_or_else(|| {
             self.sessions.push(None);
@@ -220,6 +272,37 @@ impl Subscriber {
         self.sessions[index] = None;
         self.by_transport.remove(transport);
         Some(index)
+    }
+
+    /// Ends the session that has waited longest for a first word of its source, if one has waited long enough, of those that `which`
+    /// tells; else says from when on there may be one. Its receivers are not told, since nothing has begun.
+    pub fn make_way(&mut self, now: u64, which: impl Fn(&Transport) -> bool) -> Result<Ended, u64> {
+        let unheard = self.sessions.iter().enumerate().filter_map(|(session, entry)| {
+            let entry = entry.as_ref().filter(|e| which(&e.transport) && !e.is_heard())?;
+            Some((entry.opened_at.saturating_add(entry.patience()), session, entry.transport))
+        });
+        let (due, session, transport) = unheard.min_by_key(|(due, ..)| *due).ok_or(now.saturating_add(ALLOWANCE_NS))?;
+        if due > now {
+            return Err(due);
+        }
+        self.sessions[session] = None;
+        self.by_transport.remove(&transport);
+        Ok(Ended { session, transport })
+    }
+
+    /// Whether the session's source has said anything.
+    pub fn is_heard(&self, session: usize) -> bool {
+        self.sessions.get(session).and_then(Option::as_ref).is_some_and(Entry::is_heard)
+    }
+
+    /// NAKs that were not sent since too many were sent already.
+    pub fn naks_shed(&self) -> u64 {
+        self.naks.shed
+    }
+
+    /// Bytes that the sessions hold behind gaps, beyond what each has of its own.
+    pub fn memory(&self) -> usize {
+        self.memory.taken()
     }
 
     /// Takes an LBT-RM datagram that came from `source` to `group`:`port`.
@@ -350,15 +433,26 @@ impl Subscriber {
         self.due = u64::MAX;
         for (session, slot) in self.sessions.iter_mut().enumerate() {
             let Some(entry) = slot else { continue };
-            let Entry { transport, link, topics, offers } = entry;
+            let Entry { transport, link, topics, offers, .. } = entry;
             let transport = *transport;
+            let naks = &mut self.naks;
             let ended = match link {
                 Link::Lbtrm(receiver) => {
-                    receiver.on_timer(now, &mut topics.dispatch(now, sink), |packet| send(session, &transport, packet));
+                    let proven = receiver.has_data();
+                    receiver.on_timer(now, &mut topics.dispatch(now, sink), |packet| {
+                        if naks.admit(now, packet.len(), proven) {
+                            send(session, &transport, packet);
+                        }
+                    });
                     receiver.is_ended()
                 }
                 Link::Lbtru(client) => {
-                    client.on_timer(now, &mut topics.dispatch(now, sink), |packet| send(session, &transport, packet));
+                    // Its source has answered from where it says that it is.
+                    client.on_timer(now, &mut topics.dispatch(now, sink), |packet| {
+                        if naks.admit(now, packet.len(), true) {
+                            send(session, &transport, packet);
+                        }
+                    });
                     client.is_ended()
                 }
                 Link::Plain => false,

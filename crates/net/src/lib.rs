@@ -14,6 +14,7 @@
 //! | [`signal`] | SIGINT, SIGTERM and SIGHUP as requests |
 //! | [`affinity`] | CPUs, priority, slice and timer slack of a thread |
 //! | [`rlimit`], [`memory`], [`host`], [`interfaces`] | limits of the process, what it uses, what it runs on |
+//! | [`Network`] | lists of who may come in |
 //! | [`fault`] | connections that fail on purpose |
 //! | `floor` (feature) | what bare loops need beside: forked processes, shared words |
 //!
@@ -32,6 +33,7 @@ pub mod floor;
 pub mod host;
 pub mod interfaces;
 pub mod memory;
+mod network;
 pub mod ring;
 pub mod rlimit;
 pub mod shm;
@@ -43,4 +45,5 @@ pub mod udp;
 mod waker;
 
 pub use courtesy::Courtesy;
+pub use network::{BadNetwork, Network};
 pub use waker::{Sleeper, Waker};

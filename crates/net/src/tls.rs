@@ -12,7 +12,10 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection};
+use rustls::{
+    ClientConfig, ClientConnection, ConfigBuilder, Connection, RootCertStore, ServerConfig, ServerConnection,
+    WantsVerifier,
+};
 
 /// Why TLS does not work.
 #[derive(Debug)]
@@ -139,11 +142,28 @@ impl TlsClient {
         Self::trusting(roots(path)?)
     }
 
+    /// As [`TlsClient::with_roots_from`], and shows a certificate of its own to servers that ask for one.
+    ///
+    /// # Errors
+    /// When a file cannot be used, or key and certificate do not belong together.
+    pub fn with_certificate(roots_file: &Path, certificate: &Path, key: &Path) -> Result<Self, TlsError> {
+        let chain = certificates(certificate)?;
+        let private = PrivateKeyDer::from_pem_file(key).map_err(|error| bad_file(key, error, "private key"))?;
+        let builder = Self::builder()?.with_root_certificates(roots(roots_file)?);
+        let config = builder
+            .with_client_auth_cert(chain, private)
+            .map_err(|error| TlsError::Setup(format!("{} and {}: {error}", certificate.display(), key.display())))?;
+        Ok(Self(Arc::new(config)))
+    }
+
     fn trusting(store: RootCertStore) -> Result<Self, TlsError> {
-        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        Ok(Self(Arc::new(Self::builder()?.with_root_certificates(store).with_no_client_auth())))
+    }
+
+    fn builder() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, TlsError> {
+        ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .map_err(|error| TlsError::Setup(error.to_string()))?;
-        Ok(Self(Arc::new(builder.with_root_certificates(store).with_no_client_auth())))
+            .map_err(|error| TlsError::Setup(error.to_string()))
     }
 
     /// A session for an outgoing connection to the host of this name (or address), which the server's certificate must carry. Call

@@ -65,3 +65,24 @@ fn contexts_find_each_other_through_a_daemon_also_after_it_was_away() {
     });
     assert_eq!(world.ear.topic("a").begun, 1);
 }
+
+/// From networks that are not allowed nothing is taken: nobody is registered, and nothing is answered.
+#[test]
+fn a_daemon_listens_to_whom_it_is_told() {
+    let config = DaemonConfig {
+        allow: vec!["127.0.0.2".parse().expect("a network")],
+        ..DaemonConfig::new("127.0.0.1:0".parse().expect("an address"))
+    };
+    let mut daemon = Daemon::new(&config).expect("a daemon");
+    let to = daemon.address();
+    for (from, known) in [("127.0.0.1:0", 0), ("127.0.0.2:0", 1)] {
+        let socket = std::net::UdpSocket::bind(from).expect("a socket");
+        socket.send_to(&[2, 0, 0, 0], to).expect("sent");
+        let began = std::time::Instant::now();
+        while daemon.clients() + daemon.strangers() as usize == known {
+            daemon.poll(Some(Duration::from_millis(10))).expect("a turn");
+            assert!(began.elapsed() < PATIENCE, "{:?}", daemon.stats());
+        }
+        assert_eq!((daemon.clients(), daemon.strangers()), (known, 1));
+    }
+}

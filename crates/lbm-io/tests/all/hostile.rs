@@ -108,6 +108,44 @@ fn forged_advertisements_are_bounded() {
     world.until("their end", |w| w.right.stats().receiving.len() == 1);
 }
 
+/// All ports for LBT-RU are held by sessions that somebody has only advertised: a real source finds one all the same.
+#[test]
+fn forged_sessions_make_way_for_a_real_one() {
+    let low = 41_000 + (std::process::id() % 1_000) * 20;
+    let mut world = World::new(&format!(
+        "source transport lbtru
+        receiver transport_lbtru_port_low {low}
+        receiver transport_lbtru_port_high {}",
+        low + 19
+    ));
+    let options = world.options.clone();
+    world.right.receiver("md", &options).expect("a receiver");
+    let to = SocketAddrV4::new(
+        options.address(Scope::Context, "resolver_multicast_address"),
+        options.number(Scope::Context, "resolver_multicast_port") as u16,
+    );
+    let mut socket = udp();
+    let mut forge = |world: &mut World, from: u16| {
+        for i in from..from + 100 {
+            let transport = [&[127, 0, 1, 1][..], &[0, 0, 0, 9], &i.to_be_bytes()].concat();
+            let advert = [b"md\0\x01\x0a\0\x3c\0\0\0\x01", &transport[..]].concat();
+            socket.send(Some(to), &[&[0, 0, 0, 1], &advert[..]].concat()).expect("a packet");
+        }
+        world.turn();
+    };
+    forge(&mut world, 1_000);
+    world.until("all ports to be held", |w| w.right.stats().receiving.len() >= 15);
+    let source = world.left.source("md", &options).expect("a source");
+    let mut from = 2_000;
+    world.until("the real source", |w| {
+        // The forger goes on.
+        forge(w, from);
+        from = from.wrapping_add(100).max(1_000);
+        w.left.send(source, b"hello", SendFlags::FLUSH).expect("room");
+        w.ear.heard.values().any(|heard| !heard.messages.is_empty())
+    });
+}
+
 #[test]
 fn noise_at_every_socket_changes_nothing() {
     for transport in ["lbtrm", "lbtru", "tcp"] {

@@ -74,6 +74,11 @@ impl Session {
         true
     }
 
+    /// Whether the transport session has begun.
+    pub fn is_running(&self) -> bool {
+        self.running
+    }
+
     /// Whether no topic is wanted.
     pub fn is_empty(&self) -> bool {
         self.free.len() == self.deliveries.len()

@@ -271,6 +271,11 @@ impl Client {
         &self.receiver
     }
 
+    /// Whether the source has answered.
+    pub fn is_connected(&self) -> bool {
+        matches!(self.phase, Phase::Connected)
+    }
+
     /// Whether the connection is over.
     pub fn is_ended(&self) -> bool {
         self.phase == Phase::Ended || self.receiver.is_ended()

@@ -6,6 +6,7 @@
 pub mod ipc;
 pub mod lbtru;
 pub mod limiter;
+pub mod memory;
 mod receiver;
 mod recovery;
 mod sender;

@@ -1,5 +1,6 @@
 //! The receiving side of LBT-RM and LBT-RU.
 
+use super::memory::Memory;
 use super::recovery::{Recovery, Timing};
 use super::{DatagramSink, EndReason, Framing, LossReason, Order, Received};
 use crate::wire::{NcfReason, Writer, distance};
@@ -25,6 +26,8 @@ pub struct ReceiverConfig {
     pub held_max: usize,
     /// Spreads the NAKs of receivers.
     pub seed: u64,
+    /// What all sessions of a context share.
+    pub memory: Memory,
 }
 
 impl Default for ReceiverConfig {
@@ -39,6 +42,7 @@ impl Default for ReceiverConfig {
             reach: 65_536,
             held_max: 64 << 20,
             seed: 0,
+            memory: Memory::default(),
         }
     }
 }
@@ -83,6 +87,12 @@ const PROBATION: u32 = 4;
 /// For so long, ns, nothing but datagrams that look like repetitions makes those plausible: we were led too far ahead. A network that
 /// duplicates is not that late.
 const ASTRAY: u64 = 1_000_000_000;
+/// How far beyond the newest datagram a session message alone makes numbers missing; what it says beyond is asked for as repairs come.
+/// Before the first datagram, less: whoever sends session messages only must not have us ask for much.
+const TAIL: u32 = 1_024;
+const TAIL_UNPROVEN: u32 = 64;
+/// A datagram that is farther ahead of all that is known needs others behind it to be believed.
+const JUMP: i32 = 4_096;
 /// Reported losses that are remembered, to tell late datagrams from repeated ones.
 const LOST_RANGES: usize = 16;
 
@@ -102,6 +112,10 @@ pub struct Receiver<F> {
     recovery: Recovery,
     phase: Phase,
     heard_at: u64,
+    /// The number behind the newest datagram, as of the last time that something was missing.
+    proven: u32,
+    /// The number behind the newest one that a session message has named.
+    claimed: u32,
     /// (first number, next number, length) of a sequence that is not believed yet.
     suspect: (u32, u32, u32),
     /// When that sequence began.
@@ -151,11 +165,13 @@ impl<F: Framing> Receiver<F> {
             suppress: config.nak_suppress_interval_ns,
         };
         Self {
-            recovery: Recovery::new(config.reach, config.held_max, timing, config.seed),
+            recovery: Recovery::new(config.reach, config.held_max, timing, config.seed, &config.memory),
             framing,
             config,
             phase: Phase::Waiting,
             heard_at: now,
+            proven: 0,
+            claimed: 0,
             suspect: (0, 0, 0),
             suspect_since: 0,
             lost: [(0, 0); LOST_RANGES],
@@ -183,6 +199,16 @@ impl<F: Framing> Receiver<F> {
     #[inline]
     pub fn has_gap(&self) -> bool {
         self.recovery.has_gap()
+    }
+
+    /// Whether anything of the session was heard.
+    pub fn is_heard(&self) -> bool {
+        self.phase != Phase::Waiting
+    }
+
+    /// Whether it has sent datagrams: its source is more than its word.
+    pub fn has_data(&self) -> bool {
+        self.stats.datagrams > 0
     }
 
     /// Whether the session has ended, or was never heard for its activity timeout.
@@ -235,7 +261,20 @@ impl<F: Framing> Receiver<F> {
         self.suspect.2 = 0;
         self.lost = [(0, 0); LOST_RANGES];
         self.recovery.restart(sqn);
+        (self.proven, self.claimed) = (sqn, sqn);
         sink.begin();
+    }
+
+    /// What a session message has named is missing, as far as it is believed.
+    fn believe(&mut self, now: u64) {
+        if !self.recovery.has_gap() {
+            self.proven = self.recovery.next;
+        }
+        let tail = if self.has_data() { TAIL } else { TAIL_UNPROVEN };
+        let end = self.proven.wrapping_add(tail);
+        let end = if distance(end, self.claimed) > 0 { end } else { self.claimed };
+        self.stats.missed += distance(self.recovery.end, end).max(0) as u64;
+        self.recovery.missing_until(now, end);
     }
 
     #[cold]
@@ -260,20 +299,44 @@ impl<F: Framing> Receiver<F> {
             self.implausible(now, ahead, sqn, retransmission, messages, sink);
             return;
         }
+        if distance(self.recovery.end, sqn) > JUMP && !self.is_followed(now, sqn, retransmission) {
+            self.stats.implausible += 1;
+            return;
+        }
         self.suspect.2 = 0;
         self.take(now, sqn, retransmission, messages, sink);
         self.trail(trail, sqn, sink);
     }
 
+    /// Whether a datagram comes as one of several in sequence.
+    fn is_followed(&mut self, now: u64, sqn: u32, retransmission: bool) -> bool {
+        if retransmission {
+            return false;
+        }
+        let (first, next, length) = self.suspect;
+        let follows = length > 0 && sqn.wrapping_sub(next) < 16;
+        self.suspect = if follows { (first, sqn.wrapping_add(1), length + 1) } else { (sqn, sqn.wrapping_add(1), 1) };
+        if !follows {
+            self.suspect_since = now;
+        }
+        self.suspect.2 >= PROBATION
+    }
+
     /// A datagram within reach.
     fn take(&mut self, now: u64, sqn: u32, retransmission: bool, messages: &[u8], sink: &mut impl DatagramSink) {
+        if distance(self.proven, sqn) >= 0 {
+            self.proven = sqn.wrapping_add(1);
+        }
         if sqn == self.recovery.next {
             self.stats.datagrams += 1;
             self.stats.repaired += u64::from(retransmission);
             self.recovery.delivered();
             sink.datagram(sqn, Order::InOrder, messages);
-            let (recovery, mut sink) = self.noting(sink);
-            recovery.drain(&mut sink);
+            let (recovery, mut noting) = self.noting(sink);
+            recovery.drain(&mut noting);
+            if distance(self.recovery.end, self.claimed) > 0 {
+                self.believe(now);
+            }
             return;
         }
         self.stats.missed += distance(self.recovery.end, sqn).max(0) as u64;
@@ -314,16 +377,7 @@ impl<F: Framing> Receiver<F> {
         } else {
             self.stats.implausible += 1;
         }
-        if retransmission {
-            return;
-        }
-        let (first, next, length) = self.suspect;
-        let follows = length > 0 && sqn.wrapping_sub(next) < 16;
-        self.suspect = if follows { (first, sqn.wrapping_add(1), length + 1) } else { (sqn, sqn.wrapping_add(1), 1) };
-        if !follows {
-            self.suspect_since = now;
-        }
-        if self.suspect.2 < PROBATION || repeated && now.saturating_sub(self.suspect_since) < ASTRAY {
+        if !self.is_followed(now, sqn, retransmission) || repeated && now.saturating_sub(self.suspect_since) < ASTRAY {
             return;
         }
         let first = self.suspect.0;
@@ -338,10 +392,12 @@ impl<F: Framing> Receiver<F> {
             let from = recovery.next;
             noting.lost(from, first.wrapping_sub(from), LossReason::Burst);
             recovery.restart(first);
+            (self.proven, self.claimed) = (first, first);
         } else if behind {
             // We were led too far ahead; what was lost there never existed.
             self.lost = [(0, 0); LOST_RANGES];
             self.recovery.restart(first);
+            (self.proven, self.claimed) = (first, first);
         } else {
             sink.end(EndReason::Restart);
             self.begin(first, sink);
@@ -367,8 +423,8 @@ impl<F: Framing> Receiver<F> {
                 recovery.lose_until(lost_until, LossReason::Burst, &mut noting);
                 self.lost = [(0, 0); LOST_RANGES];
                 self.recovery.restart(first);
-                self.stats.missed += distance(first, end).max(0) as u64;
-                self.recovery.missing_until(now, end);
+                (self.proven, self.claimed) = (first, end);
+                self.believe(now);
                 return;
             }
         }
@@ -377,9 +433,20 @@ impl<F: Framing> Receiver<F> {
             self.stats.implausible += 1;
             return;
         }
-        self.stats.missed += distance(self.recovery.end, end).max(0) as u64;
-        self.recovery.missing_until(now, end);
+        if distance(self.claimed, end) > 0 {
+            self.claimed = end;
+        }
+        self.believe(now);
         self.trail(trail, lead, sink);
+        let gone = distance(self.recovery.next, trail);
+        if !self.recovery.has_gap() && gone > 0 && distance(trail, end) >= 0 {
+            // More has left the source's window than was believed to be missing.
+            let (from, (recovery, mut noting)) = (self.recovery.next, self.noting(sink));
+            noting.lost(from, gone as u32, LossReason::Window);
+            recovery.restart(trail);
+            self.stats.missed += gone as u64;
+            self.believe(now);
+        }
     }
 
     /// When [`Receiver::on_timer`] is to be called.
@@ -423,10 +490,13 @@ impl<F: Framing> Receiver<F> {
     pub fn end(&mut self, reason: EndReason, sink: &mut impl DatagramSink) {
         let was = core::mem::replace(&mut self.phase, Phase::Ended);
         if was == Phase::Running {
-            let end = self.recovery.end;
+            let (end, claimed) = (self.recovery.end, self.claimed);
             let (recovery, mut noting) = self.noting(sink);
             recovery.lose_until(end, LossReason::Timeout, &mut noting);
             recovery.restart(end);
+            if distance(end, claimed) > 0 {
+                noting.lost(end, distance(end, claimed) as u32, LossReason::Timeout);
+            }
         }
         if was != Phase::Ended {
             sink.end(reason);

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::memory::{Memory, Share};
 use super::{DatagramSink, LossReason, Order};
 use crate::random::Random;
 use crate::wire::distance;
@@ -35,6 +36,15 @@ pub(super) struct Timing {
     pub(super) suppress: u64,
 }
 
+/// Bytes of a slot.
+const SLOT: usize = size_of::<Slot>();
+/// Slots that stay when a gap has closed; a deeper one gives them back.
+const SLOTS_KEPT: usize = 4_096;
+/// Bytes of buffers that stay when a gap has closed.
+const POOL_KEPT: usize = 1 << 20;
+/// Numbers that are asked for in one back-off interval at most, the oldest first: 16 KB of NAKs.
+pub(super) const NAKS_MAX: usize = 4_096;
+
 /// `next` is the lowest number that is neither delivered nor reported lost; all below `end` are known to have been sent. Between
 /// them lies one slot per number, at most `slots_max`.
 #[derive(Debug)]
@@ -48,16 +58,22 @@ pub(super) struct Recovery {
     /// Losses found until then join the same NAK.
     initial_due: u64,
     pool: Vec<Vec<u8>>,
+    pooled_bytes: usize,
     held_bytes: usize,
     held_max: usize,
+    /// What slots, held datagrams and the pool may take of the context's memory.
+    share: Share,
     pub(super) naks: Vec<u32>,
+    /// Numbers that may still be asked for until `naks_renewed_at`.
+    naks_left: usize,
+    naks_renewed_at: u64,
     timing: Timing,
     random: Random,
     pub(super) held_dropped: u64,
 }
 
 impl Recovery {
-    pub(super) fn new(slots_max: usize, held_max: usize, timing: Timing, seed: u64) -> Self {
+    pub(super) fn new(slots_max: usize, held_max: usize, timing: Timing, seed: u64, memory: &Memory) -> Self {
         Self {
             next: 0,
             end: 0,
@@ -66,9 +82,13 @@ impl Recovery {
             due: BinaryHeap::new(),
             initial_due: 0,
             pool: Vec::new(),
+            pooled_bytes: 0,
             held_bytes: 0,
             held_max,
+            share: memory.share(),
             naks: Vec::new(),
+            naks_left: NAKS_MAX,
+            naks_renewed_at: 0,
             timing,
             random: Random::new(seed),
             held_dropped: 0,
@@ -89,12 +109,15 @@ impl Recovery {
         &mut self.slots[sqn as usize & mask]
     }
 
-    /// Makes room for `count` slots from `next` on.
-    fn grow(&mut self, count: usize) {
+    /// Makes room for `count` slots from `next` on; false if there is no memory for them.
+    fn grow(&mut self, count: usize) -> bool {
         if count <= self.slots.len() {
-            return;
+            return true;
         }
         let size = count.next_power_of_two().clamp(64, self.slots_max);
+        if !self.share.take((size - self.slots.len()) * SLOT) {
+            return false;
+        }
         let empty = || Slot { state: State::Missing, missed_at: 0, quiet_until: 0, bytes: Vec::new() };
         let mut slots: Box<[Slot]> = (0..size).map(|_| empty()).collect();
         let mut sqn = self.next;
@@ -103,16 +126,19 @@ impl Recovery {
             sqn = sqn.wrapping_add(1);
         }
         self.slots = slots;
+        true
     }
 
-    /// Everything below `end` was sent: what is new is missing. `end` is within reach.
+    /// Everything below `end` was sent: what is new is missing. `end` is within reach. Without memory, as far as there is some.
     pub(super) fn missing_until(&mut self, now: u64, end: u32) {
-        let count = distance(self.end, end);
+        let mut count = distance(self.end, end);
+        if count > 0 && !self.grow(distance(self.next, end) as usize) {
+            count = count.min(self.slots.len() as i32 - distance(self.next, self.end));
+        }
         if count <= 0 {
             return;
         }
-        self.grow(distance(self.next, end) as usize);
-        let first = self.end;
+        let (first, end) = (self.end, self.end.wrapping_add(count as u32));
         while self.end != end {
             let sqn = self.end;
             let slot = self.slot(sqn);
@@ -131,30 +157,60 @@ impl Recovery {
     /// Keeps a datagram that lies behind a gap, `next < sqn < next + reach`. False if it is there already, or no room is left.
     pub(super) fn hold(&mut self, now: u64, sqn: u32, bytes: &[u8]) -> bool {
         let fresh = distance(self.end, sqn) >= 0;
-        let room = self.held_bytes + bytes.len() <= self.held_max;
+        if !fresh && self.slot(sqn).state == State::Held {
+            return false;
+        }
+        let buffer = if self.held_bytes + bytes.len() <= self.held_max { self.buffer(bytes) } else { None };
         if fresh {
             // If it cannot be kept it is missing as well, and asked for later.
-            let end = if room { sqn } else { sqn.wrapping_add(1) };
+            let end = if buffer.is_some() { sqn } else { sqn.wrapping_add(1) };
             self.missing_until(now, end);
-        } else if self.slot(sqn).state == State::Held {
-            return false;
         }
-        if !room {
+        // Without a slot for it, it was never seen.
+        let kept = !fresh || self.end == sqn && self.grow(distance(self.next, sqn) as usize + 1);
+        let Some(buffer) = buffer else {
             self.held_dropped += 1;
+            return false;
+        };
+        self.held_bytes += buffer.capacity();
+        if !kept {
+            self.held_dropped += 1;
+            self.give_back(buffer);
             return false;
         }
         if fresh {
-            self.grow(distance(self.next, sqn) as usize + 1);
             self.end = sqn.wrapping_add(1);
         }
-        let mut buffer = self.pool.pop().unwrap_or_default();
-        buffer.clear();
-        buffer.extend_from_slice(bytes);
-        self.held_bytes += bytes.len();
         let slot = self.slot(sqn);
         slot.state = State::Held;
         slot.bytes = buffer;
         true
+    }
+
+    /// A copy of the bytes, in a buffer of the pool if there is one; `None` without memory for it.
+    fn buffer(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let mut buffer = self.pool.pop().unwrap_or_default();
+        self.pooled_bytes -= buffer.capacity();
+        let before = buffer.capacity();
+        // Rounded up, so that buffers soon fit whatever comes.
+        let size = bytes.len().next_power_of_two().max(128);
+        if bytes.len() > before {
+            if !self.share.take(size - before) {
+                self.share.give_back(before);
+                return None;
+            }
+            buffer = Vec::with_capacity(size);
+        }
+        buffer.clear();
+        buffer.extend_from_slice(bytes);
+        Some(buffer)
+    }
+
+    /// A buffer is not needed any more.
+    fn give_back(&mut self, buffer: Vec<u8>) {
+        self.held_bytes -= buffer.capacity();
+        self.pooled_bytes += buffer.capacity();
+        self.pool.push(buffer);
     }
 
     /// The datagram `next` was delivered.
@@ -176,8 +232,7 @@ impl Recovery {
                     let bytes = core::mem::take(&mut self.slot(sqn).bytes);
                     self.next = sqn.wrapping_add(1);
                     sink.datagram(sqn, Order::Held, &bytes);
-                    self.held_bytes -= bytes.len();
-                    self.pool.push(bytes);
+                    self.give_back(bytes);
                 }
                 State::Lost(reason) => {
                     let mut count = 0;
@@ -191,8 +246,21 @@ impl Recovery {
         }
         self.due.clear();
         self.initial_due = 0;
-        // A gap that was deep once must not pin its memory for ever.
-        self.pool.truncate(1024);
+        self.trim();
+    }
+
+    /// A gap that was deep once must not pin its memory for ever.
+    fn trim(&mut self) {
+        while self.pooled_bytes > POOL_KEPT
+            && let Some(buffer) = self.pool.pop()
+        {
+            self.pooled_bytes -= buffer.capacity();
+            self.share.give_back(buffer.capacity());
+        }
+        if self.slots.len() > SLOTS_KEPT {
+            self.share.give_back(self.slots.len() * SLOT);
+            self.slots = Box::default();
+        }
     }
 
     /// What is missing below `end` will never come.
@@ -231,6 +299,10 @@ impl Recovery {
     pub(super) fn on_timer(&mut self, now: u64, sink: &mut impl DatagramSink) {
         self.naks.clear();
         let again = now.saturating_add(self.random.around(self.timing.backoff)).max(now + 1);
+        if now >= self.naks_renewed_at {
+            self.naks_left = NAKS_MAX;
+            self.naks_renewed_at = now.saturating_add(self.timing.backoff);
+        }
         let mut expired = false;
         while let Some(Reverse((at, first, count))) = self.due.peek().copied()
             && at <= now
@@ -257,7 +329,10 @@ impl Recovery {
                     let due = if slot.quiet_until > now {
                         slot.quiet_until.saturating_add(jitter / 2)
                     } else {
-                        self.naks.push(sqn);
+                        if self.naks_left > 0 {
+                            self.naks_left -= 1;
+                            self.naks.push(sqn);
+                        }
                         again
                     };
                     Some(due.min(deadline).max(now + 1))
@@ -286,9 +361,13 @@ impl Recovery {
         self.end = sqn;
         self.due.clear();
         self.initial_due = 0;
-        for slot in &mut self.slots {
-            slot.bytes = Vec::new();
+        for at in 0..self.slots.len() {
+            let buffer = core::mem::take(&mut self.slots[at].bytes);
+            if buffer.capacity() > 0 {
+                self.give_back(buffer);
+            }
         }
-        self.held_bytes = 0;
+        debug_assert_eq!(self.held_bytes, 0);
+        self.trim();
     }
 }

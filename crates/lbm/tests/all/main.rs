@@ -2,6 +2,7 @@
 
 mod captures;
 mod contexts;
+mod forged;
 mod hostile;
 mod memory;
 mod resolution;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use lbm::resolver::unicast::{Daemon, DaemonLink};
+use lbm::resolver::unicast::{Daemon, DaemonLimits, DaemonLink};
 use lbm::resolver::{ResolveError, Resolver, ResolverConfig};
 use lbm::wire::Writer;
 use lbm::wire::lbmr::{Advert, Packet, PatternKind, Transport};
@@ -166,7 +166,8 @@ fn a_hundred_thousand_topics_resolve_without_a_storm() {
 #[test]
 fn a_daemon_passes_on_to_all_others_and_forgets_the_silent() {
     let address = |i: u8| SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, i), 14_402);
-    let mut daemon = Daemon::new(2, 500 * MS, SECOND, 0);
+    let limits = DaemonLimits { clients_max: 2, ..DaemonLimits::default() };
+    let mut daemon = Daemon::new(limits, 500 * MS, SECOND, 0);
     let mut sent = Vec::new();
     let mut link = DaemonLink::new(500 * MS, SECOND, 0);
     let alive = link.on_timer(0).expect("a keep-alive at once");
@@ -180,14 +181,65 @@ fn a_daemon_passes_on_to_all_others_and_forgets_the_silent() {
     source.add_source(0, &advert(b"x", 1)).expect("a name");
     let mut packet = Vec::new();
     source.on_timer(0, |p| packet.extend_from_slice(p));
+    // Who was heard once may be somebody else's word: it is told nothing.
+    daemon.receive(0, address(1), &packet, |_, _| panic!("none of them is known yet"));
     sent.clear();
-    daemon.receive(0, address(1), &packet, |to, bytes| sent.push((to, bytes.to_vec())));
+    for client in [1, 2] {
+        daemon.receive(100 * MS, address(client), &alive, |_, _| panic!("it was answered"));
+    }
+    daemon.receive(100 * MS, address(1), &packet, |to, bytes| sent.push((to, bytes.to_vec())));
     assert_eq!(sent, [(address(2), packet.clone())]);
-    daemon.receive(0, address(3), &packet, |_, _| panic!("too many clients"));
-    daemon.receive(0, address(1), &[0xFF], |_, _| panic!("not a packet"));
-    assert_eq!((daemon.stats().refused, daemon.stats().malformed), (1, 1));
+    daemon.receive(100 * MS, address(1), &[0xFF], |_, _| panic!("not a packet"));
+    daemon.receive(100 * MS, address(3), &packet, |_, _| panic!("too many clients"));
+    assert_eq!((daemon.stats().limited, daemon.stats().malformed), (1, 1));
     daemon.on_timer(2 * SECOND, |_, _| panic!("all are silent"));
     assert_eq!(daemon.clients(), 0);
+    daemon.receive(2 * SECOND, address(3), &alive, |to, _| assert_eq!(to, address(3)));
+}
+
+/// A forged packet registers nobody for more than one answer of four bytes, a host has so many places, and whoever sends fast is heard
+/// at a rate.
+#[test]
+fn a_daemon_neither_reflects_nor_amplifies() {
+    let address = |host: u8, port: u16| SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, host), port);
+    let limits = DaemonLimits {
+        clients_per_host: 10,
+        packets_per_second: 1_000,
+        client_bytes_per_second: 10_000,
+        ..DaemonLimits::default()
+    };
+    let mut daemon = Daemon::new(limits, 500 * MS, 10 * SECOND, 0);
+    let mut source = Resolver::new(ResolverConfig::default());
+    source.add_source(0, &advert(b"x", 1)).expect("a name");
+    let mut packet = Vec::new();
+    source.on_timer(0, |p| packet.extend_from_slice(p));
+    // Packets in the name of a victim, and then a real client that says a lot.
+    let (mut to_victim, mut now) = (0, 0);
+    for port in 0..100 {
+        daemon.receive(now, address(66, 1_000 + port), &packet, |to, bytes| {
+            assert_eq!(*to.ip(), *address(66, 0).ip());
+            to_victim += bytes.len();
+        });
+    }
+    assert_eq!((daemon.clients(), daemon.stats().refused, to_victim), (10, 90, 40));
+    let (speaker, listener) = (address(1, 14_402), address(2, 14_402));
+    for time in [0, 100 * MS] {
+        for client in [speaker, listener] {
+            daemon.receive(time, client, &[2, 0, 0, 0], |_, _| {});
+        }
+    }
+    let mut heard = 0;
+    for i in 0..20_000u64 {
+        now = 100 * MS + i * SECOND / 10_000;
+        daemon.receive(now, speaker, &packet, |to, bytes| {
+            assert_eq!(to, listener, "the victim is told nothing");
+            heard += bytes.len() as u64;
+        });
+    }
+    // Two seconds: what the listener is sent, with two seconds in advance, whatever the speaker says.
+    assert!(heard > 20_000 && heard <= 2 * 20_000, "{heard} bytes");
+    assert!(daemon.stats().limited > 10_000, "{:?}", daemon.stats());
+    assert!(daemon.stats().received - daemon.stats().limited < 10_000);
 }
 
 /// A driver without room for one more session gets to know of a source again, once it has.

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lbm::resolver::unicast::{Daemon, DaemonLink};
+use lbm::resolver::unicast::{Daemon, DaemonLimits, DaemonLink};
 use lbm::resolver::{Resolver, ResolverConfig};
 use lbm::topic::{
     CatchUpConfig, DeliveryConfig, Message, Reply, RetentionConfig, Session, Source, SourceConfig, TopicSink,
@@ -163,13 +163,15 @@ fn resolution(capture: &mut Capture) {
 /// What contexts and a resolver daemon say to each other while nothing happens.
 fn daemon(capture: &mut Capture) {
     let at = |address: Ipv4Addr| std::net::SocketAddrV4::new(address, 14_402);
-    let mut daemon = Daemon::new(4, 500 * MS, 10_000 * MS, 0);
+    let mut daemon = Daemon::new(DaemonLimits::default(), 500 * MS, 10_000 * MS, 0);
     for (address, has_sources) in [(SOURCE, true), (RECEIVER, false)] {
         let mut link = DaemonLink::new(500 * MS, 1_000 * MS, 0);
         link.set_sources(has_sources);
         let alive = link.on_timer(0).expect("a sign of life");
         capture.udp((address, 14_402), DAEMON, &alive);
-        daemon.receive(0, at(address), &alive, |_, _| {});
+        for now in [0, 100 * MS] {
+            daemon.receive(now, at(address), &alive, |_, _| {});
+        }
     }
     daemon.on_timer(500 * MS, |to, packet| capture.udp(DAEMON, (*to.ip(), to.port()), packet));
 }

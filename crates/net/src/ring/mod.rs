@@ -76,6 +76,12 @@ impl Shared {
     }
 }
 
+/// The longest message of a ring of so many bytes. With at most half the ring for a record, filler and record together fit whatever the
+/// position; and a length has 32 bits, of which one value marks filler.
+fn longest(capacity: usize) -> usize {
+    (capacity / 2 - HEADER).min(FILLER as usize - 1)
+}
+
 /// Why a message was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PushError {
@@ -136,8 +142,7 @@ pub struct Writer {
 impl Writer {
     /// The longest message.
     pub fn longest(&self) -> usize {
-        // With at most half the ring for a record, filler and record together fit whatever the position.
-        self.shared.capacity() / 2 - HEADER
+        longest(self.shared.capacity())
     }
 
     /// Bytes of the ring.

@@ -217,3 +217,13 @@ fn threads_share_the_memory_without_a_race() {
         assert_eq!(thread.join().expect("reader"), messages);
     }
 }
+
+/// In a ring of 16 GB half of it is more than a length can say.
+#[test]
+fn the_longest_message_has_a_length() {
+    assert_eq!(super::longest(1 << 12), (1 << 11) - 8);
+    assert_eq!(super::longest(1 << 32), (1 << 31) - 8);
+    for capacity in [1usize << 34, 1 << 40] {
+        assert!(u32::try_from(super::longest(capacity)).is_ok_and(|len| len != super::FILLER), "{capacity}");
+    }
+}

@@ -76,12 +76,20 @@ pub(super) fn open(path: &Path) -> Result<File, ShmError> {
     let opened = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC).open(path);
     let file = opened.map_err(|e| ShmError::System(path.into(), "open", e))?;
     let meta = file.metadata().map_err(|e| ShmError::System(path.into(), "open", e))?;
+    if !meta.is_file() {
+        return Err(ShmError::Unknown(path.into(), "it is no file"));
+    }
+    foreign(&meta).map_or(Ok(file), |why| Err(ShmError::Unknown(path.into(), why)))
+}
+
+/// Why a file or FIFO is not to be trusted: others made it, or can open it.
+fn foreign(meta: &fs::Metadata) -> Option<&'static str> {
     // SAFETY: no pointers are passed; cannot fail.
     let me = unsafe { libc::geteuid() };
-    if !meta.is_file() || (meta.uid() != me && meta.uid() != 0) {
-        return Err(ShmError::Unknown(path.into(), "the file belongs to another user"));
+    if meta.uid() != me && meta.uid() != 0 {
+        return Some("it belongs to another user");
     }
-    Ok(file)
+    (meta.mode() & 0o077 != 0).then_some("other users can open it (its mode is not 0600)")
 }
 
 /// A file of so many bytes whose memory is there for sure, locked by its writer, and without a name of its own yet: see [`publish`].
@@ -198,10 +206,12 @@ impl Bell {
         }
         let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_CLOEXEC;
         let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(&path)?;
-        if !file.metadata()?.file_type().is_fifo() {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, format!("{} is no FIFO", path.display())));
+        let meta = file.metadata()?;
+        let wrong = if meta.file_type().is_fifo() { foreign(&meta) } else { Some("it is no FIFO") };
+        match wrong {
+            None => Ok(Self(file)),
+            Some(why) => Err(io::Error::new(io::ErrorKind::InvalidData, format!("{}: {why}", path.display()))),
         }
-        Ok(Self(file))
     }
 
     /// Makes it readable. A full one is readable already.

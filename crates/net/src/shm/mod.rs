@@ -26,9 +26,12 @@
 //! first byte, each reader the first byte of its entry. **Wake-up** goes through FIFOs beside the file (`.w`, `.r0` to `.r95`), so a
 //! side can sleep on the log together with its sockets; who never sleeps never pays for it.
 //!
-//! **Trust.** All who map a segment can write its header and table; so it belongs to one user (mode 0600) and one who maps a file of
-//! somebody else is refused. A peer that breaks the rules can spoil the data or stall the other side, but no length or position from
-//! the segment reaches beyond the mapping.
+//! **Trust.** All who map a segment can write its header and table; so segment and FIFOs belong to one user (mode 0600), and what belongs
+//! to somebody else, or can be opened by others, is refused. Between processes of **one** user there is no wall: they could as well
+//! attach a debugger. One that breaks the rules can spoil the data, stall the other side, or truncate the file, and then the other
+//! side dies of SIGBUS. With receiver pacing readers borrow the ring's own memory, so that it can also change what is being parsed,
+//! between two looks at the same byte; with source pacing readers copy first, and what they parse stays as it is. No length or position
+//! from the segment reaches beyond the mapping, either way. Who does not trust all processes of a user runs them as several users.
 
 mod file;
 mod map;

@@ -408,3 +408,25 @@ fn a_reader_that_dies_does_not_hold_the_writer_for_ever() {
     assert_eq!((writer.reap(), writer.readers()), (1, 0));
     assert_eq!(writer.room(RING).len(), RING);
 }
+
+/// Somebody who can write to the directory makes the FIFO first, so that others can open it: it is not used.
+#[test]
+fn what_others_can_open_is_refused() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = std::env::temp_dir().join(format!("net-shm-foreign-{}", std::process::id()));
+    let _writer = Writer::create(&path, b"x", CAPACITY_MIN, Pacing::Source).expect("made");
+    let bell = std::path::PathBuf::from(format!("{}.r0", path.display()));
+    let open_to_all = |path: &std::path::Path, mode: u32| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("set");
+    };
+    drop(Reader::open(&path).expect("as it should be"));
+    open_to_all(&bell, 0o666);
+    let error = Reader::open(&path).expect_err("a FIFO for all").to_string();
+    assert!(error.contains("other users can open it"), "{error}");
+    open_to_all(&bell, 0o600);
+    drop(Reader::open(&path).expect("as it should be"));
+    open_to_all(&path, 0o644);
+    let error = Reader::open(&path).expect_err("a segment for all").to_string();
+    assert!(error.contains("other users can open it"), "{error}");
+    open_to_all(&path, 0o600);
+}

@@ -128,6 +128,7 @@ impl P2psAgent {
             ("blocks_unjoined", hub.blocks_unjoined),
             ("sources_joined", hub.joined),
             ("sources_lost", hub.lost),
+            ("announcements_refused", hub.announcements_refused),
             ("gaps", c.hub_gaps),
             ("messages_lost", c.hub_messages_lost),
             ("items_missed", c.items_missed),

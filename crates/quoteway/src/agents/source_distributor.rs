@@ -40,9 +40,8 @@ impl SourceDistributorAgent {
     pub fn new(config: &Config, incarnation: u32) -> io::Result<Self> {
         let mut io = RsslIo::new(u64::from(incarnation))?;
         let machine = SourceDistributor::new(config::across_processes_distributor(config), incarnation);
-        let mut providers = Providers::new(config, machine, &mut io)?;
+        let providers = Providers::new(config, machine, &mut io)?;
         let hub = Publisher::new(config, incarnation, &mut io)?;
-        providers.distributor.announce(hub.announcement());
         let status = Status::open();
         if let Some(status) = &status {
             super::backbone::watch(&mut io, status, STATUS)?;
@@ -65,6 +64,7 @@ impl SourceDistributorAgent {
     /// # Errors
     /// The sockets have become unusable.
     pub fn run(&mut self, stop: impl Fn() -> bool) -> io::Result<()> {
+        self.announce(net::clock::now());
         self.providers.on_timer(net::clock::now(), &mut self.io);
         while !stop() {
             self.turn()?;
@@ -77,6 +77,7 @@ impl SourceDistributorAgent {
     fn turn(&mut self) -> io::Result<()> {
         let deadline = [self.providers.timeout(), self.hub.timeout()].into_iter().flatten().min();
         let now = self.io.turn(deadline, &mut self.providers)?;
+        self.announce(now);
         self.providers.on_timer(now, &mut self.io);
         // Updates go out before the requests are looked at, which may be many.
         self.publish(now);
@@ -140,6 +141,13 @@ impl SourceDistributorAgent {
         for (number, behind, left_behind) in sd.p2pss() {
             let counters = [("number", number.into()), ("behind_bytes", behind), ("left_behind", left_behind.into())];
             report.line("p2ps-of", self.hub.peer(number).unwrap_or("-"), &counters);
+        }
+    }
+
+    /// Before heartbeats are written: what they say of this Source Distributor may be signed anew.
+    fn announce(&mut self, now: u64) {
+        if let Some(announcement) = self.hub.announcement(now) {
+            self.providers.distributor.announce(&announcement);
         }
     }
 

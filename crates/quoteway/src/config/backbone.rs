@@ -12,6 +12,13 @@ section! {
     interface: String = String::new(), "", "Address of the network interface that the hub uses, or its network, as 10.1.0.0/16: so one file does for many hosts. Empty leaves it to the kernel, and listens on all.";
     port: u16 = 14004, "", "Port on which a Source Distributor takes the unicast connections of its P2PSs; 0 takes a free one.";
     source_distributors: Vec<String> = Vec::new(), "", "HOST:PORT of the Source Distributors that a P2PS joins when the transport is \"tcp\"; with the others it finds them.";
+    key_file: String = String::new(), "", "File with the hub's shared key, at least 32 bytes that its owner alone can read: who does not have it can neither join nor announce. Empty means no key.";
+    clock_tolerance_s: u32 = 30, "", "How far the clocks of a hub with a key may differ, seconds: an announcement that is older is a copy.";
+    allow: Vec<String> = Vec::new(), "", "Addresses and networks (10.1.0.0/16) of this hub's processes: from others nobody connects, and no announcement is taken. Empty means all.";
+    p2ps_per_host: u32 = 32, "", "P2PSs of one address that a Source Distributor takes at a time, of 64 in all.";
+    tls_ca_file: String = String::new(), "", "PEM file with the certificates to which those of the other side of unicast connections must lead; with it they are encrypted. Empty means no TLS.";
+    tls_cert_file: String = String::new(), "", "PEM file with this process's certificate chain for them, leaf first; it carries the address (or name) by which P2PSs connect.";
+    tls_key_file: String = String::new(), "", "PEM file with the private key of tls_cert_file.";
     multicast_address: String = String::new(), "sendMultAddress", "Multicast group of the data stream; empty leaves it to the LBM options.";
     multicast_ttl: u32 = 16, "ipMultTTL|PacketTTL", "Time to live of multicast: how many routers it may pass.";
     udp_recv_buf_size: u32 = 8_388_608, "udpRecvBufSize" times 1024, "Socket receive buffer of multicast and UDP, bytes; what the kernel does not grant is said in the log.";

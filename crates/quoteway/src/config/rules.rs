@@ -94,6 +94,15 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
         "multicast_address",
         "must be an address from 224.0.0.0 to 239.255.255.255",
     );
+    let networks = |list: &[String]| list.iter().all(|text| text.parse::<net::Network>().is_ok());
+    rule(networks(&h.allow), "allow", "must be addresses or networks, as 10.1.0.0/16");
+    rule((1..=64).contains(&h.p2ps_per_host), "p2ps_per_host", "must be from 1 to 64");
+    let tls = [&h.tls_ca_file, &h.tls_cert_file, &h.tls_key_file];
+    rule(
+        tls.iter().all(|f| f.is_empty()) || tls.iter().all(|f| !f.is_empty()),
+        "tls_ca_file",
+        "tls_cert_file and tls_key_file go together",
+    );
     let window = u64::from(h.window_bytes);
     rule(window == 0 || window >= SMALLEST_WINDOW, "window_bytes", "must be at least 1048576, or 0");
     if h.heartbeat_interval_ms == 0 || h.peer_timeout_ms / 2 < h.heartbeat_interval_ms {
@@ -135,6 +144,7 @@ pub(super) fn idle(config: &Config) -> Vec<Idle> {
     idle(!s.enable_nip_server, sd, "nip_port", "enable_nip_server is true");
     idle(!s.enable_nip_server, sd, "nip_max_mounts", "enable_nip_server is true");
     idle(h.transport != HubTransport::Tcp, hub, "source_distributors", "transport is tcp");
+    idle(h.key_file.is_empty(), hub, "clock_tolerance_s", "key_file is set");
     idle(h.transport != HubTransport::LbtRm, hub, "multicast_address", "transport is lbt-rm");
     idle(h.transport == HubTransport::Tcp, hub, "lbm_options_file", "transport is one of LBM's");
     idle(h.transport == HubTransport::Tcp, hub, "lbm_options", "transport is one of LBM's");

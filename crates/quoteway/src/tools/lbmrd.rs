@@ -2,12 +2,16 @@
 //!
 //! Contexts that name it (`resolver_unicast_daemon`) send it their queries and advertisements; it passes each on to all others
 //! that it has heard within the activity timeout. It keeps no topics, so that it can be restarted at any time.
+//!
+//! Nothing in these packets proves where they come from: so it listens on this host alone unless it is told which networks to serve, and
+//! what an address can have is limited.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
 use clap::Parser;
-use lbm_io::{Daemon, DaemonConfig};
+use lbm_io::{Daemon, DaemonConfig, DaemonLimits};
+use net::Network;
 
 use super::output::Output;
 
@@ -16,9 +20,13 @@ use super::output::Output;
 #[allow(clippy::doc_markdown, reason = "the comments are the help text, where backticks would show")]
 #[command(name = "lbmrd", after_help = EXAMPLES)]
 pub struct Args {
-    /// Address to listen on
-    #[arg(long, value_name = "ADDRESS", default_value_t = Ipv4Addr::UNSPECIFIED)]
+    /// Address to listen on; another than this host's own needs --allow
+    #[arg(long, value_name = "ADDRESS", default_value_t = Ipv4Addr::LOCALHOST)]
     pub interface: Ipv4Addr,
+
+    /// Network to serve, as 10.1.0.0/16; may be repeated. Packets of others are dropped and counted
+    #[arg(long, value_name = "NETWORK")]
+    pub allow: Vec<Network>,
 
     /// UDP port; 0 takes a free one
     #[arg(long, value_name = "PORT", default_value_t = 15380)]
@@ -27,6 +35,18 @@ pub struct Args {
     /// Contexts at a time; packets of more are refused and counted
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub clients: usize,
+
+    /// Contexts of one address at a time
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    pub clients_per_host: usize,
+
+    /// Packets that are taken from one address, a second
+    #[arg(long, value_name = "N", default_value_t = 5_000)]
+    pub packet_rate: u32,
+
+    /// Bytes that one context is sent, a second
+    #[arg(long, value_name = "BYTES", default_value_t = 4_194_304)]
+    pub client_rate: u64,
 
     /// How often contexts are told that the daemon lives, milliseconds
     #[arg(long, value_name = "MS", default_value_t = 500)]
@@ -43,7 +63,8 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  quoteway lbmrd
+  quoteway lbmrd                                              # for this host
+  quoteway lbmrd --interface 10.1.1.5 --allow 10.1.0.0/16
   quoteway lbmpub -o 'context resolver_unicast_daemon 10.1.1.5:15380'
   quoteway lbmsub -o 'context resolver_unicast_daemon 10.1.1.5:15380'
 
@@ -54,7 +75,14 @@ tcp where there is no multicast).";
 impl Args {
     fn config(&self) -> DaemonConfig {
         DaemonConfig {
-            clients_max: self.clients,
+            limits: DaemonLimits {
+                clients_max: self.clients,
+                clients_per_host: self.clients_per_host,
+                packets_per_second: self.packet_rate,
+                client_bytes_per_second: self.client_rate,
+                ..DaemonLimits::default()
+            },
+            allow: self.allow.clone(),
             keepalive_interval: Duration::from_millis(self.keepalive),
             activity_timeout: Duration::from_millis(self.activity_timeout),
             ..DaemonConfig::new(SocketAddrV4::new(self.interface, self.port))
@@ -65,8 +93,14 @@ impl Args {
 /// Serves until it is told to stop.
 ///
 /// # Errors
-/// A text for the user: the port is taken, or the socket broke.
+/// A text for the user: nobody was allowed, the port is taken, or the socket broke.
 pub fn run(args: &Args) -> Result<(), String> {
+    if !args.interface.is_loopback() && args.allow.is_empty() {
+        return Err(format!(
+            "on {} it can be reached from other hosts: say which networks it serves (--allow 10.1.0.0/16; --allow 0.0.0.0/0 is all)",
+            args.interface
+        ));
+    }
     net::signal::install().map_err(|e| e.to_string())?;
     let mut daemon = Daemon::new(&args.config())
         .map_err(|e| format!("{e} (is there another daemon? --port chooses another port)"))?;
@@ -89,11 +123,13 @@ pub fn run(args: &Args) -> Result<(), String> {
 fn report(daemon: &Daemon) -> String {
     let s = daemon.stats();
     format!(
-        "{} contexts; {} packets in, {} passed on, {} malformed, {} refused",
+        "{} contexts; {} packets in, {} passed on, {} malformed, {} refused, {} over the rates, {} of strangers",
         daemon.clients(),
         s.received,
         s.passed_on,
         s.malformed,
-        s.refused
+        s.refused,
+        s.limited,
+        daemon.strangers()
     )
 }

@@ -1,9 +1,12 @@
-//! The bytes of a unicast connection between a P2PS and a Source Distributor: a greeting each way, then hub blocks.
+//! The bytes of a unicast connection between a P2PS and a Source Distributor: a greeting each way (two where the hub has a key),
+//! then hub blocks.
 //!
 //! `docs/wire/backbone.md` is the specification. Nothing here does I/O.
 
 use hub::stream::{BLOCK_HEADER, MAGIC};
 use std::fmt;
+
+use super::auth::{Key, LENGTH, Nonce, Signature};
 
 /// First two bytes of a greeting: `Ql`.
 const GREETING: [u8; 2] = *b"Ql";
@@ -27,6 +30,24 @@ pub struct Hello {
     pub hub: String,
     /// Its name, for people.
     pub name: String,
+    /// It has the hub's key: what the Source Distributor is to sign.
+    pub nonce: Option<Nonce>,
+}
+
+/// What a Source Distributor with a key says before the welcome: that it has the key, and what the P2PS is to sign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Challenge {
+    /// What is to be signed.
+    pub nonce: Nonce,
+    /// The Source Distributor's signature.
+    pub signature: Signature,
+}
+
+/// What a P2PS answers to a [`Challenge`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Proof {
+    /// The P2PS's signature.
+    pub signature: Signature,
 }
 
 /// What the Source Distributor answers.
@@ -47,8 +68,17 @@ pub enum Welcome {
 
 /// Flag of a [`Hello`]: the data stream is wanted on this connection.
 const DATA: u8 = 1;
+/// Flag of a [`Hello`]: a nonce follows the texts.
+const NONCE: u8 = 2;
 /// Flag of a [`Welcome`]: refused.
 const REFUSED: u8 = 1;
+/// Flag of a [`Challenge`].
+const CHALLENGE: u8 = 4;
+/// Flag of a [`Proof`].
+const PROOF: u8 = 8;
+/// Labels of signatures.
+const BY_DISTRIBUTOR: &str = "quoteway hub: Source Distributor";
+const BY_P2PS: &str = "quoteway hub: P2PS";
 
 /// What is wrong with the bytes of a peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,8 +110,9 @@ impl fmt::Display for FrameError {
 impl Hello {
     /// Appends it to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let flags = if self.data { DATA } else { 0 };
-        greeting(out, flags, self.incarnation, 0, 0, &[&self.hub, &self.name]);
+        let flags = if self.data { DATA } else { 0 } | if self.nonce.is_some() { NONCE } else { 0 };
+        let nonce = self.nonce.as_ref().map_or(&[][..], |nonce| nonce);
+        greeting(out, flags, self.incarnation, 0, 0, &[cut(&self.hub), cut(&self.name)], nonce);
     }
 
     /// Reads a whole greeting.
@@ -90,8 +121,64 @@ impl Hello {
     /// [`FrameError`]: the texts are wrong.
     pub fn read(frame: &[u8]) -> Result<Self, FrameError> {
         let (hub, rest) = text(frame.get(GREETING_HEADER..).ok_or(FrameError::Length(frame.len()))?)?;
-        let (name, _) = text(rest)?;
-        Ok(Self { incarnation: word(frame, 8), data: frame[3] & DATA != 0, hub, name })
+        let (name, rest) = text(rest)?;
+        let nonce = if frame[3] & NONCE != 0 { Some(*rest.first_chunk().ok_or(FrameError::Text)?) } else { None };
+        Ok(Self { incarnation: word(frame, 8), data: frame[3] & DATA != 0, hub, name, nonce })
+    }
+
+    /// What both sides sign, each under its own label, so that neither can be handed the other's: this greeting and the challenge.
+    fn content(&self, challenge: &Nonce) -> Vec<u8> {
+        let mut content = Vec::new();
+        self.write(&mut content);
+        content.extend_from_slice(challenge);
+        content
+    }
+}
+
+impl Challenge {
+    /// A Source Distributor's answer to a greeting that has a nonce.
+    pub fn new(key: &Key, hello: &Hello, nonce: Nonce) -> Self {
+        Self { nonce, signature: key.sign(BY_DISTRIBUTOR, &[&hello.content(&nonce)]) }
+    }
+
+    /// Whether who has sent it has the key.
+    pub fn is_genuine(&self, key: &Key, hello: &Hello) -> bool {
+        key.verify(BY_DISTRIBUTOR, &[&hello.content(&self.nonce)], &self.signature)
+    }
+
+    /// Appends it to `out`.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        greeting(out, CHALLENGE, 0, 0, 0, &[], &[self.nonce, self.signature].concat());
+    }
+
+    /// Reads a whole greeting; `None` if it is another one.
+    pub fn read(frame: &[u8]) -> Option<Self> {
+        let (nonce, rest) = frame.get(GREETING_HEADER..)?.split_first_chunk::<LENGTH>()?;
+        let signature = rest.first_chunk::<LENGTH>()?;
+        (frame[3] & CHALLENGE != 0).then_some(Self { nonce: *nonce, signature: *signature })
+    }
+}
+
+impl Proof {
+    /// A P2PS's answer.
+    pub fn new(key: &Key, hello: &Hello, challenge: &Nonce) -> Self {
+        Self { signature: key.sign(BY_P2PS, &[&hello.content(challenge)]) }
+    }
+
+    /// Whether who has sent it has the key.
+    pub fn is_genuine(&self, key: &Key, hello: &Hello, challenge: &Nonce) -> bool {
+        key.verify(BY_P2PS, &[&hello.content(challenge)], &self.signature)
+    }
+
+    /// Appends it to `out`.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        greeting(out, PROOF, 0, 0, 0, &[], &self.signature);
+    }
+
+    /// Reads a whole greeting; `None` if it is another one.
+    pub fn read(frame: &[u8]) -> Option<Self> {
+        let signature = frame.get(GREETING_HEADER..)?.first_chunk::<LENGTH>()?;
+        (frame[3] & PROOF != 0).then_some(Self { signature: *signature })
     }
 }
 
@@ -100,9 +187,9 @@ impl Welcome {
     pub fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Joined { incarnation, number, position } => {
-                greeting(out, 0, *incarnation, *number, *position, &[]);
+                greeting(out, 0, *incarnation, *number, *position, &[], &[]);
             }
-            Self::Refused(why) => greeting(out, REFUSED, 0, 0, 0, &[why]),
+            Self::Refused(why) => greeting(out, REFUSED, 0, 0, 0, &[cut(why)], &[]),
         }
     }
 
@@ -120,7 +207,13 @@ impl Welcome {
     }
 }
 
-fn greeting(out: &mut Vec<u8>, flags: u8, incarnation: u32, number: u16, position: u64, texts: &[&str]) {
+/// As much of a text as a greeting takes.
+fn cut(text: &str) -> &str {
+    let end = (0..=text.len().min(250)).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    &text[..end]
+}
+
+fn greeting(out: &mut Vec<u8>, flags: u8, incarnation: u32, number: u16, position: u64, texts: &[&str], proof: &[u8]) {
     let start = out.len();
     out.extend_from_slice(&GREETING);
     out.extend_from_slice(&[VERSION, flags, 0, 0, 0, 0]);
@@ -129,10 +222,10 @@ fn greeting(out: &mut Vec<u8>, flags: u8, incarnation: u32, number: u16, positio
     out.extend_from_slice(&[0, 0]);
     out.extend_from_slice(&position.to_le_bytes());
     for text in texts {
-        let cut = (0..=text.len().min(250)).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
-        out.push(cut as u8);
-        out.extend_from_slice(&text.as_bytes()[..cut]);
+        out.push(text.len() as u8);
+        out.extend_from_slice(text.as_bytes());
     }
+    out.extend_from_slice(proof);
     let length = (out.len() - start) as u32;
     out[start + 4..start + 8].copy_from_slice(&length.to_le_bytes());
 }
@@ -175,17 +268,29 @@ pub enum Frame<'a> {
 
 /// Cuts the bytes of one direction of a connection into frames. What lies whole in the input is lent from it; only a
 /// frame that is spread over several inputs is put together here.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct FrameReader {
     /// The beginning of a frame whose end has not come.
     partial: Vec<u8>,
-    greeted: bool,
+    /// Greetings that come before the first block.
+    greetings: u8,
+}
+
+impl Default for FrameReader {
+    fn default() -> Self {
+        Self::new(false)
+    }
 }
 
 /// Room that a reader keeps between frames; more is given back.
 const PARTIAL_KEPT: usize = 1 << 20;
 
 impl FrameReader {
+    /// For a connection that begins with one greeting, or, where the hub has a key, with two.
+    pub fn new(has_key: bool) -> Self {
+        Self { partial: Vec::new(), greetings: 1 + u8::from(has_key) }
+    }
+
     /// Takes in bytes and gives each whole frame to `f`.
     ///
     /// # Errors
@@ -222,10 +327,10 @@ impl FrameReader {
     }
 
     fn frame<'a>(&mut self, whole: &'a [u8]) -> Frame<'a> {
-        if self.greeted {
+        if self.greetings == 0 {
             return Frame::Block(whole);
         }
-        self.greeted = true;
+        self.greetings -= 1;
         Frame::Greeting(whole)
     }
 
@@ -233,15 +338,15 @@ impl FrameReader {
     fn length(&self, bytes: &[u8]) -> Result<Option<usize>, FrameError> {
         let Some(magic) = bytes.first_chunk::<2>() else { return Ok(None) };
         match (*magic == GREETING, u16::from_le_bytes(*magic) == MAGIC) {
-            (true, _) if self.greeted => return Err(FrameError::OutOfTurn),
-            (_, true) if !self.greeted => return Err(FrameError::OutOfTurn),
+            (true, _) if self.greetings == 0 => return Err(FrameError::OutOfTurn),
+            (_, true) if self.greetings > 0 => return Err(FrameError::OutOfTurn),
             (false, false) => return Err(FrameError::NotAHub),
             _ => {}
         }
         if bytes.len() < BLOCK_HEADER {
             return Ok(None);
         }
-        if self.greeted {
+        if self.greetings == 0 {
             let length = BLOCK_HEADER.saturating_add(word(bytes, 20) as usize);
             return if length <= LONGEST_BLOCK { Ok(Some(length)) } else { Err(FrameError::Length(length)) };
         }
@@ -266,7 +371,30 @@ mod tests {
     use hub::stream::{BlockWriter, Event, Request};
 
     fn hello() -> Hello {
-        Hello { incarnation: 7, data: true, hub: "quoteway".into(), name: "p2ps at host:14002".into() }
+        Hello { incarnation: 7, data: true, hub: "quoteway".into(), name: "p2ps at host:14002".into(), nonce: None }
+    }
+
+    #[test]
+    fn both_sides_prove_that_they_have_the_key() {
+        let (key, other) = (Key::new(&[1; 32]).expect("a key"), Key::new(&[2; 32]).expect("a key"));
+        let hello = Hello { nonce: Some([3; 32]), ..hello() };
+        let (mut bytes, nonce) = (Vec::new(), [4; 32]);
+        hello.write(&mut bytes);
+        assert_eq!(Hello::read(&bytes), Ok(hello.clone()));
+        bytes.clear();
+        Challenge::new(&key, &hello, nonce).write(&mut bytes);
+        let challenge = Challenge::read(&bytes).expect("a challenge");
+        assert!(challenge.is_genuine(&key, &hello) && !challenge.is_genuine(&other, &hello));
+        // Made for another connection.
+        assert!(!challenge.is_genuine(&key, &Hello { nonce: Some([5; 32]), ..hello.clone() }));
+        assert!(Proof::read(&bytes).is_none());
+        bytes.clear();
+        Proof::new(&key, &hello, &nonce).write(&mut bytes);
+        let proof = Proof::read(&bytes).expect("a proof");
+        assert!(proof.is_genuine(&key, &hello, &nonce) && !proof.is_genuine(&key, &hello, &[6; 32]));
+        assert!(Challenge::read(&bytes).is_none());
+        // Neither's signature does for the other's.
+        assert_ne!(proof.signature, challenge.signature);
     }
 
     /// Frames as owned bytes, read in pieces of `size`.

@@ -20,6 +20,8 @@ pub(super) struct Incoming {
     streams: Vec<Option<Known>>,
     /// Streams come through shared memory, and others are not listened to: `rrcpd` carries them.
     is_local: bool,
+    /// A stream that was silent for so long gives way to another of the same source, ns.
+    silence: u64,
 }
 
 /// Whose a stream is.
@@ -27,6 +29,7 @@ pub(super) struct Incoming {
 struct Known {
     source: usize,
     incarnation: u32,
+    heard_at: u64,
 }
 
 impl Incoming {
@@ -41,7 +44,8 @@ impl Incoming {
             context.receiver(&topic, &options).map_err(options::failed)?;
         }
         options::log_warnings(&mut context);
-        Ok(Self { context, streams: Vec::new(), is_local: config.transport == HubTransport::LbtIpc })
+        let silence = u64::from(config.heartbeat_interval_ms) * 2_000_000;
+        Ok(Self { context, streams: Vec::new(), is_local: config.transport == HubTransport::LbtIpc, silence })
     }
 
     /// What the owner's set watches.
@@ -56,8 +60,9 @@ impl Incoming {
 
     /// Takes in what there is.
     pub(super) fn turn(&mut self, now: u64, links: &mut Links, to: &mut impl Blocks) -> io::Result<()> {
-        let Self { context, streams, is_local } = self;
-        context.poll(Some(Duration::ZERO), &mut Inbox { now, streams, is_local: *is_local, links, to })?;
+        let Self { context, streams, is_local, silence } = self;
+        let mut inbox = Inbox { now, streams, is_local: *is_local, silence: *silence, links, to };
+        context.poll(Some(Duration::ZERO), &mut inbox)?;
         options::log_warnings(context);
         Ok(())
     }
@@ -67,6 +72,7 @@ struct Inbox<'a, B> {
     now: u64,
     streams: &'a mut Vec<Option<Known>>,
     is_local: bool,
+    silence: u64,
     links: &'a mut Links,
     to: &'a mut B,
 }
@@ -78,15 +84,28 @@ impl<B: Blocks> Inbox<'_, B> {
         if matches!(stream.transport, Transport::Lbtipc { .. }) != self.is_local {
             return None;
         }
-        let stream = stream.number as usize;
         let (incarnation, bytes) = hub::stream::announcement(block)?;
         let announcement = Announcement::decode(bytes)?;
-        let source = self.links.announced(self.now, incarnation, &announcement, self.to)?;
-        if self.streams.len() <= stream {
-            self.streams.resize(stream + 1, None);
+        let source = self.links.announced(self.now, incarnation, &announcement, stream.transport)?;
+        let number = stream.number as usize;
+        // A stream that says to be the one of a source whose own comes in is a copy at best.
+        let lives = |known: &Known| {
+            known.source == source
+                && known.incarnation == incarnation
+                && self.now.saturating_sub(known.heard_at) < self.silence
+        };
+        if self.streams.iter().enumerate().any(|(other, k)| other != number && k.as_ref().is_some_and(lives)) {
+            return None;
         }
-        let known = Known { source, incarnation };
-        self.streams[stream] = Some(known);
+        if self.streams.len() <= number {
+            self.streams.resize(number + 1, None);
+        }
+        // The source has one stream at a time.
+        for other in self.streams.iter_mut().filter(|k| k.is_some_and(|k| k.source == source)) {
+            *other = None;
+        }
+        let known = Known { source, incarnation, heard_at: self.now };
+        self.streams[number] = Some(known);
         Some(known)
     }
 }
@@ -97,17 +116,24 @@ impl<B: Blocks> Events for Inbox<'_, B> {
         let block = delivery.payload;
         let stream = delivery.stream.number as usize;
         let incarnation = hub::stream::incarnation(block);
-        let known = self.streams.get(stream).copied().flatten();
-        let known = known.filter(|k| Some(k.incarnation) == incarnation && !self.links.is_idle(k.source));
-        match known.or_else(|| self.identify(&delivery.stream, block)) {
-            Some(known) => self.links.data_block(self.now, known.source, block, self.to),
+        let known = match self.streams.get_mut(stream) {
+            Some(Some(known)) if Some(known.incarnation) == incarnation && !self.links.is_idle(known.source) => {
+                known.heard_at = self.now;
+                Some(*known)
+            }
+            _ => self.identify(&delivery.stream, block),
+        };
+        match known {
+            Some(known) => self.links.data_block(self.now, (known.source, known.incarnation), block, self.to),
             None => self.links.unknown_block(),
         }
     }
 
     fn end(&mut self, _: &mut Sources, stream: &Stream<'_>, reason: EndReason) {
-        if let Some(known) = self.streams.get_mut(stream.number as usize) {
-            *known = None;
+        let known = self.streams.get_mut(stream.number as usize).and_then(Option::take);
+        // Where the sender only begins its session anew, the stream goes on, with a gap.
+        if let Some(known) = known.filter(|_| reason != EndReason::Restart) {
+            self.links.stream_ended(self.now, known.source, known.incarnation, self.to);
         }
         tracing::info!("the data stream on {} has ended: {reason:?}", stream.transport);
     }

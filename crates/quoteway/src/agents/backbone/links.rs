@@ -2,6 +2,9 @@
 //!
 //! A connection that is lost, refused or ended is tried again for ever, after a pause that grows from a tenth of a second
 //! to [`PAUSE_MAX`]. What is wrong is told once, until it changes.
+//!
+//! What a stranger can announce: [`MOST`] names, of which the one that was heard longest ago gives way to a new one unless it is joined;
+//! never a new place for a Source Distributor that is joined, as long as its connection lives; nothing at all where the hub has a key.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -11,8 +14,13 @@ use std::time::Duration;
 use hub::p2ps::{Joined, SourceId};
 use net::tcp::{Close, ConnId, Event, RecvOutcome, Scratch, SendOutcome, SocketOptions, Tcp, TcpConfig};
 
+use lbm_io::Transport;
+
+use super::Trust;
 use super::announcement::Announcement;
-use super::frames::{self, Frame, FrameError, FrameReader, Hello, Welcome};
+use super::auth::{self, Nonce};
+use super::frames::{self, Challenge, Frame, FrameError, FrameReader, Hello, Proof, Welcome};
+use super::wire::{Encryption, Wire};
 use crate::config::{Config, HubTransport};
 
 const PAUSE_FIRST: u64 = 100_000_000;
@@ -61,6 +69,8 @@ pub struct Counters {
     pub bytes: u64,
     /// Blocks of the data stream of Source Distributors that are not joined.
     pub blocks_unjoined: u64,
+    /// Announcements that were not believed.
+    pub announcements_refused: u64,
 }
 
 /// The connections. See the module's description.
@@ -71,9 +81,16 @@ pub struct Links {
     options: SocketOptions,
     /// By source number.
     sources: Vec<Source>,
-    hello: Vec<u8>,
+    hello: Hello,
+    trust: Trust,
+    encryption: Encryption,
+    /// What goes into a connection, and what leaves one with TLS.
+    out: Vec<u8>,
+    cipher: Vec<u8>,
     /// The data stream comes on the connections.
     data: bool,
+    /// The last refusal of an announcement that was told.
+    refusal: String,
     resolved: Receiver<(usize, Result<SocketAddr, String>)>,
     resolver: Sender<(usize, Result<SocketAddr, String>)>,
     counters: Counters,
@@ -84,8 +101,10 @@ struct Source {
     host: String,
     /// What it is called in announcements; `None` for one that is configured.
     name: Option<String>,
-    /// Its life as it was announced last.
+    /// Its life as it was announced last, or as it has said itself.
     incarnation: u32,
+    /// The time that its last signed announcement gave.
+    signed_at: u64,
     /// When its data stream was heard last.
     heard_at: u64,
     /// What came of its data stream while it is being greeted.
@@ -105,20 +124,35 @@ enum State {
     Resolving,
     /// A connection is being made or greeted; it has until then.
     Greeting {
-        conn: ConnId,
+        line: Line,
         until: u64,
-        reader: FrameReader,
+        proof: Proving,
     },
     Joined {
-        conn: ConnId,
-        reader: FrameReader,
+        line: Line,
     },
+}
+
+/// A connection with what is between its socket and its blocks.
+struct Line {
+    conn: ConnId,
+    wire: Wire,
+    reader: FrameReader,
+}
+
+/// How far the two sides have come in proving that they have the hub's key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Proving {
+    /// The hub has none, or it is done.
+    Done,
+    /// The Source Distributor is to sign this.
+    Asked(Nonce),
 }
 
 impl State {
     fn conn(&self) -> Option<ConnId> {
         match self {
-            Self::Greeting { conn, .. } | Self::Joined { conn, .. } => Some(*conn),
+            Self::Greeting { line, .. } | Self::Joined { line } => Some(line.conn),
             Self::Idle | Self::Waiting(_) | Self::Resolving => None,
         }
     }
@@ -137,13 +171,12 @@ impl Links {
     /// A P2PS of this hub; the Source Distributors are connected by [`Links::turn`]. `name` is for people there.
     ///
     /// # Errors
-    /// The process has no descriptors left.
+    /// The process has no descriptors left, or the hub's key, certificates or networks cannot be used.
     pub fn new(config: &Config, incarnation: u32, name: &str) -> io::Result<Self> {
         let c = &config.hub;
         let tcp = Tcp::new(TcpConfig::default())?;
-        let mut hello = Vec::new();
         let data = c.transport == HubTransport::Tcp;
-        Hello { incarnation, data, hub: c.name.clone(), name: name.to_owned() }.write(&mut hello);
+        let hello = Hello { incarnation, data, hub: c.name.clone(), name: name.to_owned(), nonce: None };
         let (resolver, resolved) = channel();
         // With the other transports they say by themselves who they are and where.
         let sources =
@@ -155,7 +188,12 @@ impl Links {
             options: super::socket_options(c),
             sources,
             hello,
+            trust: Trust::new(c)?,
+            encryption: Encryption::client(c)?,
+            out: Vec::new(),
+            cipher: Vec::new(),
             data,
+            refusal: String::new(),
             resolved,
             resolver,
             counters: Counters::default(),
@@ -190,9 +228,7 @@ impl Links {
         let polled = self.tcp.poll(Some(Duration::ZERO), &mut events);
         for event in &events {
             match *event {
-                Event::Connected { conn } => {
-                    self.tcp.send(conn, &self.hello);
-                }
+                Event::Connected { conn } => self.greet(now, conn, to),
                 Event::Readable { conn } => self.read(now, conn, to),
                 Event::Closed { conn, why } => {
                     if let Some(number) = self.of(conn) {
@@ -219,49 +255,106 @@ impl Links {
         polled
     }
 
-    /// A Source Distributor has said in its data stream who it is. It is connected to, and left first if it has another life than
-    /// the one that is joined. Gives its number; `None` if there are too many.
+    /// A Source Distributor has said who it is in its data stream, which comes by `session`. It is connected to. Gives its number;
+    /// `None` if it is not believed.
     pub(super) fn announced(
         &mut self,
         now: u64,
         incarnation: u32,
         announcement: &Announcement<'_>,
-        to: &mut impl Blocks,
+        session: &Transport,
     ) -> Option<usize> {
         let known = self.sources.iter().position(|s| s.name.as_deref() == Some(announcement.name));
-        let number = match known {
-            Some(number) => number,
-            None if self.sources.len() < MOST => {
-                self.sources.push(Source::new(announcement.address));
-                self.sources.len() - 1
-            }
-            None => return None,
-        };
-        let source = &mut self.sources[number];
-        if known.is_none() {
-            tracing::info!("Source Distributor {} is heard, at {}", announcement.name, announcement.address);
-            source.name = Some(announcement.name.to_owned());
-            source.incarnation = incarnation;
+        let since = known.map_or(0, |number| self.sources[number].signed_at);
+        if let Some(why) = self.trust.refusal(announcement, incarnation, session, since) {
+            return self.refuse(announcement, session, &why);
         }
-        source.heard_at = now;
+        let number = known.or_else(|| self.place(announcement));
+        let Some(number) = number else { return self.refuse(announcement, session, "too many have joined") };
+        let source = &mut self.sources[number];
         let moved = source.host != announcement.address;
         let reborn = source.incarnation != incarnation;
+        if (moved || reborn) && matches!(source.state, State::Joined { .. }) {
+            // The death of the one that is joined ends its connection, or its silence does.
+            return self.refuse(announcement, session, "the one of this name that is joined is alive");
+        }
+        source.heard_at = now;
+        source.signed_at = announcement.proof.map_or(0, |proof| proof.time);
+        if known.is_none() {
+            tracing::info!("Source Distributor {} is heard, at {}", announcement.name, announcement.address);
+        }
         if moved || reborn {
             announcement.address.clone_into(&mut source.host);
             source.incarnation = incarnation;
-            if source.state.conn().is_some() {
-                self.end(now, number, "it has started again", to);
+            if let Some(conn) = source.state.conn() {
+                self.tcp.close(conn, Close::Reset);
             }
-            self.sources[number].pause = 0;
-        }
-        if moved || reborn || matches!(self.sources[number].state, State::Idle) {
-            self.sources[number].state = State::Waiting(now);
+            (source.pause, source.state) = (0, State::Waiting(now));
+            source.forget_held();
+        } else if matches!(source.state, State::Idle) {
+            source.state = State::Waiting(now);
         }
         Some(number)
     }
 
+    /// A place for a Source Distributor with a new name: a free one, or that of the one that was heard longest ago, of those that are
+    /// not joined.
+    fn place(&mut self, announcement: &Announcement<'_>) -> Option<usize> {
+        let mut source = Source::new(announcement.address);
+        source.name = Some(announcement.name.to_owned());
+        if self.sources.len() < MOST {
+            self.sources.push(source);
+            return Some(self.sources.len() - 1);
+        }
+        let leaves = |s: &Source| s.name.is_some() && !matches!(s.state, State::Joined { .. });
+        let candidates = self.sources.iter().enumerate().filter(|(_, s)| leaves(s));
+        let number = candidates.min_by_key(|(_, s)| s.heard_at).map(|(number, _)| number)?;
+        if let Some(conn) = self.sources[number].state.conn() {
+            self.tcp.close(conn, Close::Reset);
+        }
+        self.sources[number] = source;
+        Some(number)
+    }
+
+    #[cold]
+    fn refuse(&mut self, announcement: &Announcement<'_>, session: &Transport, why: &str) -> Option<usize> {
+        self.counters.announcements_refused += 1;
+        let refusal = format!("{why} ({session})");
+        if self.refusal != refusal {
+            tracing::warn!(
+                "an announcement of Source Distributor {} at {} on {session} is not believed: {why}",
+                announcement.name,
+                announcement.address
+            );
+            self.refusal = refusal;
+        }
+        None
+    }
+
+    /// The data stream of a source has ended, as its sender or a daemon on its way says: what comes by it is stale from now on. The
+    /// source is connected to again when it is heard.
+    pub(super) fn stream_ended(&mut self, now: u64, number: usize, incarnation: u32, to: &mut impl Blocks) {
+        if self.sources[number].incarnation != incarnation {
+            return;
+        }
+        if matches!(self.sources[number].state, State::Greeting { .. } | State::Joined { .. }) {
+            self.end(now, number, "its data stream has ended", to);
+        }
+        self.sources[number].state = State::Idle;
+    }
+
     /// A block of a source's data stream that has come over LBM.
-    pub(super) fn data_block(&mut self, now: u64, number: usize, block: &[u8], to: &mut impl Blocks) {
+    pub(super) fn data_block(
+        &mut self,
+        now: u64,
+        (number, incarnation): (usize, u32),
+        block: &[u8],
+        to: &mut impl Blocks,
+    ) {
+        if self.sources[number].incarnation != incarnation {
+            // Of an earlier life, or of one that had this number before.
+            return self.unknown_block();
+        }
         self.counters.blocks += 1;
         self.counters.bytes += block.len() as u64;
         let source = &mut self.sources[number];
@@ -308,74 +401,125 @@ impl Links {
         if let Ok(addr) = source.host.replace("localhost:", "127.0.0.1:").parse() {
             return self.connect(now, number, addr, to);
         }
-        // A look-up may take seconds: it has a thread of its own, so that nobody else waits.
+        // A look-up may take seconds: it has a thread of its own, so that nobody else waits. Only configured hosts have names.
         source.state = State::Resolving;
         let (host, answer, waker) = (source.host.clone(), self.resolver.clone(), self.tcp.waker());
-        std::thread::spawn(move || {
+        let look_up = move || {
             let result = match host.to_socket_addrs() {
                 Ok(mut addrs) => addrs.next().ok_or_else(|| "no address has this name".to_owned()),
                 Err(e) => Err(e.to_string()),
             };
             let _ = answer.send((number, result));
             waker.wake();
-        });
+        };
+        if let Err(e) = std::thread::Builder::new().name("look-up".into()).spawn(look_up) {
+            self.lost(now, number, &format!("its name cannot be looked up: {e}"), to);
+        }
     }
 
     fn connect(&mut self, now: u64, number: usize, addr: SocketAddr, to: &mut impl Blocks) {
+        let wire = match self.encryption.connect(&self.sources[number].host) {
+            Ok(wire) => wire,
+            Err(e) => return self.lost(now, number, &e.to_string(), to),
+        };
         match self.tcp.connect(addr, &self.options) {
             Ok(conn) => {
-                let reader = FrameReader::default();
-                self.sources[number].state = State::Greeting { conn, until: now + CONNECT_TIME, reader };
+                let line = Line { conn, wire, reader: FrameReader::new(self.trust.key.is_some()) };
+                let (until, proof) = (now + CONNECT_TIME, Proving::Done);
+                self.sources[number].state = State::Greeting { line, until, proof };
             }
             Err(e) => self.lost(now, number, &e.to_string(), to),
         }
     }
 
+    /// The first word on a connection.
+    fn greet(&mut self, now: u64, conn: ConnId, to: &mut impl Blocks) {
+        let Some(number) = self.of(conn) else { return };
+        let nonce = match self.trust.key.as_ref().map(|_| auth::nonce()).transpose() {
+            Ok(nonce) => nonce,
+            Err(e) => return self.end(now, number, &e.to_string(), to),
+        };
+        let Self { sources, hello, out, tcp, cipher, .. } = self;
+        let State::Greeting { line, proof, .. } = &mut sources[number].state else { return };
+        *proof = nonce.map_or(Proving::Done, Proving::Asked);
+        out.clear();
+        Hello { nonce, ..hello.clone() }.write(out);
+        line.wire.send(out, (tcp, conn, cipher));
+    }
+
     fn read(&mut self, now: u64, conn: ConnId, to: &mut impl Blocks) {
         let Some(number) = self.of(conn) else { return };
         let RecvOutcome::Data(bytes) = self.tcp.recv(conn, &mut self.scratch) else { return };
-        let Self { sources, counters, data, .. } = self;
+        let Self { tcp, sources, counters, data, trust, hello, out, cipher, .. } = self;
         let (source, data) = (&mut sources[number], *data);
         let id = SourceId(number as u16);
-        let (mut reader, mut joined) = match &mut source.state {
-            State::Greeting { reader, .. } => (std::mem::take(reader), false),
-            State::Joined { reader, .. } => (std::mem::take(reader), true),
-            State::Idle | State::Waiting(_) | State::Resolving => return,
+        let (line, mut joined, until, mut proof) = match std::mem::replace(&mut source.state, State::Idle) {
+            State::Greeting { line, until, proof } => (line, false, until, proof),
+            State::Joined { line } => (line, true, 0, Proving::Done),
+            other => {
+                source.state = other;
+                return;
+            }
         };
-        let (held, held_bytes) = (&mut source.held, &mut source.held_bytes);
-        let result = reader.read(bytes, |frame| match frame {
-            Frame::Greeting(bytes) => match Welcome::read(bytes)? {
-                Welcome::Joined { incarnation, number, position } => {
-                    joined = true;
-                    counters.joined += 1;
-                    to.joined(now, id, Joined { incarnation, number, position });
-                    *held_bytes = 0;
-                    held.drain(..).try_for_each(|block| to.block(now, id, &block)).map_err(Fault)
+        let Line { conn, mut wire, mut reader } = line;
+        let was_joined = joined;
+        let mut result = Ok(());
+        let mut answer = None;
+        let opened = wire.receive(bytes, (tcp, conn, cipher), |bytes| {
+            if result.is_err() {
+                return;
+            }
+            result = reader.read(bytes, |frame| match (frame, proof) {
+                (Frame::Greeting(bytes), Proving::Asked(nonce)) if !is_refusal(bytes) => {
+                    let hello = Hello { nonce: Some(nonce), ..hello.clone() };
+                    let genuine = |key| Challenge::read(bytes).filter(|c| c.is_genuine(key, &hello)).map(|c| (c, key));
+                    let (challenge, key) = trust
+                        .key
+                        .as_ref()
+                        .and_then(genuine)
+                        .ok_or_else(|| Fault("it does not have the hub's key".to_owned()))?;
+                    answer = Some(Proof::new(key, &hello, &challenge.nonce));
+                    proof = Proving::Done;
+                    Ok(())
                 }
-                Welcome::Refused(why) => Err(Fault(format!("refused: {why}"))),
-            },
-            Frame::Block(block) => {
-                counters.blocks += 1;
-                counters.bytes += block.len() as u64;
-                let taken = if data && !frames::is_direct(block) {
-                    to.block(now, id, block)
-                } else {
-                    to.direct_block(now, id, block)
-                };
-                taken.map_err(Fault)
-            }
+                (Frame::Greeting(bytes), _) => match Welcome::read(bytes)? {
+                    Welcome::Joined { incarnation, number, position } => {
+                        joined = true;
+                        counters.joined += 1;
+                        source.incarnation = incarnation;
+                        to.joined(now, id, Joined { incarnation, number, position });
+                        source.held_bytes = 0;
+                        source.held.drain(..).try_for_each(|block| to.block(now, id, &block)).map_err(Fault)
+                    }
+                    Welcome::Refused(why) => Err(Fault(format!("refused: {why}"))),
+                },
+                (Frame::Block(block), _) => {
+                    counters.blocks += 1;
+                    counters.bytes += block.len() as u64;
+                    let taken = if data && !frames::is_direct(block) {
+                        to.block(now, id, block)
+                    } else {
+                        to.direct_block(now, id, block)
+                    };
+                    taken.map_err(Fault)
+                }
+            });
         });
-        if joined {
-            if matches!(source.state, State::Greeting { .. }) {
-                tracing::info!("Source Distributor {} is joined", source.host);
-                (source.pause, source.told) = (0, None);
-            }
-            source.state = State::Joined { conn, reader };
-        } else if let State::Greeting { reader: kept, .. } = &mut source.state {
-            *kept = reader;
+        if let Some(proof) = answer {
+            out.clear();
+            proof.write(out);
+            wire.send(out, (tcp, conn, cipher));
         }
-        if let Err(Fault(why)) = result {
-            self.end(now, number, &why, to);
+        if joined && !was_joined {
+            tracing::info!("Source Distributor {} is joined", source.host);
+            (source.pause, source.told) = (0, None);
+        }
+        let line = Line { conn, wire, reader };
+        source.state = if joined { State::Joined { line } } else { State::Greeting { line, until, proof } };
+        match (opened, result) {
+            (Err(e), _) => self.end(now, number, &e.to_string(), to),
+            (_, Err(Fault(why))) => self.end(now, number, &why, to),
+            _ => {}
         }
     }
 
@@ -384,10 +528,11 @@ impl Links {
     /// # Errors
     /// It takes no more: [`Links::leave`] it, with this reason.
     pub fn send(&mut self, source: SourceId, block: &[u8]) -> Result<(), String> {
-        let Some(State::Joined { conn, .. }) = self.sources.get(usize::from(source.0)).map(|s| &s.state) else {
+        let Self { sources, tcp, cipher, .. } = self;
+        let Some(State::Joined { line }) = sources.get_mut(usize::from(source.0)).map(|s| &mut s.state) else {
             return Ok(());
         };
-        match self.tcp.send(*conn, block) {
+        match line.wire.send(block, (tcp, line.conn, cipher)) {
             SendOutcome::Queued(waiting) if waiting > MAX_REQUESTS => {
                 Err(format!("it takes no requests: {waiting} bytes are waiting"))
             }
@@ -415,8 +560,7 @@ impl Links {
         let joined = matches!(source.state, State::Joined { .. });
         source.pause = (source.pause * 2).clamp(PAUSE_FIRST, PAUSE_MAX);
         source.state = State::Waiting(now + source.pause);
-        source.held.clear();
-        source.held_bytes = 0;
+        source.forget_held();
         if joined || source.told.as_deref() != Some(why) {
             tracing::warn!("Source Distributor {}: {why}; trying again", source.host);
             source.told = Some(why.to_owned());
@@ -428,7 +572,17 @@ impl Links {
     }
 }
 
+/// Whether a greeting says that the P2PS is refused: that needs no proof.
+fn is_refusal(frame: &[u8]) -> bool {
+    matches!(Welcome::read(frame), Ok(Welcome::Refused(_)))
+}
+
 impl Source {
+    fn forget_held(&mut self) {
+        self.held.clear();
+        self.held_bytes = 0;
+    }
+
     fn new(host: &str) -> Self {
         let (name, held) = (None, Vec::new());
         let state = State::Waiting(0);
@@ -436,6 +590,7 @@ impl Source {
             host: host.to_owned(),
             name,
             incarnation: 0,
+            signed_at: 0,
             heard_at: 0,
             held,
             held_bytes: 0,

@@ -13,12 +13,14 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`frames`], [`announcement`] | the bytes of the unicast connection, and of a Source Distributor's word of itself |
+//! | [`auth`], `wire` | the hub's key; TLS between socket and frames |
 //! | [`publisher`], `outgoing` | the Source Distributor's side: connections, data stream |
 //! | [`subscriber`], [`links`], `incoming` | the P2PS's side |
 //! | [`relay`] | `rrcpd`: between the network and the shared memory of a host |
 //! | `options` | LBM options of the data streams |
 
 pub mod announcement;
+pub mod auth;
 pub mod frames;
 mod incoming;
 pub mod links;
@@ -27,12 +29,18 @@ mod outgoing;
 pub mod publisher;
 pub mod relay;
 pub mod subscriber;
+mod wire;
 
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 
+use lbm_io::Transport;
+use net::Network;
 use net::tcp::SocketOptions;
 
+use self::announcement::Announcement;
+use self::auth::Key;
 use super::rssl_io::RsslIo;
 use crate::config;
 
@@ -58,6 +66,72 @@ impl Ready {
     pub fn any(self) -> bool {
         self.unicast || self.data
     }
+}
+
+/// Whom a hub lets in: the holders of its key, if it has one, from the networks that are allowed, if they are named.
+#[derive(Debug)]
+struct Trust {
+    hub: String,
+    key: Option<Key>,
+    allow: Vec<Network>,
+    clock_tolerance_ms: u64,
+}
+
+impl Trust {
+    fn new(c: &config::Hub) -> io::Result<Self> {
+        let key = if c.key_file.is_empty() { None } else { Some(Key::from_file(&c.key_file)?) };
+        let bad = |e: net::BadNetwork| io::Error::new(io::ErrorKind::InvalidInput, format!("hub.allow: {e}"));
+        let allow = c.allow.iter().map(|text| text.parse().map_err(bad)).collect::<io::Result<_>>()?;
+        Ok(Self { hub: c.name.clone(), key, allow, clock_tolerance_ms: u64::from(c.clock_tolerance_s) * 1_000 })
+    }
+
+    fn allows(&self, address: IpAddr) -> bool {
+        self.allow.is_empty() || self.allow.iter().any(|network| network.contains(address))
+    }
+
+    /// Why an announcement that was heard in a transport session is not to be believed. `since`: the time of the last one of its
+    /// name that was.
+    fn refusal(
+        &self,
+        announcement: &Announcement<'_>,
+        incarnation: u32,
+        session: &Transport,
+        since: u64,
+    ) -> Option<String> {
+        let Ok(address) = announcement.address.parse::<SocketAddr>() else {
+            return Some(format!("it gives {} as its address", announcement.address));
+        };
+        let from = match *session {
+            Transport::Lbtrm { source, .. } => Some(source),
+            Transport::Lbtru { address, .. } | Transport::Tcp { address, .. } => Some(address),
+            _ => None,
+        };
+        if let Some(stranger) = from.map(IpAddr::V4).into_iter().chain([address.ip()]).find(|ip| !self.allows(*ip)) {
+            return Some(format!("{stranger} is not in hub.allow"));
+        }
+        let key = self.key.as_ref()?;
+        let Some(proof) = announcement.proof.filter(|_| announcement.is_genuine(key, &self.hub, incarnation)) else {
+            return Some("it is not signed with the hub's key".to_owned());
+        };
+        // What a daemon carries was sent in another session: in this host's memory, or in that of the sender's host.
+        let carried = from.is_none() || proof.session.starts_with("LBTIPC:");
+        if !carried && proof.session != session.to_string() {
+            return Some(format!("it was made for {}", proof.session));
+        }
+        if unix_ms().abs_diff(proof.time) > self.clock_tolerance_ms {
+            return Some(format!(
+                "it was made {} s away from this clock's time (hub.clock_tolerance_s)",
+                unix_ms().abs_diff(proof.time) / 1_000
+            ));
+        }
+        (proof.time <= since).then(|| "it is no newer than one that was heard".to_owned())
+    }
+}
+
+/// Milliseconds of Unix time.
+fn unix_ms() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Socket options of the unicast connections.

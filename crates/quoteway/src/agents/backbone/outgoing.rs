@@ -70,6 +70,12 @@ impl Outgoing {
         (address != Ipv4Addr::UNSPECIFIED).then_some(IpAddr::V4(address))
     }
 
+    /// The transport session of the stream, as text.
+    pub(super) fn session(&mut self) -> Option<String> {
+        let source = self.source;
+        self.context.sources().transport(source).map(ToString::to_string)
+    }
+
     /// When [`Outgoing::turn`] wants to be called though the descriptor is quiet.
     pub(super) fn timeout(&mut self) -> Option<u64> {
         self.context.timeout()

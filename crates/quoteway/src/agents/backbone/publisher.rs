@@ -2,17 +2,23 @@
 //!
 //! A P2PS that takes less than it is sent has `max_backlog` bytes of queue; then it is cut off, counted and said, and
 //! joins again. No other notices.
+//!
+//! Who connects is let in by its network (`hub.allow`), proves that it has the hub's key if there is one, and is one of
+//! `hub.p2ps_per_host` at most. Of those that have not joined, the oldest gives way to a newcomer when all places are taken.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use hub::stream::parts;
 use net::tcp::{Close, ConnId, Event, RecvOutcome, Scratch, SendOutcome, Tcp, TcpConfig};
 
 use super::announcement::Announcement;
-use super::frames::{self, Frame, FrameError, FrameReader, Hello, LONGEST_BLOCK, Welcome};
+use super::auth::{self, Nonce};
+use super::frames::{self, Challenge, Frame, FrameError, FrameReader, Hello, LONGEST_BLOCK, Proof, Welcome};
 use super::outgoing::{Outgoing, public_address};
+use super::wire::{Encryption, Wire};
+use super::{Trust, unix_ms};
 use crate::agents::rssl_io::RsslIo;
 use crate::config::{Config, HubTransport};
 
@@ -76,12 +82,21 @@ pub struct Publisher {
     numbers: u64,
     /// New connections are looked through for such that never greet.
     sweep_at: Option<u64>,
-    hub: String,
+    trust: Trust,
+    encryption: Encryption,
+    /// What leaves a connection with TLS.
+    cipher: Vec<u8>,
+    per_host: usize,
     incarnation: u32,
     /// Where the data stream goes over LBM.
     outgoing: Option<Outgoing>,
-    /// What the heartbeats of the data stream say.
-    announcement: Vec<u8>,
+    /// What the heartbeats of the data stream say: name, address, transport session.
+    announced: [String; 3],
+    /// When they say it anew; `None` once it stays as it is.
+    announce_at: Option<u64>,
+    announce_every: u64,
+    /// The time that the last signed announcement gives.
+    signed_at: u64,
     max_backlog: usize,
     /// Numbers of P2PSs whose connections were ended because they took too little.
     cut_off: Vec<u16>,
@@ -90,7 +105,9 @@ pub struct Publisher {
 
 struct Link {
     conn: ConnId,
+    ip: IpAddr,
     peer: String,
+    wire: Wire,
     reader: FrameReader,
     state: State,
     since: u64,
@@ -98,16 +115,62 @@ struct Link {
 
 enum State {
     New,
+    /// It is to prove that it has the key.
+    Challenged(Hello, Nonce),
     Greeted(Hello),
-    Joined { number: u16, data: bool },
+    Joined {
+        number: u16,
+        data: bool,
+    },
+}
+
+impl State {
+    fn is_new(&self) -> bool {
+        matches!(self, Self::New | Self::Challenged(..))
+    }
+
+    /// Takes the next greeting; gives what is to be said in answer.
+    fn greeting(&mut self, bytes: &[u8], trust: &Trust) -> Result<Option<Challenge>, Fault> {
+        match (std::mem::replace(self, Self::New), &trust.key) {
+            (Self::New, key) => {
+                let hello = Hello::read(bytes)?;
+                match (key, hello.nonce) {
+                    (None, None) => *self = Self::Greeted(hello),
+                    (Some(_), None) => return Err(Fault::Refused("the hub has a key, and it has none".into())),
+                    (None, Some(_)) => return Err(Fault::Refused("it has a key, and this hub has none".into())),
+                    (Some(key), Some(_)) => {
+                        let nonce = auth::nonce().map_err(|e| Fault::Broken(e.to_string()))?;
+                        let challenge = Challenge::new(key, &hello, nonce);
+                        *self = Self::Challenged(hello, nonce);
+                        return Ok(Some(challenge));
+                    }
+                }
+                Ok(None)
+            }
+            (Self::Challenged(hello, nonce), Some(key)) => {
+                let proof = Proof::read(bytes).filter(|proof| proof.is_genuine(key, &hello, &nonce));
+                *self = Self::Greeted(hello);
+                proof.map(|_| None).ok_or_else(|| Fault::Refused("it does not have the hub's key".into()))
+            }
+            (other, _) => {
+                *self = other;
+                Err(FrameError::OutOfTurn.into())
+            }
+        }
+    }
 }
 
 /// A failure of a peer, in words.
-struct Fault(String);
+enum Fault {
+    /// Its connection is of no use.
+    Broken(String),
+    /// It is told.
+    Refused(String),
+}
 
 impl From<FrameError> for Fault {
     fn from(e: FrameError) -> Self {
-        Self(e.to_string())
+        Self::Broken(e.to_string())
     }
 }
 
@@ -132,8 +195,11 @@ impl Publisher {
             outgoing = Some(stream);
         }
         let address = public_address(addr, sending).to_string();
-        let name = if c.instance.is_empty() { &address } else { &c.instance };
-        let announcement = Announcement { name, address: &address }.encode();
+        let name = if c.instance.is_empty() { address.clone() } else { c.instance.clone() };
+        if (Announcement { name: &name, address: &address, proof: None }).encode().is_none() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "hub.instance is over 255 bytes long"));
+        }
+        let session = outgoing.as_mut().and_then(Outgoing::session).unwrap_or_default();
         Ok(Self {
             tcp,
             events: Vec::new(),
@@ -144,11 +210,17 @@ impl Publisher {
             greeted: Vec::new(),
             numbers: 0,
             sweep_at: None,
-            hub: c.name.clone(),
+            trust: Trust::new(c)?,
+            encryption: Encryption::server(c)?,
+            cipher: Vec::new(),
+            per_host: c.p2ps_per_host as usize,
             incarnation,
             outgoing,
-            announcement: announcement
-                .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "hub.instance is over 255 bytes long"))?,
+            announced: [name, address, session],
+            announce_at: Some(0),
+            // Each heartbeat has one of its own.
+            announce_every: u64::from(c.heartbeat_interval_ms) * 500_000,
+            signed_at: 0,
             max_backlog: c.max_backlog as usize,
             cut_off: Vec::new(),
             counters: Counters::default(),
@@ -183,9 +255,18 @@ impl Publisher {
         [self.tcp.timeout(), self.sweep_at, data].into_iter().flatten().min()
     }
 
-    /// What the Source Distributor is to say of itself in its heartbeats.
-    pub fn announcement(&self) -> &[u8] {
-        &self.announcement
+    /// What the Source Distributor is to say of itself in its heartbeats from now on, if it is something new.
+    pub fn announcement(&mut self, now: u64) -> Option<Vec<u8>> {
+        self.announce_at.filter(|at| *at <= now)?;
+        let [name, address, session] = &self.announced;
+        let plain = Announcement { name, address, proof: None };
+        let Some(key) = &self.trust.key else {
+            self.announce_at = None;
+            return plain.encode();
+        };
+        self.announce_at = Some(now.saturating_add(self.announce_every));
+        self.signed_at = unix_ms().max(self.signed_at + 1);
+        plain.signed(key, &self.trust.hub, self.incarnation, session, self.signed_at).encode()
     }
 
     /// True while the data stream does not flow: providers are to wait.
@@ -229,37 +310,88 @@ impl Publisher {
     }
 
     fn accepted(&mut self, now: u64, conn: ConnId, peer: SocketAddr) {
-        if self.links.iter().flatten().count() >= CONNECTIONS {
+        let ip = peer.ip().to_canonical();
+        let wire = if self.trust.allows(ip) { self.encryption.accept().ok() } else { None };
+        let Some(wire) = wire.filter(|_| self.has_place(ip)) else {
             self.counters.refused += 1;
             return self.tcp.close(conn, Close::Now);
-        }
+        };
         if self.links.len() <= conn.slot() {
             self.links.resize_with(conn.slot() + 1, || None);
         }
-        let reader = FrameReader::default();
-        self.links[conn.slot()] = Some(Link { conn, peer: peer.to_string(), reader, state: State::New, since: now });
+        let reader = FrameReader::new(self.trust.key.is_some());
+        let link = Link { conn, ip, peer: peer.to_string(), wire, reader, state: State::New, since: now };
+        self.links[conn.slot()] = Some(link);
         self.sweep_at.get_or_insert(now + GREETING_TIME);
+    }
+
+    /// Whether one more connection can be taken. When none can, the oldest that has not greeted gives way: of the same host if that
+    /// has a quarter of all, else of any.
+    fn has_place(&mut self, ip: IpAddr) -> bool {
+        let of_host = self.links.iter().flatten().filter(|link| link.ip == ip).count();
+        let full = self.links.iter().flatten().count() >= CONNECTIONS;
+        if !full && of_host < CONNECTIONS / 4 {
+            return true;
+        }
+        let same = of_host >= CONNECTIONS / 4;
+        let waiting = self.links.iter().flatten().filter(|l| l.state.is_new() && (!same || l.ip == ip));
+        let Some(oldest) = waiting.min_by_key(|link| link.since).map(|link| link.conn) else { return false };
+        self.tcp.close(oldest, Close::Now);
+        self.links[oldest.slot()] = None;
+        self.counters.refused += 1;
+        true
     }
 
     fn read(&mut self, now: u64, conn: ConnId, to: &mut impl Requests) {
         let RecvOutcome::Data(bytes) = self.tcp.recv(conn, &mut self.scratch) else { return };
-        let Some(link) = self.links.get_mut(conn.slot()).and_then(Option::as_mut).filter(|l| l.conn == conn) else {
+        let Self { tcp, links, greeted, cipher, trust, out, .. } = self;
+        let Some(link) = links.get_mut(conn.slot()).and_then(Option::as_mut).filter(|l| l.conn == conn) else {
             return;
         };
-        let Link { reader, state, .. } = link;
-        let greeted = &mut self.greeted;
-        let result = reader.read(bytes, |frame| match (frame, &*state) {
-            (Frame::Greeting(bytes), _) => {
-                *state = State::Greeted(Hello::read(bytes)?);
-                greeted.push(conn);
-                Ok(())
+        let Link { reader, state, wire, .. } = link;
+        let (mut result, mut answer) = (Ok(()), None);
+        let opened = wire.receive(bytes, (tcp, conn, cipher), |bytes| {
+            if result.is_err() {
+                return;
             }
-            (Frame::Block(block), State::Joined { number, .. }) => to.requests(now, *number, block).map_err(Fault),
-            (Frame::Block(_), _) => Err(Fault(FrameError::OutOfTurn.to_string())),
+            result = reader.read(bytes, |frame| match (frame, &*state) {
+                (Frame::Greeting(bytes), _) => {
+                    answer = state.greeting(bytes, trust)?;
+                    if matches!(state, State::Greeted(_)) {
+                        greeted.push(conn);
+                    }
+                    Ok(())
+                }
+                (Frame::Block(block), State::Joined { number, .. }) => {
+                    to.requests(now, *number, block).map_err(Fault::Broken)
+                }
+                (Frame::Block(_), _) => Err(FrameError::OutOfTurn.into()),
+            });
         });
-        if let Err(Fault(why)) = result {
-            self.end(now, conn, &why, Close::Now, to);
+        if let Some(challenge) = answer {
+            out.clear();
+            challenge.write(out);
+            wire.send(out, (tcp, conn, cipher));
         }
+        match (opened, result) {
+            (Err(e), _) => self.end(now, conn, &e.to_string(), Close::Drain(DRAIN), to),
+            (_, Err(Fault::Broken(why))) => self.end(now, conn, &why, Close::Now, to),
+            (_, Err(Fault::Refused(why))) => self.refuse(conn, &why),
+            _ => {}
+        }
+    }
+
+    /// Tells a P2PS why it cannot join, and ends its connection.
+    fn refuse(&mut self, conn: ConnId, why: &str) {
+        let Self { tcp, links, cipher, out, .. } = self;
+        let Some(mut link) = links.get_mut(conn.slot()).and_then(|l| l.take_if(|l| l.conn == conn)) else { return };
+        out.clear();
+        Welcome::Refused(why.to_owned()).write(out);
+        link.wire.send(out, (tcp, conn, cipher));
+        tracing::warn!("{} is refused at the hub port: {why}", link.peer);
+        self.counters.refused += 1;
+        self.greeted.retain(|&c| c != conn);
+        self.tcp.close(conn, Close::Drain(DRAIN));
     }
 
     /// Ends a connection; what is known of it is forgotten at once.
@@ -291,7 +423,7 @@ impl Publisher {
 
     /// Ends connections that never greet.
     fn sweep(&mut self, now: u64, to: &mut impl Requests) {
-        let new = |l: &&Link| matches!(l.state, State::New);
+        let new = |l: &&Link| l.state.is_new();
         let late = |l: &&Link| l.since + GREETING_TIME <= now;
         let silent: Vec<ConnId> = self.links.iter().flatten().filter(new).filter(late).map(|l| l.conn).collect();
         for conn in silent {
@@ -304,32 +436,32 @@ impl Publisher {
     /// two blocks, until there is none; `position` is that of the next.
     pub fn join(&mut self, position: u64) -> Option<u16> {
         while let Some(conn) = self.greeted.pop() {
-            let Some(link) = self.links.get_mut(conn.slot()).and_then(Option::as_mut).filter(|l| l.conn == conn) else {
+            let Some(link) = self.links.get(conn.slot()).and_then(Option::as_ref).filter(|l| l.conn == conn) else {
                 continue;
             };
             let State::Greeted(hello) = &link.state else { continue };
+            let (hello, ip) = (hello.clone(), link.ip);
             let free = (!self.numbers).trailing_zeros() as u16;
-            let refusal = if hello.hub != self.hub {
-                Some(format!("this is hub {}, not {}", self.hub, hello.hub))
+            let joined = |l: &&Link| l.ip == ip && matches!(l.state, State::Joined { .. });
+            let of_host = self.links.iter().flatten().filter(joined).count();
+            let refusal = if hello.hub != self.trust.hub {
+                Some(format!("this is hub {}, not {}", self.trust.hub, hello.hub))
             } else if free >= MOST {
                 Some(format!("all {MOST} places for P2PSs are taken"))
+            } else if of_host >= self.per_host {
+                Some(format!("{of_host} P2PSs of {ip} have joined (hub.p2ps_per_host)"))
             } else {
                 None
             };
-            let welcome = match &refusal {
-                Some(why) => Welcome::Refused(why.clone()),
-                None => Welcome::Joined { incarnation: self.incarnation, number: free, position },
-            };
-            self.out.clear();
-            welcome.write(&mut self.out);
-            self.tcp.send(conn, &self.out);
             if let Some(why) = refusal {
-                tracing::warn!("P2PS {} ({}) is refused: {why}", hello.name, link.peer);
-                self.counters.refused += 1;
-                self.links[conn.slot()] = None;
-                self.tcp.close(conn, Close::Drain(DRAIN));
+                self.refuse(conn, &why);
                 continue;
             }
+            let Self { tcp, links, cipher, out, .. } = self;
+            let Some(link) = &mut links[conn.slot()] else { continue };
+            out.clear();
+            Welcome::Joined { incarnation: self.incarnation, number: free, position }.write(out);
+            link.wire.send(out, (tcp, conn, cipher));
             link.peer = format!("{}, {}", hello.name, link.peer);
             tracing::info!("P2PS {free} ({}) has joined", link.peer);
             let data = hello.data;
@@ -382,7 +514,9 @@ impl Publisher {
     }
 
     fn send(&mut self, conn: ConnId, bytes: &[u8]) {
-        if let SendOutcome::Queued(waiting) = self.tcp.send(conn, bytes)
+        let Self { tcp, links, cipher, .. } = self;
+        let Some(Some(link)) = links.get_mut(conn.slot()) else { return };
+        if let SendOutcome::Queued(waiting) = link.wire.send(bytes, (tcp, conn, cipher))
             && waiting > self.max_backlog
         {
             self.counters.cut_off += 1;

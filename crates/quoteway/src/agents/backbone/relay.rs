@@ -10,6 +10,9 @@
 //! the P2PS as one gap, which the hub's rules heal. Nobody waits for a reader: in shared memory a writer is not held up by one
 //! that stands still; that one misses blocks. Where the network would block, blocks wait in a bounded queue; beyond it they
 //! are dropped and counted.
+//!
+//! A stream is carried from the first block on that says who sends it, if that is believed ([`super::Trust`]), and no more than
+//! [`STREAMS`] at a time: each takes a window of its own on the other side.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,15 +23,21 @@ use lbm_io::options::Options;
 use lbm_io::{Context, Delivery, EndReason, Events, SendError, SendFlags, SourceId, Sources, Stream, Transport};
 use net::tcp::{Event, Tcp, TcpConfig};
 
-use super::options;
+use super::announcement::Announcement;
+use super::{Trust, options};
 use crate::agents::status::{STATUS, Status};
 use crate::config::{self, Config, HubTransport};
+
+/// Streams that are carried at a time in one direction.
+const STREAMS: usize = 64;
 
 /// What was counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Streams carried so far.
     pub streams: u64,
+    /// Times that a stream was not carried, since its sender is not believed or there are too many.
+    pub refused: u64,
     /// Blocks carried.
     pub blocks: u64,
     /// Bytes of them.
@@ -58,6 +67,9 @@ struct Side {
     /// The sources here, which carry the streams of the other side.
     sources: Vec<Carried>,
     counters: Counters,
+    trusts: Vec<Trust>,
+    /// The last refusal that was told.
+    refusal: String,
     /// Times that a source here would have blocked.
     blocked: u64,
     /// Bytes that may wait for a source.
@@ -99,8 +111,11 @@ impl Relay {
         let mut lines = config.hub.lbm_options.clone();
         lines.extend_from_slice(&config.rrcpd.local_lbm_options);
         let local = config::Hub { transport: HubTransport::LbtIpc, lbm_options: lines, ..config.hub.clone() };
-        let mut network = Side::new(&config.hub)?;
-        let mut local = Side::new(&local)?;
+        // Those of one daemon have one key.
+        let trusts =
+            || hubs(config).map(|hub| Trust::new(&config::Hub { name: hub.clone(), ..config.hub.clone() })).collect();
+        let mut network = Side::new(&config.hub, trusts)?;
+        let mut local = Side::new(&local, trusts)?;
         for hub in hubs(config) {
             network.receive(&options::topic(hub))?;
             local.receive(&options::local_topic(hub))?;
@@ -160,6 +175,7 @@ impl Relay {
                     ("blocked", side.blocked),
                     ("waiting_bytes", side.sources.iter().map(|source| source.waiting_bytes as u64).sum()),
                     ("dropped", c.dropped),
+                    ("refused", c.refused),
                     ("lost", c.lost),
                 ];
                 report.line("rrcpd", &format!("{} to the {to}", self.name), &counters);
@@ -175,8 +191,8 @@ fn hubs(config: &Config) -> impl Iterator<Item = &String> {
 
 /// Takes in what has come to one side and sends it on the other.
 fn carry(from: &mut Side, to: &mut Side) -> io::Result<()> {
-    let Side { context, routes, sources, counters, is_local, .. } = from;
-    let mut carrier = Carrier { routes, own: sources, counters, is_local: *is_local, to };
+    let Side { context, routes, sources, counters, is_local, trusts, refusal, .. } = from;
+    let mut carrier = Carrier { routes, own: sources, counters, is_local: *is_local, trusts, refusal, to };
     context.poll(Some(Duration::ZERO), &mut carrier)?;
     options::log_warnings(context);
     for source in sources {
@@ -186,7 +202,7 @@ fn carry(from: &mut Side, to: &mut Side) -> io::Result<()> {
 }
 
 impl Side {
-    fn new(hub: &config::Hub) -> io::Result<Self> {
+    fn new(hub: &config::Hub, trusts: impl Fn() -> io::Result<Vec<Trust>>) -> io::Result<Self> {
         let options = options::of(hub)?;
         let mut context = Context::new(&options).map_err(options::failed)?;
         options::log_warnings(&mut context);
@@ -196,6 +212,8 @@ impl Side {
             routes: Vec::new(),
             sources: Vec::new(),
             counters: Counters::default(),
+            trusts: trusts()?,
+            refusal: String::new(),
             blocked: 0,
             limit: hub.max_backlog as usize,
             is_local: hub.transport == HubTransport::LbtIpc,
@@ -258,22 +276,46 @@ struct Carrier<'a> {
     own: &'a [Carried],
     counters: &'a mut Counters,
     is_local: bool,
+    trusts: &'a [Trust],
+    refusal: &'a mut String,
     to: &'a mut Side,
 }
 
 impl Carrier<'_> {
-    /// Decides what becomes of a stream.
+    /// Decides what becomes of a stream, from a block of it.
     #[cold]
-    fn route(&mut self, sources: &Sources, stream: &Stream<'_>) -> Route {
+    fn route(&mut self, sources: &Sources, stream: &Stream<'_>, block: &[u8]) -> Route {
         let number = stream.number as usize;
         if self.routes.len() <= number {
             self.routes.resize(number + 1, Route::New);
         }
         let in_memory = matches!(stream.transport, Transport::Lbtipc { .. });
         let own = self.own.iter().any(|source| sources.transport(source.id) == Some(stream.transport));
-        let route = if own || in_memory != self.is_local { Route::Ignored } else { self.open(stream) };
-        self.routes[number] = route;
-        route
+        self.routes[number] =
+            if own || in_memory != self.is_local { Route::Ignored } else { self.judge(stream, block) };
+        self.routes[number]
+    }
+
+    /// Carries a stream if its sender says who it is and is believed. [`Route::New`]: the next blocks may tell.
+    fn judge(&mut self, stream: &Stream<'_>, block: &[u8]) -> Route {
+        let Some((incarnation, bytes)) = hub::stream::announcement(block) else { return Route::New };
+        let Some(announcement) = Announcement::decode(bytes) else { return Route::New };
+        let hub = stream.topic.strip_suffix(options::LOCAL_SUFFIX).unwrap_or(stream.topic);
+        let trust = self.trusts.iter().find(|trust| options::topic(&trust.hub) == hub);
+        let refusal = match trust {
+            Some(trust) => trust.refusal(&announcement, incarnation, stream.transport, 0),
+            None => Some("no hub of this name is carried".to_owned()),
+        };
+        let refusal =
+            refusal.or_else(|| (self.to.sources.len() >= STREAMS).then(|| format!("{STREAMS} streams are carried")));
+        let Some(why) = refusal else { return self.open(stream) };
+        self.counters.refused += 1;
+        let text = format!("{}: the stream on {} is not carried on: {why}", stream.topic, stream.transport);
+        if *self.refusal != text {
+            tracing::warn!("{text}");
+            *self.refusal = text;
+        }
+        Route::New
     }
 
     fn open(&mut self, stream: &Stream<'_>) -> Route {
@@ -297,7 +339,7 @@ impl Events for Carrier<'_> {
     #[inline]
     fn message(&mut self, sources: &mut Sources, delivery: &Delivery<'_>) {
         let route = match self.routes.get(delivery.stream.number as usize) {
-            None | Some(Route::New) => self.route(sources, &delivery.stream),
+            None | Some(Route::New) => self.route(sources, &delivery.stream, delivery.payload),
             Some(&route) => route,
         };
         let Route::To(id) = route else { return };

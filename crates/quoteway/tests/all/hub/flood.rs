@@ -15,7 +15,16 @@ const FLOOD: u64 = 200_000;
 const LBM: &[&str] = &["source transport_lbtipc_transmission_window_size 4194304"];
 
 /// The window is the smallest one, and everyone is waited for as long as it takes: this machine may have other things to do.
-const PATIENT: Tuning = Tuning { hub: "window_bytes = 1048576\npatience_ms = 30000\n", lbm: LBM, network: None };
+fn patient() -> Tuning {
+    Tuning {
+        hub: "window_bytes = 1048576
+patience_ms = 30000
+"
+        .to_owned(),
+        lbm: LBM,
+        ..Tuning::default()
+    }
+}
 
 struct Scene {
     provider: Counting,
@@ -56,7 +65,7 @@ impl Scene {
 
 /// The providers wait for the P2PSs, whatever is between.
 fn providers_wait(join: Join) {
-    let scene = Scene::new(join, &PATIENT);
+    let scene = Scene::new(join, &patient());
     let before = scene.suspects();
     scene.provider.flood(FLOOD);
     for watcher in &scene.watchers {
@@ -74,7 +83,7 @@ fn providers_wait(join: Join) {
 
 /// A P2PS that stands still is waited for only so long: the other's watchers go on, and its own see Suspect, then what is.
 fn a_frozen_p2ps_holds_nobody_up(join: Join) {
-    let scene = Scene::new(join, &Tuning { hub: "window_bytes = 1048576\n", lbm: LBM, network: None });
+    let scene = Scene::new(join, &Tuning { hub: "window_bytes = 1048576\n".to_owned(), lbm: LBM, ..Tuning::default() });
     scene.site.p2pss[0].freeze();
     scene.provider.flood(FLOOD);
     scene.watchers[1].settle(&scene.provider);
@@ -119,9 +128,10 @@ suite! {
 #[test]
 fn providers_wait_for_a_rate_limit() {
     let tuning = Tuning {
-        hub: "window_bytes = 0\nmax_backlog = 1000000\n",
+        hub: "window_bytes = 0\nmax_backlog = 1000000\n".to_owned(),
         lbm: &["context transport_lbtrm_data_rate_limit 40000000"],
-        network: None,
+
+        ..Tuning::default()
     };
     let scene = Scene::new(Join::LbtRm, &tuning);
     let before = scene.suspects();

@@ -1,6 +1,7 @@
 //! The hub between processes: one suite over every way of joining Source Distributors and P2PSs, and what happens when
 //! something between them fails.
 
+mod chaos;
 mod conformance;
 mod faults;
 mod flood;
@@ -8,6 +9,7 @@ mod network;
 mod paths;
 mod place;
 mod provider;
+mod security;
 mod site;
 mod soak;
 mod watcher;

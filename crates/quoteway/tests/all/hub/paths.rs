@@ -20,7 +20,7 @@ impl Path {
     fn new(hub: &'static str, network: &[String], near: &Host, far: &Host, distributors: usize) -> Self {
         let (near, far) = (Place::from(near), Place::from(far));
         let provider = Counting::start(&near);
-        let tuning = Tuning { hub, lbm: &[], network: Some(network.to_vec()) };
+        let tuning = Tuning { hub: hub.to_owned(), network: Some(network.to_vec()), ..Tuning::default() };
         let routes = [provider.addr];
         let site = Site::tuned(Join::Rrcpd, &tuning, (&near, &far), &vec![&routes[..]; distributors], 2);
         let watchers: Vec<Watcher> =

@@ -50,23 +50,20 @@ impl Counting {
     pub(crate) fn start(place: &Place) -> Self {
         let shared = Arc::new(Shared::default());
         shared.publishing.store(true, Ordering::Relaxed);
-        let (ready, bound) = std::sync::mpsc::channel();
-        let (feed, address) = (Numbers::new(Arc::clone(&shared)), place.address());
-        let thread = place.spawn("provider", move || {
-            let mut io = RsslIo::new(1).expect("descriptors");
-            let at = SocketAddr::from((address, 0));
-            let (_, addr) =
-                io.listen(at, &SocketOptions::default(), Arc::new(ServerConfig::default())).expect("a port");
-            ready.send(addr).expect("the test waits");
-            let config = ProviderConfig { service: SERVICE.into(), ..ProviderConfig::default() };
-            let shared = Arc::clone(&feed.shared);
-            let mut publisher = Publisher::new(Provider::new(config, Arc::new(Dictionary::builtin())), feed);
-            while !shared.stop.load(Ordering::Relaxed) {
-                publisher.turn(&mut io, net::clock::now() + 2_000_000).expect("sockets");
-            }
-        });
-        let addr = bound.recv().expect("the provider listens");
+        let (addr, thread) = serve(place, &shared, 0);
         Self { addr, shared, thread: Some(thread) }
+    }
+
+    /// Ends it, and starts it again at its port: items go on from their last numbers.
+    pub(crate) fn restart(&mut self, place: &Place) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("no panic");
+        }
+        self.shared.stop.store(false, Ordering::Relaxed);
+        self.shared.streams.store(0, Ordering::Relaxed);
+        let (_, thread) = serve(place, &self.shared, self.addr.port());
+        self.thread = Some(thread);
     }
 
     /// Whether items are updated.
@@ -112,6 +109,27 @@ impl Drop for Counting {
     }
 }
 
+/// The provider's thread, and where it listens.
+fn serve(place: &Place, shared: &Arc<Shared>, port: u16) -> (SocketAddr, JoinHandle<()>) {
+    let (ready, bound) = std::sync::mpsc::channel();
+    let (feed, address) = (Numbers::new(Arc::clone(shared)), place.address());
+    let thread = place.spawn("provider", move || {
+        let mut io = RsslIo::new(1).expect("descriptors");
+        let at = SocketAddr::from((address, port));
+        let options = SocketOptions { reuse_address: true, ..SocketOptions::default() };
+        let (_, addr) = io.listen(at, &options, Arc::new(ServerConfig::default())).expect("a port");
+        ready.send(addr).expect("the test waits");
+        let config = ProviderConfig { service: SERVICE.into(), ..ProviderConfig::default() };
+        let shared = Arc::clone(&feed.shared);
+        let mut publisher = Publisher::new(Provider::new(config, Arc::new(Dictionary::builtin())), feed);
+        while !shared.stop.load(Ordering::Relaxed) {
+            publisher.turn(&mut io, net::clock::now() + 2_000_000).expect("sockets");
+        }
+    });
+    let addr = bound.recv().expect("the provider listens");
+    (addr, thread)
+}
+
 struct Item {
     name: String,
     number: u32,
@@ -136,9 +154,11 @@ impl Items for Numbers {
         if open.name.starts_with("NONE") {
             return Err(Refusal { code: StateCode::NOT_FOUND, text: "no such item".into() });
         }
-        let items = &mut self.items;
+        let (items, shared) = (&mut self.items, &self.shared);
         let at = *self.by_name.entry(open.name.to_owned()).or_insert_with(|| {
-            items.push(Item { name: open.name.to_owned(), number: 0, streams: Vec::new() });
+            // In another life it had come so far.
+            let number = shared.numbers.lock().expect("no panic").get(open.name).copied().unwrap_or(0);
+            items.push(Item { name: open.name.to_owned(), number, streams: Vec::new() });
             items.len() - 1
         });
         if open.streaming {

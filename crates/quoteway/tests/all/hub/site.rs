@@ -61,7 +61,7 @@ impl Part {
     }
 
     /// An address of the ready line.
-    fn addr(&self, key: &str) -> SocketAddr {
+    pub(crate) fn addr(&self, key: &str) -> SocketAddr {
         let text = self.line.split(key).nth(1).and_then(|t| t.split(' ').next());
         text.and_then(|t| t.parse().ok()).unwrap_or_else(|| panic!("{}: no {key} in {}", self.name, self.line))
     }
@@ -91,11 +91,18 @@ impl Part {
     /// A counter of its own report, as `quoteway lbmstat` reads it, summed over the things of this kind.
     pub(crate) fn counter(&self, kind: &str, counter: &str) -> u64 {
         let id = self.process.as_ref().expect("it runs").id().to_string();
-        let text = self.place.run(&["lbmstat", "--once", "--json", "--pid", &id]);
-        let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-        let things: Vec<_> =
-            report["sessions"].as_array().expect("a list").iter().filter(|t| t["kind"] == kind).collect();
-        assert!(!things.is_empty(), "{}: no {kind} in {text}", self.name);
+        let begun = std::time::Instant::now();
+        // One that is busy may be late with its answer.
+        let things: Vec<serde_json::Value> = loop {
+            let text = self.place.run(&["lbmstat", "--once", "--json", "--pid", &id]);
+            let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+            let all = report["sessions"].as_array().expect("a list");
+            let things: Vec<_> = all.iter().filter(|t| t["kind"] == kind).cloned().collect();
+            if !things.is_empty() {
+                break things;
+            }
+            assert!(begun.elapsed() < crate::hub::PATIENCE, "{}: no {kind} in {text}", self.name);
+        };
         things.iter().map(|t| t[counter].as_u64().unwrap_or_else(|| panic!("no {counter} in {t}"))).sum()
     }
 
@@ -122,11 +129,20 @@ impl Drop for Part {
 #[derive(Default)]
 pub(crate) struct Tuning {
     /// Lines of the section `hub`.
-    pub(crate) hub: &'static str,
+    pub(crate) hub: String,
+    /// Silence that is borne, where it is another than a second.
+    pub(crate) peer_timeout_ms: Option<u32>,
     /// LBM options.
     pub(crate) lbm: &'static [&'static str],
     /// What [`network`] gave; another network for each site without it.
     pub(crate) network: Option<Vec<String>>,
+}
+
+impl Tuning {
+    fn times(&self, config: &str) -> String {
+        let Some(ms) = self.peer_timeout_ms else { return config.to_owned() };
+        config.replace("peer_timeout_ms = 1000", &format!("peer_timeout_ms = {ms}"))
+    }
 }
 
 /// The processes of a site.
@@ -190,7 +206,7 @@ impl Site {
         }
         let mut hubs = Vec::new();
         for (number, routes) in providers.iter().enumerate() {
-            let text = config(join, routes, tuning.hub, &options(near_source, 0));
+            let text = tuning.times(&config(join, routes, &tuning.hub, &options(near_source, 0)));
             let (config, port) = (site.file(&format!("sd{number}"), &text), free_port(near_source));
             let interface = near_source.address().to_string();
             let mut args = vec!["source-distributor", "--config", &config, "--interface", &interface];
@@ -200,8 +216,10 @@ impl Site {
             site.distributors.push(part);
         }
         for number in 0..p2pss {
-            let text = format!("source_distributors = [{}]\n{}", hubs.join(", "), tuning.hub);
-            let text = config(join, &[], &text, &options(near_consumers, 1));
+            let own = tuning.hub.contains("source_distributors");
+            let known = if own { String::new() } else { format!("source_distributors = [{}]\n", hubs.join(", ")) };
+            let text = known + &tuning.hub;
+            let text = tuning.times(&config(join, &[], &text, &options(near_consumers, 1)));
             let (config, port) = (site.file(&format!("p2ps{number}"), &text), free_port(near_consumers));
             let interface = near_consumers.address().to_string();
             let args = ["p2ps", "--config", &config, "--interface", &interface, "--rssl-port", &port];
