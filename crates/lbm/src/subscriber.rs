@@ -274,8 +274,11 @@ impl Subscriber {
         Some(index)
     }
 
-    /// Ends the session that has waited longest for a first word of its source, if one has waited long enough, of those that `which`
-    /// tells; else says from when on there may be one. Its receivers are not told, since nothing has begun.
+    /// Ends the session that has waited longest for a first word of its source, of those that `which` tells. Its receivers are not told,
+    /// since nothing has begun.
+    ///
+    /// # Errors
+    /// None has waited long enough: from when on there may be one.
     pub fn make_way(&mut self, now: u64, which: impl Fn(&Transport) -> bool) -> Result<Ended, u64> {
         let unheard = self.sessions.iter().enumerate().filter_map(|(session, entry)| {
             let entry = entry.as_ref().filter(|e| which(&e.transport) && !e.is_heard())?;
