@@ -5,7 +5,7 @@
 pub(crate) struct Handle(pub(crate) u32);
 
 impl Handle {
-    /// Handles stay below this, so that two bits beside one are free in a [`super::streams::Stream`].
+    /// Handles stay below this, so that two bits beside one are free in a [`super::providers::Stream`].
     pub(crate) const MAX: u32 = (1 << 30) - 1;
 }
 

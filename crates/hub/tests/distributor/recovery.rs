@@ -562,3 +562,22 @@ fn an_answer_that_is_suspect_is_told_to_those_that_it_is_not_for() {
     assert_eq!(events[0].state().data, DataState::SUSPECT);
     assert_eq!((events[1].kind, events[1].target), (Kind::Image, 2));
 }
+
+#[test]
+fn what_one_of_two_providers_does_not_serve_is_asked_for_at_the_other() {
+    let mut world = World::with_feed();
+    world.route_up(1);
+    world.directory(1, vec![service(8, "FEED")]);
+    world.events();
+    world.sent(1);
+    let handle = world.open(1, "A");
+    let (at, stream) = [0, 1].into_iter().find_map(|id| Some((id, world.requests(id).first()?.0))).unwrap();
+    world.status(at, stream, state(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE));
+    world.pass(2);
+    assert!(world.requests(at).is_empty(), "it has just said that it has none");
+    assert_eq!(world.requests(1 - at).len(), 1);
+    // No answer is a failure too, and then the first one has its turn again.
+    world.pass(20);
+    assert_eq!((world.closes(1 - at).len(), world.requests(at).len()), (1, 1));
+    assert_eq!(world.open(1, "A"), handle);
+}

@@ -104,7 +104,7 @@ impl SourceDistributor {
         }
         for handle in handles {
             if self.lose_item(handle, state.code, state.text) {
-                self.retry_later(now, handle);
+                self.retry_later(now, handle, Some(id));
             }
         }
     }

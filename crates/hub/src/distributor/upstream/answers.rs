@@ -192,6 +192,7 @@ impl SourceDistributor {
         if !item.first_answer() {
             return None;
         }
+        self.upstream.forget_failure(handle);
         let (service, place) = (item.service(), item.place().expect("an item that is answered has a stream"));
         if let Some(offer) = self.providers[place.session].offer_mut(service) {
             offer.answered();
@@ -251,7 +252,7 @@ impl SourceDistributor {
         let item = &self.items[handle];
         let service = item.service();
         let recoverable = state.stream == StreamState::CLOSED_RECOVER && !item.is_private();
-        self.detach(now, handle);
+        let session = self.detach(now, handle).map(|(session, _)| session);
         if recoverable {
             // The provider's word on the item itself: an answer also to those that wait for their first.
             let item = &mut self.items[handle];
@@ -260,7 +261,7 @@ impl SourceDistributor {
                 self.publish_status(handle, ALL, flags::PENDING_TOO, State { data: DataState::SUSPECT, ..*state });
             }
             if self.lose_item(handle, state.code, state.text) {
-                self.retry_later(now, handle);
+                self.retry_later(now, handle, session);
             }
         } else {
             self.publish_end(handle, state, rwf);

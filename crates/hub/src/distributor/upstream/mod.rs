@@ -18,12 +18,13 @@ mod routing;
 
 pub(crate) use point_to_point::write_image;
 
-use super::Config;
 use super::ids::{Handle, Slot};
 use super::items::Items;
+use super::{Config, SessionId};
 use pending_images::PendingImages;
 use point_to_point::PointToPoint;
 use request_merge::RequestMerge;
+use rustc_hash::FxHashMap;
 
 /// What is known of items on their way to and from interactive providers, beside their states: side tables, since few items
 /// have anything in them.
@@ -33,6 +34,8 @@ pub(crate) struct Upstream {
     pub(crate) pending: PendingImages,
     pub(crate) delivery: PointToPoint,
     pub(crate) pacing: RequestPacing,
+    /// The session that failed an item last: another one is asked before it.
+    failed_at: FxHashMap<Handle, SessionId>,
 }
 
 impl Upstream {
@@ -42,6 +45,7 @@ impl Upstream {
             pending: PendingImages::default(),
             delivery: PointToPoint::new(config.point_to_point),
             pacing: RequestPacing { left: config.opens_per_turn, taken: 0, exhausted: false },
+            failed_at: FxHashMap::default(),
         }
     }
 
@@ -52,8 +56,21 @@ impl Upstream {
         self.delivery.forget(handle, slot);
     }
 
+    /// A session has not served an item that it was asked for.
+    fn note_failure(&mut self, handle: Handle, session: SessionId) {
+        self.failed_at.insert(handle, session);
+    }
+
+    /// A session serves the item.
+    fn forget_failure(&mut self, handle: Handle) {
+        if !self.failed_at.is_empty() {
+            self.failed_at.remove(&handle);
+        }
+    }
+
     /// The item is gone.
     pub(crate) fn forget_item(&mut self, handle: Handle) {
+        self.forget_failure(handle);
         self.merge.forget_item(handle);
         self.pending.forget_item(handle);
         self.delivery.forget_item(handle);
@@ -68,7 +85,8 @@ impl Upstream {
 
     /// Asserts that only items are known here, and only P2PSs that have them open.
     pub(crate) fn check(&self, items: &Items) {
-        for handle in self.merge.handles().chain(self.delivery.handles()) {
+        let failed = self.failed_at.keys().copied();
+        for handle in self.merge.handles().chain(self.delivery.handles()).chain(failed) {
             assert!(items.get(handle).is_some(), "something is kept of an item that is gone: {handle:?}");
         }
         for (handle, slot) in self.pending.iter() {

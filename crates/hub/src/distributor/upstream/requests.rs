@@ -29,10 +29,10 @@ impl SourceDistributor {
             let turn = self.upstream.pacing.take();
             let Some(handle) = self.services[service].next_queued(turn) else { break };
             // What is in a queue may have ended since, its handle be another's.
-            let Some(item) = self.items.get(handle).filter(|item| item.service() == service && item.is_queued()) else {
+            if !self.items.get(handle).is_some_and(|item| item.service() == service && item.is_queued()) {
                 continue;
-            };
-            match self.route(item) {
+            }
+            match self.route(handle) {
                 Ok(session) => {
                     self.upstream.pacing.sent();
                     self.ask(now, handle, session, out);
@@ -52,11 +52,10 @@ impl SourceDistributor {
 
     /// Tells those who wait why they wait, if it may be long.
     pub(crate) fn explain_wait(&mut self, handle: Handle, target: u16) {
-        let item = &self.items[handle];
-        if !item.is_waiting() {
+        if !self.items[handle].is_waiting() {
             return;
         }
-        let Some((code, text)) = self.route(item).err().and_then(super::routing::Wait::text) else { return };
+        let Some((code, text)) = self.route(handle).err().and_then(super::routing::Wait::text) else { return };
         let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, code, text);
         self.publish_status(handle, target, flags::PENDING_TOO, state);
         self.items[handle].explain_wait();
@@ -199,14 +198,14 @@ impl SourceDistributor {
         }
     }
 
-    /// Closes the item's stream at its interactive provider, if it has one.
-    pub(crate) fn close_upstream(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) {
+    /// Closes the item's stream at its interactive provider, if it has one. The session that it was at.
+    pub(crate) fn close_upstream(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) -> Option<SessionId> {
         let domain = self.items[handle].domain();
-        if let Some((session, stream)) = self.detach(now, handle) {
-            let close = CloseMsg::new(Domain(domain), stream.0);
-            self.counters.closes += 1;
-            self.send(session, out, |w| close.encode(w));
-        }
+        let (session, stream) = self.detach(now, handle)?;
+        let close = CloseMsg::new(Domain(domain), stream.0);
+        self.counters.closes += 1;
+        self.send(session, out, |w| close.encode(w));
+        Some(session)
     }
 
     /// Takes the item off its stream at an interactive provider, and frees that. The stream that it had.
@@ -255,9 +254,9 @@ impl SourceDistributor {
         } else if item.is_asked() {
             let service = item.service();
             self.counters.request_timeouts += 1;
-            self.close_upstream(now, handle, out);
+            let session = self.close_upstream(now, handle, out);
             self.report_timeout(handle);
-            self.retry_later(now, handle);
+            self.retry_later(now, handle, session);
             self.send_queued(now, service, out);
         } else if item.is_waiting() && !item.is_cached() {
             self.report_timeout(handle);
@@ -276,8 +275,11 @@ impl SourceDistributor {
         self.publish_status(handle, ALL, flags::PENDING_TOO, state);
     }
 
-    /// Has the item asked for again after a pause that grows with its failures.
-    pub(crate) fn retry_later(&mut self, now: u64, handle: Handle) {
+    /// Has the item asked for again after a pause that grows with its failures: elsewhere, if it can be had elsewhere.
+    pub(crate) fn retry_later(&mut self, now: u64, handle: Handle, failed_at: Option<SessionId>) {
+        if let Some(session) = failed_at {
+            self.upstream.note_failure(handle, session);
+        }
         let item = &mut self.items[handle];
         let doubled = self.config.retry_interval.saturating_mul(1 << item.fail().min(20));
         let at = now.saturating_add(doubled.min(self.config.retry_max_interval));

@@ -1,6 +1,7 @@
 //! Which provider is asked for an item.
 
 use crate::distributor::config::Balance;
+use crate::distributor::ids::Handle;
 use crate::distributor::items::Item;
 use crate::distributor::providers::{Offer, Phase};
 use crate::distributor::{SessionId, SourceDistributor};
@@ -44,12 +45,21 @@ impl SourceDistributor {
         })
     }
 
-    /// The provider to ask for an item.
-    pub(super) fn route(&self, item: &Item) -> Result<SessionId, Wait> {
+    /// The provider to ask for an item: another than the one that has failed it last, if there is one.
+    pub(super) fn route(&self, handle: Handle) -> Result<SessionId, Wait> {
+        let (item, failed) = (&self.items[handle], self.upstream.failed_at.get(&handle).copied());
+        match self.route_without(item, failed) {
+            Err(_) if failed.is_some() => self.route_without(item, None),
+            route => route,
+        }
+    }
+
+    /// The provider to ask for an item, but for one.
+    fn route_without(&self, item: &Item, without: Option<SessionId>) -> Result<SessionId, Wait> {
         let qos = ItemKey::read(item.key()).map(|key| key.qos).unwrap_or_default();
         let mut best: Option<((u64, u32), SessionId)> = None;
         let mut wait = Wait::NoProvider;
-        for &id in self.services[item.service()].providers() {
+        for &id in self.services[item.service()].providers().iter().filter(|&&id| Some(id) != without) {
             let Some(offer) = self
                 .providers
                 .get(id)
