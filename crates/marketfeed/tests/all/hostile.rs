@@ -31,6 +31,15 @@ fn nearly_records() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }
 
+/// Bytes that look like pages more often than random ones would.
+fn nearly_a_page() -> impl Strategy<Value = Vec<u8>> {
+    let byte = prop::sample::select(
+        b"\x1b\x1b[[;;0129?>#()78cDEMHfABCJKLMPSTrmhl@pZ \n\r\t\x08\x0e\x0f\x00xX\xff\x9b".to_vec(),
+    );
+    (1u8..30, 1u8..30, prop::collection::vec(byte, 0..300))
+        .prop_map(|(rows, columns, bytes)| [&[rows, columns], &bytes[..]].concat())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
@@ -38,6 +47,12 @@ proptest! {
     fn smoke_marketfeed(data in prop::collection::vec(any::<u8>(), 0..200), near in nearly_records()) {
         targets::marketfeed(&data);
         targets::marketfeed(&near);
+    }
+
+    #[test]
+    fn smoke_page(data in prop::collection::vec(any::<u8>(), 0..300), near in nearly_a_page()) {
+        targets::page(&data);
+        targets::page(&near);
     }
 }
 

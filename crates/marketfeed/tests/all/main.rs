@@ -4,6 +4,7 @@ mod conversion;
 mod edits;
 mod hostile;
 mod memory;
+mod pages;
 mod records;
 
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
 // What the fuzz targets run, and the smoke test with it: any bytes may come, and nothing may panic, hang or take memory that
 // the bytes do not justify.
 
+use marketfeed::page::{Layout, Page, RecordPage};
 use marketfeed::{FieldCache, Record, Scan, scan};
 
 /// Bytes as a stream of messages, and as edits of a field's value.
@@ -37,4 +38,20 @@ fn record(data: &[u8]) {
     let read: Vec<_> = again.fields().map(|field| field.expect("what was written can be read")).collect();
     let expected: Vec<_> = fields.into_iter().flatten().collect();
     assert_eq!(read, expected);
+}
+
+/// Bytes as updates of an ANSI page of any size, apart by zero bytes, and as rows of a page record.
+pub(crate) fn page(data: &[u8]) {
+    let [rows, columns, bytes @ ..] = data else { return };
+    let mut page = Page::new(u16::from(*rows), u16::from(*columns));
+    let mut record = RecordPage::new(Layout::Rows64);
+    for (at, update) in bytes.split(|byte| *byte == 0).enumerate() {
+        page.apply(update);
+        let (row, column) = page.cursor();
+        assert!(row <= page.rows() && column <= page.columns(), "the cursor is on the page");
+        let _ = record.apply(215 + (at % 14) as i16, update);
+    }
+    let mut late = Page::new(page.rows(), page.columns());
+    late.refresh(&page.image());
+    assert_eq!(late, page, "a late joiner gets the page");
 }
