@@ -24,6 +24,8 @@ pub struct Config {
     /// Opens sent to Source Distributors from one [`super::P2ps::on_timer`] to the next, however often requests are taken in
     /// between, so that images of a large watchlist do not hold up those that stream.
     pub opens_per_turn: u32,
+    /// What may wait for clients that take less than there is for them.
+    pub egress: super::egress::Limits,
     /// Largest dictionary message; a larger dictionary goes out in parts.
     pub max_fragment_size: usize,
     /// Nanoseconds that a post may be unanswered before the poster gets a nak.
@@ -68,6 +70,7 @@ impl Default for Config {
             max_views_per_item: 1_000,
             open_window: 5_000,
             opens_per_turn: 100,
+            egress: super::egress::Limits::default(),
             max_fragment_size: 6_000,
             post_timeout: 15 * SECOND,
             max_posts_per_client: 10_000,

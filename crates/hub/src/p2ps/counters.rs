@@ -90,7 +90,9 @@ pub struct Counters {
     pub holds_dropped: u64,
     /// Times that this process was found to have stood still.
     pub freezes: u64,
-    /// Clients closed for what they sent.
+    /// Clients cut off because they were slow; also in `clients_closed`.
+    pub clients_cut_off: u64,
+    /// Clients closed for what they sent, or for what they did not take.
     pub clients_closed: u64,
     /// Field ids that two dictionaries define differently.
     pub dictionary_conflicts: u64,

@@ -4,6 +4,7 @@
 //! * An open item's handle stands for it at its source, and for nothing else; so does the token of one that was asked for.
 //! * Only watchers that have had an image, and are not paused, take part in updates, and only while their item is open.
 //! * A watcher that waits waits for something: a service, room, a time, or an image that was asked for.
+//! * What is held for a client goes out before what comes behind it; no more waits for a client than its limit.
 //! * What is counted is there.
 
 use super::P2ps;
@@ -36,6 +37,7 @@ impl P2ps {
         for (id, client) in self.clients.iter() {
             assert_eq!(client.item_streams().len(), client.items as usize, "items of {id:?}");
         }
+        self.egress.check();
         self.check_sources();
     }
 

@@ -16,6 +16,7 @@
 //! * `items`: what clients share, with the states of an item, its watchers and views;
 //! * `sources`: the Source Distributors and their services; what is opened there, recovered, and lost on the way;
 //! * `delivery`: what Source Distributors publish, on its way to the watchers;
+//! * `egress`: what waits for clients that take too little, and what becomes of them;
 //! * `invariants`: what holds at the end of every turn.
 //!
 //! `ids`, `encode` and `items` know no other room; `clients` and `sources` know `items`; `delivery` knows all of them.
@@ -24,6 +25,7 @@ mod clients;
 mod config;
 mod counters;
 mod delivery;
+pub mod egress;
 mod encode;
 mod ids;
 mod invariants;
@@ -45,6 +47,7 @@ use clients::posts::Posts;
 use clients::{Client, Clients};
 use delivery::images::Scratch;
 use delivery::turn::Turn;
+use egress::{Egress, FlowControl};
 use items::Items;
 use rwf::msg::Msg;
 use sources::Sources;
@@ -62,6 +65,7 @@ pub struct P2ps {
     now: u64,
     trim_at: u64,
     turn: Turn,
+    egress: Egress,
     clients: Clients,
     items: Items,
     services: Services,
@@ -88,6 +92,7 @@ impl P2ps {
             now: 0,
             trim_at: 0,
             turn: Turn::default(),
+            egress: Egress::new(config.egress),
             clients: Clients::default(),
             items: Items::new(config.hash_seed),
             services: Services::default(),
@@ -115,6 +120,7 @@ impl P2ps {
         if self.clients.get(id).is_some() {
             self.client_down(now, id);
         }
+        self.egress.insert(id);
         self.clients.insert(id, Client::new(info));
         self.counters.clients += 1;
     }
@@ -147,6 +153,7 @@ impl P2ps {
     pub fn client_down(&mut self, now: u64, id: ClientId) {
         self.now = now;
         self.turn.forget(id);
+        self.egress.remove(id);
         self.logout(id);
         if self.clients.remove(id) {
             self.counters.clients -= 1;
@@ -220,7 +227,7 @@ impl P2ps {
             None
         };
         let trim = (!self.clients.is_empty()).then_some(self.trim_at);
-        let work = self.work_left().then_some(0);
+        let work = (self.work_left() || self.egress.has_work()).then_some(0);
         [work, self.posts.timeout(), self.upstream.timeout(), self.dictionaries.timeout(), heartbeats, trim]
             .into_iter()
             .flatten()
@@ -264,16 +271,58 @@ impl P2ps {
         }
     }
 
-    /// Hands every client that has something to get its deliveries of this turn. `block` is what was given to
-    /// [`Self::hub_block`] since the last flush, or empty.
-    pub fn flush(&mut self, block: &[u8], f: impl FnMut(ClientId, Deliveries<'_>)) {
-        self.counters.messages_out += self.turn.flush(block, f);
+    /// Hands every client that has something to get its deliveries of this turn, and what was held for it before. `block` is what was
+    /// given to [`Self::hub_block`] since the last flush, or empty.
+    pub fn flush(&mut self, block: &[u8], mut f: impl FnMut(ClientId, Deliveries<'_>)) {
+        let Self { turn, egress, closing, .. } = self;
+        for (id, _) in closing.iter() {
+            egress.release_all(*id, |deliveries| f(*id, deliveries));
+        }
+        if egress.has_work() {
+            egress.release(&mut f);
+        }
+        self.counters.messages_out += turn.flush(block, |client, deliveries| {
+            if egress.passes(client) {
+                f(client, deliveries);
+            } else {
+                egress.hold(client, deliveries);
+            }
+        });
         self.dictionaries.end_turn();
+        self.cut_off_slow();
+    }
+
+    /// So many bytes wait in a client's session because its connection did not take them. To be told whenever that has changed; what
+    /// follows from it is in [`Self::flow_control`] and [`Self::closing`].
+    pub fn client_backlog(&mut self, id: ClientId, bytes: usize) {
+        // A connection may be emptied that is closed already.
+        if self.clients.get(id).is_some_and(|client| !client.closing) {
+            self.egress.report(id, bytes);
+            self.cut_off_slow();
+        }
+    }
+
+    fn cut_off_slow(&mut self) {
+        for (id, reason) in self.egress.take_cut_off() {
+            self.counters.clients_cut_off += 1;
+            self.close_client(id, reason);
+            self.turn.forget(id);
+        }
+    }
+
+    /// What is to be done about clients that take too little, and what is to be said of them.
+    pub fn flow_control(&mut self) -> std::vec::Drain<'_, (ClientId, FlowControl)> {
+        self.egress.controls()
+    }
+
+    /// Clients with more waiting for them than a socket takes.
+    pub fn clients_behind(&self) -> usize {
+        self.egress.behind()
     }
 
     /// True if some client has something to get.
     pub fn has_deliveries(&self) -> bool {
-        !self.turn.dirty().is_empty()
+        !self.turn.dirty().is_empty() || self.egress.has_work()
     }
 
     /// The clients to be closed, and why. They stay known until [`Self::client_down`].

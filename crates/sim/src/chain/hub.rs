@@ -2,11 +2,13 @@
 
 use super::network::{Fault, Network};
 use super::random::Random;
+use super::socket::{LIMITS, Socket};
 use hub::distributor::{self, Balance, ProviderSink, SessionId, SourceDistributor};
 use hub::hash_seed::HashSeed;
-use hub::p2ps::{self, P2ps, SourceId};
+use hub::p2ps::egress::FlowControl;
+use hub::p2ps::{self, ClientId, P2ps, SourceId};
 use hub::stream::HubError;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
 /// Bytes that may be on their way to a P2PS in a paced world.
@@ -55,6 +57,8 @@ pub(crate) struct Shard {
     /// Messages to clients, in order.
     pub(crate) delivered: Vec<(u32, Vec<u8>)>,
     pub(crate) closing: Vec<(u32, String)>,
+    /// What clients have yet to take, in a world of slow ones.
+    pub(crate) sockets: BTreeMap<u32, Socket>,
 }
 
 /// A distributor and what it sends.
@@ -75,6 +79,8 @@ pub(crate) struct Hub {
     pub(crate) lossy: bool,
     /// Providers wait for P2PSs: the window is small, and the transport keeps little more.
     pub(crate) paced: bool,
+    /// Some clients take what is sent to them slowly, and little may wait for each.
+    pub(crate) slow: bool,
     pub(crate) next_incarnation: u32,
     /// What lies between, in the layout that has one.
     pub(crate) network: Option<Network>,
@@ -117,9 +123,19 @@ fn p2ps_config(lossy: bool, random: &mut Random) -> p2ps::Config {
     }
 }
 
+fn limits(slow: bool) -> p2ps::egress::Limits {
+    if slow { LIMITS } else { p2ps::egress::Limits::default() }
+}
+
 impl Hub {
     /// So many distributors and P2PSs, all joined.
-    pub(crate) fn new(count: (usize, usize), layout: Layout, paced: bool, now: u64, random: &mut Random) -> Self {
+    pub(crate) fn new(
+        count: (usize, usize),
+        layout: Layout,
+        (paced, slow): (bool, bool),
+        now: u64,
+        random: &mut Random,
+    ) -> Self {
         let lossy = layout == Layout::Network || layout == Layout::Rings && random.chance(30);
         let longest = 150 + random.below(2000);
         let (distributors, shards) = (count.0, count.1);
@@ -130,6 +146,7 @@ impl Hub {
             longest,
             lossy,
             paced: paced && layout == Layout::Network,
+            slow,
             next_incarnation: 100,
             network: None,
             trace: None,
@@ -144,7 +161,7 @@ impl Hub {
             hub.distributors.push(Distributor { machine, sink: Sink::default() });
         }
         for id in 0..shards as u16 {
-            let mut machine = P2ps::new(p2ps_config(lossy, random), id);
+            let mut machine = P2ps::new(p2ps::Config { egress: limits(slow), ..p2ps_config(lossy, random) }, id);
             for number in 0..distributors as u16 {
                 machine.source_up(now, SourceId(number));
             }
@@ -159,6 +176,7 @@ impl Hub {
                 heard: vec![false; distributors],
                 delivered: Vec::new(),
                 closing: Vec::new(),
+                sockets: BTreeMap::new(),
             });
         }
         hub
@@ -180,6 +198,7 @@ impl Hub {
                 heard: Vec::new(),
                 delivered: Vec::new(),
                 closing: Vec::new(),
+                sockets: BTreeMap::new(),
             });
         }
     }
@@ -204,6 +223,7 @@ impl Hub {
             gap_timeout: 2 * SECOND,
             hold_bytes: if random.chance(20) { 2_000 } else { 1 << 20 },
             key: if random.chance(50) { 1 + random.next() } else { 0 },
+            egress: limits(self.slow),
             report_bytes: if self.paced { (WINDOW / 8) as usize } else { 0 },
             ..p2ps_config(self.lossy, random)
         }
@@ -348,6 +368,22 @@ impl Hub {
         Some(number)
     }
 
+    /// Slow clients take some of what was sent to them, or all.
+    pub(crate) fn take_sockets(&mut self, now: u64, all: bool, random: &mut Random) {
+        for Shard { machine, sockets, delivered, .. } in &mut self.shards {
+            for (&client, socket) in sockets {
+                delivered.extend(socket.take(now, all, random).map(|bytes| (client, bytes)));
+                machine.client_backlog(ClientId(client), socket.bytes());
+            }
+        }
+    }
+
+    /// True if something is on its way to a client that takes it slowly.
+    pub(crate) fn is_anyone_slow(&self) -> bool {
+        let waits = |shard: &Shard| shard.machine.has_deliveries() || shard.sockets.values().any(|s| s.bytes() > 0);
+        self.shards.iter().any(waits)
+    }
+
     /// Hands out what the P2PSs have for their clients.
     pub(crate) fn flush(&mut self) {
         for shard in &mut self.shards {
@@ -474,6 +510,7 @@ impl Shard {
         self.machine = machine;
         self.delivered.clear();
         self.closing.clear();
+        self.sockets.clear();
     }
 
     pub(crate) fn take(&mut self, now: u64, source: u16, block: &[u8]) {
@@ -482,14 +519,29 @@ impl Shard {
     }
 
     pub(crate) fn flush(&mut self, block: &[u8]) {
-        let Self { machine, delivered, closing, .. } = self;
+        let Self { machine, delivered, closing, sockets, .. } = self;
         machine.flush(block, |client, deliveries| {
             for (body, stream) in deliveries {
                 let mut bytes = body.to_vec();
                 assert!(rwf::peek::set_stream_id(&mut bytes, stream), "a delivery is a message");
-                delivered.push((client.0, bytes));
+                match sockets.get_mut(&client.0) {
+                    Some(socket) => socket.push(bytes),
+                    None => delivered.push((client.0, bytes)),
+                }
             }
         });
+        for (&client, socket) in sockets.iter() {
+            machine.client_backlog(ClientId(client), socket.bytes());
+        }
+        for (client, control) in machine.flow_control() {
+            // One that takes all at once notices nothing of those that do not.
+            let socket = sockets.get_mut(&client.0).expect("flow control of a client that takes all at once");
+            match control {
+                FlowControl::PauseReading => socket.paused = true,
+                FlowControl::ResumeReading => socket.paused = false,
+                FlowControl::Slow { .. } | FlowControl::CaughtUp => {}
+            }
+        }
         closing.extend(machine.closing().map(|(client, reason)| (client.0, reason.to_string())));
         machine.notices();
     }

@@ -23,6 +23,7 @@ mod network;
 mod provider;
 mod publisher;
 mod random;
+mod socket;
 mod watch;
 mod wire;
 mod world;

@@ -8,6 +8,7 @@ use super::network::Fault;
 use super::provider::Provider;
 use super::publisher::Publisher;
 use super::random::Random;
+use super::socket::Socket;
 use super::watch::Kind;
 use super::wire::Wire;
 use hub::distributor::{Origin, PeerInfo, SessionId};
@@ -57,6 +58,8 @@ pub(crate) struct World {
 const CROWDED: u64 = 1_000_000;
 /// Worlds from this seed on are paced as well: providers send without a pace of their own, and wait for P2PSs.
 const PACED: u64 = 3_000_000;
+/// Worlds from this seed on are crowded, not paced, and have clients that take what is sent to them slowly.
+const SLOW: u64 = 5_000_000;
 /// Bytes that a distributor of a paced world reads from a provider at a time.
 const READ: usize = 1_200;
 
@@ -76,7 +79,8 @@ impl World {
         let distributors = if random.chance(two) { 2 } else { 1 };
         let crowded = seed >= CROWDED;
         let shards = if layout == Layout::Inline { 1 } else { 1 + random.below(if crowded { 5 } else { 3 }) };
-        let mut hub = Hub::new((distributors, shards), layout, seed >= PACED, now, &mut random);
+        let mut hub =
+            Hub::new((distributors, shards), layout, ((PACED..SLOW).contains(&seed), seed >= SLOW), now, &mut random);
         hub.trace = logged.then(Vec::new);
         let home = |at: usize| usize::from(distributors == 2 && at >= 2);
         let count = 1 + random.below(OFFERS.len());
@@ -327,6 +331,12 @@ impl World {
             self.consumer_wires.insert(at, Wire::new(self.now, &mut self.random));
             consumer.wired = true;
         }
+        if self.hub.slow && !consumer.wired && self.random.chance(50) {
+            let socket = Socket::new(self.now, &mut self.random);
+            self.note(|| format!("consumer {at} is a slow one: {socket:?}"));
+            self.hub.shards[shard].sockets.insert(at as u32, socket);
+            consumer.wired = true;
+        }
         self.note(|| format!("consumer {at} connects to shard {shard}: {:?}", consumer.policy));
         let address = IpAddr::from([10, 0, 0, at as u8 + 1]);
         self.hub.shards[shard].machine.client_up(self.now, ClientId(at as u32), ClientInfo { address });
@@ -341,6 +351,7 @@ impl World {
         let Some(consumer) = self.consumers[at].take() else { return };
         self.note(|| format!("consumer {at} disconnects"));
         self.consumer_wires.remove(&at);
+        self.hub.shards[consumer.shard].sockets.remove(&(at as u32));
         self.hub.shards[consumer.shard].machine.client_down(self.now, ClientId(at as u32));
     }
 
@@ -360,6 +371,9 @@ impl World {
     fn deliver_up(&mut self, at: usize) {
         let Some(consumer) = &mut self.consumers[at] else { return };
         if self.hub.is_p2ps_still(consumer.shard, self.now) {
+            return;
+        }
+        if self.hub.shards[consumer.shard].sockets.get(&(at as u32)).is_some_and(|socket| socket.paused) {
             return;
         }
         let (shard, out) = (consumer.shard, std::mem::take(&mut consumer.out));
@@ -536,6 +550,9 @@ impl World {
     /// The machines have their turn, and what they say is read.
     fn turn(&mut self) {
         self.pump();
+        if self.hub.slow {
+            self.hub.take_sockets(self.now, self.eager, &mut self.random);
+        }
         self.hub.turn(self.now, self.eager, &mut self.random);
         for line in self.hub.trace.as_mut().map(std::mem::take).unwrap_or_default() {
             self.note(|| line);
@@ -579,8 +596,6 @@ impl World {
 
     fn read_clients(&mut self) {
         for shard in 0..self.hub.shards.len() {
-            let closing = std::mem::take(&mut self.hub.shards[shard].closing);
-            assert!(closing.is_empty(), "clients are closed: {closing:?}");
             for (client, bytes) in std::mem::take(&mut self.hub.shards[shard].delivered) {
                 let at = client as usize;
                 let home = self.consumers[at].as_ref().map(|consumer| consumer.shard);
@@ -591,11 +606,20 @@ impl World {
                     self.at_consumer(at, &bytes);
                 }
             }
+            for (client, reason) in std::mem::take(&mut self.hub.shards[shard].closing) {
+                let slow = self.hub.shards[shard].sockets.contains_key(&client);
+                assert!(slow && reason.starts_with("slow consumer"), "client {client} is closed: {reason}");
+                self.note(|| format!("consumer {client} is cut off: {reason}"));
+                self.hub.shards[shard].sockets.remove(&client);
+                self.hub.shards[shard].machine.client_down(self.now, ClientId(client));
+                self.consumers[client as usize] = None;
+            }
         }
         let now = self.now;
         let limit = if self.hub.network.is_some() { POST_ANSWERED_LATE } else { POST_ANSWERED };
         for (at, consumer) in self.consumers.iter().enumerate() {
-            let overdue = consumer.iter().flat_map(|c| &c.posts).find(|post| now - post.sent_at > limit);
+            let fast = consumer.iter().filter(|c| !self.hub.shards[c.shard].sockets.contains_key(&(at as u32)));
+            let overdue = fast.flat_map(|c| &c.posts).find(|post| now - post.sent_at > limit);
             assert!(overdue.is_none(), "consumer {at}: never answered: {overdue:?}");
         }
     }
@@ -658,6 +682,7 @@ impl World {
             }
             let wires = self.provider_wires.values().chain(self.consumer_wires.values());
             busy |= wires.fold(false, |busy, wire| busy | !wire.is_idle());
+            busy |= self.hub.is_anyone_slow();
             self.turn();
             if !busy {
                 return;
@@ -765,7 +790,9 @@ impl World {
             let counters = shard.machine.counters();
             let left = (counters.clients, counters.mounts, counters.items, counters.watchers, counters.items_waiting);
             assert_eq!(left, (0, 0, 0, 0, 0), "P2PS {number}: clients, mounts, items, watchers, items waiting");
-            assert_eq!((counters.hub_messages_bad, counters.clients_closed), (0, 0), "messages bad, clients closed");
+            let closed = (counters.hub_messages_bad, counters.clients_closed - counters.clients_cut_off);
+            assert_eq!(closed, (0, 0), "messages bad, clients closed for what they sent");
+            assert!(counters.clients_cut_off == 0 || self.hub.slow, "clients cut off");
             assert!(counters.hub_gaps == 0 || self.hub.lossy, "gaps");
         }
         for (number, distributor) in self.hub.distributors.iter().enumerate() {

@@ -65,6 +65,27 @@ fn paced_worlds_wait_leave_behind_and_lose() {
     }
 }
 
+/// From this seed on some clients take what is sent to them slowly, in bursts, or not for a while: they get all of it in order or are
+/// cut off, and no other client notices.
+const SLOW: u64 = 5_000_000;
+
+#[test]
+fn worlds_with_slow_clients_keep_the_rules() {
+    if number("QUOTEWAY_SEED").or(number("QUOTEWAY_FIRST_SEED")).is_none() {
+        keep(Between::Nothing, SLOW..SLOW + 200, "random_worlds");
+        keep(Between::Network, SLOW..SLOW + 100, "a_network_apart");
+    }
+}
+
+#[test]
+fn slow_clients_are_waited_for_and_cut_off() {
+    let lines: Vec<String> = (SLOW..SLOW + 60).flat_map(|seed| chain::history(seed, Between::Nothing)).collect();
+    for (what, least) in [("is a slow one", 60), ("is cut off", 10)] {
+        let count = lines.iter().filter(|line| line.contains(what)).count();
+        assert!(count >= least, "{what}: {count} times");
+    }
+}
+
 fn keep_the_rules(between: Between, once_wrong: &[u64], count: u64, test: &str) {
     let alone = number("QUOTEWAY_SEED");
     let first = number("QUOTEWAY_FIRST_SEED").unwrap_or(1);

@@ -52,6 +52,15 @@ pub enum CloseReason {
         /// Its domain.
         domain: Domain,
     },
+    /// More waits for it than it may leave untaken.
+    SlowConsumer {
+        /// Bytes that wait for it.
+        waiting: usize,
+        /// What may wait for one client.
+        max: usize,
+        /// What may wait for all, before those with more than is guaranteed are cut off.
+        pool: usize,
+    },
     /// The login was refused; the text is what the client was told.
     LoginRefused {
         /// Why.
@@ -68,6 +77,10 @@ impl fmt::Display for CloseReason {
             Self::WrongDirection { class, domain } => {
                 write!(f, "sent a {class} message of domain {domain}, which only a provider may send")
             }
+            Self::SlowConsumer { waiting, max, pool } => write!(
+                f,
+                "slow consumer: {waiting} bytes are waiting for it (maxOutputBuffers: {max}, poolSize: {pool})"
+            ),
             Self::LoginRefused { text } => write!(f, "login refused: {text}"),
         }
     }

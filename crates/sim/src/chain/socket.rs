@@ -1,0 +1,72 @@
+//! The socket of a client that takes what is sent to it slowly, in bursts, or not at all for a while.
+
+use super::hub::SECOND;
+use super::random::Random;
+use hub::p2ps::egress::Limits;
+use std::collections::VecDeque;
+
+/// What may wait for clients in a world of slow ones.
+pub(crate) const LIMITS: Limits =
+    Limits { guaranteed: 800, max: 8_000, pool: 20_000, breach: 4_000, ok: 1_500, behind: 2_000 };
+
+/// How a client takes what is sent to it.
+#[derive(Debug, Clone, Copy)]
+enum Pace {
+    /// A little each turn.
+    Slow,
+    /// All or nothing.
+    Bursty,
+    /// Nothing until then, much afterwards.
+    Stalled { until: u64 },
+}
+
+/// The socket.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    pace: Pace,
+    queue: VecDeque<Vec<u8>>,
+    bytes: usize,
+    /// What the client says is not read.
+    pub(crate) paused: bool,
+}
+
+impl Socket {
+    pub(crate) fn new(now: u64, random: &mut Random) -> Self {
+        let pace = match random.below(3) {
+            0 => Pace::Slow,
+            1 => Pace::Bursty,
+            _ => Pace::Stalled { until: now + random.below(8) as u64 * SECOND },
+        };
+        Self { pace, queue: VecDeque::new(), bytes: 0, paused: false }
+    }
+
+    /// Bytes that the client has not taken.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn push(&mut self, bytes: Vec<u8>) {
+        self.bytes += bytes.len();
+        self.queue.push_back(bytes);
+    }
+
+    /// What the client takes now.
+    pub(crate) fn take(&mut self, now: u64, all: bool, random: &mut Random) -> impl Iterator<Item = Vec<u8>> + use<> {
+        let mut budget = match self.pace {
+            _ if all => usize::MAX,
+            Pace::Slow => random.below(400),
+            Pace::Bursty if random.chance(15) => usize::MAX,
+            Pace::Stalled { until } if now >= until => 2_000,
+            Pace::Bursty | Pace::Stalled { .. } => 0,
+        };
+        let mut taken = Vec::new();
+        while let Some(first) = self.queue.front()
+            && first.len() <= budget
+        {
+            budget -= first.len();
+            self.bytes -= first.len();
+            taken.extend(self.queue.pop_front());
+        }
+        taken.into_iter()
+    }
+}
