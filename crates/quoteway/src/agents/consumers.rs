@@ -1,9 +1,7 @@
-//! The consumer side of a server: sessions with clients, joined to the P2PS's state machine, and the bounded queue of
-//! each client.
+//! The consumer side of a server: sessions with clients, joined to the P2PS's state machine.
 //!
-//! A slow client never slows another. Up to `guaranteed_output_buffers` of backlog it is served as everyone; beyond, its
-//! own requests wait (its socket is not read), so that it cannot ask for more than it takes; at `max_output_buffers` it
-//! is cut off with a named reason. The kernel's part of the backlog is bounded by the fixed socket send buffer.
+//! What becomes of a slow client is decided there (`hub::p2ps::egress`): it is told how much waits for each client, and says whose
+//! requests wait and who is cut off. The kernel's part of the backlog is bounded by the fixed socket send buffer.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hub::p2ps::{ClientId, ClientInfo, P2ps, SourceId};
+use hub::p2ps::egress::FlowControl;
+use hub::p2ps::{ClientId, ClientInfo, CloseReason, P2ps, SourceId};
 use hub::stream::HubError;
 use net::tcp::{Close, ConnId, ListenerId, SocketOptions};
 use net::tls::TlsServer;
@@ -37,17 +36,13 @@ pub struct Consumers {
     flush_at: Option<u64>,
     /// Output is composed block by block and sent by [`Consumers::end_turn`], not at once.
     gathering: bool,
-    /// Clients that are behind; see [`Consumers::behind`].
-    behind: usize,
     pace: Pace,
     /// Clients that have sent requests in this turn.
     asking: Vec<ConnId>,
     /// Clients that are not read until then, because enough was opened.
     paced: Vec<ConnId>,
+    /// Clients for which other bytes wait than before.
     slow: Vec<(ConnId, usize)>,
-    queued_total: usize,
-    /// Clients cut off because they were slow.
-    pub cut_off: u64,
 }
 
 /// The port for consumers.
@@ -64,10 +59,9 @@ pub struct Port {
 struct Client {
     conn: ConnId,
     name: String,
+    /// Bytes that the P2PS was told to wait for it.
     queued: usize,
-    breached: bool,
     paused: bool,
-    behind: bool,
     asking: bool,
     paced: bool,
     unflushed: bool,
@@ -82,34 +76,20 @@ impl Client {
 
 /// Composed bytes of one client that are sent before the turn's end: as much as a send call takes at the price of one.
 const GATHERED_MAX: usize = 64 << 10;
-/// Backlog beyond which a client counts as behind: more than a socket buffer, far less than what it is cut off for.
-const BEHIND: usize = 512 << 10;
 /// Bytes that are read from one client in a turn: about a hundred requests, which take a tenth of a millisecond.
 const READ_MOST: usize = 8 << 10;
 
-/// The configuration's limits in bytes and nanoseconds.
+/// The configuration's limits, times in nanoseconds.
 struct Limits {
     max_mounts: usize,
-    guaranteed: usize,
-    max: usize,
-    pool: usize,
-    breach: usize,
-    ok: usize,
     flush_interval_ns: Option<u64>,
     packing: bool,
 }
 
 impl Limits {
     fn new(c: &config::P2ps) -> Self {
-        let buffer = c.max_fragment_size as usize;
-        let max = c.max_output_buffers as usize * buffer;
         Self {
             max_mounts: c.max_mounts as usize,
-            guaranteed: c.guaranteed_output_buffers as usize * buffer,
-            max,
-            pool: c.pool_size as usize * buffer,
-            breach: max / 100 * c.output_threshold_breach as usize,
-            ok: max / 100 * c.output_threshold_ok as usize,
             flush_interval_ns: c.timed_writes.then_some(u64::from(c.flush_interval_ms) * 1_000_000),
             packing: c.rssl_msg_packing,
         }
@@ -149,13 +129,10 @@ impl Consumers {
             unflushed: Vec::new(),
             flush_at: None,
             gathering: false,
-            behind: 0,
             pace: Pace::new(c.open_rate),
             asking: Vec::new(),
             paced: Vec::new(),
             slow: Vec::new(),
-            queued_total: 0,
-            cut_off: 0,
         };
         Ok((new, addr))
     }
@@ -168,7 +145,7 @@ impl Consumers {
 
     /// Clients with more waiting for them than a socket takes.
     pub fn behind(&self) -> usize {
-        self.behind
+        self.p2ps.clients_behind()
     }
 
     /// Whether consumers come in at this listener.
@@ -194,6 +171,8 @@ impl Consumers {
     /// Writes every client what the turn has brought for it: once, packed. `block` is the hub block that deliveries may
     /// point into.
     pub fn flush(&mut self, now: u64, block: &[u8], io: &mut RsslIo) {
+        // Clients that have taken what waited get more in this turn.
+        self.report_backlogs(io);
         let Self { p2ps, clients, slow, unflushed, limits, .. } = self;
         let timed = limits.flush_interval_ns.is_some();
         let gathered = self.gathering && !timed && limits.packing;
@@ -226,56 +205,50 @@ impl Consumers {
         if timed && self.flush_at.is_none() && !self.unflushed.is_empty() {
             self.flush_at = self.limits.flush_interval_ns.map(|interval| now + interval);
         }
-        self.judge_slow(io);
-        for (id, reason) in self.p2ps.closing() {
-            if let Some(Some(client)) = self.clients.get(id.0 as usize) {
-                tracing::warn!("closing client {}: {reason}", client.name);
-                io.close_drained(client.conn, &reason.to_string());
-            }
-        }
+        self.report_backlogs(io);
+        self.close_clients(io);
         for notice in self.p2ps.notices() {
             tracing::info!("{notice}");
         }
     }
 
-    /// Applies the bounds to the clients whose backlog has changed.
-    fn judge_slow(&mut self, io: &mut RsslIo) {
-        while let Some((conn, backlog)) = self.slow.pop() {
-            let Some(Some(client)) = self.clients.get_mut(conn.slot()) else { continue };
-            if client.conn != conn {
-                continue;
+    /// Closes the clients that the P2PS wants closed; what it had for them was written before.
+    fn close_clients(&mut self, io: &mut RsslIo) {
+        for (id, reason) in self.p2ps.closing() {
+            let Some(Some(client)) = self.clients.get(id.0 as usize) else { continue };
+            if matches!(reason, CloseReason::SlowConsumer { .. }) {
+                tracing::warn!("client {} is cut off: {reason}", client.name);
+                io.close(client.conn, &reason.to_string(), Close::Reset);
+            } else {
+                tracing::warn!("closing client {}: {reason}", client.name);
+                io.close_drained(client.conn, &reason.to_string());
             }
-            self.queued_total = self.queued_total - client.queued + backlog;
-            client.queued = backlog;
-            if client.behind != (backlog > BEHIND) {
-                client.behind = !client.behind;
-                self.behind = if client.behind { self.behind + 1 } else { self.behind - 1 };
+        }
+    }
+
+    /// Tells the P2PS what waits for whom, and does what it decides.
+    fn report_backlogs(&mut self, io: &mut RsslIo) {
+        let Self { p2ps, clients, slow, .. } = self;
+        for (conn, backlog) in slow.drain(..) {
+            if let Some(Some(client)) =
+                clients.get_mut(conn.slot()).filter(|c| c.as_ref().is_some_and(|c| c.conn == conn))
+            {
+                client.queued = backlog;
+                p2ps.client_backlog(ClientId(conn.slot() as u32), backlog);
             }
-            let l = &self.limits;
-            if backlog > l.max || (self.queued_total > l.pool && backlog > l.guaranteed) {
-                let why = format!(
-                    "slow consumer: {backlog} bytes are waiting for it (maxOutputBuffers: {}, poolSize: {})",
-                    l.max, l.pool
-                );
-                tracing::warn!("client {} is cut off: {why}", client.name);
-                self.cut_off += 1;
-                io.close(conn, &why, Close::Reset);
-                continue;
-            }
-            if !client.breached && backlog > l.breach {
-                client.breached = true;
-                tracing::warn!(
-                    "client {} is slow: {backlog} bytes are waiting for it (outputThresholdBreach)",
+        }
+        for (id, control) in p2ps.flow_control() {
+            let Some(Some(client)) = clients.get_mut(id.0 as usize) else { continue };
+            match control {
+                FlowControl::PauseReading | FlowControl::ResumeReading => {
+                    client.paused = control == FlowControl::PauseReading;
+                    client.set_reading(io);
+                }
+                FlowControl::Slow { waiting } => tracing::warn!(
+                    "client {} is slow: {waiting} bytes are waiting for it (outputThresholdBreach)",
                     client.name
-                );
-            } else if client.breached && backlog < l.ok {
-                client.breached = false;
-                tracing::info!("client {} has caught up (outputThresholdOK)", client.name);
-            }
-            let pause = if client.paused { backlog > l.guaranteed / 2 } else { backlog > l.guaranteed };
-            if pause != client.paused {
-                client.paused = pause;
-                client.set_reading(io);
+                ),
+                FlowControl::CaughtUp => tracing::info!("client {} has caught up (outputThresholdOK)", client.name),
             }
         }
     }
@@ -349,7 +322,8 @@ impl Consumers {
         slow.retain(|&(conn, backlog)| {
             backlog > 0 || matches!(clients.get(conn.slot()), Some(Some(c)) if c.queued > 0)
         });
-        self.judge_slow(io);
+        self.report_backlogs(io);
+        self.close_clients(io);
     }
 }
 
@@ -393,17 +367,8 @@ impl Handler for Consumers {
         }
         let name = opened.peer.to_string();
         tracing::info!("client {name} is up ({})", opened.info.peer_component);
-        self.clients[slot] = Some(Client {
-            conn,
-            name,
-            queued: 0,
-            breached: false,
-            paused: false,
-            behind: false,
-            asking: false,
-            paced: false,
-            unflushed: false,
-        });
+        self.clients[slot] =
+            Some(Client { conn, name, queued: 0, paused: false, asking: false, paced: false, unflushed: false });
         self.p2ps.client_up(now, ClientId(slot as u32), ClientInfo { address: opened.peer.ip() });
     }
 
@@ -421,8 +386,6 @@ impl Handler for Consumers {
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
         if let Some(client) = self.clients.get_mut(conn.slot()).and_then(Option::take) {
             tracing::info!("client {} is gone: {}", client.name, ended.why);
-            self.queued_total -= client.queued;
-            self.behind -= usize::from(client.behind);
             self.mounts.fetch_sub(1, Ordering::Relaxed);
             self.p2ps.client_down(now, ClientId(conn.slot() as u32));
         }

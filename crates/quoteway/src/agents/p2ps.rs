@@ -134,7 +134,7 @@ impl P2psAgent {
             ("items_missed", c.items_missed),
             ("items_lost", c.items_lost),
             ("items_recovered", c.items_recovered),
-            ("clients_cut_off", self.consumers.cut_off),
+            ("clients_cut_off", self.consumers.p2ps.counters().clients_cut_off),
             ("clients_closed", c.clients_closed),
             ("freezes", c.freezes),
         ];

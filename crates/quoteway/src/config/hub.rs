@@ -49,6 +49,7 @@ fn route_config(route: &Route) -> distributor::RouteConfig {
 pub fn p2ps_config(config: &Config, incarnation: u32) -> io::Result<p2ps::Config> {
     let c = &config.p2ps;
     Ok(p2ps::Config {
+        egress: egress_limits(c),
         incarnation,
         max_mounts_per_user: c.max_mounts_per_user,
         item_limit: c.item_limit,
@@ -82,6 +83,20 @@ pub fn across_processes_distributor(config: &Config) -> distributor::Config {
 
 /// Bytes of the data stream after which a P2PS says how far it has read it: a part of the smallest window.
 const REPORT_BYTES: usize = 128 << 10;
+/// What may wait for clients, in bytes: the parameters count buffers of a fragment each.
+fn egress_limits(c: &super::P2ps) -> p2ps::egress::Limits {
+    let buffer = c.max_fragment_size as usize;
+    let max = c.max_output_buffers as usize * buffer;
+    p2ps::egress::Limits {
+        guaranteed: c.guaranteed_output_buffers as usize * buffer,
+        max,
+        pool: c.pool_size as usize * buffer,
+        breach: max / 100 * c.output_threshold_breach as usize,
+        ok: max / 100 * c.output_threshold_ok as usize,
+        ..p2ps::egress::Limits::default()
+    }
+}
+
 /// The smallest window of the data stream.
 pub(super) const SMALLEST_WINDOW: u64 = 8 * REPORT_BYTES as u64;
 

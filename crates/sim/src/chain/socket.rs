@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 /// What may wait for clients in a world of slow ones.
 pub(crate) const LIMITS: Limits =
-    Limits { guaranteed: 800, max: 8_000, pool: 20_000, breach: 4_000, ok: 1_500, behind: 2_000 };
+    Limits { guaranteed: 400, max: 2_500, pool: 6_000, breach: 1_500, ok: 500, behind: 1_000 };
 
 /// How a client takes what is sent to it.
 #[derive(Debug, Clone, Copy)]
