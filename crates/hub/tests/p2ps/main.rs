@@ -3,6 +3,7 @@
 mod answers;
 mod dictionaries;
 mod directories;
+mod egress;
 mod hostile;
 mod logins;
 mod model;
@@ -10,4 +11,5 @@ mod network;
 mod recovery;
 mod requests;
 mod streams;
+mod views;
 mod world;

@@ -330,6 +330,7 @@ impl World {
             }
         });
         self.closed.extend(self.p2ps.closing().map(|(client, reason)| (client.0, reason)));
+        self.p2ps.check_invariants();
     }
 
     /// What a client got, as bytes.

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 /// What may wait for clients in a world of slow ones.
 pub(crate) const LIMITS: Limits =
-    Limits { guaranteed: 400, max: 2_500, pool: 6_000, breach: 1_500, ok: 500, behind: 1_000 };
+    Limits { guaranteed: 300, max: 1_500, pool: 6_000, breach: 900, ok: 400, behind: 600 };
 
 /// How a client takes what is sent to it.
 #[derive(Debug, Clone, Copy)]
