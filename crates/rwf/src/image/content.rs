@@ -121,7 +121,7 @@ impl Content {
             *self = Self::of(container);
         }
         match self {
-            Self::Fields(fields) => fields.apply(data, schema),
+            Self::Fields(fields) => fields.apply(data, schema, refresh),
             Self::Elements(elements) => elements.apply(data, schema),
             Self::Map(map) => map.apply(data, schema, depth),
             Self::Vector(vector) => vector.apply(data, schema, depth),
@@ -155,6 +155,26 @@ impl Content {
             content.apply(container, data, schema, true, depth + 1)?;
         }
         Ok(content)
+    }
+
+    /// Replaces the content of an entry by what the entry is given with now. A field list keeps its memory.
+    pub(super) fn replace(
+        &mut self,
+        container: DataType,
+        data: &[u8],
+        schema: &Schema<'_>,
+        depth: u8,
+    ) -> Result<(), ApplyError> {
+        match self {
+            Self::Fields(fields) if container == DataType::FIELD_LIST => {
+                fields.clear();
+                fields.apply(data, schema, true)
+            }
+            _ => {
+                *self = Self::entry(container, data, schema, depth)?;
+                Ok(())
+            }
+        }
     }
 
     /// Changes the content of an entry.

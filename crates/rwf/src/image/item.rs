@@ -94,6 +94,7 @@ impl Image {
     /// The update cannot be applied to the image, which is [suspect](Image::is_suspect) until the next refresh.
     pub fn update(&mut self, update: &UpdateMsg<'_>, schema: &Schema<'_>) -> Result<(), ApplyError> {
         self.update_next(update, schema);
+        let schema = &rippling(update, schema);
         match &mut self.whole {
             Some(whole) if !update.flags.contains(UpdateFlags::DO_NOT_CACHE) => {
                 whole.update(update.container, update.body, schema)
@@ -108,7 +109,7 @@ impl Image {
         self.seq_num = update.seq_num.or(self.seq_num);
         if let Some(next) = self.next.as_mut().filter(|_| !update.flags.contains(UpdateFlags::DO_NOT_CACHE)) {
             // The payload remembers that something is missing; an image that nobody has seen is not worth a report.
-            let _ = next.update(update.container, update.body, schema);
+            let _ = next.update(update.container, update.body, &rippling(update, schema));
         }
     }
 
@@ -226,6 +227,12 @@ impl Image {
         }
         Ok(next)
     }
+}
+
+/// What an update is to be read with: its flags may say that nothing ripples.
+#[inline]
+fn rippling<'a>(update: &UpdateMsg<'_>, schema: &Schema<'a>) -> Schema<'a> {
+    Schema { ripple: schema.ripple && !update.flags.contains(UpdateFlags::DO_NOT_RIPPLE), ..*schema }
 }
 
 /// Which part of an image was written.

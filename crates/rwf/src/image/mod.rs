@@ -10,7 +10,7 @@
 //!
 //! | container | identity of an entry | update |
 //! |---|---|---|
-//! | field list, element list | field id, name | the value replaces the held one; a new entry is appended; partial RMTES text changes its part |
+//! | field list, element list | field id, name | the value replaces the held one; a new entry is appended; partial RMTES text changes its part; fields ripple if that is wanted |
 //! | map | key | add replaces, update changes the entry's data, delete removes; an update of an unknown key is skipped |
 //! | vector | index | set, update, clear; insert and delete move the entries behind |
 //! | filter list | id | set replaces, update changes (or sets), clear removes |
@@ -72,14 +72,17 @@ use std::fmt;
 pub struct Schema<'a> {
     /// Set definitions that hold outside the payload: those of a set dictionary.
     pub sets: SetScope<'a>,
-    /// The field definitions. They say which fields are RMTES text, that partial updates can change, and which fields
+    /// The field definitions. They say which fields are RMTES text, which partial updates can change, and which fields
     /// ripple. Without them text is told by what it looks like, and nothing ripples.
     pub dictionary: Option<&'a Dictionary>,
+    /// Whether fields ripple in updates, as the dictionary says: the value that a field had goes to the next one
+    /// (`TRDPRC_1` to `TRDPRC_2` and on), if that is held. `DO_NOT_RIPPLE` of an update goes before it.
+    pub ripple: bool,
 }
 
 impl Schema<'static> {
     /// Neither global sets nor field definitions.
-    pub const NONE: Self = Self { sets: SetScope::NONE, dictionary: None };
+    pub const NONE: Self = Self { sets: SetScope::NONE, dictionary: None, ripple: false };
 }
 
 /// Why a payload could not be applied. What is held is not current then: part of the payload may have been applied.

@@ -19,6 +19,9 @@ struct Row {
     content: Content,
 }
 
+/// Removed rows of a map whose memory is kept.
+const MAX_REMOVED: usize = 4;
+
 /// Most entries of one message.
 const MAX_PART: usize = u16::MAX as usize;
 
@@ -54,6 +57,8 @@ pub(super) struct Map {
     summary: Option<Content>,
     rows: Vec<(Box<[u8]>, Row)>,
     index: HashTable<u32>,
+    /// Rows whose memory the next ones get: books take orders out and put others in.
+    removed: Vec<(Box<[u8]>, Row)>,
 }
 
 fn hash(key: &[u8]) -> u64 {
@@ -93,8 +98,9 @@ impl Map {
                     }
                 }
                 MapAction::ADD => {
-                    let content = Content::entry(container, entry.data, schema, depth)?;
-                    self.add(entry.key, Row { perm_data: entry.perm_data.map(Into::into), content })?;
+                    let row = &mut self.row(entry.key)?.1;
+                    row.perm_data = entry.perm_data.map(Into::into);
+                    row.content.replace(container, entry.data, schema, depth)?;
                 }
                 _ => return Err(DecodeError::invalid("action of a map entry", 0).into()),
             }
@@ -106,19 +112,25 @@ impl Map {
         self.index.find(hash(key), |&at| *self.rows[at as usize].0 == *key).map(|at| *at as usize)
     }
 
-    fn add(&mut self, key: &[u8], row: Row) -> Result<(), ApplyError> {
+    /// The row of a key; added if there is none. A new one may have the memory of one that was removed.
+    fn row(&mut self, key: &[u8]) -> Result<&mut (Box<[u8]>, Row), ApplyError> {
         if let Some(at) = self.find(key) {
-            self.rows[at].1 = row;
-            return Ok(());
+            return Ok(&mut self.rows[at]);
         }
         if self.rows.len() >= MAX_ROWS {
             return Err(ApplyError::TooLarge("more entries"));
         }
-        let at = self.rows.len() as u32;
-        self.rows.push((key.into(), row));
+        let (mut own, row) = self.removed.pop().unwrap_or_default();
+        if own.len() == key.len() {
+            own.copy_from_slice(key);
+        } else {
+            own = key.into();
+        }
+        let at = self.rows.len();
+        self.rows.push((own, row));
         let rows = &self.rows;
-        self.index.insert_unique(hash(key), at, |&at| hash(&rows[at as usize].0));
-        Ok(())
+        self.index.insert_unique(hash(key), at as u32, |&at| hash(&rows[at as usize].0));
+        Ok(&mut self.rows[at])
     }
 
     fn remove(&mut self, key: &[u8]) {
@@ -127,7 +139,10 @@ impl Map {
             entry.remove();
         }
         let last = self.rows.len() - 1;
-        self.rows.swap_remove(at);
+        let removed = self.rows.swap_remove(at);
+        if self.removed.len() < MAX_REMOVED {
+            self.removed.push(removed);
+        }
         if at < last
             && let Some(moved) = self.index.find_mut(hash(&self.rows[at].0), |&other| other as usize == last)
         {
@@ -198,8 +213,9 @@ impl Vector {
             let perm_data: Option<Box<[u8]>> = entry.perm_data.map(Into::into);
             match entry.action {
                 VectorAction::SET => {
-                    let content = Content::entry(container, entry.data, schema, depth)?;
-                    self.rows.insert(entry.index, Row { perm_data, content });
+                    let row = self.rows.entry(entry.index).or_default();
+                    row.perm_data = perm_data;
+                    row.content.replace(container, entry.data, schema, depth)?;
                 }
                 VectorAction::UPDATE => {
                     if let Some(row) = self.rows.get_mut(&entry.index) {

@@ -1,6 +1,7 @@
 //! Images against plain models: after any refreshes and updates, what is written is what the model holds.
 
 use super::*;
+use crate::dictionary::FieldDef;
 use crate::msg::{Domain, MsgKey, RefreshFlags, RefreshMsg, UpdateMsg};
 use crate::wire::Writer;
 use crate::{
@@ -10,6 +11,7 @@ use crate::{
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 fn encode(mut write: impl FnMut(&mut Writer<'_>) -> Result<(), EncodeError>) -> Vec<u8> {
     let mut buf = vec![0; 1 << 20];
@@ -432,4 +434,112 @@ fn nesting_beyond_reason_is_refused() {
 fn an_image_costs_little_beside_its_bytes() {
     assert!(size_of::<Image>() <= 104, "{}", size_of::<Image>());
     assert!(size_of::<Payload>() <= 56, "{}", size_of::<Payload>());
+}
+
+/// As plain as can be: what ripples does so one field at a time, from the end of the chain.
+fn ripple_model(model: &mut BTreeMap<i16, u64>, update: &BTreeMap<i16, u64>, chain: &[i16]) {
+    let mut head = 0;
+    while head < chain.len() {
+        let held = chain[head..].iter().take_while(|fid| model.contains_key(fid)).count();
+        if !update.contains_key(&chain[head]) || held == 0 {
+            head += 1;
+            continue;
+        }
+        for at in (head + 1..head + held).rev() {
+            model.insert(chain[at], model[&chain[at - 1]]);
+        }
+        head += held;
+    }
+    model.extend(update);
+}
+
+proptest! {
+    #[test]
+    fn fields_ripple_along_their_chain(
+        first in prop::collection::btree_map(0usize..7, any::<u64>(), 0..7),
+        updates in prop::collection::vec((prop::collection::btree_map(0usize..7, any::<u64>(), 0..4), any::<bool>()), 0..8),
+    ) {
+        // TRDPRC_1 to TRDPRC_5, then two fields that ripple nowhere.
+        const FIDS: [i16; 7] = [6, 7, 8, 9, 10, 22, 25];
+        static DICTIONARY: LazyLock<Dictionary> = LazyLock::new(Dictionary::builtin);
+        let dictionary = &*DICTIONARY;
+        let mut chain = vec![6];
+        while let Some(next) = dictionary.field(*chain.last().unwrap()).and_then(FieldDef::ripples_to) {
+            chain.push(next);
+        }
+        prop_assert_eq!(&chain[..], &FIDS[..5]);
+        let schema = Schema { dictionary: Some(dictionary), ripple: true, ..Schema::NONE };
+        let by_fid = |fields: BTreeMap<usize, u64>| -> BTreeMap<i16, u64> {
+            fields.into_iter().map(|(at, value)| (FIDS[at], value)).collect()
+        };
+        let list = |fields: &BTreeMap<i16, u64>| encode(|w| {
+            let mut list = FieldListEncoder::begin(w)?;
+            fields.iter().try_for_each(|(fid, value)| list.uint(*fid, *value))?;
+            list.finish()
+        });
+        let mut model = by_fid(first);
+        let mut image = refreshed(DataType::FIELD_LIST, &list(&model));
+        for (update, ripples) in updates {
+            let update = by_fid(update);
+            let mut msg = UpdateMsg::new(Domain::MARKET_PRICE, 0);
+            msg.flags.set(crate::msg::UpdateFlags::DO_NOT_RIPPLE, !ripples);
+            let body = list(&update);
+            image.update(&UpdateMsg { container: DataType::FIELD_LIST, body: &body, ..msg }, &schema).unwrap();
+            if ripples { ripple_model(&mut model, &update, &chain) } else { model.extend(&update) }
+        }
+        let read: BTreeMap<i16, u64> = read_fields(&whole(&image))
+            .into_iter()
+            .map(|(fid, value)| (fid, crate::primitive::uint(&value).unwrap()))
+            .collect();
+        prop_assert_eq!(read, model);
+    }
+}
+
+#[test]
+fn the_dictionary_says_what_is_text() {
+    let dictionary = Dictionary::builtin();
+    let schema = Schema { dictionary: Some(&dictionary), ..Schema::NONE };
+    // BID is a real, DSPLY_NAME text; both hold what could be text.
+    let mut image = refreshed(DataType::FIELD_LIST, &field_list(&[(22, b"ABCDEF".to_vec()), (3, b"ABCDEF".to_vec())]));
+    let body = field_list(&[(22, b"\x1B[2`xy".to_vec()), (3, b"\x1B[2`xy".to_vec())]);
+    let update = UpdateMsg { container: DataType::FIELD_LIST, body: &body, ..UpdateMsg::new(Domain::MARKET_PRICE, 0) };
+    image.update(&update, &schema).unwrap();
+    let fields = read_fields(&whole(&image));
+    assert_eq!((&fields[&22][..], &fields[&3][..]), (&b"\x1B[2`xy"[..], &b"ABxyEF"[..]));
+}
+
+#[test]
+fn what_the_source_does_not_want_cached_is_not() {
+    let mut image = refreshed(DataType::FIELD_LIST, &field_list(&[(1, b"old".to_vec())]));
+    let body = field_list(&[(1, b"new".to_vec())]);
+    let container = DataType::FIELD_LIST;
+    let flags = crate::msg::UpdateFlags::DO_NOT_CACHE;
+    let update = UpdateMsg { container, flags, body: &body, ..UpdateMsg::new(Domain::MARKET_PRICE, 0) };
+    image.update(&update, &Schema::NONE).unwrap();
+    assert_eq!(read_fields(&whole(&image))[&1], b"old");
+    let flags = RefreshFlags::REFRESH_COMPLETE | RefreshFlags::DO_NOT_CACHE;
+    let refresh = RefreshMsg { container, flags, body: &body, ..RefreshMsg::new(Domain::MARKET_PRICE, 0) };
+    image.refresh(&refresh, &Schema::NONE).unwrap();
+    assert!(!image.is_whole());
+}
+
+#[test]
+fn the_steady_state_allocates_nothing() {
+    let book = |ops: &[(u8, u64, FieldVec)]| map_of(ops);
+    let level = |text: &str| vec![(4, text.as_bytes().to_vec()), (5, b"100".to_vec())];
+    let mut price = refreshed(DataType::FIELD_LIST, &field_list(&[(1, b"100".to_vec()), (2, b"2000".to_vec())]));
+    let (short, long) = (field_list(&[(1, b"9".to_vec())]), field_list(&[(1, b"101".to_vec())]));
+    let levels: Vec<_> = (0..20).map(|n| (0, n, level("401.50"))).collect();
+    let mut orders = refreshed(DataType::MAP, &book(&levels));
+    let change = book(&[(1, 3, level("401.49")), (2, 7, Vec::new()), (0, 27, level("401.50")), (0, 4, level("7"))]);
+    let back = book(&[(2, 27, Vec::new()), (0, 7, level("401.50")), (0, 4, level("401.50"))]);
+    let mut turn = || {
+        update(&mut price, DataType::FIELD_LIST, &short).unwrap();
+        update(&mut price, DataType::FIELD_LIST, &long).unwrap();
+        update(&mut orders, DataType::MAP, &change).unwrap();
+        update(&mut orders, DataType::MAP, &back).unwrap();
+    };
+    turn();
+    let counted = allocation_counter::measure(|| (0..50).for_each(|_| turn()));
+    assert_eq!(counted.count_total, 0, "{counted:?}");
 }
