@@ -8,5 +8,6 @@ mod lan;
 mod lbm_hosts;
 mod lbm_tools;
 mod report1;
+mod rooms;
 mod tidy;
 mod tools_golden;

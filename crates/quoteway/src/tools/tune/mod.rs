@@ -76,11 +76,11 @@ const NUMBERS: &[(&str, Wanted, &str)] = &[
     (
         "net/core/rmem_max",
         Wanted::AtLeast(16_777_216),
-        "STAC/Novell 2009: receive buffers as large as LBT-RM asks for (8 MB)",
+        "STAC for Novell 2009: receive buffers as large as LBT-RM asks for (8 MB)",
     ),
-    ("net/core/wmem_max", Wanted::AtLeast(16_777_216), "STAC/Novell 2009: send buffers"),
-    ("net/ipv4/tcp_rmem", Wanted::LastAtLeast(16_777_216), "STAC/Novell 2009: most that TCP may receive ahead"),
-    ("net/ipv4/tcp_wmem", Wanted::LastAtLeast(16_777_216), "STAC/Novell 2009: most that TCP may keep"),
+    ("net/core/wmem_max", Wanted::AtLeast(16_777_216), "STAC for Novell 2009: send buffers"),
+    ("net/ipv4/tcp_rmem", Wanted::LastAtLeast(16_777_216), "STAC for Novell 2009: most that TCP may receive ahead"),
+    ("net/ipv4/tcp_wmem", Wanted::LastAtLeast(16_777_216), "STAC for Novell 2009: most that TCP may keep"),
     ("net/ipv4/udp_rmem_min", Wanted::AtLeast(16_384), "IBM 2010: what UDP may always use"),
     ("net/ipv4/udp_wmem_min", Wanted::AtLeast(16_384), "IBM 2010: what UDP may always use"),
 ];
@@ -99,9 +99,35 @@ const LEFT_ALONE: &[(&str, &str, &str)] = &[
     ),
     ("net.ipv4.tcp_low_latency", "1 in IBM 2010", "not set: without effect since Linux 4.14"),
     ("TCP segmentation offload", "on and off in Red Hat 2008", "not set: made no difference there"),
+    (
+        "net.ipv4.tcp_mem, udp_mem",
+        "pages for all sockets: up to 16777216 in Red Hat 2008, STAC for Novell 2009, STAC for Intel 2008, IBM 2010",
+        "not set: the kernel derives them from the memory at start; the sockets of these systems stay far below",
+    ),
+    (
+        "net.core.optmem_max",
+        "16777216 in IBM 2010",
+        "not set: bounds ancillary data, of which each call here has some 100 bytes",
+    ),
+    ("net.ipv4.tcp_dma_copybreak", "262144 in IBM 2010", "not set: the kernel has no DMA engine for TCP any more"),
+    (
+        "net.ipv4.ip_local_port_range",
+        "32768 to 61000 in STAC for Novell 2009, 34800 to 65535 in STAC for Intel 2008",
+        "not set: 28,000 ports are enough for clients on one host; a load generator with more connections needs it",
+    ),
+    (
+        "services of the system",
+        "SELinux, crond, ntpd, cpuspeed stopped in Red Hat 2008; nearly all in the reports of STAC",
+        "not stopped: that is the operator's to decide; `systemctl list-timers` shows what will run during a measurement",
+    ),
+    (
+        "system management interrupts",
+        "switched off by a kernel module in STAC for Novell 2009, by `smictrl -s 0` in STAC for Cisco 2009",
+        "not set: no interface of the kernel does it; `turbostat --show SMI` counts them, the firmware's settings avoid them",
+    ),
 ];
 
-/// The length of the interfaces' send queues (Red Hat 2008, STAC/Novell 2009; STAC/Intel 2008 had 10,000).
+/// The length of the interfaces' send queues (Red Hat 2008, STAC for Novell 2009; STAC for Intel 2008 had 10,000).
 const QUEUE_LENGTH: u64 = 5_000;
 
 /// Prints, sets or sets back.
@@ -140,7 +166,7 @@ fn settings(system: &Path, processor: u32) -> Vec<Setting> {
         all.push(Setting {
             path: format!("sys/class/net/{name}/tx_queue_len"),
             wanted: Wanted::AtLeast(QUEUE_LENGTH),
-            why: "Red Hat 2008, STAC/Novell 2009: txqueuelen",
+            why: "Red Hat 2008, STAC for Novell 2009: txqueuelen",
         });
         for interrupt in interrupts(system, &name) {
             all.push(Setting {

@@ -8,7 +8,7 @@ use super::interfaces::names;
 
 /// Load generators; everything else stands between them.
 const GENERATORS: [&str; 2] = ["sink-driven-src", "test-client"];
-/// `chrt -f`: STAC/Novell 2009 gave load generators less than the distributors.
+/// `chrt -f`: STAC for Novell 2009 gave load generators less than the distributors.
 const DISTRIBUTOR: u32 = 55;
 const GENERATOR: u32 = 49;
 
@@ -25,7 +25,7 @@ struct Running {
 /// What runs here and what to do about it, a line each; what cannot be set by this command is said with its own.
 pub(super) fn text(system: &Path) -> String {
     let mut out = String::from(
-        "\nProcesses of Quoteway (STAC/Novell 2009, Red Hat 2008: a processor for each distributor, real-time priorities):\n",
+        "\nProcesses of Quoteway (STAC for Novell 2009, Red Hat 2008: a processor for each distributor, real-time priorities):\n",
     );
     let all = running(system);
     for Running { id, role, processors, scheduling } in &all {
