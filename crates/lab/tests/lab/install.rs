@@ -25,7 +25,7 @@ fn make_install_fills_a_destdir() {
     let output = Command::new(at.join("bin/quoteway")).arg("--version").output().expect("it runs");
     assert!(said(&output).starts_with("quoteway "), "{}", said(&output));
     let output = Command::new(at.join("bin/quoteway")).args(["lab", "list"]).output().expect("it runs");
-    assert!(said(&output).contains("redhat-latency"), "{}", said(&output));
+    assert!(said(&output).contains("redhat-2node"), "{}", said(&output));
     let pages =
         ["quoteway", "quoteway-serve", "quoteway-lbmpub", "quoteway-lbmdump", "quoteway-test-client", "quoteway-lab"];
     for page in pages {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::{LAB, lab};
+use crate::{LAB, PRODUCT, lab};
 
 fn records(path: &Path) -> Vec<serde_json::Value> {
     let text = std::fs::read_to_string(path).expect("the results");
@@ -211,7 +211,7 @@ fn a_call_that_is_interrupted_keeps_what_is_done() {
     std::fs::write(file("own.toml"), text).unwrap();
     let (own, out, report, html) = (file("own.toml"), file("o.jsonl"), file("r.md"), file("r.html"));
     let mut call = Command::new(LAB);
-    let call = call.args(["lab", "own", "--pairs", "500", "--scenarios", &own, "--out", &out, "--report", &report]);
+    let call = call.args(["own", "--pairs", "500", "--scenarios", &own, "--out", &out, "--report", &report]);
     let mut call = call.args(["--html", &html]).stderr(std::process::Stdio::piped()).spawn().expect("the lab runs");
     let mut progress = std::io::BufRead::lines(std::io::BufReader::new(call.stderr.take().unwrap()));
     // The line of a second run comes when the first is recorded.
@@ -261,10 +261,12 @@ fn what_cannot_be_run_is_refused_at_once() {
 
 #[test]
 fn a_reader_who_has_enough_ends_the_command_quietly() {
-    for words in [&["lab", "list"][..], &["lab", "list", "--toml"], &["tune"]] {
+    let product = PRODUCT.as_os_str();
+    let of_the_lab = [&["list"][..], &["list", "--toml"]].map(|words| (LAB.as_ref(), words));
+    for (program, words) in of_the_lab.into_iter().chain([(product, &["tune"][..]), (product, &["lab", "list"])]) {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
-        let mut command = Command::new(LAB);
+        let mut command = Command::new(program);
         let done = command.args(words).stdout(writer).output().expect("it runs");
         assert!(
             done.status.success() && done.stderr.is_empty(),
