@@ -441,7 +441,7 @@ impl Scenario {
         }
         match (self.source_rrcpd, self.rrcpd) {
             (true, true) => {
-                parts.push("an rrcpd on both sides of the hub, shared memory before and behind them".to_owned())
+                parts.push("an rrcpd on both sides of the hub, shared memory before and behind them".to_owned());
             }
             (true, false) => parts.push("rrcpd behind the Source Distributor, shared memory between".to_owned()),
             (false, true) => parts.push("rrcpd before the P2PSs, shared memory between".to_owned()),

@@ -367,7 +367,8 @@ fn as_published(out: &mut String, outcome: &Outcome) {
             }
         }
         for one in &series {
-            let figures: Vec<(&str, f64)> = one.at(rate).into_iter().flat_map(|p| p.figures()).collect();
+            let figures: Vec<(&str, f64)> =
+                one.at(rate).into_iter().flat_map(super::originals::Point::figures).collect();
             for (_, name) in PRINTED {
                 let value = figures.iter().find(|(figure, _)| name_of(figure) == name).map(|(_, value)| value);
                 let _ = write!(out, "<td>{}</td>", value.map_or(String::new(), f64::to_string));

@@ -42,7 +42,7 @@ fn supervised(root: &Path, expected: &[&str]) {
     let place = tempfile::tempdir().expect("a folder");
     let socket = place.path().join("notify");
     let supervisor = UnixDatagram::bind(&socket).expect("a socket");
-    supervisor.set_read_timeout(Some(Duration::from_secs(60))).expect("a limit");
+    supervisor.set_read_timeout(Some(Duration::from_mins(1))).expect("a limit");
     let mut process = Command::new(root.join("usr/bin/quoteway"))
         .args(["serve", "--rssl-port", "0", "--nip-port", "0", "--config"])
         .arg(root.join("etc/quoteway/quoteway.toml"))
