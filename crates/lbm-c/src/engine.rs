@@ -143,7 +143,9 @@ impl Engine {
         self.sleeps_until.store(next.max(1), Ordering::Relaxed);
         // What the application does with them must not be done under the lock.
         drop(inner);
-        warnings.iter().for_each(|warning| log::tell(warning));
+        for warning in &warnings {
+            log::tell(warning);
+        }
         Ok((delivered, next))
     }
 

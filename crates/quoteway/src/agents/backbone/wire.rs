@@ -20,13 +20,13 @@ impl Encryption {
     pub(super) fn server(c: &config::Hub) -> io::Result<Self> {
         let files = files(c);
         let server = files.map(|[ca, cert, key]| TlsServer::from_files(cert, key, Some(ca))).transpose();
-        Ok(Self { server: server.map_err(failed)?, client: None })
+        Ok(Self { server: server.map_err(|e| failed(&e))?, client: None })
     }
 
     /// The connecting side's: it shows a certificate, and checks that of the other side and its address.
     pub(super) fn client(c: &config::Hub) -> io::Result<Self> {
         let client = files(c).map(|[ca, cert, key]| TlsClient::with_certificate(ca, cert, key)).transpose();
-        Ok(Self { server: None, client: client.map_err(failed)? })
+        Ok(Self { server: None, client: client.map_err(|e| failed(&e))? })
     }
 
     /// For a connection that has come in.
@@ -49,7 +49,7 @@ fn files(c: &config::Hub) -> Option<[&Path; 3]> {
         .then(|| [Path::new(&c.tls_ca_file), Path::new(&c.tls_cert_file), Path::new(&c.tls_key_file)])
 }
 
-fn failed(e: TlsError) -> io::Error {
+fn failed(e: &TlsError) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, format!("hub.tls_...: {e}"))
 }
 

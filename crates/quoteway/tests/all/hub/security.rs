@@ -73,7 +73,7 @@ pub(crate) fn key_line(folder: &Path, key: &str) -> String {
     let path = folder.join("hub.key");
     std::fs::write(&path, key).expect("written");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("set");
-    format!("key_file = {path:?}\n")
+    format!("key_file = \"{}\"\n", path.display())
 }
 
 pub(crate) const KEY: &str = "a key of the tests, which is long enough for one";
