@@ -1,5 +1,7 @@
 /* What may be called from callbacks: contexts that relay to each other do not wait for each other for ever, and what would wait is
  * refused. Ends with 0 if all is so. */
+#define _POSIX_C_SOURCE 200809L /* sleep */
+
 #include <pthread.h>
 #include <quoteway_lbm.h>
 #include <stdio.h>
