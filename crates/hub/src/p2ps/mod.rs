@@ -53,6 +53,7 @@ use rwf::msg::Msg;
 use sources::Sources;
 use sources::services::Services;
 use sources::upstream::Upstream;
+use std::sync::Arc;
 
 /// How often memory that idle clients hold is given back, in nanoseconds.
 const TRIM_INTERVAL: u64 = 1_000_000_000;
@@ -333,6 +334,40 @@ impl P2ps {
     /// What an operator should hear of.
     pub fn notices(&mut self) -> std::vec::Drain<'_, Notice> {
         self.notices.drain(..)
+    }
+
+    /// Has a client get each dictionary in one message and not in parts: some programs behind JSON read the first part only.
+    pub fn give_whole_dictionaries(&mut self, id: ClientId) {
+        let known = self.clients.get_mut(id);
+        debug_assert!(known.is_some(), "a client that is not there: {id:?}");
+        if let Some(known) = known {
+            known.whole_dictionaries = true;
+        }
+    }
+
+    /// A client has logged in, and not out again.
+    pub fn is_logged_in(&self, id: ClientId) -> bool {
+        self.clients.get(id).is_some_and(|known| known.login.is_some())
+    }
+
+    /// The dictionary of all services, as it is now.
+    pub fn dictionary(&self) -> &Arc<rwf::dictionary::Dictionary> {
+        &self.dictionaries.merged
+    }
+
+    /// The name of a service that clients have been told of by this id; it stays that of the id when the service goes.
+    pub fn service_name(&self, id: u16) -> Option<&str> {
+        self.services.get(ids::ServiceId(id)).map(|service| service.name.as_str())
+    }
+
+    /// How many ids of services are given away: 1 to this number.
+    pub fn service_count(&self) -> usize {
+        self.services.iter().count()
+    }
+
+    /// The service that requests without one are for, where none is configured: the first that is there.
+    pub fn first_service(&self) -> Option<u16> {
+        self.services.iter().find(|service| service.alive).map(|service| service.id.0)
     }
 
     /// What was counted.

@@ -46,11 +46,21 @@ pub struct Settings {
     pub expand_enums: bool,
     /// Enumerated fields may be given as their display (allow enum display strings).
     pub enum_displays: bool,
-    /// Unknown members and fields are errors rather than skipped (catch unknown JSON keys and field ids).
-    pub strict: bool,
+    /// Unknown members are errors rather than skipped (`catchUnknownJsonKeys`).
+    pub unknown_members: bool,
+    /// Unknown fields are errors rather than skipped (`catchUnknownJsonFids`).
+    pub unknown_fields: bool,
     /// Members that differ from their default are always written. The SDK's converter leaves `Complete`, `ClearCache`,
     /// `Solicited` and `KeyInUpdates` out of messages that have no flag at all, which then read back as if they had.
     pub explicit: bool,
+}
+
+impl Settings {
+    /// As an RTDS has them: displays of enumerations both ways, unknown fields are errors and unknown members are not.
+    #[must_use]
+    pub fn rtds() -> Self {
+        Self { expand_enums: true, enum_displays: true, unknown_fields: true, explicit: true, ..Self::default() }
+    }
 }
 
 /// The services by name, for keys that name rather than number them.
@@ -159,6 +169,8 @@ pub const PONG: &str = r#"{"Type":"Pong"}"#;
 pub struct JsonError {
     kind: ErrorKind,
     text: String,
+    stream_id: i32,
+    offending: String,
 }
 
 /// How JSON failed to become a message.
@@ -173,9 +185,9 @@ pub enum ErrorKind {
     UnexpectedValue,
     /// A member that must be there is missing.
     MissingMember,
-    /// A member that is not known ([`Settings::strict`]).
+    /// A member that is not known ([`Settings::unknown_members`]).
     UnknownMember,
-    /// A field that is not known ([`Settings::strict`]).
+    /// A field that is not known ([`Settings::unknown_fields`]).
     UnknownField,
     /// A type of message that is not known.
     UnknownMessageType,
@@ -185,7 +197,17 @@ pub enum ErrorKind {
 
 impl JsonError {
     fn new(kind: ErrorKind, text: String) -> Self {
-        Self { kind, text }
+        Self { kind, text, stream_id: 0, offending: String::new() }
+    }
+
+    /// The `ID` of the message that failed, where it has one that is a number; else 0.
+    pub fn stream_id(&self) -> i32 {
+        self.stream_id
+    }
+
+    /// The message of type `Error` that tells the sender, with its stream and the whole message that failed.
+    pub fn reply(&self) -> String {
+        self.message(self.stream_id, &self.offending)
     }
 
     /// What kind of failure it is.

@@ -22,7 +22,7 @@ const MAX_MESSAGE: usize = 64 << 20;
 pub(super) fn messages(converter: &Converter<'_>, text: &str) -> Vec<Result<Incoming, JsonError>> {
     let root = match Node::parse(text) {
         Ok(root) => root,
-        Err(error) => return vec![Err(error)],
+        Err(error) => return vec![Err(JsonError { offending: text.to_owned(), ..error })],
     };
     let mut out = Vec::new();
     match &root {
@@ -41,6 +41,18 @@ pub(super) fn messages(converter: &Converter<'_>, text: &str) -> Vec<Result<Inco
 }
 
 fn incoming(converter: &Converter<'_>, node: &Node<'_>) -> Result<Incoming, JsonError> {
+    read_one(converter, node).map_err(|error| {
+        let stream_id = match node.get("ID") {
+            Some(Node::Number(id)) => id.parse().unwrap_or(0),
+            _ => 0,
+        };
+        let mut offending = String::new();
+        node.write(&mut offending);
+        JsonError { stream_id, offending, ..error }
+    })
+}
+
+fn read_one(converter: &Converter<'_>, node: &Node<'_>) -> Result<Incoming, JsonError> {
     if !matches!(node, Node::Object(_)) {
         let text = format!("a message or an array of messages was expected, not {}", node.kind());
         return Err(JsonError::new(ErrorKind::Syntax, text));
@@ -494,8 +506,9 @@ impl JsonReader<'_> {
         };
         for (name, node) in members {
             match (name.as_ref(), node) {
+                // Some clients write members that they have no value for.
+                (_, Node::Null) => {}
                 ("Name", Node::Text(text)) => key.name = Some(text.as_bytes().to_vec()),
-                ("Name", Node::Null) => key.name = None,
                 ("Name", Node::Array(names)) if is_request => {
                     let names = names.iter().map(|name| self.text("Name", name).map(|name| name.as_bytes().to_vec()));
                     key.batch = Some(names.collect::<Result<_, _>>()?);
@@ -538,12 +551,14 @@ impl JsonReader<'_> {
             let names = items.iter().map(|name| self.text("View", name).map(|name| name.as_bytes().to_vec()));
             return Ok(View::Elements(names.collect::<Result<_, _>>()?));
         }
-        let fids = items.iter().map(|item| match item {
+        let fids = items.iter().filter_map(|item| match item {
             Node::Text(name) => match self.converter.dictionary.field_named(name) {
-                Some(def) => Ok(def.fid()),
-                None => Err(self.unexpected("View", name)),
+                Some(def) => Some(Ok(def.fid())),
+                None if self.converter.settings.unknown_members => Some(Err(self.unexpected("View", name))),
+                // As an ADS: a view shows what there is of it.
+                None => None,
             },
-            _ => self.number("View", item),
+            _ => Some(self.number("View", item)),
         });
         Ok(View::Fields(fids.collect::<Result<_, _>>()?))
     }
@@ -687,7 +702,7 @@ impl JsonReader<'_> {
 
     /// A member that is not known: an error if the settings say so.
     pub(super) fn unknown(&self, name: &str) -> Encoded {
-        if self.converter.settings.strict {
+        if self.converter.settings.unknown_members {
             return Err(self.fail(ErrorKind::UnknownMember, format!("{name:?} is not a known member here")));
         }
         Ok(())

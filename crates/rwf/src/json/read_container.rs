@@ -74,7 +74,7 @@ impl JsonReader<'_> {
             let by_number = name.parse::<i16>().ok();
             match by_number.map_or_else(|| dictionary.field_named(name), |fid| dictionary.field(fid)) {
                 Some(def) => self.field(def, node, &mut list),
-                None if self.converter.settings.strict => {
+                None if self.converter.settings.unknown_fields => {
                     Err(self.fail(ErrorKind::UnknownField, format!("{name:?} is not a known field")))
                 }
                 None => match (by_number, node) {

@@ -65,7 +65,8 @@ fn converter(settings: &str) -> Converter<'static> {
         default_service_id: Some(1),
         expand_enums: expanded,
         enum_displays: expanded,
-        strict: settings == "strict",
+        unknown_members: settings == "strict",
+        unknown_fields: settings == "strict",
         explicit: false,
     };
     let converter = converter.with_settings(settings);
@@ -88,8 +89,14 @@ fn text(converter: Converter<'_>, msg: &[u8]) -> String {
 }
 
 /// Settings under which nothing is left out and nothing is added.
-const EXPLICIT: Settings =
-    Settings { default_service_id: None, expand_enums: false, enum_displays: false, strict: false, explicit: true };
+const EXPLICIT: Settings = Settings {
+    default_service_id: None,
+    expand_enums: false,
+    enum_displays: false,
+    unknown_members: false,
+    unknown_fields: false,
+    explicit: true,
+};
 
 /// All that a message says, with numbers by their value rather than their digits.
 fn content(msg: &[u8]) -> Value {

@@ -12,6 +12,7 @@ use rwf::rdm::dictionary::{ENUMS, FIELDS, RefreshParts, Request};
 use rwf::wire::Writer;
 use rwf::{EncodeError, State, StreamState};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Nanoseconds after a change before those who have the dictionary get the new one: providers that come bring theirs in
 /// several messages, and several come at a time.
@@ -45,11 +46,22 @@ impl Half {
     }
 }
 
+/// Longest message of a dictionary that goes out as a whole: more than four times the largest there is.
+const WHOLE_MAX: usize = 8 << 20;
+
+/// What of a dictionary, and in how many messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Shape {
+    half: Half,
+    verbosity: u32,
+    /// In one message, not in parts.
+    whole: bool,
+}
+
 /// What makes the messages of one requester the same as those of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Variant {
-    half: Half,
-    verbosity: u32,
+    shape: Shape,
     service: Option<ServiceId>,
     streaming: bool,
     solicited: bool,
@@ -59,8 +71,7 @@ struct Variant {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DictionaryStream {
     pub(crate) stream: StreamId,
-    half: Half,
-    verbosity: u32,
+    shape: Shape,
     service: Option<ServiceId>,
     /// What it has is not what is served now; it is queued for a refresh.
     stale: bool,
@@ -87,15 +98,15 @@ impl Incoming {
 #[derive(Debug)]
 pub(crate) struct Dictionaries {
     /// What goes out.
-    merged: Dictionary,
+    pub(in crate::p2ps) merged: Arc<Dictionary>,
     /// What providers offer, when nothing is configured: the built-in dictionary only fills its gaps.
     offered: Option<Dictionary>,
     /// Dictionaries that are on their way in, by source and service.
     incoming: FxHashMap<(SourceId, RemoteService), Incoming>,
     /// Conflicts that were reported: field id and where it is defined otherwise.
     reported: FxHashSet<(i16, String)>,
-    /// Whole refresh messages by half and verbosity, without service id.
-    parts: FxHashMap<(Half, u32), Vec<Vec<u8>>>,
+    /// Whole refresh messages, without service id.
+    parts: FxHashMap<Shape, Vec<Vec<u8>>>,
     /// Bodies that this turn has already.
     bodies: Vec<(Variant, Vec<BodyId>)>,
     /// Clients and streams that are to have a new dictionary.
@@ -107,7 +118,7 @@ pub(crate) struct Dictionaries {
 impl Dictionaries {
     pub(crate) fn new(configured: Option<&Dictionary>) -> Self {
         Self {
-            merged: configured.map_or_else(Dictionary::builtin, Clone::clone),
+            merged: Arc::new(configured.map_or_else(Dictionary::builtin, Clone::clone)),
             offered: configured.is_none().then(Dictionary::new),
             incoming: FxHashMap::default(),
             reported: FxHashSet::default(),
@@ -120,10 +131,11 @@ impl Dictionaries {
 
     /// Takes over what a provider's dictionary adds.
     fn add(&mut self, dictionary: &Dictionary) -> Vec<Conflict> {
-        let Some(offered) = &mut self.offered else { return self.merged.merge(dictionary) };
+        let Some(offered) = &mut self.offered else { return Arc::make_mut(&mut self.merged).merge(dictionary) };
         let conflicts = offered.merge(dictionary);
-        self.merged = offered.clone();
-        self.merged.merge(&Dictionary::builtin());
+        let mut merged = offered.clone();
+        merged.merge(&Dictionary::builtin());
+        self.merged = Arc::new(merged);
         conflicts
     }
 
@@ -138,21 +150,21 @@ impl Dictionaries {
     }
 
     /// Makes the messages anew that were served; tells which of them have changed.
-    fn renew(&mut self, max_size: usize) -> Vec<(Half, u32)> {
+    fn renew(&mut self, max_size: usize) -> Vec<Shape> {
         let mut changed = Vec::new();
-        for (&(half, verbosity), parts) in &mut self.parts {
-            let now = encode(&self.merged, half, verbosity, max_size);
+        for (&shape, parts) in &mut self.parts {
+            let now = encode(&self.merged, shape, max_size);
             if *parts != now {
                 *parts = now;
-                changed.push((half, verbosity));
+                changed.push(shape);
             }
         }
         changed
     }
 
-    fn parts(&mut self, half: Half, verbosity: u32, max_size: usize) -> &[Vec<u8>] {
+    fn parts(&mut self, shape: Shape, max_size: usize) -> &[Vec<u8>] {
         let merged = &self.merged;
-        self.parts.entry((half, verbosity)).or_insert_with(|| encode(merged, half, verbosity, max_size))
+        self.parts.entry(shape).or_insert_with(|| encode(merged, shape, max_size))
     }
 }
 
@@ -167,7 +179,9 @@ fn verbosity(filter: u32) -> u32 {
     }
 }
 
-fn encode(dictionary: &Dictionary, half: Half, filter: u32, max_size: usize) -> Vec<Vec<u8>> {
+fn encode(dictionary: &Dictionary, shape: Shape, max_size: usize) -> Vec<Vec<u8>> {
+    let Shape { half, verbosity: filter, whole } = shape;
+    let max_size = if whole { WHOLE_MAX } else { max_size };
     let request = Request {
         stream_id: 0,
         streaming: true,
@@ -192,6 +206,7 @@ fn encode(dictionary: &Dictionary, half: Half, filter: u32, max_size: usize) -> 
         }
         buf.truncate(max_size.max(256));
     }
+    debug_assert!(!messages.is_empty(), "a dictionary has a message at least");
     messages
 }
 
@@ -216,13 +231,14 @@ impl P2ps {
             return told.map_or((), |told| self.refuse_told(client, stream, Domain::DICTIONARY, &told));
         };
         let verbosity = verbosity(msg.key.filter.unwrap_or(0));
-        let open =
-            DictionaryStream { stream, half, verbosity, service: msg.key.service_id.map(ServiceId), stale: false };
+        let whole = self.clients.get(client).is_some_and(|known| known.whole_dictionaries);
+        let shape = Shape { half, verbosity, whole };
+        let open = DictionaryStream { stream, shape, service: msg.key.service_id.map(ServiceId), stale: false };
         let streaming = msg.flags.contains(RequestFlags::STREAMING);
         let streaming = self.note_dictionary(client, open, streaming);
         if msg.flags.contains(RequestFlags::NO_REFRESH) {
             // What it has from elsewhere is taken for what it would get.
-            self.dictionaries.parts(half, verbosity, self.config.max_fragment_size);
+            self.dictionaries.parts(shape, self.config.max_fragment_size);
             return;
         }
         self.give_dictionary(client, &open, streaming, true);
@@ -246,8 +262,8 @@ impl P2ps {
     }
 
     fn give_dictionary(&mut self, client: ClientId, to: &DictionaryStream, streaming: bool, solicited: bool) {
-        let &DictionaryStream { half, verbosity, service, .. } = to;
-        for body in self.dictionary_bodies(Variant { half, verbosity, service, streaming, solicited }) {
+        let &DictionaryStream { shape, service, .. } = to;
+        for body in self.dictionary_bodies(Variant { shape, service, streaming, solicited }) {
             self.turn.deliver(body, client, to.stream);
         }
     }
@@ -274,7 +290,7 @@ impl P2ps {
         let Self { clients, dictionaries, now, .. } = self;
         for (id, client) in clients.iter_mut() {
             for open in &mut client.dictionaries {
-                if !open.stale && changed.contains(&(open.half, open.verbosity)) {
+                if !open.stale && changed.contains(&open.shape) {
                     open.stale = true;
                     dictionaries.stale.push_back((id, open.stream));
                 }
@@ -291,7 +307,7 @@ impl P2ps {
         }
         let Self { dictionaries, turn, config, counters, .. } = self;
         let mut bodies = Vec::new();
-        for part in dictionaries.parts(variant.half, variant.verbosity, config.max_fragment_size) {
+        for part in dictionaries.parts(variant.shape, config.max_fragment_size) {
             let Ok(Msg::Refresh(refresh)) = Msg::decode(part) else { continue };
             let key =
                 MsgKey { service_id: variant.service.map(|service| service.0), ..refresh.key.unwrap_or_default() };

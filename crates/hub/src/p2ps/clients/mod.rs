@@ -132,6 +132,8 @@ pub(crate) struct Client {
     pub(crate) posts: u32,
     /// It is to be closed: nothing more is read from it.
     pub(crate) closing: bool,
+    /// It takes a dictionary in one message only.
+    pub(crate) whole_dictionaries: bool,
 }
 
 impl Client {
@@ -147,6 +149,7 @@ impl Client {
             items: 0,
             posts: 0,
             closing: false,
+            whole_dictionaries: false,
         }
     }
 

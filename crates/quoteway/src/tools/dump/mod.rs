@@ -153,7 +153,8 @@ impl Args {
             default_service_id: self.default_service,
             expand_enums: self.expand_enums,
             enum_displays: self.expand_enums,
-            strict: self.strict,
+            unknown_members: self.strict,
+            unknown_fields: self.strict,
             explicit: self.explicit,
         }
     }

@@ -20,8 +20,14 @@ pub(super) struct Recorder {
 }
 
 /// Everything is written, so that it reads back as it was.
-const EXACT: Settings =
-    Settings { default_service_id: None, expand_enums: false, enum_displays: false, strict: false, explicit: true };
+const EXACT: Settings = Settings {
+    default_service_id: None,
+    expand_enums: false,
+    enum_displays: false,
+    unknown_members: false,
+    unknown_fields: false,
+    explicit: true,
+};
 
 impl Recorder {
     /// A new file; `now` is the time 0 of the recording.
