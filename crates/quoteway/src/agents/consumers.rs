@@ -12,13 +12,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use hub::p2ps::egress::FlowControl;
 use hub::p2ps::{ClientId, ClientInfo, CloseReason, P2ps, SourceId};
 use hub::stream::HubError;
-use net::tcp::{Close, ConnId, ListenerId, SocketOptions};
+use net::tcp::{Close, ConnId, ListenerId};
 use net::tls::TlsServer;
 use rwf::msg::MsgClass;
 
+use super::json::{JsonClients, Read};
 use super::pace::Pace;
-use super::rssl_io::{Ended, Handler, Opened, RsslIo};
 use crate::config::{self, Config};
+use rssl_io::{Encryption, Ended, Handler, Opened, RsslIo};
 
 /// The P2PS with its sessions.
 pub struct Consumers {
@@ -26,6 +27,8 @@ pub struct Consumers {
     pub p2ps: P2ps,
     listener: ListenerId,
     encrypted: Option<(ListenerId, SocketAddr)>,
+    websocket: Option<(ListenerId, SocketAddr)>,
+    json: JsonClients,
     limits: Limits,
     /// By connection slot.
     clients: Vec<Option<Client>>,
@@ -65,6 +68,8 @@ struct Client {
     asking: bool,
     paced: bool,
     unflushed: bool,
+    /// Its messages are JSON; this many of them were wrong.
+    json_errors: Option<u32>,
 }
 
 impl Client {
@@ -112,17 +117,26 @@ impl Consumers {
         let at = super::address(&c.interface, port.number)?;
         let mut options = super::socket_options(c.tcp_no_delay, c.tcp_send_buf_size, c.tcp_recv_buf_size);
         options.reuse_port = port.shared;
+        let tls = tls_of(c)?;
+        let offered = tls.clone().map_or(Encryption::None, Encryption::Offered);
         let (listener, addr) = io
-            .listen(at, &options, Arc::new(super::session_config(c)))
+            .listen_as(at, &options, super::consumer_listener(c, offered.clone(), READ_MOST))
             .map_err(|e| super::naming("consumers", at, &e))?;
-        let encrypted = encrypted_door(config, port, &options, io)?;
-        for door in [Some(listener), encrypted.map(|(l, _)| l)].into_iter().flatten() {
-            io.limit_reading(door, READ_MOST);
-        }
+        let mut open = |number, whom, encryption| {
+            let at = super::address(&c.interface, number)?;
+            let listener = super::consumer_listener(c, encryption, READ_MOST);
+            io.listen_as(at, &options, listener).map_err(|e| super::naming(whom, at, &e))
+        };
+        let required = tls.map(Encryption::Required);
+        let encrypted = required.map(|tls| open(port.encrypted, "encrypted consumers", tls)).transpose()?;
+        let opens_websocket = c.websocket && c.enable_websocket_port;
+        let websocket = opens_websocket.then(|| open(c.websocket_port, "WebSocket clients", offered)).transpose()?;
         let new = Self {
             p2ps,
             listener,
             encrypted,
+            websocket,
+            json: JsonClients::new(c),
             limits: Limits::new(c),
             clients: Vec::new(),
             mounts,
@@ -150,12 +164,18 @@ impl Consumers {
 
     /// Whether consumers come in at this listener.
     pub fn owns(&self, listener: ListenerId) -> bool {
-        listener == self.listener || self.encrypted.is_some_and(|(l, _)| l == listener)
+        let further = [self.encrypted, self.websocket];
+        listener == self.listener || further.into_iter().flatten().any(|(l, _)| l == listener)
     }
 
     /// Where consumers with the encrypted connection type come in.
     pub fn encrypted_addr(&self) -> Option<SocketAddr> {
         self.encrypted.map(|(_, addr)| addr)
+    }
+
+    /// The port by which WebSocket clients find a server by habit, if it is open.
+    pub fn websocket_addr(&self) -> Option<SocketAddr> {
+        self.websocket.map(|(_, addr)| addr)
     }
 
     /// A block of a source's stream, and what it brings for the clients: written to each once, packed.
@@ -173,13 +193,16 @@ impl Consumers {
     pub fn flush(&mut self, now: u64, block: &[u8], io: &mut RsslIo) {
         // Clients that have taken what waited get more in this turn.
         self.report_backlogs(io);
-        let Self { p2ps, clients, slow, unflushed, limits, .. } = self;
+        self.json.follow(&self.p2ps);
+        let Self { p2ps, clients, slow, unflushed, limits, json, .. } = self;
         let timed = limits.flush_interval_ns.is_some();
         let gathered = self.gathering && !timed && limits.packing;
         p2ps.flush(block, |id, deliveries| {
             let Some(Some(client)) = clients.get_mut(id.0 as usize) else { return };
             let conn = client.conn;
-            let backlog = if timed || gathered {
+            let backlog = if client.json_errors.is_some() {
+                json.deliver(now, conn, deliveries, io).and_then(|_| io.flush(conn))
+            } else if timed || gathered {
                 if !client.unflushed {
                     client.unflushed = true;
                     unflushed.push(conn);
@@ -202,6 +225,7 @@ impl Consumers {
                 slow.push((conn, backlog));
             }
         });
+        self.json.end_flush();
         if timed && self.flush_at.is_none() && !self.unflushed.is_empty() {
             self.flush_at = self.limits.flush_interval_ns.map(|interval| now + interval);
         }
@@ -307,6 +331,7 @@ impl Consumers {
         if !self.asking.is_empty() {
             self.pace_requests(now, io);
         }
+        self.json.reply(now, io);
         if self.limits.flush_interval_ns.is_none() && !self.unflushed.is_empty() {
             self.send_composed(io);
         }
@@ -327,22 +352,12 @@ impl Consumers {
     }
 }
 
-fn encrypted_door(
-    config: &Config,
-    port: Port,
-    options: &SocketOptions,
-    io: &mut RsslIo,
-) -> io::Result<Option<(ListenerId, SocketAddr)>> {
-    let c = &config.p2ps;
+fn tls_of(c: &config::P2ps) -> io::Result<Option<TlsServer>> {
     if c.server_cert_file.is_empty() {
         return Ok(None);
     }
-    let tls = TlsServer::from_files(Path::new(&c.server_cert_file), Path::new(&c.server_key_file), None)
-        .map_err(|e| io::Error::other(e.to_string()))?;
-    let at = super::address(&c.interface, port.encrypted)?;
-    io.listen_encrypted(at, options, Arc::new(super::session_config(c)), tls)
-        .map(Some)
-        .map_err(|e| super::naming("encrypted consumers", at, &e))
+    let tls = TlsServer::from_files(Path::new(&c.server_cert_file), Path::new(&c.server_key_file), None);
+    tls.map(Some).map_err(|e| io::Error::other(e.to_string()))
 }
 
 /// Looks at the class in a message's header: the low five bits of its third byte.
@@ -366,10 +381,23 @@ impl Handler for Consumers {
             self.clients.resize_with(slot + 1, || None);
         }
         let name = opened.peer.to_string();
-        tracing::info!("client {name} is up ({})", opened.info.peer_component);
-        self.clients[slot] =
-            Some(Client { conn, name, queued: 0, paused: false, asking: false, paced: false, unflushed: false });
-        self.p2ps.client_up(now, ClientId(slot as u32), ClientInfo { address: opened.peer.ip() });
+        tracing::info!("client {name} is up ({})", opened.spoken);
+        self.clients[slot] = Some(Client {
+            conn,
+            name,
+            queued: 0,
+            paused: false,
+            asking: false,
+            paced: false,
+            unflushed: false,
+            json_errors: opened.spoken.is_json().then_some(0),
+        });
+        let id = ClientId(slot as u32);
+        self.p2ps.client_up(now, id, ClientInfo { address: opened.peer.ip() });
+        if opened.spoken.is_json() {
+            self.json.joined();
+            self.p2ps.give_whole_dictionaries(id);
+        }
     }
 
     #[inline]
@@ -383,9 +411,37 @@ impl Handler for Consumers {
         self.p2ps.client_message(now, ClientId(conn.slot() as u32), msg);
     }
 
+    fn text(&mut self, now: u64, conn: ConnId, text: &str) {
+        let id = ClientId(conn.slot() as u32);
+        let Some(Some(client)) = self.clients.get_mut(conn.slot()) else { return };
+        let Some(mut errors) = client.json_errors else { return };
+        if !std::mem::replace(&mut client.asking, true) {
+            self.asking.push(conn);
+        }
+        let Self { p2ps, json, .. } = self;
+        json.follow(p2ps);
+        let was_in = p2ps.is_logged_in(id);
+        let mut hopeless = false;
+        json.read(conn, &mut errors, text, |read| match read {
+            Read::Message(message) => p2ps.client_message(now, id, message),
+            Read::Hopeless => hopeless = true,
+        });
+        if hopeless {
+            json.close(conn, "too many messages that could not be read");
+        } else if was_in && !p2ps.is_logged_in(id) {
+            json.close(conn, "logged out");
+        }
+        if let Some(Some(client)) = self.clients.get_mut(conn.slot()) {
+            client.json_errors = Some(errors);
+        }
+    }
+
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
         if let Some(client) = self.clients.get_mut(conn.slot()).and_then(Option::take) {
             tracing::info!("client {} is gone: {}", client.name, ended.why);
+            if client.json_errors.is_some() {
+                self.json.left();
+            }
             self.mounts.fetch_sub(1, Ordering::Relaxed);
             self.p2ps.client_down(now, ClientId(conn.slot() as u32));
         }

@@ -5,12 +5,12 @@
 
 pub mod backbone;
 pub mod consumers;
+mod json;
 pub mod p2ps;
 pub mod pace;
 pub mod providers;
 pub mod rest;
 pub mod routes;
-pub mod rssl_io;
 pub mod server;
 pub mod shards;
 pub mod source_distributor;
@@ -19,9 +19,12 @@ pub mod valve;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 use net::tcp::{Batching, SocketOptions};
 use rssl::ServerConfig;
+use rssl::ws::{self, upgrade::Offer};
+use rssl_io::{Encryption, Listener, admission};
 
 use crate::config::{self, Compression, Config};
 
@@ -59,6 +62,27 @@ fn address(interface: &str, port: u16) -> io::Result<SocketAddr> {
     }
     let ip: IpAddr = interface.parse().map_err(|_| bad("not an IP address"))?;
     Ok(SocketAddr::new(ip, port))
+}
+
+/// Longest message that a WebSocket client may send, bytes: what the answer to its login says.
+const WEBSOCKET_MESSAGE_MAX: usize = 61_440;
+
+/// What a port for consumers takes: RSSL, and WebSocket where that is on.
+fn consumer_listener(c: &config::P2ps, encryption: Encryption, read_most: usize) -> Listener {
+    let websocket = c.websocket.then(|| {
+        let offer =
+            Offer { deflate: c.websocket_compression, origins: c.websocket_origins.clone(), ..Offer::default() };
+        // A frame of a client may be the array that holds a message of the longest kind.
+        let limits = ws::Limits { message_bytes_max: WEBSOCKET_MESSAGE_MAX + 2, ..ws::Limits::default() };
+        let json = ws::JsonConfig { ping_timeout_s: c.websocket_ping_timeout_s as u8, ..ws::JsonConfig::default() };
+        Arc::new(rssl_io::WebSocket { offer, limits, json })
+    });
+    let limits = admission::Limits {
+        per_address: c.max_connections_per_address as usize,
+        handshakes: c.max_handshakes as usize,
+        login_timeout_ns: u64::from(c.login_timeout_s) * 1_000_000_000,
+    };
+    Listener { websocket, encryption, read_most, limits, ..Listener::rssl(Arc::new(session_config(c))) }
 }
 
 /// Names the port in an error of opening it.

@@ -17,9 +17,9 @@ use super::backbone::Ready;
 use super::backbone::links::Blocks;
 use super::backbone::subscriber::Subscriber;
 use super::consumers::{Consumers, Port};
-use super::rssl_io::RsslIo;
 use super::status::{Report, STATUS, Status};
 use crate::config::{self, Config};
+use rssl_io::RsslIo;
 
 /// The agent.
 pub struct P2psAgent {

@@ -11,8 +11,8 @@ use hub::stream::HubError;
 use net::tcp::{ConnId, ListenerId};
 
 use super::routes::Routes;
-use super::rssl_io::{Ended, Handler, Opened, RsslIo};
 use crate::config::Config;
+use rssl_io::{Ended, Handler, Opened, RsslIo};
 
 /// The Source Distributor with its sessions.
 pub struct Providers {
@@ -166,7 +166,7 @@ impl Handler for Providers {
         }
         self.sessions[conn.slot()] = Some(Session { conn, route });
         self.unheld.extend(self.held.then_some(conn));
-        tracing::info!("provider {} is up ({})", opened.peer, opened.info.peer_component);
+        tracing::info!("provider {} is up ({})", opened.peer, opened.spoken);
         let peer = PeerInfo { address: opened.peer.to_string() };
         self.distributor.session_up(now, session(conn), origin, peer, &mut self.outbox);
     }

@@ -10,8 +10,8 @@ use net::tcp::{ConnId, SocketOptions};
 use net::tls::TlsClient;
 use rssl::{ClientConfig, CompressionSet, Version};
 
-use super::rssl_io::RsslIo;
 use crate::config::{self, Compression, Config, ConnectionType};
+use rssl_io::RsslIo;
 
 /// The routes of a Source Distributor.
 pub struct Routes {

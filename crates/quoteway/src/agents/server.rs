@@ -13,8 +13,8 @@ use net::tcp::{ConnId, ListenerId};
 
 use super::consumers::{Consumers, Port};
 use super::providers::Providers;
-use super::rssl_io::{Ended, Handler, Opened, RsslIo};
 use crate::config::{self, Config};
+use rssl_io::{Ended, Handler, Opened, RsslIo};
 
 /// The only P2PS of this process.
 const P2PS: u16 = 0;
@@ -170,6 +170,12 @@ impl Handler for Desk {
         match self.sides[conn.slot()] {
             Side::Providers => self.providers.message(now, conn, msg),
             Side::Consumers => self.consumers.message(now, conn, msg),
+        }
+    }
+
+    fn text(&mut self, now: u64, conn: ConnId, text: &str) {
+        if self.side(conn) == Side::Consumers {
+            self.consumers.text(now, conn, text);
         }
     }
 

@@ -24,10 +24,10 @@ use net::ring::{PushError, Reader, Writer, broadcast, spsc};
 use super::consumers::{Consumers, Port};
 use super::providers::Providers;
 use super::rest::Rest;
-use super::rssl_io::RsslIo;
 use super::server::Addresses;
 use super::valve::{Load, Valve};
 use crate::config::{self, Config};
+use rssl_io::RsslIo;
 
 /// Bytes of the ring of hub blocks. A block is at most half of it; a larger one is cut.
 const EVENTS: usize = 16 << 20;

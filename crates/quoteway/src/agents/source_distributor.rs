@@ -8,9 +8,9 @@ use hub::distributor::SourceDistributor;
 use super::backbone::Ready;
 use super::backbone::publisher::{Publisher, Requests};
 use super::providers::Providers;
-use super::rssl_io::RsslIo;
 use super::status::{Report, STATUS, Status};
 use crate::config::{self, Config};
+use rssl_io::RsslIo;
 
 /// The agent.
 pub struct SourceDistributorAgent {

@@ -43,6 +43,8 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
     );
     rule(is_address(&p.interface), "interface", ADDRESS);
     rule((100..=65_000).contains(&p.max_fragment_size), "max_fragment_size", "must be from 100 to 65000");
+    let ping = p.websocket_ping_timeout_s;
+    rule((3..=255).contains(&ping), "websocket_ping_timeout_s", "must be from 3 to 255");
     rule((1..=9).contains(&p.zlib_compression_level), "zlib_compression_level", "must be from 1 to 9");
     rule(!p.timed_writes || p.flush_interval_ms > 0, "flush_interval_ms", "must be over 0 when timed_writes is true");
     rule(
@@ -135,6 +137,8 @@ pub(super) fn idle(config: &Config) -> Vec<Idle> {
     let (p2ps, sd, hub) = (P2ps::NAME, SourceDistributor::NAME, Hub::NAME);
     idle(!p.timed_writes, p2ps, "flush_interval_ms", "timed_writes is true");
     idle(p.server_cert_file.is_empty(), p2ps, "encrypted_port", "server_cert_file is set");
+    idle(!p.enable_websocket_port, p2ps, "websocket_port", "enable_websocket_port is true");
+    idle(!p.websocket, p2ps, "enable_websocket_port", "websocket is true");
     idle(!p.allow_comp_mode, p2ps, "compression_type", "allow_comp_mode is true");
     idle(!compressed, p2ps, "force_rssl_compression", "there is a compression_type");
     idle(!compressed, p2ps, "min_compression_threshold", "there is a compression_type");

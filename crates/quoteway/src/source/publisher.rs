@@ -3,7 +3,6 @@
 //! One thread, one [`RsslIo`]. A turn takes in what came, answers it, and then lets the feed write; every connection that has
 //! something to get is written to once.
 
-use crate::agents::rssl_io::{Ended, Handler, Opened, RsslIo};
 use crate::tools::consumer::is_item_domain;
 use crate::tools::outbox::Outbox;
 use feed::pace::Pacer;
@@ -13,6 +12,7 @@ use feed::provider::{Items, Post, Prank, Provider, Session, SessionId};
 use feed::{MarketSource, session::Nanos};
 use net::tcp::{ConnId, SocketOptions};
 use rssl::{ClientConfig, Packer, Version};
+use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rwf::msg::MsgClass;
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,7 +1,6 @@
 //! A market source as a whole: what `quoteway demo` starts as its provider, and `sink-driven-src -Q` publishes.
 
 use super::publisher::{MarketFeed, Publisher};
-use crate::agents::rssl_io::RsslIo;
 use feed::datafile::DataFile;
 use feed::generator::{Generator, GeneratorConfig};
 use feed::provider::{Provider, ProviderConfig};
@@ -12,6 +11,7 @@ use feed::session::{Calendar, Nanos};
 use feed::{Event, InstrumentId, MarketSource, Model};
 use net::tcp::SocketOptions;
 use rssl::ServerConfig;
+use rssl_io::RsslIo;
 use rwf::dictionary::Dictionary;
 use std::io;
 use std::net::SocketAddr;

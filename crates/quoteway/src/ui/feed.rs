@@ -1,13 +1,13 @@
 //! The consumer behind the view: a watchlist over RSSL, decoded into rows.
 
 use super::{Direction, Row, Snapshot};
-use crate::agents::rssl_io::{Ended, Handler, Opened, RsslIo};
 use crate::tools::consumer::{Consumer, Heard, Identity};
 use crate::tools::outbox::Outbox;
 use feed::fields as fid;
 use measure::latency::Latency;
 use net::tcp::{ConnId, SocketOptions};
 use rssl::{ClientConfig, Version};
+use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rwf::msg::{Domain, Msg, MsgKey, RequestFlags, RequestMsg};
 use rwf::wire::Writer;
 use rwf::{DataType, FieldList, Primitive, Real, SetScope, StreamState};

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use net::tcp::{ConnId, SocketOptions};
 use net::tls::TlsClient;
-use quoteway::agents::rssl_io::{Ended, Handler, Opened, RsslIo};
 use quoteway::tools::consumer::{Consumer, Heard, Identity};
 use rssl::ClientConfig;
+use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rwf::msg::{Domain, MsgKey, RequestFlags, RequestMsg};
 use rwf::wire::Writer;
 

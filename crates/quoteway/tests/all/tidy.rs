@@ -74,6 +74,7 @@ fn crates_use_only_what_the_architecture_allows() {
         ("hub", &["rwf"]),
         ("net", &[]),
         ("lbm-io", &["lbm", "net"]),
+        ("rssl-io", &["rssl", "net"]),
         ("feed", &["rwf"]),
         ("measure", &["net"]),
         ("floor", &["net"]),

@@ -246,6 +246,7 @@ impl Socket {
         if let Some(mask) = header.mask {
             frame::apply_mask(bytes, mask);
         }
+        let bytes: &[u8] = bytes;
         match header.op {
             OpCode::Ping => {
                 let mask = self.mask();

@@ -93,7 +93,10 @@ fn replay_upgrade(name: &str, recording: &Value) -> Option<Protocol> {
     let (answer, _) = sent(recording, "S");
     let answer = String::from_utf8(answer).unwrap();
     let deflates = answer.contains("permessage-deflate");
-    match upgrade::read(&request, &Offer { deflate: true, ..Offer::default() }) {
+    // What the recorded server was set to is what it answered with.
+    let chosen = answer.lines().find_map(|line| line.strip_prefix("Sec-WebSocket-Protocol: "));
+    let protocols = chosen.and_then(Protocol::from_name).into_iter().collect();
+    match upgrade::read(&request, &Offer { deflate: true, protocols, ..Offer::default() }) {
         Request::Upgrade(upgrade, length) => {
             assert_eq!(length, request.len(), "{name}");
             assert!(answer.starts_with("HTTP/1.1 101 "), "{name}: {answer}");
@@ -105,6 +108,12 @@ fn replay_upgrade(name: &str, recording: &Value) -> Option<Protocol> {
             }
             if upgrade.protocol.is_json() {
                 assert_eq!(upgrade.deflate, deflates, "{name}");
+            }
+            let asked = String::from_utf8_lossy(&request);
+            let offered = asked.lines().find_map(|line| line.strip_prefix("Sec-WebSocket-Protocol: ")).unwrap_or("");
+            if let Request::Upgrade(first, _) = upgrade::read(&request, &Offer::default()) {
+                let expected = offered.split(',').find_map(|name| Protocol::from_name(name.trim()));
+                assert_eq!(Some(first.protocol), expected, "{name}: the first of the client's list");
             }
             Some(upgrade.protocol)
         }

@@ -41,8 +41,8 @@ use net::tcp::SocketOptions;
 
 use self::announcement::Announcement;
 use self::auth::Key;
-use super::rssl_io::RsslIo;
 use crate::config;
+use rssl_io::RsslIo;
 
 /// The number under which an owner's set reports the sockets of the unicast connections.
 const UNICAST: u32 = 0;

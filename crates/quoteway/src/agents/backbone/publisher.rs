@@ -19,8 +19,8 @@ use super::frames::{self, Challenge, Frame, FrameError, FrameReader, Hello, LONG
 use super::outgoing::{Outgoing, public_address};
 use super::wire::{Encryption, Wire};
 use super::{Trust, unix_ms};
-use crate::agents::rssl_io::RsslIo;
 use crate::config::{Config, HubTransport};
+use rssl_io::RsslIo;
 
 /// P2PSs at a time: half of those that the Source Distributor keeps apart, since one that is gone keeps its place for its lease.
 const MOST: u16 = 64;

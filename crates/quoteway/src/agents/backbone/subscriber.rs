@@ -6,8 +6,8 @@ use hub::p2ps::SourceId;
 
 use super::incoming::Incoming;
 use super::links::{Blocks, Counters, Links};
-use crate::agents::rssl_io::RsslIo;
 use crate::config::{Config, HubTransport};
+use rssl_io::RsslIo;
 
 /// Connections and data streams. See the module's description.
 pub struct Subscriber {

@@ -4,7 +4,6 @@ use super::args::{Args, ConnectionType, Json, watchlists};
 use super::decode::FieldTypes;
 use super::record::Recorder;
 use super::watch::{Counts, Meter, Note, Watchlist};
-use crate::agents::rssl_io::{Ended, Handler, Opened, RsslIo};
 use crate::tools::consumer::{Consumer, Heard, Identity};
 use crate::tools::dump;
 use crate::tools::outbox::Outbox;
@@ -14,6 +13,7 @@ use measure::latency::{Latency, Summary};
 use net::tcp::{ConnId, SocketOptions};
 use net::tls::TlsClient;
 use rssl::{ClientConfig, Version};
+use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rwf::dictionary::Dictionary;
 use rwf::msg::Domain;
 use std::fs::File;
@@ -410,7 +410,7 @@ impl Handler for Client<'_> {
         mount.consumer.begin(&mut |m| mount.outbox.push(m));
         self.active.push(index);
         if self.args.verbose {
-            self.printer.say(&format!("mount {index} connected to {}: {:?}", opened.peer, opened.info));
+            self.printer.say(&format!("mount {index} connected to {}: {:?}", opened.peer, opened.spoken));
         }
     }
 

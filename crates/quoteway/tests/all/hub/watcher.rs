@@ -9,9 +9,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use net::tcp::{ConnId, SocketOptions};
-use quoteway::agents::rssl_io::{Ended, Handler, Opened, RsslIo};
 use quoteway::tools::consumer::{Consumer, Heard, Identity};
 use rssl::ClientConfig;
+use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rwf::msg::{Domain, GenericMsg, Msg, MsgKey, NakCode, PostFlags, PostMsg, RequestFlags, RequestMsg};
 use rwf::rdm::directory;
 use rwf::rdm::state::StateBuf;

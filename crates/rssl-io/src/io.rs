@@ -1,8 +1,4 @@
-//! Sockets and RSSL sessions joined: bytes in, messages out, and back.
-//!
-//! One [`RsslIo`] belongs to one thread. [`RsslIo::turn`] polls the sockets, feeds the sessions and calls the
-//! [`Handler`] for what comes out; afterwards the owner writes with [`RsslIo::send`]. The handler does not write itself:
-//! everything a turn brings is taken in first and answered in one packed write per connection.
+//! The turn of a thread's sockets and sessions, and sending.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,11 +7,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use net::tcp::{
-    Batching, Close, ConnId, Event, ListenerId, RecvOutcome, Scratch, SendOutcome, SocketOptions, Tcp, TcpConfig,
-};
+use net::tcp::{Batching, Close, ConnId, Event, ListenerId, RecvOutcome, Scratch, SocketOptions, Tcp, TcpConfig};
 use net::tls::{TlsServer, TlsSession};
-use rssl::{ClientConfig, Closed, Connection, Negotiated, Packer, ServerConfig, Version};
+use rssl::ws::JsonPacker;
+use rssl::{ClientConfig, Connection, Packer, ServerConfig, Version};
+
+use crate::admission::Admission;
+use crate::listener::{Beginning, Encryption, Listener, beginning};
+use crate::session::{Kind, Session, Spoken, Undecided};
 
 /// Takes what the sessions bring.
 pub trait Handler {
@@ -30,6 +29,8 @@ pub trait Handler {
     fn opened(&mut self, now: u64, conn: ConnId, opened: &Opened<'_>);
     /// A message came in.
     fn message(&mut self, now: u64, conn: ConnId, msg: &[u8]);
+    /// A text came in: JSON, one message or an array of them. Only in sessions that were opened as [`Spoken::Json`].
+    fn text(&mut self, _now: u64, _conn: ConnId, _text: &str) {}
     /// A connection is over. `established` tells whether [`Handler::opened`] was called for it.
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended);
     /// The kernel has taken all that was queued for a connection.
@@ -43,8 +44,8 @@ pub struct Opened<'a> {
     pub listener: Option<ListenerId>,
     /// The other end.
     pub peer: SocketAddr,
-    /// What the handshake agreed on.
-    pub info: &'a Negotiated,
+    /// What is spoken, and what the handshake agreed on.
+    pub spoken: Spoken<'a>,
 }
 
 /// How a connection ended.
@@ -58,23 +59,6 @@ pub struct Ended {
     pub next_version: Option<Version>,
 }
 
-struct Session {
-    id: ConnId,
-    rssl: Connection,
-    /// Between the socket and the session where the connection type is encrypted.
-    tls: Option<TlsSession>,
-    listener: Option<ListenerId>,
-    peer: SocketAddr,
-    /// Composed bytes that wait for [`RsslIo::flush`]; empty unless writes are timed.
-    pending: Vec<u8>,
-    established: bool,
-    timer_at: u64,
-    /// Bytes that are read from it in one turn at most.
-    read_most: usize,
-    /// Set when this side has decided the end.
-    why: Option<String>,
-}
-
 /// The sockets and sessions of one thread.
 pub struct RsslIo {
     tcp: Tcp,
@@ -82,6 +66,8 @@ pub struct RsslIo {
     scratch: Scratch,
     out: Vec<u8>,
     cipher: Vec<u8>,
+    /// RSSL frames on their way into WebSocket frames.
+    frames: Vec<u8>,
     /// Memory for what sessions have pending, for reuse.
     spare: Vec<Vec<u8>>,
     /// That the batching is refused has been said.
@@ -89,19 +75,13 @@ pub struct RsslIo {
     /// What [`RsslIo::flush_all`] hands over.
     batch: Vec<(ConnId, Vec<u8>)>,
     sessions: Vec<Option<Session>>,
-    listeners: Vec<Door>,
+    listeners: Vec<Listener>,
+    admission: Admission,
     /// When to ask a session again what is due. An entry whose time is not the session's `timer_at` is an old one.
     timers: BinaryHeap<Reverse<(u64, ConnId)>>,
     seed: u64,
     /// Foreign descriptors that have something, a bit for each number.
     ready: u32,
-}
-
-/// What sessions of a listener are made with.
-struct Door {
-    session: Arc<ServerConfig>,
-    tls: Option<TlsServer>,
-    read_most: usize,
 }
 
 /// How long a connection may take to drain when it is closed in order.
@@ -133,10 +113,12 @@ impl RsslIo {
             scratch: Scratch::default(),
             out: Vec::new(),
             cipher: Vec::new(),
+            frames: Vec::new(),
             spare: Vec::new(),
             batch: Vec::new(),
             sessions: Vec::new(),
             listeners: Vec::new(),
+            admission: Admission::default(),
             timers: BinaryHeap::new(),
             seed,
             ready: 0,
@@ -167,7 +149,7 @@ impl RsslIo {
         options: &SocketOptions,
         config: Arc<ServerConfig>,
     ) -> io::Result<(ListenerId, SocketAddr)> {
-        self.open_door(addr, options, Door { session: config, tls: None, read_most: usize::MAX })
+        self.listen_as(addr, options, Listener::rssl(config))
     }
 
     /// Listens for sessions of the encrypted connection type.
@@ -181,7 +163,8 @@ impl RsslIo {
         config: Arc<ServerConfig>,
         tls: TlsServer,
     ) -> io::Result<(ListenerId, SocketAddr)> {
-        self.open_door(addr, options, Door { session: config, tls: Some(tls), read_most: usize::MAX })
+        let listener = Listener { encryption: Encryption::Required(tls), ..Listener::rssl(config) };
+        self.listen_as(addr, options, listener)
     }
 
     /// Has no more than so many bytes read in one turn from each session that comes in here from now on, so that what it asks for
@@ -190,15 +173,19 @@ impl RsslIo {
         self.listeners[listener.index()].read_most = bytes;
     }
 
-    fn open_door(
+    /// Listens for sessions of every kind that the listener takes.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub fn listen_as(
         &mut self,
         addr: SocketAddr,
         options: &SocketOptions,
-        door: Door,
+        listener: Listener,
     ) -> io::Result<(ListenerId, SocketAddr)> {
         let (id, addr) = self.tcp.listen(addr, options)?;
         debug_assert_eq!(id.index(), self.listeners.len());
-        self.listeners.push(door);
+        self.listeners.push(listener);
         Ok((id, addr))
     }
 
@@ -216,38 +203,47 @@ impl RsslIo {
         tls: Option<TlsSession>,
     ) -> io::Result<ConnId> {
         let conn = self.tcp.connect(addr, options)?;
-        self.insert(now, conn, Connection::client(config), tls, (None, addr));
+        let rssl = Connection::client(config).with_seed(self.next_seed() ^ now);
+        self.insert(now, conn, Kind::Rssl(rssl), tls, (None, addr));
         Ok(conn)
+    }
+
+    fn next_seed(&mut self) -> u64 {
+        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.seed
     }
 
     fn insert(
         &mut self,
         now: u64,
         conn: ConnId,
-        rssl: Connection,
+        kind: Kind,
         tls: Option<TlsSession>,
         (listener, peer): (Option<ListenerId>, SocketAddr),
     ) {
-        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let read_most = listener.map_or(usize::MAX, |l| self.listeners[l.index()].read_most);
         let mut session = Session {
             id: conn,
-            rssl: rssl.with_seed(self.seed ^ now),
+            kind,
             tls,
             listener,
             peer,
             pending: Vec::new(),
             established: false,
+            spoke: false,
+            speak_by: u64::MAX,
             timer_at: 0,
             read_most,
             why: None,
         };
         self.out.clear();
-        session.rssl.start(now, &mut self.out);
+        if let Kind::Rssl(rssl) = &mut session.kind {
+            rssl.start(now, &mut self.out);
+        }
         if !self.out.is_empty() {
             session.transmit(&mut self.tcp, &mut self.cipher, &self.out);
         }
-        session.set_timer(0, &mut self.timers);
+        session.set_timer(0, &mut self.timers, &self.listeners);
         if self.sessions.len() <= conn.slot() {
             self.sessions.resize_with(conn.slot() + 1, || None);
         }
@@ -287,30 +283,22 @@ impl RsslIo {
     fn event(&mut self, now: u64, event: Event, handler: &mut impl Handler) {
         match event {
             Event::Readable { conn } => self.read(now, conn, handler),
-            Event::Accepted { listener, conn, peer } => {
-                let door = &self.listeners[listener.index()];
-                let mut rssl = Connection::server(door.session.clone());
-                let tls = match door.tls.as_ref().map(TlsServer::accept).transpose() {
-                    Ok(tls) => tls,
-                    Err(e) => {
-                        tracing::error!("a connection from {peer} cannot be encrypted: {e}");
-                        self.tcp.close(conn, Close::Now);
-                        return;
-                    }
-                };
-                if let Err(text) = handler.admit(listener, peer) {
-                    rssl.refuse(&text);
-                }
-                self.insert(now, conn, rssl, tls, (Some(listener), peer));
-            }
+            Event::Accepted { listener, conn, peer } => self.accept(now, listener, conn, peer, handler),
             Event::Closed { conn, why } => {
                 let Some(session) = self.session(conn) else { return };
                 let ended = Ended {
                     established: session.established,
-                    next_version: session.rssl.next_version(),
+                    next_version: session.next_version(),
                     why: session.why.take().unwrap_or_else(|| why.to_string()),
                 };
+                let (listener, peer) = (session.listener, session.peer);
                 self.sessions[conn.slot()] = None;
+                if listener.is_some() {
+                    self.admission.leave(peer.ip(), ended.established);
+                    if !ended.established {
+                        self.admission.log_refused(now, peer, &ended.why);
+                    }
+                }
                 handler.closed(now, conn, &ended);
             }
             Event::Drained { conn } => handler.drained(now, conn),
@@ -320,6 +308,27 @@ impl RsslIo {
             Event::Ready { token } => self.ready |= 1 << (token & 31),
             Event::Connected { .. } | Event::Woken => {}
         }
+    }
+
+    fn accept(&mut self, now: u64, id: ListenerId, conn: ConnId, peer: SocketAddr, handler: &mut impl Handler) {
+        let listener = &self.listeners[id.index()];
+        let tls = match &listener.encryption {
+            Encryption::Required(tls) => tls.accept().map(Some),
+            Encryption::None | Encryption::Offered(_) => Ok(None),
+        };
+        let admitted = tls.map_err(|e| format!("it cannot be encrypted: {e}"));
+        let admitted = admitted.and_then(|tls| self.admission.admit(&listener.limits, peer.ip()).map(|()| tls));
+        let tls = match admitted {
+            Ok(tls) => tls,
+            Err(why) => {
+                self.admission.log_refused(now, peer, &why);
+                self.tcp.close(conn, Close::Now);
+                return;
+            }
+        };
+        let refusal = handler.admit(id, peer).err();
+        let undecided = Undecided::new(now, self.next_seed() ^ now, refusal);
+        self.insert(now, conn, Kind::Undecided(Box::new(undecided)), tls, (Some(id), peer));
     }
 
     #[inline]
@@ -332,44 +341,44 @@ impl RsslIo {
         }
         self.out.clear();
         let was_established = session.established;
-        let mut sink = Dispatch {
-            handler,
-            now,
-            conn,
-            listener: session.listener,
-            peer: session.peer,
-            established: &mut session.established,
-        };
+        if matches!(session.kind, Kind::Undecided(_)) && session.tls.is_none() {
+            session.tls = begin_tls(session, bytes, &self.listeners);
+        }
         let (mut result, mut tls_error) = (Ok(()), None);
-        match &mut session.tls {
-            None => result = session.rssl.receive(now, bytes, &mut self.out, &mut sink),
-            Some(tls) => {
+        let (out, frames, listeners) = (&mut self.out, &mut self.frames, self.listeners.as_slice());
+        match session.tls.take() {
+            None => result = session.receive(now, bytes, out, frames, listeners, handler),
+            Some(mut tls) => {
                 self.cipher.clear();
-                let (rssl, out) = (&mut session.rssl, &mut self.out);
                 let processed = tls.process(bytes, &mut self.cipher, |plain| {
                     if result.is_ok() {
-                        result = rssl.receive(now, plain, out, &mut sink);
+                        result = session.receive(now, plain, out, frames, listeners, handler);
                     }
                 });
                 tls_error = processed.err();
+                session.tls = Some(tls);
                 if !self.cipher.is_empty() {
                     self.tcp.send(conn, &self.cipher);
                 }
             }
         }
         if session.established && !was_established {
+            if let Some(listener) = session.listener {
+                self.admission.established();
+                let limit = listeners[listener.index()].limits.login_timeout_ns;
+                session.speak_by = if limit == 0 { u64::MAX } else { now + limit };
+            }
             // The pings' times come before the handshake's, which is the one that is set.
-            session.set_timer(now, &mut self.timers);
+            session.set_timer(now, &mut self.timers, listeners);
         }
         if !self.out.is_empty() {
             session.transmit(&mut self.tcp, &mut self.cipher, &self.out);
         }
         if let Some(e) = tls_error {
             self.close(conn, &e.to_string(), Close::Drain(DRAIN));
-        } else if let Err(closed) = result {
-            // An unknown version is not answered: the peer tries the next lower one.
-            let how = if matches!(closed, Closed::UnknownVersion { .. }) { Close::Now } else { Close::Drain(DRAIN) };
-            self.close(conn, &closed.to_string(), how);
+        } else if let Err(end) = result {
+            let how = if end.is_unanswered() { Close::Now } else { Close::Drain(DRAIN) };
+            self.close(conn, &end.to_string(), how);
         }
     }
 
@@ -384,8 +393,8 @@ impl RsslIo {
                 continue;
             }
             self.out.clear();
-            let result = session.rssl.on_timer(now, &mut self.out);
-            session.set_timer(now, &mut self.timers);
+            let result = session.on_timer(now, &mut self.out, &self.listeners);
+            session.set_timer(now, &mut self.timers, &self.listeners);
             if !self.out.is_empty() {
                 // A ping may not overtake composed bytes: they are whole frames, so it goes behind them.
                 if session.pending.is_empty() {
@@ -394,8 +403,8 @@ impl RsslIo {
                     session.pending.extend_from_slice(&self.out);
                 }
             }
-            if let Err(closed) = result {
-                self.close(conn, &closed.to_string(), Close::Now);
+            if let Err(end) = result {
+                self.close(conn, &end.to_string(), Close::Now);
             }
         }
     }
@@ -407,11 +416,13 @@ impl RsslIo {
         let session = self.sessions.get_mut(conn.slot())?.as_mut().filter(|s| s.id == conn)?;
         if !session.pending.is_empty() {
             // What waits for the timer goes first.
-            compose(&mut session.rssl, now, &mut session.pending, write);
+            let mut pending = std::mem::take(&mut session.pending);
+            session.compose(now, &mut pending, &mut self.frames, write);
+            session.pending = pending;
             return self.flush(conn);
         }
         self.out.clear();
-        compose(&mut session.rssl, now, &mut self.out, write);
+        session.compose(now, &mut self.out, &mut self.frames, write);
         session.transmit(&mut self.tcp, &mut self.cipher, &self.out)
     }
 
@@ -423,10 +434,12 @@ impl RsslIo {
         messages: impl Iterator<Item = (&'m [u8], i32)>,
     ) -> Option<usize> {
         let session = self.sessions.get_mut(conn.slot())?.as_mut().filter(|s| s.id == conn)?;
+        let mut pending = std::mem::take(&mut session.pending);
         for (body, stream) in messages {
             // A packer that is closed after each message writes it as a plain frame.
-            compose(&mut session.rssl, now, &mut session.pending, |p| p.push(body, Some(stream)));
+            session.compose(now, &mut pending, &mut self.frames, |p| p.push(body, Some(stream)));
         }
+        session.pending = pending;
         self.flush(conn)
     }
 
@@ -436,8 +449,38 @@ impl RsslIo {
         if session.pending.capacity() == 0 {
             session.pending = self.spare.pop().unwrap_or_default();
         }
-        compose(&mut session.rssl, now, &mut session.pending, write);
+        let mut pending = std::mem::take(&mut session.pending);
+        session.compose(now, &mut pending, &mut self.frames, write);
+        session.pending = pending;
         Some(session.pending.len() + self.tcp.queued(conn))
+    }
+
+    /// Writes JSON messages to a session that takes them, packed, without sending them; otherwise as [`RsslIo::queue`].
+    pub fn queue_json(&mut self, now: u64, conn: ConnId, write: impl FnOnce(&mut JsonPacker<'_>)) -> Option<usize> {
+        let session = self.sessions.get_mut(conn.slot())?.as_mut().filter(|s| s.id == conn)?;
+        if session.pending.capacity() == 0 {
+            session.pending = self.spare.pop().unwrap_or_default();
+        }
+        let mut pending = std::mem::take(&mut session.pending);
+        session.compose_json(now, &mut pending, write);
+        session.pending = pending;
+        Some(session.pending.len() + self.tcp.queued(conn))
+    }
+
+    /// Says that the login of a JSON session has been answered: it may be pinged from now on.
+    pub fn logged_in(&mut self, conn: ConnId) {
+        let Some(session) = self.sessions.get_mut(conn.slot()).and_then(Option::as_mut).filter(|s| s.id == conn) else {
+            return;
+        };
+        if let Kind::Json(json) = &mut session.kind {
+            json.logged_in();
+            session.set_timer(0, &mut self.timers, &self.listeners);
+        }
+    }
+
+    /// Whether a session takes JSON ([`RsslIo::queue_json`]) rather than RWF messages.
+    pub fn is_json(&mut self, conn: ConnId) -> bool {
+        self.session(conn).is_some_and(|session| matches!(session.kind, Kind::Json(_)))
     }
 
     /// Sends what [`RsslIo::queue`] has gathered. Gives the bytes that the kernel did not take.
@@ -499,7 +542,8 @@ impl RsslIo {
             return;
         }
         session.why = Some(why.to_string());
-        let pending = std::mem::take(&mut session.pending);
+        let mut pending = std::mem::take(&mut session.pending);
+        session.say_goodbye(why, &mut pending);
         if !pending.is_empty() {
             session.transmit(&mut self.tcp, &mut self.cipher, &pending);
         }
@@ -517,61 +561,11 @@ impl RsslIo {
     }
 }
 
-impl Session {
-    /// Has the session asked again when it says, but not before the next turn.
-    fn set_timer(&mut self, now: u64, timers: &mut BinaryHeap<Reverse<(u64, ConnId)>>) {
-        if let Some(at) = self.rssl.timeout() {
-            self.timer_at = at.max(now + 1);
-            timers.push(Reverse((self.timer_at, self.id)));
-        }
+/// The TLS session of a connection whose first byte asks for one, if its listener has it to offer.
+fn begin_tls(session: &Session, bytes: &[u8], listeners: &[Listener]) -> Option<TlsSession> {
+    if beginning(*bytes.first()?) != Beginning::Tls {
+        return None;
     }
-
-    /// Sends composed bytes, encrypted where the connection is. Gives what the kernel did not take; `None` if the
-    /// connection is gone.
-    #[inline]
-    fn transmit(&mut self, tcp: &mut Tcp, cipher: &mut Vec<u8>, bytes: &[u8]) -> Option<usize> {
-        let outcome = match &mut self.tls {
-            None => tcp.send(self.id, bytes),
-            Some(tls) => {
-                cipher.clear();
-                tls.encrypt(bytes, cipher).ok()?;
-                tcp.send(self.id, cipher)
-            }
-        };
-        match outcome {
-            SendOutcome::Sent => Some(0),
-            SendOutcome::Queued(bytes) => Some(bytes),
-            SendOutcome::Gone => None,
-        }
-    }
-}
-
-fn compose(rssl: &mut Connection, now: u64, out: &mut Vec<u8>, write: impl FnOnce(&mut Packer<'_>)) {
-    let mut packer = rssl.pack(now, out);
-    write(&mut packer);
-    if let Err(e) = packer.finish() {
-        // Only messages that no frame can carry end here; what produced them is at fault, not the peer.
-        tracing::error!("a message could not be written: {e}");
-    }
-}
-
-struct Dispatch<'a, H> {
-    handler: &'a mut H,
-    now: u64,
-    conn: ConnId,
-    listener: Option<ListenerId>,
-    peer: SocketAddr,
-    established: &'a mut bool,
-}
-
-impl<H: Handler> rssl::Sink for Dispatch<'_, H> {
-    fn connected(&mut self, info: &Negotiated) {
-        *self.established = true;
-        self.handler.opened(self.now, self.conn, &Opened { listener: self.listener, peer: self.peer, info });
-    }
-
-    #[inline]
-    fn message(&mut self, msg: &[u8]) {
-        self.handler.message(self.now, self.conn, msg);
-    }
+    let Encryption::Offered(tls) = &listeners[session.listener?.index()].encryption else { return None };
+    tls.accept().ok()
 }

@@ -1,0 +1,140 @@
+//! Limits by address, and a bounded log of the connections that never became a session.
+
+use std::net::{IpAddr, SocketAddr};
+
+use rustc_hash::FxHashMap;
+
+/// How many connections a port takes. 0 is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// Connections of one address.
+    pub per_address: usize,
+    /// Connections of all addresses that are not yet a session.
+    pub handshakes: usize,
+    /// How long a session may say nothing at all after its handshake, nanoseconds.
+    pub login_timeout_ns: u64,
+}
+
+/// Who is there.
+#[derive(Debug, Default)]
+pub(crate) struct Admission {
+    addresses: FxHashMap<IpAddr, usize>,
+    /// Connections that are no session yet.
+    pub(crate) handshakes: usize,
+    log: RefusalLog,
+}
+
+impl Admission {
+    /// Counts a connection, or says why there is no room for it.
+    pub(crate) fn admit(&mut self, limits: &Limits, address: IpAddr) -> Result<(), String> {
+        if limits.handshakes > 0 && self.handshakes >= limits.handshakes {
+            return Err(format!("{} connections are in their handshake already (max_handshakes)", self.handshakes));
+        }
+        let count = self.addresses.entry(address).or_insert(0);
+        if limits.per_address > 0 && *count >= limits.per_address {
+            return Err(format!("this address has {count} connections already (max_connections_per_address)"));
+        }
+        *count += 1;
+        self.handshakes += 1;
+        Ok(())
+    }
+
+    /// A connection is a session now.
+    pub(crate) fn established(&mut self) {
+        debug_assert!(self.handshakes > 0, "a session was a handshake before");
+        self.handshakes -= 1;
+    }
+
+    /// A connection that was admitted is gone.
+    pub(crate) fn leave(&mut self, address: IpAddr, established: bool) {
+        if !established {
+            debug_assert!(self.handshakes > 0, "a connection without a session is a handshake");
+            self.handshakes -= 1;
+        }
+        if let Some(count) = self.addresses.get_mut(&address) {
+            *count -= 1;
+            if *count == 0 {
+                self.addresses.remove(&address);
+            }
+        }
+    }
+
+    /// Says that a connection never became a session: one line for an address in [`QUIET_NS`], with the number of those left out.
+    pub(crate) fn log_refused(&mut self, now: u64, peer: SocketAddr, why: &str) {
+        if let Some(left_out) = self.log.may_say(now, peer.ip()) {
+            let others =
+                if left_out == 0 { String::new() } else { format!(" ({left_out} more from there were not logged)") };
+            tracing::warn!("connection from {peer} refused: {why}{others}");
+        }
+    }
+}
+
+/// How long an address is not mentioned again, nanoseconds.
+const QUIET_NS: u64 = 10_000_000_000;
+/// Addresses that are remembered; beyond it nothing is logged until the oldest are quiet again.
+const ADDRESSES_MAX: usize = 256;
+
+#[derive(Debug, Default)]
+struct RefusalLog {
+    /// When an address was mentioned, and how many lines were left out since.
+    said: FxHashMap<IpAddr, (u64, u64)>,
+}
+
+impl RefusalLog {
+    /// How many lines about this address were left out, if another may be written now.
+    fn may_say(&mut self, now: u64, address: IpAddr) -> Option<u64> {
+        if let Some((at, left_out)) = self.said.get_mut(&address) {
+            if now < *at + QUIET_NS {
+                *left_out += 1;
+                return None;
+            }
+            *at = now;
+            return Some(std::mem::take(left_out));
+        }
+        if self.said.len() >= ADDRESSES_MAX {
+            self.said.retain(|_, (at, _)| now < *at + QUIET_NS);
+        }
+        if self.said.len() >= ADDRESSES_MAX {
+            return None;
+        }
+        self.said.insert(address, (now, 0));
+        Some(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    fn address(n: u32) -> IpAddr {
+        Ipv4Addr::from(n).into()
+    }
+
+    #[test]
+    fn an_address_has_so_many_connections_and_no_more() {
+        let limits = Limits { per_address: 2, handshakes: 3, ..Limits::default() };
+        let mut admission = Admission::default();
+        assert!(admission.admit(&limits, address(1)).is_ok() && admission.admit(&limits, address(1)).is_ok());
+        assert!(admission.admit(&limits, address(1)).unwrap_err().contains("max_connections_per_address"));
+        assert!(admission.admit(&limits, address(2)).is_ok());
+        assert!(admission.admit(&limits, address(3)).unwrap_err().contains("max_handshakes"));
+        admission.established();
+        assert!(admission.admit(&limits, address(3)).is_ok());
+        admission.leave(address(1), true);
+        admission.leave(address(1), false);
+        assert!(admission.admit(&limits, address(1)).is_ok());
+    }
+
+    #[test]
+    fn a_flood_is_logged_once_in_a_while_and_counted() {
+        let mut log = RefusalLog::default();
+        let said = (0..1000).filter(|_| log.may_say(5, address(1)).is_some()).count();
+        assert_eq!(said, 1);
+        assert_eq!(log.may_say(5 + QUIET_NS, address(1)), Some(999));
+        let said = (0..10_000).filter(|n| log.may_say(6 + QUIET_NS, address(*n)).is_some()).count();
+        assert!(said < ADDRESSES_MAX, "{said}");
+        assert_eq!(log.may_say(7 + 2 * QUIET_NS, address(99_999)), Some(0));
+    }
+}

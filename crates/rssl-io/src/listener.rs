@@ -1,0 +1,85 @@
+//! What a port accepts, and how the first bytes of a connection tell what it speaks.
+
+use std::sync::Arc;
+
+use net::tls::TlsServer;
+use rssl::ServerConfig;
+use rssl::ws::upgrade::Offer;
+use rssl::ws::{JsonConfig, Limits};
+
+use crate::admission;
+
+/// What sessions of a port are made with.
+#[derive(Clone)]
+pub struct Listener {
+    /// RSSL, also within WebSocket.
+    pub rssl: Arc<ServerConfig>,
+    /// WebSocket; `None` answers every HTTP request with what the port is for.
+    pub websocket: Option<Arc<WebSocket>>,
+    /// TLS below both.
+    pub encryption: Encryption,
+    /// Bytes that are read from one session in a turn at most; what is left is read in the next turn.
+    pub read_most: usize,
+    /// Limits by address and in total.
+    pub limits: admission::Limits,
+}
+
+impl Listener {
+    /// RSSL alone, without encryption or limits.
+    #[must_use]
+    pub fn rssl(config: Arc<ServerConfig>) -> Self {
+        Self {
+            rssl: config,
+            websocket: None,
+            encryption: Encryption::None,
+            read_most: usize::MAX,
+            limits: admission::Limits::default(),
+        }
+    }
+}
+
+/// Whether a port speaks TLS.
+#[derive(Clone)]
+pub enum Encryption {
+    /// It does not.
+    None,
+    /// Connections that begin with a TLS handshake get it; others are plain.
+    Offered(TlsServer),
+    /// Nothing else is taken.
+    Required(TlsServer),
+}
+
+/// What WebSocket sessions are made with.
+#[derive(Debug, Clone, Default)]
+pub struct WebSocket {
+    /// Protocols, compression, origins.
+    pub offer: Offer,
+    /// What a client may send.
+    pub limits: Limits,
+    /// JSON sessions.
+    pub json: JsonConfig,
+}
+
+/// What the first byte of a connection says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beginning {
+    /// An RSSL connect request: its length is below 2,048.
+    Rssl,
+    /// The method of an HTTP request.
+    Http,
+    /// A TLS handshake record.
+    Tls,
+    /// None of them.
+    Junk,
+}
+
+/// Tells protocols apart by the first byte.
+#[must_use]
+pub fn beginning(first: u8) -> Beginning {
+    match first {
+        0..=7 => Beginning::Rssl,
+        0x16 => Beginning::Tls,
+        b'A'..=b'Z' => Beginning::Http,
+        _ => Beginning::Junk,
+    }
+}

@@ -1,0 +1,442 @@
+//! One connection's layers, and what its kind of session makes of bytes and of time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use net::tcp::{ConnId, ListenerId, SendOutcome, Tcp};
+use net::tls::TlsSession;
+use rssl::ws::upgrade::{self, Protocol, Refusal, Request, Upgrade};
+use rssl::ws::{self, Json, JsonPacker, Role, Socket, code};
+use rssl::{Closed, Connection, Negotiated, Packer, Version};
+
+use crate::io::{Handler, Opened};
+use crate::listener::{Beginning, Listener, WebSocket, beginning};
+
+/// What a session speaks, and what was agreed on.
+#[derive(Debug, Clone, Copy)]
+pub enum Spoken<'a> {
+    /// RSSL: messages are RWF.
+    Rssl(&'a Negotiated),
+    /// RSSL in binary WebSocket frames: messages are RWF.
+    RsslInWebSocket(&'a Negotiated),
+    /// JSON in text frames: [`Handler::text`] gets them, [`RsslIo::queue_json`](crate::RsslIo::queue_json) writes them.
+    Json(&'a Upgrade),
+}
+
+impl Spoken<'_> {
+    /// The messages are JSON.
+    #[must_use]
+    pub fn is_json(&self) -> bool {
+        matches!(self, Self::Json(_))
+    }
+}
+
+impl fmt::Display for Spoken<'_> {
+    /// What the peer calls itself, and how it came.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rssl(info) => f.write_str(&info.peer_component),
+            Self::RsslInWebSocket(info) => write!(f, "{}, rssl.rwf over WebSocket", info.peer_component),
+            Self::Json(upgrade) => {
+                let agent = if upgrade.user_agent.is_empty() { "unnamed" } else { &upgrade.user_agent };
+                write!(f, "{agent}, {} over WebSocket", upgrade.protocol.name())
+            }
+        }
+    }
+}
+
+/// The protocol above the socket and its encryption.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "most sessions are RSSL, and their data path is to have no further pointer"
+)]
+pub(crate) enum Kind {
+    /// RSSL.
+    Rssl(Connection),
+    /// The first bytes have not told.
+    Undecided(Box<Undecided>),
+    /// RSSL in WebSocket frames.
+    RsslInWebSocket(Box<(Socket, Connection)>),
+    /// JSON in WebSocket frames.
+    Json(Box<Json>),
+}
+
+/// A connection that came in and has not said what it speaks.
+pub(crate) struct Undecided {
+    head: Vec<u8>,
+    seed: u64,
+    since: u64,
+    /// The text with which the session is to be refused.
+    refusal: Option<String>,
+}
+
+impl Undecided {
+    pub(crate) fn new(now: u64, seed: u64, refusal: Option<String>) -> Self {
+        Self { head: Vec::new(), seed, since: now, refusal }
+    }
+}
+
+/// Why a session is over.
+pub(crate) enum End {
+    Rssl(Closed),
+    WebSocket(ws::Closed),
+    Http(Refusal),
+    Refused(String),
+    Silent(u64),
+}
+
+impl End {
+    /// An unknown version is not answered: the peer tries the next lower one.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        matches!(self, Self::Rssl(Closed::UnknownVersion { .. }))
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rssl(closed) => closed.fmt(f),
+            Self::WebSocket(closed) => closed.fmt(f),
+            Self::Http(refusal) => write!(f, "HTTP request answered with {}: {}", refusal.status, refusal.why),
+            Self::Refused(text) => write!(f, "connection refused by this server: {text:?}"),
+            Self::Silent(ns) => {
+                write!(f, "handshake timeout: nothing that tells a protocol within {} s", *ns as f64 / 1e9)
+            }
+        }
+    }
+}
+
+/// One connection.
+pub(crate) struct Session {
+    pub(crate) id: ConnId,
+    pub(crate) kind: Kind,
+    /// Between the socket and the session where the connection is encrypted.
+    pub(crate) tls: Option<TlsSession>,
+    pub(crate) listener: Option<ListenerId>,
+    pub(crate) peer: SocketAddr,
+    /// Composed bytes that wait for [`RsslIo::flush`](crate::RsslIo::flush); empty unless writes are timed.
+    pub(crate) pending: Vec<u8>,
+    pub(crate) established: bool,
+    /// A message has come.
+    pub(crate) spoke: bool,
+    /// When a session that has not spoken is closed; `u64::MAX` for never.
+    pub(crate) speak_by: u64,
+    pub(crate) timer_at: u64,
+    /// Bytes that are read from it in one turn at most.
+    pub(crate) read_most: usize,
+    /// Set when this side has decided the end.
+    pub(crate) why: Option<String>,
+}
+
+impl Session {
+    /// Takes plain bytes, all of them; answers go to `out`.
+    #[inline]
+    pub(crate) fn receive<H: Handler>(
+        &mut self,
+        now: u64,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+        scratch: &mut Vec<u8>,
+        listeners: &[Listener],
+        handler: &mut H,
+    ) -> Result<(), End> {
+        let mut sink = Dispatch {
+            handler,
+            now,
+            conn: self.id,
+            listener: self.listener,
+            peer: self.peer,
+            established: &mut self.established,
+            spoke: &mut self.spoke,
+            in_websocket: false,
+        };
+        match &mut self.kind {
+            Kind::Rssl(rssl) => rssl.receive(now, bytes, out, &mut sink).map_err(End::Rssl),
+            other => receive_other(other, now, bytes, out, scratch, listeners, sink),
+        }
+    }
+
+    /// Does what is due by time; what is to be sent goes to `out`.
+    pub(crate) fn on_timer(&mut self, now: u64, out: &mut Vec<u8>, listeners: &[Listener]) -> Result<(), End> {
+        if self.established && !self.spoke && now >= self.speak_by {
+            let text = "no message came after the handshake (login_timeout)".to_owned();
+            return Err(End::Refused(text));
+        }
+        match &mut self.kind {
+            Kind::Rssl(rssl) => rssl.on_timer(now, out).map_err(End::Rssl),
+            Kind::Json(json) => json.on_timer(now, out).map_err(End::WebSocket),
+            Kind::RsslInWebSocket(both) => {
+                let (socket, rssl) = &mut **both;
+                let mut plain = Vec::new();
+                let result = rssl.on_timer(now, &mut plain).map_err(End::Rssl);
+                socket.wrap_rssl(&plain, out);
+                result
+            }
+            Kind::Undecided(undecided) => {
+                let limit = self.listener.map_or(0, |l| listeners[l.index()].rssl.handshake_timeout_ns);
+                let waited = now.saturating_sub(undecided.since);
+                if waited >= limit { Err(End::Silent(waited)) } else { Ok(()) }
+            }
+        }
+    }
+
+    fn timeout(&self, listeners: &[Listener]) -> Option<u64> {
+        let own = match &self.kind {
+            Kind::Rssl(rssl) => rssl.timeout(),
+            Kind::RsslInWebSocket(both) => both.1.timeout(),
+            Kind::Json(json) => Some(json.timeout()),
+            Kind::Undecided(undecided) => {
+                self.listener.map(|l| undecided.since + listeners[l.index()].rssl.handshake_timeout_ns)
+            }
+        };
+        let speak_by = (self.established && !self.spoke && self.speak_by != u64::MAX).then_some(self.speak_by);
+        match (own, speak_by) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Has the session asked again when it says, but not before the next turn.
+    pub(crate) fn set_timer(
+        &mut self,
+        now: u64,
+        timers: &mut BinaryHeap<Reverse<(u64, ConnId)>>,
+        listeners: &[Listener],
+    ) {
+        if let Some(at) = self.timeout(listeners) {
+            self.timer_at = at.max(now + 1);
+            timers.push(Reverse((self.timer_at, self.id)));
+        }
+    }
+
+    /// The version to try next, if the server that was dialled seems not to know the one that was offered.
+    pub(crate) fn next_version(&self) -> Option<Version> {
+        match &self.kind {
+            Kind::Rssl(rssl) => rssl.next_version(),
+            _ => None,
+        }
+    }
+
+    /// Appends the last words that the protocol has for an end that this side decides.
+    pub(crate) fn say_goodbye(&mut self, why: &str, out: &mut Vec<u8>) {
+        match &mut self.kind {
+            Kind::Json(json) => json.close(code::NORMAL, why, out),
+            Kind::RsslInWebSocket(both) => both.0.close(code::NORMAL, why, out),
+            Kind::Rssl(_) | Kind::Undecided(_) => {}
+        }
+    }
+
+    /// Appends messages to `out`, as they go to the socket.
+    #[inline]
+    pub(crate) fn compose(
+        &mut self,
+        now: u64,
+        out: &mut Vec<u8>,
+        scratch: &mut Vec<u8>,
+        write: impl FnOnce(&mut Packer<'_>),
+    ) {
+        match &mut self.kind {
+            Kind::Rssl(rssl) => pack(rssl, now, out, write),
+            Kind::RsslInWebSocket(both) => {
+                scratch.clear();
+                pack(&mut both.1, now, scratch, write);
+                both.0.wrap_rssl(scratch, out);
+            }
+            Kind::Json(_) | Kind::Undecided(_) => debug_assert!(false, "RWF messages for a session that takes none"),
+        }
+    }
+
+    /// Appends JSON messages to `out`, as they go to the socket.
+    pub(crate) fn compose_json(&mut self, now: u64, out: &mut Vec<u8>, write: impl FnOnce(&mut JsonPacker<'_>)) {
+        let Kind::Json(json) = &mut self.kind else {
+            debug_assert!(false, "JSON messages for a session that takes none");
+            return;
+        };
+        let mut packer = json.pack(now, out);
+        write(&mut packer);
+        packer.finish();
+    }
+
+    /// Sends composed bytes, encrypted where the connection is. Gives what the kernel did not take; `None` if the
+    /// connection is gone.
+    #[inline]
+    pub(crate) fn transmit(&mut self, tcp: &mut Tcp, cipher: &mut Vec<u8>, bytes: &[u8]) -> Option<usize> {
+        let outcome = match &mut self.tls {
+            None => tcp.send(self.id, bytes),
+            Some(tls) => {
+                cipher.clear();
+                tls.encrypt(bytes, cipher).ok()?;
+                tcp.send(self.id, cipher)
+            }
+        };
+        match outcome {
+            SendOutcome::Sent => Some(0),
+            SendOutcome::Queued(bytes) => Some(bytes),
+            SendOutcome::Gone => None,
+        }
+    }
+}
+
+fn pack(rssl: &mut Connection, now: u64, out: &mut Vec<u8>, write: impl FnOnce(&mut Packer<'_>)) {
+    let mut packer = rssl.pack(now, out);
+    write(&mut packer);
+    if let Err(e) = packer.finish() {
+        // Only messages that no frame can carry end here; what produced them is at fault, not the peer.
+        tracing::error!("a message could not be written: {e}");
+    }
+}
+
+#[cold]
+fn receive_other<H: Handler>(
+    kind: &mut Kind,
+    now: u64,
+    bytes: &[u8],
+    out: &mut Vec<u8>,
+    scratch: &mut Vec<u8>,
+    listeners: &[Listener],
+    mut sink: Dispatch<'_, H>,
+) -> Result<(), End> {
+    match kind {
+        Kind::Rssl(rssl) => rssl.receive(now, bytes, out, &mut sink).map_err(End::Rssl),
+        Kind::Json(json) => {
+            let result = json.receive(now, bytes, out, |text| {
+                *sink.spoke = true;
+                sink.handler.text(now, sink.conn, text);
+            });
+            result.map_err(End::WebSocket)
+        }
+        Kind::RsslInWebSocket(both) => {
+            let (socket, rssl) = &mut **both;
+            sink.in_websocket = true;
+            scratch.clear();
+            let mut frames = Frames { rssl, now, out: scratch, sink, text: false, end: None };
+            let result = socket.receive(bytes, out, &mut frames);
+            let Frames { end, text, .. } = frames;
+            socket.wrap_rssl(scratch, out);
+            if text {
+                socket.close(code::UNSUPPORTED, "text frame in a session of RSSL", out);
+                return Err(End::Refused("text frame in a session of RSSL".to_owned()));
+            }
+            end.map_or(Ok(()), |closed| Err(End::Rssl(closed))).and(result.map_err(End::WebSocket))
+        }
+        Kind::Undecided(undecided) => {
+            let Some(listener) = sink.listener.map(|l| &listeners[l.index()]) else { return Ok(()) };
+            undecided.head.extend_from_slice(bytes);
+            let Some(&first) = undecided.head.first() else { return Ok(()) };
+            if beginning(first) == Beginning::Http {
+                let nothing = WebSocket {
+                    offer: upgrade::Offer { protocols: Vec::new(), ..Default::default() },
+                    ..Default::default()
+                };
+                let config = listener.websocket.as_deref().unwrap_or(&nothing);
+                return begin_http(kind, config, listener, now, out, scratch, listeners, sink);
+            }
+            let Undecided { head, seed, since, refusal } =
+                std::mem::replace(&mut **undecided, Undecided::new(0, 0, None));
+            let mut rssl = Connection::server(Arc::clone(&listener.rssl)).with_seed(seed);
+            if let Some(text) = refusal {
+                rssl.refuse(&text);
+            }
+            rssl.start(since, out);
+            let result = rssl.receive(now, &head, out, &mut sink);
+            *kind = Kind::Rssl(rssl);
+            result.map_err(End::Rssl)
+        }
+    }
+}
+
+/// An HTTP request: an upgrade to WebSocket, or something that gets a short answer.
+#[allow(clippy::too_many_arguments)]
+fn begin_http<H: Handler>(
+    kind: &mut Kind,
+    config: &WebSocket,
+    listener: &Listener,
+    now: u64,
+    out: &mut Vec<u8>,
+    scratch: &mut Vec<u8>,
+    listeners: &[Listener],
+    sink: Dispatch<'_, H>,
+) -> Result<(), End> {
+    let Kind::Undecided(undecided) = kind else { return Ok(()) };
+    let (upgrade, length) = match upgrade::read(&undecided.head, &config.offer) {
+        Request::Incomplete => return Ok(()),
+        Request::Refused(refusal) => {
+            refusal.answer(out);
+            return Err(End::Http(refusal));
+        }
+        Request::Upgrade(upgrade, length) => (upgrade, length),
+    };
+    let Undecided { head, seed, since, refusal } = std::mem::replace(&mut **undecided, Undecided::new(0, 0, None));
+    upgrade.answer(out);
+    let mut socket = Socket::new(Role::Server, upgrade.deflate, config.limits);
+    if upgrade.protocol == Protocol::Rwf {
+        let mut rssl = Connection::server(Arc::clone(&listener.rssl)).with_seed(seed);
+        if let Some(text) = refusal {
+            rssl.refuse(&text);
+        }
+        rssl.start(since, out);
+        *kind = Kind::RsslInWebSocket(Box::new((socket, rssl)));
+    } else if let Some(text) = refusal {
+        // A browser learns nothing of an HTTP status, so the refusal comes as a close.
+        socket.close(code::NORMAL, &text, out);
+        return Err(End::Refused(text));
+    } else {
+        *kind = Kind::Json(Box::new(Json::new(socket, config.json, now)));
+        *sink.established = true;
+        let opened = Opened { listener: sink.listener, peer: sink.peer, spoken: Spoken::Json(&upgrade) };
+        sink.handler.opened(now, sink.conn, &opened);
+    }
+    let rest = &head[length..];
+    if rest.is_empty() { Ok(()) } else { receive_other(kind, now, rest, out, scratch, listeners, sink) }
+}
+
+/// RSSL frames out of binary WebSocket frames.
+struct Frames<'a, H> {
+    rssl: &'a mut Connection,
+    now: u64,
+    out: &'a mut Vec<u8>,
+    sink: Dispatch<'a, H>,
+    text: bool,
+    end: Option<Closed>,
+}
+
+impl<H: Handler> ws::Sink for Frames<'_, H> {
+    fn text(&mut self, _: &str) {
+        self.text = true;
+    }
+
+    fn binary(&mut self, bytes: &[u8]) {
+        if self.end.is_none() {
+            self.end = self.rssl.receive(self.now, bytes, self.out, &mut self.sink).err();
+        }
+    }
+}
+
+/// Hands on what an RSSL session brings.
+struct Dispatch<'a, H> {
+    handler: &'a mut H,
+    now: u64,
+    conn: ConnId,
+    listener: Option<ListenerId>,
+    peer: SocketAddr,
+    established: &'a mut bool,
+    spoke: &'a mut bool,
+    in_websocket: bool,
+}
+
+impl<H: Handler> rssl::Sink for Dispatch<'_, H> {
+    fn connected(&mut self, info: &Negotiated) {
+        *self.established = true;
+        let spoken = if self.in_websocket { Spoken::RsslInWebSocket(info) } else { Spoken::Rssl(info) };
+        self.handler.opened(self.now, self.conn, &Opened { listener: self.listener, peer: self.peer, spoken });
+    }
+
+    #[inline]
+    fn message(&mut self, msg: &[u8]) {
+        *self.spoke = true;
+        self.handler.message(self.now, self.conn, msg);
+    }
+}
