@@ -191,7 +191,7 @@ fn rssl_comes_in_websocket_frames_too() {
         }
     }
     let conn = server.recorder.conns[0];
-    server.io.send(0, conn, |packer| packer.push(&[9; 20_000], None));
+    server.io.send(0, conn, |packer| packer.push(&vec![9; 20_000], None));
     let (mut head, mut frames) = (Vec::new(), Frames(&mut rssl, Vec::new()));
     let (mut buf, mut out, mut upgraded) = ([0; 4096], Vec::new(), false);
     while frames.1.is_empty() {

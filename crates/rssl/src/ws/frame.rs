@@ -115,11 +115,11 @@ impl Header {
         match self.payload {
             length @ ..=125 => out.push(masked | length as u8),
             length @ ..=0xFFFF => {
-                out.push(masked | 126);
+                out.push(masked | 0x7E);
                 out.extend_from_slice(&(length as u16).to_be_bytes());
             }
             length => {
-                out.push(masked | 127);
+                out.push(masked | 0x7F);
                 out.extend_from_slice(&length.to_be_bytes());
             }
         }

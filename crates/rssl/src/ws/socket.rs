@@ -254,7 +254,7 @@ impl Socket {
                 Ok(())
             }
             OpCode::Close => {
-                let (code, reason) = match &*bytes {
+                let (code, reason) = match bytes {
                     [] => (code::NONE, ""),
                     [_] => return Err(self.fail(code::PROTOCOL, "close frame with half a code", out)),
                     [high, low, reason @ ..] => {

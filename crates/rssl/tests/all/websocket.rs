@@ -1,5 +1,6 @@
 //! WebSocket sessions: recordings of real clients and servers, round trips over any cut, and peers that break the rules.
 
+use std::fmt::Write;
 use std::path::PathBuf;
 
 use proptest::prelude::*;
@@ -160,7 +161,13 @@ fn rwf_messages(dir: &str, recording: &Value, seen: &Seen) -> Vec<String> {
     for frame in &seen.binaries {
         session.receive(0, frame, &mut out, &mut messages).unwrap();
     }
-    messages.0.iter().map(|m| m.iter().map(|b| format!("{b:02x}")).collect()).collect()
+    let hex = |message: &Vec<u8>| {
+        message.iter().fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+    };
+    messages.0.iter().map(hex).collect()
 }
 
 fn json(role: Role, deflate: bool, payload_max: usize) -> Json {
@@ -337,7 +344,7 @@ fn rssl_frames_go_one_in_a_frame() {
         }
     }
     assert!(client.is_connected() && server.is_connected());
-    server.write(0, &[7; 20_000], &mut plain).unwrap();
+    server.write(0, &vec![7; 20_000], &mut plain).unwrap();
     server.write(0, &[8; 20], &mut plain).unwrap();
     b.wrap_rssl(&plain, &mut wire);
     let mut seen = Seen::default();
