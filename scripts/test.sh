@@ -18,6 +18,7 @@ need mvn maven
 need tshark tshark
 need ip iproute2
 need nft nftables
+need python3 python3
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -27,6 +28,14 @@ cargo build --release --package quoteway
 QUOTEWAY_LONG=1 cargo test --workspace 2>&1 | tee "$log" || status=1
 if [ "$status" = 0 ]; then
     QUOTEWAY_BIN="$PWD/target/release/quoteway" mvn -B -q -Dstyle.color=never -f interop/pom.xml test 2>&1 | tee -a "$log" || status=1
+fi
+
+if [ "$status" = 0 ]; then
+    # Kept between runs: lseg-data brings numpy and pandas.
+    venv=target/interop-python
+    [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
+    "$venv/bin/pip" -q install websocket-client==1.9.2 lseg-data==2.1.1
+    QUOTEWAY_BIN="$PWD/target/release/quoteway" "$venv/bin/python" interop/websocket/test_websocket.py 2>&1 | tee -a "$log" || status=1
 fi
 
 # cargo: "test result: ok. 12 passed; 0 failed; ..."; interop: "interop: 12 passed, 0 failed, 0 skipped".

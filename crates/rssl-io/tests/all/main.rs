@@ -142,13 +142,13 @@ fn json_and_rssl_share_a_port() {
         packer.push_parts(r#"{"ID":1"#, r#","Type":"Refresh"}"#);
         packer.push(r#"{"ID":2}"#);
     });
-    assert_eq!(queued, Some(2 + 40));
+    assert_eq!(queued, Some(2 + 36));
     server.io.flush(json);
 
     // RSSL on the same port at the same time.
     let to = server.addr;
     let config = Arc::new(ClientConfig::default());
-    let rssl = server.io.connect(0, to, &SocketOptions::default(), config, None).expect("a socket");
+    let rssl = server.io.connect(net::clock::now(), to, &SocketOptions::default(), config, None).expect("a socket");
     assert!(matches!((server.next(), server.next()), (Seen::Opened(_), Seen::Opened(_))));
     server.io.send(0, rssl, |packer| packer.push(b"a message of RSSL", None));
     assert_eq!(server.next(), Seen::Message(b"a message of RSSL".to_vec()));
@@ -227,8 +227,9 @@ fn a_port_may_offer_tls_beside_plain_sessions() {
         let trust = TlsClient::with_roots_from(&certificate).unwrap();
         let session = encrypted.then(|| trust.connect("localhost").unwrap());
         let config = Arc::new(ClientConfig::default());
-        let conn = server.io.connect(0, to, &options, config, session).unwrap();
-        assert!(matches!((server.next(), server.next()), (Seen::Opened(_), Seen::Opened(_))), "{encrypted}");
+        let conn = server.io.connect(net::clock::now(), to, &options, config, session).unwrap();
+        let seen = (server.next(), server.next());
+        assert!(matches!(seen, (Seen::Opened(_), Seen::Opened(_))), "{encrypted}: {seen:?}");
         server.io.send(0, conn, |packer| packer.push(b"hidden or not", None));
         assert_eq!(server.next(), Seen::Message(b"hidden or not".to_vec()));
     }
