@@ -64,6 +64,8 @@ enum Command {
     TestClient(tools::test_client::Args),
     /// Show RWF messages and RSSL byte streams as text
     Dump(tools::dump::Args),
+    /// Make, show, combine and explain locks (permission data)
+    Lock(tools::lock::Args),
     /// Show captures of LBM traffic as text: sessions, topics, losses, NAKs
     Lbmdump(tools::lbmdump::Args),
     /// Publish test messages by LBM at a fixed rate
@@ -111,6 +113,7 @@ fn main() -> ExitCode {
         Command::SinkDrivenSrc(args) => tools::sink_driven_src::run(&args),
         Command::TestClient(args) => tools::test_client::run(&args),
         Command::Dump(args) => tools::dump::run(&args),
+        Command::Lock(args) => tools::lock::run(&args).map(|text| print(text + "\n")),
         Command::Lbmdump(args) => tools::lbmdump::run(&args),
         Command::Lbmpub(args) => tools::lbmtest::publish::run(&args),
         Command::Lbmsub(args) => tools::lbmtest::subscribe::run(&args),

@@ -11,6 +11,7 @@ pub mod lbmdump;
 pub mod lbmrd;
 pub mod lbmstat;
 pub mod lbmtest;
+pub mod lock;
 pub mod names;
 pub mod outbox;
 pub mod output;

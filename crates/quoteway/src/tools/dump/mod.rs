@@ -6,6 +6,7 @@
 
 mod capture;
 mod hex;
+mod marketfeed;
 mod sheet;
 mod stream;
 
@@ -57,6 +58,10 @@ pub struct Args {
     #[arg(long, conflicts_with = "to")]
     pub json: bool,
 
+    /// The input is raw Marketfeed, messages from 0x1C to 0x1C; as JSON it is shown as the RWF messages it becomes
+    #[arg(long, conflicts_with_all = ["content", "coding", "from_json"])]
+    pub marketfeed: bool,
+
     /// The input is JSON: one message, an array, or lines of them; --to says what becomes of it, hexadecimal if nothing does
     #[arg(long, conflicts_with_all = ["content", "coding"])]
     pub from_json: bool,
@@ -90,6 +95,7 @@ Examples:
   tcpdump -i any -w session.pcap port 14002             (record a session)
   quoteway dump session.pcap                            (both directions, in order)
   quoteway dump --json session.pcap > session.jsonl     (which sink-driven-src -Q plays)
+  quoteway dump --marketfeed old.mf                     (raw Marketfeed)
   echo '{\"ID\":5,\"Type\":\"Update\",\"Fields\":{\"BID\":1.25}}' | quoteway dump --from-json";
 
 /// What bytes are.
@@ -196,6 +202,16 @@ pub fn run(args: &Args) -> Result<(), String> {
 /// A text for the user: there are no bytes in it, or it is not what it is said to be.
 pub fn show(input: &[u8], args: &Args, dictionary: &Dictionary) -> Result<(Vec<u8>, Vec<String>), String> {
     let mut sheet = Sheet::new(args.form(), args.bytes, dictionary, args.settings());
+    if args.marketfeed {
+        let notes = marketfeed::show(input, args.form(), dictionary, &mut sheet)?;
+        let (mut output, mut problems) = sheet.finish();
+        if args.form() == Form::Text {
+            output.extend_from_slice(notes.as_bytes());
+        } else {
+            problems.extend(notes.lines().map(str::to_owned));
+        }
+        return Ok((output, problems));
+    }
     if args.from_json {
         let text = str::from_utf8(input).map_err(|e| format!("is no text: {e}"))?;
         let entries = lines::read(text, sheet.converter()).map_err(|e| e.to_string())?;

@@ -211,3 +211,21 @@ fn the_sdks_texts_come_out_of_the_command_and_lead_back_through_it() {
     // The rest is what the converter's own tests name: texts that the SDK garbles.
     assert!(there > 550 && back > 550, "{there} there, {back} back");
 }
+
+#[test]
+fn marketfeed_is_shown_and_converted() {
+    let bytes = b"\x1c316\x1fXX\x1dGBP=\x1f4711\x1e22\x1f1.5520\x1e3\x1f\x1b[2`AB\x1c\r\n\x1c316\x1dX";
+    let args = Args::parse_from(["dump", "--marketfeed"]);
+    let (text, problems) = show(bytes, &args, &Dictionary::builtin()).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("316 GBP=, rtl 4711, tag XX"));
+    assert!(lines.next().is_some_and(|line| line.starts_with("      22 BID") && line.ends_with("1.5520")), "{text}");
+    assert!(text.contains("<1B>[2`AB") && text.contains("cut off, 6 bytes") && problems.is_empty(), "{text}");
+
+    let args = Args::parse_from(["dump", "--marketfeed", "--json"]);
+    let (json, problems) = show(bytes, &args, &Dictionary::builtin()).unwrap();
+    assert!(String::from_utf8(json).unwrap().contains("\"BID\":1.552"));
+    assert_eq!(problems, ["offset 43: a message that is cut off, 6 bytes"]);
+    assert!(show(b"nothing", &args, &Dictionary::builtin()).is_err());
+}
