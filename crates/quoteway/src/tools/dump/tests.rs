@@ -226,6 +226,6 @@ fn marketfeed_is_shown_and_converted() {
     let args = Args::parse_from(["dump", "--marketfeed", "--json"]);
     let (json, problems) = show(bytes, &args, &Dictionary::builtin()).unwrap();
     assert!(String::from_utf8(json).unwrap().contains("\"BID\":1.552"));
-    assert_eq!(problems, ["offset 43: a message that is cut off, 6 bytes"]);
+    assert_eq!(problems, ["offset 39: a message that is cut off, 6 bytes"]);
     assert!(show(b"nothing", &args, &Dictionary::builtin()).is_err());
 }
