@@ -106,7 +106,9 @@ fn serve(config: &Config, mut first: P2psAgent, others: Vec<P2psAgent>, line: &s
         first.run(|| process::turn_over(&pulse) || over.load(Ordering::Acquire)).map_err(|e| e.to_string());
     service::stopping();
     over.store(true, Ordering::Release);
-    watched.iter().for_each(|(_, waker)| waker.wake());
+    for (_, waker) in &watched {
+        waker.wake();
+    }
     for thread in threads {
         result = result.and(ended(thread));
     }

@@ -55,7 +55,9 @@ fn notify(states: &[NotifyState<'_>]) {
 fn feed(patience: Duration, threads: &[Watched]) -> ! {
     loop {
         let before: Vec<u64> = threads.iter().map(|(pulse, _)| pulse.count()).collect();
-        threads.iter().for_each(|(_, waker)| waker.wake());
+        for (_, waker) in threads {
+            waker.wake();
+        }
         std::thread::sleep(patience / 3);
         let moved = |((pulse, _), before): (&Watched, &u64)| pulse.count() != *before;
         if threads.iter().zip(&before).all(moved) {
