@@ -3,7 +3,7 @@
 //! A connection that is lost, refused or ended is tried again for ever, after a pause that grows from a tenth of a second
 //! to [`PAUSE_MAX`]. What is wrong is told once, until it changes.
 //!
-//! What a stranger can announce: [`MOST`] names, of which the one that was heard longest ago gives way to a new one unless it is joined;
+//! What a stranger can announce: `MOST` names, of which the one that was heard longest ago gives way to a new one unless it is joined;
 //! never a new place for a Source Distributor that is joined, as long as its connection lives; nothing at all where the hub has a key.
 
 use std::io;

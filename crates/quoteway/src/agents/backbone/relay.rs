@@ -11,8 +11,8 @@
 //! that stands still; that one misses blocks. Where the network would block, blocks wait in a bounded queue; beyond it they
 //! are dropped and counted.
 //!
-//! A stream is carried from the first block on that says who sends it, if that is believed ([`super::Trust`]), and no more than
-//! [`STREAMS`] at a time: each takes a window of its own on the other side.
+//! A stream is carried from the first block on that says who sends it, if that is believed (`Trust`), and no more than
+//! `STREAMS` at a time: each takes a window of its own on the other side.
 
 use std::collections::VecDeque;
 use std::io;
