@@ -1,4 +1,5 @@
-//! One program for the tests of the crate: each further one costs a link, and programs run one after the other.
+//! One program for the tests of the crate: each further one costs a link, and programs run one after the other. `report` is apart: it looks at
+//! all contexts of its process.
 
 mod capture;
 mod conformance;
@@ -7,7 +8,6 @@ mod extremes;
 mod hostile;
 mod memory;
 mod process;
-mod report;
 mod report_options;
 mod resolution;
 mod world;

@@ -5,7 +5,9 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::time::Duration;
 
-use crate::world;
+#[path = "all/world/mod.rs"]
+mod world;
+
 use lbm_io::{Context, SOCKET_PREFIX};
 
 /// Sockets of this process's contexts.
