@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Runs every test and ends with their count: Rust first, then the real SDK against the release binary.
+# Runs every test and ends with their count. Everything is built once; then the test programs run beside the real SDK's tests and
+# the examples of the documentation, because most of them wait for processes, timers and partitions. The SDK meets the same
+# binary as the Rust tests, with its assertions; `make test-interop` gives it the release binary.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,15 +22,44 @@ need ip iproute2
 need nft nftables
 need python3 python3
 
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-status=0
-cargo build --release --package quoteway
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
 # With partitions of 70 s, too: topic resolution has gone quiet by then.
-QUOTEWAY_LONG=1 cargo test --workspace 2>&1 | tee "$log" || status=1
-if [ "$status" = 0 ]; then
-    QUOTEWAY_BIN="$PWD/target/release/quoteway" mvn -B -q -Dstyle.color=never -f interop/pom.xml test 2>&1 | tee -a "$log" || status=1
-fi
+export QUOTEWAY_LONG=1 logs
+cores=$(nproc)
+
+cargo test --workspace --no-run --message-format=json-render-diagnostics >"$logs/built.json"
+# A line each: the folder of the package, the program. Those that take longest begin.
+sed -n 's|.*"manifest_path":"\([^"]*\)/Cargo\.toml".*"test":true}.*"executable":"\([^"]*\)".*|\1 \2|p' "$logs/built.json" \
+    | awk '{ print ($1 ~ /quoteway$/ && $2 ~ /all-/) ? 0 : ($1 ~ /sim$/) ? 1 : ($1 ~ /hub$/) ? 2 : 3, $1, $2 }' | sort -s -k1,1n | cut -d' ' -f2- \
+    >"$logs/programs"
+[ "$(wc -l <"$logs/programs")" -ge 10 ] || { echo "cargo names too few test programs" >&2; exit 1; }
+
+report() { # name, exit code, log: one thing's output at once
+    { flock 9; printf '\n== %s\n' "$1"; cat "$3"; } 9>"$logs/lock"
+    [ "$2" = 0 ] || echo "$1" >>"$logs/failed"
+}
+run_program() { # threads, folder, program
+    local name log code=0
+    name="$(basename "$2") $(basename "$3")"
+    log="$logs/$(basename "$3").log"
+    (cd "$2" && RUST_TEST_THREADS=${RUST_TEST_THREADS:-$1} "$3") >"$log" 2>&1 || code=$?
+    report "$name" "$code" "$log"
+}
+run() { # name, command...
+    local name=$1 code=0
+    shift
+    "$@" >"$logs/$name.log" 2>&1 || code=$?
+    report "$name" "$code" "$logs/$name.log"
+}
+export -f report run_program
+
+run documentation cargo test --workspace --doc &
+QUOTEWAY_BIN="$PWD/target/debug/quoteway" run interop mvn -B -q -Dstyle.color=never -f interop/pom.xml test &
+# Tests between processes wait more than they compute: more of them than cores run at once.
+awk -v cores="$cores" '{ print ($1 ~ /(quoteway|lbm-io)$/) ? 3 * cores : cores, $0 }' "$logs/programs" \
+    | xargs -P "$cores" -L 1 bash -c 'run_program "$@"' run_program || true
+wait
 
 if [ "$status" = 0 ]; then
     # Kept between runs: lseg-data brings numpy and pandas.
@@ -39,9 +70,12 @@ if [ "$status" = 0 ]; then
 fi
 
 # cargo: "test result: ok. 12 passed; 0 failed; ..."; interop: "interop: 12 passed, 0 failed, 0 skipped".
-sed 's/\x1b\[[0-9;]*m//g' "$log" | awk '
+sed 's/\x1b\[[0-9;]*m//g' "$logs"/*.log | awk '
     /^test result:/ { passed += $4; failed += $6; skipped += $8 }
     /^interop:/ { passed += $2; failed += $4; skipped += $6 }
     END { printf "\n%d passed, %d failed, %d skipped\n", passed, failed, skipped }
 '
-exit "$status"
+if [ -s "$logs/failed" ]; then
+    printf 'failed: %s\n' "$(paste -sd, "$logs/failed")" >&2
+    exit 1
+fi
