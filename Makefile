@@ -14,7 +14,7 @@ HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 # How long `make chaos` runs, in seconds; QUOTEWAY_SEED repeats a schedule.
 SECONDS_OF_CHAOS ?= 7200
 
-.PHONY: help build build-lab build-c run test test-rust test-interop chaos bench bench-peers fmt lint doc man install install-c deb static container-root sbom checksums clean
+.PHONY: help build build-lab build-c run test test-rust test-interop chaos fuzz bench bench-peers fmt lint doc man install install-c deb static container-root sbom checksums clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -42,6 +42,9 @@ test-interop: build ## EMA and ETA Java alone (JDK 17 and Maven)
 
 chaos: ## kills, standstills, partitions, loss and hostile clients at random, each image compared (root; SECONDS_OF_CHAOS=7200)
 	QUOTEWAY_HOSTS=required QUOTEWAY_CHAOS_SECONDS=$(SECONDS_OF_CHAOS) $(CARGO) test --package quoteway --test all -- --exact hub::chaos::everything_at_once --nocapture
+
+fuzz: ## coverage-guided fuzzing: make fuzz TARGET=hub_operations SECONDS=600 (TARGET=all: each for so long)
+	scripts/fuzz.sh $(TARGET) $(SECONDS)
 
 bench: build-lab ## every figure of docs/perf, beside its floor and its peers in the same run
 	scripts/bench.sh $(ARGS)

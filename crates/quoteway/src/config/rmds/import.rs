@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::Reading;
 use super::apply::Origin;
+use super::lookup::Place;
 use crate::config::{AnySection, ConfigError, Selection, Weight, open};
 
 /// The TOML text for the file's part that `selection` says.
@@ -13,8 +14,12 @@ use crate::config::{AnySection, ConfigError, Selection, Weight, open};
 /// Every fault of the file, each with its line.
 pub fn import(path: &Path, selection: &Selection) -> Result<String, ConfigError> {
     let (name, text, _) = open(path)?;
-    let place = selection.place();
-    let reading = super::read(&name, &text, &place)?;
+    convert(&name, &text, &selection.place())
+}
+
+/// The TOML text for an `rmds.cnf`; `name` stands for the file.
+pub(super) fn convert(name: &str, text: &str, place: &Place) -> Result<String, ConfigError> {
+    let reading = super::read(name, text, place)?;
     let mut out = format!("# From {name}, for host {}, instance {}.\n", place.host, place.instance);
     out.push_str("# `quoteway config` shows the parameters that are not here.\n");
     let config = &reading.loaded.config;

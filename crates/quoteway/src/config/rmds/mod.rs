@@ -33,5 +33,29 @@ pub(super) fn looks_like(text: &str) -> bool {
     false
 }
 
+/// Any bytes as an `rmds.cnf`: faults with their lines, or a configuration that is the same when it is imported.
+///
+/// # Panics
+/// Only if something is wrong here.
+pub fn hostile(bytes: &[u8]) {
+    let text: String = bytes.iter().map(|&byte| char::from(byte)).collect();
+    let _ = looks_like(&text);
+    let place = lookup::Place { host: "box".into(), instance: "1".into() };
+    match read("r.cnf", &text, &place) {
+        Ok(reading) => {
+            let toml = import::convert("r.cnf", &text, &place).expect("it was read before");
+            let again = super::Config::parse("r.toml", &toml).unwrap_or_else(|e| panic!("{e}\n{toml}"));
+            assert_eq!(again, reading.loaded.config, "{toml}");
+        }
+        Err(error) => {
+            assert!(
+                !error.faults.is_empty() && error.faults.iter().all(|fault| fault.starts_with("r.cnf:")),
+                "{error:?}"
+            );
+            assert!(error.faults.len() <= 3 * (text.lines().count() + 1), "{} faults", error.faults.len());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;

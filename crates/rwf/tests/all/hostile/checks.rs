@@ -1,5 +1,7 @@
 //! What must hold for any bytes at all. Fuzz targets and tests call the same functions.
 
+use rwf::dictionary::Dictionary;
+use rwf::json::{Converter, Incoming, Settings};
 use rwf::msg::{Msg, MsgKey};
 use rwf::rmtes::{self, RmtesCache};
 use rwf::walk::{Visit, walk};
@@ -142,4 +144,57 @@ pub(crate) fn cursor(data: &[u8]) {
             }
         }
     }
+}
+
+/// Everything is written, so that it reads back as it was.
+const EXACT: Settings =
+    Settings { default_service_id: None, expand_enums: false, enum_displays: false, strict: false, explicit: true };
+
+fn dictionary() -> &'static Dictionary {
+    static BUILT_IN: std::sync::LazyLock<Dictionary> = std::sync::LazyLock::new(Dictionary::builtin);
+    &BUILT_IN
+}
+
+/// Bytes that may be JSON, under every setting: a message that comes out can be decoded, and its own JSON can be read.
+pub(crate) fn json(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let lax = Settings { default_service_id: Some(7), expand_enums: true, enum_displays: true, ..Settings::default() };
+    for settings in [EXACT, lax, Settings { strict: true, ..EXACT }] {
+        let converter = Converter::new(dictionary()).with_settings(settings);
+        for result in converter.messages(&text) {
+            match result {
+                Ok(Incoming::Message(msg)) => {
+                    Msg::decode(&msg).expect("what was made of JSON is a message");
+                    json_of(&msg);
+                }
+                Ok(Incoming::Error(text)) => assert!(text.len() <= data.len() * 3),
+                Ok(Incoming::Ping | Incoming::Pong) => {}
+                Err(error) => {
+                    let told = error.message(5, &text);
+                    let read = converter.messages(&told);
+                    assert!(matches!(read[..], [Ok(Incoming::Error(_))]), "{told}: {read:?}");
+                }
+            }
+        }
+    }
+}
+
+/// A message, if the bytes are one, as JSON: that is one message again, and its JSON is the same from then on.
+pub(crate) fn json_of(msg: &[u8]) {
+    let converter = Converter::new(dictionary()).with_settings(EXACT);
+    let mut text = String::new();
+    if converter.message(msg, &mut text).is_err() {
+        assert!(text.is_empty(), "what fails appends nothing");
+        return;
+    }
+    let once = match &converter.messages(&text)[..] {
+        [Ok(Incoming::Message(once))] => once.clone(),
+        // What JSON cannot say in the form that is required of it.
+        [Err(_)] => return,
+        other => panic!("{text}: {other:?}"),
+    };
+    let mut again = String::new();
+    converter.message(&once, &mut again).expect("what was made of JSON can be shown");
+    let twice = converter.messages(&again);
+    assert!(matches!(&twice[..], [Ok(Incoming::Message(_))]), "{again}: {twice:?}");
 }

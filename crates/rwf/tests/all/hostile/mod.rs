@@ -200,3 +200,36 @@ fn a_key_that_outgrows_its_length_is_rewritten() {
     assert_eq!(Msg::decode(&short), Ok(Msg::Refresh(refresh)));
     checks::message(&short);
 }
+
+/// Texts near to what a client of the WebSocket API sends.
+const JSON: [&str; 5] = [
+    r#"{"ID":1,"Domain":"Login","Key":{"Name":"user","Elements":{"ApplicationId":"256","Position":"127.0.0.1"}}}"#,
+    r#"{"ID":5,"Key":{"Name":["A","B"],"Service":7},"View":["BID",25],"Streaming":false}"#,
+    r#"{"ID":5,"Type":"Update","UpdateType":"Quote","Fields":{"BID":40.15,"ASK":null,"TRDTIM_1":"01:02:03","PROD_PERM":3}}"#,
+    r#"[{"ID":7,"Type":"Refresh","Domain":"MarketByPrice","State":{"Stream":"Open","Data":"Ok","Text":"\u00e9"},"Map":{"KeyType":"Buffer","Entries":[{"Action":"Add","Key":"QQ==","Fields":{"BID":1e2}}]}},{"Type":"Ping"}]"#,
+    r#"{"ID":8,"Type":"Post","Ack":true,"PostID":1,"Key":{"Service":7,"Name":"A"},"Message":{"ID":0,"Type":"Update","Fields":{"BID":-0.5}}}"#,
+];
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn smoke_json(
+        which in 0..JSON.len(),
+        changes in proptest::collection::vec((proptest::prelude::any::<proptest::sample::Index>(), proptest::prelude::any::<u8>()), 0..6),
+    ) {
+        let mut bytes = JSON[which].as_bytes().to_vec();
+        for (at, value) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        checks::json(&bytes);
+    }
+}
+
+#[test]
+fn every_vector_shown_as_json_is_read_again() {
+    for case in vectors().iter().filter(|case| case.root == DataType::MSG) {
+        checks::json_of(&case.bytes);
+    }
+}

@@ -60,7 +60,7 @@ proptest! {
     #[test]
     fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let text: String = bytes.iter().map(|&b| char::from(b)).collect();
-        let _ = read("f", &text, &place("box", "1"));
+        crate::config::rmds::hostile(&bytes);
         let _ = toml_file::parse("f", &text);
         if let Ok(text) = String::from_utf8(bytes) {
             let _ = read("f", &text, &place("box", "1"));
@@ -71,7 +71,7 @@ proptest! {
     fn nothing_like_a_file_makes_it_panic(
         lines in prop::collection::vec("[*.]?(box|P2PS|adh|RRCP|a|\\?|\\{n\\}|é)?[*.](P2PS|ADH|route|14002|x|bindWriteThread|[*]|\\?)?[*.](rsslPort|hostList|routeList|1|cacheType|[*]|x)?[ ]?[:=]?(1|x|True|\\\\|<a>)?", 0..12)
     ) {
-        let _ = read("f", &lines.join("\n"), &place("box", "1"));
+        crate::config::rmds::hostile(lines.join("\n").as_bytes());
     }
 
     #[test]

@@ -1,0 +1,4 @@
+//! Both halves of the hub together.
+
+mod hostile;
+mod rejoin;
