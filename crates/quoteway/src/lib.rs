@@ -7,6 +7,7 @@
 pub mod agents;
 pub mod config;
 pub mod lab;
+pub mod log;
 pub mod manual;
 pub mod roles;
 pub mod source;

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use quoteway::config;
-use quoteway::{lab, manual, roles, tools};
+use quoteway::{lab, log, manual, roles, tools};
 use tracing_subscriber::EnvFilter;
 
 /// Open market-data distribution, compatible with RSSL/RWF (RMDS, TREP, RTDS): unmodified EMA and ETA programs work
@@ -103,7 +103,13 @@ enum Command {
 fn main() -> ExitCode {
     end_with_the_reader();
     let cli = parse();
-    start_log(&cli.command);
+    let log = match start_log(&cli.command) {
+        Ok(log) => log,
+        Err(error) => {
+            eprintln!("quoteway: no thread for the log: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     let result = match cli.command {
         Command::Demo(args) => roles::demo::run(&args),
         Command::Serve(args) => roles::serve::run(&args),
@@ -121,15 +127,14 @@ fn main() -> ExitCode {
         Command::Lbmrd(args) => tools::lbmrd::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Tune(args) => tools::tune::run(&args),
-        Command::Config(command) => config::command::run(&command).map(print),
+        Command::Config(command) => config::command::run(&command).and_then(print),
         Command::Man { dir } => manual::man_pages(Cli::command(), "quoteway", &dir)
-            .map(|files| print(format!("{} man pages are in {}\n", files.len(), dir.display())))
-            .map_err(|e| format!("{}: {e}", dir.display())),
-        Command::Completions { shell } => {
-            print(manual::completions(Cli::command(), "quoteway", shell));
-            Ok(())
-        }
+            .map_err(|e| format!("{}: {e}", dir.display()))
+            .and_then(|files| print(format!("{} man pages are in {}\n", files.len(), dir.display()))),
+        Command::Completions { shell } => print(manual::completions(Cli::command(), "quoteway", shell)),
     };
+    // Lines that wait come before the last word.
+    drop(log);
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
@@ -153,8 +158,11 @@ fn end_with_the_reader() {
 }
 
 /// To standard output, whose reader may have enough before the end (`| head`).
-fn print(text: impl AsRef<[u8]>) {
-    let _ = std::io::stdout().write_all(text.as_ref());
+fn print(text: impl AsRef<[u8]>) -> Result<(), String> {
+    match std::io::stdout().write_all(text.as_ref()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(format!("standard output: {error}")),
+        _ => Ok(()),
+    }
 }
 
 /// Reads the command line. The programs may be named as the originals are, in any case and also by the name under which the
@@ -186,13 +194,11 @@ fn parse() -> Cli {
 }
 
 /// What an operator should see goes to standard error; `QUOTEWAY_LOG` chooses how much (error, warn, info, debug).
-fn start_log(command: &Command) {
+fn start_log(command: &Command) -> std::io::Result<log::Log> {
     let terminal = std::io::stderr().is_terminal();
     // The demo's screen has the terminal for itself.
     let screen = matches!(command, Command::Demo(args) if !args.no_ui) && std::io::stdout().is_terminal() && terminal;
     let default = if screen { "off" } else { "info" };
     let filter = EnvFilter::try_from_env("QUOTEWAY_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    // A log that nobody reads any more must not end the process: what cannot be written is dropped.
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
-    log.with_ansi(terminal).log_internal_errors(false).init();
+    log::start(filter, terminal)
 }

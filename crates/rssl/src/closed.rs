@@ -41,7 +41,7 @@ pub enum Closed {
     ReassemblyLimit {
         /// Bytes that all unfinished messages of the peer would have together.
         wanted: u64,
-        /// `reassembly_bytes_max` of the configuration.
+        /// Bytes that are allowed.
         limit: u64,
     },
     /// The peer promised pings and was silent for the whole ping timeout.
@@ -107,7 +107,7 @@ impl fmt::Display for Closed {
             Self::ReassemblyLimit { wanted, limit } => write!(
                 f,
                 "unfinished fragmented messages of the peer would need {wanted} bytes and {limit} are allowed; \
-                 raise reassembly_bytes_max if such messages are expected"
+                 let the peer send smaller messages, or fewer of them at once"
             ),
             Self::PingTimeout { silent_ns } => {
                 write!(f, "nothing was received for {} s: ping timeout", *silent_ns as f64 / 1e9)

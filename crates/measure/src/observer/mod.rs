@@ -14,7 +14,7 @@ mod tests;
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -80,6 +80,8 @@ pub struct Observer {
     limit: usize,
     missed: u64,
     cost_ns: f64,
+    /// What [`Observer::finish`] writes.
+    file: Option<(File, PathBuf)>,
 }
 
 /// What a file of records says about itself.
@@ -118,10 +120,20 @@ impl Observer {
             limit,
             missed: 0,
             cost_ns: 0.0,
+            file: None,
         };
         observer.words.clear();
         observer.cost_ns = observer.measure();
         observer
+    }
+
+    /// As [`Self::new`], with the file that [`Self::finish`] writes: made now, so that a test is not run for nothing.
+    ///
+    /// # Errors
+    /// A text for the user: the file cannot be made.
+    pub fn writing(path: &Path, end: End, plan: &Plan) -> Result<Self, String> {
+        let file = File::create(path).map_err(|e| format!("observations {}: {e}", path.display()))?;
+        Ok(Self { file: Some((file, path.to_owned())), ..Self::new(end, plan) })
     }
 
     /// Nanoseconds of a call that records: the least of several rounds over the memory that the test will use.
@@ -204,7 +216,20 @@ impl Observer {
     /// # Errors
     /// The file cannot be written.
     pub fn save(&self, path: &Path) -> io::Result<()> {
-        let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
+        self.write(&File::create(path)?)
+    }
+
+    /// Writes everything to the file of [`Self::writing`], if there is one.
+    ///
+    /// # Errors
+    /// A text for the user: the file cannot be written.
+    pub fn finish(&self) -> Result<(), String> {
+        let Some((file, path)) = &self.file else { return Ok(()) };
+        self.write(file).map_err(|e| format!("observations {}: {e}", path.display()))
+    }
+
+    fn write(&self, file: &File) -> io::Result<()> {
+        let mut file = BufWriter::with_capacity(1 << 20, file);
         let head = Head {
             end: self.end,
             clock: CLOCK.to_owned(),

@@ -1,22 +1,35 @@
-//! Standard output of the tools: a reader that goes away (`| head`) ends the tool, it does not break it.
+//! Standard output of the tools: a reader that goes away (`| head`) ends the tool, it does not break it; a full disk does.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 
 /// Lines to standard output.
 #[derive(Debug, Default)]
 pub struct Output {
-    gone: bool,
+    failed: Option<io::Error>,
 }
 
 impl Output {
     /// Writes a line, at once.
     pub fn line(&mut self, text: &str) {
-        let mut out = std::io::stdout().lock();
-        self.gone |= writeln!(out, "{text}").and_then(|()| out.flush()).is_err();
+        let mut out = io::stdout().lock();
+        if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush()) {
+            self.failed.get_or_insert(error);
+        }
     }
 
-    /// Nobody reads any more.
+    /// Nobody reads any more, or nothing can be written.
     pub fn is_gone(&self) -> bool {
-        self.gone
+        self.failed.is_some()
+    }
+
+    /// Whether all was written that somebody wanted to read.
+    ///
+    /// # Errors
+    /// The first failure, unless it was that the reader had gone.
+    pub fn finish(&self) -> Result<(), String> {
+        match &self.failed {
+            Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(format!("standard output: {error}")),
+            _ => Ok(()),
+        }
     }
 }

@@ -2,11 +2,13 @@
 
 mod chain;
 mod config;
+mod full_disk;
 mod hosts;
 mod hub;
 mod lan;
 mod lbm_hosts;
 mod lbm_tools;
+mod log;
 mod report1;
 mod rooms;
 mod tidy;

@@ -156,21 +156,13 @@ impl Common {
         Ok(())
     }
 
-    /// The observer, if there is to be one; its memory is touched now.
-    pub(super) fn observer(&self, end: End) -> Option<Observer> {
-        self.observe.as_ref()?;
-        Some(Observer::new(end, &Plan { capacity: self.observe_capacity, every: self.observe_every, connections: 1 }))
-    }
-
-    /// Writes what was observed.
+    /// The observer, if there is to be one, with its file; its memory is touched now.
     ///
     /// # Errors
-    /// The file cannot be written.
-    pub(super) fn save(&self, observer: Option<&Observer>) -> Result<(), String> {
-        match (observer, &self.observe) {
-            (Some(observer), Some(path)) => observer.save(path).map_err(|e| format!("{}: {e}", path.display())),
-            _ => Ok(()),
-        }
+    /// The file cannot be made.
+    pub(super) fn observer(&self, end: End) -> Result<Option<Observer>, String> {
+        let plan = Plan { capacity: self.observe_capacity, every: self.observe_every, connections: 1 };
+        self.observe.as_deref().map(|path| Observer::writing(path, end, &plan)).transpose()
     }
 }
 

@@ -108,7 +108,7 @@ pub fn run(args: &Args) -> Result<(), String> {
     let mut out = Output::default();
     let (result, outcome) = test(args, &mut out)?;
     out.line(&result.to_string());
-    outcome
+    outcome.and_then(|()| out.finish())
 }
 
 /// Runs a test; gives its result and whether it was kept to.
@@ -131,7 +131,7 @@ pub fn test(args: &Args, out: &mut Output) -> Result<(Value, Result<(), String>)
     let short = publisher.send_all(&mut context, out)?;
     publisher.end(&mut context)?;
     publisher.linger(&mut context, seconds(args.linger))?;
-    args.common.save(publisher.observer.as_ref())?;
+    publisher.observer.as_ref().map_or(Ok(()), Observer::finish)?;
     let result = publisher.result(&mut context, short.is_none());
     if !args.common.json {
         publisher.tell(out);
@@ -191,7 +191,7 @@ impl<'a> Publisher<'a> {
             sources,
             payload: vec![0; args.payload],
             flags: if at_once { SendFlags::NONBLOCK | SendFlags::FLUSH } else { SendFlags::NONBLOCK },
-            observer: args.common.observer(End::Sender),
+            observer: args.common.observer(End::Sender)?,
             trips: args.ping.then(|| RoundTrips::new(args.common.observe_capacity.min(1 << 22), seconds(args.warm_up))),
             late: Latency::new(),
             late_now: Latency::new(),

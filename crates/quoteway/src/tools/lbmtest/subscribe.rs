@@ -10,7 +10,7 @@ use super::common::{self, Common, Idle};
 use super::tally::{Tally, distribution_json, distribution_table};
 use crate::tools::output::Output;
 use crate::tools::table::{self, Column, micros};
-use measure::observer::End;
+use measure::observer::{End, Observer};
 
 /// Receives the messages of lbmpub and measures them.
 ///
@@ -98,7 +98,7 @@ pub fn run(args: &Args) -> Result<(), String> {
     let mut out = Output::default();
     let (result, outcome) = test(args, &mut out)?;
     out.line(&result.to_string());
-    outcome
+    outcome.and_then(|()| out.finish())
 }
 
 /// Runs a test; gives its result and whether everything came.
@@ -108,7 +108,7 @@ pub fn run(args: &Args) -> Result<(), String> {
 pub fn test(args: &Args, out: &mut Output) -> Result<(Value, Result<(), String>), String> {
     let options = args.common.options(&format!("source transport {}", args.transport))?;
     let mut context = Context::new(&options).map_err(|e| e.to_string())?;
-    let mut tally = Tally::new(args.capacity, args.latency_every, args.common.observer(End::Receiver));
+    let mut tally = Tally::new(args.capacity, args.latency_every, args.common.observer(End::Receiver)?);
     let mut expected = args.sources as usize;
     if let Some(pattern) = &args.pattern {
         if args.pong {
@@ -132,7 +132,7 @@ pub fn test(args: &Args, out: &mut Output) -> Result<(Value, Result<(), String>)
         out.line("ready");
     }
     subscriber.receive(out)?;
-    args.common.save(subscriber.tally.observer.as_ref())?;
+    subscriber.tally.observer.as_ref().map_or(Ok(()), Observer::finish)?;
     if !args.common.json {
         subscriber.tell(out);
     }

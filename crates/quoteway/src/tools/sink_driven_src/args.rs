@@ -215,10 +215,13 @@ impl Args {
         Duration::from_secs_f64(self.interval.clamp(0.01, 86_400.0))
     }
 
-    /// The observer that the flags ask for.
-    pub fn observer(&self) -> Option<Observer> {
+    /// The observer that the flags ask for, with its file.
+    ///
+    /// # Errors
+    /// A text for the user: the file cannot be made.
+    pub fn observer(&self) -> Result<Option<Observer>, String> {
         let plan = Plan { capacity: self.observe_capacity, every: self.observe_every, connections: 1 };
-        self.observe.as_ref().map(|_| Observer::new(End::Sender, &plan))
+        self.observe.as_deref().map(|path| Observer::writing(path, End::Sender, &plan)).transpose()
     }
 
     /// Stamped updates a second; 0 without time stamps.

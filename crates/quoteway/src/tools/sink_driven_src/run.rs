@@ -51,7 +51,7 @@ pub fn run_until(args: &Args, stop: &dyn Fn() -> bool, ready: impl FnOnce(Socket
     let source = match data_of(args, &dictionary)? {
         Data::Templates(catalogue) => {
             config.domains = catalogue.domains();
-            let feed = LoadFeed::new(args, catalogue);
+            let feed = LoadFeed::new(args, catalogue)?;
             return publish(args, Provider::new(config, Arc::new(dictionary)), feed, stop, ready);
         }
         Data::Recorded(file) => Composite::of_recording(file, &settings_of(args, None), args.keep),
@@ -145,7 +145,7 @@ trait Steered: Feed {
     fn figures(&mut self) -> Figures;
 
     /// Writes what was observed, if it was.
-    fn finish(&mut self, _args: &Args) -> Result<(), String> {
+    fn finish(&mut self) -> Result<(), String> {
         Ok(())
     }
 }
@@ -210,7 +210,8 @@ fn publish<F: Steered>(
     }
     printer.line(&mut publisher, now, &mut total);
     printer.output.line(&summary(args, &mut publisher, now - started, &total.summary()));
-    publisher.feed().finish(args)
+    publisher.feed().finish()?;
+    printer.output.finish()
 }
 
 /// The address of `HOST:PORT`.
@@ -394,7 +395,7 @@ struct LoadFeed {
 }
 
 impl LoadFeed {
-    fn new(args: &Args, catalogue: Catalogue) -> Self {
+    fn new(args: &Args, catalogue: Catalogue) -> Result<Self, String> {
         let catalogue = Arc::new(catalogue);
         let config = LoadConfig {
             shape: args.shape(),
@@ -406,7 +407,7 @@ impl LoadFeed {
             shuffle: args.shuffle,
         };
         let spare = Load::new(LoadConfig { rate: Rate::Stopped, ..config.clone() }, catalogue.clone(), 0);
-        Self {
+        Ok(Self {
             rate: args.update_rate,
             loads: Vec::new(),
             write_size: args.write_size.max(4_096),
@@ -415,10 +416,10 @@ impl LoadFeed {
             skipped_by_closed: 0,
             lateness: Latency::new(),
             spare,
-            observer: args.observer(),
+            observer: args.observer()?,
             catalogue,
             config,
-        }
+        })
     }
 }
 
@@ -510,9 +511,8 @@ impl Steered for LoadFeed {
         }
     }
 
-    fn finish(&mut self, args: &Args) -> Result<(), String> {
-        let Some((observer, path)) = self.observer.as_ref().zip(args.observe.as_ref()) else { return Ok(()) };
-        observer.save(path).map_err(|e| format!("observations {}: {e}", path.display()))
+    fn finish(&mut self) -> Result<(), String> {
+        self.observer.as_ref().map_or(Ok(()), Observer::finish)
     }
 }
 

@@ -224,10 +224,13 @@ impl Args {
         }
     }
 
-    /// The observer that the flags ask for.
-    pub fn observer(&self) -> Option<Observer> {
+    /// The observer that the flags ask for, with its file.
+    ///
+    /// # Errors
+    /// A text for the user: the file cannot be made.
+    pub fn observer(&self) -> Result<Option<Observer>, String> {
         let plan = Plan { capacity: self.observe_capacity, every: self.observe_every, connections: self.mounts };
-        self.observe.as_ref().map(|_| Observer::new(End::Receiver, &plan))
+        self.observe.as_deref().map(|path| Observer::writing(path, End::Receiver, &plan)).transpose()
     }
 
     /// Time between two lines.

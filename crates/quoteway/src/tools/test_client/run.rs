@@ -167,14 +167,14 @@ pub fn measure(args: &Args, stop: &dyn Fn() -> bool) -> Result<Report, String> {
         printer: Printer::new(args, dictionary)?,
     };
     let mut io = RsslIo::new(net::clock::now()).map_err(|e| format!("no sockets: {e}"))?;
-    if let Some(observer) = args.observer() {
+    if let Some(observer) = args.observer()? {
         client.meter.observe(observer, &client.names);
     }
-    let report = client.main_loop(&mut io, address, stop)?;
-    if let Some((observer, path)) = client.meter.observer().zip(args.observe.as_ref()) {
-        observer.save(path).map_err(|e| format!("observations {}: {e}", path.display()))?;
+    let report = client.main_loop(&mut io, address, stop);
+    if let Some(observer) = client.meter.observer() {
+        observer.finish()?;
     }
-    Ok(report)
+    report
 }
 
 /// Whether mean latencies (microseconds, an interval each) rise over a run: the last third lies well above the first.
@@ -243,7 +243,8 @@ impl Client<'_> {
         if self.args.json == Json::Always {
             self.printer.output.line(&report.json());
         }
-        Ok(report)
+        self.write_recording();
+        self.printer.finish().map(|()| report)
     }
 
     fn connect_due(&mut self, io: &mut RsslIo, address: SocketAddr, now: u64) {
@@ -313,6 +314,13 @@ impl Client<'_> {
         })
     }
 
+    fn write_recording(&mut self) {
+        if let Some(Err(e)) = self.recorder.as_mut().map(Recorder::flush) {
+            self.printer.fail(format!("the recording cannot be written and ends: {e}"));
+            self.recorder = None;
+        }
+    }
+
     fn print_line(&mut self, last: &mut Line, now: u64, total: Option<&mut Total>) {
         let counts = self.meter.counts;
         let delta = counts.since(&last.counts);
@@ -323,10 +331,7 @@ impl Client<'_> {
             total.means.extend((latency.samples > 0).then_some(latency.mean_us));
         }
         self.meter.latency.clear();
-        if let Some(Err(e)) = self.recorder.as_mut().map(Recorder::flush) {
-            self.printer.say(&format!("the recording cannot be written and ends: {e}"));
-            self.recorder = None;
-        }
+        self.write_recording();
         let streams: usize = self.mounts.iter().map(|m| m.list.len()).sum();
         let answered: usize = self.mounts.iter().map(|m| m.list.answered()).sum();
         if answered < streams && self.first_request.is_some() {
@@ -482,6 +487,8 @@ struct Printer<'a> {
     output: Output,
     started: u64,
     lines: u64,
+    /// A file that was to be written and was not: the run goes on, and its end tells.
+    failed: Option<String>,
 }
 
 impl<'a> Printer<'a> {
@@ -492,8 +499,15 @@ impl<'a> Printer<'a> {
             .map(|path| File::create(path).map_err(|e| format!("latency file {}: {e}", path.display())))
             .transpose()?
             .map(BufWriter::new);
-        let mut printer =
-            Self { args, csv, dictionary, output: Output::default(), started: net::clock::now(), lines: 0 };
+        let mut printer = Self {
+            args,
+            csv,
+            dictionary,
+            output: Output::default(),
+            started: net::clock::now(),
+            lines: 0,
+            failed: None,
+        };
         if let Some(csv) = &mut printer.csv {
             writeln!(csv, "{}", table::CLIENT_CSV).map_err(|e| format!("latency file: {e}"))?;
         }
@@ -504,6 +518,15 @@ impl<'a> Printer<'a> {
         if self.args.log >= 1 || self.args.verbose {
             eprintln!("{text}");
         }
+    }
+
+    fn fail(&mut self, text: String) {
+        eprintln!("{text}");
+        self.failed.get_or_insert(text);
+    }
+
+    fn finish(&mut self) -> Result<(), String> {
+        self.failed.take().map_or_else(|| self.output.finish(), Err)
     }
 
     fn progress(&self, answered: usize, streams: usize, rate: f64, refused: u64) {
@@ -528,9 +551,9 @@ impl<'a> Printer<'a> {
         if let Some(csv) = &mut self.csv {
             let row = table::client_csv_row(since_start, rate, latency, counts.images, counts.lost);
             let written = writeln!(csv, "{row}");
-            if written.and_then(|()| csv.flush()).is_err() {
+            if let Err(e) = written.and_then(|()| csv.flush()) {
                 self.csv = None;
-                eprintln!("the latency file cannot be written any more");
+                self.fail(format!("the latency file cannot be written and ends: {e}"));
             }
         }
     }

@@ -1,0 +1,359 @@
+//! The log: lines to standard error, written by a thread of their own, so that a reader that stops reading stops nobody who serves.
+//!
+//! Two bounds hold. At most [`QUEUE`] lines wait for their reader; those that find no room are counted, and a line says how many
+//! were lost as soon as there is room again. And of one kind (one place in the source) at most [`PER_SECOND`] lines a second are
+//! written, because peers cause most of them; a line says that more follow, and another how many there were. `debug` and `trace`
+//! have the first bound alone: whoever asks for them wants them all.
+
+use std::collections::HashMap;
+use std::fmt::{self, Write as _};
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber, callsite};
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, registry};
+
+/// Lines that wait to be written.
+pub const QUEUE: usize = 1024;
+/// Lines of one kind in one second.
+pub const PER_SECOND: u32 = 100;
+/// A line is cut off here, in bytes: names that peers choose are part of many.
+const LINE_BYTES_MAX: usize = 4096;
+/// A kind is shown by so many characters of one of its lines.
+const EXAMPLE_CHARS: usize = 100;
+/// How long the end of the process waits for the last lines to be written.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+static LOST: OnceLock<Arc<AtomicU64>> = OnceLock::new();
+
+/// Lines of this process that were not written, because their reader did not keep up.
+pub fn lost_lines() -> u64 {
+    LOST.get().map_or(0, |lost| lost.load(Ordering::Relaxed))
+}
+
+/// Starts the log of the process on standard error. What is still to be written is written when the result is dropped.
+///
+/// # Errors
+/// When the system gives no thread.
+pub fn start(filter: EnvFilter, colours: bool) -> io::Result<Log> {
+    let log = Log::new(io::stderr(), QUEUE)?;
+    let _ = LOST.set(log.lines.lost.clone());
+    let lines = tracing_subscriber::fmt::layer().with_writer(log.lines.clone()).with_target(false).with_ansi(colours);
+    // A log that nobody reads any more must not end the process: what cannot be written is dropped.
+    registry().with(filter).with(log.limit.clone()).with(lines.log_internal_errors(false)).init();
+    Ok(log)
+}
+
+/// The log's thread, and the way to it.
+#[derive(Debug)]
+pub struct Log {
+    lines: Lines,
+    limit: Limit,
+}
+
+impl Log {
+    fn new(out: impl Write + Send + 'static, room: usize) -> io::Result<Self> {
+        let (queue, work) = sync_channel(room);
+        let log = Self { lines: Lines { queue, lost: Arc::default() }, limit: Limit::default() };
+        let mut scribe = Scribe { out, lost: log.lines.lost.clone(), said: 0, limit: log.limit.0.clone() };
+        std::thread::Builder::new().name("log".to_owned()).spawn(move || scribe.run(&work))?;
+        log.limit.0.lines.set(log.lines.clone()).expect("set once");
+        Ok(log)
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        let (done, wait) = sync_channel(1);
+        let begun = Instant::now();
+        let mut last = Work::End(done);
+        while let Err(TrySendError::Full(back)) = self.lines.queue.try_send(last) {
+            if begun.elapsed() > PATIENCE {
+                return;
+            }
+            last = back;
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let _ = wait.recv_timeout(PATIENCE.saturating_sub(begun.elapsed()));
+    }
+}
+
+#[derive(Debug)]
+enum Work {
+    Line(Vec<u8>),
+    End(SyncSender<()>),
+}
+
+/// Where lines are put; never waits.
+#[derive(Clone, Debug)]
+struct Lines {
+    queue: SyncSender<Work>,
+    lost: Arc<AtomicU64>,
+}
+
+impl Lines {
+    fn put(&self, mut line: Vec<u8>) {
+        if line.len() > LINE_BYTES_MAX {
+            line.truncate(LINE_BYTES_MAX);
+            line.extend_from_slice(b"...\n");
+        }
+        if self.queue.try_send(Work::Line(line)).is_err() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The formatter writes each line with one call.
+impl Write for Lines {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.put(line.to_vec());
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl MakeWriter<'_> for Lines {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        self.clone()
+    }
+}
+
+/// The thread that writes.
+struct Scribe<W> {
+    out: W,
+    lost: Arc<AtomicU64>,
+    /// Lost lines that a line has told of.
+    said: u64,
+    limit: Arc<Kinds>,
+}
+
+impl<W: Write> Scribe<W> {
+    fn run(&mut self, work: &Receiver<Work>) {
+        loop {
+            let next = if self.limit.some_held_back.load(Ordering::Acquire) {
+                work.recv_timeout(Duration::from_secs(1))
+            } else {
+                work.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            };
+            if matches!(next, Err(RecvTimeoutError::Disconnected)) {
+                return;
+            }
+            let lost = self.lost.load(Ordering::Relaxed);
+            if lost > self.said {
+                self.warn(&format!(
+                    "{} lines of the log were lost here: its reader does not keep up",
+                    lost - self.said
+                ));
+                self.said = lost;
+            }
+            let is_end = matches!(next, Ok(Work::End(_)));
+            for (example, count) in self.limit.over(is_end) {
+                self.warn(&format!("{count} further lines like \"{example}\" were not written"));
+            }
+            match next {
+                // What cannot be written has no reader.
+                Ok(Work::Line(line)) => drop(self.out.write_all(&line)),
+                Ok(Work::End(done)) => drop((self.out.flush(), done.send(()))),
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn warn(&mut self, text: &str) {
+        let _ = self.out.write_all(&warning(text));
+    }
+}
+
+/// A line about the log itself, which does not pass through it.
+fn warning(text: &str) -> Vec<u8> {
+    let mut line = String::new();
+    let _ = SystemTime.format_time(&mut Writer::new(&mut line));
+    let _ = writeln!(line, "  WARN {text}");
+    line.into_bytes()
+}
+
+/// Holds lines of a kind back of which there were [`PER_SECOND`] in this second.
+#[derive(Clone, Debug, Default)]
+struct Limit(Arc<Kinds>);
+
+#[derive(Debug, Default)]
+struct Kinds {
+    /// As many as there are places in the source that log.
+    places: Mutex<HashMap<callsite::Identifier, Kind>>,
+    some_held_back: AtomicBool,
+    lines: OnceLock<Lines>,
+}
+
+/// The lines of one place in the source.
+#[derive(Debug)]
+struct Kind {
+    /// When its second began, and lines in that second.
+    since: Instant,
+    written: u32,
+    held_back: u64,
+    example: String,
+}
+
+impl Kinds {
+    /// Whether a line may be written.
+    fn admit(&self, kind: callsite::Identifier, now: Instant, example: impl FnOnce() -> String) -> bool {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = || Kind { since: now, written: 0, held_back: 0, example: String::new() };
+        let kind = places.entry(kind).or_insert_with(fresh);
+        // A second in which lines were held back ends when that has been told.
+        if kind.held_back == 0 && now.duration_since(kind.since) >= Duration::from_secs(1) {
+            (kind.since, kind.written) = (now, 0);
+        }
+        if kind.written < PER_SECOND {
+            kind.written += 1;
+            return true;
+        }
+        kind.held_back += 1;
+        if kind.held_back == 1 {
+            kind.example = example();
+            self.some_held_back.store(true, Ordering::Release);
+            if let Some(lines) = self.lines.get() {
+                lines.put(warning(&format!(
+                    "more than {PER_SECOND} lines like the last in a second: further ones are counted"
+                )));
+            }
+        }
+        false
+    }
+
+    /// The kinds whose second is over (or all), with how many lines were held back.
+    fn over(&self, all: bool) -> Vec<(String, u64)> {
+        if !self.some_held_back.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_over = |kind: &Kind| kind.held_back > 0 && (all || kind.since.elapsed() >= Duration::from_secs(1));
+        let told = places.values_mut().filter(|kind| is_over(kind)).map(|kind| {
+            (kind.since, kind.written) = (Instant::now(), 0);
+            (std::mem::take(&mut kind.example), std::mem::take(&mut kind.held_back))
+        });
+        let told = told.collect();
+        self.some_held_back.store(places.values().any(|kind| kind.held_back > 0), Ordering::Release);
+        told
+    }
+}
+
+impl<S: Subscriber> Layer<S> for Limit {
+    fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
+        let kind = event.metadata();
+        *kind.level() > Level::INFO || self.0.admit(kind.callsite(), Instant::now(), || example_of(event))
+    }
+}
+
+/// The beginning of a line's text.
+fn example_of(event: &Event<'_>) -> String {
+    struct Text(String);
+    impl Visit for Text {
+        fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+            if field.name() == "message" {
+                let _ = write!(self.0, "{value:?}");
+            }
+        }
+    }
+    let mut text = Text(String::new());
+    event.record(&mut text);
+    text.0.chars().take(EXAMPLE_CHARS).map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::{Sender, channel};
+
+    /// A reader that takes each line only when it is let.
+    struct Slow(Receiver<()>, Sender<String>);
+
+    impl Write for Slow {
+        fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+            let _ = self.0.recv();
+            let _ = self.1.send(String::from_utf8_lossy(line).into_owned());
+            Ok(line.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn lines_that_find_no_room_are_counted_and_told_of() {
+        let ((go, gate), (seen, lines)) = (channel(), channel());
+        let log = Log::new(Slow(gate, seen), 4).expect("a thread");
+        // One may be in the writer's hands, four wait.
+        for n in 0..20 {
+            log.lines.put(format!("line {n}\n").into_bytes());
+        }
+        let lost = log.lines.lost.load(Ordering::Relaxed);
+        assert!((15..=16).contains(&lost), "{lost}");
+        drop(go);
+        let written: Vec<String> = (0..=20 - lost).map(|_| lines.recv().expect("a line")).collect();
+        let told = written.iter().filter(|line| line.contains("lines of the log were lost")).collect::<Vec<_>>();
+        assert!(told.len() == 1 && told[0].contains(&format!("  WARN {lost} lines")), "{written:?}");
+    }
+
+    #[test]
+    fn a_log_without_a_reader_ends_with_its_process() {
+        let ((go, gate), (seen, _lines)) = (channel::<()>(), channel());
+        let log = Log::new(Slow(gate, seen), 2).expect("a thread");
+        for _ in 0..9 {
+            log.lines.put(b"line\n".to_vec());
+        }
+        let begun = Instant::now();
+        drop(log);
+        assert!(begun.elapsed() < Duration::from_secs(30));
+        drop(go);
+    }
+
+    #[test]
+    fn a_flood_of_one_kind_is_cut_and_told_of() {
+        let ((go, gate), (seen, lines)) = (channel(), channel());
+        drop(go);
+        let log = Log::new(Slow(gate, seen), QUEUE).expect("a thread");
+        let layers = registry().with(log.limit.clone());
+        let layers = layers.with(tracing_subscriber::fmt::layer().with_writer(log.lines.clone()).with_ansi(false));
+        tracing::subscriber::with_default(layers, || {
+            for n in 0..PER_SECOND + 50 {
+                tracing::info!("client {n} refused\nby name");
+            }
+            tracing::warn!("something else");
+        });
+        drop(log);
+        let written: Vec<String> = lines.try_iter().collect();
+        let count = |what: &str| written.iter().filter(|line| line.contains(what)).count();
+        assert_eq!(count("INFO"), PER_SECOND as usize);
+        assert_eq!(count("lines like the last in a second"), 1);
+        assert_eq!(count("something else"), 1);
+        let rest = format!("50 further lines like \"client {PER_SECOND} refused?by name\" were not written");
+        assert_eq!(count(&rest), 1, "{:?}", written.last());
+    }
+
+    #[test]
+    fn a_long_line_is_cut() {
+        let ((go, gate), (seen, lines)) = (channel(), channel());
+        drop(go);
+        let log = Log::new(Slow(gate, seen), 4).expect("a thread");
+        log.lines.put(vec![b'x'; 100_000]);
+        drop(log);
+        let line = lines.recv().expect("a line");
+        assert!(line.len() < LINE_BYTES_MAX + 10 && line.ends_with("...\n"));
+    }
+}
