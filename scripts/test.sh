@@ -52,22 +52,23 @@ run() { # name, command...
     "$@" >"$logs/$name.log" 2>&1 || code=$?
     report "$name" "$code" "$logs/$name.log"
 }
+websocket() {
+    # Kept between runs: lseg-data brings numpy and pandas.
+    local venv=target/interop-python
+    { [ -x "$venv/bin/python" ] || python3 -m venv "$venv"; } \
+        && "$venv/bin/pip" -q install websocket-client==1.9.2 lseg-data==2.1.1 \
+        && "$venv/bin/python" interop/websocket/test_websocket.py
+}
 export -f report run_program
 
 run documentation cargo test --workspace --doc &
-QUOTEWAY_BIN="$PWD/target/debug/quoteway" run interop mvn -B -q -Dstyle.color=never -f interop/pom.xml test &
+export QUOTEWAY_BIN="$PWD/target/debug/quoteway"
+run websocket websocket &
+run interop mvn -B -q -Dstyle.color=never -f interop/pom.xml test &
 # Tests between processes wait more than they compute: more of them than cores run at once.
 awk -v cores="$cores" '{ print ($1 ~ /(quoteway|lbm-io)$/) ? 3 * cores : cores, $0 }' "$logs/programs" \
     | xargs -P "$cores" -L 1 bash -c 'run_program "$@"' run_program || true
 wait
-
-if [ "$status" = 0 ]; then
-    # Kept between runs: lseg-data brings numpy and pandas.
-    venv=target/interop-python
-    [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
-    "$venv/bin/pip" -q install websocket-client==1.9.2 lseg-data==2.1.1
-    QUOTEWAY_BIN="$PWD/target/release/quoteway" "$venv/bin/python" interop/websocket/test_websocket.py 2>&1 | tee -a "$log" || status=1
-fi
 
 # cargo: "test result: ok. 12 passed; 0 failed; ..."; interop: "interop: 12 passed, 0 failed, 0 skipped".
 sed 's/\x1b\[[0-9;]*m//g' "$logs"/*.log | awk '
