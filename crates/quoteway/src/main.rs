@@ -119,7 +119,7 @@ fn main() -> ExitCode {
         Command::SinkDrivenSrc(args) => tools::sink_driven_src::run(&args),
         Command::TestClient(args) => tools::test_client::run(&args),
         Command::Dump(args) => tools::dump::run(&args),
-        Command::Lock(args) => tools::lock::run(&args).map(|text| print(text + "\n")),
+        Command::Lock(args) => tools::lock::run(&args).and_then(|text| print(text + "\n")),
         Command::Lbmdump(args) => tools::lbmdump::run(&args),
         Command::Lbmpub(args) => tools::lbmtest::publish::run(&args),
         Command::Lbmsub(args) => tools::lbmtest::subscribe::run(&args),

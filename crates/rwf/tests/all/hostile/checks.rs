@@ -147,8 +147,14 @@ pub(crate) fn cursor(data: &[u8]) {
 }
 
 /// Everything is written, so that it reads back as it was.
-const EXACT: Settings =
-    Settings { default_service_id: None, expand_enums: false, enum_displays: false, strict: false, explicit: true };
+const EXACT: Settings = Settings {
+    default_service_id: None,
+    expand_enums: false,
+    enum_displays: false,
+    unknown_members: false,
+    unknown_fields: false,
+    explicit: true,
+};
 
 fn dictionary() -> &'static Dictionary {
     static BUILT_IN: std::sync::LazyLock<Dictionary> = std::sync::LazyLock::new(Dictionary::builtin);
@@ -159,7 +165,7 @@ fn dictionary() -> &'static Dictionary {
 pub(crate) fn json(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let lax = Settings { default_service_id: Some(7), expand_enums: true, enum_displays: true, ..Settings::default() };
-    for settings in [EXACT, lax, Settings { strict: true, ..EXACT }] {
+    for settings in [EXACT, lax, Settings { unknown_members: true, unknown_fields: true, ..EXACT }, Settings::rtds()] {
         let converter = Converter::new(dictionary()).with_settings(settings);
         for result in converter.messages(&text) {
             match result {
