@@ -21,7 +21,7 @@ impl Drop for Kill {
 fn a_reader_of_the_log_that_stops_does_not_stop_the_server() {
     let (mut reader, mut log) = std::io::pipe().expect("a pipe");
     // The pipe is full before the server's first line.
-    log.write_all(&[b'.'; PIPE_BYTES]).expect("room");
+    log.write_all(&vec![b'.'; PIPE_BYTES]).expect("room");
     let mut child = Command::new(env!("CARGO_BIN_EXE_quoteway"))
         .args(["serve", "--rssl-port", "0", "--nip-port", "0"])
         .env("QUOTEWAY_LOG", "info")
