@@ -366,7 +366,7 @@ fn client_message(input: &mut Input<'_>) -> Vec<u8> {
         }
         5 => {
             let names: Vec<String> = input.piece().iter().map(|&n| self::name(n)).collect();
-            let items = Some(names.iter().map(|n| n.as_bytes()).collect());
+            let items = Some(names.iter().map(String::as_bytes).collect());
             let payload = encode(|w| Payload { items, ..Payload::default() }.encode(w));
             let flags = RequestFlags::STREAMING | RequestFlags::HAS_BATCH;
             encode(|w| RequestMsg { flags, container: DataType::ELEMENT_LIST, body: &payload, ..request }.encode(w))
@@ -417,7 +417,7 @@ fn services(input: &mut Input<'_>) -> Vec<directory::Service> {
         service.state = Some(directory::Part::Set(directory::ServiceState::new(up)));
         service
     };
-    (0..1 + input.byte() % 3).map(|_| service(1 + u16::from(input.byte() % 4), input.byte() > 40)).collect()
+    (0..=input.byte() % 3).map(|_| service(1 + u16::from(input.byte() % 4), input.byte() > 40)).collect()
 }
 
 /// What an interactive provider answers.
