@@ -20,17 +20,7 @@ fn compile(file: &Path, folder: &Path, shared: bool) -> PathBuf {
     let program = folder.join(file.file_stem().expect("a name"));
     let libraries = libraries();
     let mut cc = Command::new("cc");
-    cc.args([
-        "-std=c99",
-        "-D_POSIX_C_SOURCE=200809L",
-        "-Wall",
-        "-Wextra",
-        "-Wpedantic",
-        "-Wstrict-prototypes",
-        "-Werror",
-        "-O1",
-        "-I",
-    ]);
+    cc.args(["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wstrict-prototypes", "-Werror", "-O1", "-I"]);
     cc.arg(here().join("include"));
     cc.arg("-o").arg(&program).arg(file);
     if shared {

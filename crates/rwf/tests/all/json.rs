@@ -182,7 +182,12 @@ fn texts_of_the_sdk_lead_back() {
 }
 
 /// What we make of texts that the SDK does not make sense of, or not the right one; `None` is an error.
-const BETTER: [(&str, Option<&str>); 17] = [
+const BETTER: [(&str, Option<&str>); 18] = [
+    // A view names a field that the dictionary does not have: the view is of the others, as servers built on ETA C have it.
+    (
+        "view/25",
+        Some(r#"{"ID":89,"Type":"Request","Key":{"Service":1,"Name":"MW.TO"},"ViewType":"FidList","View":[22]}"#),
+    ),
     // A dynamic QoS.
     (
         "request/12",
@@ -285,7 +290,7 @@ fn texts_of_applications() {
         same += 1;
     }
     println!("{same} texts as the SDK, {better} better");
-    assert!((same, better) == (131, 17));
+    assert!((same, better) == (130, 18));
 }
 
 /// Every message of all golden vectors.

@@ -1,6 +1,7 @@
 //! A provider that counts: each item's image and updates carry a number that grows by one.
 
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -117,7 +118,17 @@ fn serve(place: &Place, shared: &Arc<Shared>, port: u16) -> (SocketAddr, JoinHan
         let mut io = RsslIo::new(1).expect("descriptors");
         let at = SocketAddr::from((address, port));
         let options = SocketOptions { reuse_address: true, ..SocketOptions::default() };
-        let (_, addr) = io.listen(at, &options, Arc::new(ServerConfig::default())).expect("a port");
+        // While nobody listens, a distributor of the same host that dials this port can come from it, and so meet itself: the port is
+        // taken until that connection has failed.
+        let deadline = Instant::now() + Duration::from_mins(1);
+        let (_, addr) = loop {
+            match io.listen(at, &options, Arc::new(ServerConfig::default())) {
+                Err(e) if e.kind() == ErrorKind::AddrInUse && Instant::now() < deadline => {
+                    std::thread::park_timeout(Duration::from_millis(20));
+                }
+                listening => break listening.expect("a port"),
+            }
+        };
         ready.send(addr).expect("the test waits");
         let config = ProviderConfig { service: SERVICE.into(), ..ProviderConfig::default() };
         let shared = Arc::clone(&feed.shared);
