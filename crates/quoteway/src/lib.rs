@@ -6,6 +6,7 @@
 
 pub mod agents;
 pub mod config;
+pub mod counters;
 pub mod lab;
 pub mod log;
 pub mod manual;

@@ -33,11 +33,23 @@ const EXAMPLE_CHARS: usize = 100;
 /// How long the end of the process waits for the last lines to be written.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-static LOST: OnceLock<Arc<AtomicU64>> = OnceLock::new();
+static STARTED: OnceLock<(Arc<AtomicU64>, Arc<Kinds>)> = OnceLock::new();
 
-/// Lines of this process that were not written, because their reader did not keep up.
-pub fn lost_lines() -> u64 {
-    LOST.get().map_or(0, |lost| lost.load(Ordering::Relaxed))
+hub::counters! {
+/// What the log of this process counts.
+pub struct Counters {
+    /// Lines that were not written, because their reader did not keep up.
+    pub lines_lost: u64,
+    /// Lines that were not written, because there were too many of their kind in a second.
+    pub lines_held_back: u64,
+}
+}
+
+/// What was counted since the log was started; 0 without one.
+pub fn counters() -> Counters {
+    let Some((lost, kinds)) = STARTED.get() else { return Counters::default() };
+    let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    Counters { lines_lost: count(lost), lines_held_back: count(&kinds.held_back) }
 }
 
 /// Starts the log of the process on standard error. What is still to be written is written when the result is dropped.
@@ -46,7 +58,7 @@ pub fn lost_lines() -> u64 {
 /// When the system gives no thread.
 pub fn start(filter: EnvFilter, colours: bool) -> io::Result<Log> {
     let log = Log::new(io::stderr(), QUEUE)?;
-    let _ = LOST.set(log.lines.lost.clone());
+    let _ = STARTED.set((log.lines.lost.clone(), log.limit.0.clone()));
     let lines = tracing_subscriber::fmt::layer().with_writer(log.lines.clone()).with_target(false).with_ansi(colours);
     // A log that nobody reads any more must not end the process: what cannot be written is dropped.
     registry().with(filter).with(log.limit.clone()).with(lines.log_internal_errors(false)).init();
@@ -195,6 +207,8 @@ struct Kinds {
     /// As many as there are places in the source that log.
     places: Mutex<HashMap<callsite::Identifier, Kind>>,
     some_held_back: AtomicBool,
+    /// All lines that were held back.
+    held_back: AtomicU64,
     lines: OnceLock<Lines>,
 }
 
@@ -223,6 +237,7 @@ impl Kinds {
             return true;
         }
         kind.held_back += 1;
+        self.held_back.fetch_add(1, Ordering::Relaxed);
         if kind.held_back == 1 {
             kind.example = example();
             self.some_held_back.store(true, Ordering::Release);
@@ -336,6 +351,7 @@ mod tests {
             }
             tracing::warn!("something else");
         });
+        assert_eq!(log.limit.0.held_back.load(Ordering::Relaxed), 50);
         drop(log);
         let written: Vec<String> = lines.try_iter().collect();
         let count = |what: &str| written.iter().filter(|line| line.contains(what)).count();

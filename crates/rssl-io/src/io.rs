@@ -130,6 +130,11 @@ impl RsslIo {
         &mut self.tcp
     }
 
+    /// What the sockets have counted.
+    pub fn counters(&self) -> &net::tcp::Counters {
+        self.tcp.counters()
+    }
+
     /// Tells whether a descriptor that [`Tcp::watch`] was given with this number (0 to 31) has become readable since it was
     /// asked last.
     pub fn take_ready(&mut self, number: u32) -> bool {

@@ -1,7 +1,7 @@
 //! What the Source Distributor counts: everything it dropped or refused, and the traffic.
 
+crate::counters! {
 /// Totals since the start. Nothing is dropped without one of these going up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Updates relayed to the hub.
     pub updates: u64,
@@ -21,7 +21,7 @@ pub struct Counters {
     pub refused_unknown_service: u64,
     /// Opens refused: item not found at a non-interactive provider.
     pub refused_not_found: u64,
-    /// Opens refused: [`super::Config::max_items`] reached.
+    /// Opens refused: the bound on items is reached.
     pub refused_no_resources: u64,
     /// Opens refused: the request makes no sense here (login or directory domain).
     pub refused_usage: u64,
@@ -71,7 +71,7 @@ pub struct Counters {
     pub expired_leases: u64,
     /// Gaps in the stream that P2PSs have told of.
     pub gaps: u64,
-    /// Of these, gaps that lie before what is kept of the stream.
+    /// Gaps of these that lie before what is kept of the stream.
     pub gaps_too_old: u64,
     /// Images sent to one P2PS alone.
     pub direct_images: u64,
@@ -85,4 +85,5 @@ pub struct Counters {
     pub encode_failures: u64,
     /// P2PSs refused: there are 4,096 already.
     pub refused_p2ps: u64,
+}
 }

@@ -1,19 +1,19 @@
 //! What a P2PS counts.
 
+crate::counters! {
 /// Totals since the start. Gauges are marked as such.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Counters {
-    /// Gauge: clients connected.
-    pub clients: u64,
-    /// Gauge: clients logged in.
-    pub mounts: u64,
-    /// Gauge: items that someone watches, views and snapshots counted apart.
-    pub items: u64,
-    /// Gauge: watchers of items.
-    pub watchers: u64,
-    /// Gauge: items that wait to be opened at a Source Distributor.
-    pub items_waiting: u64,
+    /// Clients connected.
+    pub clients: u64 as Gauge,
+    /// Clients logged in.
+    pub mounts: u64 as Gauge,
+    /// Items that someone watches, views and snapshots counted apart.
+    pub items: u64 as Gauge,
+    /// Watchers of items.
+    pub watchers: u64 as Gauge,
+    /// Items that wait to be opened at a Source Distributor.
+    pub items_waiting: u64 as Gauge,
     /// Messages received from clients.
     pub messages_in: u64,
     /// Messages of clients that were to be closed already, or were never told of.
@@ -76,7 +76,7 @@ pub struct Counters {
     pub services_refused: u64,
     /// Gaps in a hub stream.
     pub hub_gaps: u64,
-    /// Messages that were missing there.
+    /// Messages that were missing in gaps of a hub stream.
     pub hub_messages_lost: u64,
     /// Items that lost messages were about: suspect, and their images asked for again.
     pub items_missed: u64,
@@ -90,7 +90,7 @@ pub struct Counters {
     pub holds_dropped: u64,
     /// Times that this process was found to have stood still.
     pub freezes: u64,
-    /// Clients cut off because they were slow; also in `clients_closed`.
+    /// Clients cut off because they were slow; they count as closed too.
     pub clients_cut_off: u64,
     /// Clients closed for what they sent, or for what they did not take.
     pub clients_closed: u64,
@@ -98,4 +98,5 @@ pub struct Counters {
     pub dictionary_conflicts: u64,
     /// Dictionary messages from the hub that could not be read.
     pub dictionary_errors: u64,
+}
 }

@@ -19,6 +19,7 @@ use rwf::msg::MsgClass;
 use super::json::{JsonClients, Read};
 use super::pace::Pace;
 use crate::config::{self, Config};
+use crate::counters::{Label, Part, Samples};
 use rssl_io::{Encryption, Ended, Handler, Opened, RsslIo};
 
 /// The P2PS with its sessions.
@@ -46,6 +47,16 @@ pub struct Consumers {
     paced: Vec<ConnId>,
     /// Clients for which other bytes wait than before.
     slow: Vec<(ConnId, usize)>,
+}
+
+hub::counters! {
+/// What stands beside the state machine's own counters.
+pub struct Counters {
+    /// Clients with more waiting for them than a socket takes.
+    pub clients_behind: u64 as Gauge,
+    /// Messages that no JSON stands for, and so did not reach WebSocket clients.
+    pub json_unconvertible: u64,
+}
 }
 
 /// The port for consumers.
@@ -160,6 +171,13 @@ impl Consumers {
     /// Clients with more waiting for them than a socket takes.
     pub fn behind(&self) -> usize {
         self.p2ps.clients_behind()
+    }
+
+    /// What was counted.
+    pub fn sample(&self, labels: &[Label], samples: &mut Samples) {
+        samples.add(Part::P2ps, labels, &self.p2ps.counters());
+        let counters = Counters { clients_behind: self.behind() as u64, json_unconvertible: self.json.unconvertible() };
+        samples.add(Part::Consumers, labels, &counters);
     }
 
     /// Whether consumers come in at this listener.

@@ -59,6 +59,11 @@ pub(super) enum Read<'a> {
 }
 
 impl JsonClients {
+    /// Messages so far that no JSON stands for.
+    pub(super) fn unconvertible(&self) -> u64 {
+        self.unconvertible
+    }
+
     pub(super) fn new(c: &config::P2ps) -> Self {
         Self {
             count: 0,

@@ -17,8 +17,9 @@ use super::backbone::Ready;
 use super::backbone::links::Blocks;
 use super::backbone::subscriber::Subscriber;
 use super::consumers::{Consumers, Port};
-use super::status::{Report, STATUS, Status};
+use super::status::{STATUS, Status};
 use crate::config::{self, Config};
+use crate::counters::{Part, Samples};
 use rssl_io::RsslIo;
 
 /// The agent.
@@ -47,10 +48,7 @@ impl P2psAgent {
         let (mut consumers, rssl) = Consumers::new(config, machine, mounts, port, &mut io)?;
         consumers.gather();
         let hub = Subscriber::new(config, incarnation, &format!("rssl port {}", rssl.port()), &mut io)?;
-        let status = Status::open();
-        if let Some(status) = &status {
-            super::backbone::watch(&mut io, status, STATUS)?;
-        }
+        let status = Status::open_in(&mut io)?;
         Ok(Self { io, consumers, hub, rssl, status })
     }
 
@@ -100,45 +98,19 @@ impl P2psAgent {
         if self.io.take_ready(STATUS)
             && let Some(mut status) = self.status.take()
         {
-            status.answer(now, |report| self.report(report));
+            status.answer(now, |samples| self.sample(samples));
             self.status = Some(status);
         }
         Ok(())
     }
 
-    /// What is counted, for `quoteway lbmstat`.
-    fn report(&self, report: &mut Report) {
-        let (c, hub) = (self.consumers.p2ps.counters(), self.hub.counters());
-        let counters = [
-            ("clients", c.clients),
-            ("mounts", c.mounts),
-            ("items", c.items),
-            ("watchers", c.watchers),
-            ("items_waiting", c.items_waiting),
-            ("updates_in", c.updates_in),
-            ("updates_unwatched", c.updates_unwatched),
-            ("updates_out", c.updates_out),
-            ("images_in", c.images_in),
-            ("images_out", c.images_out),
-            ("direct_images", c.direct_images),
-            ("statuses_out", c.statuses_out),
-            ("posts_in", c.posts_in),
-            ("blocks", hub.blocks),
-            ("bytes", hub.bytes),
-            ("blocks_unjoined", hub.blocks_unjoined),
-            ("sources_joined", hub.joined),
-            ("sources_lost", hub.lost),
-            ("announcements_refused", hub.announcements_refused),
-            ("gaps", c.hub_gaps),
-            ("messages_lost", c.hub_messages_lost),
-            ("items_missed", c.items_missed),
-            ("items_lost", c.items_lost),
-            ("items_recovered", c.items_recovered),
-            ("clients_cut_off", self.consumers.p2ps.counters().clients_cut_off),
-            ("clients_closed", c.clients_closed),
-            ("freezes", c.freezes),
-        ];
-        report.line("p2ps", &format!("rssl={}", self.rssl), &counters);
+    /// What was counted.
+    pub fn sample(&self, samples: &mut Samples) {
+        let labels = [("rssl", self.rssl.to_string())];
+        self.consumers.sample(&labels, samples);
+        samples.add(Part::HubSubscriber, &labels, &self.hub.counters());
+        samples.add_sockets(&labels, self.io.counters());
+        samples.add(Part::Log, &[], &crate::log::counters());
     }
 }
 

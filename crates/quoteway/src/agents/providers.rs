@@ -12,6 +12,7 @@ use net::tcp::{ConnId, ListenerId};
 
 use super::routes::Routes;
 use crate::config::Config;
+use crate::counters::{Label, Part, Samples};
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 
 /// The Source Distributor with its sessions.
@@ -27,6 +28,16 @@ pub struct Providers {
     held: bool,
     /// Sessions that have come meanwhile and are still read.
     unheld: Vec<ConnId>,
+}
+
+hub::counters! {
+/// What stands beside the state machine's own counters.
+pub struct Counters {
+    /// Items held, those included that only P2PSs still hold.
+    pub items: u64 as Gauge,
+    /// 1 while providers are not read, because too much is on its way to P2PSs or consumers.
+    pub holding: u64 as Gauge,
+}
 }
 
 #[derive(Clone, Copy)]
@@ -68,6 +79,13 @@ impl Providers {
     /// Where non-interactive providers connect.
     pub fn nip_addr(&self) -> Option<SocketAddr> {
         self.door.as_ref().map(|d| d.addr)
+    }
+
+    /// What was counted; `holding` says that providers are not read.
+    pub fn sample(&self, labels: &[Label], holding: bool, samples: &mut Samples) {
+        samples.add(Part::SourceDistributor, labels, self.distributor.counters());
+        let counters = Counters { items: self.distributor.items() as u64, holding: holding.into() };
+        samples.add(Part::Providers, labels, &counters);
     }
 
     /// A block of requests from a P2PS.

@@ -13,7 +13,9 @@ use net::tcp::{ConnId, ListenerId};
 
 use super::consumers::{Consumers, Port};
 use super::providers::Providers;
+use super::status::{STATUS, Status};
 use crate::config::{self, Config};
+use crate::counters::{Part, Samples};
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 
 /// The only P2PS of this process.
@@ -37,6 +39,8 @@ pub struct Server {
     io: RsslIo,
     desk: Desk,
     addresses: Addresses,
+    status: Option<Status>,
+    name: String,
 }
 
 /// Routes what the sessions bring to the side that it is for.
@@ -72,7 +76,9 @@ impl Server {
         let mut providers = Providers::new(config, distributor, &mut io)?;
         providers.distributor.p2ps_up(net::clock::now(), P2PS);
         let addresses = Addresses { rssl, encrypted: consumers.encrypted_addr(), nip: providers.nip_addr() };
-        Ok(Self { io, desk: Desk { providers, consumers, sides: Vec::new() }, addresses })
+        let status = Status::open_in(&mut io)?;
+        let desk = Desk { providers, consumers, sides: Vec::new() };
+        Ok(Self { io, desk, addresses, status, name: config.hub.name.clone() })
     }
 
     /// The ports that were opened.
@@ -104,7 +110,29 @@ impl Server {
         desk.providers.on_timer(now, io);
         desk.consumers.on_timer(now, io);
         desk.exchange(now, io);
+        if self.io.take_ready(STATUS) {
+            self.answer(now);
+        }
         Ok(())
+    }
+
+    /// Tells what is counted, for `quoteway lbmstat`.
+    #[cold]
+    fn answer(&mut self, now: u64) {
+        if let Some(mut status) = self.status.take() {
+            status.answer(now, |samples| self.sample(samples));
+            self.status = Some(status);
+        }
+    }
+
+    /// What was counted.
+    pub fn sample(&self, samples: &mut Samples) {
+        let hub = [("hub", self.name.clone())];
+        let rssl = [("rssl", self.addresses.rssl.to_string())];
+        self.desk.providers.sample(&hub, false, samples);
+        self.desk.consumers.sample(&rssl, samples);
+        samples.add_sockets(&rssl, self.io.counters());
+        samples.add(Part::Log, &[], &crate::log::counters());
     }
 }
 

@@ -25,8 +25,10 @@ use super::consumers::{Consumers, Port};
 use super::providers::Providers;
 use super::rest::Rest;
 use super::server::Addresses;
+use super::status::{STATUS, Status};
 use super::valve::{Load, Valve};
 use crate::config::{self, Config};
+use crate::counters::{Label, Part, Samples};
 use rssl_io::RsslIo;
 
 /// Bytes of the ring of hub blocks. A block is at most half of it; a larger one is cut.
@@ -56,6 +58,8 @@ struct Ingest {
     valve: Valve,
     /// The providers are not read.
     holding: bool,
+    status: Option<Status>,
+    labels: [Label; 1],
 }
 
 /// The clients of all shards, as far as the ingest has to know.
@@ -101,6 +105,8 @@ struct Shard {
     /// Request blocks that found no space, oldest first.
     unsent: Vec<Vec<u8>>,
     rest: Rest,
+    status: Option<Status>,
+    labels: [Label; 2],
 }
 
 impl Sharded {
@@ -143,6 +149,7 @@ impl Sharded {
             reader.wake_with(shard_io.tcp().waker());
             wakers.push(shard_io.tcp().waker());
             consumers.gather();
+            let status = Status::open_in(&mut shard_io)?;
             let shard = Shard {
                 io: shard_io,
                 consumers,
@@ -152,13 +159,17 @@ impl Sharded {
                 requests: writer,
                 unsent: Vec::new(),
                 rest: Rest::new(count, config.p2ps.shard_rest_us),
+                status,
+                labels: [("rssl", addr.to_string()), ("shard", id.to_string())],
             };
             shards.push(shard.start(id, config, stop.clone())?);
         }
         let rssl = rssl.expect("there is a shard");
         let addresses = Addresses { rssl, encrypted, nip: providers.nip_addr() };
         let requests = request_readers;
-        let ingest = Ingest { io, providers, events, requests, crowd, valve: Valve::default(), holding: false };
+        let (valve, holding) = (Valve::default(), false);
+        let (status, labels) = (Status::open_in(&mut io)?, [("hub", config.hub.name.clone())]);
+        let ingest = Ingest { io, providers, events, requests, crowd, valve, holding, status, labels };
         Ok(Self { ingest, shards, addresses, stop, wakers })
     }
 
@@ -217,7 +228,25 @@ impl Ingest {
         self.publish();
         self.providers.flush(now, &mut self.io);
         self.hold(now);
+        if self.io.take_ready(STATUS) {
+            self.answer(now);
+        }
         Ok(())
+    }
+
+    /// Tells what is counted, for `quoteway lbmstat`.
+    #[cold]
+    fn answer(&mut self, now: u64) {
+        if let Some(mut status) = self.status.take() {
+            status.answer(now, |samples| self.sample(samples));
+            self.status = Some(status);
+        }
+    }
+
+    fn sample(&self, samples: &mut Samples) {
+        self.providers.sample(&self.labels, self.holding, samples);
+        samples.add_sockets(&self.labels, self.io.counters());
+        samples.add(Part::Log, &[], &crate::log::counters());
     }
 
     /// Has it woken by what it waits for; `false` if there is some already.
@@ -314,7 +343,24 @@ impl Shard {
         self.crowd.report(consumers.behind(), self.behind);
         self.behind = consumers.behind();
         self.send_requests();
+        if self.io.take_ready(STATUS) {
+            self.answer(now);
+        }
         Ok(())
+    }
+
+    /// Tells what is counted, for `quoteway lbmstat`.
+    #[cold]
+    fn answer(&mut self, now: u64) {
+        if let Some(mut status) = self.status.take() {
+            status.answer(now, |samples| self.sample(samples));
+            self.status = Some(status);
+        }
+    }
+
+    fn sample(&self, samples: &mut Samples) {
+        self.consumers.sample(&self.labels, samples);
+        samples.add_sockets(&self.labels, self.io.counters());
     }
 
     /// A full ring never holds a shard up: what does not fit waits here. The P2PS's open window bounds how much that is.

@@ -8,8 +8,9 @@ use hub::distributor::SourceDistributor;
 use super::backbone::Ready;
 use super::backbone::publisher::{Publisher, Requests};
 use super::providers::Providers;
-use super::status::{Report, STATUS, Status};
+use super::status::{STATUS, Status};
 use crate::config::{self, Config};
+use crate::counters::{Part, Samples};
 use rssl_io::RsslIo;
 
 /// The agent.
@@ -21,6 +22,16 @@ pub struct SourceDistributorAgent {
     holding: bool,
     status: Option<Status>,
     name: String,
+}
+
+hub::counters! {
+/// How a P2PS keeps up, as its Source Distributor sees it.
+pub struct P2psBehind {
+    /// Bytes of the stream that the P2PS has yet to read.
+    pub behind_bytes: u64 as Gauge in Bytes,
+    /// 1 for a P2PS that is not waited for any more since it did not move.
+    pub left_behind: u64 as Gauge,
+}
 }
 
 /// Where a Source Distributor can be reached.
@@ -42,10 +53,7 @@ impl SourceDistributorAgent {
         let machine = SourceDistributor::new(config::across_processes_distributor(config), incarnation);
         let providers = Providers::new(config, machine, &mut io)?;
         let hub = Publisher::new(config, incarnation, &mut io)?;
-        let status = Status::open();
-        if let Some(status) = &status {
-            super::backbone::watch(&mut io, status, STATUS)?;
-        }
+        let status = Status::open_in(&mut io)?;
         Ok(Self { io, providers, hub, holding: false, status, name: config.hub.name.clone() })
     }
 
@@ -100,48 +108,24 @@ impl SourceDistributorAgent {
         if self.io.take_ready(STATUS)
             && let Some(mut status) = self.status.take()
         {
-            status.answer(now, |report| self.report(report));
+            status.answer(now, |samples| self.sample(samples));
             self.status = Some(status);
         }
         Ok(())
     }
 
-    /// What is counted, for `quoteway lbmstat`.
-    fn report(&self, report: &mut Report) {
-        let (sd, hub) = (&self.providers.distributor, self.hub.counters());
-        let c = sd.counters();
-        let counters = [
-            ("items", sd.items() as u64),
-            ("updates", c.updates),
-            ("images", c.images),
-            ("direct_images", c.direct_images),
-            ("statuses", c.statuses),
-            ("requests", c.requests),
-            ("posts", c.posts),
-            ("blocks", hub.blocks),
-            ("bytes", hub.bytes),
-            ("blocked", hub.blocked),
-            ("waiting_bytes", hub.waiting_bytes),
-            ("congestions", hub.congestions),
-            ("holding", self.holding.into()),
-            ("waits", c.waits),
-            ("left_behind", c.left_behind),
-            ("p2ps_joined", hub.joined),
-            ("p2ps_lost", hub.lost),
-            ("p2ps_cut_off", hub.cut_off),
-            ("p2ps_refused", hub.refused),
-            ("p2ps_silent", c.silent_p2ps),
-            ("p2ps_overrun", c.overrun_p2ps),
-            ("gaps", c.gaps),
-            ("gaps_too_old", c.gaps_too_old),
-            ("expired_leases", c.expired_leases),
-            ("freezes", c.freezes),
-        ];
-        report.line("source-distributor", &self.name, &counters);
-        for (number, behind, left_behind) in sd.p2pss() {
-            let counters = [("number", number.into()), ("behind_bytes", behind), ("left_behind", left_behind.into())];
-            report.line("p2ps-of", self.hub.peer(number).unwrap_or("-"), &counters);
+    /// What was counted.
+    pub fn sample(&self, samples: &mut Samples) {
+        let labels = [("hub", self.name.clone())];
+        self.providers.sample(&labels, self.holding, samples);
+        samples.add(Part::HubPublisher, &labels, &self.hub.counters());
+        for (number, behind_bytes, left_behind) in self.providers.distributor.p2pss() {
+            let peer = self.hub.peer(number).unwrap_or("-").to_owned();
+            let behind = P2psBehind { behind_bytes, left_behind: left_behind.into() };
+            samples.add(Part::P2psOf, &[("p2ps", peer)], &behind);
         }
+        samples.add_sockets(&labels, self.io.counters());
+        samples.add(Part::Log, &[], &crate::log::counters());
     }
 
     /// Before heartbeats are written: what they say of this Source Distributor may be signed anew.

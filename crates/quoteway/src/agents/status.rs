@@ -2,14 +2,18 @@
 //! the process's Unix socket gets them as text.
 //!
 //! The socket has the abstract name `quoteway-hub/PID/NUMBER`, so that each network namespace has its own. One line a thing: kind,
-//! name and counters, parted by tabs; the last line is `end`. Rates, and what stands beside what, are the reader's.
+//! name and counters, parted by tabs; the last line is `end`. Which counters there are, the table says (`crate::counters`); rates,
+//! and what stands beside what, are the reader's.
 
-use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use rssl_io::RsslIo;
+
+use crate::counters::Samples;
 
 /// How the names of the sockets begin.
 pub const SOCKET_PREFIX: &str = "quoteway-hub/";
@@ -37,9 +41,21 @@ impl Status {
         Some(Self { listener, second: (0, 0) })
     }
 
-    /// Answers one of those who wait, with what `write` puts into the report. Nothing blocks: what the reader's socket does not take
+    /// Opens the socket and has the turns of `io` end when somebody asks, under the number [`STATUS`].
+    ///
+    /// # Errors
+    /// The set of sockets has become unusable.
+    pub fn open_in(io: &mut RsslIo) -> io::Result<Option<Self>> {
+        let status = Self::open();
+        if let Some(status) = &status {
+            io.tcp().watch(status.as_fd(), STATUS)?;
+        }
+        Ok(status)
+    }
+
+    /// Answers one of those who wait, with the reading that `sample` makes. Nothing blocks: what the reader's socket does not take
     /// is not sent.
-    pub fn answer(&mut self, now: u64, write: impl FnOnce(&mut Report)) {
+    pub fn answer(&mut self, now: u64, sample: impl FnOnce(&mut Samples)) {
         let Ok((mut stream, _)) = self.listener.accept() else { return };
         let second = now / 1_000_000_000;
         if self.second.0 != second {
@@ -49,10 +65,9 @@ impl Status {
         if self.second.1 > PER_SECOND || stream.set_nonblocking(true).is_err() {
             return;
         }
-        let mut report = Report::default();
-        write(&mut report);
-        report.0.push_str("end\n");
-        let _ = stream.write_all(report.0.as_bytes());
+        let mut samples = Samples::default();
+        sample(&mut samples);
+        let _ = stream.write_all((samples.lines() + "end\n").as_bytes());
     }
 }
 
@@ -62,40 +77,28 @@ impl AsFd for Status {
     }
 }
 
-/// What a process says of itself.
-#[derive(Debug, Default)]
-pub struct Report(String);
-
-impl Report {
-    /// Adds a thing.
-    pub fn line(&mut self, kind: &str, name: &str, counters: &[(&str, u64)]) {
-        let name = name.replace(char::is_control, "?");
-        let _ = write!(self.0, "{kind}\t{name}");
-        for (counter, value) in counters {
-            let _ = write!(self.0, "\t{counter}={value}");
-        }
-        self.0.push('\n');
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::io::Read as _;
     use std::os::unix::net::UnixStream;
 
+    use crate::counters::Part;
+    use crate::log::Counters;
+
     #[test]
     fn who_connects_gets_the_counters() {
         let mut status = Status::open().expect("a socket");
         let address = status.listener.local_addr().expect("bound");
         let mut asker = UnixStream::connect_addr(&address).expect("it listens");
-        status.answer(1, |report| report.line("rrcpd", "to\tthe host", &[("blocks", 7), ("dropped", 0)]));
+        let counters = Counters { lines_lost: 7, lines_held_back: 1 };
+        status.answer(1, |samples| samples.add(Part::Log, &[("of", "this\tprocess".to_owned())], &counters));
         let mut text = String::new();
         asker.read_to_string(&mut text).expect("an answer, then the end");
-        assert_eq!(text, "rrcpd\tto?the host\tblocks=7\tdropped=0\nend\n");
+        assert_eq!(text, "log\tof=this?process\tlines_lost=7\tlines_held_back=1\nend\n");
         for _ in 0..2 * PER_SECOND {
             let mut asker = UnixStream::connect_addr(&address).expect("it listens");
-            status.answer(1, |report| report.line("rrcpd", "", &[]));
+            status.answer(1, |_| {});
             text.clear();
             asker.read_to_string(&mut text).expect("the end");
         }

@@ -6,6 +6,7 @@ use super::process;
 use super::service::{self, Pulse};
 use crate::agents::backbone::relay::Relay;
 use crate::config::{self, Config, ConfigArgs, HubTransport};
+use crate::counters::Samples;
 
 /// What the command line says; it wins over the file.
 #[derive(Debug, Clone, Default, Args)]
@@ -55,7 +56,10 @@ pub fn run(args: &RrcpdArgs) -> Result<(), String> {
     process::announce(&format!("ready hub={}", config.hub.name), vec![(pulse.clone(), relay.waker())]);
     let ended = relay.run(|| process::turn_over(&pulse)).map_err(|e| e.to_string());
     service::stopping();
-    let (inward, outward) = relay.counters();
-    tracing::info!("to this host: {inward:?}; to the network: {outward:?}");
+    let mut samples = Samples::default();
+    relay.sample(&mut samples);
+    for line in samples.summary() {
+        tracing::info!("{line}");
+    }
     ended
 }

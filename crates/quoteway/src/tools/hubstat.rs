@@ -46,7 +46,7 @@ fn row(pid: u32, thing: &Thing, rate: &dyn Fn(&str) -> f64) -> Option<String> {
     let waiting = (thing.get("waiting_bytes") / 1_000).to_string();
     let (updates, waiting, held, lost) = match thing.kind.as_str() {
         "source-distributor" => (show("updates"), waiting, sum(&["waits", "congestions"]), sum(&["p2ps_lost"])),
-        "p2ps" => (show("updates_in"), "-".to_owned(), "-".to_owned(), sum(&["messages_lost"])),
+        "p2ps" => (show("updates_in"), "-".to_owned(), "-".to_owned(), sum(&["hub_messages_lost"])),
         "rrcpd" => ("-".to_owned(), waiting, sum(&["blocked"]), sum(&["lost", "dropped"])),
         "p2ps-of" => {
             // What it has yet to read stands where others have what waits.

@@ -11,5 +11,6 @@ mod lbm_tools;
 mod log;
 mod report1;
 mod rooms;
+mod status;
 mod tidy;
 mod tools_golden;

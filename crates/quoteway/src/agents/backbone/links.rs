@@ -56,21 +56,22 @@ const FORGET: u64 = 60_000_000_000;
 /// Bytes of the data stream kept while a connection is being greeted; beyond, what is dropped is a gap as any other.
 const HELD: usize = 4 << 20;
 
+hub::counters! {
 /// What was counted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Times that a Source Distributor let this P2PS join.
-    pub joined: u64,
-    /// Times that one was lost.
-    pub lost: u64,
+    pub sources_joined: u64,
+    /// Times that a Source Distributor was lost.
+    pub sources_lost: u64,
     /// Blocks received, on the connections and in the data stream.
     pub blocks: u64,
-    /// Bytes of them.
-    pub bytes: u64,
+    /// Bytes of the blocks received.
+    pub bytes: u64 in Bytes,
     /// Blocks of the data stream of Source Distributors that are not joined.
     pub blocks_unjoined: u64,
     /// Announcements that were not believed.
     pub announcements_refused: u64,
+}
 }
 
 /// The connections. See the module's description.
@@ -485,7 +486,7 @@ impl Links {
                 (Frame::Greeting(bytes), _) => match Welcome::read(bytes)? {
                     Welcome::Joined { incarnation, number, position } => {
                         joined = true;
-                        counters.joined += 1;
+                        counters.sources_joined += 1;
                         source.incarnation = incarnation;
                         to.joined(now, id, Joined { incarnation, number, position });
                         source.held_bytes = 0;
@@ -566,7 +567,7 @@ impl Links {
             source.told = Some(why.to_owned());
         }
         if joined {
-            self.counters.lost += 1;
+            self.counters.sources_lost += 1;
             to.lost(now, SourceId(number as u16));
         }
     }

@@ -44,27 +44,28 @@ pub trait Requests {
     fn gone(&mut self, now: u64, number: u16);
 }
 
+hub::counters! {
 /// What was counted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// P2PSs that have joined.
-    pub joined: u64,
+    pub p2ps_joined: u64,
     /// P2PSs that are gone, for whatever reason.
-    pub lost: u64,
-    /// Those of them that were cut off because they took too little.
-    pub cut_off: u64,
+    pub p2ps_lost: u64,
+    /// P2PSs that were cut off because they took too little; they count as lost too.
+    pub p2ps_cut_off: u64,
     /// Connections refused, or ended before they had joined.
-    pub refused: u64,
+    pub p2ps_refused: u64,
     /// Blocks published.
     pub blocks: u64,
-    /// Bytes of them.
-    pub bytes: u64,
+    /// Bytes of the blocks published.
+    pub bytes: u64 in Bytes,
     /// Times that LBM would have blocked.
     pub blocked: u64,
     /// Times that providers had to wait since too much waited for LBM.
     pub congestions: u64,
-    /// Bytes that wait for LBM now.
-    pub waiting_bytes: u64,
+    /// Bytes that wait for LBM.
+    pub waiting_bytes: u64 as Gauge in Bytes,
+}
 }
 
 /// The sockets and the data stream. See the module's description.
@@ -313,7 +314,7 @@ impl Publisher {
         let ip = peer.ip().to_canonical();
         let wire = if self.trust.allows(ip) { self.encryption.accept().ok() } else { None };
         let Some(wire) = wire.filter(|_| self.has_place(ip)) else {
-            self.counters.refused += 1;
+            self.counters.p2ps_refused += 1;
             return self.tcp.close(conn, Close::Now);
         };
         if self.links.len() <= conn.slot() {
@@ -338,7 +339,7 @@ impl Publisher {
         let Some(oldest) = waiting.min_by_key(|link| link.since).map(|link| link.conn) else { return false };
         self.tcp.close(oldest, Close::Now);
         self.links[oldest.slot()] = None;
-        self.counters.refused += 1;
+        self.counters.p2ps_refused += 1;
         true
     }
 
@@ -389,7 +390,7 @@ impl Publisher {
         Welcome::Refused(why.to_owned()).write(out);
         link.wire.send(out, (tcp, conn, cipher));
         tracing::warn!("{} is refused at the hub port: {why}", link.peer);
-        self.counters.refused += 1;
+        self.counters.p2ps_refused += 1;
         self.greeted.retain(|&c| c != conn);
         self.tcp.close(conn, Close::Drain(DRAIN));
     }
@@ -411,12 +412,12 @@ impl Publisher {
         let link = self.links.get_mut(conn.slot())?.take_if(|link| link.conn == conn)?;
         self.greeted.retain(|&c| c != conn);
         let State::Joined { number, .. } = link.state else {
-            self.counters.refused += 1;
+            self.counters.p2ps_refused += 1;
             tracing::warn!("a connection of {} to the hub port has ended: {why}", link.peer);
             return None;
         };
         self.numbers &= !(1 << number);
-        self.counters.lost += 1;
+        self.counters.p2ps_lost += 1;
         tracing::warn!("P2PS {number} ({}) is gone: {why}", link.peer);
         Some(number)
     }
@@ -467,7 +468,7 @@ impl Publisher {
             let data = hello.data;
             link.state = State::Joined { number: free, data };
             self.numbers |= 1 << free;
-            self.counters.joined += 1;
+            self.counters.p2ps_joined += 1;
             return Some(free);
         }
         None
@@ -519,7 +520,7 @@ impl Publisher {
         if let SendOutcome::Queued(waiting) = link.wire.send(bytes, (tcp, conn, cipher))
             && waiting > self.max_backlog
         {
-            self.counters.cut_off += 1;
+            self.counters.p2ps_cut_off += 1;
             self.tcp.close(conn, Close::Reset);
             let why = format!("cut off: {waiting} bytes are waiting for it (max_backlog: {})", self.max_backlog);
             let number = self.forget(conn, &why);

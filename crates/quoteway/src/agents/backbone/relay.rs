@@ -27,25 +27,33 @@ use super::announcement::Announcement;
 use super::{Trust, options};
 use crate::agents::status::{STATUS, Status};
 use crate::config::{self, Config, HubTransport};
+use crate::counters::{Part, Samples};
 
 /// Streams that are carried at a time in one direction.
 const STREAMS: usize = 64;
 
-/// What was counted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+hub::counters! {
+/// What was counted in one direction.
 pub struct Counters {
+    /// Streams that are carried.
+    pub streams: u64 as Gauge,
     /// Streams carried so far.
-    pub streams: u64,
+    pub streams_begun: u64,
     /// Times that a stream was not carried, since its sender is not believed or there are too many.
     pub refused: u64,
     /// Blocks carried.
     pub blocks: u64,
-    /// Bytes of them.
-    pub bytes: u64,
+    /// Bytes of the blocks carried.
+    pub bytes: u64 in Bytes,
+    /// Times that LBM would have blocked.
+    pub blocked: u64,
+    /// Bytes that wait for LBM.
+    pub waiting_bytes: u64 as Gauge in Bytes,
     /// Blocks dropped because too many waited.
     pub dropped: u64,
     /// Messages that LBM has reported lost before they came here.
     pub lost: u64,
+}
 }
 
 /// The agent. See the module's description.
@@ -136,9 +144,19 @@ impl Relay {
         self.set.waker()
     }
 
-    /// What was carried from the network into the host, and the other way.
-    pub fn counters(&self) -> (Counters, Counters) {
-        (self.network.counters, self.local.counters)
+    /// What was carried into the host, and to the network.
+    pub fn sample(&self, samples: &mut Samples) {
+        // What one side receives waits for the other.
+        for (to, from, side) in [("host", &self.network, &self.local), ("network", &self.local, &self.network)] {
+            let counters = Counters {
+                streams: side.sources.len() as u64,
+                blocked: side.blocked,
+                waiting_bytes: side.sources.iter().map(|source| source.waiting_bytes as u64).sum(),
+                ..from.counters
+            };
+            samples.add(Part::Rrcpd, &[("hub", self.name.clone()), ("to", to.to_owned())], &counters);
+        }
+        samples.add(Part::Log, &[], &crate::log::counters());
     }
 
     /// Carries until `stop` says so; it is asked after each turn.
@@ -162,25 +180,10 @@ impl Relay {
     /// Tells what is counted, for `quoteway lbmstat`.
     #[cold]
     fn answer(&mut self) {
-        let Some(status) = &mut self.status else { return };
-        status.answer(net::clock::now(), |report| {
-            // What one side receives waits for the other.
-            for (to, from, side) in [("host", &self.network, &self.local), ("network", &self.local, &self.network)] {
-                let c = &from.counters;
-                let counters = [
-                    ("streams", side.sources.len() as u64),
-                    ("streams_total", c.streams),
-                    ("blocks", c.blocks),
-                    ("bytes", c.bytes),
-                    ("blocked", side.blocked),
-                    ("waiting_bytes", side.sources.iter().map(|source| source.waiting_bytes as u64).sum()),
-                    ("dropped", c.dropped),
-                    ("refused", c.refused),
-                    ("lost", c.lost),
-                ];
-                report.line("rrcpd", &format!("{} to the {to}", self.name), &counters);
-            }
-        });
+        if let Some(mut status) = self.status.take() {
+            status.answer(net::clock::now(), |samples| self.sample(samples));
+            self.status = Some(status);
+        }
     }
 }
 
@@ -323,7 +326,7 @@ impl Carrier<'_> {
         let topic = stream.topic.strip_suffix(options::LOCAL_SUFFIX).unwrap_or(stream.topic);
         match self.to.add(topic) {
             Ok(id) => {
-                self.counters.streams += 1;
+                self.counters.streams_begun += 1;
                 tracing::info!("{topic}: the stream on {} is carried on", stream.transport);
                 Route::To(id)
             }

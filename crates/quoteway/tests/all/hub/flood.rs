@@ -77,7 +77,7 @@ fn providers_wait(join: Join) {
         assert_eq!(scene.distributor(bad), 0, "{bad}");
     }
     for p2ps in &scene.site.p2pss {
-        assert_eq!(p2ps.counter("p2ps", "messages_lost"), 0);
+        assert_eq!(p2ps.counter("p2ps", "hub_messages_lost"), 0);
     }
 }
 
