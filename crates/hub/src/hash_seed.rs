@@ -21,6 +21,12 @@ impl HashSeed {
     pub const fn new(high: u64, low: u64) -> Self {
         Self { high, low }
     }
+
+    /// Keyed hash of bytes in one piece.
+    #[inline]
+    pub fn hash_bytes(self, bytes: &[u8]) -> u64 {
+        SipHasher13::new_with_keys(self.high, self.low).hash(bytes)
+    }
 }
 
 impl BuildHasher for HashSeed {

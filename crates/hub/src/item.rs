@@ -8,7 +8,6 @@ use crate::hash_seed::HashSeed;
 use rwf::msg::{Attrib, Domain, MsgKey};
 use rwf::{DataType, Qos, Rate, Timeliness};
 use std::fmt;
-use std::hash::{BuildHasher, Hasher};
 
 /// Name type of an instrument name; a name without a type has this one (ETA `InstrumentNameTypes.RIC`).
 pub const NAME_TYPE_RIC: u8 = 1;
@@ -216,11 +215,11 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
 }
 
 /// Hash of an item: its service and its canonical bytes. Not stable between releases.
+///
+/// The service is mixed in after the keyed hash, which takes the bytes in one piece (half the instructions of two pieces): the
+/// hashes of one key under two services differ, and who does not know the seed learns nothing from by how much.
 pub fn hash(seed: HashSeed, service: u16, canonical: &[u8]) -> u64 {
-    let mut hasher = seed.build_hasher();
-    hasher.write_u16(service);
-    hasher.write(canonical);
-    hasher.finish()
+    seed.hash_bytes(canonical) ^ u64::from(service).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 #[cfg(test)]
@@ -282,6 +281,7 @@ mod tests {
     fn names_that_a_client_chose_to_collide_do_not() {
         let keys = || names_of_one_hash().map(|name| ItemKey { name: Some(&name), ..ibm() }.to_bytes());
         let unseeded = |key: Vec<u8>| {
+            use std::hash::Hasher as _;
             let mut hasher = rustc_hash::FxHasher::default();
             hasher.write_u16(1);
             hasher.write(&key);

@@ -40,15 +40,22 @@ impl P2psSet {
         set
     }
 
+    #[inline]
     fn combine(&self, other: &Self, word: impl Fn(u64, u64) -> u64) -> Self {
-        if let (Words::Inline(a), Words::Inline(b)) = (&self.0, &other.0) {
-            return Self(Words::Inline(word(*a, *b)));
+        match (&self.0, &other.0) {
+            (Words::Inline(a), Words::Inline(b)) => Self(Words::Inline(word(*a, *b))),
+            _ => self.combine_long(other, word),
         }
+    }
+
+    #[cold]
+    fn combine_long(&self, other: &Self, word: impl Fn(u64, u64) -> u64) -> Self {
         let length = self.words().len().max(other.words().len());
         let words: Vec<u64> = (0..length).map(|index| word(self.word(index), other.word(index))).collect();
         Self::from_words(&words)
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         matches!(self.0, Words::Inline(0))
     }
@@ -57,26 +64,36 @@ impl P2psSet {
         self.words().iter().map(|word| word.count_ones() as usize).sum()
     }
 
+    #[inline]
     pub(crate) fn contains(&self, slot: Slot) -> bool {
         let slot = usize::from(slot.0);
-        self.word(slot / WORD) >> (slot % WORD) & 1 != 0
+        match &self.0 {
+            Words::Inline(word) if slot < WORD => *word >> slot & 1 != 0,
+            _ => self.word(slot / WORD) >> (slot % WORD) & 1 != 0,
+        }
     }
 
+    #[inline]
     pub(crate) fn insert(&mut self, slot: Slot) {
         let (index, bit) = (usize::from(slot.0) / WORD, 1 << (usize::from(slot.0) % WORD));
         match &mut self.0 {
             Words::Inline(word) if index == 0 => *word |= bit,
             Words::Heap(words) if index < words.len() => words[index] |= bit,
-            _ => {
-                let mut words = self.words().to_vec();
-                words.resize(index + 1, 0);
-                words[index] |= bit;
-                *self = Self(Words::Heap(words.into()));
-            }
+            _ => self.lengthen(index, bit),
         }
         debug_assert!(self.contains(slot));
     }
 
+    /// Adds a bit past the last word.
+    #[cold]
+    fn lengthen(&mut self, index: usize, bit: u64) {
+        let mut words = self.words().to_vec();
+        words.resize(index + 1, 0);
+        words[index] |= bit;
+        *self = Self(Words::Heap(words.into()));
+    }
+
+    #[inline]
     pub(crate) fn remove(&mut self, slot: Slot) {
         let (index, bit) = (usize::from(slot.0) / WORD, 1 << (usize::from(slot.0) % WORD));
         match &mut self.0 {
@@ -92,15 +109,18 @@ impl P2psSet {
         debug_assert!(!self.contains(slot));
     }
 
+    #[inline]
     pub(crate) fn union(&self, other: &Self) -> Self {
         self.combine(other, |a, b| a | b)
     }
 
+    #[inline]
     pub(crate) fn intersection(&self, other: &Self) -> Self {
         self.combine(other, |a, b| a & b)
     }
 
     /// Those that are in this set and not in the other one.
+    #[inline]
     pub(crate) fn without(&self, other: &Self) -> Self {
         self.combine(other, |a, b| a & !b)
     }
