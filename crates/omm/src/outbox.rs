@@ -7,10 +7,15 @@ use std::collections::VecDeque;
 /// Longest message: what a packet of the RSSL protocol can announce after fragmentation is more, requests and images are less.
 const MAX_MESSAGE: usize = 1 << 24;
 
+/// What is kept of a buffer that has been emptied; a larger one is given back.
+const KEPT: usize = 1 << 20;
+
 /// A queue of whole messages. Its bound is what its owner asks for: a request an item, an answer a request.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
+    /// Room for messages, of which `end` bytes are used: bytes are set to 0 once, not with each message.
     bytes: Vec<u8>,
+    end: usize,
     /// Where each waiting message ends in `bytes`.
     ends: VecDeque<usize>,
     /// Where the first waiting message begins.
@@ -25,21 +30,20 @@ impl Outbox {
         if self.ends.is_empty() {
             self.clear();
         }
-        let start = self.bytes.len();
-        let mut room = 512;
+        let mut room = 512.max(self.bytes.len() - self.end);
         loop {
-            self.bytes.resize(start + room, 0);
-            let mut w = Writer::new(&mut self.bytes[start..]);
+            if self.bytes.len() < self.end + room {
+                self.bytes.resize(self.end + room, 0);
+            }
+            let mut w = Writer::new(&mut self.bytes[self.end..]);
             match encode(&mut w) {
                 Ok(()) => {
-                    let end = start + w.position();
-                    self.bytes.truncate(end);
-                    self.ends.push_back(end);
+                    self.end += w.position();
+                    self.ends.push_back(self.end);
                     return true;
                 }
-                Err(EncodeError::BufferFull) if room < MAX_MESSAGE => room *= 4,
+                Err(EncodeError::BufferFull) if room < MAX_MESSAGE => room *= 2,
                 Err(_) => {
-                    self.bytes.truncate(start);
                     self.failed += 1;
                     return false;
                 }
@@ -56,9 +60,11 @@ impl Outbox {
 
     /// Forgets everything: the connection that the messages were for is gone.
     pub(crate) fn clear(&mut self) {
-        self.bytes.clear();
+        if self.bytes.len() > KEPT {
+            self.bytes = Vec::new();
+        }
         self.ends.clear();
-        self.start = 0;
+        (self.start, self.end) = (0, 0);
     }
 
     /// Messages that could not be written.

@@ -127,6 +127,8 @@ enum Phase {
 #[derive(Debug, Clone)]
 struct Stream {
     phase: Phase,
+    /// An open stream was asked for again, and the image that was wanted with that is owed.
+    wants_image: bool,
     asked: Asked,
 }
 
@@ -279,9 +281,13 @@ impl Provider {
         let Some(request) = self.directory.filter(|asked| asked.service_id.is_none_or(|id| id == change.id)) else {
             return;
         };
+        let filter = request.filter & filter_of(change);
+        if filter == 0 {
+            return;
+        }
         let update = directory::Update {
             stream_id: request.stream_id,
-            filter: Some(request.filter),
+            filter: Some(filter),
             services: vec![change.clone()],
             ..directory::Update::default()
         };
@@ -300,7 +306,9 @@ impl Provider {
         let config = Arc::clone(&self.config);
         let parts = config.dictionary.as_ref().and_then(|known| dictionary::RefreshParts::answer(known, &asked));
         let Some(mut parts) = parts else {
-            let text = format!("no dictionary {:?} here", asked.name);
+            let known =
+                if config.dictionary.is_some() { "there are RWFFld and RWFEnum" } else { "there are none here" };
+            let text = format!("no dictionary {:?}; {known}", asked.name);
             return self.refuse(request, StateCode::NOT_FOUND, &text);
         };
         let mut buffer = vec![0; DICTIONARY_PART];
@@ -342,17 +350,36 @@ impl Provider {
     }
 
     /// Why an item cannot be had.
-    fn objection(&self, request: &RequestMsg<'_>, service: Option<&Service>) -> Option<(StateCode, &'static str)> {
-        let Some(service) = service else { return Some((StateCode::SOURCE_UNKNOWN, "Service is not known here")) };
+    fn objection(&self, request: &RequestMsg<'_>, service: Option<&Service>) -> Option<(StateCode, String)> {
+        let Some(service) = service else { return Some((StateCode::SOURCE_UNKNOWN, self.unknown_service(request))) };
         let info = service.info.as_ref().and_then(Part::value);
         if info.is_some_and(|info| !info.capabilities.is_empty() && !info.capabilities.contains(&request.domain)) {
-            return Some((StateCode::USAGE_ERROR, "Service has no items of this domain"));
+            let name = service.name().unwrap_or("the service");
+            return Some((StateCode::USAGE_ERROR, format!("{name} has no items of domain {}", request.domain.0)));
         }
         if request.key.name.is_none_or(<[u8]>::is_empty) {
-            return Some((StateCode::INVALID_ARGUMENT, "The request names no item"));
+            return Some((StateCode::INVALID_ARGUMENT, "the request names no item".to_owned()));
         }
-        (self.streams.len() >= self.config.streams_max)
-            .then_some((StateCode::TOO_MANY_ITEMS, "The connection has as many streams as it may have"))
+        let full = self.streams.len() >= self.config.streams_max;
+        let text = || format!("the connection has {} streams, as many as it may have", self.streams.len());
+        full.then(|| (StateCode::TOO_MANY_ITEMS, text()))
+    }
+
+    /// Names the services that there are instead of one that is not.
+    fn unknown_service(&self, request: &RequestMsg<'_>) -> String {
+        let known = self.services.iter().take(5).map(|s| format!("{} is {}", s.name().unwrap_or("?"), s.id));
+        let known = known.collect::<Vec<_>>().join(", ");
+        let asked =
+            request.key.service_id.map_or("the request names no service".to_owned(), |id| format!("no service {id}"));
+        if known.is_empty() { asked } else { format!("{asked}; {known}") }
+    }
+
+    /// The service of a message that names it, or need not because there is no other one.
+    fn service_of(&self, named: Option<u16>) -> Option<&Service> {
+        match named {
+            Some(id) => self.services.iter().find(|service| service.id == id),
+            None => self.services.first().filter(|_| self.services.len() == 1),
+        }
     }
 
     fn ask_item(&mut self, request: &RequestMsg<'_>) {
@@ -360,17 +387,14 @@ impl Provider {
             let service = known.asked.service;
             return self.ask_again(request, service);
         }
-        // A provider of one service is asked for no other.
-        let service = match request.key.service_id {
-            Some(id) => self.services.iter().find(|service| service.id == id),
-            None => self.services.first().filter(|_| self.services.len() == 1),
-        };
+        let service = self.service_of(request.key.service_id);
         if let Some((code, text)) = self.objection(request, service) {
-            return self.refuse(request, code, text);
+            return self.refuse(request, code, &text);
         }
         if let Some(service) = service.filter(|service| service.is_usable()) {
             let asked = asked(request, service.id);
-            self.streams.insert(request.stream_id, Stream { phase: Phase::Asked, asked: asked.clone() });
+            self.streams
+                .insert(request.stream_id, Stream { phase: Phase::Asked, wants_image: false, asked: asked.clone() });
             self.events.push_back(Event::Open(asked));
         } else {
             let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, "Service is down");
@@ -384,6 +408,7 @@ impl Provider {
         let asked = asked(request, service);
         if let Some(stream) = self.streams.get_mut(&request.stream_id) {
             stream.asked = asked.clone();
+            stream.wants_image |= image;
         }
         self.events.push_back(Event::Reissue { asked, image });
     }
@@ -408,8 +433,7 @@ impl Provider {
         let stream = self.streams.get(&post.stream_id);
         let off_stream = matches!(self.login, Login::Up { stream_id } if stream_id == post.stream_id);
         let named = post.key.as_ref().and_then(|key| key.service_id);
-        let service = named.or(stream.map(|stream| stream.asked.service));
-        let known = service.and_then(|id| self.services.iter().find(|service| service.id == id));
+        let known = self.service_of(named.or(stream.map(|stream| stream.asked.service)));
         let (code, text) = match known {
             _ if stream.is_none() && !off_stream => (NakCode::NOT_OPEN, "the stream of the post is not open here"),
             None => (NakCode::SOURCE_UNKNOWN, "the service of the post is not known here"),
@@ -441,7 +465,7 @@ impl Provider {
         let stream_id = refresh.stream_id;
         let Some(stream) = self.streams.get_mut(&stream_id) else { return false };
         let asked = &stream.asked;
-        let solicited = stream.phase == Phase::Asked;
+        let solicited = stream.phase == Phase::Asked || stream.wants_image;
         let mut flags = refresh.flags;
         flags.set(RefreshFlags::SOLICITED, solicited);
         flags.set(RefreshFlags::PRIVATE_STREAM, asked.private);
@@ -454,7 +478,7 @@ impl Provider {
         let msg = RefreshMsg { flags, key, state, domain: asked.domain, ..refresh.clone() };
         self.out.push(|w| msg.encode(w));
         if flags.contains(RefreshFlags::REFRESH_COMPLETE) {
-            stream.phase = Phase::Open;
+            (stream.phase, stream.wants_image) = (Phase::Open, false);
         }
         let over = flags.contains(RefreshFlags::REFRESH_COMPLETE) && state.stream == StreamState::NON_STREAMING;
         if over || state.stream.is_final() {
@@ -469,15 +493,24 @@ impl Provider {
         open && self.out.push(|w| update.encode(w))
     }
 
-    /// Sends a state for a stream; a final one ends it. Gives whether the stream is there.
+    /// Sends a state for a stream; a final one ends it, and refuses the item if its image is still owed. Gives whether the stream is
+    /// there.
     pub fn status(&mut self, stream_id: i32, state: State<'_>) -> bool {
-        let Some(stream) = self.streams.get(&stream_id) else { return false };
-        let status = StatusMsg { state: Some(state), ..StatusMsg::new(stream.asked.domain, stream_id) };
+        let Some(Stream { phase, asked, .. }) = self.streams.get(&stream_id) else { return false };
+        let key = MsgKey { name_type: asked.name_type, ..MsgKey::item(asked.service, &asked.name) };
+        let key = (*phase == Phase::Asked).then_some(key);
+        let status = StatusMsg { state: Some(state), key, ..StatusMsg::new(asked.domain, stream_id) };
         self.out.push(|w| status.encode(w));
         if state.stream.is_final() {
             self.streams.remove(&stream_id);
         }
         true
+    }
+
+    /// Sends a generic message on the stream that it names. Gives whether the stream is open.
+    pub fn send_generic(&mut self, generic: &GenericMsg<'_>) -> bool {
+        let open = self.streams.get(&generic.stream_id).is_some_and(|stream| stream.asked.domain == generic.domain);
+        open && self.out.push(|w| generic.encode(w))
     }
 
     /// What is asked for on a stream.
@@ -505,6 +538,23 @@ impl Provider {
         let key = Some(MsgKey { attrib: None, ..request.key });
         let status = StatusMsg { state: Some(state), key, ..StatusMsg::new(request.domain, request.stream_id) };
         self.out.push(|w| status.encode(w));
+    }
+}
+
+/// The filters of the directory of which a change of a service says something.
+pub(crate) fn filter_of(change: &Service) -> u32 {
+    let said = [
+        (directory::filter::INFO, change.info.is_some()),
+        (directory::filter::STATE, change.state.is_some()),
+        (directory::filter::GROUP, !change.groups.is_empty()),
+        (directory::filter::LOAD, change.load.is_some()),
+        (directory::filter::DATA, change.data.is_some()),
+        (directory::filter::LINK, change.links.is_some()),
+    ];
+    match said.into_iter().filter(|(_, is_there)| *is_there).fold(0, |all, (bit, _)| all | bit) {
+        // The deletion of the service.
+        0 => directory::filter::ALL,
+        filter => filter,
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! After a loss everything has to be published again: [`Event::Ready`] says when, with each connection.
 
+use crate::provider::filter_of;
 use crate::servers::{ConnectionList, Server};
 use crate::session::{Disconnect, Login, Session};
 use rwf::State;
@@ -160,7 +161,7 @@ impl Publisher {
         if self.session.is_up() {
             let update = directory::Update {
                 stream_id: DIRECTORY,
-                filter: Some(directory::filter::ALL),
+                filter: Some(filter_of(change)),
                 services: vec![change.clone()],
                 ..directory::Update::default()
             };

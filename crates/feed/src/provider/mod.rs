@@ -1,7 +1,8 @@
 //! An interactive provider: what answers a Source Distributor (or a consumer) that connects, without I/O.
 //!
-//! [`Provider`] is what all sessions share: the service and its dictionary. [`Session`] answers login, directory, dictionary,
-//! item requests, closes, posts and generic messages of one connection; where items come from is behind [`Items`].
+//! [`Provider`] is what all sessions share: the service and its dictionary. What a connection may ask for, and how login, directory
+//! and dictionary are answered, is `omm`'s; [`Session`] gives the images of one connection's items, and takes its posts; where items
+//! come from is behind [`Items`]. Updates go past the session: whoever has the items knows their streams.
 //! [`market::Market`] puts a [`MarketSource`](super::MarketSource) there. Every answer goes through the `reply` argument,
 //! a whole message at a time, in order.
 
@@ -15,7 +16,7 @@ pub use session::{Session, SessionId};
 
 use rwf::dictionary::Dictionary;
 use rwf::msg::Domain;
-use rwf::rdm::{dictionary, directory};
+use rwf::rdm::{dictionary, directory, login};
 use rwf::{DataState, DataType, Qos, State, StateCode, StreamState};
 use std::sync::Arc;
 
@@ -65,20 +66,29 @@ impl Provider {
     }
 
     /// What tells that the service is up or down now. The state alone touches no item: the transient status beside it does.
-    pub fn state_update(&self, stream_id: i32) -> directory::Update {
+    pub fn state_change(&self) -> directory::Service {
         let mut state = directory::ServiceState::new(self.is_up);
         let (data, text) =
             if self.is_up { (DataState::OK, "Service is up") } else { (DataState::SUSPECT, "Service is down") };
         state.status = Some(State::new(StreamState::OPEN, data, StateCode::NONE, text).into());
         let mut service = directory::Service::new(self.config.service_id, directory::Action::Update);
         service.state = Some(directory::Part::Set(state));
-        directory::Update {
-            stream_id,
-            sequence: None,
-            service_id: None,
-            filter: Some(directory::filter::STATE),
-            services: vec![service],
-        }
+        service
+    }
+
+    /// How a connection is to answer: one service, posts and batches taken, as many streams as are asked for.
+    fn role(&self) -> Arc<omm::provider::ProviderConfig> {
+        Arc::new(omm::provider::ProviderConfig {
+            services: vec![self.service()],
+            features: login::Features {
+                post: Some(true),
+                batch: Some(login::batch::REQUESTS),
+                ..login::Features::default()
+            },
+            dictionary: Some(Arc::clone(&self.dictionary)),
+            streams_max: usize::MAX,
+            batch_max: usize::MAX,
+        })
     }
 
     /// The service as the directory shows it.

@@ -1,26 +1,26 @@
 //! A non-interactive provider: it connects to a Source Distributor, logs in, and publishes without being asked.
 
 use super::session::malformed;
-use super::{Items, Open, Prank, Provider, SessionId};
-use rwf::msg::{Domain, Msg, MsgKey, RefreshFlags, RefreshMsg, StatusMsg};
-use rwf::rdm::{directory, login};
-use rwf::wire::Writer;
-use rwf::{EncodeError, Qos, State, StreamState};
+use super::{ItemId, Items, Open, Prank, Provider, SessionId};
+use omm::publisher::{Event, Publisher, PublisherConfig, StreamId};
+use omm::{ConnectionList, Server};
+use rwf::msg::{Domain, RefreshFlags, RefreshMsg};
+use rwf::rdm::login;
+use rwf::{Qos, State, StreamState};
 
-/// Stream of the login.
-const LOGIN: i32 = 1;
-/// Stream of the directory, which nobody asked for.
-const DIRECTORY: i32 = 0;
+/// Of all that is published.
+const DOMAIN: Domain = Domain::MARKET_PRICE;
+/// How long a login may go unanswered, nanoseconds; whoever has the connection ends it when it is silent.
+const LOGIN_TIMEOUT: u64 = u64::MAX;
 
-/// One connection that publishes the same items as long as it lasts.
+/// One connection that publishes the same items as long as it lasts. Login and directory are `omm`'s.
 #[derive(Debug)]
 pub struct NonInteractive {
     id: SessionId,
-    user: String,
+    service: u16,
+    role: Publisher,
     names: Vec<String>,
-    published: Vec<(super::ItemId, i32)>,
-    up: bool,
-    buffer: Vec<u8>,
+    published: Vec<(ItemId, StreamId)>,
     payload: Vec<u8>,
 }
 
@@ -40,179 +40,142 @@ pub enum Answer {
     Refused(String),
 }
 
-impl NonInteractive {
-    /// A connection that will publish `names`.
-    pub fn new(id: SessionId, user: &str, names: Vec<String>) -> Self {
-        Self {
-            id,
-            user: user.to_owned(),
-            names,
-            published: Vec::new(),
-            up: false,
-            buffer: vec![0; 64 * 1024],
-            payload: Vec::with_capacity(4 * 1024),
-        }
-    }
+/// Takes what is to be sent.
+type Reply<'r> = &'r mut dyn FnMut(&[u8]);
 
-    /// The first message.
-    pub fn begin(&mut self, reply: &mut dyn FnMut(&[u8])) {
-        let request = login::Request {
-            stream_id: LOGIN,
-            name: self.user.clone(),
+impl NonInteractive {
+    /// A connection that will publish `names` of the provider's service. From now on it is told of each change of the service
+    /// ([`NonInteractive::service_changed`]).
+    pub fn new(id: SessionId, user: &str, names: Vec<String>, provider: &Provider) -> Self {
+        let login = login::Request {
+            name: user.to_owned(),
             attributes: login::Attributes {
                 application_id: Some("256".to_owned()),
                 application_name: Some("sink-driven-src".to_owned()),
                 position: Some("127.0.0.1/net".to_owned()),
                 ..login::Attributes::default()
             },
-            role: Some(login::ROLE_PROVIDER),
             ..login::Request::default()
         };
-        self.send(reply, |w| request.encode(w));
+        let role = Publisher::new(PublisherConfig {
+            // Where that is, the owner of the connection knows.
+            connections: ConnectionList::new(vec![Server::new("", 0)]),
+            login,
+            services: vec![provider.service()],
+            login_timeout_ns: LOGIN_TIMEOUT,
+        });
+        Self {
+            id,
+            service: provider.config.service_id,
+            role,
+            names,
+            published: Vec::new(),
+            payload: Vec::with_capacity(4 * 1024),
+        }
+    }
+
+    /// The connection is there: gives the first message.
+    pub fn begin(&mut self, now: u64, reply: Reply<'_>) {
+        let server = self.role.poll_connect(now);
+        debug_assert!(server.is_some(), "a connection that has begun already");
+        self.role.handle_connected(now);
+        self.send(reply);
     }
 
     /// Takes a message of the Source Distributor.
-    pub fn message(
-        &mut self,
-        provider: &Provider,
-        items: &mut dyn Items,
-        msg: &[u8],
-        reply: &mut dyn FnMut(&[u8]),
-    ) -> Answer {
-        if rwf::peek::stream_id(msg) != Some(LOGIN) {
-            return Answer::Nothing;
-        }
-        let state = match Msg::decode(msg) {
-            Ok(Msg::Refresh(refresh)) => Some(refresh.state),
-            Ok(Msg::Status(status)) => status.state,
-            _ => None,
-        };
-        match state {
-            Some(state) if state.stream != StreamState::OPEN => Answer::Refused(state.to_string()),
-            Some(_) if !self.up && rwf::peek::class(msg) == Some(rwf::msg::MsgClass::REFRESH) => {
-                self.up = true;
-                self.publish(provider, items, reply)
+    pub fn message(&mut self, now: u64, items: &mut dyn Items, msg: &[u8], reply: Reply<'_>) -> Answer {
+        // Posts of consumers are not taken.
+        let _ = self.role.handle_message(now, msg);
+        let mut answer = Answer::Nothing;
+        while let Some(event) = self.role.poll_event() {
+            match event {
+                Event::Ready(_) => answer = self.publish(items),
+                Event::LoginRefused(state) => answer = Answer::Refused(state.as_state().to_string()),
+                _ => {}
             }
-            _ => Answer::Nothing,
         }
+        self.send(reply);
+        answer
     }
 
-    /// The service, then every item's image.
-    fn publish(&mut self, provider: &Provider, items: &mut dyn Items, reply: &mut dyn FnMut(&[u8])) -> Answer {
-        let refresh = directory::Refresh {
-            stream_id: DIRECTORY,
-            solicited: false,
-            complete: true,
-            clear_cache: true,
-            sequence: None,
-            state: State::OPEN_OK.into(),
-            service_id: None,
-            filter: Some(directory::filter::ALL),
-            services: vec![provider.service()],
-        };
-        self.send(reply, |w| refresh.encode(w));
-        let domain = Domain::MARKET_PRICE;
+    /// Every item's image, behind the service.
+    fn publish(&mut self, items: &mut dyn Items) -> Answer {
         let names = std::mem::take(&mut self.names);
         let mut refused = 0;
-        for (name, stream_id) in names.iter().zip((i32::MIN..=-1).rev()) {
-            let open = Open { session: self.id, stream_id, domain, name, streaming: true };
-            let Ok(item) = items.open(open) else {
-                refused += 1;
-                continue;
-            };
-            self.published.push((item, stream_id));
-            self.publish_image(provider, items, (item, stream_id), name, reply);
+        for name in &names {
+            let Some(stream) = self.role.open(DOMAIN, self.service, name.as_str()) else { break };
+            let (session, stream_id) = (self.id, stream.get());
+            let open = Open { session, stream_id, domain: DOMAIN, name, streaming: true };
+            match items.open(open) {
+                Ok(item) => {
+                    self.published.push((item, stream));
+                    self.publish_image(items, (item, stream));
+                }
+                Err(_) => {
+                    self.role.close(stream);
+                    refused += 1;
+                }
+            }
         }
         let count = self.published.len();
         self.names = names;
         Answer::Published { count, refused }
     }
 
-    fn publish_image(
-        &mut self,
-        provider: &Provider,
-        items: &mut dyn Items,
-        (item, stream_id): (super::ItemId, i32),
-        name: &str,
-        reply: &mut dyn FnMut(&[u8]),
-    ) {
-        let domain = Domain::MARKET_PRICE;
-        let mut payload = std::mem::take(&mut self.payload);
-        payload.clear();
-        let image = items.image(item, domain, 0, &mut payload);
-        let key = MsgKey { name_type: Some(1), ..MsgKey::item(provider.config.service_id, name.as_bytes()) };
+    fn publish_image(&mut self, items: &mut dyn Items, (item, stream): (ItemId, StreamId)) {
+        self.payload.clear();
+        let image = items.image(item, DOMAIN, 0, &mut self.payload);
         let refresh = RefreshMsg {
             container: image.container,
             flags: RefreshFlags::REFRESH_COMPLETE.with(RefreshFlags::CLEAR_CACHE),
             seq_num: image.sequence,
             state: State::OPEN_OK,
             qos: Some(Qos::REALTIME_TICK),
-            key: Some(key),
-            body: &payload,
-            ..RefreshMsg::new(domain, stream_id)
+            body: &self.payload,
+            ..RefreshMsg::new(DOMAIN, stream.get())
         };
-        self.send(reply, |w| refresh.encode(w));
-        self.payload = payload;
+        self.role.refresh(stream, &refresh);
     }
 
     /// Tells that the service went up or down.
-    pub fn service_changed(&mut self, provider: &Provider, reply: &mut dyn FnMut(&[u8])) {
-        if !self.up {
-            return;
-        }
-        let update = provider.state_update(DIRECTORY);
-        self.send(reply, |w| update.encode(w));
+    pub fn service_changed(&mut self, provider: &Provider, reply: Reply<'_>) {
+        self.role.change_service(&provider.state_change());
+        self.send(reply);
     }
 
     /// Plays a prank on the published items, or on those of one name; says on how many.
-    pub fn prank(
-        &mut self,
-        provider: &Provider,
-        items: &mut dyn Items,
-        name: Option<&str>,
-        prank: Prank<'_>,
-        reply: &mut dyn FnMut(&[u8]),
-    ) -> usize {
+    pub fn prank(&mut self, items: &mut dyn Items, name: Option<&str>, prank: Prank<'_>, reply: Reply<'_>) -> usize {
         let mut published = self.published.clone();
         if name.is_some() {
             published.retain(|(item, _)| items.name(*item).as_deref() == name);
         }
-        for &(item, stream_id) in &published {
+        for &(item, stream) in &published {
             match prank {
                 Prank::State(state) => {
-                    let domain = Domain::MARKET_PRICE;
-                    let status = StatusMsg { state: Some(state), ..StatusMsg::new(domain, stream_id) };
-                    self.send(reply, |w| status.encode(w));
+                    self.role.status(stream, state);
                     if state.stream != StreamState::OPEN {
-                        items.close(item, self.id, stream_id);
-                        self.published.retain(|(_, id)| *id != stream_id);
+                        items.close(item, self.id, stream.get());
+                        self.published.retain(|(_, other)| *other != stream);
                     }
                 }
-                Prank::Image => {
-                    let name = items.name(item).unwrap_or_default();
-                    self.publish_image(provider, items, (item, stream_id), &name, reply);
-                }
-                Prank::Malformed => {
-                    let update = malformed(Domain::MARKET_PRICE, stream_id);
-                    self.send(reply, |w| update.encode(w));
-                }
+                Prank::Image => self.publish_image(items, (item, stream)),
+                Prank::Malformed => drop(self.role.update(stream, &malformed(DOMAIN, stream.get()))),
             }
         }
+        self.send(reply);
         published.len()
     }
 
     /// The connection is gone.
     pub fn ended(&mut self, items: &mut dyn Items) {
-        for (item, stream_id) in self.published.drain(..) {
-            items.close(item, self.id, stream_id);
+        for (item, stream) in self.published.drain(..) {
+            items.close(item, self.id, stream.get());
         }
-        self.up = false;
     }
 
-    fn send(&mut self, reply: &mut dyn FnMut(&[u8]), encode: impl Fn(&mut Writer<'_>) -> Result<(), EncodeError>) {
-        let mut w = Writer::new(&mut self.buffer);
-        if encode(&mut w).is_ok() {
-            reply(w.written());
+    fn send(&mut self, reply: Reply<'_>) {
+        while let Some(msg) = self.role.poll_transmit() {
+            reply(msg);
         }
     }
 }
@@ -225,7 +188,10 @@ mod tests {
     use crate::generator::{Generator, GeneratorConfig};
     use crate::session::{Calendar, SECOND};
     use rwf::dictionary::Dictionary;
-    use rwf::{DataState, StateCode};
+    use rwf::msg::{Msg, StatusMsg};
+    use rwf::rdm::directory;
+    use rwf::wire::Writer;
+    use rwf::{DataState, EncodeError, StateCode};
     use std::sync::Arc;
 
     fn encoded(encode: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>) -> Vec<u8> {
@@ -241,9 +207,9 @@ mod tests {
         let generator = Generator::new(GeneratorConfig { seed: 1, rate: 1.0, calendar: Calendar::new(0) });
         let mut market = Market::new(generator, 1);
         let names = ["IBM.N", "!bad", "TRI.N"].map(str::to_owned).to_vec();
-        let mut nip = NonInteractive::new(SessionId(0), "nip", names);
+        let mut nip = NonInteractive::new(SessionId(0), "nip", names, &provider);
         let mut sent = Vec::new();
-        nip.begin(&mut |m| sent.push(m.to_vec()));
+        nip.begin(0, &mut |m| sent.push(m.to_vec()));
         let Ok(Msg::Request(request)) = Msg::decode(&sent[0]) else { panic!("no request") };
         let login = login::Request::decode(&request).unwrap();
         assert!(login.is_provider() && login.name == "nip");
@@ -251,7 +217,7 @@ mod tests {
         let accepted = login::Refresh::accept(&login, login::Features::default(), "");
         let accepted = encoded(|w| accepted.encode(w));
         sent.clear();
-        let answer = nip.message(&provider, &mut market, &accepted, &mut |m| sent.push(m.to_vec()));
+        let answer = nip.message(0, &mut market, &accepted, &mut |m| sent.push(m.to_vec()));
         assert_eq!(answer, Answer::Published { count: 2, refused: 1 });
         let Ok(Msg::Refresh(shown)) = Msg::decode(&sent[0]) else { panic!("no directory") };
         assert_eq!(directory::Refresh::decode(&shown).unwrap().services[0].name(), Some("DIRECT_FEED"));
@@ -260,7 +226,7 @@ mod tests {
         let Ok(Msg::Refresh(image)) = Msg::decode(&sent[2]) else { panic!("no image") };
         assert!(!image.flags.contains(RefreshFlags::SOLICITED) && image.key.unwrap().name == Some(b"TRI.N"));
 
-        let again = nip.message(&provider, &mut market, &accepted, &mut |_| panic!("published twice"));
+        let again = nip.message(0, &mut market, &accepted, &mut |_| panic!("published twice"));
         assert_eq!(again, Answer::Nothing);
         let mut updated = std::collections::BTreeSet::new();
         market.advance(30 * SECOND, 1_000, None, &mut |_, m| {
@@ -276,10 +242,10 @@ mod tests {
         let provider = Provider::new(ProviderConfig::default(), Arc::new(Dictionary::builtin()));
         let generator = Generator::new(GeneratorConfig { seed: 1, rate: 1.0, calendar: Calendar::new(0) });
         let mut market = Market::new(generator, 1);
-        let mut nip = NonInteractive::new(SessionId(0), "nip", vec!["IBM.N".to_owned()]);
+        let mut nip = NonInteractive::new(SessionId(0), "nip", vec!["IBM.N".to_owned()], &provider);
         let state = State::new(StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_ENTITLED, "no");
-        let refusal = encoded(|w| StatusMsg { state: Some(state), ..StatusMsg::new(Domain::LOGIN, LOGIN) }.encode(w));
-        let answer = nip.message(&provider, &mut market, &refusal, &mut |_| panic!("something was published"));
+        let refusal = encoded(|w| StatusMsg { state: Some(state), ..StatusMsg::new(Domain::LOGIN, 1) }.encode(w));
+        let answer = nip.message(0, &mut market, &refusal, &mut |_| panic!("something was published"));
         assert!(matches!(answer, Answer::Refused(text) if text.contains("no")));
     }
 }

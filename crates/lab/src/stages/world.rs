@@ -73,7 +73,6 @@ impl Work {
 
 /// The provider: answers as `sink-driven-src` does, and has its load.
 pub struct Source {
-    provider: Provider,
     session: Session,
     load: Load,
     work: Work,
@@ -100,8 +99,7 @@ impl Source {
             shuffle: work.is_mixed(),
         };
         Ok(Self {
-            provider: Provider::new(config, Arc::new(Dictionary::builtin())),
-            session: Session::new(SessionId(0)),
+            session: Session::new(SessionId(0), &Provider::new(config, Arc::new(Dictionary::builtin()))),
             load: Load::new(traffic, Arc::new(catalogue), 0),
             work: *work,
             watchers: Vec::new(),
@@ -117,7 +115,7 @@ impl Source {
             self.watchers.resize(self.watchers.len().max(stream + 1), 0);
             self.watchers[stream] = self.work.watchers(item);
         }
-        self.session.message(&self.provider, &mut self.load, msg, reply);
+        self.session.message(&mut self.load, msg, reply);
     }
 
     /// So many updates, round over all items. Gives how many there were, and how often they are delivered.
@@ -160,12 +158,12 @@ impl Client {
 
     /// Its first message.
     pub fn begin(&mut self, reply: &mut dyn FnMut(&[u8])) {
-        self.consumer.begin(reply);
+        self.consumer.begin(0, reply);
     }
 
     /// Takes a message.
     pub fn hear(&mut self, msg: &[u8], reply: &mut dyn FnMut(&[u8])) {
-        match self.consumer.hear(msg, reply) {
+        match self.consumer.hear(0, msg, reply) {
             Heard::Item if peek::class(msg) == Some(MsgClass::REFRESH) => self.images += 1,
             Heard::ServiceUp(service) => {
                 for (stream, item) in (FIRST_STREAM..).zip(&self.watchlist) {

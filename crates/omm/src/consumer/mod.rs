@@ -11,7 +11,7 @@ use crate::servers::{ConnectionList, Server};
 use crate::session::{Disconnect, Login, Session};
 use dictionary::{Download, Progress};
 use rwf::dictionary::Dictionary;
-use rwf::msg::{GenericMsg, PostMsg};
+use rwf::msg::{GenericMsg, MsgClass, PostMsg};
 use rwf::rdm::directory::{self, Info, Part, Service};
 use rwf::rdm::login;
 use rwf::rdm::state::{Recovery, StateBuf};
@@ -204,6 +204,10 @@ impl Consumer {
         let stream_id = rwf::peek::stream_id(msg)?;
         if stream_id >= FIRST_ITEM {
             let Self { session, directory, watchlist, events, .. } = self;
+            if matches!(rwf::peek::class(msg), Some(MsgClass::UPDATE | MsgClass::GENERIC | MsgClass::ACK)) {
+                // These change nothing here, so that they cost one look-up.
+                return watchlist.pass(stream_id, msg);
+            }
             let given = watchlist.message(now, stream_id, msg, events);
             watchlist.send_requests(now, directory, session);
             return given;
@@ -320,7 +324,7 @@ impl Consumer {
     /// There are too many items.
     pub fn open(&mut self, now: u64, request: ItemRequest) -> Result<ItemId, OpenError> {
         let item = self.watchlist.open(request)?;
-        self.opened(now);
+        self.opened(now, item);
         Ok(item)
     }
 
@@ -331,13 +335,16 @@ impl Consumer {
     /// There are too many items; none is opened.
     pub fn open_batch(&mut self, now: u64, request: &ItemRequest, names: &[&str]) -> Result<Vec<ItemId>, OpenError> {
         let items = self.watchlist.open_batch(request, names)?;
-        self.opened(now);
+        if let Some(&first) = items.first() {
+            self.opened(now, first);
+        }
         Ok(items)
     }
 
-    fn opened(&mut self, now: u64) {
+    /// Items have been opened, all of one service: `item` is one of these.
+    fn opened(&mut self, now: u64, item: ItemId) {
         if self.has_directory {
-            self.watchlist.tell_unavailable(&self.directory, &mut self.events);
+            self.watchlist.tell_opened(item, &self.directory, &mut self.events);
         }
         self.watchlist.send_requests(now, &self.directory, &mut self.session);
     }

@@ -4,7 +4,7 @@ use super::item::{Item, Phase};
 use super::{ConsumerConfig, Event, FIRST_ITEM, ItemId, ItemMessage, ItemRequest, OpenError, recovers};
 use crate::directory::Directory;
 use crate::session::Session;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use rwf::msg::{
     CloseMsg, Domain, Msg, MsgClass, MsgKey, RefreshFlags, RefreshMsg, RequestFlags, RequestMsg, StatusMsg,
 };
@@ -31,13 +31,42 @@ enum Entry {
 #[derive(Debug, Default)]
 struct Queue {
     waiting: VecDeque<Entry>,
+    /// Items that were put here without having been told stale. Those that wait no more, or were told since, may be among them.
+    untold: Vec<i32>,
     /// Requests without an answer.
     requested: u64,
+}
+
+/// The streams that are open at the server, by service and then by group of items.
+type OpenStreams = BTreeMap<u16, BTreeMap<Box<[u8]>, FxHashSet<i32>>>;
+
+fn put_in(open: &mut OpenStreams, service: u16, group: &[u8], id: i32) {
+    let groups = open.entry(service).or_default();
+    if let Some(ids) = groups.get_mut(group) {
+        ids.insert(id);
+    } else {
+        groups.insert(group.into(), FxHashSet::from_iter([id]));
+    }
+}
+
+fn take_out(open: &mut OpenStreams, service: u16, group: &[u8], id: i32) {
+    let Some(groups) = open.get_mut(&service) else { return };
+    let Some(ids) = groups.get_mut(group) else { return };
+    let was_there = ids.remove(&id);
+    debug_assert!(was_there, "stream {id} is in no group");
+    if ids.is_empty() {
+        groups.remove(group);
+    }
+    if groups.is_empty() {
+        open.remove(&service);
+    }
 }
 
 #[derive(Debug)]
 pub(super) struct Watchlist {
     items: FxHashMap<i32, Item>,
+    /// The items of which [`Item::is_open`] is so, that a state of a service or group finds its items at once.
+    open: OpenStreams,
     next_stream: i32,
     /// By name of the service.
     queues: BTreeMap<String, Queue>,
@@ -55,6 +84,7 @@ impl Watchlist {
     pub(super) fn new(config: &ConsumerConfig, recovery: Recovery) -> Self {
         Self {
             items: FxHashMap::default(),
+            open: OpenStreams::new(),
             next_stream: FIRST_ITEM,
             queues: BTreeMap::new(),
             timers: BTreeSet::new(),
@@ -103,7 +133,9 @@ impl Watchlist {
 
     pub(super) fn open(&mut self, request: ItemRequest) -> Result<ItemId, OpenError> {
         let id = self.reserve(1)?;
-        self.queue(&request.service).waiting.push_back(Entry::One(id));
+        let queue = self.queue(&request.service);
+        queue.waiting.push_back(Entry::One(id));
+        queue.untold.push(id);
         self.items.insert(id, Item::new(request));
         Ok(ItemId(id))
     }
@@ -114,8 +146,10 @@ impl Watchlist {
         }
         let base = self.reserve(names.len() + 1)?;
         let count = names.len() as i32;
-        self.queue(&request.service).waiting.push_back(Entry::Batch { base, count });
         let ids = base + 1..=base + count;
+        let queue = self.queue(&request.service);
+        queue.waiting.push_back(Entry::Batch { base, count });
+        queue.untold.extend(ids.clone());
         for (id, name) in ids.clone().zip(names) {
             self.items.insert(id, Item::new(ItemRequest { name: (*name).to_owned(), ..request.clone() }));
         }
@@ -146,7 +180,26 @@ impl Watchlist {
     /// Takes an item off the list, with its timer and its place in the window.
     fn remove(&mut self, id: i32) -> Option<Item> {
         self.settle(id);
+        self.leave_stream(id);
         self.items.remove(&id)
+    }
+
+    /// The item's stream is not open at the server any more, or is about not to be.
+    fn leave_stream(&mut self, id: i32) {
+        if let Some(item) = self.items.get(&id).filter(|item| item.is_open()) {
+            take_out(&mut self.open, item.service, &item.group, id);
+        }
+    }
+
+    /// The server says to which group of items an open stream belongs.
+    fn set_group(&mut self, id: i32, group: &[u8]) {
+        let Some(item) = self.items.get_mut(&id) else { return };
+        debug_assert!(item.is_open(), "a group for a stream that is not open");
+        if *item.group != *group {
+            take_out(&mut self.open, item.service, &item.group, id);
+            put_in(&mut self.open, item.service, group, id);
+            item.group = group.into();
+        }
     }
 
     /// The item waits for nothing any more.
@@ -167,7 +220,15 @@ impl Watchlist {
         }
     }
 
-    /// Takes a message on the stream of an item.
+    /// Takes a message that changes nothing about its item.
+    #[inline]
+    pub(super) fn pass<'m>(&mut self, id: i32, msg: &'m [u8]) -> Option<ItemMessage<'m>> {
+        let is_open = self.items.get(&id).is_some_and(Item::is_open);
+        self.late += u64::from(!is_open);
+        is_open.then_some(ItemMessage { item: ItemId(id), msg })
+    }
+
+    /// Takes a refresh or status on the stream of an item.
     pub(super) fn message<'m>(
         &mut self,
         now: u64,
@@ -182,7 +243,6 @@ impl Watchlist {
             return None;
         }
         match rwf::peek::class(msg)? {
-            MsgClass::UPDATE | MsgClass::GENERIC | MsgClass::ACK => Some(given),
             MsgClass::REFRESH => {
                 let refresh = RefreshMsg::decode(msg).ok()?;
                 self.refresh(now, id, &refresh, events).then_some(given)
@@ -206,12 +266,12 @@ impl Watchlist {
         } else {
             self.postpone(now, id);
         }
+        self.set_group(id, refresh.group_id);
         let Some(item) = self.items.get_mut(&id) else { return false };
-        item.group = refresh.group_id.into();
         item.stale = refresh.state.data == DataState::SUSPECT;
         let whole = item.phase == Phase::Live;
         if whole && (!item.request.streaming || refresh.state.stream == StreamState::NON_STREAMING) {
-            self.items.remove(&id);
+            self.remove(id);
         }
         true
     }
@@ -225,10 +285,10 @@ impl Watchlist {
             return false;
         }
         self.answered(id);
-        let Some(item) = self.items.get_mut(&id) else { return false };
         if let Some(group) = status.group_id {
-            item.group = group.into();
+            self.set_group(id, group);
         }
+        let Some(item) = self.items.get_mut(&id) else { return false };
         if let Some(state) = status.state.filter(|state| state.data != DataState::NO_CHANGE) {
             item.stale = state.data == DataState::SUSPECT;
         }
@@ -269,6 +329,7 @@ impl Watchlist {
 
     fn rest(&mut self, now: u64, id: i32) {
         self.settle(id);
+        self.leave_stream(id);
         let until = now.saturating_add(self.retry_ns);
         if let Some(item) = self.items.get_mut(&id) {
             item.phase = Phase::Resting { until };
@@ -284,8 +345,18 @@ impl Watchlist {
         }
     }
 
-    fn ids(&self, wanted: impl Fn(&Item) -> bool) -> Vec<i32> {
-        let mut ids: Vec<i32> = self.items.iter().filter(|(_, item)| wanted(item)).map(|(&id, _)| id).collect();
+    /// The open streams of a service, in order.
+    fn ids_of_service(&self, service: u16) -> Vec<i32> {
+        let groups = self.open.get(&service).into_iter().flat_map(BTreeMap::values);
+        let mut ids: Vec<i32> = groups.flatten().copied().collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// The open streams of a group, in order.
+    fn ids_of_group(&self, service: u16, group: &[u8]) -> Vec<i32> {
+        let ids = self.open.get(&service).and_then(|groups| groups.get(group));
+        let mut ids: Vec<i32> = ids.into_iter().flatten().copied().collect();
         ids.sort_unstable();
         ids
     }
@@ -294,6 +365,7 @@ impl Watchlist {
     fn lost(&mut self, ids: &[i32], code: StateCode, text: &str, events: &mut VecDeque<Event>) {
         for &id in ids {
             self.settle(id);
+            self.leave_stream(id);
             let Some(item) = self.items.get_mut(&id) else { continue };
             let state = self.recovery.unavailable(code, text);
             if item.request.private || state.stream != StreamState::OPEN {
@@ -312,30 +384,30 @@ impl Watchlist {
     }
 
     pub(super) fn connection_lost(&mut self, events: &mut VecDeque<Event>) {
-        let ids = self.ids(|item| item.phase != Phase::Queued);
+        let waits = |item: &Item| item.phase == Phase::Queued;
+        let mut ids: Vec<i32> = self.items.iter().filter(|(_, item)| !waits(item)).map(|(&id, _)| id).collect();
+        ids.sort_unstable();
         self.lost(&ids, StateCode::NONE, "Connection to the server is lost", events);
     }
 
     /// A service has left the directory: its streams are closed at the server.
     pub(super) fn service_lost(&mut self, service: u16, events: &mut VecDeque<Event>) {
-        let ids = self.ids(|item| item.is_open() && item.service == service);
+        let ids = self.ids_of_service(service);
         self.lost(&ids, StateCode::SOURCE_UNKNOWN, "Service has left the directory", events);
     }
 
     /// A state for all items of a service.
     pub(super) fn service_status(&mut self, now: u64, service: u16, state: &StateBuf, events: &mut VecDeque<Event>) {
-        let ids = self.ids(|item| item.is_open() && item.service == service);
+        let ids = self.ids_of_service(service);
         self.fan_out(now, &ids, state, events);
     }
 
     /// What happens to a group of items: a state, another group.
     pub(super) fn group_status(&mut self, now: u64, service: u16, group: &Group, events: &mut VecDeque<Event>) {
-        let ids = self.ids(|item| item.is_open() && item.service == service && *item.group == *group.group);
+        let ids = self.ids_of_group(service, &group.group);
         if let Some(merged) = &group.merged_to {
-            for id in &ids {
-                if let Some(item) = self.items.get_mut(id) {
-                    item.group = merged.as_slice().into();
-                }
+            for &id in &ids {
+                self.set_group(id, merged);
             }
         }
         if let Some(state) = &group.status {
@@ -361,11 +433,27 @@ impl Watchlist {
 
     /// Tells the items that wait for a service which cannot be used now.
     pub(super) fn tell_unavailable(&mut self, directory: &Directory, events: &mut VecDeque<Event>) {
-        let absent = |item: &Item| {
-            let known = directory.named(&item.request.service);
-            item.phase == Phase::Queued && !item.stale && !known.is_some_and(Service::is_usable)
-        };
-        let ids = self.ids(absent);
+        let usable = |name: &str| directory.named(name).is_some_and(Service::is_usable);
+        let absent = self.queues.iter_mut().filter(|(name, queue)| !queue.untold.is_empty() && !usable(name));
+        let untold: Vec<i32> = absent.flat_map(|(_, queue)| std::mem::take(&mut queue.untold)).collect();
+        self.tell_untold(untold, events);
+    }
+
+    /// As [`Watchlist::tell_unavailable`], for the service of an item that has just been opened.
+    pub(super) fn tell_opened(&mut self, id: ItemId, directory: &Directory, events: &mut VecDeque<Event>) {
+        let Some(item) = self.items.get(&id.0) else { return };
+        if !directory.named(&item.request.service).is_some_and(Service::is_usable)
+            && let Some(queue) = self.queues.get_mut(&item.request.service)
+        {
+            let untold = std::mem::take(&mut queue.untold);
+            self.tell_untold(untold, events);
+        }
+    }
+
+    fn tell_untold(&mut self, mut ids: Vec<i32>, events: &mut VecDeque<Event>) {
+        let waits = |id: &i32| self.items.get(id).is_some_and(|item| item.phase == Phase::Queued && !item.stale);
+        ids.retain(waits);
+        ids.sort_unstable();
         self.lost(&ids, StateCode::SOURCE_UNKNOWN, "Service is not available", events);
     }
 
@@ -397,7 +485,7 @@ impl Watchlist {
         if !session.is_up() {
             return;
         }
-        let Self { items, queues, timers, .. } = self;
+        let Self { items, queues, timers, open, .. } = self;
         for (name, queue) in queues.iter_mut().filter(|(_, queue)| !queue.waiting.is_empty()) {
             let Some(service) = directory.named(name).filter(|service| service.is_usable()) else { continue };
             let load = service.load.as_ref().and_then(Part::value);
@@ -406,6 +494,8 @@ impl Watchlist {
                 let deadline = now.saturating_add(self.request_timeout_ns);
                 item.phase = Phase::Requested { deadline };
                 item.service = service.id;
+                item.group = Box::default();
+                put_in(open, service.id, &[], id);
                 timers.insert((deadline, id));
                 *requested += 1;
             };
@@ -437,11 +527,19 @@ impl Watchlist {
                     }
                 }
             }
+            if queue.waiting.is_empty() {
+                queue.untold.clear();
+            }
         }
     }
 
     /// What must hold between calls.
     pub(super) fn check_invariants(&self, up: bool) {
+        let mut open = OpenStreams::new();
+        for (&id, item) in self.items.iter().filter(|(_, item)| item.is_open()) {
+            put_in(&mut open, item.service, &item.group, id);
+        }
+        assert_eq!(open, self.open, "open streams by service and group");
         let mut requested: BTreeMap<&str, u64> = BTreeMap::new();
         let mut timers = BTreeSet::new();
         for (&id, item) in &self.items {

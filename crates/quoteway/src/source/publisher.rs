@@ -3,7 +3,6 @@
 //! One thread, one [`RsslIo`]. A turn takes in what came, answers it, and then lets the feed write; every connection that has
 //! something to get is written to once.
 
-use crate::tools::consumer::is_item_domain;
 use crate::tools::outbox::Outbox;
 use feed::pace::Pacer;
 use feed::provider::market::Market;
@@ -13,7 +12,7 @@ use feed::{MarketSource, session::Nanos};
 use net::tcp::{ConnId, SocketOptions};
 use rssl::{ClientConfig, Packer, Version};
 use rssl_io::{Ended, Handler, Opened, RsslIo};
-use rwf::msg::MsgClass;
+use rwf::msg::{Domain, MsgClass};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -209,7 +208,7 @@ impl<F: Feed> Publisher<F> {
             let reply = &mut |m: &[u8]| outbox.push(m);
             count += match side {
                 Side::Interactive(session) => session.prank(items, name, prank, reply),
-                Side::NonInteractive(nip) => nip.prank(&self.provider, items, name, prank, reply),
+                Side::NonInteractive(nip) => nip.prank(items, name, prank, reply),
             };
             self.dirty.push(slot as u32);
         }
@@ -289,12 +288,12 @@ impl<F: Feed> Handler for Publisher<F> {
         let mut outbox = Outbox::default();
         let side = match self.dial.as_ref().filter(|d| d.conn == Some(conn)) {
             Some(dial) => {
-                let mut nip = NonInteractive::new(session, &dial.user, dial.names.clone());
-                nip.begin(&mut |m| outbox.push(m));
+                let mut nip = NonInteractive::new(session, &dial.user, dial.names.clone(), &self.provider);
+                nip.begin(now, &mut |m| outbox.push(m));
                 self.dirty.push(session.0);
                 Side::NonInteractive(nip)
             }
-            None => Side::Interactive(Session::new(session)),
+            None => Side::Interactive(Session::new(session, &self.provider)),
         };
         if self.conns.len() <= conn.slot() {
             self.conns.resize_with(conn.slot() + 1, || None);
@@ -304,14 +303,15 @@ impl<F: Feed> Handler for Publisher<F> {
         self.feed.opened(session, now);
     }
 
-    fn message(&mut self, _: Nanos, conn: ConnId, msg: &[u8]) {
+    fn message(&mut self, now: Nanos, conn: ConnId, msg: &[u8]) {
         let Some(Some(entry)) = self.conns.get_mut(conn.slot()) else { return };
         if entry.id != conn {
             return;
         }
         self.counters.messages += 1;
         let is_request = rwf::peek::class(msg) == Some(MsgClass::REQUEST);
-        if self.mute && is_request && rwf::peek::domain(msg).is_some_and(is_item_domain) {
+        let is_item = |domain| !matches!(domain, Domain::LOGIN | Domain::SOURCE | Domain::DICTIONARY);
+        if self.mute && is_request && rwf::peek::domain(msg).is_some_and(is_item) {
             self.counters.unanswered += 1;
             return;
         }
@@ -320,10 +320,10 @@ impl<F: Feed> Handler for Publisher<F> {
         let reply = &mut |reply: &[u8]| entry.outbox.push(reply);
         match &mut entry.side {
             Side::Interactive(session) => {
-                session.message(&self.provider, items, msg, reply);
+                session.message(items, msg, reply);
                 self.posts.append(&mut session.take_posts());
             }
-            Side::NonInteractive(nip) => match nip.message(&self.provider, items, msg, reply) {
+            Side::NonInteractive(nip) => match nip.message(now, items, msg, reply) {
                 Answer::Nothing => {}
                 Answer::Published { count, refused } => {
                     tracing::info!("published {count} items; {refused} names are not in the source");

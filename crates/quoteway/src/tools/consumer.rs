@@ -1,16 +1,13 @@
-//! A consumer's way to its items: login, directory, and then the service that it wants. Without I/O.
+//! A consumer of one service that holds its items itself, as a tool that measures does: login, directory and what they mean are
+//! `omm`'s, and the owner's are the streams from [`FIRST_STREAM`] on.
 
-use rwf::msg::{Domain, Msg};
-use rwf::rdm::directory::{self, Action, Service};
-use rwf::rdm::login;
-use rwf::wire::Writer;
-use rwf::{EncodeError, StreamState};
-use std::collections::BTreeMap;
+use omm::consumer::{ConsumerConfig, Event};
+use omm::{ConnectionList, Server};
+use rwf::msg::{MsgClass, RefreshFlags};
+use rwf::rdm::directory::Service;
 
-/// Stream of the login.
-const LOGIN: i32 = 1;
-/// Stream of the directory.
-const DIRECTORY: i32 = 2;
+/// The first stream that may be an item's; what is below belongs to login, directory and dictionaries.
+pub const FIRST_STREAM: i32 = 5;
 
 /// Who logs in, and for which service.
 #[derive(Clone, Debug)]
@@ -23,11 +20,21 @@ pub struct Identity {
     pub service: String,
 }
 
-/// Login and directory of one session.
+impl Identity {
+    /// A consumer that logs in as this, without a dictionary. Where it connects, the owner of its connection knows.
+    pub fn config(&self, connections: ConnectionList) -> ConsumerConfig {
+        let mut config = ConsumerConfig::new(connections, self.user.clone());
+        config.login.attributes.application_name = Some(self.application.clone());
+        config.dictionary = false;
+        config
+    }
+}
+
+/// Login and directory of one session after the other.
 #[derive(Debug)]
 pub struct Consumer {
-    identity: Identity,
-    services: BTreeMap<u16, Service>,
+    role: omm::consumer::Consumer,
+    service: String,
     usable: Option<u16>,
 }
 
@@ -53,26 +60,21 @@ pub enum Heard {
 impl Consumer {
     /// A session that has not begun.
     pub fn new(identity: Identity) -> Self {
-        Self { identity, services: BTreeMap::new(), usable: None }
+        let config = identity.config(ConnectionList::new(vec![Server::new("", 0)]));
+        Self { role: omm::consumer::Consumer::new(config), service: identity.service, usable: None }
     }
 
-    /// The first message to send.
-    pub fn begin(&mut self, reply: &mut dyn FnMut(&[u8])) {
-        self.services.clear();
+    /// There is a connection, the first or another one: gives the first message to send.
+    pub fn begin(&mut self, now: u64, reply: &mut dyn FnMut(&[u8])) {
         self.usable = None;
-        let request = login::Request {
-            stream_id: LOGIN,
-            name: self.identity.user.clone(),
-            attributes: login::Attributes {
-                application_id: Some("256".to_owned()),
-                application_name: Some(self.identity.application.clone()),
-                position: Some("127.0.0.1/net".to_owned()),
-                ..login::Attributes::default()
-            },
-            role: Some(login::ROLE_CONSUMER),
-            ..login::Request::default()
-        };
-        send(reply, |w| request.encode(w));
+        self.role.handle_disconnected(now);
+        self.role.restart(now);
+        // When to connect is the owner's decision, and was taken.
+        let dialled = self.role.poll_connect(u64::MAX).is_some();
+        debug_assert!(dialled, "there is one server, which is not connected");
+        self.role.handle_connected(now);
+        while self.role.poll_event().is_some() {}
+        self.send(reply);
     }
 
     /// The service's id while it can be used.
@@ -81,101 +83,58 @@ impl Consumer {
     }
 
     /// Takes a message; what is for items is only recognised.
-    pub fn hear(&mut self, msg: &[u8], reply: &mut dyn FnMut(&[u8])) -> Heard {
-        match rwf::peek::stream_id(msg) {
-            Some(LOGIN) => Self::hear_login(msg, reply),
-            Some(DIRECTORY) => self.hear_directory(msg),
-            _ => Heard::Item,
+    pub fn hear(&mut self, now: u64, msg: &[u8], reply: &mut dyn FnMut(&[u8])) -> Heard {
+        if rwf::peek::stream_id(msg).is_none_or(|id| id >= FIRST_STREAM) {
+            return Heard::Item;
         }
+        let given = self.role.handle_message(now, msg);
+        debug_assert!(given.is_none(), "a message for an item that was not opened here");
+        let mut heard = Heard::Nothing;
+        while let Some(event) = self.role.poll_event() {
+            heard = match event {
+                Event::LoggedIn(_) => Heard::LoggedIn,
+                Event::LoginRefused(state) => Heard::LoginClosed(state.as_state().to_string()),
+                Event::ServiceUp { id, name } if name == self.service => {
+                    self.usable = Some(id);
+                    Heard::ServiceUp(id)
+                }
+                Event::ServiceDown { id, .. } if self.usable == Some(id) => {
+                    self.usable = None;
+                    Heard::ServiceDown
+                }
+                _ => continue,
+            };
+        }
+        self.send(reply);
+        if heard == Heard::Nothing && is_whole_refresh(msg) { self.missing() } else { heard }
     }
 
-    fn hear_login(msg: &[u8], reply: &mut dyn FnMut(&[u8])) -> Heard {
-        let state = match Msg::decode(msg) {
-            Ok(Msg::Refresh(refresh)) => refresh.state,
-            Ok(Msg::Status(status)) => match status.state {
-                Some(state) => state,
-                None => return Heard::Nothing,
-            },
-            Ok(Msg::Generic(generic)) => {
-                if let Ok(Some(round_trip)) = login::RoundTrip::decode(&generic) {
-                    send(reply, |w| round_trip.answer().encode(w));
-                }
-                return Heard::Nothing;
-            }
-            _ => return Heard::Nothing,
-        };
-        if state.stream != StreamState::OPEN {
-            return Heard::LoginClosed(state.to_string());
-        }
-        if rwf::peek::class(msg) != Some(rwf::msg::MsgClass::REFRESH) {
+    /// The services that there are instead, if the directory has come without the wanted one.
+    fn missing(&self) -> Heard {
+        let names = || self.role.services().filter_map(Service::name);
+        if !self.role.has_directory() || names().any(|name| name == self.service) {
             return Heard::Nothing;
         }
-        let request = directory::Request {
-            stream_id: DIRECTORY,
-            streaming: true,
-            service_id: None,
-            filter: directory::filter::INFO | directory::filter::STATE | directory::filter::GROUP,
-        };
-        send(reply, |w| request.encode(w));
-        Heard::LoggedIn
+        Heard::ServiceUnknown(names().map(str::to_owned).collect())
     }
 
-    fn hear_directory(&mut self, msg: &[u8]) -> Heard {
-        let (entries, complete) = match Msg::decode(msg) {
-            Ok(Msg::Refresh(refresh)) => match directory::Refresh::decode(&refresh) {
-                Ok(refresh) => {
-                    if refresh.clear_cache {
-                        self.services.clear();
-                    }
-                    (refresh.services, refresh.complete)
-                }
-                Err(_) => return Heard::Nothing,
-            },
-            Ok(Msg::Update(update)) => match directory::Update::decode(&update) {
-                Ok(update) => (update.services, false),
-                Err(_) => return Heard::Nothing,
-            },
-            _ => return Heard::Nothing,
-        };
-        for entry in &entries {
-            if entry.action == Action::Delete {
-                self.services.remove(&entry.id);
-            } else {
-                self.services.entry(entry.id).or_insert_with(|| Service::new(entry.id, Action::Add)).apply(entry);
-            }
-        }
-        let wanted = self.services.values().find(|s| s.name() == Some(&self.identity.service));
-        let usable = wanted.filter(|s| s.is_usable()).map(|s| s.id);
-        let known = wanted.is_some();
-        let before = std::mem::replace(&mut self.usable, usable);
-        match (before, usable) {
-            (before, Some(id)) if before != Some(id) => Heard::ServiceUp(id),
-            (Some(_), None) => Heard::ServiceDown,
-            (None, None) if complete && !known => {
-                Heard::ServiceUnknown(self.services.values().filter_map(|s| s.name().map(str::to_owned)).collect())
-            }
-            _ => Heard::Nothing,
-        }
+    /// The messages that end the session in order.
+    pub fn end(&mut self, reply: &mut dyn FnMut(&[u8])) {
+        self.role.shut_down();
+        self.usable = None;
+        self.send(reply);
     }
 
-    /// The message that ends the session in order.
-    pub fn end(reply: &mut dyn FnMut(&[u8])) {
-        send(reply, |w| login::encode_close(LOGIN, w));
+    fn send(&mut self, reply: &mut dyn FnMut(&[u8])) {
+        while let Some(msg) = self.role.poll_transmit() {
+            reply(msg);
+        }
     }
 }
 
-/// Administrative messages are short.
-fn send(reply: &mut dyn FnMut(&[u8]), encode: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>) {
-    let mut buffer = [0; 2_048];
-    let mut w = Writer::new(&mut buffer);
-    if encode(&mut w).is_ok() {
-        reply(w.written());
-    }
-}
-
-/// Whether a message is about a domain that consumers open items of.
-pub fn is_item_domain(domain: Domain) -> bool {
-    !matches!(domain, Domain::LOGIN | Domain::SOURCE | Domain::DICTIONARY)
+fn is_whole_refresh(msg: &[u8]) -> bool {
+    let complete = rwf::peek::flags(msg).is_some_and(|flags| flags & RefreshFlags::REFRESH_COMPLETE.0 != 0);
+    rwf::peek::class(msg) == Some(MsgClass::REFRESH) && complete
 }
 
 #[cfg(test)]
@@ -185,7 +144,9 @@ mod tests {
     use feed::provider::{Provider, ProviderConfig, Session, SessionId, market::Market};
     use feed::session::Calendar;
     use rwf::dictionary::Dictionary;
+    use rwf::rdm::directory::Action;
     use rwf::rdm::directory::{Part, ServiceState, Update};
+    use rwf::wire::Writer;
     use std::sync::Arc;
 
     fn consumer(service: &str) -> Consumer {
@@ -197,14 +158,14 @@ mod tests {
         let provider = Provider::new(ProviderConfig::default(), Arc::new(Dictionary::builtin()));
         let generator = Generator::new(GeneratorConfig { seed: 1, rate: 1.0, calendar: Calendar::new(0) });
         let mut market = Market::new(generator, 1);
-        let mut session = Session::new(SessionId(0));
+        let mut session = Session::new(SessionId(0), &provider);
         let (mut to_provider, mut heard) = (Vec::new(), Vec::new());
-        consumer.begin(&mut |m| to_provider.push(m.to_vec()));
+        consumer.begin(0, &mut |m| to_provider.push(m.to_vec()));
         while let Some(message) = to_provider.pop() {
             let mut replies = Vec::new();
-            session.message(&provider, &mut market, &message, &mut |m| replies.push(m.to_vec()));
+            session.message(&mut market, &message, &mut |m| replies.push(m.to_vec()));
             for reply in replies {
-                heard.push(consumer.hear(&reply, &mut |m| to_provider.push(m.to_vec())));
+                heard.push(consumer.hear(0, &reply, &mut |m| to_provider.push(m.to_vec())));
             }
         }
         heard
@@ -230,17 +191,12 @@ mod tests {
         let mut change = |up| {
             let mut service = Service::new(1, Action::Update);
             service.state = Some(Part::Set(ServiceState::new(up)));
-            let update = Update {
-                stream_id: DIRECTORY,
-                sequence: None,
-                service_id: None,
-                filter: None,
-                services: vec![service],
-            };
+            let update =
+                Update { stream_id: 2, sequence: None, service_id: None, filter: None, services: vec![service] };
             let mut buffer = [0; 512];
             let mut w = Writer::new(&mut buffer);
             update.encode(&mut w).unwrap();
-            consumer.hear(w.written(), &mut |_| {})
+            consumer.hear(0, w.written(), &mut |_| {})
         };
         assert_eq!(change(false), Heard::ServiceDown);
         assert_eq!(change(true), Heard::ServiceUp(1));

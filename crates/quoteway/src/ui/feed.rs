@@ -1,23 +1,25 @@
 //! The consumer behind the view: a watchlist over RSSL, decoded into rows.
 
 use super::{Direction, Row, Snapshot};
-use crate::tools::consumer::{Consumer, Heard, Identity};
-use crate::tools::outbox::Outbox;
+use crate::tools::consumer::Identity;
 use feed::fields as fid;
 use measure::latency::Latency;
 use net::tcp::{ConnId, SocketOptions};
+use omm::consumer::{Consumer, Event, ItemId, ItemRequest};
+use omm::{ConnectionList, Server};
 use rssl::{ClientConfig, Version};
 use rssl_io::{Ended, Handler, Opened, RsslIo};
-use rwf::msg::{Domain, Msg, MsgKey, RequestFlags, RequestMsg};
-use rwf::wire::Writer;
-use rwf::{DataType, FieldList, Primitive, Real, SetScope, StreamState};
+use rustc_hash::FxHashMap;
+use rwf::msg::Msg;
+use rwf::rdm::directory::Service;
+use rwf::{DataType, FieldList, Primitive, Real, SetScope, State, StreamState};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Stream of the first row.
-const FIRST_STREAM: i32 = 5;
 const SECOND: u64 = 1_000_000_000;
+/// Pause before another attempt to connect, nanoseconds.
+const RETRY: u64 = SECOND / 2;
 /// Seconds of rates kept, and of latencies summed up.
 const HISTORY: usize = 300;
 const LATENCY_SECONDS: usize = 10;
@@ -33,11 +35,14 @@ pub struct WatchClient {
 struct View {
     snapshot: Snapshot,
     consumer: Consumer,
-    outbox: Outbox,
+    /// Which row an item has.
+    places: FxHashMap<ItemId, usize>,
     conn: Option<ConnId>,
-    service: Option<u16>,
     version: Version,
-    retry_at: Option<u64>,
+    /// The server wants another version of the protocol: to be connected to again at once.
+    redial: bool,
+    /// The consumer wants the connection closed.
+    leave: bool,
     started: u64,
     second: u64,
     this_second: u64,
@@ -58,16 +63,26 @@ impl WatchClient {
         let rows = names.iter().map(|name| Row { name: name.clone(), ..Row::default() }).collect();
         let identity =
             Identity { user: "demo".to_owned(), application: "quoteway demo".to_owned(), service: service.to_owned() };
+        let server = Server::new(address.ip().to_string(), address.port());
+        let connections =
+            ConnectionList { retry_min_ns: RETRY, retry_max_ns: RETRY, ..ConnectionList::new(vec![server]) };
+        let mut consumer = Consumer::new(identity.config(connections));
+        let mut places = FxHashMap::default();
+        for (place, name) in names.iter().enumerate() {
+            let request = ItemRequest { name_type: Some(1), ..ItemRequest::new(service, name) };
+            let item = consumer.open(now, request).map_err(std::io::Error::other)?;
+            places.insert(item, place);
+        }
         let snapshot =
             Snapshot { service: service.to_owned(), address: address.to_string(), rows, ..Snapshot::default() };
         let view = View {
             snapshot,
-            consumer: Consumer::new(identity),
-            outbox: Outbox::default(),
+            consumer,
+            places,
             conn: None,
-            service: None,
             version: Version::V14,
-            retry_at: Some(now),
+            redial: false,
+            leave: false,
             started: now,
             second: now,
             this_second: 0,
@@ -89,22 +104,37 @@ impl WatchClient {
     /// Only what makes all sockets unusable.
     pub fn turn(&mut self, deadline: u64) -> std::io::Result<()> {
         let now = net::clock::now();
-        if self.view.retry_at.is_some_and(|at| at <= now) {
-            self.view.retry_at = None;
-            let config = ClientConfig { version: self.view.version, ..ClientConfig::default() };
-            match self.io.connect(now, self.address, &SocketOptions::default(), Arc::new(config), None) {
-                Ok(conn) => self.view.conn = Some(conn),
-                Err(e) => self.view.lost(now, &e.to_string()),
+        self.connect_due(now);
+        let view = &self.view;
+        let wake = view.consumer.timeout().map_or(deadline, |at| at.min(deadline)).min(view.second + SECOND);
+        let now = self.io.turn(Some(wake), &mut self.view)?;
+        let Self { io, view, .. } = self;
+        view.tick(now);
+        view.consumer.handle_timeout(now);
+        view.follow_events();
+        if let Some(conn) = view.conn {
+            io.send(now, conn, |packer| {
+                while let Some(msg) = view.consumer.poll_transmit() {
+                    packer.push(msg, None);
+                }
+            });
+            if std::mem::take(&mut view.leave) {
+                io.close_drained(conn, "the session is over");
             }
         }
-        let wake = self.view.retry_at.map_or(deadline, |at| at.min(deadline)).min(self.view.second + SECOND);
-        let now = self.io.turn(Some(wake), &mut self.view)?;
-        self.view.tick(now);
-        let view = &mut self.view;
-        if let Some(conn) = view.conn.filter(|_| !view.outbox.is_empty()) {
-            self.io.send(now, conn, |packer| view.outbox.drain(|m| packer.push(m, None)));
-        }
         Ok(())
+    }
+
+    fn connect_due(&mut self, now: u64) {
+        let Self { io, address, view } = self;
+        if !std::mem::take(&mut view.redial) && view.consumer.poll_connect(now).is_none() {
+            return;
+        }
+        let config = ClientConfig { version: view.version, ..ClientConfig::default() };
+        match io.connect(now, *address, &SocketOptions::default(), Arc::new(config), None) {
+            Ok(conn) => view.conn = Some(conn),
+            Err(e) => view.lost(now, &e.to_string()),
+        }
     }
 
     /// What there is to show now.
@@ -142,33 +172,41 @@ impl View {
         self.snapshot.latency = sum.summary();
     }
 
-    fn request_all(&mut self, service: u16) {
-        let mut buffer = [0; 512];
-        for (row, stream_id) in self.snapshot.rows.iter().zip(FIRST_STREAM..) {
-            let mut w = Writer::new(&mut buffer);
-            let request = RequestMsg {
-                flags: RequestFlags::STREAMING,
-                key: MsgKey { name_type: Some(1), ..MsgKey::item(service, row.name.as_bytes()) },
-                ..RequestMsg::new(Domain::MARKET_PRICE, stream_id)
-            };
-            if request.encode(&mut w).is_ok() {
-                self.outbox.push(w.written());
+    fn lost(&mut self, now: u64, why: &str) {
+        self.conn = None;
+        self.leave = false;
+        self.consumer.handle_disconnected(now);
+        self.follow_events();
+        self.snapshot.connected = false;
+        why.clone_into(&mut self.snapshot.notice);
+    }
+
+    fn follow_events(&mut self) {
+        while let Some(event) = self.consumer.poll_event() {
+            match event {
+                Event::ServiceUp { name, .. } if name == self.snapshot.service => {
+                    self.snapshot.connected = true;
+                    self.snapshot.notice.clear();
+                }
+                Event::ServiceDown { name, .. } if name == self.snapshot.service => {
+                    self.snapshot.connected = false;
+                    self.snapshot.notice = format!("service {name} is down");
+                }
+                Event::LoginRefused(state) => self.snapshot.notice = format!("login closed: {}", state.as_state()),
+                Event::ItemState { item, state } => {
+                    let row = self.places.get(&item).and_then(|&place| self.snapshot.rows.get_mut(place));
+                    if let Some(row) = row.filter(|row| row.imaged || state.stream.is_final()) {
+                        row.take_state(state.as_state());
+                    }
+                }
+                Event::Disconnect(_) => self.leave = true,
+                _ => {}
             }
         }
     }
 
-    fn lost(&mut self, now: u64, why: &str) {
-        self.conn = None;
-        self.service = None;
-        self.snapshot.connected = false;
-        why.clone_into(&mut self.snapshot.notice);
-        self.outbox = Outbox::default();
-        self.retry_at = Some(now + SECOND / 2);
-    }
-
-    fn item(&mut self, now: u64, msg: &[u8]) {
-        let index =
-            rwf::peek::stream_id(msg).map_or(usize::MAX, |id| (id as usize).wrapping_sub(FIRST_STREAM as usize));
+    fn item(&mut self, now: u64, item: ItemId, msg: &[u8]) {
+        let Some(&index) = self.places.get(&item) else { return };
         let Some(row) = self.snapshot.rows.get_mut(index) else { return };
         match Msg::decode(msg) {
             Ok(Msg::Refresh(refresh)) => {
@@ -191,12 +229,19 @@ impl View {
                 }
             }
             Ok(Msg::Status(status)) => {
-                let Some(state) = status.state else { return };
-                row.state = if state == rwf::State::OPEN_OK { String::new() } else { state.to_string() };
-                row.imaged &= state.stream == StreamState::OPEN;
+                if let Some(state) = status.state {
+                    row.take_state(state);
+                }
             }
             _ => {}
         }
+    }
+}
+
+impl Row {
+    fn take_state(&mut self, state: State<'_>) {
+        self.state = if state == State::OPEN_OK { String::new() } else { state.to_string() };
+        self.imaged &= state.stream == StreamState::OPEN;
     }
 }
 
@@ -242,38 +287,30 @@ fn move_of(before: Option<Real>, after: Option<Real>) -> Option<Direction> {
 }
 
 impl Handler for View {
-    fn opened(&mut self, _: u64, _: ConnId, _: &Opened<'_>) {
-        let outbox = &mut self.outbox;
-        self.consumer.begin(&mut |m| outbox.push(m));
+    fn opened(&mut self, now: u64, _: ConnId, _: &Opened<'_>) {
+        self.consumer.handle_connected(now);
     }
 
     fn message(&mut self, now: u64, _: ConnId, msg: &[u8]) {
-        let outbox = &mut self.outbox;
-        match self.consumer.hear(msg, &mut |m| outbox.push(m)) {
-            Heard::Item => self.item(now, msg),
-            Heard::ServiceUp(id) => {
-                self.snapshot.connected = true;
-                self.snapshot.notice.clear();
-                // A service that comes back under its id recovers its streams itself.
-                if self.service.replace(id) != Some(id) {
-                    self.request_all(id);
-                }
-            }
-            Heard::ServiceDown => {
-                self.snapshot.connected = false;
-                self.snapshot.notice = format!("service {} is down", self.snapshot.service);
-            }
-            Heard::ServiceUnknown(_) => {
-                self.snapshot.notice = format!("waiting for service {}", self.snapshot.service);
-            }
-            Heard::LoginClosed(text) => self.snapshot.notice = format!("login closed: {text}"),
-            Heard::LoggedIn | Heard::Nothing => {}
+        let had_directory = self.consumer.has_directory();
+        if let Some(given) = self.consumer.handle_message(now, msg) {
+            return self.item(now, given.item, msg);
+        }
+        self.follow_events();
+        let is_known = |name: &str| self.consumer.services().filter_map(Service::name).any(|known| known == name);
+        if !had_directory && self.consumer.has_directory() && !is_known(&self.snapshot.service) {
+            self.snapshot.notice = format!("waiting for service {}", self.snapshot.service);
         }
     }
 
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
-        if self.conn == Some(conn) {
-            self.version = ended.next_version.unwrap_or(Version::V14);
+        if self.conn != Some(conn) {
+            return;
+        }
+        self.version = ended.next_version.unwrap_or(Version::V14);
+        if ended.next_version.is_some() {
+            (self.conn, self.redial) = (None, true);
+        } else {
             self.lost(now, &ended.why);
         }
     }

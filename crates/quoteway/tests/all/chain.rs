@@ -361,15 +361,15 @@ impl Mount {
 }
 
 impl Handler for Seen {
-    fn opened(&mut self, _now: u64, _conn: ConnId, _opened: &Opened<'_>) {
+    fn opened(&mut self, now: u64, _conn: ConnId, _opened: &Opened<'_>) {
         self.opened = true;
         let replies = &mut self.replies;
-        self.consumer.begin(&mut |msg| replies.push(msg.to_vec()));
+        self.consumer.begin(now, &mut |msg| replies.push(msg.to_vec()));
     }
 
-    fn message(&mut self, _now: u64, _conn: ConnId, msg: &[u8]) {
+    fn message(&mut self, now: u64, _conn: ConnId, msg: &[u8]) {
         let replies = &mut self.replies;
-        match self.consumer.hear(msg, &mut |msg| replies.push(msg.to_vec())) {
+        match self.consumer.hear(now, msg, &mut |msg| replies.push(msg.to_vec())) {
             Heard::ServiceUp(id) => self.service = Some(id),
             Heard::Item => self.items += 1,
             _ => {}

@@ -78,7 +78,7 @@ fn crates_use_only_what_the_architecture_allows() {
         ("omm", &["rwf"]),
         ("permissions", &[]),
         ("marketfeed", &["rwf"]),
-        ("feed", &["rwf"]),
+        ("feed", &["omm", "rwf"]),
         ("measure", &["net"]),
         ("floor", &["net"]),
     ] {

@@ -5,13 +5,15 @@ use super::*;
 use crate::generator::{Generator, GeneratorConfig};
 use crate::session::{Calendar, SECOND};
 use rwf::dictionary::Dictionary;
-use rwf::msg::{CloseMsg, GenericFlags};
+use rwf::msg::{CloseMsg, GenericFlags, GenericMsg, Msg, MsgKey, PostFlags, RequestFlags, RequestMsg, StatusMsg};
 use rwf::rdm::directory::{Part, filter};
-use rwf::{DataType, FieldList, Map, SetScope};
+use rwf::rdm::request::Payload;
+use rwf::rdm::{dictionary, directory, login};
+use rwf::wire::Writer;
+use rwf::{EncodeError, FieldList, Map, SetScope, StateCode};
 use std::sync::Arc;
 
 struct Peer {
-    provider: Provider,
     session: Session,
     market: Market<Generator>,
 }
@@ -20,11 +22,8 @@ impl Peer {
     fn new() -> Self {
         let generator =
             Generator::new(GeneratorConfig { seed: 1, rate: 1.0, calendar: Calendar::new(20_000 * 86_400 * SECOND) });
-        Self {
-            provider: Provider::new(ProviderConfig::default(), Arc::new(Dictionary::builtin())),
-            session: Session::new(SessionId(3)),
-            market: Market::new(generator, 1),
-        }
+        let provider = Provider::new(ProviderConfig::default(), Arc::new(Dictionary::builtin()));
+        Self { session: Session::new(SessionId(3), &provider), market: Market::new(generator, 1) }
     }
 
     fn logged_in() -> Self {
@@ -39,7 +38,7 @@ impl Peer {
         let mut w = Writer::new(&mut buffer);
         encode(&mut w).unwrap();
         let mut replies = Vec::new();
-        self.session.message(&self.provider, &mut self.market, w.written(), &mut |m| replies.push(m.to_vec()));
+        self.session.message(&mut self.market, w.written(), &mut |m| replies.push(m.to_vec()));
         replies
     }
 
@@ -326,7 +325,7 @@ fn pranks_reach_the_streams_they_are_for() {
 fn bytes_that_are_no_message_do_no_harm() {
     let mut peer = Peer::logged_in();
     for bytes in [&[][..], &[0], &[0xFF; 40], &[0, 9, 31, 6, 0, 0, 0, 1, 0, 0, 0]] {
-        peer.session.message(&peer.provider, &mut peer.market, bytes, &mut |_| panic!("an answer to nonsense"));
+        peer.session.message(&mut peer.market, bytes, &mut |_| panic!("an answer to nonsense"));
     }
     assert_eq!(peer.session.strange(), 4);
 }

@@ -344,7 +344,7 @@ impl Client<'_> {
     fn log_out(&mut self, io: &mut RsslIo, now: u64) {
         for mount in &mut self.mounts {
             if let Some(conn) = mount.conn.take().filter(|_| mount.up) {
-                io.send(now, conn, |packer| Consumer::end(&mut |m| packer.push(m, None)));
+                io.send(now, conn, |packer| mount.consumer.end(&mut |m| packer.push(m, None)));
                 io.close_drained(conn, "the run is over");
             }
         }
@@ -408,11 +408,11 @@ struct Line {
 }
 
 impl Handler for Client<'_> {
-    fn opened(&mut self, _: u64, conn: ConnId, opened: &Opened<'_>) {
+    fn opened(&mut self, now: u64, conn: ConnId, opened: &Opened<'_>) {
         let index = self.owners[conn.slot()];
         let mount = &mut self.mounts[index as usize];
         mount.up = true;
-        mount.consumer.begin(&mut |m| mount.outbox.push(m));
+        mount.consumer.begin(now, &mut |m| mount.outbox.push(m));
         self.active.push(index);
         if self.args.verbose {
             self.printer.say(&format!("mount {index} connected to {}: {:?}", opened.peer, opened.spoken));
@@ -446,7 +446,7 @@ impl Handler for Client<'_> {
             }
             return;
         }
-        let heard = mount.consumer.hear(msg, &mut |m| mount.outbox.push(m));
+        let heard = mount.consumer.hear(now, msg, &mut |m| mount.outbox.push(m));
         self.active.push(index);
         match heard {
             Heard::LoginClosed(text) => self.printer.say(&format!("mount {index}: login closed: {text}")),

@@ -438,14 +438,14 @@ fn number(body: &[u8]) -> u32 {
 }
 
 impl Handler for Seen {
-    fn opened(&mut self, _: u64, _: ConnId, _: &Opened<'_>) {
+    fn opened(&mut self, now: u64, _: ConnId, _: &Opened<'_>) {
         let replies = &mut self.replies;
-        self.consumer.begin(&mut |msg| replies.push(msg.to_vec()));
+        self.consumer.begin(now, &mut |msg| replies.push(msg.to_vec()));
     }
 
-    fn message(&mut self, _: u64, _: ConnId, msg: &[u8]) {
+    fn message(&mut self, now: u64, _: ConnId, msg: &[u8]) {
         let replies = &mut self.replies;
-        let heard = self.consumer.hear(msg, &mut |msg| replies.push(msg.to_vec()));
+        let heard = self.consumer.hear(now, msg, &mut |msg| replies.push(msg.to_vec()));
         let shared = Arc::clone(&self.shared);
         let mut view = shared.0.lock().expect("no panic");
         view.directory_message(msg);
