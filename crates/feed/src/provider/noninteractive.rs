@@ -106,15 +106,12 @@ impl NonInteractive {
             let Some(stream) = self.role.open(DOMAIN, self.service, name.as_str()) else { break };
             let (session, stream_id) = (self.id, stream.get());
             let open = Open { session, stream_id, domain: DOMAIN, name, streaming: true };
-            match items.open(open) {
-                Ok(item) => {
-                    self.published.push((item, stream));
-                    self.publish_image(items, (item, stream));
-                }
-                Err(_) => {
-                    self.role.close(stream);
-                    refused += 1;
-                }
+            if let Ok(item) = items.open(open) {
+                self.published.push((item, stream));
+                self.publish_image(items, (item, stream));
+            } else {
+                self.role.close(stream);
+                refused += 1;
             }
         }
         let count = self.published.len();

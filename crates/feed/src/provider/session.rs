@@ -201,15 +201,12 @@ impl Session {
     /// A post that passed is acknowledged when that is asked for, and published by the owner.
     fn post(&mut self, items: &dyn Items, post: &PostMsg<'_>) {
         let stream = self.streams.get(&post.stream_id);
-        match Post::of(post, stream.and_then(|stream| items.name(stream.item))) {
-            Some(accepted) => {
-                self.posts.push(accepted);
-                self.role.acknowledge(post, None, "");
-            }
-            None => {
-                let text = "the post names no item, or its message cannot be read";
-                self.role.acknowledge(post, Some(NakCode::INVALID_CONTENT), text);
-            }
+        if let Some(accepted) = Post::of(post, stream.and_then(|stream| items.name(stream.item))) {
+            self.posts.push(accepted);
+            self.role.acknowledge(post, None, "");
+        } else {
+            let text = "the post names no item, or its message cannot be read";
+            self.role.acknowledge(post, Some(NakCode::INVALID_CONTENT), text);
         }
     }
 

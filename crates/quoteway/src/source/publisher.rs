@@ -58,9 +58,9 @@ struct Conn {
 /// Who asks on a connection.
 enum Side {
     /// The peer.
-    Interactive(Session),
+    Interactive(Box<Session>),
     /// Nobody: this side connected, and publishes.
-    NonInteractive(NonInteractive),
+    NonInteractive(Box<NonInteractive>),
 }
 
 /// Connecting to a Source Distributor, as long as it takes.
@@ -291,9 +291,9 @@ impl<F: Feed> Handler for Publisher<F> {
                 let mut nip = NonInteractive::new(session, &dial.user, dial.names.clone(), &self.provider);
                 nip.begin(now, &mut |m| outbox.push(m));
                 self.dirty.push(session.0);
-                Side::NonInteractive(nip)
+                Side::NonInteractive(Box::new(nip))
             }
-            None => Side::Interactive(Session::new(session, &self.provider)),
+            None => Side::Interactive(Box::new(Session::new(session, &self.provider))),
         };
         if self.conns.len() <= conn.slot() {
             self.conns.resize_with(conn.slot() + 1, || None);
