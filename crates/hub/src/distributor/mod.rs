@@ -28,6 +28,7 @@ mod hub_stream;
 mod ids;
 mod invariants;
 mod items;
+mod notice;
 mod p2ps_links;
 mod posts;
 mod providers;
@@ -37,6 +38,7 @@ mod upstream;
 
 pub use config::{Balance, Config, RouteConfig};
 pub use counters::Counters;
+pub use notice::Notice;
 pub use providers::{Origin, PeerInfo, SessionId};
 
 use crate::stream::Event;
@@ -104,6 +106,7 @@ pub struct SourceDistributor {
     upstream: Upstream,
     published: Published,
     posts: Posts,
+    notices: Vec<Notice>,
     /// Canonical bytes of the key at hand.
     key: Vec<u8>,
 }
@@ -128,6 +131,7 @@ impl SourceDistributor {
             upstream: Upstream::new(&config),
             published: Published::default(),
             posts: Posts::default(),
+            notices: Vec::new(),
             key: Vec::new(),
             config,
         }
@@ -243,6 +247,11 @@ impl SourceDistributor {
     /// The process ends in order. The block with this word in it is the last one.
     pub fn leave(&mut self, why: &str) {
         self.hub.event(&Event::Leaving { why });
+    }
+
+    /// What an operator should hear of since the last call.
+    pub fn notices(&mut self) -> std::vec::Drain<'_, Notice> {
+        self.notices.drain(..)
     }
 
     /// Totals since the start.

@@ -32,6 +32,8 @@ pub struct Config {
     pub post_timeout: u64,
     /// Posts that one client may have unanswered; further ones get a nak. 0 for any number.
     pub max_posts_per_client: u32,
+    /// Nanoseconds that an image may be on its way before those who want more than it holds hear why they wait.
+    pub request_timeout: u64,
     /// Nanoseconds before an item that was refused or closed for recovery is asked for again; doubled each time.
     pub recovery_delay: u64,
     /// Largest such pause, in nanoseconds.
@@ -74,6 +76,7 @@ impl Default for Config {
             max_fragment_size: 6_000,
             post_timeout: 15 * SECOND,
             max_posts_per_client: 10_000,
+            request_timeout: 15 * SECOND,
             recovery_delay: SECOND,
             recovery_delay_max: 60 * SECOND,
             heartbeat_interval: 0,

@@ -228,7 +228,8 @@ impl P2ps {
             None
         };
         let trim = (!self.clients.is_empty()).then_some(self.trim_at);
-        let work = (self.work_left() || self.egress.has_work()).then_some(0);
+        // What is asked for after a flush may have come to an end, and those who wait are to hear of it.
+        let work = (self.work_left() || self.has_deliveries()).then_some(0);
         [work, self.posts.timeout(), self.upstream.timeout(), self.dictionaries.timeout(), heartbeats, trim]
             .into_iter()
             .flatten()
@@ -242,6 +243,7 @@ impl P2ps {
         self.upstream.begin_turn(self.config.opens_per_turn);
         self.time_out_posts();
         self.retry_items();
+        self.explain_deferred();
         self.note_freeze();
         self.watch_sources();
         self.renew_dictionaries();

@@ -33,6 +33,22 @@ pub enum Notice {
         /// Its name.
         service: String,
     },
+    /// A service that is here goes down at the last source that had it, or is up again.
+    ServiceState {
+        /// Its name.
+        service: String,
+        /// It is up.
+        up: bool,
+    },
+    /// A service is down at one source: its items were given back there, and are asked for at another.
+    ItemsMoved {
+        /// Its name.
+        service: String,
+        /// Where it is down.
+        source: SourceId,
+        /// Items that were open there.
+        items: u64,
+    },
     /// A service is gone.
     ServiceGone {
         /// Its name.
@@ -51,6 +67,15 @@ impl fmt::Display for Notice {
                 write!(f, "source distributor {} {why}: {items} items are suspect until another serves them", source.0)
             }
             Self::ServiceUp { service } => write!(f, "service {service} is here"),
+            Self::ServiceState { service, up: true } => write!(f, "service {service} is up again"),
+            Self::ServiceState { service, up: false } => {
+                write!(f, "service {service} is down: no source has it; its items wait for it")
+            }
+            Self::ItemsMoved { service, source, items } => write!(
+                f,
+                "service {service} is down at source distributor {}: its {items} items there are asked for at another",
+                source.0
+            ),
             Self::ServiceGone { service } => write!(f, "service {service} is gone"),
         }
     }

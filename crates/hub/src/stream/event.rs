@@ -106,7 +106,7 @@ pub enum Event<'a> {
         handle: u32,
         /// Its group from now on; [`super::NO_GROUP`] leaves it.
         group: u32,
-        /// [`flags::CLOSED`], [`flags::PENDING_TOO`].
+        /// [`flags::CLOSED`], [`flags::PENDING_TOO`], [`flags::WAITING_ONLY`].
         flags: u8,
         /// The status.
         rwf: &'a [u8],

@@ -82,6 +82,9 @@ pub mod flags {
     /// [`super::Event::ItemStatus`]: the status is for the watchers that still wait for their image as well. Without
     /// it a P2PS keeps them waiting (a Suspect on an item whose open goes on elsewhere).
     pub const PENDING_TOO: u8 = 0x02;
+    /// [`super::Event::ItemStatus`]: the status says why an image does not come: it is for the watchers that wait for one and get
+    /// no updates, and for no others.
+    pub const WAITING_ONLY: u8 = 0x04;
 
     /// [`super::Event::Service`]: the Source Distributor holds the images of this service (non-interactive).
     pub const CACHED: u8 = 0x01;

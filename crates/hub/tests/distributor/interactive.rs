@@ -395,7 +395,7 @@ fn the_open_limit_holds_and_is_explained() {
     world.open_with(1, "B", flags::STREAMING);
     let events = world.events();
     assert_eq!(events.iter().map(|e| e.kind).collect::<Vec<_>>(), [Kind::ItemOpened, Kind::ItemStatus]);
-    assert!(events[1].has(flags::PENDING_TOO));
+    assert!(events[1].has(flags::WAITING_ONLY));
     assert_eq!(
         (events[1].state().stream, events[1].state().code),
         (StreamState::CLOSED_RECOVER, StateCode::TOO_MANY_ITEMS)
@@ -437,7 +437,7 @@ fn an_open_that_is_never_answered_is_reported_once_and_retried_with_growing_paus
     world.pass(16);
     let events = world.events();
     assert_eq!(events.len(), 1);
-    assert!(events[0].handle == handle && events[0].has(flags::PENDING_TOO));
+    assert!(events[0].handle == handle && events[0].has(flags::WAITING_ONLY));
     assert_eq!((events[0].state().stream, events[0].state().data), (StreamState::OPEN, DataState::SUSPECT));
     assert_eq!(events[0].state().code, StateCode::TIMEOUT);
     let sent = world.sent(0);
@@ -464,8 +464,13 @@ fn a_reissue_that_is_never_answered_is_repeated() {
     let (handle, stream) = world.open_imaged(1, "IBM.N");
     world.request(1, &Request::Refresh { handle, in_stream: false }).unwrap();
     assert_eq!(world.requests(0).len(), 1);
+    world.events();
     world.pass(16);
     assert_eq!(world.requests(0), [(stream, "IBM.N".into(), RequestFlags::STREAMING)]);
+    let events = world.events();
+    assert_eq!(events.iter().map(|e| (e.kind, e.flags)).collect::<Vec<_>>(), [(Kind::ItemStatus, flags::WAITING_ONLY)]);
+    let state = events[0].state();
+    assert_eq!((state.stream, state.code), (StreamState::OPEN, StateCode::TIMEOUT), "who waits hears why");
 }
 
 #[test]
@@ -476,7 +481,8 @@ fn a_status_may_come_before_the_image() {
     let events = world.events();
     assert_eq!((events[0].kind, events[0].flags), (Kind::ItemStatus, flags::PENDING_TOO));
     world.pass(30);
-    assert!(world.events().is_empty(), "it was answered");
+    let for_those_who_wait = |e: &Ev| (e.kind, e.flags) == (Kind::ItemStatus, flags::WAITING_ONLY);
+    assert!(world.events().iter().all(for_those_who_wait), "it was answered, but for the image");
     world.refresh(0, 5, &[(22, b"1")], WHOLE);
     assert_eq!(world.events()[0].flags, flags::FIRST | flags::COMPLETE, "the solicited image is still owed");
 }

@@ -10,4 +10,5 @@ mod random;
 mod random_published;
 mod recovery;
 mod views;
+mod waits;
 mod world;

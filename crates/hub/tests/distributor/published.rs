@@ -464,7 +464,7 @@ fn a_set_that_was_never_whole_is_no_image() {
     world.open_with(1, "BOOK", flags::STREAMING);
     let events = world.events();
     assert_eq!(events.iter().map(|e| e.kind).collect::<Vec<_>>(), [Kind::ItemOpened, Kind::ItemStatus]);
-    assert!(events[1].has(flags::PENDING_TOO) && events[1].state().data == DataState::SUSPECT);
+    assert!(events[1].has(flags::WAITING_ONLY) && events[1].state().data == DataState::SUSPECT);
     world.nip_up(1);
     world.directory(1, vec![service(3, "NI_PUB")]);
     part(&mut world, 1, 1, 0, false);

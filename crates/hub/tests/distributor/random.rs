@@ -393,7 +393,9 @@ impl P2ps {
                     assert!(!held.ended, "a status after the end");
                     if event.has(flags::CLOSED) {
                         held.ended = true;
-                    } else if event.state().data == DataState::SUSPECT && !event.has(flags::PENDING_TOO) {
+                    } else if event.state().data == DataState::SUSPECT
+                        && !event.has(flags::PENDING_TOO | flags::WAITING_ONLY)
+                    {
                         held.lose();
                     }
                 }

@@ -541,8 +541,8 @@ fn who_had_the_end_of_a_set_good_again_is_told_when_it_is_lost() {
     world.events();
     world.down(0);
     let events = world.events();
-    let told =
-        |e: &&crate::world::Ev| e.kind == Kind::ServiceStatus || e.kind == Kind::ItemStatus && e.handle == handle;
+    let told = |e: &&crate::world::Ev| e.kind == Kind::ServiceStatus || e.kind == Kind::ItemStatus && e.flags == 0;
+    assert!(events.iter().all(|e| e.kind != Kind::ItemStatus || e.handle == handle));
     assert_eq!(events.iter().filter(told).count(), 1, "it was good to whoever was in the set");
 }
 

@@ -161,7 +161,9 @@ fn two_sources_of_a_service_are_one_service() {
     world.publish(0, |p| {
         p.service_with(40, info("FEED", &[6, 8], &[]), ServiceState::new(false));
     });
-    assert_eq!(world.take(1), [""; 0], "the other still serves");
+    assert_eq!(world.take(1), ["status 5 OPEN/SUSPECT"], "the other still serves, and is asked for the item");
+    let moved = world.asked();
+    assert!(moved.len() == 2 && moved[0] == "0: close 0" && moved[1].starts_with("1: open "), "{moved:?}");
     world.request(1, &item(6, "TRI"));
     let asked = world.asked();
     assert!(asked.len() == 1 && asked[0].starts_with("1: open ") && asked[0].contains(" 7 streaming"), "{asked:?}");

@@ -12,4 +12,5 @@ mod recovery;
 mod requests;
 mod streams;
 mod views;
+mod waits;
 mod world;

@@ -147,6 +147,9 @@ impl Providers {
         }
         messages.clear();
         bytes.clear();
+        for notice in self.distributor.notices() {
+            tracing::info!("{notice}");
+        }
         for (session, reason) in closes.drain(..) {
             if let Some(Some(session)) = self.sessions.get(session.0 as usize) {
                 tracing::warn!("closing the session with a provider: {reason}");

@@ -29,6 +29,7 @@ pub(crate) struct Post {
 #[derive(Debug)]
 struct Batch {
     total: usize,
+    sent_at: u64,
 }
 
 /// A service as this consumer sees it.
@@ -65,10 +66,14 @@ pub(crate) struct Consumer {
     pub(crate) crowded: bool,
     pub(crate) out: Vec<Vec<u8>>,
     pub(crate) turn: u64,
+    /// Virtual time.
+    pub(crate) now: u64,
+    /// When it connected.
+    since: u64,
 }
 
 impl Consumer {
-    pub(crate) fn new(shard: usize, slot: u32, random: &mut Random) -> Self {
+    pub(crate) fn new(shard: usize, slot: u32, now: u64, random: &mut Random) -> Self {
         let policy = match random.below(6) {
             0 => Recovery { single_open: false, allow_suspect_data: false },
             1 => Recovery { single_open: false, allow_suspect_data: true },
@@ -100,6 +105,8 @@ impl Consumer {
             crowded: false,
             out: Vec::new(),
             turn: 0,
+            now,
+            since: now,
         };
         consumer.log_in();
         consumer
@@ -183,7 +190,7 @@ impl Consumer {
         let paused = paused && kind == Kind::Streaming;
         let stream = self.next_stream;
         self.next_stream += 1;
-        self.watches.insert(stream, Watch::new(item, kind, view, paused, self.turn));
+        self.watches.insert(stream, Watch::new(item, kind, view, paused, (self.turn, self.now)));
         self.request(stream, Some(service), RequestFlags::NONE, None);
     }
 
@@ -222,10 +229,10 @@ impl Consumer {
         let kind = if random.chance(20) { Kind::Snapshot } else { Kind::Streaming };
         for (at, &name) in names.iter().enumerate() {
             let item = Item { service, domain: domain.0, name };
-            self.watches.insert(stream + 1 + at as i32, Watch::new(item, kind, None, false, self.turn));
+            self.watches.insert(stream + 1 + at as i32, Watch::new(item, kind, None, false, (self.turn, self.now)));
         }
         self.next_stream += 1 + names.len() as i32;
-        self.batches.insert(stream, Batch { total: names.len() });
+        self.batches.insert(stream, Batch { total: names.len(), sent_at: self.now });
         let items = names.iter().map(|name| name.as_bytes()).collect();
         let payload = Payload { items: Some(items), ..Payload::default() };
         let body = bytes_of(|w| payload.encode(w));
@@ -322,6 +329,9 @@ impl Consumer {
         if !no_refresh {
             watch.ask();
         }
+        watch.asked_at(self.now);
+        // It may be ended by this, and the next one would be a request.
+        watch.opened = self.turn;
         let mut flags = RequestFlags::NONE;
         flags.set(RequestFlags::NO_REFRESH, no_refresh);
         let service = self.watches[&stream].item.service;
@@ -407,6 +417,7 @@ impl Consumer {
             watch.paused = false;
             watch.miss();
             watch.ask();
+            watch.asked_at(self.now);
             let service = self.watches[&stream].item.service;
             let id = self.service_id(service);
             self.request(stream, id, RequestFlags::NONE, None);
@@ -585,6 +596,18 @@ impl Consumer {
             }
             self.after(stream);
         }
+    }
+
+    /// What it has asked for and had no word on for longer than this.
+    pub(crate) fn unanswered(&self, limit: u64) -> Option<String> {
+        if !self.logged_in && self.now - self.since > limit {
+            return Some("its login".to_owned());
+        }
+        if let Some((stream, _)) = self.batches.iter().find(|(_, batch)| self.now - batch.sent_at > limit) {
+            return Some(format!("the batch on stream {stream}"));
+        }
+        let (stream, watch) = self.watches.iter().find(|(_, watch)| watch.is_unanswered(self.now, limit))?;
+        Some(format!("stream {stream}, {}: {watch:?}", watch.item))
     }
 
     /// Whether its directory stream tells of the state of services.

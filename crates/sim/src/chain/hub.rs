@@ -117,6 +117,7 @@ fn p2ps_config(lossy: bool, random: &mut Random) -> p2ps::Config {
         opens_per_turn: 1 + random.below(20) as u32,
         post_timeout: 8 * SECOND,
         heartbeat_interval: if lossy { SECOND } else { 0 },
+        request_timeout: 3 * SECOND,
         recovery_delay: SECOND,
         recovery_delay_max: 4 * SECOND,
         ..p2ps::Config::default()

@@ -58,10 +58,14 @@ pub(crate) struct Watch {
     pub(crate) group: Vec<u8>,
     /// It missed updates by its own wish: paused, or another view.
     gap: bool,
+    /// Since when it waits for an image that it has to have before it can go on. None if it does not wait.
+    waits_since: Option<u64>,
+    /// It was told Suspect, and nothing better since: that explains the wait.
+    explained: bool,
 }
 
 impl Watch {
-    pub(crate) fn new(item: Item, kind: Kind, view: Option<View>, paused: bool, opened: u64) -> Self {
+    pub(crate) fn new(item: Item, kind: Kind, view: Option<View>, paused: bool, (opened, now): (u64, u64)) -> Self {
         Self {
             item,
             kind,
@@ -84,6 +88,22 @@ impl Watch {
             rows: Rows::new(),
             group: Vec::new(),
             gap: false,
+            waits_since: Some(now),
+            explained: false,
+        }
+    }
+
+    /// Whether it has waited for longer than this without an image or a word on why.
+    pub(crate) fn is_unanswered(&self, now: u64, limit: u64) -> bool {
+        self.ended.is_none() && !self.explained && self.waits_since.is_some_and(|since| now - since > limit)
+    }
+
+    /// It has asked for something else at this time: it waits from now on if it cannot go on with what it has.
+    pub(crate) fn asked_at(&mut self, now: u64) {
+        if self.paused && !self.asked {
+            self.waits_since = None;
+        } else if self.gap || !self.imaged {
+            self.waits_since.get_or_insert(now);
         }
     }
 
@@ -159,6 +179,7 @@ impl Watch {
         self.group = msg.group_id.to_vec();
         self.imaged = true;
         self.data = msg.state.data;
+        (self.waits_since, self.explained) = (None, msg.state.data == DataState::SUSPECT);
         // One that is paused lacks the updates between the parts, and hears of no loss in the middle of a set.
         self.gap |= self.paused;
         let next_part = self.set.map_or(1, |set| set.next_part + 1);
@@ -289,6 +310,11 @@ impl Watch {
     fn take_state(&mut self, state: &State<'_>) {
         // An image that is Suspect is told by a status to those that it is not for.
         let own = !state.text.starts_with(MARK.as_bytes()) && state.text != b"P: image";
+        match state.data {
+            DataState::SUSPECT => self.explained = true,
+            DataState::OK => self.explained = false,
+            _ => {}
+        }
         if state.stream.is_final() || state.stream == StreamState::NON_STREAMING {
             self.ended = Some(state.stream);
             return;

@@ -23,6 +23,11 @@ const POST_ANSWERED: u64 = 20 * SECOND;
 /// The same where both sides may stand still.
 const POST_ANSWERED_LATE: u64 = 60 * SECOND;
 
+/// Longest that a request may be without an image or a word on why there is none: a request timeout, and turns in which nothing moves.
+const ANSWERED: u64 = 20 * SECOND;
+/// The same where both sides may stand still, and silence has to be noticed.
+const ANSWERED_LATE: u64 = 40 * SECOND;
+
 /// A session slot of publishers; interactive providers have those below.
 const PUBLISHER_SESSION: u32 = 10;
 
@@ -126,6 +131,8 @@ impl World {
         for _ in 0..steps {
             self.step();
         }
+        // Whoever waits hears something, also when nothing heals.
+        self.idle();
         self.settle();
         self.leave();
     }
@@ -325,7 +332,7 @@ impl World {
         if self.hub.is_p2ps_still(shard, self.now) {
             return;
         }
-        let mut consumer = Consumer::new(shard, at as u32, &mut self.random);
+        let mut consumer = Consumer::new(shard, at as u32, self.now, &mut self.random);
         consumer.crowded = self.crowded;
         if self.random.chance(20) {
             self.consumer_wires.insert(at, Wire::new(self.now, &mut self.random));
@@ -362,7 +369,7 @@ impl World {
         if self.hub.is_p2ps_still(consumer.shard, now) {
             return;
         }
-        consumer.turn = turn;
+        (consumer.turn, consumer.now) = (turn, now);
         consumer.act(now, &mut self.random);
         self.deliver_up(at);
     }
@@ -516,9 +523,9 @@ impl World {
 
     fn at_consumer(&mut self, at: usize, bytes: &[u8]) {
         self.note(|| format!("        consumer {at} <- {}", text(bytes)));
-        let Self { consumers, truth, names, turn, .. } = self;
+        let Self { consumers, truth, names, turn, now, .. } = self;
         let consumer = consumers[at].as_mut().expect("a client that is connected");
-        consumer.turn = *turn;
+        (consumer.turn, consumer.now) = (*turn, *now);
         consumer.receive(bytes, truth, &mut names[consumer.shard]);
     }
 
@@ -617,10 +624,27 @@ impl World {
         }
         let now = self.now;
         let limit = if self.hub.network.is_some() { POST_ANSWERED_LATE } else { POST_ANSWERED };
+        self.check_answers();
         for (at, consumer) in self.consumers.iter().enumerate() {
             let fast = consumer.iter().filter(|c| !self.hub.shards[c.shard].sockets.contains_key(&(at as u32)));
             let overdue = fast.flat_map(|c| &c.posts).find(|post| now - post.sent_at > limit);
             assert!(overdue.is_none(), "consumer {at}: never answered: {overdue:?}");
+        }
+    }
+
+    /// No request without an answer within its time: an image, or a state that says why there is none.
+    fn check_answers(&mut self) {
+        let now = self.now;
+        let limit = if self.hub.network.is_some() { ANSWERED_LATE } else { ANSWERED };
+        for (at, consumer) in self.consumers.iter_mut().enumerate() {
+            let Some(consumer) = consumer else { continue };
+            if self.hub.shards[consumer.shard].sockets.contains_key(&(at as u32)) {
+                continue;
+            }
+            consumer.now = now;
+            if let Some(what) = consumer.unanswered(limit) {
+                panic!("consumer {at}: no answer in time: {what}");
+            }
         }
     }
 

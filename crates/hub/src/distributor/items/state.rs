@@ -573,6 +573,11 @@ impl Item {
         self.images.another = true;
     }
 
+    /// Somebody waits for an image beside those that the loss of the item is told to.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.images.another || !(self.is_answered() || self.is_suspect())
+    }
+
     /// Whether an image that nobody will get now is to be asked for when the item is back.
     pub(crate) fn may_recover_image(&self) -> bool {
         self.is_answered() && !self.is_instance()

@@ -96,6 +96,7 @@ impl SourceDistributor {
             self.repeat_end(handle, slot);
         } else {
             self.want_image(now, handle, slot, out);
+            self.explain_wait(handle, self.links.number(slot));
         }
     }
 
@@ -120,6 +121,7 @@ impl SourceDistributor {
         self.owe_reissue(handle, slot, serial);
         self.reissue(now, handle, true, out);
         self.want_image(now, handle, slot, out);
+        self.explain_wait(handle, self.links.number(slot));
     }
 
     fn open(&mut self, now: u64, open: Open, request: &RequestMsg<'_>, out: &mut dyn ProviderSink) {
@@ -144,9 +146,9 @@ impl SourceDistributor {
         self.hub.event(&Event::ItemOpened { target, handle: handle.0, token });
         self.upstream.delivery.want(handle, slot, false);
         if snapshot {
-            self.open_snapshot(handle);
+            self.open_snapshot(now, handle);
         } else if cached {
-            self.answer_from_cache(handle, slot);
+            self.answer_from_cache(now, handle, slot);
         } else {
             self.watch(now, handle, open, was_watched, out);
         }
@@ -223,6 +225,7 @@ impl SourceDistributor {
         } else {
             self.want_image(now, handle, open.slot, out);
         }
+        self.explain_wait(handle, open.target);
     }
 
     /// A P2PS has given an item back, or is gone.

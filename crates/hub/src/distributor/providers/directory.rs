@@ -2,7 +2,7 @@
 
 use super::{Offer, Origin, Phase};
 use crate::distributor::timers::Timer;
-use crate::distributor::{Fault, ProviderSink, SessionId, SourceDistributor};
+use crate::distributor::{Fault, Notice, ProviderSink, SessionId, SourceDistributor};
 use crate::stream::{ALL, Event};
 use rwf::Qos;
 use rwf::msg::{Domain, Msg};
@@ -98,6 +98,7 @@ impl SourceDistributor {
             }
             return;
         }
+        let before = self.providers[id].offer_by_id(entry.id).map(Offer::takes_requests);
         // A service that the route leaves out is none of ours; one that is refused is counted.
         let Some(service) = self.offered_service(now, id, entry, out) else { return };
         if let Some(info) = entry.info.as_ref().and_then(Part::value) {
@@ -109,6 +110,9 @@ impl SourceDistributor {
         let state = entry.state.as_ref().and_then(Part::value);
         self.apply_state(id, service, state);
         self.request_dictionaries(now, id, service, entry, out);
+        if before != self.providers.offer(id, service).map(Offer::takes_requests) {
+            self.leave_down_providers(now, service, out);
+        }
         self.advertise(service);
         // Transient states come after the service is known to be there, groups before the service: they are narrower.
         for group in entry.groups.iter().filter_map(Part::value) {
@@ -225,6 +229,9 @@ impl SourceDistributor {
             return;
         }
         let service = &mut self.services[id];
+        if service.advertised && service.state.0 != state.0 {
+            self.notices.push(Notice::ServiceState { service: service.name.clone(), up: state.0 });
+        }
         service.state = state;
         service.stale = false;
         service.advertised = true;

@@ -103,8 +103,12 @@ impl SourceDistributor {
             self.detach(now, handle);
         }
         for handle in handles {
+            let waited_for = self.items[handle].is_waited_for();
             if self.lose_item(handle, state.code, state.text) {
                 self.retry_later(now, handle, Some(id));
+                if waited_for {
+                    self.explain_wait(handle, ALL);
+                }
             }
         }
     }

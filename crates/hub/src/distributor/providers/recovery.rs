@@ -3,7 +3,7 @@
 use super::session::Session;
 use super::{Origin, Stream};
 use crate::distributor::ids::{Handle, StreamId};
-use crate::distributor::{ProviderSink, SessionId, SourceDistributor};
+use crate::distributor::{Notice, ProviderSink, SessionId, SourceDistributor};
 use crate::stream::Event;
 use rwf::{DataState, State, StateCode, StreamState};
 
@@ -19,17 +19,19 @@ impl SourceDistributor {
             self.services[service].remove_provider(id);
         }
         self.refuse_posts_of(id, &text);
-        self.lose_streams(&session, &text);
+        let waited_for = self.lose_streams(&session, &text);
         for &service in &services {
             self.advertise(service);
         }
         for service in services {
             self.send_queued(now, service, out);
         }
+        self.explain_waits(now, &waited_for);
     }
 
-    /// The items of a session that is gone.
-    fn lose_streams(&mut self, session: &Session, text: &str) {
+    /// The items of a session that is gone. Those among them that somebody waits for without an answer.
+    fn lose_streams(&mut self, session: &Session, text: &str) -> Vec<Handle> {
+        let mut waited_for = Vec::new();
         let on_stream = |(_, stream): (StreamId, Stream)| {
             let handle = stream.handle().expect("a stream in use is an item's");
             (self.items[handle].service(), handle)
@@ -53,13 +55,16 @@ impl SourceDistributor {
             if published {
                 self.published_lost(service, &handles, state);
             } else {
-                self.lose_items(service, &handles, state);
+                waited_for.extend(self.lose_items(service, &handles, state));
             }
         }
+        waited_for
     }
 
-    /// Items that have been taken off their provider: tells those who watch, and queues them.
-    fn lose_items(&mut self, service: u16, handles: &[Handle], state: State<'_>) {
+    /// Items that have been taken off their provider: tells those who have had an answer, and queues them. Those among them that
+    /// somebody waits for without an answer: to be told of when it is clear whether they have to wait on.
+    fn lose_items(&mut self, service: u16, handles: &[Handle], state: State<'_>) -> Vec<Handle> {
+        let mut waited_for = Vec::new();
         let at_once = self.is_all_of(service, handles);
         if at_once {
             self.hub.event(&Event::ServiceStatus { service, state });
@@ -67,13 +72,16 @@ impl SourceDistributor {
         for &handle in handles {
             let item = &self.items[handle];
             let told = at_once && item.has_interest() && !item.is_private();
+            let waits = item.is_waited_for();
             if told {
                 self.mark_lost(handle);
             }
             if told || self.lose_item(handle, state.code, state.text) {
                 self.enqueue(handle);
+                waited_for.extend(waits.then_some(handle));
             }
         }
+        waited_for
     }
 
     /// Whether these are all the items of the service that have had an answer, and none of them was told before, so that one
@@ -122,15 +130,50 @@ impl SourceDistributor {
         known.remove_provider(id);
         let text = "Provider has withdrawn the service";
         let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, text);
+        let mut waited_for = Vec::new();
         if delete && known.providers().is_empty() {
             self.delete_service(now, service, out);
         } else if published {
             self.published_lost(service, &handles, state);
         } else {
-            self.lose_items(service, &handles, state);
+            waited_for = self.lose_items(service, &handles, state);
         }
         self.advertise(service);
         self.send_queued(now, service, out);
+        self.explain_waits(now, &waited_for);
+    }
+
+    /// The items of a service leave the providers at which it is down, for others at which it is up. Private streams are of the
+    /// provider that they are with.
+    pub(super) fn leave_down_providers(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
+        let known = &self.services[service];
+        if known.cached || known.providers().len() < 2 {
+            return;
+        }
+        let has_items = |offer: &super::Offer| !offer.up && offer.open + offer.outstanding > 0;
+        let down = known.providers().iter().copied();
+        let down: Vec<SessionId> =
+            down.filter(|&id| self.providers.offer(id, service).is_some_and(has_items)).collect();
+        for id in down {
+            let mut handles = self.items_at(id, service);
+            handles.retain(|&handle| !self.items[handle].is_private() && self.is_served_beside(handle, id));
+            if handles.is_empty() {
+                continue;
+            }
+            for &handle in &handles {
+                self.close_upstream(now, handle, out);
+            }
+            let provider = self.providers[id].peer.address.clone();
+            let text = format!("Service is down at provider {provider}: the item is asked for at another");
+            let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, &text);
+            let waited_for = self.lose_items(service, &handles, state);
+            self.notices.push(Notice::ItemsMoved {
+                service: self.services[service].name.clone(),
+                provider,
+                items: handles.len(),
+            });
+            self.explain_waits(now, &waited_for);
+        }
     }
 
     /// Nobody offers the service any more, and its last provider said so: its items are over.

@@ -91,6 +91,11 @@ impl Offer {
         Self { provider_id, service, accepting: true, snapshots_beyond_limit: true, ..Self::default() }
     }
 
+    /// Whether the service is up there, and whether it accepts requests.
+    pub(crate) fn takes_requests(&self) -> (bool, bool) {
+        (self.up, self.accepting && self.open_window != Some(0))
+    }
+
     /// An item was asked for.
     pub(crate) fn asked(&mut self, snapshot: bool) {
         self.outstanding += 1;

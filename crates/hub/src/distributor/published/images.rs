@@ -18,10 +18,11 @@ const WAITING: State<'static> = State {
 
 impl SourceDistributor {
     /// Sends a P2PS the held image of an item that it has open, or as soon as the set under way is complete.
-    pub(crate) fn answer_from_cache(&mut self, handle: Handle, slot: Slot) {
+    pub(crate) fn answer_from_cache(&mut self, now: u64, handle: Handle, slot: Slot) {
         let item = &mut self.items[handle];
         if item.in_set() {
-            return item.want_another();
+            item.want_another();
+            return self.await_set(now, handle);
         }
         let target = self.links.number(slot);
         self.answer_now(handle, target);
@@ -34,17 +35,21 @@ impl SourceDistributor {
             self.publish_image(handle, handle, target);
         } else {
             // The provider went away between the parts of the first image, or it is not to be held.
-            self.publish_status(handle, target, flags::PENDING_TOO, WAITING);
+            self.publish_status(handle, target, flags::WAITING_ONLY, WAITING);
         }
     }
 
     /// A snapshot of a published item: an instance of its own, answered as soon as the image is whole.
-    pub(crate) fn open_snapshot(&mut self, instance: Handle) {
+    pub(crate) fn open_snapshot(&mut self, now: u64, instance: Handle) {
         let item = &self.items[instance];
         let shared = self.items.find(item.service(), item.key()).expect("a snapshot is made of an item that is there");
         self.published.snapshots.add(shared, instance);
-        if !self.items[shared].in_set() {
-            self.answer_snapshots(shared);
+        if self.items[shared].in_set() {
+            return self.await_set(now, instance);
+        }
+        self.answer_snapshots(shared);
+        if self.published.snapshots.waits(shared, instance) {
+            self.publish_status(instance, ALL, flags::WAITING_ONLY, WAITING);
         }
     }
 
@@ -94,7 +99,7 @@ impl SourceDistributor {
             });
             let Some(rwf) = written else {
                 self.counters.cache_failures += 1;
-                return self.publish_status(handle, target, flags::PENDING_TOO, WAITING);
+                return self.publish_status(handle, target, flags::WAITING_ONLY, WAITING);
             };
             let first = if part.is_first() { flags::FIRST | flags::CLEAR_CACHE } else { 0 };
             let flags = first | if part.is_last() { last | flags::COMPLETE } else { last };

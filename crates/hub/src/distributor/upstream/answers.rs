@@ -256,12 +256,17 @@ impl SourceDistributor {
         if recoverable {
             // The provider's word on the item itself: an answer also to those that wait for their first.
             let item = &mut self.items[handle];
-            if item.has_interest() && !item.is_suspect() {
+            let knows = item.is_suspect();
+            if item.has_interest() && !knows {
                 item.explain_wait();
                 self.publish_status(handle, ALL, flags::PENDING_TOO, State { data: DataState::SUSPECT, ..*state });
             }
             if self.lose_item(handle, state.code, state.text) {
                 self.retry_later(now, handle, session);
+                if knows && self.items[handle].is_waited_for() {
+                    // Somebody has come since those who know it were told.
+                    self.explain_wait(handle, ALL);
+                }
             }
         } else {
             self.publish_end(handle, state, rwf);

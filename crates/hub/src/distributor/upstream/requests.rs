@@ -10,6 +10,21 @@ use crate::stream::{ALL, Event, flags};
 use rwf::msg::{CloseMsg, Domain, RequestFlags, RequestMsg};
 use rwf::{DataState, State, StateCode, StreamState};
 
+/// What those are told whose request a provider has not answered.
+const UNANSWERED: State<'static> = State {
+    stream: StreamState::OPEN,
+    data: DataState::SUSPECT,
+    code: StateCode::TIMEOUT,
+    text: b"Provider has not answered in time: the request is repeated",
+};
+/// What those are told who have come in the middle of a set that does not end.
+const UNFINISHED: State<'static> = State {
+    stream: StreamState::OPEN,
+    data: DataState::SUSPECT,
+    code: StateCode::TIMEOUT,
+    text: b"Provider has begun an image and does not end it: waiting for the rest",
+};
+
 /// How many items without a place are passed over before the queue is left to the next turn.
 const LOOK_PAST: usize = 32;
 
@@ -50,15 +65,42 @@ impl SourceDistributor {
         }
     }
 
-    /// Tells those who wait why they wait, if it may be long.
+    /// Tells those of one P2PS, or of all, who wait for an image why none comes, if that may be so for long.
     pub(crate) fn explain_wait(&mut self, handle: Handle, target: u16) {
-        if !self.items[handle].is_waiting() {
-            return;
+        let Some(state) = self.reason_to_wait(handle) else { return };
+        self.publish_status(handle, target, flags::WAITING_ONLY, state);
+        if target == ALL {
+            self.items[handle].explain_wait();
         }
-        let Some((code, text)) = self.route(handle).err().and_then(super::routing::Wait::text) else { return };
-        let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, code, text);
-        self.publish_status(handle, target, flags::PENDING_TOO, state);
-        self.items[handle].explain_wait();
+    }
+
+    /// Why an item of an interactive service gets no image now. What takes a moment only is no reason: a timer runs meanwhile.
+    fn reason_to_wait(&self, handle: Handle) -> Option<State<'static>> {
+        let item = &self.items[handle];
+        if item.is_asked() && item.is_suspect() {
+            let text = "Provider is asked for the item again, and has not answered yet";
+            return Some(State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, text));
+        }
+        if !item.is_waiting() || item.is_cached() || item.is_cached_snapshot() {
+            return None;
+        }
+        let why = self.route(handle).err().and_then(super::routing::Wait::text);
+        let lost = (StateCode::NONE, "Item was lost, or closed for recovery: it is asked for again");
+        let (code, text) = why.or(item.is_suspect().then_some(lost))?;
+        Some(State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, code, text))
+    }
+
+    /// Items that were lost while somebody waited for an image, and are in a queue now: who waits hears why, at once or when the request
+    /// timeout is over.
+    pub(crate) fn explain_waits(&mut self, now: u64, handles: &[Handle]) {
+        for &handle in handles {
+            let Some(item) = self.items.get(handle).filter(|item| item.is_watched() && item.is_waiting()) else {
+                continue;
+            };
+            let timer = Timer::Request(handle, item.epoch());
+            self.timers.set(now.saturating_add(self.config.request_timeout), timer);
+            self.explain_wait(handle, ALL);
+        }
     }
 
     /// Sends the request for an item to a session.
@@ -125,7 +167,7 @@ impl SourceDistributor {
     /// A P2PS needs an image of an item that it has open.
     pub(crate) fn want_image(&mut self, now: u64, handle: Handle, slot: Slot, out: &mut dyn ProviderSink) {
         if self.items[handle].is_cached() {
-            self.answer_from_cache(handle, slot);
+            self.answer_from_cache(now, handle, slot);
         } else {
             self.want_another_image(now, handle, out);
         }
@@ -139,9 +181,16 @@ impl SourceDistributor {
         }
         if item.in_set() {
             item.want_another();
+            self.await_set(now, handle);
         } else if item.is_open() && !item.is_expecting() && !item.is_snapshot() {
             self.request_image(now, handle, out);
         }
+    }
+
+    /// Somebody waits for the end of the set under way: its provider may leave it at that.
+    pub(crate) fn await_set(&mut self, now: u64, handle: Handle) {
+        let timer = Timer::Request(handle, self.items[handle].epoch());
+        self.timers.set(now.saturating_add(self.config.request_timeout), timer);
     }
 
     /// Asks the provider for another image of an open item.
@@ -250,7 +299,10 @@ impl SourceDistributor {
         };
         if item.give_up_image() {
             self.counters.request_timeouts += 1;
+            self.publish_status(handle, ALL, flags::WAITING_ONLY, UNANSWERED);
             self.want_another_image(now, handle, out);
+        } else if item.in_set() || item.is_cached_snapshot() {
+            self.publish_status(handle, ALL, flags::WAITING_ONLY, UNFINISHED);
         } else if item.is_asked() {
             let service = item.service();
             self.counters.request_timeouts += 1;
@@ -263,16 +315,14 @@ impl SourceDistributor {
         }
     }
 
-    /// Tells those who wait for an item that it takes longer, once.
+    /// Tells those who wait for an item that it takes longer: once, and those who have come after a loss.
     fn report_timeout(&mut self, handle: Handle) {
         let item = &mut self.items[handle];
-        if item.is_suspect() {
+        if item.is_suspect() && !item.is_waited_for() {
             return;
         }
         item.explain_wait();
-        let text = "Provider has not answered in time: the request is repeated";
-        let state = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::TIMEOUT, text);
-        self.publish_status(handle, ALL, flags::PENDING_TOO, state);
+        self.publish_status(handle, ALL, flags::WAITING_ONLY, UNANSWERED);
     }
 
     /// Has the item asked for again after a pause that grows with its failures: elsewhere, if it can be had elsewhere.

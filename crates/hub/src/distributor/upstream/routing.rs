@@ -54,6 +54,11 @@ impl SourceDistributor {
         }
     }
 
+    /// Whether another provider than one would be asked for an item, now or in a moment.
+    pub(crate) fn is_served_beside(&self, handle: Handle, without: SessionId) -> bool {
+        matches!(self.route_without(&self.items[handle], Some(without)), Ok(_) | Err(Wait::Window))
+    }
+
     /// The provider to ask for an item, but for one.
     fn route_without(&self, item: &Item, without: Option<SessionId>) -> Result<SessionId, Wait> {
         let qos = ItemKey::read(item.key()).map(|key| key.qos).unwrap_or_default();

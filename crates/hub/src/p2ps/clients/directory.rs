@@ -110,6 +110,7 @@ impl P2ps {
             }
             self.service_changed(id, None);
         }
+        self.leave_down_sources(id);
         self.unpark(id);
     }
 
@@ -118,6 +119,9 @@ impl P2ps {
         let Some(service) = self.services.get_mut(id).filter(|service| service.alive) else { return };
         let condition = service.condition(&self.sources);
         let before = std::mem::replace(&mut service.told, condition);
+        if before.up != condition.up {
+            self.notices.push(Notice::ServiceState { service: service.name.clone(), up: condition.up });
+        }
         let mut entry = directory::Service::new(id.0, Action::Update);
         let mut parts = 0;
         if (before.up, before.accepting) != (condition.up, condition.accepting) || status.is_some() {

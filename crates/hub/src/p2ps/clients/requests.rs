@@ -6,7 +6,7 @@ use crate::item::ItemKey;
 use crate::p2ps::P2ps;
 use crate::p2ps::delivery::statuses::told;
 use crate::p2ps::ids::{ClientId, ItemId, ServiceId, StreamId};
-use crate::p2ps::items::state::{Kind, Sharing};
+use crate::p2ps::items::state::{Kind, Sharing, State as ItemState, Wait};
 use crate::p2ps::items::view_spec::ViewSpec;
 use crate::p2ps::items::views::NoView;
 use crate::p2ps::items::watchers::Watcher;
@@ -106,8 +106,9 @@ impl P2ps {
         let accepted = self.check(watcher, msg).map_err(|refusal| refusal.told())?;
         let no_room = || Refusal::NoResources { what: "items" }.told();
         let (root, is_new) = self.find_or_insert(&accepted, msg).ok_or_else(no_room)?;
-        let held = accepted.unavailable && self.items.get(root).is_waiting();
-        if held && self.tell_unavailable(watcher, msg.domain, &accepted) {
+        let why = self.why_it_waits(root, &accepted);
+        let held = why.is_some();
+        if why.is_some_and(|why| self.tell_unavailable(watcher, msg.domain, &accepted, &why)) {
             if is_new {
                 self.items.remove(root);
             }
@@ -143,12 +144,21 @@ impl P2ps {
         }
     }
 
-    /// Tells a client that nobody serves what it asks for; true if that ends its stream.
-    fn tell_unavailable(&mut self, watcher: Watcher, domain: Domain, accepted: &Accepted) -> bool {
+    /// Why an item is not asked for now, if that may be so for long.
+    fn why_it_waits(&self, root: ItemId, accepted: &Accepted) -> Option<String> {
+        match self.items.get(root).state() {
+            ItemState::Waiting(_) if accepted.unavailable => Some(self.no_source_text(accepted.service)),
+            ItemState::Waiting(Wait::Retrying) => {
+                Some("The item was closed for recovery; it is asked for again by itself.".to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    /// Tells a client that nobody serves what it asks for, and why; true if that ends its stream.
+    fn tell_unavailable(&mut self, watcher: Watcher, domain: Domain, accepted: &Accepted, why: &str) -> bool {
         let policy = self.clients.get(watcher.client).map_or_else(Default::default, |known| known.policy);
-        let name = self.services.get(accepted.service).map_or("", |service| &service.name);
-        let text = format!("Service {name} does not take requests now; the request waits for it.");
-        let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, &text);
+        let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, why);
         let state = told(policy, accepted.kind.is_private(), state);
         self.send_status(watcher.client, watcher.stream, domain, state);
         let ends = state.stream.is_final();
@@ -239,12 +249,24 @@ impl P2ps {
         if let Some(priority) = msg.priority {
             self.note_priority(watcher, item, priority);
         }
-        let open_already = self.items.get(self.items.root(item)).is_open();
+        let known = self.items.get(self.items.root(item));
+        // Who begins without an image on an item that is lost would never hear of it.
+        let open_already = known.is_open() && !known.is_suspect();
         if has(RequestFlags::NO_REFRESH) && !snapshot && !has(RequestFlags::PAUSE) && open_already {
             self.clients.change(watcher, WatchState::begin_without_image);
             self.make_open(watcher, item);
         } else {
-            self.need_image(item);
+            self.need_image_for(watcher, item);
+        }
+    }
+
+    /// A watcher needs an image. If it was asked for before, and does not come, the watcher is told why.
+    fn need_image_for(&mut self, watcher: Watcher, item: ItemId) {
+        let root = self.items.root(item);
+        let asked = self.items.get(root).is_image_asked();
+        self.need_image(item);
+        if asked || self.items.get(root).is_reissue_due() {
+            self.tell_trouble(watcher, item);
         }
     }
 
@@ -354,7 +376,7 @@ impl P2ps {
             self.items.watchers_mut(item).mark_asked(true);
         }
         if self.wants_image(watcher, item) {
-            self.need_image(item);
+            self.need_image_for(watcher, item);
         }
     }
 

@@ -4,6 +4,7 @@ use super::turn::BodyId;
 use crate::p2ps::ids::{Handle, HubGroup, ItemId, RemoteService, ServiceId, SourceId, Token};
 use crate::p2ps::items::view_spec::{Filtered, append_filtered};
 use crate::p2ps::items::watchers::Watcher;
+use crate::p2ps::sources::services::Provider;
 use crate::p2ps::{P2ps, encode};
 use crate::stream::{ALL, Block, Event, HubError, Message, Messages, Seen, flags};
 use rwf::StateCode;
@@ -318,6 +319,15 @@ impl P2ps {
         let service = self.services.get(item.service());
         if service.is_none_or(|service| service.providers.iter().all(|provider| provider.source != number)) {
             // The word on a gap that the service is gone has come before it, and the one in the stream will find nothing to end.
+            self.give_back(id);
+            return self.recover(id);
+        }
+        let down = service.is_some_and(|service| {
+            let is_down = |provider: &Provider| provider.source == number && !provider.offer.condition.up;
+            service.providers.iter().any(is_down)
+        });
+        if down && self.can_move(id) {
+            // It has gone down since the open was sent, and another source has the service.
             self.give_back(id);
             return self.recover(id);
         }

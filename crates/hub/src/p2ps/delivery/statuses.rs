@@ -3,17 +3,19 @@
 use super::turn::BodyId;
 use crate::p2ps::P2ps;
 use crate::p2ps::ids::{HubGroup, ItemId, ServiceId, SourceId};
-use crate::p2ps::items::state::Item;
+use crate::p2ps::items::state::{Item, Trouble};
 use crate::p2ps::items::watchers::Watcher;
 use crate::stream::flags;
 use rwf::msg::{Domain, Msg, MsgKey, StatusFlags, StatusMsg};
 use rwf::rdm::directory::filter;
 use rwf::rdm::state::Recovery;
-use rwf::{DataState, State, StreamState};
+use rwf::{DataState, State, StateCode, StreamState};
 
-/// Which of the watchers that wait for their first image are told a state.
+/// Which of the watchers that wait for an image are told a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pending {
+    /// They alone: the state says why they wait. Those that wait for their first image, or for another without getting updates.
+    Alone,
     /// None: the state is of streams that have had a response.
     Untold,
     /// Those for whom it is a final one.
@@ -84,13 +86,47 @@ impl P2ps {
     fn tell(&mut self, id: ItemId, status: &StatusMsg<'_>, telling: Telling) {
         debug_assert!(!self.items.get(id).is_view(), "what is told of an item, its views hear too");
         if let Some(state) = &status.state {
-            self.items.get_mut(id).told(state.data);
+            self.note_state(id, *state, telling.pending);
         }
         let views = self.items.views_of(id).to_vec();
         self.tell_watchers(id, status, telling);
         for view in views {
             self.tell_watchers(view, status, telling);
         }
+    }
+
+    /// Remembers what the watchers of an item are told of it.
+    fn note_state(&mut self, id: ItemId, state: State<'_>, pending: Pending) {
+        let item = self.items.get_mut(id);
+        if pending != Pending::Alone {
+            item.told(state.data);
+        }
+        if item.is_open() {
+            // What is good or suspect of an item that is served is no reason to wait for its image.
+            item.set_trouble(match (state.stream, item.trouble()) {
+                (StreamState::CLOSED_RECOVER, _) => Trouble::Lost,
+                (_, Trouble::None) if pending == Pending::Alone => Trouble::Unanswered,
+                (_, known) => known,
+            });
+        }
+    }
+
+    /// A watcher waits for an image that was asked for before, and that its source has said does not come: it is told the same.
+    pub(in crate::p2ps) fn tell_trouble(&mut self, watcher: Watcher, id: ItemId) {
+        let root = self.items.root(id);
+        let item = self.items.get(root);
+        let (stream, text) = match item.trouble() {
+            Trouble::None => return,
+            // It is about to hear of its end.
+            Trouble::Lost if item.is_private() => return,
+            Trouble::Unanswered => (StreamState::OPEN, "Its provider does not send the image; it is asked for."),
+            Trouble::Lost => (StreamState::CLOSED_RECOVER, "The item was lost; it is asked for again by itself."),
+        };
+        let domain = Domain(self.items.key(root).domain);
+        let state = State::new(stream, DataState::SUSPECT, StateCode::NONE, text);
+        let status = StatusMsg { state: Some(state), ..StatusMsg::new(domain, 0) };
+        let telling = Telling { pending: Pending::Alone, relayed: Relayed::No, once: true };
+        self.tell_watcher(id, watcher, &status, telling, &mut Vec::new());
     }
 
     fn tell_watchers(&mut self, id: ItemId, status: &StatusMsg<'_>, telling: Telling) {
@@ -109,10 +145,15 @@ impl P2ps {
         telling: Telling,
         variants: &mut Vec<((StreamState, DataState), BodyId)>,
     ) {
-        let (Some(known), Some((_, watch))) = (self.clients.get(watcher.client), self.clients.watch(watcher)) else {
+        let (Some(known), Some((place, watch))) = (self.clients.get(watcher.client), self.clients.watch(watcher))
+        else {
             debug_assert!(false, "a watcher that its client does not know: {watcher:?}");
             return;
         };
+        let gets_updates = self.items.watchers(id).is_open(place);
+        if telling.pending == Pending::Alone && (gets_updates || !watch.waits()) {
+            return;
+        }
         let (private, service) = (self.items.get(id).is_private(), self.items.get(id).service());
         let state = status.state.map(|state| told(known.policy, private, state));
         let is_final = state.is_some_and(|state| state.stream.is_final());
@@ -184,9 +225,15 @@ impl P2ps {
         flags_out.set(StatusFlags::PRIVATE_STREAM, item.is_private());
         let group_id = (!group.is_none()).then_some(group_id.as_bytes());
         let status = StatusMsg { group_id, key, flags: flags_out, ..status };
-        let pending = if closed || bits & flags::PENDING_TOO != 0 { Pending::Told } else { Pending::Untold };
-        // One that is opened again after a loss was told of that already.
-        let once = !closed && item.is_recovering();
+        let pending = if bits & flags::WAITING_ONLY != 0 {
+            Pending::Alone
+        } else if closed || bits & flags::PENDING_TOO != 0 {
+            Pending::Told
+        } else {
+            Pending::Untold
+        };
+        // One that is opened again after a loss was told of that already; and who knows that he waits, knows it.
+        let once = pending == Pending::Alone || !closed && item.is_recovering();
         if closed {
             self.give_back(id);
         }
@@ -296,7 +343,7 @@ fn tells_pending(pending: Pending, is_final: bool) -> bool {
     match pending {
         Pending::Untold => false,
         Pending::ToldIfFinal => is_final,
-        Pending::Told => true,
+        Pending::Told | Pending::Alone => true,
     }
 }
 

@@ -122,6 +122,17 @@ impl Kind {
     }
 }
 
+/// Why an item has no image to give, as its source has said: who comes later is told the same at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// Its source has said nothing of the kind since the last image.
+    None,
+    /// Its provider does not answer.
+    Unanswered,
+    /// It is lost, or closed for recovery, and its source recovers it.
+    Lost,
+}
+
 /// What is known of an item beside its watchers.
 #[derive(Debug)]
 pub(crate) struct Item {
@@ -133,6 +144,7 @@ pub(crate) struct Item {
     kind: Kind,
     /// Its watchers were told that it is suspect, and no good image came since.
     suspect: bool,
+    trouble: Trouble,
     /// It was open before and is lost: the next image goes to all that watch.
     recovering: bool,
     /// Clients may know it by another group than its present one.
@@ -165,6 +177,7 @@ impl Item {
             service: ServiceId(0),
             kind: Kind::SHARED,
             suspect: false,
+            trouble: Trouble::None,
             recovering: false,
             regrouped: false,
             refresh_queued: false,
@@ -375,6 +388,7 @@ impl Item {
         if self.source().is_some() {
             self.state = State::Waiting(Wait::Parked);
         }
+        self.trouble = Trouble::None;
         if std::mem::replace(&mut self.group, HubGroup::NONE) != HubGroup::NONE {
             self.regrouped = true;
         }
@@ -416,7 +430,19 @@ impl Item {
             *image = Progress::of(!whole || image.is_arriving(), image.is_asked() && !answers);
         }
         self.recovering = false;
+        self.trouble = Trouble::None;
         self.failures = 0;
+    }
+
+    /// Its source has said why those who wait for an image have to.
+    pub(crate) fn set_trouble(&mut self, trouble: Trouble) {
+        debug_assert!(self.is_live() && !self.is_view());
+        self.trouble = trouble;
+    }
+
+    /// Why it has no image to give.
+    pub(crate) const fn trouble(&self) -> Trouble {
+        self.trouble
     }
 
     /// The last part of an image has come.

@@ -89,7 +89,7 @@ impl P2ps {
     }
 
     /// Items of a service that a source serves or was asked for.
-    fn items_at(&self, service: ServiceId, number: SourceId) -> Vec<ItemId> {
+    pub(super) fn items_at(&self, service: ServiceId, number: SourceId) -> Vec<ItemId> {
         let at = |&id: &ItemId| {
             let item = self.items.get(id);
             item.service() == service && item.source() == Some(number)
@@ -99,7 +99,7 @@ impl P2ps {
 
     /// Ends an item's bond with its source: what is open is given back, what was asked for is awaited no more if the
     /// source is gone.
-    fn let_go(&mut self, id: ItemId) {
+    pub(super) fn let_go(&mut self, id: ItemId) {
         let item = self.items.get(id);
         let up = item.source().is_some_and(|source| self.sources.is_up(source));
         match (item.state(), up) {

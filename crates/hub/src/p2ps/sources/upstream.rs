@@ -4,13 +4,13 @@ use super::payload;
 use crate::p2ps::clients::refusal::Refusal;
 use crate::p2ps::delivery::statuses::{Pending, Relayed, Telling};
 use crate::p2ps::ids::{ItemId, RemoteService, ServiceId, SourceId};
-use crate::p2ps::items::state::{Sharing, State, Wait};
+use crate::p2ps::items::state::{Sharing, State as ItemState, Wait};
 use crate::p2ps::items::view_spec::ViewSpec;
 use crate::p2ps::items::views::Coverage;
 use crate::p2ps::{P2ps, encode};
 use crate::stream::{Request, flags};
-use rwf::DataType;
 use rwf::msg::{Domain, Priority, RequestFlags, RequestMsg};
+use rwf::{DataState, DataType, State, StateCode, StreamState};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -23,6 +23,8 @@ pub(crate) struct Upstream {
     refreshes: VecDeque<ItemId>,
     /// Items that lost a view in this turn, and may need less.
     narrowing: Vec<ItemId>,
+    /// Items of which more is asked for when the image on its way has come, and until when that may take, in order.
+    deferred: VecDeque<(u64, ItemId)>,
     /// Opens and refreshes that may still be sent in this turn.
     opens_left: u32,
     /// Number of the last reissue that asked for more.
@@ -35,6 +37,7 @@ impl Upstream {
             retries: BinaryHeap::new(),
             refreshes: VecDeque::new(),
             narrowing: Vec::new(),
+            deferred: VecDeque::new(),
             opens_left: opens_per_turn.max(1),
             last_reissue: 0,
         }
@@ -44,9 +47,10 @@ impl Upstream {
         self.opens_left = opens_per_turn.max(1);
     }
 
-    /// When the next item is asked for again.
+    /// When the next item is asked for again, or has waited for too long.
     pub(crate) fn timeout(&self) -> Option<u64> {
-        self.retries.peek().map(|Reverse((at, _))| *at)
+        let retry = self.retries.peek().map(|Reverse((at, _))| *at);
+        retry.into_iter().chain(self.deferred.front().map(|(at, _)| *at)).min()
     }
 
     /// An image of an open item is asked for as the limit of a turn lets it.
@@ -90,7 +94,7 @@ impl P2ps {
     }
 
     /// The source that could serve an item now, and the service's id there. A queue may still hold the numbers of items that are gone.
-    pub(super) fn provider_of(&self, id: ItemId) -> Option<(SourceId, RemoteService)> {
+    pub(in crate::p2ps) fn provider_of(&self, id: ItemId) -> Option<(SourceId, RemoteService)> {
         let item = self.items.get(id);
         if !item.is_live() {
             return None;
@@ -126,13 +130,24 @@ impl P2ps {
         self.upstream.opens_left = self.refresh_waiting(budget);
     }
 
-    /// Leaves an item waiting until something changes for its service.
+    /// Leaves an item waiting until something changes for its service. Who was not told why is told now: the service may have gone
+    /// down since the item was asked for.
     fn park(&mut self, id: ItemId) {
         let item = self.items.get_mut(id);
         item.park();
-        if let Some(service) = self.services.get_mut(item.service()) {
+        let service = item.service();
+        if let Some(service) = self.services.get_mut(service) {
             service.parked = true;
         }
+        let text = self.no_source_text(service);
+        let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, &text);
+        self.tell_item(id, state, Telling { pending: Pending::Alone, relayed: Relayed::No, once: true });
+    }
+
+    /// What those are told who ask for an item that no source takes requests for.
+    pub(in crate::p2ps) fn no_source_text(&self, service: ServiceId) -> String {
+        let name = self.services.get(service).map_or("", |service| service.name.as_str());
+        format!("Service {name} does not take requests now; the request waits for it.")
     }
 
     /// Queues the items of a service that nobody could serve: something has changed.
@@ -247,12 +262,12 @@ impl P2ps {
     /// Asks for the image of an item, unless one is on its way that will do.
     pub(in crate::p2ps) fn ask_image(&mut self, id: ItemId) {
         match self.items.get(id).state() {
-            State::Waiting(_) => self.queue_open(id),
-            State::Open { .. } if self.items.get(id).is_image_asked() => {}
+            ItemState::Waiting(_) => self.queue_open(id),
+            ItemState::Open { .. } if self.items.get(id).is_image_asked() => {}
             // The answer to a reissue is awaited, and may have been among what was lost: no image is known to hold what was asked
             // for before one that it stands in front of.
-            State::Open { .. } if self.items.is_reissued(id) => self.reissue_upstream(id, true),
-            State::Open { source, handle, .. } => {
+            ItemState::Open { .. } if self.items.is_reissued(id) => self.reissue_upstream(id, true),
+            ItemState::Open { source, handle, .. } => {
                 self.items.get_mut(id).ask_image();
                 let in_stream = self.must_come_in_stream(id);
                 if let Some(source) = self.sources.up_mut(source) {
@@ -261,8 +276,8 @@ impl P2ps {
                     debug_assert!(false, "{id:?} is open at {source:?}, which is not there");
                 }
             }
-            State::Opening { .. } => {}
-            State::View { .. } | State::Free => debug_assert!(false, "an image is asked for of {id:?}"),
+            ItemState::Opening { .. } => {}
+            ItemState::View { .. } | ItemState::Free => debug_assert!(false, "an image is asked for of {id:?}"),
         }
     }
 
@@ -279,6 +294,10 @@ impl P2ps {
         if coverage == Coverage::Asked && known.is_image_asked() {
             // The reissue that is on its way asks for this as well.
         } else if !known.is_open() || known.is_image_asked() || known.is_image_arriving() {
+            if !known.is_reissue_due() {
+                let deadline = self.now.saturating_add(self.config.request_timeout);
+                self.upstream.deferred.push_back((deadline, root));
+            }
             known.reissue_later();
         } else {
             self.reissue_upstream(root, true);
@@ -317,16 +336,16 @@ impl P2ps {
             return;
         }
         match self.items.get(id).state() {
-            State::Free | State::Opening { .. } => {}
-            State::View { .. } => {
+            ItemState::Free | ItemState::Opening { .. } => {}
+            ItemState::View { .. } => {
                 if let Some(parent) = self.items.remove_view(id) {
                     self.queue_narrowing(parent);
                     self.release(parent);
                 }
             }
-            State::Waiting(_) | State::Open { .. } if self.items.is_watched(id) => self.queue_narrowing(id),
-            State::Waiting(_) => self.items.remove(id),
-            State::Open { .. } => {
+            ItemState::Waiting(_) | ItemState::Open { .. } if self.items.is_watched(id) => self.queue_narrowing(id),
+            ItemState::Waiting(_) => self.items.remove(id),
+            ItemState::Open { .. } => {
                 self.give_back(id);
                 self.items.remove(id);
             }
@@ -370,6 +389,19 @@ impl P2ps {
         }
     }
 
+    /// Tells those why they wait who want more of an item, which is asked for behind an image that does not come.
+    pub(in crate::p2ps) fn explain_deferred(&mut self) {
+        while let Some((_, id)) = self.upstream.deferred.pop_front_if(|(at, _)| *at <= self.now) {
+            // The number may be another item's by now.
+            if !self.items.get(id).is_open() || !self.items.get(id).is_reissue_due() {
+                continue;
+            }
+            let text = "An image that is on its way does not come to its end: what was asked for follows it.";
+            let state = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::TIMEOUT, text);
+            self.tell_item(id, state, Telling { pending: Pending::Alone, relayed: Relayed::No, once: true });
+        }
+    }
+
     /// Asks for the images of open items that need one, as far as the limit of the turn lets it.
     /// Tells what is left of it.
     fn refresh_waiting(&mut self, budget: u32) -> u32 {
@@ -397,7 +429,7 @@ impl P2ps {
 
     /// An item cannot be asked for at all.
     fn give_up(&mut self, id: ItemId, refusal: &Refusal<'_>) {
-        debug_assert!(matches!(self.items.get(id).state(), State::Waiting(Wait::Parked)));
+        debug_assert!(matches!(self.items.get(id).state(), ItemState::Waiting(Wait::Parked)));
         let text = refusal.to_string();
         let telling = Telling { pending: Pending::Told, relayed: Relayed::No, once: false };
         self.tell_item(id, refusal.state(&text), telling);

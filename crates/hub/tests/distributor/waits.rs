@@ -1,0 +1,179 @@
+//! Who waits hears why: no request is without an answer.
+
+use crate::world::*;
+use hub::distributor::Config;
+use hub::stream::{ALL, Kind, Request, flags};
+use rwf::msg::RefreshFlags;
+use rwf::rdm::directory::{Part, ServiceState};
+use rwf::{DataState, State, StateCode, StreamState};
+
+const WHOLE: RefreshFlags = RefreshFlags(RefreshFlags::SOLICITED.0 | RefreshFlags::REFRESH_COMPLETE.0);
+
+/// What the only event of the turn says to those who wait: whom, and the state.
+fn explained(world: &mut World) -> (u16, StreamState, StateCode) {
+    let events = world.events();
+    let [only] = &events[..] else { panic!("{events:?}") };
+    assert_eq!((only.kind, only.flags), (Kind::ItemStatus, flags::WAITING_ONLY));
+    assert_eq!(only.state().data, DataState::SUSPECT);
+    (only.target, only.state().stream, only.state().code)
+}
+
+#[test]
+fn who_asks_for_a_lost_item_is_told_so_at_once() {
+    let mut world = World::with_feed();
+    let (handle, _) = world.open_imaged(1, "A");
+    world.down(0);
+    world.events();
+    world.request(1, &Request::Refresh { handle, in_stream: false }).unwrap();
+    assert_eq!(explained(&mut world), (1, StreamState::CLOSED_RECOVER, StateCode::NONE));
+    // It comes back, and whoever asks while its provider is asked hears that.
+    world.route_up(0);
+    world.directory(0, vec![service(7, "FEED")]);
+    let asked = world.requests(0);
+    let stream = asked.iter().find(|(_, name, _)| name == "A").unwrap().0;
+    world.events();
+    world.request(1, &Request::Refresh { handle, in_stream: false }).unwrap();
+    assert_eq!(explained(&mut world), (1, StreamState::OPEN, StateCode::NONE));
+    world.refresh(0, stream, &[(22, b"1")], WHOLE);
+    assert_eq!(world.kinds(), [Kind::Image]);
+    world.request(1, &Request::Refresh { handle, in_stream: false }).unwrap();
+    assert!(world.kinds().is_empty(), "the provider has it, and is asked");
+}
+
+#[test]
+fn who_asks_for_an_item_that_was_closed_for_recovery_is_told_so_at_once() {
+    let mut world = World::with_feed();
+    let (handle, stream) = world.open_imaged(1, "A");
+    world.status(0, stream, state(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE));
+    world.events();
+    world.request(1, &Request::Refresh { handle, in_stream: false }).unwrap();
+    assert_eq!(explained(&mut world), (1, StreamState::CLOSED_RECOVER, StateCode::NONE), "the service is up");
+}
+
+#[test]
+fn who_waits_for_a_first_image_hears_that_its_provider_is_gone() {
+    let mut world = World::with_feed();
+    let handle = world.open(1, "A");
+    world.sent(0);
+    world.down(0);
+    let events = world.events();
+    let told: Vec<_> = events.iter().filter(|e| e.kind == Kind::ItemStatus).collect();
+    assert_eq!(told.len(), 1, "{events:?}");
+    assert_eq!((told[0].handle, told[0].target, told[0].flags), (handle, ALL, flags::WAITING_ONLY));
+    assert_eq!(told[0].state().stream, StreamState::CLOSED_RECOVER);
+    world.pass(60);
+    assert!(world.events().is_empty(), "once");
+}
+
+#[test]
+fn who_comes_in_the_middle_of_a_set_that_does_not_end_hears_so() {
+    let mut world = World::with_feed();
+    let handle = world.open(1, "A");
+    let stream = world.requests(0)[0].0;
+    world.refresh_with(0, &[(22, b"1")], |msg| {
+        (msg.stream_id, msg.flags, msg.part_num) = (stream, RefreshFlags::SOLICITED, Some(0));
+    });
+    world.events();
+    world.request(1, &Request::Refresh { handle, in_stream: false }).unwrap();
+    assert!(world.events().is_empty());
+    world.pass(16);
+    let events = world.events();
+    assert!(!events.is_empty());
+    for event in events {
+        assert_eq!(
+            (event.kind, event.flags, event.state().code),
+            (Kind::ItemStatus, flags::WAITING_ONLY, StateCode::TIMEOUT)
+        );
+    }
+}
+
+#[test]
+fn a_loss_is_told_to_those_too_who_wait_beside_those_that_know_the_item_is_suspect() {
+    let mut world = World::with_feed();
+    let (handle, stream) = world.open_imaged(1, "A");
+    world.status(0, stream, state(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE));
+    world.request(1, &Request::Refresh { handle, in_stream: false }).unwrap();
+    world.events();
+    world.down(0);
+    let events = world.events();
+    let told = events.iter().filter(|e| e.kind == Kind::ItemStatus && e.flags == flags::WAITING_ONLY);
+    assert_eq!(told.count(), 1, "{events:?}");
+}
+
+/// FEED at two providers, with an item open at the first.
+fn open_at_the_first_of_two() -> (World, u32, i32) {
+    let mut world = World::new(Config::default());
+    world.p2ps_up(1);
+    for id in [0, 1] {
+        world.route_up(id);
+        world.directory(id, vec![service(7 + id as u16 * 300, "FEED")]);
+    }
+    world.events();
+    world.sent(0);
+    world.sent(1);
+    let (handle, stream) = world.open_imaged(1, "A");
+    (world, handle, stream)
+}
+
+fn service_state(world: &mut World, id: u32, up: bool, status: Option<State<'_>>) {
+    let mut entry = rwf::rdm::directory::Service::new(7 + id as u16 * 300, rwf::rdm::directory::Action::Update);
+    let status = status.map(Into::into);
+    entry.state = Some(Part::Update(ServiceState { up, accepting_requests: None, status }));
+    world.directory_update(id, vec![entry]);
+}
+
+#[test]
+fn items_leave_a_provider_where_their_service_is_down_for_another_at_once() {
+    for suspect in [false, true] {
+        let (mut world, handle, stream) = open_at_the_first_of_two();
+        let stale = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, "stale");
+        service_state(&mut world, 0, false, suspect.then_some(stale));
+        assert_eq!(world.closes(0), [stream], "released");
+        assert_eq!(
+            world.requests(1),
+            [(5, "A".into(), rwf::msg::RequestFlags::STREAMING)],
+            "asked for in the same turn"
+        );
+        let events = world.events();
+        assert_eq!(
+            events.iter().map(|e| e.kind).collect::<Vec<_>>(),
+            [Kind::ServiceStatus],
+            "told; the service stays up"
+        );
+        assert_eq!(events[0].short_state().0, StreamState::CLOSED_RECOVER);
+        world.refresh(1, 5, &[(22, b"2")], WHOLE);
+        let events = world.events();
+        assert!(events.len() == 1 && events[0].handle == handle && events[0].has(flags::RECOVERY), "{events:?}");
+        let notices: Vec<String> = world.sd.notices().map(|notice| notice.to_string()).collect();
+        assert_eq!(
+            notices,
+            ["service FEED is down at provider provider0:14002: its 1 items there are asked for at another"]
+        );
+    }
+}
+
+#[test]
+fn items_stay_where_their_service_is_down_until_another_has_it() {
+    let (mut world, _, stream) = open_at_the_first_of_two();
+    service_state(&mut world, 1, false, None);
+    world.events();
+    service_state(&mut world, 0, false, None);
+    assert!(world.closes(0).is_empty(), "it still gets updates there");
+    world.events();
+    service_state(&mut world, 1, true, None);
+    assert_eq!(world.closes(0), [stream]);
+    assert_eq!(world.requests(1).len(), 1);
+    let notices: Vec<String> = world.sd.notices().map(|notice| notice.to_string()).collect();
+    assert_eq!(notices.len(), 3, "down, moved, up again: {notices:?}");
+}
+
+#[test]
+fn private_streams_stay_with_their_provider() {
+    let (mut world, _, _) = open_at_the_first_of_two();
+    world.open_with(1, "B", flags::STREAMING | flags::PRIVATE);
+    let at = u32::from(world.requests(1).len() == 1);
+    world.sent(0);
+    service_state(&mut world, at, false, None);
+    let closed = world.closes(at);
+    assert_eq!(closed.len(), usize::from(at == 0), "only the shared item: {closed:?}");
+}
