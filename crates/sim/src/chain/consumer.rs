@@ -599,14 +599,16 @@ impl Consumer {
     }
 
     /// What it has asked for and had no word on for longer than this.
-    pub(crate) fn unanswered(&self, limit: u64) -> Option<String> {
+    pub(crate) fn unanswered(&mut self, limit: u64) -> Option<String> {
         if !self.logged_in && self.now - self.since > limit {
             return Some("its login".to_owned());
         }
         if let Some((stream, _)) = self.batches.iter().find(|(_, batch)| self.now - batch.sent_at > limit) {
             return Some(format!("the batch on stream {stream}"));
         }
-        let (stream, watch) = self.watches.iter().find(|(_, watch)| watch.is_unanswered(self.now, limit))?;
+        let (now, mut watches) = (self.now, self.watches.iter_mut());
+        let (stream, watch) =
+            watches.find_map(|(stream, watch)| watch.is_unanswered(now, limit).then_some((stream, watch)))?;
         Some(format!("stream {stream}, {}: {watch:?}", watch.item))
     }
 

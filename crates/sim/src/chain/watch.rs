@@ -62,6 +62,8 @@ pub(crate) struct Watch {
     waits_since: Option<u64>,
     /// It was told Suspect, and nothing better since: that explains the wait.
     explained: bool,
+    /// It has heard something since it was looked at last: its time begins again.
+    heard: bool,
 }
 
 impl Watch {
@@ -90,11 +92,15 @@ impl Watch {
             gap: false,
             waits_since: Some(now),
             explained: false,
+            heard: false,
         }
     }
 
     /// Whether it has waited for longer than this without an image or a word on why.
-    pub(crate) fn is_unanswered(&self, now: u64, limit: u64) -> bool {
+    pub(crate) fn is_unanswered(&mut self, now: u64, limit: u64) -> bool {
+        if std::mem::take(&mut self.heard) {
+            self.waits_since = self.waits_since.map(|_| now);
+        }
         self.ended.is_none() && !self.explained && self.waits_since.is_some_and(|since| now - since > limit)
     }
 
@@ -312,7 +318,7 @@ impl Watch {
         let own = !state.text.starts_with(MARK.as_bytes()) && state.text != b"P: image";
         match state.data {
             DataState::SUSPECT => self.explained = true,
-            DataState::OK => self.explained = false,
+            DataState::OK => (self.explained, self.heard) = (false, true),
             _ => {}
         }
         if state.stream.is_final() || state.stream == StreamState::NON_STREAMING {
