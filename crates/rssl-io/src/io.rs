@@ -18,11 +18,12 @@ use crate::session::{Kind, Session, Spoken, Undecided};
 
 /// Takes what the sessions bring.
 pub trait Handler {
-    /// A connection came in. An error is the text with which the session is refused.
+    /// A connection came in. An error is the text with which the session is refused. [`Handler::closed`] follows for each, also for one
+    /// that never becomes a session.
     ///
     /// # Errors
     /// The refusal's text.
-    fn admit(&mut self, _listener: ListenerId, _peer: SocketAddr) -> Result<(), String> {
+    fn admit(&mut self, _listener: ListenerId, _conn: ConnId, _peer: SocketAddr) -> Result<(), String> {
         Ok(())
     }
     /// A session is established.
@@ -331,7 +332,7 @@ impl RsslIo {
                 return;
             }
         };
-        let refusal = handler.admit(id, peer).err();
+        let refusal = handler.admit(id, conn, peer).err();
         let undecided = Undecided::new(now, self.next_seed() ^ now, refusal);
         self.insert(now, conn, Kind::Undecided(Box::new(undecided)), tls, (Some(id), peer));
     }

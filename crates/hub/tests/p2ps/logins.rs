@@ -110,6 +110,34 @@ fn a_reissue_is_answered_unless_it_asks_not_to_be() {
 }
 
 #[test]
+fn a_reissue_under_another_user_name_is_refused_and_changes_nothing() {
+    let config = hub::p2ps::Config { max_mounts_per_user: 1, ..hub::p2ps::Config::default() };
+    let mut world = World::with_feed_and(config);
+    world.clients([1, 2]);
+    world.send_with(1, |w| request("user2").encode(w));
+    assert_eq!(world.take(1), ["login status 1 OPEN/NO_CHANGE/USAGE_ERROR"]);
+    let email = Some(login::name_type::EMAIL_ADDRESS);
+    world.send_with(1, |w| login::Request { name_type: email, ..request("user2") }.encode(w));
+    assert_eq!(world.take(1), ["login status 1 OPEN/NO_CHANGE/USAGE_ERROR"]);
+    let token = Some(login::name_type::AUTHENTICATION_TOKEN);
+    world.send_with(1, |w| login::Request { name_type: token, ..request("user1") }.encode(w));
+    assert_eq!(world.take(1), ["login status 1 OPEN/NO_CHANGE/USAGE_ERROR"], "a user does not become a token");
+    let users: Vec<String> = world.p2ps.mounts().map(|mount| mount.user.to_owned()).collect();
+    assert_eq!(users, ["user1", "user2"]);
+    world.open(1, 5, "IBM", 0);
+}
+
+#[test]
+fn a_reissue_may_bring_another_token() {
+    let mut world = World::new();
+    world.connect(1);
+    let token = |name| login::Request { name_type: Some(login::name_type::AUTHENTICATION_TOKEN), ..request(name) };
+    world.send_with(1, |w| token("first").encode(w));
+    world.send_with(1, |w| token("second").encode(w));
+    assert_eq!(world.raw(1).len(), 2, "both are accepted");
+}
+
+#[test]
 fn closing_the_login_closes_every_stream() {
     let mut world = World::with_feed();
     world.clients([1, 2]);

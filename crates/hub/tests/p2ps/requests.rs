@@ -143,6 +143,42 @@ fn a_reissue_refreshes_its_stream_alone() {
     assert!(asked.len() == 1 && asked[0].starts_with("0: reissue 0 request"), "{asked:?}");
 }
 
+/// The priority in the only request that went to the source since the last look.
+fn asked_priority(world: &mut World) -> Priority {
+    let sent = std::mem::take(&mut world.sent);
+    let asked = world.asked();
+    let [only] = &sent[..] else { panic!("{asked:?}") };
+    let Ok(rwf::msg::Msg::Request(request)) = rwf::msg::Msg::decode(only) else { panic!("{asked:?}") };
+    request.priority.unwrap()
+}
+
+#[test]
+fn the_priorities_of_all_watchers_are_asked_for_together() {
+    let mut world = World::with_feed();
+    world.clients([1, 2, 3]);
+    let quiet = RequestFlags::STREAMING | RequestFlags::NO_REFRESH;
+    let with = |class, count| Some(Priority { class, count });
+    world.request(1, &RequestMsg { priority: with(2, 5), ..item(5, "A") });
+    let token = world.token();
+    assert_eq!(asked_priority(&mut world), Priority { class: 2, count: 5 }, "as it was asked for");
+    world.publish(0, |p| {
+        p.opened(token, 0).image(0, &[(22, 1)]);
+    });
+    world.take(1);
+    world.request(2, &RequestMsg { flags: quiet, priority: with(2, 3), ..item(5, "A") });
+    assert_eq!(asked_priority(&mut world), Priority { class: 2, count: 8 }, "counts of one class are added");
+    world.request(3, &RequestMsg { flags: quiet, priority: with(4, 1), ..item(5, "A") });
+    assert_eq!(asked_priority(&mut world), Priority { class: 4, count: 1 }, "the highest class counts");
+    world.request(3, &RequestMsg { flags: quiet, priority: with(4, 1), ..item(5, "A") });
+    assert_eq!(world.asked(), [""; 0], "nothing has changed");
+    world.close(3, 5);
+    assert_eq!(asked_priority(&mut world), Priority { class: 2, count: 8 }, "it is gone with its watcher");
+    world.request(1, &RequestMsg { flags: quiet, priority: with(1, 1), ..item(5, "A") });
+    assert_eq!(asked_priority(&mut world), Priority { class: 2, count: 3 });
+    world.close(2, 5);
+    assert_eq!(asked_priority(&mut world), Priority::default());
+}
+
 #[test]
 fn a_paused_stream_rests_and_resumes_with_an_image() {
     let mut world = World::with_feed();

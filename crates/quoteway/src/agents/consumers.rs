@@ -33,7 +33,9 @@ pub struct Consumers {
     limits: Limits,
     /// By connection slot.
     clients: Vec<Option<Client>>,
-    /// Connections of all shards together.
+    /// By connection slot: it is counted as a mount.
+    admitted: Vec<bool>,
+    /// Connections of all shards together, those included that are in their handshake.
     mounts: Arc<AtomicUsize>,
     /// Clients with composed bytes that wait for the flush timer.
     unflushed: Vec<ConnId>,
@@ -150,6 +152,7 @@ impl Consumers {
             json: JsonClients::new(c),
             limits: Limits::new(c),
             clients: Vec::new(),
+            admitted: Vec::new(),
             mounts,
             unflushed: Vec::new(),
             flush_at: None,
@@ -385,15 +388,20 @@ fn is_request(msg: &[u8]) -> bool {
 }
 
 impl Handler for Consumers {
-    fn admit(&mut self, _listener: ListenerId, _peer: SocketAddr) -> Result<(), String> {
-        if self.mounts.load(Ordering::Relaxed) < self.limits.max_mounts {
+    /// A mount is counted from its admission on: many that connect together are as many as they are.
+    fn admit(&mut self, _listener: ListenerId, conn: ConnId, _peer: SocketAddr) -> Result<(), String> {
+        let room = |mounts: usize| (mounts < self.limits.max_mounts).then_some(mounts + 1);
+        if self.mounts.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_ok() {
+            if self.admitted.len() <= conn.slot() {
+                self.admitted.resize(conn.slot() + 1, false);
+            }
+            self.admitted[conn.slot()] = true;
             return Ok(());
         }
         Err(format!("All {} mounts are taken: close a connection or raise maxMounts.", self.limits.max_mounts))
     }
 
     fn opened(&mut self, now: u64, conn: ConnId, opened: &Opened<'_>) {
-        self.mounts.fetch_add(1, Ordering::Relaxed);
         let slot = conn.slot();
         if self.clients.len() <= slot {
             self.clients.resize_with(slot + 1, || None);
@@ -455,12 +463,14 @@ impl Handler for Consumers {
     }
 
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
+        if self.admitted.get_mut(conn.slot()).is_some_and(std::mem::take) {
+            self.mounts.fetch_sub(1, Ordering::Relaxed);
+        }
         if let Some(client) = self.clients.get_mut(conn.slot()).and_then(Option::take) {
             tracing::info!("client {} is gone: {}", client.name, ended.why);
             if client.json_errors.is_some() {
                 self.json.left();
             }
-            self.mounts.fetch_sub(1, Ordering::Relaxed);
             self.p2ps.client_down(now, ClientId(conn.slot() as u32));
         }
     }

@@ -43,15 +43,16 @@ pub struct Counters {
 #[derive(Clone, Copy)]
 struct Session {
     conn: ConnId,
-    /// The route it was dialled for; non-interactive ones have none.
-    route: Option<usize>,
 }
 
 /// Where non-interactive providers come in.
 struct Door {
     listener: ListenerId,
     addr: SocketAddr,
+    /// Those that were admitted and are not gone.
     open: usize,
+    /// By connection slot: it is one of them.
+    admitted: Vec<bool>,
     max: usize,
 }
 
@@ -70,7 +71,7 @@ impl Providers {
             let (listener, addr) = io
                 .listen(at, &options, Arc::new(super::session_config(&config.p2ps)))
                 .map_err(|e| super::naming("non-interactive providers", at, &e))?;
-            door = Some(Door { listener, addr, open: 0, max: c.nip_max_mounts as usize });
+            door = Some(Door { listener, addr, open: 0, admitted: Vec::new(), max: c.nip_max_mounts as usize });
         }
         let (outbox, routes) = (Outbox::default(), Routes::new(config)?);
         Ok(Self { distributor, outbox, routes, door, sessions: Vec::new(), held: false, unheld: Vec::new() })
@@ -160,13 +161,18 @@ impl Providers {
 }
 
 impl Handler for Providers {
-    fn admit(&mut self, _listener: ListenerId, _peer: SocketAddr) -> Result<(), String> {
-        match &self.door {
-            Some(door) if door.open >= door.max => {
-                Err(format!("All {} provider mounts are taken: close one or raise maxMounts.", door.max))
-            }
-            _ => Ok(()),
+    /// A mount is counted from its admission on: many that connect together are as many as they are.
+    fn admit(&mut self, _listener: ListenerId, conn: ConnId, _peer: SocketAddr) -> Result<(), String> {
+        let Some(door) = &mut self.door else { return Ok(()) };
+        if door.open >= door.max {
+            return Err(format!("All {} provider mounts are taken: close one or raise maxMounts.", door.max));
         }
+        door.open += 1;
+        if door.admitted.len() <= conn.slot() {
+            door.admitted.resize(conn.slot() + 1, false);
+        }
+        door.admitted[conn.slot()] = true;
+        Ok(())
     }
 
     fn opened(&mut self, now: u64, conn: ConnId, opened: &Opened<'_>) {
@@ -176,16 +182,13 @@ impl Handler for Providers {
                 self.routes.established(route);
                 Origin::Route(route as u16)
             }
-            (None, Some(door)) if Some(door.listener) == opened.listener => {
-                door.open += 1;
-                Origin::NonInteractive
-            }
+            (None, Some(door)) if Some(door.listener) == opened.listener => Origin::NonInteractive,
             _ => return,
         };
         if self.sessions.len() <= conn.slot() {
             self.sessions.resize(conn.slot() + 1, None);
         }
-        self.sessions[conn.slot()] = Some(Session { conn, route });
+        self.sessions[conn.slot()] = Some(Session { conn });
         self.unheld.extend(self.held.then_some(conn));
         tracing::info!("provider {} is up ({})", opened.peer, opened.spoken);
         let peer = PeerInfo { address: opened.peer.to_string() };
@@ -198,12 +201,14 @@ impl Handler for Providers {
     }
 
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
-        if let Some(Session { route, .. }) = self.sessions.get_mut(conn.slot()).and_then(Option::take) {
+        if let Some(door) = &mut self.door
+            && door.admitted.get_mut(conn.slot()).is_some_and(std::mem::take)
+        {
+            door.open -= 1;
+        }
+        if self.sessions.get_mut(conn.slot()).and_then(Option::take).is_some() {
             tracing::warn!("a provider is gone: {}", ended.why);
             self.distributor.session_down(now, session(conn), &ended.why, &mut self.outbox);
-            if let (None, Some(door)) = (route, &mut self.door) {
-                door.open -= 1;
-            }
         }
         if let Some(route) = self.routes.of(conn) {
             self.routes.lost(now, route, &ended.why, ended.next_version);

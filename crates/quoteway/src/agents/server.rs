@@ -172,11 +172,16 @@ impl Desk {
 }
 
 impl Handler for Desk {
-    fn admit(&mut self, listener: ListenerId, peer: SocketAddr) -> Result<(), String> {
+    fn admit(&mut self, listener: ListenerId, conn: ConnId, peer: SocketAddr) -> Result<(), String> {
+        if self.sides.len() <= conn.slot() {
+            self.sides.resize(conn.slot() + 1, Side::Providers);
+        }
         if self.consumers.owns(listener) {
-            self.consumers.admit(listener, peer)
+            self.sides[conn.slot()] = Side::Consumers;
+            self.consumers.admit(listener, conn, peer)
         } else {
-            self.providers.admit(listener, peer)
+            self.sides[conn.slot()] = Side::Providers;
+            self.providers.admit(listener, conn, peer)
         }
     }
 

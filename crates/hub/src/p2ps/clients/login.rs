@@ -7,7 +7,7 @@ use crate::p2ps::P2ps;
 use crate::p2ps::ids::{ClientId, StreamId};
 use crate::p2ps::items::watchers::Watcher;
 use rwf::msg::{Domain, RequestMsg};
-use rwf::rdm::login::{self, Features};
+use rwf::rdm::login::{self, Features, name_type};
 
 /// What this server can do; it claims nothing else.
 const FEATURES: Features = Features {
@@ -34,7 +34,14 @@ impl P2ps {
             return;
         };
         match known.login.as_ref().map(|login| login.stream) {
-            Some(open) if open == stream => return self.reissue_login(client, &request),
+            Some(open) if open == stream => {
+                let refusal = known.login.as_ref().and_then(|login| reissue_refusal(login, &request));
+                if let Some(told) = refusal.map(|refusal| refusal.told()) {
+                    self.counters.logins_refused += 1;
+                    return self.refuse_told(client, stream, Domain::LOGIN, &told);
+                }
+                return self.reissue_login(client, &request);
+            }
             Some(open) => {
                 let refusal = if known.streams.get(stream).is_some() {
                     Refusal::StreamInUse { stream: stream.0 }
@@ -128,11 +135,21 @@ impl P2ps {
     }
 }
 
+/// Why a login cannot become what a reissue says. A name that stands for a token may change with the token; one that stands for a user
+/// may not: limits and rights are that user's.
+fn reissue_refusal<'a>(login: &'a Login, request: &login::Request) -> Option<Refusal<'a>> {
+    let is_user = |kind: Option<u8>| matches!(kind, None | Some(name_type::NAME | name_type::EMAIL_ADDRESS));
+    let other = is_user(login.name_type) != is_user(request.name_type)
+        || is_user(request.name_type) && login.name != request.name;
+    other.then_some(Refusal::OtherUser { user: &login.name })
+}
+
 fn login_of(request: &login::Request) -> Login {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     Login {
         stream: StreamId(request.stream_id),
         name: request.name.clone(),
+        name_type: request.name_type,
         application_id: text(&request.attributes.application_id),
         application_name: text(&request.attributes.application_name),
         position: text(&request.attributes.position),

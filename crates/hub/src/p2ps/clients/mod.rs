@@ -91,6 +91,8 @@ impl fmt::Display for CloseReason {
 pub(crate) struct Login {
     pub(crate) stream: StreamId,
     pub(crate) name: String,
+    /// What the name is, of `rwf::rdm::login::name_type`.
+    pub(crate) name_type: Option<u8>,
     pub(crate) application_id: String,
     pub(crate) application_name: String,
     pub(crate) position: String,

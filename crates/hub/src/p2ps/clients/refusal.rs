@@ -8,6 +8,8 @@ use std::fmt;
 pub(crate) enum Refusal<'a> {
     /// Nobody is logged in on the connection.
     NotLoggedIn,
+    /// A reissue of the login names another user.
+    OtherUser { user: &'a str },
     /// A second login on another stream.
     SecondLogin { stream: i32 },
     /// The login is a provider's.
@@ -78,6 +80,7 @@ impl Refusal<'_> {
     pub(crate) const fn code(&self) -> StateCode {
         match self {
             Self::NotLoggedIn
+            | Self::OtherUser { .. }
             | Self::SecondLogin { .. }
             | Self::ProviderRole
             | Self::LoginNotStreaming
@@ -98,7 +101,10 @@ impl Refusal<'_> {
     /// The state that tells it. A stream that is open for something else stays open: then only code and text are news.
     pub(crate) const fn state<'t>(&self, text: &'t str) -> State<'t> {
         let (stream, data) = match self {
-            Self::StreamInUse { .. } | Self::KeyChanged { .. } | Self::TooManyViews { open: true, .. } => {
+            Self::StreamInUse { .. }
+            | Self::KeyChanged { .. }
+            | Self::OtherUser { .. }
+            | Self::TooManyViews { open: true, .. } => {
                 (StreamState::OPEN, DataState::NO_CHANGE)
             }
             _ => (StreamState::CLOSED, DataState::SUSPECT),
@@ -111,6 +117,12 @@ impl fmt::Display for Refusal<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotLoggedIn => write!(f, "Not logged in: send a login request first, and wait for its refresh."),
+            Self::OtherUser { user } => {
+                write!(
+                    f,
+                    "This connection is logged in as {user} and stays so: log out first, or connect anew, for another user."
+                )
+            }
             Self::SecondLogin { stream } => {
                 write!(
                     f,

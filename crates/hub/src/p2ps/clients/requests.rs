@@ -271,15 +271,17 @@ impl P2ps {
     }
 
     fn note_priority(&mut self, watcher: Watcher, item: ItemId, priority: Priority) {
-        let root = self.items.root(item);
-        if priority != Priority::default()
-            && let Some(known) = self.clients.get_mut(watcher.client)
-        {
-            known.priorities.insert(watcher.stream, priority);
-        }
-        let item = self.items.get_mut(root);
-        if item.raise_priority(priority.class) && item.is_open() {
-            self.reissue_upstream(root, false);
+        let Some(known) = self.clients.get_mut(watcher.client) else {
+            debug_assert!(false, "a priority of a client that is gone: {watcher:?}");
+            return;
+        };
+        let before = if priority == Priority::default() {
+            known.priorities.remove(&watcher.stream).unwrap_or_default()
+        } else {
+            known.priorities.insert(watcher.stream, priority).unwrap_or_default()
+        };
+        if before != priority {
+            self.queue_priority(item);
         }
     }
 
@@ -442,6 +444,10 @@ impl P2ps {
 
     /// A client watches an item no more.
     pub(in crate::p2ps) fn drop_watcher(&mut self, watcher: Watcher, item: ItemId) {
+        let has_priority = |known: &super::Client| known.priorities.contains_key(&watcher.stream);
+        if self.clients.get(watcher.client).is_some_and(has_priority) {
+            self.queue_priority(item);
+        }
         let Self { clients, items, .. } = self;
         let Some(place) = clients.remove_watcher(watcher) else {
             debug_assert!(false, "a watcher that its client does not know: {watcher:?}");

@@ -27,6 +27,7 @@
 use crate::item::ItemKey;
 use crate::p2ps::ids::{Handle, HubGroup, ItemId, ServiceId, SourceId, Token, ViewId};
 use rwf::DataState;
+use rwf::msg::Priority;
 
 /// Where an item stands. See the table of the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,8 +154,10 @@ pub(crate) struct Item {
     refresh_queued: bool,
     /// It shows more than was asked for upstream: no image fits before the answer to the reissue that asks for more.
     awaits_wider: bool,
-    /// Priority class asked for; counts are the number of watchers.
-    priority: u8,
+    /// As asked for last: the highest class of all watchers, and the counts of those that are in it.
+    priority: Priority,
+    /// Watchers may want another priority than was asked for; it is looked at once, at the end of the turn.
+    reprioritized: bool,
     /// Attempts to open it that failed in a row.
     failures: u8,
 }
@@ -182,7 +185,8 @@ impl Item {
             regrouped: false,
             refresh_queued: false,
             awaits_wider: false,
-            priority: 1,
+            priority: Priority { class: 1, count: 1 },
+            reprioritized: false,
             failures: 0,
         }
     }
@@ -271,7 +275,7 @@ impl Item {
         self.group
     }
 
-    pub(crate) const fn priority(&self) -> u8 {
+    pub(crate) const fn priority(&self) -> Priority {
         self.priority
     }
 
@@ -511,11 +515,15 @@ impl Item {
         self.awaits_wider = awaits;
     }
 
-    /// A watcher asks for a priority class; true if that is above what was asked for before.
-    pub(crate) fn raise_priority(&mut self, class: u8) -> bool {
-        let raised = class > self.priority;
-        self.priority = self.priority.max(class);
-        raised
+    /// A request with this priority goes to its source.
+    pub(crate) fn set_priority(&mut self, priority: Priority) {
+        debug_assert!(self.is_live() && !self.is_view());
+        self.priority = priority;
+    }
+
+    /// Watchers may want another priority than was asked for, or it was looked at; tells whether that is news.
+    pub(crate) fn set_reprioritized(&mut self, changed: bool) -> bool {
+        std::mem::replace(&mut self.reprioritized, changed) != changed
     }
 
     /// Panics if a combination of facts is not legal.

@@ -23,6 +23,8 @@ pub(crate) struct Upstream {
     refreshes: VecDeque<ItemId>,
     /// Items that lost a view in this turn, and may need less.
     narrowing: Vec<ItemId>,
+    /// Items whose watchers may want another priority since this turn.
+    reprioritized: Vec<ItemId>,
     /// Items of which more is asked for when the image on its way has come, and until when that may take, in order.
     deferred: VecDeque<(u64, ItemId)>,
     /// Opens and refreshes that may still be sent in this turn.
@@ -37,6 +39,7 @@ impl Upstream {
             retries: BinaryHeap::new(),
             refreshes: VecDeque::new(),
             narrowing: Vec::new(),
+            reprioritized: Vec::new(),
             deferred: VecDeque::new(),
             opens_left: opens_per_turn.max(1),
             last_reissue: 0,
@@ -194,6 +197,8 @@ impl P2ps {
     /// Writes the request for an item as its Source Distributor gets it: exact quality, no service id. False, counted, if it cannot be
     /// written.
     fn write_request(&mut self, id: ItemId, view: Option<&ViewSpec>, out: &mut Vec<u8>) -> bool {
+        let priority = self.wanted_priority(id);
+        self.items.get_mut(id).set_priority(priority);
         let item = self.items.get(id);
         let key = item.key();
         let payload = payload::joined(view.map(ViewSpec::payload), self.items.elements(id));
@@ -208,7 +213,7 @@ impl P2ps {
             flags,
             key: msg_key,
             qos: key.qos.to_qos(),
-            priority: Some(Priority { class: item.priority(), count: 1 }),
+            priority: Some(priority),
             container: if payload.is_empty() { DataType::NO_DATA } else { DataType::ELEMENT_LIST },
             body: &payload,
             ..RequestMsg::new(Domain(key.domain), 0)
@@ -328,6 +333,58 @@ impl P2ps {
                 self.reissue_upstream(root, false);
             }
         }
+    }
+
+    /// The priority that all watchers of an item ask for together: the highest class, and the counts of those that are in it (RDM usage
+    /// guide, priority of requests that are aggregated). The usual one if none of them asks for any.
+    fn wanted_priority(&self, root: ItemId) -> Priority {
+        let mut wanted = Priority { class: 0, count: 0 };
+        let mut is_asked = false;
+        for &id in [root].iter().chain(self.items.views_of(root)) {
+            for watcher in self.items.watchers(id).all() {
+                let known = self.clients.get(watcher.client);
+                let own = known.and_then(|known| known.priorities.get(&watcher.stream)).copied();
+                is_asked |= own.is_some();
+                let asked = own.unwrap_or_default();
+                if asked.class > wanted.class {
+                    wanted = asked;
+                } else if asked.class == wanted.class {
+                    wanted.count = wanted.count.saturating_add(asked.count);
+                }
+            }
+        }
+        if is_asked { wanted } else { Priority::default() }
+    }
+
+    /// A watcher asks for another priority, or one that did is gone: the item is looked at once, at the end of the turn.
+    pub(in crate::p2ps) fn queue_priority(&mut self, id: ItemId) {
+        let root = self.items.root(id);
+        if self.items.get_mut(root).set_reprioritized(true) {
+            self.upstream.reprioritized.push(root);
+        }
+    }
+
+    /// Asks for the priorities that have changed in this turn. What is not open yet is asked for with its priority, or looked at again
+    /// when it is open.
+    pub(in crate::p2ps) fn reprioritize(&mut self) {
+        let mut later = Vec::new();
+        for root in std::mem::take(&mut self.upstream.reprioritized) {
+            let item = self.items.get_mut(root);
+            match item.state() {
+                // The number may be another item's by now, which is not queued.
+                ItemState::Open { .. } if item.set_reprioritized(false) => {
+                    if self.wanted_priority(root) != self.items.get(root).priority() {
+                        self.reissue_upstream(root, false);
+                    }
+                }
+                ItemState::Opening { .. } => later.push(root),
+                ItemState::Waiting(_) => {
+                    item.set_reprioritized(false);
+                }
+                ItemState::Open { .. } | ItemState::View { .. } | ItemState::Free => {}
+            }
+        }
+        self.upstream.reprioritized = later;
     }
 
     /// Gives an item back if nobody watches it any more. What was asked for stays until it is answered.
