@@ -13,6 +13,22 @@ pub enum Notice {
         /// It is up.
         up: bool,
     },
+    /// A provider offers a service whose name is taken by one of the other kind: it stands by until that one is gone.
+    ServiceTaken {
+        /// Its name.
+        service: String,
+        /// Address of the provider that stands by.
+        provider: String,
+        /// That provider is an interactive one.
+        interactive: bool,
+    },
+    /// A provider of the other kind takes a service over: those that offered it are gone.
+    ServiceTakenOver {
+        /// Its name.
+        service: String,
+        /// Address of the provider that has it now.
+        provider: String,
+    },
     /// A service is down at one provider: its items were closed there, and are asked for at others.
     ItemsMoved {
         /// Its name.
@@ -30,6 +46,20 @@ impl fmt::Display for Notice {
             Self::ServiceState { service, up: true } => write!(f, "service {service} is up again"),
             Self::ServiceState { service, up: false } => {
                 write!(f, "service {service} is down: no provider has it; its items wait for one")
+            }
+            Self::ServiceTaken { service, provider, interactive } => {
+                let (kind, other) = if *interactive {
+                    ("interactive", "a non-interactive")
+                } else {
+                    ("non-interactive", "an interactive")
+                };
+                write!(
+                    f,
+                    "service {service} of the {kind} provider {provider} is not taken: {other} one has that name; it takes over when that one is gone"
+                )
+            }
+            Self::ServiceTakenOver { service, provider } => {
+                write!(f, "service {service} is taken over by provider {provider}: those that had it are gone")
             }
             Self::ItemsMoved { service, provider, items } => {
                 write!(

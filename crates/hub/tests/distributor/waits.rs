@@ -177,3 +177,35 @@ fn private_streams_stay_with_their_provider() {
     let closed = world.closes(at);
     assert_eq!(closed.len(), usize::from(at == 0), "only the shared item: {closed:?}");
 }
+
+#[test]
+fn a_provider_of_the_other_kind_stands_by_and_takes_over() {
+    let mut world = World::with_feed();
+    world.open_imaged(1, "A");
+    world.nip_up(1);
+    world.directory(1, vec![service(3, "FEED")]);
+    assert!(world.kinds().is_empty(), "the name is taken");
+    let notices = |world: &mut World| world.sd.notices().map(|notice| notice.to_string()).collect::<Vec<_>>();
+    let told = notices(&mut world);
+    assert!(told.len() == 1 && told[0].contains("nip1 is not taken: an interactive one has that name"), "{told:?}");
+    world.directory(1, vec![service(3, "FEED")]);
+    assert!(notices(&mut world).is_empty(), "one line");
+    world.down(0);
+    assert!(world.kinds().contains(&Kind::ServiceGone), "what was open is over");
+    assert_eq!(world.sent.closed.pop().map(|(id, _)| id), Some(1), "it is to come back and publish all of it");
+    world.nip_up(2);
+    world.directory(2, vec![service(3, "FEED")]);
+    assert_eq!(world.kinds(), [Kind::Service]);
+    // And the other way round.
+    world.route_up(0);
+    world.directory(0, vec![service(7, "FEED")]);
+    assert!(world.kinds().is_empty());
+    notices(&mut world);
+    world.down(2);
+    let kinds = world.kinds();
+    assert_eq!(kinds[kinds.len() - 2..], [Kind::ServiceGone, Kind::Service], "{kinds:?}");
+    let told = notices(&mut world);
+    assert!(told[0].contains("taken over by provider provider0:14002"), "{told:?}");
+    world.open_with(1, "B", flags::STREAMING);
+    assert!(world.requests(0).iter().any(|(_, name, _)| name == "B"), "it is asked");
+}

@@ -183,6 +183,26 @@ fn a_mount_too_many_is_refused_with_a_text() {
 }
 
 #[test]
+fn mounts_that_connect_together_are_counted_together() {
+    let (_source, at) = source(&[]);
+    let config = config_file("[p2ps]\nmax_mounts = 2\n");
+    let (_server, port) = serve(&["--route", &at, "--config", config.path().to_str().expect("UTF-8")]);
+    // All are connected before the first of them says anything.
+    let mut mounts: Vec<Mount> = (0..8).map(|_| Mount::connect(port, None)).collect();
+    for mount in &mut mounts {
+        mount.run_until(|m| (m.opened || m.ended.is_some()).then_some(()));
+    }
+    assert_eq!(mounts.iter().filter(|mount| mount.seen.opened).count(), 2);
+    // A mount that is given back can be had again.
+    drop(mounts);
+    let again = || {
+        let mut mount = Mount::connect(port, None);
+        mount.run_until(|m| (m.opened || m.ended.is_some()).then_some(m.opened))
+    };
+    assert!((0..100).any(|_| again()), "mounts that are gone are counted for ever");
+}
+
+#[test]
 fn a_client_that_does_not_read_is_cut_off_and_no_other_notices() {
     let (_source, at) = source(&["-U", "100k"]);
     let config =

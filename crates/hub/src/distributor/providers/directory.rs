@@ -90,6 +90,9 @@ impl SourceDistributor {
 
     /// One service of a directory message.
     fn service_entry(&mut self, now: u64, id: SessionId, entry: &Entry, out: &mut dyn ProviderSink) {
+        if entry.action == Action::Delete && self.providers[id].is_refused(entry.id) {
+            return self.providers[id].forget_refused(entry.id);
+        }
         if entry.action == Action::Delete {
             let known = self.providers[id].offer_by_id(entry.id).map(|offer| offer.service);
             match known {
@@ -130,7 +133,9 @@ impl SourceDistributor {
         let cached = session.origin == Origin::NonInteractive;
         let known = session.offer_by_id(entry.id).map(|offer| offer.service);
         let Some(name) = entry.name() else {
-            if known.is_none() {
+            if self.providers[id].is_refused(entry.id) {
+                self.providers[id].note_refused(entry);
+            } else if known.is_none() {
                 self.counters.dropped_unknown_service += 1;
             }
             return known;
@@ -141,8 +146,10 @@ impl SourceDistributor {
         }
         let Some(service) = self.services.find_or_add(name, cached) else {
             self.counters.refused_services += 1;
+            self.refuse_service(id, name, entry);
             return None;
         };
+        self.providers[id].forget_refused(entry.id);
         if let Some(old) = known.filter(|&old| old != service) {
             self.withdraw(now, id, old, true, out);
         }
@@ -157,6 +164,40 @@ impl SourceDistributor {
         };
         self.services[service].add_provider(id, rank);
         Some(service)
+    }
+
+    /// The name of a service is taken by a provider of the other kind: this one stands by.
+    fn refuse_service(&mut self, id: SessionId, name: &str, entry: &Entry) {
+        let session = &mut self.providers[id];
+        if session.note_refused(entry) {
+            let (service, provider) = (name.to_owned(), session.peer.address.clone());
+            let interactive = session.origin != Origin::NonInteractive;
+            self.notices.push(Notice::ServiceTaken { service, provider, interactive });
+        }
+    }
+
+    /// Nobody offers a service any more: if a provider of the other kind stands by for its name, that one takes over. Items and images of
+    /// the one that is gone are over: they are not what the other one has.
+    pub(super) fn take_over(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
+        let known = &self.services[service];
+        if !known.providers().is_empty() {
+            return;
+        }
+        let stands_by =
+            |(id, session): (SessionId, &super::session::Session)| Some((id, session.refused(&known.name)?.clone()));
+        let standby = self.providers.iter().find_map(stands_by);
+        let Some((id, entry)) = standby else { return };
+        let session = &self.providers[id];
+        let (provider, interactive) = (session.peer.address.clone(), session.origin != Origin::NonInteractive);
+        self.notices.push(Notice::ServiceTakenOver { service: known.name.clone(), provider });
+        self.delete_service(now, service, out);
+        if interactive {
+            self.service_entry(now, id, &entry, out);
+        } else {
+            // What it has published while the name was taken is not held: it publishes all of it when it comes back.
+            let fault = Fault::Rule("its service is free now: connect again and publish it");
+            self.fail_session(now, id, &fault, out);
+        }
     }
 
     /// What a session offers of a service that it has just announced.

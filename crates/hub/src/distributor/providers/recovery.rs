@@ -21,6 +21,7 @@ impl SourceDistributor {
         self.refuse_posts_of(id, &text);
         let waited_for = self.lose_streams(&session, &text);
         for &service in &services {
+            self.take_over(now, service, out);
             self.advertise(service);
         }
         for service in services {
@@ -138,6 +139,7 @@ impl SourceDistributor {
         } else {
             waited_for = self.lose_items(service, &handles, state);
         }
+        self.take_over(now, service, out);
         self.advertise(service);
         self.send_queued(now, service, out);
         self.explain_waits(now, &waited_for);
@@ -177,7 +179,7 @@ impl SourceDistributor {
     }
 
     /// Nobody offers the service any more, and its last provider said so: its items are over.
-    fn delete_service(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
+    pub(super) fn delete_service(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
         let known = &mut self.services[service];
         known.clear_queues();
         if std::mem::replace(&mut known.advertised, false) {

@@ -5,6 +5,7 @@ use super::streams::{StreamIds, Streams};
 use crate::distributor::ids::GroupId;
 use crate::hash_seed::{HashSeed, SeededMap};
 use rwf::Qos;
+use rwf::rdm::directory::Service as Entry;
 
 /// A session with a provider, by the dense slot that the agent chose for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -137,9 +138,14 @@ pub(crate) struct Session {
     /// The provider's login has `SupportOptimizedPauseResume`.
     pub(crate) pause: bool,
     pub(crate) downloads: Downloads,
+    /// What it says of services whose names are taken by a provider of the other kind, for when they are free.
+    refused: Vec<Entry>,
     /// Ours for the provider's groups, by our service id and its group id.
     groups: SeededMap<Box<[u8]>, GroupId>,
 }
+
+/// Services of a session that are remembered though their names are taken; more are dropped.
+const MAX_REFUSED: usize = 1_000;
 
 impl Session {
     pub(crate) fn new(origin: Origin, peer: PeerInfo, serial: u32, seed: HashSeed) -> Self {
@@ -154,8 +160,39 @@ impl Session {
             views: false,
             pause: false,
             downloads: Downloads::default(),
+            refused: Vec::new(),
             groups: SeededMap::with_hasher(seed),
         }
+    }
+
+    /// It offers a service whose name is taken, or says something else of it. True if that is news.
+    pub(super) fn note_refused(&mut self, entry: &Entry) -> bool {
+        if let Some(known) = self.refused.iter_mut().find(|known| known.id == entry.id) {
+            known.info = entry.info.clone().or(known.info.take());
+            known.state = entry.state.clone().or(known.state.take());
+            known.load = entry.load.clone().or(known.load.take());
+            return false;
+        }
+        let has_room = self.refused.len() < MAX_REFUSED;
+        if has_room {
+            self.refused.push(entry.clone());
+        }
+        has_room
+    }
+
+    /// Whether it has said something of a service by this id whose name is taken.
+    pub(super) fn is_refused(&self, provider_id: u16) -> bool {
+        self.refused.iter().any(|known| known.id == provider_id)
+    }
+
+    /// It offers the service no more, or the service is ours from now on.
+    pub(super) fn forget_refused(&mut self, provider_id: u16) {
+        self.refused.retain(|known| known.id != provider_id);
+    }
+
+    /// What it has said of a service of this name that it may not offer.
+    pub(super) fn refused(&self, name: &str) -> Option<&Entry> {
+        self.refused.iter().find(|known| known.name() == Some(name))
     }
 
     pub(crate) fn offer(&self, service: u16) -> Option<&Offer> {

@@ -104,9 +104,7 @@ impl Refusal<'_> {
             Self::StreamInUse { .. }
             | Self::KeyChanged { .. }
             | Self::OtherUser { .. }
-            | Self::TooManyViews { open: true, .. } => {
-                (StreamState::OPEN, DataState::NO_CHANGE)
-            }
+            | Self::TooManyViews { open: true, .. } => (StreamState::OPEN, DataState::NO_CHANGE),
             _ => (StreamState::CLOSED, DataState::SUSPECT),
         };
         State::new(stream, data, self.code(), text)
