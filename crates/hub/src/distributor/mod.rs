@@ -41,7 +41,7 @@ pub use counters::Counters;
 pub use notice::Notice;
 pub use providers::{Origin, PeerInfo, SessionId};
 
-use crate::stream::Event;
+use crate::stream::{Event, update_flags};
 use hub_stream::{Composer, HubStream};
 use ids::{GroupId, Handle, StreamId};
 use items::Items;
@@ -163,7 +163,7 @@ impl SourceDistributor {
             && let Ok(header) = peek::header(msg)
             && let Some(handle) = session.streams.get(StreamId(header.stream_id)).live()
         {
-            self.hub.update(handle, peek::has_key(MsgClass::UPDATE, header.flags), msg);
+            self.hub.update(handle, update_flags(&header, msg), msg);
             self.counters.updates += 1;
             return;
         }

@@ -54,6 +54,8 @@ pub struct Config {
     pub hash_seed: HashSeed,
     /// Tells this P2PS from all others, in every life of it, so that a Source Distributor knows it again; 0 for none.
     pub key: u64,
+    /// Who may see what; off unless said. What is granted comes later ([`super::P2ps::set_rights`]).
+    pub permissions: permissions::Settings,
     /// Field and enumeration dictionary offered for every service; it goes before what providers offer. `None`: what
     /// providers offer, its gaps filled by the built-in one.
     pub dictionary: Option<Arc<rwf::dictionary::Dictionary>>,
@@ -86,6 +88,7 @@ impl Default for Config {
             hold_bytes: 64 << 20,
             hash_seed: HashSeed::default(),
             key: 0,
+            permissions: permissions::Settings::default(),
             dictionary: None,
         }
     }

@@ -24,6 +24,16 @@ pub struct Counters {
     pub logins: u64,
     /// Logins refused.
     pub logins_refused: u64,
+    /// Logins that the permissions have ended.
+    pub logins_ended: u64,
+    /// Streams of items that were closed, or not opened, for want of a right, clients counted each.
+    pub items_denied: u64,
+    /// Updates and generic messages with permission data of their own that were kept from a client.
+    pub messages_denied: u64,
+    /// Posts refused for want of a right.
+    pub posts_denied: u64,
+    /// Messages of clients that had to wait for the audit.
+    pub messages_held_up: u64,
     /// Requests for items received, those in batches counted each.
     pub requests: u64,
     /// Requests refused.

@@ -38,6 +38,7 @@ impl P2ps {
             assert_eq!(client.item_streams().len(), client.items as usize, "items of {id:?}");
         }
         self.egress.check();
+        self.gate.check(watchers, |id| self.items.get(id).is_live());
         self.check_sources();
     }
 

@@ -16,10 +16,11 @@
 //! * `items`: what clients share, with the states of an item, its watchers and views;
 //! * `sources`: the Source Distributors and their services; what is opened there, recovered, and lost on the way;
 //! * `delivery`: what Source Distributors publish, on its way to the watchers;
+//! * `gate`: who may see what: where permissions are asked, and what follows;
 //! * `egress`: what waits for clients that take too little, and what becomes of them;
 //! * `invariants`: what holds at the end of every turn.
 //!
-//! `ids`, `encode` and `items` know no other room; `clients` and `sources` know `items`; `delivery` knows all of them.
+//! `ids`, `encode` and `items` know no other room; `clients` and `sources` know `items`; `delivery` and `gate` know all of them.
 
 mod clients;
 mod config;
@@ -27,6 +28,7 @@ mod counters;
 mod delivery;
 pub mod egress;
 mod encode;
+mod gate;
 mod ids;
 mod invariants;
 mod items;
@@ -48,8 +50,10 @@ use clients::{Client, Clients};
 use delivery::images::Scratch;
 use delivery::turn::Turn;
 use egress::{Egress, FlowControl};
+use gate::Gate;
 use items::Items;
 use rwf::msg::Msg;
+use rwf::peek;
 use sources::Sources;
 use sources::services::Services;
 use sources::upstream::Upstream;
@@ -69,6 +73,7 @@ pub struct P2ps {
     egress: Egress,
     clients: Clients,
     items: Items,
+    gate: Gate,
     services: Services,
     sources: Sources,
     upstream: Upstream,
@@ -96,6 +101,7 @@ impl P2ps {
             egress: Egress::new(config.egress),
             clients: Clients::default(),
             items: Items::new(config.hash_seed),
+            gate: Gate::new(config.permissions),
             services: Services::default(),
             sources: Sources::default(),
             upstream: Upstream::new(config.opens_per_turn),
@@ -129,12 +135,22 @@ impl P2ps {
     /// A client has sent a message. What it sends after it was told to be closed is ignored.
     pub fn client_message(&mut self, now: u64, id: ClientId, msg: &[u8]) {
         self.now = now;
-        let Some(client) = self.clients.get(id).filter(|client| !client.closing) else {
+        if self.clients.get(id).is_none_or(|client| client.closing) {
             self.counters.messages_unwanted += 1;
             return;
-        };
-        let logged_in = client.login.is_some();
+        }
         self.counters.messages_in += 1;
+        if self.gate.is_on() && self.is_held_up(id, peek::class(msg), msg) {
+            return;
+        }
+        self.client_acts(id, msg);
+    }
+
+    /// Does what a client's message asks for.
+    fn client_acts(&mut self, id: ClientId, msg: &[u8]) {
+        // One that was held up may be of a client that is to be closed by now.
+        let Some(client) = self.clients.get(id).filter(|client| !client.closing) else { return };
+        let logged_in = client.login.is_some();
         match Msg::decode(msg) {
             Ok(Msg::Request(request)) => self.request(id, logged_in, &request),
             Ok(Msg::Close(close)) => self.close(id, &close),
@@ -155,6 +171,7 @@ impl P2ps {
         self.now = now;
         self.turn.forget(id);
         self.egress.remove(id);
+        self.gate.held.forget(id);
         self.logout(id);
         if self.clients.remove(id) {
             self.counters.clients -= 1;
@@ -229,7 +246,7 @@ impl P2ps {
         };
         let trim = (!self.clients.is_empty()).then_some(self.trim_at);
         // What is asked for after a flush may have come to an end, and those who wait are to hear of it.
-        let work = (self.work_left() || self.has_deliveries()).then_some(0);
+        let work = (self.work_left() || self.has_deliveries() || self.gate.has_work()).then_some(0);
         [work, self.posts.timeout(), self.upstream.timeout(), self.dictionaries.timeout(), heartbeats, trim]
             .into_iter()
             .flatten()
@@ -241,6 +258,9 @@ impl P2ps {
     pub fn on_timer(&mut self, now: u64) {
         self.now = now;
         self.upstream.begin_turn(self.config.opens_per_turn);
+        if self.gate.is_on() {
+            self.work_on_permissions();
+        }
         self.time_out_posts();
         self.retry_items();
         self.explain_deferred();

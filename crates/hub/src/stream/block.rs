@@ -188,7 +188,12 @@ impl BlockWriter {
     /// Appends an [`Event::Update`] for every P2PS: the data path.
     #[inline]
     pub fn update(&mut self, handle: u32, has_key: bool, rwf: &[u8]) {
-        let flags = if has_key { flags::HAS_KEY } else { 0 };
+        self.update_with(handle, if has_key { flags::HAS_KEY } else { 0 }, rwf);
+    }
+
+    /// As [`Self::update`], with all flags ([`super::update_flags`]).
+    #[inline]
+    pub fn update_with(&mut self, handle: u32, flags: u8, rwf: &[u8]) {
         self.buf.extend_from_slice(&Message::header(Kind::Update, flags, ALL, handle, 0, rwf.len()));
         self.buf.extend_from_slice(rwf);
         self.appended();

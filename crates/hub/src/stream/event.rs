@@ -249,7 +249,10 @@ impl<'a> Event<'a> {
             Self::Refused { target, token, .. } => (Kind::Refused, 0, target, NO_HANDLE, token),
             Self::Image { target, handle, group, flags, .. } => (Kind::Image, flags, target, handle, group),
             Self::Answered { target, handle, serial, .. } => (Kind::Answered, 0, target, handle, serial),
-            Self::Update { handle, has_key, .. } => (Kind::Update, key_flag(has_key), ALL, handle, 0),
+            Self::Update { handle, has_key, rwf } => {
+                let lock = super::update_flags_of(rwf) & flags::HAS_LOCK;
+                (Kind::Update, key_flag(has_key) | lock, ALL, handle, 0)
+            }
             Self::ItemStatus { target, handle, group, flags, .. } => (Kind::ItemStatus, flags, target, handle, group),
             Self::Ack { target, token, .. } => (Kind::Ack, 0, target, NO_HANDLE, token),
             Self::Generic { target, handle, has_key, .. } => (Kind::Generic, key_flag(has_key), target, handle, 0),

@@ -25,6 +25,10 @@ pub use message::{Kind, Message};
 pub use parts::parts;
 pub use request::Request;
 
+use rwf::container::{FilterListFlags, MapFlags, VectorFlags};
+use rwf::msg::{MsgClass, UpdateFlags};
+use rwf::{DataType, peek};
+
 /// First two bytes of every block: `Qw`, read as a little-endian number.
 pub const MAGIC: u16 = u16::from_le_bytes(*b"Qw");
 /// Version of the hub stream that this module speaks. A block of another version is refused as a whole.
@@ -56,6 +60,33 @@ pub fn incarnation(block: &[u8]) -> Option<u32> {
     is_block.then(|| u32::from_le_bytes([header[4], header[5], header[6], header[7]]))
 }
 
+/// True if the header of a container says that its entries may have permission data.
+#[inline]
+pub fn may_have_entry_locks(container: DataType, body: &[u8]) -> bool {
+    let bit = match container {
+        DataType::MAP => MapFlags::HAS_PER_ENTRY_PERM_DATA.0,
+        DataType::VECTOR => VectorFlags::HAS_PER_ENTRY_PERM_DATA.0,
+        DataType::FILTER_LIST => FilterListFlags::HAS_PER_ENTRY_PERM_DATA.0,
+        _ => return false,
+    };
+    body.first().is_some_and(|flags| flags & bit != 0)
+}
+
+/// Flags of an [`Event::Update`] with this message, whose header was read.
+#[inline]
+pub fn update_flags(header: &peek::Header, rwf: &[u8]) -> u8 {
+    let key = if peek::has_key(MsgClass::UPDATE, header.flags) { flags::HAS_KEY } else { 0 };
+    let is_locked = header.flags & UpdateFlags::HAS_PERM_DATA.0 != 0
+        || header.container != DataType::FIELD_LIST
+            && rwf.get(header.body_offset..).is_some_and(|body| may_have_entry_locks(header.container, body));
+    key | if is_locked { flags::HAS_LOCK } else { 0 }
+}
+
+/// Flags of an [`Event::Update`] with this message; none if its header cannot be read.
+pub fn update_flags_of(rwf: &[u8]) -> u8 {
+    peek::header(rwf).map_or(0, |header| update_flags(&header, rwf))
+}
+
 /// Bits of a message's `flags`. Each belongs to the kinds named in its description; others leave it clear.
 pub mod flags {
     /// [`super::Event::Image`]: the provider sent it unasked: it goes to every watcher.
@@ -75,6 +106,9 @@ pub mod flags {
     /// [`super::Event::Update`], [`super::Event::Generic`]: the RWF message has a key, so its service id is the
     /// provider's and has to be rewritten.
     pub const HAS_KEY: u8 = 0x01;
+
+    /// [`super::Event::Update`]: the RWF message has permission data of its own, or its entries may have some: it is not for everyone.
+    pub const HAS_LOCK: u8 = 0x02;
 
     /// [`super::Event::ItemStatus`]: the stream state in it is a final one; no more comes for the handle, which the
     /// P2PS gives back with [`super::Request::Close`].

@@ -8,6 +8,7 @@ mod hostile;
 mod logins;
 mod model;
 mod network;
+mod permissions;
 mod recovery;
 mod requests;
 mod streams;

@@ -25,8 +25,6 @@ pub enum Opened {
     Yes(OpenId),
     /// Refused: answer with the denial's status.
     No(Denial),
-    /// Audit events have to be taken first; then ask again.
-    Hold,
 }
 
 /// What becomes of a contribution.
@@ -36,8 +34,6 @@ pub enum Posted {
     Yes(PostRights),
     /// Refused: answer with a negative acknowledgement (1, denied by source) and the denial's text.
     No(Denial),
-    /// Audit events have to be taken first; then ask again.
-    Hold,
 }
 
 /// A contribution.
@@ -114,6 +110,13 @@ impl Permissions {
         }
     }
 
+    /// The caller names what is not there, or the tables do not fit together: debug builds stop, others count and go on.
+    #[cold]
+    pub(super) fn broken(&mut self, what: &str) {
+        debug_assert!(false, "{what}");
+        self.counts.broken += 1;
+    }
+
     /// The lock's number, or any other's and that there is no room.
     fn intern(&mut self, service: ServiceRef, bytes: &[u8]) -> (LockId, bool) {
         let max = self.settings.locks_max.max(1);
@@ -127,9 +130,6 @@ impl Permissions {
     pub fn open(&mut self, now: u64, login: LoginId, item: ItemId, token: u64, watch: Watch) -> Opened {
         if self.settings.mode == Mode::Off {
             return Opened::Yes(OpenId(NONE));
-        }
-        if self.is_audit_full() {
-            return Opened::Hold;
         }
         let (Some(who), Some(what)) = (self.logins.get(login.0), self.items.get(item.0)) else {
             debug_assert!(false, "a login and an item that are there");
@@ -188,7 +188,9 @@ impl Permissions {
     }
 
     fn count_usage(&mut self, login: LoginId, item: ItemId) {
-        let (Some(login), Some(item)) = (self.logins.get(login.0), self.items.get(item.0)) else { return };
+        let (Some(login), Some(item)) = (self.logins.get(login.0), self.items.get(item.0)) else {
+            return self.broken("usage of a login or item that is gone");
+        };
         let products = self.decisions.products(&self.rights, item.lock);
         self.usage.count(&login.actor.user, self.decisions.service_name(item.service), products);
     }
@@ -210,13 +212,19 @@ impl Permissions {
 
     /// The client closes an item.
     pub fn close(&mut self, now: u64, open: OpenId) {
+        if self.settings.mode == Mode::Off {
+            return;
+        }
         self.end_open(now, open, EventKind::StopWatch, Verdict::Granted);
     }
 
     /// A refresh or status brings the lock of the whole item (`None`: a refresh without one). Call it before the message is
     /// passed on: who may not see the item under its new lock is closed here, and added to `out`.
     pub fn set_lock(&mut self, now: u64, id: ItemId, lock: Option<&[u8]>, out: &mut Vec<Close>) {
-        let Some(item) = self.items.get(id.0) else { return };
+        if self.settings.mode == Mode::Off {
+            return;
+        }
+        let Some(item) = self.items.get(id.0) else { return self.broken("a lock of an item that is gone") };
         let (service, old, had_no_room) = (item.service, item.lock, item.has_no_room);
         let (new, has_no_room) = self.intern(service, lock.unwrap_or_default());
         if new == old && has_no_room == had_no_room {
@@ -224,7 +232,7 @@ impl Permissions {
         }
         self.decisions.hold(new);
         self.decisions.release(old);
-        let Some(item) = self.items.get_mut(id.0) else { return };
+        let Some(item) = self.items.get_mut(id.0) else { return self.broken("a lock of an item that is gone") };
         item.lock = new;
         item.has_no_room = has_no_room;
         let mut next = item.first_open;
@@ -234,12 +242,23 @@ impl Permissions {
         }
     }
 
+    /// The lock of an item as it is now; `None` if it has none.
+    pub fn lock_of(&self, id: ItemId) -> Option<Arc<[u8]>> {
+        self.items.get(id.0).and_then(|item| self.decisions.lock_bytes(item.lock))
+    }
+
     /// An entry of the item's image has a lock of its own: whoever sees the item has to satisfy it, too.
     ///
     /// # Errors
     /// [`ItemError::Entry`]; the item is denied to everybody then.
     pub fn narrow_lock(&mut self, now: u64, id: ItemId, entry: &[u8], out: &mut Vec<Close>) -> Result<(), ItemError> {
-        let Some(item) = self.items.get(id.0) else { return Ok(()) };
+        if self.settings.mode == Mode::Off {
+            return Ok(());
+        }
+        let Some(item) = self.items.get(id.0) else {
+            self.broken("a lock of an item that is gone");
+            return Ok(());
+        };
         let lock = self.decisions.lock_bytes(item.lock).unwrap_or_default();
         match combine_bytes([&*lock, entry]) {
             Ok(both) => {
@@ -256,8 +275,20 @@ impl Permissions {
 
     /// Checks one open item that was admitted, and closes it where rights are missing.
     fn check_open(&mut self, now: u64, id: OpenId, out: &mut Vec<Close>) {
-        let Some(&Open { login, item, token, is_admitted: true, .. }) = self.opens.get(id.0) else { return };
-        let Err(failure) = self.verdict(login, item) else { return };
+        let Some(&Open { login, item, is_admitted, .. }) = self.opens.get(id.0) else {
+            return self.broken("a check of an open item that is gone");
+        };
+        // Who waits for the image is checked when it comes.
+        if is_admitted && let Err(failure) = self.verdict(login, item) {
+            self.end_denied(now, id, failure, out);
+        }
+    }
+
+    /// An open item fails a check: it is closed, or in test mode noted.
+    fn end_denied(&mut self, now: u64, id: OpenId, failure: Failure, out: &mut Vec<Close>) {
+        let Some(&Open { login, item, token, .. }) = self.opens.get(id.0) else {
+            return self.broken("a denial of an open item that is gone");
+        };
         let (verdict, result) = self.judge(failure);
         match result {
             Err(denial) => {
@@ -291,21 +322,17 @@ impl Permissions {
 
     /// As [`Permissions::check_open`], and what was checked when the item was opened, too.
     fn check_subject(&mut self, now: u64, id: OpenId, out: &mut Vec<Close>) {
-        let Some(&Open { login, item, token, .. }) = self.opens.get(id.0) else { return };
-        let (Some(who), Some(what)) = (self.logins.get(login.0), self.items.get(item.0)) else { return };
+        let open = self.opens.get(id.0).map(|open| (open.login, open.item));
+        let (who, what) = open.map_or((None, None), |(who, what)| (self.logins.get(who.0), self.items.get(what.0)));
+        let (Some(who), Some(what)) = (who, what) else {
+            return self.broken("a check of an open item, login or item that is gone");
+        };
         let service = (self.decisions.service_index(what.service), self.decisions.service_name(what.service));
         let requirements = self.decisions.requirements(who.profile);
         let Err(failure) = self.rights.check(requirements, service.0, service.1, Demand::Subject(&what.name)) else {
             return self.check_open(now, id, out);
         };
-        let (verdict, result) = self.judge(failure);
-        match result {
-            Err(denial) => {
-                self.end_open(now, id, EventKind::Denied, verdict);
-                out.push(Close::Item { login, token, denial });
-            }
-            Ok(()) => self.record_would_deny(now, login, item, verdict),
-        }
+        self.end_denied(now, id, failure, out);
     }
 
     /// In test mode a source whose locks change all the time could fill the audit without end.
@@ -352,7 +379,7 @@ impl Permissions {
     /// Takes an open item out of the state machine, and logs its end if it was seen or is denied.
     fn end_open(&mut self, now: u64, id: OpenId, kind: EventKind, verdict: Verdict) {
         self.unlink(id);
-        let Some(open) = self.opens.remove(id.0) else { return };
+        let Some(open) = self.opens.remove(id.0) else { return self.broken("the end of an open item that is gone") };
         let was_watched = open.is_admitted && open.watch == Watch::Streaming;
         if (was_watched || kind == EventKind::Denied)
             && let Some(actor) = self.actor(open.login)
@@ -381,7 +408,7 @@ impl Permissions {
     }
 
     fn unlink(&mut self, id: OpenId) {
-        let Some(open) = self.opens.get(id.0) else { return };
+        let Some(open) = self.opens.get(id.0) else { return self.broken("the end of an open item that is gone") };
         let (login, item, of_login, of_item) = (open.login, open.item, open.of_login, open.of_item);
         match of_login.before {
             Some(before) => self.opens.get_mut(before.0).map(|open| open.of_login.after = of_login.after),
@@ -436,7 +463,10 @@ impl Permissions {
         if self.settings.mode != Mode::On || self.rights.policy().show_denied_services {
             return true;
         }
-        let Some(login) = self.logins.get(login.0) else { return false };
+        let Some(login) = self.logins.get(login.0) else {
+            debug_assert!(false, "the directory of a login that is gone");
+            return false;
+        };
         let requirements = self.decisions.requirements(login.profile);
         self.rights.check(requirements, self.rights.service_index(service), service, Demand::Service).is_ok()
     }
@@ -445,9 +475,6 @@ impl Permissions {
     pub fn post(&mut self, now: u64, login: LoginId, request: &PostRequest<'_>) -> Posted {
         let all = PostRights::CREATE.with(PostRights::DELETE).with(PostRights::MODIFY_PERMISSIONS);
         let (true, Some(actor)) = (self.settings.mode != Mode::Off, self.actor(login)) else { return Posted::Yes(all) };
-        if self.is_audit_full() {
-            return Posted::Hold;
-        }
         let (kind, verdict, posted) = match self.check_post(&actor.user, login, request) {
             Ok(rights) => (EventKind::Post, Verdict::Granted, Posted::Yes(rights)),
             Err(failure) => {

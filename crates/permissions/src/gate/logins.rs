@@ -27,8 +27,6 @@ pub enum LoggedIn {
     Yes(LoginId),
     /// Refused: answer with the denial's status.
     No(Denial),
-    /// Audit events have to be taken first; then ask again.
-    Hold,
 }
 
 /// One who is on.
@@ -59,9 +57,6 @@ pub(crate) struct Login {
 impl Permissions {
     /// A login request of a new connection, or of one that was logged out.
     pub fn login(&mut self, now: u64, request: &LoginRequest<'_>) -> LoggedIn {
-        if self.is_audit_full() {
-            return LoggedIn::Hold;
-        }
         let application = request.application.unwrap_or(DEFAULT_APPLICATION);
         let actor = Actor {
             user: request.user.into(),
@@ -111,6 +106,13 @@ impl Permissions {
                 (false, _) => Err(Failure::SourceDown),
             };
         };
+        self.check_seat(actor)?;
+        self.check_limits(actor, user.limits)
+    }
+
+    /// Whether the user may sit there and use that; these stay true only as long as the rights say so.
+    fn check_seat(&self, actor: &Actor) -> Result<(), Failure> {
+        let user = self.rights.user(&actor.user).ok_or(Failure::UnknownUser)?;
         let application = actor.application;
         let is_known = !self.rights.knows_applications() || self.rights.application(application).is_some();
         let is_usable = user.applications.as_ref().is_none_or(|usable| usable.contains(&application));
@@ -122,7 +124,7 @@ impl Permissions {
         if !is_allowed || !sits_right.is_none_or(|p| p.iter().any(|p| p.matches_position(&actor.position))) {
             return Err(Failure::Position);
         }
-        self.check_limits(actor, user.limits)
+        Ok(())
     }
 
     fn check_limits(&self, actor: &Actor, limits: Limits) -> Result<bool, Failure> {
@@ -208,8 +210,8 @@ impl Permissions {
         let Actor { user, position, application, .. } = &login.actor;
         let requirements = self.rights.requirements(user, position, *application);
         login.profile = self.decisions.profile(requirements);
-        let is_known = requirements.user.is_some();
-        let is_over = !is_known && self.settings.mode == Mode::On;
+        let seated = self.logins.get(id.0).is_some_and(|login| self.check_seat(&login.actor).is_ok());
+        let is_over = !seated && self.settings.mode == Mode::On;
         let check = Sweep::Check { login: id, from: None };
         self.sweeps.push_back(if is_over { Sweep::End { login: id, from_source: false } } else { check });
     }

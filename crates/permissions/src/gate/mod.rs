@@ -62,8 +62,8 @@ pub struct Settings {
     pub absence: Absence,
     /// Whether those who are on are logged out when the source is lost (`disconnectDacsDown`).
     pub disconnect_on_loss: bool,
-    /// Audit events that may wait to be taken. Beyond it, logins and opens are held up; ends of what is open are still
-    /// recorded, so that at most the number of open items is added.
+    /// Audit events that may wait to be taken. Beyond it [`Permissions::is_held_up`] says so; what one message more causes, and
+    /// the ends of what is open, are still recorded.
     pub audit_max: usize,
     /// Different locks held at once.
     pub locks_max: usize,
@@ -134,6 +134,8 @@ pub struct Counts {
     pub would_deny_unlogged: u64,
     /// Logins whose open items are still to be checked again.
     pub sweeping: usize,
+    /// Calls about what is not there: faults of the caller or of this crate. None is ever expected.
+    pub broken: u64,
 }
 
 /// A login that a turn goes over.
@@ -312,11 +314,22 @@ impl Permissions {
         self.audit.drain(..)
     }
 
-    /// Whether new activity has to wait until audit events are taken.
-    fn is_audit_full(&mut self) -> bool {
-        let is_full = self.settings.mode != Mode::Off && self.audit.len() >= self.settings.audit_max;
+    /// The next audit event, in order, for who can take one at a time.
+    pub fn next_audit(&mut self) -> Option<AuditEvent> {
+        self.audit.pop_front()
+    }
+
+    /// Whether a message that asks for something new (a login, an item, a post) has to wait until audit events are taken. To
+    /// be asked before each such message; what one message causes is recorded as a whole.
+    pub fn is_held_up(&mut self) -> bool {
+        let is_full = !self.has_audit_room();
         self.counts.held_up += u64::from(is_full);
         is_full
+    }
+
+    /// As [`Permissions::is_held_up`], for who only looks: it is not counted.
+    pub fn has_audit_room(&self) -> bool {
+        self.settings.mode == Mode::Off || self.audit.len() < self.settings.audit_max
     }
 
     /// The verdict of a check: what it means in this mode, for the audit and for the caller.

@@ -63,14 +63,17 @@ impl Image {
         self.set_state(&refresh.state);
         self.qos = refresh.qos.or(self.qos);
         self.seq_num = refresh.seq_num.or(self.seq_num);
-        if let Some(perm_data) = refresh.perm_data {
-            self.set_perm_data(perm_data);
+        let first = self.next.is_none() || refresh.part_num == Some(0);
+        match refresh.perm_data {
+            Some(perm_data) => self.set_perm_data(perm_data),
+            // What the item demands is said anew by each refresh: one without permission data demands nothing.
+            None if first && let Some(extra) = &mut self.extra => extra.perm_data = None,
+            None => {}
         }
         if refresh.flags.contains(RefreshFlags::DO_NOT_CACHE) {
             (self.whole, self.next) = (None, None);
             return Ok(());
         }
-        let first = self.next.is_none() || refresh.part_num == Some(0);
         let complete = refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE);
         let begin = || Payload::new(refresh.container);
         if first && complete {

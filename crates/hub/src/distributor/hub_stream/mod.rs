@@ -42,8 +42,8 @@ impl HubStream {
 
     /// Publishes an update: a header and a copy.
     #[inline]
-    pub(crate) fn update(&mut self, handle: Handle, has_key: bool, rwf: &[u8]) {
-        self.writer.update(handle.0, has_key, rwf);
+    pub(crate) fn update(&mut self, handle: Handle, flags: u8, rwf: &[u8]) {
+        self.writer.update_with(handle.0, flags, rwf);
     }
 
     /// Publishes again what one P2PS has lost.

@@ -5,9 +5,10 @@ use crate::distributor::items::{Kind, Part, Place};
 use crate::distributor::providers::Stream;
 use crate::distributor::{Fault, SessionId, SourceDistributor};
 use crate::item::{ItemKey, KeyQos};
-use crate::stream::{ALL, Event, flags};
-use rwf::image::Schema;
-use rwf::msg::{Domain, Msg, MsgKey, RefreshFlags, RefreshMsg, StatusMsg, UpdateMsg};
+use crate::stream::{ALL, Event, flags, update_flags_of};
+use permissions::lock::combine_bytes;
+use rwf::image::{Image, Schema};
+use rwf::msg::{Domain, Msg, MsgKey, RefreshFlags, RefreshMsg, StatusMsg, UpdateFlags, UpdateMsg};
 use rwf::{DataState, Qos, State, StateCode, StreamState};
 
 impl SourceDistributor {
@@ -179,7 +180,7 @@ impl SourceDistributor {
         let watched = item.has_interest();
         self.take_update(handle, update);
         if watched {
-            self.hub.update(handle, update.key.is_some(), rwf);
+            self.hub.update(handle, update_flags_of(rwf), rwf);
             self.counters.updates += 1;
         } else {
             self.counters.dropped_not_live += 1;
@@ -219,6 +220,9 @@ impl SourceDistributor {
             image.update_next(update, &Schema::NONE);
         } else if image.update(update, &Schema::NONE).is_err() {
             self.counters.cache_failures += 1;
+        }
+        if let Some(lock) = update.perm_data.filter(|_| !update.flags.contains(UpdateFlags::DO_NOT_CACHE)) {
+            narrow(image, lock);
         }
     }
 
@@ -285,4 +289,14 @@ fn published_flags(part: Part, provider_clears: bool) -> u8 {
         }
     }
     bits
+}
+
+/// An update with a lock of its own is part of the held image: who gets that image has to satisfy both, until the next refresh. What
+/// cannot be combined denies.
+fn narrow(image: &mut Image, lock: &[u8]) {
+    let both = match image.perm_data() {
+        Some(known) => combine_bytes([known, lock]).unwrap_or_else(|_| vec![0]),
+        None => lock.to_vec(),
+    };
+    image.set_perm_data(&both);
 }

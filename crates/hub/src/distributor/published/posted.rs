@@ -83,7 +83,7 @@ impl SourceDistributor {
         let bytes = self.posted_bytes(|w| update.encode(w))?;
         self.take_update(handle, update);
         if self.items[handle].has_interest() {
-            self.hub.update(handle, update.key.is_some(), &bytes);
+            self.hub.update(handle, crate::stream::update_flags_of(&bytes), &bytes);
             self.counters.updates += 1;
         }
         Ok(())

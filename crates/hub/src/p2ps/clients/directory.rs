@@ -59,6 +59,7 @@ impl P2ps {
             .services
             .iter()
             .filter(|service| service.alive && wanted.service.is_none_or(|only| only == service.id))
+            .filter(|service| self.shows(client, service.id))
             .map(|service| whole_entry(service).entry)
             .collect();
         let refresh = Refresh::answer(&request, services);
@@ -174,6 +175,9 @@ impl P2ps {
         let mut bodies: Vec<(Variant, Option<BodyId>)> = Vec::new();
         for client in self.clients.ids() {
             let Some(known) = self.clients.get(client).filter(|known| !known.directories.is_empty()) else { continue };
+            if self.gate.is_on() && !self.shows(client, id) {
+                continue;
+            }
             let policy = known.policy;
             for open in known.directories.clone() {
                 let whole = change.entry.action != Action::Update;
@@ -190,6 +194,25 @@ impl P2ps {
                 if let Some(body) = body {
                     self.turn.deliver(body, client, open.stream);
                 }
+            }
+        }
+    }
+
+    /// Rights have changed: a client's directories show a service from now on, or no more.
+    pub(in crate::p2ps) fn tell_service(&mut self, client: ClientId, id: ServiceId, shown: bool) {
+        let Some(service) = self.services.alive(id) else { return };
+        let gone = || Change { entry: directory::Service::delete(id.0), parts: 0 };
+        let change = if shown { whole_entry(service) } else { gone() };
+        let Some(known) = self.clients.get(client) else {
+            debug_assert!(false, "a directory of a client that is gone: {client:?}");
+            return;
+        };
+        let policy = known.policy;
+        for open in known.directories.clone() {
+            if open.service.is_none_or(|only| only == id)
+                && let Some(body) = self.update_body(&change, &open, policy, None)
+            {
+                self.turn.deliver(body, client, open.stream);
             }
         }
     }

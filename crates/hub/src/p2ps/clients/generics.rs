@@ -3,7 +3,7 @@
 use crate::p2ps::ids::{ClientId, ItemId, StreamId};
 use crate::p2ps::{P2ps, encode};
 use crate::stream::Request;
-use rwf::msg::{GenericMsg, MsgKey};
+use rwf::msg::{GenericFlags, GenericMsg, MsgKey};
 
 impl P2ps {
     /// A generic message of a client: to the provider of the item. On other streams (standby and mirroring modes, round
@@ -33,6 +33,10 @@ impl P2ps {
     /// A generic message of a provider: to all who have the item open.
     pub(in crate::p2ps) fn generic_from_source(&mut self, id: ItemId, has_key: bool, rwf: &[u8]) {
         self.counters.generics += 1;
+        if rwf::peek::flags(rwf).is_some_and(|bits| bits & GenericFlags::HAS_PERM_DATA.0 != 0) && self.looks_at_locks()
+        {
+            return self.guarded_generic(id, has_key, rwf);
+        }
         let Self { turn, items, counters, .. } = self;
         let Some(body) = turn.message_body(rwf, has_key.then(|| items.get(id).service())) else {
             counters.hub_messages_bad += 1;

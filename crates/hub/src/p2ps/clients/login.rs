@@ -58,13 +58,18 @@ impl P2ps {
             self.counters.logins_refused += 1;
             return self.close_client(client, CloseReason::LoginRefused { text });
         }
+        if let Err(denial) = self.permit_login(client, &request) {
+            return self.refuse_login(client, stream, &denial);
+        }
         self.clients.users_mut().mount(&request.name);
         self.counters.logins += 1;
         self.counters.mounts += 1;
+        let login = login_of(&request);
+        self.clients.count_login(&login, true);
         if let Some(known) = self.clients.get_mut(client) {
             known.streams.insert(stream, Open::Login, WatchState::default());
             known.policy = request.attributes.recovery();
-            known.login = Some(login_of(&request));
+            known.login = Some(login);
         }
         if !request.no_refresh {
             self.login_refresh(client, &request);
@@ -129,9 +134,11 @@ impl P2ps {
         debug_assert_eq!(known.items, 0, "items are left behind");
         known.streams = Streams::default();
         if let Some(login) = known.login.take() {
+            self.clients.count_login(&login, false);
             self.counters.mounts -= 1;
             self.clients.users_mut().unmount(&login.name);
         }
+        self.leave_seat(client);
     }
 }
 
@@ -154,5 +161,6 @@ fn login_of(request: &login::Request) -> Login {
         application_name: text(&request.attributes.application_name),
         position: text(&request.attributes.position),
         paused: request.pause,
+        wants_locks: request.attributes.provide_permission_expressions != Some(false),
     }
 }

@@ -61,6 +61,11 @@ pub enum CloseReason {
         /// What may wait for all, before those with more than is guaranteed are cut off.
         pool: usize,
     },
+    /// What it asks for cannot be logged, because nobody takes the lines of the audit, and it asks for more than can wait.
+    HeldUp {
+        /// Bytes of its messages that wait.
+        waiting: usize,
+    },
     /// The login was refused; the text is what the client was told.
     LoginRefused {
         /// Why.
@@ -81,6 +86,10 @@ impl fmt::Display for CloseReason {
                 f,
                 "slow consumer: {waiting} bytes are waiting for it (maxOutputBuffers: {max}, poolSize: {pool})"
             ),
+            Self::HeldUp { waiting } => write!(
+                f,
+                "the audit log cannot be written, and {waiting} bytes of its requests wait for that: see where the audit goes"
+            ),
             Self::LoginRefused { text } => write!(f, "login refused: {text}"),
         }
     }
@@ -98,6 +107,8 @@ pub(crate) struct Login {
     pub(crate) position: String,
     /// All streams are paused.
     pub(crate) paused: bool,
+    /// Messages go to it with their permission data (`ProvidePermissionExpressions`).
+    pub(crate) wants_locks: bool,
 }
 
 /// An open directory stream.
@@ -237,6 +248,8 @@ impl Users {
 pub(crate) struct Clients {
     slots: Vec<Option<Box<Client>>>,
     users: Users,
+    /// Logins that want no permission data.
+    lockless: u32,
 }
 
 impl Clients {
@@ -282,6 +295,23 @@ impl Clients {
         client.is_some()
     }
 
+    /// Some login wants no permission data.
+    pub(crate) const fn has_lockless(&self) -> bool {
+        self.lockless > 0
+    }
+
+    /// A login has come, or goes.
+    pub(crate) fn count_login(&mut self, login: &Login, comes: bool) {
+        match (login.wants_locks, comes) {
+            (true, _) => {}
+            (false, true) => self.lockless += 1,
+            (false, false) => {
+                debug_assert!(self.lockless > 0, "a login goes that never came");
+                self.lockless = self.lockless.saturating_sub(1);
+            }
+        }
+    }
+
     pub(crate) fn users(&self) -> &Users {
         &self.users
     }
@@ -324,7 +354,7 @@ impl Clients {
 
     /// A client watches an item on another stream.
     pub(crate) fn add_watcher(&mut self, watcher: Watcher, item: ItemId, state: WatchState) {
-        let Self { slots, users } = self;
+        let Self { slots, users, .. } = self;
         let client = slots.get_mut(watcher.client.0 as usize).and_then(Option::as_deref_mut);
         debug_assert!(client.is_some(), "a watcher of a client that is gone: {watcher:?}");
         if let Some(client) = client {
@@ -338,7 +368,7 @@ impl Clients {
 
     /// A client watches an item no more on a stream; tells the watcher's place.
     pub(crate) fn remove_watcher(&mut self, watcher: Watcher) -> Option<u32> {
-        let Self { slots, users } = self;
+        let Self { slots, users, .. } = self;
         let client = slots.get_mut(watcher.client.0 as usize)?.as_deref_mut()?;
         let (place, _) = client.streams.watch(watcher.stream)?;
         client.streams.remove(watcher.stream);

@@ -5,6 +5,8 @@ use crate::p2ps::ids::{ClientId, Handle, ItemId, RemoteService, ServiceId, Sourc
 use crate::p2ps::sources::services::Provider;
 use crate::p2ps::{P2ps, encode};
 use crate::stream::Request;
+use permissions::Denial;
+use permissions::rights::PostRights;
 use rwf::msg::{AckMsg, Domain, Msg, MsgKey, NakCode, PostFlags, PostMsg, PostUserInfo};
 use std::collections::VecDeque;
 
@@ -109,6 +111,10 @@ impl P2ps {
             Ok(destination) => destination,
             Err(code) => return self.nak_post(client, post, code),
         };
+        let rights = match self.permit_post_to(client, post, &destination) {
+            Ok(rights) => rights,
+            Err(denial) => return self.deny_post(client, post, &denial.answer().text),
+        };
         let mut token = 0;
         if post.flags.contains(PostFlags::ACK) {
             let limit = self.config.max_posts_per_client;
@@ -132,7 +138,7 @@ impl P2ps {
                 known.posts += 1;
             }
         }
-        if !self.pass_on(client, post, &destination, token) {
+        if !self.pass_on(client, post, &destination, token, rights) {
             self.forget_post(token);
             self.nak_post(client, post, NakCode::INVALID_CONTENT);
         }
@@ -170,8 +176,48 @@ impl P2ps {
         Some(Destination { service, source, remote: *known?.0, handle: Some(handle) })
     }
 
+    fn permit_post_to(
+        &mut self,
+        client: ClientId,
+        post: &PostMsg<'_>,
+        to: &Destination,
+    ) -> Result<Option<PostRights>, Denial> {
+        if !self.gate.is_on() {
+            return Ok(None);
+        }
+        let own = self.clients.get(client).and_then(|known| known.streams.item(StreamId(post.stream_id)));
+        let named = post.key.and_then(|key| key.name).filter(|name| !name.is_empty());
+        let name = named.or_else(|| own.and_then(|item| self.items.key(item).name)).unwrap_or_default().to_vec();
+        let service = self.services.get(to.service).map_or_else(String::new, |service| service.name.clone());
+        self.permit_post(client, &service, &name, post)
+    }
+
+    /// A post is refused for want of a right: if an answer is wanted, it says which.
+    fn deny_post(&mut self, client: ClientId, post: &PostMsg<'_>, text: &str) {
+        if !post.flags.contains(PostFlags::ACK) {
+            return;
+        }
+        let ack = AckMsg {
+            ack_id: post.post_id.unwrap_or(0),
+            nak_code: Some(NakCode::ACCESS_DENIED),
+            text: Some(text.as_bytes()),
+            seq_num: post.seq_num,
+            ..AckMsg::new(post.domain, post.stream_id)
+        };
+        self.counters.naks_out += 1;
+        self.send(client, StreamId(post.stream_id), |w| ack.encode(w));
+    }
+
     /// Passes a post on: its key without service id, the poster filled in.
-    fn pass_on(&mut self, client: ClientId, post: &PostMsg<'_>, to: &Destination, token: u32) -> bool {
+    /// What the poster may do is said here, where permissions are on, whatever the client has written.
+    fn pass_on(
+        &mut self,
+        client: ClientId,
+        post: &PostMsg<'_>,
+        to: &Destination,
+        token: u32,
+        rights: Option<PostRights>,
+    ) -> bool {
         let Some(known) = self.clients.get(client) else {
             debug_assert!(false, "a post of a client that is gone: {client:?}");
             return false;
@@ -184,7 +230,8 @@ impl P2ps {
             user.id = client.0 + 1;
         }
         let key = post.key.map(|key| MsgKey { service_id: None, ..key });
-        let changed = PostMsg { post_user_info: user, key, ..post.clone() };
+        let post_user_rights = rights.map_or(post.post_user_rights, |rights| Some(rights.0));
+        let changed = PostMsg { post_user_info: user, key, post_user_rights, ..post.clone() };
         let mut rwf = Vec::new();
         if encode::append(&mut rwf, 512 + post.body.len(), |w| changed.encode(w)).is_err() {
             return false;

@@ -106,11 +106,20 @@ impl P2ps {
         let accepted = self.check(watcher, msg).map_err(|refusal| refusal.told())?;
         let no_room = || Refusal::NoResources { what: "items" }.told();
         let (root, is_new) = self.find_or_insert(&accepted, msg).ok_or_else(no_room)?;
+        if let Err(denial) = self.permit_open(watcher, root, accepted.kind.snapshot) {
+            self.counters.requests_refused += 1;
+            self.deny_item(watcher.client, watcher.stream, root, &denial);
+            if is_new {
+                self.remove_item(root);
+            }
+            return Ok(());
+        }
         let why = self.why_it_waits(root, &accepted);
         let held = why.is_some();
         if why.is_some_and(|why| self.tell_unavailable(watcher, msg.domain, &accepted, &why)) {
+            self.gate.close(self.now, watcher);
             if is_new {
-                self.items.remove(root);
+                self.remove_item(root);
             }
             return Ok(());
         }
@@ -124,6 +133,7 @@ impl P2ps {
         let item = match item {
             Ok(item) => item,
             Err(why) => {
+                self.gate.close(self.now, watcher);
                 // Nobody but this request may want the item.
                 self.release(root);
                 return Err(self.no_view(why, false));
@@ -131,6 +141,7 @@ impl P2ps {
         };
         self.add_watcher(watcher, item, msg, accepted.kind.snapshot);
         if held {
+            // Nobody serves the item, so there is nothing that could have been denied meanwhile.
             self.clients.change(watcher, |watch| watch.told(DataState::SUSPECT));
         }
         Ok(())
@@ -249,14 +260,18 @@ impl P2ps {
         if let Some(priority) = msg.priority {
             self.note_priority(watcher, item, priority);
         }
-        let known = self.items.get(self.items.root(item));
+        let root = self.items.root(item);
+        let known = self.items.get(root);
         // Who begins without an image on an item that is lost would never hear of it.
         let open_already = known.is_open() && !known.is_suspect();
-        if has(RequestFlags::NO_REFRESH) && !snapshot && !has(RequestFlags::PAUSE) && open_already {
-            self.clients.change(watcher, WatchState::begin_without_image);
-            self.make_open(watcher, item);
-        } else {
-            self.need_image_for(watcher, item);
+        let begins = has(RequestFlags::NO_REFRESH) && !snapshot && !has(RequestFlags::PAUSE) && open_already;
+        match if begins { self.admit_without_image(watcher, root) } else { None } {
+            Some(Ok(())) => {
+                self.clients.change(watcher, WatchState::begin_without_image);
+                self.make_open(watcher, item);
+            }
+            Some(Err(denial)) => self.deny_watcher(watcher, &denial),
+            None => self.need_image_for(watcher, item),
         }
     }
 
@@ -456,6 +471,7 @@ impl P2ps {
         debug_assert_eq!(items.watchers(item).all().get(place as usize), Some(&watcher), "place of a watcher");
         items.watchers_mut(item).remove(place, |watcher, place| clients.set_place(watcher, place));
         self.counters.watchers -= 1;
+        self.gate.close(self.now, watcher);
         self.release(item);
     }
 

@@ -86,6 +86,7 @@ impl P2ps {
                     }
                 }
                 (ItemId::NONE, _) => {}
+                (item, message) if message.flags & flags::HAS_LOCK != 0 => self.update_with_lock(item, &message),
                 (item, message) => self.careful_update(item, &message),
             }
         }
@@ -98,7 +99,8 @@ impl P2ps {
     }
 
     /// Fans out updates until something else comes: another message (given back with [`ItemId::NONE`]), or an update that
-    /// concerns more than open watchers (given back with its item, open watchers served).
+    /// concerns more than open watchers (given back with its item, open watchers served), or has permission data (given back with
+    /// its item, nobody served).
     #[inline]
     fn read_updates<'m, const COPY: bool>(
         &mut self,
@@ -120,8 +122,12 @@ impl P2ps {
             let watchers = items.watchers(id);
             let open = watchers.open();
             if !open.is_empty() {
-                let has_key = message.flags & flags::HAS_KEY != 0;
-                let body = if COPY || has_key {
+                let body = if COPY || message.flags & (flags::HAS_KEY | flags::HAS_LOCK) != 0 {
+                    if message.flags & flags::HAS_LOCK != 0 {
+                        careful = Some((id, message));
+                        break;
+                    }
+                    let has_key = message.flags & flags::HAS_KEY != 0;
                     turn.message_body(message.body, has_key.then(|| items.get(id).service()))
                 } else {
                     let start = message.body.as_ptr().addr() - block.as_ptr().addr();
@@ -146,6 +152,22 @@ impl P2ps {
             Some(careful) => Some(Ok(careful)),
             None => Some(messages.next()?.map(|message| (ItemId::NONE, message))),
         }
+    }
+
+    /// An update with permission data, which nobody has got yet: it goes to those who may see it.
+    fn update_with_lock(&mut self, id: ItemId, message: &Message<'_>) {
+        if self.looks_at_locks() {
+            return self.guarded_update(id, message);
+        }
+        let open = self.items.watchers(id).open_count();
+        if open > 0
+            && let Some(body) = self.copied(id, message)
+        {
+            let Self { turn, items, counters, .. } = self;
+            turn.fan_out(body, items.watchers(id).open());
+            counters.updates_out += u64::from(open);
+        }
+        self.careful_update(id, message);
     }
 
     /// An update of an item that has views, or watchers that wait.

@@ -52,6 +52,8 @@ struct Variant {
     clear_cache: bool,
     stream: StreamState,
     data: DataState,
+    /// Without permission data.
+    is_bare: bool,
 }
 
 /// An image as it comes from a Source Distributor.
@@ -113,6 +115,11 @@ impl P2ps {
                 return self.image_late(id);
             }
             self.items.unbar_images(id);
+        }
+        if !self.lock_by_image(id, first, &refresh) {
+            // Whoever watched it may not see it under its new lock.
+            self.counters.images_unwanted += 1;
+            return;
         }
         let regrouped = !group.is_none() && self.items.set_group(id, group);
         let item = self.items.get_mut(id);
@@ -234,12 +241,18 @@ impl P2ps {
         variants.clear();
         self.choose_recipients(id, image, &mut recipients);
         let private = self.items.get(root).is_private();
+        let (is_guarded, mut denied) = (self.gate.is_on() && image.first, 0);
         for recipient in &recipients {
             let Watcher { client, stream } = recipient.watcher;
             let Some(policy) = self.clients.get(client).map(|known| known.policy) else {
                 debug_assert!(false, "a watcher of a client that is gone: {client:?}");
                 continue;
             };
+            if is_guarded && let Err(denial) = self.admit(recipient.watcher) {
+                self.deny_watcher(recipient.watcher, &denial);
+                denied += 1;
+                continue;
+            }
             let mut state = told(policy, private, image.refresh.state);
             let turned_away = state.stream.is_final() && !image.refresh.state.stream.is_final();
             if turned_away {
@@ -256,6 +269,7 @@ impl P2ps {
                         || recipient.begins_afresh(image.afresh)),
                 stream: state.stream,
                 data: state.data,
+                is_bare: image.refresh.perm_data.is_some() && !self.wants_locks(client),
             };
             let known = variants.iter().find(|(known, _)| *known == variant).map(|(_, body)| *body);
             let Some(made) = known.or_else(|| self.image_body(root, image, variant, body)) else { continue };
@@ -268,7 +282,7 @@ impl P2ps {
                 reached.push((id, recipient.watcher));
             }
         }
-        let reached = recipients.len() as u64;
+        let reached = recipients.len() as u64 - denied;
         (self.scratch.recipients, self.scratch.variants) = (recipients, variants);
         reached
     }
@@ -362,6 +376,7 @@ impl P2ps {
                 _ => key.msg_key(service),
             }),
             qos: refresh.qos.or(key.qos.to_qos()),
+            perm_data: refresh.perm_data.filter(|_| !variant.is_bare),
             body: body.unwrap_or(refresh.body),
             ..refresh.clone()
         };

@@ -49,6 +49,9 @@ impl Telling {
     pub(crate) const ALL: Self = Self { pending: Pending::Told, relayed: Relayed::No, once: false };
 }
 
+/// What makes a status one client's and not another's: stream and data state, and whether it is without permission data.
+type Variant = (StreamState, DataState, bool);
+
 /// The group of an item as clients see it: unique among all sources, short for the first one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GroupId {
@@ -130,7 +133,7 @@ impl P2ps {
     }
 
     fn tell_watchers(&mut self, id: ItemId, status: &StatusMsg<'_>, telling: Telling) {
-        let mut variants: Vec<((StreamState, DataState), BodyId)> = Vec::new();
+        let mut variants: Vec<(Variant, BodyId)> = Vec::new();
         let everyone: Vec<Watcher> = self.items.watchers(id).all().to_vec();
         for watcher in everyone {
             self.tell_watcher(id, watcher, status, telling, &mut variants);
@@ -143,7 +146,7 @@ impl P2ps {
         watcher: Watcher,
         status: &StatusMsg<'_>,
         telling: Telling,
-        variants: &mut Vec<((StreamState, DataState), BodyId)>,
+        variants: &mut Vec<(Variant, BodyId)>,
     ) {
         let (Some(known), Some((place, watch))) = (self.clients.get(watcher.client), self.clients.watch(watcher))
         else {
@@ -190,13 +193,17 @@ impl P2ps {
         status: &StatusMsg<'_>,
         state: Option<State<'_>>,
         watcher: Watcher,
-        variants: &mut Vec<((StreamState, DataState), BodyId)>,
+        variants: &mut Vec<(Variant, BodyId)>,
     ) {
-        let variant =
+        let (stream, data) =
             state.map_or((StreamState::UNSPECIFIED, DataState::NO_CHANGE), |state| (state.stream, state.data));
+        let is_bare = status.perm_data.is_some() && !self.wants_locks(watcher.client);
+        let variant = (stream, data, is_bare);
+        let perm_data = status.perm_data.filter(|_| !is_bare);
         let known = variants.iter().find(|(known, _)| *known == variant).map(|(_, body)| *body);
         let body = known.or_else(|| {
-            let body = self.body(256 + status.body.len(), |w| StatusMsg { state, ..status.clone() }.encode(w))?;
+            let body =
+                self.body(256 + status.body.len(), |w| StatusMsg { state, perm_data, ..status.clone() }.encode(w))?;
             variants.push((variant, body));
             Some(body)
         });
@@ -214,6 +221,10 @@ impl P2ps {
         };
         if !group.is_none() {
             self.items.set_group(id, group);
+        }
+        if !self.lock_by_status(id, status.perm_data) {
+            // Whoever watched it may not see it under its new lock.
+            return;
         }
         let item = self.items.get(id);
         // A final state without the flag: the source recovers the item by itself, under the same handle.

@@ -31,7 +31,8 @@ impl Part {
 #[derive(Debug)]
 pub(crate) struct HeldUpdate {
     pub(crate) position: u64,
-    pub(crate) has_key: bool,
+    /// Bits of [`crate::stream::flags`].
+    pub(crate) flags: u8,
     pub(crate) rwf: Box<[u8]>,
 }
 
@@ -103,8 +104,7 @@ impl PendingImages {
             return false;
         }
         self.bytes += message.body.len();
-        let has_key = message.has(flags::HAS_KEY);
-        let update = HeldUpdate { position: message.position, has_key, rwf: message.body.into() };
+        let update = HeldUpdate { position: message.position, flags: message.flags, rwf: message.body.into() };
         let updates = &mut self.items.entry(id).or_default().updates;
         debug_assert!(updates.back().is_none_or(|last| last.position < update.position), "updates are held in order");
         updates.push_back(update);

@@ -116,16 +116,22 @@ impl P2ps {
         let reached = self.scratch.reached.take().unwrap_or_default();
         while let Some(update) = updates.get(next).filter(|update| update.position < before) {
             next += 1;
-            let flags = if update.has_key { flags::HAS_KEY } else { 0 };
             let message = Message {
                 kind: Kind::Update,
-                flags,
+                flags: update.flags,
                 target: crate::stream::ALL,
                 handle: NO_HANDLE,
                 arg: NO_GROUP,
                 position: update.position,
                 body: &update.rwf,
             };
+            self.counters.updates_replayed += 1;
+            if message.has(flags::HAS_LOCK) && self.looks_at_locks() {
+                let open: Vec<_> =
+                    reached.iter().copied().filter(|(item, watcher)| self.is_open(*item, *watcher)).collect();
+                self.counters.updates_out += self.deliver_guarded(root, &message, &open, true);
+                continue;
+            }
             let mut bodies: Vec<(ItemId, Option<BodyId>)> = Vec::new();
             let mut whole = None;
             for &(item, watcher) in &reached {
@@ -147,7 +153,6 @@ impl P2ps {
                     self.counters.updates_out += 1;
                 }
             }
-            self.counters.updates_replayed += 1;
         }
         self.scratch.reached = Some(reached);
         next
@@ -159,7 +164,7 @@ impl P2ps {
         watches == Some(item) && place.is_some_and(|place| self.items.watchers(item).is_open(place))
     }
 
-    fn copied(&mut self, item: ItemId, message: &Message<'_>) -> Option<BodyId> {
+    pub(in crate::p2ps) fn copied(&mut self, item: ItemId, message: &Message<'_>) -> Option<BodyId> {
         let service = self.items.get(item).service();
         let body = self.turn.message_body(message.body, message.has(flags::HAS_KEY).then_some(service));
         self.counters.hub_messages_bad += u64::from(body.is_none());

@@ -401,12 +401,18 @@ impl P2ps {
                 }
             }
             ItemState::Waiting(_) | ItemState::Open { .. } if self.items.is_watched(id) => self.queue_narrowing(id),
-            ItemState::Waiting(_) => self.items.remove(id),
+            ItemState::Waiting(_) => self.remove_item(id),
             ItemState::Open { .. } => {
                 self.give_back(id);
-                self.items.remove(id);
+                self.remove_item(id);
             }
         }
+    }
+
+    /// Frees an item that nobody watches and that is asked for nowhere.
+    pub(in crate::p2ps) fn remove_item(&mut self, id: ItemId) {
+        self.items.remove(id);
+        self.gate.drop_item(self.now, id);
     }
 
     /// Ends the use of an item's handle, if it has one: the item waits from now on.
