@@ -18,6 +18,7 @@ use rwf::msg::MsgClass;
 
 use super::json::{JsonClients, Read};
 use super::pace::Pace;
+use super::permissions::Clerk;
 use crate::config::{self, Config};
 use crate::counters::{Label, Part, Samples};
 use rssl_io::{Encryption, Ended, Handler, Opened, RsslIo};
@@ -30,6 +31,8 @@ pub struct Consumers {
     encrypted: Option<(ListenerId, SocketAddr)>,
     websocket: Option<(ListenerId, SocketAddr)>,
     json: JsonClients,
+    /// `None` while permissions are off.
+    clerk: Option<Clerk>,
     limits: Limits,
     /// By connection slot.
     clients: Vec<Option<Client>>,
@@ -150,6 +153,7 @@ impl Consumers {
             encrypted,
             websocket,
             json: JsonClients::new(c),
+            clerk: None,
             limits: Limits::new(c),
             clients: Vec::new(),
             admitted: Vec::new(),
@@ -169,6 +173,14 @@ impl Consumers {
     /// once in a turn, not once a block.
     pub fn gather(&mut self) {
         self.gathering = true;
+    }
+
+    /// Has a clerk bring rights and take the audit. To be called before the first client comes.
+    pub fn employ(&mut self, clerk: Option<Clerk>) {
+        self.clerk = clerk;
+        if let Some(clerk) = &mut self.clerk {
+            clerk.work(net::clock::now(), &mut self.p2ps);
+        }
     }
 
     /// Clients with more waiting for them than a socket takes.
@@ -301,11 +313,15 @@ impl Consumers {
     /// When [`Consumers::on_timer`] is due.
     pub fn timeout(&self) -> Option<u64> {
         let resume = (!self.paced.is_empty()).then_some(self.pace.resumes_at());
-        [self.p2ps.timeout(), self.flush_at, resume].into_iter().flatten().min()
+        let clerk = self.clerk.as_ref().and_then(Clerk::timeout);
+        [self.p2ps.timeout(), self.flush_at, resume, clerk].into_iter().flatten().min()
     }
 
     /// Does what is due.
     pub fn on_timer(&mut self, now: u64, io: &mut RsslIo) {
+        if let Some(clerk) = &mut self.clerk {
+            clerk.work(now, &mut self.p2ps);
+        }
         if self.p2ps.timeout().is_some_and(|at| at <= now) {
             self.p2ps.on_timer(now);
         }
@@ -353,6 +369,9 @@ impl Consumers {
             self.pace_requests(now, io);
         }
         self.json.reply(now, io);
+        if let Some(clerk) = &mut self.clerk {
+            clerk.work(now, &mut self.p2ps);
+        }
         if self.limits.flush_interval_ns.is_none() && !self.unflushed.is_empty() {
             self.send_composed(io);
         }
@@ -370,6 +389,19 @@ impl Consumers {
         });
         self.report_backlogs(io);
         self.close_clients(io);
+    }
+}
+
+impl Drop for Consumers {
+    /// Where permissions are on, every login ends in the audit.
+    fn drop(&mut self) {
+        if let Some(mut clerk) = self.clerk.take() {
+            let now = net::clock::now();
+            for (slot, _) in self.clients.iter().enumerate().filter(|(_, client)| client.is_some()) {
+                self.p2ps.client_down(now, ClientId(slot as u32));
+            }
+            clerk.finish(&mut self.p2ps);
+        }
     }
 }
 

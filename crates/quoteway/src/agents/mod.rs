@@ -8,6 +8,7 @@ pub mod consumers;
 mod json;
 pub mod p2ps;
 pub mod pace;
+pub mod permissions;
 pub mod providers;
 pub mod rest;
 pub mod routes;

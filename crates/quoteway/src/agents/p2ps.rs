@@ -17,6 +17,7 @@ use super::backbone::Ready;
 use super::backbone::links::Blocks;
 use super::backbone::subscriber::Subscriber;
 use super::consumers::{Consumers, Port};
+use super::permissions::Permissioning;
 use super::status::{STATUS, Status};
 use crate::config::{self, Config};
 use crate::counters::{Part, Samples};
@@ -42,10 +43,12 @@ impl P2psAgent {
         (incarnation, shard): (u32, u16),
         mounts: Arc<AtomicUsize>,
         port: Port,
+        permissioning: Option<&Permissioning>,
     ) -> io::Result<Self> {
         let mut io = RsslIo::with(u64::from(incarnation), super::batching(config))?;
         let machine = P2ps::new(config::across_processes_p2ps(config, incarnation, key(config, shard)?)?, 0);
         let (mut consumers, rssl) = Consumers::new(config, machine, mounts, port, &mut io)?;
+        consumers.employ(permissioning.map(|office| office.clerk(shard, io.tcp().waker())));
         consumers.gather();
         let hub = Subscriber::new(config, incarnation, &format!("rssl port {}", rssl.port()), &mut io)?;
         let status = Status::open_in(&mut io)?;

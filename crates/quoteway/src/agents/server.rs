@@ -12,6 +12,7 @@ use hub::p2ps::{P2ps, SourceId};
 use net::tcp::{ConnId, ListenerId};
 
 use super::consumers::{Consumers, Port};
+use super::permissions::{Administration, Permissioning};
 use super::providers::Providers;
 use super::status::{STATUS, Status};
 use crate::config::{self, Config};
@@ -41,6 +42,8 @@ pub struct Server {
     addresses: Addresses,
     status: Option<Status>,
     name: String,
+    /// Behind the consumers, whose last lines its audit takes. `None` while permissions are off.
+    permissioning: Option<Permissioning>,
 }
 
 /// Routes what the sessions bring to the side that it is for.
@@ -67,6 +70,8 @@ impl Server {
         let port = Port { number: config.p2ps.rssl_port, encrypted: config.p2ps.encrypted_port, shared: false };
         let p2ps = P2ps::new(config::p2ps_config(config, incarnation)?, P2PS);
         let (mut consumers, rssl) = Consumers::new(config, p2ps, Arc::default(), port, &mut io)?;
+        let permissioning = Permissioning::start(config)?;
+        consumers.employ(permissioning.as_ref().map(|office| office.clerk(P2PS, io.tcp().waker())));
         consumers.p2ps.source_up(net::clock::now(), SOURCE);
         if config.p2ps.io_uring {
             // As a rule a turn brings one block, so that nothing is to be gathered but for the one system call.
@@ -78,7 +83,12 @@ impl Server {
         let addresses = Addresses { rssl, encrypted: consumers.encrypted_addr(), nip: providers.nip_addr() };
         let status = Status::open_in(&mut io)?;
         let desk = Desk { providers, consumers, sides: Vec::new() };
-        Ok(Self { io, desk, addresses, status, name: config.hub.name.clone() })
+        Ok(Self { io, desk, addresses, status, name: config.hub.name.clone(), permissioning })
+    }
+
+    /// What administrators ask and do about permissions; `None` while they are off.
+    pub fn administration(&self) -> Option<Administration> {
+        self.permissioning.as_ref().map(Permissioning::administration)
     }
 
     /// The ports that were opened.

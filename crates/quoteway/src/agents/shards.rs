@@ -22,6 +22,7 @@ use net::Waker;
 use net::ring::{PushError, Reader, Writer, broadcast, spsc};
 
 use super::consumers::{Consumers, Port};
+use super::permissions::{Administration, Permissioning};
 use super::providers::Providers;
 use super::rest::Rest;
 use super::server::Addresses;
@@ -47,6 +48,8 @@ pub struct Sharded {
     addresses: Addresses,
     stop: Arc<AtomicUsize>,
     wakers: Vec<net::Waker>,
+    /// `None` while permissions are off.
+    permissioning: Option<Permissioning>,
 }
 
 struct Ingest {
@@ -129,6 +132,7 @@ impl Sharded {
             ingest: io.tcp().waker(),
         });
         let stop = Arc::new(AtomicUsize::new(0));
+        let permissioning = Permissioning::start(config)?;
         let mut port = Port { number: config.p2ps.rssl_port, encrypted: config.p2ps.encrypted_port, shared: count > 1 };
         let (mut shards, mut request_readers, mut wakers) = (Vec::new(), Vec::new(), Vec::new());
         let (mut rssl, mut encrypted) = (None, None);
@@ -137,6 +141,7 @@ impl Sharded {
             let mut shard_io = RsslIo::with(seed, super::batching(config))?;
             let p2ps = P2ps::new(config::p2ps_config(config, incarnation)?, id);
             let (mut consumers, addr) = Consumers::new(config, p2ps, mounts.clone(), port, &mut shard_io)?;
+            consumers.employ(permissioning.as_ref().map(|office| office.clerk(id, shard_io.tcp().waker())));
             consumers.p2ps.source_up(net::clock::now(), SOURCE);
             port.number = addr.port();
             rssl = rssl.or(Some(addr));
@@ -170,12 +175,17 @@ impl Sharded {
         let (valve, holding) = (Valve::default(), false);
         let (status, labels) = (Status::open_in(&mut io)?, [("hub", config.hub.name.clone())]);
         let ingest = Ingest { io, providers, events, requests, crowd, valve, holding, status, labels };
-        Ok(Self { ingest, shards, addresses, stop, wakers })
+        Ok(Self { ingest, shards, addresses, stop, wakers, permissioning })
     }
 
     /// The ports that were opened.
     pub fn addresses(&self) -> Addresses {
         self.addresses
+    }
+
+    /// What administrators ask and do about permissions; `None` while they are off.
+    pub fn administration(&self) -> Option<Administration> {
+        self.permissioning.as_ref().map(Permissioning::administration)
     }
 
     /// The sockets of the ingest, for a waker that ends a turn.

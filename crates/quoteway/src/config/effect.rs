@@ -83,7 +83,11 @@ const SHARED_MEMORY: &str = "there are no statistics in shared memory; the log s
 const LATENCY: &str = "latency is measured end to end: quoteway test-client -tt -lmfile FILE";
 const DUMPS: &str = "there are no dump files; quoteway dump shows recorded traffic as text";
 const LICENCE: &str = "no licence is needed";
-const DACS: &str = "there is no DACS: every login is accepted, within maxMounts and maxMountsPerUser";
+const DACS: &str = "a DACS station's protocol is closed: a rights file says who may see what ([permissions], docs/operating/permissions.md)";
+const PERM_TEST: &str = "mode = \"test\" of [permissions] checks and logs without denying";
+const AUDIT: &str = "the audit says everything of logins, watches and denials: audit_file of [permissions]";
+const LOCK_SERVICE: &str = "the rights file says what service ids in locks mean: override_lock_service_id and translate_lock_service_ids of its [services.NAME]";
+const HEADLINES: &str = "the lock of an item decides for all that is in it; headlines are not checked each by itself";
 const SSL: &str = "the older SSL protocol with Marketfeed is not spoken; clients use RSSL (rsslPort)";
 const MARKETFEED: &str = "there is no Marketfeed and no conversion: RWF is passed on as the provider wrote it";
 const CONFLATION: &str = "updates are not conflated: every client gets each one";
@@ -149,8 +153,11 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(
         Kind::P2ps,
         DACS,
-        "accessLockDumpFile agentList marketDataAgentList disconnectDacsDown=False enableDacsPermTest refuseConnectionsDacsDown=False headlinePermissioningLogging=False useAuthNameForLog hrmDisabledList hrmHost hrmTimer hrmTrace=False hrmUserName",
+        "agentList marketDataAgentList useAuthNameForLog hrmDisabledList hrmHost hrmTimer hrmTrace=False hrmUserName",
     ),
+    none(Kind::P2ps, PERM_TEST, "enableDacsPermTest"),
+    none(Kind::P2ps, AUDIT, "accessLockDumpFile"),
+    none(Kind::P2ps, HEADLINES, "headlinePermissioningLogging=False"),
     none(
         Kind::P2ps,
         CONFLATION,
@@ -361,7 +368,8 @@ pub(super) const TABLE: &[NoEffect] = &[
         "load is what the provider's directory says",
         "forwardServerMode includeUnwatchedItemsInLoad maxLoadLevel normalizedLoadLevelThresholdForConcurrentRequests",
     ),
-    none(Kind::Service, DACS, "headlinePermissioning overrideLockServiceId"),
+    none(Kind::Service, HEADLINES, "headlinePermissioning"),
+    none(Kind::Service, LOCK_SERVICE, "overrideLockServiceId"),
     none(Kind::Service, PREEMPTION, "lockedItemThreshold preemption preemptionRecoveryThreshold preemptionRetryTime"),
     none(Kind::Service, LOGS, "logNonRecoverableOpens"),
     none(Kind::Service, BIAS, "readBias serviceQueueTimerMilliseconds"),

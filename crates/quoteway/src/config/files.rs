@@ -28,6 +28,12 @@ pub(super) fn faults(config: &Config) -> Vec<String> {
             found.push(format!("route.ca_file: {e}"));
         }
     }
+    let rights = &config.permissions;
+    if !rights.rights_file.is_empty()
+        && let Some(faults) = crate::agents::permissions::rights::faults(&rights.rights_file)
+    {
+        found.push(faults);
+    }
     let mut options = Options::new();
     let name = &config.hub.lbm_options_file;
     let text = if name.is_empty() { Ok(String::new()) } else { std::fs::read_to_string(name) };

@@ -58,9 +58,20 @@ pub fn p2ps_config(config: &Config, incarnation: u32) -> io::Result<p2ps::Config
         max_fragment_size: (c.max_fragment_size as usize).saturating_sub(DICTIONARY_HEADROOM).max(100),
         post_timeout: u64::from(c.post_timeout_s) * SECOND,
         hash_seed: hash_seed(),
+        permissions: permission_settings(&config.permissions),
         dictionary: dictionary(&config.dictionary)?.map(Arc::new),
         ..p2ps::Config::default()
     })
+}
+
+fn permission_settings(c: &super::Permissions) -> permissions::Settings {
+    permissions::Settings {
+        mode: c.mode.0,
+        absence: c.fail.0,
+        disconnect_on_loss: c.disconnect_on_loss,
+        audit_max: c.audit_max.max(1) as usize,
+        locks_max: c.locks_max.max(1) as usize,
+    }
 }
 
 /// What the Source Distributor is told when its P2PSs are other processes: it speaks when it has nothing to say, and gives

@@ -23,11 +23,11 @@ pub use args::{ConfigArgs, Selection};
 pub use backbone::{Hub, Rrcpd};
 pub use hub::{across_processes_distributor, across_processes_p2ps, dictionary, distributor_config, p2ps_config};
 pub use listing::{json, search};
-pub use params::{DictionaryFiles, P2ps, Route, SourceDistributor};
+pub use params::{DictionaryFiles, P2ps, Permissions, Route, SourceDistributor};
 pub use placement::{place, slice};
 pub use rmds::import::import;
 pub use section::{AnySection, Info, Param, Section};
-pub use value::{Compression, ConnectionType, HubTransport, Parameter, Raw};
+pub use value::{AbsentRights, AuditSync, Compression, ConnectionType, HubTransport, Parameter, PermissionMode, Raw};
 
 use std::fmt;
 use std::path::Path;
@@ -41,6 +41,8 @@ pub struct Config {
     pub source_distributor: SourceDistributor,
     /// Interactive providers to dial.
     pub routes: Vec<Route>,
+    /// Who may see what.
+    pub permissions: Permissions,
     /// Dictionary files.
     pub dictionary: DictionaryFiles,
     /// Between the two sides, where they are processes of their own.
@@ -52,12 +54,19 @@ pub struct Config {
 impl Config {
     /// The sections that a file can have once, in the order in which they are shown. Routes come after the first.
     pub fn sections(&self) -> Vec<&dyn AnySection> {
-        vec![&self.source_distributor, &self.p2ps, &self.dictionary, &self.hub, &self.rrcpd]
+        vec![&self.source_distributor, &self.p2ps, &self.permissions, &self.dictionary, &self.hub, &self.rrcpd]
     }
 
     /// The same, to be filled.
     pub fn sections_mut(&mut self) -> Vec<&mut dyn AnySection> {
-        vec![&mut self.source_distributor, &mut self.p2ps, &mut self.dictionary, &mut self.hub, &mut self.rrcpd]
+        vec![
+            &mut self.source_distributor,
+            &mut self.p2ps,
+            &mut self.permissions,
+            &mut self.dictionary,
+            &mut self.hub,
+            &mut self.rrcpd,
+        ]
     }
 
     /// The routes that are enabled, in order. Their numbers in here are those that the Source Distributor knows.

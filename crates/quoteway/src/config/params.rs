@@ -3,7 +3,7 @@
 //! A new section also gets a field in [`Config`](super::Config) and its place in `Config::sections`.
 
 use super::section::section;
-use super::value::{Compression, ConnectionType};
+use super::value::{AbsentRights, AuditSync, Compression, ConnectionType, PermissionMode};
 
 section! {
     /// The side that faces consumers.
@@ -95,6 +95,21 @@ section! {
     compression_type: Compression = Compression::None, "compressionType", "Compression to offer.";
     user_name: String = String::new(), "userName", "Login name towards this provider; empty means that of source_distributor.";
     service_list: Vec<String> = Vec::new(), "serviceList", "Services to take from this provider; empty means all.";
+}
+
+section! {
+    /// Who may see what (docs/operating/permissions.md).
+    Permissions = "permissions", "P2PS";
+    mode: PermissionMode = PermissionMode::default(), "", "What permissions do: \"off\"; \"test\" checks and logs and denies nothing; \"on\".";
+    rights_file: String = String::new(), "", "File that says who may see what, watched; needed unless mode is \"off\".";
+    fail: AbsentRights = AbsentRights::default(), "refuseConnectionsDacsDown", "While the rights cannot be read: \"last\" goes on with those known last, \"closed\" refuses new logins, \"open\" lets unknown users in unchecked. In rmds.cnf True is \"closed\", False is \"last\".";
+    disconnect_on_loss: bool = false, "disconnectDacsDown", "Log everybody out when the rights cannot be read any more.";
+    audit_file: String = String::new(), "", "File to which each login, watch, post and denial is appended as a line of JSON; empty writes none.";
+    audit_file_mb: u32 = 100, "", "Size of the audit file after which it is kept under a number and another one begun, megabytes; 0 means any.";
+    audit_files: u32 = 0, "", "Full audit files that are kept, the newest ones; 0 keeps all.";
+    audit_sync: AuditSync = AuditSync::default(), "", "When what was written is forced to the disk: \"each\" time, once a \"second\", or \"never\" by the server itself.";
+    audit_max: u32 = 65_536, "", "Audit lines that may wait to be written; beyond it logins, requests and posts wait.";
+    locks_max: u32 = 65_536, "", "Different locks of items at a time; items with a further one are denied.";
 }
 
 section! {

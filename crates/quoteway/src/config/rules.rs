@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use net::affinity::{CpuList, Priority};
 
 use super::hub::SMALLEST_WINDOW;
-use super::{AnySection, Compression, Config, Hub, HubTransport, P2ps, Rrcpd, Section, SourceDistributor};
+use super::{AnySection, Compression, Config, Hub, HubTransport, P2ps, Permissions, Rrcpd, Section, SourceDistributor};
 
 /// A rule that a configuration breaks.
 pub(super) struct Broken {
@@ -64,6 +64,11 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
     rule(priority(&p.priority).is_ok(), "priority", PRIORITY);
     rule(is_slice(p.slice_us), "slice_us", SLICE);
     rule(p.shard_rest_us <= 100_000, "shard_rest_us", "must be at most 100000");
+    let rights = &config.permissions;
+    if rights.mode.0 != permissions::Mode::Off && rights.rights_file.is_empty() {
+        let what = "must be set, unless mode is \"off\"";
+        found.push(Broken { section: Permissions::NAME, key: "rights_file", what });
+    }
     let s = &config.source_distributor;
     let mut rule = |holds: bool, key, what| {
         if !holds {

@@ -167,6 +167,77 @@ impl Parameter for ConnectionType {
     }
 }
 
+/// A choice between names, for which another crate has the type.
+macro_rules! choice {
+    ($(#[$doc:meta])* $name:ident($of:ty): $kind:literal, $($value:ident = $text:literal $(| $($other:literal)|+)?),+) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        pub struct $name(pub $of);
+
+        impl Parameter for $name {
+            const KIND: &'static str = $kind;
+            fn read(raw: &Raw<'_>) -> Result<Self, String> {
+                match raw {
+                    $(Raw::Text($text $($(| $other)+)?) => Ok(Self(<$of>::$value)),)+
+                    _ => Err(expected::<Self>(raw)),
+                }
+            }
+            fn show(&self) -> String {
+                format!("\"{self}\"")
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(match self.0 { $(<$of>::$value => $text,)+ })
+            }
+        }
+    };
+}
+
+choice!(
+    /// What permissions do.
+    PermissionMode(permissions::Mode): "\"off\", \"test\" or \"on\"",
+    Off = "off", Test = "test", On = "on"
+);
+choice!(
+    /// What happens while the rights cannot be read.
+    AbsentRights(permissions::Absence): "\"last\", \"closed\" or \"open\"",
+    Last = "last" | "False" | "false", Closed = "closed" | "True" | "true", Open = "open"
+);
+
+/// When the audit is forced to the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AuditSync {
+    /// With each batch of lines.
+    Each,
+    /// Once a second.
+    #[default]
+    Second,
+    /// When the operating system does.
+    Never,
+}
+
+impl Parameter for AuditSync {
+    const KIND: &'static str = "\"each\", \"second\" or \"never\"";
+    fn read(raw: &Raw<'_>) -> Result<Self, String> {
+        match raw {
+            Raw::Text("each") => Ok(Self::Each),
+            Raw::Text("second") => Ok(Self::Second),
+            Raw::Text("never") => Ok(Self::Never),
+            _ => Err(expected::<Self>(raw)),
+        }
+    }
+    fn show(&self) -> String {
+        match self {
+            Self::Each => "\"each\"",
+            Self::Second => "\"second\"",
+            Self::Never => "\"never\"",
+        }
+        .to_string()
+    }
+}
+
 /// How the hub's data stream travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HubTransport {

@@ -11,6 +11,7 @@ use super::process;
 use super::service::{self, Pulse};
 use crate::agents::consumers::Port;
 use crate::agents::p2ps::P2psAgent;
+use crate::agents::permissions::Permissioning;
 use crate::config::{self, Config, ConfigArgs};
 
 /// What the command line says; it wins over the file.
@@ -65,10 +66,13 @@ pub fn run(args: &P2psArgs) -> Result<(), String> {
     let count = config.p2ps.writer_thread_count.max(1);
     let (mounts, incarnation) = (Arc::default(), process::incarnation());
     let mut port = Port { number: config.p2ps.rssl_port, encrypted: config.p2ps.encrypted_port, shared: count > 1 };
+    // Ends behind the agents, whose last lines its audit takes.
+    let permissioning = Permissioning::start(&config).map_err(|e| e.to_string())?;
     let mut agents = Vec::new();
     for shard in 0..count {
         let life = incarnation.wrapping_add(u32::from(shard) << 24);
-        let agent = P2psAgent::new(&config, (life, shard), Arc::clone(&mounts), port).map_err(|e| e.to_string())?;
+        let agent = P2psAgent::new(&config, (life, shard), Arc::clone(&mounts), port, permissioning.as_ref())
+            .map_err(|e| e.to_string())?;
         // The first may have taken free ports: the others share them.
         port.number = agent.rssl_addr().port();
         port.encrypted = agent.encrypted_addr().map_or(port.encrypted, |a| a.port());

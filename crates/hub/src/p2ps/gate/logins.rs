@@ -75,7 +75,8 @@ impl P2ps {
     pub(in crate::p2ps) fn is_held_up(&mut self, client: ClientId, class: Option<MsgClass>, msg: &[u8]) -> bool {
         let Some(permissions) = &mut self.gate.permissions else { return false };
         let asks_for_new = matches!(class, Some(MsgClass::REQUEST | MsgClass::POST));
-        if !self.gate.held.holds_for(client) && !(asks_for_new && permissions.is_held_up()) {
+        let must_wait = self.gate.held.holds_for(client) || asks_for_new && permissions.is_held_up();
+        if !must_wait {
             return false;
         }
         match self.gate.held.push(client, msg) {
