@@ -415,19 +415,22 @@ fn a_full_audit_holds_up_what_is_new_and_loses_nothing() {
     world.pass(1);
     assert_eq!(world.asked().len(), 0, "opened and closed in one turn");
     assert_eq!(world.take(3).len(), 1);
-    // Nobody takes the lines, and somebody asks on and on.
-    world.p2ps.force_logout(world.now, "nobody");
-    let before = world.p2ps.next_audit().map(|event| event.kind);
-    assert_eq!(before, Some(EventKind::Login));
+}
+
+#[test]
+fn who_asks_on_and_on_while_nobody_takes_the_audit_is_cut_off() {
+    let mut world = world_with(Settings { mode: Mode::On, audit_max: 2, ..Settings::default() }, GRANTS);
+    world.clients([1, 2]);
     let mut asked = 0;
-    while world.closed.is_empty() && asked < 100_000 {
+    while world.closed.is_empty() {
         asked += 1;
+        assert!(asked < 10_000, "a megabyte is enough");
         world.request(1, &item(100 + asked, &format!("{asked:0>200}")));
-        world.asked();
-        world.raw(1);
     }
-    assert!(matches!(world.closed[..], [] | [(1, CloseReason::HeldUp { .. })]));
-    world.closed.clear();
+    let (client, reason) = world.closed.pop().unwrap();
+    assert!(client == 1 && matches!(reason, CloseReason::HeldUp { waiting } if waiting > 900_000), "{reason:?}");
+    assert_eq!(world.asked(), [""; 0]);
+    world.disconnect(1);
 }
 
 #[test]
