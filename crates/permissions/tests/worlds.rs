@@ -135,7 +135,7 @@ impl Sim {
                         assert!(self.world[user].is_some());
                         self.logins.push((login, user));
                     }
-                    answer => assert!(self.world[user].is_none(), "{answer:?}"),
+                    answer @ LoggedIn::No(_) => assert!(self.world[user].is_none(), "{answer:?}"),
                 }
             }
             Step::Logout(which) if !self.logins.is_empty() => {
@@ -152,7 +152,7 @@ impl Sim {
                         let watched = Watched { user, login, item: *item, open, is_admitted: false };
                         self.watched.insert(self.tokens, watched);
                     }
-                    answer => assert!(self.world[user].is_none(), "{answer:?}"),
+                    answer @ Opened::No(_) => assert!(self.world[user].is_none(), "{answer:?}"),
                 }
             }
             Step::Image(which) if !self.watched.is_empty() => {

@@ -3,3 +3,4 @@
 pub mod chain;
 pub mod lbm;
 pub mod net;
+pub mod permissions;

@@ -9,6 +9,7 @@ mod lan;
 mod lbm_hosts;
 mod lbm_tools;
 mod log;
+mod permissions;
 mod report1;
 mod rooms;
 mod status;

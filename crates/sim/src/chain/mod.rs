@@ -22,7 +22,7 @@ mod hub;
 mod network;
 mod provider;
 mod publisher;
-mod random;
+pub(crate) mod random;
 mod socket;
 mod watch;
 mod wire;

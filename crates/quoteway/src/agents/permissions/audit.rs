@@ -1,6 +1,7 @@
 //! The audit file: a JSON object a line, for each event. Nothing is lost: what the file does not take waits, and with it those who ask
 //! for something new.
 
+use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -89,7 +90,11 @@ fn lock_text(bytes: &[u8]) -> String {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut out = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        let _ = write!(out, "{byte:02x}");
+    }
+    out
 }
 
 /// The objects of a line: mostly one.

@@ -101,7 +101,7 @@ impl Office {
         self.rights.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn publish(&self, rights: Arc<Rights>) {
+    fn publish(&self, rights: &Arc<Rights>) {
         *self.rights.lock().unwrap_or_else(PoisonError::into_inner) = Some(rights.clone());
         self.tell_all(|| Mail::Rights(rights.clone()));
     }
@@ -130,7 +130,7 @@ impl Permissioning {
         let office = Arc::<Office>::default();
         let stop = Arc::<AtomicBool>::default();
         let source = rights::Source::open(c)?;
-        office.publish(source.rights());
+        office.publish(&source.rights());
         let (mut lines, mut audit) = (None, None);
         if c.audit_file.is_empty() {
             tracing::warn!("permissions are {}, and no audit is written: permissions.audit_file is not set", c.mode);

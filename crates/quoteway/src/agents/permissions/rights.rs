@@ -103,7 +103,7 @@ pub(super) fn start(mut source: Source, office: Arc<Office>, stop: Arc<AtomicBoo
                 Look::Same => {}
                 Look::New => {
                     tracing::info!("new rights: version {:?} of {}", source.rights.version(), source.path.display());
-                    office.publish(source.rights());
+                    office.publish(&source.rights());
                 }
                 Look::Lost => {
                     tracing::error!("the rights file {} is gone", source.path.display());

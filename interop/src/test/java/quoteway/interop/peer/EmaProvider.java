@@ -409,6 +409,11 @@ public final class EmaProvider implements OmmProviderClient, AutoCloseable {
             provider.submit(EmaFactory.createStatusMsg().domainType(request.domain).state(stream, data, code, text), handle);
         }
 
+        /** A new lock for the whole item, in a status without a state. */
+        public void lock(java.nio.ByteBuffer permissionData) {
+            provider.submit(EmaFactory.createStatusMsg().domainType(request.domain).permissionData(permissionData), handle);
+        }
+
         public void generic(long sequence, java.util.Map<Integer, Object> fields) {
             provider.submit(
                     EmaFactory.createGenericMsg().domainType(request.domain).seqNum(sequence).complete(true).payload(Ema.fields(fields)), handle);

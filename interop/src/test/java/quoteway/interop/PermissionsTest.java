@@ -1,0 +1,336 @@
+package quoteway.interop;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.refinitiv.ema.access.EmaFactory;
+import com.refinitiv.ema.access.OmmConsumerConfig;
+import com.refinitiv.ema.access.OmmException;
+import com.refinitiv.ema.rdm.EmaRdm;
+import com.refinitiv.eta.codec.DataStates;
+import com.refinitiv.eta.codec.NakCodes;
+import com.refinitiv.eta.codec.StateCodes;
+import com.refinitiv.eta.codec.StreamStates;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.locks.LockSupport;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import quoteway.interop.peer.EmaConsumer;
+import quoteway.interop.peer.EmaProvider;
+import quoteway.interop.peer.EtaClient;
+import quoteway.interop.peer.Service;
+import quoteway.interop.wire.Ema;
+import quoteway.interop.wire.Message;
+import quoteway.interop.wire.Message.Kind;
+import quoteway.interop.wire.Quotes;
+
+/** Who may see what: EMA shows what it shows at a site with permissions. */
+@ExtendWith(World.Extension.class)
+class PermissionsTest {
+    private static final String SERVICE = "version = \"1\"\n[services." + World.FEED + "]\nid = 1\n";
+    private static final String DENIED = "Access Denied: User req to PE(2)";
+
+    /** A rights file and a server that reads it; the audit lies beside it. */
+    private static final class Site {
+        final Path folder;
+        final Path rights;
+        final Path audit;
+        final Quoteway server;
+
+        Site(World w, String text, String more, int... providers) throws IOException {
+            folder = Files.createTempDirectory("rights");
+            rights = folder.resolve("rights.toml");
+            audit = folder.resolve("audit.jsonl");
+            w.with(() -> {
+                Files.deleteIfExists(rights);
+                Files.deleteIfExists(audit);
+                Files.deleteIfExists(folder);
+            });
+            write(text);
+            String config = "[permissions]\nmode = \"on\"\nrights_file = \"" + rights + "\"\naudit_file = \"" + audit + "\"\n" + more;
+            server = w.serve(config, java.util.Arrays.stream(providers).boxed().toArray(Integer[]::new));
+        }
+
+        /** Replaces the rights as an editor does: at once. */
+        void write(String text) throws IOException {
+            Path next = folder.resolve("next");
+            Files.writeString(next, SERVICE + text);
+            Files.move(next, rights, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
+        }
+
+        /** The first audit line that has all of these parts. */
+        String awaitAudit(String... parts) throws IOException {
+            for (int tries = 0; tries < 1500; tries++) {
+                for (String line : Files.readAllLines(audit)) {
+                    if (List.of(parts).stream().allMatch(line::contains)) {
+                        return line;
+                    }
+                }
+                LockSupport.parkNanos(10_000_000);
+            }
+            throw new AssertionError("no audit line with " + List.of(parts) + " in\n" + Files.readString(audit));
+        }
+    }
+
+    private static OmmConsumerConfig as(World w, String user, String position) {
+        return EmaFactory.createOmmConsumerConfig().host("localhost:" + w.port()).username(user).position(position);
+    }
+
+    private static EmaConsumer consumer(World w, String user) {
+        return w.emaConsumer(as(w, user, "10.0.0.1/" + user));
+    }
+
+    private static ByteBuffer lock(int pe) {
+        return ByteBuffer.wrap(new byte[] {3, 0, 1, (byte) (pe << 4 | 0xC)});
+    }
+
+    /** A provider whose items have the lock that their name ends with: "A2" is of PE 2, "A" has none. */
+    private static EmaProvider provider(World w) {
+        return w.emaProvider(Service.of(World.FEED, 17)).onOpen(item -> {
+            char last = item.name().charAt(item.name().length() - 1);
+            var refresh = item.newRefresh().payload(Ema.fields(Quotes.image(item.name(), 0)));
+            item.refresh(Character.isDigit(last) ? refresh.permissionData(lock(last - '0')) : refresh);
+        });
+    }
+
+    private static Message denied(EmaConsumer.Stream stream, String text) {
+        Message status = stream.next().is(Kind.STATUS).closed(StateCodes.NOT_ENTITLED);
+        assertEquals(text, status.state.text);
+        return status;
+    }
+
+    private static final String TWO =
+            "[users.one.grants]\n" + World.FEED + " = [1]\n[users.both.grants]\n" + World.FEED + " = [1, 2]\n";
+
+    @Test
+    void deniedAmongGrantedAndLateJoiners(World w) throws IOException {
+        EmaProvider provider = provider(w);
+        Site site = new Site(w, TWO, "", provider.port());
+        EmaConsumer both = consumer(w, "both");
+        EmaConsumer one = consumer(w, "one");
+        var granted = one.open(World.FEED, "A1");
+        granted.next().solicitedImage().openOk();
+        var refused = one.open(World.FEED, "A2");
+        denied(refused, DENIED);
+        var open = one.open(World.FEED, "A");
+        open.next().solicitedImage().openOk();
+        // The other one has it open, so that the late joiner's image is of an item that streams.
+        var seen = both.open(World.FEED, "A2");
+        seen.next().solicitedImage().openOk();
+        EmaProvider.Item item = provider.awaitOpen("A2");
+        denied(one.open(World.FEED, "A2"), DENIED);
+        item = provider.awaitOpen("A2");
+        item.update(1);
+        seen.next().is(Kind.UPDATE);
+        refused.inbox().assertEmpty();
+        site.awaitAudit("\"event\":\"denied\"", "\"user\":\"one\"", "\"item\":\"A2\"", "\"lock\":\"1: 2\"", "PE [2]");
+        site.awaitAudit("\"event\":\"start_watch\"", "\"user\":\"both\"", "\"item\":\"A2\"", "\"verdict\":\"granted\"");
+    }
+
+    @Test
+    void aLockThatChangesByStatus(World w) throws IOException {
+        EmaProvider provider = provider(w);
+        new Site(w, TWO, "", provider.port());
+        EmaConsumer both = consumer(w, "both");
+        EmaConsumer one = consumer(w, "one");
+        var stays = both.open(World.FEED, "A1");
+        stays.next().solicitedImage();
+        EmaProvider.Item item = provider.awaitOpen("A1");
+        var goes = one.open(World.FEED, "A1");
+        goes.next().solicitedImage();
+        item.lock(lock(2));
+        denied(goes, DENIED);
+        stays.next().is(Kind.STATUS);
+        item.update(7);
+        stays.next().is(Kind.UPDATE);
+        goes.inbox().assertEmpty();
+    }
+
+    @Test
+    void rightsAreTakenAndGivenWhileStreamsAreOpen(World w) throws IOException {
+        EmaProvider provider = provider(w);
+        Site site = new Site(w, TWO, "", provider.port());
+        EmaConsumer both = consumer(w, "both");
+        var first = both.open(World.FEED, "A1");
+        first.next().solicitedImage();
+        var second = both.open(World.FEED, "A2");
+        second.next().solicitedImage();
+        EmaProvider.Item item = provider.awaitOpen("A1");
+        site.write("[users.both.grants]\n" + World.FEED + " = [1]\n");
+        denied(second, DENIED);
+        item.update(1);
+        first.next().is(Kind.UPDATE);
+        site.write(TWO.replace("[1]", "[3]"));
+        // New rights open nothing by themselves.
+        EmaConsumer.Stream again;
+        for (int tries = 0; ; tries++) {
+            again = both.open(World.FEED, "A2");
+            if (again.next().kind == Kind.REFRESH) {
+                break;
+            }
+            assertTrue(tries < 500, "the right is back");
+            LockSupport.parkNanos(10_000_000);
+        }
+        // A file with a fault changes nothing.
+        site.write("[users.both]\ngruops = []\n");
+        site.write(TWO);
+        second.inbox().assertEmpty();
+    }
+
+    @Test
+    void aUserIsForcedOutAndComesBack(World w) throws IOException {
+        EmaProvider provider = provider(w);
+        Site site = new Site(w, TWO, "", provider.port());
+        EmaConsumer one = consumer(w, "one");
+        EmaConsumer both = consumer(w, "both");
+        var login = one.login();
+        login.next().is(Kind.REFRESH).openOk();
+        var stream = one.open(World.FEED, "A1");
+        stream.next().solicitedImage();
+        var other = both.open(World.FEED, "A1");
+        other.next().solicitedImage();
+        EmaProvider.Item item = provider.awaitOpen("A1");
+        site.write("[users.both.grants]\n" + World.FEED + " = [1, 2]\n");
+        Message over = login.inbox().next(m -> m.kind == Kind.STATUS, "the end of the login");
+        assertEquals("Force Logout from DACS.", over.state.text);
+        over.closed(StateCodes.NOT_ENTITLED);
+        item.update(3);
+        other.next().is(Kind.UPDATE);
+        var refused = assertThrows(OmmException.class, () -> consumer(w, "one"));
+        assertTrue(refused.getMessage().contains("User unknown to permissioning system"), refused.getMessage());
+        site.write(TWO);
+        EmaConsumer back = null;
+        for (int tries = 0; back == null; tries++) {
+            try {
+                back = consumer(w, "one");
+            } catch (OmmException e) {
+                assertTrue(tries < 100, "the user is back: " + e);
+                LockSupport.parkNanos(50_000_000);
+            }
+        }
+        back.open(World.FEED, "A1").next().solicitedImage().openOk();
+    }
+
+    @Test
+    void tooManyPositions(World w) throws IOException {
+        EmaProvider provider = provider(w);
+        new Site(w, "[users.one]\nmax_positions = 1\n[users.one.grants]\n" + World.FEED + " = [1]\n", "", provider.port());
+        EmaConsumer here = w.emaConsumer(as(w, "one", "10.0.0.1/here"));
+        w.emaConsumer(as(w, "one", "10.0.0.1/here"));
+        var refused = assertThrows(OmmException.class, () -> w.emaConsumer(as(w, "one", "10.0.0.2/there")));
+        assertTrue(refused.getMessage().contains("Maximum of 1 simultaneous positions reached"), refused.getMessage());
+        here.open(World.FEED, "A1").next().solicitedImage().openOk();
+    }
+
+    @Test
+    void theSourceOfRightsIsLostAndBack(World w) throws IOException {
+        EmaProvider provider = provider(w);
+        Site site = new Site(w, TWO, "fail = \"closed\"\n", provider.port());
+        EmaConsumer one = consumer(w, "one");
+        var stream = one.open(World.FEED, "A1");
+        stream.next().solicitedImage();
+        EmaProvider.Item item = provider.awaitOpen("A1");
+        Files.delete(site.rights);
+        String text = null;
+        for (int tries = 0; text == null; tries++) {
+            try {
+                consumer(w, "both").close();
+                assertTrue(tries < 100, "logins are refused without rights");
+                LockSupport.parkNanos(50_000_000);
+            } catch (OmmException e) {
+                text = e.getMessage();
+            }
+        }
+        assertTrue(text.contains("Permissioning system is not available"), text);
+        // Who is on stays on.
+        item.update(5);
+        stream.next().is(Kind.UPDATE);
+        site.write(TWO);
+        EmaConsumer back = null;
+        for (int tries = 0; back == null; tries++) {
+            try {
+                back = consumer(w, "both");
+            } catch (OmmException e) {
+                assertTrue(tries < 100, "the rights are back: " + e);
+                LockSupport.parkNanos(50_000_000);
+            }
+        }
+        back.open(World.FEED, "A2").next().solicitedImage().openOk();
+    }
+
+    @Test
+    void postsWithoutRight(World w) throws IOException {
+        EmaProvider provider = provider(w);
+        Site site = new Site(w, TWO + "[users.both.post]\n" + World.FEED + " = [\"A1\"]\n", "", provider.port());
+        for (String user : List.of("one", "both")) {
+            var stream = consumer(w, user).open(World.FEED, "A1");
+            stream.next().solicitedImage();
+            stream.post(EmaFactory.createPostMsg()
+                    .domainType(EmaRdm.MMT_MARKET_PRICE)
+                    .postId(1)
+                    .solicitAck(true)
+                    .complete(true)
+                    .payload(Ema.fields(Quotes.update("A1", 1))));
+            if (user.equals("one")) {
+                Message nak = stream.next().is(Kind.ACK);
+                assertEquals(NakCodes.ACCESS_DENIED, nak.nakCode);
+                assertEquals("Access Denied: User not permissioned to post to this item", nak.text);
+            } else {
+                EmaProvider.Incoming post = provider.inbox().next(in -> in.message().kind == Kind.POST, "post");
+                provider.acknowledge(post, 0, "thanks");
+                assertEquals("thanks", stream.next().is(Kind.ACK).text);
+            }
+        }
+        site.awaitAudit("\"event\":\"post_denied\"", "\"user\":\"one\"");
+        site.awaitAudit("\"event\":\"post\"", "\"user\":\"both\"");
+    }
+
+    /** Each thread of the server is a P2PS of its own, and the kernel spreads the connections. */
+    @Test
+    void severalP2psOfOneServer(World w) throws IOException {
+        EmaProvider provider = provider(w);
+        new Site(w, TWO + "[users.few]\nmax_positions = 2\n", "[p2ps]\nwriter_thread_count = 3\n", provider.port());
+        for (int i = 0; i < 4; i++) {
+            EtaClient one = w.with(new EtaClient("one " + i, w.port()));
+            one.awaitReady();
+            one.login(1, "one", Map.of("Position", "10.0.0." + i + "/net"));
+            one.next(1).solicitedImage().openOk();
+            one.openDirectory();
+            int service = one.awaitService(World.FEED);
+            one.request(5, service, "A1");
+            one.next(5).solicitedImage().openOk();
+            one.request(6, service, "A2");
+            Message status = one.next(6).is(Kind.STATUS);
+            status.state(StreamStates.CLOSED, DataStates.SUSPECT, StateCodes.NOT_ENTITLED);
+            assertEquals(DENIED, status.state.text);
+        }
+    }
+
+    @Test
+    void whoHasNoRightToAServiceDoesNotSeeIt(World w) throws IOException {
+        EmaProvider provider = provider(w);
+        new Site(w, TWO + "[users.none]\n", "", provider.port());
+        EtaClient one = w.with(new EtaClient("one", w.port()));
+        one.awaitReady();
+        one.login(1, "one", Map.of("Position", "10.0.0.9/net"));
+        one.next(1).solicitedImage().openOk();
+        one.openDirectory();
+        int service = one.awaitService(World.FEED);
+        EtaClient none = w.with(new EtaClient("none", w.port()));
+        none.awaitReady();
+        none.login(1, "none", Map.of("Position", "10.0.0.9/net"));
+        none.next(1).solicitedImage().openOk();
+        Message directory = none.openDirectory();
+        assertTrue(directory.payload == null || directory.tree().entries().isEmpty(), directory::toString);
+        none.request(5, service, "A1");
+        Message status = none.next(5).is(Kind.STATUS).closed(StateCodes.NOT_ENTITLED);
+        assertEquals("Access Denied: User not permissioned for service " + World.FEED, status.state.text);
+    }
+}
