@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use quoteway::config;
-use quoteway::{lab, log, manual, roles, tools};
+use quoteway::{lab, log, manual, roles, tools, ui};
 use tracing_subscriber::EnvFilter;
 
 /// Open market-data distribution, compatible with RSSL/RWF (RMDS, TREP, RTDS): unmodified EMA and ETA programs work
@@ -64,6 +64,11 @@ enum Command {
     TestClient(tools::test_client::Args),
     /// Show RWF messages and RSSL byte streams as text
     Dump(tools::dump::Args),
+    /// Show a page (ANSI page or page record) in the terminal
+    #[command(
+        after_help = "Examples:\n  quoteway page DIRECT_FEED GBPX\n  quoteway page -h mdhost1 FEED FXFX --json --seconds 10"
+    )]
+    Page(ui::page::Args),
     /// Make, show, combine and explain locks (permission data)
     Lock(tools::lock::Args),
     /// Show captures of LBM traffic as text: sessions, topics, losses, NAKs
@@ -119,6 +124,7 @@ fn main() -> ExitCode {
         Command::SinkDrivenSrc(args) => tools::sink_driven_src::run(&args),
         Command::TestClient(args) => tools::test_client::run(&args),
         Command::Dump(args) => tools::dump::run(&args),
+        Command::Page(args) => ui::page::run(&args),
         Command::Lock(args) => tools::lock::run(&args).and_then(|text| print(text + "\n")),
         Command::Lbmdump(args) => tools::lbmdump::run(&args),
         Command::Lbmpub(args) => tools::lbmtest::publish::run(&args),

@@ -5,6 +5,7 @@
 
 pub mod draw;
 pub mod feed;
+pub mod page;
 pub mod plain;
 mod screen;
 mod snapshot;

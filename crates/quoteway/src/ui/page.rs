@@ -1,0 +1,471 @@
+//! `quoteway page`: a page in the terminal, as traders saw it: colours, fades, line drawing.
+//!
+//! [`PageView`] takes in the messages of an item and keeps its page; it knows no sockets. The item may be an ANSI page (container 134)
+//! or a page record (fields `ROW64_*`, `ROW80_*`).
+
+use std::io::{IsTerminal as _, Write};
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::sync::Arc;
+
+use clap::Args as ClapArgs;
+use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
+use marketfeed::page::{Cell, Layout, Page, RecordPage, style};
+use net::tcp::{ConnId, SocketOptions};
+use ratatui::Frame;
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Paragraph};
+use rssl::{ClientConfig, Version};
+use rssl_io::{Ended, Handler, Opened, RsslIo};
+use rwf::msg::{CloseMsg, Domain, Msg, MsgKey, RequestFlags, RequestMsg};
+use rwf::wire::Writer;
+use rwf::{DataType, FieldList, SetScope};
+
+use crate::tools::consumer::{Consumer, Heard, Identity};
+use crate::tools::outbox::Outbox;
+
+/// Stream of the page.
+const STREAM: i32 = 5;
+const SECOND: u64 = 1_000_000_000;
+/// How often the screen is drawn.
+const FRAME: u64 = 100_000_000;
+
+/// Shows a page in the terminal; elsewhere its rows as JSON, a line for each change.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(disable_help_flag = true)]
+pub struct Args {
+    /// The service
+    pub service: String,
+    /// The item
+    pub item: String,
+    /// Host of the server
+    #[arg(short = 'h', long, value_name = "HOST", default_value = "localhost")]
+    pub host: String,
+    /// Port of the server
+    #[arg(short = 'p', long, value_name = "PORT", default_value_t = 14002)]
+    pub port: u16,
+    /// User name of the login
+    #[arg(short = 'u', long, value_name = "NAME", default_value = "rmds")]
+    pub user: String,
+    /// Rows and columns of an ANSI page: nothing on the wire says them
+    #[arg(long, value_name = "ROWSxCOLUMNS", default_value = "25x80", value_parser = size)]
+    pub size: (u16, u16),
+    /// Seconds for which what has changed is shown in its fading colours
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = crate::tools::flags::seconds)]
+    pub fade: f64,
+    /// Print the rows as JSON ({"Rows":["..."]}) even on a terminal
+    #[arg(long)]
+    pub json: bool,
+    /// Stop after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = crate::tools::flags::seconds)]
+    pub seconds: Option<f64>,
+    /// Print help
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+}
+
+fn size(text: &str) -> Result<(u16, u16), String> {
+    let sides = text.split_once('x').and_then(|(rows, columns)| Some((rows.parse().ok()?, columns.parse().ok()?)));
+    let fits = |side: &u16| (1..=marketfeed::page::SIDE_MAX).contains(side);
+    sides
+        .filter(|(rows, columns)| fits(rows) && fits(columns))
+        .ok_or_else(|| format!("rows and columns, each 1 to {}, as 25x80", marketfeed::page::SIDE_MAX))
+}
+
+/// A page as it comes and fades.
+pub struct PageView {
+    page: Page,
+    record: Option<RecordPage>,
+    /// When each cell was written last, row by row, in the caller's nanoseconds; 0: not since the image.
+    written: Vec<u64>,
+    /// What is not the page: connection, state of the item.
+    pub notice: String,
+    /// The page has changed since this was taken away.
+    pub is_changed: bool,
+}
+
+impl PageView {
+    /// An empty page.
+    pub fn new(rows: u16, columns: u16) -> Self {
+        let page = Page::new(rows, columns);
+        let written = vec![0; usize::from(rows) * usize::from(columns)];
+        Self { page, record: None, written, notice: "waiting for the page".to_owned(), is_changed: false }
+    }
+
+    /// The page as it is now.
+    pub fn page(&self) -> &Page {
+        self.record.as_ref().map_or(&self.page, RecordPage::page)
+    }
+
+    /// Takes in a message of the item.
+    pub fn hear(&mut self, now: u64, msg: &[u8]) {
+        match Msg::decode(msg) {
+            Ok(Msg::Refresh(refresh)) => {
+                self.apply(0, refresh.container, refresh.body, true);
+                self.notice =
+                    if refresh.state == rwf::State::OPEN_OK { String::new() } else { refresh.state.to_string() };
+            }
+            Ok(Msg::Update(update)) => self.apply(now, update.container, update.body, false),
+            Ok(Msg::Status(status)) => {
+                if let Some(state) = status.state {
+                    self.notice = state.to_string();
+                    self.is_changed = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn apply(&mut self, at: u64, container: DataType, body: &[u8], is_image: bool) {
+        let before = if is_image { None } else { Some(self.page().clone()) };
+        match container {
+            DataType::ANSI_PAGE => {
+                self.record = None;
+                if is_image {
+                    self.page.refresh(body);
+                } else {
+                    self.page.apply(body);
+                }
+            }
+            DataType::FIELD_LIST => self.apply_fields(body, is_image),
+            other => self.notice = format!("the item is no page: its payload is {other}"),
+        }
+        self.is_changed = true;
+        let (rows, columns) = (self.page().rows(), self.page().columns());
+        self.written.resize(usize::from(rows) * usize::from(columns), 0);
+        let Some(before) = before else { return self.written.fill(0) };
+        for row in 0..rows {
+            let (old, start) = (before.row(row), usize::from(row) * usize::from(columns));
+            for column in 0..usize::from(columns) {
+                if old.get(column) != self.page().row(row).get(column) {
+                    self.written[start + column] = at;
+                }
+            }
+        }
+    }
+
+    fn apply_fields(&mut self, body: &[u8], is_image: bool) {
+        let Ok(list) = FieldList::decode(body, &SetScope::NONE) else { return };
+        if is_image {
+            self.record = None;
+        }
+        for entry in list.entries().map_while(Result::ok) {
+            let Some((layout, _)) = Layout::of(entry.fid) else { continue };
+            let record = self.record.get_or_insert_with(|| RecordPage::new(layout));
+            if let Err(e) = record.apply(entry.fid, entry.data) {
+                self.notice = format!("field {}: {e}", entry.fid);
+            }
+        }
+    }
+
+    /// A row as it is shown at a time; what was written within `fade` nanoseconds is in its fading colours.
+    pub fn line(&self, row: u16, now: u64, fade: u64) -> Line<'static> {
+        let start = usize::from(row) * usize::from(self.page().columns());
+        let mut spans: Vec<(String, Style)> = Vec::new();
+        for (column, cell) in self.page().row(row).iter().enumerate() {
+            let written = self.written.get(start + column).copied().unwrap_or_default();
+            let look = look(*cell, written != 0 && now < written.saturating_add(fade));
+            match spans.last_mut() {
+                Some((text, known)) if *known == look => text.push(cell.glyph()),
+                _ => spans.push((cell.glyph().to_string(), look)),
+            }
+        }
+        Line::from(spans.into_iter().map(|(text, look)| Span::styled(text, look)).collect::<Vec<_>>())
+    }
+
+    /// The rows as JSON.
+    pub fn json(&self) -> String {
+        serde_json::json!({ "Rows": self.page().texts() }).to_string()
+    }
+}
+
+fn look(cell: Cell, fades: bool) -> Style {
+    const COLOURS: [Color; 8] =
+        [Color::Black, Color::Red, Color::Green, Color::Yellow, Color::Blue, Color::Magenta, Color::Cyan, Color::Gray];
+    let (foreground, background) = cell.shown_colours(fades);
+    let mut look = Style::new();
+    if let Some(colour) = foreground {
+        look = look.fg(COLOURS[usize::from(colour)]);
+    }
+    if let Some(colour) = background {
+        look = look.bg(COLOURS[usize::from(colour)]);
+    }
+    let bits = cell.shown_style(fades);
+    for (bit, modifier) in [
+        (style::BLINK, Modifier::SLOW_BLINK),
+        (style::REVERSE, Modifier::REVERSED),
+        (style::DIM, Modifier::DIM),
+        (style::UNDERLINE, Modifier::UNDERLINED),
+        (style::BRIGHT, Modifier::BOLD),
+    ] {
+        if bits & bit != 0 {
+            look = look.add_modifier(modifier);
+        }
+    }
+    look
+}
+
+/// The session behind the view.
+struct Session {
+    view: PageView,
+    item: String,
+    consumer: Consumer,
+    outbox: Outbox,
+    conn: Option<ConnId>,
+    service: Option<u16>,
+    version: Version,
+    retry_at: Option<u64>,
+}
+
+impl Session {
+    fn request(&mut self, service: u16) {
+        let mut buffer = [0; 1_024];
+        if self.service.replace(service).is_some() {
+            // The service has another id: what was open under the old one is over.
+            let mut w = Writer::new(&mut buffer);
+            if CloseMsg::new(Domain::MARKET_PRICE, STREAM).encode(&mut w).is_ok() {
+                self.outbox.push(w.written());
+            }
+        }
+        let mut w = Writer::new(&mut buffer);
+        let request = RequestMsg {
+            flags: RequestFlags::STREAMING,
+            key: MsgKey { name_type: Some(1), ..MsgKey::item(service, self.item.as_bytes()) },
+            ..RequestMsg::new(Domain::MARKET_PRICE, STREAM)
+        };
+        match request.encode(&mut w) {
+            Ok(()) => self.outbox.push(w.written()),
+            Err(e) => self.say(&format!("the item cannot be asked for: {e}")),
+        }
+    }
+
+    fn say(&mut self, what: &str) {
+        what.clone_into(&mut self.view.notice);
+        self.view.is_changed = true;
+    }
+}
+
+impl Handler for Session {
+    fn opened(&mut self, _: u64, _: ConnId, _: &Opened<'_>) {
+        let outbox = &mut self.outbox;
+        self.consumer.begin(&mut |m| outbox.push(m));
+    }
+
+    fn message(&mut self, now: u64, _: ConnId, msg: &[u8]) {
+        let outbox = &mut self.outbox;
+        match self.consumer.hear(msg, &mut |m| outbox.push(m)) {
+            Heard::Item => self.view.hear(now, msg),
+            Heard::ServiceUp(id) if self.service != Some(id) => self.request(id),
+            Heard::ServiceUp(_) | Heard::LoggedIn | Heard::Nothing => {}
+            Heard::ServiceDown => self.say("the service is down"),
+            Heard::ServiceUnknown(known) => {
+                self.say(&format!("waiting for the service; there are: {}", known.join(", ")))
+            }
+            Heard::LoginClosed(why) => self.say(&format!("login closed: {why}")),
+        }
+    }
+
+    fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
+        if self.conn == Some(conn) {
+            self.version = ended.next_version.unwrap_or(Version::V14);
+            (self.conn, self.service, self.outbox) = (None, None, Outbox::default());
+            self.retry_at = Some(now + SECOND / 2);
+            self.say(&ended.why);
+        }
+    }
+}
+
+/// A page of a server.
+struct Client {
+    io: RsslIo,
+    address: SocketAddr,
+    session: Session,
+}
+
+impl Client {
+    fn new(args: &Args) -> Result<Self, String> {
+        let name = format!("{}:{}", args.host, args.port);
+        let found = name.to_socket_addrs().map_err(|e| format!("{name}: {e}"))?.next();
+        let address = found.ok_or_else(|| format!("{name} has no address"))?;
+        let now = net::clock::now();
+        let identity = Identity {
+            user: args.user.clone(),
+            application: "quoteway page".to_owned(),
+            service: args.service.clone(),
+        };
+        let session = Session {
+            view: PageView::new(args.size.0, args.size.1),
+            item: args.item.clone(),
+            consumer: Consumer::new(identity),
+            outbox: Outbox::default(),
+            conn: None,
+            service: None,
+            version: Version::V14,
+            retry_at: Some(now),
+        };
+        Ok(Self { io: RsslIo::new(now).map_err(|e| format!("no sockets: {e}"))?, address, session })
+    }
+
+    fn turn(&mut self, deadline: u64) -> Result<(), String> {
+        let now = net::clock::now();
+        let Self { io, address, session } = self;
+        if session.retry_at.is_some_and(|at| at <= now) {
+            session.retry_at = None;
+            let config = ClientConfig { version: session.version, ..ClientConfig::default() };
+            match io.connect(now, *address, &SocketOptions::default(), Arc::new(config), None) {
+                Ok(conn) => session.conn = Some(conn),
+                Err(e) => {
+                    session.retry_at = Some(now + SECOND / 2);
+                    session.say(&e.to_string());
+                }
+            }
+        }
+        let wake = session.retry_at.map_or(deadline, |at| at.min(deadline));
+        let now = io.turn(Some(wake), session).map_err(|e| format!("sockets: {e}"))?;
+        if let Some(conn) = session.conn.filter(|_| !session.outbox.is_empty()) {
+            io.send(now, conn, |packer| session.outbox.drain(|m| packer.push(m, None)));
+        }
+        Ok(())
+    }
+}
+
+/// Shows the page until the person quits, or `--seconds` are over.
+///
+/// # Errors
+/// A text for the user.
+pub fn run(args: &Args) -> Result<(), String> {
+    let mut client = Client::new(args)?;
+    let nanoseconds = |seconds: f64| (seconds * SECOND as f64) as u64;
+    let end = args.seconds.map_or(u64::MAX, |seconds| net::clock::now().saturating_add(nanoseconds(seconds)));
+    if args.json || !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+        return lines(&mut client, end, &mut std::io::stdout().lock());
+    }
+    let mut terminal = ratatui::try_init().map_err(|e| format!("terminal: {e}; use --json"))?;
+    let title = format!(" {} {} ", args.service, args.item);
+    let result = loop {
+        let deadline = net::clock::now() + FRAME;
+        if deadline > end {
+            break Ok(());
+        }
+        if let Err(e) = client.turn(deadline) {
+            break Err(e);
+        }
+        match quits() {
+            Ok(true) => break Ok(()),
+            Ok(false) => {}
+            Err(e) => break Err(format!("terminal: {e}")),
+        }
+        let view = &client.session.view;
+        if let Err(e) = terminal.draw(|frame| draw(frame, view, &title, nanoseconds(args.fade))) {
+            break Err(format!("terminal: {e}"));
+        }
+    };
+    ratatui::restore();
+    result
+}
+
+fn lines(client: &mut Client, end: u64, out: &mut impl Write) -> Result<(), String> {
+    let mut told = String::new();
+    while net::clock::now() < end {
+        client.turn(end.min(net::clock::now() + FRAME))?;
+        let view = &mut client.session.view;
+        if !std::mem::take(&mut view.is_changed) {
+            continue;
+        }
+        if view.notice != told {
+            told.clone_from(&view.notice);
+            if !told.is_empty() {
+                eprintln!("quoteway page: {told}");
+            }
+        }
+        // A reader that went away ends the view, not the program with a panic.
+        if told.is_empty() && writeln!(out, "{}", view.json()).and_then(|()| out.flush()).is_err() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn draw(frame: &mut Frame<'_>, view: &PageView, title: &str, fade: u64) {
+    let now = net::clock::now();
+    let lines: Vec<Line<'_>> = (0..view.page().rows()).map(|row| view.line(row, now, fade)).collect();
+    let block = Block::bordered().title(title.to_owned()).title_bottom(format!(" {} ", view.notice));
+    frame.render_widget(Paragraph::new(lines).block(block), frame.area());
+}
+
+fn quits() -> std::io::Result<bool> {
+    while event::poll(std::time::Duration::ZERO)? {
+        if let Event::Key(KeyEvent { code, modifiers, .. }) = event::read()?
+            && (matches!(code, KeyCode::Char('q') | KeyCode::Esc)
+                || code == KeyCode::Char('c') && modifiers.contains(KeyModifiers::CONTROL))
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rwf::msg::{RefreshMsg, UpdateMsg};
+
+    fn bytes(write: impl FnOnce(&mut Writer<'_>) -> Result<(), rwf::EncodeError>) -> Vec<u8> {
+        let mut buffer = vec![0; 8_192];
+        let mut w = Writer::new(&mut buffer);
+        write(&mut w).unwrap();
+        w.into_written().to_vec()
+    }
+
+    fn image(container: DataType, body: &[u8]) -> Vec<u8> {
+        let msg =
+            RefreshMsg { container, body, state: rwf::State::OPEN_OK, ..RefreshMsg::new(Domain::MARKET_PRICE, STREAM) };
+        bytes(|w| msg.encode(w))
+    }
+
+    fn update(container: DataType, body: &[u8]) -> Vec<u8> {
+        bytes(|w| UpdateMsg { container, body, ..UpdateMsg::new(Domain::MARKET_PRICE, STREAM) }.encode(w))
+    }
+
+    #[test]
+    fn what_changes_fades_and_what_came_with_the_image_does_not() {
+        let mut view = PageView::new(25, 80);
+        view.hear(SECOND, &image(DataType::ANSI_PAGE, b"\x1bc\x1b[>42m\x1b[3;10HGBP 1.5520"));
+        assert_eq!(view.json(), r#"{"Rows":["","","         GBP 1.5520"]}"#);
+        let plain = Line::from(vec![Span::styled("         GBP 1.5520".to_owned() + &" ".repeat(61), Style::new())]);
+        assert_eq!(view.line(2, SECOND, 5 * SECOND), plain);
+        view.hear(10 * SECOND, &update(DataType::ANSI_PAGE, b"\x1b[3;19H1"));
+        let fading = view.line(2, 14 * SECOND, 5 * SECOND);
+        let green: Vec<&str> =
+            fading.spans.iter().filter(|span| span.style.bg == Some(Color::Green)).map(|span| &*span.content).collect();
+        assert_eq!(green, ["1"]);
+        assert_eq!(view.line(2, 15 * SECOND, 5 * SECOND).spans.len(), 1, "it has faded");
+        assert!(view.notice.is_empty());
+    }
+
+    #[test]
+    fn a_record_is_a_page_as_well() {
+        use rwf::container::FieldListEncoder;
+        let fields = |list: &[(i16, &[u8])]| {
+            bytes(|w| {
+                let mut out = FieldListEncoder::begin(w)?;
+                for (fid, value) in list {
+                    out.raw(*fid, value)?;
+                }
+                out.finish()
+            })
+        };
+        let mut view = PageView::new(25, 80);
+        view.hear(1, &image(DataType::FIELD_LIST, &fields(&[(315, b"first row"), (316, b"GBP 1.5520"), (22, b"x")])));
+        view.hear(2, &update(DataType::FIELD_LIST, &fields(&[(316, b"\x1b[9`1")])));
+        assert_eq!(view.page().texts(), ["first row", "GBP 1.5521"]);
+        view.hear(3, &image(DataType::ELEMENT_LIST, b""));
+        assert!(view.notice.contains("no page"), "{}", view.notice);
+    }
+
+    #[test]
+    fn sizes_are_read() {
+        assert_eq!((size("25x80"), size("14x64")), (Ok((25, 80)), Ok((14, 64))));
+        assert!(size("0x80").is_err() && size("25").is_err() && size("25x999").is_err());
+    }
+}
