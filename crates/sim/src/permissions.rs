@@ -98,6 +98,8 @@ struct World {
     next_handle: u32,
     /// What the source is to say, in order: a P2PS's open is answered.
     opened: VecDeque<(usize, u32, u32)>,
+    /// Reissues that are to be answered: P2PS, handle, number.
+    reissued: VecDeque<(usize, u32, u32)>,
     /// Handles of which an image is to come.
     asked: BTreeSet<u32>,
     /// Updates that must come next: P2PS, client, stream, version.
@@ -169,6 +171,7 @@ impl World {
             instances: BTreeMap::new(),
             next_handle: 0,
             opened: VecDeque::new(),
+            reissued: VecDeque::new(),
             asked: BTreeSet::new(),
             expected: BTreeSet::new(),
             audit: vec![0; P2PSS],
@@ -337,9 +340,12 @@ impl World {
                 self.instances.entry(handle).or_insert(instance).open.insert(at);
                 self.opened.push_back((at, handle, token));
             }
-            Request::Refresh { handle, .. } | Request::Reissue { handle, .. } => {
-                self.asked.insert(handle);
-            }
+            Request::Refresh { handle, .. } => _ = self.asked.insert(handle),
+            // More fields are wanted than before: the answer says from where on images have them.
+            Request::Reissue { handle, serial, .. } => match serial {
+                Some(serial) => self.reissued.push_back((at, handle, serial)),
+                None => _ = self.asked.insert(handle),
+            },
             Request::Close { handle } => {
                 let known = self.instances.get_mut(&handle).expect("what is closed was open");
                 assert!(known.open.remove(&at), "what is closed was open");
@@ -357,6 +363,14 @@ impl World {
         if let Some((at, handle, token)) = self.opened.pop_front() {
             self.asked.insert(handle);
             return self.publish(&Event::ItemOpened { target: at as u16, handle, token });
+        }
+        if let Some((at, handle, serial)) = self.reissued.pop_front() {
+            if self.instances.get(&handle).is_none_or(|known| !known.open.contains(&at)) {
+                return;
+            }
+            self.asked.insert(handle);
+            let position = self.writer.next_position();
+            return self.publish(&Event::Answered { target: at as u16, handle, serial, position });
         }
         let asked: Vec<u32> = self.asked.iter().copied().collect();
         if let Some(handle) = self.random.pick(&asked) {

@@ -246,14 +246,14 @@ impl Session {
 }
 
 impl Handler for Session {
-    fn opened(&mut self, _: u64, _: ConnId, _: &Opened<'_>) {
+    fn opened(&mut self, now: u64, _: ConnId, _: &Opened<'_>) {
         let outbox = &mut self.outbox;
-        self.consumer.begin(&mut |m| outbox.push(m));
+        self.consumer.begin(now, &mut |m| outbox.push(m));
     }
 
     fn message(&mut self, now: u64, _: ConnId, msg: &[u8]) {
         let outbox = &mut self.outbox;
-        match self.consumer.hear(msg, &mut |m| outbox.push(m)) {
+        match self.consumer.hear(now, msg, &mut |m| outbox.push(m)) {
             Heard::Item => self.view.hear(now, msg),
             Heard::ServiceUp(id) if self.service != Some(id) => self.request(id),
             Heard::ServiceUp(_) | Heard::LoggedIn | Heard::Nothing => {}
