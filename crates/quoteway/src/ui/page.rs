@@ -53,7 +53,7 @@ pub struct Args {
     /// Seconds for which what has changed is shown in its fading colours
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = crate::tools::flags::seconds)]
     pub fade: f64,
-    /// Print the rows as JSON ({"Rows":["..."]}) even on a terminal
+    /// Print the rows as JSON even on a terminal: an object with the key Rows, a list of texts
     #[arg(long)]
     pub json: bool,
     /// Stop after so many seconds
@@ -259,7 +259,7 @@ impl Handler for Session {
             Heard::ServiceUp(_) | Heard::LoggedIn | Heard::Nothing => {}
             Heard::ServiceDown => self.say("the service is down"),
             Heard::ServiceUnknown(known) => {
-                self.say(&format!("waiting for the service; there are: {}", known.join(", ")))
+                self.say(&format!("waiting for the service; there are: {}", known.join(", ")));
             }
             Heard::LoginClosed(why) => self.say(&format!("login closed: {why}")),
         }
