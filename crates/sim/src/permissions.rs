@@ -21,7 +21,7 @@ use rwf::rdm::directory::{Action, Info, Part, Service, ServiceState};
 use rwf::rdm::login;
 use rwf::rdm::request::{Payload, View};
 use rwf::wire::Writer;
-use rwf::{DataType, EncodeError, Qos, State, StateCode};
+use rwf::{DataType, EncodeError, Qos, State, StateCode, StreamState};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
@@ -280,6 +280,10 @@ impl World {
         assert!(known.wants_locks || msg.perm_data().is_none(), "permission data for one who wants none");
         let watch = known.streams.get_mut(&stream).unwrap_or_else(|| panic!("stream {stream} is not open: {msg:?}"));
         match &msg {
+            // Who waits is told that the image does not come.
+            Msg::Status(StatusMsg { state: Some(state), .. }) if state.stream == StreamState::OPEN => {
+                assert!(!watch.sees)
+            }
             Msg::Status(StatusMsg { state: Some(state), .. }) => {
                 assert_eq!(state.code, StateCode::NOT_ENTITLED, "{msg:?}");
                 assert!(!has.may(self.items[watch.item].lock), "{} may see {watch:?} and is closed", USERS[user]);
