@@ -56,8 +56,10 @@ fn run_commands(folder: &Path, block: &str) {
     for command in block.split("$ ").filter(|part| !part.trim().is_empty()) {
         let (line, expected) = command.split_once('\n').expect("a command and what it says");
         let output = Command::new("sh").args(["-c", line]).env("PATH", &path).current_dir(folder).output().expect("sh");
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert_eq!(said.trim(), expected.trim(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+        // A denial is an error of the command, so that scripts see it.
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        assert_eq!(said.trim_start_matches("quoteway: ").trim(), expected.trim(), "{line}");
     }
 }
 
