@@ -102,7 +102,7 @@ class PermissionsTest {
 
     private static Message denied(EmaConsumer.Stream stream, String text) {
         Message status = stream.next().is(Kind.STATUS).closed(StateCodes.NOT_ENTITLED);
-        assertEquals(text, status.state.text);
+        assertEquals(text, status.state.text());
         return status;
     }
 
@@ -199,7 +199,7 @@ class PermissionsTest {
         EmaProvider.Item item = provider.awaitOpen("A1");
         site.write("[users.both.grants]\n" + World.FEED + " = [1, 2]\n");
         Message over = login.inbox().next(m -> m.kind == Kind.STATUS, "the end of the login");
-        assertEquals("Force Logout from DACS.", over.state.text);
+        assertEquals("Force Logout from DACS.", over.state.text());
         over.closed(StateCodes.NOT_ENTITLED);
         item.update(3);
         other.next().is(Kind.UPDATE);
@@ -309,7 +309,7 @@ class PermissionsTest {
             one.request(6, service, "A2");
             Message status = one.next(6).is(Kind.STATUS);
             status.state(StreamStates.CLOSED, DataStates.SUSPECT, StateCodes.NOT_ENTITLED);
-            assertEquals(DENIED, status.state.text);
+            assertEquals(DENIED, status.state.text());
         }
     }
 
@@ -331,6 +331,6 @@ class PermissionsTest {
         assertTrue(directory.payload == null || directory.tree().entries().isEmpty(), directory::toString);
         none.request(5, service, "A1");
         Message status = none.next(5).is(Kind.STATUS).closed(StateCodes.NOT_ENTITLED);
-        assertEquals("Access Denied: User not permissioned for service " + World.FEED, status.state.text);
+        assertEquals("Access Denied: User not permissioned for service " + World.FEED, status.state.text());
     }
 }
