@@ -409,9 +409,15 @@ public final class EmaProvider implements OmmProviderClient, AutoCloseable {
             provider.submit(EmaFactory.createStatusMsg().domainType(request.domain).state(stream, data, code, text), handle);
         }
 
-        /** A new lock for the whole item, in a status without a state. */
+        /** A new lock for the whole item, in a status. */
         public void lock(java.nio.ByteBuffer permissionData) {
-            provider.submit(EmaFactory.createStatusMsg().domainType(request.domain).permissionData(permissionData), handle);
+            // EMA does not send a status without a state.
+            provider.submit(
+                    EmaFactory.createStatusMsg()
+                            .domainType(request.domain)
+                            .state(OmmState.StreamState.OPEN, OmmState.DataState.OK, OmmState.StatusCode.NONE, "")
+                            .permissionData(permissionData),
+                    handle);
         }
 
         public void generic(long sequence, java.util.Map<Integer, Object> fields) {
