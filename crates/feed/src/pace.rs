@@ -48,11 +48,16 @@ impl Rate {
     }
 }
 
-impl std::str::FromStr for Rate {
-    type Err = String;
+/// A text that is no rate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no rate; write updates a second: 50000, 50k, 1.5M or max")]
+pub struct RateError(pub String);
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::parse(text).ok_or_else(|| format!("{text:?} is no rate; write updates a second: 50000, 50k, 1.5M or max"))
+impl std::str::FromStr for Rate {
+    type Err = RateError;
+
+    fn from_str(text: &str) -> Result<Self, RateError> {
+        Self::parse(text).ok_or_else(|| RateError(text.to_owned()))
     }
 }
 

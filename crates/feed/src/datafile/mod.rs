@@ -13,7 +13,7 @@ use rwf::json::Converter;
 use rwf::msg::{Domain, Msg, MsgClass};
 use std::collections::HashMap;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What a file holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,15 +63,37 @@ impl fmt::Display for DataError {
 
 impl std::error::Error for DataError {}
 
+/// Why a file cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The operating system does not give it, or it is no text.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// What it holds makes no sense.
+    #[error("{}: {source}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        source: DataError,
+    },
+}
+
 impl DataFile {
     /// Reads a file.
     ///
     /// # Errors
-    /// A text for the user, with the file's name: it cannot be read, or makes no sense.
-    pub fn open(path: &Path, dictionary: &Dictionary) -> Result<Self, String> {
-        let named = |what: &dyn fmt::Display| format!("{}: {what}", path.display());
-        let text = std::fs::read_to_string(path).map_err(|e| named(&e))?;
-        Self::parse(&text, dictionary).map_err(|e| named(&e))
+    /// It cannot be read, or makes no sense.
+    pub fn open(path: &Path, dictionary: &Dictionary) -> Result<Self, OpenError> {
+        let named = || path.to_owned();
+        let text = std::fs::read_to_string(path).map_err(|source| OpenError::Read { path: named(), source })?;
+        Self::parse(&text, dictionary).map_err(|source| OpenError::Content { path: named(), source })
     }
 
     /// Reads the text of a file.

@@ -1,4 +1,8 @@
-//! As much XML as data files need: elements, attributes, comments. No document type, no namespaces.
+//! The elements of a data file as a tree. XML itself is read by `quick-xml`; text, comments, declarations and document types are
+//! passed over, entities are the predefined ones and character references.
+
+use quick_xml::Reader;
+use quick_xml::events::{BytesStart, Event};
 
 use super::DataError;
 
@@ -39,34 +43,43 @@ impl Element {
 
 /// The elements of a text, under a nameless one; a trace has no single root.
 pub(super) fn parse(text: &str) -> Result<Element, DataError> {
-    let mut reader = Reader { text, at: 0, line: 1 };
+    let mut reader = Reader::from_str(text);
+    // Traces are written by programs that do not escape every &.
+    reader.config_mut().allow_dangling_amp = true;
+    let mut lines = Lines { text, at: 0, line: 1 };
     let mut open = vec![Element::default()];
-    while let Some(tag) = reader.next_tag()? {
-        let wrong = |what: String| DataError { line: tag.line, what };
-        if let Some(name) = tag.text.strip_prefix('/') {
-            let name = name.trim();
-            let element = open.pop().filter(|e| e.name == name && !name.is_empty());
-            let element = element.ok_or_else(|| wrong(format!("</{name}> closes nothing that is open")))?;
-            match open.last_mut() {
-                Some(parent) => parent.children.push(element),
-                None => return Err(wrong(format!("</{name}> closes nothing that is open"))),
+    loop {
+        let event = reader.read_event();
+        // An element begins where the reader stood before its end; its first line is that of its `<`.
+        let end = reader.buffer_position() as usize;
+        match event {
+            Ok(Event::Start(start)) => {
+                let element = element(&start, lines.of(end))?;
+                if open.len() > DEPTH_MAX {
+                    return Err(element.wrong(format!("elements are nested more than {DEPTH_MAX} deep")));
+                }
+                open.push(element);
             }
-            continue;
-        }
-        let (body, is_closed) = match tag.text.strip_suffix('/') {
-            Some(body) => (body, true),
-            None => (tag.text, false),
-        };
-        let element = element(body, tag.line)?;
-        if is_closed {
-            if let Some(parent) = open.last_mut() {
-                parent.children.push(element);
+            Ok(Event::Empty(start)) => {
+                let element = element(&start, lines.of(end))?;
+                if let Some(parent) = open.last_mut() {
+                    parent.children.push(element);
+                }
             }
-        } else if open.len() > DEPTH_MAX {
-            return Err(wrong(format!("elements are nested more than {DEPTH_MAX} deep")));
-        } else {
-            open.push(element);
+            // The reader has seen to it that names match.
+            Ok(Event::End(_)) => {
+                if let (Some(element), Some(parent)) = (open.pop(), open.last_mut()) {
+                    parent.children.push(element);
+                }
+            }
+            Ok(Event::Eof) => break,
+            Ok(_) => {}
+            Err(why) => {
+                let line = lines.of(reader.error_position() as usize);
+                return Err(DataError { line, what: why.to_string() });
+            }
         }
+        lines.skip_to(end);
     }
     match (open.pop(), open.is_empty()) {
         (Some(root), true) => Ok(root),
@@ -77,111 +90,40 @@ pub(super) fn parse(text: &str) -> Result<Element, DataError> {
     }
 }
 
-/// What is between `<` and `>`.
-struct Tag<'a> {
-    text: &'a str,
-    line: usize,
-}
-
-struct Reader<'a> {
+/// Counts lines as the reader goes on.
+struct Lines<'a> {
     text: &'a str,
     at: usize,
     line: usize,
 }
 
-impl<'a> Reader<'a> {
-    /// The next tag that is no comment, declaration or processing instruction.
-    fn next_tag(&mut self) -> Result<Option<Tag<'a>>, DataError> {
-        loop {
-            let Some(start) = self.text[self.at..].find('<') else { return Ok(None) };
-            self.skip_to(self.at + start);
-            let rest = &self.text[self.at..];
-            let line = self.line;
-            if rest.starts_with("<!--") {
-                let end = rest.find("-->").ok_or(DataError { line, what: "a comment has no end".to_owned() })?;
-                self.skip_to(self.at + end + 3);
-                continue;
-            }
-            let end = end_of_tag(rest).ok_or(DataError { line, what: "a tag has no >".to_owned() })?;
-            self.skip_to(self.at + end + 1);
-            let text = &rest[1..end];
-            if !text.starts_with(['?', '!']) {
-                return Ok(Some(Tag { text: text.trim(), line }));
-            }
-        }
+impl Lines<'_> {
+    /// The line of the tag that ends at `end` and begins behind what was read before.
+    fn of(&self, end: usize) -> usize {
+        let read = self.text.as_bytes().get(self.at..end).unwrap_or_default();
+        let before = read.iter().position(|byte| *byte == b'<').unwrap_or(0);
+        self.line + read[..before].iter().filter(|byte| **byte == b'\n').count()
     }
 
-    fn skip_to(&mut self, at: usize) {
-        self.line += self.text[self.at..at].matches('\n').count();
-        self.at = at;
+    fn skip_to(&mut self, end: usize) {
+        let read = self.text.as_bytes().get(self.at..end).unwrap_or_default();
+        self.line += read.iter().filter(|byte| **byte == b'\n').count();
+        self.at = end;
     }
 }
 
-/// Where the `>` is that is in no attribute's value.
-fn end_of_tag(text: &str) -> Option<usize> {
-    let mut quote = None;
-    for (at, c) in text.char_indices() {
-        match (quote, c) {
-            (None, '>') => return Some(at),
-            (None, '"' | '\'') => quote = Some(c),
-            (Some(q), c) if q == c => quote = None,
-            _ => {}
-        }
+fn element(start: &BytesStart<'_>, line: usize) -> Result<Element, DataError> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut element = Element { name: text(start.name().as_ref()), line, ..Element::default() };
+    for attribute in start.attributes() {
+        let attribute = attribute.map_err(|why| {
+            let name = &element.name;
+            DataError { line, what: format!("<{name}> has an attribute that is not NAME=\"VALUE\": {why}") }
+        })?;
+        let raw = text(&attribute.value);
+        // An & that begins no entity stands for itself: traces are written by programs that do not escape.
+        let value = quick_xml::escape::unescape(&raw).map_or_else(|_| raw.clone(), std::borrow::Cow::into_owned);
+        element.attributes.push((text(attribute.key.as_ref()), value));
     }
-    None
-}
-
-fn element(body: &str, line: usize) -> Result<Element, DataError> {
-    let body = body.trim();
-    let (name, mut rest) = body.split_once(char::is_whitespace).unwrap_or((body, ""));
-    let mut element = Element { name: name.to_owned(), line, ..Element::default() };
-    loop {
-        rest = rest.trim_start();
-        if rest.is_empty() {
-            return Ok(element);
-        }
-        let wrong = || DataError { line, what: format!("<{name}> has an attribute that is not NAME=\"VALUE\"") };
-        let (attribute, value) = rest.split_once('=').ok_or_else(wrong)?;
-        let value = value.trim_start();
-        let quote = value.chars().next().filter(|c| ['"', '\''].contains(c)).ok_or_else(wrong)?;
-        let (value, after) = value[1..].split_once(quote).ok_or_else(wrong)?;
-        element.attributes.push((attribute.trim().to_owned(), unescape(value)));
-        rest = after;
-    }
-}
-
-/// The predefined entities and character references.
-fn unescape(text: &str) -> String {
-    let mut result = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('&') {
-        result.push_str(before);
-        let Some((entity, behind)) = after.split_once(';').filter(|(entity, _)| entity.len() <= 8) else {
-            result.push('&');
-            rest = after;
-            continue;
-        };
-        let number = entity.strip_prefix("#x").map(|hex| u32::from_str_radix(hex, 16)).or_else(|| {
-            let decimal = entity.strip_prefix('#')?;
-            Some(decimal.parse())
-        });
-        let c = match entity {
-            "lt" => Some('<'),
-            "gt" => Some('>'),
-            "quot" => Some('"'),
-            "apos" => Some('\''),
-            "amp" => Some('&'),
-            _ => number.and_then(Result::ok).and_then(char::from_u32),
-        };
-        if let Some(c) = c {
-            result.push(c);
-        } else {
-            result.push('&');
-            result.push_str(entity);
-            result.push(';');
-        }
-        rest = behind;
-    }
-    result.push_str(rest);
-    result
+    Ok(element)
 }

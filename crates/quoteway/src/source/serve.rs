@@ -103,7 +103,7 @@ impl Composite {
         }
         if path.is_file() {
             let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
-            let file = DataFile::open(path, &Dictionary::builtin()).map_err(invalid)?;
+            let file = DataFile::open(path, &Dictionary::builtin()).map_err(|e| invalid(e.to_string()))?;
             if !file.is_timed() {
                 return Err(invalid(format!("{}: its messages have no times; it is no recording", path.display())));
             }

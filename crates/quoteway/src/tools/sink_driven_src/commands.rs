@@ -1,6 +1,6 @@
 //! What can be typed while `sink-driven-src` runs: another rate, and everything that an application has to live with.
 
-use feed::pace::Rate;
+use feed::pace::{Rate, RateError};
 use std::time::Duration;
 
 /// A command. An item is `None` for all of them.
