@@ -40,20 +40,20 @@ pub struct Observation<'a> {
 }
 
 impl Observation<'_> {
-    /// The records of the source of a path.
-    pub fn sent(&self, path: u32) -> PathBuf {
-        self.folder.join(format!("sent-{path}"))
+    /// The records of a source.
+    pub fn sent(&self, source: u32) -> PathBuf {
+        self.folder.join(format!("sent-{source}"))
     }
 
-    /// The records of the client at a door.
-    pub fn received(&self, door: usize) -> PathBuf {
-        self.folder.join(format!("received-{door}"))
+    /// The records of a client.
+    pub fn received(&self, client: usize) -> PathBuf {
+        self.folder.join(format!("received-{client}"))
     }
 }
 
 /// The processes, started.
 pub struct Chain {
-    /// The sources, one for each path; they publish nothing until they are given a rate.
+    /// The sources, one for each Source Distributor, path after path; they publish nothing until they are given a rate.
     pub sources: Vec<Process>,
     /// What is between sources and clients, in the order in which updates go through it, path after path.
     pub servers: Vec<Process>,
@@ -78,10 +78,15 @@ impl Chain {
         let folder = tempfile::tempdir().map_err(|e| format!("no folder for configurations: {e}"))?;
         let mut chain = Self { sources: Vec::new(), servers: Vec::new(), doors: Vec::new(), nodes, folder };
         for path in 0..scenario.paths {
-            let address = chain.start_source(scenario, pace, observation, path)?;
+            let first = path * scenario.distributors;
+            let sources = first..first + scenario.distributors;
+            let addresses: Vec<String> =
+                sources.map(|n| chain.start_source(scenario, pace, observation, n)).collect::<Result<_, _>>()?;
             if scenario.server {
-                chain.start_servers(scenario, &address, path)?;
-            } else {
+                chain.start_servers(scenario, &addresses, path)?;
+                continue;
+            }
+            for address in addresses {
                 let port = port_of(&address).ok_or_else(|| Fault::Failed(format!("source: no port in {address}")))?;
                 chain.doors.push((chain.nodes.source(), port));
             }
@@ -89,13 +94,13 @@ impl Chain {
         Ok(chain)
     }
 
-    /// Starts the source of a path; gives where it listens.
+    /// Starts the nth source; gives where it listens.
     fn start_source(
         &mut self,
         scenario: &Scenario,
         pace: Pace,
         observation: Option<&Observation<'_>>,
-        path: u32,
+        number: u32,
     ) -> Result<String, Fault> {
         let mut args = words(&format!("sink-driven-src --bind {} -N 0 -K -tcpnodel -U 0 -I 3600", self.nodes.source()));
         args.extend(words(&format!(
@@ -104,6 +109,8 @@ impl Chain {
             scenario.idle,
             scenario.socket_buffer
         )));
+        // Beside each other on one hub, sources need services of their own.
+        args.extend(service(number % scenario.distributors));
         match pace {
             Pace::Even => args.push("--smooth".to_owned()),
             Pace::Bursts(per_second) => args.extend(words(&format!("-tps {per_second}"))),
@@ -112,7 +119,7 @@ impl Chain {
             // As the reports stamp: ten updates a second.
             Some(observation) => {
                 args.extend(words("-ts -UL 10"));
-                args.extend(observing(&observation.sent(path), &observation.source));
+                args.extend(observing(&observation.sent(number), &observation.source));
             }
             None if scenario.stamp_every == 1 => args.push("--stamp-all".to_owned()),
             None => args.extend(words(&format!("--stamp-every {}", scenario.stamp_every))),
@@ -133,11 +140,12 @@ impl Chain {
     /// # Errors
     /// It does not start.
     pub fn client(&self, scenario: &Scenario, items: &str, extra: &str) -> Result<Process, Fault> {
-        let share = Share { items: items.to_owned(), mounts: scenario.mounts, common: scenario.common, streams: 0 };
+        let share =
+            Share { items: items.to_owned(), mounts: scenario.mounts, common: scenario.common, ..Share::default() };
         self.client_at(0, scenario, &share, extra, None)
     }
 
-    /// Starts a client at each door, with its share of the watchlist.
+    /// Starts a client for each share of the watchlist, at its door.
     ///
     /// # Errors
     /// One does not start.
@@ -148,26 +156,27 @@ impl Chain {
         observation: Option<&Observation<'_>>,
     ) -> Result<Vec<Process>, Fault> {
         let shares = shares(scenario);
-        (0..).zip(&shares).map(|(door, share)| self.client_at(door, scenario, share, extra, observation)).collect()
+        (0..).zip(&shares).map(|(number, share)| self.client_at(number, scenario, share, extra, observation)).collect()
     }
 
     fn client_at(
         &self,
-        door: usize,
+        number: usize,
         scenario: &Scenario,
         share: &Share,
         extra: &str,
         observation: Option<&Observation<'_>>,
     ) -> Result<Process, Fault> {
-        let (host, port) = self.doors.get(door).copied().ok_or("no server for a client")?;
+        let (host, port) = self.doors.get(share.door).copied().ok_or("no server for a client")?;
         let mut args = words(&format!(
             "test-client -h {host} -p {port} --mounts {} --common {} --receive-buffer {} decodeFormat {} -il",
             share.mounts, share.common, scenario.socket_buffer, scenario.decode
         ));
         args.push(share.items.clone());
+        args.extend(service(share.service));
         args.extend(words(extra));
         if let Some(observation) = observation {
-            args.extend(observing(&observation.received(door), &observation.client));
+            args.extend(observing(&observation.received(number), &observation.client));
         }
         product::start("client", &place(scenario, &self.nodes, "client"), &args)
     }
@@ -214,14 +223,15 @@ impl Chain {
 
     /// Starts what is between a source and its clients: Source Distributor and P2PS in one process, or each in its own, with an
     /// `rrcpd` between and several P2PSs where the scenario says so.
-    fn start_servers(&mut self, scenario: &Scenario, source: &str, path: u32) -> Result<(), Fault> {
+    fn start_servers(&mut self, scenario: &Scenario, sources: &[String], path: u32) -> Result<(), Fault> {
         if !scenario.is_split() {
             let file = self.folder.path().join(format!("serve-{path}.toml"));
             std::fs::write(&file, &scenario.server_toml).map_err(|e| format!("configuration of the server: {e}"))?;
             let listen = format!(
                 "serve --config {} --interface {} --rssl-port 0 --nip-port 0 --route {source}",
                 file.display(),
-                self.nodes.server()
+                self.nodes.server(),
+                source = sources.first().map_or("", String::as_str)
             );
             return self.start_door(scenario, &listen);
         }
@@ -233,18 +243,24 @@ impl Chain {
                 .map_err(|e| format!("configuration of the servers: {e}"))?;
             Ok::<String, Fault>(file.display().to_string())
         };
-        let flags = format!(
-            "source-distributor --config {} --interface {} --nip-port 0 --hub-port 0 --route {source}",
-            config("distributor", if scenario.source_rrcpd { "lbt-ipc" } else { &scenario.hub }, nodes.distributor())?,
-            nodes.distributor()
-        );
-        let mut distributor =
-            product::start("Source Distributor", &place(scenario, nodes, "distributor"), &words(&flags))?;
-        let address = named(&distributor.wait_for("ready ", PATIENCE)?.text, "hub=");
-        let address = address.ok_or_else(|| distributor.failed("names no address of its hub"))?;
+        let near = if scenario.source_rrcpd { "lbt-ipc" } else { &scenario.hub };
+        let file = config("distributor", near, nodes.distributor())?;
+        let (mut address, mut started) = (String::new(), Vec::new());
+        for source in sources {
+            let interface = nodes.distributor();
+            let flags = format!(
+                "source-distributor --config {file} --interface {interface} --nip-port 0 --hub-port 0 --route {source}"
+            );
+            let mut distributor =
+                product::start("Source Distributor", &place(scenario, nodes, "distributor"), &words(&flags))?;
+            let named = named(&distributor.wait_for("ready ", PATIENCE)?.text, "hub=");
+            address = named.ok_or_else(|| distributor.failed("names no address of its hub"))?;
+            started.push(distributor);
+        }
         if scenario.source_rrcpd {
             let flags = format!("rrcpd --config {}", config("source-rrcpd", &scenario.hub, nodes.distributor())?);
-            let mut daemon = product::start("source's rrcpd", &place(scenario, nodes, "distributor"), &words(&flags))?;
+            let mut daemon =
+                product::start("source's rrcpd", &daemon_place(scenario, nodes, "distributor"), &words(&flags))?;
             daemon.wait_for("ready ", PATIENCE)?;
             self.servers.push(daemon);
         }
@@ -253,13 +269,13 @@ impl Chain {
         let p2ps = config("p2ps", near, nodes.far_hub())?;
         let daemon = if scenario.rrcpd {
             let flags = format!("rrcpd --config {}", config("rrcpd", &scenario.hub, nodes.far_hub())?);
-            let mut daemon = product::start("rrcpd", &place(scenario, nodes, "server"), &words(&flags))?;
+            let mut daemon = product::start("rrcpd", &daemon_place(scenario, nodes, "server"), &words(&flags))?;
             daemon.wait_for("ready ", PATIENCE)?;
             Some(daemon)
         } else {
             None
         };
-        self.servers.extend([Some(distributor), daemon].into_iter().flatten());
+        self.servers.extend(started.into_iter().chain(daemon));
         // Only over TCP has a P2PS to be told where; by LBM it finds the hub by its name.
         let join = if scenario.hub == "tcp" { format!("--source-distributor {address}") } else { String::new() };
         let flags = format!("p2ps --config {p2ps} --interface {} --rssl-port 0 {join}", self.nodes.server());
@@ -305,9 +321,13 @@ impl Hub {
     }
 }
 
-/// What the client at a door watches.
-#[derive(Clone, Debug, PartialEq)]
+/// What a client watches, and where.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Share {
+    /// Which of the doors, path after path.
+    pub door: usize,
+    /// Which of the path's services.
+    pub service: u32,
     /// Items, as a tool takes them.
     pub items: String,
     /// Connections.
@@ -318,18 +338,20 @@ pub struct Share {
     pub streams: u64,
 }
 
-/// The watchlist of a scenario spread over its doors. Each path has items of its own, and as many mounts as the scenario says; its
+/// The watchlist of a scenario spread over its sources and doors. Each source has items of its own, and as many mounts as the scenario says; its
 /// P2PSs have them in equal parts. Common items are everybody's, and each other item is one client's. With one mount there is a client for each P2PS, and
 /// each has its part of the items.
 pub fn shares(scenario: &Scenario) -> Vec<Share> {
-    let (paths, doors) = (scenario.paths.max(1), if scenario.is_split() { scenario.p2ps.max(1) } else { 1 });
+    let doors = if scenario.is_split() { scenario.p2ps.max(1) } else { 1 };
     let is_alone = scenario.mounts == 1 && doors > 1;
     let common = if is_alone { 0.0 } else { scenario.common };
     let mounts = (scenario.mounts / doors).max(1);
     let mut all = Vec::new();
-    for path in 0..paths {
+    let sources = scenario.sources().max(1);
+    for source in 0..sources {
         let part = |of: u32, n: u32, count: u32| (u64::from(of) * u64::from(n) / u64::from(count)) as u32;
-        let (from, to) = (part(scenario.items, path, paths), part(scenario.items, path + 1, paths));
+        let (from, to) = (part(scenario.items, source, sources), part(scenario.items, source + 1, sources));
+        let path = source / scenario.distributors.max(1);
         let shared = (f64::from(to - from) * common).round() as u32;
         for door in 0..doors {
             let own = to - from - shared;
@@ -337,6 +359,8 @@ pub fn shares(scenario: &Scenario) -> Vec<Share> {
             let ranges = [(from, from + shared), (first, last)].into_iter().filter(|(a, b)| b > a);
             let items: Vec<String> = ranges.map(|(a, b)| format!("RDT{{{a}..{}}}", b - 1)).collect();
             all.push(Share {
+                door: (path * doors + door) as usize,
+                service: source % scenario.distributors.max(1),
                 items: items.join(","),
                 mounts,
                 common: f64::from(shared) / f64::from((shared + last - first).max(1)),
@@ -359,9 +383,22 @@ fn observing(file: &Path, plan: &Plan) -> Vec<String> {
     args
 }
 
+/// The flags that name a source's service; the first has the tools' own name.
+fn service(number: u32) -> Vec<String> {
+    if number == 0 { Vec::new() } else { vec!["-S".to_owned(), format!("LAB_{number}")] }
+}
+
 /// The words in front of a command that put it on its node and its processors.
 fn place(scenario: &Scenario, nodes: &Nodes, process: &str) -> Vec<String> {
-    let mut words = nodes.enter(process);
+    place_as(scenario, nodes.enter(process), process)
+}
+
+/// Those of an `rrcpd` on the node of another process: the reports bind and prioritise daemons by themselves.
+fn daemon_place(scenario: &Scenario, nodes: &Nodes, beside: &str) -> Vec<String> {
+    place_as(scenario, nodes.enter(beside), "rrcpd")
+}
+
+fn place_as(scenario: &Scenario, mut words: Vec<String>, process: &str) -> Vec<String> {
     if let Some(processors) = scenario.processors(process) {
         words.extend(["taskset", "-c", processors].map(str::to_owned));
     }
@@ -394,6 +431,7 @@ mod tests {
         let nodes = Nodes::loopback();
         assert_eq!(place(&scenario, &nodes, "server"), ["taskset", "-c", "1,3"]);
         assert!(place(&scenario, &nodes, "client").is_empty());
+        assert!(daemon_place(&scenario, &nodes, "server").is_empty(), "a daemon is bound by its own name");
     }
 
     fn scenario(text: &str) -> Scenario {
@@ -415,6 +453,11 @@ mod tests {
         let stacked = shares(&scenario("split = true\npaths = 2\np2ps = 2"));
         let items: Vec<&str> = stacked.iter().map(|s| s.items.as_str()).collect();
         assert_eq!(items, ["RDT{0..249}", "RDT{250..499}", "RDT{500..749}", "RDT{750..999}"]);
+        // Several Source Distributors: a service each, whose clients are at the same doors.
+        let services = shares(&scenario("split = true\ndistributors = 2\np2ps = 2\nrrcpd = true\nhub = 'lbt-rm'"));
+        let at: Vec<(usize, u32, &str)> = services.iter().map(|s| (s.door, s.service, s.items.as_str())).collect();
+        let all = ["RDT{0..249}", "RDT{250..499}", "RDT{500..749}", "RDT{750..999}"];
+        assert_eq!(at, [(0, 0, all[0]), (1, 0, all[1]), (0, 1, all[2]), (1, 1, all[3])]);
         let two = shares(&scenario("split = true\npaths = 2"));
         assert_eq!((two[0].items.as_str(), two[1].streams), ("RDT{0..499}", 500));
     }

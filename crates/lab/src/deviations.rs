@@ -159,20 +159,25 @@ pub fn of(scenario: &Scenario) -> Vec<Deviation> {
     add("topology", there.topology, apart, false);
     let daemons = u32::from(scenario.rrcpd) + u32::from(scenario.source_rrcpd);
     let ours = format!(
-        "{} source(s), Source Distributor, {daemons} rrcpd, {} P2PS, {} client process(es) on {} node(s)",
-        scenario.paths,
+        "{} source(s) with a Source Distributor each, {daemons} rrcpd a path, {} P2PS a path, {} client process(es) on {} node(s)",
+        scenario.sources(),
         scenario.p2ps,
-        scenario.p2ps * scenario.paths,
+        scenario.p2ps * scenario.sources(),
         scenario.nodes
     );
     let is_same = scenario.is_split()
         && scenario.p2ps == there.p2ps
         && scenario.nodes == there.nodes
         && (daemons == 2) == there.has_daemons
-        && scenario.paths == 1;
+        && scenario.sources() == 1;
     add("processes", there.processes, ours, is_same);
     let bound = if scenario.bind.is_empty() { "none".to_owned() } else { scenario.bind.clone() };
-    add("binding", there.binding, format!("{bound}; interrupts as the machine has them (`quoteway tune`)"), false);
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let bound = format!(
+        "{bound}, on {processors} processor(s) that all nodes share; a veth pair has no interrupts: the sender's processor does the \
+         receiver's part"
+    );
+    add("binding", there.binding, bound, false);
     let ours = if scenario.priority.is_empty() { "none".to_owned() } else { format!("chrt -f {}", scenario.priority) };
     add("priorities", there.priority, ours, scenario.priority.is_empty() == (there.priority == "none"));
     let has_nodes = scenario.nodes > 1;
@@ -239,7 +244,13 @@ fn lbm(scenario: &Scenario) -> Vec<Deviation> {
     add("binding", binding, "none".to_owned(), false);
     add("priorities", "real-time kernel; cores shielded", "none".to_owned(), false);
     let mtu = if is_latency { "1500" } else { "9000" };
-    add("MTU", mtu, format!("as the network has it; datagrams of at most {} bytes", grid.datagrams), false);
+    let is_same = grid.networks == "veth" && grid.mtu.to_string() == mtu;
+    let ours = match grid.networks.as_str() {
+        "veth" => format!("{}; datagrams of at most {} bytes", grid.mtu, grid.datagrams),
+        "loopback" => format!("65536 (loopback); datagrams of at most {} bytes", grid.datagrams),
+        _ => format!("65536 (loopback), {} (veth); datagrams of at most {} bytes", grid.mtu, grid.datagrams),
+    };
+    add("MTU", mtu, ours, is_same);
     add("stack", "kernel bypass (OpenOnload); 3:3 also the kernel's", "the kernel's".to_owned(), false);
     add("offloads", "none said", format!("UDP GSO and GRO {}", grid.offload), grid.offload == "off");
     add("receive buffer", "8388608 bytes", "8388608 bytes".to_owned(), true);
@@ -248,7 +259,9 @@ fn lbm(scenario: &Scenario) -> Vec<Deviation> {
     let is_plain = grid.profile == super::lbm::Profile::Latency;
     let ours = if is_plain { "implicit_batching_minimum_length 1" } else { "messages that are due share datagrams" };
     add("batching", batching, ours.to_owned(), is_latency == is_plain);
-    add("ignore interval", if is_latency { "15 ms" } else { "default" }, "default".to_owned(), !is_latency);
+    let is_15 = grid.options.contains("transport_lbtrm_ignore_interval 15");
+    let ours = if is_15 { "15 ms" } else { "default" };
+    add("ignore interval", if is_latency { "15 ms" } else { "default" }, ours.to_owned(), is_latency == is_15);
     add("message", "64 to 1024 bytes, on one topic", format!("{} bytes, on one topic", grid.payloads), true);
     add("sampling", "every message", "every message".to_owned(), true);
     let ours = format!("{} s (--full: as there)", scenario.seconds);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use quoteway::tools::tune::interfaces;
 
 /// Facts that stand above every report.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
     /// The machine.
     pub host: String,
@@ -40,8 +40,8 @@ impl Environment {
                 congestion_control()
             ),
             host: host.to_string(),
-            program: format!("quoteway {}, commit {}", env!("CARGO_PKG_VERSION"), commit()),
-            command: format!("quoteway {}", words.join(" ")),
+            program: format!("quoteway-lab {}, commit {}", env!("CARGO_PKG_VERSION"), commit()),
+            command: format!("quoteway-lab {}", words.join(" ")),
             at: utc(net::clock::wall()),
             facts: facts(),
         }
@@ -211,7 +211,11 @@ mod tests {
     #[test]
     fn the_environment_names_the_machine_and_the_command() {
         let environment = Environment::read();
-        assert!(environment.host.contains("Linux") && environment.command.starts_with("quoteway"));
+        assert!(
+            environment.host.contains("Linux")
+                && environment.command.starts_with("quoteway-lab")
+                && environment.program.starts_with("quoteway-lab ")
+        );
         assert!(Disturbance::now().since().to_string().contains("load average"));
     }
 }

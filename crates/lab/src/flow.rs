@@ -19,6 +19,8 @@ const STEPS: usize = 6;
 const FLOOR_TICK_NS: u64 = 50_000;
 /// After the search: how often the rate is lowered until most runs hold it, and to what share.
 const LOWERED: (usize, f64) = (4, 0.85);
+/// The row of the rate that was sought.
+const SEARCH: &str = "search";
 /// The relay's messages cannot be shorter.
 const FLOOR_SIZE_MIN: usize = 32;
 
@@ -62,7 +64,7 @@ pub fn run(session: &mut Session, scenario: &Scenario, outcome: &mut Outcome) ->
                 ceiling = row.and_then(|r| r.spread(Side::Ours, "rate")).map(|s| s.median);
             }
             Point::Search => {
-                let Some(mut rate) = search(session, scenario, outcome, ceiling)? else { continue };
+                let Some(mut rate) = found(session, scenario, outcome, ceiling)? else { continue };
                 for step in 0.. {
                     at(session, scenario, outcome, point, Some(rate))?;
                     if is_mostly_held(outcome, &label) || step == LOWERED.0 {
@@ -84,6 +86,24 @@ pub fn run(session: &mut Session, scenario: &Scenario, outcome: &mut Outcome) ->
         }
     }
     Ok(())
+}
+
+/// The rate that an earlier call has found, or what a search finds.
+fn found(
+    session: &mut Session,
+    scenario: &Scenario,
+    outcome: &mut Outcome,
+    ceiling: Option<f64>,
+) -> Result<Option<f64>, Fault> {
+    if let Some(rate) = session.found(outcome, SEARCH, Side::Ours) {
+        session.advance(STEPS as f64 * ours_seconds(scenario));
+        return Ok(Some(rate));
+    }
+    let found = search(session, scenario, outcome, ceiling)?;
+    if let Some(rate) = found {
+        session.record_found(outcome, SEARCH, Side::Ours, rate);
+    }
+    Ok(found)
 }
 
 /// The runs of all sides at a rate.

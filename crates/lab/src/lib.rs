@@ -2,8 +2,8 @@
 //!
 //! | module | what it is for |
 //! |---|---|
-//! | [`scenario`] | what is measured: parameters, rates, goals, from a file |
-//! | [`session`], [`progress`] | pairs of runs by turns, the file of results, how far it is |
+//! | [`scenario`], [`applies`] | what is measured: parameters, rates, goals, from a file; what `--set` changes |
+//! | [`session`], [`progress`], [`resume`] | pairs of runs by turns, the file of results, how far it is, what an earlier call has done |
 //! | [`flow`], [`images`], [`memory`], [`codec`], [`stages`], [`lbm`] | the procedures |
 //! | [`product`], [`chain`], [`nodes`], [`mod@run`] | the binary that is measured, its processes in a test, where they run, one run of them |
 //! | [`peers`], [`nats`] | other products on the same work |
@@ -16,15 +16,18 @@
 //! Who saw which message when, statistics and processes are the crate `measure`; the bare loops are the crate `floor`.
 #![forbid(unsafe_code)]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use anyhow::bail;
 use clap::Subcommand;
 use serde_json::{Value, json};
 
+pub mod applies;
 pub mod chain;
 pub mod codec;
 pub mod deviations;
 pub mod environment;
+pub mod error;
 pub mod flow;
 pub mod html;
 pub mod images;
@@ -42,6 +45,7 @@ pub mod progress;
 #[path = "../../rwf/benches/codec/reference.rs"]
 mod reference;
 pub mod report;
+pub mod resume;
 pub mod rows;
 pub mod run;
 pub mod scenario;
@@ -51,7 +55,9 @@ pub mod stages;
 use originals::Tables;
 
 use environment::{Disturbance, Environment};
+use error::FileError;
 use measure::process::Fault;
+use resume::Earlier;
 use rows::{Outcome, Verdict};
 use scenario::{Kind, Scenario};
 use session::{Places, Session};
@@ -93,7 +99,7 @@ pub struct RunArgs {
     /// Write the report to this file instead of standard output
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Write the report with its charts to this file: HTML, complete in itself
+    /// Write the report with its charts to this file: HTML, complete in itself; a published report's scenarios in its order
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Write every run's figures to this file: CSV
@@ -105,6 +111,9 @@ pub struct RunArgs {
     /// Scenarios of this file instead of the built-in ones
     #[arg(long, value_name = "FILE")]
     scenarios: Option<PathBuf>,
+    /// Go on where an earlier call with the same --out was cut off: what it has measured is not measured again
+    #[arg(long, requires = "out")]
+    resume: bool,
     /// Runs as long as the originals', where they say how long that was
     #[arg(long, conflicts_with = "quick")]
     full: bool,
@@ -129,15 +138,19 @@ pub struct RunArgs {
 #[derive(Debug, Clone, PartialEq)]
 struct Peers(Vec<rows::Side>);
 
+/// A name that no other product has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no peer; there are {known}, and none", known = rows::PEERS.map(rows::Side::name).join(", "))]
+struct NoPeer(String);
+
 /// Names separated by commas, or `none`.
-fn peers_of(text: &str) -> Result<Peers, String> {
+fn peers_of(text: &str) -> Result<Peers, NoPeer> {
     if text == "none" {
         return Ok(Peers(Vec::new()));
     }
-    let known = || rows::PEERS.map(rows::Side::name).join(", ");
     let one = |name: &str| {
-        let side = name.trim().parse::<rows::Side>().ok().filter(|side| rows::PEERS.contains(side));
-        side.ok_or_else(|| format!("{name:?} is no peer; there are {}, and none", known()))
+        let side = name.trim().parse().ok().filter(|side| rows::PEERS.contains(side));
+        side.ok_or_else(|| NoPeer(name.to_owned()))
     };
     text.split(',').map(one).collect::<Result<_, _>>().map(Peers)
 }
@@ -145,8 +158,8 @@ fn peers_of(text: &str) -> Result<Peers, String> {
 /// Does what is not running scenarios.
 ///
 /// # Errors
-/// A text for the user.
-pub fn look(what: &What) -> Result<(), String> {
+/// What went wrong, for the user.
+pub fn look(what: &What) -> anyhow::Result<()> {
     match what {
         What::Observed(observed) => {
             println!("{}", observed.show()?);
@@ -163,7 +176,7 @@ pub fn look(what: &What) -> Result<(), String> {
             for s in &all {
                 if s.group != group {
                     group = &s.group;
-                    println!("\n{group}: all of these by one name");
+                    println!("{}", heading(group));
                 }
                 println!("{:width$}  {}{}", s.name, s.text(&s.title), if s.on_request { " (on request)" } else { "" });
                 println!("{:width$}    {}", "", s.parameters());
@@ -177,19 +190,20 @@ pub fn look(what: &What) -> Result<(), String> {
     }
 }
 
-fn text_of(path: Option<&PathBuf>) -> Result<String, String> {
+/// What stands above the scenarios of a group in the list; those of none are only set apart.
+fn heading(group: &str) -> String {
+    if group.is_empty() { String::new() } else { format!("\n{group}: all of these by one name") }
+}
+
+fn text_of(path: Option<&PathBuf>) -> Result<String, FileError> {
     path.map_or_else(
         || Ok(scenario::BUILT_IN.to_owned()),
-        |path| std::fs::read_to_string(path).map_err(|e| format!("scenarios {}: {e}", path.display())),
+        |path| std::fs::read_to_string(path).map_err(FileError::of("scenarios", path)),
     )
 }
 
-/// Runs scenarios and reports.
-///
-/// # Errors
-/// A text for the user.
-pub fn run(args: &RunArgs) -> Result<(), String> {
-    net::signal::install().map_err(|e| format!("signals: {e}"))?;
+/// The scenarios that a call chooses, as it changes them, and what to say of those that a change does not fit.
+fn chosen(args: &RunArgs) -> anyhow::Result<(Vec<Scenario>, Vec<applies::LeftOut>)> {
     let mut chosen = scenario::select(scenario::read(&text_of(args.scenarios.as_ref())?)?, &args.names)?;
     for scenario in &mut chosen {
         if args.quick {
@@ -198,38 +212,48 @@ pub fn run(args: &RunArgs) -> Result<(), String> {
             scenario.lengthen();
         }
     }
+    // Last, so that what is asked for by name wins over --quick and --full.
+    let said = applies::set(&mut chosen, &args.set)?;
     let Peers(peers) = &args.peers;
     for scenario in &mut chosen {
-        // Last, so that what is asked for by name wins over --quick and --full; and of the chosen ones alone.
-        scenario.set(&args.set)?;
         scenario.keep_peers(peers);
     }
+    Ok((chosen, said))
+}
+
+/// Runs scenarios and reports.
+///
+/// # Errors
+/// What went wrong, for the user.
+pub fn run(args: &RunArgs) -> anyhow::Result<()> {
+    net::signal::install()?;
+    let (chosen, said) = chosen(args)?;
+    for (name, text) in &said {
+        eprintln!("{name}: {text}");
+    }
+    let Peers(peers) = &args.peers;
     let tables = args.published.as_deref().map_or_else(|| Ok(Tables::built_in()), Tables::of)?;
     let pairs = if args.quick { 1 } else { args.pairs };
-    let expected: f64 = chosen.iter().map(|s| estimate(s, pairs, args.quick, peers)).sum();
+    let seconds: Vec<f64> = chosen.iter().map(|s| estimate(s, pairs, args.quick, peers)).collect();
+    let expected: f64 = seconds.iter().sum();
     eprintln!("{} scenario(s), about {} in all", chosen.len(), duration(expected));
     let environment = Environment::read();
     let places = Places { interop: args.interop.clone(), peers: args.peers_dir.clone(), loopback: args.loopback };
+    let earlier = match &args.out {
+        Some(path) if args.resume => Earlier::read(path)?,
+        _ => Earlier::default(),
+    };
     let with = (places, peers.clone());
     let mut session = Session::begin((pairs, args.quick), with, args.out.as_deref(), &environment.json(), expected)?;
-    let mut outcomes = Vec::new();
-    for scenario in &chosen {
+    session.earlier = earlier;
+    let (mut outcomes, mut over) = (Vec::new(), 0.0);
+    for (scenario, seconds) in chosen.iter().zip(seconds) {
         let before = Disturbance::now();
-        let mut outcome = Outcome {
-            name: scenario.name.clone(),
-            title: scenario.text(&scenario.title),
-            about: scenario.text(&scenario.about),
-            conditions: scenario.conditions(),
-            deviations: deviations::of(scenario),
-            ..Outcome::default()
-        };
-        let (originals, faults) = originals::read(&tables, scenario);
-        (outcome.originals, outcome.notes) = (originals, faults);
-        match lbm::published::read(&tables, scenario) {
-            Ok(table) => outcome.published = table,
-            Err(why) => outcome.notes.push(why),
-        }
+        let mut outcome = outcome_of(scenario, &tables);
+        outcome.notes.extend(said.iter().filter(|(name, _)| *name == scenario.name).map(|(_, text)| text.clone()));
         let done = run_scenario(&mut session, scenario, &mut outcome);
+        over += seconds;
+        session.progress.reach(over);
         outcome.disturbance = before.since().to_string();
         outcome.verdicts = scenario.goals()?.into_iter().map(|g| Verdict::of(g, &outcome.rows)).collect();
         record(&mut session, &outcome);
@@ -239,29 +263,69 @@ pub fn run(args: &RunArgs) -> Result<(), String> {
         }
         outcomes.push(outcome);
         if stopped {
-            session.progress.note("stopped; the report holds what is done");
+            let goes_on = args.out.as_ref().map_or("", |_| "; the same call with --resume goes on");
+            session.progress.note(&format!("stopped; the report holds what is done{goes_on}"));
             break;
         }
     }
     // Its bar must not be drawn into the report.
     drop(session);
-    let save = |path: &PathBuf, text: String| {
-        std::fs::write(path, text).map_err(|e| format!("report {}: {e}", path.display()))
+    write_reports(args, &tables, &environment, &outcomes)?;
+    let is_empty =
+        outcomes.iter().all(|o| o.rows.iter().all(|r| r.side(rows::Side::Ours).iter().all(|m| m.figures.is_empty())));
+    if is_empty {
+        bail!("nothing could be measured");
+    }
+    Ok(())
+}
+
+/// What stands on a scenario's page before anything is measured.
+fn outcome_of(scenario: &Scenario, tables: &Tables) -> Outcome {
+    let (originals, notes) = originals::read(tables, scenario);
+    let mut outcome = Outcome {
+        name: scenario.name.clone(),
+        group: scenario.group.clone(),
+        title: scenario.text(&scenario.title),
+        about: scenario.text(&scenario.about),
+        conditions: scenario.conditions(),
+        deviations: deviations::of(scenario),
+        originals,
+        notes,
+        ..Outcome::default()
     };
+    match lbm::published::read(tables, scenario) {
+        Ok(table) => outcome.published = table,
+        Err(why) => outcome.notes.push(why.to_string()),
+    }
+    outcome
+}
+
+/// Writes the report in all forms that were asked for.
+fn write_reports(args: &RunArgs, tables: &Tables, environment: &Environment, all: &[Outcome]) -> anyhow::Result<()> {
+    let save = |path: &Path, text: String| std::fs::write(path, text).map_err(FileError::of("report", path));
+    let pairs = if args.quick { 1 } else { args.pairs };
     if let Some(path) = &args.html {
-        save(path, html::page(&environment, pairs, &outcomes))?;
+        let reports = html::report::pages(environment, pairs, all, tables);
+        match &reports[..] {
+            // One report is the page; several have one each beside the page of everything.
+            [one] if all.iter().all(|outcome| outcome.group == one.group) => save(path, one.html.clone())?,
+            several => {
+                save(path, html::page(environment, pairs, all))?;
+                for one in several {
+                    save(&path.with_extension(format!("{}.html", one.group)), one.html.clone())?;
+                }
+            }
+        }
     }
     if let Some(path) = &args.csv {
-        save(path, html::csv(&outcomes))?;
+        save(path, html::csv(all))?;
     }
-    let text = report::markdown(&environment, pairs, &outcomes);
+    let text = report::markdown(environment, pairs, all);
     match &args.report {
         None => print!("{text}"),
         Some(path) => save(path, text)?,
     }
-    let is_empty =
-        outcomes.iter().all(|o| o.rows.iter().all(|r| r.side(rows::Side::Ours).iter().all(|m| m.figures.is_empty())));
-    if is_empty { Err("nothing could be measured".to_owned()) } else { Ok(()) }
+    Ok(())
 }
 
 /// Seconds as people say them: `2:05 minutes`, `13:20 hours`.
@@ -330,7 +394,15 @@ mod tests {
     fn no_peers_can_be_asked_for() {
         assert_eq!(peers_of("none"), Ok(Peers(Vec::new())));
         assert_eq!(peers_of("nats,aeron"), Ok(Peers(vec![rows::Side::Nats, rows::Side::Aeron])));
-        assert!(peers_of("floor").is_err() && peers_of("").unwrap_err().contains("none"));
+        assert!(peers_of("floor").is_err() && peers_of("").unwrap_err().to_string().contains("none"));
+    }
+
+    #[test]
+    fn a_group_without_a_name_has_no_heading() {
+        assert_eq!(
+            (heading(""), heading("ibm-2010").as_str()),
+            (String::new(), "\nibm-2010: all of these by one name")
+        );
     }
 
     #[test]

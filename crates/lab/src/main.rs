@@ -5,6 +5,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser};
 use quoteway::manual;
 use tracing_subscriber::EnvFilter;
@@ -43,7 +44,7 @@ fn main() -> ExitCode {
     let result = match &cli.manual {
         Some(Manual::Man { dir }) => manual::man_pages(Cli::command(), "quoteway-lab", dir)
             .map(|files| print(format!("{} man pages are in {}\n", files.len(), dir.display())))
-            .map_err(|e| format!("{}: {e}", dir.display())),
+            .with_context(|| dir.display().to_string()),
         Some(Manual::Completions { shell }) => {
             print(manual::completions(Cli::command(), "quoteway-lab", *shell));
             Ok(())
@@ -53,8 +54,8 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("quoteway-lab: {message}");
+        Err(error) => {
+            eprintln!("quoteway-lab: {error:#}");
             ExitCode::FAILURE
         }
     }

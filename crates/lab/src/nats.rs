@@ -339,9 +339,10 @@ pub fn run(peers: &Path, scenario: &Scenario, rate: Option<f64>) -> Result<Metri
         return Err(subscriber.failed(&format!("saw {} gaps in the numbers", received["gaps"])));
     }
     let mut metrics = Metrics::default();
-    let (analysis, heads) = one_run::analysis_of(&observation, 1, 1).map_err(|why| subscriber.failed(&why))?;
+    let (analysis, heads) =
+        one_run::analysis_of(&observation, 1, 1).map_err(|why| subscriber.failed(&why.to_string()))?;
     metrics.push("rate", analysis.received_per_s);
-    one_run::add_observed(&mut metrics, &analysis, &heads).map_err(|why| subscriber.failed(&why))?;
+    one_run::add_observed(&mut metrics, &analysis, &heads).map_err(|why| subscriber.failed(&why.to_string()))?;
     metrics.push("client_cpu_ns", value("cpu_ns") / value("received"));
     if let Some(used) = used {
         metrics.push("server_cpu_ns", used as f64 / value("received"));

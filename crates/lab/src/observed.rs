@@ -1,8 +1,9 @@
-//! `quoteway lab observed`: what two ends wrote down, as the row of a report's table.
+//! `quoteway-lab observed`: what two ends wrote down, as the row of a report's table.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use anyhow::bail;
 use clap::Args;
 use serde_json::json;
 
@@ -29,19 +30,19 @@ impl Observed {
     ///
     /// # Errors
     /// A file cannot be read, or is not what it should be.
-    pub fn show(&self) -> Result<String, String> {
-        let (head, sent) = read_sent(&self.sender).map_err(|e| e.to_string())?;
+    pub fn show(&self) -> anyhow::Result<String> {
+        let (head, sent) = read_sent(&self.sender)?;
         let mut receivers = Vec::new();
         let mut missed = head.missed;
         for path in &self.receivers {
-            let (other, received) = read_received(path).map_err(|e| e.to_string())?;
+            let (other, received) = read_received(path)?;
             if other.every != head.every {
-                return Err(format!(
+                bail!(
                     "{}: one of {} messages was observed, at the sender one of {}",
                     path.display(),
                     other.every,
                     head.every
-                ));
+                );
             }
             missed += other.missed;
             receivers.push(received);

@@ -12,6 +12,7 @@
 use std::fs;
 use std::path::Path;
 
+use super::error::FileError;
 use super::scenario::{Original, Scenario};
 
 /// Stands behind the name of every published figure of Producer 50/50.
@@ -40,20 +41,40 @@ impl Tables {
     ///
     /// # Errors
     /// There is no such folder, or a file cannot be read.
-    pub fn of(folder: &Path) -> Result<Self, String> {
+    pub fn of(folder: &Path) -> Result<Self, FileError> {
         let mut all = Self::built_in();
         if !folder.is_dir() {
-            return Err(format!("published figures: {} is no folder", folder.display()));
+            return Err(FileError::of("published figures", folder)(std::io::ErrorKind::NotADirectory.into()));
         }
         for (name, table) in
             [("latency.csv", &mut all.latency), ("throughput.csv", &mut all.throughput), ("lbm.csv", &mut all.lbm)]
         {
             let path = folder.join(name);
             if path.is_file() {
-                *table = Csv::read(&fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?);
+                let text = fs::read_to_string(&path).map_err(FileError::of("published figures", &path))?;
+                *table = Csv::read(&text);
             }
         }
         Ok(all)
+    }
+
+    /// A table as the files have it: the heading of its columns, then its rows; without report, table and page.
+    pub fn cells(&self, report: &str, table: &str) -> Vec<Vec<String>> {
+        let mut all = Vec::new();
+        for csv in [&self.latency, &self.throughput, &self.lbm] {
+            let rows: Vec<&[String]> = csv.of(report, table).collect();
+            if rows.is_empty() {
+                continue;
+            }
+            all.push(csv.heading.get(3..).unwrap_or_default().to_vec());
+            all.extend(rows.into_iter().map(|row| row.get(3..).unwrap_or_default().to_vec()));
+        }
+        all
+    }
+
+    /// The rows of a table of throughputs.
+    pub fn throughput_rows<'a>(&'a self, report: &'a str, table: &'a str) -> impl Iterator<Item = &'a [String]> {
+        self.throughput.of(report, table)
     }
 
     /// Every report and table that has a figure, in the order of the files.
@@ -142,6 +163,12 @@ pub struct Point {
 }
 
 impl Series {
+    /// The table that it stands in, as the files name it.
+    pub fn table(&self) -> &str {
+        let place = self.place.strip_prefix("table ").unwrap_or(&self.place);
+        place.split(',').next().unwrap_or(place)
+    }
+
     /// The point of a rate.
     pub fn at(&self, rate: f64) -> Option<&Point> {
         self.points.iter().find(|p| (p.rate - rate).abs() < 0.5)
@@ -176,7 +203,18 @@ pub fn read(tables: &Tables, scenario: &Scenario) -> (Vec<Series>, Vec<String>) 
     (series, faults)
 }
 
-fn one(tables: &Tables, report: &str, original: &Original) -> Result<Series, String> {
+/// Why a published series cannot stand beside a scenario.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum SeriesError {
+    #[error("no figures")]
+    Empty,
+    #[error("no system {system:?} with test {test:?}")]
+    NoSystem { system: String, test: String },
+    #[error("no figure of the system")]
+    NoFigure,
+}
+
+fn one(tables: &Tables, report: &str, original: &Original) -> Result<Series, SeriesError> {
     let mut series = Series { label: original.label.clone(), ..Series::default() };
     if original.system.is_empty() {
         let csv = &tables.latency;
@@ -190,32 +228,19 @@ fn one(tables: &Tables, report: &str, original: &Original) -> Result<Series, Str
             }
         }
         series.highest = series.points.iter().map(|p| p.rate).fold(0.0, f64::max);
-        return if series.points.is_empty() { Err("no figures".to_owned()) } else { Ok(series) };
+        return if series.points.is_empty() { Err(SeriesError::Empty) } else { Ok(series) };
     }
     let csv = &tables.throughput;
     let row = csv.of(report, &original.table).find(|row| {
         csv.text(row, "system") == original.system
             && (original.test.is_empty() || csv.text(row, "test") == original.test)
     });
-    let row = row.ok_or_else(|| format!("no system {:?} with test {:?}", original.system, original.test))?;
-    series.highest = csv.number(row, "out_per_s").ok_or("no figure of the system")?;
+    let Original { system, test, .. } = original;
+    let row = row.ok_or_else(|| SeriesError::NoSystem { system: system.clone(), test: test.clone() })?;
+    series.highest = csv.number(row, "out_per_s").ok_or(SeriesError::NoFigure)?;
     series.place = csv.place(row);
     Ok(series)
 }
-
-/// Published tables that have no place beside a scenario, and why: the same figures stand elsewhere, or what was measured there
-/// cannot be measured here.
-pub const LEFT_OUT: [(&str, &str, &str); 9] = [
-    ("cisco-2009", "3-3", "differences of tables 3-2 and 3-1, which are on the page"),
-    ("cisco-2009", "3-7", "not here: kernel bypass (OpenOnload) needs its network card"),
-    ("cisco-2009", "3-10", "not here: kernel bypass (OpenOnload) needs its network card"),
-    ("cisco-2009", "4.1", "the two runs that table 3-1 combines"),
-    ("cisco-2009", "4.2.1", "the figures of table 3-2"),
-    ("cisco-2009", "4.4.1", "not here: kernel bypass; the two runs that table 3-7 combines"),
-    ("cisco-2009", "4.4.2", "the two runs that table 3-8 combines"),
-    ("cisco-2009", "4.5.1", "not here: kernel bypass; the two runs that table 3-10 combines"),
-    ("cisco-2009", "4.5.2", "the two runs that table 3-11 combines"),
-];
 
 /// The cells of a line of CSV; quotes keep commas.
 fn cells(line: &str) -> Vec<String> {
@@ -260,37 +285,18 @@ mod tests {
         let text = "report,table,page,system,test,in_per_s,out_per_s\nR,1,,A,\"x, 100 mounts\",,47\nR,1,,A,y,3,5\n";
         let series = one(&tables("", text), "R", &original("1", "A", "x, 100 mounts")).unwrap();
         assert_eq!((series.highest, series.place.as_str()), (47.0, "table 1"));
-        assert!(one(&tables("", text), "R", &original("1", "B", "y")).unwrap_err().contains("\"B\""));
+        assert!(one(&tables("", text), "R", &original("1", "B", "y")).unwrap_err().to_string().contains("\"B\""));
     }
 
     #[test]
-    fn every_published_table_has_a_place_or_a_reason() {
+    fn every_series_that_a_scenario_names_is_there() {
         let tables = Tables::built_in();
-        let mut named: Vec<(String, String)> = Vec::new();
         for scenario in scenarios(BUILT_IN).unwrap() {
             let (series, faults) = read(&tables, &scenario);
             assert!(faults.is_empty() && series.len() == scenario.originals.len(), "{}: {faults:?}", scenario.name);
             let is_said = |s: &Series| s.label.ends_with(INFERRED) == scenario.is_mixed();
             assert!(series.iter().all(is_said), "{}", scenario.name);
-            for original in &scenario.originals {
-                let report = if original.report.is_empty() { &scenario.group } else { &original.report };
-                named.push((report.clone(), original.table.clone()));
-            }
-            let grid = scenario.lbm.iter().flat_map(|grid| grid.report.split_whitespace());
-            named.extend(grid.map(|table| ("cisco-2009".to_owned(), table.to_owned())));
         }
-        let reasons = || LEFT_OUT.iter();
-        for (report, table) in tables.names() {
-            let is_named = named.contains(&(report.clone(), table.clone()));
-            let is_left_out = reasons().any(|(r, t, _)| *r == report && *t == table);
-            assert!(
-                is_named != is_left_out,
-                "{report}, table {table}: beside a scenario {is_named}, reason {is_left_out}"
-            );
-        }
-        assert!(
-            reasons().all(|(r, t, why)| !why.is_empty() && tables.names().iter().any(|(nr, nt)| nr == r && nt == t))
-        );
     }
 
     /// Beside the reports themselves, where they are: the figures that ship are the figures of the tables that were read from them.

@@ -79,12 +79,11 @@ pub struct Load {
 /// Runs a part.
 ///
 /// # Errors
-/// A text for the user.
-pub fn run(part: &Part) -> Result<(), String> {
-    let failed = |e: std::io::Error| e.to_string();
+/// What went wrong, for the user.
+pub fn run(part: &Part) -> anyhow::Result<()> {
     match part {
-        Part::NatsPublish(load) => super::nats::publish(load).map_err(failed)?,
-        Part::NatsSubscribe(load) => super::nats::subscribe(load).map_err(failed)?,
+        Part::NatsPublish(load) => super::nats::publish(load).map_err(anyhow::Error::msg)?,
+        Part::NatsSubscribe(load) => super::nats::subscribe(load).map_err(anyhow::Error::msg)?,
         Part::Relay { relays, load } => {
             let options = relay::RelayOptions {
                 relays: *relays,
@@ -95,7 +94,7 @@ pub fn run(part: &Part) -> Result<(), String> {
                 socket_buffer: Some(load.socket_buffer),
                 ..relay::RelayOptions::default()
             };
-            println!("{}", relay::run(&options).map_err(failed)?.to_json(&options));
+            println!("{}", relay::run(&options).map_err(anyhow::Error::msg)?.to_json(&options));
         }
         Part::Fan { connections, wide, load } => {
             let options = fan::FanOptions {
@@ -110,11 +109,11 @@ pub fn run(part: &Part) -> Result<(), String> {
                 socket_buffer: Some(load.socket_buffer),
                 ..fan::FanOptions::default()
             };
-            println!("{}", fan::run(&options).map_err(failed)?.to_json(&options));
+            println!("{}", fan::run(&options).map_err(anyhow::Error::msg)?.to_json(&options));
         }
         Part::Codec { work: None, .. } => println!("{}", codec()),
         Part::Codec { work: Some(name), count } => {
-            let work = WORKS.iter().find(|w| w.name == name).ok_or_else(|| format!("no work {name:?}"))?;
+            let work = WORKS.iter().find(|w| w.name == name).ok_or_else(|| anyhow::anyhow!("no work {name:?}"))?;
             let bench = Bench::new();
             repeat_work(work, &bench, *count);
         }

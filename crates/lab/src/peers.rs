@@ -90,23 +90,22 @@ pub fn eta_pair(interop: &Path, scenario: &Scenario, rate: Option<f64>) -> Resul
     let mut pair = Process::start("ETA Java pair", &mut command)?;
     let report = pair.json(60.0)?;
     let observed = warm_records(folder.path(), report["measured_from_ns"].as_u64().unwrap_or(0));
-    let (sent, received, heads, connections) = observed.map_err(|why| pair.failed(&why))?;
+    let (sent, received, heads, connections) = observed.map_err(|why| pair.failed(&why.to_string()))?;
     let mut analysis = analyse(&sent, &[received], heads.every);
     if connections > 1 {
         analysis.out_of_order = 0;
     }
     let mut metrics = Metrics::default();
     metrics.push("rate", report["rate_per_s"].as_f64().unwrap_or(f64::NAN));
-    one_run::add_observed(&mut metrics, &analysis, &heads).map_err(|why| pair.failed(&why))?;
+    one_run::add_observed(&mut metrics, &analysis, &heads).map_err(|why| pair.failed(&why.to_string()))?;
     metrics.push("images_s", report["images_ms"].as_f64().unwrap_or(f64::NAN) * 1e-3);
     Ok(metrics)
 }
 
 /// What was to be sent from a time on, at both ends.
-fn warm_records(folder: &Path, from: u64) -> Result<(Vec<Sent>, Vec<Received>, one_run::Heads, u32), String> {
-    let failed = |e: std::io::Error| e.to_string();
-    let (sent_head, mut sent) = read_sent(&folder.join("sent")).map_err(failed)?;
-    let (received_head, mut received) = read_received(&folder.join("received")).map_err(failed)?;
+fn warm_records(folder: &Path, from: u64) -> Result<(Vec<Sent>, Vec<Received>, one_run::Heads, u32), std::io::Error> {
+    let (sent_head, mut sent) = read_sent(&folder.join("sent"))?;
+    let (received_head, mut received) = read_received(&folder.join("received"))?;
     let heads = one_run::Heads {
         every: sent_head.every,
         missed: sent_head.missed + received_head.missed,

@@ -6,22 +6,32 @@ use std::process::Command;
 
 use measure::process::{Fault, Process};
 
+/// The product is nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "quoteway, which is to be measured, is neither beside this program nor on PATH: `cargo build --release` makes it, QUOTEWAY_BIN \
+     names another"
+)]
+pub struct NotThere;
+
+impl From<NotThere> for Fault {
+    fn from(error: NotThere) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
 /// Where the product is: `QUOTEWAY_BIN`, else beside this program, else the first on `PATH`.
 ///
 /// # Errors
-/// It is nowhere; a text that says how to get it.
-pub fn binary() -> Result<PathBuf, String> {
+/// It is nowhere.
+pub fn binary() -> Result<PathBuf, NotThere> {
     if let Some(named) = env::var_os("QUOTEWAY_BIN") {
         return Ok(named.into());
     }
     let beside = env::current_exe().ok().and_then(|exe| Some(beside(&exe)?.join("quoteway")));
     let path = env::var_os("PATH").unwrap_or_default();
     let mut candidates = beside.into_iter().chain(env::split_paths(&path).map(|folder| folder.join("quoteway")));
-    candidates.find(|program| program.is_file()).ok_or_else(|| {
-        "quoteway, which is to be measured, is neither beside this program nor on PATH: `cargo build --release` makes it, \
-         QUOTEWAY_BIN names another"
-            .to_owned()
-    })
+    candidates.find(|program| program.is_file()).ok_or(NotThere)
 }
 
 /// The folder of binaries that a program is in; those of tests are in `deps` below it.

@@ -80,6 +80,15 @@ impl Progress {
     }
 }
 
+impl Progress {
+    /// So much of what was expected is over, however much of it was done.
+    pub fn reach(&self, seconds: f64) {
+        let mut state = locked(&self.state);
+        state.done_s = seconds;
+        state.advanced = clock::now();
+    }
+}
+
 impl Drop for Progress {
     fn drop(&mut self) {
         if let Some((sender, thread)) = self.redraw.take() {

@@ -10,7 +10,7 @@ use measure::stats::Spread;
 
 /// Writes the report.
 pub fn markdown(environment: &Environment, pairs: u32, outcomes: &[Outcome]) -> String {
-    let mut out = String::from("# Figures of quoteway lab\n\n");
+    let mut out = String::from("# Figures of quoteway-lab\n\n");
     let Environment { host, sockets, program, command, at, .. } = environment;
     let _ = writeln!(out, "- at {at}: `{command}`\n- {program}\n- {host}\n- {sockets}");
     let _ = writeln!(
@@ -195,8 +195,8 @@ mod tests {
         let environment = Environment {
             host: "box: 2 x CPU".to_owned(),
             sockets: "wmem_max 1, rmem_max 2".to_owned(),
-            program: "quoteway 0.1.0, commit abc".to_owned(),
-            command: "quoteway lab chain".to_owned(),
+            program: "quoteway-lab 0.1.0, commit abc".to_owned(),
+            command: "quoteway-lab chain".to_owned(),
             at: "2026-11-20T10:15:00Z".to_owned(),
             facts: Vec::new(),
         };
@@ -220,10 +220,10 @@ mod tests {
             ..Outcome::default()
         };
         let expected = "\
-# Figures of quoteway lab
+# Figures of quoteway-lab
 
-- at 2026-11-20T10:15:00Z: `quoteway lab chain`
-- quoteway 0.1.0, commit abc
+- at 2026-11-20T10:15:00Z: `quoteway-lab chain`
+- quoteway-lab 0.1.0, commit abc
 - box: 2 x CPU
 - wmem_max 1, rmem_max 2
 - 3 run(s) of each side by turns in one call; a figure is the median, its least and greatest in brackets; a ratio is the median of the ratios run by run

@@ -64,15 +64,18 @@ impl Side {
 }
 
 impl FromStr for Side {
-    type Err = String;
+    type Err = SideError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let known = || [Self::Ours].into_iter().chain(OTHERS);
-        known().find(|s| s.name() == text).ok_or_else(|| {
-            format!("no side {text:?}; there are {}", known().map(Self::name).collect::<Vec<_>>().join(", "))
-        })
+    fn from_str(text: &str) -> Result<Self, SideError> {
+        let mut known = [Self::Ours].into_iter().chain(OTHERS);
+        known.find(|s| s.name() == text).ok_or_else(|| SideError(text.to_owned()))
     }
 }
+
+/// A name that no side has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no side {0:?}; there are ours, {known}", known = OTHERS.map(Side::name).join(", "))]
+pub struct SideError(pub String);
 
 impl fmt::Display for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -91,7 +94,7 @@ pub struct Metrics {
 }
 
 /// What a chart shows of an observed run.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Deserialize, serde::Serialize)]
 pub struct Observed {
     /// Latencies of the steady state from the intended time, by bucket of 10 us.
     pub buckets: BTreeMap<u64, u64>,
@@ -237,6 +240,8 @@ impl Verdict {
 pub struct Outcome {
     /// Name of the scenario.
     pub name: String,
+    /// The report that it belongs to, if it does.
+    pub group: String,
     /// Its title.
     pub title: String,
     /// What the reader has to know.

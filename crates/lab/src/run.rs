@@ -1,5 +1,7 @@
 //! One run of ours: processes, rate, the client's table, and what the observer saw.
 
+use std::io;
+
 use super::chain::{Chain, Observation, PATIENCE, Pace, shares};
 use super::nodes::{Network, Nodes};
 use super::rows::{Metrics, Observed};
@@ -118,12 +120,12 @@ pub fn ours(scenario: &Scenario, ask: Ask) -> Result<Metrics, Fault> {
         None => None,
         Some(observation) => {
             chain.end_sources()?;
-            let analysis = analysis_of(observation, scenario.paths, shares.len());
+            let analysis = analysis_of(observation, scenario.sources(), shares.len());
             Some(analysis.map_err(|why| Fault::Failed(format!("observer: {why}")))?)
         }
     };
     let report = together(&reports);
-    let failed = |why: String| clients[0].failed(&why);
+    let failed = |why: Void| clients[0].failed(&why.to_string());
     let mut metrics = figures(scenario, ask.rate, &report, &intervals, analysis.as_ref()).map_err(failed)?;
     // The table is the first client's, the costs are all processes'.
     let of_all = report["rate_per_s"].as_f64().unwrap_or(0.0) / reports[0]["rate_per_s"].as_f64().unwrap_or(0.0);
@@ -189,23 +191,22 @@ pub fn plan<'a>(scenario: &Scenario, rate: Option<f64>, folder: &'a std::path::P
     Observation { folder, source, client: Plan { capacity: room(deliveries), every, connections: scenario.mounts } }
 }
 
-/// Reads and analyses the records of a run that has ended: of the sources of so many paths, and of the clients at so many doors.
+/// Reads and analyses the records of a run that has ended: of so many sources, and of so many clients.
 ///
 /// # Errors
-/// A text: a file cannot be read.
-pub fn analysis_of(observation: &Observation<'_>, paths: u32, doors: usize) -> Result<(Analysis, Heads), String> {
-    let failed = |e: std::io::Error| e.to_string();
+/// A file cannot be read.
+pub fn analysis_of(observation: &Observation<'_>, sources: u32, doors: usize) -> io::Result<(Analysis, Heads)> {
     let mut heads = Heads { every: 1, missed: 0, cost_ns: 0.0 };
     let (mut sent, mut received) = (Vec::new(), Vec::new());
-    for path in 0..paths {
-        let (head, records) = read_sent(&observation.sent(path)).map_err(failed)?;
+    for source in 0..sources {
+        let (head, records) = read_sent(&observation.sent(source))?;
         heads =
             Heads { every: head.every, missed: heads.missed + head.missed, cost_ns: heads.cost_ns.max(head.cost_ns) };
         sent.push(records);
     }
     let mut connections = 0;
     for door in 0..doors {
-        let (head, records) = read_received(&observation.received(door)).map_err(failed)?;
+        let (head, records) = read_received(&observation.received(door))?;
         (heads.missed, heads.cost_ns) = (heads.missed + head.missed, heads.cost_ns.max(head.cost_ns));
         connections = connections.max(head.connections);
         received.push(records);
@@ -257,17 +258,36 @@ fn measured(intervals: &[Interval], seconds: f64) -> &[Interval] {
     &intervals[first..]
 }
 
+/// A run whose figures count nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Void {
+    /// Clients had not what they asked for.
+    #[error("has no whole watchlist: {0}")]
+    Incomplete(String),
+    /// What both ends recorded does not agree.
+    #[error("observed {lost} lost, {unknown} that nobody sent, {out_of_order} out of order")]
+    Observed {
+        /// Sent and not received.
+        lost: u64,
+        /// Received and not sent.
+        unknown: u64,
+        /// Received behind a later one.
+        out_of_order: u64,
+    },
+}
+
 fn figures(
     scenario: &Scenario,
     rate: Option<f64>,
     report: &serde_json::Value,
     intervals: &[Interval],
     analysis: Option<&(Analysis, Heads)>,
-) -> Result<Metrics, String> {
+) -> Result<Metrics, Void> {
     let value = |name: &str| report[name].as_f64().unwrap_or(f64::NAN);
     if report["complete"] != true || value("lost") > 0.0 || value("reordered") > 0.0 {
         let what = ["streams", "images", "refused", "lost", "reordered"].map(|n| format!("{n} {}", report[n]));
-        return Err(format!("has no whole watchlist: complete {}, {}", report["complete"], what.join(", ")));
+        return Err(Void::Incomplete(format!("complete {}, {}", report["complete"], what.join(", "))));
     }
     let mut metrics = Metrics::default();
     metrics.push("rate", value("rate_per_s"));
@@ -312,10 +332,10 @@ fn is_in_time(scenario: &Scenario, metrics: &Metrics) -> bool {
 ///
 /// # Errors
 /// Something was lost, strange or out of order.
-pub fn add_observed(metrics: &mut Metrics, analysis: &Analysis, heads: &Heads) -> Result<(), String> {
+pub fn add_observed(metrics: &mut Metrics, analysis: &Analysis, heads: &Heads) -> Result<(), Void> {
     if analysis.lost > 0 || analysis.unknown > 0 || analysis.out_of_order > 0 {
-        let Analysis { lost, unknown, out_of_order, .. } = analysis;
-        return Err(format!("observed {lost} lost, {unknown} that nobody sent, {out_of_order} out of order"));
+        let Analysis { lost, unknown, out_of_order, .. } = *analysis;
+        return Err(Void::Observed { lost, unknown, out_of_order });
     }
     metrics.push("samples", analysis.latency.samples as f64);
     if analysis.latency.samples == 0 {
@@ -481,6 +501,6 @@ mod tests {
         assert_eq!((metrics.get("p50_us"), metrics.get("held")), (Some(7.0), Some(1.0)));
         assert_eq!(figures(&scenario, Some(1_100.0), &good, &[], None).unwrap().get("held"), Some(0.0));
         let bad = serde_json::json!({"complete": true, "lost": 3, "reordered": 0});
-        assert!(figures(&scenario, None, &bad, &[], None).unwrap_err().contains("lost 3"));
+        assert!(figures(&scenario, None, &bad, &[], None).unwrap_err().to_string().contains("lost 3"));
     }
 }

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::environment::{Disturbance, utc};
+use super::error::FileError;
 use super::progress::Progress;
+use super::resume::Earlier;
 use super::rows::{Metrics, Outcome, Row, Side};
 use measure::process::Fault;
 
@@ -28,6 +30,8 @@ pub struct Session {
     id: String,
     /// How far it is.
     pub progress: Progress,
+    /// What an earlier call has measured, if this one goes on with it.
+    pub earlier: Earlier,
 }
 
 /// Where things are.
@@ -52,10 +56,10 @@ impl Session {
         out: Option<&Path>,
         environment: &Value,
         expected_s: f64,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, FileError> {
         let open = |path: &Path| {
             let file = OpenOptions::new().create(true).append(true).open(path);
-            file.map_err(|e| format!("results {}: {e}", path.display()))
+            file.map_err(FileError::of("results", path))
         };
         let mut session = Self {
             pairs: pairs.max(1),
@@ -65,6 +69,7 @@ impl Session {
             records: out.map(open).transpose()?,
             id: utc(net::clock::wall()),
             progress: Progress::begin(expected_s),
+            earlier: Earlier::default(),
         };
         session.record(&json!({ "record": "environment", "environment": environment }));
         Ok(session)
@@ -95,7 +100,16 @@ impl Session {
         });
         for pair in 1..=self.pairs {
             for (side, seconds, run, failures) in &mut sides {
-                let Some(go) = run else { continue };
+                let Some(go) = run else {
+                    self.advance(*seconds);
+                    continue;
+                };
+                let name = (outcome.name.as_str(), outcome.conditions.as_str());
+                if let Some(metrics) = self.earlier.run(name, label, side.name(), pair) {
+                    self.advance(*seconds);
+                    outcome.rows[at].add(*side, metrics);
+                    continue;
+                }
                 self.say(&format!("{} {label}: {side}, run {pair} of {}", outcome.name, self.pairs));
                 let before = Disturbance::now();
                 let result = go();
@@ -104,9 +118,10 @@ impl Session {
                     Ok(metrics) => {
                         self.record(&json!({
                             "record": "run", "scenario": outcome.name, "row": label, "side": side.name(), "pair": pair,
-                            "figures": metrics.json(), "disturbance": before.since().to_string(),
+                            "conditions": outcome.conditions, "figures": metrics.json(),
+                            "disturbance": before.since().to_string(),
                         }));
-                        self.record_percentiles((&outcome.name, label, *side, pair), &metrics);
+                        self.record_percentiles((outcome, label, *side, pair), &metrics);
                         outcome.rows[at].add(*side, metrics);
                     }
                     Err(Fault::Stopped) => return Err(Fault::Stopped),
@@ -126,8 +141,13 @@ impl Session {
     }
 
     /// Appends the distribution of an observed run: by percentiles (share, microseconds, samples up to there), LBM's by microsecond.
-    fn record_percentiles(&mut self, (scenario, row, side, pair): (&str, &str, Side, u32), metrics: &Metrics) {
+    fn record_percentiles(&mut self, (outcome, row, side, pair): (&Outcome, &str, Side, u32), metrics: &Metrics) {
         let Some(observed) = metrics.observed.as_ref() else { return };
+        let scenario = &outcome.name;
+        self.record(&json!({
+            "record": "observed", "scenario": scenario, "conditions": outcome.conditions, "row": row, "side": side.name(),
+            "pair": pair, "observed": observed,
+        }));
         if !observed.fine.is_empty() {
             self.record(&json!({
                 "record": "histogram", "scenario": scenario, "row": row, "side": side.name(), "pair": pair,
@@ -140,6 +160,19 @@ impl Session {
         let points: Vec<Value> = observed.percentiles.iter().map(|p| json!([p.share, p.us, p.count])).collect();
         self.record(&json!({
             "record": "hdr", "scenario": scenario, "row": row, "side": side.name(), "pair": pair, "points": points,
+        }));
+    }
+
+    /// The rate that a search of an earlier call has found.
+    pub fn found(&self, outcome: &Outcome, row: &str, side: Side) -> Option<f64> {
+        self.earlier.found((&outcome.name, &outcome.conditions), row, side.name())
+    }
+
+    /// Appends the rate that a search has found, so that a later call need not seek it again.
+    pub fn record_found(&mut self, outcome: &Outcome, row: &str, side: Side, rate: f64) {
+        let Outcome { name, conditions, .. } = outcome;
+        self.record(&json!({
+            "record": "found", "scenario": name, "conditions": conditions, "row": row, "side": side.name(), "rate": rate,
         }));
     }
 

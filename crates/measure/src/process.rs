@@ -6,11 +6,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 /// Why a run has no result.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The user has stopped the lab.
+    #[error("stopped")]
     Stopped,
     /// What went wrong.
+    #[error("{0}")]
     Failed(String),
 }
 

@@ -102,14 +102,18 @@ impl Lines<'_> {
     fn of(&self, end: usize) -> usize {
         let read = self.text.as_bytes().get(self.at..end).unwrap_or_default();
         let before = read.iter().position(|byte| *byte == b'<').unwrap_or(0);
-        self.line + read[..before].iter().filter(|byte| **byte == b'\n').count()
+        self.line + line_ends(&read[..before])
     }
 
     fn skip_to(&mut self, end: usize) {
         let read = self.text.as_bytes().get(self.at..end).unwrap_or_default();
-        self.line += read.iter().filter(|byte| **byte == b'\n').count();
+        self.line += line_ends(read);
         self.at = end;
     }
+}
+
+fn line_ends(bytes: &[u8]) -> usize {
+    bytes.split(|byte| *byte == b'\n').count() - 1
 }
 
 fn element(start: &BytesStart<'_>, line: usize) -> Result<Element, DataError> {

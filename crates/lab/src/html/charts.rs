@@ -6,13 +6,19 @@ use crate::scenario::Point;
 use crate::stages::{STAGES, SUMS};
 use measure::observer::analysis::BUCKET_NS;
 
-const OURS: &str = "#17479e";
-const SMOOTH: &str = "#4f8fe6";
-const VARIANT: &str = "#0e7490";
-const FLOOR: &str = "#7c8590";
+// Colours are variables of the style sheet, which has others for the dark.
+const OURS: &str = "var(--ours)";
+const SMOOTH: &str = "var(--smooth)";
+const VARIANT: &str = "var(--variant)";
+const FLOOR: &str = "var(--floor)";
+/// Ours in charts across scenarios.
+pub(super) const OVERVIEW: [&str; 4] = [OURS, SMOOTH, VARIANT, "var(--eta)"];
+/// The first of the published ones.
+pub(crate) const PUBLISHED_FIRST: &str = PUBLISHED[0];
 /// Published series are warm, dashed or outlined; what was measured here is not.
-const PUBLISHED: [&str; 5] = ["#b5471b", "#d08a1d", "#8a5a2b", "#c2410c", "#a16207"];
-const DASHES: [&str; 5] = ["6 3", "2 3", "9 3 2 3", "4 2", "1 3"];
+pub(super) const PUBLISHED: [&str; 5] =
+    ["var(--theirs-1)", "var(--theirs-2)", "var(--theirs-3)", "var(--theirs-4)", "var(--theirs-5)"];
+pub(super) const DASHES: [&str; 5] = ["6 3", "2 3", "9 3 2 3", "4 2", "1 3"];
 
 /// The colour of a side in all charts.
 pub fn colour(side: Side) -> &'static str {
@@ -21,9 +27,9 @@ pub fn colour(side: Side) -> &'static str {
         Side::Smooth => SMOOTH,
         Side::Variant => VARIANT,
         Side::Floor => FLOOR,
-        Side::Eta => "#7b2fa1",
-        Side::Nats => "#15803d",
-        Side::Aeron => "#be185d",
+        Side::Eta => "var(--eta)",
+        Side::Nats => "var(--nats)",
+        Side::Aeron => "var(--aeron)",
     }
 }
 
@@ -51,6 +57,7 @@ pub fn of(outcome: &Outcome) -> String {
         out += &percentiles(&rows);
     }
     if rows.len() > 1 || outcome.originals.iter().any(|o| !o.points.is_empty()) {
+        out += &highest(outcome, &rows);
         out += &deviations(outcome, &rows);
     }
     out += &distributions(&rows);
@@ -120,6 +127,20 @@ fn percentiles(rows: &[(f64, &Row)]) -> String {
         }
     }
     svg::lines("Percentiles over the rate (evenly paced, from the intended time of each message)", RATE, y, &all)
+}
+
+/// The longest latency of each rate, beside the published ones.
+fn highest(outcome: &Outcome, rows: &[(f64, &Row)]) -> String {
+    let y = Axis { name: "highest latency, from the call", scale: Scale::Logarithmic, text: duration };
+    let mut all = vec![
+        line("Quoteway, bursts", Side::Ours, "", series(rows, Side::Ours, "call_max_us")),
+        line("Quoteway, even", Side::Smooth, "5 2", series(rows, Side::Smooth, "call_max_us")),
+    ];
+    if outcome.originals.is_empty() || all[0].points.is_empty() {
+        return String::new();
+    }
+    all.extend(published(outcome, |p| p.max_us));
+    svg::lines("Highest latency over the rate (dashed and warm: published, other machines)", RATE, y, &all)
 }
 
 fn deviations(outcome: &Outcome, rows: &[(f64, &Row)]) -> String {

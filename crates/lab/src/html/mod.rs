@@ -4,6 +4,8 @@
 //! tables. Every number comes from the same rows as those of the Markdown report.
 
 pub mod charts;
+pub mod contents;
+pub mod report;
 pub mod svg;
 #[cfg(test)]
 mod tests;
@@ -25,19 +27,9 @@ const STYLE: &str = include_str!("style.css");
 
 /// Writes the page.
 pub fn page(environment: &Environment, pairs: u32, outcomes: &[Outcome]) -> String {
-    let mut out = String::from("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
-    out += "<meta name=\"viewport\" content=\"width=device-width\"><title>Quoteway: lab report</title><style>\n";
-    out += STYLE;
-    out += "</style></head><body><main>\n";
-    let Environment { at, program, command, host, .. } = environment;
-    let _ = writeln!(
-        out,
-        "<h1>Quoteway: lab report</h1><p class=\"soft\">{} · {}<br>{}<br><code>{}</code></p>",
-        escape(at),
-        escape(program),
-        escape(host),
-        escape(command)
-    );
+    let mut out = begin("Quoteway: lab report");
+    out += "<h1>Quoteway: lab report</h1>\n";
+    environment_line(&mut out, environment);
     if is_after_a_report(outcomes) {
         let _ = writeln!(out, "<p class=\"soft\">{}</p>", escape(NOTICE));
     }
@@ -51,6 +43,28 @@ pub fn page(environment: &Environment, pairs: u32, outcomes: &[Outcome]) -> Stri
         section(&mut out, outcome);
     }
     out + "</main></body></html>\n"
+}
+
+/// A page up to its first heading.
+fn begin(title: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
+         <meta name=\"color-scheme\" content=\"light dark\"><title>{}</title><style>\n{STYLE}</style></head><body><main>\n",
+        escape(title)
+    )
+}
+
+/// When, where and how something was measured.
+fn environment_line(out: &mut String, environment: &Environment) {
+    let Environment { at, program, command, host, .. } = environment;
+    let _ = writeln!(
+        out,
+        "<p class=\"soft\">{} · {}<br>{}<br><code>{}</code></p>",
+        escape(at),
+        escape(program),
+        escape(host),
+        escape(command)
+    );
 }
 
 /// What each scenario comes down to; nothing that was not measured in this call, or published.
@@ -292,7 +306,7 @@ fn section(out: &mut String, outcome: &Outcome) {
         if outcome.disturbance.is_empty() { String::new() } else { format!(" Beside it: {}.", outcome.disturbance) };
     let _ = writeln!(
         out,
-        "<p class=\"conditions\"><code>quoteway lab {}</code>: {}.{}</p>",
+        "<p class=\"conditions\"><code>quoteway-lab {}</code>: {}.{}</p>",
         escape(&outcome.name),
         escape(&outcome.conditions),
         escape(&beside)

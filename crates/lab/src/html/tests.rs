@@ -16,8 +16,8 @@ fn environment() -> Environment {
     Environment {
         host: "box: 2 x CPU <fast>".to_owned(),
         sockets: "wmem_max 1".to_owned(),
-        program: "quoteway 0.1.0, commit abc".to_owned(),
-        command: "quoteway lab reports".to_owned(),
+        program: "quoteway-lab 0.1.0, commit abc".to_owned(),
+        command: "quoteway-lab reports".to_owned(),
         at: "2026-11-20T10:15:00Z".to_owned(),
         facts: vec![("steal".to_owned(), "0.1 %".to_owned())],
     }

@@ -108,6 +108,16 @@ pub struct Grid {
     /// Which tables of the report on LBM 3.3.9 stand beside it, separated by spaces.
     #[serde(default)]
     pub report: String,
+    /// Longest frames of the network between hosts.
+    #[serde(default = "mtu")]
+    pub mtu: u32,
+    /// More options of LBM for ours, in the form of its files, separated by ';'.
+    #[serde(default)]
+    pub options: String,
+}
+
+fn mtu() -> u32 {
+    9_000
 }
 
 fn datagrams() -> String {
@@ -155,23 +165,33 @@ pub struct Cell {
 }
 
 impl Grid {
+    /// Whether it has a parameter of this name.
+    pub fn has(&self, key: &str) -> bool {
+        toml::Table::try_from(self).is_ok_and(|table| table.contains_key(key))
+    }
+
     /// All combinations, in the order of the lists.
     ///
     /// # Errors
     /// A word that is not understood.
-    pub fn cells(&self) -> Result<Vec<Cell>, String> {
+    pub fn cells(&self) -> Result<Vec<Cell>, GridError> {
         let mut cells = Vec::new();
         let words = |list: &str| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         for network in words(&self.networks) {
             let veth = either(&network, "loopback", "veth")?;
             for medium in words(&self.transports) {
-                let medium = Medium::from_str(&medium, true)?;
+                let medium = Medium::from_str(&medium, true).map_err(|_| GridError::Transport(medium.clone()))?;
                 for payload in numbers(&self.payloads, 8..=65_000)? {
                     for datagram in numbers(&self.datagrams, 500..=65_507)? {
                         for offload in words(&self.offload) {
                             let offload = either(&offload, "off", "on")?;
                             for rate in words(&self.rates) {
-                                let cell = self.cell(medium, payload, datagram, rate.parse()?);
+                                let cell = self.cell(
+                                    medium,
+                                    payload,
+                                    datagram,
+                                    rate.parse().map_err(|_| GridError::Rate(rate.clone()))?,
+                                );
                                 cells.push(Cell { offload, veth, ..cell });
                             }
                         }
@@ -180,7 +200,7 @@ impl Grid {
             }
         }
         cells.iter().try_for_each(Cell::check)?;
-        if cells.is_empty() { Err("a grid of LBM has an empty list".to_owned()) } else { Ok(cells) }
+        if cells.is_empty() { Err(GridError::Cell("a grid of LBM has an empty list")) } else { Ok(cells) }
     }
 
     fn cell(&self, medium: Medium, payload: usize, datagram: usize, rate: Point) -> Cell {
@@ -197,7 +217,11 @@ impl Grid {
             (n, 1) => format!("{n} sources, {n} receivers, a process each; each pair has a group of its own"),
             (n, m) => format!("{n} sources with {m} receivers each, a process each"),
         }];
-        parts.push(format!("network: {networks}"));
+        let mtu = if networks.contains("veth") { format!(", MTU {}", self.mtu) } else { String::new() };
+        parts.push(format!("network: {networks}{mtu}"));
+        if !self.options.is_empty() {
+            parts.push(format!("LBM: {}", self.options));
+        }
         parts.push(format!("UDP GSO and GRO: {}", self.offload));
         parts.push(match idle {
             Idle::Yield => "who has nothing to do yields".to_owned(),
@@ -214,41 +238,78 @@ impl Grid {
     }
 }
 
+/// A grid that has a cell which cannot be measured.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GridError {
+    /// A word among the transports.
+    #[error("{0:?} is no transport; there are lbtrm, lbtru, lbtipc")]
+    Transport(String),
+    /// A word among the rates.
+    #[error("{0:?} is no rate; write max, search or messages a second: 1000, 50k, 1.5M")]
+    Rate(String),
+    /// A word that is neither of two.
+    #[error("{word:?}: write {no} or {yes}")]
+    Word {
+        /// The word.
+        word: String,
+        /// The one.
+        no: String,
+        /// The other.
+        yes: String,
+    },
+    /// A word among numbers.
+    #[error("{word:?}: not a number from {least} to {most}")]
+    Number {
+        /// The word.
+        word: String,
+        /// The least that is possible.
+        least: usize,
+        /// The most.
+        most: usize,
+    },
+    /// A combination.
+    #[error("{0}")]
+    Cell(&'static str),
+}
+
 /// Which of two words it is.
-fn either(word: &str, no: &str, yes: &str) -> Result<bool, String> {
+fn either(word: &str, no: &str, yes: &str) -> Result<bool, GridError> {
     match word {
         word if word == no => Ok(false),
         word if word == yes => Ok(true),
-        other => Err(format!("{other:?}: write {no} or {yes}")),
+        other => Err(GridError::Word { word: other.to_owned(), no: no.to_owned(), yes: yes.to_owned() }),
     }
 }
 
-fn numbers(text: &str, range: std::ops::RangeInclusive<usize>) -> Result<Vec<usize>, String> {
+fn numbers(text: &str, range: std::ops::RangeInclusive<usize>) -> Result<Vec<usize>, GridError> {
     let number = |word: &str| {
         let parsed = word.parse().ok().filter(|n| range.contains(n));
-        parsed.ok_or_else(|| format!("{word:?}: not a number from {} to {}", range.start(), range.end()))
+        parsed.ok_or_else(|| GridError::Number { word: word.to_owned(), least: *range.start(), most: *range.end() })
     };
     text.split_whitespace().map(number).collect()
 }
 
 impl Cell {
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), GridError> {
         let Self { measure, medium, rate, paths, receivers, .. } = *self;
         let in_memory = medium == Medium::Lbtipc;
         if !(1..=8).contains(&paths) || !(1..=8).contains(&receivers) {
-            return Err("paths and receivers must be 1 to 8".to_owned());
+            return Err(GridError::Cell("paths and receivers must be 1 to 8"));
         }
         if in_memory && (self.veth || paths * receivers > 1 || measure == Measure::OneWay) {
-            return Err("lbtipc is measured between two processes of one host, by streams and round trips".to_owned());
+            return Err(GridError::Cell(
+                "lbtipc is measured between two processes of one host, by streams and round trips",
+            ));
         }
         if receivers > 1 && (measure != Measure::Stream || medium != Medium::Lbtrm) {
-            return Err("several receivers of a source: streams by lbtrm only".to_owned());
+            return Err(GridError::Cell("several receivers of a source: streams by lbtrm only"));
         }
         if paths > 1 && measure == Measure::RoundTrips {
-            return Err("several paths: one way only".to_owned());
+            return Err(GridError::Cell("several paths: one way only"));
         }
         if rate == Point::Max && measure == Measure::OneWay {
-            return Err("one way needs a rate, or search; as fast as it goes is measure = \"stream\"".to_owned());
+            return Err(GridError::Cell("one way needs a rate, or search; as fast as it goes is measure = \"stream\""));
         }
         Ok(())
     }
@@ -335,7 +396,7 @@ mod tests {
             ("transports = 'lbtru'\npayloads = '64'\npaths = 9", "paths"),
             ("transports = 'lbtru'\npayloads = '64'\nnetworks = 'atm'", "atm"),
         ] {
-            let error = grid(&format!("measure = 'stream'\n{line}")).cells().expect_err(line);
+            let error = grid(&format!("measure = 'stream'\n{line}")).cells().expect_err(line).to_string();
             assert!(error.contains(part), "{error}");
         }
     }

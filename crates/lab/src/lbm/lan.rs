@@ -17,8 +17,6 @@ pub(super) struct Lan {
     switch: Option<String>,
 }
 
-/// As in the throughput-optimised tests of the report; datagrams of 1,408 bytes do not notice.
-const MTU: u32 = 9_000;
 const QUEUE_LENGTH: u32 = 5_000;
 
 static MADE: AtomicU32 = AtomicU32::new(0);
@@ -29,11 +27,11 @@ impl Lan {
         Self { hosts: Vec::new(), switch: None }
     }
 
-    /// So many hosts, at least two.
+    /// So many hosts, at least two, and how long frames between them may be.
     ///
     /// # Errors
     /// Without root or the `ip` command.
-    pub(super) fn make(count: usize) -> Result<Self, Fault> {
+    pub(super) fn make(count: usize, mtu: u32) -> Result<Self, Fault> {
         let tag = format!("{:x}{:x}", std::process::id() & 0xFFFF, MADE.fetch_add(1, Ordering::Relaxed) & 0xFF);
         let mut lan = Self { hosts: Vec::new(), switch: None };
         for n in 0..count.clamp(2, 200) {
@@ -42,7 +40,7 @@ impl Lan {
             lan.hosts.push(name.clone());
             ip(&format!("-n {name} link set lo up"))?;
         }
-        let ends = format!("mtu {MTU} txqueuelen {QUEUE_LENGTH}");
+        let ends = format!("mtu {mtu} txqueuelen {QUEUE_LENGTH}");
         if let [one, other] = lan.hosts.as_slice() {
             ip(&format!("link add eth0 {ends} netns {one} type veth peer name eth0 {ends} netns {other}"))?;
         } else {
@@ -50,7 +48,7 @@ impl Lan {
             ip(&format!("netns add {switch}"))?;
             lan.switch = Some(switch.clone());
             // Without snooping the bridge gives multicast to every port.
-            ip(&format!("-n {switch} link add br0 mtu {MTU} type bridge mcast_snooping 0"))?;
+            ip(&format!("-n {switch} link add br0 mtu {mtu} type bridge mcast_snooping 0"))?;
             ip(&format!("-n {switch} link set br0 up"))?;
             for (n, host) in lan.hosts.iter().enumerate() {
                 ip(&format!("link add eth0 {ends} netns {host} type veth peer name p{n} {ends} netns {switch}"))?;
@@ -121,7 +119,7 @@ mod tests {
             return;
         }
         for count in [2, 4] {
-            let lan = Lan::make(count).expect("hosts");
+            let lan = Lan::make(count, 9_000).expect("hosts");
             assert!(lan.is_apart());
             let words = lan.enter(0);
             let to = lan.address(count - 1).to_string();

@@ -6,6 +6,7 @@
 //! (Aeron has a flow control of its own.) At a rate nobody holds the source back, as in the report.
 
 mod cell;
+pub mod difference;
 mod histograms;
 mod lan;
 mod one_way;
@@ -29,7 +30,7 @@ use lan::Lan;
 use measure::process::Fault;
 use trial::Trial;
 
-pub use cell::{Cell, Grid, Measure, Profile};
+pub use cell::{Cell, Grid, GridError, Measure, Profile};
 
 /// Seconds of a run that are not measured: start, topic resolution, end.
 const AROUND: f64 = 0.5;
@@ -76,7 +77,7 @@ pub fn run(session: &mut Session, scenario: &Scenario, outcome: &mut Outcome) ->
             continue;
         }
         if cell.veth && apart.is_none() {
-            apart = Some(Lan::make(1 + cell.paths * cell.receivers)?);
+            apart = Some(Lan::make(1 + cell.paths * cell.receivers, grid.mtu)?);
         }
         let lan = apart.as_ref().filter(|_| cell.veth).unwrap_or(&here);
         let trial = Trial { scenario, cell, lan, aeron: aeron.as_deref() };
@@ -150,6 +151,10 @@ fn unheld(scenario: &Scenario, outcome: &Outcome, label: &str) -> Vec<(Side, Str
 fn find(session: &mut Session, outcome: &mut Outcome, trial: &Trial<'_>, side: Side) -> Result<Option<f64>, Fault> {
     let scenario = Scenario { seconds: trial.scenario.seconds.min(PROBE_MAX), ..trial.scenario.clone() };
     let Trial { cell, .. } = *trial;
+    if let Some(rate) = session.found(outcome, &cell.label(), side) {
+        session.advance(search_seconds(trial.scenario, session.is_quick));
+        return Ok(Some(rate));
+    }
     let unpaced = Trial { scenario: &scenario, cell: Cell { measure: Measure::Stream, ..cell }, ..*trial };
     let label = cell.label();
     let top = match unpaced.run(side) {
@@ -178,6 +183,9 @@ fn find(session: &mut Session, outcome: &mut Outcome, trial: &Trial<'_>, side: S
         Ok(result.get("held") == Some(1.0))
     })?;
     session.advance(search_seconds(trial.scenario, session.is_quick));
+    if let Some(rate) = found {
+        session.record_found(outcome, &label, side, rate);
+    }
     if found.is_none() {
         let last = lowest.map_or(String::new(), |(rate, came, longest)| {
             format!("; of the last tried, {rate:.0} a second, {came:.0} came, the longest latency was {longest:.0} us")

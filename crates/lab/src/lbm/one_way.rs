@@ -36,9 +36,9 @@ impl Events for Taker<'_> {
 }
 
 /// The receiver.
-pub(super) fn receive(args: &Args, work: &Work, board: &Board) -> Result<OneWay, String> {
+pub(super) fn receive(args: &Args, work: &Work, board: &Board) -> anyhow::Result<OneWay> {
     let (mut context, options) = context(args, 1)?;
-    context.receiver(&topic(args), &options).map_err(|e| e.to_string())?;
+    context.receiver(&topic(args), &options).map_err(anyhow::Error::msg)?;
     let mut taker = Taker { arrivals: Arrivals::new(work), board, begun: false, reported: 0 };
     loop {
         let (over, before) = (board.is_over(), taker.arrivals.messages());
@@ -58,10 +58,10 @@ pub(super) fn receive(args: &Args, work: &Work, board: &Board) -> Result<OneWay,
 }
 
 /// The source.
-pub(super) fn send(args: &Args, work: &Work, boards: &[&Board]) -> Result<(), String> {
+pub(super) fn send(args: &Args, work: &Work, boards: &[&Board]) -> anyhow::Result<()> {
     let alone = args.profile == Profile::Latency;
     let (mut context, options) = context(args, if alone { 1 } else { work.datagram })?;
-    let source = context.source(&topic(args), &options).map_err(|e| e.to_string())?;
+    let source = context.source(&topic(args), &options).map_err(anyhow::Error::msg)?;
     let mut payload = vec![0u8; work.payload.max(STAMPED)];
     find_receivers(&mut context, source, boards, payload.len())?;
     let mut nothing = |_: &mut Sources, _: &Delivery<'_>| {};
@@ -71,15 +71,15 @@ pub(super) fn send(args: &Args, work: &Work, boards: &[&Board]) -> Result<(), St
         let count = due.min(BATCH);
         for _ in 0..count {
             pace.stamp(&mut payload);
-            context.send(source, &payload, SendFlags::NONE).map_err(|e| e.to_string())?;
+            context.send(source, &payload, SendFlags::NONE).map_err(anyhow::Error::msg)?;
         }
         if count > 0 && due <= BATCH && !alone {
-            context.flush(source).map_err(|e| e.to_string())?;
+            context.flush(source).map_err(anyhow::Error::msg)?;
         }
         since_turn += count;
         if count == 0 || since_turn >= TURN {
             since_turn = 0;
-            context.poll(Some(Duration::ZERO), &mut nothing).map_err(|e| e.to_string())?;
+            context.poll(Some(Duration::ZERO), &mut nothing).map_err(anyhow::Error::msg)?;
         }
         if count == 0 {
             pace.pause();

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{SIDES, medians};
-use crate::html::charts::colour;
+use crate::html::charts::{PUBLISHED_FIRST as PUBLISHED, colour};
 use crate::html::svg::{self, Axis, Bar, Line, Scale, duration, escape, short};
 use crate::originals::Tables;
 use crate::rows::{Outcome, Side};
@@ -15,7 +15,7 @@ const REPORT: &str = "cisco-2009";
 /// 860,000.
 const MISPRINT: (f64, f64) = (870_000.0, 860_000.0);
 /// What is published, by the name of the figure that it compares with: the report counts from the call of the API.
-const COLUMNS: [(&str, &str, &str); 7] = [
+pub(super) const COLUMNS: [(&str, &str, &str); 7] = [
     ("median_us", "call_p50_us", "median"),
     ("mean_us", "call_mean_us", "mean"),
     ("stddev_us", "call_stddev_us", "std dev"),
@@ -79,12 +79,12 @@ impl Published {
 /// text stand before those of the appendix, of which what remains are the rows in which data was lost.
 ///
 /// # Errors
-/// What is missing, for a note.
-pub fn read(tables: &Tables, scenario: &Scenario) -> Result<Option<Table>, String> {
+/// What is missing.
+pub fn read(tables: &Tables, scenario: &Scenario) -> Result<Option<Table>, TableError> {
     let Some(grid) = scenario.lbm.as_ref().filter(|grid| !grid.report.is_empty()) else { return Ok(None) };
     let mut all = Table::default();
     for name in grid.report.split_whitespace() {
-        let one = parse(tables, name).map_err(|why| format!("published figures, table {name}: {why}"))?;
+        let one = parse(tables, name)?;
         let is_new = |row: &Published| !all.rows.iter().any(|r| r.label() == row.label() && r.path == row.path);
         let new: Vec<Published> = one.rows.into_iter().filter(is_new).collect();
         if !new.is_empty() {
@@ -96,18 +96,33 @@ pub fn read(tables: &Tables, scenario: &Scenario) -> Result<Option<Table>, Strin
     Ok(Some(all))
 }
 
-fn parse(tables: &Tables, name: &str) -> Result<Table, String> {
+/// A table that cannot stand beside a scenario.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("published figures, table {table}: {what}")]
+pub struct TableError {
+    /// The table.
+    pub table: String,
+    /// What is missing.
+    pub what: String,
+}
+
+/// A table of the report, as printed.
+///
+/// # Errors
+/// What is missing.
+pub(super) fn parse(tables: &Tables, name: &str) -> Result<Table, TableError> {
+    let missing = |what: String| TableError { table: name.to_owned(), what };
     let csv = &tables.lbm;
     let mut table = Table::default();
     for row in csv.of(REPORT, name) {
         let number = |column: &str| csv.number(row, column);
-        let payload = number("payload_bytes").ok_or_else(|| format!("no payload in {row:?}"))? as u32;
+        let payload = number("payload_bytes").ok_or_else(|| missing(format!("no payload in {row:?}")))? as u32;
         let target =
             number("target_rate_per_s").map(|rate| if (rate - MISPRINT.0).abs() < 0.5 { MISPRINT.1 } else { rate });
         let is_lost = csv.text(row, "actual_rate_per_s") == "loss";
         let figures = COLUMNS.map(|(column, ..)| number(column).unwrap_or(f64::NAN));
         if !is_lost && figures.iter().any(|us| us.is_nan()) {
-            return Err(format!("a figure is missing in {row:?}"));
+            return Err(missing(format!("a figure is missing in {row:?}")));
         }
         let path = number("path").map_or(1, |path| path as u32);
         let actual = number("actual_rate_per_s");
@@ -118,7 +133,7 @@ fn parse(tables: &Tables, name: &str) -> Result<Table, String> {
         }
         table.place = csv.place(row);
     }
-    if table.rows.is_empty() { Err("there is no such table".to_owned()) } else { Ok(table) }
+    if table.rows.is_empty() { Err(missing("there is no such table".to_owned())) } else { Ok(table) }
 }
 
 /// Charts and the table side by side, and the rates that a search has found; empty for what is not of LBM.
@@ -212,7 +227,7 @@ fn chart(outcome: &Outcome, table: &Table, figure: &str, title: &str) -> String 
         let published = rows().filter(|row| !row.is_lost).filter_map(|row| Some((row.target?, row.figures[at])));
         all.push(Line {
             name: format!("published, {payload} B"),
-            colour: "#b5471b",
+            colour: PUBLISHED,
             dashes: shades[2],
             points: published.collect(),
         });
@@ -245,7 +260,7 @@ fn rates(outcome: &Outcome) -> String {
     }
     for original in &outcome.originals {
         let name = format!("published: {}", original.label);
-        all.push(Bar { name, colour: "#b5471b", value: original.highest, range: None, is_published: true });
+        all.push(Bar { name, colour: PUBLISHED, value: original.highest, range: None, is_published: true });
     }
     svg::bars("Messages a second, nothing lost", |v| format!("{}/s", short(v)), &all)
 }

@@ -17,10 +17,10 @@ const TOGETHER: u32 = 64;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The side that echoes.
-pub(super) fn echo(args: &Args, board: &Board) -> Result<(), String> {
+pub(super) fn echo(args: &Args, board: &Board) -> anyhow::Result<()> {
     let (mut context, options) = context(args, args.datagram)?;
-    context.receiver(THERE, &options).map_err(|e| e.to_string())?;
-    let back = context.source(BACK, &options).map_err(|e| e.to_string())?;
+    context.receiver(THERE, &options).map_err(anyhow::Error::msg)?;
+    let back = context.source(BACK, &options).map_err(anyhow::Error::msg)?;
     let mut failure = None;
     while !board.is_over() {
         turn(&mut context, args.idle, &mut |sources: &mut Sources, delivery: &Delivery<'_>| {
@@ -29,28 +29,28 @@ pub(super) fn echo(args: &Args, board: &Board) -> Result<(), String> {
             }
         })?;
         if let Some(e) = failure.take() {
-            return Err(e.to_string());
+            return Err(e.into());
         }
     }
     Ok(())
 }
 
 /// The side that asks.
-pub(super) fn ping(args: &Args, work: &Work, board: &Board) -> Result<RoundTrips, String> {
+pub(super) fn ping(args: &Args, work: &Work, board: &Board) -> anyhow::Result<RoundTrips> {
     let (mut context, options) = context(args, args.datagram)?;
-    context.receiver(BACK, &options).map_err(|e| e.to_string())?;
-    let there = context.source(THERE, &options).map_err(|e| e.to_string())?;
+    context.receiver(BACK, &options).map_err(anyhow::Error::msg)?;
+    let there = context.source(THERE, &options).map_err(anyhow::Error::msg)?;
     let mut payload = vec![7u8; work.payload];
 
     // Time 0 only looks for the echo.
     payload[..8].fill(0);
     let (mut found, began) = (false, Instant::now());
     while !found {
-        context.send(there, &payload, SendFlags::FLUSH).map_err(|e| e.to_string())?;
+        context.send(there, &payload, SendFlags::FLUSH).map_err(anyhow::Error::msg)?;
         let mut any = |_: &mut Sources, _: &Delivery<'_>| found = true;
-        context.poll(Some(Duration::from_millis(2)), &mut any).map_err(|e| e.to_string())?;
+        context.poll(Some(Duration::from_millis(2)), &mut any).map_err(anyhow::Error::msg)?;
         if began.elapsed() > PATIENCE {
-            return Err("the two sides have not found each other".to_owned());
+            anyhow::bail!("the two sides have not found each other");
         }
     }
 
@@ -68,7 +68,7 @@ pub(super) fn ping(args: &Args, work: &Work, board: &Board) -> Result<RoundTrips
             payload[..8].copy_from_slice(&intended.to_ne_bytes());
             due = if n < TOGETHER { trips.due(now) } else { None };
             let flags = if due.is_some() { SendFlags::NONE } else { SendFlags::FLUSH };
-            context.send(there, &payload, flags).map_err(|e| e.to_string())?;
+            context.send(there, &payload, flags).map_err(anyhow::Error::msg)?;
         }
         // Whoever has a schedule cannot block.
         turn(&mut context, Idle::Yield, &mut |_: &mut Sources, delivery: &Delivery<'_>| {

@@ -52,9 +52,9 @@ pub(super) fn topic(args: &Args) -> String {
 }
 
 /// The receiver; gives how many messages were lost or out of order.
-pub(super) fn receive(args: &Args, board: &Board) -> Result<u64, String> {
+pub(super) fn receive(args: &Args, board: &Board) -> anyhow::Result<u64> {
     let (mut context, options) = context(args, 1)?;
-    context.receiver(&topic(args), &options).map_err(|e| e.to_string())?;
+    context.receiver(&topic(args), &options).map_err(anyhow::Error::msg)?;
     let mut taker = Taker::default();
     let mut turns = 0u32;
     loop {
@@ -83,27 +83,27 @@ pub(super) fn find_receivers(
     source: SourceId,
     boards: &[&Board],
     length: usize,
-) -> Result<(), String> {
+) -> anyhow::Result<()> {
     let probe = vec![0u8; length];
     let mut nothing = |_: &mut Sources, _: &Delivery<'_>| {};
     let began = Instant::now();
     while !boards.iter().all(|board| board.is_joined()) {
-        context.send(source, &probe, SendFlags::FLUSH).map_err(|e| e.to_string())?;
-        context.poll(Some(Duration::from_millis(2)), &mut nothing).map_err(|e| e.to_string())?;
+        context.send(source, &probe, SendFlags::FLUSH).map_err(anyhow::Error::msg)?;
+        context.poll(Some(Duration::from_millis(2)), &mut nothing).map_err(anyhow::Error::msg)?;
         if began.elapsed() > PATIENCE {
-            return Err("a receiver has not found the source".to_owned());
+            anyhow::bail!("a receiver has not found the source");
         }
     }
     Ok(())
 }
 
 /// Serves the receivers until they have everything, or will not, and says that it is over.
-pub(super) fn end(context: &mut Context, source: SourceId, boards: &[&Board], sent: u64) -> Result<(), String> {
+pub(super) fn end(context: &mut Context, source: SourceId, boards: &[&Board], sent: u64) -> anyhow::Result<()> {
     let mut nothing = |_: &mut Sources, _: &Delivery<'_>| {};
-    context.flush(source).map_err(|e| e.to_string())?;
+    context.flush(source).map_err(anyhow::Error::msg)?;
     let ending = Instant::now();
     while slowest(boards) < sent && ending.elapsed() < DRAIN {
-        context.poll(Some(Duration::ZERO), &mut nothing).map_err(|e| e.to_string())?;
+        context.poll(Some(Duration::ZERO), &mut nothing).map_err(anyhow::Error::msg)?;
         std::thread::yield_now();
     }
     for board in boards {
@@ -113,32 +113,31 @@ pub(super) fn end(context: &mut Context, source: SourceId, boards: &[&Board], se
 }
 
 /// The source.
-pub(super) fn send(args: &Args, work: &Work, boards: &[&Board]) -> Result<Streamed, String> {
+pub(super) fn send(args: &Args, work: &Work, boards: &[&Board]) -> anyhow::Result<Streamed> {
     let batching = if args.medium == Medium::Lbtipc { 8_192 } else { work.datagram };
     let (mut context, options) = context(args, batching)?;
-    let source = context.source(&topic(args), &options).map_err(|e| e.to_string())?;
+    let source = context.source(&topic(args), &options).map_err(anyhow::Error::msg)?;
     find_receivers(&mut context, source, boards, work.payload)?;
     let mut payload = vec![7u8; work.payload];
     let mut nothing = |_: &mut Sources, _: &Delivery<'_>| {};
-    let failed = |e: lbm_io::SendError| e.to_string();
     let window = if args.medium == Medium::Lbtipc { u64::MAX } else { WINDOW / (work.payload + OVERHEAD) as u64 };
     let (mut sent, mut last_turn) = (0u64, 0u64);
     let mut meter = Meter::new(work, boards);
     while meter.goes_on() {
         if sent >= slowest(boards).saturating_add(window) {
-            context.flush(source).map_err(failed)?;
-            context.poll(Some(Duration::ZERO), &mut nothing).map_err(|e| e.to_string())?;
+            context.flush(source).map_err(anyhow::Error::msg)?;
+            context.poll(Some(Duration::ZERO), &mut nothing).map_err(anyhow::Error::msg)?;
             work.pace.pause();
             continue;
         }
         for _ in 0..BATCH {
             sent += 1;
             payload[..8].copy_from_slice(&sent.to_ne_bytes());
-            context.send(source, &payload, SendFlags::NONE).map_err(failed)?;
+            context.send(source, &payload, SendFlags::NONE).map_err(anyhow::Error::msg)?;
         }
         if sent - last_turn >= 16 * BATCH {
             last_turn = sent;
-            context.poll(Some(Duration::ZERO), &mut nothing).map_err(|e| e.to_string())?;
+            context.poll(Some(Duration::ZERO), &mut nothing).map_err(anyhow::Error::msg)?;
         }
     }
     let streamed = meter.result();

@@ -13,6 +13,7 @@ use tempfile::TempDir;
 
 use super::cell::{Cell, Measure, Medium, Profile};
 use super::lan::Lan;
+use crate::error::FileError;
 use crate::product;
 use crate::rows::{Metrics, Observed, Side};
 use crate::scenario::Scenario;
@@ -77,10 +78,10 @@ fn port() -> u16 {
 }
 
 /// A folder in memory: nothing of a run is written to a disk.
-pub(super) fn folder() -> Result<TempDir, String> {
+pub(super) fn folder() -> Result<TempDir, FileError> {
     let shared = Path::new("/dev/shm");
     let made = if shared.is_dir() { tempfile::tempdir_in(shared) } else { tempfile::tempdir() };
-    made.map_err(|e| format!("no folder for a run: {e}"))
+    made.map_err(FileError::of("no folder for a run in", shared))
 }
 
 impl Trial<'_> {
@@ -195,7 +196,12 @@ impl Trial<'_> {
             list(boards),
             if offload { " --offload" } else { "" },
         );
-        text.split(' ').map(str::to_owned).collect()
+        let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+        let options = self.scenario.lbm.as_ref().map_or("", |grid| grid.options.as_str());
+        if side == Side::Ours && !options.is_empty() {
+            words.extend(["--options".to_owned(), options.to_owned()]);
+        }
+        words
     }
 
     fn aeron_words(&self, place: &Place<'_>, boards: &[PathBuf]) -> Vec<String> {

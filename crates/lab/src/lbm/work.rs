@@ -89,13 +89,13 @@ pub enum Role {
 /// Runs it and prints a line of JSON.
 ///
 /// # Errors
-/// A text for the user.
-pub fn run(args: &Args) -> Result<(), String> {
+/// What went wrong, for the user.
+pub fn run(args: &Args) -> anyhow::Result<()> {
     println!("{}", if args.role == Role::Both { both(args)? } else { side(args)? });
     Ok(())
 }
 
-fn both(args: &Args) -> Result<String, String> {
+fn both(args: &Args) -> anyhow::Result<String> {
     let folder = super::trial::folder()?;
     let board = vec![folder.path().join("board")];
     let receiver = Args { role: Role::Receiver, board: board.clone(), ..args.clone() };
@@ -103,18 +103,19 @@ fn both(args: &Args) -> Result<String, String> {
     let (received, sent) = std::thread::scope(|scope| {
         let receiving = scope.spawn(|| side(&receiver));
         let sent = side(&source);
-        (receiving.join().map_err(|_| "the receiver has panicked".to_owned()), sent)
+        (receiving.join().map_err(|_| anyhow::anyhow!("the receiver has panicked")), sent)
     });
     let mut all = serde_json::Map::new();
     for line in [sent?, received??] {
-        let one: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&line).map_err(|e| e.to_string())?;
+        let one: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(&line).map_err(anyhow::Error::msg)?;
         all.extend(one);
     }
     Ok(serde_json::Value::from(all).to_string())
 }
 
 /// Does one side, and gives its line of JSON.
-fn side(args: &Args) -> Result<String, String> {
+fn side(args: &Args) -> anyhow::Result<String> {
     let wait = if args.idle == Idle::Block { Wait::Block } else { Wait::Yield };
     let multicast = args.medium == Medium::Lbtrm;
     let work = Work {
@@ -131,19 +132,19 @@ fn side(args: &Args) -> Result<String, String> {
         group: Ipv4Addr::new(239, 192, 61, group(args)),
         port: if multicast { data_port(args) } else { 0 },
     };
-    let open = |path: &PathBuf| Shared::open(path).map_err(|e| format!("board {}: {e}", path.display()));
+    let open = |path: &PathBuf| Shared::open(path).map_err(|e| anyhow::anyhow!("board {}: {e}", path.display()));
     let shared: Vec<Shared> = args.board.iter().map(open).collect::<Result<_, _>>()?;
     let boards: Vec<&Board> = shared.iter().map(|board| &**board).collect();
     if boards.is_empty() {
-        return Err("a side needs a --board".to_owned());
+        anyhow::bail!("a side needs a --board");
     }
     match args.side {
         Side::Ours => ours(args, &work, &boards),
-        Side::Floor => floor(args, &work, &boards).map_err(|e| e.to_string()),
+        Side::Floor => floor(args, &work, &boards).map_err(anyhow::Error::msg),
     }
 }
 
-fn ours(args: &Args, work: &Work, boards: &[&Board]) -> Result<String, String> {
+fn ours(args: &Args, work: &Work, boards: &[&Board]) -> anyhow::Result<String> {
     Ok(match (args.measure, args.role) {
         (Measure::Stream, Role::Source) => stream::send(args, work, boards)?.to_json(),
         (Measure::Stream, Role::Receiver) => lost(stream::receive(args, boards[0])?),
@@ -157,7 +158,7 @@ fn ours(args: &Args, work: &Work, boards: &[&Board]) -> Result<String, String> {
             round_trips::echo(args, boards[0])?;
             nothing()
         }
-        (_, Role::Both) => return Err("a side is one".to_owned()),
+        (_, Role::Both) => anyhow::bail!("a side is one"),
     })
 }
 
@@ -209,7 +210,7 @@ fn data_port(args: &Args) -> u16 {
 }
 
 /// A context on the interface, apart from those of other runs, which may still be ending.
-pub(super) fn context(args: &Args, batching: usize) -> Result<(Context, Options), String> {
+pub(super) fn context(args: &Args, batching: usize) -> anyhow::Result<(Context, Options)> {
     let Args { medium, datagram, offload, here, port, .. } = args;
     let group = group(args) + u8::from(args.role == Role::Receiver);
     let (trains, name, data_port) = (u8::from(*offload), medium.name(), data_port(args));
@@ -245,8 +246,9 @@ pub(super) fn context(args: &Args, batching: usize) -> Result<(Context, Options)
         args.options.replace(';', "\n"),
     );
     let mut options = Options::new();
-    options.parse("lab", &text).map_err(|bad| bad.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
-    let mut context = Context::new(&options).map_err(|e| e.to_string())?;
+    let parsed = options.parse("lab", &text);
+    parsed.map_err(|bad| anyhow::anyhow!(bad.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
+    let mut context = Context::new(&options).map_err(anyhow::Error::msg)?;
     for warning in context.warnings() {
         eprintln!("{warning}");
     }
@@ -258,9 +260,9 @@ const BLOCK: Duration = Duration::from_millis(20);
 
 /// A turn of one who receives: yields or blocks if there was nothing.
 #[inline]
-pub(super) fn turn(context: &mut Context, idle: Idle, events: &mut impl Events) -> Result<(), String> {
+pub(super) fn turn(context: &mut Context, idle: Idle, events: &mut impl Events) -> anyhow::Result<()> {
     let wait = if idle == Idle::Block { BLOCK } else { Duration::ZERO };
-    let delivered = context.poll(Some(wait), events).map_err(|e| e.to_string())?;
+    let delivered = context.poll(Some(wait), events).map_err(anyhow::Error::msg)?;
     if delivered == 0 && idle == Idle::Yield {
         std::thread::yield_now();
     }

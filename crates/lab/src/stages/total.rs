@@ -64,25 +64,25 @@ impl Peer {
     }
 
     /// Takes what is there and sends what is to be said; whether anything moved.
-    fn pump(&mut self, hear: Hear<'_>) -> Result<bool, String> {
+    fn pump(&mut self, hear: Hear<'_>) -> anyhow::Result<bool> {
         let now = net::clock::now();
         let mut busy = false;
         loop {
             match self.stream.read(&mut self.room) {
-                Ok(0) => return Err("the server closed a connection of the stages".to_owned()),
+                Ok(0) => anyhow::bail!("the server closed a connection of the stages"),
                 Ok(got) => {
                     busy = true;
                     let mut heard = Collected::default();
                     let read = self.rssl.receive(now, &self.room[..got], &mut self.out, &mut heard);
-                    read.map_err(|e| e.to_string())?;
+                    read.map_err(anyhow::Error::msg)?;
                     let mut packer = self.rssl.pack(now, &mut self.out);
                     for msg in heard.0 {
                         hear(&msg, &mut |reply| packer.push(reply, None));
                     }
-                    packer.finish().map_err(|e| e.to_string())?;
+                    packer.finish().map_err(anyhow::Error::msg)?;
                 }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break,
-                Err(e) => return Err(e.to_string()),
+                Err(e) => return Err(e.into()),
             }
         }
         match self.stream.write(&self.out) {
@@ -91,24 +91,24 @@ impl Peer {
                 self.out.drain(..n);
             }
             Err(e) if e.kind() == ErrorKind::WouldBlock => {}
-            Err(e) => return Err(e.to_string()),
+            Err(e) => return Err(e.into()),
         }
         Ok(busy)
     }
 
     /// Counts the messages that are there.
-    fn drain(&mut self) -> Result<(), String> {
+    fn drain(&mut self) -> anyhow::Result<()> {
         let now = net::clock::now();
         loop {
             match self.stream.read(&mut self.room) {
                 Ok(got) if got > 0 => {
                     let mut count = Count(&mut self.messages);
                     let read = self.rssl.receive(now, &self.room[..got], &mut self.out, &mut count);
-                    read.map_err(|e| e.to_string())?;
+                    read.map_err(anyhow::Error::msg)?;
                 }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Ok(_) => return Err("the server closed a client of the stages".to_owned()),
-                Err(e) => return Err(e.to_string()),
+                Ok(_) => anyhow::bail!("the server closed a client of the stages"),
+                Err(e) => return Err(e.into()),
             }
         }
     }
@@ -119,8 +119,8 @@ impl Total {
     ///
     /// # Errors
     /// A text: sockets are refused, or images do not come.
-    pub fn open(work: &Work) -> Result<Self, String> {
-        let failed = |e: std::io::Error| format!("the stages' server: {e}");
+    pub fn open(work: &Work) -> anyhow::Result<Self> {
+        let failed = |e: std::io::Error| anyhow::anyhow!("the stages' server: {e}");
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
         let at = listener.local_addr().map_err(failed)?;
         let mut config = Config::default();
@@ -149,7 +149,7 @@ impl Total {
         Ok(())
     }
 
-    fn fill(&mut self, images: usize) -> Result<(), String> {
+    fn fill(&mut self, images: usize) -> anyhow::Result<()> {
         let mut begun = vec![false; self.clients.len()];
         let mut idle = 0;
         while self.clients.iter().map(|(_, client)| client.images).sum::<usize>() < images {
@@ -161,14 +161,14 @@ impl Total {
                     *begun = true;
                     let mut packer = peer.rssl.pack(net::clock::now(), &mut peer.out);
                     client.begin(&mut |msg| packer.push(msg, None));
-                    packer.finish().map_err(|e| e.to_string())?;
+                    packer.finish().map_err(anyhow::Error::msg)?;
                 }
                 busy |= peer.pump(&mut |msg, reply| client.hear(msg, reply))?;
             }
             idle = if busy { 0 } else { idle + 1 };
             if idle > IDLE_MAX {
                 let got: usize = self.clients.iter().map(|(_, client)| client.images).sum();
-                return Err(format!("the stages' server gave {got} of {images} images"));
+                anyhow::bail!("the stages' server gave {got} of {images} images");
             }
         }
         Ok(())
@@ -178,13 +178,13 @@ impl Total {
     ///
     /// # Errors
     /// Not everything comes out.
-    pub fn round(&mut self, batch: usize, time: &mut dyn FnMut(&mut dyn FnMut())) -> Result<(), String> {
+    pub fn round(&mut self, batch: usize, time: &mut dyn FnMut(&mut dyn FnMut())) -> anyhow::Result<()> {
         self.clients.iter_mut().for_each(|(peer, _)| peer.messages = 0);
         let Peer { stream, rssl, out, .. } = &mut self.provider;
         let mut packer = rssl.pack(net::clock::now(), out);
         let (_, deliveries) = self.source.updates(batch, |msg, stream| packer.push(msg, Some(stream)));
-        packer.finish().map_err(|e| e.to_string())?;
-        stream.write_all(out).map_err(|e| format!("the stages' provider: {e}"))?;
+        packer.finish().map_err(anyhow::Error::msg)?;
+        stream.write_all(out).map_err(|e| anyhow::anyhow!("the stages' provider: {e}"))?;
         out.clear();
         for again in 0..IDLE_MAX {
             if again > 0 {
@@ -202,17 +202,17 @@ impl Total {
                 return Ok(());
             }
         }
-        Err("the server did not deliver a whole turn".to_owned())
+        Err(anyhow::anyhow!("the server did not deliver a whole turn"))
     }
 }
 
 /// A turn that does not wait.
-fn turn(server: &mut Server, waker: &net::Waker) -> Result<(), String> {
+fn turn(server: &mut Server, waker: &net::Waker) -> anyhow::Result<()> {
     waker.wake();
     once(server)
 }
 
-fn once(server: &mut Server) -> Result<(), String> {
+fn once(server: &mut Server) -> anyhow::Result<()> {
     let turns = std::cell::Cell::new(0);
-    server.run(|| turns.replace(turns.get() + 1) > 0).map_err(|e| e.to_string())
+    server.run(|| turns.replace(turns.get() + 1) > 0).map_err(anyhow::Error::msg)
 }

@@ -163,8 +163,8 @@ pub struct Args {
 /// Measures and prints a line of JSON: nanoseconds of each probe a round, and how much a round is.
 ///
 /// # Errors
-/// A text for the user.
-pub fn run(args: &Args) -> Result<(), String> {
+/// What went wrong, for the user.
+pub fn run(args: &Args) -> anyhow::Result<()> {
     let work = Work { items: args.items, size: args.size, mounts: args.mounts.max(1), common: args.common };
     let mut bench = Bench::new(work, args.batch)?;
     let mut clock = Clock::new();
@@ -220,8 +220,8 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(work: Work, batch: usize) -> Result<Self, String> {
-        let failed = |e: std::io::Error| format!("sockets of the stages: {e}");
+    fn new(work: Work, batch: usize) -> anyhow::Result<Self> {
+        let failed = |e: std::io::Error| anyhow::anyhow!("sockets of the stages: {e}");
         let mut source = Source::new(&work)?;
         let hub = Hub::open(&work, &mut source)?;
         let links = Links::open(1 + work.mounts as usize).map_err(failed)?;
@@ -254,7 +254,7 @@ impl Bench {
         })
     }
 
-    fn round(&mut self, clock: &mut Clock) -> Result<(), String> {
+    fn round(&mut self, clock: &mut Clock) -> anyhow::Result<()> {
         let now = net::clock::now();
         self.make_batch(now);
         self.receive(clock)?;
@@ -274,8 +274,8 @@ impl Bench {
     }
 
     /// Waits for the bytes and takes them in; beside it the same from a plain socket.
-    fn receive(&mut self, clock: &mut Clock) -> Result<(), String> {
-        let failed = |e: std::io::Error| format!("the stages' provider: {e}");
+    fn receive(&mut self, clock: &mut Clock) -> anyhow::Result<()> {
+        let failed = |e: std::io::Error| anyhow::anyhow!("the stages' provider: {e}");
         self.input.clear();
         (&self.links.far[0]).write_all(&self.wire).map_err(failed)?;
         let Links { tcp, conns, events, .. } = &mut self.links;
@@ -290,7 +290,7 @@ impl Bench {
                 }
             });
             if got == 0 {
-                return Err("the stages' provider sent nothing".to_owned());
+                anyhow::bail!("the stages' provider sent nothing");
             }
             self.input.extend_from_slice(&self.scratch[..got]);
         }
@@ -309,19 +309,19 @@ impl Bench {
     }
 
     /// Finds the messages in the bytes; gives where they are.
-    fn frames(&mut self, clock: &mut Clock, now: u64) -> Result<Vec<Range<usize>>, String> {
+    fn frames(&mut self, clock: &mut Clock, now: u64) -> anyhow::Result<Vec<Range<usize>>> {
         let Self { route, input, out, room, .. } = self;
         let (mut seen, mut result) = (Seen::default(), Ok(()));
         clock.time(Probe::stage_frame, &mut || result = route.receive(now, input, out, &mut seen));
         black_box(seen.bytes);
-        result.map_err(|e| e.to_string())?;
+        result.map_err(anyhow::Error::msg)?;
         clock.time(Probe::floor_frame, &mut || {
             room[..input.len()].copy_from_slice(black_box(input));
             black_box(&room);
         });
         let mut places = Places { start: input.as_ptr() as usize, ranges: Vec::new() };
-        route.receive(now, input, out, &mut places).map_err(|e| e.to_string())?;
-        if places.ranges.len() == self.updates { Ok(places.ranges) } else { Err("frames were lost".to_owned()) }
+        route.receive(now, input, out, &mut places).map_err(anyhow::Error::msg)?;
+        if places.ranges.len() == self.updates { Ok(places.ranges) } else { Err(anyhow::anyhow!("frames were lost")) }
     }
 
     /// Header, look-up and publishing: together as the Source Distributor does them, and the parts that can be called alone.
@@ -362,12 +362,12 @@ impl Bench {
     }
 
     /// What a P2PS does with the block, and what goes out.
-    fn deliver(&mut self, clock: &mut Clock, now: u64) -> Result<(), String> {
+    fn deliver(&mut self, clock: &mut Clock, now: u64) -> anyhow::Result<()> {
         let Self { hub, room, out, links, bare, sessions, .. } = self;
         let block = hub.distributor.block().unwrap_or_default();
         let mut read = Ok(());
         clock.time(Probe::stage_unwatched, &mut || read = hub.unwatched.hub_block(now, SOURCE, block));
-        read.map_err(|e| e.to_string())?;
+        read.map_err(anyhow::Error::msg)?;
         hub.unwatched.flush(block, |_, _| {});
         let (updates, step) = (self.updates, block.len() / self.updates.max(1));
         clock.time(Probe::floor_apply, &mut || {
@@ -378,7 +378,7 @@ impl Bench {
         });
         let mut read = Ok(());
         clock.time(Probe::stage_watched, &mut || read = hub.watched.hub_block(now, SOURCE, block));
-        read.map_err(|e| e.to_string())?;
+        read.map_err(anyhow::Error::msg)?;
         let (mut deliveries, mut bytes, mut fault) = (0, 0, None);
         // What flushing costs beside packing is packing's: begin and end of the call are timed with it.
         hub.watched.flush(block, |client, list| {
@@ -406,7 +406,7 @@ impl Bench {
             let (near, _) = &mut bare[1 + slot];
             clock.time(Probe::floor_send, &mut || written = near.write(out));
             if sent != SendOutcome::Sent || written.as_ref().ok() != Some(&out.len()) {
-                fault = Some(format!(
+                fault = Some(anyhow::anyhow!(
                     "a socket of the stages did not take a turn: {sent:?}, {written:?}; use smaller batches"
                 ));
             }
@@ -452,7 +452,7 @@ fn pair() -> std::io::Result<(TcpStream, TcpStream)> {
 ///
 /// # Errors
 /// It was refused.
-pub fn handshake() -> Result<(Connection, Connection), String> {
+pub fn handshake() -> anyhow::Result<(Connection, Connection)> {
     let mut client = Connection::client(ClientConfig::default());
     let mut server = Connection::server(ServerConfig::default());
     let now = net::clock::now();
@@ -460,11 +460,15 @@ pub fn handshake() -> Result<(Connection, Connection), String> {
     client.start(now, &mut there);
     for _ in 0..4 {
         let said = std::mem::take(&mut there);
-        server.receive(now, &said, &mut back, &mut Seen::default()).map_err(|e| e.to_string())?;
+        server.receive(now, &said, &mut back, &mut Seen::default()).map_err(anyhow::Error::msg)?;
         let said = std::mem::take(&mut back);
-        client.receive(now, &said, &mut there, &mut Seen::default()).map_err(|e| e.to_string())?;
+        client.receive(now, &said, &mut there, &mut Seen::default()).map_err(anyhow::Error::msg)?;
     }
-    if client.is_connected() && server.is_connected() { Ok((client, server)) } else { Err("no handshake".to_owned()) }
+    if client.is_connected() && server.is_connected() {
+        Ok((client, server))
+    } else {
+        Err(anyhow::anyhow!("no handshake"))
+    }
 }
 
 /// Counts the bytes of messages.

@@ -85,8 +85,8 @@ impl Source {
     ///
     /// # Errors
     /// There are none.
-    pub fn new(work: &Work) -> Result<Self, String> {
-        let catalogue = Catalogue::reference(work.size, false).map_err(|e| e.to_string())?;
+    pub fn new(work: &Work) -> anyhow::Result<Self> {
+        let catalogue = Catalogue::reference(work.size, false).map_err(anyhow::Error::msg)?;
         let config = ProviderConfig { domains: catalogue.domains(), ..ProviderConfig::default() };
         let traffic = LoadConfig {
             shape: Shape::Smooth,
@@ -216,7 +216,7 @@ impl Hub {
     ///
     /// # Errors
     /// Not all images come.
-    pub fn open(shape: &Work, source: &mut Source) -> Result<Self, String> {
+    pub fn open(shape: &Work, source: &mut Source) -> anyhow::Result<Self> {
         let routes = vec![RouteConfig::default()];
         let config =
             distributor::Config { routes, open_window: u32::MAX, opens_per_turn: u32::MAX, ..Default::default() };
@@ -242,7 +242,7 @@ impl Hub {
     }
 
     /// Lets all talk until the clients of a side have their images.
-    fn fill(&mut self, side: u16, mut clients: Vec<Client>, source: &mut Source, images: usize) -> Result<(), String> {
+    fn fill(&mut self, side: u16, mut clients: Vec<Client>, source: &mut Source, images: usize) -> anyhow::Result<()> {
         let mut now = net::clock::now();
         let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
         for (id, client) in (0..).map(ClientId).zip(&mut clients) {
@@ -256,7 +256,7 @@ impl Hub {
             idle = if self.exchange(now, side, &mut clients, source) { 0 } else { idle + 1 };
             if idle > IDLE_ROUNDS {
                 let got: usize = clients.iter().map(|c| c.images).sum();
-                return Err(format!("the stages' clients have {got} of {images} images and no more come"));
+                anyhow::bail!("the stages' clients have {got} of {images} images and no more come");
             }
         }
         while self.exchange(now, side, &mut clients, source) {}

@@ -83,7 +83,7 @@ impl Distribution {
 }
 
 /// A point of a percentile distribution, as HDR histograms are plotted.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Deserialize, serde::Serialize)]
 pub struct Percentile {
     /// Share of the samples that are not longer, 0 to 1.
     pub share: f64,

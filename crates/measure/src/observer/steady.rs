@@ -42,7 +42,7 @@ pub const RULE: Rule =
     Rule { windows: WINDOWS, in_a_row: IN_A_ROW, rate_percent: 100.0 * RATE_BAND, latency_percent: 100.0 * BAND };
 
 /// A window of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Deserialize, serde::Serialize)]
 pub struct Window {
     /// Its begin, in seconds since the first message was sent.
     pub at_s: f64,

@@ -83,7 +83,7 @@ impl Command {
         match word {
             "" => Ok(None),
             comment if comment.starts_with('#') => Ok(None),
-            "ur" => rest.parse().map(|rate| Some(Self::UpdateRate(rate))),
+            "ur" => rest.parse().map(|rate| Some(Self::UpdateRate(rate))).map_err(|e: RateError| e.to_string()),
             "down" => alone(Self::Down),
             "up" => alone(Self::Up),
             "suspect" => Ok(Some(Self::Suspect(item()))),

@@ -1,15 +1,18 @@
 //! What a scenario is: its parameters, its rates and its goals, read from a file that users can copy and change.
 
-use std::fmt::{self, Write as _};
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
-use super::rows::{PEERS, Side};
-use feed::pace::Rate;
+mod conditions;
+mod error;
+mod goals;
+
+use crate::rows::{PEERS, Side};
+
+pub use error::ScenarioError;
+pub use goals::{Goal, Point};
 
 /// The scenarios that come with the binary; `quoteway-lab list --toml` prints them.
-pub const BUILT_IN: &str = include_str!("scenarios.toml");
+pub const BUILT_IN: &str = include_str!("../scenarios.toml");
 
 /// Items of a flow in `--quick`, at most, and its seconds.
 const QUICK_ITEMS: u32 = 10_000;
@@ -84,6 +87,9 @@ pub struct Scenario {
     /// Paths (multipath): each has a source, a Source Distributor, a hub and mounts of its own, and its part of items and rate.
     #[serde(default = "one")]
     pub paths: u32,
+    /// Source Distributors of each path (multiplex), each with a source and a service of its own, and its part of items and rate.
+    #[serde(default = "one")]
+    pub distributors: u32,
     /// P2PSs of each path (multiplex), each with its part of the mounts.
     #[serde(default = "one")]
     pub p2ps: u32,
@@ -155,7 +161,7 @@ pub struct Scenario {
     pub instructions: bool,
     /// What of LBM is measured.
     #[serde(default)]
-    pub lbm: Option<super::lbm::Grid>,
+    pub lbm: Option<crate::lbm::Grid>,
     /// What is to be reached: `ROW METRIC[/SIDE] (>=|<=) VALUE`.
     #[serde(default)]
     pub goals: Vec<String>,
@@ -235,50 +241,12 @@ fn warmup() -> f64 {
     1.0
 }
 
-/// At what rate a flow runs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Point {
-    /// As fast as it goes: queues are full.
-    Max,
-    /// The highest rate that is held without a growing queue.
-    Search,
-    /// So many deliveries a second.
-    Rate(f64),
-}
-
-impl FromStr for Point {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "search" {
-            return Ok(Self::Search);
-        }
-        match Rate::parse(text) {
-            Some(Rate::Max) => Ok(Self::Max),
-            Some(Rate::PerSecond(rate)) => Ok(Self::Rate(rate)),
-            _ => Err(format!("{text:?} is no rate; write max, search or deliveries a second: 1000, 50k, 1.5M")),
-        }
-    }
-}
-
-impl fmt::Display for Point {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Max => f.write_str("max"),
-            Self::Search => f.write_str("search"),
-            Self::Rate(rate) if rate >= 1e6 => write!(f, "{}M", rate / 1e6),
-            Self::Rate(rate) if rate >= 1e3 => write!(f, "{}k", rate / 1e3),
-            Self::Rate(rate) => write!(f, "{rate}"),
-        }
-    }
-}
-
 impl Scenario {
     /// The rates of the scenario.
     ///
     /// # Errors
     /// A word that is no rate.
-    pub fn points(&self) -> Result<Vec<Point>, String> {
+    pub fn points(&self) -> Result<Vec<Point>, ScenarioError> {
         self.rates.split_whitespace().map(str::parse).collect()
     }
 
@@ -286,21 +254,21 @@ impl Scenario {
     ///
     /// # Errors
     /// A word that is no size.
-    pub fn batches(&self) -> Result<Vec<u32>, String> {
+    pub fn batches(&self) -> Result<Vec<u32>, ScenarioError> {
         let size = |word: &str| word.parse().ok().filter(|n| (1..=100_000).contains(n));
         let sizes = self.batches.split_whitespace();
-        sizes.map(|word| size(word).ok_or_else(|| format!("batches: {word:?} is no number of updates"))).collect()
+        sizes.map(|word| size(word).ok_or_else(|| ScenarioError::Batch(word.to_owned()))).collect()
     }
 
     /// Which peers run at this rate too.
     ///
     /// # Errors
     /// A word that is no peer.
-    pub fn peers_at(&self, point: Point) -> Result<Vec<Side>, String> {
+    pub fn peers_at(&self, point: Point) -> Result<Vec<Side>, ScenarioError> {
         let runs = self.peer_rates.split_whitespace().any(|word| word.parse() == Ok(point));
         let peers: Vec<Side> = self.peers.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
         match peers.iter().find(|side| !PEERS.contains(side)) {
-            Some(side) => Err(format!("{side} is no peer")),
+            Some(side) => Err(ScenarioError::Peer(*side)),
             None => Ok(if runs { peers } else { Vec::new() }),
         }
     }
@@ -321,34 +289,9 @@ impl Scenario {
         }
     }
 
-    /// A text of the scenario with the numbers of this call: `{items}`, `{size}`, `{mounts}`, `{bursts}`.
-    pub fn text(&self, text: &str) -> String {
-        let number = |n: u32| {
-            let digits = n.to_string();
-            let head = digits.len() % 3;
-            let groups = digits.as_bytes()[head..].chunks(3).map(|group| String::from_utf8_lossy(group).into_owned());
-            let first = (head > 0).then(|| digits[..head].to_owned());
-            first.into_iter().chain(groups).collect::<Vec<_>>().join(",")
-        };
-        let mut out = text.to_owned();
-        for (name, value) in [("{items}", self.items), ("{mounts}", self.mounts), ("{bursts}", self.bursts)] {
-            out = out.replace(name, &number(value));
-        }
-        out.replace("{size}", &self.update_size())
-    }
-
-    /// How long an update is, and what of it is counted.
-    pub fn update_size(&self) -> String {
-        if self.data_size > 0 {
-            format!("{} bytes of data, {} with the header", self.data_size, self.message_size())
-        } else {
-            format!("{} bytes, header included", self.size)
-        }
-    }
-
     /// Whether Source Distributor and P2PS are processes of their own.
     pub fn is_split(&self) -> bool {
-        self.split || self.nodes == 3 || self.p2ps > 1 || self.rrcpd || self.source_rrcpd
+        self.split || self.nodes == 3 || self.p2ps > 1 || self.distributors > 1 || self.rrcpd || self.source_rrcpd
     }
 
     /// Processes between a source and a client.
@@ -360,6 +303,11 @@ impl Scenario {
         }
     }
 
+    /// Sources of all paths together, each with a Source Distributor where there are some.
+    pub fn sources(&self) -> u32 {
+        self.paths * self.distributors
+    }
+
     /// The real-time priority of a process, if it has one.
     pub fn priority_of(&self, process: &str) -> Option<u32> {
         self.priority.split_whitespace().find_map(|word| word.strip_prefix(process)?.strip_prefix(':')?.parse().ok())
@@ -368,121 +316,6 @@ impl Scenario {
     /// The processors that a process is bound to, if it is.
     pub fn processors(&self, process: &str) -> Option<&str> {
         self.bind.split_whitespace().find_map(|word| word.strip_prefix(process)?.strip_prefix(':'))
-    }
-
-    /// Its parameters in a line, for a list.
-    pub fn parameters(&self) -> String {
-        let original =
-            if self.original_seconds > 0.0 { format!(" (--full: {} s)", self.original_seconds) } else { String::new() };
-        if let (Kind::Lbm, Some(grid)) = (self.kind, &self.lbm) {
-            let (cells, minutes) =
-                (grid.cells().map_or(0, |c| c.len()), super::lbm::estimate(self, 1, false, true) / 60.0);
-            let seconds = self.seconds;
-            return format!(
-                "{cells} rows, {seconds} s a run{original}, {minutes:.1} minutes a pair; {}",
-                grid.conditions()
-            );
-        }
-        if self.kind == Kind::Stages {
-            return format!(
-                "turns of {} updates; {} items, {} bytes, {} mounts",
-                self.batches, self.items, self.size, self.mounts
-            );
-        }
-        if self.kind != Kind::Flow {
-            return format!("{} s a run", self.seconds);
-        }
-        format!("rates {}; {}{original}", self.rates, self.conditions())
-    }
-
-    /// What a reader of its figures has to know beside them.
-    pub fn conditions(&self) -> String {
-        if let (Kind::Lbm, Some(grid)) = (self.kind, &self.lbm) {
-            let held = if grid.rates.split_whitespace().any(|word| word == "search") {
-                format!("; a rate is held with {}", self.criterion())
-            } else {
-                String::new()
-            };
-            return format!("{}{held}; {} s a run after {} s of warm-up", grid.conditions(), self.seconds, self.warmup);
-        }
-        if self.kind == Kind::Codec {
-            return "one thread, messages in memory, no sockets; the peer on the same bytes; no process bound"
-                .to_owned();
-        }
-        let mut parts = vec![format!("{} items, updates of {}", self.items, self.update_size())];
-        if self.mounts > 1 {
-            let mixed = if self.is_mixed() { ", updates in random order" } else { "" };
-            parts.push(format!(
-                "{} mounts, {:.0} % of the items common to all{mixed}",
-                self.mounts,
-                self.common * 100.0
-            ));
-        }
-        if self.kind == Kind::Stages {
-            parts.push(format!("turns of {} updates", self.batches));
-            parts
-                .push("one thread, one stage after the other on real sockets of loopback, no process bound".to_owned());
-            return parts.join("; ");
-        }
-        parts.push(match (self.server, self.nodes, self.is_split()) {
-            (false, ..) => "client connected to the source, loopback".to_owned(),
-            (true, 1, false) => "Source Distributor and P2PS in one process, loopback".to_owned(),
-            (true, 1, true) => format!("Source Distributor and P2PS in two processes, loopback, hub by {}", self.hub),
-            (true, nodes, split) => {
-                let hub = if split || nodes == 3 { format!(", hub by {}", self.hub) } else { String::new() };
-                format!("{nodes} nodes (network namespaces of this machine, unless --loopback){hub}")
-            }
-        });
-        if self.paths > 1 {
-            parts.push(format!("{} paths, each with a source, a Source Distributor and a hub", self.paths));
-        }
-        if self.p2ps > 1 {
-            parts.push(format!("{} P2PSs a path, each with its clients", self.p2ps));
-        }
-        match (self.source_rrcpd, self.rrcpd) {
-            (true, true) => {
-                parts.push("an rrcpd on both sides of the hub, shared memory before and behind them".to_owned());
-            }
-            (true, false) => parts.push("rrcpd behind the Source Distributor, shared memory between".to_owned()),
-            (false, true) => parts.push("rrcpd before the P2PSs, shared memory between".to_owned()),
-            (false, false) => {}
-        }
-        if self.nodes > 1 {
-            let tso = if self.tso.is_empty() { String::new() } else { format!(", TSO {}", self.tso) };
-            parts.push(format!("MTU {}{tso}", self.mtu));
-        }
-        if !self.priority.is_empty() {
-            parts.push(format!("real-time priorities {}", self.priority));
-        }
-        if self.shards > 0 {
-            parts.push(format!("{} egress shards", self.shards));
-        }
-        parts.push(match self.bursts {
-            0 => "evenly paced".to_owned(),
-            bursts => format!("{bursts} bursts a second, and evenly paced beside it"),
-        });
-        let bound = if self.bind.is_empty() { "no process bound".to_owned() } else { format!("bound {}", self.bind) };
-        parts.push(format!("idle source: {}, idle others: block; {bound}", self.idle));
-        parts.push(format!("socket buffers {} KB", self.socket_buffer / 1024));
-        if !self.server_toml.is_empty() {
-            parts.push(format!(
-                "servers configured with {}",
-                self.server_toml.split_whitespace().collect::<Vec<_>>().join(" ")
-            ));
-        }
-        if !self.variant.is_empty() {
-            parts.push(format!("variant: {}", self.variant));
-        }
-        if self.rates.split_whitespace().any(|word| word == "search") {
-            parts.push(format!("a rate is held with {}", self.criterion()));
-        }
-        parts.push(format!("{} s a run after {} s of warm-up", self.seconds, self.warmup));
-        parts.push(match (self.kind, self.observe) {
-            (Kind::Memory, _) => "resident size, by the kernel".to_owned(),
-            (_, true) => "every message observed".to_owned(),
-            (_, false) => "latency by stamped updates".to_owned(),
-        });
-        parts.join("; ")
     }
 
     /// Cut down for a run that only shows that everything works.
@@ -504,17 +337,6 @@ impl Scenario {
         (self.seconds, self.warmup) = (self.seconds.min(QUICK_SECONDS), self.warmup.min(QUICK_WARMUP));
     }
 
-    /// What a rate has to fulfil to count as held, for people.
-    pub fn criterion(&self) -> String {
-        let mut text = "nothing lost, no growing queue".to_owned();
-        for (name, bound) in [("max", self.max_latency_us), ("mean", self.mean_latency_us)] {
-            if bound > 0.0 {
-                let _ = write!(text, ", {name} latency at most {bound:.0} us");
-            }
-        }
-        text
-    }
-
     /// As long as the original's, where it says how long that was.
     pub fn lengthen(&mut self) {
         if self.original_seconds > 0.0 {
@@ -531,16 +353,16 @@ impl Scenario {
     ///
     /// # Errors
     /// A word that is no parameter, or a value that is none.
-    pub fn variant(&self) -> Result<Option<Self>, String> {
+    pub fn variant(&self) -> Result<Option<Self>, ScenarioError> {
         if self.variant.trim().is_empty() {
             return Ok(None);
         }
         let plain = Self { variant: String::new(), ..self.clone() };
-        let mut table = toml::Table::try_from(&plain).map_err(|e| e.to_string())?;
+        let mut table = toml::Table::try_from(&plain)?;
         for change in self.variant.split(';') {
             set(&mut table, change.trim())?;
         }
-        let variant: Self = table.try_into().map_err(|e: toml::de::Error| e.to_string())?;
+        let variant: Self = table.try_into()?;
         let variant = Self { name: self.name.clone(), ..variant };
         variant.check()?;
         Ok(Some(variant))
@@ -557,21 +379,20 @@ impl Scenario {
     ///
     /// # Errors
     /// A word that is no parameter, or a value that is none.
-    pub fn set(&mut self, lines: &[String]) -> Result<(), String> {
+    pub fn set(&mut self, lines: &[String]) -> Result<(), ScenarioError> {
         if lines.is_empty() {
             return Ok(());
         }
-        let mut table = toml::Table::try_from(&*self).map_err(|e| e.to_string())?;
+        let mut table = toml::Table::try_from(&*self)?;
         for line in lines {
             let key = line.split('=').next().unwrap_or_default().trim();
             let grid = table.get_mut("lbm").and_then(toml::Value::as_table_mut).filter(|grid| grid.contains_key(key));
             match grid {
-                Some(grid) => set(grid, line),
-                None => set(&mut table, line),
+                Some(grid) => set(grid, line)?,
+                None => set(&mut table, line)?,
             }
-            .map_err(|why| format!("--set {why}"))?;
         }
-        *self = checked(self.name.clone(), table).map_err(|why| format!("--set: {why}"))?;
+        *self = checked(self.name.clone(), table)?;
         Ok(())
     }
 
@@ -579,17 +400,17 @@ impl Scenario {
     ///
     /// # Errors
     /// A line that is no goal.
-    pub fn goals(&self) -> Result<Vec<Goal>, String> {
+    pub fn goals(&self) -> Result<Vec<Goal>, ScenarioError> {
         self.goals.iter().map(|line| line.parse()).collect()
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), ScenarioError> {
         self.points()?;
         for word in self.peer_rates.split_whitespace() {
             word.parse::<Point>()?;
         }
         self.goals()?;
-        self.variant().map_err(|why| format!("variant: {why}"))?;
+        self.variant().map_err(|why| ScenarioError::Variant(Box::new(why)))?;
         self.peers_at(Point::Max)?;
         for word in self.quick_rates.split_whitespace() {
             word.parse::<Point>()?;
@@ -599,26 +420,34 @@ impl Scenario {
             number.is_some_and(|n| (1..=99).contains(&n))
         };
         if let Some(word) = self.priority.split_whitespace().find(|w| !is_priority(w)) {
-            return Err(format!("priority {word:?}: write PROCESS:PRIORITY (1 to 99), for example server:55"));
+            return Err(ScenarioError::Priority(word.to_owned()));
         }
         if !["", "on", "off"].contains(&self.tso.as_str()) || !(576..=65_535).contains(&self.mtu) {
-            return Err("tso is on or off, mtu 576 to 65535".to_owned());
+            return Err(ScenarioError::Parameter("tso is on or off, mtu 576 to 65535"));
         }
         if let Some(word) = self.bind.split_whitespace().find(|w| !w.contains(':')) {
-            return Err(format!("bind {word:?}: write PROCESS:PROCESSORS, for example server:1"));
+            return Err(ScenarioError::Bind(word.to_owned()));
         }
-        let is_stacked = self.paths > 1 || self.p2ps > 1 || self.rrcpd || self.source_rrcpd;
-        if !(1..=8).contains(&self.paths) || !(1..=16).contains(&self.p2ps) || (is_stacked && !self.server) {
-            return Err("paths (1 to 8), p2ps (1 to 16) and rrcpd need a server".to_owned());
+        let is_stacked = self.paths > 1 || self.p2ps > 1 || self.distributors > 1 || self.rrcpd || self.source_rrcpd;
+        let has_room = (1..=8).contains(&self.distributors) && (1..=16).contains(&self.p2ps);
+        if !(1..=8).contains(&self.paths) || !has_room || (is_stacked && !self.server) {
+            return Err(ScenarioError::Parameter(
+                "paths and distributors (1 to 8), p2ps (1 to 16) and rrcpd need a server",
+            ));
+        }
+        if self.distributors > 1 && self.hub == "tcp" {
+            return Err(ScenarioError::Parameter(
+                "several distributors on one hub need hub = \"lbt-rm\" or \"lbt-ru\"",
+            ));
         }
         if self.mounts > 1 && !self.mounts.is_multiple_of(self.p2ps) {
-            return Err("mounts cannot be divided by p2ps".to_owned());
+            return Err(ScenarioError::Parameter("mounts cannot be divided by p2ps"));
         }
         if (self.rrcpd || self.source_rrcpd) && !self.hub.starts_with("lbt-r") {
-            return Err("an rrcpd needs hub = \"lbt-rm\" or \"lbt-ru\"".to_owned());
+            return Err(ScenarioError::Parameter("an rrcpd needs hub = \"lbt-rm\" or \"lbt-ru\""));
         }
         if !(1..=3).contains(&self.nodes) {
-            return Err("nodes must be 1, 2 or 3".to_owned());
+            return Err(ScenarioError::Parameter("nodes must be 1, 2 or 3"));
         }
         let sound = self.items > 0
             && self.mounts > 0
@@ -626,54 +455,23 @@ impl Scenario {
             && (0.0..=1.0).contains(&self.common)
             && self.seconds > 0.0;
         if !sound || !(0.0..=600.0).contains(&self.warmup) || self.seconds > 86_400.0 {
-            return Err("items, mounts, common (0 to 1), seconds or warmup is out of range".to_owned());
+            return Err(ScenarioError::Parameter("items, mounts, common (0 to 1), seconds or warmup is out of range"));
         }
         if self.kind == Kind::Lbm {
-            self.lbm.as_ref().ok_or("a scenario of LBM needs a table `lbm`")?.cells()?;
+            self.lbm.as_ref().ok_or(ScenarioError::Parameter("a scenario of LBM needs a table `lbm`"))?.cells()?;
         }
         if self.batches()?.is_empty() && self.kind == Kind::Stages {
-            return Err("the stages need batches".to_owned());
+            return Err(ScenarioError::Parameter("the stages need batches"));
         }
         if self.kind == Kind::Flow && self.rates.trim().is_empty() {
-            return Err("a flow needs rates".to_owned());
+            return Err(ScenarioError::Parameter("a flow needs rates"));
+        }
+        if self.kind == Kind::Images && !matches!(self.points()?[..], [Point::Rate(_)]) {
+            return Err(ScenarioError::Parameter(
+                "images needs one rate, at which the first client streams: rates=100k",
+            ));
         }
         Ok(())
-    }
-}
-
-/// What a figure is to be.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Goal {
-    /// The row of the table.
-    pub row: String,
-    /// Which figure of it.
-    pub metric: String,
-    /// Compared with another side's; by itself otherwise.
-    pub over: Option<Side>,
-    /// At least this, or at most.
-    pub at_least: bool,
-    /// The bound.
-    pub bound: f64,
-}
-
-impl FromStr for Goal {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("goal {text:?}: write ROW METRIC[/SIDE] >= VALUE, or <=");
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let [row, metric, relation, bound] = words[..] else { return Err(wrong()) };
-        let (metric, over) = match metric.split_once('/') {
-            None => (metric, None),
-            Some((metric, side)) => (metric, Some(side.parse().map_err(|_| wrong())?)),
-        };
-        let at_least = match relation {
-            ">=" => true,
-            "<=" => false,
-            _ => return Err(wrong()),
-        };
-        let bound = bound.parse().map_err(|_| wrong())?;
-        Ok(Self { row: row.to_owned(), metric: metric.to_owned(), over, at_least, bound })
     }
 }
 
@@ -681,27 +479,33 @@ impl FromStr for Goal {
 ///
 /// # Errors
 /// What is wrong, with the scenario's name.
-pub fn read(text: &str) -> Result<Vec<Scenario>, String> {
-    let tables: toml::Table = text.parse().map_err(|e: toml::de::Error| format!("scenarios: {e}"))?;
+pub fn read(text: &str) -> Result<Vec<Scenario>, ScenarioError> {
+    let tables: toml::Table = text.parse().map_err(ScenarioError::Syntax)?;
     let mut scenarios = Vec::new();
     for (name, value) in tables {
         let toml::Value::Table(table) = value else {
-            return Err(format!("scenarios: {name} stands outside of a [scenario]"));
+            return Err(ScenarioError::Outside(name));
         };
         scenarios.push(checked(name, table)?);
     }
     Ok(scenarios)
 }
 
-fn checked(name: String, table: toml::Table) -> Result<Scenario, String> {
-    let scenario: Scenario = table.try_into().map_err(|e: toml::de::Error| format!("scenario {name}: {e}"))?;
-    scenario.check().map_err(|e| format!("scenario {name}: {e}"))?;
-    Ok(Scenario { name, ..scenario })
+fn checked(name: String, table: toml::Table) -> Result<Scenario, ScenarioError> {
+    let read = || -> Result<Scenario, ScenarioError> {
+        let scenario: Scenario = table.try_into()?;
+        scenario.check()?;
+        Ok(scenario)
+    };
+    match read() {
+        Ok(scenario) => Ok(Scenario { name, ..scenario }),
+        Err(fault) => Err(ScenarioError::In { name, fault: Box::new(fault) }),
+    }
 }
 
 /// Sets a parameter by `KEY=VALUE`.
-fn set(table: &mut toml::Table, line: &str) -> Result<(), String> {
-    let (key, value) = line.split_once('=').ok_or_else(|| format!("{line}: write KEY=VALUE"))?;
+fn set(table: &mut toml::Table, line: &str) -> Result<(), ScenarioError> {
+    let (key, value) = line.split_once('=').ok_or_else(|| ScenarioError::Change(line.to_owned()))?;
     let parsed = format!("v = {value}").parse::<toml::Table>().ok().and_then(|mut t| t.remove("v"));
     table.insert(key.trim().to_owned(), parsed.unwrap_or_else(|| toml::Value::String(value.to_owned())));
     Ok(())
@@ -712,7 +516,7 @@ fn set(table: &mut toml::Table, line: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// A name that is unknown.
-pub fn select(all: Vec<Scenario>, names: &[String]) -> Result<Vec<Scenario>, String> {
+pub fn select(all: Vec<Scenario>, names: &[String]) -> Result<Vec<Scenario>, ScenarioError> {
     if names.is_empty() {
         return Ok(all.into_iter().filter(|s| !s.on_request).collect());
     }
@@ -729,7 +533,7 @@ pub fn select(all: Vec<Scenario>, names: &[String]) -> Result<Vec<Scenario>, Str
             let mut known: Vec<&str> = all.iter().flat_map(|s| [s.group.as_str(), s.name.as_str()]).collect();
             known.retain(|name| !name.is_empty());
             known.dedup();
-            return Err(format!("no scenario {name:?}; there are {}", known.join(", ")));
+            return Err(ScenarioError::Unknown { asked: name.clone(), known: known.join(", ") });
         }
     }
     Ok(chosen)
@@ -841,8 +645,8 @@ mod tests {
         scenario.set(&["items=7", "idle=block", "server = false"].map(str::to_owned)).unwrap();
         assert_eq!((scenario.items, scenario.idle.as_str(), scenario.server), (7, "block", false));
         assert_eq!((scenario.name.as_str(), scenario.kind), ("a", Kind::Memory));
-        assert!(scenario.set(&["itms=7".to_owned()]).unwrap_err().contains("itms"));
-        assert!(scenario.set(&["items".to_owned()]).unwrap_err().contains("KEY=VALUE"));
+        assert!(scenario.set(&["itms=7".to_owned()]).unwrap_err().to_string().contains("itms"));
+        assert!(scenario.set(&["items".to_owned()]).unwrap_err().to_string().contains("KEY=VALUE"));
         // Over --quick as well; and in the grid of a scenario of LBM.
         let all = read(BUILT_IN).unwrap();
         let find = |name: &str| all.iter().find(|s| s.name == name).unwrap().clone();
@@ -876,7 +680,7 @@ mod tests {
         assert_eq!((variant.shards, variant.idle.as_str(), variant.mounts), (1, "block", 4));
         assert!(variant.name == "a" && variant.originals == scenario.originals && variant.variant.is_empty());
         assert!(Scenario { variant: String::new(), ..scenario }.variant().unwrap().is_none());
-        assert!(read(&text.replace("shards=1", "shard=1")).unwrap_err().contains("scenario a: variant: "));
+        assert!(read(&text.replace("shards=1", "shard=1")).unwrap_err().to_string().contains("scenario a: variant: "));
     }
 
     #[test]
@@ -893,7 +697,7 @@ mod tests {
             ("rates = ''", "rates"),
         ] {
             let text = format!("[a]\ntitle = 'A'\nkind = 'flow'\n{line}");
-            let error = read(&text).unwrap_err();
+            let error = read(&text).unwrap_err().to_string();
             assert!(error.contains("scenario a") && error.contains(part), "{error}");
         }
         assert!(read("x = 1").is_err() && read("[a]").is_err());

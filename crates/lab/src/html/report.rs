@@ -1,0 +1,298 @@
+//! A page for each report, in the order of the report: its first charts on the first screen, then what it holds and where each of it
+//! is, then the scenarios, then the published cells that nothing of ours stands beside, with the reason.
+
+use std::fmt::Write as _;
+
+use super::charts::{self, DASHES, PUBLISHED};
+use super::contents::{self, Place, Report};
+use super::svg::{self, Axis, Line, Scale, duration, escape, short};
+use super::{begin, environment_line, goals, key_results, method, section, system};
+use crate::environment::Environment;
+use crate::lbm::difference;
+use crate::originals::{Series, Tables};
+use crate::report::NOTICE;
+use crate::rows::{Outcome, Side};
+
+/// A page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page {
+    /// The report's group.
+    pub group: String,
+    /// The whole of it.
+    pub html: String,
+}
+
+/// The pages of all reports of which something was run.
+pub fn pages(environment: &Environment, pairs: u32, outcomes: &[Outcome], tables: &Tables) -> Vec<Page> {
+    let of = |report: &'static Report| {
+        let these: Vec<Outcome> = outcomes.iter().filter(|o| o.group == report.group).cloned().collect();
+        (!these.is_empty())
+            .then(|| Page { group: report.group.to_owned(), html: page(report, environment, pairs, &these, tables) })
+    };
+    contents::REPORTS.iter().filter_map(of).collect()
+}
+
+fn page(report: &Report, environment: &Environment, pairs: u32, outcomes: &[Outcome], tables: &Tables) -> String {
+    let title = format!("After the report of {}", report.title);
+    let mut out = begin(&title);
+    let _ = writeln!(out, "<h1>{}</h1>", escape(&title));
+    environment_line(&mut out, environment);
+    out += &overviews(report, outcomes);
+    let _ = writeln!(
+        out,
+        "<details><summary>Whose marks these are, and what this is not</summary><p>{}</p></details>",
+        escape(NOTICE)
+    );
+    key_results(&mut out, pairs, outcomes);
+    goals(&mut out, outcomes);
+    contents_table(&mut out, report, outcomes);
+    // In the order in which the report has them, which is that of the built-in scenarios.
+    for outcome in outcomes {
+        section(&mut out, outcome);
+    }
+    out += &difference::html(tables, outcomes);
+    not_here(&mut out, report, tables);
+    throughputs(&mut out, report, tables);
+    system(&mut out, environment);
+    method(&mut out, pairs);
+    out + "</main></body></html>\n"
+}
+
+/// Mean and highest latency across scenarios, ours and published.
+fn overviews(report: &Report, outcomes: &[Outcome]) -> String {
+    let mut out = String::new();
+    for (title, tables) in report.overviews {
+        for (metric, what, value) in [
+            ("call_mean_us", "mean latency", (|p| p.mean_us) as fn(&crate::originals::Point) -> f64),
+            ("call_max_us", "highest latency", |p| p.max_us),
+        ] {
+            out += &overview(&format!("{title}: {what}, from the call"), tables, metric, value, outcomes);
+        }
+    }
+    out
+}
+
+fn overview(
+    title: &str,
+    tables: &[&str],
+    metric: &str,
+    value: fn(&crate::originals::Point) -> f64,
+    outcomes: &[Outcome],
+) -> String {
+    let x = Axis { name: "updates a second", scale: Scale::Logarithmic, text: short };
+    let y = Axis { name: "latency", scale: Scale::Logarithmic, text: duration };
+    let is_meant = |series: &&Series| !series.points.is_empty() && tables.contains(&series.table());
+    let (mut ours, mut theirs): (Vec<Line>, Vec<Line>) = (Vec::new(), Vec::new());
+    let mut seen: Vec<&str> = Vec::new();
+    for outcome in outcomes {
+        // A table stands beside several scenarios; the first is the one that repeats it.
+        let new: Vec<&Series> =
+            outcome.originals.iter().filter(is_meant).filter(|s| !seen.contains(&s.table())).collect();
+        if new.is_empty() {
+            continue;
+        }
+        let rows = charts::rated(outcome);
+        let points = rows.iter().filter_map(|(rate, row)| Some((*rate, row.spread(Side::Ours, metric)?.median)));
+        ours.push(Line {
+            name: format!("ours, {}", outcome.name),
+            colour: charts::OVERVIEW[ours.len() % charts::OVERVIEW.len()],
+            dashes: "",
+            points: points.collect(),
+        });
+        for series in new {
+            seen.push(series.table());
+            theirs.push(Line {
+                name: format!("published, {}", series.table()),
+                colour: PUBLISHED[theirs.len() % PUBLISHED.len()],
+                dashes: DASHES[theirs.len() % DASHES.len()],
+                points: series.points.iter().map(|p| (p.rate, value(p))).collect(),
+            });
+        }
+    }
+    ours.append(&mut theirs);
+    svg::lines(&format!("{title} (dashed: published, other machines)"), x, y, &ours)
+}
+
+/// The report's tables and figures in its order: where each is on this page, or why it is not.
+fn contents_table(out: &mut String, report: &Report, outcomes: &[Outcome]) {
+    out.push_str("<h2 id=\"contents\">What the report holds</h2><div class=\"scroll\"><table><tr><th>there</th><th class=\"text\">what</th><th class=\"text\">here</th></tr>\n");
+    for entry in report.entries {
+        let here = match entry.place {
+            Place::Above => "the charts on top".to_owned(),
+            Place::Differences => "<a href=\"#differences\">differences of ours</a>".to_owned(),
+            Place::NotHere(why) if entry.tables.is_empty() => format!("not here: {}", escape(why)),
+            Place::NotHere(why) => {
+                format!("<a href=\"#table-{}\">as printed</a>; not ours: {}", entry.tables[0], escape(why))
+            }
+            Place::Beside(names) => {
+                let link = |name: &&str| {
+                    let is_run = outcomes.iter().any(|o| o.name == **name);
+                    let elsewhere = format!("{name} (not run in this call: <code>quoteway-lab {name}</code>)");
+                    if is_run { format!("<a href=\"#{name}\">{name}</a>") } else { elsewhere }
+                };
+                names.iter().map(link).collect::<Vec<_>>().join(", ")
+            }
+        };
+        let (name, about) = (escape(entry.name), escape(entry.about));
+        let _ = writeln!(out, "<tr><td>{name}</td><td class=\"text\">{about}</td><td class=\"text\">{here}</td></tr>");
+    }
+    out.push_str("</table></div>\n");
+}
+
+/// The published cells beside which nothing of ours stands.
+fn not_here(out: &mut String, report: &Report, tables: &Tables) {
+    for entry in report.entries {
+        let Place::NotHere(why) = entry.place else { continue };
+        for table in entry.tables {
+            let _ = writeln!(
+                out,
+                "<h2 id=\"table-{table}\">Published, table {table}: {}</h2><p>Nothing of ours beside it: {}.</p>",
+                escape(entry.about),
+                escape(why)
+            );
+            out.push_str(&cells(tables, report.group, table));
+        }
+    }
+}
+
+/// The report's tables of throughputs, whole.
+fn throughputs(out: &mut String, report: &Report, tables: &Tables) {
+    let is_one = |table: &&&str| tables.throughput_rows(report.group, table).next().is_some();
+    for table in report.entries.iter().flat_map(|e| e.tables).filter(is_one) {
+        let _ = writeln!(out, "<h2 id=\"table-{table}\">Published, table {table}: highest rates</h2>");
+        out.push_str("<p>Rows of kernel bypass (OpenOnload) have nothing of ours beside them: it needs its network card. Ours of the other rows stand with their scenarios.</p>\n");
+        out.push_str(&cells(tables, report.group, table));
+    }
+}
+
+/// All cells of a table as printed.
+fn cells(tables: &Tables, report: &str, table: &str) -> String {
+    let mut out = String::from("<div class=\"scroll\"><table class=\"cells\">\n");
+    for (n, row) in tables.cells(report, table).into_iter().enumerate() {
+        let tag = if n == 0 { "th" } else { "td" };
+        let row: Vec<String> = row.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
+        let _ = writeln!(out, "<tr>{}</tr>", row.concat());
+    }
+    out + "</table></div>\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{BUILT_IN, read};
+
+    /// A report's page before anything was measured: everything that was published has its place already.
+    fn empty_page(group: &str) -> String {
+        let tables = Tables::built_in();
+        let scenarios = read(BUILT_IN).unwrap();
+        let of_report = scenarios.iter().filter(|s| s.group == group);
+        let outcomes: Vec<Outcome> = of_report.map(|s| crate::outcome_of(s, &tables)).collect();
+        let mut pages = pages(&Environment::default(), 1, &outcomes, &tables);
+        assert_eq!(pages.len(), 1);
+        pages.remove(0).html
+    }
+
+    /// The published cells of a report that are not on a page: as a row of theirs, one after the other.
+    fn missing(page: &str, group: &str) -> Vec<String> {
+        let tables = Tables::built_in();
+        let cell = |text: &str| {
+            let number = text.parse::<f64>().map_or_else(|_| text.to_owned(), |n| n.to_string());
+            format!("<td>{}</td>", escape(&number))
+        };
+        let mut missing = Vec::new();
+        for (report, table) in tables.names().into_iter().filter(|(report, _)| report == group) {
+            let rows = tables.cells(&report, &table);
+            let heading = &rows[0];
+            for row in &rows[1..] {
+                let value = |name: &str| heading.iter().position(|h| h == name).map_or("", |at| row[at].as_str());
+                let figures: &[&str] = match () {
+                    () if heading.iter().any(|h| h == "median_us") => {
+                        &["median_us", "mean_us", "stddev_us", "min_us", "max_us", "p99_us", "p999_us"]
+                    }
+                    () if heading.iter().any(|h| h == "out_per_s") => &["in_per_s", "out_per_s"],
+                    () => &["mean_us", "stddev_us", "max_us", "min_us", "samples"],
+                };
+                if value("actual_rate_per_s") == "loss" {
+                    if !page.contains("data was lost") && !page.contains("<td>loss</td>") {
+                        missing.push(format!("{table}: {row:?}"));
+                    }
+                    continue;
+                }
+                let printed = figures.iter().map(|name| cell(value(name))).collect::<Vec<_>>().concat();
+                let raw =
+                    figures.iter().map(|name| format!("<td>{}</td>", escape(value(name)))).collect::<Vec<_>>().concat();
+                if !page.contains(&printed) && !page.contains(&raw) {
+                    missing.push(format!("{table}: {row:?}"));
+                }
+            }
+        }
+        missing
+    }
+
+    #[test]
+    fn the_page_of_red_hat_has_every_published_cell() {
+        assert_eq!(missing(&empty_page("redhat-2008"), "redhat-2008"), [""; 0]);
+    }
+
+    #[test]
+    fn the_page_of_cisco_has_every_published_cell() {
+        assert_eq!(missing(&empty_page("cisco-2009"), "cisco-2009"), [""; 0]);
+    }
+
+    #[test]
+    fn the_page_of_novell_has_every_published_cell() {
+        assert_eq!(missing(&empty_page("novell-2009"), "novell-2009"), [""; 0]);
+    }
+
+    #[test]
+    fn the_page_of_ibm_has_every_published_cell() {
+        assert_eq!(missing(&empty_page("ibm-2010"), "ibm-2010"), [""; 0]);
+    }
+
+    #[test]
+    fn the_page_of_intel_has_every_published_cell() {
+        assert_eq!(missing(&empty_page("intel-2008"), "intel-2008"), [""; 0]);
+    }
+
+    #[test]
+    fn a_cell_that_is_not_there_is_found_missing() {
+        let page = empty_page("ibm-2010").replace("4700000", "");
+        assert_eq!(missing(&page, "ibm-2010").len(), 1);
+    }
+
+    /// What a page shows as published is a cell of the files: every figure of the published columns and charts.
+    #[test]
+    fn nothing_stands_under_published_that_the_files_do_not_have() {
+        let tables = Tables::built_in();
+        for scenario in read(BUILT_IN).unwrap() {
+            let outcome = crate::outcome_of(&scenario, &tables);
+            for series in &outcome.originals {
+                let report = scenario.originals.iter().find(|o| o.table == series.table()).map(|o| o.report.clone());
+                let report = report.filter(|r| !r.is_empty()).unwrap_or_else(|| scenario.group.clone());
+                let rows = tables.cells(&report, series.table());
+                let numbers: Vec<f64> = rows.iter().flatten().filter_map(|cell| cell.parse().ok()).collect();
+                let has = |value: f64| numbers.iter().any(|n| (n - value).abs() < 1e-9);
+                let figures = series.points.iter().flat_map(|p| p.figures().map(|(_, value)| value).chain([p.rate]));
+                for value in figures.chain([series.highest]) {
+                    assert!(has(value), "{}: {value} is not in table {} of {report}", scenario.name, series.table());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_begins_with_its_charts_and_is_whole() {
+        let page = empty_page("redhat-2008");
+        let at = |part: &str| page.find(part).unwrap_or_else(|| panic!("{part}"));
+        assert!(
+            at("As figure 6 there") < at("What the report holds")
+                && at("What the report holds") < at("id=\"redhat-2node\"")
+        );
+        assert!(at("As figure 7 there: two releases of the system: highest latency") < at("STAC Benchmarks"));
+        assert!(page.contains("After the report of Red Hat, 2008") && !page.contains("NaN"));
+        // Everything that a link names is there.
+        for link in page.split("href=\"#").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+            assert!(page.contains(&format!("id=\"{link}\"")), "{link}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What can be wrong with a scenario, or with a change of one.
+
+use crate::lbm::GridError;
+use crate::rows::{Side, SideError};
+use measure::process::Fault;
+
+/// A scenario that cannot be run as it stands.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScenarioError {
+    /// The file is no TOML.
+    #[error("scenarios: {0}")]
+    Syntax(#[source] toml::de::Error),
+    /// A line that belongs to no scenario.
+    #[error("scenarios: {0} stands outside of a [scenario]")]
+    Outside(String),
+    /// Something is wrong with one of them.
+    #[error("scenario {name}: {fault}")]
+    In {
+        /// The scenario.
+        name: String,
+        /// What is wrong.
+        fault: Box<ScenarioError>,
+    },
+    /// A parameter that there is not, or a value of another type.
+    #[error(transparent)]
+    Value(#[from] toml::de::Error),
+    /// It cannot be written as a table, to be changed.
+    #[error(transparent)]
+    Table(#[from] toml::ser::Error),
+    /// A value that is not possible, by itself or beside others.
+    #[error("{0}")]
+    Parameter(&'static str),
+    /// A word among the rates.
+    #[error("{0:?} is no rate; write max, search or deliveries a second: 1000, 50k, 1.5M")]
+    Rate(String),
+    /// A word among the sizes of a turn.
+    #[error("batches: {0:?} is no number of updates")]
+    Batch(String),
+    /// A word among the priorities.
+    #[error("priority {0:?}: write PROCESS:PRIORITY (1 to 99), for example server:55")]
+    Priority(String),
+    /// A word among the bindings.
+    #[error("bind {0:?}: write PROCESS:PROCESSORS, for example server:1")]
+    Bind(String),
+    /// A goal.
+    #[error("goal {0:?}: write ROW METRIC[/SIDE] >= VALUE, or <=")]
+    Goal(String),
+    /// A side that there is not.
+    #[error(transparent)]
+    Side(#[from] SideError),
+    /// A side that is no other product.
+    #[error("{0} is no peer")]
+    Peer(Side),
+    /// The cells of a scenario of LBM.
+    #[error(transparent)]
+    Grid(#[from] GridError),
+    /// What is different in the runs beside ours.
+    #[error("variant: {0}")]
+    Variant(Box<ScenarioError>),
+    /// A name that was asked for.
+    #[error("no scenario {asked:?}; there are {known}")]
+    Unknown {
+        /// What was asked for.
+        asked: String,
+        /// What there is.
+        known: String,
+    },
+    /// A change that is none.
+    #[error("--set {0}: write KEY=VALUE")]
+    Change(String),
+    /// A change of something that no chosen scenario reads.
+    #[error("--set {line}: none of the chosen scenarios reads this parameter")]
+    Unread {
+        /// The change.
+        line: String,
+    },
+}
+
+impl From<ScenarioError> for Fault {
+    fn from(error: ScenarioError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
