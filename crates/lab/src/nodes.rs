@@ -26,7 +26,9 @@ pub struct Network<'a> {
 
 /// Switches TCP segmentation offload, as `ethtool -K DEVICE tso off` in the reports.
 fn offload(node: &str, device: &str, how: &str) -> Result<(), Fault> {
-    ip(&format!("netns exec {node} ethtool -K {device} tso {how}"))
+    let done = ip(&format!("netns exec {node} ethtool -K {device} tso {how}"));
+    let hint = "segmentation offload is switched by ethtool, which has to be installed";
+    done.map_err(|fault| if fault == Fault::Stopped { fault } else { Fault::Failed(format!("{hint}: {fault}")) })
 }
 
 /// Length of the interfaces' send queues, as in the reports.

@@ -77,12 +77,18 @@ fn published(outcome: &Outcome, what: fn(&crate::originals::Point) -> f64) -> Ve
     let lines = outcome.originals.iter().filter(|o| !o.points.is_empty()).enumerate();
     lines
         .map(|(n, original)| Line {
-            name: original.label.clone(),
+            name: short_name(original),
             colour: PUBLISHED[n % PUBLISHED.len()],
             dashes: DASHES[n % DASHES.len()],
             points: original.points.iter().map(|p| (p.rate, what(p))).collect(),
         })
         .collect()
+}
+
+/// A published series by its table, release and system: the whole name has no room at the end of a line, and stands above its column.
+fn short_name(original: &crate::originals::Series) -> String {
+    let parts: Vec<&str> = original.label.split(", ").take(2).collect();
+    format!("{}: {}", original.table(), parts.join(", "))
 }
 
 fn line(name: &str, side: Side, dashes: &'static str, points: Vec<(f64, f64)>) -> Line {

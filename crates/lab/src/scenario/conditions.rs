@@ -134,7 +134,8 @@ impl Scenario {
             ));
         }
         if !self.variant.is_empty() {
-            parts.push(format!("variant: {}", self.variant));
+            let variant = self.variant.split_whitespace().collect::<Vec<_>>().join(" ");
+            parts.push(format!("variant: {variant}"));
         }
         if self.rates.split_whitespace().any(|word| word == "search") {
             parts.push(format!("a rate is held with {}", self.criterion()));

@@ -507,6 +507,9 @@ fn checked(name: String, table: toml::Table) -> Result<Scenario, ScenarioError> 
 fn set(table: &mut toml::Table, line: &str) -> Result<(), ScenarioError> {
     let (key, value) = line.split_once('=').ok_or_else(|| ScenarioError::Change(line.to_owned()))?;
     let parsed = format!("v = {value}").parse::<toml::Table>().ok().and_then(|mut t| t.remove("v"));
+    // What is a text stays one: a single rate or size looks like a number.
+    let is_text = table.get(key.trim()).is_some_and(toml::Value::is_str);
+    let parsed = parsed.filter(|parsed| parsed.is_str() || !is_text);
     table.insert(key.trim().to_owned(), parsed.unwrap_or_else(|| toml::Value::String(value.to_owned())));
     Ok(())
 }
@@ -654,6 +657,8 @@ mod tests {
         quick.shorten();
         quick.set(&["rates=7k".to_owned()]).unwrap();
         assert_eq!(quick.rates, "7k");
+        quick.set(&["rates=7000".to_owned()]).unwrap();
+        assert_eq!(quick.rates, "7000");
         let mut lbm = find("cisco-lbm-1to1-latency");
         lbm.shorten();
         lbm.set(&["rates=7k 8k".to_owned(), "seconds=1".to_owned()]).unwrap();

@@ -243,6 +243,31 @@ fn a_side_that_is_missing_is_noted_and_the_rest_is_measured() {
 }
 
 #[test]
+fn a_call_with_resume_goes_on_where_one_was_cut_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("results.jsonl");
+    let out_text = out.to_str().unwrap();
+    let call = |more: &[&str]| {
+        let mut args = vec!["smoke", "--quick", "--out", out_text];
+        args.extend(more);
+        let done = lab(&args);
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        let runs = records(&out).iter().filter(|r| r["record"] == "run").count();
+        (runs, String::from_utf8_lossy(&done.stdout).into_owned())
+    };
+    let (first, _) = call(&[]);
+    // What is lost of the file is measured again, and nothing else.
+    let text = std::fs::read_to_string(&out).unwrap();
+    let without_floor: Vec<&str> = text.lines().filter(|line| !line.contains("\"side\":\"floor\"")).collect();
+    std::fs::write(&out, without_floor.join("\n") + "\n").unwrap();
+    let (second, report) = call(&["--resume"]);
+    assert_eq!((first, second), (2, 2));
+    assert!(report.contains("| 20k | rate |") && report.contains("ours : floor"), "{report}");
+    let (third, _) = call(&["--resume", "--set", "items=100"]);
+    assert_eq!(third, 4, "other conditions are other runs");
+}
+
+#[test]
 fn what_cannot_be_run_is_refused_at_once() {
     for (args, part) in [
         (&["nothing"][..], "no scenario \"nothing\""),
@@ -254,8 +279,12 @@ fn what_cannot_be_run_is_refused_at_once() {
         let text = String::from_utf8_lossy(&done.stderr);
         assert!(!done.status.success() && text.contains(part), "{text}");
     }
+    let refused = lab(&["images", "--set", "rates=max"]);
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && text.contains("one rate") && !text.contains("left"), "{text}");
     let listed = lab(&["list"]);
     let text = String::from_utf8_lossy(&listed.stdout);
+    assert!(!text.lines().any(|line| line.starts_with(':')), "{text}");
     assert!(listed.status.success() && text.contains("chain") && text.contains("(on request)"), "{text}");
 }
 
