@@ -21,6 +21,8 @@ need tshark tshark
 need ip iproute2
 need nft nftables
 need python3 python3
+need node nodejs
+need npm npm
 
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
@@ -54,9 +56,12 @@ run() { # name, command...
 }
 websocket() {
     # Kept between runs: lseg-data brings numpy and pandas.
-    local venv=target/interop-python
+    local venv=target/interop-python node=target/interop-node
+    export QUOTEWAY_NODE_MODULES="$PWD/$node/node_modules"
     { [ -x "$venv/bin/python" ] || python3 -m venv "$venv"; } \
-        && "$venv/bin/pip" -q install websocket-client==1.9.2 lseg-data==2.1.1 \
+        && "$venv/bin/pip" -q install websocket-client==1.9.2 websockets==17.4 pyjwt==2.15.1 cryptography==50.0.2 \
+            lseg-data==2.1.1 refinitiv-data==1.6.2 \
+        && npm install --silent --no-audit --no-fund --prefix "$node" ws@8.18.3 \
         && "$venv/bin/python" interop/websocket/test_websocket.py
 }
 export -f report run_program

@@ -6,12 +6,15 @@
 use std::fmt;
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
-use rustls::crypto::ring;
+use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem};
-use rustls::server::WebPkiClientVerifier;
+use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::sign::CertifiedKey;
 use rustls::{
     ClientConfig, ClientConnection, ConfigBuilder, Connection, RootCertStore, ServerConfig, ServerConnection,
     WantsVerifier,
@@ -74,9 +77,104 @@ fn roots(path: &Path) -> Result<RootCertStore, TlsError> {
     Ok(store)
 }
 
-/// The accepting side: a certificate and its key.
+/// How often the files of a certificate are looked at, at most.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// A certificate and its key, read again when one of their files has changed. Those who are connected keep what they have.
+struct Reloading {
+    certificate: PathBuf,
+    key: PathBuf,
+    provider: Arc<CryptoProvider>,
+    current: Mutex<Current>,
+    has_news: AtomicBool,
+}
+
+struct Current {
+    certified: Arc<CertifiedKey>,
+    /// When the files changed last, as far as was seen.
+    stamps: Stamps,
+    looked_at: Instant,
+    news: Option<String>,
+}
+
+type Stamps = [Option<(SystemTime, u64)>; 2];
+
+impl fmt::Debug for Reloading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reloading").field("certificate", &self.certificate).finish_non_exhaustive()
+    }
+}
+
+impl Reloading {
+    fn open(certificate: &Path, key: &Path, provider: Arc<CryptoProvider>) -> Result<Self, TlsError> {
+        let stamps = stamps(certificate, key);
+        let certified = Arc::new(certified(certificate, key, &provider)?);
+        let current = Current { certified, stamps, looked_at: Instant::now(), news: None };
+        Ok(Self {
+            certificate: certificate.to_owned(),
+            key: key.to_owned(),
+            provider,
+            current: Mutex::new(current),
+            has_news: AtomicBool::new(false),
+        })
+    }
+
+    /// A thread that failed with the lock left nothing half done.
+    fn current(&self) -> MutexGuard<'_, Current> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the files, and takes over what is in them if they are others and fit each other.
+    fn follow(&self, current: &mut Current) {
+        let now = stamps(&self.certificate, &self.key);
+        if now == current.stamps {
+            return;
+        }
+        current.stamps = now;
+        let news = match certified(&self.certificate, &self.key, &self.provider) {
+            Ok(certified) => {
+                current.certified = Arc::new(certified);
+                format!("the certificate of {} was read again", self.certificate.display())
+            }
+            // One file may have come before the other; the next look finds both.
+            Err(error) => format!("{error}; the certificate stays the one of before"),
+        };
+        current.news = Some(news);
+        self.has_news.store(true, Ordering::Release);
+    }
+}
+
+impl ResolvesServerCert for Reloading {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let mut current = self.current();
+        if current.looked_at.elapsed() >= LOOK_EVERY {
+            current.looked_at = Instant::now();
+            self.follow(&mut current);
+        }
+        Some(Arc::clone(&current.certified))
+    }
+}
+
+fn stamps(certificate: &Path, key: &Path) -> Stamps {
+    [certificate, key].map(|path| {
+        let about = std::fs::metadata(path).ok()?;
+        Some((about.modified().ok()?, about.len()))
+    })
+}
+
+fn certified(certificate: &Path, key: &Path, provider: &CryptoProvider) -> Result<CertifiedKey, TlsError> {
+    let chain = certificates(certificate)?;
+    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| bad_file(key, error, "private key"))?;
+    CertifiedKey::from_der(chain, private, provider)
+        .map_err(|error| TlsError::Setup(format!("{} and {}: {error}", certificate.display(), key.display())))
+}
+
+/// The accepting side: a certificate and its key. Both are read again when their files change.
 #[derive(Clone, Debug)]
-pub struct TlsServer(Arc<ServerConfig>);
+pub struct TlsServer {
+    config: Arc<ServerConfig>,
+    certificate: Arc<Reloading>,
+}
 
 impl TlsServer {
     /// From PEM files: the certificate with its chain, leaf first, and the private key. With `client_roots`, clients must present a
@@ -85,9 +183,8 @@ impl TlsServer {
     /// # Errors
     /// When a file cannot be used, or key and certificate do not belong together.
     pub fn from_files(certificate: &Path, key: &Path, client_roots: Option<&Path>) -> Result<Self, TlsError> {
-        let chain = certificates(certificate)?;
-        let private = PrivateKeyDer::from_pem_file(key).map_err(|error| bad_file(key, error, "private key"))?;
         let provider = Arc::new(ring::default_provider());
+        let certificate = Arc::new(Reloading::open(certificate, key, Arc::clone(&provider))?);
         let builder = ServerConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
             .map_err(|error| TlsError::Setup(error.to_string()))?;
@@ -98,10 +195,16 @@ impl TlsServer {
                 builder.with_client_cert_verifier(verifier.map_err(|error| TlsError::Setup(error.to_string()))?)
             }
         };
-        let config = builder
-            .with_single_cert(chain, private)
-            .map_err(|error| TlsError::Setup(format!("{} and {}: {error}", certificate.display(), key.display())))?;
-        Ok(Self(Arc::new(config)))
+        let config = Arc::new(builder.with_cert_resolver(certificate.clone()));
+        Ok(Self { config, certificate })
+    }
+
+    /// What an operator should hear of: that the files have changed, once. Cheap to ask.
+    pub fn news(&self) -> Option<String> {
+        if !self.certificate.has_news.swap(false, Ordering::AcqRel) {
+            return None;
+        }
+        self.certificate.current().news.take()
     }
 
     /// A session for a connection that has come in.
@@ -109,7 +212,7 @@ impl TlsServer {
     /// # Errors
     /// rustls has no reason to refuse.
     pub fn accept(&self) -> Result<TlsSession, TlsError> {
-        let tls = ServerConnection::new(self.0.clone()).map_err(TlsError::Peer)?;
+        let tls = ServerConnection::new(self.config.clone()).map_err(TlsError::Peer)?;
         Ok(TlsSession::new(tls.into()))
     }
 }

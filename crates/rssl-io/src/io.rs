@@ -13,8 +13,8 @@ use rssl::ws::JsonPacker;
 use rssl::{ClientConfig, Connection, Packer, ServerConfig, Version};
 
 use crate::admission::Admission;
-use crate::listener::{Beginning, Encryption, Listener, beginning};
-use crate::session::{Kind, Session, Spoken, Undecided};
+use crate::listener::{Beginning, Encryption, Listener, WebSocketDial, beginning};
+use crate::session::{Asking, Kind, Session, Spoken, Undecided};
 
 /// Takes what the sessions bring.
 pub trait Handler {
@@ -214,6 +214,24 @@ impl RsslIo {
         Ok(conn)
     }
 
+    /// As [`RsslIo::connect`], by WebSocket: JSON or RSSL in it, as the server chooses of what `dial` asks for.
+    ///
+    /// # Errors
+    /// The socket cannot even be made.
+    pub fn connect_websocket(
+        &mut self,
+        now: u64,
+        addr: SocketAddr,
+        options: &SocketOptions,
+        dial: Arc<WebSocketDial>,
+        tls: Option<TlsSession>,
+    ) -> io::Result<ConnId> {
+        let conn = self.tcp.connect(addr, options)?;
+        let asking = Asking::new(now, self.next_seed() ^ now, dial);
+        self.insert(now, conn, Kind::Asking(Box::new(asking)), tls, (None, addr));
+        Ok(conn)
+    }
+
     fn next_seed(&mut self) -> u64 {
         self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         self.seed
@@ -243,8 +261,10 @@ impl RsslIo {
             why: None,
         };
         self.out.clear();
-        if let Kind::Rssl(rssl) = &mut session.kind {
-            rssl.start(now, &mut self.out);
+        match &mut session.kind {
+            Kind::Rssl(rssl) => rssl.start(now, &mut self.out),
+            Kind::Asking(asking) => asking.start(&mut self.out),
+            _ => {}
         }
         if !self.out.is_empty() {
             session.transmit(&mut self.tcp, &mut self.cipher, &self.out);
@@ -481,6 +501,14 @@ impl RsslIo {
         if let Kind::Json(json) = &mut session.kind {
             json.logged_in();
             session.set_timer(0, &mut self.timers, &self.listeners);
+        }
+    }
+
+    /// Takes over what the server of a dialled JSON session says of itself: the longest silence it bears, seconds, and the longest
+    /// message it takes, bytes.
+    pub fn heed_server(&mut self, conn: ConnId, ping_timeout_s: Option<u8>, message_bytes_max: Option<usize>) {
+        if let Some(Session { kind: Kind::Json(json), .. }) = self.session(conn) {
+            json.heed_server(ping_timeout_s, message_bytes_max);
         }
     }
 

@@ -22,5 +22,5 @@ pub mod listener;
 mod session;
 
 pub use io::{Ended, Handler, Opened, RsslIo};
-pub use listener::{Encryption, Listener, WebSocket};
+pub use listener::{Encryption, Listener, WebSocket, WebSocketDial};
 pub use session::Spoken;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use net::tls::TlsServer;
-use rssl::ServerConfig;
-use rssl::ws::upgrade::Offer;
+use rssl::ws::upgrade::{Offer, Protocol};
 use rssl::ws::{JsonConfig, Limits};
+use rssl::{ClientConfig, ServerConfig};
 
 use crate::admission;
 
@@ -55,6 +55,21 @@ pub struct WebSocket {
     /// Protocols, compression, origins.
     pub offer: Offer,
     /// What a client may send.
+    pub limits: Limits,
+    /// JSON sessions.
+    pub json: JsonConfig,
+}
+
+/// What a server is asked for that is dialled by WebSocket.
+#[derive(Debug, Clone)]
+pub struct WebSocketDial {
+    /// Host and port, for the request's `Host`.
+    pub host: String,
+    /// The protocols, best first.
+    pub protocols: Vec<Protocol>,
+    /// RSSL in it, and the time that the answer may take.
+    pub rssl: Arc<ClientConfig>,
+    /// What the server may send.
     pub limits: Limits,
     /// JSON sessions.
     pub json: JsonConfig,

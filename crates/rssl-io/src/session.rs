@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use net::tcp::{ConnId, ListenerId, SendOutcome, Tcp};
 use net::tls::TlsSession;
-use rssl::ws::upgrade::{self, Protocol, Refusal, Request, Upgrade};
+use rssl::ws::upgrade::{self, Ask, Protocol, Refusal, Request, Upgrade};
 use rssl::ws::{self, Json, JsonPacker, Role, Socket, code};
 use rssl::{Closed, Connection, Negotiated, Packer, Version};
 
 use crate::io::{Handler, Opened};
-use crate::listener::{Beginning, Listener, WebSocket, beginning};
+use crate::listener::{Beginning, Listener, WebSocket, WebSocketDial, beginning};
 
 /// What a session speaks, and what was agreed on.
 #[derive(Debug, Clone, Copy)]
@@ -58,10 +58,69 @@ pub(crate) enum Kind {
     Rssl(Connection),
     /// The first bytes have not told.
     Undecided(Box<Undecided>),
+    /// A server was dialled that has not answered the request for a WebSocket session.
+    Asking(Box<Asking>),
     /// RSSL in WebSocket frames.
-    RsslInWebSocket(Box<(Socket, Connection)>),
+    RsslInWebSocket(Box<Wrapped>),
     /// JSON in WebSocket frames.
     Json(Box<Json>),
+}
+
+/// RSSL in WebSocket frames.
+pub(crate) struct Wrapped {
+    socket: Socket,
+    rssl: Connection,
+    nudge: Nudge,
+}
+
+/// Pings that make a server look again at what it has received. ETA Java reads the end of the handshake and what follows at once, and
+/// then waits for more to come before it looks at the rest, so that a login would lie there until the first ping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Nudge {
+    /// A client that dialled in needs none.
+    Never,
+    /// When the session is established.
+    Waiting,
+    /// At this time, and if `again` once more.
+    Due { at: u64, again: bool },
+}
+
+/// How long after the end of the handshake, nanoseconds; and how long after that again.
+const NUDGES: [u64; 2] = [50_000_000, 1_000_000_000];
+const RSSL_PING: [u8; 3] = [0, 3, 2];
+
+impl Wrapped {
+    fn server(socket: Socket, rssl: Connection) -> Self {
+        Self { socket, rssl, nudge: Nudge::Never }
+    }
+
+    fn client(socket: Socket, rssl: Connection) -> Self {
+        Self { socket, rssl, nudge: Nudge::Waiting }
+    }
+
+    fn established(&mut self, now: u64) {
+        if self.nudge == Nudge::Waiting {
+            self.nudge = Nudge::Due { at: now + NUDGES[0], again: true };
+        }
+    }
+
+    fn on_timer(&mut self, now: u64, out: &mut Vec<u8>) -> Result<(), Closed> {
+        if let Nudge::Due { at, again } = self.nudge
+            && at <= now
+        {
+            self.socket.wrap_rssl(&RSSL_PING, out);
+            self.nudge = if again { Nudge::Due { at: now + NUDGES[1], again: false } } else { Nudge::Never };
+        }
+        let mut plain = Vec::new();
+        let result = self.rssl.on_timer(now, &mut plain);
+        self.socket.wrap_rssl(&plain, out);
+        result
+    }
+
+    fn timeout(&self) -> Option<u64> {
+        let nudge = if let Nudge::Due { at, .. } = self.nudge { Some(at) } else { None };
+        [self.rssl.timeout(), nudge].into_iter().flatten().min()
+    }
 }
 
 /// A connection that came in and has not said what it speaks.
@@ -79,9 +138,37 @@ impl Undecided {
     }
 }
 
+/// A WebSocket session that this side has asked for.
+pub(crate) struct Asking {
+    dial: Arc<WebSocketDial>,
+    ask: Ask,
+    head: Vec<u8>,
+    seed: u64,
+    since: u64,
+}
+
+impl Asking {
+    /// A session that is asked for with [`Asking::start`]; `seed` makes nonce and masks.
+    pub(crate) fn new(now: u64, seed: u64, dial: Arc<WebSocketDial>) -> Self {
+        let mut nonce = [0; 16];
+        for (half, salt) in nonce.chunks_exact_mut(8).zip([0x9E37_79B9_7F4A_7C15, 0xC2B2_AE3D_27D4_EB4F]) {
+            half.copy_from_slice(&(seed ^ now).wrapping_mul(salt).rotate_left(29).to_le_bytes());
+        }
+        let ask = Ask { host: dial.host.clone(), protocols: dial.protocols.clone(), nonce };
+        Self { dial, ask, head: Vec::new(), seed, since: now }
+    }
+
+    /// Appends the request.
+    pub(crate) fn start(&self, out: &mut Vec<u8>) {
+        self.ask.encode(out);
+    }
+}
+
 /// Why a session is over.
 pub(crate) enum End {
     Rssl(Closed),
+    /// The server that was dialled gives no WebSocket session.
+    NotUpgraded(String),
     WebSocket(ws::Closed),
     Http(Refusal),
     Refused(String),
@@ -101,6 +188,7 @@ impl fmt::Display for End {
             Self::Rssl(closed) => closed.fmt(f),
             Self::WebSocket(closed) => closed.fmt(f),
             Self::Http(refusal) => write!(f, "HTTP request answered with {}: {}", refusal.status, refusal.why),
+            Self::NotUpgraded(text) => f.write_str(text),
             Self::Refused(text) => write!(f, "connection refused by this server: {text:?}"),
             Self::Silent(ns) => {
                 write!(f, "handshake timeout: nothing that tells a protocol within {} s", *ns as f64 / 1e9)
@@ -168,17 +256,20 @@ impl Session {
         match &mut self.kind {
             Kind::Rssl(rssl) => rssl.on_timer(now, out).map_err(End::Rssl),
             Kind::Json(json) => json.on_timer(now, out).map_err(End::WebSocket),
-            Kind::RsslInWebSocket(both) => {
-                let (socket, rssl) = &mut **both;
-                let mut plain = Vec::new();
-                let result = rssl.on_timer(now, &mut plain).map_err(End::Rssl);
-                socket.wrap_rssl(&plain, out);
-                result
-            }
+            Kind::RsslInWebSocket(wrapped) => wrapped.on_timer(now, out).map_err(End::Rssl),
             Kind::Undecided(undecided) => {
                 let limit = self.listener.map_or(0, |l| listeners[l.index()].rssl.handshake_timeout_ns);
                 let waited = now.saturating_sub(undecided.since);
                 if waited >= limit { Err(End::Silent(waited)) } else { Ok(()) }
+            }
+            Kind::Asking(asking) => {
+                let waited = now.saturating_sub(asking.since);
+                if waited < asking.dial.rssl.handshake_timeout_ns {
+                    return Ok(());
+                }
+                let text =
+                    format!("handshake timeout: no answer to the WebSocket request within {} s", waited as f64 / 1e9);
+                Err(End::NotUpgraded(text))
             }
         }
     }
@@ -186,11 +277,12 @@ impl Session {
     fn timeout(&self, listeners: &[Listener]) -> Option<u64> {
         let own = match &self.kind {
             Kind::Rssl(rssl) => rssl.timeout(),
-            Kind::RsslInWebSocket(both) => both.1.timeout(),
+            Kind::RsslInWebSocket(wrapped) => wrapped.timeout(),
             Kind::Json(json) => Some(json.timeout()),
             Kind::Undecided(undecided) => {
                 self.listener.map(|l| undecided.since + listeners[l.index()].rssl.handshake_timeout_ns)
             }
+            Kind::Asking(asking) => Some(asking.since + asking.dial.rssl.handshake_timeout_ns),
         };
         let speak_by = (self.established && !self.spoke && self.speak_by != u64::MAX).then_some(self.speak_by);
         match (own, speak_by) {
@@ -216,6 +308,7 @@ impl Session {
     pub(crate) fn next_version(&self) -> Option<Version> {
         match &self.kind {
             Kind::Rssl(rssl) => rssl.next_version(),
+            Kind::RsslInWebSocket(wrapped) => wrapped.rssl.next_version(),
             _ => None,
         }
     }
@@ -224,8 +317,8 @@ impl Session {
     pub(crate) fn say_goodbye(&mut self, why: &str, out: &mut Vec<u8>) {
         match &mut self.kind {
             Kind::Json(json) => json.close(code::NORMAL, why, out),
-            Kind::RsslInWebSocket(both) => both.0.close(code::NORMAL, why, out),
-            Kind::Rssl(_) | Kind::Undecided(_) => {}
+            Kind::RsslInWebSocket(wrapped) => wrapped.socket.close(code::NORMAL, why, out),
+            Kind::Rssl(_) | Kind::Undecided(_) | Kind::Asking(_) => {}
         }
     }
 
@@ -240,12 +333,14 @@ impl Session {
     ) {
         match &mut self.kind {
             Kind::Rssl(rssl) => pack(rssl, now, out, write),
-            Kind::RsslInWebSocket(both) => {
+            Kind::RsslInWebSocket(wrapped) => {
                 scratch.clear();
-                pack(&mut both.1, now, scratch, write);
-                both.0.wrap_rssl(scratch, out);
+                pack(&mut wrapped.rssl, now, scratch, write);
+                wrapped.socket.wrap_rssl(scratch, out);
             }
-            Kind::Json(_) | Kind::Undecided(_) => debug_assert!(false, "RWF messages for a session that takes none"),
+            Kind::Json(_) | Kind::Undecided(_) | Kind::Asking(_) => {
+                debug_assert!(false, "RWF messages for a session that takes none");
+            }
         }
     }
 
@@ -308,19 +403,35 @@ fn receive_other<H: Handler>(
             });
             result.map_err(End::WebSocket)
         }
-        Kind::RsslInWebSocket(both) => {
-            let (socket, rssl) = &mut **both;
+        Kind::RsslInWebSocket(wrapped) => {
+            let Wrapped { socket, rssl, .. } = &mut **wrapped;
             sink.in_websocket = true;
             scratch.clear();
             let mut frames = Frames { rssl, now, out: scratch, sink, text: false, end: None };
             let result = socket.receive(bytes, out, &mut frames);
-            let Frames { end, text, .. } = frames;
+            let Frames { end, text, sink, .. } = frames;
+            let established = *sink.established;
             socket.wrap_rssl(scratch, out);
             if text {
                 socket.close(code::UNSUPPORTED, "text frame in a session of RSSL", out);
                 return Err(End::Refused("text frame in a session of RSSL".to_owned()));
             }
+            if established {
+                wrapped.established(now);
+            }
             end.map_or(Ok(()), |closed| Err(End::Rssl(closed))).and(result.map_err(End::WebSocket))
+        }
+        Kind::Asking(asking) => {
+            asking.head.extend_from_slice(bytes);
+            let (protocol, length) = match asking.ask.answer(&asking.head) {
+                Ok(None) => return Ok(()),
+                Ok(Some(agreed)) => agreed,
+                Err(why) => return Err(End::NotUpgraded(why)),
+            };
+            let (head, since) = (std::mem::take(&mut asking.head), asking.since);
+            *kind = begin_dialled(asking, protocol, since, now, out, &mut sink);
+            let rest = &head[length..];
+            if rest.is_empty() { Ok(()) } else { receive_other(kind, now, rest, out, scratch, listeners, sink) }
         }
         Kind::Undecided(undecided) => {
             let Some(listener) = sink.listener.map(|l| &listeners[l.index()]) else { return Ok(()) };
@@ -378,7 +489,7 @@ fn begin_http<H: Handler>(
             rssl.refuse(&text);
         }
         rssl.start(since, out);
-        *kind = Kind::RsslInWebSocket(Box::new((socket, rssl)));
+        *kind = Kind::RsslInWebSocket(Box::new(Wrapped::server(socket, rssl)));
     } else if let Some(text) = refusal {
         // A browser learns nothing of an HTTP status, so the refusal comes as a close.
         socket.close(code::NORMAL, &text, out);
@@ -391,6 +502,38 @@ fn begin_http<H: Handler>(
     }
     let rest = &head[length..];
     if rest.is_empty() { Ok(()) } else { receive_other(kind, now, rest, out, scratch, listeners, sink) }
+}
+
+/// The session that a dialled server has agreed to.
+fn begin_dialled<H: Handler>(
+    asking: &Asking,
+    protocol: Protocol,
+    since: u64,
+    now: u64,
+    out: &mut Vec<u8>,
+    sink: &mut Dispatch<'_, H>,
+) -> Kind {
+    let dial = &asking.dial;
+    let mut socket = Socket::new(Role::Client(asking.seed), false, dial.limits);
+    if protocol == Protocol::Rwf {
+        let mut rssl = Connection::client(Arc::clone(&dial.rssl)).with_seed(asking.seed);
+        let mut request = Vec::new();
+        rssl.start(since, &mut request);
+        socket.wrap_rssl(&request, out);
+        return Kind::RsslInWebSocket(Box::new(Wrapped::client(socket, rssl)));
+    }
+    *sink.established = true;
+    let upgrade = Upgrade {
+        protocol,
+        deflate: false,
+        accept: String::new(),
+        origin: None,
+        user_agent: String::new(),
+        cookies: String::new(),
+    };
+    let opened = Opened { listener: None, peer: sink.peer, spoken: Spoken::Json(&upgrade) };
+    sink.handler.opened(now, sink.conn, &opened);
+    Kind::Json(Box::new(Json::new(socket, dial.json, now)))
 }
 
 /// RSSL frames out of binary WebSocket frames.

@@ -34,6 +34,8 @@ pub struct Counters {
     pub posts_denied: u64,
     /// Messages of clients that had to wait for the audit.
     pub messages_held_up: u64,
+    /// Logins that ended because their token ran out.
+    pub tokens_expired: u64,
     /// Requests for items received, those in batches counted each.
     pub requests: u64,
     /// Requests refused.

@@ -35,6 +35,7 @@ mod items;
 mod notice;
 mod sources;
 
+pub use clients::{Authenticator, Credentials, Identity, Rejected, TokenLife};
 pub use clients::{ClientInfo, CloseReason, Mount};
 pub use config::Config;
 pub use counters::Counters;
@@ -46,7 +47,7 @@ pub use sources::Joined;
 use crate::stream::{HubError, Request};
 use clients::dictionary::Dictionaries;
 use clients::posts::Posts;
-use clients::{Client, Clients};
+use clients::{Client, Clients, Tokens};
 use delivery::images::Scratch;
 use delivery::turn::Turn;
 use egress::{Egress, FlowControl};
@@ -72,6 +73,7 @@ pub struct P2ps {
     turn: Turn,
     egress: Egress,
     clients: Clients,
+    tokens: Tokens,
     items: Items,
     gate: Gate,
     services: Services,
@@ -100,6 +102,7 @@ impl P2ps {
             turn: Turn::default(),
             egress: Egress::new(config.egress),
             clients: Clients::default(),
+            tokens: Tokens::default(),
             items: Items::new(config.hash_seed),
             gate: Gate::new(config.permissions),
             services: Services::default(),
@@ -247,10 +250,18 @@ impl P2ps {
         let trim = (!self.clients.is_empty()).then_some(self.trim_at);
         // What is asked for after a flush may have come to an end, and those who wait are to hear of it.
         let work = (self.work_left() || self.has_deliveries() || self.gate.has_work()).then_some(0);
-        [work, self.posts.timeout(), self.upstream.timeout(), self.dictionaries.timeout(), heartbeats, trim]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            work,
+            self.tokens.timeout(),
+            self.posts.timeout(),
+            self.upstream.timeout(),
+            self.dictionaries.timeout(),
+            heartbeats,
+            trim,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// Does what is due, and begins a turn: so many opens may be sent again. Call it when [`Self::timeout`] has come, and at
@@ -262,6 +273,7 @@ impl P2ps {
             self.work_on_permissions();
         }
         self.time_out_posts();
+        self.expire_logins();
         self.retry_items();
         self.explain_deferred();
         self.note_freeze();
@@ -359,12 +371,13 @@ impl P2ps {
         self.notices.drain(..)
     }
 
-    /// Has a client get each dictionary in one message and not in parts: some programs behind JSON read the first part only.
-    pub fn give_whole_dictionaries(&mut self, id: ClientId) {
+    /// A client gets its messages as JSON. Each dictionary comes in one message and not in parts, because some programs read the first part
+    /// only; and what is told of an item group is told of each item, because JSON has no group in its images.
+    pub fn mark_json(&mut self, id: ClientId) {
         let known = self.clients.get_mut(id);
         debug_assert!(known.is_some(), "a client that is not there: {id:?}");
         if let Some(known) = known {
-            known.whole_dictionaries = true;
+            known.speaks_json = true;
         }
     }
 

@@ -225,6 +225,22 @@ fn a_group_status_reaches_its_members_and_a_merger_moves_them() {
     update(&mut world, 1);
 }
 
+/// JSON has no group in its images, so that nothing told of a group could find its items.
+#[test]
+fn a_group_status_reaches_each_item_of_a_client_that_takes_json() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    world.p2ps.mark_json(hub::p2ps::ClientId(1));
+    world.directory(1, 2);
+    world.open(1, 5, "A", 0);
+    let suspect = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, "");
+    world.publish(0, |p| {
+        p.event(Event::GroupStatus { service: 40, group: 3, state: Some(suspect), merged_to: None });
+    });
+    let told = world.take(1);
+    assert!(told.contains(&"status 5 OPEN/SUSPECT".to_owned()), "{told:?}");
+}
+
 /// What a client makes good by itself that hears of a whole service or group must be as good as it is told.
 #[test]
 fn a_state_is_not_relayed_while_something_that_clients_have_open_is_away() {

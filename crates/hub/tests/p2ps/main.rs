@@ -12,6 +12,7 @@ mod permissions;
 mod recovery;
 mod requests;
 mod streams;
+mod tokens;
 mod views;
 mod waits;
 mod world;

@@ -111,7 +111,31 @@ fn streams_are_paused_and_closed_in_a_batch() {
             .encode(w)
     });
     assert_eq!(world.asked(), ["0: close 0", "0: close 2"]);
+    assert!(world.take(1).is_empty(), "stream 1 is the login's and stays open");
     assert_eq!(world.p2ps.mounts().count(), 1, "a batch of items does not close the login");
+}
+
+#[test]
+fn a_batch_close_is_answered_by_one_status_on_its_stream() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    for (stream, name, handle) in [(5, "A", 0), (6, "B", 1)] {
+        world.open(1, stream, name, handle);
+    }
+    for (listed, text) in [
+        (&[5, 6][..], "Processed 2 total stream ids from Batch Close Request. 2 Ok."),
+        (&[5, 6, 7], "Processed 3 total stream ids from Batch Close Request. 0 Ok. 3 not, since they were not open."),
+    ] {
+        let body = streams(listed);
+        world.send_with(1, |w| {
+            CloseMsg { flags: CloseFlags(4), container: DataType::ELEMENT_LIST, body: &body, ..CloseMsg::new(PRICE, 5) }
+                .encode(w)
+        });
+        let answer = world.raw(1);
+        assert_eq!(crate::world::words(&answer[0]), "status 5 CLOSED/OK");
+        assert_eq!(crate::world::texts(&answer), [text]);
+    }
+    assert_eq!(world.asked(), ["0: close 0", "0: close 1"]);
 }
 
 #[test]

@@ -251,3 +251,34 @@ fn client_config(roots: &Path, version: &'static rustls::SupportedProtocolVersio
     let builder = builder.with_protocol_versions(&[version]).expect("version");
     Arc::new(builder.with_root_certificates(store).with_no_client_auth())
 }
+
+/// Whether a client that trusts what now lies in the file gets a session.
+fn is_trusted(server: &TlsServer, client: &TlsClient) -> bool {
+    let (mut a, mut b) = (client.connect("quoteway.test").expect("name"), server.accept().expect("session"));
+    let (mut to_a, mut to_b) = (Vec::new(), Vec::new());
+    a.process(&[], &mut to_b, |_| ()).expect("first message");
+    carry(&mut a, &mut b, &mut to_a, &mut to_b, 4096).is_ok()
+}
+
+#[test]
+fn a_certificate_is_read_again_when_its_files_change() {
+    let (files, others) = (Files::new("again", &["quoteway.test"]), Files::new("others", &["quoteway.test"]));
+    let (server, before, after) = (files.server(), files.client(), others.client());
+    assert!(is_trusted(&server, &before) && !is_trusted(&server, &after) && server.news().is_none());
+    // Half of a change: certificate and key do not fit, and nothing happens to those who connect.
+    fs::copy(others.cert(), files.cert()).expect("copy");
+    let patience = Instant::now() + Duration::from_secs(20);
+    let news = loop {
+        assert!(is_trusted(&server, &before) && Instant::now() < patience);
+        if let Some(news) = server.news() {
+            break news;
+        }
+    };
+    assert!(news.contains("stays the one of before"), "{news}");
+    fs::copy(others.key(), files.key()).expect("copy");
+    while !is_trusted(&server, &after) {
+        assert!(Instant::now() < patience, "the new certificate is not taken");
+    }
+    assert!(!is_trusted(&server, &before));
+    assert!(server.news().is_some_and(|news| news.contains("read again")) && server.news().is_none());
+}

@@ -14,14 +14,17 @@ use hub::p2ps::{ClientId, ClientInfo, CloseReason, P2ps, SourceId};
 use hub::stream::HubError;
 use net::tcp::{Close, ConnId, ListenerId};
 use net::tls::TlsServer;
+use rssl::ws::upgrade::Upgrade;
 use rwf::msg::MsgClass;
+use rwf::rdm::login;
 
 use super::json::{JsonClients, Read};
+use super::logins::Logins;
 use super::pace::Pace;
 use super::permissions::Clerk;
 use crate::config::{self, Config};
 use crate::counters::{Label, Part, Samples};
-use rssl_io::{Encryption, Ended, Handler, Opened, RsslIo};
+use rssl_io::{Encryption, Ended, Handler, Opened, RsslIo, Spoken};
 
 /// The P2PS with its sessions.
 pub struct Consumers {
@@ -30,6 +33,11 @@ pub struct Consumers {
     listener: ListenerId,
     encrypted: Option<(ListenerId, SocketAddr)>,
     websocket: Option<(ListenerId, SocketAddr)>,
+    /// Where WebSocket clients connect, if they may: that port, or the one that they share with RSSL.
+    websocket_addr: Option<SocketAddr>,
+    /// The cookie with the token by which WebSocket clients are logged in; empty: none.
+    token_cookie: String,
+    tls: Option<TlsServer>,
     json: JsonClients,
     /// `None` while permissions are off.
     clerk: Option<Clerk>,
@@ -71,6 +79,8 @@ pub struct Port {
     pub number: u16,
     /// That of the encrypted connection type.
     pub encrypted: u16,
+    /// That by which WebSocket clients find a server by habit.
+    pub websocket: u16,
     /// Several shards listen on it; the kernel spreads the connections.
     pub shared: bool,
 }
@@ -117,6 +127,14 @@ impl Limits {
     }
 }
 
+impl Port {
+    /// The ports of a configuration.
+    #[must_use]
+    pub fn of(c: &config::P2ps, shared: bool) -> Self {
+        Self { number: c.rssl_port, encrypted: c.encrypted_port, websocket: c.websocket_port, shared }
+    }
+}
+
 impl Consumers {
     /// Opens the port for consumers of a P2PS; `mounts` is shared by those that share the port.
     ///
@@ -124,7 +142,7 @@ impl Consumers {
     /// The port cannot be listened on, or the certificate cannot be read.
     pub fn new(
         config: &Config,
-        p2ps: P2ps,
+        mut p2ps: P2ps,
         mounts: Arc<AtomicUsize>,
         port: Port,
         io: &mut RsslIo,
@@ -133,6 +151,9 @@ impl Consumers {
         let at = super::address(&c.interface, port.number)?;
         let mut options = super::socket_options(c.tcp_no_delay, c.tcp_send_buf_size, c.tcp_recv_buf_size);
         options.reuse_port = port.shared;
+        if let Some(logins) = Logins::from_config(c)? {
+            p2ps.authenticate_by(Box::new(logins));
+        }
         let tls = tls_of(c)?;
         let offered = tls.clone().map_or(Encryption::None, Encryption::Offered);
         let (listener, addr) = io
@@ -143,15 +164,18 @@ impl Consumers {
             let listener = super::consumer_listener(c, encryption, READ_MOST);
             io.listen_as(at, &options, listener).map_err(|e| super::naming(whom, at, &e))
         };
-        let required = tls.map(Encryption::Required);
+        let required = tls.clone().map(Encryption::Required);
         let encrypted = required.map(|tls| open(port.encrypted, "encrypted consumers", tls)).transpose()?;
         let opens_websocket = c.websocket && c.enable_websocket_port;
-        let websocket = opens_websocket.then(|| open(c.websocket_port, "WebSocket clients", offered)).transpose()?;
+        let websocket = opens_websocket.then(|| open(port.websocket, "WebSocket clients", offered)).transpose()?;
         let new = Self {
             p2ps,
             listener,
             encrypted,
             websocket,
+            websocket_addr: c.websocket.then(|| websocket.map_or(addr, |(_, addr)| addr)),
+            token_cookie: c.websocket_token_cookie.clone(),
+            tls,
             json: JsonClients::new(c),
             clerk: None,
             limits: Limits::new(c),
@@ -206,9 +230,9 @@ impl Consumers {
         self.encrypted.map(|(_, addr)| addr)
     }
 
-    /// The port by which WebSocket clients find a server by habit, if it is open.
+    /// Where WebSocket clients connect, if they may.
     pub fn websocket_addr(&self) -> Option<SocketAddr> {
-        self.websocket.map(|(_, addr)| addr)
+        self.websocket_addr
     }
 
     /// A block of a source's stream, and what it brings for the clients: written to each once, packed.
@@ -322,6 +346,9 @@ impl Consumers {
         if let Some(clerk) = &mut self.clerk {
             clerk.work(now, &mut self.p2ps);
         }
+        if let Some(news) = self.tls.as_ref().and_then(TlsServer::news) {
+            tracing::warn!("{news}");
+        }
         if self.p2ps.timeout().is_some_and(|at| at <= now) {
             self.p2ps.on_timer(now);
         }
@@ -405,6 +432,25 @@ impl Drop for Consumers {
     }
 }
 
+/// The login that a client's cookies stand for, on the stream that such a login has.
+fn login_by_cookie(upgrade: &Upgrade, name: &str) -> Option<login::Request> {
+    let token = upgrade.cookie(name).filter(|token| !token.is_empty())?;
+    // The published examples and the guide differ in the name.
+    let position = upgrade.cookie("position").or_else(|| upgrade.cookie("AuthPosition"));
+    let attributes = login::Attributes {
+        application_id: upgrade.cookie("applicationId").map(str::to_owned),
+        position: position.map(str::to_owned),
+        ..login::Attributes::default()
+    };
+    Some(login::Request {
+        stream_id: -1,
+        name_type: Some(login::name_type::AUTHENTICATION_TOKEN),
+        authentication_token: Some(token.to_owned()),
+        attributes,
+        ..login::Request::default()
+    })
+}
+
 fn tls_of(c: &config::P2ps) -> io::Result<Option<TlsServer>> {
     if c.server_cert_file.is_empty() {
         return Ok(None);
@@ -454,7 +500,13 @@ impl Handler for Consumers {
         self.p2ps.client_up(now, id, ClientInfo { address: opened.peer.ip() });
         if opened.spoken.is_json() {
             self.json.joined();
-            self.p2ps.give_whole_dictionaries(id);
+            self.p2ps.mark_json(id);
+        }
+        if let Spoken::Json(upgrade) = opened.spoken
+            && !self.token_cookie.is_empty()
+            && let Some(request) = login_by_cookie(upgrade, &self.token_cookie)
+        {
+            self.p2ps.log_in(now, id, request);
         }
     }
 

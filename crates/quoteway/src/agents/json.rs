@@ -71,11 +71,7 @@ impl JsonClients {
             names: Names::new(!c.json_service_names),
             settings: Settings { expand_enums: c.json_expand_enums, ..Settings::rtds() },
             default_service: c.default_service.clone(),
-            login_payload: format!(
-                ",\"Elements\":{{\"PingTimeout\":{},\"MaxMsgSize\":{}}}}}",
-                c.websocket_ping_timeout_s,
-                super::WEBSOCKET_MESSAGE_MAX
-            ),
+            login_payload: login_payload(c.websocket_ping_timeout_s, super::WEBSOCKET_MESSAGE_MAX),
             text: String::new(),
             bodies: FxHashMap::default(),
             own: String::new(),
@@ -230,8 +226,13 @@ impl JsonClients {
 /// Room for texts that is kept between flushes, bytes.
 const TEXT_KEPT: usize = 1 << 20;
 
+/// The payload that is added to the text of the answer to a login, with its end.
+pub(super) fn login_payload(ping_timeout_s: u16, message_max: usize) -> String {
+    format!(",\"Elements\":{{\"PingTimeout\":{ping_timeout_s},\"MaxMsgSize\":{message_max}}}}}")
+}
+
 /// Class and domain stand at fixed places in a message's header.
-fn answers_login(msg: &[u8]) -> bool {
+pub(super) fn answers_login(msg: &[u8]) -> bool {
     let class = msg.get(2).map(|class| MsgClass(class & 0x1F));
     class == Some(MsgClass::REFRESH) && msg.get(3) == Some(&Domain::LOGIN.0)
 }

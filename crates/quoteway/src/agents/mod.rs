@@ -6,6 +6,8 @@
 pub mod backbone;
 pub mod consumers;
 mod json;
+mod json_providers;
+mod logins;
 pub mod p2ps;
 pub mod pace;
 pub mod permissions;
@@ -67,6 +69,23 @@ fn address(interface: &str, port: u16) -> io::Result<SocketAddr> {
 
 /// Longest message that a WebSocket client may send, bytes: what the answer to its login says.
 const WEBSOCKET_MESSAGE_MAX: usize = 61_440;
+
+/// The same for providers, bytes: their images may be large.
+const PROVIDER_MESSAGE_MAX: usize = 1 << 20;
+
+/// Longest message of a provider that was dialled, bytes: a whole dictionary is one.
+const DIALLED_MESSAGE_MAX: usize = 32 << 20;
+
+/// What the port for non-interactive providers takes: RSSL, and WebSocket where that is on.
+fn provider_listener(config: &Config) -> Listener {
+    let c = &config.source_distributor;
+    let websocket = c.websocket.then(|| {
+        let limits = ws::Limits { message_bytes_max: PROVIDER_MESSAGE_MAX + 2, ..ws::Limits::default() };
+        let json = ws::JsonConfig { ping_timeout_s: c.websocket_ping_timeout_s as u8, ..ws::JsonConfig::default() };
+        Arc::new(rssl_io::WebSocket { limits, json, ..rssl_io::WebSocket::default() })
+    });
+    Listener { websocket, ..Listener::rssl(Arc::new(session_config(&config.p2ps))) }
+}
 
 /// What a port for consumers takes: RSSL, and WebSocket where that is on.
 fn consumer_listener(c: &config::P2ps, encryption: Encryption, read_most: usize) -> Listener {

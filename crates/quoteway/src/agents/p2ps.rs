@@ -65,6 +65,11 @@ impl P2psAgent {
         self.consumers.encrypted_addr()
     }
 
+    /// Where WebSocket clients connect, if they may.
+    pub fn websocket_addr(&self) -> Option<SocketAddr> {
+        self.consumers.websocket_addr()
+    }
+
     /// The sockets, for a waker that ends a turn.
     pub fn io(&mut self) -> &mut RsslIo {
         &mut self.io

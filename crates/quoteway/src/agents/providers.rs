@@ -4,14 +4,14 @@
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
-use std::sync::Arc;
 
 use hub::distributor::{Origin, PeerInfo, ProviderSink, SessionId, SourceDistributor};
 use hub::stream::HubError;
 use net::tcp::{ConnId, ListenerId};
 
+use super::json_providers::JsonProviders;
 use super::routes::Routes;
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::counters::{Label, Part, Samples};
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 
@@ -21,6 +21,7 @@ pub struct Providers {
     pub distributor: SourceDistributor,
     outbox: Outbox,
     routes: Routes,
+    json: JsonProviders,
     door: Option<Door>,
     /// By connection slot.
     sessions: Vec<Option<Session>>,
@@ -61,7 +62,7 @@ impl Providers {
     /// [`Providers::on_timer`].
     ///
     /// # Errors
-    /// The port cannot be listened on.
+    /// The port cannot be listened on, or a dictionary cannot be read.
     pub fn new(config: &Config, distributor: SourceDistributor, io: &mut RsslIo) -> io::Result<Self> {
         let c = &config.source_distributor;
         let mut door = None;
@@ -69,12 +70,13 @@ impl Providers {
             let at = super::address(&c.interface, c.nip_port)?;
             let options = super::socket_options(c.tcp_no_delay, c.tcp_send_buf_size, c.tcp_recv_buf_size);
             let (listener, addr) = io
-                .listen(at, &options, Arc::new(super::session_config(&config.p2ps)))
+                .listen_as(at, &options, super::provider_listener(config))
                 .map_err(|e| super::naming("non-interactive providers", at, &e))?;
             door = Some(Door { listener, addr, open: 0, admitted: Vec::new(), max: c.nip_max_mounts as usize });
         }
         let (outbox, routes) = (Outbox::default(), Routes::new(config)?);
-        Ok(Self { distributor, outbox, routes, door, sessions: Vec::new(), held: false, unheld: Vec::new() })
+        let json = JsonProviders::new(config::dictionary(&config.dictionary)?, c);
+        Ok(Self { distributor, outbox, routes, json, door, sessions: Vec::new(), held: false, unheld: Vec::new() })
     }
 
     /// Where non-interactive providers connect.
@@ -136,10 +138,16 @@ impl Providers {
         for conn in self.unheld.drain(..) {
             io.set_reading(conn, !self.held);
         }
+        self.json.reply(now, io);
         let Outbox { bytes, messages, closes } = &mut self.outbox;
         messages.sort_by_key(|m| m.0.0);
         for group in messages.chunk_by(|a, b| a.0 == b.0) {
             let Some(Some(session)) = self.sessions.get(group[0].0.0 as usize) else { continue };
+            if self.json.has(session.conn) {
+                let messages = group.iter().map(|(_, range)| &bytes[range.clone()]);
+                self.json.send(now, session.conn, messages, io);
+                continue;
+            }
             io.send(now, session.conn, |packer| {
                 for (_, range) in group {
                     packer.push(&bytes[range.clone()], None);
@@ -190,6 +198,9 @@ impl Handler for Providers {
         }
         self.sessions[conn.slot()] = Some(Session { conn });
         self.unheld.extend(self.held.then_some(conn));
+        if opened.spoken.is_json() {
+            self.json.opened(conn, route.is_some());
+        }
         tracing::info!("provider {} is up ({})", opened.peer, opened.spoken);
         let peer = PeerInfo { address: opened.peer.to_string() };
         self.distributor.session_up(now, session(conn), origin, peer, &mut self.outbox);
@@ -200,7 +211,13 @@ impl Handler for Providers {
         self.distributor.session_message(now, session(conn), msg, &mut self.outbox);
     }
 
+    fn text(&mut self, now: u64, conn: ConnId, text: &str) {
+        let Self { distributor, outbox, json, .. } = self;
+        json.read(conn, text, |message| distributor.session_message(now, session(conn), message, outbox));
+    }
+
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
+        self.json.closed(conn);
         if let Some(door) = &mut self.door
             && door.admitted.get_mut(conn.slot()).is_some_and(std::mem::take)
         {

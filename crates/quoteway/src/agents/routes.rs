@@ -10,8 +10,10 @@ use net::tcp::{ConnId, SocketOptions};
 use net::tls::TlsClient;
 use rssl::{ClientConfig, CompressionSet, Version};
 
-use crate::config::{self, Compression, Config, ConnectionType};
-use rssl_io::RsslIo;
+use crate::config::{self, Compression, Config, ConnectionType, RouteProtocol};
+use rssl::ws::upgrade::Protocol;
+use rssl::ws::{self, JsonConfig};
+use rssl_io::{RsslIo, WebSocketDial};
 
 /// The routes of a Source Distributor.
 pub struct Routes {
@@ -27,6 +29,7 @@ struct Route {
     /// The host to try next.
     next: usize,
     client: ClientConfig,
+    protocol: RouteProtocol,
     tls: Option<TlsClient>,
     state: State,
     pause_ns: u64,
@@ -119,7 +122,15 @@ impl Routes {
             Ok(tls) => tls,
             Err(e) => return self.failed(now, index, &e.to_string()),
         };
-        match io.connect(now, addr, &self.options, Arc::new(route.client.clone()), tls) {
+        let client = Arc::new(route.client.clone());
+        let dialled = match route.protocol {
+            RouteProtocol::Rssl => io.connect(now, addr, &self.options, client, tls),
+            RouteProtocol::Json | RouteProtocol::RwfInWebSocket => {
+                let dial = Arc::new(route.websocket(client));
+                io.connect_websocket(now, addr, &self.options, dial, tls)
+            }
+        };
+        match dialled {
             Ok(conn) => route.state = State::Connected(conn),
             Err(e) => self.failed(now, index, &e.to_string()),
         }
@@ -183,6 +194,18 @@ impl Route {
             (ConnectionType::Encrypted, file) => Some(TlsClient::with_roots_from(Path::new(file))),
         };
         let tls = tls.transpose().map_err(|e| io::Error::other(e.to_string()))?;
-        Ok(Self { hosts, next: 0, client, tls, state: State::Waiting(0), pause_ns: 0, told: None })
+        let protocol = route.protocol;
+        Ok(Self { hosts, next: 0, client, protocol, tls, state: State::Waiting(0), pause_ns: 0, told: None })
+    }
+
+    /// What to ask the host for that is next.
+    fn websocket(&self, rssl: Arc<ClientConfig>) -> WebSocketDial {
+        WebSocketDial {
+            host: self.hosts[self.next].clone(),
+            protocols: vec![if self.protocol == RouteProtocol::Json { Protocol::Json } else { Protocol::Rwf }],
+            limits: ws::Limits { message_bytes_max: super::DIALLED_MESSAGE_MAX, ..ws::Limits::default() },
+            json: JsonConfig { ping_timeout_s: rssl.ping_timeout_s.max(3), ..JsonConfig::default() },
+            rssl,
+        }
     }
 }

@@ -31,6 +31,8 @@ pub struct Addresses {
     pub rssl: SocketAddr,
     /// Consumers with the encrypted connection type, if there is a certificate.
     pub encrypted: Option<SocketAddr>,
+    /// WebSocket clients, if they may: the port for consumers, or one of their own.
+    pub websocket: Option<SocketAddr>,
     /// Non-interactive providers, if they are accepted.
     pub nip: Option<SocketAddr>,
 }
@@ -67,7 +69,7 @@ impl Server {
     /// A port cannot be listened on, or a dictionary cannot be read; the message names it.
     pub fn new(config: &Config, incarnation: u32) -> io::Result<Self> {
         let mut io = RsslIo::with(u64::from(incarnation), super::batching(config))?;
-        let port = Port { number: config.p2ps.rssl_port, encrypted: config.p2ps.encrypted_port, shared: false };
+        let port = Port::of(&config.p2ps, false);
         let p2ps = P2ps::new(config::p2ps_config(config, incarnation)?, P2PS);
         let (mut consumers, rssl) = Consumers::new(config, p2ps, Arc::default(), port, &mut io)?;
         let permissioning = Permissioning::start(config)?;
@@ -80,7 +82,8 @@ impl Server {
         let distributor = SourceDistributor::new(config::distributor_config(config), incarnation);
         let mut providers = Providers::new(config, distributor, &mut io)?;
         providers.distributor.p2ps_up(net::clock::now(), P2PS);
-        let addresses = Addresses { rssl, encrypted: consumers.encrypted_addr(), nip: providers.nip_addr() };
+        let (encrypted, websocket) = (consumers.encrypted_addr(), consumers.websocket_addr());
+        let addresses = Addresses { rssl, encrypted, websocket, nip: providers.nip_addr() };
         let status = Status::open_in(&mut io)?;
         let desk = Desk { providers, consumers, sides: Vec::new() };
         Ok(Self { io, desk, addresses, status, name: config.hub.name.clone(), permissioning })
@@ -217,8 +220,9 @@ impl Handler for Desk {
     }
 
     fn text(&mut self, now: u64, conn: ConnId, text: &str) {
-        if self.side(conn) == Side::Consumers {
-            self.consumers.text(now, conn, text);
+        match self.side(conn) {
+            Side::Providers => self.providers.text(now, conn, text),
+            Side::Consumers => self.consumers.text(now, conn, text),
         }
     }
 

@@ -133,9 +133,9 @@ impl Sharded {
         });
         let stop = Arc::new(AtomicUsize::new(0));
         let permissioning = Permissioning::start(config)?;
-        let mut port = Port { number: config.p2ps.rssl_port, encrypted: config.p2ps.encrypted_port, shared: count > 1 };
+        let mut port = Port::of(&config.p2ps, count > 1);
         let (mut shards, mut request_readers, mut wakers) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut rssl, mut encrypted) = (None, None);
+        let (mut rssl, mut encrypted, mut websocket) = (None, None, None);
         for (id, mut reader) in (0..count).zip(readers) {
             let seed = u64::from(incarnation) ^ u64::from(id + 1) << 32;
             let mut shard_io = RsslIo::with(seed, super::batching(config))?;
@@ -147,6 +147,8 @@ impl Sharded {
             rssl = rssl.or(Some(addr));
             encrypted = encrypted.or(consumers.encrypted_addr());
             port.encrypted = encrypted.map_or(port.encrypted, |a| a.port());
+            websocket = websocket.or(consumers.websocket_addr());
+            port.websocket = websocket.map_or(port.websocket, |a| a.port());
             providers.distributor.p2ps_up(net::clock::now(), id);
             let (writer, mut request_reader) = spsc(REQUESTS);
             request_reader.wake_with(io.tcp().waker());
@@ -170,7 +172,7 @@ impl Sharded {
             shards.push(shard.start(id, config, stop.clone())?);
         }
         let rssl = rssl.expect("there is a shard");
-        let addresses = Addresses { rssl, encrypted, nip: providers.nip_addr() };
+        let addresses = Addresses { rssl, encrypted, websocket, nip: providers.nip_addr() };
         let requests = request_readers;
         let (valve, holding) = (Valve::default(), false);
         let (status, labels) = (Status::open_in(&mut io)?, [("hub", config.hub.name.clone())]);

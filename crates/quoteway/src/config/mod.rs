@@ -27,7 +27,9 @@ pub use params::{DictionaryFiles, P2ps, Permissions, Route, SourceDistributor};
 pub use placement::{place, slice};
 pub use rmds::import::import;
 pub use section::{AnySection, Info, Param, Section};
-pub use value::{AbsentRights, AuditSync, Compression, ConnectionType, HubTransport, Parameter, PermissionMode, Raw};
+pub use value::{
+    AbsentRights, AuditSync, Compression, ConnectionType, HubTransport, Parameter, PermissionMode, Raw, RouteProtocol,
+};
 
 use std::fmt;
 use std::path::Path;

@@ -3,7 +3,7 @@
 //! A new section also gets a field in [`Config`](super::Config) and its place in `Config::sections`.
 
 use super::section::section;
-use super::value::{AbsentRights, AuditSync, Compression, ConnectionType, PermissionMode};
+use super::value::{AbsentRights, AuditSync, Compression, ConnectionType, PermissionMode, RouteProtocol};
 
 section! {
     /// The side that faces consumers.
@@ -17,14 +17,22 @@ section! {
     websocket_ping_timeout_s: u16 = 30, "", "Longest silence of a JSON session, seconds (3 to 255): a ping goes out after a third of it.";
     websocket_compression: bool = false, "", "Compress JSON (permessage-deflate) for clients that offer it.";
     websocket_origins: Vec<String> = Vec::new(), "", "Pages (https://host:port) whose scripts may connect by WebSocket; empty means all. Other programs than browsers are not concerned.";
+    websocket_token_cookie: String = String::new(), "", "Cookie of a WebSocket request whose value is a token: its client is logged in with it, unasked, on stream -1 (by habit AuthToken; cookies position and applicationId go with it). Empty: no cookie counts.";
     default_service: String = String::new(), "", "Service of JSON requests that name none; empty means the first there is.";
     json_expand_enums: bool = true, "", "Enumerated fields are their display text in JSON, not their number.";
     json_service_names: bool = true, "", "Services are names in JSON, not numbers.";
     max_connections_per_address: u32 = 0, "", "Consumer connections of one address at a time; 0 means any number.";
+    max_logins_per_address_per_second: u32 = 0, "", "Logins and reissued tokens of one address in a second; one more is refused. 0 means any number. With egress shards each counts for itself.";
     max_handshakes: u32 = 20_000, "", "Consumer connections of a thread that may be in their handshake at a time; a further one is closed at once. 0 means any number.";
     login_timeout_s: u16 = 60, "", "Time in which a consumer has to send its first message after the handshake, seconds; 0 means any.";
-    server_cert_file: String = String::new(), "", "PEM file with this server's certificate chain, leaf first; empty means no TLS.";
-    server_key_file: String = String::new(), "", "PEM file with the private key of server_cert_file.";
+    token_keys_file: String = String::new(), "", "File with the public keys (JWKS) of those who issue tokens (JWT, RS256 or ES256); read again when it changes. Empty: logins by token are refused.";
+    token_required: bool = true, "", "Where token_keys_file is set: logins by name are refused.";
+    token_issuers: Vec<String> = Vec::new(), "", "Issuers (iss) whose tokens count; empty means any that a key is known of.";
+    token_audience: String = String::new(), "", "Audience (aud) that a token has to name; empty means any.";
+    token_user_claim: String = String::from("sub"), "", "Claim of a token that names its user.";
+    token_clock_tolerance_s: u16 = 30, "", "How far the clock of an issuer of tokens may differ from ours, seconds.";
+    server_cert_file: String = String::new(), "", "PEM file with this server's certificate chain, leaf first; read again when it changes. Empty means no TLS.";
+    server_key_file: String = String::new(), "", "PEM file with the private key of server_cert_file; read again when it changes.";
     max_mounts: u32 = 10_000, "maxMounts", "Consumer connections at a time; one more is refused with a text.";
     max_mounts_per_user: u32 = 256, "maxMountsPerUser", "Connections of one login name at a time.";
     item_limit: u32 = 1_000_000, "itemLimitPerMount|itemLimit", "Open items of one connection; a further one is refused as TooManyItems.";
@@ -68,6 +76,8 @@ section! {
     interface: String = String::new(), "", "Address to listen on for non-interactive providers, or its network; empty means all.";
     enable_nip_server: bool = true, "enableNIPServer", "Accept non-interactive providers.";
     nip_port: u16 = 14003, "listenPort", "Port on which non-interactive providers connect; 0 takes a free one.";
+    websocket: bool = true, "", "Take WebSocket sessions (tr_json2, rssl.json.v2, rssl.rwf) on nip_port, beside RSSL.";
+    websocket_ping_timeout_s: u16 = 30, "", "Longest silence of a non-interactive provider's JSON session, seconds (3 to 255): a ping goes out after a third of it.";
     nip_max_mounts: u32 = 256, "maxMounts" in "server*ipc*transmissionBus", "Non-interactive providers at a time.";
     user_name: String = String::from("quoteway"), "userName" in "ROUTE*route", "Login name towards interactive providers.";
     application_id: u32 = 256, "applicationId" in "ROUTE*route", "Application id towards interactive providers.";
@@ -90,6 +100,7 @@ section! {
     route_enabled: bool = true, "routeEnabled", "Dial it at all.";
     host_list: Vec<String> = Vec::new(), "hostList", "HOST:PORT of the provider; further ones are tried in turn when it cannot be reached.";
     port: u16 = 14002, "port", "Port for entries of host_list that name none.";
+    protocol: RouteProtocol = RouteProtocol::Rssl, "", "\"rssl\", or by WebSocket \"tr_json2\" (JSON) or \"rssl.rwf\"; each with TLS where rssl_connection_type is \"encrypted\".";
     rssl_connection_type: ConnectionType = ConnectionType::Socket, "rsslConnectionType", "\"socket\", or \"encrypted\" for TLS.";
     ca_file: String = String::new(), "", "PEM file with the certificates that an encrypted provider's must lead to; empty means those of this machine.";
     compression_type: Compression = Compression::None, "compressionType", "Compression to offer.";

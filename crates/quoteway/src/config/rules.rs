@@ -45,6 +45,12 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
     rule((100..=65_000).contains(&p.max_fragment_size), "max_fragment_size", "must be from 100 to 65000");
     let ping = p.websocket_ping_timeout_s;
     rule((3..=255).contains(&ping), "websocket_ping_timeout_s", "must be from 3 to 255");
+    rule(
+        p.websocket_token_cookie.is_empty() || !p.websocket_origins.is_empty(),
+        "websocket_token_cookie",
+        "needs websocket_origins: a browser sends its cookies from every page",
+    );
+    rule(!p.token_user_claim.is_empty(), "token_user_claim", "must name a claim");
     rule((1..=9).contains(&p.zlib_compression_level), "zlib_compression_level", "must be from 1 to 9");
     rule(!p.timed_writes || p.flush_interval_ms > 0, "flush_interval_ms", "must be over 0 when timed_writes is true");
     rule(
@@ -80,6 +86,8 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
     rule(priority(&s.priority).is_ok(), "priority", PRIORITY);
     rule(is_slice(s.slice_us), "slice_us", SLICE);
     rule((1..=255).contains(&s.ping_timeout_s), "ping_timeout_s", "must be from 1 to 255");
+    let ping = s.websocket_ping_timeout_s;
+    rule((3..=255).contains(&ping), "websocket_ping_timeout_s", "must be from 3 to 255");
     if !cpus(&config.rrcpd.bind_main_thread) {
         let what = "must be a list of processors such as 0-3,5";
         found.push(Broken { section: Rrcpd::NAME, key: "bind_main_thread", what });
@@ -144,6 +152,9 @@ pub(super) fn idle(config: &Config) -> Vec<Idle> {
     idle(p.server_cert_file.is_empty(), p2ps, "encrypted_port", "server_cert_file is set");
     idle(!p.enable_websocket_port, p2ps, "websocket_port", "enable_websocket_port is true");
     idle(!p.websocket, p2ps, "enable_websocket_port", "websocket is true");
+    for key in ["token_required", "token_issuers", "token_audience", "token_user_claim", "websocket_token_cookie"] {
+        idle(p.token_keys_file.is_empty(), p2ps, key, "token_keys_file is set");
+    }
     idle(!p.allow_comp_mode, p2ps, "compression_type", "allow_comp_mode is true");
     idle(!compressed, p2ps, "force_rssl_compression", "there is a compression_type");
     idle(!compressed, p2ps, "min_compression_threshold", "there is a compression_type");
@@ -152,6 +163,13 @@ pub(super) fn idle(config: &Config) -> Vec<Idle> {
     idle(p.writer_thread_count == 0, p2ps, "bind_writer_threads", "writer_thread_count is over 0");
     idle(!s.enable_nip_server, sd, "nip_port", "enable_nip_server is true");
     idle(!s.enable_nip_server, sd, "nip_max_mounts", "enable_nip_server is true");
+    idle(!s.enable_nip_server, sd, "websocket", "enable_nip_server is true");
+    idle(
+        !s.enable_nip_server || !s.websocket,
+        sd,
+        "websocket_ping_timeout_s",
+        "enable_nip_server and websocket are true",
+    );
     idle(h.transport != HubTransport::Tcp, hub, "source_distributors", "transport is tcp");
     idle(h.key_file.is_empty(), hub, "clock_tolerance_s", "key_file is set");
     idle(h.transport != HubTransport::LbtRm, hub, "multicast_address", "transport is lbt-rm");

@@ -238,6 +238,39 @@ impl Parameter for AuditSync {
     }
 }
 
+/// What is spoken with an interactive provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RouteProtocol {
+    /// RSSL.
+    #[default]
+    Rssl,
+    /// JSON over WebSocket.
+    Json,
+    /// RSSL in WebSocket frames.
+    RwfInWebSocket,
+}
+
+impl RouteProtocol {
+    const NAMES: [(Self, &str); 4] = [
+        (Self::Rssl, "rssl"),
+        (Self::Json, "tr_json2"),
+        (Self::RwfInWebSocket, "rssl.rwf"),
+        (Self::Json, "rssl.json.v2"),
+    ];
+}
+
+impl Parameter for RouteProtocol {
+    const KIND: &'static str = "\"rssl\", \"tr_json2\" or \"rssl.rwf\"";
+    fn read(raw: &Raw<'_>) -> Result<Self, String> {
+        let Raw::Text(text) = raw else { return Err(expected::<Self>(raw)) };
+        let found = Self::NAMES.iter().find(|(_, name)| name == text);
+        found.map(|&(protocol, _)| protocol).ok_or_else(|| expected::<Self>(raw))
+    }
+    fn show(&self) -> String {
+        Self::NAMES.iter().find(|(protocol, _)| protocol == self).map_or(String::new(), |(_, name)| format!("{name:?}"))
+    }
+}
+
 /// How the hub's data stream travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HubTransport {

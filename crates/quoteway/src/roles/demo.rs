@@ -132,6 +132,12 @@ fn view(args: &DemoArgs, addresses: Addresses) -> ui::Settings {
     let mut hints = vec![format!(
         "EMA Java: EmaFactory.createOmmConsumer(EmaFactory.createOmmConsumerConfig().host(\"localhost:{port}\").username(\"user\"))"
     )];
+    if let Some(websocket) = addresses.websocket {
+        let port = websocket.port();
+        hints.push(format!(
+            "WebSocket: ws://localhost:{port}/WebSocket, protocol tr_json2 (docs/operating/websocket.md)."
+        ));
+    }
     if let Some(nip) = addresses.nip {
         hints.push(format!("Non-interactive providers publish to localhost:{}.", nip.port()));
     }

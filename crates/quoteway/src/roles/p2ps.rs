@@ -65,7 +65,7 @@ pub fn run(args: &P2psArgs) -> Result<(), String> {
     process::raise_open_files(u64::from(config.p2ps.max_mounts) + 200);
     let count = config.p2ps.writer_thread_count.max(1);
     let (mounts, incarnation) = (Arc::default(), process::incarnation());
-    let mut port = Port { number: config.p2ps.rssl_port, encrypted: config.p2ps.encrypted_port, shared: count > 1 };
+    let mut port = Port::of(&config.p2ps, count > 1);
     // Ends behind the agents, whose last lines its audit takes.
     let permissioning = Permissioning::start(&config).map_err(|e| e.to_string())?;
     let mut agents = Vec::new();
@@ -76,10 +76,11 @@ pub fn run(args: &P2psArgs) -> Result<(), String> {
         // The first may have taken free ports: the others share them.
         port.number = agent.rssl_addr().port();
         port.encrypted = agent.encrypted_addr().map_or(port.encrypted, |a| a.port());
+        port.websocket = agent.websocket_addr().map_or(port.websocket, |a| a.port());
         agents.push(agent);
     }
     let first = agents.remove(0);
-    let line = ready_line(first.rssl_addr(), first.encrypted_addr());
+    let line = ready_line(first.rssl_addr(), first.encrypted_addr(), first.websocket_addr());
     serve(&config, first, agents, &line)
 }
 
@@ -124,7 +125,7 @@ fn ended(thread: JoinHandle<Result<(), String>>) -> Result<(), String> {
 }
 
 /// What tells people and programs that the ports are open: addresses that can be connected to.
-fn ready_line(rssl: SocketAddr, encrypted: Option<SocketAddr>) -> String {
+fn ready_line(rssl: SocketAddr, encrypted: Option<SocketAddr>, websocket: Option<SocketAddr>) -> String {
     let encrypted = encrypted.map_or(String::new(), |a| format!(" encrypted={}", process::show(a)));
-    format!("ready rssl={}{encrypted}", process::show(rssl))
+    format!("ready rssl={}{encrypted}{}", process::show(rssl), process::show_websocket(websocket))
 }

@@ -55,3 +55,8 @@ pub fn incarnation() -> u32 {
 pub fn show(a: SocketAddr) -> String {
     if a.ip().is_unspecified() { format!("127.0.0.1:{}", a.port()) } else { a.to_string() }
 }
+
+/// The part of a ready line that says where WebSocket clients connect; empty if they may not.
+pub fn show_websocket(at: Option<SocketAddr>) -> String {
+    at.map_or(String::new(), |at| format!(" websocket=ws://{}/WebSocket", show(at)))
+}

@@ -100,5 +100,6 @@ fn announce(config: &Config, addresses: Addresses, thread: service::Watched) {
 pub fn ready_line(addresses: Addresses) -> String {
     let nip = addresses.nip.map_or("off".to_string(), process::show);
     let encrypted = addresses.encrypted.map_or(String::new(), |a| format!(" encrypted={}", process::show(a)));
-    format!("ready rssl={} nip={nip}{encrypted}", process::show(addresses.rssl))
+    let websocket = process::show_websocket(addresses.websocket);
+    format!("ready rssl={} nip={nip}{encrypted}{websocket}", process::show(addresses.rssl))
 }

@@ -11,7 +11,7 @@ use net::tls::{TlsClient, TlsServer};
 use rssl::ws::upgrade::{Ask, Protocol};
 use rssl::ws::{self, Limits, Role, Socket, frame};
 use rssl::{ClientConfig, ServerConfig};
-use rssl_io::{Encryption, Ended, Handler, Listener, Opened, RsslIo, WebSocket, admission};
+use rssl_io::{Encryption, Ended, Handler, Listener, Opened, RsslIo, WebSocket, WebSocketDial, admission};
 
 /// What the server's side has seen, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -247,4 +247,82 @@ fn those_who_say_nothing_and_those_who_are_many_are_sent_away() {
     let Seen::Closed { established: true, why } = server.next() else { panic!() };
     assert!(why.contains("login_timeout"), "{why}");
     assert_eq!(read_all(third), "", "the third of an address is closed without a word");
+}
+
+/// What both ends of a dialled session see until each has a message of the other.
+fn dial(protocol: Protocol) -> (Server, Recorder) {
+    let mut server = Server::new(|_| {});
+    let (mut io, mut client) = (RsslIo::new(7).expect("descriptors"), Recorder::default());
+    let dial = WebSocketDial {
+        host: server.addr.to_string(),
+        protocols: vec![protocol],
+        rssl: Arc::new(ClientConfig::default()),
+        limits: Limits::default(),
+        json: ws::JsonConfig::default(),
+    };
+    let options = SocketOptions::default();
+    let conn = io.connect_websocket(net::clock::now(), server.addr, &options, Arc::new(dial), None).expect("a socket");
+    let mut sent = false;
+    let end = net::clock::now() + 20_000_000_000;
+    while server.recorder.seen.len() < 2 || client.seen.len() < 2 {
+        let now = io.turn(Some(net::clock::now() + 1_000_000), &mut client).expect("sockets");
+        server.io.turn(Some(now + 1_000_000), &mut server.recorder).expect("sockets");
+        assert!(now < end, "{:?} {:?}", server.recorder.seen, client.seen);
+        if !sent && !client.conns.is_empty() && !server.recorder.conns.is_empty() {
+            sent = true;
+            let back = server.recorder.conns[0];
+            for (io, conn) in [(&mut io, conn), (&mut server.io, back)] {
+                if io.is_json(conn) {
+                    io.queue_json(now, conn, |packer| packer.push(r#"{"ID":1}"#));
+                    io.flush(conn);
+                } else {
+                    io.send(now, conn, |packer| packer.push(b"message", None));
+                }
+            }
+        }
+    }
+    (server, client)
+}
+
+#[test]
+fn a_server_is_dialled_by_websocket() {
+    for (protocol, spoken, message) in [
+        (Protocol::Json, "tr_json2 over WebSocket", Seen::Text(r#"[{"ID":1}]"#.to_owned())),
+        (Protocol::Rwf, "rssl.rwf over WebSocket", Seen::Message(b"message".to_vec())),
+    ] {
+        let (server, client) = dial(protocol);
+        for seen in [server.recorder.seen, client.seen] {
+            assert!(matches!(&seen[0], Seen::Opened(text) if text.ends_with(spoken)), "{seen:?}");
+            assert_eq!(seen[1], message);
+        }
+    }
+}
+
+#[test]
+fn a_server_that_gives_no_websocket_is_said_so() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let addr = listener.local_addr().expect("an address");
+    let answering = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        let mut head = [0; 2048];
+        let _ = stream.read(&mut head).expect("a request");
+        stream.write_all(b"HTTP/1.1 503 Busy\r\n\r\n").expect("written");
+        stream
+    });
+    let (mut io, mut client) = (RsslIo::new(7).expect("descriptors"), Recorder::default());
+    let dial = WebSocketDial {
+        host: addr.to_string(),
+        protocols: vec![Protocol::Json],
+        rssl: Arc::new(ClientConfig::default()),
+        limits: Limits::default(),
+        json: ws::JsonConfig::default(),
+    };
+    io.connect_websocket(net::clock::now(), addr, &SocketOptions::default(), Arc::new(dial), None).expect("a socket");
+    let end = net::clock::now() + 20_000_000_000;
+    while client.seen.is_empty() {
+        assert!(io.turn(Some(end), &mut client).expect("sockets") < end, "nothing came for 20 s");
+    }
+    let Seen::Closed { established: false, why } = &client.seen[0] else { panic!("{:?}", client.seen) };
+    assert!(why.contains("503 Busy"), "{why}");
+    drop(answering.join());
 }

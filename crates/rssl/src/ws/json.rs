@@ -97,6 +97,17 @@ impl Json {
         self.may_ping = true;
     }
 
+    /// Takes over what the server says of itself in its answer to the login (the client's side): the ping timeout, seconds, and
+    /// the longest message it takes, bytes. The own limits hold where they are smaller.
+    pub fn heed_server(&mut self, ping_timeout_s: Option<u8>, message_bytes_max: Option<usize>) {
+        if let Some(seconds) = ping_timeout_s {
+            self.config.ping_timeout_s = self.config.ping_timeout_s.min(seconds);
+        }
+        if let Some(bytes) = message_bytes_max {
+            self.config.frame_payload_max = self.config.frame_payload_max.min(bytes);
+        }
+    }
+
     /// When [`Json::on_timer`] is due next; as with RSSL sessions it moves later only.
     #[must_use]
     pub fn timeout(&self) -> u64 {

@@ -54,6 +54,8 @@ pub struct Upgrade {
     pub origin: Option<String>,
     /// What the client calls itself; empty if it does not say.
     pub user_agent: String,
+    /// Its cookies, as in the request; see [`Upgrade::cookie`].
+    pub cookies: String,
 }
 
 /// Why a request is refused, and the answer that says so.
@@ -150,7 +152,8 @@ fn negotiate(request: &httparse::Request<'_, '_>, offer: &Offer) -> Result<Upgra
         .ok_or((400, "none of the protocols asked for is spoken here: tr_json2, rssl.json.v2, rssl.rwf"))?;
     let deflate = offer.deflate && protocol.is_json() && all("Sec-WebSocket-Extensions").any(offers_deflate);
     let user_agent = one("User-Agent").unwrap_or("").to_owned();
-    Ok(Upgrade { protocol, deflate, accept: accept(key), origin, user_agent })
+    let cookies = all("Cookie").collect::<Vec<_>>().join(";");
+    Ok(Upgrade { protocol, deflate, accept: accept(key), origin, user_agent, cookies })
 }
 
 /// Whether one of the extensions is a compression that can be agreed on: any window that the client bounds for itself, none that it
@@ -185,6 +188,14 @@ fn base64(bytes: &[u8], out: &mut String) {
 }
 
 impl Upgrade {
+    /// The value of a cookie.
+    #[must_use]
+    pub fn cookie(&self, name: &str) -> Option<&str> {
+        let pairs = self.cookies.split(';').filter_map(|pair| pair.split_once('='));
+        let value = pairs.into_iter().find(|(own, _)| own.trim() == name)?.1.trim();
+        Some(value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value))
+    }
+
     /// Appends the answer that accepts.
     pub fn answer(&self, out: &mut Vec<u8>) {
         let extensions = if self.deflate {
@@ -355,6 +366,15 @@ mod tests {
             let Request::Upgrade(upgrade, _) = read(text.as_bytes(), &Offer::default()) else { panic!() };
             assert!(!upgrade.deflate);
         }
+    }
+
+    #[test]
+    fn cookies_are_found_by_name() {
+        let cookies = "Cookie: a=1; AuthToken=x.y=z ;position=\"10.0.0.1/net\"\r\nCookie: b=2";
+        let text = request(&format!("{USUAL}{cookies}\r\nSec-WebSocket-Protocol: tr_json2"));
+        let Request::Upgrade(upgrade, _) = read(text.as_bytes(), &Offer::default()) else { panic!() };
+        let found = ["a", "AuthToken", "position", "b", "authtoken"].map(|name| upgrade.cookie(name));
+        assert_eq!(found, [Some("1"), Some("x.y=z"), Some("10.0.0.1/net"), Some("2"), None]);
     }
 
     #[test]

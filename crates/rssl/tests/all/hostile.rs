@@ -38,6 +38,14 @@ fn frames() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(frame, 0..20).prop_map(|frames| frames.concat())
 }
 
+/// Operations of a WebSocket session that go further than random bytes: most frames are whole, and most texts are texts.
+fn operations() -> impl Strategy<Value = Vec<u8>> {
+    let operation = (any::<u8>(), "[ -~\u{e9}]{0,40}")
+        .prop_map(|(operation, text)| [&[operation, text.len() as u8], text.as_bytes()].concat());
+    (any::<[u8; 2]>(), prop::collection::vec(operation, 0..30))
+        .prop_map(|(head, all)| [&head[..], &all.concat()].concat())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
@@ -49,6 +57,12 @@ proptest! {
     #[test]
     fn smoke_receive_frames(choice: u8, step: u8, frames in frames()) {
         targets::receive(&[&[choice, step], frames.as_slice()].concat());
+    }
+
+    #[test]
+    fn smoke_websocket(data in prop::collection::vec(any::<u8>(), 0..600), operations in operations()) {
+        targets::websocket(&data);
+        targets::websocket(&operations);
     }
 
     #[test]

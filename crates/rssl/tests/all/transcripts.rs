@@ -206,10 +206,11 @@ impl Recording<'_> {
         server.start(0, &mut out);
         let result = server.receive(0, &wire, &mut out, &mut seen);
         match self.answer {
-            Some(Answer::Ack(_)) => {
+            Some(Answer::Ack(ack)) => {
                 result.unwrap_or_else(|e| panic!("{}: server: {e}", self.transcript.name));
                 count.handshakes += 1;
-                let hand_made = self.transcript.name == "raw_server_v14_component_container_zero";
+                // The SDK's servers name themselves where the version has room for it.
+                let hand_made = ack.version.wide_fragment_ids() && ack.component.is_empty();
                 if !hand_made {
                     let recorded = self.frames.iter().find(|f| f.kind == "connect_ack").unwrap();
                     assert_eq!(without_keys(&out, &self.request), without_keys(&recorded.wire, &self.request));

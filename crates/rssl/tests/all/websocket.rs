@@ -144,13 +144,17 @@ fn receive(name: &str, role: Role, wire: &[u8], step: usize) -> Seen {
 /// The RSSL frames of binary frames, read by a session in the place of the recorded receiver, as hex.
 fn rwf_messages(dir: &str, recording: &Value, seen: &Seen) -> Vec<String> {
     let (mut out, mut messages) = (Vec::new(), Messages::default());
+    let request = &receive("request", Role::Server, &sent(recording, "C").1, usize::MAX).binaries[0];
+    let request = rssl::handshake::ConnectRequest::decode(request).unwrap();
     let mut session = if dir == "C" {
-        let deflated = recording["name"].as_str().is_some_and(|n| n.contains("zlib"));
-        let compression = if deflated { rssl::Compression::Zlib } else { rssl::Compression::None };
+        // What the recorded server was set to is what it answered with.
+        let answer = &receive("answer", Role::Client(1), &sent(recording, "S").1, usize::MAX).binaries[0];
+        let compression = match rssl::handshake::Answer::decode(answer, request.key_exchange).unwrap() {
+            rssl::handshake::Answer::Ack(ack) => ack.compression_type().unwrap(),
+            rssl::handshake::Answer::Nak(_) => rssl::Compression::None,
+        };
         Connection::server(ServerConfig { compression, ..ServerConfig::default() })
     } else {
-        let request = &receive("request", Role::Server, &sent(recording, "C").1, usize::MAX).binaries[0];
-        let request = rssl::handshake::ConnectRequest::decode(request).unwrap();
         Connection::client(ClientConfig {
             key_exchange: request.key_exchange,
             compression: request.compression,

@@ -78,6 +78,11 @@ fn cases(file: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+/// How many cases there are is known of the vectors beside the project only; others may be given.
+fn is_default_folder() -> bool {
+    std::env::var_os("QUOTEWAY_VECTORS").is_none()
+}
+
 fn unhex(hex: &str) -> Vec<u8> {
     hex.as_bytes().chunks(2).map(|pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
@@ -98,18 +103,17 @@ const EXPLICIT: Settings = Settings {
     explicit: true,
 };
 
+fn numbers_as_double(value: Value) -> Value {
+    match value {
+        Value::Number(number) => Value::from(number.as_f64().unwrap()),
+        Value::Array(items) => items.into_iter().map(numbers_as_double).collect(),
+        Value::Object(members) => members.into_iter().map(|(name, value)| (name, numbers_as_double(value))).collect(),
+        other => other,
+    }
+}
+
 /// All that a message says, with numbers by their value rather than their digits.
 fn content(msg: &[u8]) -> Value {
-    fn numbers_as_double(value: Value) -> Value {
-        match value {
-            Value::Number(number) => Value::from(number.as_f64().unwrap()),
-            Value::Array(items) => items.into_iter().map(numbers_as_double).collect(),
-            Value::Object(members) => {
-                members.into_iter().map(|(name, value)| (name, numbers_as_double(value))).collect()
-            }
-            other => other,
-        }
-    }
     let text = text(Converter::new(&DICTIONARY).with_settings(EXPLICIT), msg);
     numbers_as_double(serde_json::from_str(&text).unwrap())
 }
@@ -152,13 +156,13 @@ fn messages_have_the_texts_of_the_sdk() {
         }
     }
     println!("{same} texts the same, {better} where the SDK's is no JSON or garbled, {refused} that the SDK refuses");
-    assert!((same, better, refused) == (669, 18, 8));
+    assert!(!is_default_folder() || (same, better, refused) == (669, 18, 8), "{same} {better} {refused}");
 }
 
 #[test]
 fn texts_of_the_sdk_lead_back() {
-    /// The SDK's text is garbled, see [`with_the_faults_of_the_sdk`]; the SDK garbles it back.
-    const GARBLED: [&str; 2] = ["msg.state/refresh_48", "element.state/16"];
+    /// The SDK's text is garbled, see [`with_the_faults_of_the_sdk`]: bytes with a sign. The SDK garbles it back.
+    const GARBLED: &str = "\\uFF";
     let (mut same, mut better) = (0, 0);
     for case in cases("rwf_to_json.jsonl") {
         let name = case["name"].as_str().unwrap();
@@ -169,7 +173,7 @@ fn texts_of_the_sdk_lead_back() {
         let found = only_message(converter.messages(json)).unwrap_or_else(|error| panic!("{name}: {error}"));
         if content(&found) == content(&unhex(back)) {
             same += 1;
-        } else if !GARBLED.contains(&name) {
+        } else if !json.contains(GARBLED) {
             // The SDK loses something: then it must be the message that it came from.
             let found = only_message(Converter::new(&DICTIONARY).messages(json)).unwrap();
             let original = unhex(case["rwf_hex"].as_str().unwrap());
@@ -178,79 +182,80 @@ fn texts_of_the_sdk_lead_back() {
         }
     }
     println!("{same} messages as the SDK's, {better} where the SDK loses something on the way back");
-    assert!(same > 630);
+    assert!(!is_default_folder() || same > 630, "{same}");
 }
 
-/// What we make of texts that the SDK does not make sense of, or not the right one; `None` is an error.
-const BETTER: [(&str, Option<&str>); 18] = [
-    // A view names a field that the dictionary does not have: the view is of the others, as servers built on ETA C have it.
-    (
-        "view/25",
-        Some(r#"{"ID":89,"Type":"Request","Key":{"Service":1,"Name":"MW.TO"},"ViewType":"FidList","View":[22]}"#),
-    ),
-    // A dynamic QoS.
-    (
-        "request/12",
-        Some(
-            r#"{"ID":89,"Type":"Request","Qos":{"Timeliness":"Delayed","Rate":"TimeConflated","Dynamic":true,"TimeInfo":182,"RateInfo":497},"Key":{"Service":1,"Name":"MW.TO"}}"#,
-        ),
-    ),
-    // A name type whose name is a dummy: the SDK writes a key that nobody can read.
-    (
-        "login/17",
-        Some(
-            r#"{"ID":1,"Type":"Request","Domain":"Login","Key":{"NameType":"AuthnToken","Elements":{"AuthenticationToken":"yytiqleduushibkmcuze","ApplicationId":"256","Position":"127.0.0.1"}}}"#,
-        ),
-    ),
-    // The view's type, without which no provider takes it for one.
-    (
-        "view/22",
-        Some(r#"{"ID":89,"Type":"Request","Key":{"Service":1,"Name":"MW.TO"},"ViewType":"FidList","View":[22,25,6]}"#),
-    ),
-    (
-        "view/23",
-        Some(r#"{"ID":89,"Type":"Request","Key":{"Service":1,"Name":"MW.TO"},"ViewType":"FidList","View":[22,25,6]}"#),
-    ),
-    (
-        "view/24",
-        Some(
-            r#"{"ID":89,"Type":"Request","Key":{"Service":1,"Name":["MW.TO","JGIX.HK"]},"ViewType":"FidList","View":[22,25]}"#,
-        ),
-    ),
-    // DoNotCache of a refresh, Discardable of an update.
-    (
-        "refresh/40",
-        Some(
-            r#"{"ID":89,"Type":"Refresh","State":{"Stream":"Open","Data":"Ok","Text":"lEs88t"},"Complete":false,"Qos":{"Timeliness":"Realtime","Rate":"JitConflated"},"ClearCache":false,"DoNotCache":true,"PostUserInfo":{"Address":"10.0.0.38","UserID":134},"PartNumber":89,"PermData":"AwhC","SeqNumber":2523,"Solicited":false}"#,
-        ),
-    ),
-    (
-        "update/42",
-        Some(
-            r#"{"ID":89,"Type":"Update","UpdateType":"Unspecified","DoNotConflate":true,"DoNotRipple":true,"Discardable":true,"DoNotCache":true,"SeqNumber":5,"Fields":{"QUOTIM_MS":15870913}}"#,
-        ),
-    ),
-    // All digits of reals.
-    (
-        "real_text/51",
-        Some(r#"{"ID":5,"Type":"Update","UpdateType":"Unspecified","Fields":{"BID":123456789.123456789}}"#),
-    ),
-    ("real_text/52", Some(r#"{"ID":5,"Type":"Update","UpdateType":"Unspecified","Fields":{"BID":100000000000000}}"#)),
-    (
-        "real_text/54",
-        Some(r#"{"ID":5,"Type":"Update","UpdateType":"Unspecified","Fields":{"BID":100000000000000000000}}"#),
-    ),
-    ("real_text/55", Some(r#"{"ID":5,"Type":"Update","UpdateType":"Unspecified","Fields":{"BID":0.00000000000001}}"#)),
-    // RMTES that says it is UTF-8.
-    ("string_text/79", Some(r#"{"ID":5,"Type":"Update","UpdateType":"Unspecified","Fields":{"DSPLY_NAME":"€東"}}"#)),
-    ("string_text/80", Some(r#"{"ID":5,"Type":"Update","UpdateType":"Unspecified","Fields":{"DSPLY_NAME":"café"}}"#)),
-    // The SDK throws a null pointer exception.
-    ("string_text/83", None),
-    ("string_text/84", None),
+/// What must be true of our message (`None`: an error) where the SDK's converter is known to be wrong.
+type Instead = fn(input: &Value, ours: Option<&Value>) -> bool;
+
+/// What is wrong with the SDK's converter in a text, and what we make of that; `None` if nothing is known to be.
+fn fault_of_the_sdk(input: &Value, sdk: &Value) -> Option<Instead> {
+    let key = &input["Key"];
+    let fields = || input["Fields"].as_object().into_iter().flatten().map(|(_, value)| value);
+    // Digits that a double does not hold, and numbers beyond the hints.
+    let is_far = |number: f64| number != 0.0 && !(1e-13..1e14).contains(&number.abs());
+    let has_many_digits = |value: &Value| value.as_f64().is_some_and(|n| is_far(n) || n.fract() != 0.0 && n > 1e8);
+    if sdk.get("exception").is_some() {
+        return Some(|_, ours| ours.is_none());
+    }
     // A key that is a number.
-    ("malformed/122", None),
-    ("malformed/123", None),
-];
+    if !key.is_null() && !key.is_object() {
+        return Some(|_, ours| ours.is_none());
+    }
+    // The view's type, without which no provider takes it for one. A field that the dictionary does not have is left out of the view,
+    // as servers built on ETA C have it.
+    if input["View"].is_array() {
+        return Some(|input, ours| {
+            ours.is_some_and(|ours| ours["ViewType"] == "FidList" && ours["View"] == view_of(input))
+        });
+    }
+    if input["Qos"]["Dynamic"] == true {
+        return Some(|_, ours| ours.is_some_and(|ours| ours["Qos"]["Dynamic"] == true));
+    }
+    // A name type whose name is a dummy: the SDK writes a key that nobody can read.
+    if key["NameType"] == "AuthnToken" && key["Name"] == "" {
+        return Some(|input, ours| ours.is_some_and(|ours| ours["Key"]["Elements"] == input["Key"]["Elements"]));
+    }
+    if input["Type"] == "Refresh" && input["DoNotCache"] == true {
+        return Some(|_, ours| ours.is_some_and(|ours| ours["DoNotCache"] == true));
+    }
+    if input["Type"] == "Update" && input["Discardable"] == true {
+        return Some(|_, ours| ours.is_some_and(|ours| ours["Discardable"] == true));
+    }
+    // All digits of reals; RMTES that says it is UTF-8.
+    let is_beyond_ascii = |value: &Value| value.as_str().is_some_and(|text| !text.is_ascii());
+    fields()
+        .any(|value| has_many_digits(value) || is_beyond_ascii(value))
+        .then_some(|input, ours| ours.is_some_and(|ours| ours["Fields"] == numbers_as_double(input["Fields"].clone())))
+}
+
+/// The fields of a view that the dictionary has.
+fn view_of(input: &Value) -> Value {
+    let fid = |field: &Value| match field {
+        Value::String(name) => Some(f64::from(DICTIONARY.field_named(name)?.fid())),
+        other => other.as_f64(),
+    };
+    input["View"].as_array().unwrap().iter().filter_map(fid).map(Value::from).collect()
+}
+
+/// What a message of an application is in the SDK's and in our eyes: the same?
+fn as_the_sdk(name: &str, json: &str, found: &Result<Incoming, JsonError>, expected: &Value) -> bool {
+    match found {
+        Ok(Incoming::Message(msg)) => {
+            expected["rwf_hex"].as_str().is_some_and(|hex| content(msg) == content(&unhex(hex)))
+        }
+        Ok(Incoming::Ping) => expected["json_class"] == "Ping",
+        Ok(Incoming::Pong) => expected["json_class"] == "Pong",
+        Ok(Incoming::Error(_)) => expected["json_class"] == "Error",
+        Err(error) => {
+            let text = error.message(-1, json);
+            let message = serde_json::from_str::<Value>(&text).unwrap();
+            assert_eq!((&message["Type"], &message["Debug"]["Message"]), (&"Error".into(), &json.into()), "{name}");
+            assert!(matches!(converter("default").messages(&text)[..], [Ok(Incoming::Error(_))]), "{text}");
+            expected.get("error_code").is_some()
+        }
+    }
+}
 
 #[test]
 fn texts_of_applications() {
@@ -258,39 +263,22 @@ fn texts_of_applications() {
     for case in cases("json_to_rwf.jsonl") {
         let name = case["name"].as_str().unwrap();
         let json = case["json"].as_str().unwrap();
-        let converter = converter(case["settings"].as_str().unwrap());
-        let found = converter.messages(json);
-        let short = name.strip_prefix("json_text/").unwrap();
-        if let Some((_, ours)) = BETTER.iter().find(|(name, _)| *name == short) {
-            let found = only_message(found).ok().map(|msg| text(converter, &msg));
-            assert_eq!(found.as_deref(), *ours, "{name}");
-            better += 1;
-            continue;
-        }
+        let found = converter(case["settings"].as_str().unwrap()).messages(json);
         let expected = case["result"].as_array().unwrap();
         assert_eq!(found.len(), expected.len(), "{name}: {found:?}");
-        for (found, expected) in found.iter().zip(expected) {
-            match found {
-                Ok(Incoming::Message(msg)) => {
-                    let hex = expected["rwf_hex"].as_str().unwrap_or_else(|| panic!("{name}: {expected}"));
-                    assert_eq!(content(msg), content(&unhex(hex)), "{name}");
-                }
-                Ok(Incoming::Ping) => assert_eq!(expected["json_class"], "Ping", "{name}"),
-                Ok(Incoming::Pong) => assert_eq!(expected["json_class"], "Pong", "{name}"),
-                Ok(Incoming::Error(_)) => assert_eq!(expected["json_class"], "Error", "{name}"),
-                Err(error) => {
-                    assert!(expected.get("error_code").is_some(), "{name}: {error}");
-                    let text = error.message(-1, json);
-                    let message = serde_json::from_str::<Value>(&text).unwrap();
-                    assert_eq!((&message["Type"], &message["Debug"]["Message"]), (&"Error".into(), &json.into()));
-                    assert!(matches!(converter.messages(&text)[..], [Ok(Incoming::Error(_))]), "{text}");
-                }
-            }
+        if found.iter().zip(expected).all(|(found, expected)| as_the_sdk(name, json, found, expected)) {
+            same += 1;
+            continue;
         }
-        same += 1;
+        let input: Value = serde_json::from_str(json).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let [sdk] = &expected[..] else { panic!("{name}: {found:?} is not {expected:?}") };
+        let instead = fault_of_the_sdk(&input, sdk).unwrap_or_else(|| panic!("{name}: {found:?} is not {sdk}"));
+        let ours = only_message(found).ok().map(|msg| content(&msg));
+        assert!(instead(&input, ours.as_ref()), "{name}: {ours:?} for {json}");
+        better += 1;
     }
     println!("{same} texts as the SDK, {better} better");
-    assert!((same, better) == (130, 18));
+    assert!(!is_default_folder() || (same, better) == (130, 18), "{same} {better}");
 }
 
 /// Every message of all golden vectors.

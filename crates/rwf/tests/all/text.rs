@@ -350,7 +350,7 @@ fn every_vector_has_a_text_whole_or_cut() {
             let _ = text::container(*data_type, &bytes[..len], None).to_string();
         }
     }
-    assert!(cases.len() > 1000);
+    assert!(cases.len() > 1000 || std::env::var_os("QUOTEWAY_VECTORS").is_some());
     println!("{} vectors have a text", cases.len());
 }
 

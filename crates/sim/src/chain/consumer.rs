@@ -53,6 +53,8 @@ pub(crate) struct Consumer {
     pub(crate) listed: BTreeMap<u16, Listed>,
     pub(crate) watches: BTreeMap<i32, Watch>,
     batches: BTreeMap<i32, Batch>,
+    /// Closes of many streams that are not answered: their stream, and how many they close.
+    batch_closes: BTreeMap<i32, usize>,
     pub(crate) posts: Vec<Post>,
     /// Streams of items that this side has closed, and the turn in which it did.
     closed: BTreeMap<i32, u64>,
@@ -96,6 +98,7 @@ impl Consumer {
             listed: BTreeMap::new(),
             watches: BTreeMap::new(),
             batches: BTreeMap::new(),
+            batch_closes: BTreeMap::new(),
             posts: Vec::new(),
             closed: BTreeMap::new(),
             again: Vec::new(),
@@ -285,6 +288,18 @@ impl Consumer {
             ..CloseMsg::new(Domain::MARKET_PRICE, streams[0])
         };
         self.send(|w| close.encode(w));
+        self.batch_closes.insert(streams[0], streams.len());
+        true
+    }
+
+    /// The one status that answers a batch close; false for what else comes on that stream.
+    fn batch_is_closed(&mut self, stream: i32, msg: &Msg<'_>) -> bool {
+        let Some(&total) = self.batch_closes.get(&stream) else { return false };
+        let Msg::Status(status) = msg else { return false };
+        let Some(state) = status.state.filter(|state| state.text_lossy().contains("Batch Close")) else { return false };
+        self.batch_closes.remove(&stream);
+        assert_eq!((state.stream, state.data), (StreamState::CLOSED, DataState::OK), "{state}");
+        assert!(state.text_lossy().starts_with(&format!("Processed {total} total stream ids")), "{state}");
         true
     }
 
@@ -447,6 +462,9 @@ impl Consumer {
                 assert_eq!(state.data, DataState::OK, "{state}");
                 assert!(state.text_lossy().contains(&format!("{total} total")), "{state}");
             }
+            return;
+        }
+        if self.batch_is_closed(stream, &msg) {
             return;
         }
         if let Some(turn) = self.closed.get(&stream) {

@@ -80,15 +80,29 @@ impl P2ps {
         }
     }
 
-    /// The end of many streams. Those that are not open are nothing to tell of.
+    /// The end of many streams. One status on the close's own stream tells how many of them were open, as an ADS does.
     pub(in crate::p2ps) fn batch_close(&mut self, client: ClientId, msg: &CloseMsg<'_>) {
+        let own = StreamId(msg.stream_id);
         let Ok(payload) = Payload::decode(msg.container, msg.body) else {
-            return self.refuse(client, StreamId(msg.stream_id), msg.domain, &Refusal::BadBatch);
+            return self.refuse(client, own, msg.domain, &Refusal::BadBatch);
         };
-        for stream in payload.streams.unwrap_or_default().into_iter().map(StreamId) {
+        let streams = payload.streams.unwrap_or_default();
+        let total = streams.len();
+        let mut ok = 0;
+        for stream in streams.into_iter().map(StreamId) {
             if self.clients.get(client).is_some_and(|known| known.streams.item(stream).is_some()) {
                 self.close_stream(client, stream);
+                ok += 1;
             }
+        }
+        // A stream that is open for something else is not to be ended by what tells of others.
+        if self.clients.open_on(client, own).is_none() {
+            let mut text = format!("Processed {total} total stream ids from Batch Close Request. {ok} Ok.");
+            if ok < total {
+                let _ = write!(text, " {} not, since they were not open.", total - ok);
+            }
+            let state = State::new(StreamState::CLOSED, DataState::OK, StateCode::NONE, &text);
+            self.send_status(client, own, msg.domain, state);
         }
     }
 

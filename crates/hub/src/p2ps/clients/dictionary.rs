@@ -231,7 +231,7 @@ impl P2ps {
             return told.map_or((), |told| self.refuse_told(client, stream, Domain::DICTIONARY, &told));
         };
         let verbosity = verbosity(msg.key.filter.unwrap_or(0));
-        let whole = self.clients.get(client).is_some_and(|known| known.whole_dictionaries);
+        let whole = self.clients.get(client).is_some_and(|known| known.speaks_json);
         let shape = Shape { half, verbosity, whole };
         let open = DictionaryStream { stream, shape, service: msg.key.service_id.map(ServiceId), stale: false };
         let streaming = msg.flags.contains(RequestFlags::STREAMING);

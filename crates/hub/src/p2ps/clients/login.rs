@@ -7,7 +7,7 @@ use crate::p2ps::P2ps;
 use crate::p2ps::ids::{ClientId, StreamId};
 use crate::p2ps::items::watchers::Watcher;
 use rwf::msg::{Domain, RequestMsg};
-use rwf::rdm::login::{self, Features, name_type};
+use rwf::rdm::login::{self, Authentication, Features, name_type};
 
 /// What this server can do; it claims nothing else.
 const FEATURES: Features = Features {
@@ -52,7 +52,23 @@ impl P2ps {
             }
             None => {}
         }
-        if let Some(refusal) = self.login_refusal(&request) {
+        self.first_login(client, request, false);
+    }
+
+    /// The login of a client that has none. One that the server began itself (`unasked`) may have any stream.
+    pub(super) fn first_login(&mut self, client: ClientId, request: login::Request, unasked: bool) {
+        let stream = StreamId(request.stream_id);
+        let identity = match self.identify(client, &request) {
+            Ok(identity) => identity,
+            Err(rejected) => {
+                let refusal = Refusal::Rejected { code: rejected.code, text: &rejected.text };
+                self.refuse(client, stream, Domain::LOGIN, &refusal);
+                self.counters.logins_refused += 1;
+                return self.close_client(client, CloseReason::LoginRefused { text: rejected.text });
+            }
+        };
+        let (request, authentication) = Self::named(request, &identity);
+        if let Some(refusal) = self.login_refusal(&request, unasked) {
             let text = refusal.to_string();
             self.refuse(client, stream, Domain::LOGIN, &refusal);
             self.counters.logins_refused += 1;
@@ -71,14 +87,15 @@ impl P2ps {
             known.policy = request.attributes.recovery();
             known.login = Some(login);
         }
+        self.set_expiry(client, &identity);
         if !request.no_refresh {
-            self.login_refresh(client, &request);
+            self.login_refresh(client, &request, authentication);
         }
     }
 
-    fn login_refusal<'a>(&self, request: &'a login::Request) -> Option<Refusal<'a>> {
+    fn login_refusal<'a>(&self, request: &'a login::Request, unasked: bool) -> Option<Refusal<'a>> {
         let limit = self.config.max_mounts_per_user;
-        if request.stream_id <= 0 {
+        if request.stream_id <= 0 && !unasked {
             Some(Refusal::BadStreamId { stream: request.stream_id })
         } else if request.is_provider() {
             Some(Refusal::ProviderRole)
@@ -95,6 +112,7 @@ impl P2ps {
 
     /// A login again on its own stream: another token, pause or resume of everything, or just a refresh wanted.
     fn reissue_login(&mut self, client: ClientId, request: &login::Request) {
+        let Some(authentication) = self.renew_token(client, request) else { return };
         let known = self.clients.get_mut(client);
         let Some((known, login)) = known.and_then(|known| known.login.take().map(|login| (known, login))) else {
             debug_assert!(false, "a login again of one who is not logged in: {client:?}");
@@ -104,22 +122,34 @@ impl P2ps {
         known.login = Some(Login { paused: request.pause, ..login });
         known.policy = request.attributes.recovery();
         if !request.no_refresh {
-            self.login_refresh(client, request);
+            self.login_refresh(client, request, authentication);
         }
         if was_paused != request.pause {
             self.pause_all(client, request.pause);
         }
     }
 
-    fn login_refresh(&mut self, client: ClientId, request: &login::Request) {
+    fn login_refresh(&mut self, client: ClientId, request: &login::Request, authentication: Authentication) {
         let text = format!("Login accepted by host {}.", self.config.host_name);
         let mut refresh = login::Refresh::accept(request, FEATURES, &text);
         let echo = &mut refresh.attributes;
         echo.single_open.get_or_insert(true);
         echo.allow_suspect_data.get_or_insert(true);
+        if authentication.reissue_at.is_some() {
+            // A token is told by its user.
+            refresh.name_type = Some(name_type::NAME);
+            refresh.name = self.user_of(client);
+            refresh.authentication = authentication;
+        }
+        let echo = &mut refresh.attributes;
         // Round trips are not measured, so it is not claimed.
         echo.round_trip_latency = None;
         self.send(client, StreamId(request.stream_id), |w| refresh.encode(w));
+    }
+
+    fn user_of(&self, client: ClientId) -> String {
+        let login = self.clients.get(client).and_then(|known| known.login.as_ref());
+        login.map(|login| login.name.clone()).unwrap_or_default()
     }
 
     /// Ends a login, and with it everything that is open. The connection may log in again.
@@ -135,6 +165,7 @@ impl P2ps {
         known.streams = Streams::default();
         if let Some(login) = known.login.take() {
             self.clients.count_login(&login, false);
+            self.tokens.forget(client, &login);
             self.counters.mounts -= 1;
             self.clients.users_mut().unmount(&login.name);
         }
@@ -162,5 +193,6 @@ fn login_of(request: &login::Request) -> Login {
         position: text(&request.attributes.position),
         paused: request.pause,
         wants_locks: request.attributes.provide_permission_expressions != Some(false),
+        expires: u64::MAX,
     }
 }

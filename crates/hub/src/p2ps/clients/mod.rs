@@ -1,12 +1,13 @@
 //! The clients of a P2PS: who they are, what they have open, what they ask for, why they were closed.
 //!
 //! * `streams`: what each client has open, and the state of its watchers;
-//! * `login`: logins, and what they allow;
+//! * `login`, `authentication`: logins, what they allow, and tokens;
 //! * `requests`, `batch`: requests for items, reissues, closes;
 //! * `directory`, `dictionary`: the streams of these domains;
 //! * `posts`, `generics`: what clients send upstream;
 //! * `refusal`: why a client does not get what it asked for.
 
+mod authentication;
 mod batch;
 pub(crate) mod dictionary;
 mod directory;
@@ -16,6 +17,9 @@ pub(crate) mod posts;
 pub(crate) mod refusal;
 mod requests;
 pub(crate) mod streams;
+
+pub(in crate::p2ps) use authentication::Tokens;
+pub use authentication::{Authenticator, Credentials, Identity, Rejected, TokenLife};
 
 use super::ids::{ClientId, ItemId, ServiceId, StreamId};
 use super::items::watchers::Watcher;
@@ -109,6 +113,8 @@ pub(crate) struct Login {
     pub(crate) paused: bool,
     /// Messages go to it with their permission data (`ProvidePermissionExpressions`).
     pub(crate) wants_locks: bool,
+    /// When the token that it came by runs out; `u64::MAX` for never.
+    pub(crate) expires: u64,
 }
 
 /// An open directory stream.
@@ -145,8 +151,8 @@ pub(crate) struct Client {
     pub(crate) posts: u32,
     /// It is to be closed: nothing more is read from it.
     pub(crate) closing: bool,
-    /// It takes a dictionary in one message only.
-    pub(crate) whole_dictionaries: bool,
+    /// Its messages go to it as JSON.
+    pub(crate) speaks_json: bool,
 }
 
 impl Client {
@@ -162,7 +168,7 @@ impl Client {
             items: 0,
             posts: 0,
             closing: false,
-            whole_dictionaries: false,
+            speaks_json: false,
         }
     }
 
@@ -174,7 +180,9 @@ impl Client {
 
     /// True if it has a directory stream that is told of this filter of this service.
     pub(crate) fn hears_of(&self, service: ServiceId, filter: u32) -> bool {
-        self.directories.iter().any(|directory| directory.covers(service, filter))
+        // Which group an item is in does not get through JSON.
+        let is_lost = self.speaks_json && filter == rwf::rdm::directory::filter::GROUP;
+        !is_lost && self.directories.iter().any(|directory| directory.covers(service, filter))
     }
 }
 

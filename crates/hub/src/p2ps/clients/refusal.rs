@@ -16,6 +16,8 @@ pub(crate) enum Refusal<'a> {
     ProviderRole,
     /// The login has no user name.
     NoUserName,
+    /// Whoever checks logins has said no.
+    Rejected { code: StateCode, text: &'a str },
     /// The login is not for streaming.
     LoginNotStreaming,
     /// The user is logged in often enough.
@@ -86,6 +88,7 @@ impl Refusal<'_> {
             | Self::LoginNotStreaming
             | Self::UnknownDomain { .. }
             | Self::BadStreamId { .. } => StateCode::USAGE_ERROR,
+            Self::Rejected { code, .. } => *code,
             Self::NoUserName | Self::NoName | Self::BadBatch | Self::NotEncodable => StateCode::INVALID_ARGUMENT,
             Self::TooManyMounts { .. } => StateCode::EXCEEDED_MAX_MOUNTS_PER_USER,
             Self::UnknownService { .. } => StateCode::SOURCE_UNKNOWN,
@@ -134,6 +137,7 @@ impl fmt::Display for Refusal<'_> {
                 )
             }
             Self::NoUserName => write!(f, "The login request has no user name: set Name in its key."),
+            Self::Rejected { text, .. } => f.write_str(text),
             Self::LoginNotStreaming => write!(f, "A login has to be streaming: set the STREAMING flag."),
             Self::TooManyMounts { user, limit } => {
                 write!(

@@ -132,5 +132,94 @@ pub(crate) fn write(data: &[u8]) {
     assert_eq!(seen, expected);
 }
 
+/// What a JSON session handed on, and how it ended.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Texts {
+    texts: Vec<String>,
+    end: Option<rssl::ws::Closed>,
+}
+
+/// A JSON session through operations that the input says: frames come in, whole or as they are, messages are packed, time passes, the
+/// session is closed. Whatever comes out is read by the other side, and the same input in other pieces gives the same texts.
+pub(crate) fn websocket(data: &[u8]) {
+    let [choice, step, operations @ ..] = data else { return };
+    let whole = websocket_run(*choice, usize::MAX, operations);
+    let pieces = websocket_run(*choice, usize::from(*step) + 1, operations);
+    assert_eq!(whole, pieces);
+}
+
+fn websocket_run(choice: u8, step: usize, mut operations: &[u8]) -> Texts {
+    use rssl::ws::{Json, JsonConfig, Limits, Role, Sink as WebSocketSink, Socket, frame};
+
+    /// Reads what the session writes.
+    struct Reader;
+    impl WebSocketSink for Reader {
+        fn text(&mut self, text: &str) {
+            assert!(text.starts_with('[') && text.ends_with(']'), "what is sent is an array");
+        }
+        fn binary(&mut self, _: &[u8]) {
+            panic!("no binary frame is sent");
+        }
+    }
+
+    let (deflate, is_server) = (choice & 1 != 0, choice & 2 == 0);
+    let limits = Limits { message_bytes_max: 1 << 16, frames_max: 16 };
+    let (own, other) = if is_server { (Role::Server, Role::Client(3)) } else { (Role::Client(3), Role::Server) };
+    let config = JsonConfig { frame_payload_max: 200, ..JsonConfig::default() };
+    let mut session = Json::new(Socket::new(own, deflate, limits), config, 0);
+    let mut reader = Socket::new(other, deflate, Limits { message_bytes_max: 1 << 20, frames_max: 1 << 16 });
+    let (mut seen, mut now, mut is_read) = (Texts::default(), 0_u64, true);
+    while let [operation, length, rest @ ..] = operations {
+        let (bytes, later) = rest.split_at(usize::from(*length).min(rest.len()));
+        operations = later;
+        let mut out = Vec::new();
+        let mut receive = |wire: &[u8], out: &mut Vec<u8>| {
+            for piece in wire.chunks(step) {
+                if seen.end.is_none() {
+                    seen.end = session.receive(now, piece, out, |text| seen.texts.push(text.to_owned())).err();
+                }
+            }
+        };
+        match operation & 7 {
+            0 => receive(bytes, &mut out),
+            kind @ 1..=3 => {
+                let op = match (kind, operation >> 4 & 3) {
+                    (1, _) => frame::OpCode::Text,
+                    (2, 0) => frame::OpCode::Ping,
+                    (2, 1) => frame::OpCode::Pong,
+                    (2, 2) => frame::OpCode::Close,
+                    (2, _) => frame::OpCode::Binary,
+                    _ => frame::OpCode::Continuation,
+                };
+                let mask = is_server.then_some([1, 2, 3, *length]);
+                let mut wire = Vec::new();
+                let payload = &bytes[..bytes.len().min(if kind == 2 { 125 } else { usize::MAX })];
+                frame::write(&mut wire, op, operation & 0x40 == 0, operation & 0x80 != 0, mask, payload);
+                receive(&wire, &mut out);
+            }
+            4 => {
+                let text = format!("{{\"a\":{:?}}}", String::from_utf8_lossy(bytes));
+                let mut packer = session.pack(now, &mut out);
+                (0..=operation >> 4).for_each(|_| packer.push(&text));
+                packer.finish();
+            }
+            5 => session.logged_in(),
+            6 => {
+                now += u64::from(*length) * 1_000_000_000;
+                if seen.end.is_none() {
+                    seen.end = session.on_timer(now, &mut out).err();
+                }
+            }
+            _ => session.close(rssl::ws::code::NORMAL, "over", &mut out),
+        }
+        // Nothing is read behind a close.
+        is_read = is_read && reader.receive(&out, &mut Vec::new(), &mut Reader).is_ok();
+        if seen.end.is_some() {
+            break;
+        }
+    }
+    seen
+}
+
 /// Small, so that a test can tell an allocation by an announced length from one by received bytes.
 pub(crate) const REASSEMBLY_BYTES_MAX: usize = 1 << 20;

@@ -41,7 +41,8 @@ fn check_all(check: impl Fn(&serde_json::Map<String, serde_json::Value>, &Case))
             total += count;
         }
     }
-    assert!(total > 1000, "only {total} cases");
+    // Other vectors may be given, and fewer.
+    assert!(total > 1000 || std::env::var_os("QUOTEWAY_VECTORS").is_some(), "only {total} cases");
 }
 
 #[test]

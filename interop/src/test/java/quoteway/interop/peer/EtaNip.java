@@ -12,6 +12,8 @@ import com.refinitiv.eta.rdm.Directory;
 import com.refinitiv.eta.rdm.DomainTypes;
 import com.refinitiv.eta.rdm.InstrumentNameTypes;
 import com.refinitiv.eta.rdm.Login;
+import com.refinitiv.eta.transport.ConnectOptions;
+import com.refinitiv.eta.transport.ConnectionTypes;
 import com.refinitiv.eta.valueadd.domainrep.rdm.directory.DirectoryMsgFactory;
 import com.refinitiv.eta.valueadd.domainrep.rdm.directory.DirectoryMsgType;
 import com.refinitiv.eta.valueadd.domainrep.rdm.directory.DirectoryRefresh;
@@ -26,7 +28,19 @@ public final class EtaNip extends EtaSession {
 
     /** Returns when the login is answered and the directory sent. */
     public EtaNip(String name, int port, String service, int serviceId) {
-        super(name, connect(options(port)), null);
+        this(name, options(port), service, serviceId);
+    }
+
+    /** Over WebSocket, as {@code rssl.rwf}. */
+    public static EtaNip overWebSocket(String name, int port, String service, int serviceId) {
+        ConnectOptions options = options(port);
+        options.connectionType(ConnectionTypes.WEBSOCKET);
+        options.wSocketOpts().protocols("rssl.rwf");
+        return new EtaNip(name, options, service, serviceId);
+    }
+
+    private EtaNip(String name, ConnectOptions options, String service, int serviceId) {
+        super(name, connect(options), null);
         this.serviceId = serviceId;
         awaitReady();
         var login = (RequestMsg) message(MsgClasses.REQUEST, 1, DomainTypes.LOGIN);
