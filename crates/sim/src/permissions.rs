@@ -282,7 +282,7 @@ impl World {
         match &msg {
             // Who waits is told that the image does not come.
             Msg::Status(StatusMsg { state: Some(state), .. }) if state.stream == StreamState::OPEN => {
-                assert!(!watch.sees)
+                assert!(!watch.sees);
             }
             Msg::Status(StatusMsg { state: Some(state), .. }) => {
                 assert_eq!(state.code, StateCode::NOT_ENTITLED, "{msg:?}");
