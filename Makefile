@@ -14,7 +14,7 @@ HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 # How long `make chaos` runs, in seconds; QUOTEWAY_SEED repeats a schedule.
 SECONDS_OF_CHAOS ?= 7200
 
-.PHONY: help build build-lab build-c run test test-rust test-interop chaos fuzz bench bench-peers fmt lint doc man install install-c deb static container-root sbom checksums clean
+.PHONY: help build build-lab build-c run test test-rust test-interop chaos fuzz bench bench-peers fmt lint doc man install install-c deb static container-root sbom checksums page-vendor clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -108,6 +108,11 @@ sbom: ## every crate in the binary with version and licence (CycloneDX): target/
 
 checksums: ## SHA-256 of everything in target/packages
 	cd $(PACKAGES) && sha256sum $$(ls | grep -v SHA256SUMS) > SHA256SUMS
+
+UPLOT = 1.6.32
+page-vendor: ## the chart library of the web page, anew from npm: crates/quoteway/src/http/page/vendor
+	dir=$$(mktemp -d) && (cd $$dir && npm pack --silent uplot@$(UPLOT) && tar xzf uplot-$(UPLOT).tgz) && \
+		cp $$dir/package/dist/uPlot.iife.min.js $$dir/package/dist/uPlot.min.css $$dir/package/LICENSE crates/quoteway/src/http/page/vendor/ && rm -r $$dir
 
 clean: ## remove everything that was built
 	$(CARGO) clean

@@ -64,11 +64,16 @@ websocket() {
         && npm install --silent --no-audit --no-fund --prefix "$node" ws@8.18.3 \
         && "$venv/bin/python" interop/websocket/test_websocket.py
 }
+browser() {
+    # The packages that the tests of WebSocket clients installed.
+    command -v chromium >/dev/null || { [ "$(id -u)" = 0 ] && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || true
+    target/interop-python/bin/python interop/browser/test_page.py
+}
 export -f report run_program
 
 run documentation cargo test --workspace --doc &
 export QUOTEWAY_BIN="$PWD/target/debug/quoteway"
-run websocket websocket &
+{ run websocket websocket; run browser browser; } &
 run interop mvn -B -q -Dstyle.color=never -f interop/pom.xml test &
 # Tests between processes wait more than they compute: more of them than cores run at once.
 awk -v cores="$cores" '{ print ($1 ~ /(quoteway|lbm-io)$/) ? 3 * cores : cores, $0 }' "$logs/programs" \

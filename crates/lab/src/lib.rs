@@ -85,7 +85,7 @@ pub enum What {
 #[derive(Debug, Clone, clap::Args)]
 pub struct RunArgs {
     /// Scenarios to run; without any, all that `quoteway-lab list` does not call "on request"
-    #[arg(value_name = "SCENARIO")]
+    #[arg(value_name = "SCENARIO", value_parser = scenario::Names, hide_possible_values = true)]
     names: Vec<String>,
     /// Runs of each side, by turns; claims need 7
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1000))]

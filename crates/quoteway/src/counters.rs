@@ -160,6 +160,25 @@ impl Samples {
         self.0.extend(other.0);
     }
 
+    /// The same with a further label on each reading, but for those of the process as a whole, which have none.
+    #[must_use]
+    pub fn labelled(mut self, label: &Label) -> Self {
+        self.0
+            .iter_mut()
+            .filter(|sample| !sample.labels.is_empty())
+            .for_each(|sample| sample.labels.push(label.clone()));
+        self
+    }
+
+    /// Adds what another reading has of parts and labels that are not here yet.
+    pub fn extend_by_new(&mut self, other: Self) {
+        for sample in other.0 {
+            if !self.0.iter().any(|known| (known.part, &known.labels) == (sample.part, &sample.labels)) {
+                self.0.push(sample);
+            }
+        }
+    }
+
     /// Each part's reading.
     pub fn iter(&self) -> impl Iterator<Item = &Sample> {
         self.0.iter()

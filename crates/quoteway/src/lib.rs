@@ -7,6 +7,7 @@
 pub mod agents;
 pub mod config;
 pub mod counters;
+pub mod http;
 pub mod lab;
 pub mod log;
 pub mod manual;

@@ -5,7 +5,7 @@
 //! written, because peers cause most of them; a line says that more follow, and another how many there were. `debug` and `trace`
 //! have the first bound alone: whoever asks for them wants them all.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,7 +20,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, registry};
+use tracing_subscriber::{EnvFilter, Registry, registry, reload};
 
 /// Lines that wait to be written.
 pub const QUEUE: usize = 1024;
@@ -34,6 +34,13 @@ const EXAMPLE_CHARS: usize = 100;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 static STARTED: OnceLock<(Arc<AtomicU64>, Arc<Kinds>)> = OnceLock::new();
+
+/// Lines that are kept for those who ask.
+pub const RECENT: usize = 1000;
+
+static LEVEL: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
+static LATEST: Mutex<VecDeque<Arc<RecentLine>>> = Mutex::new(VecDeque::new());
+static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 hub::counters! {
 /// What the log of this process counts.
@@ -52,17 +59,54 @@ pub fn counters() -> Counters {
     Counters { lines_lost: count(lost), lines_held_back: count(&kinds.held_back) }
 }
 
-/// Starts the log of the process on standard error. What is still to be written is written when the result is dropped.
+/// Starts the log of the process on standard error. What is still to be written is written when the result is dropped. Where the screen
+/// belongs to something else (`silent`), lines go to those alone who ask for the [`recent`] ones.
 ///
 /// # Errors
 /// When the system gives no thread.
-pub fn start(filter: EnvFilter, colours: bool) -> io::Result<Log> {
-    let log = Log::new(io::stderr(), QUEUE)?;
+pub fn start(filter: EnvFilter, colours: bool, silent: bool) -> io::Result<Log> {
+    let log = if silent { Log::new(io::sink(), QUEUE)? } else { Log::new(io::stderr(), QUEUE)? };
     let _ = STARTED.set((log.lines.lost.clone(), log.limit.0.clone()));
     let lines = tracing_subscriber::fmt::layer().with_writer(log.lines.clone()).with_target(false).with_ansi(colours);
+    let (filter, level) = reload::Layer::new(filter);
+    let _ = LEVEL.set(level);
     // A log that nobody reads any more must not end the process: what cannot be written is dropped.
-    registry().with(filter).with(log.limit.clone()).with(lines.log_internal_errors(false)).init();
+    let layers = registry().with(filter).with(log.limit.clone()).with(Recent);
+    layers.with(lines.log_internal_errors(false)).init();
     Ok(log)
+}
+
+/// Changes how much is logged, until the process ends: a level, or levels by module as in `QUOTEWAY_LOG`.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn set_level(text: &str) -> Result<(), String> {
+    let filter = EnvFilter::try_new(text).map_err(|e| format!("{text:?} is no level of the log: {e}"))?;
+    let level = LEVEL.get().ok_or("this process has no log")?;
+    level.reload(filter).map_err(|e| e.to_string())
+}
+
+/// A line of the log that was kept for those who ask.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecentLine {
+    /// Each line has the next number, from 1.
+    pub number: u64,
+    /// When, Unix milliseconds.
+    pub time_ms: u64,
+    /// `error`, `warn`, `info`, `debug` or `trace`.
+    pub level: &'static str,
+    /// Its text.
+    pub text: String,
+}
+
+/// The last [`RECENT`] lines of the log after this number, oldest first.
+pub fn recent(after: u64) -> Vec<RecentLine> {
+    // The lines themselves are copied behind the lock.
+    let kept: Vec<Arc<RecentLine>> = {
+        let recent = LATEST.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.iter().filter(|line| line.number > after).cloned().collect()
+    };
+    kept.iter().map(|line| RecentLine::clone(line)).collect()
 }
 
 /// The log's thread, and the way to it.
@@ -274,8 +318,34 @@ impl<S: Subscriber> Layer<S> for Limit {
     }
 }
 
-/// The beginning of a line's text.
-fn example_of(event: &Event<'_>) -> String {
+/// Keeps the last lines.
+struct Recent;
+
+impl<S: Subscriber> Layer<S> for Recent {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut text = text_of(event);
+        if text.len() > LINE_BYTES_MAX {
+            text.truncate(text.floor_char_boundary(LINE_BYTES_MAX));
+        }
+        let level = match *event.metadata().level() {
+            Level::ERROR => "error",
+            Level::WARN => "warn",
+            Level::INFO => "info",
+            Level::DEBUG => "debug",
+            Level::TRACE => "trace",
+        };
+        let mut recent = LATEST.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed) + 1;
+        if recent.len() >= RECENT {
+            recent.pop_front();
+        }
+        let time_ms = net::clock::wall() / 1_000_000;
+        recent.push_back(Arc::new(RecentLine { number, time_ms, level, text }));
+    }
+}
+
+/// A line's text.
+fn text_of(event: &Event<'_>) -> String {
     struct Text(String);
     impl Visit for Text {
         fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
@@ -286,7 +356,12 @@ fn example_of(event: &Event<'_>) -> String {
     }
     let mut text = Text(String::new());
     event.record(&mut text);
-    text.0.chars().take(EXAMPLE_CHARS).map(|c| if c.is_control() { '?' } else { c }).collect()
+    text.0
+}
+
+/// The beginning of a line's text.
+fn example_of(event: &Event<'_>) -> String {
+    text_of(event).chars().take(EXAMPLE_CHARS).map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 #[cfg(test)]
@@ -343,7 +418,7 @@ mod tests {
         let ((go, gate), (seen, lines)) = (channel(), channel());
         drop(go);
         let log = Log::new(Slow(gate, seen), QUEUE).expect("a thread");
-        let layers = registry().with(log.limit.clone());
+        let layers = registry().with(log.limit.clone()).with(Recent);
         let layers = layers.with(tracing_subscriber::fmt::layer().with_writer(log.lines.clone()).with_ansi(false));
         tracing::subscriber::with_default(layers, || {
             for n in 0..PER_SECOND + 50 {
@@ -353,6 +428,12 @@ mod tests {
         });
         assert_eq!(log.limit.0.held_back.load(Ordering::Relaxed), 50);
         drop(log);
+        // What was written is kept for those who ask, and nothing else.
+        let kept = recent(0);
+        let of_kind = |text: &str| kept.iter().filter(|line| line.text.contains(text)).count();
+        assert_eq!((of_kind("refused\nby name"), of_kind("something else")), (PER_SECOND as usize, 1));
+        let last = kept.last().expect("a line");
+        assert_eq!((recent(last.number).len(), last.level), (0, "warn"));
         let written: Vec<String> = lines.try_iter().collect();
         let count = |what: &str| written.iter().filter(|line| line.contains(what)).count();
         assert_eq!(count("INFO"), PER_SECOND as usize);

@@ -17,7 +17,12 @@ use tracing_subscriber::EnvFilter;
 /// Start with `quoteway demo`. To distribute the data of a provider: `quoteway serve --route HOST:PORT`, then point
 /// consumers at port 14002.
 #[derive(Parser)]
-#[command(name = "quoteway", version, max_term_width = 110)]
+#[command(
+    name = "quoteway",
+    version,
+    max_term_width = 110,
+    after_help = "Environment:\n  QUOTEWAY_LOG  how much of the log goes to standard error: off, error, warn, info (the default), debug, trace"
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -83,6 +88,11 @@ enum Command {
     Lbmstat(tools::lbmstat::Args),
     /// Resolve topics between contexts that cannot use multicast
     Lbmrd(tools::lbmrd::Args),
+    /// Look at a running process and steer it: services, clients, items, disconnect, drain, level of the log
+    Ctl(tools::ctl::Args),
+    /// Watch a running process in the terminal: rates, clients, services, providers, events
+    #[command(alias = "adsmon")]
+    Top(tools::top::Args),
     /// Measure this system, beside bare loops and other products, and report: quoteway-lab, when it is installed
     Lab(lab::Args),
     /// Show what the benchmark reports tuned, as it is here and as it should be; set it, set it back
@@ -131,6 +141,8 @@ fn main() -> ExitCode {
         Command::Lbmsub(args) => tools::lbmtest::subscribe::run(&args),
         Command::Lbmstat(args) => tools::lbmstat::run(&args),
         Command::Lbmrd(args) => tools::lbmrd::run(&args),
+        Command::Ctl(args) => tools::ctl::run(&args).and_then(print),
+        Command::Top(args) => tools::top::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Tune(args) => tools::tune::run(&args),
         Command::Config(command) => config::command::run(&command).and_then(print),
@@ -202,9 +214,9 @@ fn parse() -> Cli {
 /// What an operator should see goes to standard error; `QUOTEWAY_LOG` chooses how much (error, warn, info, debug).
 fn start_log(command: &Command) -> std::io::Result<log::Log> {
     let terminal = std::io::stderr().is_terminal();
-    // The demo's screen has the terminal for itself.
+    // The demo's screen has the terminal for itself, unless lines are asked for.
     let screen = matches!(command, Command::Demo(args) if !args.no_ui) && std::io::stdout().is_terminal() && terminal;
-    let default = if screen { "off" } else { "info" };
-    let filter = EnvFilter::try_from_env("QUOTEWAY_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    log::start(filter, terminal)
+    let asked = EnvFilter::try_from_env("QUOTEWAY_LOG");
+    let silent = screen && asked.is_err();
+    log::start(asked.unwrap_or_else(|_| EnvFilter::new("info")), terminal, silent)
 }

@@ -59,46 +59,58 @@ impl Admission {
         }
     }
 
-    /// Says that a connection never became a session: one line for an address in [`QUIET_NS`], with the number of those left out.
+    /// Says that a connection never became a session: [`LINES`] lines for an address in [`WINDOW_NS`]; the next one has the number of
+    /// those left out.
     pub(crate) fn log_refused(&mut self, now: u64, peer: SocketAddr, why: &str) {
         if let Some(left_out) = self.log.may_say(now, peer.ip()) {
             let others =
                 if left_out == 0 { String::new() } else { format!(" ({left_out} more from there were not logged)") };
-            tracing::warn!("connection from {peer} refused: {why}{others}");
+            tracing::info!("connection from {peer} refused: {why}{others}");
         }
     }
 }
 
-/// How long an address is not mentioned again, nanoseconds.
-const QUIET_NS: u64 = 10_000_000_000;
+/// Lines about one address in [`WINDOW_NS`].
+const LINES: u32 = 20;
+/// How long the lines about an address are counted, nanoseconds.
+const WINDOW_NS: u64 = 10_000_000_000;
 /// Addresses that are remembered; beyond it nothing is logged until the oldest are quiet again.
 const ADDRESSES_MAX: usize = 256;
 
 #[derive(Debug, Default)]
 struct RefusalLog {
-    /// When an address was mentioned, and how many lines were left out since.
-    said: FxHashMap<IpAddr, (u64, u64)>,
+    said: FxHashMap<IpAddr, Said>,
+}
+
+/// What was said of an address.
+#[derive(Debug, Clone, Copy)]
+struct Said {
+    /// When the window began, and lines in it.
+    since: u64,
+    lines: u32,
+    /// Lines that were left out since the last.
+    left_out: u64,
 }
 
 impl RefusalLog {
     /// How many lines about this address were left out, if another may be written now.
     fn may_say(&mut self, now: u64, address: IpAddr) -> Option<u64> {
-        if let Some((at, left_out)) = self.said.get_mut(&address) {
-            if now < *at + QUIET_NS {
-                *left_out += 1;
+        if !self.said.contains_key(&address) && self.said.len() >= ADDRESSES_MAX {
+            self.said.retain(|_, said| now < said.since + WINDOW_NS);
+            if self.said.len() >= ADDRESSES_MAX {
                 return None;
             }
-            *at = now;
-            return Some(std::mem::take(left_out));
         }
-        if self.said.len() >= ADDRESSES_MAX {
-            self.said.retain(|_, (at, _)| now < *at + QUIET_NS);
+        let said = self.said.entry(address).or_insert(Said { since: now, lines: 0, left_out: 0 });
+        if now >= said.since + WINDOW_NS {
+            (said.since, said.lines) = (now, 0);
         }
-        if self.said.len() >= ADDRESSES_MAX {
+        if said.lines >= LINES {
+            said.left_out += 1;
             return None;
         }
-        self.said.insert(address, (now, 0));
-        Some(0)
+        said.lines += 1;
+        Some(std::mem::take(&mut said.left_out))
     }
 }
 
@@ -128,13 +140,14 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_is_logged_once_in_a_while_and_counted() {
+    fn a_few_are_each_a_line_and_a_flood_is_counted() {
         let mut log = RefusalLog::default();
         let said = (0..1000).filter(|_| log.may_say(5, address(1)).is_some()).count();
-        assert_eq!(said, 1);
-        assert_eq!(log.may_say(5 + QUIET_NS, address(1)), Some(999));
-        let said = (0..10_000).filter(|n| log.may_say(6 + QUIET_NS, address(*n)).is_some()).count();
-        assert!(said < ADDRESSES_MAX, "{said}");
-        assert_eq!(log.may_say(7 + 2 * QUIET_NS, address(99_999)), Some(0));
+        assert_eq!(said, LINES as usize);
+        assert_eq!(log.may_say(5 + WINDOW_NS, address(1)), Some(1000 - u64::from(LINES)));
+        assert_eq!(log.may_say(5 + WINDOW_NS, address(1)), Some(0));
+        let said = (0..10_000).filter(|n| log.may_say(6 + WINDOW_NS, address(*n)).is_some()).count();
+        assert!(said < ADDRESSES_MAX + LINES as usize, "{said}");
+        assert_eq!(log.may_say(7 + 2 * WINDOW_NS, address(99_999)), Some(0));
     }
 }

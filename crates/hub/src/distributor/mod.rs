@@ -29,6 +29,7 @@ mod ids;
 mod invariants;
 mod items;
 mod notice;
+mod overview;
 mod p2ps_links;
 mod posts;
 mod providers;
@@ -39,6 +40,7 @@ mod upstream;
 pub use config::{Balance, Config, RouteConfig};
 pub use counters::Counters;
 pub use notice::Notice;
+pub use overview::{OfferOverview, ServiceOverview, SessionOverview};
 pub use providers::{Origin, PeerInfo, SessionId};
 
 use crate::stream::{Event, update_flags};

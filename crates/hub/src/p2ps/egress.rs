@@ -251,6 +251,11 @@ impl Egress {
         !self.releasing.is_empty()
     }
 
+    /// Bytes that wait for a client.
+    pub(crate) fn waiting_of(&self, id: ClientId) -> usize {
+        self.queues.get(id.0 as usize).map_or(0, Queue::waiting)
+    }
+
     /// Clients that are behind.
     pub(crate) fn behind(&self) -> usize {
         self.behind

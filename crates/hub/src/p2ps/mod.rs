@@ -33,6 +33,7 @@ mod ids;
 mod invariants;
 mod items;
 mod notice;
+mod overview;
 mod sources;
 
 pub use clients::{Authenticator, Credentials, Identity, Rejected, TokenLife};
@@ -42,6 +43,7 @@ pub use counters::Counters;
 pub use delivery::turn::Deliveries;
 pub use ids::{ClientId, SourceId};
 pub use notice::Notice;
+pub use overview::{ItemOverview, ServiceOverview};
 pub use sources::Joined;
 
 use crate::stream::{HubError, Request};
@@ -404,6 +406,12 @@ impl P2ps {
     /// The service that requests without one are for, where none is configured: the first that is there.
     pub fn first_service(&self) -> Option<u16> {
         self.services.iter().find(|service| service.alive).map(|service| service.id.0)
+    }
+
+    /// Messages delivered to clients since the start.
+    #[inline]
+    pub fn delivered(&self) -> u64 {
+        self.counters.messages_out
     }
 
     /// What was counted.

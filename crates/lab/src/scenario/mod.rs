@@ -536,15 +536,65 @@ pub fn select(all: Vec<Scenario>, names: &[String]) -> Result<Vec<Scenario>, Sce
             let mut known: Vec<&str> = all.iter().flat_map(|s| [s.group.as_str(), s.name.as_str()]).collect();
             known.retain(|name| !name.is_empty());
             known.dedup();
-            return Err(ScenarioError::Unknown { asked: name.clone(), known: known.join(", ") });
+            let likeness = |known: &&&str| (strsim::normalized_damerau_levenshtein(known, name) * 1e3) as u32;
+            let nearest = known.iter().max_by_key(likeness).filter(|known| likeness(known) > 500);
+            let nearest = nearest.map_or(String::new(), |nearest| format!("; the nearest is {nearest}"));
+            return Err(ScenarioError::Unknown { asked: name.clone(), known: known.join(", ") + &nearest });
         }
     }
     Ok(chosen)
 }
 
+/// What the completions of a shell offer for a scenario: the built-in ones and their groups. Any name is taken, because a file may have
+/// others.
+#[derive(Clone, Debug)]
+pub struct Names;
+
+impl clap::builder::TypedValueParser for Names {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<String, clap::Error> {
+        clap::builder::StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = clap::builder::PossibleValue> + '_>> {
+        let name =
+            |line: &'static str| line.strip_prefix('[')?.strip_suffix(']').filter(|name| !name.contains(['.', '[']));
+        let group = |line: &'static str| line.strip_prefix("group = \"")?.strip_suffix('"');
+        let named = BUILT_IN.lines().filter_map(|line| name(line).or(group(line)));
+        let mut names: Vec<&'static str> = named.chain(["all", "reports"]).collect();
+        names.sort_unstable();
+        names.dedup();
+        Some(Box::new(names.into_iter().map(clap::builder::PossibleValue::new)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn completions_know_every_scenario_and_group() {
+        use clap::builder::TypedValueParser as _;
+        let offered: Vec<String> = Names.possible_values().unwrap().map(|v| v.get_name().to_owned()).collect();
+        for scenario in read(BUILT_IN).unwrap() {
+            assert!(offered.contains(&scenario.name), "{}", scenario.name);
+            assert!(scenario.group.is_empty() || offered.contains(&scenario.group), "{}", scenario.group);
+        }
+    }
+
+    #[test]
+    fn an_unknown_scenario_gets_the_nearest_name() {
+        let why = select(read(BUILT_IN).unwrap(), &["fan-out".to_owned()]).unwrap_err().to_string();
+        assert!(why.contains("the nearest is fanout"), "{why}");
+        let why = select(read(BUILT_IN).unwrap(), &["zzzzzzzzzzzzzz".to_owned()]).unwrap_err().to_string();
+        assert!(!why.contains("nearest"), "{why}");
+    }
 
     #[test]
     fn the_built_in_scenarios_are_sound() {

@@ -103,6 +103,16 @@ pub enum EndReason {
     Reset,
 }
 
+impl std::fmt::Display for EndReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Timeout => "nothing was heard of it for the activity timeout",
+            Self::Restart => "its source has begun anew",
+            Self::Reset => "its source has ended it",
+        })
+    }
+}
+
 /// Takes what a transport session receives. Between `begin` and `end` every sequence number comes exactly once as
 /// [`Order::InOrder`] or [`Order::Held`], or in `lost`, in order.
 pub trait DatagramSink {

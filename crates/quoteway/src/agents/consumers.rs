@@ -60,6 +60,8 @@ pub struct Consumers {
     paced: Vec<ConnId>,
     /// Clients for which other bytes wait than before.
     slow: Vec<(ConnId, usize)>,
+    /// Why no new clients are taken.
+    drained: Option<String>,
 }
 
 hub::counters! {
@@ -88,6 +90,11 @@ pub struct Port {
 struct Client {
     conn: ConnId,
     name: String,
+    /// What its program calls itself, and how it came.
+    program: String,
+    protocol: Protocol,
+    /// When it came, monotonic nanoseconds.
+    since: u64,
     /// Bytes that the P2PS was told to wait for it.
     queued: usize,
     paused: bool,
@@ -96,6 +103,56 @@ struct Client {
     unflushed: bool,
     /// Its messages are JSON; this many of them were wrong.
     json_errors: Option<u32>,
+}
+
+/// What a client speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// RSSL.
+    Rssl,
+    /// RSSL in WebSocket frames.
+    RsslInWebSocket,
+    /// JSON in WebSocket frames.
+    Json,
+}
+
+impl Protocol {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Rssl, Self::RsslInWebSocket, Self::Json];
+
+    fn of(spoken: &Spoken<'_>) -> Self {
+        match spoken {
+            Spoken::Rssl(_) => Self::Rssl,
+            Spoken::RsslInWebSocket(_) => Self::RsslInWebSocket,
+            Spoken::Json(_) => Self::Json,
+        }
+    }
+
+    /// Its name, as it stands in labels.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rssl => "rssl",
+            Self::RsslInWebSocket => "rssl.rwf",
+            Self::Json => "tr_json2",
+        }
+    }
+}
+
+/// A client's connection, as operators see it.
+#[derive(Debug, Clone, Copy)]
+pub struct Connection<'a> {
+    /// Who it is to the P2PS.
+    pub id: ClientId,
+    /// Address and port.
+    pub address: &'a str,
+    /// What its program calls itself, and how it came.
+    pub program: &'a str,
+    /// What it speaks.
+    pub protocol: Protocol,
+    /// When it came, monotonic nanoseconds.
+    pub since: u64,
+    /// It is not read for now: too much waits for it, or enough was opened for a while.
+    pub is_held_back: bool,
 }
 
 impl Client {
@@ -158,16 +215,20 @@ impl Consumers {
         let offered = tls.clone().map_or(Encryption::None, Encryption::Offered);
         let (listener, addr) = io
             .listen_as(at, &options, super::consumer_listener(c, offered.clone(), READ_MOST))
-            .map_err(|e| super::naming("consumers", at, &e))?;
-        let mut open = |number, whom, encryption| {
+            .map_err(|e| super::naming("consumers", at, "--rssl-port (p2ps.rssl_port)", &e))?;
+        let mut open = |number, (whom, setting), encryption| {
             let at = super::address(&c.interface, number)?;
             let listener = super::consumer_listener(c, encryption, READ_MOST);
-            io.listen_as(at, &options, listener).map_err(|e| super::naming(whom, at, &e))
+            io.listen_as(at, &options, listener).map_err(|e| super::naming(whom, at, setting, &e))
         };
         let required = tls.clone().map(Encryption::Required);
-        let encrypted = required.map(|tls| open(port.encrypted, "encrypted consumers", tls)).transpose()?;
+        let encrypted = required
+            .map(|tls| open(port.encrypted, ("encrypted consumers", "p2ps.encrypted_port"), tls))
+            .transpose()?;
         let opens_websocket = c.websocket && c.enable_websocket_port;
-        let websocket = opens_websocket.then(|| open(port.websocket, "WebSocket clients", offered)).transpose()?;
+        let websocket =
+            opens_websocket.then(|| open(port.websocket, ("WebSocket clients", "p2ps.websocket_port"), offered));
+        let websocket = websocket.transpose()?;
         let new = Self {
             p2ps,
             listener,
@@ -189,6 +250,7 @@ impl Consumers {
             asking: Vec::new(),
             paced: Vec::new(),
             slow: Vec::new(),
+            drained: None,
         };
         Ok((new, addr))
     }
@@ -205,6 +267,26 @@ impl Consumers {
         if let Some(clerk) = &mut self.clerk {
             clerk.work(net::clock::now(), &mut self.p2ps);
         }
+    }
+
+    /// Has new clients refused for this reason, or not any more.
+    pub fn drain(&mut self, why: Option<&str>) {
+        self.drained = why.map(str::to_owned);
+    }
+
+    /// Every client's connection, in the order of their ids.
+    pub fn connections(&self) -> impl Iterator<Item = Connection<'_>> {
+        self.clients.iter().enumerate().filter_map(|(slot, client)| {
+            let client = client.as_ref()?;
+            Some(Connection {
+                id: ClientId(slot as u32),
+                address: &client.name,
+                program: &client.program,
+                protocol: client.protocol,
+                since: client.since,
+                is_held_back: client.paused || client.paced,
+            })
+        })
     }
 
     /// Clients with more waiting for them than a socket takes.
@@ -468,6 +550,9 @@ fn is_request(msg: &[u8]) -> bool {
 impl Handler for Consumers {
     /// A mount is counted from its admission on: many that connect together are as many as they are.
     fn admit(&mut self, _listener: ListenerId, conn: ConnId, _peer: SocketAddr) -> Result<(), String> {
+        if let Some(why) = &self.drained {
+            return Err(format!("This server takes no new clients: {why}"));
+        }
         let room = |mounts: usize| (mounts < self.limits.max_mounts).then_some(mounts + 1);
         if self.mounts.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_ok() {
             if self.admitted.len() <= conn.slot() {
@@ -489,6 +574,9 @@ impl Handler for Consumers {
         self.clients[slot] = Some(Client {
             conn,
             name,
+            program: opened.spoken.to_string(),
+            protocol: Protocol::of(&opened.spoken),
+            since: now,
             queued: 0,
             paused: false,
             asking: false,

@@ -8,6 +8,7 @@ pub mod consumers;
 mod json;
 mod json_providers;
 mod logins;
+pub mod oversight;
 pub mod p2ps;
 pub mod pace;
 pub mod permissions;
@@ -46,7 +47,7 @@ fn batching(config: &Config) -> Batching {
     if config.p2ps.io_uring { Batching::IoUring } else { Batching::Send }
 }
 
-fn address(interface: &str, port: u16) -> io::Result<SocketAddr> {
+pub(crate) fn address(interface: &str, port: u16) -> io::Result<SocketAddr> {
     if interface.is_empty() {
         return Ok(SocketAddr::from(([0, 0, 0, 0], port)));
     }
@@ -105,9 +106,15 @@ fn consumer_listener(c: &config::P2ps, encryption: Encryption, read_most: usize)
     Listener { websocket, encryption, read_most, limits, ..Listener::rssl(Arc::new(session_config(c))) }
 }
 
-/// Names the port in an error of opening it.
-fn naming(whom: &str, at: SocketAddr, e: &io::Error) -> io::Error {
-    io::Error::new(e.kind(), format!("port {} ({}) for {whom}: {e}", at.port(), at.ip()))
+/// Names the port in an error of opening it, and `setting`, by which another one is chosen.
+pub(crate) fn naming(whom: &str, at: SocketAddr, setting: &str, e: &io::Error) -> io::Error {
+    let what = match e.kind() {
+        io::ErrorKind::AddrInUse => format!("another program has it: end that, or choose another port with {setting}"),
+        io::ErrorKind::AddrNotAvailable => format!("{} is no address of this machine (interface)", at.ip()),
+        io::ErrorKind::PermissionDenied => format!("this user may not open it: choose one above 1023 with {setting}"),
+        _ => e.to_string(),
+    };
+    io::Error::new(e.kind(), format!("port {} ({}) for {whom}: {what}", at.port(), at.ip()))
 }
 
 /// What this server agrees to in a handshake, with consumers and with providers that dial in.

@@ -17,6 +17,7 @@ use super::backbone::Ready;
 use super::backbone::links::Blocks;
 use super::backbone::subscriber::Subscriber;
 use super::consumers::{Consumers, Port};
+use super::oversight::{Asker, Oversight, Thread, oversight};
 use super::permissions::Permissioning;
 use super::status::{STATUS, Status};
 use crate::config::{self, Config};
@@ -30,6 +31,8 @@ pub struct P2psAgent {
     hub: Subscriber,
     rssl: SocketAddr,
     status: Option<Status>,
+    oversight: Oversight,
+    asker: Asker,
 }
 
 impl P2psAgent {
@@ -52,7 +55,13 @@ impl P2psAgent {
         consumers.gather();
         let hub = Subscriber::new(config, incarnation, &format!("rssl port {}", rssl.port()), &mut io)?;
         let status = Status::open_in(&mut io)?;
-        Ok(Self { io, consumers, hub, rssl, status })
+        let (oversight, asker) = oversight(&format!("p2ps {shard}"), io.tcp().waker());
+        Ok(Self { io, consumers, hub, rssl, status, oversight, asker })
+    }
+
+    /// The way to ask its thread.
+    pub fn asker(&self) -> Asker {
+        self.asker.clone()
     }
 
     /// Where consumers connect.
@@ -103,6 +112,10 @@ impl P2psAgent {
         desk.consumers.flush(now, &[], desk.io);
         desk.consumers.end_turn(now, desk.io);
         desk.send_requests(now, hub);
+        self.oversight.end_turn(now, || self.consumers.p2ps.delivered());
+        if self.oversight.is_asked() {
+            self.oversee(now);
+        }
         if self.io.take_ready(STATUS)
             && let Some(mut status) = self.status.take()
         {
@@ -110,6 +123,15 @@ impl P2psAgent {
             self.status = Some(status);
         }
         Ok(())
+    }
+
+    /// Answers what the thread of HTTP asks.
+    #[cold]
+    fn oversee(&mut self, now: u64) {
+        let (mut samples, latency) = (Samples::default(), self.oversight.latency());
+        self.sample(&mut samples);
+        let (consumers, providers) = (Some(&mut self.consumers), None);
+        self.oversight.answer(Thread { now, io: &mut self.io, consumers, providers, samples, latency });
     }
 
     /// What was counted.

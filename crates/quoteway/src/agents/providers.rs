@@ -69,9 +69,9 @@ impl Providers {
         if c.enable_nip_server {
             let at = super::address(&c.interface, c.nip_port)?;
             let options = super::socket_options(c.tcp_no_delay, c.tcp_send_buf_size, c.tcp_recv_buf_size);
-            let (listener, addr) = io
-                .listen_as(at, &options, super::provider_listener(config))
-                .map_err(|e| super::naming("non-interactive providers", at, &e))?;
+            let (listener, addr) = io.listen_as(at, &options, super::provider_listener(config)).map_err(|e| {
+                super::naming("non-interactive providers", at, "--nip-port (source_distributor.nip_port)", &e)
+            })?;
             door = Some(Door { listener, addr, open: 0, admitted: Vec::new(), max: c.nip_max_mounts as usize });
         }
         let (outbox, routes) = (Outbox::default(), Routes::new(config)?);
@@ -107,6 +107,12 @@ impl Providers {
     /// A P2PS is past a bound: all that it has is void until it joins again.
     pub fn p2ps_lost(&mut self, now: u64, p2ps: u16, why: &'static str) {
         self.distributor.p2ps_lost(now, p2ps, why, &mut self.outbox);
+    }
+
+    /// An operator wants a session to end: its items go to others, and a route is dialled again.
+    pub fn end_by_operator(&mut self, now: u64, id: SessionId, why: &str, io: &mut RsslIo) {
+        self.distributor.end_by_operator(now, id, why, &mut self.outbox);
+        self.flush(now, io);
     }
 
     /// Stops or resumes reading from the providers: they are held back by their sockets.

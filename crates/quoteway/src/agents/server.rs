@@ -12,6 +12,7 @@ use hub::p2ps::{P2ps, SourceId};
 use net::tcp::{ConnId, ListenerId};
 
 use super::consumers::{Consumers, Port};
+use super::oversight::{Asker, Oversight, Thread, oversight};
 use super::permissions::{Administration, Permissioning};
 use super::providers::Providers;
 use super::status::{STATUS, Status};
@@ -46,6 +47,8 @@ pub struct Server {
     name: String,
     /// Behind the consumers, whose last lines its audit takes. `None` while permissions are off.
     permissioning: Option<Permissioning>,
+    oversight: Oversight,
+    asker: Asker,
 }
 
 /// Routes what the sessions bring to the side that it is for.
@@ -84,9 +87,10 @@ impl Server {
         providers.distributor.p2ps_up(net::clock::now(), P2PS);
         let (encrypted, websocket) = (consumers.encrypted_addr(), consumers.websocket_addr());
         let addresses = Addresses { rssl, encrypted, websocket, nip: providers.nip_addr() };
+        let (oversight, asker) = oversight("server", io.tcp().waker());
         let status = Status::open_in(&mut io)?;
         let desk = Desk { providers, consumers, sides: Vec::new() };
-        Ok(Self { io, desk, addresses, status, name: config.hub.name.clone(), permissioning })
+        Ok(Self { io, desk, addresses, status, name: config.hub.name.clone(), permissioning, oversight, asker })
     }
 
     /// What administrators ask and do about permissions; `None` while they are off.
@@ -102,6 +106,11 @@ impl Server {
     /// The sockets, for a waker that ends a turn.
     pub fn io(&mut self) -> &mut RsslIo {
         &mut self.io
+    }
+
+    /// The way to ask the serving thread.
+    pub fn askers(&self) -> Vec<Asker> {
+        vec![self.asker.clone()]
     }
 
     /// Serves until `stop` says so; it is asked after each turn.
@@ -123,6 +132,10 @@ impl Server {
         desk.providers.on_timer(now, io);
         desk.consumers.on_timer(now, io);
         desk.exchange(now, io);
+        self.oversight.end_turn(now, || self.desk.consumers.p2ps.delivered());
+        if self.oversight.is_asked() {
+            self.oversee(now);
+        }
         if self.io.take_ready(STATUS) {
             self.answer(now);
         }
@@ -136,6 +149,15 @@ impl Server {
             status.answer(now, |samples| self.sample(samples));
             self.status = Some(status);
         }
+    }
+
+    /// Answers what the thread of HTTP asks.
+    #[cold]
+    fn oversee(&mut self, now: u64) {
+        let (mut samples, latency) = (Samples::default(), self.oversight.latency());
+        self.sample(&mut samples);
+        let (consumers, providers) = (Some(&mut self.desk.consumers), Some(&mut self.desk.providers));
+        self.oversight.answer(Thread { now, io: &mut self.io, consumers, providers, samples, latency });
     }
 
     /// What was counted.

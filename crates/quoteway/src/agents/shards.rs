@@ -22,6 +22,7 @@ use net::Waker;
 use net::ring::{PushError, Reader, Writer, broadcast, spsc};
 
 use super::consumers::{Consumers, Port};
+use super::oversight::{Asker, Oversight, Thread, oversight};
 use super::permissions::{Administration, Permissioning};
 use super::providers::Providers;
 use super::rest::Rest;
@@ -50,6 +51,7 @@ pub struct Sharded {
     wakers: Vec<net::Waker>,
     /// `None` while permissions are off.
     permissioning: Option<Permissioning>,
+    askers: Vec<Asker>,
 }
 
 struct Ingest {
@@ -63,6 +65,7 @@ struct Ingest {
     holding: bool,
     status: Option<Status>,
     labels: [Label; 1],
+    oversight: Oversight,
 }
 
 /// The clients of all shards, as far as the ingest has to know.
@@ -110,6 +113,7 @@ struct Shard {
     rest: Rest,
     status: Option<Status>,
     labels: [Label; 2],
+    oversight: Oversight,
 }
 
 impl Sharded {
@@ -135,6 +139,8 @@ impl Sharded {
         let permissioning = Permissioning::start(config)?;
         let mut port = Port::of(&config.p2ps, count > 1);
         let (mut shards, mut request_readers, mut wakers) = (Vec::new(), Vec::new(), Vec::new());
+        let (ingest_oversight, asker) = oversight("source distributor", io.tcp().waker());
+        let mut askers = vec![asker];
         let (mut rssl, mut encrypted, mut websocket) = (None, None, None);
         for (id, mut reader) in (0..count).zip(readers) {
             let seed = u64::from(incarnation) ^ u64::from(id + 1) << 32;
@@ -157,7 +163,10 @@ impl Sharded {
             wakers.push(shard_io.tcp().waker());
             consumers.gather();
             let status = Status::open_in(&mut shard_io)?;
+            let (oversight, asker) = oversight(&format!("egress {id}"), shard_io.tcp().waker());
+            askers.push(asker);
             let shard = Shard {
+                oversight,
                 io: shard_io,
                 consumers,
                 crowd: crowd.clone(),
@@ -176,8 +185,9 @@ impl Sharded {
         let requests = request_readers;
         let (valve, holding) = (Valve::default(), false);
         let (status, labels) = (Status::open_in(&mut io)?, [("hub", config.hub.name.clone())]);
-        let ingest = Ingest { io, providers, events, requests, crowd, valve, holding, status, labels };
-        Ok(Self { ingest, shards, addresses, stop, wakers, permissioning })
+        let oversight = ingest_oversight;
+        let ingest = Ingest { io, providers, events, requests, crowd, valve, holding, status, labels, oversight };
+        Ok(Self { ingest, shards, addresses, stop, wakers, permissioning, askers })
     }
 
     /// The ports that were opened.
@@ -188,6 +198,11 @@ impl Sharded {
     /// What administrators ask and do about permissions; `None` while they are off.
     pub fn administration(&self) -> Option<Administration> {
         self.permissioning.as_ref().map(Permissioning::administration)
+    }
+
+    /// The ways to ask the ingest and each shard.
+    pub fn askers(&self) -> Vec<Asker> {
+        self.askers.clone()
     }
 
     /// The sockets of the ingest, for a waker that ends a turn.
@@ -240,6 +255,10 @@ impl Ingest {
         self.publish();
         self.providers.flush(now, &mut self.io);
         self.hold(now);
+        self.oversight.end_turn(now, || self.providers.distributor.counters().updates);
+        if self.oversight.is_asked() {
+            self.oversee(now);
+        }
         if self.io.take_ready(STATUS) {
             self.answer(now);
         }
@@ -253,6 +272,15 @@ impl Ingest {
             status.answer(now, |samples| self.sample(samples));
             self.status = Some(status);
         }
+    }
+
+    /// Answers what the thread of HTTP asks.
+    #[cold]
+    fn oversee(&mut self, now: u64) {
+        let (mut samples, latency) = (Samples::default(), self.oversight.latency());
+        self.sample(&mut samples);
+        let (consumers, providers) = (None, Some(&mut self.providers));
+        self.oversight.answer(Thread { now, io: &mut self.io, consumers, providers, samples, latency });
     }
 
     fn sample(&self, samples: &mut Samples) {
@@ -355,6 +383,10 @@ impl Shard {
         self.crowd.report(consumers.behind(), self.behind);
         self.behind = consumers.behind();
         self.send_requests();
+        self.oversight.end_turn(now, || self.consumers.p2ps.delivered());
+        if self.oversight.is_asked() {
+            self.oversee(now);
+        }
         if self.io.take_ready(STATUS) {
             self.answer(now);
         }
@@ -368,6 +400,15 @@ impl Shard {
             status.answer(now, |samples| self.sample(samples));
             self.status = Some(status);
         }
+    }
+
+    /// Answers what the thread of HTTP asks.
+    #[cold]
+    fn oversee(&mut self, now: u64) {
+        let (mut samples, latency) = (Samples::default(), self.oversight.latency());
+        self.sample(&mut samples);
+        let (consumers, providers) = (Some(&mut self.consumers), None);
+        self.oversight.answer(Thread { now, io: &mut self.io, consumers, providers, samples, latency });
     }
 
     fn sample(&self, samples: &mut Samples) {

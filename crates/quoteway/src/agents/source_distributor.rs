@@ -7,6 +7,7 @@ use hub::distributor::SourceDistributor;
 
 use super::backbone::Ready;
 use super::backbone::publisher::{Publisher, Requests};
+use super::oversight::{Asker, Oversight, Thread, oversight};
 use super::providers::Providers;
 use super::status::{STATUS, Status};
 use crate::config::{self, Config};
@@ -22,6 +23,8 @@ pub struct SourceDistributorAgent {
     holding: bool,
     status: Option<Status>,
     name: String,
+    oversight: Oversight,
+    asker: Asker,
 }
 
 hub::counters! {
@@ -54,7 +57,13 @@ impl SourceDistributorAgent {
         let providers = Providers::new(config, machine, &mut io)?;
         let hub = Publisher::new(config, incarnation, &mut io)?;
         let status = Status::open_in(&mut io)?;
-        Ok(Self { io, providers, hub, holding: false, status, name: config.hub.name.clone() })
+        let (oversight, asker) = oversight("source distributor", io.tcp().waker());
+        Ok(Self { io, providers, hub, holding: false, status, name: config.hub.name.clone(), oversight, asker })
+    }
+
+    /// The way to ask its thread.
+    pub fn asker(&self) -> Asker {
+        self.asker.clone()
     }
 
     /// The ports that were opened.
@@ -105,6 +114,10 @@ impl SourceDistributorAgent {
             self.providers.hold(self.holding, &mut self.io);
         }
         self.providers.flush(now, &mut self.io);
+        self.oversight.end_turn(now, || self.providers.distributor.counters().updates);
+        if self.oversight.is_asked() {
+            self.oversee(now);
+        }
         if self.io.take_ready(STATUS)
             && let Some(mut status) = self.status.take()
         {
@@ -112,6 +125,15 @@ impl SourceDistributorAgent {
             self.status = Some(status);
         }
         Ok(())
+    }
+
+    /// Answers what the thread of HTTP asks.
+    #[cold]
+    fn oversee(&mut self, now: u64) {
+        let (mut samples, latency) = (Samples::default(), self.oversight.latency());
+        self.sample(&mut samples);
+        let (consumers, providers) = (None, Some(&mut self.providers));
+        self.oversight.answer(Thread { now, io: &mut self.io, consumers, providers, samples, latency });
     }
 
     /// What was counted.

@@ -1,10 +1,11 @@
 //! `quoteway config`.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
-use super::{Config, Selection, Weight, files, import, json, load, search};
+use super::{Config, Selection, Weight, files, import, json, load, ports, search};
 
 /// Shows parameters, or works on a file.
 #[derive(Debug, Args)]
@@ -24,10 +25,13 @@ pub struct ConfigCommand {
 /// What can be done with a file.
 #[derive(Debug, Subcommand)]
 pub enum FileCommand {
-    /// Check a configuration file (TOML or rmds.cnf) and print what it amounts to
+    /// Check a configuration file (TOML or rmds.cnf) and print what differs from the defaults
     Check {
         /// The file
         file: PathBuf,
+        /// Print every parameter, those included that have their default
+        #[arg(long)]
+        all: bool,
         #[command(flatten)]
         #[allow(missing_docs, reason = "clap would show it")]
         selection: Selection,
@@ -42,6 +46,12 @@ pub enum FileCommand {
         /// Where to write; without it, to standard output
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
+        /// Write over a file that is there
+        #[arg(long)]
+        force: bool,
+        /// What is not understood becomes a comment instead of ending the import
+        #[arg(long)]
+        lenient: bool,
         #[command(flatten)]
         #[allow(missing_docs, reason = "clap would show it")]
         selection: Selection,
@@ -54,11 +64,11 @@ pub enum FileCommand {
 /// Every fault of the file; a name that nothing has; an output file that cannot be written.
 pub fn run(command: &ConfigCommand) -> Result<String, String> {
     match (&command.file, &command.name) {
-        (Some(FileCommand::Check { file, selection }), _) => check(file, selection),
-        (Some(FileCommand::Import { file, output, selection }), _) => {
-            let text = import(file, selection).map_err(|e| e.to_string())?;
+        (Some(FileCommand::Check { file, all, selection }), _) => check(file, *all, selection),
+        (Some(FileCommand::Import { file, output, force, lenient, selection }), _) => {
+            let text = import(file, selection, *lenient).map_err(|e| e.to_string())?;
             let Some(path) = output else { return Ok(text) };
-            std::fs::write(path, text).map_err(|e| format!("{}: cannot be written: {e}", path.display()))?;
+            write(path, &text, *force)?;
             Ok(format!("{} is written\n", path.display()))
         }
         (None, Some(name)) => search(name),
@@ -67,15 +77,41 @@ pub fn run(command: &ConfigCommand) -> Result<String, String> {
     }
 }
 
-fn check(file: &Path, selection: &Selection) -> Result<String, String> {
+fn write(path: &Path, text: &str, force: bool) -> Result<(), String> {
+    let failed = |e: std::io::Error| match e.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            format!("{}: is there already: choose another name, or overwrite it with --force", path.display())
+        }
+        _ => format!("{}: cannot be written: {e}", path.display()),
+    };
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(!force).create(true).truncate(true);
+    options.open(path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed)
+}
+
+fn check(file: &Path, all: bool, selection: &Selection) -> Result<String, String> {
     let loaded = load(file, selection).map_err(|e| e.to_string())?;
     for note in &loaded.notes {
         let word = if note.weight == Weight::Warning { "warning" } else { "note" };
         eprintln!("{word}: {note}");
     }
+    let faults = ports::faults(&loaded.config);
+    if !faults.is_empty() {
+        let named = |fault: &String| format!("{}: {fault}", file.display());
+        return Err(faults.iter().map(named).collect::<Vec<_>>().join("\n"));
+    }
     // The file may be for another machine, so these are no faults of it.
     for fault in files::faults(&loaded.config) {
         eprintln!("warning: {fault}");
     }
-    Ok(loaded.config.document())
+    if all {
+        return Ok(loaded.config.document());
+    }
+    let changes = loaded.config.changes();
+    let count = changes.lines().filter(|line| line.contains(" = ")).count();
+    Ok(match count {
+        0 => format!("{}: OK, every parameter has its default\n", file.display()),
+        1 => format!("{}: OK, 1 parameter differs from its default\n{changes}", file.display()),
+        count => format!("{}: OK, {count} parameters differ from their defaults\n{changes}", file.display()),
+    })
 }

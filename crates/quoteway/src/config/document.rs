@@ -18,6 +18,18 @@ impl Config {
         out
     }
 
+    /// The parameters that differ from their defaults, as TOML without comments.
+    pub fn changes(&self) -> String {
+        let mut out = String::new();
+        for (i, section) in self.sections().into_iter().enumerate() {
+            change(&mut out, "", section, false);
+            if i == 0 {
+                self.routes.iter().for_each(|route| change(&mut out, "[", route, true));
+            }
+        }
+        out
+    }
+
     fn describe_routes(&self, out: &mut String) {
         if self.routes.is_empty() {
             let mut example = String::new();
@@ -29,6 +41,20 @@ impl Config {
         for route in &self.routes {
             describe(out, "[", route);
         }
+    }
+}
+
+fn change(out: &mut String, bracket: &str, section: &dyn AnySection, always: bool) {
+    let changed: Vec<(usize, &str)> = (0..)
+        .zip(section.infos())
+        .filter(|(i, info)| section.show(*i) != (info.default)())
+        .map(|(i, info)| (i, info.key))
+        .collect();
+    if always || !changed.is_empty() {
+        let _ = writeln!(out, "{bracket}[{}]{}", section.name(), bracket.replace('[', "]"));
+    }
+    for (i, key) in changed {
+        let _ = writeln!(out, "{key} = {}", section.show(i));
     }
 }
 

@@ -13,6 +13,7 @@ mod hub;
 mod listing;
 mod params;
 mod placement;
+mod ports;
 pub mod rmds;
 mod rules;
 mod section;
@@ -23,7 +24,7 @@ pub use args::{ConfigArgs, Selection};
 pub use backbone::{Hub, Rrcpd};
 pub use hub::{across_processes_distributor, across_processes_p2ps, dictionary, distributor_config, p2ps_config};
 pub use listing::{json, search};
-pub use params::{DictionaryFiles, P2ps, Permissions, Route, SourceDistributor};
+pub use params::{DictionaryFiles, Http, P2ps, Permissions, Route, SourceDistributor};
 pub use placement::{place, slice};
 pub use rmds::import::import;
 pub use section::{AnySection, Info, Param, Section};
@@ -51,12 +52,22 @@ pub struct Config {
     pub hub: Hub,
     /// The daemon of a host.
     pub rrcpd: Rrcpd,
+    /// Web page, metrics, administration.
+    pub http: Http,
 }
 
 impl Config {
     /// The sections that a file can have once, in the order in which they are shown. Routes come after the first.
     pub fn sections(&self) -> Vec<&dyn AnySection> {
-        vec![&self.source_distributor, &self.p2ps, &self.permissions, &self.dictionary, &self.hub, &self.rrcpd]
+        vec![
+            &self.source_distributor,
+            &self.p2ps,
+            &self.permissions,
+            &self.dictionary,
+            &self.hub,
+            &self.rrcpd,
+            &self.http,
+        ]
     }
 
     /// The same, to be filled.
@@ -68,6 +79,7 @@ impl Config {
             &mut self.dictionary,
             &mut self.hub,
             &mut self.rrcpd,
+            &mut self.http,
         ]
     }
 

@@ -124,6 +124,16 @@ section! {
 }
 
 section! {
+    /// The web page, metrics and administration of a process.
+    Http = "http", "HTTP";
+    enabled: bool = true, "", "Serve HTTP at all.";
+    port: u16 = 8080, "", "Port of the web page, /metrics and /api/v1; 0 takes a free one. If another program has 8080, the process goes on without.";
+    interface: String = String::from("127.0.0.1"), "", "Address to listen on; another one than that of the loopback needs users. Empty means all.";
+    users: Vec<String> = Vec::new(), "", "Who may look (viewer) or act (operator): NAME:viewer:HASH or NAME:operator:HASH, as quoteway ctl password prints them. Empty: whoever can connect may act.";
+    socket: String = String::new(), "", "Path of a Unix socket for quoteway ctl, open to the process's user alone; empty means none.";
+}
+
+section! {
     /// Field and enumeration dictionary.
     DictionaryFiles = "dictionary", "service";
     field_file: String = String::new(), "fieldDictionary" in "SERVICE", "RDMFieldDictionary file; empty means the built-in dictionary.";

@@ -5,7 +5,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use net::affinity::{CpuList, Priority};
 
 use super::hub::SMALLEST_WINDOW;
-use super::{AnySection, Compression, Config, Hub, HubTransport, P2ps, Permissions, Rrcpd, Section, SourceDistributor};
+use super::{
+    AnySection, Compression, Config, Http, Hub, HubTransport, P2ps, Permissions, Rrcpd, Section, SourceDistributor,
+};
 
 /// A rule that a configuration breaks.
 pub(super) struct Broken {
@@ -118,6 +120,29 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
         "tls_ca_file",
         "tls_cert_file and tls_key_file go together",
     );
+    let http = &config.http;
+    let mut rule_of_http = |holds: bool, key, what| {
+        if !holds {
+            found.push(Broken { section: Http::NAME, key, what });
+        }
+    };
+    rule_of_http(is_address(&http.interface), "interface", ADDRESS);
+    let is_loopback = http.interface.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    rule_of_http(
+        is_loopback || !http.enabled || !http.users.is_empty(),
+        "interface",
+        "reaches beyond this machine, which needs http.users (quoteway ctl password makes an entry)",
+    );
+    rule_of_http(
+        http.users.iter().all(|user| user.parse::<crate::http::User>().is_ok()),
+        "users",
+        "must be NAME:viewer:HASH or NAME:operator:HASH, as quoteway ctl password prints them",
+    );
+    let mut rule = |holds: bool, key, what| {
+        if !holds {
+            found.push(Broken { section: Hub::NAME, key, what });
+        }
+    };
     let window = u64::from(h.window_bytes);
     rule(window == 0 || window >= SMALLEST_WINDOW, "window_bytes", "must be at least 1048576, or 0");
     if h.heartbeat_interval_ms == 0 || h.peer_timeout_ms / 2 < h.heartbeat_interval_ms {

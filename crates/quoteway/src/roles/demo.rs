@@ -10,9 +10,11 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::process::incarnation;
+use super::process::{HttpArgs, incarnation, show};
+use super::serve::about;
 use crate::agents::server::{Addresses, Server};
 use crate::config::{Config, Route};
+use crate::http::{self, Running};
 use crate::source::serve::{SourceSettings, serve};
 use crate::ui;
 use feed::replay::Pace;
@@ -36,6 +38,12 @@ pub struct DemoArgs {
     /// Port on which non-interactive providers connect; 0 takes a free one
     #[arg(long, value_name = "PORT", default_value_t = 14003)]
     pub nip_port: u16,
+    /// Address to listen on, so that other machines can connect
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub bind: std::net::IpAddr,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it")]
+    pub http: HttpArgs,
     /// Plain lines instead of a screen
     #[arg(long)]
     pub no_ui: bool,
@@ -69,8 +77,10 @@ pub fn run(args: &DemoArgs) -> Result<(), String> {
         flag.store(true, Ordering::Release);
     });
     let (source, provider) = start_source(args, &stop)?;
-    let mut server = Server::new(&configuration(args, provider), incarnation()).map_err(|e| e.to_string())?;
+    let config = configuration(args, provider);
+    let mut server = Server::new(&config, incarnation()).map_err(|e| e.to_string())?;
     let addresses = server.addresses();
+    let web = http::start(&config.http, about(&config, addresses, "demo"), server.askers())?;
     let waker = server.io().tcp().waker();
     let flag = stop.clone();
     let serving = Builder::new()
@@ -78,7 +88,7 @@ pub fn run(args: &DemoArgs) -> Result<(), String> {
         .spawn(move || server.run(|| flag.load(Ordering::Acquire)).map_err(|e| e.to_string()))
         .map_err(|e| e.to_string())?;
 
-    let shown = ui::run(&view(args, addresses), &stop);
+    let shown = ui::run(&view(args, addresses, web.as_ref()), &stop);
     stop.store(true, Ordering::Release);
     waker.wake();
     let ended = |thread: JoinHandle<Result<(), String>>| {
@@ -119,15 +129,20 @@ fn start_source(args: &DemoArgs, stop: &Arc<AtomicBool>) -> Result<(SourceThread
 
 fn configuration(args: &DemoArgs, provider: SocketAddr) -> Config {
     let mut config = Config::default();
-    config.p2ps.interface = "127.0.0.1".to_string();
+    config.p2ps.interface = args.bind.to_string();
     config.p2ps.rssl_port = args.rssl_port;
-    config.source_distributor.interface = "127.0.0.1".to_string();
+    config.source_distributor.interface = args.bind.to_string();
     config.source_distributor.nip_port = args.nip_port;
+    config.p2ps.default_service = SERVICE.to_string();
+    args.http.apply(&mut config.http);
     config.routes.push(Route { host_list: vec![provider.to_string()], ..Route::default() });
     config
 }
 
-fn view(args: &DemoArgs, addresses: Addresses) -> ui::Settings {
+/// The service of the demo's source.
+const SERVICE: &str = "DIRECT_FEED";
+
+fn view(args: &DemoArgs, addresses: Addresses, web: Option<&Running>) -> ui::Settings {
     let port = addresses.rssl.port();
     let mut hints = vec![format!(
         "EMA Java: EmaFactory.createOmmConsumer(EmaFactory.createOmmConsumerConfig().host(\"localhost:{port}\").username(\"user\"))"
@@ -141,10 +156,12 @@ fn view(args: &DemoArgs, addresses: Addresses) -> ui::Settings {
     if let Some(nip) = addresses.nip {
         hints.push(format!("Non-interactive providers publish to localhost:{}.", nip.port()));
     }
+    hints.extend(web.map(|web| format!("The live market in a browser: {}", web.url())));
     let names = if args.items.is_empty() { ITEMS.map(str::to_string).to_vec() } else { args.items.clone() };
     ui::Settings {
-        address: addresses.rssl,
-        service: "DIRECT_FEED".to_string(),
+        // What listens on all addresses is connected to by that of the loopback.
+        address: show(addresses.rssl).parse().unwrap_or(addresses.rssl),
+        service: SERVICE.to_string(),
         names,
         hints,
         plain: args.no_ui,

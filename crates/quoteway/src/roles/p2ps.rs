@@ -7,12 +7,13 @@ use std::thread::{Builder, JoinHandle};
 
 use clap::Args;
 
-use super::process;
+use super::process::{self, HttpArgs};
 use super::service::{self, Pulse};
 use crate::agents::consumers::Port;
 use crate::agents::p2ps::P2psAgent;
 use crate::agents::permissions::Permissioning;
 use crate::config::{self, Config, ConfigArgs};
+use crate::http::{self, About};
 
 /// What the command line says; it wins over the file.
 #[derive(Debug, Clone, Default, Args)]
@@ -26,6 +27,9 @@ pub struct P2psArgs {
     /// Address to listen on [default: all]
     #[arg(long, value_name = "ADDRESS")]
     pub interface: Option<String>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it")]
+    pub http: HttpArgs,
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it")]
     pub file: ConfigArgs,
@@ -48,6 +52,7 @@ impl P2psArgs {
         if let Some(interface) = &self.interface {
             config.p2ps.interface.clone_from(interface);
         }
+        self.http.apply(&mut config.http);
         if let Some(shards) = self.shards {
             config.p2ps.writer_thread_count = shards;
         }
@@ -79,8 +84,19 @@ pub fn run(args: &P2psArgs) -> Result<(), String> {
         port.websocket = agent.websocket_addr().map_or(port.websocket, |a| a.port());
         agents.push(agent);
     }
+    let askers = agents.iter().map(P2psAgent::asker).collect();
     let first = agents.remove(0);
-    let line = ready_line(first.rssl_addr(), first.encrypted_addr(), first.websocket_addr());
+    let about = About {
+        role: "p2ps",
+        rssl: Some(first.rssl_addr()),
+        encrypted: first.encrypted_addr(),
+        websocket: first.websocket_addr(),
+        routes: Vec::new(),
+        ..process::about(&config)
+    };
+    let web = http::start(&config.http, about, askers)?;
+    let line =
+        ready_line(first.rssl_addr(), first.encrypted_addr(), first.websocket_addr()) + &process::web(web.as_ref());
     serve(&config, first, agents, &line)
 }
 
@@ -127,5 +143,6 @@ fn ended(thread: JoinHandle<Result<(), String>>) -> Result<(), String> {
 /// What tells people and programs that the ports are open: addresses that can be connected to.
 fn ready_line(rssl: SocketAddr, encrypted: Option<SocketAddr>, websocket: Option<SocketAddr>) -> String {
     let encrypted = encrypted.map_or(String::new(), |a| format!(" encrypted={}", process::show(a)));
-    format!("ready rssl={}{encrypted}{}", process::show(rssl), process::show_websocket(websocket))
+    let (websocket, bound) = (process::show_websocket(websocket), process::bound([Some(rssl)]));
+    format!("ready rssl={}{encrypted}{websocket}{bound}", process::show(rssl))
 }

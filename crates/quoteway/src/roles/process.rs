@@ -3,7 +3,68 @@
 use std::io::Write;
 use std::net::SocketAddr;
 
+use clap::Args;
+
 use super::service::{self, Pulse, Watched};
+use crate::config::{Config, Http};
+use crate::http::{About, Running};
+
+/// Where the web page, metrics and administration of a process are.
+#[derive(Debug, Clone, Default, Args)]
+pub struct HttpArgs {
+    /// Port of the web page, /metrics and /api/v1 on the loopback; 0 takes a free one, off opens none [default: 8080]
+    #[arg(long, value_name = "PORT", value_parser = http_port)]
+    pub http_port: Option<HttpPort>,
+}
+
+/// What `--http-port` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HttpPort {
+    /// None.
+    Off,
+    /// This one; 0 takes a free one.
+    At(u16),
+}
+
+fn http_port(text: &str) -> Result<HttpPort, String> {
+    if text == "off" {
+        return Ok(HttpPort::Off);
+    }
+    text.parse().map(HttpPort::At).map_err(|_| "a port is a number from 0 to 65535, or off".to_owned())
+}
+
+impl HttpArgs {
+    /// Has the command line win over the file.
+    pub fn apply(&self, config: &mut Http) {
+        match self.http_port {
+            None => {}
+            Some(HttpPort::Off) => config.enabled = false,
+            Some(HttpPort::At(port)) => (config.enabled, config.port) = (true, port),
+        }
+    }
+}
+
+/// What the page and the administration tell of every process.
+pub fn about(config: &Config) -> About {
+    About {
+        routes: config.dialled_routes().map(|route| route.host_list.join(", ")).collect(),
+        default_service: config.p2ps.default_service.clone(),
+        takes_websocket: config.p2ps.websocket,
+        started: net::clock::wall() / 1_000_000_000,
+        ..About::default()
+    }
+}
+
+/// The end of the line that says that everything is open: the web page, if there is one.
+pub fn web(running: Option<&Running>) -> String {
+    running.map_or(String::new(), |running| format!(" http={}", running.url()))
+}
+
+/// What `ready` says of addresses that the others of its line do not: what is listened on, where that is more than can be connected to.
+pub fn bound<const N: usize>(addresses: [Option<SocketAddr>; N]) -> String {
+    let all = addresses.into_iter().flatten().find(|address| address.ip().is_unspecified());
+    all.map_or(String::new(), |address| format!(" listening={}", address.ip()))
+}
 
 /// Has SIGINT and SIGTERM ask for the end; [`stopped`] tells.
 ///

@@ -2,11 +2,12 @@
 
 use clap::Args;
 
-use super::process;
+use super::process::{self, HttpArgs};
 use super::service::{self, Pulse};
 use crate::agents::server::{Addresses, Server};
 use crate::agents::shards::Sharded;
 use crate::config::{self, Config, ConfigArgs, Route};
+use crate::http::{self, About, Running};
 
 /// What the command line says; it wins over the file.
 #[derive(Debug, Clone, Default, Args)]
@@ -23,6 +24,9 @@ pub struct ServeArgs {
     /// Address to listen on, for both ports [default: all]
     #[arg(long, value_name = "ADDRESS")]
     pub interface: Option<String>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it")]
+    pub http: HttpArgs,
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it")]
     pub file: ConfigArgs,
@@ -49,6 +53,7 @@ impl ServeArgs {
             config.p2ps.interface.clone_from(interface);
             config.source_distributor.interface.clone_from(interface);
         }
+        self.http.apply(&mut config.http);
         if let Some(shards) = self.shards {
             config.p2ps.writer_thread_count = shards;
         }
@@ -71,18 +76,32 @@ pub fn run(args: &ServeArgs) -> Result<(), String> {
     let stop = || process::turn_over(&pulse);
     let result = if config.p2ps.writer_thread_count == 0 {
         let mut server = Server::new(&config, process::incarnation()).map_err(failed)?;
-        announce(&config, server.addresses(), (pulse.clone(), server.io().tcp().waker()));
+        let web = http::start(&config.http, about(&config, server.addresses(), "serve"), server.askers())?;
+        announce(&config, server.addresses(), web.as_ref(), (pulse.clone(), server.io().tcp().waker()));
         server.run(stop).map_err(failed)
     } else {
         let mut server = Sharded::new(&config, process::incarnation()).map_err(failed)?;
-        announce(&config, server.addresses(), (pulse.clone(), server.io().tcp().waker()));
+        let web = http::start(&config.http, about(&config, server.addresses(), "serve"), server.askers())?;
+        announce(&config, server.addresses(), web.as_ref(), (pulse.clone(), server.io().tcp().waker()));
         server.run(stop).map_err(failed)
     };
     service::stopping();
     result
 }
 
-fn announce(config: &Config, addresses: Addresses, thread: service::Watched) {
+/// What the page and the administration tell of a server.
+pub fn about(config: &Config, addresses: Addresses, role: &'static str) -> About {
+    About {
+        role,
+        rssl: Some(addresses.rssl),
+        encrypted: addresses.encrypted,
+        websocket: addresses.websocket,
+        nip: addresses.nip,
+        ..process::about(config)
+    }
+}
+
+fn announce(config: &Config, addresses: Addresses, web: Option<&Running>, thread: service::Watched) {
     let (p2ps, sd) = (&config.p2ps, &config.source_distributor);
     // The main thread is the Source Distributor's when there are shards, else that of both sides.
     let (ours, other) = if p2ps.writer_thread_count > 0 {
@@ -93,7 +112,7 @@ fn announce(config: &Config, addresses: Addresses, thread: service::Watched) {
     let either = |a: &'_ String, b: &'_ String| if a.is_empty() { b.clone() } else { a.clone() };
     config::place("the main thread", &either(ours.0, other.0), &either(ours.1, other.1));
     config::slice("the main thread", p2ps.slice_us);
-    process::announce(&ready_line(addresses), vec![thread]);
+    process::announce(&(ready_line(addresses) + &process::web(web)), vec![thread]);
 }
 
 /// What tells people and programs that the ports are open: addresses that can be connected to.
@@ -101,5 +120,6 @@ pub fn ready_line(addresses: Addresses) -> String {
     let nip = addresses.nip.map_or("off".to_string(), process::show);
     let encrypted = addresses.encrypted.map_or(String::new(), |a| format!(" encrypted={}", process::show(a)));
     let websocket = process::show_websocket(addresses.websocket);
-    format!("ready rssl={} nip={nip}{encrypted}{websocket}", process::show(addresses.rssl))
+    let bound = process::bound([Some(addresses.rssl), addresses.nip]);
+    format!("ready rssl={} nip={nip}{encrypted}{websocket}{bound}", process::show(addresses.rssl))
 }

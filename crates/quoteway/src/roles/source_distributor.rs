@@ -2,10 +2,11 @@
 
 use clap::Args;
 
-use super::process;
+use super::process::{self, HttpArgs};
 use super::service::{self, Pulse};
 use crate::agents::source_distributor::{Addresses, SourceDistributorAgent};
 use crate::config::{self, Config, ConfigArgs, Route};
+use crate::http::{self, About};
 
 /// What the command line says; it wins over the file.
 #[derive(Debug, Clone, Default, Args)]
@@ -22,6 +23,9 @@ pub struct SourceDistributorArgs {
     /// Address to listen on, for both ports [default: all]
     #[arg(long, value_name = "ADDRESS")]
     pub interface: Option<String>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it")]
+    pub http: HttpArgs,
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it")]
     pub file: ConfigArgs,
@@ -41,6 +45,7 @@ impl SourceDistributorArgs {
         if let Some(port) = self.hub_port {
             config.hub.port = port;
         }
+        self.http.apply(&mut config.http);
         if let Some(interface) = &self.interface {
             config.source_distributor.interface.clone_from(interface);
             config.hub.interface.clone_from(interface);
@@ -62,7 +67,17 @@ pub fn run(args: &SourceDistributorArgs) -> Result<(), String> {
     config::place("the main thread", &c.bind_main_thread, &c.priority);
     config::slice("the main thread", c.slice_us);
     let pulse = Pulse::default();
-    process::announce(&ready_line(agent.addresses()), vec![(pulse.clone(), agent.io().tcp().waker())]);
+    let addresses = agent.addresses();
+    let about = About {
+        role: "source-distributor",
+        nip: addresses.nip,
+        hub: Some(addresses.hub),
+        takes_websocket: false,
+        ..process::about(&config)
+    };
+    let web = http::start(&config.http, about, vec![agent.asker()])?;
+    let line = ready_line(addresses) + &process::web(web.as_ref());
+    process::announce(&line, vec![(pulse.clone(), agent.io().tcp().waker())]);
     let result = agent.run(|| process::turn_over(&pulse)).map_err(|e| e.to_string());
     service::stopping();
     result
@@ -71,5 +86,6 @@ pub fn run(args: &SourceDistributorArgs) -> Result<(), String> {
 /// What tells people and programs that the ports are open: addresses that can be connected to.
 fn ready_line(addresses: Addresses) -> String {
     let nip = addresses.nip.map_or("off".to_string(), process::show);
-    format!("ready nip={nip} hub={}", process::show(addresses.hub))
+    let bound = process::bound([Some(addresses.hub), addresses.nip]);
+    format!("ready nip={nip} hub={}{bound}", process::show(addresses.hub))
 }

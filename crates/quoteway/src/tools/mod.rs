@@ -4,6 +4,7 @@
 //! their own behind RSSL: they use nothing of the hub.
 
 pub mod consumer;
+pub mod ctl;
 pub mod dump;
 pub mod flags;
 pub mod hubstat;
@@ -18,6 +19,7 @@ pub mod output;
 pub mod sink_driven_src;
 pub mod table;
 pub mod test_client;
+pub mod top;
 pub mod tune;
 
 #[cfg(test)]

@@ -80,9 +80,18 @@ pub const CLIENT_CSV: &str =
 /// One line of the client's table as CSV.
 pub fn client_csv_row(seconds: f64, updates_per_s: f64, latency: &Summary, images: u64, lost: u64) -> String {
     let l = latency;
+    // What was not measured is empty.
+    let us = |value: f64| if l.samples == 0 { String::new() } else { format!("{value:.3}") };
     format!(
-        "{seconds:.3},{updates_per_s:.0},{:.3},{:.3},{:.3},{:.3},{},{:.3},{:.3},{:.3},{images},{lost}",
-        l.mean_us, l.stddev_us, l.max_us, l.min_us, l.samples, l.p50_us, l.p90_us, l.p99_us
+        "{seconds:.3},{updates_per_s:.0},{},{},{},{},{},{},{},{},{images},{lost}",
+        us(l.mean_us),
+        us(l.stddev_us),
+        us(l.max_us),
+        us(l.min_us),
+        l.samples,
+        us(l.p50_us),
+        us(l.p90_us),
+        us(l.p99_us)
     )
 }
 
@@ -109,6 +118,7 @@ pub struct SourceLine {
 
 /// One line of the source's table.
 pub fn source_row(line: &SourceLine) -> String {
+    let late = |value: f64| if line.late.samples == 0 { "-".to_owned() } else { micros(value) };
     row(
         SOURCE,
         [
@@ -119,9 +129,9 @@ pub fn source_row(line: &SourceLine) -> String {
             line.requests.to_string(),
             line.blocked.to_string(),
             line.skipped.to_string(),
-            micros(line.late.p50_us),
-            micros(line.late.p99_us),
-            micros(line.late.max_us),
+            late(line.late.p50_us),
+            late(line.late.p99_us),
+            late(line.late.max_us),
         ],
     )
 }
@@ -154,5 +164,6 @@ mod tests {
             " seconds   updates/s   Mean(us)    StdDev        Max       Min  # Samples       50%       90%        99%   images    lost\n    10.0        1000      231.7      45.6       1046     163.0        100     220.0     301.0      700.0   100000       0\n"
         );
         assert!(client_row(1.0, 0.0, &Summary::default(), 0, 0).contains("         -"));
+        assert_eq!(client_csv_row(1.0, 0.0, &Summary::default(), 0, 0), "1.000,0,,,,,0,,,,0,0");
     }
 }

@@ -38,27 +38,62 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot) {
     frame.render_widget(Paragraph::new(line), area);
 }
 
-const WIDTHS: [Constraint; 9] = [
-    Constraint::Min(10),
-    Constraint::Length(10),
-    Constraint::Length(12),
-    Constraint::Length(12),
-    Constraint::Length(10),
-    Constraint::Length(12),
-    Constraint::Length(10),
-    Constraint::Length(9),
-    Constraint::Length(15),
-];
+/// The columns of the watchlist, in order.
+const TITLES: [&str; COLUMNS] = ["item", "size", "bid", "ask", "size", "last", "change", "%", "volume"];
+const COLUMNS: usize = 9;
+/// Widths with room between the columns, and those below which a column would change its width with each tick.
+const WIDE: [u16; COLUMNS] = [10, 10, 12, 12, 10, 12, 10, 9, 15];
+const NARROW: [u16; COLUMNS] = [8, 5, 7, 7, 5, 7, 6, 5, 9];
+/// Which columns give way, in this order, where the screen is too narrow for all: a number is shown whole or not at all.
+const GIVE_WAY: [&[usize]; 6] = [&[1, 4], &[7], &[8], &[6], &[5], &[3]];
+
+type Cells = [(String, Style); COLUMNS];
+
+/// The columns that fit into `room`, and their widths.
+fn columns(rows: &[Cells], room: u16) -> Vec<(usize, u16)> {
+    let needed = |column: usize| {
+        let longest = rows.iter().map(|cells| cells[column].0.chars().count()).max().unwrap_or(0);
+        (longest.max(TITLES[column].len()) as u16).max(NARROW[column])
+    };
+    let total = |chosen: &[(usize, u16)]| chosen.iter().map(|(_, width)| width + 1).sum::<u16>().saturating_sub(1);
+    let mut chosen: Vec<(usize, u16)> = (0..COLUMNS).map(|column| (column, needed(column))).collect();
+    for narrower in GIVE_WAY {
+        if total(&chosen) <= room {
+            break;
+        }
+        chosen.retain(|(column, _)| !narrower.contains(column));
+    }
+    // A bid that is wider than the screen is left out; a name is no number.
+    if total(&chosen) > room {
+        chosen.truncate(1);
+        chosen[0].1 = room;
+    }
+    let wide: Vec<_> = chosen.iter().map(|&(column, width)| (column, width.max(WIDE[column]))).collect();
+    let mut chosen = if total(&wide) <= room { wide } else { chosen };
+    // What is left over is the name's.
+    chosen[0].1 += room.saturating_sub(total(&chosen));
+    chosen
+}
 
 fn draw_watchlist(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot) {
-    let titles = ["item", "size", "bid", "ask", "size", "last", "change", "%", "volume"];
-    let heading = TableRow::new(titles.iter().enumerate().map(|(n, title)| {
-        let line = Line::from(*title);
-        Cell::from(if n == 0 { line } else { line.right_aligned() })
-    }));
-    let rows = snapshot.rows.iter().skip(snapshot.scroll).map(watch_row);
-    let table = Table::new(rows, WIDTHS)
-        .header(heading.style(Style::new().add_modifier(Modifier::BOLD)))
+    let cells: Vec<Cells> = snapshot.rows.iter().skip(snapshot.scroll).map(watch_cells).collect();
+    let shown = columns(&cells, area.width.saturating_sub(2));
+    let heading = shown.iter().map(|&(column, _)| {
+        let line = Line::from(TITLES[column]);
+        Cell::from(if column == 0 { line } else { line.right_aligned() })
+    });
+    let rows = snapshot.rows.iter().skip(snapshot.scroll).zip(&cells).map(|(row, cells)| {
+        if !row.imaged {
+            return TableRow::new([Cell::from(row.name.clone())]).style(Style::new().fg(Color::DarkGray));
+        }
+        TableRow::new(shown.iter().map(|&(column, _)| {
+            let (text, style) = &cells[column];
+            let line = Line::from(text.clone());
+            Cell::from(if column == 0 { line } else { line.right_aligned() }).style(*style)
+        }))
+    });
+    let table = Table::new(rows, shown.iter().map(|&(_, width)| Constraint::Length(width)))
+        .header(TableRow::new(heading).style(Style::new().add_modifier(Modifier::BOLD)))
         .block(Block::bordered().title(" watchlist "));
     frame.render_widget(table, area);
     // What is wrong with an item is told across the columns, which a table cannot do.
@@ -73,10 +108,7 @@ fn draw_watchlist(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot) {
     }
 }
 
-fn watch_row(row: &Row) -> TableRow<'static> {
-    if !row.imaged {
-        return TableRow::new([Cell::from(row.name.clone())]).style(Style::new().fg(Color::DarkGray));
-    }
+fn watch_cells(row: &Row) -> Cells {
     let colour = match row.direction {
         Direction::Up => Color::Green,
         Direction::Down => Color::Red,
@@ -84,7 +116,6 @@ fn watch_row(row: &Row) -> TableRow<'static> {
     };
     // A price that has just moved stands out; the colour stays.
     let moved = if row.moved_s < 0.4 { Style::new().fg(colour).reversed() } else { Style::new().fg(colour) };
-    let right = |text: String, style: Style| Cell::from(Line::from(text).right_aligned()).style(style);
     let plain = Style::new();
     let sign = row.change.map_or(0.0, rwf::Real::to_f64);
     let change = if sign > 0.0 {
@@ -95,17 +126,17 @@ fn watch_row(row: &Row) -> TableRow<'static> {
         plain
     };
     let quote_style = if row.last.is_none() { moved } else { plain };
-    TableRow::new([
-        Cell::from(row.name.clone()),
-        right(price(row.bid_size), plain),
-        right(price(row.bid), quote_style),
-        right(price(row.ask), quote_style),
-        right(price(row.ask_size), plain),
-        right(price(row.last), if row.last.is_some() { moved } else { plain }),
-        right(price(row.change), change),
-        right(price(row.percent), change),
-        right(row.volume.map_or_else(|| "-".to_owned(), |v| thousands(v.to_f64())), plain),
-    ])
+    [
+        (row.name.clone(), plain),
+        (price(row.bid_size), plain),
+        (price(row.bid), quote_style),
+        (price(row.ask), quote_style),
+        (price(row.ask_size), plain),
+        (price(row.last), if row.last.is_some() { moved } else { plain }),
+        (price(row.change), change),
+        (price(row.percent), change),
+        (row.volume.map_or_else(|| "-".to_owned(), |v| thousands(v.to_f64())), plain),
+    ]
 }
 
 fn draw_rates(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot) {
@@ -258,6 +289,28 @@ pub(super) mod tests {
         let down = at("163.15");
         assert!(down.fg == Some(Color::Red) && !down.add_modifier.contains(Modifier::REVERSED));
         assert_eq!(at("184.47").fg, Some(Color::Reset));
+    }
+
+    #[test]
+    fn a_number_is_shown_whole_or_not_at_all() {
+        let numbers: Vec<String> = {
+            let mut all: Vec<String> = example().rows.iter().flat_map(|row| watch_cells(row).map(|c| c.0)).collect();
+            all.extend(TITLES.map(str::to_owned));
+            all.extend(["Closed/Suspect/NotFound", "Closed/Suspect/NotFoun", "watchlist"].map(str::to_owned));
+            all
+        };
+        for width in 12..130 {
+            let screen = text(&drawn(&example(), width, 18));
+            let table = screen.lines().skip(2).take(5);
+            for line in table.filter(|line| !line.contains("?what")) {
+                let words = line.split(|c: char| c == '│' || c.is_whitespace()).filter(|word| !word.is_empty());
+                for word in words.filter(|word| word.starts_with(|c: char| c.is_ascii_digit() || c == '-')) {
+                    assert!(numbers.iter().any(|number| number == word), "{word} at {width} columns\n{screen}");
+                }
+            }
+        }
+        let screen = text(&drawn(&example(), 80, 18));
+        assert!(screen.contains(" 184.51 ") && screen.contains(" 1,234,567│"), "{screen}");
     }
 
     #[test]

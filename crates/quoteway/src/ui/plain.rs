@@ -14,6 +14,11 @@ pub fn ready(snapshot: &Snapshot) -> String {
         snapshot.imaged(),
         snapshot.rows.len()
     );
+    let without = snapshot.rows.iter().filter(|row| !row.imaged);
+    for (n, row) in without.enumerate() {
+        let state = if row.state.is_empty() { "waiting" } else { &row.state };
+        let _ = write!(text, "{} {}: {state}", if n == 0 { ";" } else { "," }, row.name);
+    }
     for hint in &snapshot.hints {
         let _ = write!(text, "\n{hint}");
     }
@@ -76,7 +81,7 @@ mod tests {
     fn the_first_line_says_ready_and_how_to_connect() {
         assert_eq!(
             ready(&example()),
-            "ready: DIRECT_FEED on 127.0.0.1:14002, 3 of 4 items have their image\nEMA: host(\"localhost:14002\")"
+            "ready: DIRECT_FEED on 127.0.0.1:14002, 3 of 4 items have their image; ?what: Closed/Suspect/NotFound\nEMA: host(\"localhost:14002\")"
         );
     }
 

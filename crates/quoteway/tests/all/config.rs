@@ -75,7 +75,7 @@ fn every_example_file_is_read_and_survives_its_import() {
             if path.extension().is_some_and(|e| e == "cnf") {
                 let toml = dir.path().join("imported.toml");
                 let args = ["config", "import", path.to_str().unwrap(), "--host", host, "--instance", instance, "-o"];
-                let output = quoteway(&[&args[..], &[toml.to_str().unwrap()]].concat());
+                let output = quoteway(&[&args[..], &[toml.to_str().unwrap(), "--force"]].concat());
                 assert!(output.status.success(), "{}", text(&output.stderr));
                 assert_eq!(load(&toml, &Selection::default()).unwrap().config, loaded.config);
                 let check = quoteway(&["config", "check", toml.to_str().unwrap()]);
@@ -150,7 +150,10 @@ fn there_is_a_man_page_for_every_command() {
     {
         let page = std::fs::read_to_string(dir.path().join(format!("{page}.1"))).expect(page);
         assert!(page.contains(".SH NAME") && page.contains(".SH SYNOPSIS"));
+        assert!(page.contains(".SH ENVIRONMENT") && page.contains("QUOTEWAY_LOG"));
     }
+    let serve = std::fs::read_to_string(dir.path().join("quoteway-serve.1")).expect("written");
+    assert!(serve.contains("[\\fB\\-\\-route\\fR \\fIHOST:PORT\\fR]"), "{serve}");
     for shell in ["bash", "zsh", "fish"] {
         let output = quoteway(&["completions", shell]);
         assert!(output.status.success() && text(&output.stdout).contains("source-distributor"), "{shell}");
@@ -177,4 +180,42 @@ fn files_that_the_configuration_names_are_looked_into_before_the_start() {
     }
     let check = quoteway(&["config", "check", &path("q.toml")]);
     assert!(check.status.success() && text(&check.stderr).contains("warning: "), "it may be for another machine");
+}
+
+#[test]
+fn a_check_says_what_differs_and_finds_ports_that_clash() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("q.toml");
+    let check = |toml: &str| {
+        std::fs::write(&file, toml).unwrap();
+        quoteway(&["config", "check", file.to_str().unwrap()])
+    };
+    let fine = check("[p2ps]\nrssl_port = 14102\nmax_mounts = 10000\n");
+    let said = text(&fine.stdout);
+    assert!(
+        fine.status.success()
+            && said.ends_with("OK, 1 parameter differs from its default\n[p2ps]\nrssl_port = 14102\n"),
+        "{said}"
+    );
+    assert!(text(&check("").stdout).ends_with("OK, every parameter has its default\n"));
+    let clash = check("[p2ps]\nrssl_port = 14003\n");
+    let said = text(&clash.stderr);
+    assert!(!clash.status.success() && said.contains("are both 14003"), "{said}");
+}
+
+#[test]
+fn an_import_overwrites_nothing_unless_it_is_told_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let (cnf, toml) = (dir.path().join("rmds.cnf"), dir.path().join("q.toml"));
+    std::fs::write(&cnf, "*P2PS*rsslPort : 14012\n*P2PS*maxMount : 7\n").unwrap();
+    std::fs::write(&toml, "precious").unwrap();
+    let (cnf, to) = (cnf.to_str().unwrap(), toml.to_str().unwrap());
+    let strict = quoteway(&["config", "import", cnf]);
+    assert!(!strict.status.success() && text(&strict.stderr).contains("maxMounts"), "{strict:?}");
+    let kept = quoteway(&["config", "import", cnf, "--lenient", "-o", to]);
+    assert!(!kept.status.success() && text(&kept.stderr).contains("--force"), "{kept:?}");
+    assert_eq!(std::fs::read_to_string(&toml).unwrap(), "precious");
+    let forced = quoteway(&["config", "import", cnf, "--lenient", "--force", "-o", to]);
+    assert!(forced.status.success(), "{forced:?}");
+    assert!(std::fs::read_to_string(&toml).unwrap().contains("rssl_port = 14012"));
 }

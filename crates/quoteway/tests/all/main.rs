@@ -4,6 +4,7 @@ mod chain;
 mod config;
 mod full_disk;
 mod hosts;
+mod http;
 mod hub;
 mod lan;
 mod lbm_hosts;

@@ -70,6 +70,11 @@ pub enum CloseReason {
         /// Bytes of its messages that wait.
         waiting: usize,
     },
+    /// An operator wants it.
+    ByOperator {
+        /// Who, and why.
+        why: String,
+    },
     /// The login was refused; the text is what the client was told.
     LoginRefused {
         /// Why.
@@ -94,6 +99,7 @@ impl fmt::Display for CloseReason {
                 f,
                 "the audit log cannot be written, and {waiting} bytes of its requests wait for that: see where the audit goes"
             ),
+            Self::ByOperator { why } => write!(f, "closed by an operator: {why}"),
             Self::LoginRefused { text } => write!(f, "login refused: {text}"),
         }
     }

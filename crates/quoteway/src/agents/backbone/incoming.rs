@@ -135,6 +135,6 @@ impl<B: Blocks> Events for Inbox<'_, B> {
         if let Some(known) = known.filter(|_| reason != EndReason::Restart) {
             self.links.stream_ended(self.now, known.source, known.incarnation, self.to);
         }
-        tracing::info!("the data stream on {} has ended: {reason:?}", stream.transport);
+        tracing::info!("the data stream on {} has ended: {reason}", stream.transport);
     }
 }

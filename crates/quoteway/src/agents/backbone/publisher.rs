@@ -185,8 +185,9 @@ impl Publisher {
         let c = &config.hub;
         let at = crate::agents::address(&c.interface, c.port)?;
         let mut tcp = Tcp::new(TcpConfig::default())?;
-        let (_, addr) =
-            tcp.listen(at, &super::socket_options(c)).map_err(|e| crate::agents::naming("the hub", at, &e))?;
+        let (_, addr) = tcp
+            .listen(at, &super::socket_options(c))
+            .map_err(|e| crate::agents::naming("the hub", at, "--hub-port (hub.port)", &e))?;
         super::watch(io, &tcp, super::UNICAST)?;
         let (mut outgoing, mut sending) = (None, None);
         if c.transport != HubTransport::Tcp {

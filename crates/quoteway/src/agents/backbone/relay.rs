@@ -362,7 +362,7 @@ impl Events for Carrier<'_> {
         let Some(route) = self.routes.get_mut(stream.number as usize) else { return };
         if let Route::To(id) = std::mem::replace(route, Route::New) {
             self.to.remove(id);
-            tracing::info!("{}: the stream on {} has ended: {reason:?}", stream.topic, stream.transport);
+            tracing::info!("{}: the stream on {} has ended: {reason}", stream.topic, stream.transport);
         }
     }
 }

@@ -52,8 +52,9 @@ impl Report {
 
     /// The line for programs: one JSON object.
     pub fn json(&self) -> String {
-        let micros = |value: f64| serde_json::json!((value * 10.0).round() / 10.0);
         let l = &self.latency;
+        // What was not measured is null.
+        let micros = |value: f64| (l.samples > 0).then(|| (value * 10.0).round() / 10.0);
         serde_json::json!({
             "name": self.name,
             "rate_per_s": self.rate().round(),
@@ -104,13 +105,19 @@ struct Client<'a> {
     active: Vec<u32>,
     first_request: Option<u64>,
     all_images: Option<u64>,
+    /// When the last item was answered.
+    answered_at: u64,
+    /// What is in the way of the first request; said once.
+    obstacle: String,
     tls: Option<TlsClient>,
     recorder: Option<Recorder>,
     printer: Printer<'a>,
 }
 
-/// How long to go on trying to connect before the first session is up.
-const PATIENCE: u64 = 30 * SECOND;
+/// How long to go on trying before the first item can be requested, at most and at least; `--seconds` lies between.
+const PATIENCE: (f64, f64) = (5.0, 30.0);
+/// How long to wait for a further image at least, where `--seconds` says that the run is to end.
+const IMAGE_PATIENCE: f64 = 10.0;
 const RETRY: u64 = SECOND / 4;
 const SECOND: u64 = 1_000_000_000;
 
@@ -162,6 +169,8 @@ pub fn measure(args: &Args, stop: &dyn Fn() -> bool) -> Result<Report, String> {
         active: Vec::new(),
         first_request: None,
         all_images: None,
+        answered_at: 0,
+        obstacle: String::new(),
         tls,
         recorder: args.record.as_deref().map(|path| Recorder::create(path, args, net::clock::now())).transpose()?,
         printer: Printer::new(args, dictionary)?,
@@ -272,8 +281,8 @@ impl Client<'_> {
                     self.owners[conn.slot()] = index as u32;
                 }
                 Err(e) => {
-                    self.printer.say(&format!("mount {index} cannot connect: {e}"));
                     mount.retry_at = Some(now + RETRY);
+                    self.hindered(index as u32, format!("cannot connect: {e}"));
                 }
             }
         }
@@ -301,17 +310,32 @@ impl Client<'_> {
         }
     }
 
+    /// Why the run cannot come to anything, if it cannot.
     fn give_up(&self, started: u64, now: u64) -> Option<String> {
-        let never_up = self.first_request.is_none() && !self.mounts.iter().any(|m| m.up);
-        (never_up && now - started > PATIENCE).then(|| {
-            let args = self.args;
-            format!(
-                "no session with {}:{} after {} seconds: is the server running?",
-                args.host,
-                args.port,
-                PATIENCE / SECOND
-            )
+        let args = self.args;
+        let waited = |since: u64| now.saturating_sub(since) as f64 / SECOND as f64;
+        if self.first_request.is_none() {
+            let patience = args.seconds.unwrap_or(PATIENCE.1).clamp(PATIENCE.0, PATIENCE.1);
+            return (waited(started) > patience).then(|| {
+                let why = if self.obstacle.is_empty() { "the server does not answer" } else { &self.obstacle };
+                format!("nothing could be requested from {}:{} within {patience} s: {why}", args.host, args.port)
+            });
+        }
+        let patience = args.seconds?.max(IMAGE_PATIENCE);
+        (self.all_images.is_none() && waited(self.answered_at.max(started)) > patience).then(|| {
+            let streams: usize = self.mounts.iter().map(|m| m.list.len()).sum();
+            let answered: usize = self.mounts.iter().map(|m| m.list.answered()).sum();
+            let why = if self.obstacle.is_empty() { String::new() } else { format!(": {}", self.obstacle) };
+            format!("{answered} of {streams} items were answered, and no other one for {patience} s{why}")
         })
+    }
+
+    /// Says what is in the way, unless that was said last.
+    fn hindered(&mut self, index: u32, what: String) {
+        if self.obstacle != what {
+            self.printer.say(&format!("mount {index}: {what}"));
+            self.obstacle = what;
+        }
     }
 
     fn write_recording(&mut self) {
@@ -415,7 +439,7 @@ impl Handler for Client<'_> {
         mount.consumer.begin(now, &mut |m| mount.outbox.push(m));
         self.active.push(index);
         if self.args.verbose {
-            self.printer.say(&format!("mount {index} connected to {}: {:?}", opened.peer, opened.spoken));
+            self.printer.say(&format!("mount {index} connected to {}: {}", opened.peer, opened.spoken));
         }
     }
 
@@ -434,6 +458,7 @@ impl Handler for Client<'_> {
             let before = mount.list.answered();
             let note = mount.list.take(now, msg, &mut self.meter);
             if mount.list.answered() != before {
+                self.answered_at = now;
                 if self.active.last() != Some(&index) {
                     self.active.push(index);
                 }
@@ -449,14 +474,17 @@ impl Handler for Client<'_> {
         let heard = mount.consumer.hear(now, msg, &mut |m| mount.outbox.push(m));
         self.active.push(index);
         match heard {
-            Heard::LoginClosed(text) => self.printer.say(&format!("mount {index}: login closed: {text}")),
+            Heard::LoginClosed(text) => self.hindered(index, format!("login closed: {text}")),
             Heard::ServiceUnknown(services) => {
                 let known = if services.is_empty() { "none yet".to_owned() } else { services.join(", ") };
-                self.printer.say(&format!("mount {index}: no service {}; the server has: {known}", self.args.service));
+                self.hindered(index, format!("there is no service {}; the server has: {known}", self.args.service));
             }
-            Heard::ServiceDown => self.printer.say(&format!("mount {index}: service {} is down", self.args.service)),
-            Heard::ServiceUp(id) if self.args.verbose => {
-                self.printer.say(&format!("mount {index}: service {} has id {id}", self.args.service));
+            Heard::ServiceDown => self.hindered(index, format!("service {} is down", self.args.service)),
+            Heard::ServiceUp(id) => {
+                self.obstacle.clear();
+                if self.args.verbose {
+                    self.printer.say(&format!("mount {index}: service {} has id {id}", self.args.service));
+                }
             }
             _ => {}
         }
@@ -473,8 +501,13 @@ impl Handler for Client<'_> {
         mount.outbox = Outbox::default();
         mount.version = ended.next_version.unwrap_or(Version::V14);
         mount.retry_at = Some(now + if ended.next_version.is_some() { 0 } else { RETRY });
-        if ended.established || self.args.verbose {
-            self.printer.say(&format!("mount {index}: session over: {}", ended.why));
+        let what = if ended.established { "session over" } else { "no session" };
+        if ended.established {
+            self.obstacle.clear();
+        }
+        // A server that knows another version only is no obstacle.
+        if ended.established || ended.next_version.is_none() || self.args.verbose {
+            self.hindered(index, format!("{what}: {}", ended.why));
         }
     }
 }

@@ -102,7 +102,7 @@ proptest! {
         std::fs::write(&file, lines.join("\n")).unwrap();
         let selection = Selection { host: Some("box".into()), instance: None };
         let Ok(loaded) = crate::config::load(&file, &selection) else { return Ok(()) };
-        let toml = crate::config::import(&file, &selection).unwrap();
+        let toml = crate::config::import(&file, &selection, false).unwrap();
         prop_assert_eq!(Config::parse("site.toml", &toml).unwrap_or_else(|e| panic!("{e}\n{toml}")), loaded.config);
     }
 }

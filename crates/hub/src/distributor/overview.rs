@@ -1,0 +1,103 @@
+//! What an operator is shown of a Source Distributor: its provider sessions and their services. Nothing here changes anything.
+
+use super::SourceDistributor;
+use super::providers::{Origin, Phase, SessionId};
+
+/// A session with a provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionOverview<'a> {
+    /// Which.
+    pub id: SessionId,
+    /// How it came about.
+    pub origin: Origin,
+    /// Address and port of the provider.
+    pub address: &'a str,
+    /// How far it has come: `logging in`, `logged in`, `ready`.
+    pub phase: &'static str,
+    /// What it offers.
+    pub services: Vec<OfferOverview<'a>>,
+}
+
+/// A service as one provider offers it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfferOverview<'a> {
+    /// The service's name.
+    pub service: &'a str,
+    /// `ServiceState`.
+    pub up: bool,
+    /// `AcceptingRequests`.
+    pub accepting: bool,
+    /// Items open there.
+    pub open: u32,
+    /// Requests that it has not answered.
+    pub outstanding: u32,
+}
+
+/// A service over all providers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceOverview<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Published by non-interactive providers: its images are held here.
+    pub is_cached: bool,
+    /// `ServiceState`, as P2PSs were told last.
+    pub up: bool,
+    /// `AcceptingRequests`, as P2PSs were told last.
+    pub accepting: bool,
+    /// The sessions that offer it; the first one that can serve is asked.
+    pub providers: Vec<SessionId>,
+    /// Items that wait for a provider.
+    pub waiting: usize,
+    /// Items that were told Suspect and are not back.
+    pub lost: u32,
+}
+
+impl SourceDistributor {
+    /// Every session with a provider.
+    pub fn session_overview(&self) -> impl Iterator<Item = SessionOverview<'_>> {
+        self.providers.iter().map(|(id, session)| SessionOverview {
+            id,
+            origin: session.origin,
+            address: &session.peer.address,
+            phase: match session.phase {
+                Phase::LoggingIn => "logging in",
+                Phase::LoggedIn => "logged in",
+                Phase::Ready => "ready",
+            },
+            services: session
+                .offers
+                .iter()
+                .map(|offer| OfferOverview {
+                    service: self.services.get(offer.service).map_or("", |service| service.name.as_str()),
+                    up: offer.up,
+                    accepting: offer.accepting,
+                    open: offer.open,
+                    outstanding: offer.outstanding,
+                })
+                .collect(),
+        })
+    }
+
+    /// Every service that P2PSs know.
+    pub fn service_overview(&self) -> impl Iterator<Item = ServiceOverview<'_>> {
+        let known = self.services.ids().filter_map(|id| self.services.get(id)).filter(|service| service.advertised);
+        known.map(|service| ServiceOverview {
+            name: &service.name,
+            is_cached: service.cached,
+            up: service.state.0,
+            accepting: service.state.1,
+            providers: service.providers().to_vec(),
+            waiting: service.queued().count(),
+            lost: service.lost_items(),
+        })
+    }
+
+    /// Ends a session with a provider, for a reason that an operator gives; its items go to other providers.
+    pub fn end_by_operator(&mut self, now: u64, id: SessionId, why: &str, out: &mut impl super::ProviderSink) {
+        if self.providers.get(id).is_some() {
+            let reason = format!("ended by an operator: {why}");
+            out.close(id, &reason);
+            self.session_down(now, id, &reason, out);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What an operator is shown of a P2PS: its services, its items, who watches them. Nothing here changes anything.
+
+use super::P2ps;
+use super::ids::{ClientId, ItemId};
+use super::items::state::{Item, State, Wait};
+
+/// A service as clients know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServiceOverview<'a> {
+    /// Its id here.
+    pub id: u16,
+    /// Its name.
+    pub name: &'a str,
+    /// Some source has it.
+    pub present: bool,
+    /// `ServiceState`, as clients were told last.
+    pub up: bool,
+    /// `AcceptingRequests`, as clients were told last.
+    pub accepting: bool,
+    /// Source Distributors that have it.
+    pub sources: usize,
+    /// Items of it that wait to be opened.
+    pub waiting: usize,
+}
+
+/// An item as operators see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ItemOverview {
+    /// Its number, by which a list goes on.
+    pub number: u32,
+    /// The id of its service.
+    pub service: u16,
+    /// Its name; bytes that are no UTF-8 are replaced.
+    pub name: String,
+    /// The domain's number.
+    pub domain: u8,
+    /// Where it stands: `waiting`, `opening`, `open`, `view`; `suspect` or `recovering` instead of `open` where that is so.
+    pub state: &'static str,
+    /// Its Source Distributor, if it is open or asked for.
+    pub source: Option<u32>,
+    /// Watchers that get updates.
+    pub open_watchers: usize,
+    /// Watchers that wait for an image, or are paused.
+    pub held_watchers: usize,
+    /// One open of its own: a snapshot or a private stream.
+    pub is_private: bool,
+}
+
+impl P2ps {
+    /// Every service that was ever known, in the order of the ids.
+    pub fn service_overview(&self) -> impl Iterator<Item = ServiceOverview<'_>> {
+        self.services.iter().map(|service| ServiceOverview {
+            id: service.id.0,
+            name: &service.name,
+            present: service.alive,
+            up: service.alive && service.told.up,
+            accepting: service.alive && service.told.accepting,
+            sources: service.providers.len(),
+            waiting: service.queue.len(),
+        })
+    }
+
+    /// Items from number `from` on that `wanted` takes (by service id and name), at most `limit` of them, of at most `looked_at` that
+    /// are looked at; and the number to go on from, if there are more.
+    pub fn item_overview(
+        &self,
+        from: u32,
+        (limit, looked_at): (usize, usize),
+        wanted: impl Fn(u16, &[u8]) -> bool,
+    ) -> (Vec<ItemOverview>, Option<u32>) {
+        let mut found = Vec::new();
+        let ids = self.items.all_ids().skip(from as usize);
+        for (looked, id) in ids.enumerate() {
+            if found.len() >= limit || looked >= looked_at {
+                return (found, Some(id.0));
+            }
+            let item = self.items.get(id);
+            if item.is_live() && wanted(item.service().0, item.key().name.unwrap_or_default()) {
+                found.push(self.overview_of(id, item));
+            }
+        }
+        (found, None)
+    }
+
+    fn overview_of(&self, id: ItemId, item: &Item) -> ItemOverview {
+        let (key, watchers) = (item.key(), self.items.watchers(id));
+        ItemOverview {
+            number: id.0,
+            service: item.service().0,
+            name: String::from_utf8_lossy(key.name.unwrap_or_default()).into_owned(),
+            domain: key.domain,
+            state: match item.state() {
+                State::Free => "free",
+                State::Waiting(Wait::Retrying) => "waiting to be asked for again",
+                State::Waiting(_) => "waiting",
+                State::Opening { .. } => "opening",
+                _ if item.is_suspect() => "suspect",
+                _ if item.is_recovering() => "recovering",
+                State::Open { .. } => "open",
+                State::View { .. } => "view",
+            },
+            source: item.source().map(|source| u32::from(source.0)),
+            open_watchers: watchers.open().len(),
+            held_watchers: watchers.held().len(),
+            is_private: item.is_private() || item.is_snapshot(),
+        }
+    }
+
+    /// The clients that watch the item of this number, each with its stream; at most `limit`.
+    pub fn item_watchers(&self, number: u32, limit: usize) -> Vec<(ClientId, i32)> {
+        if number as usize >= self.items.all_ids().count() {
+            return Vec::new();
+        }
+        let watchers = self.items.watchers(ItemId(number)).all();
+        watchers.iter().take(limit).map(|watcher| (watcher.client, watcher.stream.0)).collect()
+    }
+
+    /// Bytes that wait for a client: in its session, and held here.
+    pub fn client_waiting(&self, id: ClientId) -> usize {
+        self.egress.waiting_of(id)
+    }
+
+    /// A client is closed for a reason that an operator gives.
+    pub fn close_by_operator(&mut self, id: ClientId, why: &str) {
+        self.close_client(id, super::CloseReason::ByOperator { why: why.to_owned() });
+    }
+}

@@ -1,0 +1,211 @@
+//! Questions to a serving thread, from the thread that serves HTTP: the serving thread answers them at the end of a turn.
+//!
+//! While nobody asks, a turn looks at one flag and nothing else. A question is a closure that gets the [`Thread`]; it takes what it
+//! wants to know with it through a channel of its own. Questions bound themselves: each looks at so many things at most.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use net::Waker;
+use rssl_io::RsslIo;
+
+use super::consumers::Consumers;
+use super::providers::Providers;
+use crate::counters::Samples;
+
+/// Questions that may wait for a thread.
+const QUESTIONS: usize = 64;
+/// Every so manieth turn is timed.
+const SAMPLED: u32 = 32;
+/// Upper bounds of the buckets of [`TurnLatency`], nanoseconds.
+pub const BOUNDS_NS: [u64; 16] = [
+    5_000,
+    10_000,
+    20_000,
+    50_000,
+    100_000,
+    200_000,
+    500_000,
+    1_000_000,
+    2_000_000,
+    5_000_000,
+    10_000_000,
+    20_000_000,
+    50_000_000,
+    100_000_000,
+    500_000_000,
+    1_000_000_000,
+];
+
+/// A serving thread, open to a question.
+pub struct Thread<'a> {
+    /// The time of the turn.
+    pub now: u64,
+    /// Its sockets.
+    pub io: &'a mut RsslIo,
+    /// The side that faces consumers, if it is this thread's.
+    pub consumers: Option<&'a mut Consumers>,
+    /// The side that faces providers, if it is this thread's.
+    pub providers: Option<&'a mut Providers>,
+    /// What it has counted.
+    pub samples: Samples,
+    /// How long messages are in this thread.
+    pub latency: TurnLatency,
+}
+
+/// What is asked.
+pub type Question = Box<dyn FnOnce(&mut Thread<'_>) + Send>;
+
+/// How long the messages of a turn are in the process: from the moment at which they were found until all that came of them was
+/// handed to the kernel. Of every thirty-second turn that delivered something.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TurnLatency {
+    /// Turns by latency: those up to each of [`BOUNDS_NS`], and the slower ones.
+    pub counts: [u64; BOUNDS_NS.len() + 1],
+    /// Nanoseconds of all of them.
+    pub sum_ns: u64,
+}
+
+impl TurnLatency {
+    fn record(&mut self, ns: u64) {
+        let bucket = BOUNDS_NS.partition_point(|bound| *bound < ns);
+        self.counts[bucket] += 1;
+        self.sum_ns += ns;
+    }
+
+    /// A percentile in microseconds: the upper bound of its bucket. `None` without samples, and beyond the last bound.
+    pub fn percentile_us(&self, percent: u64) -> Option<f64> {
+        let total: u64 = self.counts.iter().sum();
+        let rank = (total * percent).div_ceil(100).max(1);
+        let mut below = 0;
+        let bucket = self.counts.iter().position(|count| {
+            below += count;
+            below >= rank
+        });
+        bucket.and_then(|bucket| BOUNDS_NS.get(bucket)).map(|bound| *bound as f64 / 1e3)
+    }
+}
+
+/// A serving thread's end: what is asked of it, and the clock on its turns.
+pub struct Oversight {
+    asked: Arc<AtomicBool>,
+    questions: Receiver<Question>,
+    turns: u32,
+    delivered: u64,
+    latency: TurnLatency,
+}
+
+/// The other end.
+#[derive(Clone)]
+pub struct Asker {
+    /// What the thread is called.
+    pub name: String,
+    asked: Arc<AtomicBool>,
+    questions: SyncSender<Question>,
+    waker: Waker,
+}
+
+/// Both ends; `waker` ends the thread's sleep.
+pub fn oversight(name: &str, waker: Waker) -> (Oversight, Asker) {
+    let (sender, questions) = sync_channel(QUESTIONS);
+    let asked = Arc::new(AtomicBool::new(false));
+    let asker = Asker { name: name.to_owned(), asked: asked.clone(), questions: sender, waker };
+    let latency = TurnLatency::default();
+    (Oversight { asked, questions, turns: 0, delivered: 0, latency }, asker)
+}
+
+impl Asker {
+    /// Puts a question; the thread answers in its next turn, which begins now.
+    ///
+    /// # Errors
+    /// Too many questions wait, or the thread has ended.
+    pub fn ask(&self, question: Question) -> Result<(), &'static str> {
+        self.questions.try_send(question).map_err(|_| "the thread does not answer")?;
+        self.asked.store(true, Ordering::Release);
+        self.waker.wake();
+        Ok(())
+    }
+}
+
+impl Oversight {
+    /// Somebody asks.
+    #[inline]
+    pub fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Acquire)
+    }
+
+    /// The latencies of the turns so far.
+    pub fn latency(&self) -> TurnLatency {
+        self.latency
+    }
+
+    /// Answers all that is asked.
+    pub fn answer(&mut self, mut thread: Thread<'_>) {
+        self.asked.store(false, Ordering::Release);
+        for question in self.questions.try_iter().take(QUESTIONS) {
+            question(&mut thread);
+        }
+    }
+
+    /// A turn that began at `began` has handed everything to the kernel; `delivered` says how many messages that thread has delivered in
+    /// all.
+    #[inline]
+    pub fn end_turn(&mut self, began: u64, delivered: impl Fn() -> u64) {
+        self.turns = self.turns.wrapping_add(1);
+        match self.turns % SAMPLED {
+            0 if delivered() > self.delivered => self.latency.record(net::clock::now().saturating_sub(began)),
+            // What was delivered before the turn that is timed.
+            before if before == SAMPLED - 1 => self.delivered = delivered(),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_answered_in_the_next_turn() {
+        let mut io = RsslIo::new(1).expect("sockets");
+        let (mut oversight, asker) = oversight("a", io.tcp().waker());
+        assert!(!oversight.is_asked());
+        let (answer, answered) = sync_channel(1);
+        asker.ask(Box::new(move |thread| answer.send(thread.now).expect("room"))).expect("room");
+        assert!(oversight.is_asked());
+        let latency = TurnLatency::default();
+        let samples = Samples::default();
+        let thread = Thread { now: 7, io: &mut io, consumers: None, providers: None, samples, latency };
+        oversight.answer(thread);
+        assert_eq!(answered.recv(), Ok(7));
+        assert!(!oversight.is_asked());
+        for _ in 0..QUESTIONS {
+            asker.ask(Box::new(|_| ())).expect("room");
+        }
+        assert!(asker.ask(Box::new(|_| ())).is_err(), "there is a bound");
+        drop(oversight);
+        assert!(asker.ask(Box::new(|_| ())).is_err());
+    }
+
+    #[test]
+    fn turns_that_deliver_are_timed_now_and_then() {
+        let mut io = RsslIo::new(1).expect("sockets");
+        let (mut oversight, _asker) = oversight("a", io.tcp().waker());
+        let mut delivered = 0;
+        for turn in 0..64 * SAMPLED {
+            // Every second of those that are looked at delivers something.
+            delivered += u64::from((turn / SAMPLED) % 2);
+            oversight.end_turn(net::clock::now(), || delivered);
+        }
+        let timed: u64 = oversight.latency.counts.iter().sum();
+        assert_eq!(timed, 32);
+        let mut slow = TurnLatency::default();
+        slow.record(5_000);
+        slow.record(5_001);
+        slow.record(u64::MAX / 2);
+        assert_eq!((slow.counts[0], slow.counts[1], slow.counts[BOUNDS_NS.len()]), (1, 1, 1));
+        assert_eq!((slow.percentile_us(50), slow.percentile_us(99)), (Some(10.0), None));
+        assert_eq!(TurnLatency::default().percentile_us(50), None);
+    }
+}

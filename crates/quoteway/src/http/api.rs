@@ -1,0 +1,451 @@
+//! The table of what can be asked and done by HTTP. The router goes through it, and the `OpenAPI` document is written from it, so that
+//! neither knows what the other does not.
+
+use std::future::{Future, Ready, ready};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use schemars::{Schema, SchemaGenerator};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::access::Role;
+use super::facts::{self, Client, Event, Filter, Item, ItemDetail, PAGE, Process, Provider, Service};
+use super::metrics;
+use super::threads::{Silent, Threads};
+use super::{About, actions};
+use crate::agents::oversight::Thread;
+
+/// What the requests are answered from.
+pub(super) struct Api {
+    pub(super) threads: Threads,
+    pub(super) about: About,
+    pub(super) draining: AtomicBool,
+}
+
+/// A request, as far as an endpoint sees it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Asked {
+    /// The parts of the path that stand for `{...}`, in order.
+    pub(super) places: Vec<String>,
+    /// The query, decoded.
+    pub(super) query: Vec<(String, String)>,
+    /// The body of an action.
+    pub(super) body: Value,
+    /// Who asks, for the audit.
+    pub(super) caller: String,
+}
+
+impl Asked {
+    pub(super) fn query(&self, name: &str) -> Option<&str> {
+        self.query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// A text of the body.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.body.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
+    }
+
+    /// THREAD.NUMBER in the path.
+    pub(super) fn id(&self) -> Result<(usize, u32), Fault> {
+        let text = self.places.first().map_or("", String::as_str);
+        parse_id(text)
+            .ok_or_else(|| Fault::new(404, format!("{text:?} is no id: those of the lists are THREAD.NUMBER")))
+    }
+
+    fn filter(&self) -> Result<Filter, Fault> {
+        let limit = self.query("limit").map_or(Ok(100), str::parse::<usize>);
+        let limit = limit.ok().filter(|limit| (1..=PAGE).contains(limit));
+        let limit = limit.ok_or_else(|| Fault::new(400, format!("limit is a number from 1 to {PAGE}")))?;
+        let after = match self.query("after") {
+            None => None,
+            Some(text) => Some(parse_id(text).ok_or_else(|| Fault::new(400, "after is what the last answer said"))?),
+        };
+        let own = |name: &str| self.query(name).unwrap_or_default().to_owned();
+        Ok(Filter { contains: own("contains"), service: own("service"), limit, after })
+    }
+}
+
+fn parse_id(text: &str) -> Option<(usize, u32)> {
+    let (thread, number) = text.split_once('.')?;
+    Some((thread.parse().ok()?, number.parse().ok()?))
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) status: u16,
+    pub(super) why: String,
+}
+
+impl Fault {
+    pub(super) fn new(status: u16, why: impl Into<String>) -> Self {
+        Self { status, why: why.into() }
+    }
+}
+
+impl From<Silent> for Fault {
+    fn from(Silent(name): Silent) -> Self {
+        Self::new(503, format!("{name} does not answer"))
+    }
+}
+
+/// An answer: a value as JSON, or a text of another type.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Answer {
+    Json(Value),
+    Text(&'static str, String),
+    /// JSON with a status of its own.
+    Status(u16, Value),
+}
+
+impl Answer {
+    pub(super) fn of(value: &impl Serialize) -> Result<Self, Fault> {
+        serde_json::to_value(value).map(Self::Json).map_err(|e| Fault::new(500, e.to_string()))
+    }
+}
+
+type Answered<'a> = Pin<Box<dyn Future<Output = Result<Answer, Fault>> + Send + 'a>>;
+
+/// A parameter of the query, or a member of the body.
+pub(super) type Parameter = (&'static str, &'static str);
+
+/// One thing that can be asked or done.
+pub(super) struct Endpoint {
+    pub(super) method: &'static str,
+    /// With `{name}` for what varies.
+    pub(super) path: &'static str,
+    pub(super) role: Role,
+    /// In a line.
+    pub(super) summary: &'static str,
+    pub(super) query: &'static [Parameter],
+    /// Members of the body, all of them texts; those that end with `?` may be left out.
+    pub(super) body: &'static [Parameter],
+    /// The shape of the answer.
+    pub(super) answer: fn(&mut SchemaGenerator) -> Schema,
+    pub(super) handle: for<'a> fn(&'a Api, &'a Asked) -> Answered<'a>,
+}
+
+/// A list, and where it goes on.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+struct Page<T> {
+    /// What was found.
+    found: Vec<T>,
+    /// Where to go on (`after`), if there is more.
+    next: Option<String>,
+}
+
+/// What was done.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub(super) struct Done {
+    /// In words.
+    pub(super) done: String,
+}
+
+/// Whether a process is fit.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+struct Fitness {
+    /// It is.
+    ok: bool,
+    /// What is in the way.
+    why: Vec<String>,
+}
+
+const LIST: &[Parameter] = &[
+    ("contains", "Only what has this in its texts, whatever the case."),
+    ("limit", "So many at most: 1 to 1000 [default: 100]."),
+    ("after", "Where to go on: next of the last answer."),
+];
+const ITEMS: &[Parameter] = &[LIST[0], LIST[1], LIST[2], ("service", "Only items of this service.")];
+const WHY: &[Parameter] = &[("why", "Goes to the log and to the peer.")];
+
+macro_rules! endpoint {
+    ($method:literal $path:literal, $role:ident, $summary:literal, $query:expr, $body:expr, $answer:ty, $handle:expr) => {
+        Endpoint {
+            method: $method,
+            path: $path,
+            role: Role::$role,
+            summary: $summary,
+            query: $query,
+            body: $body,
+            answer: |generator| generator.subschema_for::<$answer>(),
+            handle: |api, asked| Box::pin($handle(api, asked)),
+        }
+    };
+}
+
+/// Everything that can be asked and done.
+pub(super) static ENDPOINTS: &[Endpoint] = &[
+    endpoint!("GET" "/healthz", Anybody, "Whether every serving thread goes on", &[], &[], Fitness, health),
+    endpoint!("GET" "/readyz", Anybody, "Whether clients get data here: the threads go on, and a service is up", &[], &[], Fitness, readiness),
+    endpoint!("GET" "/metrics", Viewer, "All counters, as OpenMetrics", &[], &[], String, metrics_text),
+    endpoint!("GET" "/api/v1/process", Viewer, "This process: addresses, threads, totals", &[], &[], Process, process),
+    endpoint!("GET" "/api/v1/services", Viewer, "The services, and who serves them", &[], &[], Vec<Service>, services),
+    endpoint!("GET" "/api/v1/providers", Viewer, "The providers: routes that are dialled, non-interactive ones that have come", &[], &[], Vec<Provider>, providers),
+    endpoint!("GET" "/api/v1/clients", Viewer, "The clients", LIST, &[], Page<Client>, clients),
+    endpoint!("GET" "/api/v1/items", Viewer, "The items that clients watch, with their states", ITEMS, &[], Page<Item>, items),
+    endpoint!("GET" "/api/v1/items/{id}", Viewer, "An item, and who watches it", &[], &[], ItemDetail, item),
+    endpoint!("GET" "/api/v1/events", Viewer, "The last lines of the log", &[("after", "Only those after this number.")], &[], Vec<Event>, events),
+    endpoint!("GET" "/api/v1/openapi.json", Viewer, "This interface as an OpenAPI document", &[], &[], Value, openapi),
+    endpoint!("POST" "/api/v1/clients/{id}/disconnect", Operator, "Close a client's connection", &[], WHY, Done, actions::disconnect),
+    endpoint!("POST" "/api/v1/providers/{id}/disconnect", Operator, "End the session with a provider: its items go to others, and a route is dialled again", &[], WHY, Done, actions::end_provider),
+    endpoint!("POST" "/api/v1/drain", Operator, "Take no new clients; with clients=close, close those that are there", &[], &[("why", "Goes to the log and to the clients."), ("clients?", "\"close\", or nothing.")], Done, actions::drain),
+    endpoint!("POST" "/api/v1/undrain", Operator, "Take new clients again", &[], WHY, Done, actions::undrain),
+    endpoint!("POST" "/api/v1/log", Operator, "Change how much is logged, until the process ends", &[], &[("level", "error, warn, info, debug, trace, or by module as QUOTEWAY_LOG.")], Done, actions::log_level),
+];
+
+/// The endpoint of a request, and what stands in its path for `{...}`; an error names the methods that the path has.
+pub(super) fn find(method: &str, path: &str) -> Result<(&'static Endpoint, Vec<String>), Vec<&'static str>> {
+    let mut others = Vec::new();
+    for endpoint in ENDPOINTS {
+        let (wanted, given) = (endpoint.path.split('/'), path.split('/'));
+        if wanted.clone().count() != given.clone().count() {
+            continue;
+        }
+        let mut places = Vec::new();
+        let fits = wanted.zip(given).all(|(wanted, given)| {
+            if wanted.starts_with('{') {
+                places.push(given.to_owned());
+            }
+            wanted == given || wanted.starts_with('{')
+        });
+        if fits && endpoint.method == method {
+            return Ok((endpoint, places));
+        }
+        if fits {
+            others.push(endpoint.method);
+        }
+    }
+    Err(others)
+}
+
+async fn health(api: &Api, _: &Asked) -> Result<Answer, Fault> {
+    let answers = api.threads.ask_all(|_| ()).await;
+    let why: Vec<String> =
+        answers.into_iter().filter_map(Result::err).map(|Silent(name)| format!("{name} does not answer")).collect();
+    fitness(why)
+}
+
+fn fitness(why: Vec<String>) -> Result<Answer, Fault> {
+    let status = if why.is_empty() { 200 } else { 503 };
+    let fitness = Fitness { ok: why.is_empty(), why };
+    Ok(Answer::Status(status, serde_json::to_value(fitness).map_err(|e| Fault::new(500, e.to_string()))?))
+}
+
+async fn readiness(api: &Api, _: &Asked) -> Result<Answer, Fault> {
+    let mut why = Vec::new();
+    let routes = api.about.routes.clone();
+    let answers = api.threads.ask_all(move |t| (facts::services(t, 0), facts::providers(t, 0, &routes))).await;
+    let (mut known, mut missing) = (Vec::new(), Vec::new());
+    for answer in answers {
+        match answer {
+            Ok((services, providers)) => {
+                known.extend(services);
+                missing.extend(providers.into_iter().filter(|p| p.kind == "route" && p.state != "ready"));
+            }
+            Err(Silent(name)) => why.push(format!("{name} does not answer")),
+        }
+    }
+    let services = facts::merge(known);
+    if api.draining.load(Ordering::Relaxed) {
+        why.push("it is being drained".to_owned());
+    }
+    if !services.iter().any(|service| service.up) {
+        why.push(if services.is_empty() { "no service is known" } else { "no service is up" }.to_owned());
+        why.extend(missing.iter().map(|route| format!("provider {}: {}", route.address, route.state)));
+    }
+    fitness(why)
+}
+
+async fn metrics_text(api: &Api, _: &Asked) -> Result<Answer, Fault> {
+    let routes: Arc<[String]> = api.about.routes.clone().into();
+    let answers = api.threads.ask_all(move |thread| metrics::read(thread, &routes)).await;
+    let silent = answers.iter().filter(|answer| answer.is_err()).count();
+    let named = api.threads.names().map(str::to_owned).zip(answers);
+    let readings = named.filter_map(|(name, answer)| answer.ok().map(|reading| metrics::Reading { name, ..reading }));
+    Ok(Answer::Text(metrics::TYPE, metrics::text(&readings.collect::<Vec<_>>(), silent, api.about.started)))
+}
+
+async fn process(api: &Api, _: &Asked) -> Result<Answer, Fault> {
+    let answers = api.threads.ask_all(facts::totals).await;
+    let mut totals = facts::Totals::default();
+    let mut threads = Vec::new();
+    let has_shards = answers.len() > 1 && api.about.rssl.is_some();
+    for (n, (name, answer)) in api.threads.names().zip(answers).enumerate() {
+        let (facts, counted) = answer.unwrap_or_else(|_| silent_thread());
+        threads.push(facts::ThreadFacts { name: name.to_owned(), ..facts });
+        totals.clients += counted.clients;
+        totals.mounts += counted.mounts;
+        totals.items += counted.items;
+        totals.watchers += counted.watchers;
+        totals.items_waiting += counted.items_waiting;
+        totals.source_items += counted.source_items;
+        // Each shard reads every update; what came in is the first thread's to say.
+        totals.updates_in += if has_shards && n > 0 { 0 } else { counted.updates_in };
+        totals.updates_out += counted.updates_out;
+        totals.messages_out += counted.messages_out;
+        totals.clients_cut_off += counted.clients_cut_off;
+        totals.requests_refused += counted.requests_refused;
+        totals.clients_behind += counted.clients_behind;
+    }
+    let about = &api.about;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let show = |address: Option<std::net::SocketAddr>| address.map(crate::roles::process::show);
+    Answer::of(&Process {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        role: about.role.to_owned(),
+        host: net::host::name(),
+        pid: std::process::id(),
+        started: about.started,
+        uptime_s: now.saturating_sub(about.started),
+        addresses: facts::Addresses {
+            rssl: show(about.rssl),
+            encrypted: show(about.encrypted),
+            websocket: show(about.websocket),
+            nip: show(about.nip),
+            hub: show(about.hub),
+        },
+        default_service: about.default_service.clone(),
+        takes_websocket: about.takes_websocket,
+        draining: api.draining.load(Ordering::Relaxed),
+        threads,
+        totals,
+    })
+}
+
+fn silent_thread() -> (facts::ThreadFacts, facts::Totals) {
+    let facts = facts::ThreadFacts {
+        name: String::new(),
+        answers: false,
+        connections: 0,
+        bytes_received: 0,
+        bytes_sent: 0,
+        sampled_turns: 0,
+        latency_p50_us: None,
+        latency_p99_us: None,
+    };
+    (facts, facts::Totals::default())
+}
+
+async fn services(api: &Api, _: &Asked) -> Result<Answer, Fault> {
+    let mut all = Vec::new();
+    for number in 0..api.threads.names().count() {
+        all.extend(api.threads.ask(number, move |thread| facts::services(thread, number)).await?);
+    }
+    Answer::of(&facts::merge(all))
+}
+
+async fn providers(api: &Api, _: &Asked) -> Result<Answer, Fault> {
+    let mut all = Vec::new();
+    for number in 0..api.threads.names().count() {
+        let routes = api.about.routes.clone();
+        all.extend(api.threads.ask(number, move |thread| facts::providers(thread, number, &routes)).await?);
+    }
+    Answer::of(&all)
+}
+
+/// What a thread has for a list, and the number to go on from.
+type Part<T> = (Vec<T>, Option<u32>);
+
+/// A list over all threads, from where the last answer ended.
+async fn list<T: Serialize + Send + 'static>(
+    api: &Api,
+    asked: &Asked,
+    of: fn(&mut Thread<'_>, usize, &Filter) -> Part<T>,
+) -> Result<Answer, Fault> {
+    let mut filter = asked.filter()?;
+    let (mut found, mut next) = (Vec::new(), None);
+    let limit = filter.limit;
+    let first = filter.after.map_or(0, |(thread, _)| thread);
+    for number in first..api.threads.names().count() {
+        if found.len() >= limit {
+            next = Some(format!("{number}.0"));
+            break;
+        }
+        filter.limit = limit - found.len();
+        let question = filter.clone();
+        let (more, rest) = api.threads.ask(number, move |thread| of(thread, number, &question)).await?;
+        found.extend(more);
+        if let Some(rest) = rest {
+            next = Some(format!("{number}.{rest}"));
+            break;
+        }
+    }
+    Answer::of(&Page { found, next })
+}
+
+async fn clients(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
+    list(api, asked, facts::clients).await
+}
+
+async fn items(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
+    list(api, asked, facts::items).await
+}
+
+async fn item(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
+    let (thread, number) = asked.id()?;
+    let found = api.threads.ask(thread, move |t| facts::item(t, thread, number)).await?;
+    Answer::of(&found.ok_or_else(|| Fault::new(404, "there is no such item any more"))?)
+}
+
+fn events(_: &Api, asked: &Asked) -> Ready<Result<Answer, Fault>> {
+    ready(recent_events(asked))
+}
+
+fn recent_events(asked: &Asked) -> Result<Answer, Fault> {
+    let after = asked.query("after").map_or(Ok(0), str::parse::<u64>);
+    let after = after.map_err(|_| Fault::new(400, "after is the number of an event"))?;
+    let events = crate::log::recent(after).into_iter().map(|line| Event {
+        number: line.number,
+        time_ms: line.time_ms,
+        level: line.level.to_owned(),
+        text: line.text,
+    });
+    Answer::of(&events.collect::<Vec<_>>())
+}
+
+fn openapi(_: &Api, _: &Asked) -> Ready<Result<Answer, Fault>> {
+    ready(Ok(Answer::Json(super::openapi::document())))
+}
+
+/// What stands in an answer that is a fault.
+pub(super) fn fault(fault: &Fault) -> Value {
+    json!({ "error": fault.why })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_find_their_endpoint() {
+        let found = |method, path| find(method, path).map(|(e, places)| (e.path, places)).map_err(|m| m.join(","));
+        assert_eq!(found("GET", "/api/v1/items"), Ok(("/api/v1/items", vec![])));
+        assert_eq!(found("GET", "/api/v1/items/0.7"), Ok(("/api/v1/items/{id}", vec!["0.7".to_owned()])));
+        assert_eq!(found("GET", "/api/v1/drain"), Err("POST".to_owned()));
+        assert_eq!(found("GET", "/api/v2"), Err(String::new()));
+    }
+
+    #[test]
+    fn only_operators_act_and_every_action_is_an_operators() {
+        for endpoint in ENDPOINTS {
+            assert_eq!(endpoint.method == "POST", endpoint.role == Role::Operator, "{}", endpoint.path);
+        }
+    }
+
+    #[test]
+    fn ids_and_limits_are_checked() {
+        let asked = |query: &[(&str, &str)]| Asked {
+            query: query.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+            ..Asked::default()
+        };
+        assert_eq!(asked(&[("limit", "0")]).filter().unwrap_err().status, 400);
+        assert_eq!(asked(&[("limit", "1001")]).filter().unwrap_err().status, 400);
+        assert_eq!(asked(&[("after", "x")]).filter().unwrap_err().status, 400);
+        let filter = asked(&[("after", "1.20"), ("contains", "IBM")]).filter().unwrap();
+        assert_eq!((filter.after, filter.limit, filter.contains.as_str()), (Some((1, 20)), 100, "IBM"));
+        assert_eq!(Asked { places: vec!["1.x".into()], ..Asked::default() }.id().unwrap_err().status, 404);
+    }
+}

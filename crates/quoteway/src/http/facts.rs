@@ -1,0 +1,464 @@
+//! What is told of processes, services, providers, clients and items: the answers of `/api/v1`, and how each is read from the threads.
+
+use hub::distributor::Origin;
+use hub::p2ps::{ClientId, Mount};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::agents::oversight::Thread;
+
+/// Items, clients and watchers of one answer, at most.
+pub const PAGE: usize = 1_000;
+/// Items that one question looks at; a list that is filtered goes on from there.
+const LOOKED_AT: usize = 200_000;
+
+/// A process.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Process {
+    /// Its version.
+    pub version: String,
+    /// What it is: serve, demo, p2ps, source-distributor.
+    pub role: String,
+    /// The host's name.
+    pub host: String,
+    /// Its number on the host.
+    pub pid: u32,
+    /// When it was ready, Unix seconds.
+    pub started: u64,
+    /// Seconds since then.
+    pub uptime_s: u64,
+    /// Where its ports are, HOST:PORT each.
+    pub addresses: Addresses,
+    /// The service of requests that name none; empty means the first there is.
+    pub default_service: String,
+    /// Clients may speak WebSocket on the ports for consumers.
+    pub takes_websocket: bool,
+    /// It takes no new clients.
+    pub draining: bool,
+    /// Its serving threads.
+    pub threads: Vec<ThreadFacts>,
+    /// All threads together.
+    pub totals: Totals,
+}
+
+/// Where the ports of a process are.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub struct Addresses {
+    /// Consumers.
+    pub rssl: Option<String>,
+    /// Consumers with the encrypted connection type.
+    pub encrypted: Option<String>,
+    /// WebSocket clients, by habit.
+    pub websocket: Option<String>,
+    /// Non-interactive providers.
+    pub nip: Option<String>,
+    /// P2PSs.
+    pub hub: Option<String>,
+}
+
+/// A serving thread.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ThreadFacts {
+    /// Its name.
+    pub name: String,
+    /// It has answered.
+    pub answers: bool,
+    /// Connections that are open.
+    pub connections: u64,
+    /// Bytes received since the start.
+    pub bytes_received: u64,
+    /// Bytes sent since the start.
+    pub bytes_sent: u64,
+    /// Turns whose latency was sampled.
+    pub sampled_turns: u64,
+    /// Median of how long messages are in this thread, microseconds: the upper bound of its bucket.
+    pub latency_p50_us: Option<f64>,
+    /// The 99th percentile of it.
+    pub latency_p99_us: Option<f64>,
+}
+
+/// Counts over all threads; gauges but for those that say "since the start".
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub struct Totals {
+    /// Clients connected.
+    pub clients: u64,
+    /// Clients logged in.
+    pub mounts: u64,
+    /// Items that someone watches.
+    pub items: u64,
+    /// Watchers of items.
+    pub watchers: u64,
+    /// Items that wait to be opened.
+    pub items_waiting: u64,
+    /// Items open at providers or published by them.
+    pub source_items: u64,
+    /// Updates taken in, since the start.
+    pub updates_in: u64,
+    /// Updates delivered, each client counted, since the start.
+    pub updates_out: u64,
+    /// Messages delivered, each client counted, since the start.
+    pub messages_out: u64,
+    /// Clients cut off because they were slow, since the start.
+    pub clients_cut_off: u64,
+    /// Requests refused, since the start.
+    pub requests_refused: u64,
+    /// Clients for which more waits than a socket takes.
+    pub clients_behind: u64,
+}
+
+/// A service.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Service {
+    /// Its name.
+    pub name: String,
+    /// Clients get data of it.
+    pub up: bool,
+    /// Requests are taken.
+    pub accepting: bool,
+    /// Items that wait to be opened.
+    pub waiting: u64,
+    /// Items that were told Suspect and are not back.
+    pub suspect: u64,
+    /// Who serves it.
+    pub providers: Vec<Offer>,
+}
+
+/// A service as one provider offers it.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Offer {
+    /// The provider's number, as in `/providers`.
+    pub provider: String,
+    /// Its address.
+    pub address: String,
+    /// It says that the service is up.
+    pub up: bool,
+    /// It takes requests.
+    pub accepting: bool,
+    /// Items open there.
+    pub open: u64,
+    /// Requests that it has not answered.
+    pub outstanding: u64,
+}
+
+/// A provider: a route that is dialled, or a non-interactive one that has come.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Provider {
+    /// Its number: THREAD.SESSION; empty for a route without a session.
+    pub id: String,
+    /// `route` or `non-interactive`.
+    pub kind: String,
+    /// Its address, or those that are tried.
+    pub address: String,
+    /// `not connected`, `logging in`, `logged in`, `ready`.
+    pub state: String,
+    /// What it offers.
+    pub services: Vec<String>,
+}
+
+/// A client.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Client {
+    /// Its number: THREAD.CONNECTION.
+    pub id: String,
+    /// Address and port.
+    pub address: String,
+    /// Login name; empty before the login.
+    pub user: String,
+    /// Application id, as the client says.
+    pub application_id: String,
+    /// Application name, as the client says.
+    pub application: String,
+    /// Position, as the client says.
+    pub position: String,
+    /// What its program calls itself, and how it came.
+    pub program: String,
+    /// `rssl`, `rssl.rwf` or `tr_json2`.
+    pub protocol: String,
+    /// Seconds since it came.
+    pub connected_s: u64,
+    /// Items it watches.
+    pub items: u64,
+    /// Bytes that wait for it.
+    pub queued_bytes: u64,
+    /// Its requests wait.
+    pub held_back: bool,
+}
+
+/// An item.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Item {
+    /// Its number: THREAD.ITEM.
+    pub id: String,
+    /// Its service.
+    pub service: String,
+    /// Its name.
+    pub name: String,
+    /// Number of its domain: 6 is Market Price.
+    pub domain: u8,
+    /// Where it stands: `waiting`, `opening`, `open`, `suspect`, `recovering`, `view`.
+    pub state: String,
+    /// Watchers that get updates.
+    pub watchers: u64,
+    /// Watchers that wait for an image, or are paused.
+    pub held_watchers: u64,
+    /// One open of its own: a snapshot or a private stream.
+    pub private: bool,
+}
+
+/// A client that watches an item.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Watcher {
+    /// The client's number.
+    pub client: String,
+    /// The client's stream id.
+    pub stream: i32,
+}
+
+/// An item with those who watch it.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ItemDetail {
+    /// The item.
+    pub item: Item,
+    /// Up to 1,000 of its watchers.
+    pub watchers: Vec<Watcher>,
+}
+
+/// A line of the log.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Event {
+    /// Its number: each line has the next.
+    pub number: u64,
+    /// When, Unix milliseconds.
+    pub time_ms: u64,
+    /// error, warn, info, debug or trace.
+    pub level: String,
+    /// What happened.
+    pub text: String,
+}
+
+/// What a list is reduced to.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Only with this in the name (items) or in any text (clients), whatever the case.
+    pub contains: String,
+    /// Only of this service.
+    pub service: String,
+    /// So many at most.
+    pub limit: usize,
+    /// Where to go on: what the last answer said.
+    pub after: Option<(usize, u32)>,
+}
+
+/// Counts of one thread, and how it is.
+pub(super) fn totals(thread: &mut Thread<'_>) -> (ThreadFacts, Totals) {
+    let mut totals = Totals::default();
+    if let Some(consumers) = &thread.consumers {
+        let c = consumers.p2ps.counters();
+        totals = Totals {
+            clients: c.clients,
+            mounts: c.mounts,
+            items: c.items,
+            watchers: c.watchers,
+            items_waiting: c.items_waiting,
+            updates_in: c.updates_in,
+            updates_out: c.updates_out,
+            messages_out: c.messages_out,
+            clients_cut_off: c.clients_cut_off,
+            requests_refused: c.requests_refused,
+            clients_behind: consumers.behind() as u64,
+            source_items: 0,
+        };
+    }
+    if let Some(providers) = &thread.providers {
+        totals.source_items = providers.distributor.items() as u64;
+        // Where there are shards, each of them reads every update.
+        if thread.consumers.is_none() {
+            totals.updates_in = providers.distributor.counters().updates;
+        }
+    }
+    let tcp = *thread.io.tcp().counters();
+    let latency = &thread.latency;
+    let facts = ThreadFacts {
+        name: String::new(),
+        answers: true,
+        connections: thread.io.tcp().connections() as u64,
+        bytes_received: tcp.bytes_received,
+        bytes_sent: tcp.bytes_sent,
+        sampled_turns: latency.counts.iter().sum(),
+        latency_p50_us: latency.percentile_us(50),
+        latency_p99_us: latency.percentile_us(99),
+    };
+    (facts, totals)
+}
+
+/// The clients of a thread.
+pub(super) fn clients(thread: &mut Thread<'_>, number: usize, filter: &Filter) -> (Vec<Client>, Option<u32>) {
+    let Some(consumers) = &thread.consumers else { return (Vec::new(), None) };
+    let p2ps = &consumers.p2ps;
+    let mut logins: Vec<(ClientId, Mount<'_>)> = p2ps.mounts().map(|mount| (mount.client, mount)).collect();
+    logins.sort_by_key(|(id, _)| id.0);
+    let wanted = filter.contains.to_lowercase();
+    let from = filter.after.filter(|(thread, _)| *thread == number).map_or(0, |(_, from)| from);
+    let mut found = Vec::new();
+    for connection in consumers.connections().filter(|connection| connection.id.0 >= from) {
+        if found.len() >= filter.limit {
+            return (found, Some(connection.id.0));
+        }
+        let login = logins.binary_search_by_key(&connection.id.0, |(id, _)| id.0).ok().map(|at| &logins[at].1);
+        let said = |of: fn(&Mount<'_>) -> String| login.map_or(String::new(), of);
+        let client = Client {
+            id: format!("{number}.{}", connection.id.0),
+            address: connection.address.to_owned(),
+            user: said(|l| l.user.to_owned()),
+            application_id: said(|l| l.application_id.to_owned()),
+            application: said(|l| l.application_name.to_owned()),
+            position: said(|l| l.position.to_owned()),
+            program: connection.program.to_owned(),
+            protocol: connection.protocol.name().to_owned(),
+            connected_s: thread.now.saturating_sub(connection.since) / 1_000_000_000,
+            items: login.map_or(0, |l| l.items.into()),
+            queued_bytes: p2ps.client_waiting(connection.id) as u64,
+            held_back: connection.is_held_back,
+        };
+        let texts = [&client.address, &client.user, &client.application, &client.position, &client.program];
+        if wanted.is_empty() || texts.iter().any(|text| text.to_lowercase().contains(&wanted)) {
+            found.push(client);
+        }
+    }
+    (found, None)
+}
+
+/// The items of a thread.
+pub(super) fn items(thread: &mut Thread<'_>, number: usize, filter: &Filter) -> (Vec<Item>, Option<u32>) {
+    let Some(consumers) = &thread.consumers else { return (Vec::new(), None) };
+    let p2ps = &consumers.p2ps;
+    let from = filter.after.filter(|(thread, _)| *thread == number).map_or(0, |(_, from)| from);
+    let wanted = filter.contains.to_lowercase();
+    let service = p2ps.service_overview().find(|s| s.name == filter.service).map(|s| s.id);
+    if service.is_none() && !filter.service.is_empty() {
+        return (Vec::new(), None);
+    }
+    let (found, next) = p2ps.item_overview(from, (filter.limit, LOOKED_AT), |of, name| {
+        let name = String::from_utf8_lossy(name);
+        service.is_none_or(|service| service == of) && (wanted.is_empty() || name.to_lowercase().contains(&wanted))
+    });
+    let named = |id: u16| p2ps.service_name(id).unwrap_or_default().to_owned();
+    let items = found.into_iter().map(|item| Item {
+        id: format!("{number}.{}", item.number),
+        service: named(item.service),
+        name: item.name,
+        domain: item.domain,
+        state: item.state.to_owned(),
+        watchers: item.open_watchers as u64,
+        held_watchers: item.held_watchers as u64,
+        private: item.is_private,
+    });
+    (items.collect(), next)
+}
+
+/// One item of a thread with its watchers.
+pub(super) fn item(thread: &mut Thread<'_>, number: usize, item: u32) -> Option<ItemDetail> {
+    let filter = Filter { limit: 1, after: Some((number, item)), ..Filter::default() };
+    let (mut found, _) = items(thread, number, &filter);
+    let found = found.pop().filter(|found| found.id == format!("{number}.{item}"))?;
+    let p2ps = &thread.consumers.as_ref()?.p2ps;
+    let watchers = p2ps.item_watchers(item, PAGE).into_iter();
+    let watchers = watchers.map(|(client, stream)| Watcher { client: format!("{number}.{}", client.0), stream });
+    Some(ItemDetail { item: found, watchers: watchers.collect() })
+}
+
+/// The services of a thread; those of several threads are put together by [`merge`].
+pub(super) fn services(thread: &mut Thread<'_>, number: usize) -> Vec<Service> {
+    let mut found = Vec::new();
+    if let Some(providers) = &thread.providers {
+        let sessions: Vec<_> = providers.distributor.session_overview().collect();
+        for service in providers.distributor.service_overview() {
+            let of = |session: &&hub::distributor::SessionOverview<'_>| {
+                let offer = session.services.iter().find(|offer| offer.service == service.name)?;
+                Some(Offer {
+                    provider: format!("{number}.{}", session.id.0),
+                    address: session.address.to_owned(),
+                    up: offer.up,
+                    accepting: offer.accepting,
+                    open: offer.open.into(),
+                    outstanding: offer.outstanding.into(),
+                })
+            };
+            let mut offers: Vec<Offer> = Vec::new();
+            for id in &service.providers {
+                offers.extend(sessions.iter().filter(|session| session.id == *id).filter_map(|s| of(&s)));
+            }
+            found.push(Service {
+                name: service.name.to_owned(),
+                up: service.up,
+                accepting: service.accepting,
+                waiting: service.waiting as u64,
+                suspect: service.lost.into(),
+                providers: offers,
+            });
+        }
+    }
+    if let Some(consumers) = &thread.consumers {
+        let known = consumers.p2ps.service_overview().map(|service| Service {
+            name: service.name.to_owned(),
+            up: service.up,
+            accepting: service.accepting,
+            waiting: service.waiting as u64,
+            suspect: 0,
+            providers: Vec::new(),
+        });
+        found.extend(known);
+    }
+    found
+}
+
+/// Services of one name put together: up where somebody can be served.
+pub(super) fn merge(all: impl IntoIterator<Item = Service>) -> Vec<Service> {
+    let mut merged: Vec<Service> = Vec::new();
+    for service in all {
+        match merged.iter_mut().find(|known| known.name == service.name) {
+            Some(known) => {
+                known.up &= service.up;
+                known.accepting &= service.accepting;
+                known.waiting += service.waiting;
+                known.suspect += service.suspect;
+                known.providers.extend(service.providers);
+            }
+            None => merged.push(service),
+        }
+    }
+    merged
+}
+
+/// The providers of a thread: sessions, and routes that have none.
+pub(super) fn providers(thread: &mut Thread<'_>, number: usize, routes: &[String]) -> Vec<Provider> {
+    let Some(providers) = &thread.providers else { return Vec::new() };
+    let mut found: Vec<Provider> = Vec::new();
+    let mut connected = vec![false; routes.len()];
+    for session in providers.distributor.session_overview() {
+        let kind = match session.origin {
+            Origin::Route(route) => {
+                connected.get_mut(usize::from(route)).into_iter().for_each(|is| *is = true);
+                "route"
+            }
+            Origin::NonInteractive => "non-interactive",
+        };
+        found.push(Provider {
+            id: format!("{number}.{}", session.id.0),
+            kind: kind.to_owned(),
+            address: session.address.to_owned(),
+            state: session.phase.to_owned(),
+            services: session.services.iter().map(|offer| offer.service.to_owned()).collect(),
+        });
+    }
+    for (route, _) in routes.iter().zip(connected).filter(|(_, connected)| !connected) {
+        found.push(Provider {
+            id: String::new(),
+            kind: "route".to_owned(),
+            address: route.clone(),
+            state: "not connected".to_owned(),
+            services: Vec::new(),
+        });
+    }
+    found
+}

@@ -1,0 +1,218 @@
+//! The counters as `OpenMetrics` text, from readings of the one table ([`crate::counters`]), with what is known per service, provider and
+//! class of client beside them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::facts::{Provider, Service};
+use crate::agents::consumers::Protocol;
+use crate::agents::oversight::{BOUNDS_NS, Thread, TurnLatency};
+use crate::counters::Samples;
+
+/// The type of the text, for `Content-Type`.
+pub const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What one thread says.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    pub(super) name: String,
+    pub(super) samples: Samples,
+    pub(super) latency: TurnLatency,
+    /// By protocol: clients, their items, bytes that wait for them.
+    pub(super) clients: BTreeMap<&'static str, [u64; 3]>,
+    pub(super) services: Vec<Service>,
+    pub(super) providers: Vec<Provider>,
+}
+
+/// Takes a reading of a thread.
+pub(super) fn read(thread: &mut Thread<'_>, routes: &[String]) -> Reading {
+    let mut clients: BTreeMap<&'static str, [u64; 3]> = BTreeMap::new();
+    if let Some(consumers) = &thread.consumers {
+        clients = Protocol::ALL.into_iter().map(|protocol| (protocol.name(), [0; 3])).collect();
+        let items: BTreeMap<u32, u32> = consumers.p2ps.mounts().map(|m| (m.client.0, m.items)).collect();
+        for connection in consumers.connections() {
+            let of = clients.entry(connection.protocol.name()).or_default();
+            of[0] += 1;
+            of[1] += items.get(&connection.id.0).copied().map_or(0, u64::from);
+            of[2] += consumers.p2ps.client_waiting(connection.id) as u64;
+        }
+    }
+    Reading {
+        name: String::new(),
+        samples: thread.samples.clone(),
+        latency: thread.latency,
+        clients,
+        services: super::facts::services(thread, 0),
+        providers: super::facts::providers(thread, 0, routes),
+    }
+}
+
+/// The whole text.
+pub(super) fn text(readings: &[Reading], silent: usize, started: u64) -> String {
+    let mut out = String::new();
+    let mut samples = Samples::default();
+    let many = readings.len() > 1;
+    for reading in readings {
+        let of_thread = reading.samples.clone();
+        let label = ("thread", reading.name.clone());
+        samples.extend_by_new(if many { of_thread.labelled(&label) } else { of_thread });
+    }
+    samples.open_metrics(&mut out);
+    families(&mut out, readings);
+    histogram(&mut out, readings);
+    head(&mut out, "quoteway_threads_silent", "gauge", "Serving threads that did not answer.");
+    let _ = writeln!(out, "quoteway_threads_silent {silent}");
+    head(&mut out, "quoteway_start_time_seconds", "gauge", "When the process was ready, Unix time.");
+    let _ = writeln!(out, "quoteway_start_time_seconds {started}");
+    head(&mut out, "quoteway_build", "info", "The version.");
+    let _ = writeln!(out, "quoteway_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION"));
+    out + "# EOF\n"
+}
+
+fn head(out: &mut String, family: &str, kind: &str, help: &str) {
+    let _ = writeln!(out, "# TYPE {family} {kind}");
+    if let Some(unit) = ["seconds", "bytes"].iter().find(|unit| family.ends_with(**unit)) {
+        let _ = writeln!(out, "# UNIT {family} {unit}");
+    }
+    let _ = writeln!(out, "# HELP {family} {help}");
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+/// What is known per service, provider and class of client.
+fn families(out: &mut String, readings: &[Reading]) {
+    type Value = fn(&Service) -> u64;
+    let services = super::facts::merge(readings.iter().flat_map(|reading| reading.services.iter().cloned()));
+    let of_services: [(&str, &str, Value); 4] = [
+        ("up", "1 where clients get data of the service.", |s| u64::from(s.up)),
+        ("accepting", "1 where requests for the service are taken.", |s| u64::from(s.accepting)),
+        ("items_waiting", "Items of the service that wait to be opened.", |s| s.waiting),
+        ("items_suspect", "Items of the service that were told Suspect and are not back.", |s| s.suspect),
+    ];
+    for (name, help, value) in of_services.into_iter().filter(|_| !services.is_empty()) {
+        let family = format!("quoteway_service_{name}");
+        head(out, &family, "gauge", help);
+        for service in &services {
+            let _ = writeln!(out, "{family}{{service=\"{}\"}} {}", escaped(&service.name), value(service));
+        }
+    }
+    let offers = || services.iter().flat_map(|s| s.providers.iter().map(move |offer| (s, offer)));
+    if offers().next().is_some() {
+        head(out, "quoteway_provider_items", "gauge", "Items of a service that are open at a provider.");
+        for (service, offer) in offers() {
+            let (service, provider) = (escaped(&service.name), escaped(&offer.address));
+            let labels = format!("{{service=\"{service}\",provider=\"{provider}\"}}");
+            let _ = writeln!(out, "quoteway_provider_items{labels} {}", offer.open);
+        }
+    }
+    // Two providers on one address are told apart by their numbers in the administration only.
+    let mut providers: BTreeMap<(String, &str), u64> = BTreeMap::new();
+    for provider in readings.iter().flat_map(|reading| &reading.providers) {
+        let ready = providers.entry((escaped(&provider.address), &provider.kind)).or_default();
+        *ready = (*ready).max(u64::from(provider.state == "ready"));
+    }
+    if !providers.is_empty() {
+        head(
+            out,
+            "quoteway_provider_ready",
+            "gauge",
+            "1 where the session with a provider is established and its directory has come.",
+        );
+        for ((provider, kind), ready) in &providers {
+            let _ = writeln!(out, "quoteway_provider_ready{{provider=\"{provider}\",kind=\"{kind}\"}} {ready}");
+        }
+    }
+    let of_clients = [
+        ("quoteway_clients", "Clients connected, by what they speak."),
+        ("quoteway_clients_items", "Items that clients watch, each client counted, by what they speak."),
+        ("quoteway_clients_queued_bytes", "Bytes that wait for clients, by what they speak."),
+    ];
+    let mut clients: BTreeMap<&str, [u64; 3]> = BTreeMap::new();
+    for (protocol, counts) in readings.iter().flat_map(|reading| &reading.clients) {
+        clients.entry(protocol).or_default().iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+    }
+    for (n, (family, help)) in of_clients.into_iter().enumerate().filter(|_| !clients.is_empty()) {
+        head(out, family, "gauge", help);
+        for (protocol, counts) in &clients {
+            let _ = writeln!(out, "{family}{{protocol=\"{protocol}\"}} {}", counts[n]);
+        }
+    }
+}
+
+/// How long messages are in each thread.
+fn histogram(out: &mut String, readings: &[Reading]) {
+    let family = "quoteway_turn_latency_seconds";
+    head(
+        out,
+        family,
+        "histogram",
+        "From the receipt of messages until all that came of them was handed to the kernel, of every 32nd turn.",
+    );
+    for reading in readings {
+        let thread = escaped(&reading.name);
+        let mut below = 0;
+        for (count, bound) in reading.latency.counts.iter().zip(BOUNDS_NS) {
+            below += count;
+            let _ = writeln!(out, "{family}_bucket{{thread=\"{thread}\",le=\"{}\"}} {below}", bound as f64 / 1e9);
+        }
+        let all: u64 = reading.latency.counts.iter().sum();
+        let _ = writeln!(out, "{family}_bucket{{thread=\"{thread}\",le=\"+Inf\"}} {all}");
+        let _ = writeln!(out, "{family}_sum{{thread=\"{thread}\"}} {}", reading.latency.sum_ns as f64 / 1e9);
+        let _ = writeln!(out, "{family}_count{{thread=\"{thread}\"}} {all}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::Part;
+
+    #[test]
+    fn every_family_stands_once_and_the_text_has_its_end() {
+        let mut readings = Vec::new();
+        for name in ["egress 0", "egress 1"] {
+            let mut reading = Reading { name: name.to_owned(), ..Reading::default() };
+            let rssl = [("rssl", "127.0.0.1:14002".to_owned())];
+            reading.samples.add(Part::P2ps, &rssl, &hub::p2ps::Counters::default());
+            reading.samples.add(Part::Log, &[], &crate::log::counters());
+            reading.clients.insert("rssl", [1, 2, 3]);
+            reading.latency.counts[3] = 4;
+            reading.services.push(Service {
+                name: "A\"B".to_owned(),
+                up: true,
+                accepting: true,
+                waiting: 1,
+                suspect: 0,
+                providers: Vec::new(),
+            });
+            readings.push(reading);
+        }
+        let text = text(&readings, 0, 5);
+        assert!(text.ends_with("# EOF\n"));
+        let mut families: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
+        let count = families.len();
+        families.sort_unstable();
+        families.dedup();
+        assert_eq!(families.len(), count);
+        let mut samples: Vec<&str> = text
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .filter_map(|l| l.rsplit_once(' '))
+            .map(|l| l.0)
+            .collect();
+        let count = samples.len();
+        samples.sort_unstable();
+        samples.dedup();
+        assert_eq!(samples.len(), count, "{text}");
+        for line in [
+            "quoteway_clients{protocol=\"rssl\"} 2",
+            "quoteway_service_items_waiting{service=\"A\\\"B\"} 2",
+            "quoteway_turn_latency_seconds_bucket{thread=\"egress 1\",le=\"0.00005\"} 4",
+            "quoteway_p2ps_clients{rssl=\"127.0.0.1:14002\",thread=\"egress 1\"} 0",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What a process shows of itself by HTTP: the web page, metrics, health, and the administration of `/api/v1`.
+//!
+//! One thread serves it, beside those that serve data. What it has to know of them it asks them ([`Threads`]): they answer at the end
+//! of a turn, when they are asked and never else.
+//!
+//! | room | what it is |
+//! |---|---|
+//! | [`api`] | the table of what can be asked and done; the router and the OpenAPI document are made of it |
+//! | [`facts`] | what is told of processes, services, providers, clients and items |
+//! | [`metrics`] | the counters as OpenMetrics |
+//! | `access` | who may look, who may act |
+//! | [`client`] | who asks: `quoteway ctl`, `quoteway top` |
+//! | `assets` | the files of the page |
+//! | `threads` | how the serving threads are asked |
+//! | `serve` | sockets, requests, answers |
+
+mod access;
+mod actions;
+pub mod api;
+mod assets;
+pub mod client;
+pub mod facts;
+pub mod metrics;
+mod openapi;
+mod serve;
+mod threads;
+
+pub use access::{Role, User, password_line};
+pub use openapi::document;
+pub use serve::{Running, start};
+pub use threads::Threads;
+
+use std::net::SocketAddr;
+
+/// What the page and the administration tell of a process, and do not have to ask for.
+#[derive(Debug, Clone, Default)]
+pub struct About {
+    /// `serve`, `p2ps`, `source-distributor`, `demo`.
+    pub role: &'static str,
+    /// Where consumers connect.
+    pub rssl: Option<SocketAddr>,
+    /// Where consumers with the encrypted connection type connect.
+    pub encrypted: Option<SocketAddr>,
+    /// The port by which WebSocket clients find a server by habit.
+    pub websocket: Option<SocketAddr>,
+    /// Where non-interactive providers connect.
+    pub nip: Option<SocketAddr>,
+    /// Where P2PSs connect.
+    pub hub: Option<SocketAddr>,
+    /// Providers that are dialled, in the order of their numbers.
+    pub routes: Vec<String>,
+    /// The service of requests that name none.
+    pub default_service: String,
+    /// Clients may speak WebSocket on the ports for consumers.
+    pub takes_websocket: bool,
+    /// When the process was ready, Unix seconds.
+    pub started: u64,
+}

@@ -1,0 +1,144 @@
+// The page: which view is shown, the session for market data, keys, light and dark.
+
+import { api, el, kept, short, toast } from "./dom.js";
+import { Feed } from "./feed.js";
+import { Market } from "./market.js";
+import { System } from "./system.js";
+
+const views = {};
+let feed = null;
+let shown = "";
+
+/** Where WebSocket sessions can be had, best first: the ports of the process, at the host that this page came from. */
+function websocketUrls(process) {
+  const port = (address) => address?.split(":").pop();
+  const secure = location.protocol === "https:";
+  const { rssl, websocket, encrypted } = process.addresses;
+  const ports = secure ? [encrypted, rssl, websocket] : [rssl, websocket];
+  const scheme = secure ? "wss" : "ws";
+  const host = location.hostname.includes(":") && !location.hostname.startsWith("[") ? `[${location.hostname}]` : location.hostname;
+  return ports.filter(Boolean).map((address) => `${scheme}://${host}:${port(address)}/WebSocket`);
+}
+
+function showStatus(state, text, title = "") {
+  const at = document.getElementById("status");
+  at.className = "status " + state;
+  at.title = title;
+  document.getElementById("status-text").textContent = text;
+}
+
+function show(name) {
+  if (!views[name]) name = views.market ? "market" : "system";
+  shown = name;
+  for (const [key, view] of Object.entries(views)) {
+    view.root.hidden = key !== name;
+    if (key === name) view.show();
+    else view.hide();
+  }
+  for (const link of document.querySelectorAll("nav a")) {
+    link.setAttribute("aria-current", link.dataset.view === name ? "page" : "false");
+    link.hidden = !views[link.dataset.view];
+  }
+}
+
+function theme(next) {
+  const dark = next ?? kept.get("dark", matchMedia("(prefers-color-scheme: dark)").matches);
+  document.documentElement.dataset.theme = dark ? "dark" : "light";
+  views.market?.repaint();
+  return dark;
+}
+
+function switchTheme() {
+  const dark = document.documentElement.dataset.theme !== "dark";
+  kept.set("dark", dark);
+  theme(dark);
+}
+
+const KEYS = [
+  ["/", "search, or add an item"],
+  ["j k  ↓ ↑", "next and previous row"],
+  ["Enter", "open the item"],
+  ["Esc", "close it"],
+  ["Delete", "take the item off the list"],
+  ["1 2 3 4", "chart, book, trades, fields of the open item"],
+  ["c", "columns"],
+  ["g m / g s", "market, system"],
+  ["t", "light or dark"],
+  ["?", "this list"],
+];
+
+function help() {
+  const dialog = document.getElementById("dialog");
+  dialog.replaceChildren(
+    el("h2", { text: "Keys" }),
+    el("dl", { class: "keys" }, KEYS.flatMap(([key, what]) => [el("dt", {}, el("kbd", { text: key })), el("dd", { text: what })])),
+    el("form", { method: "dialog" }, el("button", { class: "primary", text: "Close", autofocus: true })),
+  );
+  dialog.showModal();
+}
+
+function keys() {
+  let leader = 0;
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || document.getElementById("dialog").open) return;
+    const typing = event.target.matches?.("input, select, textarea");
+    if (typing && event.key !== "Escape" && event.key !== "Enter" && !event.key.startsWith("Arrow")) return;
+    if (!typing) {
+      if (event.key === "?") return help();
+      if (event.key === "t") return switchTheme();
+      if (event.key === "g") {
+        leader = event.timeStamp;
+        return undefined;
+      }
+      if (event.timeStamp - leader < 1200 && (event.key === "m" || event.key === "s")) {
+        leader = 0;
+        location.hash = event.key === "m" ? "market" : "system";
+        return undefined;
+      }
+    }
+    return views[shown]?.key?.(event, typing);
+  });
+}
+
+async function start() {
+  theme();
+  keys();
+  document.getElementById("theme").onclick = switchTheme;
+  document.getElementById("help").onclick = help;
+  let process;
+  for (let wait = 500; !process; wait = Math.min(wait * 2, 5000)) {
+    try {
+      process = await api("process");
+    } catch (e) {
+      showStatus("bad", "the process does not answer", e.message);
+      await new Promise((again) => setTimeout(again, wait));
+    }
+  }
+  document.title = `Quoteway · ${process.host}`;
+  views.system = new System(document.getElementById("system"), process);
+  if (process.takes_websocket && process.addresses.rssl) {
+    feed = new Feed(websocketUrls(process), process.default_service);
+    views.market = new Market(document.getElementById("market"), feed, process);
+    feed.addEventListener("state", () => {
+      if (feed.state === "open") showStatus("good", "live", feed.url);
+      else {
+        showStatus("bad", "no data", feed.why);
+        toast(`No market data: ${feed.why}. Trying again.`, true);
+      }
+    });
+    let last = 0;
+    setInterval(() => {
+      const rate = feed.updates - last;
+      last = feed.updates;
+      document.getElementById("rate").textContent = `${short(rate)} updates/s`;
+    }, 1000);
+  } else {
+    showStatus("good", process.role);
+    document.getElementById("rate").hidden = true;
+  }
+  const route = () => show(location.hash.slice(1).split("/")[0] || (views.market ? "market" : "system"));
+  addEventListener("hashchange", route);
+  route();
+}
+
+start();

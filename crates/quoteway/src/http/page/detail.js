@@ -1,0 +1,342 @@
+// One item: its figures, the chart of the session, its order book, its trades, and the whole image.
+
+import { clock, clockFine, el, grouped, kept } from "./dom.js";
+import { decimals } from "./market.js";
+
+const TABS = [["chart", "Chart"], ["book", "Book"], ["trades", "Trades"], ["fields", "Fields"]];
+const FIGURES = [
+  ["Bid", "BID"], ["Ask", "ASK"], ["Open", "OPEN_PRC"], ["High", "HIGH_1"], ["Low", "LOW_1"], ["Prev. close", "HST_CLOSE"], ["Volume", "ACVOL_1", "size"], ["Trades", "NUM_MOVES", "size"],
+];
+const LEVELS = 12;
+
+export class Detail {
+  constructor(root, feed, close) {
+    this.root = root;
+    this.feed = feed;
+    this.row = null;
+    this.shown = kept.get("tab", "chart");
+    this.head = el("div", { class: "detail-head" });
+    this.figures = el("dl", { class: "stats" });
+    this.tabs = el("div", { class: "tabs", role: "tablist" }, TABS.map(([id, title], n) =>
+      el("button", { role: "tab", "data-tab": id, text: title, title: `${title} (${n + 1})`, onclick: () => this.tab(id) })));
+    this.pane = el("div", { class: "pane", role: "tabpanel" });
+    this.root.append(
+      el("div", { class: "detail-bar" },
+        el("button", { class: "icon back", title: "Close (Esc)", "aria-label": "Close", text: "✕", onclick: close }),
+        this.head),
+      this.figures, this.tabs, this.pane);
+    new ResizeObserver(() => this.resize()).observe(this.pane);
+    this.types = null;
+  }
+
+  open(row) {
+    if (this.row === row) return;
+    this.leave();
+    this.row = row;
+    this.lastPrice = null;
+    this.headPaint();
+    this.tab(this.shown);
+  }
+
+  close() {
+    this.leave();
+    this.row = null;
+  }
+
+  leave() {
+    this.stopBook?.();
+    this.stopBook = null;
+    this.book = null;
+    this.chart?.destroy();
+    this.chart = null;
+  }
+
+  tab(id) {
+    if (!this.row) return;
+    this.shown = id;
+    kept.set("tab", id);
+    for (const button of this.tabs.children) button.setAttribute("aria-selected", String(button.dataset.tab === id));
+    this.leave();
+    this.pane.replaceChildren();
+    this.pane.className = "pane " + id;
+    if (id === "chart") this.chartOpen();
+    if (id === "book") this.bookOpen();
+    if (id === "trades") this.tradesOpen();
+    if (id === "fields") this.fieldsOpen();
+  }
+
+  take(row, message) {
+    this.changed = true;
+    if (message?.Fields && this.fieldRows) {
+      for (const name of Object.keys(message.Fields)) this.fieldChanges?.add(name);
+    }
+  }
+
+  draw(now) {
+    if (!this.row || !this.changed) return;
+    if (now - (this.drawn ?? 0) < 80) return;
+    this.drawn = now;
+    this.changed = false;
+    this.headPaint();
+    if (this.shown === "chart") this.chartPaint(now);
+    if (this.shown === "book") this.bookPaint();
+    if (this.shown === "trades") this.tradesPaint();
+    if (this.shown === "fields") this.fieldsPaint();
+  }
+
+  price(value) {
+    return typeof value === "number" ? value.toFixed(Math.max(this.row.decimals, Math.min(4, decimals(value)))) : (value ?? "");
+  }
+
+  headPaint() {
+    const { row } = this;
+    const item = row.item;
+    const fields = item?.fields ?? {};
+    const last = fields.TRDPRC_1 ?? row.price;
+    const change = fields.NETCHNG_1;
+    const percent = fields.PCTCHNG;
+    const move = typeof last === "number" && typeof this.lastPrice === "number" ? Math.sign(last - this.lastPrice) : 0;
+    this.lastPrice = last;
+    const isBad = item?.data && item.data !== "Ok";
+    const service = item?.service ?? this.feed.service ?? "";
+    this.head.replaceChildren(...[
+      el("div", { class: "title" }, el("h1", { text: row.name }), el("span", { class: "quiet", text: [fields.DSPLY_NAME, service, fields.CURRENCY].filter(Boolean).join(" · ") })),
+      el("div", { class: "quote" },
+        el("span", { class: "big" + (move > 0 ? " gain" : move < 0 ? " loss" : ""), text: this.price(last) || "–" }),
+        typeof change === "number" ? el("span", { class: change > 0 ? "gain" : change < 0 ? "loss" : "quiet", text: `${change > 0 ? "+" : ""}${this.price(change)}${typeof percent === "number" ? ` (${percent > 0 ? "+" : ""}${percent.toFixed(2)} %)` : ""}` }) : null,
+        el("span", { class: "badge " + (isBad ? "bad" : item?.imaged ? "good" : "quiet"), text: isBad ? item.data : item?.imaged ? "Ok" : "waiting", title: item?.text ?? "" })),
+      isBad && item.text ? el("p", { class: "why", text: item.text }) : null].filter(Boolean));
+    this.figures.replaceChildren(...FIGURES.filter(([, field]) => fields[field] !== undefined && fields[field] !== null).map(([title, field, kind]) =>
+      el("div", {}, el("dt", { text: title }), el("dd", { text: kind === "size" ? grouped(fields[field]) : this.price(fields[field]) }))));
+  }
+
+  // The chart of the session.
+
+  chartOpen() {
+    this.chartBox = el("div", { class: "chart-box" });
+    this.pane.append(this.chartBox);
+    requestAnimationFrame(() => this.chartMake());
+  }
+
+  chartMake() {
+    if (this.shown !== "chart" || !this.row || this.chart || !this.chartBox.isConnected) return;
+    const style = getComputedStyle(document.documentElement);
+    const colour = (name) => style.getPropertyValue(name).trim();
+    const { clientWidth, clientHeight } = this.chartBox;
+    if (clientWidth < 50 || clientHeight < 50) return;
+    const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
+    const digits = () => this.row?.decimals ?? 2;
+    this.chart = new uPlot({
+      width: clientWidth, height: clientHeight, padding: [12, 8, 0, 0],
+      legend: { show: false }, cursor: { points: { size: 7 }, drag: { x: true, y: false } },
+      scales: { x: { time: true } },
+      axes: [
+        { ...axis, values: (_, splits) => splits.map((s) => clock(s * 1000).slice(0, 8)), space: 70 },
+        { ...axis, side: 1, size: 64, space: 36, values: (_, splits) => splits.map((v) => v.toFixed(digits())).map((text, n, all) => (text === all[n - 1] ? "" : text)) },
+      ],
+      series: [{}, { stroke: colour("--accent"), width: 1.6, fill: colour("--accent-soft"), points: { show: false }, paths: uPlot.paths.stepped({ align: 1 }) }],
+      plugins: [{ hooks: { setCursor: (plot) => this.cursor(plot) } }],
+    }, this.row.ticks, this.chartBox);
+    this.tip = el("div", { class: "tip", hidden: true });
+    this.chartBox.append(this.tip);
+    this.charted = performance.now();
+    this.note();
+  }
+
+  note() {
+    this.chartNote?.remove();
+    this.chartNote = null;
+    if (this.row.ticks[0].length < 2) {
+      this.chartNote = el("p", { class: "note quiet", text: "The chart begins with the first tick that this page sees." });
+      this.chartBox.append(this.chartNote);
+    }
+  }
+
+  cursor(plot) {
+    const at = plot.cursor.idx;
+    this.tip.hidden = at === null || at === undefined;
+    if (this.tip.hidden) return;
+    this.tip.textContent = `${clock(plot.data[0][at] * 1000)}  ${this.price(plot.data[1][at])}`;
+  }
+
+  chartPaint(now) {
+    if (!this.chart) return this.chartMake();
+    if (now - this.charted < 250) {
+      this.changed = true;
+      return undefined;
+    }
+    this.charted = now;
+    if (this.chartNote) this.note();
+    return this.chart.setData(this.row.ticks);
+  }
+
+  resize() {
+    if (this.chart && this.chartBox.clientWidth > 50 && this.chartBox.clientHeight > 50) this.chart.setSize({ width: this.chartBox.clientWidth, height: this.chartBox.clientHeight });
+    else if (this.shown === "chart" && this.row) this.chartMake();
+  }
+
+  restyle() {
+    if (this.row) this.tab(this.shown);
+  }
+
+  // The order book: price levels, or else the best quote of the image.
+
+  bookOpen() {
+    this.ladder = el("div", { class: "ladder" });
+    this.bookNote = el("p", { class: "note quiet" });
+    this.pane.append(this.ladder, this.bookNote);
+    this.stopBook = this.feed.watch(this.row.name, (item) => {
+      this.book = item;
+      this.changed = true;
+    }, "MarketByPrice");
+    this.changed = true;
+  }
+
+  levels() {
+    const sides = { bid: [], ask: [] };
+    for (const [key, fields] of this.book?.entries ?? []) {
+      const price = fields.ORDER_PRC ?? fields.LIMIT_PRC ?? Number.parseFloat(key);
+      const text = String(fields.ORDER_SIDE ?? "");
+      const side = /bid|buy|^1$/i.test(text) || /B$/.test(key) ? "bid" : "ask";
+      const size = fields.ACC_SIZE ?? fields.ORDER_SIZE ?? null;
+      if (typeof price === "number" && !Number.isNaN(price)) sides[side].push({ price, size, orders: fields.NO_ORD ?? null });
+    }
+    const fields = this.row.item?.fields ?? {};
+    let whole = sides.bid.length + sides.ask.length > 0;
+    if (!whole) {
+      for (let n = 1; n <= 10; n++) {
+        const at = (base, first) => fields[n === 1 ? first : `${base}${n}`] ?? fields[`${base}${n}`];
+        const bid = fields[`BEST_BID${n}`] ?? (n === 1 ? fields.BID : undefined);
+        const ask = fields[`BEST_ASK${n}`] ?? (n === 1 ? fields.ASK : undefined);
+        if (typeof bid === "number") sides.bid.push({ price: bid, size: at("BEST_BSIZ", "BIDSIZE"), orders: null });
+        if (typeof ask === "number") sides.ask.push({ price: ask, size: at("BEST_ASIZ", "ASKSIZE"), orders: null });
+      }
+    }
+    sides.bid.sort((a, b) => b.price - a.price);
+    sides.ask.sort((a, b) => a.price - b.price);
+    return { bid: sides.bid.slice(0, LEVELS), ask: sides.ask.slice(0, LEVELS), whole };
+  }
+
+  bookPaint() {
+    const { bid, ask, whole } = this.levels();
+    const most = Math.max(1, ...[...bid, ...ask].map((level) => level.size ?? 0));
+    const line = (side, level) => el("div", { class: "level " + side },
+      el("span", { class: "bar", style: `width:${((level.size ?? 0) / most) * 50}%` }),
+      el("span", { class: "orders quiet", text: level.orders ? grouped(level.orders) : "" }),
+      el("span", { class: "size", text: side === "bid" ? grouped(level.size) : "" }),
+      el("span", { class: "price " + (side === "bid" ? "gain" : "loss"), text: this.price(level.price) }),
+      el("span", { class: "size right", text: side === "ask" ? grouped(level.size) : "" }));
+    const spread = bid.length && ask.length ? ask[0].price - bid[0].price : null;
+    this.ladder.replaceChildren(
+      el("div", { class: "level heads quiet" }, el("span", { class: "orders" }), el("span", { class: "size", text: "Bid size" }), el("span", { class: "price", text: "Price" }), el("span", { class: "size right", text: "Ask size" })),
+      ...ask.toReversed().map((level) => line("ask", level)),
+      el("div", { class: "spread quiet", text: spread === null ? "" : `spread ${this.price(Math.round(spread * 1e6) / 1e6)}` }),
+      ...bid.map((level) => line("bid", level)));
+    this.bookNote.textContent = whole ? `${grouped(this.book.entries.size)} price levels (Market By Price)`
+      : bid.length + ask.length ? "The best quotes of the image: the service has no order book of this item." : "No quotes.";
+  }
+
+  // Time and sales.
+
+  tradesOpen() {
+    this.tape = el("div", { class: "tape" });
+    this.pane.append(this.tape);
+    this.changed = true;
+  }
+
+  tradesPaint() {
+    const { sales } = this.row;
+    if (!sales.length) {
+      this.tape.replaceChildren(el("p", { class: "note quiet", text: "No trade since this page was opened." }));
+      return;
+    }
+    this.tape.replaceChildren(
+      el("div", { class: "sale quiet" }, el("span", { text: "Time" }), el("span", { text: "Price" }), el("span", { text: "Size" })),
+      ...sales.slice(0, 200).map((sale) => el("div", { class: "sale" },
+        el("span", { class: "quiet", text: clockFine(sale.at) }),
+        el("span", { class: sale.tick === "up" ? "gain" : sale.tick === "down" ? "loss" : "", text: this.price(sale.price) }),
+        el("span", { text: grouped(sale.size) }))));
+  }
+
+  // The whole image.
+
+  fieldsOpen() {
+    this.fieldFilter = el("input", { type: "search", class: "search", placeholder: "Filter fields", "aria-label": "Filter fields", oninput: () => this.fieldsAll() });
+    this.fieldTable = el("div", { class: "fields" });
+    this.pane.append(this.fieldFilter, this.fieldTable);
+    this.fieldChanges = new Set();
+    this.fieldRows = new Map();
+    this.fieldsAll();
+    if (!this.types) this.learnTypes();
+  }
+
+  fieldsAll() {
+    const filter = this.fieldFilter.value.trim().toUpperCase();
+    const fields = this.row.item?.fields ?? {};
+    this.fieldRows = new Map();
+    const names = Object.keys(fields).filter((name) => name.includes(filter)).sort((a, b) => (this.types?.get(a)?.fid ?? 0) - (this.types?.get(b)?.fid ?? 0) || a.localeCompare(b));
+    this.fieldTable.replaceChildren(
+      el("div", { class: "field quiet" }, el("span", { text: "FID" }), el("span", { text: "Field" }), el("span", { text: "Type" }), el("span", { text: "Value" })),
+      ...names.map((name) => {
+        const value = el("span", { class: "value", text: show(fields[name]) });
+        const type = this.types?.get(name);
+        this.fieldRows.set(name, value);
+        return el("div", { class: "field", title: type?.long ?? "" },
+          el("span", { class: "quiet", text: type ? String(type.fid) : "" }), el("span", { text: name }), el("span", { class: "quiet", text: type?.type ?? kindOf(fields[name]) }), value);
+      }));
+    if (!names.length) this.fieldTable.append(el("p", { class: "note quiet", text: "No fields." }));
+  }
+
+  fieldsPaint() {
+    const fields = this.row.item?.fields ?? {};
+    let missing = false;
+    for (const name of this.fieldChanges) {
+      const value = this.fieldRows.get(name);
+      if (!value) missing = true;
+      else {
+        value.textContent = show(fields[name]);
+        value.classList.remove("touched");
+        void value.offsetWidth;
+        value.classList.add("touched");
+      }
+    }
+    this.fieldChanges.clear();
+    if (missing && !this.fieldFilter.value) this.fieldsAll();
+  }
+
+  /** Numbers, types and long names of the fields, from the dictionary that the service gives every client. */
+  learnTypes() {
+    this.types = new Map();
+    const stop = this.feed.watch("RWFFld", (_, message) => {
+      for (const entry of message?.Series?.Entries ?? []) {
+        const e = entry.Elements ?? {};
+        const name = text(e.NAME);
+        if (name) this.types.set(name, { fid: Number(data(e.FID)), type: RWF_TYPES[data(e.RWFTYPE)] ?? String(data(e.RWFTYPE) ?? ""), long: text(e.LONGNAME) });
+      }
+      if (message?.Series && message.Complete !== false) {
+        queueMicrotask(stop);
+        if (this.shown === "fields" && this.row) this.fieldsAll();
+      }
+    }, "Dictionary");
+  }
+}
+
+const RWF_TYPES = { 3: "INT", 4: "UINT", 5: "FLOAT", 6: "DOUBLE", 8: "REAL", 9: "DATE", 10: "TIME", 11: "DATETIME", 12: "QOS", 13: "STATE", 14: "ENUM", 15: "ARRAY", 16: "BUFFER", 17: "ASCII", 18: "UTF8", 19: "RMTES" };
+
+function data(value) {
+  return value && typeof value === "object" && "Data" in value ? value.Data : value;
+}
+
+function text(value) {
+  const plain = data(value);
+  return typeof plain === "string" ? plain : "";
+}
+
+function show(value) {
+  if (value === null || value === undefined) return "";
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+function kindOf(value) {
+  return typeof value === "number" ? "number" : typeof value === "string" ? "text" : "";
+}

@@ -1,0 +1,305 @@
+//! Sockets, requests and answers: HTTP/1.1 on a TCP port and, if wanted, on a Unix socket, in a thread of its own.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{self, HeaderValue};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::access::{Access, Denial, Role};
+use super::api::{self, Answer, Api, Asked, Fault};
+use super::threads::Threads;
+use super::{About, assets};
+use crate::agents::oversight::Asker;
+use crate::config::Http;
+
+/// Connections at a time; further ones wait to be accepted.
+const CONNECTIONS: usize = 64;
+/// Bytes of a request's body.
+const BODY_MAX: usize = 64 << 10;
+/// How long a request's head may take to come, and a connection may idle.
+const HEAD_PATIENCE: Duration = Duration::from_secs(30);
+/// How long a request's body may take to come.
+const BODY_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The thread of HTTP; it ends with the process, and takes its Unix socket away when this is dropped.
+#[derive(Debug)]
+pub struct Running {
+    /// Where it listens.
+    pub address: SocketAddr,
+    socket: Option<PathBuf>,
+}
+
+impl Running {
+    /// The address for a browser of this machine.
+    pub fn url(&self) -> String {
+        format!("http://{}/", crate::roles::process::show(self.address))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(path) = &self.socket {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Opens the port and serves. `None` where it is off; and where the usual port is taken, which is said with the flag that changes it:
+/// no server stays down for its web page.
+///
+/// # Errors
+/// A port that was asked for cannot be had, or the system gives no thread.
+pub fn start(config: &Http, about: About, askers: Vec<Asker>) -> Result<Option<Running>, String> {
+    if !config.enabled {
+        return Ok(None);
+    }
+    let at = crate::agents::address(&config.interface, config.port).map_err(|e| e.to_string())?;
+    let listener = match std::net::TcpListener::bind(at) {
+        Ok(listener) => listener,
+        Err(e) if e.kind() == io::ErrorKind::AddrInUse && config.port == Http::default().port => {
+            tracing::warn!(
+                "no web page and no metrics: port {} ({}) is taken by another program; --http-port PORT (http.port) chooses another, 0 a free one",
+                at.port(),
+                at.ip()
+            );
+            return Ok(None);
+        }
+        Err(e) => {
+            return Err(crate::agents::naming("HTTP", at, "--http-port (http.port)", &e).to_string());
+        }
+    };
+    let address = listener.local_addr().map_err(|e| e.to_string())?;
+    let socket = (!config.socket.is_empty()).then(|| PathBuf::from(&config.socket));
+    let unix = socket.as_deref().map(open_socket).transpose()?;
+    let users = config.users.iter().filter_map(|user| user.parse().ok()).collect();
+    let api = Arc::new(Api { threads: Threads::new(askers), about, draining: AtomicBool::new(false) });
+    let doors = (listener, unix);
+    let access = Arc::new(Access::new(users));
+    let (ready, is_ready) = mpsc::channel();
+    let run = move || {
+        let runtime = match tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build() {
+            Ok(runtime) => runtime,
+            Err(e) => return drop(ready.send(Err(e))),
+        };
+        let served = runtime.block_on(serve(doors, api, access, ready));
+        if let Err(e) = served {
+            tracing::error!("the thread of HTTP has ended: {e}");
+        }
+    };
+    std::thread::Builder::new().name("http".into()).spawn(run).map_err(|e| format!("no thread for HTTP: {e}"))?;
+    is_ready.recv().map_err(|e| e.to_string())?.map_err(|e| format!("HTTP cannot be served: {e}"))?;
+    Ok(Some(Running { address, socket }))
+}
+
+/// A Unix socket that the process's user alone may open. One that a dead process has left is taken over.
+fn open_socket(path: &Path) -> Result<std::os::unix::net::UnixListener, String> {
+    use std::os::unix::net::{UnixListener, UnixStream};
+    let failed = |e: io::Error| format!("http.socket {}: {e}", path.display());
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|known| known.file_type().is_socket());
+    if is_socket && UnixStream::connect(path).is_err() {
+        std::fs::remove_file(path).map_err(failed)?;
+    }
+    let listener = UnixListener::bind(path).map_err(failed)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
+    Ok(listener)
+}
+
+type Doors = (std::net::TcpListener, Option<std::os::unix::net::UnixListener>);
+
+async fn serve(
+    (tcp, unix): Doors,
+    api: Arc<Api>,
+    access: Arc<Access>,
+    ready: mpsc::Sender<io::Result<()>>,
+) -> io::Result<()> {
+    let open = || {
+        tcp.set_nonblocking(true)?;
+        let unix =
+            unix.map(|unix| unix.set_nonblocking(true).and_then(|()| UnixListener::from_std(unix))).transpose()?;
+        Ok::<_, io::Error>((TcpListener::from_std(tcp)?, unix))
+    };
+    let (tcp, unix) = match open() {
+        Ok(doors) => doors,
+        Err(e) => {
+            let _ = ready.send(Err(e));
+            return Ok(());
+        }
+    };
+    let _ = ready.send(Ok(()));
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    if let Some(unix) = unix {
+        // Whoever may open the socket is an operator.
+        let everybody = Door { api: api.clone(), access: Arc::new(Access::new(Vec::new())) };
+        let room = room.clone();
+        tokio::spawn(async move {
+            while let Ok(permit) = room.clone().acquire_owned().await {
+                match unix.accept().await {
+                    Ok((stream, _)) => {
+                        tokio::spawn(connection(stream, "unix socket".into(), everybody.clone(), permit));
+                    }
+                    Err(e) => not_accepted(&e).await,
+                }
+            }
+        });
+    }
+    let door = Door { api, access };
+    while let Ok(permit) = room.clone().acquire_owned().await {
+        match tcp.accept().await {
+            Ok((stream, peer)) => {
+                let _ = stream.set_nodelay(true);
+                tokio::spawn(connection(stream, peer.to_string(), door.clone(), permit));
+            }
+            Err(e) => not_accepted(&e).await,
+        }
+    }
+    Ok(())
+}
+
+/// Out of descriptors, or the peer is gone already.
+async fn not_accepted(e: &io::Error) {
+    tracing::warn!("a connection of HTTP cannot be accepted: {e}");
+    tokio::time::sleep(Duration::from_millis(100)).await;
+}
+
+/// What the requests of a door are answered from.
+#[derive(Clone)]
+struct Door {
+    api: Arc<Api>,
+    access: Arc<Access>,
+}
+
+async fn connection<S>(stream: S, peer: String, door: Door, permit: OwnedSemaphorePermit)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(|request| {
+        let (door, peer) = (door.clone(), peer.clone());
+        async move { Ok::<_, Infallible>(respond(&door, &peer, request).await) }
+    });
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(64 << 10);
+    if let Err(e) = builder.serve_connection(TokioIo::new(stream), service).await {
+        tracing::debug!("a connection of HTTP from {peer} has ended: {e}");
+    }
+    drop(permit);
+}
+
+async fn respond(door: &Door, peer: &str, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    let head_only = request.method() == Method::HEAD;
+    let mut response = match answer(door, peer, request).await {
+        Ok(response) => response,
+        Err(Refusal { fault, denial }) => {
+            let mut response = json(fault.status, &api::fault(&fault));
+            if denial == Some(Denial::WhoAreYou) {
+                let challenge = HeaderValue::from_static("Basic realm=\"Quoteway\", charset=\"UTF-8\"");
+                response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+            }
+            if denial.is_some() {
+                tracing::info!("HTTP request from {peer} refused: {}", fault.why);
+            }
+            response
+        }
+    };
+    let headers = response.headers_mut();
+    // The page talks to this process alone, over HTTP and WebSocket, and is shown in no frame.
+    let policy = "default-src 'self'; connect-src 'self' ws: wss:; img-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, policy),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-cache"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    if head_only { response.map(|_| Full::default()) } else { response }
+}
+
+/// Why a request is not answered.
+struct Refusal {
+    fault: Fault,
+    denial: Option<Denial>,
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        Self { fault, denial: None }
+    }
+}
+
+impl From<Denial> for Refusal {
+    fn from(denial: Denial) -> Self {
+        let (status, why) = match denial {
+            Denial::WhoAreYou => (401, "a name and a password are wanted, or others"),
+            Denial::MayNot => (403, "this needs an operator"),
+            Denial::Foreign => {
+                (403, "the request comes from a page of another server, or by a name that is not this machine's")
+            }
+        };
+        Self { fault: Fault::new(status, why), denial: Some(denial) }
+    }
+}
+
+async fn answer(door: &Door, peer: &str, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Refusal> {
+    let method = if request.method() == Method::HEAD { "GET".to_owned() } else { request.method().to_string() };
+    let path = request.uri().path().to_owned();
+    if let Some((kind, bytes)) = assets::find(&path).filter(|_| method == "GET") {
+        door.access.check(request.headers(), Role::Viewer, false)?;
+        return Ok(typed(200, kind, Bytes::from_static(bytes)));
+    }
+    let (endpoint, places) = api::find(&method, &path).map_err(|others| {
+        if others.is_empty() {
+            Fault::new(404, format!("there is no {path}; /api/v1/openapi.json says what there is"))
+        } else {
+            Fault::new(405, format!("{path} takes {}", others.join(", ")))
+        }
+    })?;
+    let caller = door.access.check(request.headers(), endpoint.role, endpoint.method != "GET")?;
+    let query = request.uri().query().unwrap_or_default();
+    let query = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+    let caller = format!("{} {} at {peer}", caller.role.name(), caller.name);
+    let body = if endpoint.method == "GET" { Value::Null } else { read_body(request).await? };
+    let asked = Asked { places, query, body, caller };
+    Ok(match (endpoint.handle)(&door.api, &asked).await? {
+        Answer::Json(value) => json(200, &value),
+        Answer::Status(status, value) => json(status, &value),
+        Answer::Text(kind, text) => typed(200, kind, text.into()),
+    })
+}
+
+/// The body of an action: a JSON object, or nothing.
+async fn read_body(request: Request<Incoming>) -> Result<Value, Fault> {
+    let collected = tokio::time::timeout(BODY_PATIENCE, Limited::new(request.into_body(), BODY_MAX).collect()).await;
+    let body = collected.map_err(|_| Fault::new(408, "the body did not come in time"))?;
+    let body = body.map_err(|e| Fault::new(413, format!("the body cannot be read: {e}")))?.to_bytes();
+    if body.is_empty() {
+        return Ok(Value::Object(serde_json::Map::new()));
+    }
+    let value: Result<Value, _> = serde_json::from_slice(&body);
+    value.ok().filter(Value::is_object).ok_or_else(|| Fault::new(400, "the body is no JSON object"))
+}
+
+fn json(status: u16, value: &Value) -> Response<Full<Bytes>> {
+    typed(status, "application/json", value.to_string().into())
+}
+
+fn typed(status: u16, kind: &'static str, body: Bytes) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}

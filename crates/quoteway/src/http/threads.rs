@@ -1,0 +1,74 @@
+//! How the serving threads are asked.
+
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use crate::agents::oversight::{Asker, Thread};
+
+/// How long a thread may take to answer. A turn takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A thread has not answered in time, or has ended: its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Silent(pub String);
+
+/// The serving threads of this process.
+#[derive(Clone)]
+pub struct Threads(Vec<Asker>);
+
+impl Threads {
+    /// Those that can be asked in these ways.
+    pub fn new(askers: Vec<Asker>) -> Self {
+        Self(askers)
+    }
+
+    /// Their names, in the order of their numbers.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|asker| asker.name.as_str())
+    }
+
+    /// Asks one thread.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub async fn ask<T: Send + 'static>(
+        &self,
+        number: usize,
+        question: impl FnOnce(&mut Thread<'_>) -> T + Send + 'static,
+    ) -> Result<T, Silent> {
+        let asker = self.0.get(number).ok_or_else(|| Silent(format!("thread {number}, which there is not")))?;
+        let (answer, answered) = oneshot::channel();
+        // Who has given up does not hear the answer.
+        let question = Box::new(move |thread: &mut Thread<'_>| drop(answer.send(question(thread))));
+        let silent = || Silent(asker.name.clone());
+        asker.ask(question).map_err(|_| silent())?;
+        timeout(PATIENCE, answered).await.ok().and_then(Result::ok).ok_or_else(silent)
+    }
+
+    /// Asks every thread the same, all at once. The answers come in the order of the threads.
+    pub async fn ask_all<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut Thread<'_>) -> T + Clone + Send + 'static,
+    ) -> Vec<Result<T, Silent>> {
+        let mut waiting = Vec::new();
+        for asker in &self.0 {
+            let (answer, answered) = oneshot::channel();
+            let question = question.clone();
+            let put = asker.ask(Box::new(move |thread| drop(answer.send(question(thread)))));
+            waiting.push(put.map(|()| answered).map_err(|_| Silent(asker.name.clone())));
+        }
+        let mut answers = Vec::new();
+        for (answered, asker) in waiting.into_iter().zip(&self.0) {
+            answers.push(match answered {
+                Ok(answered) => {
+                    let answer = timeout(PATIENCE, answered).await.ok().and_then(Result::ok);
+                    answer.ok_or_else(|| Silent(asker.name.clone()))
+                }
+                Err(silent) => Err(silent),
+            });
+        }
+        answers
+    }
+}

@@ -1,0 +1,326 @@
+//! `quoteway ctl`: looks at a process and steers it, by its administration.
+
+use std::io::{BufRead as _, IsTerminal as _};
+
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+
+use crate::http::client::{Client, Target};
+use crate::http::{Role, password_line};
+
+/// The command line.
+#[derive(Debug, Clone, ClapArgs)]
+#[command(
+    after_help = "Examples:\n  quoteway ctl services\n  quoteway ctl clients ann\n  quoteway ctl --at mdhost1:8080 --user ops items IBM\n  \
+    quoteway ctl disconnect 0.3 --why \"upgrade at noon\"\n  quoteway ctl password ops operator\n\n\
+    The password of --user is taken from QUOTEWAY_PASSWORD."
+)]
+pub struct Args {
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it")]
+    pub process: Process,
+    /// The answer as JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+    #[command(subcommand)]
+    #[allow(missing_docs, reason = "clap would show it")]
+    pub command: Command,
+}
+
+/// Which process is meant, and who asks.
+#[derive(Debug, Clone, ClapArgs)]
+pub struct Process {
+    /// HTTP port of the process, as its line "ready" says it: HOST:PORT, PORT, or the path of its Unix socket
+    #[arg(long, global = true, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    pub at: Target,
+    /// Name of a user of the process (http.users)
+    #[arg(long, global = true, value_name = "NAME")]
+    pub user: Option<String>,
+}
+
+impl Process {
+    /// One who asks it.
+    ///
+    /// # Errors
+    /// A user without a password, or a system without descriptors.
+    pub fn client(&self) -> Result<Client, String> {
+        let password = match &self.user {
+            None => None,
+            Some(name) => {
+                let password = std::env::var("QUOTEWAY_PASSWORD");
+                Some((
+                    name.as_str(),
+                    password.map_err(|_| "--user needs a password: set QUOTEWAY_PASSWORD".to_owned())?,
+                ))
+            }
+        };
+        Client::new(self.at.clone(), password.as_ref().map(|(name, password)| (*name, password.as_str())))
+    }
+}
+
+/// What is asked or done.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Command {
+    /// What the process is, where its ports are, how much it does
+    Process,
+    /// The services, and who serves them
+    Services,
+    /// The providers
+    Providers,
+    /// The clients, or those with a text in address, user, application, position
+    Clients {
+        /// The text, whatever the case
+        contains: Option<String>,
+    },
+    /// The items that clients watch, or those with a text in the name
+    Items {
+        /// The text, whatever the case
+        contains: Option<String>,
+        /// Only of this service
+        #[arg(long, value_name = "NAME")]
+        service: Option<String>,
+    },
+    /// One item, and who watches it
+    Item {
+        /// Its id, as `items` shows it
+        id: String,
+    },
+    /// The last lines of the log
+    Events,
+    /// Whether the process is ready, and what is in the way
+    Ready,
+    /// Close a client's connection
+    Disconnect {
+        /// The client's id, as `clients` shows it
+        id: String,
+        #[command(flatten)]
+        #[allow(missing_docs, reason = "clap would show it")]
+        why: Why,
+    },
+    /// End the session with a provider: its items go to others, and a route is dialled again
+    EndProvider {
+        /// The provider's id, as `providers` shows it
+        id: String,
+        #[command(flatten)]
+        #[allow(missing_docs, reason = "clap would show it")]
+        why: Why,
+    },
+    /// Take no new clients
+    Drain {
+        /// Close those that are there
+        #[arg(long)]
+        close: bool,
+        #[command(flatten)]
+        #[allow(missing_docs, reason = "clap would show it")]
+        why: Why,
+    },
+    /// Take new clients again
+    Undrain {
+        #[command(flatten)]
+        #[allow(missing_docs, reason = "clap would show it")]
+        why: Why,
+    },
+    /// Change how much is logged, until the process ends
+    Log {
+        /// error, warn, info, debug, trace, or by module as `QUOTEWAY_LOG`
+        level: String,
+    },
+    /// Print an entry for http.users; the password is read from standard input
+    Password {
+        /// The user's name
+        name: String,
+        /// What the user may do
+        role: UserRole,
+    },
+}
+
+/// Why something is done.
+#[derive(Debug, Clone, ClapArgs)]
+pub struct Why {
+    /// Goes to the log, and to the peer
+    #[arg(long, value_name = "TEXT")]
+    pub why: String,
+}
+
+/// What a user may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum UserRole {
+    /// Look
+    Viewer,
+    /// Act
+    Operator,
+}
+
+/// Asks, and prints the answer.
+///
+/// # Errors
+/// Nobody answers, or what the process says instead.
+pub fn run(args: &Args) -> Result<String, String> {
+    if let Command::Password { name, role } = &args.command {
+        let role = if *role == UserRole::Viewer { Role::Viewer } else { Role::Operator };
+        return password_line(name, role, &read_password()?).map(|line| line + "\n");
+    }
+    let client = args.process.client()?;
+    let answer = ask(&client, &args.command)?;
+    if args.json {
+        return Ok(format!("{answer:#}\n"));
+    }
+    Ok(text(&args.command, &answer))
+}
+
+fn read_password() -> Result<String, String> {
+    if std::io::stdin().is_terminal() {
+        eprintln!("Password (it is shown as it is typed; better: quoteway ctl password NAME ROLE < FILE):");
+    }
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line).map_err(|e| format!("standard input: {e}"))?;
+    let password = line.trim_end_matches(['\n', '\r']).to_owned();
+    if password.len() < 8 { Err("a password has at least 8 characters".to_owned()) } else { Ok(password) }
+}
+
+fn ask(client: &Client, command: &Command) -> Result<Value, String> {
+    let api = |path: &str| client.get(&format!("/api/v1/{path}"));
+    let act = |path: &str, body: Value| client.post(&format!("/api/v1/{path}"), &body);
+    match command {
+        Command::Process => api("process"),
+        Command::Services => api("services"),
+        Command::Providers => api("providers"),
+        Command::Clients { contains } => all(client, "clients", &[("contains", contains.as_deref())]),
+        Command::Items { contains, service } => {
+            all(client, "items", &[("contains", contains.as_deref()), ("service", service.as_deref())])
+        }
+        Command::Item { id } => api(&format!("items/{}", escaped(id))),
+        Command::Events => api("events"),
+        Command::Ready => client.get("/readyz"),
+        Command::Disconnect { id, why } => {
+            act(&format!("clients/{}/disconnect", escaped(id)), json!({ "why": why.why }))
+        }
+        Command::EndProvider { id, why } => {
+            act(&format!("providers/{}/disconnect", escaped(id)), json!({ "why": why.why }))
+        }
+        Command::Drain { close: true, why } => act("drain", json!({ "why": why.why, "clients": "close" })),
+        Command::Drain { close: false, why } => act("drain", json!({ "why": why.why })),
+        Command::Undrain { why } => act("undrain", json!({ "why": why.why })),
+        Command::Log { level } => act("log", json!({ "level": level })),
+        Command::Password { .. } => Err("no process is asked for a password".to_owned()),
+    }
+}
+
+fn escaped(text: &str) -> String {
+    form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}
+
+/// A whole list, page by page.
+fn all(client: &Client, list: &str, filter: &[(&str, Option<&str>)]) -> Result<Value, String> {
+    let (mut found, mut after): (Vec<Value>, Option<String>) = (Vec::new(), None);
+    loop {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("limit", "1000");
+        for (name, value) in filter {
+            value.map(|value| query.append_pair(name, value));
+        }
+        after.as_ref().map(|after| query.append_pair("after", after));
+        let mut page = client.get(&format!("/api/v1/{list}?{}", query.finish()))?;
+        if let Some(more) = page["found"].as_array_mut() {
+            found.append(more);
+        }
+        after = page["next"].as_str().map(str::to_owned);
+        if after.is_none() {
+            return Ok(Value::Array(found));
+        }
+    }
+}
+
+fn text(command: &Command, answer: &Value) -> String {
+    match command {
+        Command::Process => lines("", answer),
+        Command::Services => table(answer, &["name", "up", "accepting", "waiting", "suspect", "providers"]),
+        Command::Providers => table(answer, &["id", "kind", "address", "state", "services"]),
+        Command::Clients { .. } => {
+            table(answer, &["id", "address", "user", "application", "protocol", "items", "queued_bytes", "connected_s"])
+        }
+        Command::Items { .. } => {
+            table(answer, &["id", "service", "name", "domain", "state", "watchers", "held_watchers"])
+        }
+        Command::Item { .. } => lines("", &answer["item"]) + "\n" + &table(&answer["watchers"], &["client", "stream"]),
+        Command::Events => {
+            let of = |event: &Value| {
+                format!("{:>5}  {:5}  {}\n", shown(&event["number"]), shown(&event["level"]), shown(&event["text"]))
+            };
+            answer.as_array().map_or(String::new(), |events| events.iter().map(of).collect())
+        }
+        Command::Ready => "ready\n".to_owned(),
+        _ => answer["done"].as_str().unwrap_or_default().to_owned() + "\n",
+    }
+}
+
+/// A value in a cell.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::Bool(is) => if *is { "yes" } else { "no" }.to_owned(),
+        Value::String(text) => text.replace(char::is_control, "?"),
+        Value::Array(list) => {
+            let one = |value: &Value| value["address"].as_str().map_or_else(|| shown(value), str::to_owned);
+            list.iter().map(one).collect::<Vec<_>>().join(", ")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// Members as `name: value`, those within others behind their names.
+fn lines(before: &str, value: &Value) -> String {
+    let Value::Object(members) = value else { return String::new() };
+    let line = |(name, value): (&String, &Value)| match value {
+        Value::Object(_) => lines(&format!("{before}{name}."), value),
+        Value::Array(list) if list.iter().any(Value::is_object) => {
+            let named = list.iter().enumerate().map(|(n, one)| {
+                let own = one["name"].as_str().map_or_else(|| n.to_string(), str::to_owned);
+                lines(&format!("{before}{name}.{own}."), one)
+            });
+            named.collect()
+        }
+        Value::Null => String::new(),
+        _ => format!("{before}{name}: {}\n", shown(value)),
+    };
+    members.iter().map(line).collect()
+}
+
+/// A list as a table, as wide as its texts.
+fn table(list: &Value, columns: &[&str]) -> String {
+    let empty = Vec::new();
+    let rows: Vec<Vec<String>> = list
+        .as_array()
+        .unwrap_or(&empty)
+        .iter()
+        .map(|row| columns.iter().map(|column| shown(&row[*column])).collect())
+        .collect();
+    let width = |n: usize| rows.iter().map(|row| row[n].chars().count()).chain([columns[n].len()]).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
+    let line = |cells: &[String]| {
+        let cells = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+    };
+    let heading: Vec<String> = columns.iter().map(|column| column.replace('_', " ")).collect();
+    line(&heading) + &rows.iter().map(|row| line(row)).collect::<String>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_tables_and_lines() {
+        let list = json!([{ "name": "A", "up": true, "providers": [{ "address": "h:1" }, { "address": "h:2" }] },
+            { "name": "LONGER", "up": false, "providers": [] }]);
+        assert_eq!(
+            table(&list, &["name", "up", "providers"]),
+            "name    up   providers\nA       yes  h:1, h:2\nLONGER  no\n"
+        );
+        let process = json!({ "role": "serve", "addresses": { "rssl": "h:1", "nip": null }, "threads": [{ "name": "server", "answers": true }] });
+        assert_eq!(
+            lines("", &process),
+            "addresses.rssl: h:1\nrole: serve\nthreads.server.answers: yes\nthreads.server.name: server\n"
+        );
+    }
+}
