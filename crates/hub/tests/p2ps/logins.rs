@@ -128,16 +128,6 @@ fn a_reissue_under_another_user_name_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn a_reissue_may_bring_another_token() {
-    let mut world = World::new();
-    world.connect(1);
-    let token = |name| login::Request { name_type: Some(login::name_type::AUTHENTICATION_TOKEN), ..request(name) };
-    world.send_with(1, |w| token("first").encode(w));
-    world.send_with(1, |w| token("second").encode(w));
-    assert_eq!(world.raw(1).len(), 2, "both are accepted");
-}
-
-#[test]
 fn closing_the_login_closes_every_stream() {
     let mut world = World::with_feed();
     world.clients([1, 2]);

@@ -73,6 +73,11 @@ impl Tokens {
         self.expiries.first().map(|&(at, _)| at)
     }
 
+    /// Whether a login shows a token, and there is somebody who can read it.
+    pub(super) fn judges(&self, request: &login::Request) -> bool {
+        self.authenticator.is_some() && token(request).is_some()
+    }
+
     /// A login is over.
     pub(super) fn forget(&mut self, client: ClientId, login: &Login) {
         self.expiries.remove(&(login.expires, client));

@@ -35,7 +35,10 @@ impl P2ps {
         };
         match known.login.as_ref().map(|login| login.stream) {
             Some(open) if open == stream => {
-                let refusal = known.login.as_ref().and_then(|login| reissue_refusal(login, &request));
+                // A token says itself whose it is.
+                let by_token = self.tokens.judges(&request);
+                let refusal = known.login.as_ref().filter(|_| !by_token);
+                let refusal = refusal.and_then(|login| reissue_refusal(login, &request));
                 if let Some(told) = refusal.map(|refusal| refusal.told()) {
                     self.counters.logins_refused += 1;
                     return self.refuse_told(client, stream, Domain::LOGIN, &told);
