@@ -92,7 +92,7 @@ fn login(permissions: &mut Permissions, user: &str) -> LoginId {
     let request = LoginRequest { connection: 0, user, position: "p", application: None, wants_locks: false };
     match permissions.login(0, &request) {
         LoggedIn::Yes(login) => login,
-        answer => panic!("{answer:?}"),
+        answer @ LoggedIn::No(_) => panic!("{answer:?}"),
     }
 }
 

@@ -289,7 +289,8 @@ fn who_wants_no_permission_data_gets_none() {
             request.attributes.provide_permission_expressions = Some(false);
         });
         request_login(&mut world, 2, "user2", |_| {});
-        (world.take(1), world.take(2));
+        world.take(1);
+        world.take(2);
         world.request(1, &item(5, "IBM"));
         world.request(2, &item(5, "IBM"));
         give(&mut world, 4, &image(Some(&lock(2)), &[(22, 1)]));
@@ -368,7 +369,8 @@ fn a_post_needs_a_right_and_says_nothing_for_itself() {
     let mut world = world_with(Settings { mode: Mode::On, ..Settings::default() }, &grants);
     request_login(&mut world, 4, "user4", |_| {});
     request_login(&mut world, 1, "user1", |_| {});
-    (world.take(4), world.take(1));
+    world.take(4);
+    world.take(1);
     let post = |id, name: &'static str, perm_data| PostMsg {
         flags: PostFlags::ACK | PostFlags::POST_COMPLETE,
         post_id: Some(id),

@@ -76,13 +76,22 @@ fn a_login_that_is_rejected_is_closed_with_the_reason() {
 }
 
 #[test]
-fn tokens_that_nobody_checks_are_refused() {
-    let mut world = World::with_feed();
-    world.connect(1);
-    world.send_with(1, |w| by_token("alice/60").encode(w));
-    let answer = world.raw(1);
-    assert_eq!(words(&answer[0]), "login status 1 CLOSED/SUSPECT/NOT_ENTITLED");
-    world.closed.clear();
+fn tokens_that_nobody_checks_are_taken_as_names_are() {
+    let named = |token: &str| login::Request {
+        name: token.to_owned(),
+        name_type: Some(name_type::TOKEN),
+        ..login::Request::default()
+    };
+    for (first, second) in [(by_token("a"), by_token("b")), (named("a"), named("a"))] {
+        let mut world = World::with_feed();
+        world.connect(1);
+        for request in [first, second] {
+            world.send_with(1, |w| request.encode(w));
+            let answer = world.raw(1);
+            assert_eq!(refresh(&answer[0]).name, request.name);
+        }
+        assert!(world.closed.is_empty(), "{:?}", world.closed);
+    }
 }
 
 #[test]
