@@ -1,5 +1,6 @@
 //! `quoteway lab`: hands over to `quoteway-lab`, a program of its own that is not needed to run the product.
 
+use anyhow::anyhow;
 use std::env;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
@@ -22,17 +23,17 @@ pub struct Args {
 ///
 /// # Errors
 /// It is not installed, or cannot be started; a text that says how to get it.
-pub fn run(args: &Args) -> Result<(), String> {
+pub fn run(args: &Args) -> anyhow::Result<()> {
     let beside = env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join(PROGRAM)));
     let path = env::var_os("PATH").unwrap_or_default();
     let candidates = beside.into_iter().chain(env::split_paths(&path).map(|folder| folder.join(PROGRAM)));
     let found: Option<PathBuf> = candidates.into_iter().find(|program| program.is_file());
     let Some(program) = found else {
-        return Err(format!(
+        return Err(anyhow!(
             "{PROGRAM} is neither beside this binary nor on PATH. It is a program of its own: \
              `cargo build --release --package {PROGRAM}` makes it, `make install` installs it"
         ));
     };
     let why = Command::new(&program).args(&args.rest).exec();
-    Err(format!("{}: {why}", program.display()))
+    Err(anyhow!("{}: {why}", program.display()))
 }

@@ -1,6 +1,7 @@
 //! `quoteway`: one binary for every role and tool.
 #![forbid(unsafe_code)]
 
+use anyhow::anyhow;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -145,9 +146,9 @@ fn main() -> ExitCode {
         Command::Top(args) => tools::top::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Tune(args) => tools::tune::run(&args),
-        Command::Config(command) => config::command::run(&command).and_then(print),
+        Command::Config(command) => config::command::run(&command).map_err(anyhow::Error::msg).and_then(print),
         Command::Man { dir } => manual::man_pages(Cli::command(), "quoteway", &dir)
-            .map_err(|e| format!("{}: {e}", dir.display()))
+            .map_err(|e| anyhow!("{}: {e}", dir.display()))
             .and_then(|files| print(format!("{} man pages are in {}\n", files.len(), dir.display()))),
         Command::Completions { shell } => print(manual::completions(Cli::command(), "quoteway", shell)),
     };
@@ -176,9 +177,9 @@ fn end_with_the_reader() {
 }
 
 /// To standard output, whose reader may have enough before the end (`| head`).
-fn print(text: impl AsRef<[u8]>) -> Result<(), String> {
+fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
     match std::io::stdout().write_all(text.as_ref()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(format!("standard output: {error}")),
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(anyhow!("standard output: {error}")),
         _ => Ok(()),
     }
 }

@@ -74,7 +74,7 @@ pub struct Counters {
     /// Gaps of these that lie before what is kept of the stream.
     pub gaps_too_old: u64,
     /// Images sent to one P2PS alone.
-    pub direct_images: u64,
+    pub point_to_point_images: u64,
     /// Times that this process was found to have stood still.
     pub freezes: u64,
     /// Times that providers had to wait since too much was on its way to a P2PS.

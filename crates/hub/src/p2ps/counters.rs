@@ -95,7 +95,7 @@ pub struct Counters {
     /// Blocks of a hub stream dropped: of another life of the Source Distributor than the one that was joined.
     pub hub_blocks_foreign: u64,
     /// Images or parts that came to this P2PS alone.
-    pub direct_images: u64,
+    pub point_to_point_images: u64,
     /// Updates that went out behind an image for which they had been held.
     pub updates_replayed: u64,
     /// Times that what was held for an item had no room: its image is asked for again.

@@ -103,7 +103,7 @@ fn an_image_goes_to_one_of_three_hundred_p2pss_alone() {
     world.refresh(0, stream, &[(22, b"2")], WHOLE);
     assert!(world.kinds().is_empty(), "not by the stream");
     assert_eq!(alone(&mut world), [299]);
-    assert_eq!(world.sd.counters().direct_images, 4);
+    assert_eq!(world.sd.counters().point_to_point_images, 4);
 }
 
 #[test]

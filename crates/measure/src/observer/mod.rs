@@ -106,6 +106,11 @@ pub struct Head {
 /// The clock, as files and reports name it.
 pub const CLOCK: &str = "CLOCK_MONOTONIC";
 
+/// Names the file in an error of making or writing it.
+fn naming(path: &Path, e: &io::Error) -> io::Error {
+    io::Error::new(e.kind(), format!("observations {}: {e}", path.display()))
+}
+
 impl Observer {
     /// Takes and touches the memory and measures what a call costs: some milliseconds for a million records.
     pub fn new(end: End, plan: &Plan) -> Self {
@@ -130,9 +135,9 @@ impl Observer {
     /// As [`Self::new`], with the file that [`Self::finish`] writes: made now, so that a test is not run for nothing.
     ///
     /// # Errors
-    /// A text for the user: the file cannot be made.
-    pub fn writing(path: &Path, end: End, plan: &Plan) -> Result<Self, String> {
-        let file = File::create(path).map_err(|e| format!("observations {}: {e}", path.display()))?;
+    /// The file cannot be made; the error names it.
+    pub fn writing(path: &Path, end: End, plan: &Plan) -> io::Result<Self> {
+        let file = File::create(path).map_err(|e| naming(path, &e))?;
         Ok(Self { file: Some((file, path.to_owned())), ..Self::new(end, plan) })
     }
 
@@ -222,10 +227,10 @@ impl Observer {
     /// Writes everything to the file of [`Self::writing`], if there is one.
     ///
     /// # Errors
-    /// A text for the user: the file cannot be written.
-    pub fn finish(&self) -> Result<(), String> {
+    /// The file cannot be written; the error names it.
+    pub fn finish(&self) -> io::Result<()> {
         let Some((file, path)) = &self.file else { return Ok(()) };
-        self.write(file).map_err(|e| format!("observations {}: {e}", path.display()))
+        self.write(file).map_err(|e| naming(path, &e))
     }
 
     fn write(&self, file: &File) -> io::Result<()> {

@@ -20,7 +20,7 @@ use rwf::rdm::login;
 
 use super::json::{JsonClients, Read};
 use super::logins::Logins;
-use super::pace::Pace;
+use super::open_rate::OpenRate;
 use super::permissions::Clerk;
 use crate::config::{self, Config};
 use crate::counters::{Label, Part, Samples};
@@ -53,7 +53,7 @@ pub struct Consumers {
     flush_at: Option<u64>,
     /// Output is composed block by block and sent by [`Consumers::end_turn`], not at once.
     gathering: bool,
-    pace: Pace,
+    open_rate: OpenRate,
     /// Clients that have sent requests in this turn.
     asking: Vec<ConnId>,
     /// Clients that are not read until then, because enough was opened.
@@ -246,7 +246,7 @@ impl Consumers {
             unflushed: Vec::new(),
             flush_at: None,
             gathering: false,
-            pace: Pace::new(c.open_rate),
+            open_rate: OpenRate::new(c.open_rate),
             asking: Vec::new(),
             paced: Vec::new(),
             slow: Vec::new(),
@@ -418,7 +418,7 @@ impl Consumers {
 
     /// When [`Consumers::on_timer`] is due.
     pub fn timeout(&self) -> Option<u64> {
-        let resume = (!self.paced.is_empty()).then_some(self.pace.resumes_at());
+        let resume = (!self.paced.is_empty()).then_some(self.open_rate.resumes_at());
         let clerk = self.clerk.as_ref().and_then(Clerk::timeout);
         [self.p2ps.timeout(), self.flush_at, resume, clerk].into_iter().flatten().min()
     }
@@ -438,7 +438,7 @@ impl Consumers {
             self.flush_at = None;
             self.send_composed(io);
         }
-        if !self.paced.is_empty() && self.pace.resumes_at() <= now {
+        if !self.paced.is_empty() && self.open_rate.resumes_at() <= now {
             self.read_paced(io);
         }
     }
@@ -457,7 +457,7 @@ impl Consumers {
 
     /// Has those wait that have opened items, if the turns have opened enough for a while.
     fn pace_requests(&mut self, now: u64, io: &mut RsslIo) {
-        let wait = self.pace.end_turn(now, self.p2ps.counters().items);
+        let wait = self.open_rate.end_turn(now, self.p2ps.counters().items);
         for conn in self.asking.drain(..) {
             let Some(Some(client)) = self.clients.get_mut(conn.slot()) else { continue };
             if client.conn != conn {

@@ -4,22 +4,22 @@
 //! something to get once. Agents reach each other only through bounded rings; see `ARCHITECTURE.md`.
 
 pub mod backbone;
+pub mod backpressure;
 pub mod consumers;
 mod json;
 mod json_providers;
 mod logins;
+pub mod open_rate;
 pub mod oversight;
 pub mod p2ps;
-pub mod pace;
 pub mod permissions;
 pub mod providers;
-pub mod rest;
 pub mod routes;
+pub mod send_coalescing;
 pub mod server;
 pub mod shards;
 pub mod source_distributor;
 pub mod status;
-pub mod valve;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -8,7 +8,7 @@
 //!
 //! Every shard is a P2PS of its own towards the Source Distributor and reads the same hub stream in place. The ring is
 //! gated on the slowest shard, so a shard never waits for a socket: what a client does not take is queued for it. When a shard
-//! falls behind, or most clients do, the ingest stops reading from the providers ([`Valve`]). The shards listen on one port; the
+//! falls behind, or most clients do, the ingest stops reading from the providers ([`Backpressure`]). The shards listen on one port; the
 //! kernel spreads the connections over them.
 
 use std::io;
@@ -21,14 +21,14 @@ use hub::p2ps::{P2ps, SourceId};
 use net::Waker;
 use net::ring::{PushError, Reader, Writer, broadcast, spsc};
 
+use super::backpressure::{Backpressure, Load};
 use super::consumers::{Consumers, Port};
 use super::oversight::{Asker, Oversight, Thread, oversight};
 use super::permissions::{Administration, Permissioning};
 use super::providers::Providers;
-use super::rest::Rest;
+use super::send_coalescing::SendCoalescing;
 use super::server::Addresses;
 use super::status::{STATUS, Status};
-use super::valve::{Load, Valve};
 use crate::config::{self, Config};
 use crate::counters::{Label, Part, Samples};
 use rssl_io::RsslIo;
@@ -59,8 +59,8 @@ struct Ingest {
     providers: Providers,
     events: Writer,
     requests: Vec<Reader>,
-    crowd: Arc<Crowd>,
-    valve: Valve,
+    client_load: Arc<ClientLoad>,
+    backpressure: Backpressure,
     /// The providers are not read.
     holding: bool,
     status: Option<Status>,
@@ -69,7 +69,7 @@ struct Ingest {
 }
 
 /// The clients of all shards, as far as the ingest has to know.
-struct Crowd {
+struct ClientLoad {
     mounts: Arc<AtomicUsize>,
     behind: AtomicUsize,
     /// The ingest wants to be woken when fewer are behind.
@@ -77,7 +77,7 @@ struct Crowd {
     ingest: Waker,
 }
 
-impl Crowd {
+impl ClientLoad {
     /// A shard reports how many of its clients are behind, and how many were.
     fn report(&self, behind: usize, before: usize) {
         if behind == before {
@@ -103,14 +103,14 @@ impl Crowd {
 struct Shard {
     io: RsslIo,
     consumers: Consumers,
-    crowd: Arc<Crowd>,
+    client_load: Arc<ClientLoad>,
     /// Clients that were behind when it was reported.
     behind: usize,
     events: Reader,
     requests: Writer,
     /// Request blocks that found no space, oldest first.
     unsent: Vec<Vec<u8>>,
-    rest: Rest,
+    coalescing: SendCoalescing,
     status: Option<Status>,
     labels: [Label; 2],
     oversight: Oversight,
@@ -129,7 +129,7 @@ impl Sharded {
         let (mut events, readers) = broadcast(EVENTS, usize::from(count));
         events.wake_with(io.tcp().waker());
         let mounts = Arc::new(AtomicUsize::new(0));
-        let crowd = Arc::new(Crowd {
+        let client_load = Arc::new(ClientLoad {
             mounts: mounts.clone(),
             behind: AtomicUsize::new(0),
             awaited: AtomicBool::new(false),
@@ -169,12 +169,12 @@ impl Sharded {
                 oversight,
                 io: shard_io,
                 consumers,
-                crowd: crowd.clone(),
+                client_load: client_load.clone(),
                 behind: 0,
                 events: reader,
                 requests: writer,
                 unsent: Vec::new(),
-                rest: Rest::new(count, config.p2ps.shard_rest_us),
+                coalescing: SendCoalescing::new(count, config.p2ps.shard_rest_us),
                 status,
                 labels: [("rssl", addr.to_string()), ("shard", id.to_string())],
             };
@@ -183,10 +183,10 @@ impl Sharded {
         let rssl = rssl.expect("there is a shard");
         let addresses = Addresses { rssl, encrypted, websocket, nip: providers.nip_addr() };
         let requests = request_readers;
-        let (valve, holding) = (Valve::default(), false);
+        let (backpressure, holding) = (Backpressure::default(), false);
         let (status, labels) = (Status::open_in(&mut io)?, [("hub", config.hub.name.clone())]);
         let oversight = ingest_oversight;
-        let ingest = Ingest { io, providers, events, requests, crowd, valve, holding, status, labels, oversight };
+        let ingest = Ingest { io, providers, events, requests, client_load, backpressure, holding, status, labels, oversight };
         Ok(Self { ingest, shards, addresses, stop, wakers, permissioning, askers })
     }
 
@@ -294,31 +294,31 @@ impl Ingest {
         // Every one has to be asked, so no short cut.
         let idle = self.requests.iter_mut().fold(true, |idle, r| r.prepare_sleep() & idle);
         // Held by the ring or by the clients: to be woken when either is better.
-        idle && (!self.holding || self.events.prepare_wait(Valve::OPENS_BELOW) || self.load().behind > 0)
+        idle && (!self.holding || self.events.prepare_wait(Backpressure::ENDS_BELOW) || self.load().behind > 0)
     }
 
     fn timeout(&self) -> Option<u64> {
-        let valve = if self.holding { self.valve.timeout() } else { None };
-        self.providers.timeout().into_iter().chain(valve).min()
+        let again = if self.holding { self.backpressure.timeout() } else { None };
+        self.providers.timeout().into_iter().chain(again).min()
     }
 
     fn load(&self) -> Load {
-        let behind = self.crowd.behind.load(Ordering::SeqCst);
-        Load { lag: self.events.lag(), behind, mounts: self.crowd.mounts.load(Ordering::Relaxed) }
+        let behind = self.client_load.behind.load(Ordering::SeqCst);
+        Load { lag: self.events.lag(), behind, mounts: self.client_load.mounts.load(Ordering::Relaxed) }
     }
 
     /// Reads from the providers or does not, as the shards and clients keep up.
     fn hold(&mut self, now: u64) {
-        if !self.holding && self.valve.is_closed(now, self.load()) {
+        if !self.holding && self.backpressure.must_wait(now, self.load()) {
             self.holding = true;
-            self.crowd.await_fewer(true);
+            self.client_load.await_fewer(true);
         }
         if self.holding {
             // Looked at again behind the flag, so that no report is missed; and told to those that came since.
-            self.holding = self.valve.is_closed(now, self.load());
+            self.holding = self.backpressure.must_wait(now, self.load());
             self.providers.hold(self.holding, &mut self.io);
             if !self.holding {
-                self.crowd.await_fewer(false);
+                self.client_load.await_fewer(false);
             }
         }
     }
@@ -353,10 +353,10 @@ impl Shard {
     }
 
     fn turn(&mut self) -> io::Result<()> {
-        let Self { io, consumers, events, rest, .. } = self;
-        let deadline = if rest.until() > net::clock::now() {
+        let Self { io, consumers, events, coalescing, .. } = self;
+        let deadline = if coalescing.until() > net::clock::now() {
             // The ring does not wake who rests.
-            consumers.timeout().into_iter().chain([rest.until()]).min()
+            consumers.timeout().into_iter().chain([coalescing.until()]).min()
         } else if events.prepare_sleep() & self.unsent.is_empty() {
             consumers.timeout()
         } else {
@@ -366,7 +366,7 @@ impl Shard {
         events.awake();
         consumers.on_timer(now, io);
         let before = *io.tcp().counters();
-        let is_rested = rest.until() <= now;
+        let is_rested = coalescing.until() <= now;
         if is_rested {
             events.read(BLOCKS_PER_TURN, |_, block| {
                 if let Err(e) = consumers.hub_block(now, SOURCE, block, io) {
@@ -378,9 +378,14 @@ impl Shard {
         consumers.end_turn(now, io);
         if is_rested {
             let (after, end) = (*io.tcp().counters(), net::clock::now());
-            rest.after(end, end - now, after.send_calls - before.send_calls, after.bytes_sent - before.bytes_sent);
+            coalescing.after(
+                end,
+                end - now,
+                after.send_calls - before.send_calls,
+                after.bytes_sent - before.bytes_sent,
+            );
         }
-        self.crowd.report(consumers.behind(), self.behind);
+        self.client_load.report(consumers.behind(), self.behind);
         self.behind = consumers.behind();
         self.send_requests();
         self.oversight.end_turn(now, || self.consumers.p2ps.delivered());

@@ -1,5 +1,6 @@
 //! What every process that takes a configuration file says on its command line.
 
+use anyhow::anyhow;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -44,12 +45,12 @@ impl ConfigArgs {
     ///
     /// # Errors
     /// Every fault of the file, each with its line; what is wrong with the files that it names.
-    pub fn load(&self) -> Result<Config, String> {
+    pub fn load(&self) -> anyhow::Result<Config> {
         let Some(path) = &self.config else { return Ok(Config::default()) };
-        let loaded: Loaded = super::load(path, &self.selection).map_err(|e| e.to_string())?;
+        let loaded: Loaded = super::load(path, &self.selection)?;
         loaded.log();
         let faults = files::faults(&loaded.config);
-        if faults.is_empty() { Ok(loaded.config) } else { Err(faults.join("\n")) }
+        if faults.is_empty() { Ok(loaded.config) } else { Err(anyhow!(faults.join("\n"))) }
     }
 }
 

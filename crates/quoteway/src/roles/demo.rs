@@ -1,5 +1,6 @@
 //! `quoteway demo`: the whole system in one process, each hop a socket as in production, and a view of live quotes.
 
+use anyhow::anyhow;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -52,9 +53,9 @@ pub struct DemoArgs {
     pub seconds: Option<f64>,
 }
 
-fn speed(text: &str) -> Result<f64, String> {
-    let factor: f64 = text.parse().map_err(|_| "not a number".to_string())?;
-    if factor.is_finite() && factor > 0.0 { Ok(factor) } else { Err("must be over 0".to_string()) }
+fn speed(text: &str) -> anyhow::Result<f64> {
+    let factor: f64 = text.parse().map_err(|_| anyhow!("not a number"))?;
+    if factor.is_finite() && factor > 0.0 { Ok(factor) } else { Err(anyhow!("must be over 0")) }
 }
 
 /// Watched when nothing is named: recorded ones first.
@@ -65,10 +66,10 @@ const ITEMS: [&str; 12] =
 ///
 /// # Errors
 /// A text for the user: a port is taken, recorded data cannot be read.
-pub fn run(args: &DemoArgs) -> Result<(), String> {
-    net::signal::install().map_err(|e| format!("signals cannot be caught: {e}"))?;
+pub fn run(args: &DemoArgs) -> anyhow::Result<()> {
+    net::signal::install().map_err(|e| anyhow!("signals cannot be caught: {e}"))?;
     let stop = Arc::new(AtomicBool::new(false));
-    let mut sleeper = net::Sleeper::new().map_err(|e| e.to_string())?;
+    let mut sleeper = net::Sleeper::new()?;
     net::signal::wake(&sleeper.waker());
     let flag = stop.clone();
     // Signals set the flag that all threads look at.
@@ -78,29 +79,28 @@ pub fn run(args: &DemoArgs) -> Result<(), String> {
     });
     let (source, provider) = start_source(args, &stop)?;
     let config = configuration(args, provider);
-    let mut server = Server::new(&config, incarnation()).map_err(|e| e.to_string())?;
+    let mut server = Server::new(&config, incarnation())?;
     let addresses = server.addresses();
     let web = http::start(&config.http, about(&config, addresses, "demo"), server.askers())?;
     let waker = server.io().tcp().waker();
     let flag = stop.clone();
     let serving = Builder::new()
         .name("server".into())
-        .spawn(move || server.run(|| flag.load(Ordering::Acquire)).map_err(|e| e.to_string()))
-        .map_err(|e| e.to_string())?;
+        .spawn(move || server.run(|| flag.load(Ordering::Acquire)).map_err(anyhow::Error::from))?;
 
     let shown = ui::run(&view(args, addresses, web.as_ref()), &stop);
     stop.store(true, Ordering::Release);
     waker.wake();
-    let ended = |thread: JoinHandle<Result<(), String>>| {
-        thread.join().unwrap_or_else(|_| Err("a thread of the demo has failed".to_string()))
+    let ended = |thread: JoinHandle<anyhow::Result<()>>| {
+        thread.join().unwrap_or_else(|_| Err(anyhow!("a thread of the demo has failed")))
     };
     shown.and(ended(serving)).and(ended(source))
 }
 
-type SourceThread = JoinHandle<Result<(), String>>;
+type SourceThread = JoinHandle<anyhow::Result<()>>;
 
 /// The provider, on a free port of the loopback.
-fn start_source(args: &DemoArgs, stop: &Arc<AtomicBool>) -> Result<(SourceThread, SocketAddr), String> {
+fn start_source(args: &DemoArgs, stop: &Arc<AtomicBool>) -> anyhow::Result<(SourceThread, SocketAddr)> {
     let settings = SourceSettings {
         data: args.data.clone(),
         replay: ReplayConfig { pace: Pace::Scaled(args.speed), ..ReplayConfig::default() },
@@ -109,20 +109,17 @@ fn start_source(args: &DemoArgs, stop: &Arc<AtomicBool>) -> Result<(SourceThread
     };
     let (ready, bound) = channel();
     let flag = stop.clone();
-    let source = Builder::new()
-        .name("source".into())
-        .spawn(move || {
-            let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
-            // Nobody waits for the address any more only if the start has failed elsewhere.
-            serve(anywhere, &settings, &flag, |at| ready.send(at).unwrap_or_default())
-        })
-        .map_err(|e| e.to_string())?;
+    let source = Builder::new().name("source".into()).spawn(move || {
+        let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        // Nobody waits for the address any more only if the start has failed elsewhere.
+        serve(anywhere, &settings, &flag, |at| ready.send(at).unwrap_or_default())
+    })?;
     match bound.recv() {
         Ok(at) => Ok((source, at)),
         // It has ended before it was ready, and says why.
         Err(_) => match source.join() {
             Ok(Err(e)) => Err(e),
-            _ => Err("the demo's source has failed".to_string()),
+            _ => Err(anyhow!("the demo's source has failed")),
         },
     }
 }

@@ -1,5 +1,6 @@
 //! `quoteway p2ps`: the consumer side in a process of its own.
 
+use anyhow::anyhow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,7 +44,7 @@ impl P2psArgs {
     ///
     /// # Errors
     /// Every fault of the file, each with its line; a hub without anyone to join.
-    pub fn configuration(&self) -> Result<Config, String> {
+    pub fn configuration(&self) -> anyhow::Result<Config> {
         let mut config = self.file.load()?;
         config.hub.source_distributors.extend(self.source_distributors.iter().cloned());
         if let Some(port) = self.rssl_port {
@@ -64,7 +65,7 @@ impl P2psArgs {
 ///
 /// # Errors
 /// What keeps it from starting, before any client could connect, or what ended it.
-pub fn run(args: &P2psArgs) -> Result<(), String> {
+pub fn run(args: &P2psArgs) -> anyhow::Result<()> {
     let config = args.configuration()?;
     process::install_signals()?;
     process::raise_open_files(u64::from(config.p2ps.max_mounts) + 200);
@@ -76,8 +77,7 @@ pub fn run(args: &P2psArgs) -> Result<(), String> {
     let mut agents = Vec::new();
     for shard in 0..count {
         let life = incarnation.wrapping_add(u32::from(shard) << 24);
-        let agent = P2psAgent::new(&config, (life, shard), Arc::clone(&mounts), port, permissioning.as_ref())
-            .map_err(|e| e.to_string())?;
+        let agent = P2psAgent::new(&config, (life, shard), Arc::clone(&mounts), port, permissioning.as_ref())?;
         // The first may have taken free ports: the others share them.
         port.number = agent.rssl_addr().port();
         port.encrypted = agent.encrypted_addr().map_or(port.encrypted, |a| a.port());
@@ -101,7 +101,7 @@ pub fn run(args: &P2psArgs) -> Result<(), String> {
 }
 
 /// Runs the first agent here and each other one in a thread of its own.
-fn serve(config: &Config, mut first: P2psAgent, others: Vec<P2psAgent>, line: &str) -> Result<(), String> {
+fn serve(config: &Config, mut first: P2psAgent, others: Vec<P2psAgent>, line: &str) -> anyhow::Result<()> {
     let over = Arc::new(AtomicBool::new(false));
     let pulse = Pulse::default();
     let mut watched = vec![(pulse.clone(), first.io().tcp().waker())];
@@ -116,15 +116,15 @@ fn serve(config: &Config, mut first: P2psAgent, others: Vec<P2psAgent>, line: &s
             config::slice("a writer thread", slice);
             let ended = agent.run(|| process::turn_over(&beat) || over.load(Ordering::Acquire));
             over.store(true, Ordering::Release);
-            ended.map_err(|e| e.to_string())
+            ended.map_err(anyhow::Error::from)
         };
-        threads.push(Builder::new().name(format!("p2ps {number}")).spawn(run).map_err(|e| e.to_string())?);
+        threads.push(Builder::new().name(format!("p2ps {number}")).spawn(run)?);
     }
     config::place("the main thread", &config.p2ps.bind_main_thread, &config.p2ps.priority);
     config::slice("the main thread", config.p2ps.slice_us);
     process::announce(line, watched.clone());
     let mut result =
-        first.run(|| process::turn_over(&pulse) || over.load(Ordering::Acquire)).map_err(|e| e.to_string());
+        first.run(|| process::turn_over(&pulse) || over.load(Ordering::Acquire)).map_err(anyhow::Error::from);
     service::stopping();
     over.store(true, Ordering::Release);
     for (_, waker) in &watched {
@@ -136,8 +136,8 @@ fn serve(config: &Config, mut first: P2psAgent, others: Vec<P2psAgent>, line: &s
     result
 }
 
-fn ended(thread: JoinHandle<Result<(), String>>) -> Result<(), String> {
-    thread.join().unwrap_or_else(|_| Err("a thread of the P2PS has failed".to_string()))
+fn ended(thread: JoinHandle<anyhow::Result<()>>) -> anyhow::Result<()> {
+    thread.join().unwrap_or_else(|_| Err(anyhow!("a thread of the P2PS has failed")))
 }
 
 /// What tells people and programs that the ports are open: addresses that can be connected to.

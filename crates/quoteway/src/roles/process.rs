@@ -1,5 +1,6 @@
 //! What every long-running process does: takes its place, says that it is ready, ends on signals.
 
+use anyhow::anyhow;
 use std::io::Write;
 use std::net::SocketAddr;
 
@@ -70,8 +71,8 @@ pub fn bound<const N: usize>(addresses: [Option<SocketAddr>; N]) -> String {
 ///
 /// # Errors
 /// The kernel refuses.
-pub fn install_signals() -> Result<(), String> {
-    net::signal::install().map_err(|e| format!("signals cannot be caught: {e}"))
+pub fn install_signals() -> anyhow::Result<()> {
+    net::signal::install().map_err(|e| anyhow!("signals cannot be caught: {e}"))
 }
 
 /// True once a signal has asked for the end.

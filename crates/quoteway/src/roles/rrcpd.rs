@@ -27,7 +27,7 @@ impl RrcpdArgs {
     ///
     /// # Errors
     /// Every fault of the file, each with its line.
-    pub fn configuration(&self) -> Result<Config, String> {
+    pub fn configuration(&self) -> anyhow::Result<Config> {
         let mut config = self.file.load()?;
         if config.hub.transport == HubTransport::Tcp {
             config.hub.transport = HubTransport::LbtRm;
@@ -47,14 +47,14 @@ impl RrcpdArgs {
 ///
 /// # Errors
 /// What keeps it from starting, or what ended it.
-pub fn run(args: &RrcpdArgs) -> Result<(), String> {
+pub fn run(args: &RrcpdArgs) -> anyhow::Result<()> {
     let config = args.configuration()?;
     process::install_signals()?;
-    let mut relay = Relay::new(&config).map_err(|e| e.to_string())?;
+    let mut relay = Relay::new(&config)?;
     config::place("rrcpd", &config.rrcpd.bind_main_thread, &config.rrcpd.priority);
     let pulse = Pulse::default();
     process::announce(&format!("ready hub={}", config.hub.name), vec![(pulse.clone(), relay.waker())]);
-    let ended = relay.run(|| process::turn_over(&pulse)).map_err(|e| e.to_string());
+    let ended = relay.run(|| process::turn_over(&pulse)).map_err(anyhow::Error::from);
     service::stopping();
     let mut samples = Samples::default();
     relay.sample(&mut samples);

@@ -40,7 +40,7 @@ impl ServeArgs {
     ///
     /// # Errors
     /// Every fault of the file, each with its line.
-    pub fn configuration(&self) -> Result<Config, String> {
+    pub fn configuration(&self) -> anyhow::Result<Config> {
         let mut config = self.file.load()?;
         config.routes.extend(self.routes.iter().map(|r| Route { host_list: vec![r.clone()], ..Route::default() }));
         if let Some(port) = self.rssl_port {
@@ -65,28 +65,27 @@ impl ServeArgs {
 ///
 /// # Errors
 /// What keeps it from starting, before any client could connect, or what ended it.
-pub fn run(args: &ServeArgs) -> Result<(), String> {
+pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let config = args.configuration()?;
     process::install_signals()?;
     // One descriptor a mount, and some for everything else.
     let mounts = u64::from(config.p2ps.max_mounts) + u64::from(config.source_distributor.nip_max_mounts);
     process::raise_open_files(mounts + 100);
-    let failed = |e: std::io::Error| e.to_string();
     let pulse = Pulse::default();
     let stop = || process::turn_over(&pulse);
     let result = if config.p2ps.writer_thread_count == 0 {
-        let mut server = Server::new(&config, process::incarnation()).map_err(failed)?;
+        let mut server = Server::new(&config, process::incarnation())?;
         let web = http::start(&config.http, about(&config, server.addresses(), "serve"), server.askers())?;
         announce(&config, server.addresses(), web.as_ref(), (pulse.clone(), server.io().tcp().waker()));
-        server.run(stop).map_err(failed)
+        server.run(stop)
     } else {
-        let mut server = Sharded::new(&config, process::incarnation()).map_err(failed)?;
+        let mut server = Sharded::new(&config, process::incarnation())?;
         let web = http::start(&config.http, about(&config, server.addresses(), "serve"), server.askers())?;
         announce(&config, server.addresses(), web.as_ref(), (pulse.clone(), server.io().tcp().waker()));
-        server.run(stop).map_err(failed)
+        server.run(stop)
     };
     service::stopping();
-    result
+    Ok(result?)
 }
 
 /// What the page and the administration tell of a server.

@@ -36,7 +36,7 @@ impl SourceDistributorArgs {
     ///
     /// # Errors
     /// Every fault of the file, each with its line.
-    pub fn configuration(&self) -> Result<Config, String> {
+    pub fn configuration(&self) -> anyhow::Result<Config> {
         let mut config = self.file.load()?;
         config.routes.extend(self.routes.iter().map(|r| Route { host_list: vec![r.clone()], ..Route::default() }));
         if let Some(port) = self.nip_port {
@@ -58,11 +58,11 @@ impl SourceDistributorArgs {
 ///
 /// # Errors
 /// What keeps it from starting, or what ended it.
-pub fn run(args: &SourceDistributorArgs) -> Result<(), String> {
+pub fn run(args: &SourceDistributorArgs) -> anyhow::Result<()> {
     let config = args.configuration()?;
     process::install_signals()?;
     process::raise_open_files(u64::from(config.source_distributor.nip_max_mounts) + 200);
-    let mut agent = SourceDistributorAgent::new(&config, process::incarnation()).map_err(|e| e.to_string())?;
+    let mut agent = SourceDistributorAgent::new(&config, process::incarnation())?;
     let c = &config.source_distributor;
     config::place("the main thread", &c.bind_main_thread, &c.priority);
     config::slice("the main thread", c.slice_us);
@@ -78,7 +78,7 @@ pub fn run(args: &SourceDistributorArgs) -> Result<(), String> {
     let web = http::start(&config.http, about, vec![agent.asker()])?;
     let line = ready_line(addresses) + &process::web(web.as_ref());
     process::announce(&line, vec![(pulse.clone(), agent.io().tcp().waker())]);
-    let result = agent.run(|| process::turn_over(&pulse)).map_err(|e| e.to_string());
+    let result = agent.run(|| process::turn_over(&pulse)).map_err(anyhow::Error::from);
     service::stopping();
     result
 }

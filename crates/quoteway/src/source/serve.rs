@@ -1,6 +1,7 @@
 //! A market source as a whole: what `quoteway demo` starts as its provider, and `sink-driven-src -Q` publishes.
 
 use super::publisher::{MarketFeed, Publisher};
+use anyhow::anyhow;
 use feed::datafile::DataFile;
 use feed::generator::{Generator, GeneratorConfig};
 use feed::provider::{Provider, ProviderConfig};
@@ -212,24 +213,24 @@ pub fn serve(
     settings: &SourceSettings,
     stop: &Arc<AtomicBool>,
     ready: impl FnOnce(SocketAddr),
-) -> Result<(), String> {
+) -> anyhow::Result<()> {
     let source =
-        Composite::open(settings, true, &mut |line| tracing::info!("{line}")).map_err(|e| format!("source: {e}"))?;
+        Composite::open(settings, true, &mut |line| tracing::info!("{line}")).map_err(|e| anyhow!("source: {e}"))?;
     let config = ProviderConfig { service: settings.service.clone(), ..ProviderConfig::default() };
     let service_id = config.service_id;
     let provider = Provider::new(config, Arc::new(Dictionary::builtin()));
-    let mut io = RsslIo::new(net::clock::now()).map_err(|e| format!("source: {e}"))?;
+    let mut io = RsslIo::new(net::clock::now()).map_err(|e| anyhow!("source: {e}"))?;
     let options = SocketOptions { no_delay: true, ..SocketOptions::default() };
     let (_, bound) = io
         .listen(addr, &options, Arc::new(ServerConfig::default()))
-        .map_err(|e| format!("source cannot listen on {addr}: {e}"))?;
+        .map_err(|e| anyhow!("source cannot listen on {addr}: {e}"))?;
     let mut publisher =
         Publisher::new(provider, MarketFeed::new(source, service_id, net::clock::now()).stamped(settings.stamps));
     ready(bound);
     while !stop.load(Ordering::Acquire) {
         let now = net::clock::now();
         let wake = publisher.due(now, &mut io).unwrap_or(Nanos::MAX).min(now + STOP_EVERY);
-        publisher.turn(&mut io, wake).map_err(|e| format!("source: {e}"))?;
+        publisher.turn(&mut io, wake).map_err(|e| anyhow!("source: {e}"))?;
     }
     Ok(())
 }

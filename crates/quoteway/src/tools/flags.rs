@@ -4,6 +4,7 @@
 //! [`modernise`] rewrites them, by a table a tool, into the spelling that the argument parser knows. Everything that is
 //! not in the table goes through unchanged, so `--help` and the tools' own double-dash flags work beside them.
 
+use anyhow::anyhow;
 use std::ffi::{OsStr, OsString};
 
 /// One flag as the original tools spell it.
@@ -96,18 +97,18 @@ pub fn as_typed(flags: &[Flag], words: &[OsString], error: &str) -> String {
 ///
 /// # Errors
 /// A text for the user.
-pub fn seconds(text: &str) -> Result<f64, String> {
+pub fn seconds(text: &str) -> anyhow::Result<f64> {
     let seconds = text.parse::<f64>().ok().filter(|seconds| seconds.is_finite() && *seconds >= 0.0);
-    seconds.ok_or_else(|| "write a number of seconds: 5, or 0.5".to_owned())
+    seconds.ok_or_else(|| anyhow!("write a number of seconds: 5, or 0.5"))
 }
 
 /// A factor, share or number a second on a command line: a number that is not negative.
 ///
 /// # Errors
 /// A text for the user.
-pub fn number(text: &str) -> Result<f64, String> {
+pub fn number(text: &str) -> anyhow::Result<f64> {
     let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
-    number.ok_or_else(|| "write a number that is not negative: 10, or 0.5".to_owned())
+    number.ok_or_else(|| anyhow!("write a number that is not negative: 10, or 0.5"))
 }
 
 /// Rewrites the words of a command line by the table. The first word (the program) stays.

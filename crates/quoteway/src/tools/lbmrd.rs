@@ -6,6 +6,7 @@
 //! Nothing in these packets proves where they come from: so it listens on this host alone unless it is told which networks to serve, and
 //! what an address can have is limited.
 
+use anyhow::anyhow;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
@@ -94,22 +95,22 @@ impl Args {
 ///
 /// # Errors
 /// A text for the user: nobody was allowed, the port is taken, or the socket broke.
-pub fn run(args: &Args) -> Result<(), String> {
+pub fn run(args: &Args) -> anyhow::Result<()> {
     if !args.interface.is_loopback() && args.allow.is_empty() {
-        return Err(format!(
+        return Err(anyhow!(
             "on {} it can be reached from other hosts: say which networks it serves (--allow 10.1.0.0/16; --allow 0.0.0.0/0 is all)",
             args.interface
         ));
     }
-    net::signal::install().map_err(|e| e.to_string())?;
+    net::signal::install()?;
     let mut daemon = Daemon::new(&args.config())
-        .map_err(|e| format!("{e} (is there another daemon? --port chooses another port)"))?;
+        .map_err(|e| anyhow!("{e} (is there another daemon? --port chooses another port)"))?;
     let mut out = Output::default();
     out.line(&format!("ready {}", daemon.address()));
     let every = args.report.saturating_mul(1_000_000_000);
     let mut report_at = net::clock::now().saturating_add(every);
     while net::signal::stop_requested() == 0 {
-        daemon.poll(Some(Duration::from_millis(200))).map_err(|e| e.to_string())?;
+        daemon.poll(Some(Duration::from_millis(200)))?;
         let now = net::clock::now();
         if every > 0 && now >= report_at {
             report_at = now.saturating_add(every);

@@ -3,6 +3,7 @@
 //! Every context (of `lbmpub`, `lbmsub`, the hub's processes, programs of the C library) answers on a Unix socket of its own with
 //! its counters; this finds the sockets, asks each, and shows what changed.
 
+use anyhow::anyhow;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::os::linux::net::SocketAddrExt as _;
@@ -262,11 +263,11 @@ fn as_json(reports: &[Report]) -> Value {
 ///
 /// # Errors
 /// The terminal refuses.
-pub fn run(args: &Args) -> Result<(), String> {
-    net::signal::install().map_err(|e| e.to_string())?;
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    net::signal::install()?;
     let is_live = std::io::stdout().is_terminal() && !args.json && !args.once;
     if is_live {
-        return live(args).map_err(|e| format!("the terminal: {e}"));
+        return live(args).map_err(|e| anyhow!("the terminal: {e}"));
     }
     let mut out = Output::default();
     let mut earlier = ask_all(args.pid);
@@ -299,7 +300,7 @@ pub fn run(args: &Args) -> Result<(), String> {
 }
 
 /// Waits in pieces; `None` if it is to stop. Gives how long it was.
-fn pause(seconds: f64, wait: &mut dyn FnMut(Duration) -> Result<bool, String>) -> Result<Option<f64>, String> {
+fn pause(seconds: f64, wait: &mut dyn FnMut(Duration) -> anyhow::Result<bool>) -> anyhow::Result<Option<f64>> {
     let began = net::clock::now();
     let until = began + (seconds.max(0.05) * 1e9) as u64;
     loop {
@@ -344,7 +345,7 @@ fn live(args: &Args) -> std::io::Result<()> {
         if args.count > 0 && looks >= args.count {
             return Ok(());
         }
-        let seconds = pause(args.interval, &mut |left| is_quit(left).map_err(|e| e.to_string()));
+        let seconds = pause(args.interval, &mut |left| is_quit(left).map_err(anyhow::Error::from));
         let Some(seconds) = seconds.map_err(std::io::Error::other)? else { return Ok(()) };
         let reports = ask_all(args.pid);
         shown = lines(&reports, Some((&earlier, seconds)), args.topics);

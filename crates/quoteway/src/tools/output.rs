@@ -1,5 +1,6 @@
 //! Standard output of the tools: a reader that goes away (`| head`) ends the tool, it does not break it; a full disk does.
 
+use anyhow::anyhow;
 use std::io::{self, Write as _};
 
 /// Lines to standard output.
@@ -26,9 +27,9 @@ impl Output {
     ///
     /// # Errors
     /// The first failure, unless it was that the reader had gone.
-    pub fn finish(&self) -> Result<(), String> {
+    pub fn finish(&self) -> anyhow::Result<()> {
         match &self.failed {
-            Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(format!("standard output: {error}")),
+            Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(anyhow!("standard output: {error}")),
             _ => Ok(()),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::feed::WatchClient;
 use super::{draw, plain};
+use anyhow::anyhow;
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::io::{IsTerminal as _, Write};
 use std::net::SocketAddr;
@@ -31,9 +32,9 @@ pub struct Settings {
 ///
 /// # Errors
 /// A text for the user.
-pub fn run(settings: &Settings, stop: &AtomicBool) -> Result<(), String> {
+pub fn run(settings: &Settings, stop: &AtomicBool) -> anyhow::Result<()> {
     let mut client = WatchClient::new(settings.address, &settings.service, &settings.names)
-        .map_err(|e| format!("no sockets: {e}"))?;
+        .map_err(|e| anyhow!("no sockets: {e}"))?;
     client.snapshot().hints.clone_from(&settings.hints);
     if settings.plain || !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         return lines(&mut client, settings, stop, &mut std::io::stdout().lock());
@@ -50,7 +51,7 @@ const FRAME: u64 = 100_000_000;
 /// How often the stop flag is looked at.
 const CHECK: u64 = 50_000_000;
 
-fn lines(client: &mut WatchClient, settings: &Settings, stop: &AtomicBool, out: &mut impl Write) -> Result<(), String> {
+fn lines(client: &mut WatchClient, settings: &Settings, stop: &AtomicBool, out: &mut impl Write) -> anyhow::Result<()> {
     let every = settings.interval.as_nanos().max(1) as u64;
     let end = end_of(settings);
     let mut next: Option<u64> = None;
@@ -59,7 +60,7 @@ fn lines(client: &mut WatchClient, settings: &Settings, stop: &AtomicBool, out: 
         if now >= end {
             break;
         }
-        client.turn(next.unwrap_or(u64::MAX).min(now + CHECK).min(end)).map_err(|e| format!("sockets: {e}"))?;
+        client.turn(next.unwrap_or(u64::MAX).min(now + CHECK).min(end)).map_err(|e| anyhow!("sockets: {e}"))?;
         let now = net::clock::now();
         let text = match next {
             None if client.snapshot().is_ready() => {
@@ -80,8 +81,8 @@ fn lines(client: &mut WatchClient, settings: &Settings, stop: &AtomicBool, out: 
     Ok(())
 }
 
-fn screen(client: &mut WatchClient, settings: &Settings, stop: &AtomicBool) -> Result<(), String> {
-    let mut terminal = ratatui::try_init().map_err(|e| format!("terminal: {e}; use --no-ui"))?;
+fn screen(client: &mut WatchClient, settings: &Settings, stop: &AtomicBool) -> anyhow::Result<()> {
+    let mut terminal = ratatui::try_init().map_err(|e| anyhow!("terminal: {e}; use --no-ui"))?;
     let end = end_of(settings);
     let result = loop {
         let now = net::clock::now();
@@ -92,17 +93,17 @@ fn screen(client: &mut WatchClient, settings: &Settings, stop: &AtomicBool) -> R
         while net::clock::now() < deadline {
             if let Err(e) = client.turn(deadline) {
                 ratatui::restore();
-                return Err(format!("sockets: {e}"));
+                return Err(anyhow!("sockets: {e}"));
             }
         }
         match pressed(client) {
             Ok(false) => {}
             Ok(true) => break Ok(()),
-            Err(e) => break Err(format!("terminal: {e}")),
+            Err(e) => break Err(anyhow!("terminal: {e}")),
         }
         let snapshot = client.snapshot();
         if let Err(e) = terminal.draw(|frame| draw::draw(frame, snapshot)) {
-            break Err(format!("terminal: {e}"));
+            break Err(anyhow!("terminal: {e}"));
         }
     };
     ratatui::restore();

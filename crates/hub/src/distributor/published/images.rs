@@ -106,7 +106,7 @@ impl SourceDistributor {
             let position = self.hub.next_position();
             let image = Event::Image { target, handle: handle.0, group, flags, position, rwf };
             if write_image(alone, &mut self.hub, &mut self.links, &image) {
-                self.counters.direct_images += 1;
+                self.counters.point_to_point_images += 1;
             }
             self.counters.images += 1;
         }

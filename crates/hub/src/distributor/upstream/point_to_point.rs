@@ -159,7 +159,7 @@ impl SourceDistributor {
             let position = self.hub.next_position();
             let image = Event::Image { target, handle, group, flags, position, rwf };
             if write_image(to.alone.contains(slot), &mut self.hub, &mut self.links, &image) {
-                self.counters.direct_images += 1;
+                self.counters.point_to_point_images += 1;
             }
         }
     }

@@ -87,7 +87,7 @@ impl P2ps {
     /// A whole set is here: it goes out with the updates that belong between its parts and behind it.
     fn give_set(&mut self, number: SourceId, id: ItemId) {
         let PendingImage { mut updates, parts } = self.items.pending_mut().take(id);
-        self.counters.direct_images += parts.len() as u64;
+        self.counters.point_to_point_images += parts.len() as u64;
         let start = parts.first().map_or(0, |part| part.position);
         updates.retain(|update| update.position >= start);
         if self.items.is_barred(id, start) {

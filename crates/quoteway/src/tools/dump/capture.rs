@@ -2,6 +2,7 @@
 
 use super::sheet::{Envelope, Sheet};
 use super::stream::Direction;
+use anyhow::anyhow;
 use feed::replay::packets::{Packets, TCP};
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
@@ -38,11 +39,11 @@ struct Segment<'a> {
 ///
 /// # Errors
 /// A text for the user.
-pub(super) fn show(capture: impl Read, port: Option<u16>, sheet: &mut Sheet<'_>) -> Result<(), String> {
-    let mut packets = Packets::new(capture).map_err(|e| e.to_string())?;
+pub(super) fn show(capture: impl Read, port: Option<u16>, sheet: &mut Sheet<'_>) -> anyhow::Result<()> {
+    let mut packets = Packets::new(capture)?;
     let mut flows: HashMap<(SocketAddr, SocketAddr), Flow> = HashMap::new();
     let mut begun = None;
-    while let Some(packet) = packets.next_packet().map_err(|e| e.to_string())? {
+    while let Some(packet) = packets.next_packet()? {
         let begun = *begun.get_or_insert(packet.at);
         let Some(segment) = packet.ip().filter(|ip| ip.protocol == TCP).and_then(|ip| {
             let (source, destination) = (ip.source, ip.destination);
@@ -63,7 +64,7 @@ pub(super) fn show(capture: impl Read, port: Option<u16>, sheet: &mut Sheet<'_>)
     if sheet.messages() == 0 {
         let what = format!("no RSSL session was found in {} TCP directions", flows.len());
         let hint = "a capture must hold the beginning of the session, or name its port with --port";
-        return Err(format!("{what}; {hint}"));
+        return Err(anyhow!("{what}; {hint}"));
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Files and streams of raw Marketfeed.
 
+use anyhow::anyhow;
 use std::fmt::Write as _;
 
 use marketfeed::{Converter, Options, Record, RwfHeader, Scan, scan};
@@ -14,7 +15,7 @@ use super::sheet::Sheet;
 ///
 /// # Errors
 /// A text for the user: there is no message in the bytes.
-pub(super) fn show(bytes: &[u8], form: Form, dictionary: &Dictionary, sheet: &mut Sheet<'_>) -> Result<String, String> {
+pub(super) fn show(bytes: &[u8], form: Form, dictionary: &Dictionary, sheet: &mut Sheet<'_>) -> anyhow::Result<String> {
     let mut text = String::new();
     let mut converter = Converter::new(Options::default());
     let mut buffer = vec![0; 65_536];
@@ -51,7 +52,7 @@ pub(super) fn show(bytes: &[u8], form: Form, dictionary: &Dictionary, sheet: &mu
         }
     }
     if messages == 0 {
-        return Err("holds no Marketfeed message (0x1C, a type, ..., 0x1C)".to_owned());
+        return Err(anyhow!("holds no Marketfeed message (0x1C, a type, ..., 0x1C)"));
     }
     if converter.losses().dropped() > 0 {
         _ = write!(text, "dropped on the way to RWF, by field:\n{}", converter.losses());

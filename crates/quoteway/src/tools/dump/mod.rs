@@ -10,6 +10,7 @@ mod marketfeed;
 mod sheet;
 mod stream;
 
+use anyhow::anyhow;
 use clap::{Parser, ValueEnum};
 use feed::lines;
 use feed::replay::packets;
@@ -170,20 +171,20 @@ impl Args {
 ///
 /// # Errors
 /// A text for the user: a file cannot be read, holds nothing, or holds a message that has no JSON.
-pub fn run(args: &Args) -> Result<(), String> {
+pub fn run(args: &Args) -> anyhow::Result<()> {
     let dictionary = load_dictionary(args.dictionary.as_deref())?;
     let standard_input = [PathBuf::from("-")];
     let files = if args.files.is_empty() { &standard_input[..] } else { &args.files };
     let mut failed = 0;
     for file in files {
-        let named = |e| format!("{}: {e}", file.display());
+        let named = |e: std::io::Error| anyhow!("{}: {e}", file.display());
         let mut input = Vec::new();
         if file.as_os_str() == "-" {
             std::io::stdin().lock().read_to_end(&mut input).map_err(named)?;
         } else {
             input = std::fs::read(file).map_err(named)?;
         }
-        let (output, problems) = show(&input, args, &dictionary).map_err(|e| format!("{}: {e}", file.display()))?;
+        let (output, problems) = show(&input, args, &dictionary).map_err(|e| anyhow!("{}: {e}", file.display()))?;
         failed += problems.len();
         for problem in problems {
             eprintln!("{}: {problem}", file.display());
@@ -193,14 +194,14 @@ pub fn run(args: &Args) -> Result<(), String> {
             return Ok(());
         }
     }
-    if failed == 0 { Ok(()) } else { Err(format!("{failed} messages were left out")) }
+    if failed == 0 { Ok(()) } else { Err(anyhow!("{failed} messages were left out")) }
 }
 
 /// What some input says in the form asked for; and what could not be said in it.
 ///
 /// # Errors
 /// A text for the user: there are no bytes in it, or it is not what it is said to be.
-pub fn show(input: &[u8], args: &Args, dictionary: &Dictionary) -> Result<(Vec<u8>, Vec<String>), String> {
+pub fn show(input: &[u8], args: &Args, dictionary: &Dictionary) -> anyhow::Result<(Vec<u8>, Vec<String>)> {
     let mut sheet = Sheet::new(args.form(), args.bytes, dictionary, args.settings());
     if args.marketfeed {
         let notes = marketfeed::show(input, args.form(), dictionary, &mut sheet)?;
@@ -213,10 +214,10 @@ pub fn show(input: &[u8], args: &Args, dictionary: &Dictionary) -> Result<(Vec<u
         return Ok((output, problems));
     }
     if args.from_json {
-        let text = str::from_utf8(input).map_err(|e| format!("is no text: {e}"))?;
-        let entries = lines::read(text, sheet.converter()).map_err(|e| e.to_string())?;
+        let text = str::from_utf8(input).map_err(|e| anyhow!("is no text: {e}"))?;
+        let entries = lines::read(text, sheet.converter())?;
         if entries.is_empty() {
-            return Err("holds no message".to_owned());
+            return Err(anyhow!("holds no message"));
         }
         for entry in &entries {
             sheet.message(&entry.message);
@@ -227,7 +228,7 @@ pub fn show(input: &[u8], args: &Args, dictionary: &Dictionary) -> Result<(Vec<u
     Ok(sheet.finish())
 }
 
-fn show_bytes(input: &[u8], args: &Args, sheet: &mut Sheet<'_>) -> Result<(), String> {
+fn show_bytes(input: &[u8], args: &Args, sheet: &mut Sheet<'_>) -> anyhow::Result<()> {
     let gzipped = input.starts_with(&[0x1F, 0x8B]);
     if args.content == Content::Capture || (args.content == Content::Auto && (gzipped || packets::is_capture(input))) {
         return if gzipped {
@@ -244,7 +245,7 @@ fn show_bytes(input: &[u8], args: &Args, sheet: &mut Sheet<'_>) -> Result<(), St
     };
     let bytes = if as_hex { hex::parse(input, mark) } else { input.to_vec() };
     if bytes.is_empty() {
-        return Err("holds no bytes".to_owned());
+        return Err(anyhow!("holds no bytes"));
     }
     let as_stream = match args.content {
         Content::Rssl | Content::Capture => true,
@@ -269,15 +270,15 @@ pub fn message_text(message: &[u8], level: u8, dictionary: &Dictionary) -> Strin
 ///
 /// # Errors
 /// A text for the user: a file is missing or malformed.
-pub fn load_dictionary(folder: Option<&Path>) -> Result<Dictionary, String> {
+pub fn load_dictionary(folder: Option<&Path>) -> anyhow::Result<Dictionary> {
     let Some(folder) = folder else { return Ok(Dictionary::builtin()) };
     let mut dictionary = Dictionary::new();
     let read = |name: &str| {
         let path = folder.join(name);
-        std::fs::read(&path).map_err(|e| format!("{}: {e}", path.display()))
+        std::fs::read(&path).map_err(|e| anyhow!("{}: {e}", path.display()))
     };
-    dictionary.load_fields("RDMFieldDictionary", &read("RDMFieldDictionary")?).map_err(|e| e.to_string())?;
-    dictionary.load_enums("enumtype.def", &read("enumtype.def")?).map_err(|e| e.to_string())?;
+    dictionary.load_fields("RDMFieldDictionary", &read("RDMFieldDictionary")?)?;
+    dictionary.load_enums("enumtype.def", &read("enumtype.def")?)?;
     Ok(dictionary)
 }
 

@@ -18,7 +18,7 @@ fn args(line: &str) -> Args {
 
 /// The text of some input.
 fn text_of(input: &[u8], args: &Args, dictionary: &Dictionary) -> Result<String, String> {
-    let (output, problems) = show(input, args, dictionary)?;
+    let (output, problems) = show(input, args, dictionary).map_err(|e| e.to_string())?;
     assert!(problems.is_empty(), "{problems:?}");
     Ok(String::from_utf8(output).unwrap())
 }

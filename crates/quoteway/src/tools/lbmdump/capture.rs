@@ -1,5 +1,6 @@
 //! Frames out of capture files: pcap and pcapng, either byte order, gzipped or not, from a file or a pipe.
 
+use anyhow::anyhow;
 use std::io::{BufRead, BufReader, Read};
 use std::ops::ControlFlow;
 
@@ -42,16 +43,16 @@ struct Interface {
 ///
 /// # Errors
 /// A text for the user: not a capture file, or damaged.
-pub(super) fn read(input: impl Read + Send, each: impl FnMut(Frame<'_>) -> ControlFlow<()>) -> Result<Ending, String> {
+pub(super) fn read(input: impl Read + Send, each: impl FnMut(Frame<'_>) -> ControlFlow<()>) -> anyhow::Result<Ending> {
     let mut input = BufReader::with_capacity(1 << 18, input);
-    let head = input.fill_buf().map_err(|e| format!("cannot be read: {e}"))?;
+    let head = input.fill_buf().map_err(|e| anyhow!("cannot be read: {e}"))?;
     if head.starts_with(&[0x1F, 0x8B]) { unpacked(MultiGzDecoder::new(input), each) } else { unpacked(input, each) }
 }
 
-fn unpacked(input: impl Read + Send, mut each: impl FnMut(Frame<'_>) -> ControlFlow<()>) -> Result<Ending, String> {
+fn unpacked(input: impl Read + Send, mut each: impl FnMut(Frame<'_>) -> ControlFlow<()>) -> anyhow::Result<Ending> {
     let mut reader = create_reader(BLOCK_MAX, input).map_err(|e| match e {
-        PcapError::Eof => "is empty".to_owned(),
-        _ => "is not a capture file (pcap or pcapng)".to_owned(),
+        PcapError::Eof => anyhow!("is empty"),
+        _ => anyhow!("is not a capture file (pcap or pcapng)"),
     })?;
     let (mut number, mut link, mut per_second) = (0, Linktype(-1), 1_000_000);
     let mut interfaces: Vec<Interface> = Vec::new();
@@ -86,13 +87,13 @@ fn unpacked(input: impl Read + Send, mut each: impl FnMut(Frame<'_>) -> ControlF
                 if reader.reader_exhausted() {
                     return Ok(Ending::Cut);
                 }
-                reader.refill().map_err(|_| format!("cannot be read after frame {number}"))?;
+                reader.refill().map_err(|_| anyhow!("cannot be read after frame {number}"))?;
                 continue;
             }
             Err(PcapError::BufferTooSmall) => {
-                return Err(format!("has a block of more than {BLOCK_MAX} bytes after frame {number}"));
+                return Err(anyhow!("has a block of more than {BLOCK_MAX} bytes after frame {number}"));
             }
-            Err(_) => return Err(format!("is damaged after frame {number}")),
+            Err(_) => return Err(anyhow!("is damaged after frame {number}")),
         };
         reader.consume(length);
     }

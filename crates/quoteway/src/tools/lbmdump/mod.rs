@@ -15,6 +15,7 @@ mod sequence;
 mod summary;
 mod text;
 
+use anyhow::anyhow;
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::ops::ControlFlow;
@@ -88,7 +89,7 @@ What is missing near a source never left it; what is missing near a receiver was
 ///
 /// # Errors
 /// A text for the user: a file cannot be read, or `--check` found something.
-pub fn run(args: &Args) -> Result<(), String> {
+pub fn run(args: &Args) -> anyhow::Result<()> {
     let out = BufWriter::new(std::io::stdout().lock());
     show(args, out)
 }
@@ -97,7 +98,7 @@ pub fn run(args: &Args) -> Result<(), String> {
 ///
 /// # Errors
 /// A text for the user, as [`run`].
-pub fn show(args: &Args, mut out: impl Write) -> Result<(), String> {
+pub fn show(args: &Args, mut out: impl Write) -> anyhow::Result<()> {
     let mut found = Vec::new();
     for file in &args.files {
         if args.files.len() > 1 && !args.json && writeln!(out, "{}:", file.display()).is_err() {
@@ -105,25 +106,25 @@ pub fn show(args: &Args, mut out: impl Write) -> Result<(), String> {
         }
         let reads = || if file.as_os_str() == "-" { Ok(Box::new(std::io::stdin()) as Input<'_>) } else { open(file) };
         if args.two_passes && file.as_os_str() == "-" {
-            return Err("- is standard input, which cannot be read twice".to_owned());
+            return Err(anyhow!("- is standard input, which cannot be read twice"));
         }
-        match one(args, reads, &mut out).map_err(|e| format!("{} {e}", file.display()))? {
+        match one(args, reads, &mut out).map_err(|e| anyhow!("{} {e}", file.display()))? {
             Found::Nobody => return Ok(()),
             Found::Trouble(text) => found.push(format!("{}: {text}", file.display())),
             Found::Nothing => {}
         }
     }
     let _ = out.flush();
-    if found.is_empty() { Ok(()) } else { Err(found.join("; ")) }
+    if found.is_empty() { Ok(()) } else { Err(anyhow!(found.join("; "))) }
 }
 
 /// Writes what the arguments say of a capture in memory; their files have no part in it.
 ///
 /// # Errors
 /// A text for the user, as [`run`].
-pub fn show_capture(args: &Args, capture: &[u8], mut out: impl Write) -> Result<(), String> {
+pub fn show_capture(args: &Args, capture: &[u8], mut out: impl Write) -> anyhow::Result<()> {
     match one(args, || Ok(Box::new(capture) as Input<'_>), &mut out)? {
-        Found::Trouble(text) => Err(text),
+        Found::Trouble(text) => Err(anyhow!(text)),
         Found::Nobody | Found::Nothing => Ok(()),
     }
 }
@@ -140,7 +141,7 @@ enum Found {
     Nobody,
 }
 
-fn one<'a>(args: &Args, open: impl Fn() -> Result<Input<'a>, String>, out: &mut impl Write) -> Result<Found, String> {
+fn one<'a>(args: &Args, open: impl Fn() -> anyhow::Result<Input<'a>>, out: &mut impl Write) -> anyhow::Result<Found> {
     let selection = Selection { topic: args.topic.clone(), session: args.session.clone(), kinds: args.only.clone() };
     let mut dissector = Dissector::new(Ports { resolver: args.resolver_port.clone() });
     if args.two_passes {
@@ -192,8 +193,8 @@ fn one<'a>(args: &Args, open: impl Fn() -> Result<Input<'a>, String>, out: &mut 
     Ok(Found::Nothing)
 }
 
-fn open(file: &Path) -> Result<Input<'static>, String> {
-    File::open(file).map(|f| Box::new(f) as Input<'static>).map_err(|e| format!("cannot be read: {e}"))
+fn open(file: &Path) -> anyhow::Result<Input<'static>> {
+    File::open(file).map(|f| Box::new(f) as Input<'static>).map_err(|e| anyhow!("cannot be read: {e}"))
 }
 
 /// What the fuzz target runs, and a test with it: any bytes as a capture, or as the frames of one. Nothing may panic, hang, or take

@@ -169,7 +169,7 @@ fn dump(file: &[u8], flags: &str) -> (String, Result<(), String>) {
     let all = ["lbmdump".to_owned()].into_iter().chain(words).chain([path.display().to_string()]);
     let args = Args::try_parse_from(all).expect("good arguments");
     let mut out = Vec::new();
-    let result = show(&args, &mut out);
+    let result = show(&args, &mut out).map_err(|e| e.to_string());
     (String::from_utf8(out).expect("text"), result)
 }
 

@@ -1,5 +1,6 @@
 //! What both tools are told: topics, options, how to wait, what to record.
 
+use anyhow::anyhow;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -112,20 +113,20 @@ impl Common {
     ///
     /// # Errors
     /// Every bad line with its place and the nearest option.
-    pub fn options(&self, more: &str) -> Result<Options, String> {
+    pub fn options(&self, more: &str) -> anyhow::Result<Options> {
         let mut options = Options::new();
         let told = |errors: Vec<lbm_io::options::OptionError>| {
-            errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+            anyhow!(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
         };
         options.parse("profile", self.profile.lines()).map_err(told)?;
         options.parse("profile", more).map_err(told)?;
         for file in &self.option_files {
-            let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
+            let text = std::fs::read_to_string(file).map_err(|e| anyhow!("{}: {e}", file.display()))?;
             options.parse(&file.display().to_string(), &text).map_err(told)?;
         }
         for line in &self.option_lines {
             options.parse("-o", line).map_err(|errors| {
-                errors.iter().map(|e| format!("-o '{line}': {}", e.fault)).collect::<Vec<_>>().join("\n")
+                anyhow!(errors.iter().map(|e| format!("-o '{line}': {}", e.fault)).collect::<Vec<_>>().join("\n"))
             })?;
         }
         Ok(options)
@@ -143,15 +144,15 @@ impl Common {
     ///
     /// # Errors
     /// A text for the user: not a list of processors, or the system refuses.
-    pub(super) fn place_thread(&self) -> Result<(), String> {
+    pub(super) fn place_thread(&self) -> anyhow::Result<()> {
         if let Some(cpus) = &self.cpus {
-            let list: CpuList = cpus.parse().map_err(|e| format!("--cpus {cpus}: {e}"))?;
-            list.pin().map_err(|e| format!("--cpus {cpus}: {e}"))?;
+            let list: CpuList = cpus.parse().map_err(|e| anyhow!("--cpus {cpus}: {e}"))?;
+            list.pin().map_err(|e| anyhow!("--cpus {cpus}: {e}"))?;
         }
         if let Some(priority) = self.fifo {
             Priority::Fifo(priority)
                 .apply()
-                .map_err(|e| format!("--fifo {priority}: {e} (it takes root, or CAP_SYS_NICE)"))?;
+                .map_err(|e| anyhow!("--fifo {priority}: {e} (it takes root, or CAP_SYS_NICE)"))?;
         }
         Ok(())
     }
@@ -160,9 +161,9 @@ impl Common {
     ///
     /// # Errors
     /// The file cannot be made.
-    pub(super) fn observer(&self, end: End) -> Result<Option<Observer>, String> {
+    pub(super) fn observer(&self, end: End) -> anyhow::Result<Option<Observer>> {
         let plan = Plan { capacity: self.observe_capacity, every: self.observe_every, connections: 1 };
-        self.observe.as_deref().map(|path| Observer::writing(path, end, &plan)).transpose()
+        Ok(self.observe.as_deref().map(|path| Observer::writing(path, end, &plan)).transpose()?)
     }
 }
 

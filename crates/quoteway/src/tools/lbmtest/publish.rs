@@ -1,5 +1,6 @@
 //! `quoteway lbmpub`.
 
+use anyhow::anyhow;
 use std::time::Duration;
 
 use clap::Parser;
@@ -103,8 +104,8 @@ const NEAR_NS: u64 = 60_000;
 ///
 /// # Errors
 /// A text for the user: bad options, no sockets, or the rate was not kept.
-pub fn run(args: &Args) -> Result<(), String> {
-    net::signal::install().map_err(|e| e.to_string())?;
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    net::signal::install()?;
     let mut out = Output::default();
     let (result, outcome) = test(args, &mut out)?;
     out.line(&result.to_string());
@@ -115,15 +116,15 @@ pub fn run(args: &Args) -> Result<(), String> {
 ///
 /// # Errors
 /// It could not be run at all.
-pub fn test(args: &Args, out: &mut Output) -> Result<(Value, Result<(), String>), String> {
+pub fn test(args: &Args, out: &mut Output) -> anyhow::Result<(Value, anyhow::Result<()>)> {
     if args.rate == Rate::Stopped {
-        return Err("--rate 0 sends nothing: write a rate, or max".to_owned());
+        return Err(anyhow!("--rate 0 sends nothing: write a rate, or max"));
     }
     if args.payload < MIN {
-        return Err(format!("--payload {}: a test message has at least {MIN} bytes", args.payload));
+        return Err(anyhow!("--payload {}: a test message has at least {MIN} bytes", args.payload));
     }
     let options = args.common.options(&format!("source transport {}", args.transport))?;
-    let mut context = Context::new(&options).map_err(|e| e.to_string())?;
+    let mut context = Context::new(&options)?;
     let mut publisher = Publisher::new(args, &mut context, &options)?;
     common::warn(&mut context);
     args.common.place_thread()?;
@@ -138,8 +139,8 @@ pub fn test(args: &Args, out: &mut Output) -> Result<(Value, Result<(), String>)
     }
     let lost_trips = publisher.trips.as_ref().map_or(0, RoundTrips::unanswered);
     let outcome = match short {
-        Some(text) => Err(text),
-        None if lost_trips > 0 => Err(format!("{lost_trips} messages did not come back")),
+        Some(text) => Err(anyhow!(text)),
+        None if lost_trips > 0 => Err(anyhow!("{lost_trips} messages did not come back")),
         None => Ok(()),
     };
     Ok((result, outcome))
@@ -176,13 +177,13 @@ impl Events for Nothing {
 }
 
 impl<'a> Publisher<'a> {
-    fn new(args: &'a Args, context: &mut Context, options: &Options) -> Result<Self, String> {
+    fn new(args: &'a Args, context: &mut Context, options: &Options) -> anyhow::Result<Self> {
         let mut sources = Vec::new();
         for name in args.common.names() {
-            sources.push(context.source(&name, options).map_err(|e| format!("{name}: {e}"))?);
+            sources.push(context.source(&name, options).map_err(|e| anyhow!("{name}: {e}"))?);
             if args.ping {
                 let pong = format!("{name}.pong");
-                context.receiver(&pong, options).map_err(|e| format!("{pong}: {e}"))?;
+                context.receiver(&pong, options).map_err(|e| anyhow!("{pong}: {e}"))?;
             }
         }
         let at_once = options.number(Scope::Source, "implicit_batching_minimum_length") <= 1 || args.ping;
@@ -203,15 +204,15 @@ impl<'a> Publisher<'a> {
         })
     }
 
-    fn turn(&mut self, context: &mut Context, wait: Duration) -> Result<(), String> {
+    fn turn(&mut self, context: &mut Context, wait: Duration) -> anyhow::Result<()> {
         let done = match &mut self.trips {
             Some(trips) => context.poll(Some(wait), trips),
             None => context.poll(Some(wait), &mut Nothing),
         };
-        done.map(|_| ()).map_err(|e| format!("the context broke: {e}"))
+        done.map(|_| ()).map_err(|e| anyhow!("the context broke: {e}"))
     }
 
-    fn advertise(&mut self, context: &mut Context, long: u64) -> Result<(), String> {
+    fn advertise(&mut self, context: &mut Context, long: u64) -> anyhow::Result<()> {
         let until = net::clock::now() + long;
         loop {
             let left = until.saturating_sub(net::clock::now());
@@ -223,7 +224,7 @@ impl<'a> Publisher<'a> {
     }
 
     /// Sends by the schedule. Gives a text if the rate was not kept.
-    fn send_all(&mut self, context: &mut Context, out: &mut Output) -> Result<Option<String>, String> {
+    fn send_all(&mut self, context: &mut Context, out: &mut Output) -> anyhow::Result<Option<String>> {
         self.began = net::clock::now();
         let mut pacer = Pacer::new(Shape::Smooth, self.args.rate, self.began);
         let mut watch = RateWatch::new(self.args, self.began);
@@ -297,7 +298,7 @@ impl<'a> Publisher<'a> {
     }
 
     /// Sends up to `due` messages; whether the session took no more.
-    fn send_some(&mut self, context: &mut Context, pacer: &mut Pacer, due: u64, now: u64) -> Result<bool, String> {
+    fn send_some(&mut self, context: &mut Context, pacer: &mut Pacer, due: u64, now: u64) -> anyhow::Result<bool> {
         for _ in 0..due {
             let topic = (self.sent % self.sources.len() as u64) as usize;
             let intended = pacer.next(now).unwrap_or(now);
@@ -317,7 +318,7 @@ impl<'a> Publisher<'a> {
                     }
                     return Ok(true);
                 }
-                Err(error) => return Err(format!("a message was not sent: {error}")),
+                Err(error) => return Err(anyhow!("a message was not sent: {error}")),
             }
             if let Some(trips) = &mut self.trips {
                 trips.sent(now, intended);
@@ -361,19 +362,19 @@ impl<'a> Publisher<'a> {
     }
 
     /// Tells every topic's subscribers how many messages it had.
-    fn end(&mut self, context: &mut Context) -> Result<(), String> {
+    fn end(&mut self, context: &mut Context) -> anyhow::Result<()> {
         self.late.add(&self.late_now);
         self.late_now.clear();
         for (topic, source) in self.sources.iter().enumerate() {
             let mut bytes = [0; MIN];
             Payload::End { topic: topic as u32, count: u64::from(self.counts[topic]) }.write(&mut bytes);
-            context.send(*source, &bytes, SendFlags::FLUSH).map_err(|e| format!("the end was not sent: {e}"))?;
+            context.send(*source, &bytes, SendFlags::FLUSH).map_err(|e| anyhow!("the end was not sent: {e}"))?;
         }
         Ok(())
     }
 
     /// Answers NAKs until nobody has asked for so long.
-    fn linger(&mut self, context: &mut Context, quiet: u64) -> Result<(), String> {
+    fn linger(&mut self, context: &mut Context, quiet: u64) -> anyhow::Result<()> {
         let mut last = net::clock::now();
         let mut seen = repairs(context);
         while net::clock::now() < last + quiet && net::signal::stop_requested() < 2 {

@@ -1,5 +1,6 @@
 //! `quoteway lbmsub`.
 
+use anyhow::anyhow;
 use std::time::Duration;
 
 use clap::Parser;
@@ -93,8 +94,8 @@ const SECOND: u64 = 1_000_000_000;
 ///
 /// # Errors
 /// A text for the user: bad options, no sockets, or something was lost.
-pub fn run(args: &Args) -> Result<(), String> {
-    net::signal::install().map_err(|e| e.to_string())?;
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    net::signal::install()?;
     let mut out = Output::default();
     let (result, outcome) = test(args, &mut out)?;
     out.line(&result.to_string());
@@ -105,22 +106,22 @@ pub fn run(args: &Args) -> Result<(), String> {
 ///
 /// # Errors
 /// It could not be run at all.
-pub fn test(args: &Args, out: &mut Output) -> Result<(Value, Result<(), String>), String> {
+pub fn test(args: &Args, out: &mut Output) -> anyhow::Result<(Value, anyhow::Result<()>)> {
     let options = args.common.options(&format!("source transport {}", args.transport))?;
-    let mut context = Context::new(&options).map_err(|e| e.to_string())?;
+    let mut context = Context::new(&options)?;
     let mut tally = Tally::new(args.capacity, args.latency_every, args.common.observer(End::Receiver)?);
     let mut expected = args.sources as usize;
     if let Some(pattern) = &args.pattern {
         if args.pong {
-            return Err("--pong needs --topic: a pattern would match its own answers".to_owned());
+            return Err(anyhow!("--pong needs --topic: a pattern would match its own answers"));
         }
-        context.wildcard(pattern, &options).map_err(|e| format!("{pattern}: {e}"))?;
+        context.wildcard(pattern, &options).map_err(|e| anyhow!("{pattern}: {e}"))?;
     } else {
         for name in args.common.names() {
-            context.receiver(&name, &options).map_err(|e| format!("{name}: {e}"))?;
+            context.receiver(&name, &options).map_err(|e| anyhow!("{name}: {e}"))?;
             if args.pong {
                 let pong = format!("{name}.pong");
-                tally.pongs.push(context.source(&pong, &options).map_err(|e| format!("{pong}: {e}"))?);
+                tally.pongs.push(context.source(&pong, &options).map_err(|e| anyhow!("{pong}: {e}"))?);
             }
         }
         expected *= args.common.topics as usize;
@@ -150,7 +151,7 @@ struct Subscriber<'a> {
 }
 
 impl Subscriber<'_> {
-    fn receive(&mut self, out: &mut Output) -> Result<(), String> {
+    fn receive(&mut self, out: &mut Output) -> anyhow::Result<()> {
         let limit = if self.args.seconds > 0.0 { self.began + nanos(self.args.seconds) } else { u64::MAX };
         let (mut next, mut messages, mut bytes) = (self.began + SECOND, 0, 0);
         let (mut ended_at, mut changes) = (None, 0);
@@ -161,7 +162,7 @@ impl Subscriber<'_> {
                 Idle::Yield | Idle::Spin => Duration::ZERO,
             };
             let delivered =
-                self.context.poll(Some(wait), &mut self.tally).map_err(|e| format!("the context broke: {e}"))?;
+                self.context.poll(Some(wait), &mut self.tally).map_err(|e| anyhow!("the context broke: {e}"))?;
             if delivered == 0 && self.args.common.idle == Idle::Yield {
                 std::thread::yield_now();
             }
@@ -221,19 +222,19 @@ impl Subscriber<'_> {
         self.tally.lost(self.args.strict)
     }
 
-    fn outcome(&self) -> Result<(), String> {
+    fn outcome(&self) -> anyhow::Result<()> {
         let lost = self.lost();
         if self.tally.messages == 0 {
-            return Err("nothing came: is the publisher on this network, and multicast not blocked?".to_owned());
+            return Err(anyhow!("nothing came: is the publisher on this network, and multicast not blocked?"));
         }
         if self.tally.ended() < self.expected && self.args.seconds <= 0.0 {
-            return Err(format!("stopped before the publisher had ended; {lost} messages lost until then"));
+            return Err(anyhow!("stopped before the publisher had ended; {lost} messages lost until then"));
         }
         if lost > 0 {
-            return Err(format!("{lost} messages lost"));
+            return Err(anyhow!("{lost} messages lost"));
         }
         if self.tally.unsent > 0 {
-            return Err(format!("{} messages could not be sent back", self.tally.unsent));
+            return Err(anyhow!("{} messages could not be sent back", self.tally.unsent));
         }
         Ok(())
     }

@@ -38,7 +38,7 @@ fn options_come_from_the_profile_then_files_then_lines() {
     assert_eq!(options.text(Scope::Source, "transport"), "tcp");
     assert_eq!(options.number(Scope::Context, "transport_datagram_max_size"), 1472);
     std::fs::write(&file, "\nsource no_such_thing 1\n").unwrap();
-    let told = args.common.options("").unwrap_err();
+    let told = args.common.options("").unwrap_err().to_string();
     assert!(told.contains("lbm.cfg:2: no source option \"no_such_thing\""), "{told}");
     for profile in [Profile::Throughput, Profile::None] {
         let args = publish::Args {

@@ -2,6 +2,7 @@
 
 use super::template;
 use crate::tools::flags;
+use anyhow::anyhow;
 use clap::{Parser, ValueEnum};
 use feed::pace::{Rate, Shape};
 use measure::observer::{End, Observer, Plan};
@@ -219,9 +220,9 @@ impl Args {
     ///
     /// # Errors
     /// A text for the user: the file cannot be made.
-    pub fn observer(&self) -> Result<Option<Observer>, String> {
+    pub fn observer(&self) -> anyhow::Result<Option<Observer>> {
         let plan = Plan { capacity: self.observe_capacity, every: self.observe_every, connections: 1 };
-        self.observe.as_deref().map(|path| Observer::writing(path, End::Sender, &plan)).transpose()
+        Ok(self.observe.as_deref().map(|path| Observer::writing(path, End::Sender, &plan)).transpose()?)
     }
 
     /// Stamped updates a second; 0 without time stamps.
@@ -231,22 +232,22 @@ impl Args {
     }
 }
 
-fn protocol(text: &str) -> Result<String, String> {
+fn protocol(text: &str) -> anyhow::Result<String> {
     match text {
         "rssl" | "sslauto" => Ok(text.to_owned()),
-        _ => Err("this source speaks -E rssl (sslauto is taken as that)".to_owned()),
+        _ => Err(anyhow!("this source speaks -E rssl (sslauto is taken as that)")),
     }
 }
 
-fn data_size(text: &str) -> Result<usize, String> {
-    let data = text.parse::<usize>().map_err(|_| "not a number of bytes".to_owned())?;
+fn data_size(text: &str) -> anyhow::Result<usize> {
+    let data = text.parse::<usize>().map_err(|_| anyhow!("not a number of bytes"))?;
     let whole = data.saturating_add(template::header());
-    template::Template::new(whole, true, 0).map(|_| data).map_err(|e| e.to_string())
+    template::Template::new(whole, true, 0).map(|_| data).map_err(anyhow::Error::from)
 }
 
-fn size(text: &str) -> Result<usize, String> {
-    let size = text.parse().map_err(|_| "not a number of bytes".to_owned())?;
-    template::Template::new(size, true, 0).map(|_| size).map_err(|e| e.to_string())
+fn size(text: &str) -> anyhow::Result<usize> {
+    let size = text.parse().map_err(|_| anyhow!("not a number of bytes"))?;
+    template::Template::new(size, true, 0).map(|_| size).map_err(anyhow::Error::from)
 }
 
 /// Rewrites the flags that are spelled as the original tool spells them; the first word stays.

@@ -1,6 +1,7 @@
 //! What can be typed while `sink-driven-src` runs: another rate, and everything that an application has to live with.
 
-use feed::pace::{Rate, RateError};
+use anyhow::anyhow;
+use feed::pace::Rate;
 use std::time::Duration;
 
 /// A command. An item is `None` for all of them.
@@ -71,19 +72,19 @@ impl Command {
     ///
     /// # Errors
     /// A text for the user.
-    pub fn parse(line: &str) -> Result<Option<Self>, String> {
+    pub fn parse(line: &str) -> anyhow::Result<Option<Self>> {
         let line = line.trim();
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         // Item names may end in blanks, which nobody can type at the end of a line; inside they may have some.
         let rest = rest.trim();
         let item = || (!rest.is_empty()).then(|| rest.to_owned());
         let alone = |command: Self| {
-            if rest.is_empty() { Ok(Some(command)) } else { Err(format!("{word} takes nothing behind it")) }
+            if rest.is_empty() { Ok(Some(command)) } else { Err(anyhow!("{word} takes nothing behind it")) }
         };
         match word {
             "" => Ok(None),
             comment if comment.starts_with('#') => Ok(None),
-            "ur" => rest.parse().map(|rate| Some(Self::UpdateRate(rate))).map_err(|e: RateError| e.to_string()),
+            "ur" => Ok(Some(Self::UpdateRate(rest.parse()?))),
             "down" => alone(Self::Down),
             "up" => alone(Self::Up),
             "suspect" => Ok(Some(Self::Suspect(item()))),
@@ -93,7 +94,7 @@ impl Command {
             "image" => Ok(Some(Self::Image(item()))),
             "malformed" => Ok(Some(Self::Malformed(item()))),
             "gap" if rest.is_empty() => Ok(Some(Self::Gap(1))),
-            "gap" => rest.parse().map(|count| Some(Self::Gap(count))).map_err(|_| format!("{rest:?} is no count")),
+            "gap" => rest.parse().map(|count| Some(Self::Gap(count))).map_err(|_| anyhow!("{rest:?} is no count")),
             "mute" => alone(Self::Mute),
             "answer" => alone(Self::Answer),
             "hang" => time(rest, HANG_MAX).map(|time| Some(Self::Hang(time))),
@@ -102,15 +103,15 @@ impl Command {
             "status" => alone(Self::Status),
             "help" | "?" => alone(Self::Help),
             "quit" | "exit" | "q" => alone(Self::Quit),
-            _ => Err(format!("{word:?} is no command; help shows them")),
+            _ => Err(anyhow!("{word:?} is no command; help shows them")),
         }
     }
 }
 
-fn time(text: &str, max: f64) -> Result<Duration, String> {
+fn time(text: &str, max: f64) -> anyhow::Result<Duration> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.0..=max).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err(format!("{text:?} is no time; write seconds up to {max}")),
+        _ => Err(anyhow!("{text:?} is no time; write seconds up to {max}")),
     }
 }
 
@@ -158,7 +159,7 @@ mod tests {
             ("down now", "nothing behind"),
             ("explode", "help"),
         ] {
-            let text = Command::parse(line).unwrap_err();
+            let text = Command::parse(line).unwrap_err().to_string();
             assert!(text.contains(part), "{line}: {text}");
         }
     }

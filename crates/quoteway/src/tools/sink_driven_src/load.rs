@@ -335,7 +335,7 @@ impl Load {
     }
 
     /// The item of a name; made when it is new.
-    fn item(&mut self, domain: Domain, name: &str) -> Result<u32, String> {
+    fn item(&mut self, domain: Domain, name: &str) -> anyhow::Result<u32> {
         let name: Arc<str> = name.into();
         if let Some(&item) = self.names.get(&(domain, name.clone())) {
             return Ok(item);
@@ -368,7 +368,9 @@ impl Stamps {
 
 impl Items for Load {
     fn open(&mut self, open: Open<'_>) -> Result<ItemId, Refusal> {
-        let item = self.item(open.domain, open.name).map_err(|text| Refusal { code: StateCode::NOT_FOUND, text })?;
+        let item = self
+            .item(open.domain, open.name)
+            .map_err(|e| Refusal { code: StateCode::NOT_FOUND, text: e.to_string() })?;
         let entry = &mut self.items[item as usize];
         let series = &self.series[entry.series as usize];
         let is_over = !self.catalogue.cycle && entry.updates as usize >= series.len();

@@ -9,6 +9,7 @@ use crate::source::serve::{Composite, SourceSettings, is_capture};
 use crate::tools::dump;
 use crate::tools::output::Output;
 use crate::tools::{names, table};
+use anyhow::anyhow;
 use feed::datafile::DataFile;
 use feed::pace::{Pacer, Rate};
 use feed::provider::{Items, Post, Prank, Provider, ProviderConfig, SessionId};
@@ -35,8 +36,8 @@ const STOP_EVERY: u64 = SECOND / 10;
 ///
 /// # Errors
 /// A text for the user.
-pub fn run(args: &Args) -> Result<(), String> {
-    net::signal::install().map_err(|e| format!("signals: {e}"))?;
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    net::signal::install().map_err(|e| anyhow!("signals: {e}"))?;
     run_until(args, &|| net::signal::stop_requested() > 0, |_| {})
 }
 
@@ -44,7 +45,7 @@ pub fn run(args: &Args) -> Result<(), String> {
 ///
 /// # Errors
 /// A text for the user.
-pub fn run_until(args: &Args, stop: &dyn Fn() -> bool, ready: impl FnOnce(SocketAddr)) -> Result<(), String> {
+pub fn run_until(args: &Args, stop: &dyn Fn() -> bool, ready: impl FnOnce(SocketAddr)) -> anyhow::Result<()> {
     let dictionary = dump::load_dictionary(args.dictionary.as_deref())?;
     let mut config = ProviderConfig { service: args.service.clone(), ..ProviderConfig::default() };
     let now = net::clock::now();
@@ -58,7 +59,7 @@ pub fn run_until(args: &Args, stop: &dyn Fn() -> bool, ready: impl FnOnce(Socket
         Data::Market(path) => {
             let settings = settings_of(args, path);
             let generated = settings.data.is_none() || args.keep;
-            Composite::open(&settings, generated, &mut |line| eprintln!("{line}")).map_err(|e| e.to_string())?
+            Composite::open(&settings, generated, &mut |line| eprintln!("{line}"))?
         }
     };
     let stamped = args.timestamps || args.stamp_all;
@@ -77,9 +78,9 @@ enum Data {
     Market(Option<std::path::PathBuf>),
 }
 
-fn data_of(args: &Args, dictionary: &Dictionary) -> Result<Data, String> {
+fn data_of(args: &Args, dictionary: &Dictionary) -> anyhow::Result<Data> {
     let reference =
-        || Catalogue::reference(args.message_size(), args.stamp_all).map(Data::Templates).map_err(|e| e.to_string());
+        || Catalogue::reference(args.message_size(), args.stamp_all).map(Data::Templates).map_err(anyhow::Error::from);
     let Some(path) = &args.data_file else { return reference() };
     if path.as_os_str() == "market" {
         return Ok(Data::Market(None));
@@ -133,7 +134,7 @@ fn settings_of(args: &Args, data: Option<std::path::PathBuf>) -> SourceSettings 
 /// A feed that the tool can steer and report on.
 trait Steered: Feed {
     /// Another rate.
-    fn set_rate(&mut self, rate: Rate, now: u64) -> Result<(), String>;
+    fn set_rate(&mut self, rate: Rate, now: u64) -> anyhow::Result<()>;
 
     /// What was due until now is forgotten: the service was down.
     fn resume(&mut self, now: u64);
@@ -145,7 +146,7 @@ trait Steered: Feed {
     fn figures(&mut self) -> Figures;
 
     /// Writes what was observed, if it was.
-    fn finish(&mut self) -> Result<(), String> {
+    fn finish(&mut self) -> anyhow::Result<()> {
         Ok(())
     }
 }
@@ -165,14 +166,14 @@ fn publish<F: Steered>(
     feed: F,
     stop: &dyn Fn() -> bool,
     ready: impl FnOnce(SocketAddr),
-) -> Result<(), String> {
+) -> anyhow::Result<()> {
     let mut publisher = Publisher::new(provider, feed);
-    let mut io = RsslIo::new(net::clock::now()).map_err(|e| format!("no sockets: {e}"))?;
+    let mut io = RsslIo::new(net::clock::now()).map_err(|e| anyhow!("no sockets: {e}"))?;
     let waker = io.tcp().waker();
     net::signal::wake(&waker);
     let commands = read_commands(waker);
     if let Some(server) = &args.nip {
-        let names = names::parse_list(&args.items).map_err(|e| e.to_string())?;
+        let names = names::parse_list(&args.items)?;
         let address = server_of(server)?;
         eprintln!("{} is published to {address}; ur RATE changes the update rate", args.service);
         publisher.dial(address, socket_options(args), "sink-driven-src", names);
@@ -196,7 +197,7 @@ fn publish<F: Steered>(
         if !delay.is_zero() {
             std::thread::sleep(delay);
         }
-        now = publisher.turn(&mut io, wake).map_err(|e| format!("sockets: {e}"))?;
+        now = publisher.turn(&mut io, wake).map_err(|e| anyhow!("sockets: {e}"))?;
         if args.idle == Idle::Yield {
             std::thread::yield_now();
         }
@@ -215,11 +216,11 @@ fn publish<F: Steered>(
 }
 
 /// The address of `HOST:PORT`.
-fn server_of(text: &str) -> Result<SocketAddr, String> {
+fn server_of(text: &str) -> anyhow::Result<SocketAddr> {
     let mut addresses =
-        text.to_socket_addrs().map_err(|e| format!("server {text:?}: {e}; write HOST:PORT"))?.collect::<Vec<_>>();
+        text.to_socket_addrs().map_err(|e| anyhow!("server {text:?}: {e}; write HOST:PORT"))?.collect::<Vec<_>>();
     addresses.sort_by_key(SocketAddr::is_ipv6);
-    addresses.into_iter().next().ok_or_else(|| format!("server {text:?} has no address"))
+    addresses.into_iter().next().ok_or_else(|| anyhow!("server {text:?} has no address"))
 }
 
 fn socket_options(args: &Args) -> SocketOptions {
@@ -230,12 +231,12 @@ fn socket_options(args: &Args) -> SocketOptions {
     }
 }
 
-fn listen(args: &Args, io: &mut RsslIo) -> Result<SocketAddr, String> {
+fn listen(args: &Args, io: &mut RsslIo) -> anyhow::Result<SocketAddr> {
     let options = socket_options(args);
     let address = SocketAddr::new(args.bind, args.port);
     let (_, bound) = io
         .listen(address, &options, Arc::new(ServerConfig::default()))
-        .map_err(|e| format!("cannot listen on {address}: {e}; choose another port with -N"))?;
+        .map_err(|e| anyhow!("cannot listen on {address}: {e}; choose another port with -N"))?;
     eprintln!("{} is published on {bound}; ur RATE changes the update rate", args.service);
     Ok(bound)
 }
@@ -395,7 +396,7 @@ struct LoadFeed {
 }
 
 impl LoadFeed {
-    fn new(args: &Args, catalogue: Catalogue) -> Result<Self, String> {
+    fn new(args: &Args, catalogue: Catalogue) -> anyhow::Result<Self> {
         let catalogue = Arc::new(catalogue);
         let config = LoadConfig {
             shape: args.shape(),
@@ -483,7 +484,7 @@ impl Feed for LoadFeed {
 }
 
 impl Steered for LoadFeed {
-    fn set_rate(&mut self, rate: Rate, now: u64) -> Result<(), String> {
+    fn set_rate(&mut self, rate: Rate, now: u64) -> anyhow::Result<()> {
         self.rate = rate;
         self.loads.iter_mut().flatten().for_each(|load| load.set_rate(rate, now));
         Ok(())
@@ -511,15 +512,15 @@ impl Steered for LoadFeed {
         }
     }
 
-    fn finish(&mut self) -> Result<(), String> {
-        self.observer.as_ref().map_or(Ok(()), Observer::finish)
+    fn finish(&mut self) -> anyhow::Result<()> {
+        Ok(self.observer.as_ref().map_or(Ok(()), Observer::finish)?)
     }
 }
 
 impl Steered for MarketFeed<Composite> {
-    fn set_rate(&mut self, rate: Rate, now: u64) -> Result<(), String> {
+    fn set_rate(&mut self, rate: Rate, now: u64) -> anyhow::Result<()> {
         let Some(pacer) = self.pacer() else {
-            return Err("this data has times of its own (--speed); start with -U to play it at a rate".to_owned());
+            return Err(anyhow!("this data has times of its own (--speed); start with -U to play it at a rate"));
         };
         pacer.set_rate(rate, now);
         Ok(())

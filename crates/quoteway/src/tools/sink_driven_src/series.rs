@@ -4,6 +4,7 @@
 //! Others come out of data files. A [`Catalogue`] says which series belongs to which item.
 
 use super::template::{SizeError, Template};
+use anyhow::anyhow;
 use feed::datafile::DataFile;
 use feed::fields::{self as fid, append, append_fields, write_fields};
 use feed::image::Image;
@@ -270,7 +271,7 @@ impl Catalogue {
         keep: bool,
         size: usize,
         stamp_all: bool,
-    ) -> Result<Self, String> {
+    ) -> anyhow::Result<Self> {
         let mut catalogue = Self { origin: origin.to_owned(), ..Self::default() };
         for (index, item) in file.items.iter().enumerate() {
             let Some(series) = series_of(file, index, item.domain, stamp_all) else { continue };
@@ -288,10 +289,10 @@ impl Catalogue {
             }
         }
         if let Some(template) = template.filter(|_| catalogue.others.is_empty()) {
-            return Err(format!("{origin} has no item {template:?}; -q names the item that others are like"));
+            return Err(anyhow!("{origin} has no item {template:?}; -q names the item that others are like"));
         }
         if keep {
-            catalogue.add_reference(size, stamp_all).map_err(|e| e.to_string())?;
+            catalogue.add_reference(size, stamp_all)?;
         }
         Ok(catalogue)
     }
@@ -333,7 +334,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// The text of the refusal.
-    pub fn find(&self, domain: Domain, name: &str) -> Result<u32, String> {
+    pub fn find(&self, domain: Domain, name: &str) -> anyhow::Result<u32> {
         if !self.named.is_empty()
             && let Some(&series) = self.named.get(&(domain, Box::from(name)))
         {
@@ -342,7 +343,7 @@ impl Catalogue {
         let other = self.others.iter().find(|(known, _)| *known == domain);
         other
             .map(|(_, series)| *series)
-            .ok_or_else(|| format!("{name:?} of domain {} is not in {}; -K answers every item", domain.0, self.origin))
+            .ok_or_else(|| anyhow!("{name:?} of domain {} is not in {}; -K answers every item", domain.0, self.origin))
     }
 }
 
@@ -420,14 +421,14 @@ mod tests {
         let file = DataFile::parse(FILE, &Dictionary::builtin()).unwrap();
         let of = |template, keep| Catalogue::of_file(&file, "f.xml", template, keep, 74, false);
         let strict = of(None, false).unwrap();
-        assert_eq!(strict.find(Domain::MARKET_PRICE, "IBM.N"), Ok(1));
-        let refusal = strict.find(Domain::MARKET_PRICE, "A").unwrap_err();
+        assert_eq!(strict.find(Domain::MARKET_PRICE, "IBM.N").unwrap(), 1);
+        let refusal = strict.find(Domain::MARKET_PRICE, "A").unwrap_err().to_string();
         assert!(refusal.contains("f.xml") && refusal.contains("-K"), "{refusal}");
-        assert_eq!(of(Some("IBM.N"), false).unwrap().find(Domain::MARKET_PRICE, "A"), Ok(1));
+        assert_eq!(of(Some("IBM.N"), false).unwrap().find(Domain::MARKET_PRICE, "A").unwrap(), 1);
         assert!(of(Some("IBM.N"), false).unwrap().find(Domain::MARKET_BY_ORDER, "A").is_err());
-        assert!(of(Some("NO.N"), false).unwrap_err().contains("NO.N"));
+        assert!(of(Some("NO.N"), false).unwrap_err().to_string().contains("NO.N"));
         let kept = of(None, true).unwrap();
-        assert_eq!(kept.find(Domain::MARKET_PRICE, "A"), Ok(0));
+        assert_eq!(kept.find(Domain::MARKET_PRICE, "A").unwrap(), 0);
         assert!(kept.find(Domain::MARKET_BY_ORDER, "A").is_ok(), "the reference book");
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::tools::flags;
 use crate::tools::names;
+use anyhow::anyhow;
 use clap::{Parser, ValueEnum};
 use measure::observer::{End, Observer, Plan};
 use std::ffi::OsString;
@@ -168,11 +169,11 @@ pub enum ConnectionType {
     Encrypted,
 }
 
-fn connection_type(text: &str) -> Result<ConnectionType, String> {
+fn connection_type(text: &str) -> anyhow::Result<ConnectionType> {
     match text {
         "rssl" | "socket" => Ok(ConnectionType::Socket),
         "encrypted" => Ok(ConnectionType::Encrypted),
-        _ => Err("this client knows -ct rssl (or socket) and -ct encrypted".to_owned()),
+        _ => Err(anyhow!("this client knows -ct rssl (or socket) and -ct encrypted")),
     }
 }
 
@@ -201,16 +202,16 @@ impl Args {
     ///
     /// # Errors
     /// A text for the user: the file cannot be read, or a pattern is wrong.
-    pub fn names(&self) -> Result<Vec<String>, String> {
+    pub fn names(&self) -> anyhow::Result<Vec<String>> {
         let mut result = Vec::new();
         if let Some(path) = &self.item_file {
-            result = names::read_file(path).map_err(|e| format!("item file {}: {e}", path.display()))?;
+            result = names::read_file(path).map_err(|e| anyhow!("item file {}: {e}", path.display()))?;
         }
         if let Some(list) = &self.items {
-            result.extend(names::parse_list(list).map_err(|e| e.to_string())?);
+            result.extend(names::parse_list(list)?);
         }
         if result.is_empty() {
-            return Err("no items: name some with -il IBM.N,TRI.N or a file with -f".to_owned());
+            return Err(anyhow!("no items: name some with -il IBM.N,TRI.N or a file with -f"));
         }
         Ok(result)
     }
@@ -228,9 +229,9 @@ impl Args {
     ///
     /// # Errors
     /// A text for the user: the file cannot be made.
-    pub fn observer(&self) -> Result<Option<Observer>, String> {
+    pub fn observer(&self) -> anyhow::Result<Option<Observer>> {
         let plan = Plan { capacity: self.observe_capacity, every: self.observe_every, connections: self.mounts };
-        self.observe.as_deref().map(|path| Observer::writing(path, End::Receiver, &plan)).transpose()
+        Ok(self.observe.as_deref().map(|path| Observer::writing(path, End::Receiver, &plan)).transpose()?)
     }
 
     /// Time between two lines.
@@ -283,7 +284,7 @@ mod tests {
             let text = parse(line).unwrap_err().to_string();
             assert!(text.contains(part), "{text}");
         }
-        assert!(parse("x").unwrap().names().unwrap_err().contains("-il"));
+        assert!(parse("x").unwrap().names().unwrap_err().to_string().contains("-il"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A recording of what a consumer sees: lines of JSON that `sink-driven-src -Q` plays and `dump --from-json` reads.
 
 use super::args::Args;
+use anyhow::anyhow;
 use rwf::dictionary::Dictionary;
 use rwf::json::{Converter, Settings};
 use rwf::msg::MsgClass;
@@ -31,8 +32,8 @@ const EXACT: Settings = Settings {
 
 impl Recorder {
     /// A new file; `now` is the time 0 of the recording.
-    pub(super) fn create(path: &Path, args: &Args, now: u64) -> Result<Self, String> {
-        let file = File::create(path).map_err(|e| format!("recording {}: {e}", path.display()))?;
+    pub(super) fn create(path: &Path, args: &Args, now: u64) -> anyhow::Result<Self> {
+        let file = File::create(path).map_err(|e| anyhow!("recording {}: {e}", path.display()))?;
         Ok(Self {
             out: BufWriter::new(file),
             started: now,

@@ -9,6 +9,7 @@ use crate::tools::dump;
 use crate::tools::outbox::Outbox;
 use crate::tools::output::Output;
 use crate::tools::table;
+use anyhow::anyhow;
 use measure::latency::{Latency, Summary};
 use net::tcp::{ConnId, SocketOptions};
 use net::tls::TlsClient;
@@ -125,8 +126,8 @@ const SECOND: u64 = 1_000_000_000;
 ///
 /// # Errors
 /// A text for the user.
-pub fn run(args: &Args) -> Result<(), String> {
-    net::signal::install().map_err(|e| format!("signals: {e}"))?;
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    net::signal::install().map_err(|e| anyhow!("signals: {e}"))?;
     measure(args, &|| net::signal::stop_requested() > 0).map(drop)
 }
 
@@ -134,13 +135,13 @@ pub fn run(args: &Args) -> Result<(), String> {
 ///
 /// # Errors
 /// A text for the user.
-pub fn measure(args: &Args, stop: &dyn Fn() -> bool) -> Result<Report, String> {
+pub fn measure(args: &Args, stop: &dyn Fn() -> bool) -> anyhow::Result<Report> {
     let tls = match (args.connection_type, &args.ca_file) {
         (ConnectionType::Socket, _) => None,
         (ConnectionType::Encrypted, None) => Some(TlsClient::with_system_roots()),
         (ConnectionType::Encrypted, Some(file)) => Some(TlsClient::with_roots_from(file)),
     };
-    let tls = tls.transpose().map_err(|e| e.to_string())?;
+    let tls = tls.transpose()?;
     let dictionary = dump::load_dictionary(args.dictionary.as_deref())?;
     let address = resolve(&args.host, args.port)?;
     let names = args.names()?;
@@ -175,7 +176,7 @@ pub fn measure(args: &Args, stop: &dyn Fn() -> bool) -> Result<Report, String> {
         recorder: args.record.as_deref().map(|path| Recorder::create(path, args, net::clock::now())).transpose()?,
         printer: Printer::new(args, dictionary)?,
     };
-    let mut io = RsslIo::new(net::clock::now()).map_err(|e| format!("no sockets: {e}"))?;
+    let mut io = RsslIo::new(net::clock::now()).map_err(|e| anyhow!("no sockets: {e}"))?;
     if let Some(observer) = args.observer()? {
         client.meter.observe(observer, &client.names);
     }
@@ -197,18 +198,18 @@ fn is_growing(means: &[f64]) -> bool {
     last > 2.0 * first && last - first > 1_000.0
 }
 
-fn resolve(host: &str, port: u16) -> Result<SocketAddr, String> {
+fn resolve(host: &str, port: u16) -> anyhow::Result<SocketAddr> {
     let mut addresses = (host, port)
         .to_socket_addrs()
-        .map_err(|e| format!("host {host:?} cannot be resolved: {e}"))?
+        .map_err(|e| anyhow!("host {host:?} cannot be resolved: {e}"))?
         .collect::<Vec<_>>();
     // Servers here listen on IPv4 unless told otherwise; `localhost` gives IPv6 first.
     addresses.sort_by_key(SocketAddr::is_ipv6);
-    addresses.into_iter().next().ok_or_else(|| format!("host {host:?} has no address"))
+    addresses.into_iter().next().ok_or_else(|| anyhow!("host {host:?} has no address"))
 }
 
 impl Client<'_> {
-    fn main_loop(&mut self, io: &mut RsslIo, address: SocketAddr, stop: &dyn Fn() -> bool) -> Result<Report, String> {
+    fn main_loop(&mut self, io: &mut RsslIo, address: SocketAddr, stop: &dyn Fn() -> bool) -> anyhow::Result<Report> {
         let started = net::clock::now();
         let every = self.args.every().as_nanos() as u64;
         let mut next_line = started + every;
@@ -219,10 +220,10 @@ impl Client<'_> {
         let mut now = started;
         loop {
             self.connect_due(io, address, now);
-            now = io.turn(Some(next_line.min(now + SECOND / 4)), self).map_err(|e| format!("sockets: {e}"))?;
+            now = io.turn(Some(next_line.min(now + SECOND / 4)), self).map_err(|e| anyhow!("sockets: {e}"))?;
             self.send_due(io, now);
             if let Some(text) = self.give_up(started, now) {
-                return Err(text);
+                return Err(anyhow!(text));
             }
             if measured.is_none()
                 && self.all_images.is_some_and(|at| now >= at + (self.args.warmup.max(0.0) * 1e9) as u64)
@@ -525,11 +526,11 @@ struct Printer<'a> {
 }
 
 impl<'a> Printer<'a> {
-    fn new(args: &'a Args, dictionary: Dictionary) -> Result<Self, String> {
+    fn new(args: &'a Args, dictionary: Dictionary) -> anyhow::Result<Self> {
         let csv = args
             .latency_file
             .as_ref()
-            .map(|path| File::create(path).map_err(|e| format!("latency file {}: {e}", path.display())))
+            .map(|path| File::create(path).map_err(|e| anyhow!("latency file {}: {e}", path.display())))
             .transpose()?
             .map(BufWriter::new);
         let mut printer = Self {
@@ -542,7 +543,7 @@ impl<'a> Printer<'a> {
             failed: None,
         };
         if let Some(csv) = &mut printer.csv {
-            writeln!(csv, "{}", table::CLIENT_CSV).map_err(|e| format!("latency file: {e}"))?;
+            writeln!(csv, "{}", table::CLIENT_CSV).map_err(|e| anyhow!("latency file: {e}"))?;
         }
         Ok(printer)
     }
@@ -558,8 +559,8 @@ impl<'a> Printer<'a> {
         self.failed.get_or_insert(text);
     }
 
-    fn finish(&mut self) -> Result<(), String> {
-        self.failed.take().map_or_else(|| self.output.finish(), Err)
+    fn finish(&mut self) -> anyhow::Result<()> {
+        self.failed.take().map_or_else(|| self.output.finish(), |text| Err(anyhow!(text)))
     }
 
     fn progress(&self, answered: usize, streams: usize, rate: f64, refused: u64) {

@@ -2,6 +2,7 @@
 //!
 //! Only what has an effect on this system's paths is set. What the reports set and we leave alone is shown with the reason.
 
+use anyhow::anyhow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -134,7 +135,7 @@ const QUEUE_LENGTH: u64 = 5_000;
 ///
 /// # Errors
 /// A text: something could not be written.
-pub fn run(args: &Args) -> Result<(), String> {
+pub fn run(args: &Args) -> anyhow::Result<()> {
     if args.revert {
         return revert(args);
     }
@@ -270,7 +271,7 @@ fn advice(system: &Path) {
     println!("  shielded processors: boot with isolcpus=, nohz_full=, rcu_nocbs= for those of the distributors");
 }
 
-fn apply(args: &Args, all: &[Found]) -> Result<(), String> {
+fn apply(args: &Args, all: &[Found]) -> anyhow::Result<()> {
     let changes: Vec<(&Found, &String)> = all.iter().filter_map(|f| Some((f, f.write.as_ref()?))).collect();
     let mut state = read_state(&args.state)?;
     if changes.is_empty() {
@@ -291,7 +292,7 @@ fn apply(args: &Args, all: &[Found]) -> Result<(), String> {
         let (path, here) = (&found.setting.path, found.here.as_deref().unwrap_or_default());
         match set(&args.system, path, wanted) {
             Ok(()) => println!("/{path}: {here} -> {wanted}"),
-            Err(why) => faults.push(why),
+            Err(why) => faults.push(why.to_string()),
         }
         // What could not be changed need not be set back either.
         if !known.contains(path) && value(&args.system, path).as_deref() == Some(here) {
@@ -302,10 +303,10 @@ fn apply(args: &Args, all: &[Found]) -> Result<(), String> {
     if !state.before.is_empty() {
         println!("the values before are in {}; quoteway tune --revert sets them back", args.state.display());
     }
-    if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+    if faults.is_empty() { Ok(()) } else { Err(anyhow!(faults.join("\n"))) }
 }
 
-fn revert(args: &Args) -> Result<(), String> {
+fn revert(args: &Args) -> anyhow::Result<()> {
     let mut state = read_state(&args.state)?;
     if state.before.is_empty() {
         println!("nothing to set back: {} holds no values", args.state.display());
@@ -325,7 +326,7 @@ fn revert(args: &Args) -> Result<(), String> {
                 false
             }
             Err(why) => {
-                faults.push(why);
+                faults.push(why.to_string());
                 true
             }
         }
@@ -335,48 +336,48 @@ fn revert(args: &Args) -> Result<(), String> {
         return Ok(());
     }
     faults.push(format!("what could not be set back is still recorded in {}", args.state.display()));
-    Err(faults.join("\n"))
+    Err(anyhow!(faults.join("\n")))
 }
 
 /// Writes a value and reads it back: the kernel may take less than it was given.
-fn set(system: &Path, path: &str, wanted: &str) -> Result<(), String> {
+fn set(system: &Path, path: &str, wanted: &str) -> anyhow::Result<()> {
     fs::write(system.join(path), wanted).map_err(|e| {
         let hint = match e.kind() {
             std::io::ErrorKind::PermissionDenied => " (needs root)",
             _ if path.starts_with("proc/irq/") => " (the kernel does not let this interrupt be moved)",
             _ => "",
         };
-        format!("/{path}: {e}{hint}")
+        anyhow!("/{path}: {e}{hint}")
     })?;
     let now = value(system, path).unwrap_or_default();
-    if now == wanted { Ok(()) } else { Err(format!("/{path}: {wanted} was written and {now} is in force")) }
+    if now == wanted { Ok(()) } else { Err(anyhow!("/{path}: {wanted} was written and {now} is in force")) }
 }
 
 /// Keeps what is still to be set back, or no file.
-fn save(path: &Path, state: &State) -> Result<(), String> {
+fn save(path: &Path, state: &State) -> anyhow::Result<()> {
     if !state.before.is_empty() {
         return write_state(path, state);
     }
-    fs::remove_file(path).map_err(|e| format!("{}: {e}", path.display()))
+    fs::remove_file(path).map_err(|e| anyhow!("{}: {e}", path.display()))
 }
 
-fn read_state(path: &Path) -> Result<State, String> {
+fn read_state(path: &Path) -> anyhow::Result<State> {
     match fs::read_to_string(path) {
-        Ok(text) => serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display())),
+        Ok(text) => serde_json::from_str(&text).map_err(|e| anyhow!("{}: {e}", path.display())),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(State::default()),
-        Err(e) => Err(format!("{}: {e}", path.display())),
+        Err(e) => Err(anyhow!("{}: {e}", path.display())),
     }
 }
 
-fn write_state(path: &Path, state: &State) -> Result<(), String> {
+fn write_state(path: &Path, state: &State) -> anyhow::Result<()> {
     let failed = |e: std::io::Error| {
         let hint = if e.kind() == std::io::ErrorKind::PermissionDenied { " (needs root)" } else { "" };
-        format!("{}: {e}{hint}", path.display())
+        anyhow!("{}: {e}{hint}", path.display())
     };
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(failed)?;
     }
-    let text = serde_json::to_string_pretty(state).map_err(|e| e.to_string())?;
+    let text = serde_json::to_string_pretty(state)?;
     // Whole or not at all: it is what brings the system back.
     let new = path.with_extension("new");
     fs::write(&new, text).map_err(failed)?;
@@ -473,7 +474,7 @@ mod tests {
         fs::remove_file(&stubborn).unwrap();
         std::os::unix::fs::symlink("/proc/sys/kernel/ostype", &stubborn).unwrap();
         let fault = run(&args).unwrap_err();
-        assert!(fault.contains("proc/irq/24/smp_affinity_list"), "{fault}");
+        assert!(fault.to_string().contains("proc/irq/24/smp_affinity_list"), "{fault}");
         assert_eq!(read(&args, "proc/sys/net/core/rmem_max"), "16777216", "the others are set");
         run(&Args { apply: false, revert: true, ..args.clone() }).unwrap();
         assert!(!args.state.exists() && read(&args, "proc/sys/net/core/rmem_max") == "212992");
@@ -486,7 +487,7 @@ mod tests {
         let gone = args.system.join("proc/irq/24");
         fs::remove_dir_all(&gone).unwrap();
         let fault = run(&Args { apply: false, revert: true, ..args.clone() }).unwrap_err();
-        assert!(fault.contains("proc/irq/24"), "{fault}");
+        assert!(fault.to_string().contains("proc/irq/24"), "{fault}");
         let state = read_state(&args.state).unwrap();
         assert_eq!(
             state.before.into_iter().collect::<Vec<_>>(),

@@ -10,7 +10,7 @@ const BURST: u64 = 2_000_000;
 
 /// The rate, over all clients of a thread.
 #[derive(Debug)]
-pub struct Pace {
+pub struct OpenRate {
     /// Nanoseconds that a new item uses up; 0: there is no limit.
     each: u64,
     /// The time that is used up.
@@ -19,14 +19,14 @@ pub struct Pace {
     items: u64,
 }
 
-impl Pace {
+impl OpenRate {
     /// So many new items a second; 0: as they come.
     pub fn new(per_second: u32) -> Self {
         Self { each: 1_000_000_000_u64.checked_div(per_second.into()).unwrap_or(0), used_until: 0, items: 0 }
     }
 
     /// The turn is over; there are so many items now. `true`: who has sent requests in it is to be read again from
-    /// [`Pace::resumes_at`].
+    /// [`OpenRate::resumes_at`].
     pub fn end_turn(&mut self, now: u64, items: u64) -> bool {
         let opened = items.saturating_sub(self.items);
         self.items = items;
@@ -46,24 +46,24 @@ mod tests {
 
     #[test]
     fn a_few_items_and_those_that_are_open_never_wait() {
-        let mut pace = Pace::new(100_000);
-        assert!(!pace.end_turn(5, 200), "2 ms of them");
-        assert!(!pace.end_turn(5, 200) && !pace.end_turn(5, 150), "nothing new");
-        assert!(pace.end_turn(5, 151));
-        assert_eq!(pace.resumes_at(), 5 + 10_000);
+        let mut rate = OpenRate::new(100_000);
+        assert!(!rate.end_turn(5, 200), "2 ms of them");
+        assert!(!rate.end_turn(5, 200) && !rate.end_turn(5, 150), "nothing new");
+        assert!(rate.end_turn(5, 151));
+        assert_eq!(rate.resumes_at(), 5 + 10_000);
     }
 
     /// A client that always has more to ask, and turns as fast as they are asked for: the rate is kept, and in small steps, so
     /// that the turns between belong to others.
     #[test]
     fn many_items_come_in_at_the_rate_and_in_small_steps() {
-        let mut pace = Pace::new(250_000);
+        let mut rate = OpenRate::new(250_000);
         let (mut now, mut turns, mut items) = (1, 0, 0);
         while items < 100_000 {
             (turns, items) = (turns + 1, items + 125);
-            if pace.end_turn(now, items) {
-                assert!(pace.resumes_at() - now <= 125 * 4_000, "never a longer pause than the turn's own items cost");
-                now = pace.resumes_at();
+            if rate.end_turn(now, items) {
+                assert!(rate.resumes_at() - now <= 125 * 4_000, "never a longer pause than the turn's own items cost");
+                now = rate.resumes_at();
             }
         }
         assert_eq!(turns, 800);
@@ -72,6 +72,6 @@ mod tests {
 
     #[test]
     fn without_a_rate_nobody_waits() {
-        assert!(!Pace::new(0).end_turn(7, 1_000_000));
+        assert!(!OpenRate::new(0).end_turn(7, 1_000_000));
     }
 }

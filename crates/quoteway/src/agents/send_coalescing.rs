@@ -1,4 +1,4 @@
-//! How long an egress shard rests between two turns.
+//! Send coalescing of an egress shard: how long it rests between two turns, so that each send carries more.
 //!
 //! What a delivery costs is mostly its share of the system call that sends it, and a shard that always goes on at once sends as
 //! little at a time as its clients leave it. N shards then make N times as many sends as one thread for all clients would, each of an
@@ -13,13 +13,13 @@ const SHORTEST: u64 = 50_000;
 
 /// The rests of one shard.
 #[derive(Debug)]
-pub struct Rest {
+pub struct SendCoalescing {
     /// Nanoseconds; 0 never rests.
     longest: u64,
     until: u64,
 }
 
-impl Rest {
+impl SendCoalescing {
     /// For one of so many shards, `longest_us` from the configuration (`p2ps.shard_rest_us`). One shard alone never rests.
     pub fn new(shards: u16, longest_us: u32) -> Self {
         Self { longest: if shards > 1 { u64::from(longest_us) * 1_000 } else { 0 }, until: 0 }
@@ -47,14 +47,14 @@ mod tests {
     fn two_shards_send_as_often_as_one_and_more_wait_no_longer() {
         // 240 clients of 5 us each in a turn, as much in all for each number of shards.
         for (shards, turn_us) in [(1, 1_200), (2, 1_200), (4, 600), (8, 300)] {
-            let (mut rest, mut now, mut turns) = (Rest::new(shards, 1_000), 0, 0);
+            let (mut shard, mut now, mut turns) = (SendCoalescing::new(shards, 1_000), 0, 0);
             let (clients, end) = (240 / u64::from(shards), 120_000_000);
             while now < end {
                 let worked = clients * 5_000;
                 now += worked;
                 turns += 1;
-                rest.after(now, worked, clients, clients * 500);
-                now = now.max(rest.until());
+                shard.after(now, worked, clients, clients * 500);
+                now = now.max(shard.until());
             }
             assert_eq!(turns, end / (turn_us * 1_000), "{shards} shards");
         }
@@ -62,16 +62,16 @@ mod tests {
 
     #[test]
     fn who_sends_much_or_to_few_does_not_rest() {
-        let mut rest = Rest::new(2, 500);
-        rest.after(1_000, 400_000, 50, 50 * MUCH);
-        assert_eq!(rest.until(), 0, "16 KB to each");
-        rest.after(1_000, 49_999, 10, 1_000);
-        assert_eq!(rest.until(), 0, "a timer is no more exact");
-        rest.after(1_000, 400_000, 0, 0);
-        assert_eq!(rest.until(), 0, "nothing was sent");
-        rest.after(1_000, 50_000, 10, 1_000);
-        assert_eq!(rest.until(), 51_000);
-        let mut never = Rest::new(2, 0);
+        let mut shard = SendCoalescing::new(2, 500);
+        shard.after(1_000, 400_000, 50, 50 * MUCH);
+        assert_eq!(shard.until(), 0, "16 KB to each");
+        shard.after(1_000, 49_999, 10, 1_000);
+        assert_eq!(shard.until(), 0, "a timer is no more exact");
+        shard.after(1_000, 400_000, 0, 0);
+        assert_eq!(shard.until(), 0, "nothing was sent");
+        shard.after(1_000, 50_000, 10, 1_000);
+        assert_eq!(shard.until(), 51_000);
+        let mut never = SendCoalescing::new(2, 0);
         never.after(1_000, 400_000, 10, 1_000);
         assert_eq!(never.until(), 0, "switched off");
     }
@@ -79,8 +79,8 @@ mod tests {
     /// A turn in which the thread was interrupted for long says nothing of what its sends cost.
     #[test]
     fn no_rest_is_longer_than_configured() {
-        let mut rest = Rest::new(64, 500);
-        rest.after(7, u64::MAX / 2, 1_000, 1_000);
-        assert_eq!(rest.until(), 7 + 500_000);
+        let mut shard = SendCoalescing::new(64, 500);
+        shard.after(7, u64::MAX / 2, 1_000, 1_000);
+        assert_eq!(shard.until(), 7 + 500_000);
     }
 }
