@@ -1,12 +1,13 @@
 //! `quoteway-lab`: what `quoteway lab` starts.
 #![forbid(unsafe_code)]
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser};
+use quoteway::command_line::{end_with_the_reader, print};
 use quoteway::manual;
 use tracing_subscriber::EnvFilter;
 
@@ -43,12 +44,9 @@ fn main() -> ExitCode {
     start_log();
     let result = match &cli.manual {
         Some(Manual::Man { dir }) => manual::man_pages(Cli::command(), "quoteway-lab", dir)
-            .map(|files| print(format!("{} man pages are in {}\n", files.len(), dir.display())))
-            .with_context(|| dir.display().to_string()),
-        Some(Manual::Completions { shell }) => {
-            print(manual::completions(Cli::command(), "quoteway-lab", *shell));
-            Ok(())
-        }
+            .with_context(|| dir.display().to_string())
+            .and_then(|files| shown(format!("{} man pages are in {}\n", files.len(), dir.display()))),
+        Some(Manual::Completions { shell }) => shown(manual::completions(Cli::command(), "quoteway-lab", *shell)),
         Some(Manual::Lab(what)) => lab::look(what),
         None => lab::run(&cli.lab),
     };
@@ -61,21 +59,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// `println!` panics when the reader of standard output has gone (`| head`): that is no fault, and ends the process quietly.
-fn end_with_the_reader() {
-    let usual = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        let text = info.payload_as_str().unwrap_or_default();
-        if text.starts_with("failed printing to stdout") && text.contains("Broken pipe") {
-            std::process::exit(0);
-        }
-        usual(info);
-    }));
-}
-
-/// To standard output, whose reader may have enough before the end (`| head`).
-fn print(text: impl AsRef<[u8]>) {
-    let _ = std::io::stdout().write_all(text.as_ref());
+fn shown(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
+    Ok(print(text)?)
 }
 
 /// What a user should see goes to standard error; `QUOTEWAY_LOG` chooses how much (error, warn, info, debug).

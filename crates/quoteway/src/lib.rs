@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agents;
+pub mod command_line;
 pub mod config;
 pub mod counters;
 pub mod http;

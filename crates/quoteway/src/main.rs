@@ -3,11 +3,12 @@
 
 use anyhow::anyhow;
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use quoteway::command_line::{end_with_the_reader, print};
 use quoteway::config;
 use quoteway::{lab, log, manual, roles, tools, ui};
 use tracing_subscriber::EnvFilter;
@@ -135,8 +136,8 @@ fn main() -> ExitCode {
         Command::SinkDrivenSrc(args) => tools::sink_driven_src::run(&args),
         Command::TestClient(args) => tools::test_client::run(&args),
         Command::Dump(args) => tools::dump::run(&args),
-        Command::Page(args) => ui::page::run(&args),
-        Command::Lock(args) => tools::lock::run(&args).and_then(|text| print(text + "\n")),
+        Command::Page(args) => ui::page::run(&args).map_err(anyhow::Error::msg),
+        Command::Lock(args) => tools::lock::run(&args).and_then(|text| shown(text + "\n")),
         Command::Lbmdump(args) => tools::lbmdump::run(&args),
         Command::Lbmpub(args) => tools::lbmtest::publish::run(&args),
         Command::Lbmsub(args) => tools::lbmtest::subscribe::run(&args),
@@ -146,11 +147,11 @@ fn main() -> ExitCode {
         Command::Top(args) => tools::top::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Tune(args) => tools::tune::run(&args),
-        Command::Config(command) => config::command::run(&command).map_err(anyhow::Error::msg).and_then(print),
+        Command::Config(command) => config::command::run(&command).map_err(anyhow::Error::msg).and_then(shown),
         Command::Man { dir } => manual::man_pages(Cli::command(), "quoteway", &dir)
             .map_err(|e| anyhow!("{}: {e}", dir.display()))
-            .and_then(|files| print(format!("{} man pages are in {}\n", files.len(), dir.display()))),
-        Command::Completions { shell } => print(manual::completions(Cli::command(), "quoteway", shell)),
+            .and_then(|files| shown(format!("{} man pages are in {}\n", files.len(), dir.display()))),
+        Command::Completions { shell } => shown(manual::completions(Cli::command(), "quoteway", shell)),
     };
     // Lines that wait come before the last word.
     drop(log);
@@ -163,25 +164,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// `println!` panics when the reader of standard output has gone (`| head`): that is no fault, and ends the process quietly.
-/// The signal's default would do so for sockets, too.
-fn end_with_the_reader() {
-    let usual = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        let text = info.payload_as_str().unwrap_or_default();
-        if text.starts_with("failed printing to stdout") && text.contains("Broken pipe") {
-            std::process::exit(0);
-        }
-        usual(info);
-    }));
-}
-
-/// To standard output, whose reader may have enough before the end (`| head`).
-fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
-    match std::io::stdout().write_all(text.as_ref()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(anyhow!("standard output: {error}")),
-        _ => Ok(()),
-    }
+fn shown(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
+    Ok(print(text)?)
 }
 
 /// Reads the command line. The programs may be named as the originals are, in any case and also by the name under which the

@@ -13,9 +13,9 @@ use rustc_hash::FxHasher;
 
 use hub::p2ps::{Joined, P2ps, SourceId};
 
-use super::backbone::Ready;
 use super::backbone::links::Blocks;
 use super::backbone::subscriber::Subscriber;
+use super::backbone::{LinkError, Ready};
 use super::consumers::{Consumers, Port};
 use super::oversight::{Asker, Oversight, Thread, oversight};
 use super::permissions::Permissioning;
@@ -183,7 +183,7 @@ impl Desk<'_> {
             }
         });
         for (source, why) in failed {
-            hub.leave(now, source, &why, self);
+            hub.leave(now, source, &why.to_string(), self);
         }
     }
 }
@@ -193,12 +193,14 @@ impl Blocks for Desk<'_> {
         self.consumers.p2ps.source_joined(now, source, joined);
     }
 
-    fn block(&mut self, now: u64, source: SourceId, block: &[u8]) -> Result<(), String> {
-        self.consumers.hub_block(now, source, block, self.io).map_err(|e| format!("its stream cannot be read: {e}"))
+    fn block(&mut self, now: u64, source: SourceId, block: &[u8]) -> Result<(), LinkError> {
+        let read = self.consumers.hub_block(now, source, block, self.io);
+        read.map_err(|why| LinkError::Block { what: "its stream", why })
     }
 
-    fn direct_block(&mut self, now: u64, source: SourceId, block: &[u8]) -> Result<(), String> {
-        self.consumers.p2ps.direct_block(now, source, block).map_err(|e| format!("what it sends cannot be read: {e}"))
+    fn direct_block(&mut self, now: u64, source: SourceId, block: &[u8]) -> Result<(), LinkError> {
+        let read = self.consumers.p2ps.direct_block(now, source, block);
+        read.map_err(|why| LinkError::Block { what: "what it sends", why })
     }
 
     fn lost(&mut self, now: u64, source: SourceId) {

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use hub::distributor::SourceDistributor;
 
-use super::backbone::Ready;
 use super::backbone::publisher::{Publisher, Requests};
+use super::backbone::{LinkError, Ready};
 use super::oversight::{Asker, Oversight, Thread, oversight};
 use super::providers::Providers;
 use super::status::{STATUS, Status};
@@ -186,8 +186,9 @@ impl SourceDistributorAgent {
 }
 
 impl Requests for Providers {
-    fn requests(&mut self, now: u64, number: u16, block: &[u8]) -> Result<(), String> {
-        Providers::requests(self, now, number, block).map_err(|e| format!("its requests cannot be read: {e}"))
+    fn requests(&mut self, now: u64, number: u16, block: &[u8]) -> Result<(), LinkError> {
+        let read = Providers::requests(self, now, number, block);
+        read.map_err(|why| LinkError::Block { what: "its requests", why })
     }
 
     fn gone(&mut self, now: u64, number: u16) {

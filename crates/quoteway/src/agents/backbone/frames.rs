@@ -95,6 +95,8 @@ pub enum FrameError {
     Text,
 }
 
+impl std::error::Error for FrameError {}
+
 impl fmt::Display for FrameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -16,11 +16,11 @@ use net::tcp::{Close, ConnId, Event, RecvOutcome, Scratch, SendOutcome, SocketOp
 
 use lbm_io::Transport;
 
-use super::Trust;
 use super::announcement::Announcement;
 use super::auth::{self, Nonce};
-use super::frames::{self, Challenge, Frame, FrameError, FrameReader, Hello, Proof, Welcome};
+use super::frames::{self, Challenge, Frame, FrameReader, Hello, Proof, Welcome};
 use super::wire::{Encryption, Wire};
+use super::{LinkError, Trust};
 use crate::config::{Config, HubTransport};
 
 const PAUSE_FIRST: u64 = 100_000_000;
@@ -41,12 +41,12 @@ pub trait Blocks {
     ///
     /// # Errors
     /// Why the connection with the source is to be ended.
-    fn block(&mut self, now: u64, source: SourceId, block: &[u8]) -> Result<(), String>;
+    fn block(&mut self, now: u64, source: SourceId, block: &[u8]) -> Result<(), LinkError>;
     /// A block for this P2PS alone.
     ///
     /// # Errors
     /// As for [`Blocks::block`].
-    fn direct_block(&mut self, now: u64, source: SourceId, block: &[u8]) -> Result<(), String>;
+    fn direct_block(&mut self, now: u64, source: SourceId, block: &[u8]) -> Result<(), LinkError>;
     /// A source that was joined is lost.
     fn lost(&mut self, now: u64, source: SourceId);
 }
@@ -92,8 +92,8 @@ pub struct Links {
     data: bool,
     /// The last refusal of an announcement that was told.
     refusal: String,
-    resolved: Receiver<(usize, Result<SocketAddr, String>)>,
-    resolver: Sender<(usize, Result<SocketAddr, String>)>,
+    resolved: Receiver<(usize, io::Result<SocketAddr>)>,
+    resolver: Sender<(usize, io::Result<SocketAddr>)>,
     counters: Counters,
 }
 
@@ -156,15 +156,6 @@ impl State {
             Self::Greeting { line, .. } | Self::Joined { line } => Some(line.conn),
             Self::Idle | Self::Waiting(_) | Self::Resolving => None,
         }
-    }
-}
-
-/// A failure of a peer, in words.
-struct Fault(String);
-
-impl From<FrameError> for Fault {
-    fn from(e: FrameError) -> Self {
-        Self(e.to_string())
     }
 }
 
@@ -243,7 +234,7 @@ impl Links {
         while let Ok((number, result)) = self.resolved.try_recv() {
             match result {
                 Ok(addr) => self.connect(now, number, addr, to),
-                Err(why) => self.lost(now, number, &why, to),
+                Err(why) => self.lost(now, number, &why.to_string(), to),
             }
         }
         for number in 0..self.sources.len() {
@@ -363,7 +354,7 @@ impl Links {
         match source.state {
             State::Joined { .. } => {
                 if let Err(why) = to.block(now, SourceId(number as u16), block) {
-                    self.end(now, number, &why, to);
+                    self.end(now, number, &why.to_string(), to);
                 }
             }
             // The welcome may come after the stream that it opens.
@@ -407,8 +398,8 @@ impl Links {
         let (host, answer, waker) = (source.host.clone(), self.resolver.clone(), self.tcp.waker());
         let look_up = move || {
             let result = match host.to_socket_addrs() {
-                Ok(mut addrs) => addrs.next().ok_or_else(|| "no address has this name".to_owned()),
-                Err(e) => Err(e.to_string()),
+                Ok(mut addrs) => addrs.next().ok_or_else(|| io::Error::other("no address has this name")),
+                Err(e) => Err(e),
             };
             let _ = answer.send((number, result));
             waker.wake();
@@ -474,11 +465,7 @@ impl Links {
                 (Frame::Greeting(bytes), Proving::Asked(nonce)) if !is_refusal(bytes) => {
                     let hello = Hello { nonce: Some(nonce), ..hello.clone() };
                     let genuine = |key| Challenge::read(bytes).filter(|c| c.is_genuine(key, &hello)).map(|c| (c, key));
-                    let (challenge, key) = trust
-                        .key
-                        .as_ref()
-                        .and_then(genuine)
-                        .ok_or_else(|| Fault("it does not have the hub's key".to_owned()))?;
+                    let (challenge, key) = trust.key.as_ref().and_then(genuine).ok_or(LinkError::NotGenuine)?;
                     answer = Some(Proof::new(key, &hello, &challenge.nonce));
                     proof = Proving::Done;
                     Ok(())
@@ -490,19 +477,18 @@ impl Links {
                         source.incarnation = incarnation;
                         to.joined(now, id, Joined { incarnation, number, position });
                         source.held_bytes = 0;
-                        source.held.drain(..).try_for_each(|block| to.block(now, id, &block)).map_err(Fault)
+                        source.held.drain(..).try_for_each(|block| to.block(now, id, &block))
                     }
-                    Welcome::Refused(why) => Err(Fault(format!("refused: {why}"))),
+                    Welcome::Refused(why) => Err(LinkError::Refused(why)),
                 },
                 (Frame::Block(block), _) => {
                     counters.blocks += 1;
                     counters.bytes += block.len() as u64;
-                    let taken = if data && !frames::is_direct(block) {
+                    if data && !frames::is_direct(block) {
                         to.block(now, id, block)
                     } else {
                         to.direct_block(now, id, block)
-                    };
-                    taken.map_err(Fault)
+                    }
                 }
             });
         });
@@ -519,7 +505,7 @@ impl Links {
         source.state = if joined { State::Joined { line } } else { State::Greeting { line, until, proof } };
         match (opened, result) {
             (Err(e), _) => self.end(now, number, &e.to_string(), to),
-            (_, Err(Fault(why))) => self.end(now, number, &why, to),
+            (_, Err(why)) => self.end(now, number, &why.to_string(), to),
             _ => {}
         }
     }
@@ -528,15 +514,13 @@ impl Links {
     ///
     /// # Errors
     /// It takes no more: [`Links::leave`] it, with this reason.
-    pub fn send(&mut self, source: SourceId, block: &[u8]) -> Result<(), String> {
+    pub fn send(&mut self, source: SourceId, block: &[u8]) -> Result<(), LinkError> {
         let Self { sources, tcp, cipher, .. } = self;
         let Some(State::Joined { line }) = sources.get_mut(usize::from(source.0)).map(|s| &mut s.state) else {
             return Ok(());
         };
         match line.wire.send(block, (tcp, line.conn, cipher)) {
-            SendOutcome::Queued(waiting) if waiting > MAX_REQUESTS => {
-                Err(format!("it takes no requests: {waiting} bytes are waiting"))
-            }
+            SendOutcome::Queued(waiting) if waiting > MAX_REQUESTS => Err(LinkError::TakesNoRequests { waiting }),
             _ => Ok(()),
         }
     }

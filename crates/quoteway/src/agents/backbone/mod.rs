@@ -35,6 +35,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 
+use hub::stream::HubError;
 use lbm_io::Transport;
 use net::Network;
 use net::tcp::SocketOptions;
@@ -48,6 +49,35 @@ use rssl_io::RsslIo;
 const UNICAST: u32 = 0;
 /// And those of the data stream.
 const DATA: u32 = 1;
+
+/// Why the connection between a Source Distributor and a P2PS is ended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LinkError {
+    /// The peer's bytes are no frames.
+    #[error(transparent)]
+    Frame(#[from] frames::FrameError),
+    /// What is in the peer's blocks makes no sense.
+    #[error("{what} cannot be read: {why}")]
+    Block {
+        /// What the blocks are: `its stream`.
+        what: &'static str,
+        /// Where, and what.
+        why: HubError,
+    },
+    /// The peer cannot prove who it is.
+    #[error("it does not have the hub's key")]
+    NotGenuine,
+    /// The peer lets this P2PS not join; its reason.
+    #[error("refused: {0}")]
+    Refused(String),
+    /// The peer reads too little.
+    #[error("it takes no requests: {waiting} bytes are waiting")]
+    TakesNoRequests {
+        /// Bytes that wait for it.
+        waiting: usize,
+    },
+}
 
 /// What the owner's set has reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

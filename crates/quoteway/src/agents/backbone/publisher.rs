@@ -18,7 +18,7 @@ use super::auth::{self, Nonce};
 use super::frames::{self, Challenge, Frame, FrameError, FrameReader, Hello, LONGEST_BLOCK, Proof, Welcome};
 use super::outgoing::{Outgoing, public_address};
 use super::wire::{Encryption, Wire};
-use super::{Trust, unix_ms};
+use super::{LinkError, Trust, unix_ms};
 use crate::config::{Config, HubTransport};
 use rssl_io::RsslIo;
 
@@ -39,7 +39,7 @@ pub trait Requests {
     ///
     /// # Errors
     /// Why the connection is to be ended.
-    fn requests(&mut self, now: u64, number: u16, block: &[u8]) -> Result<(), String>;
+    fn requests(&mut self, now: u64, number: u16, block: &[u8]) -> Result<(), LinkError>;
     /// A P2PS is gone.
     fn gone(&mut self, now: u64, number: u16);
 }
@@ -365,7 +365,7 @@ impl Publisher {
                     Ok(())
                 }
                 (Frame::Block(block), State::Joined { number, .. }) => {
-                    to.requests(now, *number, block).map_err(Fault::Broken)
+                    to.requests(now, *number, block).map_err(|e| Fault::Broken(e.to_string()))
                 }
                 (Frame::Block(_), _) => Err(FrameError::OutOfTurn.into()),
             });

@@ -4,6 +4,7 @@ use std::io;
 
 use hub::p2ps::SourceId;
 
+use super::LinkError;
 use super::incoming::Incoming;
 use super::links::{Blocks, Counters, Links};
 use crate::config::{Config, HubTransport};
@@ -68,7 +69,7 @@ impl Subscriber {
     ///
     /// # Errors
     /// As there.
-    pub fn send(&mut self, source: SourceId, block: &[u8]) -> Result<(), String> {
+    pub fn send(&mut self, source: SourceId, block: &[u8]) -> Result<(), LinkError> {
         self.links.send(source, block)
     }
 

@@ -71,35 +71,12 @@ fn two_p2pss(join: Join) {
     }
 }
 
-macro_rules! suite {
-    ($($name:ident: $join:expr;)*) => {$(
-        mod $name {
-            use crate::hub::site::Join;
-
-            #[test]
-            fn a_consumers_day() {
-                super::a_consumers_day($join);
-            }
-
-            #[test]
-            fn two_p2pss() {
-                super::two_p2pss($join);
-            }
-        }
-    )*};
-}
-
 #[test]
 fn in_process() {
     a_consumers_day(Join::InProcess);
 }
 
-suite! {
-    tcp: Join::Tcp;
-    lbt_rm: Join::LbtRm;
-    lbt_rm_direct: Join::LbtRmDirect;
-    lbt_ru: Join::LbtRu;
-    lbt_tcp: Join::LbtTcp;
-    lbt_ipc: Join::LbtIpc;
-    rrcpd: Join::Rrcpd;
+over_every_transport! {
+    a_consumers_day,
+    two_p2pss,
 }

@@ -147,42 +147,11 @@ fn the_provider_goes(join: Join) {
     drop((site, watchers));
 }
 
-macro_rules! suite {
-    ($($name:ident: $join:expr;)*) => {$(
-        mod $name {
-            use crate::hub::site::Join;
-
-            #[test]
-            fn the_source_distributor_dies_and_comes_back() {
-                super::the_source_distributor_dies_and_comes_back($join);
-            }
-
-            #[test]
-            fn the_source_distributor_freezes() {
-                super::the_source_distributor_freezes($join);
-            }
-
-            #[test]
-            fn a_p2ps_freezes() {
-                super::a_p2ps_freezes($join);
-            }
-
-            #[test]
-            fn a_p2ps_dies_and_comes_back() {
-                super::a_p2ps_dies_and_comes_back($join);
-            }
-        }
-    )*};
-}
-
-suite! {
-    tcp: Join::Tcp;
-    lbt_rm: Join::LbtRm;
-    lbt_rm_direct: Join::LbtRmDirect;
-    lbt_ru: Join::LbtRu;
-    lbt_tcp: Join::LbtTcp;
-    lbt_ipc: Join::LbtIpc;
-    rrcpd: Join::Rrcpd;
+over_every_transport! {
+    the_source_distributor_dies_and_comes_back,
+    the_source_distributor_freezes,
+    a_p2ps_freezes,
+    a_p2ps_dies_and_comes_back,
 }
 
 #[test]

@@ -1,6 +1,27 @@
 //! The hub between processes: one suite over every way of joining Source Distributors and P2PSs, and what happens when
 //! something between them fails.
 
+/// Runs each of these tests over every transport of the hub.
+macro_rules! over_every_transport {
+    ($($test:ident),* $(,)?) => {
+        over_every_transport!(@module tcp, Tcp, $($test),*);
+        over_every_transport!(@module lbt_rm, LbtRm, $($test),*);
+        over_every_transport!(@module lbt_rm_direct, LbtRmDirect, $($test),*);
+        over_every_transport!(@module lbt_ru, LbtRu, $($test),*);
+        over_every_transport!(@module lbt_tcp, LbtTcp, $($test),*);
+        over_every_transport!(@module lbt_ipc, LbtIpc, $($test),*);
+        over_every_transport!(@module rrcpd, Rrcpd, $($test),*);
+    };
+    (@module $name:ident, $join:ident, $($test:ident),*) => {
+        mod $name {
+            $(#[test]
+            fn $test() {
+                super::$test(crate::hub::site::Join::$join);
+            })*
+        }
+    };
+}
+
 mod chaos;
 mod conformance;
 mod faults;

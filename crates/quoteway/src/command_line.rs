@@ -1,0 +1,29 @@
+//! What the programs of the workspace have in common at their command line.
+
+use std::io::Write as _;
+
+/// `println!` panics when the reader of standard output has gone (`| head`): that is no fault, and ends the process quietly.
+/// The signal's default would do so for sockets, too.
+pub fn end_with_the_reader() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        let text = info.payload_as_str().unwrap_or_default();
+        if text.starts_with("failed printing to stdout") && text.contains("Broken pipe") {
+            std::process::exit(0);
+        }
+        usual(info);
+    }));
+}
+
+/// To standard output, whose reader may have enough before the end (`| head`).
+///
+/// # Errors
+/// Standard output cannot be written for another reason.
+pub fn print(text: impl AsRef<[u8]>) -> std::io::Result<()> {
+    match std::io::stdout().write_all(text.as_ref()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(std::io::Error::new(e.kind(), format!("standard output: {e}")))
+        }
+        _ => Ok(()),
+    }
+}
