@@ -73,7 +73,7 @@ pub fn run(args: &P2psArgs) -> anyhow::Result<()> {
     let (mounts, incarnation) = (Arc::default(), process::incarnation());
     let mut port = Port::of(&config.p2ps, count > 1);
     // Ends behind the agents, whose last lines its audit takes.
-    let permissioning = Permissioning::start(&config).map_err(|e| e.to_string())?;
+    let permissioning = Permissioning::start(&config)?;
     let mut agents = Vec::new();
     for shard in 0..count {
         let life = incarnation.wrapping_add(u32::from(shard) << 24);

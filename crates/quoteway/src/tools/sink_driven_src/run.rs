@@ -93,7 +93,7 @@ fn data_of(args: &Args, dictionary: &Dictionary) -> anyhow::Result<Data> {
     if path.is_dir() || is_capture(path) {
         return Ok(Data::Market(Some(path.clone())));
     }
-    let file = DataFile::open(path, dictionary).map_err(|e| e.to_string())?;
+    let file = DataFile::open(path, dictionary)?;
     if file.skipped > 0 {
         eprintln!("{}: {} messages are not those of a source, and left out", path.display(), file.skipped);
     }
