@@ -186,7 +186,8 @@ impl Sharded {
         let (backpressure, holding) = (Backpressure::default(), false);
         let (status, labels) = (Status::open_in(&mut io)?, [("hub", config.hub.name.clone())]);
         let oversight = ingest_oversight;
-        let ingest = Ingest { io, providers, events, requests, client_load, backpressure, holding, status, labels, oversight };
+        let ingest =
+            Ingest { io, providers, events, requests, client_load, backpressure, holding, status, labels, oversight };
         Ok(Self { ingest, shards, addresses, stop, wakers, permissioning, askers })
     }
 

@@ -81,7 +81,8 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let config = configuration(args, provider);
     let mut server = Server::new(&config, incarnation())?;
     let addresses = server.addresses();
-    let web = http::start(&config.http, about(&config, addresses, "demo"), server.askers())?;
+    let web =
+        http::start(&config.http, about(&config, addresses, "demo"), server.askers()).map_err(anyhow::Error::msg)?;
     let waker = server.io().tcp().waker();
     let flag = stop.clone();
     let serving = Builder::new()

@@ -94,7 +94,7 @@ pub fn run(args: &P2psArgs) -> anyhow::Result<()> {
         routes: Vec::new(),
         ..process::about(&config)
     };
-    let web = http::start(&config.http, about, askers)?;
+    let web = http::start(&config.http, about, askers).map_err(anyhow::Error::msg)?;
     let line =
         ready_line(first.rssl_addr(), first.encrypted_addr(), first.websocket_addr()) + &process::web(web.as_ref());
     serve(&config, first, agents, &line)

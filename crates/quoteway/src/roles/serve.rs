@@ -75,12 +75,14 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let stop = || process::turn_over(&pulse);
     let result = if config.p2ps.writer_thread_count == 0 {
         let mut server = Server::new(&config, process::incarnation())?;
-        let web = http::start(&config.http, about(&config, server.addresses(), "serve"), server.askers())?;
+        let web = http::start(&config.http, about(&config, server.addresses(), "serve"), server.askers())
+            .map_err(anyhow::Error::msg)?;
         announce(&config, server.addresses(), web.as_ref(), (pulse.clone(), server.io().tcp().waker()));
         server.run(stop)
     } else {
         let mut server = Sharded::new(&config, process::incarnation())?;
-        let web = http::start(&config.http, about(&config, server.addresses(), "serve"), server.askers())?;
+        let web = http::start(&config.http, about(&config, server.addresses(), "serve"), server.askers())
+            .map_err(anyhow::Error::msg)?;
         announce(&config, server.addresses(), web.as_ref(), (pulse.clone(), server.io().tcp().waker()));
         server.run(stop)
     };

@@ -75,7 +75,7 @@ pub fn run(args: &SourceDistributorArgs) -> anyhow::Result<()> {
         takes_websocket: false,
         ..process::about(&config)
     };
-    let web = http::start(&config.http, about, vec![agent.asker()])?;
+    let web = http::start(&config.http, about, vec![agent.asker()]).map_err(anyhow::Error::msg)?;
     let line = ready_line(addresses) + &process::web(web.as_ref());
     process::announce(&line, vec![(pulse.clone(), agent.io().tcp().waker())]);
     let result = agent.run(|| process::turn_over(&pulse)).map_err(anyhow::Error::from);
