@@ -101,9 +101,9 @@ impl PageView {
     pub fn hear(&mut self, now: u64, msg: &[u8]) {
         match Msg::decode(msg) {
             Ok(Msg::Refresh(refresh)) => {
-                self.apply(0, refresh.container, refresh.body, true);
                 self.notice =
                     if refresh.state == rwf::State::OPEN_OK { String::new() } else { refresh.state.to_string() };
+                self.apply(0, refresh.container, refresh.body, true);
             }
             Ok(Msg::Update(update)) => self.apply(now, update.container, update.body, false),
             Ok(Msg::Status(status)) => {
