@@ -262,7 +262,7 @@ fn a_call_with_resume_goes_on_where_one_was_cut_off() {
     std::fs::write(&out, without_floor.join("\n") + "\n").unwrap();
     let (second, report) = call(&["--resume"]);
     assert_eq!((first, second), (2, 2));
-    assert!(report.contains("| 20k | rate |") && report.contains("ours : floor"), "{report}");
+    assert!(report.contains("| rate | ") && report.contains("ours : floor"), "{report}");
     let (third, _) = call(&["--resume", "--set", "items=100"]);
     assert_eq!(third, 4, "other conditions are other runs");
 }

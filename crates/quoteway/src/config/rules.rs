@@ -21,6 +21,18 @@ pub(super) struct Broken {
 
 /// Every rule that `config` breaks.
 pub(super) fn broken(config: &Config) -> Vec<Broken> {
+    let mut found = of_p2ps(config);
+    found.extend(of_distributor_and_daemon(config));
+    found.extend(of_hub(&config.hub));
+    found.extend(of_http(&config.http));
+    found
+}
+
+fn cpus(list: &str) -> bool {
+    list.is_empty() || list.parse::<CpuList>().is_ok()
+}
+
+fn of_p2ps(config: &Config) -> Vec<Broken> {
     let mut found = Vec::new();
     let p = &config.p2ps;
     let mut rule = |holds: bool, key, what| {
@@ -62,7 +74,6 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
     );
     rule(p.writer_thread_count <= 64, "writer_thread_count", "must be at most 64");
     rule(p.min_compression_threshold <= 65_535, "min_compression_threshold", "must be at most 65535");
-    let cpus = |list: &str| list.is_empty() || list.parse::<CpuList>().is_ok();
     rule(cpus(&p.bind_main_thread), "bind_main_thread", "must be a list of processors such as 0-3,5");
     rule(
         p.bind_writer_threads.iter().all(|c| cpus(c)),
@@ -77,6 +88,11 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
         let what = "must be set, unless mode is \"off\"";
         found.push(Broken { section: Permissions::NAME, key: "rights_file", what });
     }
+    found
+}
+
+fn of_distributor_and_daemon(config: &Config) -> Vec<Broken> {
+    let mut found = Vec::new();
     let s = &config.source_distributor;
     let mut rule = |holds: bool, key, what| {
         if !holds {
@@ -97,7 +113,11 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
     if priority(&config.rrcpd.priority).is_err() {
         found.push(Broken { section: Rrcpd::NAME, key: "priority", what: PRIORITY });
     }
-    let h = &config.hub;
+    found
+}
+
+fn of_hub(h: &Hub) -> Vec<Broken> {
+    let mut found = Vec::new();
     let mut rule = |holds: bool, key, what| {
         if !holds {
             found.push(Broken { section: Hub::NAME, key, what });
@@ -120,35 +140,34 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
         "tls_ca_file",
         "tls_cert_file and tls_key_file go together",
     );
-    let http = &config.http;
-    let mut rule_of_http = |holds: bool, key, what| {
-        if !holds {
-            found.push(Broken { section: Http::NAME, key, what });
-        }
-    };
-    rule_of_http(is_address(&http.interface), "interface", ADDRESS);
-    let is_loopback = http.interface.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
-    rule_of_http(
-        is_loopback || !http.enabled || !http.users.is_empty(),
-        "interface",
-        "reaches beyond this machine, which needs http.users (quoteway ctl password makes an entry)",
-    );
-    rule_of_http(
-        http.users.iter().all(|user| user.parse::<crate::http::User>().is_ok()),
-        "users",
-        "must be NAME:viewer:HASH or NAME:operator:HASH, as quoteway ctl password prints them",
-    );
-    let mut rule = |holds: bool, key, what| {
-        if !holds {
-            found.push(Broken { section: Hub::NAME, key, what });
-        }
-    };
     let window = u64::from(h.window_bytes);
     rule(window == 0 || window >= SMALLEST_WINDOW, "window_bytes", "must be at least 1048576, or 0");
     if h.heartbeat_interval_ms == 0 || h.peer_timeout_ms / 2 < h.heartbeat_interval_ms {
         let what = "must be at least twice heartbeat_interval_ms, which is over 0";
         found.push(Broken { section: Hub::NAME, key: "peer_timeout_ms", what });
     }
+    found
+}
+
+fn of_http(http: &Http) -> Vec<Broken> {
+    let mut found = Vec::new();
+    let mut rule = |holds: bool, key, what| {
+        if !holds {
+            found.push(Broken { section: Http::NAME, key, what });
+        }
+    };
+    rule(is_address(&http.interface), "interface", ADDRESS);
+    let is_loopback = http.interface.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    rule(
+        is_loopback || !http.enabled || !http.users.is_empty(),
+        "interface",
+        "reaches beyond this machine, which needs http.users (quoteway ctl password makes an entry)",
+    );
+    rule(
+        http.users.iter().all(|user| user.parse::<crate::http::User>().is_ok()),
+        "users",
+        "must be NAME:viewer:HASH or NAME:operator:HASH, as quoteway ctl password prints them",
+    );
     found
 }
 

@@ -194,7 +194,7 @@ fn the_rooms_in_figures() {
             f.assertions,
             f.text_errors
         );
-        assert!(f.lines < 25_000, "crates/{name} has {} lines: more than one house", f.lines);
+        assert!(f.lines < 30_000, "crates/{name} has {} lines: more than one house", f.lines);
         assert!(
             f.circles.iter().all(|files| *files <= 8),
             "crates/{name}: {:?} files use each other in a circle",
