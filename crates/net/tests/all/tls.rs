@@ -262,7 +262,7 @@ fn is_trusted(server: &TlsServer, client: &TlsClient) -> bool {
 
 #[test]
 fn a_certificate_is_read_again_when_its_files_change() {
-    let (files, others) = (Files::new("again", &["quoteway.test"]), Files::new("others", &["quoteway.test"]));
+    let (files, others) = (Files::new("again", &["quoteway.test"]), Files::new("again-others", &["quoteway.test"]));
     let (server, before, after) = (files.server(), files.client(), others.client());
     // One that has no session to resume: resuming shows no certificate.
     let newcomer = files.client();
