@@ -7,6 +7,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use feed::session::Date;
 use quoteway::tools::tune::interfaces;
 
 /// Facts that stand above every report.
@@ -133,16 +134,8 @@ fn commit() -> String {
 pub fn utc(wall: u64) -> String {
     let seconds = wall / 1_000_000_000;
     let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // The civil date of a day number, in years that begin in March (Howard Hinnant's algorithm).
-    let day = days + 719_468;
-    let (era, of_era) = (day / 146_097, day % 146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let march = (5 * of_year + 2) / 153;
-    let date = of_year - (153 * march + 2) / 5 + 1;
-    let month = if march < 10 { march + 3 } else { march - 9 };
-    let year = era * 400 + year + u64::from(month <= 2);
-    format!("{year}-{month:02}-{date:02}T{:02}:{:02}:{:02}Z", second / 3_600, second / 60 % 60, second % 60)
+    let Date { year, month, day } = Date::from_days(u32::try_from(days).expect("a day of these millennia"));
+    format!("{year}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3_600, second / 60 % 60, second % 60)
 }
 
 /// What else the machine does: runnable tasks, and processor time by kind since it started.

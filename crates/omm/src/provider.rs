@@ -89,11 +89,11 @@ pub enum Event {
     /// A login; it waits for [`Provider::accept_login`] or [`Provider::refuse_login`]. Also a reissue, such as a new token.
     Login(Box<login::Request>),
     /// An item; its image is owed.
-    Open(Asked),
+    Open(Arc<Asked>),
     /// An open item again: another view, priority, pause. An image is owed if `image` says so.
     Reissue {
         /// What is wanted from now on.
-        asked: Asked,
+        asked: Arc<Asked>,
         /// Whether an image is wanted.
         image: bool,
     },
@@ -129,7 +129,8 @@ struct Stream {
     phase: Phase,
     /// An open stream was asked for again, and the image that was wanted with that is owed.
     wants_image: bool,
-    asked: Asked,
+    /// Shared with the event that tells of it.
+    asked: Arc<Asked>,
 }
 
 /// How far the login is.
@@ -392,9 +393,9 @@ impl Provider {
             return self.refuse(request, code, &text);
         }
         if let Some(service) = service.filter(|service| service.is_usable()) {
-            let asked = asked(request, service.id);
-            self.streams
-                .insert(request.stream_id, Stream { phase: Phase::Asked, wants_image: false, asked: asked.clone() });
+            let asked = Arc::new(asked(request, service.id));
+            let stream = Stream { phase: Phase::Asked, wants_image: false, asked: Arc::clone(&asked) };
+            self.streams.insert(request.stream_id, stream);
             self.events.push_back(Event::Open(asked));
         } else {
             let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, "Service is down");
@@ -405,9 +406,9 @@ impl Provider {
 
     fn ask_again(&mut self, request: &RequestMsg<'_>, service: u16) {
         let image = !request.flags.contains(RequestFlags::NO_REFRESH);
-        let asked = asked(request, service);
+        let asked = Arc::new(asked(request, service));
         if let Some(stream) = self.streams.get_mut(&request.stream_id) {
-            stream.asked = asked.clone();
+            stream.asked = Arc::clone(&asked);
             stream.wants_image |= image;
         }
         self.events.push_back(Event::Reissue { asked, image });
@@ -515,7 +516,7 @@ impl Provider {
 
     /// What is asked for on a stream.
     pub fn stream(&self, stream_id: i32) -> Option<&Asked> {
-        self.streams.get(&stream_id).map(|stream| &stream.asked)
+        self.streams.get(&stream_id).map(|stream| &*stream.asked)
     }
 
     /// Streams of items.

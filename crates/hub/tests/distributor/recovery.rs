@@ -9,20 +9,6 @@ use rwf::{DataState, State, StateCode, StreamState};
 
 const WHOLE: RefreshFlags = RefreshFlags(RefreshFlags::SOLICITED.0 | RefreshFlags::REFRESH_COMPLETE.0);
 
-/// Two providers of FEED on sessions 0 and 1, with other ids, the first preferred.
-fn two_providers(balance: Balance) -> World {
-    let mut world = World::new(Config { balance, ..Config::default() });
-    world.p2ps_up(1);
-    for id in [0, 1] {
-        world.route_up(id);
-        world.directory(id, vec![service(7 + id as u16 * 300, "FEED")]);
-    }
-    world.events();
-    world.sent(0);
-    world.sent(1);
-    world
-}
-
 #[test]
 fn a_lost_provider_that_comes_back_with_another_service_id_recovers_its_items() {
     let mut world = World::with_feed();
@@ -88,7 +74,7 @@ fn an_item_that_waits_for_its_first_image_is_not_told_of_the_loss() {
 
 #[test]
 fn another_provider_takes_over_at_once_and_the_service_never_changes() {
-    let mut world = two_providers(Balance::First);
+    let mut world = World::with_two_providers(Balance::First);
     let (a, stream) = world.open_imaged(1, "A");
     world.down(0);
     let kinds = world.kinds();
@@ -109,7 +95,7 @@ fn another_provider_takes_over_at_once_and_the_service_never_changes() {
 
 #[test]
 fn only_the_items_of_the_lost_provider_are_told() {
-    let mut world = two_providers(Balance::Load);
+    let mut world = World::with_two_providers(Balance::Load);
     let (a, _) = world.open_imaged(1, "A");
     let b = world.open(1, "B");
     assert_eq!(world.requests(1).len(), 1, "the other has fewer items");
@@ -124,7 +110,7 @@ fn only_the_items_of_the_lost_provider_are_told() {
 
 #[test]
 fn load_factors_decide_before_counts() {
-    let mut world = two_providers(Balance::Load);
+    let mut world = World::with_two_providers(Balance::Load);
     let busy = with_load(state_update(7, true, true), Load { load_factor: Some(100), ..Load::default() });
     world.directory_update(0, vec![busy]);
     for name in ["A", "B", "C"] {
@@ -135,7 +121,7 @@ fn load_factors_decide_before_counts() {
 
 #[test]
 fn what_a_service_advertises_only_grows() {
-    let mut world = two_providers(Balance::First);
+    let mut world = World::with_two_providers(Balance::First);
     let read = |body: &[u8]| {
         let length = usize::from(u16::from_le_bytes([body[0], body[1]]));
         let filters = &body[2 + length..];
@@ -241,7 +227,7 @@ fn the_transient_status_of_a_service_reaches_its_items_once() {
 
 #[test]
 fn with_two_providers_a_service_status_is_for_the_items_of_the_one_that_sent_it() {
-    let mut world = two_providers(Balance::Load);
+    let mut world = World::with_two_providers(Balance::Load);
     let (a, _) = world.open_imaged(1, "A");
     world.open(1, "B");
     world.refresh(1, 5, &[(22, b"1")], WHOLE);
@@ -335,7 +321,7 @@ fn a_request_that_crosses_the_withdrawal_of_its_service_is_closed() {
 
 #[test]
 fn groups_are_told_apart_by_provider_and_relayed_status_first() {
-    let mut world = two_providers(Balance::Load);
+    let mut world = World::with_two_providers(Balance::Load);
     world.open(1, "A");
     world.open(1, "B");
     world.refresh(0, 5, &[(22, b"1")], WHOLE);
@@ -414,7 +400,7 @@ fn a_deleted_service_is_gone_with_its_items_and_may_come_back() {
 
 #[test]
 fn a_service_deleted_by_one_provider_lives_on_at_the_other() {
-    let mut world = two_providers(Balance::First);
+    let mut world = World::with_two_providers(Balance::First);
     let (a, _) = world.open_imaged(1, "A");
     world.directory_update(0, vec![rwf::rdm::directory::Service::delete(7)]);
     assert_eq!(world.kinds(), [Kind::ServiceStatus]);
@@ -442,7 +428,7 @@ fn a_closed_directory_is_asked_for_again() {
 
 #[test]
 fn a_snapshot_under_way_is_asked_for_elsewhere() {
-    let mut world = two_providers(Balance::First);
+    let mut world = World::with_two_providers(Balance::First);
     world.open_with(1, "A", flags::SNAPSHOT_ONLY);
     assert_eq!(world.requests(0).len(), 1);
     world.events();

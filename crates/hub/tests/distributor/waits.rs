@@ -1,7 +1,7 @@
 //! Who waits hears why: no request is without an answer.
 
 use crate::world::*;
-use hub::distributor::Config;
+use hub::distributor::Balance;
 use hub::stream::{ALL, Kind, Request, flags};
 use rwf::msg::RefreshFlags;
 use rwf::rdm::directory::{Part, ServiceState};
@@ -102,15 +102,7 @@ fn a_loss_is_told_to_those_too_who_wait_beside_those_that_know_the_item_is_suspe
 
 /// FEED at two providers, with an item open at the first.
 fn open_at_the_first_of_two() -> (World, u32, i32) {
-    let mut world = World::new(Config::default());
-    world.p2ps_up(1);
-    for id in [0, 1] {
-        world.route_up(id);
-        world.directory(id, vec![service(7 + id as u16 * 300, "FEED")]);
-    }
-    world.events();
-    world.sent(0);
-    world.sent(1);
+    let mut world = World::with_two_providers(Balance::Load);
     let (handle, stream) = world.open_imaged(1, "A");
     (world, handle, stream)
 }

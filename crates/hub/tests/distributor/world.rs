@@ -1,6 +1,6 @@
 //! A Source Distributor, the messages it sends to providers, and the hub stream it writes.
 
-use hub::distributor::{Config, Origin, PeerInfo, ProviderSink, SessionId, SourceDistributor};
+use hub::distributor::{Balance, Config, Origin, PeerInfo, ProviderSink, SessionId, SourceDistributor};
 use hub::stream::{Block, BlockWriter, Event, HubError, Kind, Request, flags};
 use rwf::msg::{
     AckMsg, CloseMsg, Domain, GenericMsg, Msg, MsgKey, NakCode, RefreshFlags, RefreshMsg, RequestFlags, RequestMsg,
@@ -124,6 +124,20 @@ impl World {
         world.directory(0, vec![service(7, "FEED")]);
         world.events();
         world.sent(0);
+        world
+    }
+
+    /// P2PS 1, and two providers of FEED on sessions 0 and 1, with other ids, the first preferred.
+    pub(crate) fn with_two_providers(balance: Balance) -> Self {
+        let mut world = Self::new(Config { balance, ..Config::default() });
+        world.p2ps_up(1);
+        for id in [0, 1] {
+            world.route_up(id);
+            world.directory(id, vec![service(7 + id as u16 * 300, "FEED")]);
+        }
+        world.events();
+        world.sent(0);
+        world.sent(1);
         world
     }
 

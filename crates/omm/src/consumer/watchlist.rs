@@ -50,10 +50,10 @@ fn put_in(open: &mut OpenStreams, service: u16, group: &[u8], id: i32) {
 }
 
 fn take_out(open: &mut OpenStreams, service: u16, group: &[u8], id: i32) {
-    let Some(groups) = open.get_mut(&service) else { return };
-    let Some(ids) = groups.get_mut(group) else { return };
+    let groups = open.get_mut(&service).expect("an open stream is listed by its service");
+    let ids = groups.get_mut(group).expect("an open stream is listed by its group");
     let was_there = ids.remove(&id);
-    debug_assert!(was_there, "stream {id} is in no group");
+    assert!(was_there, "stream {id} is in no group");
     if ids.is_empty() {
         groups.remove(group);
     }
@@ -156,6 +156,7 @@ impl Watchlist {
         Ok(ids.map(ItemId).collect())
     }
 
+    /// An item that has ended meanwhile has no request to change: its owner has been told so or is about to be.
     pub(super) fn reissue(&mut self, id: ItemId, change: impl FnOnce(&mut ItemRequest), session: &mut Session) {
         let Some(item) = self.items.get_mut(&id.0) else { return };
         let before = item.request.clone();
@@ -169,6 +170,7 @@ impl Watchlist {
         }
     }
 
+    /// An item that has ended meanwhile is closed already.
     pub(super) fn close(&mut self, id: ItemId, session: &mut Session) {
         let Some(item) = self.remove(id.0) else { return };
         if item.is_open() {
@@ -177,8 +179,16 @@ impl Watchlist {
         }
     }
 
+    /// An item of the list, of which the caller knows that the list has it.
+    fn listed(&mut self, id: i32) -> &mut Item {
+        self.items.get_mut(&id).expect("an item of the list")
+    }
+
     /// Takes an item off the list, with its timer and its place in the window.
     fn remove(&mut self, id: i32) -> Option<Item> {
+        if !self.items.contains_key(&id) {
+            return None;
+        }
         self.settle(id);
         self.leave_stream(id);
         self.items.remove(&id)
@@ -193,7 +203,7 @@ impl Watchlist {
 
     /// The server says to which group of items an open stream belongs.
     fn set_group(&mut self, id: i32, group: &[u8]) {
-        let Some(item) = self.items.get_mut(&id) else { return };
+        let item = self.items.get_mut(&id).expect("an item of the list");
         debug_assert!(item.is_open(), "a group for a stream that is not open");
         if *item.group != *group {
             take_out(&mut self.open, item.service, &item.group, id);
@@ -204,7 +214,7 @@ impl Watchlist {
 
     /// The item waits for nothing any more.
     fn settle(&mut self, id: i32) {
-        let Some(item) = self.items.get(&id) else { return };
+        let item = self.items.get(&id).expect("an item of the list");
         match item.phase {
             Phase::Requested { deadline } => {
                 self.timers.remove(&(deadline, id));
@@ -267,7 +277,7 @@ impl Watchlist {
             self.postpone(now, id);
         }
         self.set_group(id, refresh.group_id);
-        let Some(item) = self.items.get_mut(&id) else { return false };
+        let item = self.listed(id);
         item.stale = refresh.state.data == DataState::SUSPECT;
         let whole = item.phase == Phase::Live;
         if whole && (!item.request.streaming || refresh.state.stream == StreamState::NON_STREAMING) {
@@ -288,7 +298,7 @@ impl Watchlist {
         if let Some(group) = status.group_id {
             self.set_group(id, group);
         }
-        let Some(item) = self.items.get_mut(&id) else { return false };
+        let item = self.listed(id);
         if let Some(state) = status.state.filter(|state| state.data != DataState::NO_CHANGE) {
             item.stale = state.data == DataState::SUSPECT;
         }
@@ -298,16 +308,16 @@ impl Watchlist {
     /// The first answer is in.
     fn answered(&mut self, id: i32) {
         self.settle(id);
-        if let Some(item) = self.items.get_mut(&id) {
-            debug_assert!(item.is_open(), "an answer for an item that was not asked for");
-            item.phase = Phase::Live;
-        }
+        let item = self.listed(id);
+        debug_assert!(item.is_open(), "an answer for an item that was not asked for");
+        item.phase = Phase::Live;
     }
 
-    /// A part of an image has come: the next one has the whole time again.
+    /// A part of an image has come: the next one has the whole time again. A part that nobody waits for has no time.
     fn postpone(&mut self, now: u64, id: i32) {
-        let Some(Item { phase: Phase::Requested { deadline }, .. }) = self.items.get_mut(&id) else { return };
-        let old = std::mem::replace(deadline, now.saturating_add(self.request_timeout_ns));
+        let timeout = self.request_timeout_ns;
+        let Phase::Requested { deadline } = &mut self.listed(id).phase else { return };
+        let old = std::mem::replace(deadline, now.saturating_add(timeout));
         let new = *deadline;
         self.timers.remove(&(old, id));
         self.timers.insert((new, id));
@@ -315,7 +325,7 @@ impl Watchlist {
 
     /// The stream is closed at the server, with this state, or means so to this consumer.
     fn ended(&mut self, now: u64, id: i32, state: State<'_>, events: &mut VecDeque<Event>) {
-        let Some(item) = self.items.get(&id) else { return };
+        let item = self.items.get(&id).expect("an item of the list");
         let recoverable = matches!(state.stream, StreamState::CLOSED_RECOVER | StreamState::OPEN);
         if recoverable && recovers(self.recovery) && !item.request.private {
             self.rest(now, id);
@@ -331,16 +341,13 @@ impl Watchlist {
         self.settle(id);
         self.leave_stream(id);
         let until = now.saturating_add(self.retry_ns);
-        if let Some(item) = self.items.get_mut(&id) {
-            item.phase = Phase::Resting { until };
-            self.timers.insert((until, id));
-        }
+        self.listed(id).phase = Phase::Resting { until };
+        self.timers.insert((until, id));
     }
 
     /// Tells the owner that an item is not current; once, as long as it is not.
     fn tell_stale(&mut self, id: i32, state: State<'_>, events: &mut VecDeque<Event>) {
-        let Some(item) = self.items.get_mut(&id) else { return };
-        if !std::mem::replace(&mut item.stale, true) {
+        if !std::mem::replace(&mut self.listed(id).stale, true) {
             events.push_back(Event::ItemState { item: ItemId(id), state: state.into() });
         }
     }
@@ -366,7 +373,7 @@ impl Watchlist {
         for &id in ids {
             self.settle(id);
             self.leave_stream(id);
-            let Some(item) = self.items.get_mut(&id) else { continue };
+            let item = self.items.get_mut(&id).expect("an item of the list");
             let state = self.recovery.unavailable(code, text);
             if item.request.private || state.stream != StreamState::OPEN {
                 self.items.remove(&id);
@@ -423,7 +430,7 @@ impl Watchlist {
                 self.ended(now, id, actual, events);
                 continue;
             }
-            let Some(item) = self.items.get_mut(&id) else { continue };
+            let item = self.listed(id);
             if state.data != DataState::NO_CHANGE {
                 item.stale = state.data == DataState::SUSPECT;
             }
@@ -441,7 +448,7 @@ impl Watchlist {
 
     /// As [`Watchlist::tell_unavailable`], for the service of an item that has just been opened.
     pub(super) fn tell_opened(&mut self, id: ItemId, directory: &Directory, events: &mut VecDeque<Event>) {
-        let Some(item) = self.items.get(&id.0) else { return };
+        let item = self.items.get(&id.0).expect("an item that has just been opened");
         if !directory.named(&item.request.service).is_some_and(Service::is_usable)
             && let Some(queue) = self.queues.get_mut(&item.request.service)
         {
@@ -461,7 +468,7 @@ impl Watchlist {
     pub(super) fn timer(&mut self, now: u64, session: &mut Session, events: &mut VecDeque<Event>) {
         while let Some(&(at, id)) = self.timers.first().filter(|(at, _)| *at <= now) {
             self.timers.remove(&(at, id));
-            let Some(item) = self.items.get_mut(&id) else { continue };
+            let item = self.items.get_mut(&id).expect("an item whose time is running is on the list");
             match item.phase {
                 Phase::Resting { .. } => {
                     item.phase = Phase::Queued;

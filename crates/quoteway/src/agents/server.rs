@@ -145,9 +145,8 @@ impl Server {
     /// Tells what is counted, for `quoteway lbmstat`.
     #[cold]
     fn answer(&mut self, now: u64) {
-        if let Some(mut status) = self.status.take() {
-            status.answer(now, |samples| self.sample(samples));
-            self.status = Some(status);
+        if let Some(question) = self.status.as_mut().and_then(|status| status.question(now)) {
+            question.answer(|samples| self.sample(samples));
         }
     }
 

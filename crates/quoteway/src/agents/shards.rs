@@ -269,9 +269,8 @@ impl Ingest {
     /// Tells what is counted, for `quoteway lbmstat`.
     #[cold]
     fn answer(&mut self, now: u64) {
-        if let Some(mut status) = self.status.take() {
-            status.answer(now, |samples| self.sample(samples));
-            self.status = Some(status);
+        if let Some(question) = self.status.as_mut().and_then(|status| status.question(now)) {
+            question.answer(|samples| self.sample(samples));
         }
     }
 
@@ -402,9 +401,8 @@ impl Shard {
     /// Tells what is counted, for `quoteway lbmstat`.
     #[cold]
     fn answer(&mut self, now: u64) {
-        if let Some(mut status) = self.status.take() {
-            status.answer(now, |samples| self.sample(samples));
-            self.status = Some(status);
+        if let Some(question) = self.status.as_mut().and_then(|status| status.question(now)) {
+            question.answer(|samples| self.sample(samples));
         }
     }
 

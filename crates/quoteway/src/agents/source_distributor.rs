@@ -119,10 +119,9 @@ impl SourceDistributorAgent {
             self.oversee(now);
         }
         if self.io.take_ready(STATUS)
-            && let Some(mut status) = self.status.take()
+            && let Some(question) = self.status.as_mut().and_then(|status| status.question(now))
         {
-            status.answer(now, |samples| self.sample(samples));
-            self.status = Some(status);
+            question.answer(|samples| self.sample(samples));
         }
         Ok(())
     }

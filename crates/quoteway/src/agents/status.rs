@@ -8,7 +8,7 @@
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rssl_io::RsslIo;
@@ -53,21 +53,28 @@ impl Status {
         Ok(status)
     }
 
-    /// Answers one of those who wait, with the reading that `sample` makes. Nothing blocks: what the reader's socket does not take
-    /// is not sent.
-    pub fn answer(&mut self, now: u64, sample: impl FnOnce(&mut Samples)) {
-        let Ok((mut stream, _)) = self.listener.accept() else { return };
+    /// Takes the next of those who ask; nobody if none waits, or if there were too many this second (who came is sent away).
+    pub fn question(&mut self, now: u64) -> Option<Question> {
+        let (stream, _) = self.listener.accept().ok()?;
         let second = now / 1_000_000_000;
         if self.second.0 != second {
             self.second = (second, 0);
         }
         self.second.1 += 1;
-        if self.second.1 > PER_SECOND || stream.set_nonblocking(true).is_err() {
-            return;
-        }
+        (self.second.1 <= PER_SECOND && stream.set_nonblocking(true).is_ok()).then_some(Question(stream))
+    }
+}
+
+/// Somebody who waits for the counters.
+#[must_use = "who asks waits for an answer"]
+pub struct Question(UnixStream);
+
+impl Question {
+    /// Answers with the reading that `sample` makes. Nothing blocks: what the reader's socket does not take is not sent.
+    pub fn answer(mut self, sample: impl FnOnce(&mut Samples)) {
         let mut samples = Samples::default();
         sample(&mut samples);
-        let _ = stream.write_all((samples.lines() + "end\n").as_bytes());
+        let _ = self.0.write_all((samples.lines() + "end\n").as_bytes());
     }
 }
 
@@ -81,7 +88,6 @@ impl AsFd for Status {
 mod tests {
     use super::*;
     use std::io::Read as _;
-    use std::os::unix::net::UnixStream;
 
     use crate::counters::Part;
     use crate::log::Counters;
@@ -92,13 +98,18 @@ mod tests {
         let address = status.listener.local_addr().expect("bound");
         let mut asker = UnixStream::connect_addr(&address).expect("it listens");
         let counters = Counters { lines_lost: 7, lines_held_back: 1 };
-        status.answer(1, |samples| samples.add(Part::Log, &[("of", "this\tprocess".to_owned())], &counters));
+        status
+            .question(1)
+            .expect("one asks")
+            .answer(|samples| samples.add(Part::Log, &[("of", "this\tprocess".to_owned())], &counters));
         let mut text = String::new();
         asker.read_to_string(&mut text).expect("an answer, then the end");
         assert_eq!(text, "log\tof=this?process\tlines_lost=7\tlines_held_back=1\nend\n");
         for _ in 0..2 * PER_SECOND {
             let mut asker = UnixStream::connect_addr(&address).expect("it listens");
-            status.answer(1, |_| {});
+            if let Some(question) = status.question(1) {
+                question.answer(|_| {});
+            }
             text.clear();
             asker.read_to_string(&mut text).expect("the end");
         }

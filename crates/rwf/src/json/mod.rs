@@ -56,6 +56,16 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Everything is written, so that it reads back as it was: numbers of enumerations, and members that are at their default.
+    pub const EXACT: Self = Self {
+        default_service_id: None,
+        expand_enums: false,
+        enum_displays: false,
+        unknown_members: false,
+        unknown_fields: false,
+        explicit: true,
+    };
+
     /// As an RTDS has them: displays of enumerations both ways, unknown fields are errors and unknown members are not.
     #[must_use]
     pub fn rtds() -> Self {

@@ -180,9 +180,8 @@ impl Relay {
     /// Tells what is counted, for `quoteway lbmstat`.
     #[cold]
     fn answer(&mut self) {
-        if let Some(mut status) = self.status.take() {
-            status.answer(net::clock::now(), |samples| self.sample(samples));
-            self.status = Some(status);
+        if let Some(question) = self.status.as_mut().and_then(|status| status.question(net::clock::now())) {
+            question.answer(|samples| self.sample(samples));
         }
     }
 }

@@ -11,6 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::{Builder, JoinHandle, park_timeout};
 use std::time::{Duration, Instant};
 
+use feed::session::Date;
 use permissions::lock::AnyLock;
 use permissions::{AuditEvent, EventKind, Usage, Verdict};
 use serde_json::{Map, Value, json};
@@ -44,21 +45,9 @@ pub(super) enum Line {
     },
 }
 
-/// Year, month and day of a day since 1970-01-01 (after Howard Hinnant's `civil_from_days`).
-fn civil(day: u64) -> (u64, u64, u64) {
-    let z = day + 719_468;
-    let (era, of_era) = (z / 146_097, z % 146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let date = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (year + era * 400 + u64::from(month <= 2), month, date)
-}
-
 fn date(day: u64) -> String {
-    let (year, month, date) = civil(day);
-    format!("{year:04}-{month:02}-{date:02}")
+    let Date { year, month, day } = Date::from_days(u32::try_from(day).expect("a day of these millennia"));
+    format!("{year:04}-{month:02}-{day:02}")
 }
 
 /// A time as RFC 3339 writes it, with microseconds, in UTC.

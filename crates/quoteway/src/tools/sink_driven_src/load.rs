@@ -15,6 +15,7 @@ use measure::observer::{Observer, id_of, item_key};
 use rwf::StateCode;
 use rwf::msg::Domain;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// The items open on one connection, and the traffic for them.
@@ -337,18 +338,19 @@ impl Load {
     /// The item of a name; made when it is new.
     fn item(&mut self, domain: Domain, name: &str) -> anyhow::Result<u32> {
         let name: Arc<str> = name.into();
-        if let Some(&item) = self.names.get(&(domain, name.clone())) {
-            return Ok(item);
-        }
+        let entry = match self.names.entry((domain, name.clone())) {
+            Entry::Occupied(known) => return Ok(*known.get()),
+            Entry::Vacant(entry) => entry,
+        };
         let series = self.catalogue.find(domain, &name)?;
         let item = self.items.len() as u32;
         let key = item_key(&name);
         self.items.push(Item { sequence: 0, series, updates: 0, key, at: None });
-        self.item_names.push(name.clone());
+        self.item_names.push(Arc::clone(&name));
         if self.config.stamp_item.as_deref() == Some(&*name) {
             self.stamps.item = Some(item);
         }
-        self.names.insert((domain, name), item);
+        entry.insert(item);
         Ok(item)
     }
 }

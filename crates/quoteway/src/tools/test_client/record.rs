@@ -20,16 +20,6 @@ pub(super) struct Recorder {
     failed: Option<io::Error>,
 }
 
-/// Everything is written, so that it reads back as it was.
-const EXACT: Settings = Settings {
-    default_service_id: None,
-    expand_enums: false,
-    enum_displays: false,
-    unknown_members: false,
-    unknown_fields: false,
-    explicit: true,
-};
-
 impl Recorder {
     /// A new file; `now` is the time 0 of the recording.
     pub(super) fn create(path: &Path, args: &Args, now: u64) -> anyhow::Result<Self> {
@@ -58,7 +48,7 @@ impl Recorder {
             let _ = write!(self.line, ",\"from\":\"mount {mount}\"");
         }
         self.line.push_str(",\"message\":");
-        let converter = Converter::new(dictionary).with_settings(EXACT);
+        let converter = Converter::new(dictionary).with_settings(Settings::EXACT);
         if !self.as_json || converter.message(msg, &mut self.line).is_err() {
             self.line.truncate(self.line.len() - "message\":".len());
             self.line.push_str("rwf\":\"");

@@ -40,12 +40,10 @@ fn a_consumers_day(join: Join) {
     second.settle(&provider);
     drop(second);
     first.close(&names(10));
-    let started = std::time::Instant::now();
-    while provider.streams() != 40 {
-        assert!(started.elapsed() < crate::hub::PATIENCE, "{} streams are open and not 40", provider.streams());
+    crate::hub::until("40 open streams", || {
         first.look(|_| ());
-        std::thread::yield_now();
-    }
+        provider.streams() == 40
+    });
     first.wait_updates(5);
     assert_eq!(first.look(|v| v.items.values().map(|i| i.suspects).sum::<u32>()), 0, "nothing was lost");
 }

@@ -89,11 +89,10 @@ fn a_p2ps_dies_and_comes_back(join: Join) {
     scene.assert_well();
     assert_eq!(scene.suspects(1), before, "the other P2PS's consumers notice nothing");
     scene.site.p2pss[0].kill();
-    let started = std::time::Instant::now();
-    while scene.provider.streams() != 30 {
-        assert!(started.elapsed() < crate::hub::PATIENCE, "{} streams are open and not 30", scene.provider.streams());
+    crate::hub::until("30 open streams", || {
         scene.watchers[1].wait_updates(1);
-    }
+        scene.provider.streams() == 30
+    });
 }
 
 /// Two Source Distributors have the same service: when one dies, its items come from the other, with images.

@@ -1,7 +1,5 @@
 //! A source that sends as fast as it may: nobody is cut off for that, and nothing is lost.
 
-use std::time::Instant;
-
 use crate::hub::names;
 use crate::hub::place::Place;
 use crate::hub::provider::Counting;
@@ -56,10 +54,7 @@ impl Scene {
 
     /// Asks until the distributor has counted one. Each question is a process, so that nothing spins.
     fn wait_distributor(&self, counter: &str) {
-        let began = Instant::now();
-        while self.distributor(counter) == 0 {
-            assert!(began.elapsed() < crate::hub::PATIENCE, "no {counter}");
-        }
+        crate::hub::until(counter, || self.distributor(counter) > 0);
     }
 }
 

@@ -35,10 +35,19 @@ mod site;
 mod soak;
 mod watcher;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long anything may take before its test fails; a loaded machine is slow.
 const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Waits until something is so that nobody reports: it is looked at again and again; `what` says it for when it does not come.
+fn until(what: &str, so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !so() {
+        assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}");
+        std::thread::park_timeout(Duration::from_millis(1));
+    }
+}
 
 /// So many item names.
 fn names(count: usize) -> Vec<String> {

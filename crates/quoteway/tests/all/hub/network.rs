@@ -88,8 +88,7 @@ fn partition(join: Join, hosts: [&'static str; 3]) {
     let begun = Instant::now();
     network.watcher.wait_none_ok();
     let rest = Duration::from_secs(if long { 70 } else { 5 }).saturating_sub(begun.elapsed());
-    std::thread::sleep(rest);
-    network.watcher.look(|v| assert!(v.items.values().all(|i| !i.is_ok), "nothing can be Ok while cut off"));
+    network.watcher.stays("nothing can be Ok while cut off", rest, |v| v.items.values().all(|i| !i.is_ok));
     network.far().rejoin();
     network.watcher.wait_all_ok();
     network.watcher.wait_updates(20);

@@ -76,11 +76,7 @@ impl Counting {
     pub(crate) fn flood(&self, updates: u64) {
         let goal = self.updates() + updates;
         self.shared.unpaced.store(true, Ordering::Relaxed);
-        let started = Instant::now();
-        while self.updates() < goal {
-            assert!(started.elapsed() < crate::hub::PATIENCE, "{} updates are still to come", goal - self.updates());
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        crate::hub::until("the updates of the flood", || self.updates() >= goal);
         self.shared.unpaced.store(false, Ordering::Relaxed);
     }
 

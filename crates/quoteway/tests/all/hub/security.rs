@@ -157,11 +157,8 @@ fn a_source_distributor_has_to_prove_itself() {
     let hubs = format!("source_distributors = [\"{}\"]\n", plain.distributors[0].addr("hub="));
     let tuning = Tuning { hub: key_line(folder.path(), KEY) + &hubs, ..Tuning::default() };
     let keyed = Site::tuned(Join::Tcp, &tuning, (&place, &place), &[], 1);
-    let begun = Instant::now();
-    while plain.distributors[0].counter("source-distributor", "p2ps_refused") == 0 {
-        assert!(begun.elapsed() < crate::hub::PATIENCE, "it tries");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let refused = || plain.distributors[0].counter("source-distributor", "p2ps_refused");
+    crate::hub::until("a P2PS that tries", || refused() > 0);
     assert_eq!(keyed.p2pss[0].counter("p2ps", "sources_joined"), 0);
 }
 
@@ -267,11 +264,7 @@ fn invented_names_lock_nobody_out() {
         counted.store(number, Ordering::Relaxed);
         announce(&format!("invented {number}"), "127.0.0.1:9")
     });
-    let begun = Instant::now();
-    while sent.load(Ordering::Relaxed) < 1_500 {
-        assert!(begun.elapsed() < crate::hub::PATIENCE, "it sends");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    crate::hub::until("1,500 names", || sent.load(Ordering::Relaxed) >= 1_500);
     site.distributors[0].restart();
     let watcher = Watcher::connect(&place, "watcher", site.rssl(0));
     watcher.open(&names(5));

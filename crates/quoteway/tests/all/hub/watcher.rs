@@ -145,6 +145,17 @@ impl Watcher {
         }
     }
 
+    /// Checks at each event of `time` that something is so, and stays so.
+    pub(crate) fn stays(&self, what: &str, time: Duration, so: impl Fn(&View) -> bool) {
+        let deadline = Instant::now() + time;
+        let mut view = self.view();
+        loop {
+            assert!(so(&view), "{}: {what}: {}", self.name, summary(&view));
+            let Some(rest) = deadline.checked_duration_since(Instant::now()) else { return };
+            view = self.shared.1.wait_timeout(view, rest).expect("no panic").0;
+        }
+    }
+
     /// Waits until every item asked for is Ok.
     pub(crate) fn wait_all_ok(&self) {
         self.wait("all items to be Ok", |v| !v.items.is_empty() && v.items.values().all(|i| i.is_ok));

@@ -146,16 +146,6 @@ pub(crate) fn cursor(data: &[u8]) {
     }
 }
 
-/// Everything is written, so that it reads back as it was.
-const EXACT: Settings = Settings {
-    default_service_id: None,
-    expand_enums: false,
-    enum_displays: false,
-    unknown_members: false,
-    unknown_fields: false,
-    explicit: true,
-};
-
 fn dictionary() -> &'static Dictionary {
     static BUILT_IN: std::sync::LazyLock<Dictionary> = std::sync::LazyLock::new(Dictionary::builtin);
     &BUILT_IN
@@ -165,7 +155,12 @@ fn dictionary() -> &'static Dictionary {
 pub(crate) fn json(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let lax = Settings { default_service_id: Some(7), expand_enums: true, enum_displays: true, ..Settings::default() };
-    for settings in [EXACT, lax, Settings { unknown_members: true, unknown_fields: true, ..EXACT }, Settings::rtds()] {
+    for settings in [
+        Settings::EXACT,
+        lax,
+        Settings { unknown_members: true, unknown_fields: true, ..Settings::EXACT },
+        Settings::rtds(),
+    ] {
         let converter = Converter::new(dictionary()).with_settings(settings);
         for result in converter.messages(&text) {
             match result {
@@ -187,7 +182,7 @@ pub(crate) fn json(data: &[u8]) {
 
 /// A message, if the bytes are one, as JSON: that is one message again, and its JSON is the same from then on.
 pub(crate) fn json_of(msg: &[u8]) {
-    let converter = Converter::new(dictionary()).with_settings(EXACT);
+    let converter = Converter::new(dictionary()).with_settings(Settings::EXACT);
     let mut text = String::new();
     if converter.message(msg, &mut text).is_err() {
         assert!(text.is_empty(), "what fails appends nothing");
