@@ -1,7 +1,7 @@
 //! Providers that go away and come back, and others that take over.
 
 use crate::world::*;
-use hub::distributor::{Balance, Config};
+use hub::distributor::Balance;
 use hub::stream::{ALL, Kind, flags};
 use rwf::msg::{Domain, RefreshFlags};
 use rwf::rdm::directory::{Group, Load, Part};
