@@ -26,6 +26,8 @@ pub struct Config {
     pub opens_per_turn: u32,
     /// What may wait for clients that take less than there is for them.
     pub egress: super::egress::Limits,
+    /// Which services are conflated, and what is offered of that.
+    pub conflation: super::conflation::Settings,
     /// Largest dictionary message; a larger dictionary goes out in parts.
     pub max_fragment_size: usize,
     /// Nanoseconds that a post may be unanswered before the poster gets a nak.
@@ -75,6 +77,7 @@ impl Default for Config {
             open_window: 5_000,
             opens_per_turn: 100,
             egress: super::egress::Limits::default(),
+            conflation: super::conflation::Settings::default(),
             max_fragment_size: 6_000,
             post_timeout: 15 * SECOND,
             max_posts_per_client: 10_000,

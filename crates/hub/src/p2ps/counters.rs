@@ -6,6 +6,8 @@ crate::counters! {
 pub struct Counters {
     /// Clients connected.
     pub clients: u64 as Gauge,
+    /// Clients whose updates are conflated because they take less than there is.
+    pub clients_conflated: u64 as Gauge,
     /// Clients logged in.
     pub mounts: u64 as Gauge,
     /// Items that someone watches, views and snapshots counted apart.
@@ -46,6 +48,8 @@ pub struct Counters {
     pub updates_unwatched: u64,
     /// Updates delivered, each client counted.
     pub updates_out: u64,
+    /// Updates that went out merged into others, each client counted: what they had got more without conflation.
+    pub updates_conflated: u64,
     /// Images or parts of images read from the hub.
     pub images_in: u64,
     /// Images or parts delivered, each client counted.

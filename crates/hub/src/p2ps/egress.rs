@@ -7,13 +7,21 @@
 //! |---|---|---|
 //! | up to `guaranteed` in its session | *pass* to the session in the turn that brings them | are read |
 //! | more than that in its session | are *held* here, in order; they pass when half of `guaranteed` is left there | wait, until half is left in all |
+//! | more than `conflate` in all, and its deliveries are held | the same, and updates of streams that allow it are merged (`just_in_time`), until no more than `tick_by_tick` is left in all | as above |
 //! | more than `max` in all, or more than `guaranteed` while all clients together have more than `pool` | dropped: it is *cut off* | - |
 //!
 //! A client that passes costs one look at its state a turn.
 
+mod just_in_time;
+
+pub(crate) use just_in_time::RESUMED;
+
 use super::clients::CloseReason;
+use super::conflation::merge::Ripples;
 use super::delivery::turn::{Deliveries, KeptDeliveries};
-use super::ids::ClientId;
+use super::ids::{ClientId, StreamId};
+use just_in_time::Conflating;
+use rwf::msg::Domain;
 
 /// Bounds of what may wait for clients, in bytes. Names are those of the RMDS parameters where there is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,13 +38,26 @@ pub struct Limits {
     pub ok: usize,
     /// Beyond this a client counts as behind: more than a socket buffer, far less than what it is cut off for.
     pub behind: usize,
+    /// Beyond this a client whose deliveries are held is conflated, where its streams allow that.
+    pub conflate: usize,
+    /// When no more than this is left a client that is conflated gets its updates one by one again.
+    pub tick_by_tick: usize,
 }
 
 impl Default for Limits {
     /// No bounds but that of what counts as behind.
     fn default() -> Self {
         let none = usize::MAX;
-        Self { guaranteed: none, max: none, pool: none, breach: none, ok: none, behind: 512 << 10 }
+        Self {
+            guaranteed: none,
+            max: none,
+            pool: none,
+            breach: none,
+            ok: none,
+            behind: 512 << 10,
+            conflate: none,
+            tick_by_tick: 0,
+        }
     }
 }
 
@@ -54,6 +75,16 @@ pub enum FlowControl {
     },
     /// A client that was slow has caught up.
     CaughtUp,
+    /// The client's updates are conflated from now on: so many bytes wait for it.
+    Conflated {
+        /// Bytes.
+        waiting: usize,
+    },
+    /// The client's updates are not conflated any more.
+    TickByTick {
+        /// Updates that it did not get one by one meanwhile.
+        saved: u64,
+    },
 }
 
 /// Whether a client's deliveries pass.
@@ -77,6 +108,10 @@ struct Queue {
     /// Bytes in its session, as told last.
     session: usize,
     kept: KeptDeliveries,
+    /// Behind it, what waits in conflated form.
+    conflating: Option<Box<Conflating>>,
+    /// Updates saved since that began.
+    saved: u64,
     /// What of it is in [`Egress::total`].
     counted: usize,
     reading_paused: bool,
@@ -86,7 +121,24 @@ struct Queue {
 
 impl Queue {
     fn waiting(&self) -> usize {
-        self.session + self.kept.bytes()
+        self.session + self.kept.bytes() + self.conflating.as_ref().map_or(0, |conflating| conflating.bytes())
+    }
+
+    /// Nothing is held.
+    fn is_empty(&self) -> bool {
+        self.kept.is_empty() && self.conflating.as_ref().is_none_or(|conflating| conflating.is_empty())
+    }
+
+    /// Makes ready what is to go out next, up to about so many bytes; tells how many updates conflation has saved.
+    fn ready(&mut self, bytes: usize, now: u64) -> u64 {
+        let Self { kept, conflating: Some(conflating), saved, .. } = self else { return 0 };
+        let before = *saved;
+        while kept.bytes() < bytes.max(1)
+            && let Some(more) = conflating.take_next(now, kept)
+        {
+            *saved += u64::from(more);
+        }
+        *saved - before
     }
 }
 
@@ -104,6 +156,19 @@ pub(crate) struct Egress {
     releasing: Vec<ClientId>,
     controls: Vec<(ClientId, FlowControl)>,
     cut_off: Vec<(ClientId, CloseReason)>,
+    /// Streams that are to be told that they are not conflated any more.
+    resumed: Vec<(ClientId, StreamId, Domain)>,
+    /// Clients that are conflated.
+    conflated: usize,
+    /// Updates that conflation has saved.
+    saved: u64,
+}
+
+/// What updates are merged by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Merging<'a> {
+    pub(crate) now: u64,
+    pub(crate) ripples: &'a Ripples,
 }
 
 impl Egress {
@@ -127,6 +192,8 @@ impl Egress {
         debug_assert!(self.total >= queue.counted, "more waits for one than for all");
         self.total -= queue.counted;
         self.behind -= usize::from(queue.behind);
+        self.conflated -= usize::from(queue.conflating.is_some());
+        self.resumed.retain(|(other, ..)| *other != id);
         self.releasing.retain(|&other| other != id);
         self.controls.retain(|(other, _)| *other != id);
         self.cut_off.retain(|(other, _)| *other != id);
@@ -138,17 +205,29 @@ impl Egress {
         self.queues.get(id.0 as usize).is_none_or(|queue| queue.flow == Flow::Passing)
     }
 
-    /// Keeps the deliveries of a client that do not pass.
-    pub(crate) fn hold(&mut self, id: ClientId, deliveries: Deliveries<'_>) {
+    /// Keeps the deliveries of a client that do not pass. `may_conflate` says whether a stream's updates may be merged.
+    pub(crate) fn hold(
+        &mut self,
+        id: ClientId,
+        deliveries: Deliveries<'_>,
+        merging: Merging<'_>,
+        may_conflate: impl Fn(i32) -> bool,
+    ) {
         let Some(queue) = self.queues.get_mut(id.0 as usize) else {
             debug_assert!(false, "deliveries for one who is not there: {id:?}");
             return;
         };
         debug_assert!(queue.flow != Flow::Passing, "what passes is not held");
-        if queue.flow != Flow::CutOff {
-            deliveries.for_each(|(body, stream)| queue.kept.push(body, stream));
-            self.judge(id);
+        if queue.flow == Flow::CutOff {
+            return;
         }
+        match &mut queue.conflating {
+            Some(conflating) => deliveries.for_each(|(body, stream)| {
+                conflating.push(body, stream, || may_conflate(stream), merging.now, merging.ripples);
+            }),
+            None => deliveries.for_each(|(body, stream)| queue.kept.push(body, stream)),
+        }
+        self.judge(id);
     }
 
     /// So many bytes wait in a client's session.
@@ -161,7 +240,7 @@ impl Egress {
         let room = session <= self.limits.guaranteed / 2;
         match queue.flow {
             Flow::Passing if session > self.limits.guaranteed => queue.flow = Flow::Held,
-            Flow::Held if room && queue.kept.is_empty() => queue.flow = Flow::Passing,
+            Flow::Held if room && queue.is_empty() => queue.flow = Flow::Passing,
             Flow::Held if room => {
                 queue.flow = Flow::Releasing;
                 self.releasing.push(id);
@@ -177,7 +256,7 @@ impl Egress {
 
     /// Applies the bounds to a client for whom more or less waits than before.
     fn judge(&mut self, id: ClientId) {
-        let Self { limits, queues, total, behind, controls, .. } = self;
+        let Self { limits, queues, total, behind, controls, resumed, conflated, .. } = self;
         let queue = &mut queues[id.0 as usize];
         if queue.flow == Flow::CutOff {
             return;
@@ -193,6 +272,7 @@ impl Egress {
             let reason = CloseReason::SlowConsumer { waiting, max: limits.max, pool: limits.pool };
             queue.flow = Flow::CutOff;
             queue.kept = KeptDeliveries::default();
+            *conflated -= usize::from(queue.conflating.take().is_some());
             self.releasing.retain(|&other| other != id);
             self.cut_off.push((id, reason));
             return;
@@ -202,6 +282,19 @@ impl Egress {
             let control = if queue.slow { FlowControl::Slow { waiting } } else { FlowControl::CaughtUp };
             controls.push((id, control));
         }
+        match queue.conflating.take_if(|queued| queued.is_empty() && waiting <= limits.tick_by_tick) {
+            Some(ended) => {
+                *conflated -= 1;
+                resumed.extend(ended.into_told().map(|(stream, domain)| (id, StreamId(stream), domain)));
+                controls.push((id, FlowControl::TickByTick { saved: std::mem::take(&mut queue.saved) }));
+            }
+            None if queue.conflating.is_none() && waiting > limits.conflate && queue.flow != Flow::Passing => {
+                *conflated += 1;
+                queue.conflating = Some(Box::default());
+                controls.push((id, FlowControl::Conflated { waiting }));
+            }
+            None => {}
+        }
         let paused = waiting > if queue.reading_paused { limits.guaranteed / 2 } else { limits.guaranteed };
         if queue.reading_paused != paused {
             queue.reading_paused = paused;
@@ -210,14 +303,15 @@ impl Egress {
     }
 
     /// Hands out more of what is held for those whose sessions have room.
-    pub(crate) fn release(&mut self, mut f: impl FnMut(ClientId, Deliveries<'_>)) {
+    pub(crate) fn release(&mut self, now: u64, mut f: impl FnMut(ClientId, Deliveries<'_>)) {
         for at in (0..self.releasing.len()).rev() {
             let id = self.releasing[at];
             let queue = &mut self.queues[id.0 as usize];
             debug_assert_eq!(queue.flow, Flow::Releasing, "{id:?} is not to get more");
+            self.saved += queue.ready(self.limits.guaranteed, now);
             f(id, queue.kept.next(self.limits.guaranteed));
             queue.kept.trim();
-            if queue.kept.is_empty() {
+            if queue.is_empty() {
                 queue.flow = Flow::Passing;
                 self.releasing.swap_remove(at);
             }
@@ -226,9 +320,10 @@ impl Egress {
     }
 
     /// A client is to be closed when it has got what there is for it: nothing is held any more.
-    pub(crate) fn release_all(&mut self, id: ClientId, f: impl FnOnce(Deliveries<'_>)) {
+    pub(crate) fn release_all(&mut self, id: ClientId, now: u64, f: impl FnOnce(Deliveries<'_>)) {
         let Some(queue) = self.queues.get_mut(id.0 as usize) else { return };
         if matches!(queue.flow, Flow::Held | Flow::Releasing) {
+            self.saved += queue.ready(usize::MAX, now);
             f(queue.kept.next(usize::MAX));
             queue.kept.trim();
             queue.flow = Flow::Passing;
@@ -240,6 +335,30 @@ impl Egress {
     /// Those that are cut off since the last call, and why.
     pub(crate) fn take_cut_off(&mut self) -> Vec<(ClientId, CloseReason)> {
         std::mem::take(&mut self.cut_off)
+    }
+
+    /// Streams whose conflation has ended since the last call, and their domains.
+    pub(crate) fn take_resumed(&mut self) -> Vec<(ClientId, StreamId, Domain)> {
+        std::mem::take(&mut self.resumed)
+    }
+
+    /// A stream of a client is closed: what comes under its number from now on is another's.
+    pub(crate) fn close_stream(&mut self, id: ClientId, stream: StreamId) {
+        if self.conflated > 0
+            && let Some(conflating) = self.queues.get_mut(id.0 as usize).and_then(|queue| queue.conflating.as_mut())
+        {
+            conflating.close_stream(stream.0);
+        }
+    }
+
+    /// Clients that are conflated.
+    pub(crate) fn conflated(&self) -> usize {
+        self.conflated
+    }
+
+    /// Updates that conflation has saved.
+    pub(crate) fn saved(&self) -> u64 {
+        self.saved
     }
 
     pub(crate) fn controls(&mut self) -> std::vec::Drain<'_, (ClientId, FlowControl)> {
@@ -268,11 +387,13 @@ impl Egress {
         let cut_off: usize = self.queues.iter().filter(|queue| !alive(queue)).map(|queue| queue.counted).sum();
         assert_eq!(waiting + cut_off, self.total, "bytes that wait for all clients");
         assert_eq!(self.queues.iter().filter(|queue| queue.behind).count(), self.behind, "clients behind");
+        let conflated = self.queues.iter().filter_map(|queue| queue.conflating.as_ref());
+        assert_eq!(conflated.map(|conflating| conflating.check()).count(), self.conflated, "clients conflated");
         for (id, queue) in (0..).map(ClientId).zip(&self.queues) {
             let releasing = self.releasing.iter().filter(|&&other| other == id).count();
             assert_eq!(releasing, usize::from(queue.flow == Flow::Releasing), "{id:?} is {:?}", queue.flow);
             let keeps = matches!(queue.flow, Flow::Held | Flow::Releasing);
-            assert!(keeps || queue.kept.is_empty(), "{id:?} is {:?}, and something is held for it", queue.flow);
+            assert!(keeps || queue.is_empty(), "{id:?} is {:?}, and something is held for it", queue.flow);
             assert!(queue.flow == Flow::CutOff || queue.waiting() <= self.limits.max, "too much waits for {id:?}");
         }
     }

@@ -38,6 +38,7 @@ impl P2ps {
             assert_eq!(client.item_streams().len(), client.items as usize, "items of {id:?}");
         }
         self.egress.check();
+        self.conflation.check(|view| self.items.get(view).is_view() && self.items.interval_of(view) > 0);
         self.gate.check(watchers, |id| self.items.get(id).is_live());
         self.check_sources();
     }

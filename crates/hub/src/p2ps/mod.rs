@@ -17,6 +17,7 @@
 //! * `sources`: the Source Distributors and their services; what is opened there, recovered, and lost on the way;
 //! * `delivery`: what Source Distributors publish, on its way to the watchers;
 //! * `gate`: who may see what: where permissions are asked, and what follows;
+//! * `conflation`: fewer updates that lead to the same image;
 //! * `egress`: what waits for clients that take too little, and what becomes of them;
 //! * `invariants`: what holds at the end of every turn.
 //!
@@ -24,6 +25,7 @@
 
 mod clients;
 mod config;
+pub mod conflation;
 mod counters;
 mod delivery;
 pub mod egress;
@@ -49,14 +51,18 @@ pub use sources::Joined;
 use crate::stream::{HubError, Request};
 use clients::dictionary::Dictionaries;
 use clients::posts::Posts;
+use clients::streams::Open;
 use clients::{Client, Clients, Tokens};
+use conflation::{Rules, TimeConflation};
 use delivery::images::Scratch;
 use delivery::turn::Turn;
-use egress::{Egress, FlowControl};
+use egress::{Egress, FlowControl, Merging};
 use gate::Gate;
+use ids::StreamId;
 use items::Items;
+use items::watchers::Watcher;
 use rwf::msg::Msg;
-use rwf::peek;
+use rwf::{DataState, State, StreamState, peek};
 use sources::Sources;
 use sources::services::Services;
 use sources::upstream::Upstream;
@@ -74,6 +80,9 @@ pub struct P2ps {
     trim_at: u64,
     turn: Turn,
     egress: Egress,
+    conflation: TimeConflation,
+    /// How updates are merged.
+    rules: Rules,
     clients: Clients,
     tokens: Tokens,
     items: Items,
@@ -103,6 +112,8 @@ impl P2ps {
             trim_at: 0,
             turn: Turn::default(),
             egress: Egress::new(config.egress),
+            conflation: TimeConflation::default(),
+            rules: Rules::new(config.conflation.ripple),
             clients: Clients::default(),
             tokens: Tokens::default(),
             items: Items::new(config.hash_seed),
@@ -258,6 +269,7 @@ impl P2ps {
             self.posts.timeout(),
             self.upstream.timeout(),
             self.dictionaries.timeout(),
+            self.conflation.timeout(),
             heartbeats,
             trim,
         ]
@@ -271,6 +283,7 @@ impl P2ps {
     pub fn on_timer(&mut self, now: u64) {
         self.now = now;
         self.upstream.begin_turn(self.config.opens_per_turn);
+        self.release_due();
         if self.gate.is_on() {
             self.work_on_permissions();
         }
@@ -312,22 +325,25 @@ impl P2ps {
     /// Hands every client that has something to get its deliveries of this turn, and what was held for it before. `block` is what was
     /// given to [`Self::hub_block`] since the last flush, or empty.
     pub fn flush(&mut self, block: &[u8], mut f: impl FnMut(ClientId, Deliveries<'_>)) {
-        let Self { turn, egress, closing, .. } = self;
+        let Self { turn, egress, closing, clients, now, .. } = self;
+        let merging = Merging { now: *now, ripples: self.rules.ripples(&self.dictionaries.merged) };
         for (id, _) in closing.iter() {
-            egress.release_all(*id, |deliveries| f(*id, deliveries));
+            egress.release_all(*id, *now, |deliveries| f(*id, deliveries));
         }
         if egress.has_work() {
-            egress.release(&mut f);
+            egress.release(*now, &mut f);
         }
         self.counters.messages_out += turn.flush(block, |client, deliveries| {
             if egress.passes(client) {
                 f(client, deliveries);
             } else {
-                egress.hold(client, deliveries);
+                egress.hold(client, deliveries, merging, |stream| {
+                    clients.watch(Watcher { client, stream: StreamId(stream) }).is_some_and(|(_, w)| w.is_conflatable())
+                });
             }
         });
         self.dictionaries.end_turn();
-        self.cut_off_slow();
+        self.act_on_egress();
     }
 
     /// So many bytes wait in a client's session because its connection did not take them. To be told whenever that has changed; what
@@ -336,15 +352,23 @@ impl P2ps {
         // A connection may be emptied that is closed already.
         if self.clients.get(id).is_some_and(|client| !client.closing) {
             self.egress.report(id, bytes);
-            self.cut_off_slow();
+            self.act_on_egress();
         }
     }
 
-    fn cut_off_slow(&mut self) {
+    /// What follows from what waits for the clients.
+    fn act_on_egress(&mut self) {
         for (id, reason) in self.egress.take_cut_off() {
             self.counters.clients_cut_off += 1;
             self.close_client(id, reason);
             self.turn.forget(id);
+        }
+        for (client, stream, domain) in self.egress.take_resumed() {
+            if matches!(self.clients.open_on(client, stream), Some(Open::Item(_))) {
+                let code = rwf::StateCode::REALTIME_RESUMED;
+                let state = State::new(StreamState::OPEN, DataState::NO_CHANGE, code, egress::RESUMED);
+                self.send_status(client, stream, domain, state);
+            }
         }
     }
 
@@ -416,7 +440,13 @@ impl P2ps {
 
     /// What was counted.
     pub fn counters(&self) -> Counters {
-        Counters { items: self.items.len() as u64, items_waiting: self.services.waiting() as u64, ..self.counters }
+        Counters {
+            items: self.items.len() as u64,
+            items_waiting: self.services.waiting() as u64,
+            clients_conflated: self.egress.conflated() as u64,
+            updates_conflated: self.counters.updates_conflated + self.egress.saved(),
+            ..self.counters
+        }
     }
 
     /// Everyone who is logged in.

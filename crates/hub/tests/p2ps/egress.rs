@@ -7,7 +7,8 @@ use hub::p2ps::{ClientId, CloseReason, Config};
 const SLOW: ClientId = ClientId(1);
 
 fn world() -> World {
-    let egress = Limits { guaranteed: 100, max: 1_000, pool: 10_000, breach: 400, ok: 50, behind: 200 };
+    let egress =
+        Limits { guaranteed: 100, max: 1_000, pool: 10_000, breach: 400, ok: 50, behind: 200, ..Limits::default() };
     let mut world = World::with_feed_and(Config { egress, ..Config::default() });
     world.clients([1, 2]);
     world.open(1, 5, "IBM", 4);

@@ -412,6 +412,14 @@ impl Consumers {
                     client.name
                 ),
                 FlowControl::CaughtUp => tracing::info!("client {} has caught up (outputThresholdOK)", client.name),
+                FlowControl::Conflated { waiting } => tracing::warn!(
+                    "client {} is conflated just in time: {waiting} bytes are waiting for it (conflate_at)",
+                    client.name
+                ),
+                FlowControl::TickByTick { saved } => tracing::info!(
+                    "client {} gets its updates one by one again; {saved} were merged into others meanwhile",
+                    client.name
+                ),
             }
         }
     }

@@ -540,7 +540,10 @@ impl Shard {
             match control {
                 FlowControl::PauseReading => socket.paused = true,
                 FlowControl::ResumeReading => socket.paused = false,
-                FlowControl::Slow { .. } | FlowControl::CaughtUp => {}
+                FlowControl::Slow { .. }
+                | FlowControl::CaughtUp
+                | FlowControl::Conflated { .. }
+                | FlowControl::TickByTick { .. } => {}
             }
         }
         closing.extend(machine.closing().map(|(client, reason)| (client.0, reason.to_string())));

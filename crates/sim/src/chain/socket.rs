@@ -6,8 +6,16 @@ use hub::p2ps::egress::Limits;
 use std::collections::VecDeque;
 
 /// What may wait for clients in a world of slow ones.
-pub(crate) const LIMITS: Limits =
-    Limits { guaranteed: 300, max: 1_500, pool: 6_000, breach: 900, ok: 400, behind: 600 };
+pub(crate) const LIMITS: Limits = Limits {
+    guaranteed: 300,
+    max: 1_500,
+    pool: 6_000,
+    breach: 900,
+    ok: 400,
+    behind: 600,
+    conflate: usize::MAX,
+    tick_by_tick: 0,
+};
 
 /// How a client takes what is sent to it.
 #[derive(Debug, Clone, Copy)]

@@ -89,8 +89,9 @@ impl P2ps {
         let is_new = !service.alive;
         if is_new {
             service.info = directory::Info::default();
+            service.source_qos.clear();
         }
-        let grown = service.widen(&offer.info);
+        let grown = service.widen(&offer.info, self.config.conflation.of(name));
         match service.providers.iter_mut().find(|provider| provider.source == source) {
             Some(provider) => (provider.service, provider.offer) = (remote, offer),
             None => service.providers.push(Provider { source, service: remote, offer }),

@@ -37,6 +37,7 @@ impl P2ps {
         {
             return self.guarded_generic(id, has_key, rwf);
         }
+        self.release_conflated(id);
         let Self { turn, items, counters, .. } = self;
         let Some(body) = turn.message_body(rwf, has_key.then(|| items.get(id).service())) else {
             counters.hub_messages_bad += 1;

@@ -4,6 +4,7 @@ use super::refusal::{Refusal, Told};
 use super::streams::{MAX_WATCHERS, Open, WatchState};
 use crate::item::ItemKey;
 use crate::p2ps::P2ps;
+use crate::p2ps::conflation::{Granted, JustInTime};
 use crate::p2ps::delivery::statuses::told;
 use crate::p2ps::ids::{ClientId, ItemId, ServiceId, StreamId};
 use crate::p2ps::items::state::{Kind, Sharing, State as ItemState, Wait};
@@ -15,12 +16,14 @@ use crate::p2ps::sources::qos::matching;
 use crate::p2ps::sources::services::Service;
 use rwf::msg::{AckMsg, CloseFlags, CloseMsg, Domain, MsgKey, Priority, RequestFlags, RequestMsg};
 use rwf::rdm::request::{Payload, View};
-use rwf::{DataState, Qos, State, StateCode, StreamState};
+use rwf::{DataState, Qos, Rate, State, StateCode, StreamState};
 
 /// A request for an item that can be served, now or later.
 struct Accepted {
     service: ServiceId,
-    qos: Qos,
+    granted: Granted,
+    /// Updates may be conflated when the client is slow.
+    conflatable: bool,
     /// Nobody serves it now.
     unavailable: bool,
     kind: Kind,
@@ -126,9 +129,10 @@ impl P2ps {
         if is_new {
             self.items.set_elements(root, payload::relayed(msg.container, msg.body));
         }
-        let item = match view {
-            WantedView::View(spec) => self.items.view(root, spec, self.config.max_views_per_item),
-            WantedView::Whole | WantedView::Keep => Ok(root),
+        let shown = if let WantedView::View(spec) = view { Some(spec.clone()) } else { None };
+        let item = match ViewSpec::at(accepted.granted.interval, shown) {
+            Some(spec) => self.items.view(root, &spec, self.config.max_views_per_item),
+            None => Ok(root),
         };
         let item = match item {
             Ok(item) => item,
@@ -139,7 +143,7 @@ impl P2ps {
                 return Err(self.no_view(why, false));
             }
         };
-        self.add_watcher(watcher, item, msg, accepted.kind.snapshot);
+        self.add_watcher(watcher, item, msg, &accepted);
         if held {
             // Nobody serves the item, so there is nothing that could have been denied meanwhile.
             self.clients.change(watcher, |watch| watch.told(DataState::SUSPECT));
@@ -192,6 +196,14 @@ impl P2ps {
         }
         let qos =
             matching(&service.info.qos, msg.qos, msg.worst_qos).ok_or(Refusal::NoSuchQos { service: &service.name })?;
+        let conflation = self.config.conflation.of(&service.name);
+        let granted = conflation.granted(&service.source_qos, qos);
+        let just_in_time = Qos { rate: Rate::JIT_CONFLATED, rate_info: 0, ..qos };
+        let conflatable = match conflation.just_in_time {
+            JustInTime::Off => false,
+            JustInTime::Asked => matching(&[just_in_time], msg.qos, msg.worst_qos).is_some(),
+            JustInTime::All => true,
+        };
         self.check_limits(watcher.client)?;
         let flag = |flag| msg.flags.contains(flag);
         let sharing = match (flag(RequestFlags::PRIVATE_STREAM), flag(RequestFlags::QUALIFIED_STREAM)) {
@@ -199,11 +211,16 @@ impl P2ps {
             (true, false) => Sharing::Private,
             (true, true) => Sharing::Qualified,
         };
+        let kind = Kind { sharing, snapshot: !flag(RequestFlags::STREAMING) };
+        // A private stream is its provider's affair, and one image is nothing to conflate.
+        let is_plain = kind.is_private() || kind.snapshot;
+        let plain = Granted { interval: 0, just_in_time: false, ..granted };
         Ok(Accepted {
             service: service.id,
-            qos,
-            unavailable: service.choose(&self.sources, msg.domain, Some(qos)).is_none(),
-            kind: Kind { sharing, snapshot: !flag(RequestFlags::STREAMING) },
+            granted: if is_plain { plain } else { granted },
+            conflatable: conflatable && !is_plain,
+            unavailable: service.choose(&self.sources, msg.domain, Some(granted.source)).is_none(),
+            kind,
         })
     }
 
@@ -237,7 +254,7 @@ impl P2ps {
         let Accepted { service, kind, .. } = *accepted;
         let mut key = std::mem::take(&mut self.scratch.key);
         key.clear();
-        ItemKey::new(msg.domain, &msg.key, Some(accepted.qos)).write(&mut key);
+        ItemKey::new(msg.domain, &msg.key, Some(accepted.granted.source)).write(&mut key);
         let mut found = None;
         if !kind.is_private() {
             let streaming = self.items.find(service, &key, false);
@@ -250,9 +267,11 @@ impl P2ps {
         item
     }
 
-    fn add_watcher(&mut self, watcher: Watcher, item: ItemId, msg: &RequestMsg<'_>, snapshot: bool) {
+    fn add_watcher(&mut self, watcher: Watcher, item: ItemId, msg: &RequestMsg<'_>, accepted: &Accepted) {
         let has = |flag| msg.flags.contains(flag);
-        let state = WatchState::opened(snapshot, has(RequestFlags::PAUSE));
+        let snapshot = accepted.kind.snapshot;
+        let state = WatchState::opened(snapshot, has(RequestFlags::PAUSE))
+            .conflatable(accepted.conflatable, accepted.granted.just_in_time);
         let Self { clients, items, .. } = self;
         clients.add_watcher(watcher, item, state);
         items.watchers_mut(item).add_held(watcher, |watcher, place| clients.set_place(watcher, place));
@@ -302,6 +321,8 @@ impl P2ps {
 
     /// A held watcher takes part in updates from now on.
     pub(in crate::p2ps) fn make_open(&mut self, watcher: Watcher, item: ItemId) {
+        // What waits is older than what it has.
+        self.release_view(item);
         let Self { clients, items, .. } = self;
         let Some((place, watch)) = clients.watch(watcher) else {
             debug_assert!(false, "a watcher that its client does not know: {watcher:?}");
@@ -346,10 +367,14 @@ impl P2ps {
         no_refresh: bool,
     ) -> Result<ItemId, Told> {
         let root = self.items.root(item);
-        let (to, narrower) = match wanted {
+        let shown = match wanted {
             WantedView::Keep => return Ok(item),
-            WantedView::Whole => (root, false),
-            WantedView::View(spec) => {
+            WantedView::Whole => None,
+            WantedView::View(spec) => Some(spec.clone()),
+        };
+        let (to, narrower) = match &ViewSpec::at(self.items.interval_of(item), shown) {
+            None => (root, false),
+            Some(spec) => {
                 let narrower = self.items.spec_of(item).is_none_or(|old| old.covers(spec));
                 let view = self.items.view(root, spec, self.config.max_views_per_item);
                 (view.map_err(|why| self.no_view(why, true))?, narrower)
@@ -471,6 +496,7 @@ impl P2ps {
         debug_assert_eq!(items.watchers(item).all().get(place as usize), Some(&watcher), "place of a watcher");
         items.watchers_mut(item).remove(place, |watcher, place| clients.set_place(watcher, place));
         self.counters.watchers -= 1;
+        self.egress.close_stream(watcher.client, watcher.stream);
         self.gate.close(self.now, watcher);
         self.release(item);
     }

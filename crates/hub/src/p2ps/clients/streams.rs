@@ -16,7 +16,7 @@
 //! | `ArrivingAsked` | yes | yes | `Asked` (whole, or left); `Answering` (another set begins) |
 //! | `AnsweringAsked` | yes | its answer | `Asked` (whole, or left); `Answering` (another set begins) |
 //!
-//! Beside it: a watcher is *answered* from its first image on (in a set: always); *paused* ones are held; who was *told* that the
+//! Beside it: a watcher may be *conflated* when its client is slow, and may have been granted just that; it is *answered* from its first image on (in a set: always); *paused* ones are held; who was *told* that the
 //! item is suspect has to be told when it is good again.
 
 use crate::p2ps::ids::{ItemId, StreamId};
@@ -117,12 +117,38 @@ pub(crate) struct WatchState {
     paused: bool,
     answered: bool,
     told_suspect: bool,
+    conflatable: bool,
+    just_in_time: bool,
 }
 
 impl WatchState {
     /// A watcher that has just asked. The first image is always owed, also to one that is to pause.
     pub(crate) const fn opened(snapshot: bool, paused: bool) -> Self {
-        Self { image: Image::Asked, snapshot, paused: paused && !snapshot, answered: false, told_suspect: false }
+        Self {
+            image: Image::Asked,
+            snapshot,
+            paused: paused && !snapshot,
+            answered: false,
+            told_suspect: false,
+            conflatable: false,
+            just_in_time: false,
+        }
+    }
+
+    /// Its updates may be conflated when its client is slow; with `just_in_time` that is the quality it was granted.
+    #[must_use]
+    pub(crate) const fn conflatable(self, conflatable: bool, just_in_time: bool) -> Self {
+        Self { conflatable: conflatable || just_in_time, just_in_time, ..self }
+    }
+
+    /// Its updates may be conflated when its client is slow.
+    pub(crate) const fn is_conflatable(self) -> bool {
+        self.conflatable
+    }
+
+    /// Its quality is Just-in-time.
+    pub(crate) const fn is_just_in_time(self) -> bool {
+        self.just_in_time
     }
 
     /// The image alone is wanted.
@@ -236,6 +262,8 @@ impl WatchState {
 
     const fn pack(self) -> u32 {
         (self.image as u32) << IMAGE_SHIFT
+            | (self.just_in_time as u32) << 26
+            | (self.conflatable as u32) << 27
             | (self.snapshot as u32) << 28
             | (self.paused as u32) << 29
             | (self.answered as u32) << 30
@@ -249,6 +277,8 @@ impl WatchState {
         };
         Self {
             image,
+            just_in_time: word & (1 << 26) != 0,
+            conflatable: word & (1 << 27) != 0,
             snapshot: word & (1 << 28) != 0,
             paused: word & (1 << 29) != 0,
             answered: word & (1 << 30) != 0,
@@ -257,9 +287,9 @@ impl WatchState {
     }
 }
 
-/// A table's entry has 32 bits for a watcher: its place among the item's watchers in the low 25, its state above.
+/// A table's entry has 32 bits for a watcher: its place among the item's watchers in the low 23, its state above.
 const PLACE: u32 = (1 << IMAGE_SHIFT) - 1;
-const IMAGE_SHIFT: u32 = 25;
+const IMAGE_SHIFT: u32 = 23;
 /// Most watchers that one item can have.
 pub(crate) const MAX_WATCHERS: usize = PLACE as usize;
 
@@ -463,9 +493,10 @@ mod tests {
         table.insert(stream, Open::Item(ItemId(1)), WatchState::default());
         table.set_place(stream, 77);
         for image in Image::ALL {
-            for bits in 0..16 {
-                let [snapshot, paused, answered, told_suspect] = [1, 2, 4, 8].map(|bit| bits & bit != 0);
-                let state = WatchState { image, snapshot, paused, answered, told_suspect };
+            for bits in 0..64 {
+                let [snapshot, paused, answered, told_suspect, conflatable, just_in_time] =
+                    [1, 2, 4, 8, 16, 32].map(|bit| bits & bit != 0);
+                let state = WatchState { image, snapshot, paused, answered, told_suspect, conflatable, just_in_time };
                 table.change(stream, |_| state);
                 assert_eq!(table.watch(stream), Some((77, state)));
             }

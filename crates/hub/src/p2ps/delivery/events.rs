@@ -207,8 +207,17 @@ impl P2ps {
     /// Delivers an update as a view shows it.
     fn view_update(&mut self, view: ItemId, message: &Message<'_>, whole: &mut Option<BodyId>) {
         let Some(body) = self.view_body(view, message, whole) else { return };
+        let interval = self.items.interval_of(view);
+        if interval > 0 {
+            return self.conflate(view, interval, body);
+        }
+        self.fan_update(view, body);
+    }
+
+    /// Delivers an update to the open watchers of an item or a view.
+    pub(super) fn fan_update(&mut self, id: ItemId, body: BodyId) {
         let Self { turn, items, counters, .. } = self;
-        let open = items.watchers(view).open();
+        let open = items.watchers(id).open();
         turn.fan_out(body, open);
         counters.updates_out += open.len() as u64;
     }
@@ -234,6 +243,10 @@ impl P2ps {
             counters.hub_messages_bad += 1;
             return None;
         };
+        if spec.shown().is_none() {
+            let body = whole.or_else(|| turn.message_body(update, None))?;
+            return Some(*whole.insert(body));
+        }
         let (head, data) = update.split_at(header.body_offset);
         let mut outcome = Filtered::Nothing;
         let body = turn.arena_body(|arena| {

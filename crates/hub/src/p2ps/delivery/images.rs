@@ -9,7 +9,7 @@ use crate::p2ps::items::watchers::Watcher;
 use crate::p2ps::{P2ps, encode};
 use crate::stream::flags;
 use rwf::msg::{Domain, Msg, MsgKey, RefreshFlags, RefreshMsg, StatusMsg};
-use rwf::{DataState, State, StreamState};
+use rwf::{DataState, Qos, Rate, State, StreamState};
 
 /// Memory that is used again and again.
 #[derive(Debug, Default)]
@@ -54,6 +54,8 @@ struct Variant {
     data: DataState,
     /// Without permission data.
     is_bare: bool,
+    /// At the rate of a stream that is conflated.
+    rate: Option<(Rate, u16)>,
 }
 
 /// An image as it comes from a Source Distributor.
@@ -172,12 +174,17 @@ impl P2ps {
         if image.widened && image.first {
             self.items.shows_all(id);
         }
+        self.release_conflated(id);
         let mut reached = self.fan_image(id, id, image, None);
         for view in self.items.views_of(id).to_vec() {
             let Some(spec) = self.items.spec_of(view) else {
                 debug_assert!(false, "{view:?} is a view without a view");
                 continue;
             };
+            if spec.shown().is_none() {
+                reached += self.fan_image(view, id, image, None);
+                continue;
+            }
             let mut filtered = std::mem::take(&mut self.scratch.filtered);
             filtered.clear();
             self.counters.views_filtered += 1;
@@ -241,6 +248,7 @@ impl P2ps {
         variants.clear();
         self.choose_recipients(id, image, &mut recipients);
         let private = self.items.get(root).is_private();
+        let interval = self.items.interval_of(id);
         let (is_guarded, mut denied) = (self.gate.is_on() && image.first, 0);
         for recipient in &recipients {
             let Watcher { client, stream } = recipient.watcher;
@@ -270,6 +278,13 @@ impl P2ps {
                 stream: state.stream,
                 data: state.data,
                 is_bare: image.refresh.perm_data.is_some() && !self.wants_locks(client),
+                rate: if interval > 0 {
+                    Some((Rate::TIME_CONFLATED, interval))
+                } else if recipient.watch.is_just_in_time() {
+                    Some((Rate::JIT_CONFLATED, 0))
+                } else {
+                    None
+                },
             };
             let known = variants.iter().find(|(known, _)| *known == variant).map(|(_, body)| *body);
             let Some(made) = known.or_else(|| self.image_body(root, image, variant, body)) else { continue };
@@ -375,7 +390,10 @@ impl P2ps {
                 }
                 _ => key.msg_key(service),
             }),
-            qos: refresh.qos.or(key.qos.to_qos()),
+            qos: match (refresh.qos.or(key.qos.to_qos()), variant.rate) {
+                (Some(qos), Some((rate, rate_info))) => Some(Qos { rate, rate_info, ..qos }),
+                (qos, _) => qos,
+            },
             perm_data: refresh.perm_data.filter(|_| !variant.is_bare),
             body: body.unwrap_or(refresh.body),
             ..refresh.clone()

@@ -6,6 +6,7 @@
 //! * `compose`: messages of the P2PS's own.
 
 mod compose;
+mod conflated;
 mod events;
 pub(crate) mod images;
 pub(crate) mod statuses;

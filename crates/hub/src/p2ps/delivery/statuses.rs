@@ -88,6 +88,7 @@ impl P2ps {
     /// Tells a status that may carry more than a state.
     fn tell(&mut self, id: ItemId, status: &StatusMsg<'_>, telling: Telling) {
         debug_assert!(!self.items.get(id).is_view(), "what is told of an item, its views hear too");
+        self.release_conflated(id);
         if let Some(state) = &status.state {
             self.note_state(id, *state, telling.pending);
         }
@@ -226,6 +227,8 @@ impl P2ps {
             // Whoever watched it may not see it under its new lock.
             return;
         }
+        // What the watchers have to get before it goes out before they are taken out of the updates.
+        self.release_conflated(id);
         let item = self.items.get(id);
         // A final state without the flag: the source recovers the item by itself, under the same handle.
         let closed = bits & flags::CLOSED != 0;

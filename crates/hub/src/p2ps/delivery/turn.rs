@@ -82,6 +82,13 @@ impl Turn {
         }
     }
 
+    /// The bytes of a body that lies in the arena.
+    pub(crate) fn arena_bytes(&self, body: BodyId) -> &[u8] {
+        let span = self.spans[body.0 as usize];
+        debug_assert!(span.len & IN_ARENA != 0, "a body in the hub block");
+        &self.arena[range(span)]
+    }
+
     /// A copy of a message from the hub, with the public id of its service in its key if it has one. `None` if it cannot be read.
     pub(crate) fn message_body(&mut self, msg: &[u8], service: Option<ServiceId>) -> Option<BodyId> {
         let body = self.arena_body(|arena| {

@@ -84,6 +84,7 @@ impl P2ps {
 
     /// Delivers an update with permission data to the open watchers of an item and of its views that may see it.
     pub(in crate::p2ps) fn guarded_update(&mut self, id: ItemId, message: &Message<'_>) {
+        self.release_conflated(id);
         let mut recipients = Vec::new();
         for &target in [id].iter().chain(self.items.views_of(id)) {
             recipients.extend(self.items.watchers(target).open().iter().map(|&watcher| (target, watcher)));
@@ -96,6 +97,7 @@ impl P2ps {
 
     /// As [`Self::guarded_update`] for a generic message, which goes through views as it is.
     pub(in crate::p2ps) fn guarded_generic(&mut self, id: ItemId, has_key: bool, rwf: &[u8]) {
+        self.release_conflated(id);
         let mut recipients = Vec::new();
         for &target in [id].iter().chain(self.items.views_of(id)) {
             recipients.extend(self.items.watchers(target).open().iter().map(|&watcher| (target, watcher)));

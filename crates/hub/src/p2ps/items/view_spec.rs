@@ -1,4 +1,4 @@
-//! Views: subsets of an item's fields or elements, and what they let through.
+//! Views: subsets of an item's fields or elements, and what they let through; and what is the same item at another rate.
 
 use crate::p2ps::encode;
 use rwf::container::{ElementList, ElementListEncoder, FieldList, FieldListEncoder, SetScope};
@@ -13,14 +13,42 @@ pub(crate) enum ViewSpec {
     Fields(Box<[i16]>),
     /// Elements by name.
     Elements(Box<[Vec<u8>]>),
+    /// What is shown, everything if `None`, conflated over so many milliseconds.
+    Conflated(u16, Option<Box<Self>>),
 }
 
 impl ViewSpec {
+    /// The same conflated over an interval, 0 for none; everything if nothing else is said of what is shown.
+    pub(crate) fn at(interval: u16, shown: Option<Self>) -> Option<Self> {
+        if interval == 0 { shown } else { Some(Self::Conflated(interval, shown.map(Box::new))) }
+    }
+
+    /// Milliseconds over which the view is conflated; 0 for none.
+    pub(crate) const fn interval(&self) -> u16 {
+        match self {
+            Self::Conflated(interval, _) => *interval,
+            Self::Fields(_) | Self::Elements(_) => 0,
+        }
+    }
+
+    /// The subset that it shows; `None` for everything.
+    pub(crate) fn shown(&self) -> Option<&Self> {
+        match self {
+            Self::Conflated(_, shown) => shown.as_deref(),
+            Self::Fields(_) | Self::Elements(_) => Some(self),
+        }
+    }
+
     /// True if all that `other` lets through passes here too.
     pub(crate) fn covers(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Fields(own), Self::Fields(other)) => other.iter().all(|fid| own.binary_search(fid).is_ok()),
-            (Self::Elements(own), Self::Elements(other)) => other.iter().all(|name| own.binary_search(name).is_ok()),
+        match (self.shown(), other.shown()) {
+            (None, _) => true,
+            (Some(Self::Fields(own)), Some(Self::Fields(other))) => {
+                other.iter().all(|fid| own.binary_search(fid).is_ok())
+            }
+            (Some(Self::Elements(own)), Some(Self::Elements(other))) => {
+                other.iter().all(|name| own.binary_search(name).is_ok())
+            }
             _ => false,
         }
     }
@@ -30,6 +58,7 @@ impl ViewSpec {
         let view = match self {
             Self::Fields(fids) => View::Fields(fids.to_vec()),
             Self::Elements(names) => View::Elements(names.to_vec()),
+            Self::Conflated(_, shown) => return shown.as_ref().map_or_else(Vec::new, |shown| shown.payload()),
         };
         let payload = Payload { view: Some(view), ..Payload::default() };
         let mut out = Vec::new();
@@ -46,6 +75,7 @@ impl ViewSpec {
         match (self, container) {
             (Self::Fields(fids), DataType::FIELD_LIST) => filter_fields(fids, body, w),
             (Self::Elements(names), DataType::ELEMENT_LIST) => filter_elements(names, body, w),
+            (Self::Conflated(_, Some(shown)), _) => shown.filter(container, body, w),
             _ => Ok(None),
         }
     }
@@ -181,6 +211,17 @@ mod tests {
         let (a, b) = (fields(&[1, 2]), fields(&[2, 3]));
         assert!(!a.covers(&b) && a.covers(&fields(&[2])) && a.covers(&a));
         assert!(!a.covers(&ViewSpec::Elements(Box::default())));
+    }
+
+    #[test]
+    fn a_conflated_view_shows_what_it_shows() {
+        let whole = ViewSpec::at(500, None).unwrap();
+        let part = ViewSpec::at(500, Some(fields(&[1, 2]))).unwrap();
+        assert_eq!(ViewSpec::at(0, Some(fields(&[1]))), Some(fields(&[1])));
+        assert_eq!((whole.interval(), part.interval(), fields(&[1]).interval()), (500, 500, 0));
+        assert!(whole.covers(&part) && !part.covers(&whole) && part.covers(&fields(&[2])));
+        assert!(fields(&[1, 2, 3]).covers(&part) && !fields(&[1, 2]).covers(&whole));
+        assert_eq!((whole.payload(), part.payload()), (Vec::new(), fields(&[1, 2]).payload()));
     }
 
     #[test]

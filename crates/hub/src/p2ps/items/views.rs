@@ -61,6 +61,8 @@ struct Wanted {
     elements: BTreeMap<Vec<u8>, u32>,
     /// Views of fields, and views of elements.
     views: [u32; 2],
+    /// Views of everything, conflated.
+    wholes: u32,
 }
 
 impl Wanted {
@@ -74,6 +76,8 @@ impl Wanted {
                 self.views[1] += 1;
                 names.iter().for_each(|name| *self.elements.entry(name.clone()).or_default() += 1);
             }
+            ViewSpec::Conflated(_, Some(shown)) => self.add(shown),
+            ViewSpec::Conflated(_, None) => self.wholes += 1,
         }
     }
 
@@ -97,11 +101,16 @@ impl Wanted {
                 self.views[1] -= 1;
                 names.iter().for_each(|name| less(&mut self.elements, name));
             }
+            ViewSpec::Conflated(_, Some(shown)) => self.remove(shown),
+            ViewSpec::Conflated(_, None) => self.wholes -= 1,
         }
     }
 
     /// What all of them together want; `None` if no view says that.
     fn union(&self) -> Option<ViewSpec> {
+        if self.wholes > 0 {
+            return None;
+        }
         match self.views.map(|count| count > 0) {
             [true, false] => Some(ViewSpec::Fields(self.fields.keys().copied().collect())),
             [false, true] => Some(ViewSpec::Elements(self.elements.keys().cloned().collect())),
@@ -210,6 +219,11 @@ impl Items {
     /// What a view lets through; `None` for an item that is no view.
     pub(crate) fn spec_of(&self, item: ItemId) -> Option<&ViewSpec> {
         self.get(item).view_id().map(|view| self.views.spec(view))
+    }
+
+    /// Milliseconds over which a view is conflated; 0 for what is not.
+    pub(crate) fn interval_of(&self, item: ItemId) -> u16 {
+        self.spec_of(item).map_or(0, ViewSpec::interval)
     }
 
     /// What has to be asked for upstream: the union of all views, or everything (`None`) if anyone wants that.
@@ -349,6 +363,14 @@ mod tests {
         assert_eq!(wanted.union(), None, "no view has both kinds");
         wanted.remove(&elements);
         wanted.remove(&fields(&[1, 2]));
+        assert_eq!(wanted.union(), Some(fields(&[2, 3])));
+        let [part, whole] = [Some(fields(&[7])), None].map(|shown| ViewSpec::at(100, shown).unwrap());
+        wanted.add(&part);
+        assert_eq!(wanted.union(), Some(fields(&[2, 3, 7])));
+        wanted.add(&whole);
+        assert_eq!(wanted.union(), None, "everything is wanted");
+        wanted.remove(&whole);
+        wanted.remove(&part);
         assert_eq!(wanted.union(), Some(fields(&[2, 3])));
     }
 

@@ -2,6 +2,7 @@
 
 use super::Sources;
 use super::qos::matching;
+use crate::p2ps::conflation::ServiceConflation;
 use crate::p2ps::ids::{ItemId, RemoteService, ServiceId, SourceId};
 use rustc_hash::FxHashMap;
 use rwf::Qos;
@@ -65,6 +66,8 @@ pub(crate) struct Service {
     pub(crate) providers: Vec<Provider>,
     /// Everything that any source offered since it came: an offer does not shrink when a source goes.
     pub(crate) info: Info,
+    /// Qualities that any source offered. What clients are offered is in `info`.
+    pub(crate) source_qos: Vec<Qos>,
     /// As clients were told last.
     pub(crate) told: Condition,
     /// Items to be opened.
@@ -75,7 +78,7 @@ pub(crate) struct Service {
 
 impl Service {
     /// Takes in what a source offers; true if that is more than was offered before.
-    pub(crate) fn widen(&mut self, offer: &Info) -> bool {
+    pub(crate) fn widen(&mut self, offer: &Info, conflation: &ServiceConflation) -> bool {
         let info = &mut self.info;
         info.name.clone_from(&self.name);
         let before = (info.capabilities.len(), info.qos.len());
@@ -85,13 +88,14 @@ impl Service {
             }
         }
         for qos in &offer.qos {
-            if !info.qos.contains(qos) {
-                info.qos.push(*qos);
+            if !self.source_qos.contains(qos) {
+                self.source_qos.push(*qos);
             }
         }
-        if info.qos.is_empty() {
-            info.qos.push(Qos::REALTIME_TICK);
+        if self.source_qos.is_empty() {
+            self.source_qos.push(Qos::REALTIME_TICK);
         }
+        info.qos = conflation.offer(&self.source_qos);
         // The one dictionary of all services; a consumer waits for both names (RDM usage guide 4.3.1.1).
         info.dictionaries_provided = vec![FIELDS.to_owned(), ENUMS.to_owned()];
         info.dictionaries_used.clone_from(&info.dictionaries_provided);
@@ -210,6 +214,7 @@ impl Services {
             alive: false,
             providers: Vec::new(),
             info: Info::default(),
+            source_qos: Vec::new(),
             told: Condition::default(),
             queue: VecDeque::new(),
             parked: false,

@@ -395,6 +395,8 @@ impl P2ps {
         match self.items.get(id).state() {
             ItemState::Free | ItemState::Opening { .. } => {}
             ItemState::View { .. } => {
+                // What waits for its watchers has nobody to go to.
+                self.conflation.take(id);
                 if let Some(parent) = self.items.remove_view(id) {
                     self.queue_narrowing(parent);
                     self.release(parent);

@@ -1,0 +1,65 @@
+//! Updates that are conflated by time, on their way to the watchers.
+//!
+//! A stream that is conflated by time is a view of its item. What waits for a view goes out when its interval has ended, and ahead of
+//! whatever else its watchers get: an image, a state, an update that is kept, a generic message.
+
+use super::turn::BodyId;
+use crate::p2ps::P2ps;
+use crate::p2ps::conflation::Added;
+use crate::p2ps::conflation::merge::Merged;
+use crate::p2ps::ids::ItemId;
+
+impl P2ps {
+    /// An update of a view with an interval.
+    pub(super) fn conflate(&mut self, view: ItemId, interval: u16, body: BodyId) {
+        let Self { turn, conflation, rules, dictionaries, now, .. } = self;
+        match conflation.add(view, interval, turn.arena_bytes(body), *now, rules.ripples(&dictionaries.merged)) {
+            Added::Waits => {}
+            Added::Follows(before) => self.deliver_merged(view, &before),
+            Added::Passes(before) => {
+                if let Some(before) = before {
+                    self.deliver_merged(view, &before);
+                }
+                self.fan_update(view, body);
+            }
+        }
+    }
+
+    fn deliver_merged(&mut self, view: ItemId, merged: &Merged) {
+        let Self { turn, items, counters, now, .. } = self;
+        let open = items.watchers(view).open();
+        let written = merged.write(*now, |msg| {
+            if let Some(body) = turn.message_body(msg, None) {
+                turn.fan_out(body, open);
+                counters.updates_out += open.len() as u64;
+            }
+        });
+        counters.messages_unwritable += u64::from(written.is_err());
+        let saved = merged.came().saturating_sub(u32::from(written.unwrap_or(0)));
+        counters.updates_conflated += u64::from(saved) * open.len() as u64;
+    }
+
+    /// What waits for views of an item goes out.
+    pub(in crate::p2ps) fn release_conflated(&mut self, id: ItemId) {
+        if self.conflation.is_empty() {
+            return;
+        }
+        for view in self.items.views_of(id).to_vec() {
+            self.release_view(view);
+        }
+    }
+
+    /// What waits for a view goes out.
+    pub(in crate::p2ps) fn release_view(&mut self, view: ItemId) {
+        if let Some(merged) = self.conflation.take(view) {
+            self.deliver_merged(view, &merged);
+        }
+    }
+
+    /// What is due goes out.
+    pub(in crate::p2ps) fn release_due(&mut self) {
+        while let Some((view, merged)) = self.conflation.take_due(self.now) {
+            self.deliver_merged(view, &merged);
+        }
+    }
+}
