@@ -5,6 +5,7 @@
 //! stream, so that one process, many threads or many hosts make no difference to either.
 #![forbid(unsafe_code)]
 
+pub mod cache;
 pub mod counters;
 pub mod distributor;
 pub mod hash_seed;

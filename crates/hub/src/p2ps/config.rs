@@ -56,6 +56,10 @@ pub struct Config {
     pub hash_seed: HashSeed,
     /// Tells this P2PS from all others, in every life of it, so that a Source Distributor knows it again; 0 for none.
     pub key: u64,
+    /// Bytes of payload in one part of an image that comes out of the cache.
+    pub image_part: usize,
+    /// Which items are cached here, so that who comes later gets its image from memory; none unless said.
+    pub cache: crate::cache::rules::CacheRules,
     /// Who may see what; off unless said. What is granted comes later ([`super::P2ps::set_rights`]).
     pub permissions: permissions::Settings,
     /// Field and enumeration dictionary offered for every service; it goes before what providers offer. `None`: what
@@ -91,6 +95,8 @@ impl Default for Config {
             hold_bytes: 64 << 20,
             hash_seed: HashSeed::default(),
             key: 0,
+            image_part: 6_000,
+            cache: crate::cache::rules::CacheRules::default(),
             permissions: permissions::Settings::default(),
             dictionary: None,
         }

@@ -16,6 +16,16 @@ pub struct Counters {
     pub watchers: u64 as Gauge,
     /// Items that wait to be opened at a Source Distributor.
     pub items_waiting: u64 as Gauge,
+    /// Items whose images are cached.
+    pub items_cached: u64 as Gauge,
+    /// Images given out of the cache, each client counted.
+    pub images_from_cache: u64,
+    /// Images given out of the cache, as stale, of items that were lost.
+    pub images_stale: u64,
+    /// Items that are cached no more because others needed their room (maxCacheSize).
+    pub items_uncached: u64,
+    /// Images and updates that could not be applied to a cached image.
+    pub cache_failures: u64,
     /// Messages received from clients.
     pub messages_in: u64,
     /// Messages of clients that were to be closed already, or were never told of.

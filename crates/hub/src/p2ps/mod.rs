@@ -116,7 +116,7 @@ impl P2ps {
             rules: Rules::new(config.conflation.ripple),
             clients: Clients::default(),
             tokens: Tokens::default(),
-            items: Items::new(config.hash_seed),
+            items: Items::new(config.hash_seed, config.cache.max_items),
             gate: Gate::new(config.permissions),
             services: Services::default(),
             sources: Sources::default(),
@@ -442,6 +442,7 @@ impl P2ps {
     pub fn counters(&self) -> Counters {
         Counters {
             items: self.items.len() as u64,
+            items_cached: self.items.cache().len() as u64,
             items_waiting: self.services.waiting() as u64,
             clients_conflated: self.egress.conflated() as u64,
             updates_conflated: self.counters.updates_conflated + self.egress.saved(),

@@ -5,6 +5,7 @@
 //! image knows what each update must be, and at the end what every stream must hold.
 
 use crate::world::{PRICE, encode, fields};
+use hub::cache::rules::CacheRules;
 use hub::p2ps::{ClientId, ClientInfo, Config, P2ps, SourceId};
 use hub::stream::{ALL, Block, BlockWriter, Event, Request, flags};
 use rwf::container::{FieldList, SetScope};
@@ -101,7 +102,10 @@ fn number(name: &[u8]) -> u64 {
 
 impl Run {
     fn new(seed: u64) -> Self {
-        let config = Config { opens_per_turn: 3, open_window: 4, item_limit: 40, ..Config::default() };
+        // Every other world has a cache, of few items or of all.
+        let cached = CacheRules { max_items: (seed % 5) as usize, ..CacheRules::everything() };
+        let cache = if seed % 2 == 1 { cached } else { CacheRules::default() };
+        let config = Config { opens_per_turn: 3, open_window: 4, item_limit: 40, cache, ..Config::default() };
         let mut run = Self {
             random: Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1),
             p2ps: P2ps::new(config, 7),
@@ -237,9 +241,10 @@ impl Run {
     fn check_image(&self, stream: &mut Stream, refresh: &RefreshMsg<'_>) -> bool {
         let flag = |flag| refresh.flags.contains(flag);
         let (solicited, complete) = (flag(RefreshFlags::SOLICITED), flag(RefreshFlags::REFRESH_COMPLETE));
-        let count = value(refresh.body);
         let part = refresh.part_num.unwrap_or(0);
-        let expected_fields = if stream.view { 1 } else { 2 };
+        // The count is in the first part alone: an update may come before the second.
+        let count = if part == 0 { value(refresh.body) } else { 0 };
+        let expected_fields = usize::from(part == 0) + usize::from(!stream.view);
         if FieldList::decode(refresh.body, &SetScope::NONE).unwrap().len() != expected_fields {
             self.fail("an image that is not what the view shows");
         }
@@ -264,7 +269,8 @@ impl Run {
             if stream.count.is_some_and(|known| count < known) {
                 self.fail("an image from the past");
             }
-            (stream.count, stream.asked, stream.suspect) = (Some(count), false, false);
+            let suspect = refresh.state.data == DataState::SUSPECT;
+            (stream.count, stream.asked, stream.suspect) = (Some(count), false, suspect);
             stream.set_solicited = solicited;
         }
         stream.parts = if complete { None } else { Some(part + 1) };
@@ -383,7 +389,7 @@ impl Run {
             bits |= flags::COMPLETE;
             message_flags |= RefreshFlags::REFRESH_COMPLETE;
         }
-        let body = fields(&[(1, count), (2, 7)]);
+        let body = if held.part == 0 { fields(&[(1, count), (2, 7)]) } else { fields(&[(2, 7)]) };
         let refresh = RefreshMsg {
             flags: message_flags,
             part_num: Some(held.part),

@@ -1,8 +1,10 @@
 //! The machines under test and the bytes between them: Source Distributors, P2PSs, and hub blocks on their way.
 
+use super::content::SERVICES;
 use super::network::{Fault, Network};
 use super::random::Random;
 use super::socket::{LIMITS, Socket};
+use hub::cache::rules::{CacheRules, ServiceRule};
 use hub::distributor::{self, Balance, ProviderSink, SessionId, SourceDistributor};
 use hub::hash_seed::HashSeed;
 use hub::p2ps::egress::FlowControl;
@@ -120,8 +122,23 @@ fn p2ps_config(lossy: bool, random: &mut Random) -> p2ps::Config {
         request_timeout: 3 * SECOND,
         recovery_delay: SECOND,
         recovery_delay_max: 4 * SECOND,
+        image_part: if random.chance(50) { 40 } else { 32_000 },
+        cache: cache_rules(random),
         ..p2ps::Config::default()
     }
+}
+
+/// In every other world some services are cached, and there may be room for a few items only.
+fn cache_rules(random: &mut Random) -> CacheRules {
+    let mut rules = CacheRules::default();
+    if random.chance(50) {
+        for service in SERVICES {
+            let rule = ServiceRule { enabled: random.chance(70), ..ServiceRule::default() };
+            rules.services.insert(service.to_owned(), rule);
+        }
+        rules.max_items = if random.chance(50) { 0 } else { 1 + random.below(8) as usize };
+    }
+    rules
 }
 
 fn limits(slow: bool) -> p2ps::egress::Limits {

@@ -118,6 +118,8 @@ impl P2ps {
             return Ok(());
         }
         let why = self.why_it_waits(root, &accepted);
+        // Its stale image says it all.
+        let why = why.filter(|_| accepted.kind.snapshot || !self.has_stale_image(watcher.client, root));
         let held = why.is_some();
         if why.is_some_and(|why| self.tell_unavailable(watcher, msg.domain, &accepted, &why)) {
             self.gate.close(self.now, watcher);
@@ -299,7 +301,12 @@ impl P2ps {
         let root = self.items.root(item);
         let asked = self.items.get(root).is_image_asked();
         self.need_image(item);
-        if asked || self.items.get(root).is_reissue_due() {
+        if self.items.is_cached(root) {
+            self.give_stale_image(watcher, item);
+        }
+        // Out of the cache the watcher may have got all that it wanted, or may not see what is there.
+        let waits = self.clients.watch(watcher).is_some();
+        if waits && (asked || self.items.get(root).is_reissue_due()) {
             self.tell_trouble(watcher, item);
         }
     }
@@ -358,7 +365,7 @@ impl P2ps {
     }
 
     /// Gives a watcher the view it wants; tells the item that it watches then. A view that it has no image for yet
-    /// begins with one. Without room for the view the watcher keeps the one it has.
+    /// begins with one, which is to be asked for. Without room for the view the watcher keeps the one it has.
     fn change_view(
         &mut self,
         watcher: Watcher,
@@ -392,9 +399,6 @@ impl P2ps {
         }
         if !no_refresh {
             self.clients.change(watcher, WatchState::ask);
-        }
-        if self.wants_image(watcher, to) {
-            self.need_image(to);
         }
         Ok(to)
     }

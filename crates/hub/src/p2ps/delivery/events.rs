@@ -1,5 +1,6 @@
 //! What Source Distributors publish. Updates are the hot path: handle to item, item to watchers, one entry each.
 
+use super::cached;
 use super::turn::BodyId;
 use crate::p2ps::ids::{Handle, HubGroup, ItemId, RemoteService, ServiceId, SourceId, Token};
 use crate::p2ps::items::view_spec::{Filtered, append_filtered};
@@ -108,7 +109,8 @@ impl P2ps {
         block: &[u8],
         messages: &mut Messages<'m>,
     ) -> Option<Result<(ItemId, Message<'m>), HubError>> {
-        let Self { sources, items, turn, counters, .. } = self;
+        let Self { sources, items, turn, counters, dictionaries, .. } = self;
+        let schema = cached::schema(&dictionaries.merged);
         let source = sources.get(number)?;
         let (mut read, mut unwatched, mut delivered) = (0, 0, 0);
         let mut careful = None;
@@ -141,8 +143,16 @@ impl P2ps {
                 }
             }
             if watchers.needs_care() {
-                careful = Some((id, message));
-                break;
+                let is_locked = message.flags & flags::HAS_LOCK != 0;
+                let more = watchers.has_others() || is_locked;
+                if watchers.is_cached() && !is_locked {
+                    let applied = items.cache_mut().update(id.0, message.body, &schema);
+                    counters.cache_failures += u64::from(applied.is_err());
+                }
+                if more {
+                    careful = Some((id, message));
+                    break;
+                }
             }
         }
         counters.updates_in += read;
@@ -156,6 +166,7 @@ impl P2ps {
 
     /// An update with permission data, which nobody has got yet: it goes to those who may see it.
     fn update_with_lock(&mut self, id: ItemId, message: &Message<'_>) {
+        self.cache_update(id, message);
         if self.looks_at_locks() {
             return self.guarded_update(id, message);
         }

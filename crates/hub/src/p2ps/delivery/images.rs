@@ -21,6 +21,8 @@ pub(crate) struct Scratch {
     /// Views of the item at hand.
     pub(crate) views: Vec<ItemId>,
     recipients: Vec<Recipient>,
+    /// Payloads of a cached image on its way out, one part behind the other, and where each ends.
+    pub(super) cached: (Vec<u8>, Vec<usize>),
     variants: Vec<(Variant, BodyId)>,
     filtered: Vec<u8>,
     /// Those that the set at hand goes to, if they are to be known.
@@ -29,13 +31,13 @@ pub(crate) struct Scratch {
 
 /// Someone who gets an image, or a part of it.
 #[derive(Debug, Clone, Copy)]
-struct Recipient {
-    watcher: Watcher,
-    watch: WatchState,
+pub(super) struct Recipient {
+    pub(super) watcher: Watcher,
+    pub(super) watch: WatchState,
     /// It takes part in updates.
-    open: bool,
+    pub(super) open: bool,
     /// It asked for this one.
-    solicited: bool,
+    pub(super) solicited: bool,
 }
 
 impl Recipient {
@@ -58,23 +60,25 @@ struct Variant {
     rate: Option<(Rate, u16)>,
 }
 
-/// An image as it comes from a Source Distributor.
-struct Image<'a> {
-    refresh: RefreshMsg<'a>,
-    first: bool,
-    complete: bool,
+/// An image as it comes from a Source Distributor, or from the cache.
+pub(super) struct Image<'a> {
+    pub(super) refresh: RefreshMsg<'a>,
+    pub(super) first: bool,
+    pub(super) complete: bool,
     /// It goes to all, asked for or not: those that have the item open have to know it too.
-    everyone: bool,
+    pub(super) everyone: bool,
     /// It says that the item is good to those that were told the contrary.
-    good_again: bool,
+    pub(super) good_again: bool,
     /// Who had an image begins afresh.
-    afresh: bool,
+    pub(super) afresh: bool,
     /// It holds all that was asked for, so views that were waiting for more have it now.
-    widened: bool,
+    pub(super) widened: bool,
     /// Nothing follows it.
-    last: bool,
+    pub(super) last: bool,
+    /// It is of before a loss: who gets it takes no part in updates before the next image.
+    pub(super) stale: bool,
     /// Its source, for the group.
-    source: SourceId,
+    pub(super) source: SourceId,
 }
 
 /// A field or element list without entries.
@@ -140,9 +144,11 @@ impl P2ps {
             afresh: recovery || good_again || has(flags::CLEAR_CACHE),
             widened: !narrow && !reissue_due,
             last,
+            stale: false,
             source,
             refresh,
         };
+        self.cache_image(id, &image, narrow);
         if first {
             self.begin_set(id, !has(flags::UNSOLICITED) && !narrow, complete);
         }
@@ -170,34 +176,15 @@ impl P2ps {
         }
     }
 
-    fn give_image(&mut self, id: ItemId, image: &Image<'_>) {
+    /// Gives an image, or a part of it, to the watchers of an item and of its views that are to have it; tells to how many.
+    pub(super) fn give_image(&mut self, id: ItemId, image: &Image<'_>) -> u64 {
         if image.widened && image.first {
             self.items.shows_all(id);
         }
         self.release_conflated(id);
         let mut reached = self.fan_image(id, id, image, None);
         for view in self.items.views_of(id).to_vec() {
-            let Some(spec) = self.items.spec_of(view) else {
-                debug_assert!(false, "{view:?} is a view without a view");
-                continue;
-            };
-            if spec.shown().is_none() {
-                reached += self.fan_image(view, id, image, None);
-                continue;
-            }
-            let mut filtered = std::mem::take(&mut self.scratch.filtered);
-            filtered.clear();
-            self.counters.views_filtered += 1;
-            let body = match append_filtered(spec, image.refresh.container, image.refresh.body, &mut filtered) {
-                Filtered::Written => Some(&filtered[..]),
-                Filtered::Nothing => Some(EMPTY_LIST),
-                Filtered::Whole => {
-                    self.counters.views_unfiltered += 1;
-                    None
-                }
-            };
-            reached += self.fan_image(view, id, image, body);
-            self.scratch.filtered = filtered;
+            reached += self.as_view_shows(view, image, |p2ps, body| p2ps.fan_image(view, id, image, body));
         }
         self.counters.images_out += reached;
         self.counters.images_unwanted += u64::from(reached == 0);
@@ -207,6 +194,37 @@ impl P2ps {
         if item.is_live() && (image.first || image.refresh.state.data != DataState::OK) {
             item.told(image.refresh.state.data);
         }
+        reached
+    }
+
+    /// Gives out the payload of an image as a view shows it, the whole one as `None`; tells what `give` tells.
+    pub(super) fn as_view_shows(
+        &mut self,
+        view: ItemId,
+        image: &Image<'_>,
+        give: impl FnOnce(&mut Self, Option<&[u8]>) -> u64,
+    ) -> u64 {
+        let Some(spec) = self.items.spec_of(view) else {
+            debug_assert!(false, "{view:?} is a view without a view");
+            return 0;
+        };
+        if spec.shown().is_none() {
+            return give(self, None);
+        }
+        let mut filtered = std::mem::take(&mut self.scratch.filtered);
+        filtered.clear();
+        self.counters.views_filtered += 1;
+        let body = match append_filtered(spec, image.refresh.container, image.refresh.body, &mut filtered) {
+            Filtered::Written => Some(&filtered[..]),
+            Filtered::Nothing => Some(EMPTY_LIST),
+            Filtered::Whole => {
+                self.counters.views_unfiltered += 1;
+                None
+            }
+        };
+        let reached = give(self, body);
+        self.scratch.filtered = filtered;
+        reached
     }
 
     fn end_set(&mut self, id: ItemId, last: bool) {
@@ -243,14 +261,28 @@ impl P2ps {
             return 0;
         }
         let mut recipients = std::mem::take(&mut self.scratch.recipients);
-        let mut variants = std::mem::take(&mut self.scratch.variants);
         recipients.clear();
-        variants.clear();
         self.choose_recipients(id, image, &mut recipients);
+        let reached = self.give_to(&recipients, id, root, image, body);
+        self.scratch.recipients = recipients;
+        reached
+    }
+
+    /// Gives an image to these watchers of an item; tells to how many.
+    pub(super) fn give_to(
+        &mut self,
+        recipients: &[Recipient],
+        id: ItemId,
+        root: ItemId,
+        image: &Image<'_>,
+        body: Option<&[u8]>,
+    ) -> u64 {
+        let mut variants = std::mem::take(&mut self.scratch.variants);
+        variants.clear();
         let private = self.items.get(root).is_private();
         let interval = self.items.interval_of(id);
         let (is_guarded, mut denied) = (self.gate.is_on() && image.first, 0);
-        for recipient in &recipients {
+        for recipient in recipients {
             let Watcher { client, stream } = recipient.watcher;
             let Some(policy) = self.clients.get(client).map(|known| known.policy) else {
                 debug_assert!(false, "a watcher of a client that is gone: {client:?}");
@@ -297,9 +329,8 @@ impl P2ps {
                 reached.push((id, recipient.watcher));
             }
         }
-        let reached = recipients.len() as u64 - denied;
-        (self.scratch.recipients, self.scratch.variants) = (recipients, variants);
-        reached
+        self.scratch.variants = variants;
+        recipients.len() as u64 - denied
     }
 
     fn choose_recipients(&mut self, id: ItemId, image: &Image<'_>, recipients: &mut Vec<Recipient>) {
@@ -362,7 +393,7 @@ impl P2ps {
                 (false, false) => watch,
             }
         });
-        if !open && !watch.is_paused() {
+        if !open && !watch.is_paused() && !image.stale {
             self.make_open(watcher, id);
         }
     }

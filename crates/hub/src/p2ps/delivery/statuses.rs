@@ -104,7 +104,9 @@ impl P2ps {
         let item = self.items.get_mut(id);
         if pending != Pending::Alone {
             item.told(state.data);
+            self.items.cache_mut().set_state(id.0, &state);
         }
+        let item = self.items.get_mut(id);
         if item.is_open() {
             // What is good or suspect of an item that is served is no reason to wait for its image.
             item.set_trouble(match (state.stream, item.trouble()) {
@@ -229,6 +231,9 @@ impl P2ps {
         }
         // What the watchers have to get before it goes out before they are taken out of the updates.
         self.release_conflated(id);
+        if let Some(perm_data) = status.perm_data {
+            self.items.cache_mut().set_perm_data(id.0, perm_data);
+        }
         let item = self.items.get(id);
         // A final state without the flag: the source recovers the item by itself, under the same handle.
         let closed = bits & flags::CLOSED != 0;

@@ -12,6 +12,7 @@ pub(crate) mod views;
 pub(crate) mod watchers;
 
 use super::ids::{Handle, HubGroup, ItemId, ServiceId, SourceId};
+use crate::cache::images::Cache;
 use crate::hash_seed::HashSeed;
 use crate::item::{self, ItemKey};
 use hashbrown::HashTable;
@@ -45,12 +46,14 @@ pub(crate) struct Items {
     /// those that wait.
     barred: FxHashMap<ItemId, u64>,
     pending: PendingImages,
+    /// The images of items that are marked so at their watchers.
+    cache: Cache,
 }
 
 impl Items {
-    /// No items yet; the index is keyed with `seed`.
-    pub(crate) fn new(seed: HashSeed) -> Self {
-        Self { seed, ..Self::default() }
+    /// No items yet; the index is keyed with `seed`, and up to `max_cached` items are cached (0: any number).
+    pub(crate) fn new(seed: HashSeed, max_cached: usize) -> Self {
+        Self { seed, cache: Cache::new(max_cached), ..Self::default() }
     }
 
     pub(crate) fn get(&self, id: ItemId) -> &Item {
@@ -149,6 +152,7 @@ impl Items {
         self.barred.remove(&id);
         self.elements.remove(&id);
         self.viewed.remove(&id);
+        self.cache.remove(id.0);
         self.watchers[id.index()] = Watchers::default();
         self.get_mut(id).free();
         self.free.push(id);
@@ -205,7 +209,40 @@ impl Items {
         if let Some(viewed) = self.viewed.get_mut(&id) {
             viewed.forget_reissue();
         }
+        self.cache.lose(id.0);
         self.get_mut(id).detach();
+    }
+
+    /// Messages of an open item were lost: its watchers wait for another image.
+    pub(crate) fn lose_messages(&mut self, id: ItemId) {
+        self.hold_all(id);
+        self.cache.lose(id.0);
+        self.get_mut(id).image_lost();
+    }
+
+    /// The images that are held.
+    pub(crate) fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    pub(crate) fn cache_mut(&mut self) -> &mut Cache {
+        &mut self.cache
+    }
+
+    /// True if an item's image is cached.
+    pub(crate) fn is_cached(&self, id: ItemId) -> bool {
+        self.watchers(id).is_cached()
+    }
+
+    /// The image of an item is cached from now on; true if another item is not cached any more, because there was no room.
+    pub(crate) fn cache_item(&mut self, id: ItemId) -> bool {
+        debug_assert!(!self.get(id).is_view() && !self.get(id).is_private() && !self.get(id).is_snapshot());
+        let victim = self.cache.add(id.0);
+        if let Some(victim) = victim {
+            self.watchers_mut(ItemId(victim)).mark_cached(false);
+        }
+        self.watchers_mut(id).mark_cached(true);
+        victim.is_some()
     }
 
     /// Takes the watchers of an item, and of its views, out of the updates until they have an image.
@@ -267,6 +304,8 @@ impl Items {
             assert!(watchers.is_empty() && views.is_empty(), "a free item is watched: {id:?}");
             assert!(!self.viewed.contains_key(&id) && !self.elements.contains_key(&id), "left of {id:?}");
         }
+        assert_eq!(watchers.is_cached(), self.cache.get(id.0).is_some(), "{id:?} is cached: {item:?}");
+        assert!(!watchers.is_cached() || !item.is_view() && item.is_live(), "cached: {item:?}");
         if let Some(parent) = item.parent() {
             assert!(!self.get(parent).is_view() && self.get(parent).is_live(), "{id:?} is a view of {parent:?}");
             assert!(self.views_of(parent).contains(&id), "{parent:?} does not know its view {id:?}");
@@ -286,6 +325,7 @@ impl Items {
     /// Panics if the tables do not fit together. As long as all items.
     pub(crate) fn check_tables(&self) {
         self.pending.check();
+        self.cache.check();
         assert_eq!(self.len(), self.ids().count(), "items in use");
         for (&id, viewed) in &self.viewed {
             viewed.check(|view| self.get(view).view_id().map(|view| self.views.spec(view)));

@@ -228,7 +228,8 @@ impl Items {
 
     /// What has to be asked for upstream: the union of all views, or everything (`None`) if anyone wants that.
     pub(crate) fn wanted_view(&self, root: ItemId) -> Option<ViewSpec> {
-        if !self.watchers(root).is_empty() {
+        // The cache holds whole images.
+        if !self.watchers(root).is_empty() || self.is_cached(root) {
             return None;
         }
         let union = self.viewed.get(&root)?.wanted.union()?;

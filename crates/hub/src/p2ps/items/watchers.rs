@@ -34,11 +34,20 @@ pub(crate) struct Watchers {
     views: bool,
     /// Some open watcher may have asked for an image: see [`Self::mark_asked`].
     asked_by_open: bool,
+    /// The item's image is cached: see [`Self::mark_cached`].
+    cached: bool,
 }
 
 impl Default for Watchers {
     fn default() -> Self {
-        Self { store: Store::Inline([NOBODY; 2]), open: 0, inline: 0, views: false, asked_by_open: false }
+        Self {
+            store: Store::Inline([NOBODY; 2]),
+            open: 0,
+            inline: 0,
+            views: false,
+            asked_by_open: false,
+            cached: false,
+        }
     }
 }
 
@@ -99,10 +108,27 @@ impl Watchers {
         place < self.open
     }
 
-    /// True if an update concerns more than the open watchers: some see the item through a view, or some are held.
+    /// True if an update concerns more than the open watchers: the item is cached, some see it through a view, or some are held.
     #[inline]
     pub(crate) fn needs_care(&self) -> bool {
+        self.cached | self.views || self.open as usize != self.len()
+    }
+
+    /// True if an update concerns other watchers than the open ones.
+    #[inline]
+    pub(crate) fn has_others(&self) -> bool {
         self.views || self.open as usize != self.len()
+    }
+
+    /// Notes whether the item's image is cached, so that every update is applied to it.
+    pub(crate) const fn mark_cached(&mut self, cached: bool) {
+        self.cached = cached;
+    }
+
+    /// True if the item's image is cached.
+    #[inline]
+    pub(crate) const fn is_cached(&self) -> bool {
+        self.cached
     }
 
     /// Notes whether there are watchers that see the item through a view; they are watchers of items of their own.

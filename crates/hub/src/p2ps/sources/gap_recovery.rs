@@ -236,8 +236,7 @@ impl P2ps {
         if private || snapshot {
             self.give_back(id);
         } else {
-            self.items.hold_all(id);
-            self.items.get_mut(id).image_lost();
+            self.items.lose_messages(id);
             self.items.bar_images(id, to.saturating_sub(1));
         }
         let pending = if private { Pending::Told } else { Pending::ToldIfFinal };

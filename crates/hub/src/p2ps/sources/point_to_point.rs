@@ -126,6 +126,7 @@ impl P2ps {
                 body: &update.rwf,
             };
             self.counters.updates_replayed += 1;
+            self.cache_update(root, &message);
             if message.has(flags::HAS_LOCK) && self.looks_at_locks() {
                 let open: Vec<_> =
                     reached.iter().copied().filter(|(item, watcher)| self.is_open(*item, *watcher)).collect();

@@ -257,6 +257,10 @@ impl P2ps {
     /// An image is needed for a watcher of an item.
     pub(in crate::p2ps) fn need_image(&mut self, item: ItemId) {
         let root = self.items.root(item);
+        self.want_cached(root);
+        if self.items.is_cached(root) && self.answer_from_cache(root) {
+            return;
+        }
         self.bar_images_without_updates(root);
         if !self.items.get(root).is_waiting() && self.widen_upstream(root, item) {
             return;

@@ -1,0 +1,167 @@
+//! Which items are cached: by service, domain and name.
+
+use rwf::msg::Domain;
+use std::collections::BTreeMap;
+
+/// Which items of which services are cached. The default caches nothing.
+#[derive(Debug, Clone, Default)]
+pub struct CacheRules {
+    /// What holds for a service, by its name.
+    pub services: BTreeMap<String, ServiceRule>,
+    /// What holds for all other services.
+    pub others: ServiceRule,
+    /// Most items cached at a time (`maxCacheSize`); 0 for any number.
+    pub max_items: usize,
+}
+
+/// Which items of a service are cached.
+#[derive(Debug, Clone, Default)]
+pub struct ServiceRule {
+    /// Any at all (`enableCache`).
+    pub enabled: bool,
+    /// Of these domains (`domainsCached`, `domainsNotCached`).
+    pub domains: Domains,
+    /// But not these items (`nonCachingItemList`).
+    pub not_items: Vec<NamePattern>,
+}
+
+impl CacheRules {
+    /// Everything of every service, any number of items.
+    pub fn everything() -> Self {
+        Self { others: ServiceRule { enabled: true, ..ServiceRule::default() }, ..Self::default() }
+    }
+
+    /// True if items of some service may be cached.
+    pub fn is_on(&self) -> bool {
+        self.others.enabled || self.services.values().any(|rule| rule.enabled)
+    }
+
+    /// True if an item is to be cached. `name` is empty for an item without one.
+    pub fn covers(&self, service: &str, domain: Domain, name: &[u8]) -> bool {
+        let rule = self.services.get(service).unwrap_or(&self.others);
+        rule.enabled && rule.domains.has(domain) && !rule.not_items.iter().any(|pattern| pattern.matches(name))
+    }
+}
+
+/// A set of domains; all of them by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Domains([u64; 4]);
+
+impl Default for Domains {
+    fn default() -> Self {
+        Self::ALL
+    }
+}
+
+impl Domains {
+    /// Every domain.
+    pub const ALL: Self = Self([u64::MAX; 4]);
+    /// No domain.
+    pub const NONE: Self = Self([0; 4]);
+
+    /// The set with this domain.
+    #[must_use]
+    pub const fn with(mut self, domain: Domain) -> Self {
+        self.0[domain.0 as usize / 64] |= 1 << (domain.0 % 64);
+        self
+    }
+
+    /// The set without this domain.
+    #[must_use]
+    pub const fn without(mut self, domain: Domain) -> Self {
+        self.0[domain.0 as usize / 64] &= !(1 << (domain.0 % 64));
+        self
+    }
+
+    /// True if a domain is in the set.
+    pub const fn has(self, domain: Domain) -> bool {
+        self.0[domain.0 as usize / 64] & 1 << (domain.0 % 64) != 0
+    }
+}
+
+/// A name of an item, or many: `*` stands for any bytes, `?` for one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamePattern(Box<[u8]>);
+
+impl NamePattern {
+    /// The pattern that is written so.
+    pub fn new(text: &str) -> Self {
+        Self(text.as_bytes().into())
+    }
+
+    /// True if a name fits the whole pattern.
+    pub fn matches(&self, name: &[u8]) -> bool {
+        let pattern = &*self.0;
+        let (mut p, mut n) = (0, 0);
+        // Where the last `*` stands, and the first byte of the name that it has not taken yet.
+        let mut star: Option<(usize, usize)> = None;
+        while n < name.len() {
+            match pattern.get(p) {
+                Some(b'*') => {
+                    star = Some((p, n));
+                    p += 1;
+                }
+                Some(&byte) if byte == b'?' || byte == name[n] => {
+                    p += 1;
+                    n += 1;
+                }
+                _ => {
+                    let Some((at, taken)) = star else { return false };
+                    star = Some((at, taken + 1));
+                    p = at + 1;
+                    n = taken + 1;
+                }
+            }
+        }
+        pattern[p..].iter().all(|&byte| byte == b'*')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CacheRules, Domains, NamePattern, ServiceRule};
+    use rwf::msg::Domain;
+
+    #[test]
+    fn patterns_fit_whole_names() {
+        for (pattern, name, fits) in [
+            ("IBM.N", "IBM.N", true),
+            ("IBM.N", "IBM.NX", false),
+            ("IBM.*", "IBM.N", true),
+            ("*.N", "IBM.N", true),
+            ("*.N", "A.N.N", true),
+            ("*.N", "IBM.NX", false),
+            ("0#*", "0#.FTSE", true),
+            ("I?M", "IBM", true),
+            ("I?M", "IM", false),
+            ("*a*b*", "xxaxxbxx", true),
+            ("*a*b*", "xxbxxaxx", false),
+            ("*", "", true),
+            ("", "", true),
+            ("?", "", false),
+        ] {
+            assert_eq!(NamePattern::new(pattern).matches(name.as_bytes()), fits, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn a_service_that_is_named_has_its_own_rule() {
+        assert!(!CacheRules::default().is_on());
+        assert!(!CacheRules::default().covers("FEED", Domain::MARKET_PRICE, b"IBM"));
+        assert!(CacheRules::everything().covers("FEED", Domain::MARKET_BY_ORDER, b""));
+        let mut rules = CacheRules::default();
+        let rule = ServiceRule {
+            enabled: true,
+            domains: Domains::ALL.without(Domain::MARKET_BY_ORDER),
+            not_items: vec![NamePattern::new("X*")],
+        };
+        rules.services.insert("FEED".to_owned(), rule);
+        assert!(rules.is_on());
+        assert!(rules.covers("FEED", Domain::MARKET_PRICE, b"IBM"));
+        assert!(!rules.covers("FEED", Domain::MARKET_BY_ORDER, b"IBM"));
+        assert!(!rules.covers("FEED", Domain::MARKET_PRICE, b"XAU="));
+        assert!(!rules.covers("OTHER", Domain::MARKET_PRICE, b"IBM"));
+        assert!(Domains::NONE.with(Domain(200)).has(Domain(200)));
+        assert!(!Domains::NONE.with(Domain(200)).has(Domain(201)));
+    }
+}
