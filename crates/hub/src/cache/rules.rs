@@ -73,6 +73,13 @@ impl Domains {
         self
     }
 
+    /// The domains that are in this set and not in the other.
+    #[must_use]
+    pub const fn except(self, other: Self) -> Self {
+        let ([a, b, c, d], [e, f, g, h]) = (self.0, other.0);
+        Self([a & !e, b & !f, c & !g, d & !h])
+    }
+
     /// True if a domain is in the set.
     pub const fn has(self, domain: Domain) -> bool {
         self.0[domain.0 as usize / 64] & 1 << (domain.0 % 64) != 0

@@ -145,11 +145,7 @@ pub(super) const TABLE: &[NoEffect] = &[
         "sessionStatsWindow semaphoreKey sharedMemoryKey sharedMemorySize softwareStatsReportTime",
     ),
     none(Kind::P2ps, LATENCY, "latencyCalcEnabled=False latencyCalcMountBased=False numLatencySamples=0"),
-    none(
-        Kind::P2ps,
-        CACHE,
-        "enableCache=False maxCacheSize domainsCached domainsNotCached consumerAgeUnwatchedItemTime cascadedMode=False",
-    ),
+    none(Kind::P2ps, CACHE, "consumerAgeUnwatchedItemTime cascadedMode=False"),
     none(
         Kind::P2ps,
         DACS,

@@ -4,6 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::Arc;
 
+use hub::cache::rules::{CacheRules, ServiceRule};
 use hub::hash_seed::HashSeed;
 use hub::{distributor, p2ps};
 use rwf::dictionary::Dictionary;
@@ -58,10 +59,19 @@ pub fn p2ps_config(config: &Config, incarnation: u32) -> io::Result<p2ps::Config
         max_fragment_size: (c.max_fragment_size as usize).saturating_sub(DICTIONARY_HEADROOM).max(100),
         post_timeout: u64::from(c.post_timeout_s) * SECOND,
         hash_seed: hash_seed(),
+        image_part: (c.max_fragment_size as usize).saturating_sub(DICTIONARY_HEADROOM).max(100),
+        cache: p2ps_cache(c),
         permissions: permission_settings(&config.permissions),
         dictionary: dictionary(&config.dictionary)?.map(Arc::new),
         ..p2ps::Config::default()
     })
+}
+
+/// What a P2PS caches.
+fn p2ps_cache(c: &super::P2ps) -> CacheRules {
+    let domains = c.domains_cached.0.except(c.domains_not_cached.0);
+    let others = ServiceRule { enabled: c.enable_cache, domains, not_items: Vec::new() };
+    CacheRules { others, max_items: c.max_cache_size as usize, ..CacheRules::default() }
 }
 
 fn permission_settings(c: &super::Permissions) -> permissions::Settings {

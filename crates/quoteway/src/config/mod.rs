@@ -29,7 +29,8 @@ pub use placement::{place, slice};
 pub use rmds::import::import;
 pub use section::{AnySection, Info, Param, Section};
 pub use value::{
-    AbsentRights, AuditSync, Compression, ConnectionType, HubTransport, Parameter, PermissionMode, Raw, RouteProtocol,
+    AbsentRights, AuditSync, Compression, ConnectionType, DomainList, HubTransport, Parameter, PermissionMode, Raw,
+    RouteProtocol,
 };
 
 use std::fmt;

@@ -3,7 +3,8 @@
 //! A new section also gets a field in [`Config`](super::Config) and its place in `Config::sections`.
 
 use super::section::section;
-use super::value::{AbsentRights, AuditSync, Compression, ConnectionType, PermissionMode, RouteProtocol};
+use super::value::{AbsentRights, AuditSync, Compression, ConnectionType, DomainList, PermissionMode, RouteProtocol};
+use hub::cache::rules::Domains;
 
 section! {
     /// The side that faces consumers.
@@ -38,6 +39,10 @@ section! {
     item_limit: u32 = 1_000_000, "itemLimitPerMount|itemLimit", "Open items of one connection; a further one is refused as TooManyItems.";
     aggregate_item_limit: u32 = 5_000_000, "aggregateItemLimit", "Open items over all connections of one login name.";
     minimum_open_window: u32 = 500, "minimumOpenWindow", "Requests that may await their image at a time, for each service.";
+    enable_cache: bool = false, "enableCache", "Hold the images of the items that clients watch: who asks later is answered from memory, and the provider hears nothing (docs/operating/cache.md).";
+    max_cache_size: u32 = 1_000_000, "maxCacheSize", "Items cached at a time, by each egress shard; beyond it the one that was asked for longest ago is cached no more. 0 means any number.";
+    domains_cached: DomainList = DomainList(Domains::ALL), "domainsCached", "Domains whose items are cached.";
+    domains_not_cached: DomainList = DomainList(Domains::NONE), "domainsNotCached", "Domains whose items are not cached, whatever domains_cached says.";
     open_rate: u32 = 250_000, "", "Items a second that a thread opens over all its clients, so that large watchlists do not delay those that stream; those that someone watches already do not count. 0 means as they come.";
     guaranteed_output_buffers: u32 = 1_600, "guaranteedOutputBuffers", "Output buffers (of max_fragment_size bytes) that a client may fill before its own requests have to wait.";
     max_output_buffers: u32 = 16_000, "maxOutputBuffers", "Output buffers at which a slow client is cut off.";

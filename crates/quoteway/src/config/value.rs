@@ -1,5 +1,8 @@
 //! How one parameter's value is read, shown and named in messages.
 
+use hub::cache::rules::Domains;
+use rwf::msg::Domain;
+
 /// A value as it stands in a file, before anyone knows which parameter it is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Raw<'a> {
@@ -104,6 +107,38 @@ impl Parameter for Vec<String> {
     }
     fn show(&self) -> String {
         format!("{self:?}")
+    }
+}
+
+/// A set of domains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DomainList(pub Domains);
+
+impl Parameter for DomainList {
+    const KIND: &'static str = "a list of domains such as MARKET_BY_ORDER or 7, or ALL";
+    fn read(raw: &Raw<'_>) -> Result<Self, String> {
+        let words: Vec<&str> = match raw {
+            Raw::List(list) => list.clone(),
+            Raw::Text(text) => text.split([',', ' ', '\t']).filter(|word| !word.is_empty()).collect(),
+            _ => return Err(expected::<Self>(raw)),
+        };
+        let mut domains = Domains::NONE;
+        for word in words {
+            if word.eq_ignore_ascii_case("ALL") {
+                return Ok(Self(Domains::ALL));
+            }
+            let named = Domain::from_name(&word.to_ascii_uppercase());
+            let domain = named.or_else(|| word.parse().ok().map(Domain)).ok_or_else(|| expected::<Self>(raw))?;
+            domains = domains.with(domain);
+        }
+        Ok(Self(domains))
+    }
+    fn show(&self) -> String {
+        if self.0 == Domains::ALL {
+            return "[\"ALL\"]".to_owned();
+        }
+        let names = (0..=u8::MAX).map(Domain).filter(|&domain| self.0.has(domain)).map(|domain| domain.to_string());
+        format!("{:?}", names.collect::<Vec<_>>())
     }
 }
 

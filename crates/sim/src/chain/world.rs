@@ -134,6 +134,9 @@ impl World {
         // Whoever waits hears something, also when nothing heals.
         self.idle();
         self.settle();
+        let of = |shard: &super::hub::Shard| shard.machine.counters();
+        let given: u64 = self.hub.shards.iter().map(of).map(|c| c.images_from_cache + c.images_stale).sum();
+        self.note(|| format!("{given} images came out of caches"));
         self.leave();
     }
 

@@ -58,7 +58,7 @@ fn paced_worlds_keep_the_rules() {
 
 #[test]
 fn paced_worlds_wait_leave_behind_and_lose() {
-    let lines: Vec<String> = (PACED..PACED + 30).flat_map(|seed| chain::history(seed, Between::Network)).collect();
+    let lines: Vec<String> = (PACED..PACED + 45).flat_map(|seed| chain::history(seed, Between::Network)).collect();
     for what in ["has to wait", "leaves a P2PS behind", "drops a block"] {
         let count = lines.iter().filter(|line| line.contains(what)).count();
         assert!(count >= 30, "{what}: {count} times");
@@ -84,6 +84,17 @@ fn slow_clients_are_waited_for_and_cut_off() {
         let count = lines.iter().filter(|line| line.contains(what)).count();
         assert!(count >= least, "{what}: {count} times");
     }
+}
+
+#[test]
+fn every_other_world_has_a_cache() {
+    let lines: Vec<String> = (0..60).flat_map(|seed| chain::history(seed, Between::Nothing)).collect();
+    let of = |line: &String| line.split_whitespace().rev().nth(5)?.parse().ok();
+    let given: Vec<u64> = lines.iter().filter(|line| line.ends_with("came out of caches")).filter_map(of).collect();
+    assert_eq!(given.len(), 60, "a line a world");
+    let used = given.iter().filter(|&&given| given > 0).count();
+    assert!((15..=45).contains(&used), "{used} worlds of 60 used a cache");
+    assert!(given.iter().sum::<u64>() > 300, "{given:?}");
 }
 
 fn keep_the_rules(between: Between, once_wrong: &[u64], count: u64, test: &str) {
