@@ -136,7 +136,7 @@ fn cache_rules(random: &mut Random) -> CacheRules {
             let rule = ServiceRule { enabled: random.chance(70), ..ServiceRule::default() };
             rules.services.insert(service.to_owned(), rule);
         }
-        rules.max_items = if random.chance(50) { 0 } else { 1 + random.below(8) as usize };
+        rules.max_items = if random.chance(50) { 0 } else { 1 + random.below(8) };
     }
     rules
 }
