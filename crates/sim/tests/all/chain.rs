@@ -87,14 +87,14 @@ fn slow_clients_are_waited_for_and_cut_off() {
 }
 
 #[test]
-fn some_worlds_answer_from_caches() {
-    let lines: Vec<String> = (0..60).flat_map(|seed| chain::history(seed, Between::Nothing)).collect();
+fn crowded_worlds_answer_from_caches() {
+    let seeds = CROWDED..CROWDED + 40;
+    let lines: Vec<String> = seeds.flat_map(|seed| chain::history(seed, Between::Nothing)).collect();
     let of = |line: &String| line.split_whitespace().rev().nth(5)?.parse().ok();
     let given: Vec<u64> = lines.iter().filter(|line| line.ends_with("came out of caches")).filter_map(of).collect();
-    assert_eq!(given.len(), 60, "a line a world");
-    let used = given.iter().filter(|&&given| given > 0).count();
-    assert!((8..=45).contains(&used), "{used} worlds of 60 used a cache");
-    assert!(given.iter().sum::<u64>() > 30, "{given:?}");
+    assert_eq!(given.len(), 40, "a line a world");
+    assert!(given.iter().filter(|&&given| given > 0).count() >= 8, "{given:?}");
+    assert!(given.iter().sum::<u64>() > 60, "{given:?}");
 }
 
 fn keep_the_rules(between: Between, once_wrong: &[u64], count: u64, test: &str) {
