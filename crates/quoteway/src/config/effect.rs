@@ -90,7 +90,8 @@ const LOCK_SERVICE: &str = "the rights file says what service ids in locks mean:
 const HEADLINES: &str = "the lock of an item decides for all that is in it; headlines are not checked each by itself";
 const SSL: &str = "the older SSL protocol with Marketfeed is not spoken; clients use RSSL (rsslPort)";
 const MARKETFEED: &str = "there is no Marketfeed and no conversion: RWF is passed on as the provider wrote it";
-const CONFLATION: &str = "updates are not conflated: every client gets each one";
+const CONFLATION: &str =
+    "all fields of quotes are conflated and trades never, at one interval a service ([conflation]); the P2PS does it";
 const STANDBY: &str =
     "there is no hot standby of Source Distributors; list several routes, of which another one takes over";
 const BACKBONE: &str = "the backbone is not RRCP; see docs/operating/if-you-know-rmds.md";
@@ -157,7 +158,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(
         Kind::P2ps,
         CONFLATION,
-        "aggregationFields aggregationInterval aggregationIntervalField aggregationIntervalFieldValues aggregationStyle disableAggregationItemList updateAggregation=False pauseTradeSafeUpdates",
+        "aggregationFields aggregationIntervalField aggregationIntervalFieldValues aggregationStyle disableAggregationItemList pauseTradeSafeUpdates=True",
     ),
     none(Kind::P2ps, DUMPS, "auditDumpFile consumerDbDumpFile databaseDumpFile producerDbDumpFile viewDbDumpFile"),
     none(

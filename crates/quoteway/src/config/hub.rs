@@ -9,7 +9,7 @@ use hub::hash_seed::HashSeed;
 use hub::{distributor, p2ps};
 use rwf::dictionary::Dictionary;
 
-use super::{Config, DictionaryFiles, HubTransport, Route};
+use super::{Config, DictionaryFiles, HubTransport, Route, conflation};
 
 const SECOND: u64 = 1_000_000_000;
 const MILLISECOND: u64 = 1_000_000;
@@ -50,7 +50,8 @@ fn route_config(route: &Route) -> distributor::RouteConfig {
 pub fn p2ps_config(config: &Config, incarnation: u32) -> io::Result<p2ps::Config> {
     let c = &config.p2ps;
     Ok(p2ps::Config {
-        egress: egress_limits(c),
+        egress: conflation::limits(&config.conflation, egress_limits(c)),
+        conflation: conflation::settings(&config.conflation),
         incarnation,
         max_mounts_per_user: c.max_mounts_per_user,
         item_limit: c.item_limit,

@@ -6,6 +6,7 @@
 mod args;
 mod backbone;
 pub mod command;
+mod conflation;
 mod document;
 mod effect;
 mod files;
@@ -22,6 +23,7 @@ mod value;
 
 pub use args::{ConfigArgs, Selection};
 pub use backbone::{Hub, Rrcpd};
+pub use conflation::Conflation;
 pub use hub::{across_processes_distributor, across_processes_p2ps, dictionary, distributor_config, p2ps_config};
 pub use listing::{json, search};
 pub use params::{DictionaryFiles, Http, P2ps, Permissions, Route, SourceDistributor};
@@ -29,8 +31,8 @@ pub use placement::{place, slice};
 pub use rmds::import::import;
 pub use section::{AnySection, Info, Param, Section};
 pub use value::{
-    AbsentRights, AuditSync, Compression, ConnectionType, DomainList, HubTransport, Parameter, PermissionMode, Raw,
-    RouteProtocol,
+    AbsentRights, AuditSync, Compression, ConnectionType, DomainList, HubTransport, JustInTime, Parameter,
+    PermissionMode, Raw, RouteProtocol,
 };
 
 use std::fmt;
@@ -45,6 +47,8 @@ pub struct Config {
     pub source_distributor: SourceDistributor,
     /// Interactive providers to dial.
     pub routes: Vec<Route>,
+    /// Fewer updates.
+    pub conflation: Conflation,
     /// Who may see what.
     pub permissions: Permissions,
     /// Dictionary files.
@@ -63,6 +67,7 @@ impl Config {
         vec![
             &self.source_distributor,
             &self.p2ps,
+            &self.conflation,
             &self.permissions,
             &self.dictionary,
             &self.hub,
@@ -76,6 +81,7 @@ impl Config {
         vec![
             &mut self.source_distributor,
             &mut self.p2ps,
+            &mut self.conflation,
             &mut self.permissions,
             &mut self.dictionary,
             &mut self.hub,

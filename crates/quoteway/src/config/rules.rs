@@ -6,7 +6,8 @@ use net::affinity::{CpuList, Priority};
 
 use super::hub::SMALLEST_WINDOW;
 use super::{
-    AnySection, Compression, Config, Http, Hub, HubTransport, P2ps, Permissions, Rrcpd, Section, SourceDistributor,
+    AnySection, Compression, Config, Conflation, Http, Hub, HubTransport, P2ps, Permissions, Rrcpd, Section,
+    SourceDistributor, conflation,
 };
 
 /// A rule that a configuration breaks.
@@ -25,6 +26,9 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
     found.extend(of_distributor_and_daemon(config));
     found.extend(of_hub(&config.hub));
     found.extend(of_http(&config.http));
+    if let Some((key, what)) = conflation::fault(&config.conflation) {
+        found.push(Broken { section: Conflation::NAME, key, what });
+    }
     found
 }
 
@@ -214,6 +218,13 @@ pub(super) fn idle(config: &Config) -> Vec<Idle> {
         "websocket_ping_timeout_s",
         "enable_nip_server and websocket are true",
     );
+    let c = &config.conflation;
+    let none = c.update_aggregation.is_empty();
+    idle(none, Conflation::NAME, "aggregation_interval_ms", "update_aggregation names its service");
+    let off = c.just_in_time.0 == ::hub::p2ps::conflation::JustInTime::Off;
+    for key in ["just_in_time_services", "start_percent", "end_percent"] {
+        idle(off, Conflation::NAME, key, "just_in_time is on");
+    }
     idle(h.transport != HubTransport::Tcp, hub, "source_distributors", "transport is tcp");
     idle(h.key_file.is_empty(), hub, "clock_tolerance_s", "key_file is set");
     idle(h.transport != HubTransport::LbtRm, hub, "multicast_address", "transport is lbt-rm");

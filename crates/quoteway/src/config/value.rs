@@ -241,6 +241,12 @@ choice!(
     Last = "last" | "False" | "false", Closed = "closed" | "True" | "true", Open = "open"
 );
 
+choice!(
+    /// What becomes of the updates of slow clients.
+    JustInTime(hub::p2ps::conflation::JustInTime): "\"off\", \"asked\" or \"all\"",
+    Off = "off", Asked = "asked", All = "all"
+);
+
 /// When the audit is forced to the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AuditSync {

@@ -11,7 +11,7 @@ use rwf::rdm::directory::{self, Action, Part, filter};
 use rwf::rdm::login;
 use rwf::rdm::request::{self, Payload};
 use rwf::rdm::state::Recovery;
-use rwf::{DataState, DataType, Qos, StateCode, StreamState};
+use rwf::{DataState, DataType, Qos, Rate, StateCode, StreamState};
 use std::collections::BTreeMap;
 
 const LOGIN: i32 = 1;
@@ -66,6 +66,10 @@ pub(crate) struct Consumer {
     pub(crate) wired: bool,
     /// It wants what others want, and changes how.
     pub(crate) crowded: bool,
+    /// It asks for what is conflated by time, where that is offered.
+    pub(crate) by_time: bool,
+    /// Its streams may be conflated when it is slow.
+    pub(crate) when_slow: bool,
     pub(crate) out: Vec<Vec<u8>>,
     pub(crate) turn: u64,
     /// Virtual time.
@@ -106,6 +110,8 @@ impl Consumer {
             next_post: 0,
             wired: false,
             crowded: false,
+            by_time: false,
+            when_slow: false,
             out: Vec::new(),
             turn: 0,
             now,
@@ -202,6 +208,10 @@ impl Consumer {
         let watch = &self.watches[&stream];
         let item = watch.item;
         let payload = view_payload(watch.view.as_ref());
+        let listed = self.listed.values().find(|listed| listed.service == item.service);
+        let offered = listed.and_then(|listed| listed.qos.iter().find(|qos| qos.rate == Rate::TIME_CONFLATED));
+        let qos = offered.filter(|_| self.by_time && watch.kind == Kind::Streaming).copied();
+        let conflated = qos.is_some() || self.when_slow || self.is_conflated_for_all(item);
         let mut flags = extra;
         flags.set(RequestFlags::STREAMING, watch.kind != Kind::Snapshot);
         flags.set(RequestFlags::PRIVATE_STREAM, watch.kind == Kind::Private);
@@ -215,11 +225,19 @@ impl Consumer {
             flags,
             key,
             priority,
+            qos,
             container: if payload.is_some() { DataType::ELEMENT_LIST } else { DataType::NO_DATA },
             body: payload.as_deref().unwrap_or_default(),
             ..RequestMsg::new(Domain(item.domain), stream)
         };
         self.send(|w| request.encode(w));
+        self.watches.get_mut(&stream).expect("a watch").conflated |= conflated;
+    }
+
+    /// The service has no other rate than that of its conflation.
+    fn is_conflated_for_all(&self, item: Item) -> bool {
+        let is_all = |listed: &Listed| listed.qos.iter().all(|qos| qos.rate == Rate::TIME_CONFLATED);
+        self.listed.values().any(|listed| listed.service == item.service && is_all(listed))
     }
 
     fn batch(&mut self, random: &mut Random) -> bool {
@@ -232,7 +250,9 @@ impl Consumer {
         let kind = if random.chance(20) { Kind::Snapshot } else { Kind::Streaming };
         for (at, &name) in names.iter().enumerate() {
             let item = Item { service, domain: domain.0, name };
-            self.watches.insert(stream + 1 + at as i32, Watch::new(item, kind, None, false, (self.turn, self.now)));
+            let mut watch = Watch::new(item, kind, None, false, (self.turn, self.now));
+            watch.conflated = self.when_slow || self.is_conflated_for_all(item);
+            self.watches.insert(stream + 1 + at as i32, watch);
         }
         self.next_stream += 1 + names.len() as i32;
         self.batches.insert(stream, Batch { total: names.len(), sent_at: self.now });

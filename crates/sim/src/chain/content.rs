@@ -4,7 +4,7 @@
 //! update, which Quoteway relays untouched. So a consumer's oracle knows for each message what must have come before it.
 
 use rwf::container::{FieldList, FieldListEncoder, Map, MapAction, MapEncoder, MapHead, SetScope};
-use rwf::msg::Domain;
+use rwf::msg::{Domain, UpdateType};
 use rwf::wire::Writer;
 use rwf::{DataType, EncodeError, Primitive};
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,6 +88,16 @@ pub(crate) struct Version {
     pub(crate) rows: Rows,
     /// What changed since the version before.
     pub(crate) changes: Vec<Change>,
+}
+
+/// The update that leads to this version is a trade: no two of them are merged, nor is it with others.
+pub(crate) const fn is_trade(version: u16) -> bool {
+    version % 4 == 3
+}
+
+/// What kind of update leads to a version.
+pub(crate) fn update_type(version: u16) -> UpdateType {
+    if is_trade(version) { UpdateType::TRADE } else { UpdateType::UNSPECIFIED }
 }
 
 /// A set of parts that a provider has sent.

@@ -7,6 +7,7 @@ use super::socket::{LIMITS, Socket};
 use hub::cache::rules::{CacheRules, ServiceRule};
 use hub::distributor::{self, Balance, ProviderSink, SessionId, SourceDistributor};
 use hub::hash_seed::HashSeed;
+use hub::p2ps::conflation::{JustInTime, ServiceConflation, Settings};
 use hub::p2ps::egress::FlowControl;
 use hub::p2ps::{self, ClientId, P2ps, SourceId};
 use hub::stream::HubError;
@@ -83,6 +84,8 @@ pub(crate) struct Hub {
     pub(crate) paced: bool,
     /// Some clients take what is sent to them slowly, and little may wait for each.
     pub(crate) slow: bool,
+    /// Updates are conflated, by time for some and just in time for those that are slow.
+    pub(crate) conflated: bool,
     pub(crate) next_incarnation: u32,
     /// What lies between, in the layout that has one.
     pub(crate) network: Option<Network>,
@@ -141,8 +144,21 @@ fn cache_rules(random: &mut Random) -> CacheRules {
     rules
 }
 
-fn limits(slow: bool) -> p2ps::egress::Limits {
-    if slow { LIMITS } else { p2ps::egress::Limits::default() }
+fn limits(slow: bool, conflated: bool) -> p2ps::egress::Limits {
+    match (slow, conflated) {
+        (false, _) => p2ps::egress::Limits::default(),
+        (true, false) => LIMITS,
+        (true, true) => {
+            p2ps::egress::Limits { guaranteed: 60, max: 6_000, pool: 30_000, conflate: 60, tick_by_tick: 20, ..LIMITS }
+        }
+    }
+}
+
+/// One interval for those that ask for it, another one for all of one service, and whoever is slow.
+fn conflation() -> Settings {
+    let others = ServiceConflation { offered: vec![700], just_in_time: JustInTime::All, interval: 0 };
+    let all = ServiceConflation { interval: 400, ..others.clone() };
+    Settings { services: [("OTHER".to_owned(), all)].into(), others, ripple: false }
 }
 
 impl Hub {
@@ -150,7 +166,7 @@ impl Hub {
     pub(crate) fn new(
         count: (usize, usize),
         layout: Layout,
-        (paced, slow): (bool, bool),
+        (paced, slow, conflated): (bool, bool, bool),
         now: u64,
         random: &mut Random,
     ) -> Self {
@@ -165,6 +181,7 @@ impl Hub {
             lossy,
             paced: paced && layout == Layout::Network,
             slow,
+            conflated,
             next_incarnation: 100,
             network: None,
             trace: None,
@@ -179,7 +196,9 @@ impl Hub {
             hub.distributors.push(Distributor { machine, sink: Sink::default() });
         }
         for id in 0..shards as u16 {
-            let mut machine = P2ps::new(p2ps::Config { egress: limits(slow), ..p2ps_config(lossy, random) }, id);
+            let conflation = if conflated { conflation() } else { Settings::default() };
+            let egress = limits(slow, conflated);
+            let mut machine = P2ps::new(p2ps::Config { egress, conflation, ..p2ps_config(lossy, random) }, id);
             for number in 0..distributors as u16 {
                 machine.source_up(now, SourceId(number));
             }
@@ -241,7 +260,8 @@ impl Hub {
             gap_timeout: 2 * SECOND,
             hold_bytes: if random.chance(20) { 2_000 } else { 1 << 20 },
             key: if random.chance(50) { 1 + random.next() } else { 0 },
-            egress: limits(self.slow),
+            egress: limits(self.slow, self.conflated),
+            conflation: if self.conflated { conflation() } else { Settings::default() },
             report_bytes: if self.paced { (WINDOW / 8) as usize } else { 0 },
             ..p2ps_config(self.lossy, random)
         }

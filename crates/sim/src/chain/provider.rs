@@ -2,6 +2,7 @@
 
 use super::content::{
     Change, DOMAINS, Item, NAMES, SERVICES, Truth, View, body, bytes_of, container, seen, seen_changes, seq_num,
+    update_type,
 };
 use super::random::Random;
 use rwf::msg::{
@@ -463,6 +464,7 @@ impl Provider {
                 container: container(item),
                 seq_num,
                 key,
+                update_type: update_type(version),
                 body: &body,
                 ..UpdateMsg::new(Domain(item.domain), id)
             };

@@ -1,6 +1,8 @@
 //! A non-interactive provider: it dials in and publishes what it likes, on stream ids below zero.
 
-use super::content::{Change, DOMAINS, Item, NAMES, PUBLISHED, SERVICES, Truth, body, bytes_of, container, seq_num};
+use super::content::{
+    Change, DOMAINS, Item, NAMES, PUBLISHED, SERVICES, Truth, body, bytes_of, container, seq_num, update_type,
+};
 use super::provider::changes;
 use super::random::Random;
 use rwf::msg::{CloseMsg, Domain, Msg, MsgKey, RefreshFlags, RefreshMsg, StatusMsg, UpdateMsg};
@@ -228,6 +230,7 @@ impl Publisher {
             container: container(item),
             seq_num: Some(seq_num(self.life, version)),
             key: random.chance(50).then(|| self.key(item)),
+            update_type: update_type(version),
             body: &body,
             ..UpdateMsg::new(Domain(item.domain), self.items[&item].stream)
         };

@@ -32,6 +32,10 @@ enum Pace {
 #[derive(Debug)]
 pub(crate) struct Socket {
     pace: Pace,
+    /// Bytes that a slow one takes at most in a turn; it waits with those that are larger.
+    rate: usize,
+    /// Percent of the turns in which a bursty one takes all.
+    burst: usize,
     queue: VecDeque<Vec<u8>>,
     bytes: usize,
     /// What the client says is not read.
@@ -39,13 +43,14 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    pub(crate) fn new(now: u64, random: &mut Random) -> Self {
+    pub(crate) fn new(now: u64, very_slow: bool, random: &mut Random) -> Self {
         let pace = match random.below(3) {
             0 => Pace::Slow,
             1 => Pace::Bursty,
             _ => Pace::Stalled { until: now + random.below(8) as u64 * SECOND },
         };
-        Self { pace, queue: VecDeque::new(), bytes: 0, paused: false }
+        let (rate, burst) = if very_slow { (30, 2) } else { (400, 15) };
+        Self { pace, rate, burst, queue: VecDeque::new(), bytes: 0, paused: false }
     }
 
     /// Bytes that the client has not taken.
@@ -62,16 +67,16 @@ impl Socket {
     pub(crate) fn take(&mut self, now: u64, all: bool, random: &mut Random) -> impl Iterator<Item = Vec<u8>> + use<> {
         let mut budget = match self.pace {
             _ if all => usize::MAX,
-            Pace::Slow => random.below(400),
-            Pace::Bursty if random.chance(15) => usize::MAX,
+            Pace::Slow => random.below(self.rate),
+            Pace::Bursty if random.chance(self.burst) => usize::MAX,
             Pace::Stalled { until } if now >= until => 2_000,
             Pace::Bursty | Pace::Stalled { .. } => 0,
         };
         let mut taken = Vec::new();
         while let Some(first) = self.queue.front()
-            && first.len() <= budget
+            && (first.len() <= budget || first.len() > self.rate && budget > self.rate / 2)
         {
-            budget -= first.len();
+            budget = budget.saturating_sub(first.len());
             self.bytes -= first.len();
             taken.extend(self.queue.pop_front());
         }

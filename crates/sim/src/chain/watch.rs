@@ -1,6 +1,6 @@
 //! The oracle of one item stream of a consumer: what may come on it, given what came before and what providers said.
 
-use super::content::{Item, Rows, Truth, View, apply, life_and_version, read_body, seen, seen_changes};
+use super::content::{Item, Rows, Truth, View, apply, is_trade, life_and_version, read_body, seen, seen_changes};
 use super::provider::MARK;
 use rwf::msg::{RefreshFlags, RefreshMsg, StatusMsg, UpdateMsg};
 use rwf::rdm::state::Recovery;
@@ -62,6 +62,8 @@ pub(crate) struct Watch {
     waits_since: Option<u64>,
     /// It was told Suspect, and nothing better since: that explains the wait.
     explained: bool,
+    /// Its updates may be merged.
+    pub(crate) conflated: bool,
     /// It has heard something since it was looked at last: its time begins again.
     heard: bool,
 }
@@ -92,6 +94,7 @@ impl Watch {
             gap: false,
             waits_since: Some(now),
             explained: false,
+            conflated: false,
             heard: false,
         }
     }
@@ -273,7 +276,13 @@ impl Watch {
         assert_eq!(life, self.life, "an update of another life");
         assert!(version > self.version, "update {version} after {}: repeated or out of order", self.version);
         let versions = truth.known(life, self.item).expect("a life that has the item");
-        if !self.partial {
+        let is_merged = msg.conflation.is_some_and(|conflation| conflation.count > 1);
+        if is_merged {
+            assert!(self.conflated, "a merged update for one who gets all");
+            let trades = (self.version + 1..=version).filter(|&at| is_trade(at));
+            let seen = |at: &u16| !seen_changes(&versions[usize::from(*at)].changes, self.view.as_ref()).is_empty();
+            assert_eq!(trades.filter(seen).count(), 0, "a trade is merged, between {} and {version}", self.version);
+        } else if !self.partial {
             self.no_gap(version - 1, versions);
         }
         if let Some(key) = msg.key {
@@ -283,7 +292,7 @@ impl Watch {
         let view = self.view.as_ref();
         if self.item.is_map() {
             assert!(!changes.is_empty(), "an empty update");
-        } else if !self.partial {
+        } else if !self.partial && !is_merged {
             assert_eq!(changes, seen_changes(&versions[usize::from(version)].changes, view), "changes of {version}");
         }
         apply(&mut self.rows, &changes);

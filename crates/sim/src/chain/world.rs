@@ -65,6 +65,8 @@ const CROWDED: u64 = 1_000_000;
 const PACED: u64 = 3_000_000;
 /// Worlds from this seed on are crowded, not paced, and have clients that take what is sent to them slowly.
 const SLOW: u64 = 5_000_000;
+/// Worlds from this seed on are those, and updates are conflated in them.
+const CONFLATED: u64 = 7_000_000;
 /// Bytes that a distributor of a paced world reads from a provider at a time.
 const READ: usize = 1_200;
 
@@ -84,8 +86,8 @@ impl World {
         let distributors = if random.chance(two) { 2 } else { 1 };
         let crowded = seed >= CROWDED;
         let shards = if layout == Layout::Inline { 1 } else { 1 + random.below(if crowded { 5 } else { 3 }) };
-        let mut hub =
-            Hub::new((distributors, shards), layout, ((PACED..SLOW).contains(&seed), seed >= SLOW), now, &mut random);
+        let kind = ((PACED..SLOW).contains(&seed), seed >= SLOW, seed >= CONFLATED);
+        let mut hub = Hub::new((distributors, shards), layout, kind, now, &mut random);
         hub.trace = logged.then(Vec::new);
         let home = |at: usize| usize::from(distributors == 2 && at >= 2);
         let count = 1 + random.below(OFFERS.len());
@@ -337,15 +339,17 @@ impl World {
         }
         let mut consumer = Consumer::new(shard, at as u32, self.now, &mut self.random);
         consumer.crowded = self.crowded;
+        consumer.by_time = self.hub.conflated && self.random.chance(40);
         if self.random.chance(20) {
             self.consumer_wires.insert(at, Wire::new(self.now, &mut self.random));
             consumer.wired = true;
         }
         if self.hub.slow && !consumer.wired && self.random.chance(50) {
-            let socket = Socket::new(self.now, &mut self.random);
+            let socket = Socket::new(self.now, self.hub.conflated, &mut self.random);
             self.note(|| format!("consumer {at} is a slow one: {socket:?}"));
             self.hub.shards[shard].sockets.insert(at as u32, socket);
             consumer.wired = true;
+            consumer.when_slow = self.hub.conflated;
         }
         self.note(|| format!("consumer {at} connects to shard {shard}: {:?}", consumer.policy));
         let address = IpAddr::from([10, 0, 0, at as u8 + 1]);
@@ -718,6 +722,14 @@ impl World {
         panic!("the world never comes to rest");
     }
 
+    /// What is conflated by time goes out.
+    fn end_intervals(&mut self) {
+        if self.hub.conflated {
+            self.pass(SECOND);
+            self.drain();
+        }
+    }
+
     /// All faults heal and time passes: then every stream has to be current.
     fn settle(&mut self) {
         self.note(|| "settle".to_owned());
@@ -750,6 +762,7 @@ impl World {
             self.pass(SECOND);
         }
         self.drain();
+        self.end_intervals();
         self.check_rest();
         // It still flows.
         for at in 0..self.providers.len() {
@@ -761,6 +774,7 @@ impl World {
             }
         }
         self.drain();
+        self.end_intervals();
         self.check_rest();
     }
 
@@ -813,8 +827,11 @@ impl World {
             self.pass(SECOND);
         }
         self.drain();
-        for (number, shard) in self.hub.shards.iter().enumerate() {
-            let counters = shard.machine.counters();
+        for number in 0..self.hub.shards.len() {
+            let counters = self.hub.shards[number].machine.counters();
+            if counters.updates_conflated > 0 {
+                self.note(|| format!("P2PS {number} has merged {} updates into others", counters.updates_conflated));
+            }
             let left = (counters.clients, counters.mounts, counters.items, counters.watchers, counters.items_waiting);
             assert_eq!(left, (0, 0, 0, 0, 0), "P2PS {number}: clients, mounts, items, watchers, items waiting");
             let closed = (counters.hub_messages_bad, counters.clients_closed - counters.clients_cut_off);

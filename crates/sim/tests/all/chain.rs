@@ -97,6 +97,28 @@ fn crowded_worlds_answer_from_caches() {
     assert!(given.iter().sum::<u64>() > 60, "{given:?}");
 }
 
+/// From this seed on updates are conflated in such worlds: the content after each update is the provider's of that moment all the same,
+/// and no trade is left out.
+const CONFLATED: u64 = 7_000_000;
+
+#[test]
+fn worlds_with_conflation_keep_the_rules() {
+    if number("QUOTEWAY_SEED").or(number("QUOTEWAY_FIRST_SEED")).is_none() {
+        keep(Between::Nothing, CONFLATED..CONFLATED + 200, "random_worlds");
+        keep(Between::Network, CONFLATED..CONFLATED + 100, "a_network_apart");
+    }
+}
+
+#[test]
+fn updates_are_merged_in_worlds_with_conflation() {
+    let lines: Vec<String> =
+        (CONFLATED..CONFLATED + 40).flat_map(|seed| chain::history(seed, Between::Nothing)).collect();
+    for (what, least) in [("has merged", 10), ("Conflation has started", 5)] {
+        let count = lines.iter().filter(|line| line.contains(what)).count();
+        assert!(count >= least, "{what}: {count} times");
+    }
+}
+
 fn keep_the_rules(between: Between, once_wrong: &[u64], count: u64, test: &str) {
     let alone = number("QUOTEWAY_SEED");
     let first = number("QUOTEWAY_FIRST_SEED").unwrap_or(1);

@@ -173,6 +173,8 @@ impl P2ps {
     /// Sends every directory stream that covers a service what has changed of it, as far as its filter goes. A status is
     /// turned to each client's wishes.
     fn broadcast(&mut self, id: ServiceId, change: &Change, status: Option<State<'_>>) {
+        // A client may apply it to its items by itself: what they have to get before comes before.
+        self.release_every();
         let mut bodies: Vec<(Variant, Option<BodyId>)> = Vec::new();
         for client in self.clients.ids() {
             let Some(known) = self.clients.get(client).filter(|known| !known.directories.is_empty()) else { continue };

@@ -392,6 +392,9 @@ impl P2ps {
         }
         // What it has is all that it wants from now on.
         let has_it = narrower && no_refresh && self.is_settled(watcher, item);
+        if has_it {
+            self.hand_over(watcher, item, to);
+        }
         self.move_watcher(watcher, item, to);
         if has_it {
             self.make_open(watcher, to);

@@ -109,7 +109,7 @@ pub struct Settings {
 
 impl Settings {
     /// Those of a service.
-    pub(crate) fn of(&self, service: &str) -> &ServiceConflation {
+    pub fn of(&self, service: &str) -> &ServiceConflation {
         self.services.get(service).unwrap_or(&self.others)
     }
 }
@@ -184,6 +184,11 @@ impl TimeConflation {
     /// What waits for a view; nothing does any more.
     pub(crate) fn take(&mut self, view: ItemId) -> Option<Merged> {
         if self.pending.is_empty() { None } else { self.pending.remove(&view).map(|pending| pending.merged) }
+    }
+
+    /// What waits for a view, and goes on waiting.
+    pub(crate) fn get(&self, view: ItemId) -> Option<&Merged> {
+        if self.pending.is_empty() { None } else { self.pending.get(&view).map(|pending| &pending.merged) }
     }
 
     /// True if nothing waits.

@@ -8,6 +8,9 @@ use crate::p2ps::P2ps;
 use crate::p2ps::conflation::Added;
 use crate::p2ps::conflation::merge::Merged;
 use crate::p2ps::ids::ItemId;
+use crate::p2ps::items::view_spec::{Filtered, append_filtered};
+use crate::p2ps::items::watchers::Watcher;
+use rwf::peek;
 
 impl P2ps {
     /// An update of a view with an interval.
@@ -52,6 +55,37 @@ impl P2ps {
     /// What waits for a view goes out.
     pub(in crate::p2ps) fn release_view(&mut self, view: ItemId) {
         if let Some(merged) = self.conflation.take(view) {
+            self.deliver_merged(view, &merged);
+        }
+    }
+
+    /// A watcher of a view goes on with a part of it, without an image: what waits for the view goes out to it as that part shows it.
+    pub(in crate::p2ps) fn hand_over(&mut self, watcher: Watcher, from: ItemId, to: ItemId) {
+        let Self { turn, items, counters, conflation, now, .. } = self;
+        let (Some(merged), Some(spec)) = (conflation.get(from), items.spec_of(to)) else { return };
+        let written = merged.write(*now, |msg| {
+            let Ok(header) = peek::header(msg) else { return };
+            let (head, data) = msg.split_at(header.body_offset);
+            let body = turn.arena_body(|arena| {
+                arena.extend_from_slice(head);
+                match append_filtered(spec, header.container, data, arena) {
+                    Filtered::Written => {}
+                    Filtered::Whole => arena.extend_from_slice(data),
+                    Filtered::Nothing => return Err(()),
+                }
+                Ok(())
+            });
+            if let Ok(body) = body {
+                turn.deliver(body, watcher.client, watcher.stream);
+                counters.updates_out += 1;
+            }
+        });
+        counters.messages_unwritable += u64::from(written.is_err());
+    }
+
+    /// What waits for all views goes out.
+    pub(in crate::p2ps) fn release_every(&mut self) {
+        while let Some((view, merged)) = self.conflation.take_due(u64::MAX) {
             self.deliver_merged(view, &merged);
         }
     }

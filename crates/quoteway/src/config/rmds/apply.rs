@@ -116,6 +116,7 @@ impl<'a> Reader<'a> {
     fn fill(&mut self, config: &mut Config) {
         let given = self.fill_sections(config);
         self.fill_writer_threads(config);
+        self.fill_by_service(config);
         self.fill_routes(config);
         self.repeated();
         self.elsewhere();
@@ -150,7 +151,8 @@ impl<'a> Reader<'a> {
     fn fill_sections(&mut self, config: &mut Config) -> String {
         let catalogue = self.catalogue;
         let (ports, others): (Vec<&Mapped>, Vec<&Mapped>) =
-            catalogue.mapped().iter().filter(|m| m.section != Route::NAME).partition(|m| m.name == "rsslPort");
+            (catalogue.mapped().iter().filter(|m| m.section != Route::NAME && !m.is_by_service()))
+                .partition(|m| m.name == "rsslPort");
         for mapped in ports {
             self.set(config, mapped, Given::default());
         }
@@ -227,6 +229,40 @@ impl<'a> Reader<'a> {
             }
             section.bind_writer_threads[n - 1].clone_from(&line.value);
             self.origins.push(Origin { section: P2ps::NAME, route: 0, index, line: line.number });
+        }
+    }
+
+    /// Lists with an entry for each service that a line names.
+    fn fill_by_service(&mut self, config: &mut Config) {
+        let catalogue = self.catalogue;
+        for mapped in catalogue.mapped().iter().filter(|m| m.is_by_service()) {
+            // The line that counts for each service, in the order in which the file has them.
+            let mut chosen: Vec<(Option<&str>, Weight, &Line)> = Vec::new();
+            for line in self.lines {
+                let (Some(host), Some(levels)) =
+                    (self.place.host_weight(&line.key), mapped.weigh(&line.key, Given::default()))
+                else {
+                    continue;
+                };
+                let (service, weight) = (Mapped::service_of(&line.key), Weight::new(host, levels));
+                match chosen.iter_mut().find(|(of, ..)| *of == service) {
+                    Some(known) if known.1 > weight => {}
+                    Some(known) => (known.1, known.2) = (weight, line),
+                    None => chosen.push((service, weight, line)),
+                }
+            }
+            if chosen.is_empty() {
+                continue;
+            }
+            let entries: Vec<String> =
+                chosen.iter().filter_map(|(of, _, line)| entry(mapped, *of, &line.value)).collect();
+            let mut sections = config.sections_mut();
+            let section = sections.iter_mut().find(|s| s.name() == mapped.section).expect("its section");
+            if section.set(mapped.index, &Raw::List(entries.iter().map(String::as_str).collect())).is_ok() {
+                let origin =
+                    |line: &Line| Origin { section: mapped.section, route: 0, index: mapped.index, line: line.number };
+                self.origins.extend(chosen.iter().map(|(.., line)| origin(line)));
+            }
         }
     }
 
@@ -346,6 +382,30 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// The entry of a list by service that a line makes, if any: a switch is the name of what it is on for.
+fn entry(mapped: &Mapped, service: Option<&str>, value: &str) -> Option<String> {
+    match value.to_ascii_lowercase().as_str() {
+        "" | "false" => None,
+        "true" => Some(service.unwrap_or("*").to_owned()),
+        _ if mapped.name == SWITCH => None,
+        _ => Some(service.map_or_else(|| value.to_owned(), |service| format!("{service}:{value}"))),
+    }
+}
+
+/// The one list by service whose lines are True or False.
+const SWITCH: &str = "updateAggregation";
+
+/// What is wrong with a line of a list by service.
+fn entry_fault(mapped: &Mapped, value: &str) -> Result<(), String> {
+    let is_switch = value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("false");
+    match (mapped.name == SWITCH, value) {
+        (_, "") => Ok(()),
+        (true, _) if !is_switch => Err(format!("expected True or False, found {value:?}")),
+        (false, _) if value.parse::<u32>().is_err() => Err(format!("expected a whole number, found {value:?}")),
+        _ => Ok(()),
+    }
+}
+
 /// The word before `route`, if it is no component.
 fn route_name(line: &Line) -> Option<String> {
     let words = &line.key.words;
@@ -362,6 +422,9 @@ fn words(value: &str) -> impl Iterator<Item = &str> {
 
 /// Whether the value is one for the parameter.
 fn try_value(mapped: &Mapped, value: &str) -> Result<(), String> {
+    if mapped.is_by_service() {
+        return entry_fault(mapped, value);
+    }
     let mut config = Config::default();
     if mapped.section == Route::NAME {
         return put(&mut Route::default(), mapped, value);

@@ -14,6 +14,9 @@ const RRCP: &[&str] = &["RRCP", "RRCPD"];
 /// What a parameter of a service may stand under.
 const ANY_COMPONENT: &[&str] = &["P2PS", "ADS", "Src_Dist", "ADH", "SrcDist", "Source_Distributor"];
 
+/// The scope of a list with an entry for each service.
+const SERVICES: &str = "SERVICES";
+
 /// A parameter of ours, as it stands in an `rmds.cnf`.
 #[derive(Debug, Clone)]
 pub(crate) struct Mapped {
@@ -49,7 +52,7 @@ impl Mapped {
             let (level, optional) = match part {
                 "PORT" => (is(given.port), true),
                 "ROUTE" => (is(given.route), true),
-                "SERVICE" => (Level::Free, true),
+                "SERVICE" | SERVICES => (Level::Free, true),
                 name => (Level::Is(name), self.is_shared()),
             };
             let without = if optional { shapes.clone() } else { Vec::new() };
@@ -78,6 +81,19 @@ impl Mapped {
         self.shapes(given).iter().filter_map(weigh).max()
     }
 
+    /// Whether it is a list of ours, with an entry for each service that a line names.
+    pub(crate) fn is_by_service(&self) -> bool {
+        self.scope == SERVICES
+    }
+
+    /// The service that a line of such a parameter names.
+    pub(crate) fn service_of(key: &Key) -> Option<&str> {
+        match key.words.len().checked_sub(2).map(|at| &key.words[at].1) {
+            Some(Word::Name(name)) if !is_component(name) => Some(name),
+            _ => None,
+        }
+    }
+
     /// Whether RMDS has a value for each service or route and we have one for all.
     pub(crate) fn is_shared(&self) -> bool {
         self.section != Route::NAME && (self.scope == "SERVICE" || self.scope.starts_with("ROUTE"))
@@ -87,6 +103,7 @@ impl Mapped {
     pub(crate) fn example(&self) -> String {
         match self.section {
             _ if self.scope == "SERVICE" => format!("*SERVICE*{}", self.name),
+            _ if self.is_by_service() => format!("*{}*SERVICE*{}", self.components[0], self.name),
             Route::NAME => format!("*{}*NAME.route*{}", self.components[0], self.name),
             _ if self.scope.is_empty() || self.scope == "PORT" || self.scope.starts_with("ROUTE") => {
                 format!("*{}*{}", self.components[0], self.name)
