@@ -1,7 +1,7 @@
 //! Merging updates of one stream into fewer that lead to the same image.
 //!
-//! Quotes merge, everything else is kept: an update merges if it is of type Unspecified, Quote or Multiple, has a field list, and neither
-//! flags (`DO_NOT_CONFLATE`, `DO_NOT_CACHE`) nor members forbid that (permission data of its own, an extended header, who posted it).
+//! Quotes merge, everything else is kept: an update merges if it is of type Unspecified, Quote or Multiple, has a field list
+//! or a map of such (`book`), and neither flags (`DO_NOT_CONFLATE`, `DO_NOT_CACHE`) nor members forbid that (permission data of its own, an extended header, who posted it).
 //! Of each field the last value counts.
 //!
 //! # Fields that ripple
@@ -10,7 +10,10 @@
 //! updates with those older values alone, and the merged one behind them. A receiver that does not ripple sees the last values.
 //! An update that sets a field to which others ripple is not merged, nor one that has a partial text: what these do depends on the image.
 
+mod book;
+
 use crate::p2ps::encode;
+use book::Book;
 use rustc_hash::{FxHashMap, FxHashSet};
 use rwf::dictionary::{Dictionary, FieldDef};
 use rwf::image::{Payload, Schema};
@@ -67,7 +70,8 @@ pub(crate) fn may_merge(update: &UpdateMsg<'_>) -> bool {
     let is_plain = update.perm_data.is_none() && update.ext_header.is_none() && update.post_user_info.is_none();
     let is_quote = matches!(update.update_type, UpdateType::UNSPECIFIED | UpdateType::QUOTE | UpdateType::MULTIPLE);
     let is_item = !matches!(update.domain, Domain::LOGIN | Domain::SOURCE | Domain::DICTIONARY);
-    is_item && is_plain && is_quote && update.flags.0 & barred.0 == 0 && update.container == DataType::FIELD_LIST
+    let is_known = matches!(update.container, DataType::FIELD_LIST | DataType::MAP);
+    is_item && is_plain && is_quote && is_known && update.flags.0 & barred.0 == 0
 }
 
 /// A rippling field: its last values, oldest first, the present one included.
@@ -163,6 +167,27 @@ fn can_merge(list: &FieldList<'_>, ripples: Option<&Ripples>) -> bool {
     true
 }
 
+/// The payloads of updates, merged.
+#[derive(Debug)]
+enum Content {
+    Fields(Fields),
+    Book(Book),
+}
+
+impl Content {
+    fn new(container: DataType) -> Self {
+        if container == DataType::MAP { Self::Book(Book::default()) } else { Self::Fields(Fields::new()) }
+    }
+
+    /// Takes in the payload of an update; false, and nothing changed, if it cannot be merged.
+    fn merge(&mut self, update: &UpdateMsg<'_>, ripples: Option<&Ripples>) -> bool {
+        match self {
+            Self::Fields(fields) => update.container == DataType::FIELD_LIST && fields.merge(update.body, ripples),
+            Self::Book(book) => update.container == DataType::MAP && book.merge(update.body),
+        }
+    }
+}
+
 /// Updates of one stream that go out as one, or as few.
 #[derive(Debug)]
 pub(crate) struct Merged {
@@ -176,8 +201,8 @@ pub(crate) struct Merged {
     time: u16,
     update_type: UpdateType,
     flags: UpdateFlags,
-    /// The fields of all, from the second one on.
-    fields: Option<Box<Fields>>,
+    /// What all come to, from the second one on.
+    content: Option<Box<Content>>,
     /// Updates that came.
     came: u32,
 }
@@ -194,7 +219,7 @@ impl Merged {
             time,
             update_type: update.update_type,
             flags: update.flags,
-            fields: None,
+            content: None,
             came: 1,
         }
     }
@@ -209,18 +234,18 @@ impl Merged {
             return false;
         }
         let ripples = (!stays).then_some(ripples);
-        if self.fields.is_none() {
+        if self.content.is_none() {
             let Ok(first) = UpdateMsg::decode(&self.last) else {
                 debug_assert!(false, "an update was read when it came");
                 return false;
             };
-            let mut fields = Fields::new();
-            if !fields.merge(first.body, ripples) {
+            let mut content = Content::new(first.container);
+            if !content.merge(&first, ripples) {
                 return false;
             }
-            self.fields = Some(Box::new(fields));
+            self.content = Some(Box::new(content));
         }
-        if !self.fields.as_mut().is_some_and(|fields| fields.merge(update.body, ripples)) {
+        if !self.content.as_mut().is_some_and(|content| content.merge(update, ripples)) {
             return false;
         }
         self.count = count as u16;
@@ -257,12 +282,16 @@ impl Merged {
 
     /// Bytes that it takes, about.
     pub(crate) fn bytes(&self) -> usize {
-        self.last.len() * if self.is_merged() { 2 } else { 1 }
+        match self.content.as_deref().filter(|_| self.is_merged()) {
+            None => self.last.len(),
+            Some(Content::Fields(_)) => 2 * self.last.len(),
+            Some(Content::Book(book)) => self.last.len() + book.bytes(),
+        }
     }
 
     /// Hands the messages that go out to `f`, in order; tells how many. One that was merged with no other goes out as it came.
     pub(crate) fn write(&self, now: u64, mut f: impl FnMut(&[u8])) -> Result<u16, EncodeError> {
-        let Some(fields) = self.fields.as_ref().filter(|_| self.is_merged()) else {
+        let Some(content) = self.content.as_deref().filter(|_| self.is_merged()) else {
             f(&self.last);
             return Ok(1);
         };
@@ -271,9 +300,10 @@ impl Merged {
             return Ok(0);
         };
         let last = UpdateMsg { flags: self.flags, update_type: self.update_type, ..last };
-        let older = fields.older();
         let (mut body, mut out) = (Vec::new(), Vec::new());
+        let older = if let Content::Fields(fields) = content { fields.older() } else { 0 };
         for at in 0..older {
+            let Content::Fields(fields) = content else { break };
             body.clear();
             out.clear();
             fields.write_older(at, &mut body)?;
@@ -283,7 +313,10 @@ impl Merged {
         }
         body.clear();
         out.clear();
-        encode::append(&mut body, 2 * self.last.len(), |w| fields.payload.write(w))?;
+        encode::append(&mut body, 2 * self.last.len(), |w| match content {
+            Content::Fields(fields) => fields.payload.write(w),
+            Content::Book(book) => book.write(w),
+        })?;
         let time = u16::try_from(now.saturating_sub(self.since) / 1_000_000).unwrap_or(u16::MAX).max(self.time);
         let conflation = Some(Conflation { count: self.count - older as u16, time });
         let msg = UpdateMsg { conflation, body: &body, ..last };

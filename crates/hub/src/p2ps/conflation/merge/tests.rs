@@ -215,3 +215,109 @@ fn partial_text_and_unknown_sets_follow_by_themselves() {
         assert_eq!(out, std::slice::from_ref(&first));
     }
 }
+
+type Rows = std::collections::BTreeMap<Vec<u8>, std::collections::BTreeMap<i16, Vec<u8>>>;
+
+/// The rows of a map, and its summary under the empty key.
+fn rows(body: &[u8]) -> Rows {
+    let fields = |data: &[u8]| {
+        let list = rwf::FieldList::decode(data, &SetScope::NONE).unwrap();
+        list.entries().map(|entry| entry.unwrap()).map(|entry| (entry.fid, entry.data.to_vec())).collect()
+    };
+    let map = rwf::Map::decode(body, &SetScope::NONE).unwrap();
+    let mut rows: Rows =
+        map.entries().map(|entry| entry.unwrap()).map(|entry| (entry.key.to_vec(), fields(entry.data))).collect();
+    rows.extend(map.summary().map(|summary| (Vec::new(), fields(summary))));
+    rows
+}
+
+#[test]
+fn books_merge_by_key() {
+    use rwf::container::{MapAction, MapEncoder, MapHead};
+    use rwf::wire::LenForm;
+    let mut saved = 0;
+    for seed in 1..300_u64 {
+        let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut draw = |n: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % n
+        };
+        let head = MapHead::new(DataType::UINT, DataType::FIELD_LIST);
+        let image = || {
+            let mut payload = Payload::new(DataType::MAP);
+            let first = encode(|w| {
+                let mut map = MapEncoder::begin(w, head)?;
+                map.summary(LenForm::Shortest, |w| w.bytes(&fields(&[(1, 7)])))?;
+                for key in 0..4 {
+                    map.entry(MapAction::ADD, &rwf::Primitive::UInt(key), |w| w.bytes(&fields(&[(1, key), (2, 9)])))?;
+                }
+                map.finish()
+            });
+            payload.refresh(DataType::MAP, &first, &Schema::NONE).unwrap();
+            payload
+        };
+        let (mut whole, mut conflated, mut stream) = (image(), image(), Stream::default());
+        for now in 0..40 {
+            let body = encode(|w| {
+                let mut map = MapEncoder::begin(w, head)?;
+                if draw(5) == 0 {
+                    map.summary(LenForm::Shortest, |w| w.bytes(&fields(&[(draw(3) as i16, draw(100))])))?;
+                }
+                for _ in 0..=draw(4) {
+                    let (key, action) = (rwf::Primitive::UInt(draw(7)), MapAction(1 + draw(3) as u8));
+                    map.entry(action, &key, |w| w.bytes(&fields(&[(1 + draw(4) as i16, draw(1 << 20))])))?;
+                }
+                map.finish()
+            });
+            let update_type = if draw(12) == 0 { UpdateType::TRADE } else { UpdateType::UNSPECIFIED };
+            let update = UpdateMsg { container: DataType::MAP, ..update(update_type, UpdateFlags::NONE, &body) };
+            let msg = encode(|w| update.encode(w));
+            apply(&mut whole, &msg, &Schema::NONE);
+            stream.add(&msg, &Ripples::default(), now);
+            if draw(12) == 0 || now == 39 {
+                stream.flush(now);
+                for msg in stream.out.drain(..) {
+                    let update = UpdateMsg::decode(&msg).unwrap();
+                    saved += update.conflation.map_or(0, |conflation| u32::from(conflation.count) - 1);
+                    apply(&mut conflated, &msg, &Schema::NONE);
+                }
+                assert_eq!(rows(&written(&whole)), rows(&written(&conflated)), "seed {seed}, after {now}");
+            }
+        }
+    }
+    assert!(saved > 5_000, "only {saved} updates were merged");
+}
+
+#[test]
+fn a_map_of_another_kind_follows_by_itself() {
+    use rwf::container::{MapAction, MapEncoder, MapHead};
+    let map = |head: MapHead, perm: Option<&[u8]>| {
+        encode(|w| {
+            let mut map = MapEncoder::begin(w, head)?;
+            let key =
+                if head.key_type == DataType::UINT { rwf::Primitive::UInt(1) } else { rwf::Primitive::Buffer(b"a") };
+            map.entry_with(MapAction::ADD, &key, perm, rwf::wire::LenForm::Shortest, |w| w.bytes(&fields(&[(1, 2)])))?;
+            map.finish()
+        })
+    };
+    let head = MapHead::new(DataType::UINT, DataType::FIELD_LIST);
+    let first = map(head, None);
+    fn of(body: &[u8]) -> UpdateMsg<'_> {
+        UpdateMsg { container: DataType::MAP, ..update(UpdateType::UNSPECIFIED, UpdateFlags::NONE, body) }
+    }
+    let message = encode(|w| of(&first).encode(w));
+    for other in [
+        map(MapHead::new(DataType::BUFFER, DataType::FIELD_LIST), None),
+        map(MapHead { key_field_id: Some(3), ..head }, None),
+        map(MapHead { per_entry_perm: true, ..head }, Some(&[3, 1, 1, 0x65, 0x62, 0xc0])),
+    ] {
+        let mut merged = Merged::begin(&message, &of(&first), 0);
+        let msg = encode(|w| of(&other).encode(w));
+        assert!(!merged.merge(&msg, &of(&other), &Ripples::default()));
+    }
+    let mut merged = Merged::begin(&message, &of(&first), 0);
+    let list = fields(&[(1, 2)]);
+    let msg = encode(|w| update(UpdateType::UNSPECIFIED, UpdateFlags::NONE, &list).encode(w));
+    let of_list = UpdateMsg::decode(&msg).unwrap();
+    assert!(!merged.merge(&msg, &of_list, &Ripples::default()), "another container");
+}
