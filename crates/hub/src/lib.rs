@@ -11,4 +11,5 @@ pub mod distributor;
 pub mod hash_seed;
 pub mod item;
 pub mod p2ps;
+mod roster;
 pub mod stream;

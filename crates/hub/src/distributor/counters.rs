@@ -25,6 +25,8 @@ pub struct Counters {
     pub refused_no_resources: u64,
     /// Opens refused: the request makes no sense here (login or directory domain).
     pub refused_usage: u64,
+    /// Items that were looked at for states and mergers of services and groups: what those cost.
+    pub items_touched: u64,
     /// Items asked for in vain: no answer within the request timeout.
     pub request_timeouts: u64,
     /// Items lost with their provider, or closed by it to be recovered, and queued to be asked for again.

@@ -74,7 +74,7 @@ impl SourceDistributor {
             assert!(queued.contains(&handle), "{handle:?} is in no queue: {item:?}");
         }
         for (id, session) in self.providers.iter() {
-            for offer in &session.offers {
+            for offer in session.offers.iter() {
                 let counts = offers.remove(&(id.0, offer.service)).unwrap_or_default();
                 assert_eq!([offer.outstanding, offer.open, offer.snapshots], counts, "{id:?} {offer:?}");
             }

@@ -24,6 +24,9 @@ pub struct Config {
     /// Opens sent to Source Distributors from one [`super::P2ps::on_timer`] to the next, however often requests are taken in
     /// between, so that images of a large watchlist do not hold up those that stream.
     pub opens_per_turn: u32,
+    /// Items and watchers that a turn tells of a source or a service that is lost, or of one that is back, before the updates of
+    /// others have their turn.
+    pub work_per_turn: u32,
     /// What may wait for clients that take less than there is for them.
     pub egress: super::egress::Limits,
     /// Which services are conflated, and what is offered of that.
@@ -80,6 +83,7 @@ impl Default for Config {
             max_views_per_item: 1_000,
             open_window: 5_000,
             opens_per_turn: 100,
+            work_per_turn: 4_000,
             egress: super::egress::Limits::default(),
             conflation: super::conflation::Settings::default(),
             max_fragment_size: 6_000,

@@ -72,6 +72,8 @@ pub struct Counters {
     pub statuses_out: u64,
     /// Items that became suspect because their Source Distributor was lost.
     pub items_lost: u64,
+    /// Items and watchers that were looked at for losses, and for states of services and groups: what those cost.
+    pub items_touched: u64,
     /// Items asked for again after a loss.
     pub items_recovered: u64,
     /// Posts received.

@@ -45,6 +45,9 @@ impl P2ps {
 
     fn check_sources(&self) {
         for (number, source) in self.sources.iter() {
+            if self.losses.is_losing(number) {
+                continue;
+            }
             let of_source = |&&id: &&ItemId| self.items.get(id).source() == Some(number);
             let ids: Vec<ItemId> = self.items.ids().collect();
             let open = ids.iter().filter(of_source).filter(|&&id| self.items.get(id).is_open()).count();
@@ -75,6 +78,8 @@ impl P2ps {
             }
         }
         match item.state() {
+            // What it served looks as before until a turn tells of it.
+            State::Open { source, .. } | State::Opening { source, .. } if self.losses.is_losing(source) => {}
             State::Open { source, handle, .. } => {
                 let at = self.sources.up(source).map(|source| source.item(handle));
                 assert_eq!(at, Some(id), "{handle:?} at {source:?}: {item:?}");
@@ -85,7 +90,7 @@ impl P2ps {
                 assert_eq!(at, Some(id), "{token:?} at {source:?}: {item:?}");
             }
             State::Waiting(Wait::Parked) => {
-                let parked = self.services.get(item.service()).is_some_and(|service| service.parked);
+                let parked = self.losses.concerns(item.service()) || self.provider_of(id).is_none();
                 assert!(parked || !self.is_waited_for(id), "{id:?} waits for nothing: {item:?}");
             }
             State::Waiting(_) | State::View { .. } | State::Free => {}

@@ -64,6 +64,7 @@ use items::watchers::Watcher;
 use rwf::msg::Msg;
 use rwf::{DataState, State, StreamState, peek};
 use sources::Sources;
+use sources::loss::Losses;
 use sources::services::Services;
 use sources::upstream::Upstream;
 use std::sync::Arc;
@@ -90,6 +91,7 @@ pub struct P2ps {
     services: Services,
     sources: Sources,
     upstream: Upstream,
+    losses: Losses,
     /// When [`Self::on_timer`] was called last.
     ticked: u64,
     dictionaries: Dictionaries,
@@ -106,6 +108,8 @@ impl P2ps {
     /// A P2PS without clients and sources. `id` is its number at the Source Distributors; it is not 0xFFFF.
     pub fn new(config: Config, id: u16) -> Self {
         let dictionaries = Dictionaries::new(config.dictionary.as_deref());
+        let mut losses = Losses::default();
+        losses.begin_turn(config.work_per_turn);
         Self {
             id,
             now: 0,
@@ -121,6 +125,7 @@ impl P2ps {
             services: Services::default(),
             sources: Sources::default(),
             upstream: Upstream::new(config.opens_per_turn),
+            losses,
             ticked: 0,
             dictionaries,
             posts: Posts::default(),
@@ -217,7 +222,7 @@ impl P2ps {
 
     /// True between [`Self::source_up`] and the loss of the source, also one that was found here (silence).
     pub fn source_is_up(&self, id: SourceId) -> bool {
-        self.sources.is_up(id)
+        self.sources.is_up(id) || self.losses.is_rejoining(id)
     }
 
     /// A block that a Source Distributor has published. At most one between two flushes, unless it holds no update:
@@ -229,7 +234,7 @@ impl P2ps {
     pub fn hub_block(&mut self, now: u64, id: SourceId, block: &[u8]) -> Result<(), HubError> {
         self.now = now;
         debug_assert!(!self.turn.borrows_block(), "a block that is delivered from must be flushed before the next");
-        self.read_block(id, block)
+        self.read_block::<false>(id, block)
     }
 
     /// A block that a Source Distributor has sent to this P2PS alone. Nothing is delivered from the block itself.
@@ -262,7 +267,8 @@ impl P2ps {
         };
         let trim = (!self.clients.is_empty()).then_some(self.trim_at);
         // What is asked for after a flush may have come to an end, and those who wait are to hear of it.
-        let work = (self.work_left() || self.has_deliveries() || self.gate.has_work()).then_some(0);
+        let work =
+            (self.work_left() || self.losses.has_work() || self.has_deliveries() || self.gate.has_work()).then_some(0);
         [
             work,
             self.tokens.timeout(),
@@ -283,6 +289,8 @@ impl P2ps {
     pub fn on_timer(&mut self, now: u64) {
         self.now = now;
         self.upstream.begin_turn(self.config.opens_per_turn);
+        self.losses.begin_turn(self.config.work_per_turn);
+        self.work_losses();
         self.release_due();
         if self.gate.is_on() {
             self.work_on_permissions();
@@ -440,10 +448,12 @@ impl P2ps {
 
     /// What was counted.
     pub fn counters(&self) -> Counters {
+        let queued = |service| self.items.count_standing(service, items::state::Standing::Queued);
+        let waiting: usize = self.services.ids().map(queued).sum();
         Counters {
             items: self.items.len() as u64,
             items_cached: self.items.cache().len() as u64,
-            items_waiting: self.services.waiting() as u64,
+            items_waiting: waiting as u64,
             clients_conflated: self.egress.conflated() as u64,
             updates_conflated: self.counters.updates_conflated + self.egress.saved(),
             ..self.counters

@@ -5,7 +5,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -211,8 +210,8 @@ impl Consumers {
         if let Some(logins) = Logins::from_config(c)? {
             p2ps.authenticate_by(Box::new(logins));
         }
-        let tls = tls_of(c)?;
-        let offered = tls.clone().map_or(Encryption::None, Encryption::Offered);
+        let tls = c.tls().map_err(io::Error::other)?;
+        let offered = super::encryption(tls.clone(), !c.client_ca_file.is_empty());
         let (listener, addr) = io
             .listen_as(at, &options, super::consumer_listener(c, offered.clone(), READ_MOST))
             .map_err(|e| super::naming("consumers", at, "--rssl-port (p2ps.rssl_port)", &e))?;
@@ -539,14 +538,6 @@ fn login_by_cookie(upgrade: &Upgrade, name: &str) -> Option<login::Request> {
         attributes,
         ..login::Request::default()
     })
-}
-
-fn tls_of(c: &config::P2ps) -> io::Result<Option<TlsServer>> {
-    if c.server_cert_file.is_empty() {
-        return Ok(None);
-    }
-    let tls = TlsServer::from_files(Path::new(&c.server_cert_file), Path::new(&c.server_key_file), None);
-    tls.map(Some).map_err(|e| io::Error::other(e.to_string()))
 }
 
 /// Looks at the class in a message's header: the low five bits of its third byte.

@@ -26,6 +26,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use net::tcp::{Batching, SocketOptions};
+use net::tls::TlsServer;
 use rssl::ServerConfig;
 use rssl::ws::{self, upgrade::Offer};
 use rssl_io::{Encryption, Listener, admission};
@@ -77,15 +78,31 @@ const PROVIDER_MESSAGE_MAX: usize = 1 << 20;
 /// Longest message of a provider that was dialled, bytes: a whole dictionary is one.
 const DIALLED_MESSAGE_MAX: usize = 32 << 20;
 
+/// How a port takes TLS: as connections like, or always where certificates are asked for, which a plain connection shows none of.
+fn encryption(tls: Option<TlsServer>, certificates: bool) -> Encryption {
+    match tls {
+        None => Encryption::None,
+        Some(tls) if certificates => Encryption::Required(tls),
+        Some(tls) => Encryption::Offered(tls),
+    }
+}
+
 /// What the port for non-interactive providers takes: RSSL, and WebSocket where that is on.
-fn provider_listener(config: &Config) -> Listener {
+fn provider_listener(config: &Config) -> io::Result<Listener> {
     let c = &config.source_distributor;
     let websocket = c.websocket.then(|| {
         let limits = ws::Limits { message_bytes_max: PROVIDER_MESSAGE_MAX + 2, ..ws::Limits::default() };
         let json = ws::JsonConfig { ping_timeout_s: c.websocket_ping_timeout_s as u8, ..ws::JsonConfig::default() };
         Arc::new(rssl_io::WebSocket { limits, json, ..rssl_io::WebSocket::default() })
     });
-    Listener { websocket, ..Listener::rssl(Arc::new(session_config(&config.p2ps))) }
+    let limits = admission::Limits {
+        per_address: c.nip_max_connections_per_address as usize,
+        handshakes: c.nip_max_handshakes as usize,
+        login_timeout_ns: u64::from(c.nip_login_timeout_s) * 1_000_000_000,
+    };
+    let tls = c.tls().map_err(io::Error::other)?;
+    let encryption = encryption(tls, !c.nip_client_ca_file.is_empty());
+    Ok(Listener { websocket, encryption, limits, ..Listener::rssl(Arc::new(session_config(&config.p2ps))) })
 }
 
 /// What a port for consumers takes: RSSL, and WebSocket where that is on.

@@ -69,7 +69,7 @@ impl Providers {
         if c.enable_nip_server {
             let at = super::address(&c.interface, c.nip_port)?;
             let options = super::socket_options(c.tcp_no_delay, c.tcp_send_buf_size, c.tcp_recv_buf_size);
-            let (listener, addr) = io.listen_as(at, &options, super::provider_listener(config)).map_err(|e| {
+            let (listener, addr) = io.listen_as(at, &options, super::provider_listener(config)?).map_err(|e| {
                 super::naming("non-interactive providers", at, "--nip-port (source_distributor.nip_port)", &e)
             })?;
             door = Some(Door { listener, addr, open: 0, admitted: Vec::new(), max: c.nip_max_mounts as usize });

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use lbm::options::Options;
-use net::tls::{TlsClient, TlsServer};
+use net::tls::{TlsClient, TlsError, TlsServer};
 
-use super::{Config, ConnectionType, dictionary};
+use super::{Config, ConnectionType, P2ps, SourceDistributor, dictionary};
 
 /// What is wrong with the files that the configuration names, one sentence each; LBM options with file and line.
 pub(super) fn faults(config: &Config) -> Vec<String> {
@@ -14,10 +14,11 @@ pub(super) fn faults(config: &Config) -> Vec<String> {
     if let Err(e) = dictionary(&config.dictionary) {
         found.push(e.to_string());
     }
-    if !p.server_cert_file.is_empty()
-        && let Err(e) = TlsServer::from_files(Path::new(&p.server_cert_file), Path::new(&p.server_key_file), None)
-    {
+    if let Err(e) = p.tls() {
         found.push(format!("p2ps.server_cert_file: {e}"));
+    }
+    if let Err(e) = config.source_distributor.tls() {
+        found.push(format!("source_distributor.nip_cert_file: {e}"));
     }
     for route in config.dialled_routes() {
         let file = &route.ca_file;
@@ -49,4 +50,33 @@ pub(super) fn faults(config: &Config) -> Vec<String> {
         }
     }
     found
+}
+
+/// TLS with this certificate, if there is one; those of clients must lead to `client_roots`, if they are named.
+fn tls(certificate: &str, key: &str, client_roots: &str) -> Result<Option<TlsServer>, TlsError> {
+    if certificate.is_empty() {
+        return Ok(None);
+    }
+    let client_roots = (!client_roots.is_empty()).then(|| Path::new(client_roots));
+    TlsServer::from_files(Path::new(certificate), Path::new(key), client_roots).map(Some)
+}
+
+impl P2ps {
+    /// TLS towards consumers, if there is a certificate.
+    ///
+    /// # Errors
+    /// A file cannot be read, or does not hold what it should; the message names it.
+    pub fn tls(&self) -> Result<Option<TlsServer>, TlsError> {
+        tls(&self.server_cert_file, &self.server_key_file, &self.client_ca_file)
+    }
+}
+
+impl SourceDistributor {
+    /// TLS towards non-interactive providers, if there is a certificate.
+    ///
+    /// # Errors
+    /// As [`P2ps::tls`].
+    pub fn tls(&self) -> Result<Option<TlsServer>, TlsError> {
+        tls(&self.nip_cert_file, &self.nip_key_file, &self.nip_client_ca_file)
+    }
 }

@@ -34,6 +34,7 @@ section! {
     token_clock_tolerance_s: u16 = 30, "", "How far the clock of an issuer of tokens may differ from ours, seconds.";
     server_cert_file: String = String::new(), "", "PEM file with this server's certificate chain, leaf first; read again when it changes. Empty means no TLS.";
     server_key_file: String = String::new(), "", "PEM file with the private key of server_cert_file; read again when it changes.";
+    client_ca_file: String = String::new(), "", "PEM file with the certificates to which those of consumers must lead. With it every consumer port takes TLS only, and nobody without such a certificate; empty asks for none.";
     max_mounts: u32 = 10_000, "maxMounts", "Consumer connections at a time; one more is refused with a text.";
     max_mounts_per_user: u32 = 256, "maxMountsPerUser", "Connections of one login name at a time.";
     item_limit: u32 = 1_000_000, "itemLimitPerMount|itemLimit", "Open items of one connection; a further one is refused as TooManyItems.";
@@ -43,6 +44,8 @@ section! {
     max_cache_size: u32 = 1_000_000, "maxCacheSize", "Items cached at a time, by each egress shard; beyond it the one that was asked for longest ago is cached no more. 0 means any number.";
     domains_cached: DomainList = DomainList(Domains::ALL), "domainsCached", "Domains whose items are cached.";
     domains_not_cached: DomainList = DomainList(Domains::NONE), "domainsNotCached", "Domains whose items are not cached, whatever domains_cached says.";
+    max_views_per_item: u32 = 1_000, "", "Different views through which one item may be watched at a time; a further one is refused. 0 means any number.";
+    work_per_turn: u32 = 4_000, "", "Items and watchers that are told of a lost source or service before the updates of others have their turn.";
     open_rate: u32 = 250_000, "", "Items a second that a thread opens over all its clients, so that large watchlists do not delay those that stream; those that someone watches already do not count. 0 means as they come.";
     guaranteed_output_buffers: u32 = 1_600, "guaranteedOutputBuffers", "Output buffers (of max_fragment_size bytes) that a client may fill before its own requests have to wait.";
     max_output_buffers: u32 = 16_000, "maxOutputBuffers", "Output buffers at which a slow client is cut off.";
@@ -84,6 +87,12 @@ section! {
     websocket: bool = true, "", "Take WebSocket sessions (tr_json2, rssl.json.v2, rssl.rwf) on nip_port, beside RSSL.";
     websocket_ping_timeout_s: u16 = 30, "", "Longest silence of a non-interactive provider's JSON session, seconds (3 to 255): a ping goes out after a third of it.";
     nip_max_mounts: u32 = 256, "maxMounts" in "server*ipc*transmissionBus", "Non-interactive providers at a time.";
+    nip_max_connections_per_address: u32 = 0, "", "Connections of non-interactive providers of one address at a time; 0 means any number.";
+    nip_max_handshakes: u32 = 1_000, "", "Connections to nip_port that may be in their handshake at a time; a further one is closed at once. 0 means any number.";
+    nip_login_timeout_s: u16 = 60, "", "Time in which a non-interactive provider has to send its first message after the handshake, seconds; 0 means any.";
+    nip_cert_file: String = String::new(), "", "PEM file with the certificate chain shown to non-interactive providers, leaf first; with it nip_port takes TLS beside plain connections. Empty means no TLS.";
+    nip_key_file: String = String::new(), "", "PEM file with the private key of nip_cert_file.";
+    nip_client_ca_file: String = String::new(), "", "PEM file with the certificates to which those of non-interactive providers must lead. With it nip_port takes TLS only, and nobody without such a certificate; empty asks for none.";
     user_name: String = String::from("quoteway"), "userName" in "ROUTE*route", "Login name towards interactive providers.";
     application_id: u32 = 256, "applicationId" in "ROUTE*route", "Application id towards interactive providers.";
     recovery_interval_ms: u32 = 1_000, "recoveryInterval" in "ROUTE*route" times 1000, "First pause before a lost route is dialled again, milliseconds; doubles up to ten times as much.";

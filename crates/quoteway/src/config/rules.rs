@@ -76,6 +76,12 @@ fn of_p2ps(config: &Config) -> Vec<Broken> {
         "server_cert_file",
         "and server_key_file go together",
     );
+    rule(
+        p.client_ca_file.is_empty() || !p.server_cert_file.is_empty(),
+        "client_ca_file",
+        "needs server_cert_file: certificates are shown under TLS",
+    );
+    rule(p.work_per_turn > 0, "work_per_turn", "must be over 0");
     rule(p.writer_thread_count <= 64, "writer_thread_count", "must be at most 64");
     rule(p.min_compression_threshold <= 65_535, "min_compression_threshold", "must be at most 65535");
     rule(cpus(&p.bind_main_thread), "bind_main_thread", "must be a list of processors such as 0-3,5");
@@ -210,8 +216,12 @@ pub(super) fn idle(config: &Config) -> Vec<Idle> {
     idle(!zlib, p2ps, "zlib_compression_level", "compression_type is zlib");
     idle(p.writer_thread_count == 0, p2ps, "bind_writer_threads", "writer_thread_count is over 0");
     idle(!s.enable_nip_server, sd, "nip_port", "enable_nip_server is true");
-    idle(!s.enable_nip_server, sd, "nip_max_mounts", "enable_nip_server is true");
-    idle(!s.enable_nip_server, sd, "websocket", "enable_nip_server is true");
+    for key in
+        ["nip_max_mounts", "nip_max_connections_per_address", "nip_max_handshakes", "nip_login_timeout_s", "websocket"]
+    {
+        idle(!s.enable_nip_server, sd, key, "enable_nip_server is true");
+    }
+    idle(!s.enable_nip_server, sd, "nip_cert_file", "enable_nip_server is true");
     idle(
         !s.enable_nip_server || !s.websocket,
         sd,

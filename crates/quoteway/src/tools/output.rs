@@ -3,6 +3,14 @@
 use anyhow::anyhow;
 use std::io::{self, Write as _};
 
+/// What it means for a tool that nothing more can be written: a reader that has gone (`| head`) has seen what was wanted.
+///
+/// # Errors
+/// Anything else, as a text for the user.
+pub fn ended(error: &io::Error) -> anyhow::Result<()> {
+    if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(anyhow!("standard output: {error}")) }
+}
+
 /// Lines to standard output.
 #[derive(Debug, Default)]
 pub struct Output {
@@ -28,9 +36,6 @@ impl Output {
     /// # Errors
     /// The first failure, unless it was that the reader had gone.
     pub fn finish(&self) -> anyhow::Result<()> {
-        match &self.failed {
-            Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(anyhow!("standard output: {error}")),
-            _ => Ok(()),
-        }
+        self.failed.as_ref().map_or(Ok(()), ended)
     }
 }

@@ -76,3 +76,31 @@ fn observations_without_a_place_fail_before_the_run() {
         assert!(!output.status.success() && text.contains("/nowhere/at/all"), "{tool:?}: {text}");
     }
 }
+
+/// What `dump` and `lbmdump` show has to get where it should, too; only a reader that goes away is no failure.
+#[test]
+fn a_full_disk_fails_the_tools_that_show_bytes() {
+    let run = |args: &[&str], out: Stdio| {
+        let mut tool = Command::new(env!("CARGO_BIN_EXE_quoteway"))
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(out)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let mut capture = vec![0xD4, 0xC3, 0xB2, 0xA1, 2, 0, 4, 0];
+        capture.extend_from_slice(&[0; 12]);
+        capture.extend_from_slice(&[1, 0, 0, 0]);
+        let input: &[u8] = if args[0] == "lbmdump" { &capture } else { b"00 01 02 03 04 05 06 07" };
+        std::io::Write::write_all(&mut tool.stdin.take().expect("piped"), input).expect("it reads");
+        tool.wait_with_output().expect("it ends")
+    };
+    for args in [&["dump", "--content", "message", "-"][..], &["lbmdump", "-"]] {
+        let good = run(args, Stdio::null());
+        assert!(good.status.success(), "{args:?}: {}", String::from_utf8_lossy(&good.stderr));
+        let device = File::options().write(true).open("/dev/full").expect("a device");
+        let full = run(args, device.into());
+        let text = String::from_utf8_lossy(&full.stderr);
+        assert!(!full.status.success() && text.contains("standard output"), "{args:?}: {text}");
+    }
+}

@@ -115,11 +115,14 @@ fn distributor_config(lossy: bool, random: &mut Random) -> distributor::Config {
 }
 
 fn p2ps_config(lossy: bool, random: &mut Random) -> p2ps::Config {
+    let incarnation = 1 + random.below(1000) as u32;
+    let open_window = 1 + random.below(30) as u32;
     p2ps::Config {
         hash_seed: HASH_SEED,
-        incarnation: 1 + random.below(1000) as u32,
-        open_window: 1 + random.below(30) as u32,
+        incarnation,
+        open_window,
         opens_per_turn: 1 + random.below(20) as u32,
+        work_per_turn: [1, 3, 4_000][(open_window % 3) as usize],
         post_timeout: 8 * SECOND,
         heartbeat_interval: if lossy { SECOND } else { 0 },
         request_timeout: 3 * SECOND,

@@ -4,11 +4,14 @@ mod p2ps_set;
 mod state;
 
 pub(crate) use p2ps_set::P2psSet;
+use state::Filing;
 pub(crate) use state::{Item, Kind, Left, News, Part, Place, UnwatchedTimer};
 
-use super::ids::{Epoch, Handle};
+use super::SessionId;
+use super::ids::{Epoch, GroupId, Handle, StreamId};
 use crate::hash_seed::HashSeed;
 use crate::item;
+use crate::roster::Roster;
 use hashbrown::HashTable;
 use std::ops::{Index, IndexMut};
 
@@ -24,8 +27,26 @@ pub(crate) struct Items {
     /// Of the index: clients choose its keys.
     seed: HashSeed,
     last_epoch: u32,
+    rosters: Rosters,
     /// The next item to be checked when only some are.
     checked: u32,
+}
+
+/// The items by what concerns many of them at once. Updates have nothing to do with these lists.
+#[derive(Debug, Default)]
+struct Rosters {
+    services: Roster<u16>,
+    /// On a stream of a session: session and service.
+    offers: Roster<(SessionId, u16)>,
+    groups: Roster<GroupId>,
+}
+
+impl Rosters {
+    fn refile(&mut self, handle: Handle, from: Filing, to: Filing) {
+        self.services.refile(handle.0, from.service, to.service);
+        self.offers.refile(handle.0, from.offer, to.offer);
+        self.groups.refile(handle.0, from.group, to.group);
+    }
 }
 
 impl Items {
@@ -70,6 +91,7 @@ impl Items {
     /// A new item, idle and without interest.
     pub(crate) fn insert(&mut self, service: u16, key: &[u8], kind: Kind) -> Handle {
         let item = Item::new(service, key, kind, self.next_epoch());
+        let filing = item.filing();
         let handle = if let Some(handle) = self.free.pop() {
             debug_assert!(self.slots[handle.0 as usize].is_none(), "a handle is free that is in use");
             self.slots[handle.0 as usize] = Some(item);
@@ -79,6 +101,7 @@ impl Items {
             self.slots.push(Some(item));
             Handle((self.slots.len() - 1) as u32)
         };
+        self.rosters.refile(handle, Filing::default(), filing);
         if !kind.is_instance() {
             debug_assert_eq!(self.find(service, key), None, "one shared item for a key");
             let Self { slots, index, seed, .. } = self;
@@ -100,9 +123,60 @@ impl Items {
     pub(crate) fn remove(&mut self, handle: Handle) -> Item {
         self.unlist(handle);
         let item = self.slots[handle.0 as usize].take().expect("an item is forgotten once");
+        self.rosters.refile(handle, item.filing(), Filing::default());
         self.free.push(handle);
         debug_assert!(self.free.len() <= self.slots.len());
         item
+    }
+
+    /// A transition of an item; keeps the lists in step with it.
+    fn change<T>(&mut self, handle: Handle, transition: impl FnOnce(&mut Item) -> T) -> T {
+        let item = self.slots[handle.0 as usize].as_mut().expect("a handle of ours is an item's");
+        let before = item.filing();
+        let result = transition(item);
+        let after = item.filing();
+        self.rosters.refile(handle, before, after);
+        result
+    }
+
+    /// See [`Item::ask`].
+    pub(crate) fn ask(&mut self, handle: Handle, session: SessionId, stream: StreamId) {
+        self.change(handle, |item| item.ask(session, stream));
+    }
+
+    /// See [`Item::leave`].
+    pub(crate) fn leave(&mut self, handle: Handle) -> Option<Left> {
+        self.change(handle, Item::leave)
+    }
+
+    /// See [`Item::publish_on`].
+    pub(crate) fn publish_on(&mut self, handle: Handle, place: Place) {
+        self.change(handle, |item| item.publish_on(place.session, place.stream));
+    }
+
+    /// See [`Item::unpublish`].
+    pub(crate) fn unpublish(&mut self, handle: Handle) -> Option<Place> {
+        self.change(handle, Item::unpublish)
+    }
+
+    /// The item is in this group, as its provider says.
+    pub(crate) fn set_group(&mut self, handle: Handle, group: GroupId) {
+        self.change(handle, |item| item.set_group(group));
+    }
+
+    /// The items of a service, in no order.
+    pub(crate) fn of_service(&self, service: u16) -> impl ExactSizeIterator<Item = Handle> + '_ {
+        self.rosters.services.of(service).iter().copied().map(Handle)
+    }
+
+    /// The items of a service that a session has on its streams, in no order.
+    pub(crate) fn at(&self, session: SessionId, service: u16) -> impl ExactSizeIterator<Item = Handle> + '_ {
+        self.rosters.offers.of((session, service)).iter().copied().map(Handle)
+    }
+
+    /// The items in a group, in no order. Some may be at another session by now, or at none.
+    pub(crate) fn in_group(&self, group: GroupId) -> impl ExactSizeIterator<Item = Handle> + '_ {
+        self.rosters.groups.of(group).iter().copied().map(Handle)
     }
 
     /// Every item.
@@ -119,6 +193,10 @@ impl Items {
         let listed = self.iter().filter(|(_, item)| item.is_listed()).count();
         assert_eq!(self.index.len(), listed, "keys in the index, and items that are found by them");
         assert_eq!(self.iter().count(), self.len(), "items, and handles that are not free");
+        let counted = |of: fn(&Filing) -> bool| self.iter().filter(|(_, item)| of(&item.filing())).count();
+        let listed = (self.rosters.services.len(), self.rosters.offers.len(), self.rosters.groups.len());
+        let expected = (self.len(), counted(|f| f.offer.is_some()), counted(|f| f.group.is_some()));
+        assert_eq!(listed, expected, "items on the lists of services, of sessions and of groups");
     }
 
     /// As [`Self::check_all`], for the next few of them: each has its turn.
@@ -135,6 +213,16 @@ impl Items {
 
     fn check(&self, handle: Handle, item: &Item) {
         item.check(handle);
+        let Filing { service, offer, group } = item.filing();
+        if let Some(key) = service {
+            self.rosters.services.check(handle.0, key);
+        }
+        if let Some(key) = offer {
+            self.rosters.offers.check(handle.0, key);
+        }
+        if let Some(key) = group {
+            self.rosters.groups.check(handle.0, key);
+        }
         if item.is_listed() {
             assert_eq!(self.find(item.service(), item.key()), Some(handle), "another item has its key: {item:?}");
         }

@@ -234,6 +234,16 @@ pub(crate) enum News {
     GoodAgain,
 }
 
+/// The lists that an item is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Filing {
+    pub(super) service: Option<u16>,
+    /// It has a stream at this session.
+    pub(super) offer: Option<(SessionId, u16)>,
+    /// Its provider has named this group for it, or the one before did.
+    pub(super) group: Option<GroupId>,
+}
+
 /// One item. Kept small: there are millions.
 #[derive(Debug)]
 pub(crate) struct Item {
@@ -271,6 +281,16 @@ impl Item {
         }
     }
 
+    /// The lists that it is on as it is.
+    pub(super) fn filing(&self) -> Filing {
+        let session = self.place().map(|place| place.session);
+        Filing {
+            service: Some(self.service),
+            offer: session.map(|session| (session, self.service)),
+            group: (self.group != GroupId::NONE).then_some(self.group),
+        }
+    }
+
     /// Canonical bytes of its key.
     pub(crate) fn key(&self) -> &[u8] {
         &self.key
@@ -288,7 +308,7 @@ impl Item {
         self.group
     }
 
-    pub(crate) fn set_group(&mut self, group: GroupId) {
+    pub(super) fn set_group(&mut self, group: GroupId) {
         self.group = group;
     }
 
@@ -442,7 +462,7 @@ impl Item {
     }
 
     /// A request for it goes to this session, on this stream.
-    pub(crate) fn ask(&mut self, session: SessionId, stream: StreamId) {
+    pub(super) fn ask(&mut self, session: SessionId, stream: StreamId) {
         assert!(self.stage == Stage::Queued, "{:?} is asked for", self.stage);
         debug_assert!(self.images.set == Set::None && self.images.unanswered == 0);
         self.stage = Stage::Asked { session: slot_of(session), stream };
@@ -459,7 +479,7 @@ impl Item {
 
     /// Takes it off its stream at an interactive provider, if it has one. What was under way is forgotten, but for an image that
     /// somebody has asked for beside the first: that is asked for again when the item is back.
-    pub(crate) fn leave(&mut self) -> Option<Left> {
+    pub(super) fn leave(&mut self) -> Option<Left> {
         let (Stage::Asked { session, stream } | Stage::Open { session, stream }) = self.stage else { return None };
         let unanswered = self.is_asked();
         let asked_again = self.images.expecting && !unanswered;
@@ -471,13 +491,13 @@ impl Item {
     }
 
     /// A non-interactive provider has it on this stream.
-    pub(crate) fn publish_on(&mut self, session: SessionId, stream: StreamId) {
+    pub(super) fn publish_on(&mut self, session: SessionId, stream: StreamId) {
         assert!(self.is_cached() && matches!(self.stage, Stage::Idle | Stage::Published { .. }));
         self.stage = Stage::Published { session: slot_of(session), stream };
     }
 
     /// Takes it off its non-interactive provider's stream, if it has one.
-    pub(crate) fn unpublish(&mut self) -> Option<Place> {
+    pub(super) fn unpublish(&mut self) -> Option<Place> {
         let place = self.place()?;
         assert!(self.is_cached());
         self.stage = Stage::Idle;

@@ -151,7 +151,7 @@ impl SourceDistributor {
     fn take_part(&mut self, id: SessionId, refresh: &RefreshMsg<'_>, msg: &[u8]) {
         let room = self.config.max_dictionary_bytes.saturating_sub(self.dictionaries.bytes());
         let session = &mut self.providers[id];
-        let service = session.offers.first().map_or(0, |offer| offer.service);
+        let service = session.offers.iter().next().map_or(0, |offer| offer.service);
         let state = session.downloads.on_stream(refresh.stream_id);
         if refresh.state.stream.is_final() {
             *state = Download::Over;

@@ -7,6 +7,7 @@ use crate::stream::{ALL, Event};
 use rwf::Qos;
 use rwf::msg::{Domain, Msg};
 use rwf::rdm::directory::{Action, Info, Load, Part, Refresh, Request, Service as Entry, ServiceState, Update, filter};
+use std::collections::BTreeSet;
 
 /// Stream of our directory request at a provider.
 pub(crate) const STREAM: i32 = 2;
@@ -60,10 +61,11 @@ impl SourceDistributor {
     fn directory_refresh(&mut self, now: u64, id: SessionId, refresh: &Refresh, out: &mut dyn ProviderSink) {
         self.providers[id].phase = Phase::Ready;
         if refresh.clear_cache && refresh.complete {
+            let named: BTreeSet<u16> = refresh.services.iter().map(|entry| entry.id).collect();
             let gone: Vec<u16> = self.providers[id]
                 .offers
                 .iter()
-                .filter(|offer| !refresh.services.iter().any(|entry| entry.id == offer.provider_id))
+                .filter(|offer| !named.contains(&offer.provider_id))
                 .map(|offer| offer.service)
                 .collect();
             for service in gone {
@@ -154,10 +156,7 @@ impl SourceDistributor {
             self.withdraw(now, id, old, true, out);
         }
         let session = &mut self.providers[id];
-        match session.offer_mut(service) {
-            Some(offer) => offer.provider_id = entry.id,
-            None => session.offers.push(Offer { up: true, ..Offer::new(entry.id, service) }),
-        }
+        session.offers.offer(entry.id, service);
         let rank = |id: SessionId| match self.providers.get(id).map(|session| session.origin) {
             Some(Origin::Route(route)) => (route, id.0),
             _ => (u16::MAX, id.0),

@@ -41,7 +41,6 @@ impl SourceDistributor {
         // A group that no item was in has nothing to be told.
         let Some(group) = self.providers[id].known_group(service, &entry.group) else { return };
         let merged_to = entry.merged_to.as_deref().filter(|to| *to != entry.group);
-        let group = self.providers.current_group(group);
         let state = entry.status.as_ref().map(|status| status.as_state());
         if let Some(state) = state.filter(|state| state.stream.is_final()) {
             self.recover_group(now, id, service, Some(group), state);
@@ -51,11 +50,11 @@ impl SourceDistributor {
         let merged_to = merged_to.map(|to| {
             let into = self.providers.group(id, service, to);
             self.providers[id].forget_group(service, &entry.group);
-            self.providers.current_group(into)
+            into
         });
         let merged_to = merged_to.filter(|&to| to != group);
         if let Some(to) = merged_to {
-            self.providers.merge_groups(group, to);
+            self.merge_groups(group, to);
         }
         // Members that are lost are still members to a P2PS, but the state is not theirs.
         let apart = state.filter(|_| self.services[service].lost_items() > 0);
@@ -69,15 +68,36 @@ impl SourceDistributor {
         }
     }
 
-    /// The items of a service, or of one group of it, that a session has on its streams.
-    fn members(&self, id: SessionId, service: u16, group: Option<GroupId>, of: impl Fn(&Item) -> bool) -> Vec<Handle> {
-        let mut handles = self.items_at(id, service);
+    /// The items of a service, or of one group of it, that a session has on its streams. Looks at no others.
+    fn members(
+        &mut self,
+        id: SessionId,
+        service: u16,
+        group: Option<GroupId>,
+        of: impl Fn(&Item) -> bool,
+    ) -> Vec<Handle> {
+        let mut handles = match group {
+            Some(group) => self.items.in_group(group).collect(),
+            None => self.items_at(id, service),
+        };
+        self.counters.items_touched += handles.len() as u64;
         handles.retain(|&handle| {
             let item = &self.items[handle];
-            let in_group = group.is_none_or(|group| self.providers.current_group(item.group()) == group);
-            in_group && item.is_answered() && of(item)
+            let here = item.service() == service && item.place().is_some_and(|place| place.session == id);
+            here && item.is_answered() && of(item)
         });
+        handles.sort_unstable();
         handles
+    }
+
+    /// The members of a group belong to another from now on.
+    fn merge_groups(&mut self, from: GroupId, to: GroupId) {
+        assert_ne!(from, to, "a group is merged with another");
+        let members: Vec<Handle> = self.items.in_group(from).collect();
+        self.counters.items_touched += members.len() as u64;
+        for handle in members {
+            self.items.set_group(handle, to);
+        }
     }
 
     /// The members of a service or group that a session has open; remembers of each whether it was told to be Suspect.

@@ -29,7 +29,6 @@ pub(crate) use streams::Stream;
 
 use super::ids::GroupId;
 use crate::hash_seed::HashSeed;
-use rustc_hash::FxHashMap;
 use session::Session;
 use std::ops::{Index, IndexMut};
 
@@ -45,15 +44,13 @@ pub(crate) struct Providers {
     sessions: Vec<Option<Session>>,
     last_serial: u32,
     last_group: u32,
-    /// Groups whose members have moved, and to which.
-    merged_groups: FxHashMap<GroupId, GroupId>,
     /// Of tables whose keys a provider chooses.
     seed: HashSeed,
 }
 
 impl Providers {
     pub(crate) fn new(seed: HashSeed) -> Self {
-        Self { sessions: Vec::new(), last_serial: 0, last_group: 0, merged_groups: FxHashMap::default(), seed }
+        Self { sessions: Vec::new(), last_serial: 0, last_group: 0, seed }
     }
 
     /// A session is established in a slot that is free. Its serial.
@@ -103,21 +100,6 @@ impl Providers {
     pub(crate) fn group(&mut self, id: SessionId, service: u16, group: &[u8]) -> GroupId {
         let session = self.sessions[id.0 as usize].as_mut().expect("a session that speaks is there");
         session.group(service, group, &mut self.last_group)
-    }
-
-    /// The group of an item, wherever it has been merged to.
-    pub(crate) fn current_group(&self, mut group: GroupId) -> GroupId {
-        // Merges are never in a circle: a merged group's id is not given out again.
-        while let Some(&to) = self.merged_groups.get(&group) {
-            group = to;
-        }
-        group
-    }
-
-    /// The members of a group belong to another from now on.
-    pub(crate) fn merge_groups(&mut self, from: GroupId, to: GroupId) {
-        assert_ne!(self.current_group(to), from, "groups are merged in a circle");
-        self.merged_groups.insert(from, to);
     }
 }
 

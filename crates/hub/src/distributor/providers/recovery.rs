@@ -12,9 +12,7 @@ impl SourceDistributor {
     pub(crate) fn lose_session(&mut self, now: u64, id: SessionId, reason: &str, out: &mut dyn ProviderSink) {
         let Some(session) = self.providers.take(id) else { return };
         let text = format!("Connection to provider {} lost: {reason}", session.peer.address);
-        let mut services: Vec<u16> = session.offers.iter().map(|offer| offer.service).collect();
-        services.sort_unstable();
-        services.dedup();
+        let services: Vec<u16> = session.offers.iter().map(|offer| offer.service).collect();
         for &service in &services {
             self.services[service].remove_provider(id);
         }
@@ -46,7 +44,7 @@ impl SourceDistributor {
             let handles: Vec<Handle> = items.iter().map(|(_, handle)| *handle).collect();
             for &handle in &handles {
                 let left = if published {
-                    self.items[handle].unpublish().is_some()
+                    self.items.unpublish(handle).is_some()
                 } else {
                     self.leave_stream(handle).is_some()
                 };
@@ -118,15 +116,14 @@ impl SourceDistributor {
 
     /// The items of a service that a session has on its streams.
     pub(crate) fn items_at(&self, id: SessionId, service: u16) -> Vec<Handle> {
-        let handles = self.providers[id].streams.iter().filter_map(|(_, stream)| stream.handle());
-        handles.filter(|&handle| self.items[handle].service() == service).collect()
+        self.items.at(id, service).collect()
     }
 
     /// A provider does not offer a service any more. Its items go to another provider; without one the service is gone.
     pub(crate) fn withdraw(&mut self, now: u64, id: SessionId, service: u16, delete: bool, out: &mut dyn ProviderSink) {
         let published = self.providers[id].origin == Origin::NonInteractive;
         let handles = if published { self.items_at(id, service) } else { self.detach_all(now, id, service, out) };
-        self.providers[id].offers.retain(|offer| offer.service != service);
+        self.providers[id].offers.remove(service);
         let known = &mut self.services[service];
         known.remove_provider(id);
         let text = "Provider has withdrawn the service";
@@ -185,8 +182,8 @@ impl SourceDistributor {
         if std::mem::replace(&mut known.advertised, false) {
             self.hub.event(&Event::ServiceGone { service });
         }
-        let of_service = self.items.iter().filter(|(_, item)| item.service() == service);
-        let handles: Vec<Handle> = of_service.map(|(handle, _)| handle).collect();
+        let mut handles: Vec<Handle> = self.items.of_service(service).collect();
+        handles.sort_unstable();
         for handle in handles {
             // The end of a cached item ends the snapshots that wait for it.
             if self.items.get(handle).is_some_and(|item| !item.is_ended()) {

@@ -6,6 +6,7 @@ use crate::distributor::ids::GroupId;
 use crate::hash_seed::{HashSeed, SeededMap};
 use rwf::Qos;
 use rwf::rdm::directory::Service as Entry;
+use std::collections::BTreeMap;
 
 /// A session with a provider, by the dense slot that the agent chose for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -119,6 +120,46 @@ impl Offer {
     }
 }
 
+/// What a session offers, by our ids of services and by its own.
+#[derive(Debug, Default)]
+pub(crate) struct Offers {
+    by_service: BTreeMap<u16, Offer>,
+    /// Ours, by the provider's.
+    services: BTreeMap<u16, u16>,
+}
+
+impl Offers {
+    /// All, by our ids.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Offer> {
+        self.by_service.values()
+    }
+
+    /// The only one, if there is one and no other.
+    pub(crate) fn only(&self) -> Option<&Offer> {
+        self.by_service.values().next().filter(|_| self.by_service.len() == 1)
+    }
+
+    /// The provider offers a service under this id of its own, new or not.
+    pub(crate) fn offer(&mut self, provider_id: u16, service: u16) {
+        let offer =
+            self.by_service.entry(service).or_insert_with(|| Offer { up: true, ..Offer::new(provider_id, service) });
+        let before = std::mem::replace(&mut offer.provider_id, provider_id);
+        if self.services.get(&before) == Some(&service) {
+            self.services.remove(&before);
+        }
+        self.services.insert(provider_id, service);
+    }
+
+    /// The provider offers a service no more.
+    pub(crate) fn remove(&mut self, service: u16) {
+        if let Some(offer) = self.by_service.remove(&service)
+            && self.services.get(&offer.provider_id) == Some(&service)
+        {
+            self.services.remove(&offer.provider_id);
+        }
+    }
+}
+
 /// Groups a session may name; more are treated as none.
 const MAX_GROUPS: usize = 100_000;
 
@@ -132,7 +173,7 @@ pub(crate) struct Session {
     pub(crate) phase: Phase,
     pub(crate) streams: Streams,
     pub(crate) ids: StreamIds,
-    pub(crate) offers: Vec<Offer>,
+    pub(crate) offers: Offers,
     /// The provider's login has `SupportViewRequests`.
     pub(crate) views: bool,
     /// The provider's login has `SupportOptimizedPauseResume`.
@@ -156,7 +197,7 @@ impl Session {
             phase: Phase::LoggingIn,
             streams: Streams::new(seed),
             ids: StreamIds::default(),
-            offers: Vec::new(),
+            offers: Offers::default(),
             views: false,
             pause: false,
             downloads: Downloads::default(),
@@ -196,16 +237,16 @@ impl Session {
     }
 
     pub(crate) fn offer(&self, service: u16) -> Option<&Offer> {
-        self.offers.iter().find(|offer| offer.service == service)
+        self.offers.by_service.get(&service)
     }
 
     pub(crate) fn offer_mut(&mut self, service: u16) -> Option<&mut Offer> {
-        self.offers.iter_mut().find(|offer| offer.service == service)
+        self.offers.by_service.get_mut(&service)
     }
 
     /// The service that the provider means by its id.
     pub(crate) fn offer_by_id(&self, provider_id: u16) -> Option<&Offer> {
-        self.offers.iter().find(|offer| offer.provider_id == provider_id)
+        self.offer(*self.offers.services.get(&provider_id)?)
     }
 
     /// Our number for a group of the provider's; `next` is the last one given out.

@@ -89,7 +89,7 @@ impl SourceDistributor {
             key: Some(key.msg_key(offer.map_or(item.service(), |offer| offer.provider_id))),
             ..RefreshMsg::new(Domain(key.domain), item.place().map_or(0, |place| place.stream.0))
         };
-        let group = self.providers.current_group(item.group()).0;
+        let group = item.group().0;
         let mut parts = image.parts(header, self.config.image_part);
         while !parts.is_done() {
             let mut part = rwf::image::Part::Only;
@@ -126,7 +126,7 @@ impl SourceDistributor {
 
     /// Takes a published item off its provider's stream, if it is on one.
     pub(crate) fn unpublish(&mut self, handle: Handle) {
-        if let Some(place) = self.items[handle].unpublish() {
+        if let Some(place) = self.items.unpublish(handle) {
             let before =
                 self.providers[place.session].streams.set(place.stream, crate::distributor::providers::Stream::NONE);
             assert_eq!(before.handle(), Some(handle), "the stream of an item is its own");

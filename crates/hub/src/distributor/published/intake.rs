@@ -48,8 +48,7 @@ impl SourceDistributor {
         let session = &self.providers[id];
         let offer = match key.service_id {
             Some(service) => session.offer_by_id(service),
-            None if session.offers.len() == 1 => session.offers.first(),
-            None => None,
+            None => session.offers.only(),
         };
         let Some(offer) = offer else {
             self.counters.dropped_unknown_service += 1;
@@ -70,7 +69,7 @@ impl SourceDistributor {
             return;
         }
         let group = self.providers.group(id, self.items[handle].service(), refresh.group_id);
-        self.items[handle].set_group(group);
+        self.items.set_group(handle, group);
         self.take_refresh(handle, refresh, rwf);
     }
 
@@ -122,13 +121,13 @@ impl SourceDistributor {
         self.abandon_set(handle);
         self.unpublish(handle);
         let evicted = self.providers[place.session].streams.set(place.stream, Stream::new(handle, false)).handle();
-        self.items[handle].publish_on(place.session, place.stream);
+        self.items.publish_on(handle, place);
         if let Some(evicted) = evicted {
             assert_ne!(evicted, handle, "an item that is on no stream was found on one");
             let text = "Provider has put another item on the stream";
             let state = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, text);
             // The stream is the other item's already.
-            self.items[evicted].unpublish();
+            self.items.unpublish(evicted);
             let service = self.items[evicted].service();
             self.published_lost(service, &[evicted], state);
         }
@@ -146,7 +145,7 @@ impl SourceDistributor {
         }
         if watched {
             let flags = published_flags(part, refresh.flags.contains(RefreshFlags::CLEAR_CACHE));
-            let (group, position) = (self.providers.current_group(group).0, self.hub.next_position());
+            let (group, position) = (group.0, self.hub.next_position());
             self.hub.event(&Event::Image { target: ALL, handle: handle.0, group, flags, position, rwf });
             self.counters.images += 1;
         }
@@ -242,7 +241,7 @@ impl SourceDistributor {
         let mut group = GroupId::NONE;
         if let Some(name) = status.group_id {
             group = self.providers.group(id, item.service(), name);
-            item.set_group(group);
+            self.items.set_group(handle, group);
         }
         self.publish_open_status(handle, group, status, rwf);
     }

@@ -202,10 +202,12 @@ impl SourceDistributor {
 
     /// Notes the group that a message of the item names; our number for it.
     fn note_group(&mut self, handle: Handle, id: &[u8]) -> GroupId {
-        let item = &mut self.items[handle];
+        let item = &self.items[handle];
         let place = item.place().expect("the message came on the stream of the item");
         let group = self.providers.group(place.session, item.service(), id);
-        item.set_group(group);
+        if group != item.group() {
+            self.items.set_group(handle, group);
+        }
         group
     }
 

@@ -113,7 +113,7 @@ impl SourceDistributor {
         if let Some(offer) = session.offer_mut(item.service()) {
             offer.asked(item.is_snapshot());
         }
-        item.ask(id, stream);
+        self.items.ask(handle, id, stream);
         self.await_answer(now, handle);
         self.counters.requests += 1;
         self.send_request(handle, RequestFlags::NONE, out);
@@ -273,8 +273,8 @@ impl SourceDistributor {
 
     /// The item is off its stream, for all that it knows: the session may be gone.
     pub(crate) fn leave_stream(&mut self, handle: Handle) -> Option<crate::distributor::items::Left> {
+        let left = self.items.leave(handle);
         let item = &mut self.items[handle];
-        let left = item.leave();
         if self.upstream.left_stream(handle) && item.may_recover_image() {
             item.want_another();
         }

@@ -31,7 +31,9 @@ impl P2ps {
         if msg.key.filter.is_none() {
             request.filter = filter::ALL;
         }
-        let wanted = DirectoryStream { stream, filter: request.filter, service: request.service_id.map(ServiceId) };
+        let serial = self.clients.next_directory();
+        let service = request.service_id.map(ServiceId);
+        let wanted = DirectoryStream { stream, filter: request.filter, service, serial };
         let Some(known) = self.clients.get_mut(client) else {
             debug_assert!(false, "a request of a client that is gone: {client:?}");
             return;
@@ -78,6 +80,7 @@ impl P2ps {
             self.counters.services_refused += 1;
             return;
         };
+        self.finish_losses_before(id, source);
         if let Some(source) = self.sources.up_mut(source) {
             source.services.insert(remote, id);
         }

@@ -131,6 +131,8 @@ pub(crate) struct DirectoryStream {
     pub(crate) filter: u32,
     /// The one service wanted.
     pub(crate) service: Option<ServiceId>,
+    /// Directory streams that were opened before it, it included.
+    pub(crate) serial: u64,
 }
 
 impl DirectoryStream {
@@ -184,11 +186,12 @@ impl Client {
         self.streams.iter().filter_map(item).collect()
     }
 
-    /// True if it has a directory stream that is told of this filter of this service.
-    pub(crate) fn hears_of(&self, service: ServiceId, filter: u32) -> bool {
+    /// True if it has a directory stream that was told of this filter of this service when so many had been opened.
+    pub(crate) fn heard_of(&self, service: ServiceId, filter: u32, at: u64) -> bool {
         // Which group an item is in does not get through JSON.
         let is_lost = self.speaks_json && filter == rwf::rdm::directory::filter::GROUP;
-        !is_lost && self.directories.iter().any(|directory| directory.covers(service, filter))
+        let heard = |directory: &DirectoryStream| directory.serial <= at && directory.covers(service, filter);
+        !is_lost && self.directories.iter().any(heard)
     }
 }
 
@@ -264,9 +267,21 @@ pub(crate) struct Clients {
     users: Users,
     /// Logins that want no permission data.
     lockless: u32,
+    directories_opened: u64,
 }
 
 impl Clients {
+    /// Directory streams that were ever opened: tells which of them have heard what was broadcast at a time.
+    pub(crate) fn directories_opened(&self) -> u64 {
+        self.directories_opened
+    }
+
+    /// The number of a directory stream that is opened, or changes.
+    pub(crate) fn next_directory(&mut self) -> u64 {
+        self.directories_opened += 1;
+        self.directories_opened
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
@@ -280,8 +295,8 @@ impl Clients {
     }
 
     /// Numbers of all clients that there may be.
-    pub(crate) fn ids(&self) -> impl Iterator<Item = ClientId> + use<> {
-        (0..self.slots.len() as u32).map(ClientId)
+    pub(crate) fn ids(&self) -> impl ExactSizeIterator<Item = ClientId> + use<> {
+        (0..self.slots.len()).map(|slot| ClientId(slot as u32))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ClientId, &Client)> {

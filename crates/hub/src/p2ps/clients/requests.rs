@@ -69,6 +69,9 @@ impl WantedView {
 impl P2ps {
     /// A request, whatever its domain.
     pub(in crate::p2ps) fn request(&mut self, client: ClientId, logged_in: bool, msg: &RequestMsg<'_>) {
+        if self.settle_stream(client, StreamId(msg.stream_id)) {
+            return;
+        }
         match msg.domain {
             Domain::LOGIN => self.login_request(client, msg),
             domain if !logged_in => self.refuse(client, StreamId(msg.stream_id), domain, &Refusal::NotLoggedIn),
@@ -94,6 +97,9 @@ impl P2ps {
     pub(super) fn item_request_with(&mut self, client: ClientId, msg: &RequestMsg<'_>, view: &WantedView) {
         self.counters.requests += 1;
         let stream = StreamId(msg.stream_id);
+        if self.settle_stream(client, stream) {
+            return;
+        }
         let result = match self.clients.open_on(client, stream) {
             Some(Open::Item(item)) => self.reissue(Watcher { client, stream }, item, msg, view),
             Some(_) => Err(Refusal::StreamInUse { stream: stream.0 }.told()),
@@ -106,9 +112,15 @@ impl P2ps {
 
     /// Opens a stream, or says why not.
     fn open_stream(&mut self, watcher: Watcher, msg: &RequestMsg<'_>, view: &WantedView) -> Result<(), Told> {
+        if let Some(service) = msg.key.service_id {
+            self.begin_losses_in(ServiceId(service));
+        }
         let accepted = self.check(watcher, msg).map_err(|refusal| refusal.told())?;
         let no_room = || Refusal::NoResources { what: "items" }.told();
-        let (root, is_new) = self.find_or_insert(&accepted, msg).ok_or_else(no_room)?;
+        let (mut root, mut is_new) = self.find_or_insert(&accepted, msg).ok_or_else(no_room)?;
+        if !is_new && self.settle(root) {
+            (root, is_new) = self.find_or_insert(&accepted, msg).ok_or_else(no_room)?;
+        }
         if let Err(denial) = self.permit_open(watcher, root, accepted.kind.snapshot) {
             self.counters.requests_refused += 1;
             self.deny_item(watcher.client, watcher.stream, root, &denial);

@@ -13,7 +13,14 @@ use rwf::peek;
 use rwf::rdm::directory::{self, Action};
 
 impl P2ps {
-    pub(in crate::p2ps) fn read_block(&mut self, number: SourceId, bytes: &[u8]) -> Result<(), HubError> {
+    pub(in crate::p2ps) fn read_block<const COPY: bool>(
+        &mut self,
+        number: SourceId,
+        bytes: &[u8],
+    ) -> Result<(), HubError> {
+        if self.keep_for_rejoin(number, false, bytes) {
+            return Ok(());
+        }
         let block = Block::parse(bytes)?;
         let now = self.now;
         // The transport of one that was lost may bring blocks until it is ended.
@@ -57,9 +64,9 @@ impl P2ps {
             }
         }
         if joined.is_some() {
-            return self.read_in_turn(number, bytes, messages);
+            return self.read_in_turn::<COPY>(number, bytes, messages);
         }
-        self.read_messages::<false>(number, bytes, messages)
+        self.read_messages::<COPY>(number, bytes, messages)
     }
 
     fn begin_again(&mut self, number: SourceId, code: StateCode, why: &'static str) {
@@ -303,7 +310,10 @@ impl P2ps {
             Event::ItemOpened { handle, token, .. } => self.item_opened(number, Handle(handle), Token(token)),
             Event::Refused { token, state, .. } => {
                 let id = self.sources.up_mut(number).and_then(|source| source.take_token(Token(token)));
-                self.claimed(id, |p2ps, id| p2ps.refused(id, state));
+                self.claimed(id, |p2ps, id| {
+                    p2ps.settle(id);
+                    p2ps.refused(id, state);
+                });
             }
             Event::Ack { token, rwf, .. } => self.ack(token, rwf),
             Event::Dictionary { service, rwf, .. } => self.dictionary_part(number, RemoteService(service), rwf),
@@ -315,6 +325,8 @@ impl P2ps {
             | Event::Generic { handle, .. } => {
                 // What is given back hears of it until the Source Distributor knows.
                 let id = self.sources.item_of(number, Handle(handle));
+                // What is lost, and told so now, has no use for it.
+                let id = id.filter(|&id| !self.settle(id));
                 self.claimed(id, |p2ps, id| p2ps.item_event(number, id, event));
             }
             // What answers a gap comes to one P2PS alone.
@@ -360,9 +372,8 @@ impl P2ps {
             self.items.detach(id);
             return if self.items.is_watched(id) { self.queue_open(id) } else { self.release(id) };
         }
-        let item = self.items.get_mut(id);
-        item.opened(handle);
-        let service = self.services.get(item.service());
+        self.items.opened(id, handle);
+        let service = self.services.get(self.items.get(id).service());
         if service.is_none_or(|service| service.providers.iter().all(|provider| provider.source != number)) {
             // The word on a gap that the service is gone has come before it, and the one in the stream will find nothing to end.
             self.give_back(id);

@@ -128,10 +128,10 @@ impl P2ps {
             return;
         }
         let regrouped = !group.is_none() && self.items.set_group(id, group);
-        let item = self.items.get_mut(id);
         if regrouped {
-            item.set_regrouped(true);
+            self.items.set_regrouped(id, true);
         }
+        let item = self.items.get(id);
         let recovery = has(flags::RECOVERY) || item.is_recovering();
         let good_again = item.is_suspect() && refresh.state.data == DataState::OK;
         let reissue_due = item.is_reissue_due();
@@ -168,9 +168,8 @@ impl P2ps {
     }
 
     fn begin_set(&mut self, id: ItemId, answers: bool, whole: bool) {
-        let item = self.items.get_mut(id);
-        item.image_begins(answers, whole);
-        if item.is_snapshot() {
+        self.items.image_begins(id, answers, whole);
+        if self.items.get(id).is_snapshot() {
             // Who comes later gets a snapshot of his own.
             self.items.unlist(id);
         }

@@ -3,13 +3,16 @@
 use super::turn::BodyId;
 use crate::p2ps::P2ps;
 use crate::p2ps::ids::{HubGroup, ItemId, ServiceId, SourceId};
-use crate::p2ps::items::state::{Item, Trouble};
+use crate::p2ps::items::state::{Standing, Trouble};
 use crate::p2ps::items::watchers::Watcher;
 use crate::stream::flags;
 use rwf::msg::{Domain, Msg, MsgKey, StatusFlags, StatusMsg};
 use rwf::rdm::directory::filter;
 use rwf::rdm::state::Recovery;
 use rwf::{DataState, State, StateCode, StreamState};
+
+/// Items and watchers that are looked at for whether a state for a whole service fits all of it.
+const BESIDE_MAX: usize = 1_024;
 
 /// Which of the watchers that wait for an image are told a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,9 +33,17 @@ pub(crate) enum Relayed {
     /// Nothing.
     No,
     /// The same state, with this filter: it applies to streams that have had a response.
-    Status(u32),
+    Status {
+        /// Bits of `rwf::rdm::directory::filter`.
+        filter: u32,
+        /// Directory streams that were open then have heard: `Clients::directories_opened`.
+        at: u64,
+    },
     /// That the service is deleted, which closes everything.
-    Deleted,
+    Deleted {
+        /// As above.
+        at: u64,
+    },
 }
 
 /// How a state is told.
@@ -163,18 +174,18 @@ impl P2ps {
         let (private, service) = (self.items.get(id).is_private(), self.items.get(id).service());
         let state = status.state.map(|state| told(known.policy, private, state));
         let is_final = state.is_some_and(|state| state.stream.is_final());
-        let deleted = telling.relayed == Relayed::Deleted;
+        let deleted = matches!(telling.relayed, Relayed::Deleted { .. });
         if !watch.is_answered() && !tells_pending(telling.pending, is_final) && !deleted {
             return;
         }
         let heard = match telling.relayed {
             Relayed::No => false,
             // Its directory was told the state of streams that are not private ones.
-            Relayed::Status(filter) => {
+            Relayed::Status { filter, at } => {
                 let relayed = status.state.map(|state| known.policy.apply(state));
-                watch.is_answered() && relayed == state && known.hears_of(service, filter)
+                watch.is_answered() && relayed == state && known.heard_of(service, filter, at)
             }
-            Relayed::Deleted => known.hears_of(service, u32::MAX),
+            Relayed::Deleted { at } => known.heard_of(service, u32::MAX, at),
         };
         if deleted && heard {
             return self.drop_watcher(watcher, id);
@@ -184,6 +195,9 @@ impl P2ps {
             self.deliver_status(status, state, watcher, variants);
         }
         if is_final {
+            if !heard {
+                self.losses.note_end(watcher);
+            }
             self.drop_watcher(watcher, id);
         } else if let (Some(state), false) = (state, knows) {
             // What is kept from it changes nothing: it was told that it is suspect, and is so until its image comes.
@@ -264,14 +278,14 @@ impl P2ps {
 
     /// A transient state for all items of a service that have had a response.
     pub(in crate::p2ps) fn service_status(&mut self, source: SourceId, service: ServiceId, state: State<'_>) {
-        let (members, _) = self.members(source, |item| item.service() == service);
+        let (members, _) = self.split(self.items.standing(service, Standing::Open(source)).collect());
         // The SDK fans a relayed state out to every item, also to those that another source serves or that are not back.
-        let at_it = |item: &Item| item.is_open() && item.source() == Some(source) && !item.is_recovering();
-        let alone = !self.has_answered_beside(service, at_it);
+        let alone = !self.has_answered_beside(service, source, true);
+        let at = self.clients.directories_opened();
         if alone {
             self.relay_service_status(service, state);
         }
-        let relayed = if alone { Relayed::Status(filter::STATE) } else { Relayed::No };
+        let relayed = if alone { Relayed::Status { filter: filter::STATE, at } } else { Relayed::No };
         self.tell_members(&members, state, relayed);
     }
 
@@ -284,15 +298,16 @@ impl P2ps {
         state: Option<State<'_>>,
         merged_to: Option<HubGroup>,
     ) {
-        let (members, recovering) = self.members(source, |item| item.group() == group);
+        let (members, recovering) = self.split(self.items.in_group(source, group).collect());
         let alone = self.is_grouped_as_told(service);
         let relayed = state.filter(|_| alone);
+        let at = self.clients.directories_opened();
         if relayed.is_some() || merged_to.is_some() {
             let merged_to = merged_to.map(|to| GroupId::new(source, to));
             self.relay_group_status(service, GroupId::new(source, group), relayed, merged_to);
         }
         if let Some(state) = state {
-            let relayed = if alone { Relayed::Status(filter::GROUP) } else { Relayed::No };
+            let relayed = if alone { Relayed::Status { filter: filter::GROUP, at } } else { Relayed::No };
             self.tell_members(&members, state, relayed);
         }
         if let Some(to) = merged_to {
@@ -305,46 +320,58 @@ impl P2ps {
         }
     }
 
-    /// The open items that a transient state is for, and those that are not back since their source was lost: what their
-    /// watchers have is of an earlier life, so the state is not theirs.
-    fn members(&self, source: SourceId, of: impl Fn(&Item) -> bool) -> (Vec<ItemId>, Vec<ItemId>) {
-        let open = |&id: &ItemId| {
-            let item = self.items.get(id);
-            item.is_open() && item.source() == Some(source) && of(item)
-        };
-        self.items.ids().filter(open).partition(|&id| !self.items.get(id).is_recovering())
+    /// Open items that a transient state is for, and those that are not back since their source was lost: what their watchers have is
+    /// of an earlier life, so the state is not theirs.
+    fn split(&mut self, mut open: Vec<ItemId>) -> (Vec<ItemId>, Vec<ItemId>) {
+        self.counters.items_touched += open.len() as u64;
+        open.sort_unstable();
+        open.into_iter().partition(|&id| !self.items.get(id).is_recovering())
     }
 
     /// True if clients that apply a state to a group by themselves find the items that it is for: none of the service was lost
     /// and is not back, and none is in another group by now than a client was told that rests, or waits for its image.
     fn is_grouped_as_told(&mut self, service: ServiceId) -> bool {
-        for id in self.items.all_ids() {
+        // Each of them is either a reason, or none any more.
+        loop {
+            let Some(id) = self.items.apart(service).next_back() else { return true };
+            self.counters.items_touched += 1;
             let item = self.items.get(id);
-            if item.service() != service || !(item.is_recovering() || item.is_regrouped()) {
-                continue;
-            }
             let held = |&id: &ItemId| self.items.watchers(id).held().iter().any(|&held| self.is_answered(held));
             let views = self.items.views_of(id);
             if item.is_recovering() || !item.is_open() || [id].iter().chain(views).any(held) {
                 return false;
             }
-            self.items.get_mut(id).set_regrouped(false);
+            self.items.set_regrouped(id, false);
         }
-        true
     }
 
-    /// True if clients have open streams of a service for other items than these: what they apply to a whole service by
-    /// themselves is not for those.
-    pub(in crate::p2ps) fn has_answered_beside(&self, service: ServiceId, these: impl Fn(&Item) -> bool) -> bool {
-        self.items.ids().any(|id| {
-            let item = self.items.get(id);
-            let answered =
-                |&id: &ItemId| self.items.watchers(id).all().iter().any(|&watcher| self.is_answered(watcher));
-            item.service() == service
-                && !item.is_view()
-                && !these(item)
-                && [id].iter().chain(self.items.views_of(id)).any(answered)
-        })
+    /// True if clients have open streams of a service for other items than those of a source: what they apply to a whole service by
+    /// themselves is not for those. With `back_only` the items of the source that are not back since a loss are others too. After so
+    /// many items without an answer the question is given up: each item is told by itself then.
+    pub(in crate::p2ps) fn has_answered_beside(
+        &mut self,
+        service: ServiceId,
+        source: SourceId,
+        back_only: bool,
+    ) -> bool {
+        let waits = [Standing::Parked, Standing::Queued, Standing::Retrying];
+        let others = self.sources.ids().filter(|&other| other != source);
+        let opening = back_only.then_some(Standing::Opening(source));
+        let mut looks = 0;
+        let answered =
+            |&id: &ItemId| self.items.watchers(id).all().iter().take(BESIDE_MAX).any(|&w| self.is_answered(w));
+        let beside = waits
+            .into_iter()
+            .chain(others.flat_map(|other| [Standing::Open(other), Standing::Opening(other)]))
+            .chain(opening)
+            .flat_map(|standing| self.items.standing(service, standing));
+        let not_back = self.items.apart(service).filter(|&id| back_only && self.items.get(id).is_recovering());
+        let found = beside.chain(not_back).any(|id| {
+            looks += 1 + self.items.watchers(id).len().min(BESIDE_MAX);
+            looks > BESIDE_MAX || [id].iter().chain(self.items.views_of(id)).any(answered)
+        });
+        self.counters.items_touched += looks as u64;
+        found
     }
 
     fn is_answered(&self, watcher: Watcher) -> bool {

@@ -11,14 +11,15 @@ pub(crate) mod view_spec;
 pub(crate) mod views;
 pub(crate) mod watchers;
 
-use super::ids::{Handle, HubGroup, ItemId, ServiceId, SourceId};
+use super::ids::{Handle, HubGroup, ItemId, ServiceId, SourceId, Token};
 use crate::cache::images::Cache;
 use crate::hash_seed::HashSeed;
 use crate::item::{self, ItemKey};
+use crate::roster::Roster;
 use hashbrown::HashTable;
 use pending_images::PendingImages;
 use rustc_hash::FxHashMap;
-use state::{Item, Kind};
+use state::{Filing, Item, Kind, Standing};
 use views::{ViewedItem, Views};
 use watchers::Watchers;
 
@@ -48,19 +49,47 @@ pub(crate) struct Items {
     pending: PendingImages,
     /// The images of items that are marked so at their watchers.
     cache: Cache,
+    rosters: Rosters,
+}
+
+/// The items by what concerns many of them at once. Updates have nothing to do with these lists.
+#[derive(Debug)]
+struct Rosters {
+    homes: Roster<(ServiceId, Standing)>,
+    /// Source Distributors choose the numbers of groups.
+    groups: Roster<(SourceId, HubGroup), HashSeed>,
+    apart: Roster<ServiceId>,
+}
+
+impl Rosters {
+    fn new(seed: HashSeed) -> Self {
+        Self { homes: Roster::default(), groups: Roster::with_hasher(seed), apart: Roster::default() }
+    }
+
+    fn refile(&mut self, id: ItemId, from: Filing, to: Filing) {
+        self.homes.refile(id.0, from.home, to.home);
+        self.groups.refile(id.0, from.group, to.group);
+        self.apart.refile(id.0, from.apart, to.apart);
+    }
+}
+
+impl Default for Rosters {
+    fn default() -> Self {
+        Self::new(HashSeed::default())
+    }
 }
 
 impl Items {
     /// No items yet; the index is keyed with `seed`, and up to `max_cached` items are cached (0: any number).
     pub(crate) fn new(seed: HashSeed, max_cached: usize) -> Self {
-        Self { seed, cache: Cache::new(max_cached), ..Self::default() }
+        Self { seed, cache: Cache::new(max_cached), rosters: Rosters::new(seed), ..Self::default() }
     }
 
     pub(crate) fn get(&self, id: ItemId) -> &Item {
         &self.cold[id.index()]
     }
 
-    /// An item, for a transition.
+    /// An item, for a transition that leaves it on the lists that it is on.
     pub(crate) fn get_mut(&mut self, id: ItemId) -> &mut Item {
         &mut self.cold[id.index()]
     }
@@ -122,6 +151,7 @@ impl Items {
     fn place(&mut self, item: Item) -> Option<ItemId> {
         if let Some(id) = self.free.pop() {
             debug_assert!(!self.get(id).is_live() && self.watchers(id).is_empty(), "a free number is in use");
+            self.rosters.refile(id, Filing::default(), item.filing());
             self.cold[id.index()] = item;
             return Some(id);
         }
@@ -129,6 +159,7 @@ impl Items {
         if id >= MAX_ITEMS {
             return None;
         }
+        self.rosters.refile(ItemId(id), Filing::default(), item.filing());
         self.cold.push(item);
         self.watchers.push(Watchers::default());
         Some(ItemId(id))
@@ -154,7 +185,7 @@ impl Items {
         self.viewed.remove(&id);
         self.cache.remove(id.0);
         self.watchers[id.index()] = Watchers::default();
-        self.get_mut(id).free();
+        self.change(id, Item::free);
         self.free.push(id);
     }
 
@@ -210,14 +241,14 @@ impl Items {
             viewed.forget_reissue();
         }
         self.cache.lose(id.0);
-        self.get_mut(id).detach();
+        self.change(id, Item::detach);
     }
 
     /// Messages of an open item were lost: its watchers wait for another image.
     pub(crate) fn lose_messages(&mut self, id: ItemId) {
         self.hold_all(id);
         self.cache.lose(id.0);
-        self.get_mut(id).image_lost();
+        self.image_lost(id);
     }
 
     /// The images that are held.
@@ -289,13 +320,23 @@ impl Items {
 
     /// The group of an item, as the numbers of its source say.
     pub(crate) fn set_group(&mut self, id: ItemId, group: HubGroup) -> bool {
-        self.get_mut(id).set_group(group)
+        self.change(id, |item| item.set_group(group))
     }
 
     /// Panics if what is known of an item does not fit together.
     pub(crate) fn check_item(&self, id: ItemId) {
         let (item, watchers) = (self.get(id), self.watchers(id));
         item.check();
+        let Filing { home, group, apart } = item.filing();
+        if let Some(key) = home {
+            self.rosters.homes.check(id.0, key);
+        }
+        if let Some(key) = group {
+            self.rosters.groups.check(id.0, key);
+        }
+        if let Some(key) = apart {
+            self.rosters.apart.check(id.0, key);
+        }
         let views = self.views_of(id);
         assert_eq!(watchers.has_views(), !views.is_empty(), "views of {id:?}");
         assert!(item.is_open() || !self.barred.contains_key(&id), "images of {id:?} are barred: {item:?}");
@@ -327,10 +368,102 @@ impl Items {
         self.pending.check();
         self.cache.check();
         assert_eq!(self.len(), self.ids().count(), "items in use");
+        let filings = || self.ids().map(|id| self.get(id).filing());
+        let listed = (self.rosters.homes.len(), self.rosters.groups.len(), self.rosters.apart.len());
+        let counted = |of: fn(&Filing) -> bool| filings().filter(of).count();
+        let expected = (counted(|f| f.home.is_some()), counted(|f| f.group.is_some()), counted(|f| f.apart.is_some()));
+        assert_eq!(listed, expected, "items on the lists of services, of groups, and of those that are apart");
         for (&id, viewed) in &self.viewed {
             viewed.check(|view| self.get(view).view_id().map(|view| self.views.spec(view)));
             assert!(self.get(id).is_live(), "{id:?} was seen through views, and is free");
         }
+    }
+}
+
+/// Transitions that put an item on other lists, as [`state`] describes them.
+impl Items {
+    /// A transition of an item; keeps the lists in step with it.
+    fn change<T>(&mut self, id: ItemId, transition: impl FnOnce(&mut Item) -> T) -> T {
+        let item = &mut self.cold[id.index()];
+        let before = item.filing();
+        let result = transition(item);
+        let after = item.filing();
+        self.rosters.refile(id, before, after);
+        result
+    }
+
+    /// See [`Item::queue`].
+    pub(crate) fn queue(&mut self, id: ItemId) -> bool {
+        self.change(id, Item::queue)
+    }
+
+    /// See [`Item::park`].
+    pub(crate) fn park(&mut self, id: ItemId) {
+        self.change(id, Item::park);
+    }
+
+    /// See [`Item::retry_later`].
+    pub(crate) fn retry_later(&mut self, id: ItemId) -> Option<u8> {
+        self.change(id, Item::retry_later)
+    }
+
+    /// See [`Item::end_pause`].
+    pub(crate) fn end_pause(&mut self, id: ItemId) -> bool {
+        self.change(id, Item::end_pause)
+    }
+
+    /// See [`Item::asked`].
+    pub(crate) fn asked(&mut self, id: ItemId, source: SourceId, token: Token) {
+        self.change(id, |item| item.asked(source, token));
+    }
+
+    /// See [`Item::opened`].
+    pub(crate) fn opened(&mut self, id: ItemId, handle: Handle) {
+        self.change(id, |item| item.opened(handle));
+    }
+
+    /// See [`Item::image_lost`].
+    pub(crate) fn image_lost(&mut self, id: ItemId) {
+        self.change(id, Item::image_lost);
+    }
+
+    /// See [`Item::image_begins`].
+    pub(crate) fn image_begins(&mut self, id: ItemId, answers: bool, whole: bool) {
+        self.change(id, |item| item.image_begins(answers, whole));
+    }
+
+    /// See [`Item::recover`].
+    pub(crate) fn recover(&mut self, id: ItemId) {
+        self.change(id, Item::recover);
+    }
+
+    /// See [`Item::set_regrouped`].
+    pub(crate) fn set_regrouped(&mut self, id: ItemId, regrouped: bool) {
+        self.change(id, |item| item.set_regrouped(regrouped));
+    }
+
+    /// The items of a service that stand there, in no order; no views.
+    pub(crate) fn standing(
+        &self,
+        service: ServiceId,
+        standing: Standing,
+    ) -> impl DoubleEndedIterator<Item = ItemId> + '_ {
+        self.rosters.homes.of((service, standing)).iter().copied().map(ItemId)
+    }
+
+    /// Number of items of a service that stand there.
+    pub(crate) fn count_standing(&self, service: ServiceId, standing: Standing) -> usize {
+        self.rosters.homes.of((service, standing)).len()
+    }
+
+    /// The open items of a group, in no order.
+    pub(crate) fn in_group(&self, source: SourceId, group: HubGroup) -> impl Iterator<Item = ItemId> + '_ {
+        self.rosters.groups.of((source, group)).iter().copied().map(ItemId)
+    }
+
+    /// The items of a service that are not back since a loss, or have changed their group.
+    pub(crate) fn apart(&self, service: ServiceId) -> impl DoubleEndedIterator<Item = ItemId> + '_ {
+        self.rosters.apart.of(service).iter().copied().map(ItemId)
     }
 }
 

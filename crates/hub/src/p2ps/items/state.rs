@@ -134,6 +134,28 @@ pub(crate) enum Trouble {
     Lost,
 }
 
+/// Where an item stands, for who looks for all that stand there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Standing {
+    Parked,
+    Queued,
+    Retrying,
+    Opening(SourceId),
+    Open(SourceId),
+}
+
+/// The lists that an item is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Filing {
+    /// Every item that is no view.
+    pub(super) home: Option<(ServiceId, Standing)>,
+    /// Open items that are in a group.
+    pub(super) group: Option<(SourceId, HubGroup)>,
+    /// Items to which clients that apply a state to a whole service or group by themselves may apply the wrong one: those that are
+    /// not back since a loss, and those that changed their group.
+    pub(super) apart: Option<ServiceId>,
+}
+
 /// What is known of an item beside its watchers.
 #[derive(Debug)]
 pub(crate) struct Item {
@@ -238,6 +260,24 @@ impl Item {
         }
     }
 
+    /// The lists that it is on as it is.
+    pub(super) fn filing(&self) -> Filing {
+        let standing = match self.state {
+            State::Free | State::View { .. } => return Filing::default(),
+            State::Waiting(Wait::Parked) => Standing::Parked,
+            State::Waiting(Wait::Queued) => Standing::Queued,
+            State::Waiting(Wait::Retrying) => Standing::Retrying,
+            State::Opening { source, .. } => Standing::Opening(source),
+            State::Open { source, .. } => Standing::Open(source),
+        };
+        let grouped = !self.group.is_none();
+        Filing {
+            home: Some((self.service, standing)),
+            group: self.open_at().filter(|_| grouped).map(|(source, _)| (source, self.group)),
+            apart: (self.recovering || self.regrouped).then_some(self.service),
+        }
+    }
+
     /// The Source Distributor that serves it or was asked for it.
     pub(crate) const fn source(&self) -> Option<SourceId> {
         match self.state {
@@ -287,6 +327,7 @@ impl Item {
         self.recovering
     }
 
+    #[cfg(test)]
     pub(crate) const fn is_regrouped(&self) -> bool {
         self.regrouped
     }
@@ -335,7 +376,7 @@ impl Item {
     }
 
     /// It is to be opened as soon as there is room; false if it is queued already, waits for its time, or does not wait.
-    pub(crate) fn queue(&mut self) -> bool {
+    pub(super) fn queue(&mut self) -> bool {
         let queues = self.state == State::Waiting(Wait::Parked);
         if queues {
             self.state = State::Waiting(Wait::Queued);
@@ -345,13 +386,13 @@ impl Item {
     }
 
     /// Nobody can serve it as things are.
-    pub(crate) fn park(&mut self) {
+    pub(super) fn park(&mut self) {
         debug_assert!(self.is_queued(), "parked from {:?}", self.state);
         self.state = State::Waiting(Wait::Parked);
     }
 
     /// It is tried again later; tells how often it failed before, or `None` if it is to be opened anyhow.
-    pub(crate) fn retry_later(&mut self) -> Option<u8> {
+    pub(super) fn retry_later(&mut self) -> Option<u8> {
         if self.state != State::Waiting(Wait::Parked) {
             return None;
         }
@@ -362,7 +403,7 @@ impl Item {
     }
 
     /// The time to try again has come; false if it does not wait for that.
-    pub(crate) fn end_pause(&mut self) -> bool {
+    pub(super) fn end_pause(&mut self) -> bool {
         let due = self.state == State::Waiting(Wait::Retrying);
         if due {
             self.state = State::Waiting(Wait::Parked);
@@ -371,14 +412,14 @@ impl Item {
     }
 
     /// An open was sent.
-    pub(crate) fn asked(&mut self, source: SourceId, token: Token) {
+    pub(super) fn asked(&mut self, source: SourceId, token: Token) {
         debug_assert!(self.is_queued(), "opened from {:?}", self.state);
         debug_assert!(self.group.is_none(), "what is not open has no group");
         self.state = State::Opening { source, token, reissue_due: false };
     }
 
     /// The Source Distributor has opened it; the image that the open asked for follows.
-    pub(crate) fn opened(&mut self, handle: Handle) {
+    pub(super) fn opened(&mut self, handle: Handle) {
         let State::Opening { source, reissue_due, .. } = self.state else {
             debug_assert!(false, "an answer to an open in {:?}", self.state);
             return;
@@ -419,7 +460,7 @@ impl Item {
     }
 
     /// Messages of it were lost, with whatever image was on its way.
-    pub(crate) fn image_lost(&mut self) {
+    pub(super) fn image_lost(&mut self) {
         debug_assert!(self.is_open(), "messages of {:?} are lost", self.state);
         if let State::Open { image, .. } = &mut self.state {
             *image = Progress::Idle;
@@ -428,7 +469,7 @@ impl Item {
     }
 
     /// The first part of an image has come. It answers what was asked for, or it does not; `whole` if no part follows.
-    pub(crate) fn image_begins(&mut self, answers: bool, whole: bool) {
+    pub(super) fn image_begins(&mut self, answers: bool, whole: bool) {
         debug_assert!(self.is_open(), "an image for {:?}", self.state);
         if let State::Open { image, .. } = &mut self.state {
             *image = Progress::of(!whole || image.is_arriving(), image.is_asked() && !answers);
@@ -474,7 +515,7 @@ impl Item {
     }
 
     /// It is lost, or ended for recovery: the next image is for all that watch.
-    pub(crate) fn recover(&mut self) {
+    pub(super) fn recover(&mut self) {
         debug_assert!(self.is_waiting(), "recovered from {:?}", self.state);
         debug_assert!(!self.is_view());
         self.recovering = true;
@@ -492,14 +533,14 @@ impl Item {
     }
 
     /// A message says which group it is in; tells whether that is another than before.
-    pub(crate) fn set_group(&mut self, group: HubGroup) -> bool {
+    pub(super) fn set_group(&mut self, group: HubGroup) -> bool {
         debug_assert!(self.is_open(), "a group of {:?}", self.state);
         let old = std::mem::replace(&mut self.group, group);
         !old.is_none() && old != group
     }
 
     /// Clients may know it by another group than its present one, from now on or no more.
-    pub(crate) fn set_regrouped(&mut self, regrouped: bool) {
+    pub(super) fn set_regrouped(&mut self, regrouped: bool) {
         debug_assert!(self.is_live() && !self.is_view());
         self.regrouped = regrouped;
     }

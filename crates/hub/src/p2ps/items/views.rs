@@ -384,10 +384,10 @@ mod tests {
         let b = items.view(root, &fields(&[2]), 2).unwrap();
         assert_eq!(items.view(root, &fields(&[3]), 2), Err(NoView::TooMany));
         assert_eq!(items.wanted_view(root), Some(fields(&[1, 2])));
-        items.get_mut(root).queue();
-        items.get_mut(root).asked(SourceId(0), Token(0));
+        items.queue(root);
+        items.asked(root, SourceId(0), Token(0));
         items.note_asked_view(root, Some(fields(&[1, 2])), false);
-        items.get_mut(root).opened(Handle(1));
+        items.opened(root, Handle(1));
         assert_eq!(items.remove_view(b), Some(root));
         assert_eq!(items.narrowed_view(root), Some(fields(&[1])));
         let c = items.view(root, &fields(&[3]), 2).unwrap();

@@ -96,6 +96,12 @@ impl P2ps {
         if self.sources.get_or_insert(number, incarnation).up {
             self.lose_source(number, StateCode::NONE, "has started again");
         }
+        if self.losses.is_losing(number) {
+            match joined {
+                Some(joined) => return self.losses.rejoin_later(number, joined),
+                None => self.finish_loss_of(number),
+            }
+        }
         let source = self.sources.get_or_insert(number, incarnation);
         debug_assert!(!source.up && source.bound() == 0, "something is left of an earlier life");
         source.up = true;
@@ -135,7 +141,7 @@ impl P2ps {
     }
 
     /// Acts on a block of a stream over a network, at once or when what was lost before it is known.
-    pub(in crate::p2ps) fn read_in_turn(
+    pub(in crate::p2ps) fn read_in_turn<const COPY: bool>(
         &mut self,
         number: SourceId,
         block: &[u8],
@@ -148,7 +154,7 @@ impl P2ps {
         };
         if source.behind_gap.is_empty() {
             let end = source.continuity.next_position().unwrap_or_default();
-            self.read_messages::<false>(number, block, messages)?;
+            self.read_messages::<COPY>(number, block, messages)?;
             self.has_read(number, end, block.len());
         } else if !source.behind_gap.keep(block, limit) {
             self.part_from(number, StateCode::GAP_DETECTED, "sends more than can be held before it says what was lost");
@@ -196,6 +202,9 @@ impl P2ps {
 
     /// Messages for this P2PS alone.
     pub(in crate::p2ps) fn read_point_to_point(&mut self, number: SourceId, bytes: &[u8]) -> Result<(), HubError> {
+        if self.keep_for_rejoin(number, true, bytes) {
+            return Ok(());
+        }
         let block = Block::parse(bytes)?;
         for message in block.messages() {
             let message = message?;

@@ -1,100 +1,468 @@
 //! What the end of a source, of its service or of an item there means: those who watch are told, and it is asked for elsewhere, or
 //! again.
+//!
+//! A source may take a million items with it. So a loss is work that is done in turns: each turn tells of so many items and no more
+//! ([`crate::p2ps::Config::work_per_turn`]), and the updates of others go out in between. An item that a loss has yet to tell of
+//! looks as before; whoever asks something of it has it told first ([`P2ps::settle`]).
 
+use super::Joined;
 use super::services::Provider;
 use crate::p2ps::delivery::statuses::{Pending, Relayed, Telling};
-use crate::p2ps::ids::{ItemId, ServiceId, SourceId};
-use crate::p2ps::items::state::State as ItemState;
+use crate::p2ps::ids::{ClientId, ItemId, ServiceId, SourceId, StreamId};
+use crate::p2ps::items::state::{Standing, State as ItemState};
+use crate::p2ps::items::watchers::Watcher;
 use crate::p2ps::{Notice, P2ps};
+use rustc_hash::FxHashMap;
 use rwf::rdm::directory::filter;
 use rwf::{DataState, State, StateCode, StreamState};
+use std::collections::VecDeque;
+
+/// A source that is lost, or one of its services that it offers no more.
+#[derive(Debug)]
+struct Loss {
+    source: SourceId,
+    code: StateCode,
+    why: &'static str,
+    /// The source is gone, with all of its services.
+    whole: bool,
+    /// Services that are not done with, the one at hand in front.
+    services: VecDeque<ServiceId>,
+    /// Of these, the ones that something was told of already.
+    begun: FxHashMap<ServiceId, ServiceLoss>,
+    /// Items that were served by the source.
+    lost: u64,
+}
+
+/// What a loss means for one service.
+#[derive(Debug)]
+struct ServiceLoss {
+    /// What its watchers are told.
+    text: String,
+    relayed: Relayed,
+    meaning: Meaning,
+    /// Items that are to be told, and stay where they stand: they wait already, or their source has yet to answer.
+    staying: Vec<ItemId>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    /// The source had withdrawn it before: only what was asked for and not answered is left.
+    Unanswered,
+    /// It has a source less.
+    SourceLost,
+    /// It is gone.
+    Deleted,
+}
+
+/// A source that is back before its loss was told of, and what it has sent since.
+#[derive(Debug)]
+struct Rejoin {
+    source: SourceId,
+    joined: Joined,
+    /// Blocks in order; true for those for this P2PS alone.
+    blocks: Vec<(bool, Box<[u8]>)>,
+    bytes: usize,
+}
+
+/// Losses that are being told of, in the order in which they came.
+#[derive(Debug, Default)]
+pub(crate) struct Losses {
+    queue: VecDeque<Loss>,
+    /// Services whose items may find a source again: those that wait are being queued.
+    unparking: VecDeque<ServiceId>,
+    /// Sources that are back before their loss was told of.
+    rejoining: Vec<Rejoin>,
+    /// The stream on which something is asked of an item that is to be told of a loss before.
+    settling: Option<Watcher>,
+    /// Items and watchers that may still be looked at in this turn.
+    budget: usize,
+}
+
+impl Losses {
+    pub(crate) fn begin_turn(&mut self, budget: u32) {
+        self.budget = budget.max(1) as usize;
+    }
+
+    /// True if there is something to do in the next turn.
+    pub(crate) fn has_work(&self) -> bool {
+        !(self.queue.is_empty() && self.unparking.is_empty())
+    }
+
+    /// A stream is told its end.
+    pub(crate) fn note_end(&mut self, watcher: Watcher) {
+        if self.settling == Some(watcher) {
+            self.settling = None;
+        }
+    }
+
+    /// True if a source is lost, and what it served is not told of.
+    pub(crate) fn is_losing(&self, source: SourceId) -> bool {
+        self.queue.iter().any(|loss| loss.whole && loss.source == source)
+    }
+
+    /// True if items of a service are being queued, or told of a loss.
+    pub(crate) fn concerns(&self, service: ServiceId) -> bool {
+        self.unparking.contains(&service) || self.queue.iter().any(|loss| loss.services.contains(&service))
+    }
+
+    /// A source is back that is not lost to its end: it has to wait.
+    pub(super) fn rejoin_later(&mut self, source: SourceId, joined: Joined) {
+        debug_assert!(self.is_losing(source));
+        self.forget_rejoin(source);
+        self.rejoining.push(Rejoin { source, joined, blocks: Vec::new(), bytes: 0 });
+    }
+
+    /// True if a source is back, and waits.
+    pub(crate) fn is_rejoining(&self, source: SourceId) -> bool {
+        self.rejoining.iter().any(|rejoin| rejoin.source == source)
+    }
+
+    fn forget_rejoin(&mut self, source: SourceId) {
+        self.rejoining.retain(|rejoin| rejoin.source != source);
+    }
+
+    /// The loss that has to tell of an item.
+    fn of(&self, service: ServiceId, state: ItemState, id: ItemId) -> Option<usize> {
+        self.queue.iter().position(|loss| {
+            let begun = loss.begun.get(&service);
+            let here = |source| source == loss.source || begun.is_some_and(|begun| begun.meaning == Meaning::Deleted);
+            match state {
+                ItemState::Open { source, .. } if here(source) => loss.services.contains(&service),
+                ItemState::Opening { source, .. } if loss.whole && here(source) => loss.services.contains(&service),
+                _ => begun.is_some_and(|begun| begun.staying.contains(&id)),
+            }
+        })
+    }
+}
 
 impl P2ps {
     /// A source is lost: its items are suspect and wait for another, its services lose a provider.
     pub(in crate::p2ps) fn lose_source(&mut self, number: SourceId, code: StateCode, why: &'static str) {
+        self.losses.forget_rejoin(number);
         // A transport may end after its silence was found here.
         let Some(source) = self.sources.up_mut(number) else { return };
         source.forget();
         self.nak_posts_to(number);
-        let mut lost = 0;
-        for service in self.services.ids() {
-            lost += self.lose_service(service, number, code, why);
-        }
-        // What it was asked for in services that it has withdrawn since is answered by nobody.
-        let unanswered: Vec<ItemId> =
-            self.items.ids().filter(|&id| self.items.get(id).source() == Some(number)).collect();
-        for id in unanswered {
-            self.let_go(id);
-            self.recover(id);
-        }
-        self.counters.items_lost += lost;
-        self.notices.push(Notice::SourceLost { source: number, items: lost, why });
-    }
-
-    /// What losing a source means for one service; tells how many items it served.
-    fn lose_service(&mut self, service: ServiceId, number: SourceId, code: StateCode, why: &str) -> u64 {
-        let Some(known) = self.services.get_mut(service) else {
-            debug_assert!(false, "a service that never was: {service:?}");
-            return 0;
-        };
-        let before = known.providers.len();
-        known.providers.retain(|provider| provider.source != number);
-        if known.providers.len() == before {
-            return 0;
-        }
-        let text = format!("The source of service {} {why}; it is asked for again by itself.", known.name);
-        // Turned to each client's wishes: open and suspect for who leaves recovery to this server.
-        let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, code, &text);
-        let lost = self.items_at(service, number);
-        let alone = !self.has_answered_beside(service, |item| item.source() == Some(number));
-        self.service_changed(service, alone.then_some(state).filter(|_| !lost.is_empty()));
-        let relayed = if alone { Relayed::Status(filter::STATE) } else { Relayed::No };
-        for &id in &lost {
-            self.let_go(id);
-            // Who waits for a first image hears only what ends the wait, unless nobody is left to ask.
-            let pending = if self.provider_of(id).is_some() { Pending::ToldIfFinal } else { Pending::Told };
-            self.tell_item(id, state, Telling { pending, relayed, once: true });
-            self.recover(id);
-        }
-        self.unpark(service);
-        lost.len() as u64
+        // What it was asked for in services that it has withdrawn since is answered by nobody, so all of them are looked at.
+        let services = self.services.ids().collect();
+        let begun = FxHashMap::default();
+        self.losses.queue.push_back(Loss { source: number, code, why, whole: true, services, begun, lost: 0 });
+        self.work_losses();
     }
 
     /// A source offers a service no more. Without any other the service is deleted, which closes everything; who leaves
     /// recovery to this server and has no directory stays, and waits for the service to return.
     pub(in crate::p2ps) fn withdraw_service(&mut self, service: ServiceId, number: SourceId) {
+        self.finish_losses_in(service);
         let Some(known) = self.services.get(service) else {
             debug_assert!(false, "a service that never was: {service:?}");
             return;
         };
-        let other = |provider: &Provider| provider.source != number;
-        if known.providers.iter().any(other) {
-            self.lose_service(service, number, StateCode::NONE, "offers it no more");
-            return;
-        }
-        let name = known.name.clone();
-        let text = format!("Service {name} is gone.");
-        let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, &text);
-        self.delete_service(service);
-        let of_service = |&id: &ItemId| {
-            let item = self.items.get(id);
-            item.service() == service && !item.is_view()
+        let mut loss = Loss {
+            source: number,
+            code: StateCode::NONE,
+            why: "offers it no more",
+            whole: false,
+            services: VecDeque::from([service]),
+            begun: FxHashMap::default(),
+            lost: 0,
         };
-        for id in self.items.ids().filter(of_service).collect::<Vec<_>>() {
-            self.let_go(id);
-            self.tell_item(id, state, Telling { pending: Pending::Told, relayed: Relayed::Deleted, once: false });
-            self.recover(id);
-        }
-        self.notices.push(Notice::ServiceGone { service: name });
+        // At once, so that nothing more is asked of the source for it.
+        let other = |provider: &Provider| provider.source != number;
+        let has_other = known.providers.iter().any(other);
+        let begun = if has_other { self.begin_service_loss(service, &loss) } else { self.begin_deletion(service) };
+        loss.begun.insert(service, begun);
+        self.losses.queue.push_back(loss);
+        self.work_losses();
     }
 
     /// Items of a service that a source serves or was asked for.
     pub(super) fn items_at(&self, service: ServiceId, number: SourceId) -> Vec<ItemId> {
-        let at = |&id: &ItemId| {
-            let item = self.items.get(id);
-            item.service() == service && item.source() == Some(number)
+        let standings = [Standing::Open(number), Standing::Opening(number)];
+        standings.into_iter().flat_map(|standing| self.items.standing(service, standing)).collect()
+    }
+
+    /// Nobody offers a service: clients are told that it is gone.
+    fn begin_deletion(&mut self, service: ServiceId) -> ServiceLoss {
+        let name = self.services.get(service).map(|known| known.name.clone()).unwrap_or_default();
+        let text = format!("Service {name} is gone.");
+        let waits = [Standing::Parked, Standing::Queued, Standing::Retrying];
+        let opening = self.sources.ids().map(Standing::Opening);
+        let staying = waits.into_iter().chain(opening).flat_map(|standing| self.items.standing(service, standing));
+        let staying = staying.collect();
+        let relayed = Relayed::Deleted { at: self.clients.directories_opened() };
+        self.delete_service(service);
+        self.notices.push(Notice::ServiceGone { service: name });
+        ServiceLoss { text, relayed, meaning: Meaning::Deleted, staying }
+    }
+
+    /// A service loses a source: clients with a directory are told at once, of all items if the state is right for all.
+    fn begin_service_loss(&mut self, service: ServiceId, loss: &Loss) -> ServiceLoss {
+        let meaning = Meaning::Unanswered;
+        let unanswered = ServiceLoss { text: String::new(), relayed: Relayed::No, meaning, staying: Vec::new() };
+        let Some(known) = self.services.get_mut(service) else {
+            debug_assert!(false, "a service that never was: {service:?}");
+            return unanswered;
         };
-        self.items.ids().filter(at).collect()
+        let before = known.providers.len();
+        known.providers.retain(|provider| provider.source != loss.source);
+        if known.providers.len() == before {
+            return unanswered;
+        }
+        let text = format!("The source of service {} {}; it is asked for again by itself.", known.name, loss.why);
+        let alone = !self.has_answered_beside(service, loss.source, false);
+        let at = self.clients.directories_opened();
+        let mut staying = Vec::new();
+        if !loss.whole {
+            // It will answer yet.
+            staying.extend(self.items.standing(service, Standing::Opening(loss.source)).rev());
+        }
+        let any = !staying.is_empty() || self.next_at(service, loss).is_some();
+        self.service_changed(service, (alone && any).then(|| lost_state(loss.code, &text)));
+        let relayed = if alone { Relayed::Status { filter: filter::STATE, at } } else { Relayed::No };
+        ServiceLoss { text, relayed, meaning: Meaning::SourceLost, staying }
+    }
+
+    /// Goes on with losses, as far as this turn lets it.
+    pub(in crate::p2ps) fn work_losses(&mut self) {
+        while self.losses.budget > 0
+            && let Some(mut loss) = self.losses.queue.pop_front()
+        {
+            let mut budget = self.losses.budget;
+            self.work_loss(&mut loss, &mut budget);
+            self.losses.budget = budget;
+            if loss.services.is_empty() {
+                self.end_loss(&loss);
+            } else {
+                self.losses.queue.push_front(loss);
+            }
+        }
+        self.work_unparking();
+    }
+
+    fn work_loss(&mut self, loss: &mut Loss, budget: &mut usize) {
+        while *budget > 0
+            && let Some(&service) = loss.services.front()
+        {
+            if self.begin_loss_of(loss, service) {
+                // Every client may have a directory that is told of it.
+                *budget = budget.saturating_sub(1 + self.clients.ids().len() / 8);
+            }
+            self.work_service_loss(loss, service, budget);
+            if *budget > 0 {
+                loss.services.pop_front();
+                loss.begun.remove(&service);
+                self.unpark(service);
+            }
+        }
+    }
+
+    /// True if it has begun now, and not before.
+    fn begin_loss_of(&mut self, loss: &mut Loss, service: ServiceId) -> bool {
+        let news = !loss.begun.contains_key(&service);
+        if news {
+            let begun = self.begin_service_loss(service, loss);
+            loss.begun.insert(service, begun);
+        }
+        news
+    }
+
+    /// Has the losses of a service begun: clients with a directory hear of them before anything else is said of the service.
+    pub(in crate::p2ps) fn begin_losses_in(&mut self, service: ServiceId) {
+        for _ in 0..self.losses.queue.len() {
+            let Some(mut loss) = self.losses.queue.pop_front() else { return };
+            if loss.services.contains(&service) {
+                self.begin_loss_of(&mut loss, service);
+            }
+            self.losses.queue.push_back(loss);
+        }
+    }
+
+    /// Tells of the items of one service; all of them are told of if something of the budget is left.
+    fn work_service_loss(&mut self, loss: &mut Loss, service: ServiceId, budget: &mut usize) {
+        while *budget > 0 {
+            let staying = loss.begun.get_mut(&service).and_then(|begun| begun.staying.pop());
+            let Some(id) = staying.or_else(|| self.next_at(service, loss)) else { return };
+            *budget = budget.saturating_sub(self.lose_item(loss, service, id));
+        }
+    }
+
+    /// An item of a service that has to leave the place where it stands.
+    fn next_at(&self, service: ServiceId, loss: &Loss) -> Option<ItemId> {
+        let at = |standing| self.items.standing(service, standing).next();
+        let opening = || at(Standing::Opening(loss.source)).filter(|_| loss.whole);
+        let deleted = loss.begun.get(&service).is_some_and(|begun| begun.meaning == Meaning::Deleted);
+        let elsewhere = || self.sources.ids().filter(|_| deleted).find_map(|source| at(Standing::Open(source)));
+        at(Standing::Open(loss.source)).or_else(opening).or_else(elsewhere)
+    }
+
+    /// Tells those who watch an item that is lost, and has it asked for again; what that cost.
+    fn lose_item(&mut self, loss: &mut Loss, service: ServiceId, id: ItemId) -> usize {
+        let Some(begun) = loss.begun.get(&service) else {
+            debug_assert!(false, "an item is lost before its service: {id:?}");
+            return 1;
+        };
+        let item = self.items.get(id);
+        // One that stays may be gone, and its number another's, or be served by another source by now.
+        let elsewhere = begun.meaning == Meaning::SourceLost && item.source() != Some(loss.source);
+        if !item.is_live() || item.is_view() || item.service() != service || elsewhere {
+            return 1;
+        }
+        let cost = 1 + self.items.watchers(id).len();
+        self.counters.items_touched += cost as u64;
+        loss.lost += u64::from(item.source() == Some(loss.source) && begun.meaning != Meaning::Unanswered);
+        let (code, text, relayed) = (loss.code, begun.text.as_str(), begun.relayed);
+        let state = lost_state(code, text);
+        let telling = match begun.meaning {
+            Meaning::Unanswered => None,
+            Meaning::Deleted => Some(Telling { pending: Pending::Told, relayed, once: false }),
+            // Who waits for a first image hears only what ends the wait, unless nobody is left to ask.
+            Meaning::SourceLost if self.provider_of(id).is_some() => {
+                Some(Telling { pending: Pending::ToldIfFinal, relayed, once: true })
+            }
+            Meaning::SourceLost => Some(Telling { pending: Pending::Told, relayed, once: true }),
+        };
+        self.let_go(id);
+        if let Some(telling) = telling {
+            self.tell_item(id, state, telling);
+        }
+        self.recover(id);
+        cost
+    }
+
+    /// As [`P2ps::settle`], for the item on a stream of a client. True if the client is told by a message that the stream has ended:
+    /// what it has just asked for on it has crossed with that, and is void.
+    pub(in crate::p2ps) fn settle_stream(&mut self, client: ClientId, stream: StreamId) -> bool {
+        if self.losses.queue.is_empty() {
+            return false;
+        }
+        let Some(id) = self.clients.get(client).and_then(|known| known.streams.item(stream)) else { return false };
+        self.losses.settling = Some(Watcher { client, stream });
+        self.settle(id);
+        // Taken out when that stream is told its end.
+        self.losses.settling.take().is_none()
+    }
+
+    /// Has a loss told of an item before something else is done with it. True if it was told: the item may be gone.
+    pub(in crate::p2ps) fn settle(&mut self, id: ItemId) -> bool {
+        if self.losses.queue.is_empty() {
+            return false;
+        }
+        let root = self.items.root(id);
+        let item = self.items.get(root);
+        let (service, state) = (item.service(), item.state());
+        let Some(mut loss) = self.losses.of(service, state, root).and_then(|at| self.losses.queue.remove(at)) else {
+            return false;
+        };
+        self.begin_loss_of(&mut loss, service);
+        if let Some(begun) = loss.begun.get_mut(&service) {
+            begun.staying.retain(|&other| other != root);
+        }
+        self.lose_item(&mut loss, service, root);
+        self.losses.queue.push_front(loss);
+        true
+    }
+
+    /// A source has something to say of a service: what was lost there before is told first.
+    pub(in crate::p2ps) fn finish_losses_before(&mut self, service: ServiceId, source: SourceId) {
+        let before = |loss: &Loss| {
+            let deleted = loss.begun.get(&service).is_some_and(|begun| begun.meaning == Meaning::Deleted);
+            loss.services.contains(&service) && (loss.source == source || deleted)
+        };
+        if self.losses.queue.iter().any(before) {
+            self.finish_losses_in(service);
+        }
+    }
+
+    /// Has all losses told of a service, whatever that costs: something else happens to it that they know nothing of.
+    pub(in crate::p2ps) fn finish_losses_in(&mut self, service: ServiceId) {
+        let mut budget = usize::MAX;
+        for _ in 0..self.losses.queue.len() {
+            let Some(mut loss) = self.losses.queue.pop_front() else { return };
+            if loss.services.contains(&service) {
+                self.begin_loss_of(&mut loss, service);
+                self.work_service_loss(&mut loss, service, &mut budget);
+                loss.services.retain(|&other| other != service);
+                loss.begun.remove(&service);
+            }
+            if loss.services.is_empty() {
+                self.end_loss(&loss);
+            } else {
+                self.losses.queue.push_back(loss);
+            }
+        }
+    }
+
+    /// Keeps a block of a source that is back, and not joined because its loss is still being told of. False if it is none of those.
+    pub(in crate::p2ps) fn keep_for_rejoin(&mut self, source: SourceId, direct: bool, block: &[u8]) -> bool {
+        let Some(rejoin) = self.losses.rejoining.iter_mut().find(|rejoin| rejoin.source == source) else {
+            return false;
+        };
+        rejoin.bytes += block.len();
+        rejoin.blocks.push((direct, block.into()));
+        if rejoin.bytes > self.config.hold_bytes {
+            // It has more to say than can be kept.
+            self.finish_loss_of(source);
+        }
+        true
+    }
+
+    /// Has the loss of a source told to its end, whatever that costs: it begins again at once.
+    pub(in crate::p2ps) fn finish_loss_of(&mut self, source: SourceId) {
+        while let Some(at) = self.losses.queue.iter().position(|loss| loss.whole && loss.source == source) {
+            let Some(mut loss) = self.losses.queue.remove(at) else { return };
+            let mut budget = usize::MAX;
+            self.work_loss(&mut loss, &mut budget);
+            self.end_loss(&loss);
+        }
+    }
+
+    /// A loss is told of to its end.
+    fn end_loss(&mut self, loss: &Loss) {
+        debug_assert!(loss.services.is_empty() && loss.begun.is_empty());
+        let &Loss { source, why, whole, lost, .. } = loss;
+        if !whole {
+            return;
+        }
+        self.counters.items_lost += lost;
+        self.notices.push(Notice::SourceLost { source, items: lost, why });
+        if let Some(at) = self.losses.rejoining.iter().position(|rejoin| rejoin.source == source) {
+            let Rejoin { joined, blocks, .. } = self.losses.rejoining.remove(at);
+            self.connect_source(source, Some(joined));
+            for (direct, block) in blocks {
+                let read = if direct {
+                    self.read_point_to_point(source, &block)
+                } else {
+                    self.read_block::<true>(source, &block)
+                };
+                if read.is_err() {
+                    return self.part_from(source, StateCode::NONE, "has sent what cannot be read");
+                }
+            }
+        }
+    }
+
+    /// Something has changed for a service: its items that nobody could serve are queued, so many a turn.
+    pub(in crate::p2ps) fn unpark(&mut self, service: ServiceId) {
+        let waits = self.items.count_standing(service, Standing::Parked) > 0;
+        if waits && !self.losses.unparking.contains(&service) {
+            self.losses.unparking.push_back(service);
+        }
+        self.work_unparking();
+    }
+
+    fn work_unparking(&mut self) {
+        while self.losses.budget > 0
+            && let Some(&service) = self.losses.unparking.front()
+        {
+            let Some(id) = self.items.standing(service, Standing::Parked).next_back() else {
+                self.losses.unparking.pop_front();
+                continue;
+            };
+            self.losses.budget -= 1;
+            self.counters.items_touched += 1;
+            self.queue_open(id);
+        }
     }
 
     /// Ends an item's bond with its source: what is open is given back, what was asked for is awaited no more if the
@@ -111,7 +479,7 @@ impl P2ps {
 
     /// Has a lost item opened again, if someone is left who watches it.
     pub(in crate::p2ps) fn recover(&mut self, id: ItemId) {
-        let item = self.items.get_mut(id);
+        let item = self.items.get(id);
         // It may be gone with its last watcher, or be asked for already.
         if !item.is_waiting() {
             return;
@@ -119,7 +487,7 @@ impl P2ps {
         if item.is_private() {
             return self.release(id);
         }
-        item.recover();
+        self.items.recover(id);
         if self.items.is_watched(id) {
             self.counters.items_recovered += 1;
             self.queue_open(id);
@@ -137,16 +505,22 @@ impl P2ps {
 
     /// After a final state: those who are left want it again.
     pub(in crate::p2ps) fn recover_later(&mut self, id: ItemId) {
-        let item = self.items.get_mut(id);
+        let item = self.items.get(id);
         // It may be gone with its last watcher.
         if !item.is_waiting() {
             return;
         }
         if self.items.is_watched(id) {
-            self.items.get_mut(id).recover();
+            self.items.recover(id);
             self.retry_later(id);
         } else {
             self.release(id);
         }
     }
+}
+
+/// What the watchers of a lost item are told, before it is turned to their wishes: open and suspect for who leaves recovery to this
+/// server.
+fn lost_state(code: StateCode, text: &str) -> State<'_> {
+    State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, code, text)
 }

@@ -9,7 +9,7 @@
 
 mod failover;
 pub(crate) mod gap_recovery;
-mod loss;
+pub(crate) mod loss;
 pub(crate) mod payload;
 mod point_to_point;
 pub(crate) mod qos;

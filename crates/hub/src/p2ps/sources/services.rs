@@ -56,6 +56,13 @@ pub(crate) struct Provider {
     pub(crate) offer: Offer,
 }
 
+impl Provider {
+    fn takes_requests(&self, sources: &Sources) -> bool {
+        let condition = &self.offer.condition;
+        sources.is_up(self.source) && condition.up && condition.accepting && condition.load.open_window != Some(0)
+    }
+}
+
 /// A service under its public id.
 #[derive(Debug)]
 pub(crate) struct Service {
@@ -72,8 +79,6 @@ pub(crate) struct Service {
     pub(crate) told: Condition,
     /// Items to be opened.
     pub(crate) queue: VecDeque<ItemId>,
-    /// Items wait that cannot be opened as things are.
-    pub(crate) parked: bool,
 }
 
 impl Service {
@@ -140,10 +145,7 @@ impl Service {
             .iter()
             .find(|provider| {
                 let offer = &provider.offer;
-                sources.is_up(provider.source)
-                    && offer.condition.up
-                    && offer.condition.accepting
-                    && offer.condition.load.open_window != Some(0)
+                provider.takes_requests(sources)
                     && offer.info.capabilities.contains(&domain)
                     && qos.is_none_or(|qos| matching(&offer.info.qos, Some(qos), None).is_some())
             })
@@ -197,11 +199,6 @@ impl Services {
         (0..count).map(move |at| ServiceId(((u32::from(first) + u32::from(at)) % u32::from(count)) as u16 + FIRST_ID))
     }
 
-    /// Items that wait to be opened.
-    pub(crate) fn waiting(&self) -> usize {
-        self.by_id.iter().map(|service| service.queue.len()).sum()
-    }
-
     /// The id that belongs to a name, a new one if it has none; `None` if all ids are taken.
     pub(crate) fn id_of(&mut self, name: &str) -> Option<ServiceId> {
         if let Some(&id) = self.by_name.get(name) {
@@ -217,7 +214,6 @@ impl Services {
             source_qos: Vec::new(),
             told: Condition::default(),
             queue: VecDeque::new(),
-            parked: false,
         });
         self.by_name.insert(name.to_owned(), id);
         Some(id)

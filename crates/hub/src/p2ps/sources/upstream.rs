@@ -4,7 +4,7 @@ use super::payload;
 use crate::p2ps::clients::refusal::Refusal;
 use crate::p2ps::delivery::statuses::{Pending, Relayed, Telling};
 use crate::p2ps::ids::{ItemId, RemoteService, ServiceId, SourceId};
-use crate::p2ps::items::state::{Sharing, State as ItemState, Wait};
+use crate::p2ps::items::state::{Sharing, Standing, State as ItemState, Wait};
 use crate::p2ps::items::view_spec::ViewSpec;
 use crate::p2ps::items::views::Coverage;
 use crate::p2ps::{P2ps, encode};
@@ -13,6 +13,9 @@ use rwf::msg::{Domain, Priority, RequestFlags, RequestMsg};
 use rwf::{DataState, DataType, State, StateCode, StreamState};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+
+/// Items that a turn finds not to be opened now: those who wait for them are told so.
+const LOOKS_PER_TURN: u32 = 4_096;
 
 /// What is to go to the Source Distributors later: in this turn, in one of the next, or after a pause.
 #[derive(Debug)]
@@ -71,14 +74,21 @@ impl Upstream {
 impl P2ps {
     /// Puts an item that has to be opened in its service's queue.
     pub(in crate::p2ps) fn queue_open(&mut self, id: ItemId) {
-        let item = self.items.get_mut(id);
-        if !item.queue() {
+        if !self.items.queue(id) {
             return;
         }
-        let service = self.services.get_mut(item.service());
-        debug_assert!(service.is_some(), "an item of a service that never was: {id:?}");
-        if let Some(service) = service {
-            service.queue.push_back(id);
+        let service = self.items.get(id).service();
+        let queued = self.items.count_standing(service, Standing::Queued);
+        let Self { items, services, .. } = self;
+        let known = services.get_mut(service);
+        debug_assert!(known.is_some(), "an item of a service that never was: {id:?}");
+        if let Some(known) = known {
+            known.queue.push_back(id);
+            // Items that are gone leave their numbers behind, and the limits of a turn may keep them here.
+            if known.queue.len() > 2 * queued + 64 {
+                let waits = |&id: &ItemId| items.get(id).is_queued() && items.get(id).service() == service;
+                known.queue.retain(waits);
+            }
         }
     }
 
@@ -109,11 +119,10 @@ impl P2ps {
     /// Opens what waits, as far as the limits of a turn and the open windows let it.
     pub(in crate::p2ps) fn open_waiting(&mut self) {
         let mut budget = self.upstream.opens_left;
+        let mut looks = LOOKS_PER_TURN;
         for service in self.services.round() {
-            while budget > 0 {
-                let Some(id) = self.services.get(service).and_then(|service| service.queue.front().copied()) else {
-                    break;
-                };
+            while budget > 0 && looks > 0 {
+                let Some(id) = self.services.get(service).and_then(|known| known.queue.front().copied()) else { break };
                 let item = self.items.get(id);
                 let due = item.is_queued() && item.service() == service;
                 match due.then(|| self.provider_of(id)).flatten() {
@@ -122,8 +131,13 @@ impl P2ps {
                         self.open_at(id, source, remote);
                         budget -= 1;
                     }
-                    None if due => self.park(id),
-                    None => {}
+                    None => {
+                        looks -= 1;
+                        // It waits until something changes for its service.
+                        if due {
+                            self.park(id);
+                        }
+                    }
                 }
                 if let Some(service) = self.services.get_mut(service) {
                     service.queue.pop_front();
@@ -136,13 +150,8 @@ impl P2ps {
     /// Leaves an item waiting until something changes for its service. Who was not told why is told now: the service may have gone
     /// down since the item was asked for.
     fn park(&mut self, id: ItemId) {
-        let item = self.items.get_mut(id);
-        item.park();
-        let service = item.service();
-        if let Some(service) = self.services.get_mut(service) {
-            service.parked = true;
-        }
-        let text = self.no_source_text(service);
+        self.items.park(id);
+        let text = self.no_source_text(self.items.get(id).service());
         let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, &text);
         self.tell_item(id, state, Telling { pending: Pending::Alone, relayed: Relayed::No, once: true });
     }
@@ -153,30 +162,13 @@ impl P2ps {
         format!("Service {name} does not take requests now; the request waits for it.")
     }
 
-    /// Queues the items of a service that nobody could serve: something has changed.
-    pub(in crate::p2ps) fn unpark(&mut self, service: ServiceId) {
-        let Some(known) = self.services.get_mut(service) else {
-            debug_assert!(false, "a service that never was: {service:?}");
-            return;
-        };
-        if !std::mem::take(&mut known.parked) {
-            return;
-        }
-        for id in self.items.all_ids() {
-            let item = self.items.get(id);
-            if item.service() == service && item.is_waiting() {
-                self.queue_open(id);
-            }
-        }
-    }
-
     fn open_at(&mut self, id: ItemId, source: SourceId, remote: RemoteService) {
         let mut request = Vec::new();
         let view = self.items.wanted_view(id);
         let written = self.write_request(id, view.as_ref(), &mut request);
         self.items.clear_widening(id);
         if !written {
-            self.items.get_mut(id).park();
+            self.items.park(id);
             return self.give_up(id, &Refusal::NotEncodable);
         }
         let item = self.items.get(id);
@@ -190,7 +182,7 @@ impl P2ps {
         };
         let token = at.new_token(id);
         at.writer.request(&Request::Open { service: remote.0, token: token.0, flags: kind, rwf: &request });
-        self.items.get_mut(id).asked(source, token);
+        self.items.asked(id, source, token);
         self.items.note_asked_view(id, view, false);
     }
 
@@ -249,7 +241,7 @@ impl P2ps {
         if let Some(source) = self.sources.up_mut(source) {
             source.writer.request(&Request::Reissue { handle: handle.0, serial, in_stream, rwf: &request });
         } else {
-            debug_assert!(false, "{id:?} is open at {source:?}, which is not there");
+            debug_assert!(self.losses.is_losing(source), "{id:?} is open at {source:?}, which is not there");
         }
         self.items.note_asked_view(id, view, with_image);
     }
@@ -282,7 +274,7 @@ impl P2ps {
                 if let Some(source) = self.sources.up_mut(source) {
                     source.writer.request(&Request::Refresh { handle: handle.0, in_stream });
                 } else {
-                    debug_assert!(false, "{id:?} is open at {source:?}, which is not there");
+                    debug_assert!(self.losses.is_losing(source), "{id:?} is open at {source:?}, which is not there");
                 }
             }
             ItemState::Opening { .. } => {}
@@ -429,14 +421,14 @@ impl P2ps {
             source.unbind(handle);
             source.writer.request(&Request::Close { handle: handle.0 });
         } else {
-            debug_assert!(false, "{id:?} was open at {source:?}, which is not there");
+            debug_assert!(self.losses.is_losing(source), "{id:?} was open at {source:?}, which is not there");
         }
         debug_assert!(self.items.get(id).is_waiting());
     }
 
     /// Asks for an item again after a pause, which grows with every failure in a row.
     pub(super) fn retry_later(&mut self, id: ItemId) {
-        if let Some(failures) = self.items.get_mut(id).retry_later() {
+        if let Some(failures) = self.items.retry_later(id) {
             let doubled = self.config.recovery_delay.saturating_mul(1 << failures.min(20));
             let at = self.now.saturating_add(doubled.min(self.config.recovery_delay_max));
             self.upstream.retries.push(Reverse((at, id)));
@@ -451,7 +443,7 @@ impl P2ps {
             }
             self.upstream.retries.pop();
             // The number may be another item's by now.
-            if self.items.get_mut(id).end_pause() {
+            if self.items.end_pause(id) {
                 self.counters.items_recovered += 1;
                 self.queue_open(id);
             }

@@ -189,9 +189,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         for problem in problems {
             eprintln!("{}: {problem}", file.display());
         }
-        // A closed pipe (`| head`) is no failure.
-        if std::io::stdout().lock().write_all(&output).is_err() {
-            return Ok(());
+        let mut out = std::io::stdout().lock();
+        if let Err(error) = out.write_all(&output).and_then(|()| out.flush()) {
+            return super::output::ended(&error);
         }
     }
     if failed == 0 { Ok(()) } else { Err(anyhow!("{failed} messages were left out")) }

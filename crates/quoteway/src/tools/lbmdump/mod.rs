@@ -101,20 +101,23 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 pub fn show(args: &Args, mut out: impl Write) -> anyhow::Result<()> {
     let mut found = Vec::new();
     for file in &args.files {
-        if args.files.len() > 1 && !args.json && writeln!(out, "{}:", file.display()).is_err() {
-            return Ok(());
+        if args.files.len() > 1
+            && !args.json
+            && let Err(error) = writeln!(out, "{}:", file.display())
+        {
+            return super::output::ended(&error);
         }
         let reads = || if file.as_os_str() == "-" { Ok(Box::new(std::io::stdin()) as Input<'_>) } else { open(file) };
         if args.two_passes && file.as_os_str() == "-" {
             return Err(anyhow!("- is standard input, which cannot be read twice"));
         }
         match one(args, reads, &mut out).map_err(|e| anyhow!("{} {e}", file.display()))? {
-            Found::Nobody => return Ok(()),
+            Found::Unwritable(error) => return super::output::ended(&error),
             Found::Trouble(text) => found.push(format!("{}: {text}", file.display())),
             Found::Nothing => {}
         }
     }
-    let _ = out.flush();
+    out.flush().or_else(|error| super::output::ended(&error))?;
     if found.is_empty() { Ok(()) } else { Err(anyhow!(found.join("; "))) }
 }
 
@@ -125,7 +128,8 @@ pub fn show(args: &Args, mut out: impl Write) -> anyhow::Result<()> {
 pub fn show_capture(args: &Args, capture: &[u8], mut out: impl Write) -> anyhow::Result<()> {
     match one(args, || Ok(Box::new(capture) as Input<'_>), &mut out)? {
         Found::Trouble(text) => Err(anyhow!(text)),
-        Found::Nobody | Found::Nothing => Ok(()),
+        Found::Unwritable(error) => super::output::ended(&error),
+        Found::Nothing => Ok(()),
     }
 }
 
@@ -137,8 +141,8 @@ enum Found {
     Nothing,
     /// With `--check`.
     Trouble(String),
-    /// Nobody reads what is written.
-    Nobody,
+    /// What is written goes nowhere any more.
+    Unwritable(std::io::Error),
 }
 
 fn one<'a>(args: &Args, open: impl Fn() -> anyhow::Result<Input<'a>>, out: &mut impl Write) -> anyhow::Result<Found> {
@@ -151,7 +155,7 @@ fn one<'a>(args: &Args, open: impl Fn() -> anyhow::Result<Input<'a>>, out: &mut 
         })?;
         dissector.second_reading();
     }
-    let (mut start, mut text, mut is_gone) = (None, String::new(), false);
+    let (mut start, mut text, mut failed) = (None, String::new(), None);
     let ending = capture::read(open()?, |frame| {
         let start = *start.get_or_insert(frame.nanos);
         dissector.frame(&frame, &mut |record, book| {
@@ -168,9 +172,9 @@ fn one<'a>(args: &Args, open: impl Fn() -> anyhow::Result<Input<'a>>, out: &mut 
                 }
             }
         });
-        is_gone = out.write_all(text.as_bytes()).is_err();
+        failed = out.write_all(text.as_bytes()).err();
         text.clear();
-        if is_gone { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if failed.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     let summary = Summary {
         book: &dissector.book,
@@ -181,8 +185,8 @@ fn one<'a>(args: &Args, open: impl Fn() -> anyhow::Result<Input<'a>>, out: &mut 
     };
     let end = if args.json { format!("{}\n", summary.json()) } else { summary.text() };
     let space = if args.quiet || args.json { "" } else { "\n" };
-    if is_gone || write!(out, "{space}{end}").is_err() {
-        return Ok(Found::Nobody);
+    if let Some(error) = failed.or_else(|| write!(out, "{space}{end}").err()) {
+        return Ok(Found::Unwritable(error));
     }
     let (missing, malformed) = (summary.missing(), dissector.passed.malformed);
     if args.check && (missing > 0 || malformed > 0) {

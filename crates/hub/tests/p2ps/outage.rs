@@ -1,0 +1,244 @@
+//! What an outage costs: a loss is told of in turns, each with so many items, and all of them together touch each item a few times.
+
+use crate::world::{PRICE, SECOND, encode, refresh, update};
+use hub::p2ps::{ClientId, ClientInfo, Config, P2ps, SourceId};
+use hub::stream::{ALL, Block, BlockWriter, Event, Request, flags};
+use rwf::msg::{MsgKey, RequestFlags, RequestMsg};
+use rwf::rdm::directory::{Action, Info, Part, Service, ServiceState};
+use rwf::rdm::login;
+use rwf::{DataState, Qos, State, StateCode, StreamState};
+use std::net::Ipv4Addr;
+
+const BUDGET: u32 = 500;
+const FAR: u16 = 40_000;
+
+/// A P2PS with two sources: the first has so many services, the second has the last one, and an item in it that a client streams.
+struct Outage {
+    p2ps: P2ps,
+    now: u64,
+    writers: [BlockWriter; 2],
+    /// Next handle at each source.
+    handles: [u32; 2],
+    /// Messages that each client got since they were looked at.
+    got: Vec<u64>,
+}
+
+impl Outage {
+    fn new(services: u16) -> Self {
+        let config = Config { work_per_turn: BUDGET, opens_per_turn: 1 << 20, open_window: 0, ..Config::default() };
+        let p2ps = P2ps::new(config, 7);
+        let writers = [BlockWriter::new(1), BlockWriter::new(2)];
+        let mut outage = Self { p2ps, now: SECOND, writers, handles: [0; 2], got: vec![0; 2] };
+        for source in [0, 1] {
+            outage.p2ps.source_up(outage.now, SourceId(source));
+        }
+        for id in 1..=services {
+            outage.service(0, id);
+        }
+        outage.service(1, FAR);
+        for client in 0..2 {
+            outage.p2ps.client_up(outage.now, ClientId(client), ClientInfo { address: Ipv4Addr::LOCALHOST.into() });
+            let login = login::Request { stream_id: 1, name: format!("user{client}"), ..login::Request::default() };
+            outage.p2ps.client_message(outage.now, ClientId(client), &encode(|w| login.encode(w)));
+        }
+        outage.turn();
+        outage
+    }
+
+    fn service(&mut self, source: usize, id: u16) {
+        let name = format!("S{id}");
+        let info =
+            Info { name: name.clone(), capabilities: vec![PRICE], qos: vec![Qos::REALTIME_TICK], ..Info::default() };
+        let mut entry = Service::new(id, Action::Add);
+        entry.info = Some(Part::Set(info));
+        entry.state = Some(Part::Set(ServiceState::new(true)));
+        let filters = encode(|w| entry.encode_filters(u32::MAX, w));
+        let event = Event::Service { target: ALL, service: id, cached: false, name: &name, filters: &filters };
+        self.writers[source].event(&event);
+        self.publish(source);
+    }
+
+    fn publish(&mut self, source: usize) {
+        if let Some(block) = self.writers[source].block().map(<[u8]>::to_vec) {
+            self.writers[source].clear();
+            self.p2ps.hub_block(self.now, SourceId(source as u16), &block).unwrap();
+            self.flush(&block);
+        }
+    }
+
+    fn flush(&mut self, block: &[u8]) {
+        let got = &mut self.got;
+        self.p2ps.flush(block, |client, deliveries| got[client.0 as usize] += deliveries.count() as u64);
+    }
+
+    /// A turn: sources answer all opens with an image; a hundred handles in a row are a group, the first is 1.
+    fn turn(&mut self) {
+        self.now += 1_000_000;
+        self.p2ps.on_timer(self.now);
+        self.flush(&[]);
+        let Self { p2ps, writers, handles, .. } = self;
+        let image = refresh(&[(22, 1)]);
+        p2ps.requests(|source, block| {
+            let source = usize::from(source.0);
+            for message in Block::parse(block).unwrap().messages() {
+                if let Request::Open { token, .. } = Request::decode(&message.unwrap()).unwrap() {
+                    let handle = handles[source];
+                    handles[source] += 1;
+                    let position = writers[source].next_position();
+                    writers[source].event(&Event::ItemOpened { target: 7, handle, token });
+                    let (group, flags) = (1 + handle / 100, flags::FIRST | flags::COMPLETE);
+                    writers[source].event(&Event::Image { target: ALL, handle, group, flags, position, rwf: &image });
+                }
+            }
+        });
+        for source in [0, 1] {
+            self.publish(source);
+        }
+    }
+
+    /// `client` opens `count` items of a service, by its public id.
+    fn open(&mut self, client: u32, service: u16, first: i32, count: i32) {
+        for n in 0..count {
+            let name = format!("I{n}");
+            let request = RequestMsg {
+                flags: RequestFlags::STREAMING,
+                key: MsgKey { name_type: Some(1), ..MsgKey::item(service, name.as_bytes()) },
+                ..RequestMsg::new(PRICE, first + n)
+            };
+            self.p2ps.client_message(self.now, ClientId(client), &encode(|w| request.encode(w)));
+        }
+        self.turn();
+    }
+
+    fn touched(&self) -> u64 {
+        self.p2ps.counters().items_touched
+    }
+
+    /// Turns until nothing is to be done any more; each touches no more than its budget, and brings the other client's update.
+    fn turns(&mut self, streaming: u32) -> u64 {
+        let mut turns = 0;
+        loop {
+            let before = self.touched();
+            self.got[1] = 0;
+            self.writers[1].update(streaming, false, &update(&[(22, 2)]));
+            self.turn();
+            assert!(self.touched() - before <= u64::from(BUDGET) + 2, "{} in one turn", self.touched() - before);
+            assert_eq!(self.got[1], 1, "the update of another client in each turn");
+            turns += 1;
+            if self.p2ps.timeout() != Some(0) {
+                return turns;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_source_with_many_services_and_items_is_lost_in_turns() {
+    let (services, items) = (5_000_u16, 20);
+    let mut outage = Outage::new(services);
+    outage.open(1, services + 1, 10, 1);
+    for service in 1..=services {
+        outage.open(0, service, i32::from(service) * items, items);
+    }
+    let all = u64::from(services) * items as u64;
+    assert_eq!(outage.p2ps.counters().items, all + 1);
+    let (before, got) = (outage.touched(), outage.got[0]);
+    outage.p2ps.source_down(outage.now, SourceId(0));
+    assert!(outage.touched() - before <= u64::from(BUDGET) + 2);
+    let turns = outage.turns(0);
+    outage.p2ps.check_invariants();
+    assert_eq!(outage.got[0] - got, all, "each item is told of once");
+    assert_eq!(outage.p2ps.counters().items_lost, all);
+    let touched = outage.touched() - before;
+    assert!(touched <= 3 * all, "{touched} for {all} items");
+    assert!(turns >= all / u64::from(BUDGET), "{turns} turns");
+    // It is back: what waited is opened again, in turns as well.
+    outage.writers[0] = BlockWriter::new(9);
+    outage.p2ps.source_up(outage.now, SourceId(0));
+    for id in 1..=services {
+        outage.service(0, id);
+    }
+    outage.turns(0);
+    outage.p2ps.check_invariants();
+    assert_eq!((outage.p2ps.counters().items_waiting, outage.got[0] - got), (0, 2 * all), "each item has a new image");
+}
+
+#[test]
+fn a_service_that_is_withdrawn_is_told_of_in_turns() {
+    let items = 20_000;
+    let mut outage = Outage::new(2);
+    outage.open(1, 3, 10, 1);
+    outage.open(0, 1, 10, items);
+    let (before, got) = (outage.touched(), outage.got[0]);
+    outage.writers[0].event(&Event::ServiceGone { service: 1 });
+    outage.publish(0);
+    outage.turns(0);
+    outage.p2ps.check_invariants();
+    assert_eq!(outage.got[0] - got, items as u64, "each item is told of once");
+    assert!(outage.touched() - before <= 3 * items as u64);
+}
+
+#[test]
+fn a_client_that_asks_for_what_is_being_lost_hears_of_the_loss_first() {
+    let items = 5_000;
+    let mut outage = Outage::new(1);
+    outage.open(1, 2, 10, 1);
+    outage.open(0, 1, 10, items);
+    outage.p2ps.source_down(outage.now, SourceId(0));
+    outage.flush(&[]);
+    // Each of these is asked of while it is lost, or after: another watcher, a request again, a close.
+    for n in 0..items {
+        let name = format!("I{n}");
+        let request = RequestMsg {
+            flags: RequestFlags::STREAMING,
+            key: MsgKey { name_type: Some(1), ..MsgKey::item(1, name.as_bytes()) },
+            ..RequestMsg::new(PRICE, if n % 3 == 0 { 10 + n } else { 100 + n })
+        };
+        let close = rwf::msg::CloseMsg::new(PRICE, 10 + n);
+        match n % 3 {
+            0 => outage.p2ps.client_message(outage.now, ClientId(0), &encode(|w| request.encode(w))),
+            1 => outage.p2ps.client_message(outage.now, ClientId(1), &encode(|w| request.encode(w))),
+            _ => outage.p2ps.client_message(outage.now, ClientId(0), &encode(|w| close.encode(w))),
+        }
+        if n % 1000 == 0 {
+            outage.flush(&[]);
+            outage.p2ps.check_invariants();
+        }
+    }
+    while outage.p2ps.timeout() == Some(0) {
+        outage.turn();
+        outage.p2ps.check_invariants();
+    }
+    let closed = (items as u64 - 1) / 3;
+    assert_eq!(outage.p2ps.counters().items_waiting, items as u64 - closed, "everything that is watched waits");
+}
+
+#[test]
+fn statuses_of_groups_and_services_touch_their_members_only() {
+    let items = 20_000_u32;
+    let mut outage = Outage::new(2);
+    outage.open(1, 3, 10, 1);
+    outage.open(0, 1, 10, items as i32);
+    outage.open(0, 2, 10 + items as i32, 50);
+    let suspect = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, "");
+    let before = outage.touched();
+    for group in 1..=items / 100 {
+        outage.writers[0].event(&Event::GroupStatus { service: 1, group, state: Some(suspect), merged_to: None });
+    }
+    outage.publish(0);
+    assert_eq!(outage.touched() - before, u64::from(items), "each group has a hundred of them");
+    let before = outage.touched();
+    for _ in 0..1_000 {
+        outage.writers[0].event(&Event::GroupStatus {
+            service: 1,
+            group: 9_999,
+            state: Some(suspect),
+            merged_to: None,
+        });
+    }
+    outage.publish(0);
+    assert_eq!(outage.touched(), before, "groups without members cost nothing");
+    outage.writers[0].event(&Event::ServiceStatus { service: 2, state: suspect });
+    outage.publish(0);
+    assert_eq!(outage.touched() - before, 50, "the items of another service have nothing to do with it");
+}
