@@ -455,7 +455,7 @@ impl P2ps {
         while self.losses.budget > 0
             && let Some(&service) = self.losses.unparking.front()
         {
-            let Some(id) = self.items.standing(service, Standing::Parked).next_back() else {
+            let Some(id) = self.items.standing(service, Standing::Parked).next() else {
                 self.losses.unparking.pop_front();
                 continue;
             };
