@@ -60,6 +60,7 @@ use egress::{Egress, FlowControl, Merging};
 use gate::Gate;
 use ids::StreamId;
 use items::Items;
+use items::state::Standing;
 use items::watchers::Watcher;
 use rwf::msg::Msg;
 use rwf::{DataState, State, StreamState, peek};
@@ -448,8 +449,10 @@ impl P2ps {
 
     /// What was counted.
     pub fn counters(&self) -> Counters {
-        let queued = |service| self.items.count_standing(service, items::state::Standing::Queued);
-        let waiting: usize = self.services.ids().map(queued).sum();
+        let waits = [Standing::Queued, Standing::Parked];
+        let waiting =
+            |service| waits.map(|standing| self.items.count_standing(service, standing)).iter().sum::<usize>();
+        let waiting: usize = self.services.ids().map(waiting).sum();
         Counters {
             items: self.items.len() as u64,
             items_cached: self.items.cache().len() as u64,

@@ -64,12 +64,23 @@ struct Rejoin {
     bytes: usize,
 }
 
+/// The parked items of a service are looked at, for what may be had by now.
+#[derive(Debug)]
+struct Unparking {
+    service: ServiceId,
+    /// Places in the list of parked items that are not looked at: all below this. What is looked at is at the end of the list, since an
+    /// item that leaves the list gives its place to the last one, and an item that is parked becomes the last one.
+    below: usize,
+    /// Something else has changed meanwhile: all are looked at once more.
+    again: bool,
+}
+
 /// Losses that are being told of, in the order in which they came.
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
     queue: VecDeque<Loss>,
     /// Services whose items may find a source again: those that wait are being queued.
-    unparking: VecDeque<ServiceId>,
+    unparking: VecDeque<Unparking>,
     /// Sources that are back before their loss was told of.
     rejoining: Vec<Rejoin>,
     /// The stream on which something is asked of an item that is to be told of a loss before.
@@ -102,7 +113,8 @@ impl Losses {
 
     /// True if items of a service are being queued, or told of a loss.
     pub(crate) fn concerns(&self, service: ServiceId) -> bool {
-        self.unparking.contains(&service) || self.queue.iter().any(|loss| loss.services.contains(&service))
+        self.unparking.iter().any(|unparking| unparking.service == service)
+            || self.queue.iter().any(|loss| loss.services.contains(&service))
     }
 
     /// A source is back that is not lost to its end: it has to wait.
@@ -244,15 +256,18 @@ impl P2ps {
         while *budget > 0
             && let Some(&service) = loss.services.front()
         {
+            let touched = self.counters.items_touched;
             if self.begin_loss_of(loss, service) {
                 // Every client may have a directory that is told of it.
-                *budget = budget.saturating_sub(1 + self.clients.ids().len() / 8);
+                let looks = (self.counters.items_touched - touched) as usize;
+                *budget = budget.saturating_sub(1 + looks + self.clients.ids().len() / 8);
             }
             self.work_service_loss(loss, service, budget);
             if *budget > 0 {
                 loss.services.pop_front();
                 loss.begun.remove(&service);
-                self.unpark(service);
+                // Their turn comes after the losses: what is left of the budget is not known here.
+                self.list_parked(service);
             }
         }
     }
@@ -442,26 +457,40 @@ impl P2ps {
         }
     }
 
-    /// Something has changed for a service: its items that nobody could serve are queued, so many a turn.
+    /// Something has changed for a service: its items that nobody could serve are queued if somebody can, so many a turn.
     pub(in crate::p2ps) fn unpark(&mut self, service: ServiceId) {
-        let waits = self.items.count_standing(service, Standing::Parked) > 0;
-        if waits && !self.losses.unparking.contains(&service) {
-            self.losses.unparking.push_back(service);
-        }
+        self.list_parked(service);
         self.work_unparking();
+    }
+
+    fn list_parked(&mut self, service: ServiceId) {
+        let parked = self.items.count_standing(service, Standing::Parked);
+        let known = self.losses.unparking.iter_mut().find(|unparking| unparking.service == service);
+        match known {
+            Some(unparking) => unparking.again = true,
+            None if parked == 0 => {}
+            None => self.losses.unparking.push_back(Unparking { service, below: parked, again: false }),
+        }
     }
 
     fn work_unparking(&mut self) {
         while self.losses.budget > 0
-            && let Some(&service) = self.losses.unparking.front()
+            && let Some(&Unparking { service, below, again }) = self.losses.unparking.front()
         {
-            let Some(id) = self.items.standing(service, Standing::Parked).next() else {
-                self.losses.unparking.pop_front();
-                continue;
-            };
-            self.losses.budget -= 1;
-            self.counters.items_touched += 1;
-            self.queue_open(id);
+            let parked = self.items.count_standing(service, Standing::Parked);
+            match below.min(parked).checked_sub(1) {
+                Some(place) => {
+                    self.losses.budget -= 1;
+                    self.counters.items_touched += 1;
+                    self.losses.unparking[0].below = place;
+                    let id = self.items.standing(service, Standing::Parked).nth(place).expect("a place in the list");
+                    if self.provider_of(id).is_some() {
+                        self.queue_open(id);
+                    }
+                }
+                None if again => self.losses.unparking[0] = Unparking { service, below: parked, again: false },
+                None => drop(self.losses.unparking.pop_front()),
+            }
         }
     }
 
