@@ -234,6 +234,10 @@ impl P2ps {
     /// Something of an open item was lost before a position: what its watchers have is not current before the next image, and no
     /// image from before the position is of use.
     fn missed_item(&mut self, id: ItemId, to: u64) {
+        if self.settle(id) && !self.items.get(id).is_open() {
+            // A loss has told of more than this gap.
+            return;
+        }
         let item = self.items.get(id);
         debug_assert!(item.is_open(), "{id:?} has a handle, and is not open");
         self.counters.items_missed += 1;

@@ -133,8 +133,8 @@ impl P2ps {
                     }
                     None => {
                         looks -= 1;
-                        // It waits until something changes for its service.
-                        if due {
+                        // It waits until something changes for its service; a loss that has yet to tell of it is told first.
+                        if due && !self.settle(id) {
                             self.park(id);
                         }
                     }
@@ -454,7 +454,7 @@ impl P2ps {
     pub(in crate::p2ps) fn explain_deferred(&mut self) {
         while let Some((_, id)) = self.upstream.deferred.pop_front_if(|(at, _)| *at <= self.now) {
             // The number may be another item's by now.
-            if !self.items.get(id).is_open() || !self.items.get(id).is_reissue_due() {
+            if !self.items.get(id).is_open() || !self.items.get(id).is_reissue_due() || self.settle(id) {
                 continue;
             }
             let text = "An image that is on its way does not come to its end: what was asked for follows it.";
