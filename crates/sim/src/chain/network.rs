@@ -115,7 +115,8 @@ impl Network {
             let taken = self.links.iter().map(|links| links[number].taken).sum();
             let wait = &mut self.waits[number];
             if self.distributor_still[number] > now {
-                wait.taken = (taken, now);
+                // Time may leap over its return.
+                wait.taken = (taken, self.distributor_still[number]);
                 continue;
             }
             let (waits, left) = (machine.counters().waits, machine.counters().left_behind);
