@@ -5,6 +5,7 @@ use crate::tools::names;
 use anyhow::anyhow;
 use clap::{Parser, ValueEnum};
 use measure::observer::{End, Observer, Plan};
+use rwf::{Qos, Rate, Timeliness};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -77,6 +78,11 @@ pub struct Args {
     /// -rf: flags of the item requests as a number: 4 streaming, 8 message key in updates; 12 is both, 0 a snapshot
     #[arg(long, value_name = "NUMBER", default_value_t = 4)]
     pub request_flags: u16,
+
+    /// Quality of service to ask for: tick, jit (conflated when this client is slow), or the milliseconds of an interval that
+    /// the service offers; what was merged counts as lost where updates are numbered. Without it any
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub rate: Option<Qos>,
 
     /// -I: seconds between two lines of the table
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = flags::seconds)]
@@ -174,6 +180,19 @@ fn connection_type(text: &str) -> anyhow::Result<ConnectionType> {
         "rssl" | "socket" => Ok(ConnectionType::Socket),
         "encrypted" => Ok(ConnectionType::Encrypted),
         _ => Err(anyhow!("this client knows -ct rssl (or socket) and -ct encrypted")),
+    }
+}
+
+/// Real time at a rate.
+fn rate(text: &str) -> anyhow::Result<Qos> {
+    let at = |rate| Qos::new(Timeliness::REALTIME, rate);
+    match text {
+        "tick" => Ok(Qos::REALTIME_TICK),
+        "jit" => Ok(at(Rate::JIT_CONFLATED)),
+        _ => match text.parse::<u16>() {
+            Ok(interval @ 1..) => Ok(Qos { rate_info: interval, ..at(Rate::TIME_CONFLATED) }),
+            _ => Err(anyhow!("a rate is tick, jit, or milliseconds from 1 to 65535")),
+        },
     }
 }
 
@@ -279,8 +298,26 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_is_a_quality_of_service() {
+        assert_eq!(parse("x").unwrap().rate, None);
+        let interval = Qos { rate_info: 500, ..Qos::new(Timeliness::REALTIME, Rate::TIME_CONFLATED) };
+        for (text, qos) in [
+            ("tick", Qos::REALTIME_TICK),
+            ("jit", Qos::new(Timeliness::REALTIME, Rate::JIT_CONFLATED)),
+            ("500", interval),
+        ] {
+            assert_eq!(parse(&format!("x --rate {text}")).unwrap().rate, Some(qos));
+        }
+    }
+
+    #[test]
     fn bad_values_are_refused_with_the_flags_name() {
-        for (line, part) in [("x -p 99999", "--port"), ("x -o 0", "--open-window"), ("x --mounts 0", "--mounts")] {
+        for (line, part) in [
+            ("x --rate 0", "--rate"),
+            ("x -p 99999", "--port"),
+            ("x -o 0", "--open-window"),
+            ("x --mounts 0", "--mounts"),
+        ] {
             let text = parse(line).unwrap_err().to_string();
             assert!(text.contains(part), "{text}");
         }

@@ -153,7 +153,7 @@ pub fn measure(args: &Args, stop: &dyn Fn() -> bool) -> anyhow::Result<Report> {
         .map(|list| Mount {
             conn: None,
             consumer: Consumer::new(identity.clone()),
-            list: Watchlist::new(list, Domain(args.domain), args.request_flags),
+            list: Watchlist::new(list, Domain(args.domain), args.request_flags).at(args.rate),
             outbox: Outbox::default(),
             version: Version::V14,
             retry_at: Some(0),

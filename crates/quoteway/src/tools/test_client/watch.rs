@@ -9,7 +9,7 @@ use measure::observer::{Observer, id_of, item_key};
 use measure::stamp;
 use rwf::msg::{Domain, MsgClass, MsgKey, Priority, RefreshFlags, RequestFlags, RequestMsg, UpdateFlags};
 use rwf::wire::Writer;
-use rwf::{StreamState, msg::Msg, peek};
+use rwf::{Qos, StreamState, msg::Msg, peek};
 
 /// Stream id of the first item; what is below belongs to login, directory and dictionaries.
 pub const FIRST_STREAM: i32 = 16;
@@ -137,6 +137,7 @@ pub struct Watchlist {
     answered: usize,
     domain: Domain,
     request_flags: RequestFlags,
+    qos: Option<Qos>,
 }
 
 /// What a message meant that is worth telling.
@@ -158,7 +159,13 @@ impl Watchlist {
     pub fn new(names: &[u32], domain: Domain, request_flags: u16) -> Self {
         let items = names.iter().map(|&name| Item { name, sequence: 0, flags: 0 }).collect();
         let request_flags = RequestFlags(request_flags);
-        Self { items, requested: 0, outstanding: 0, answered: 0, domain, request_flags }
+        Self { items, requested: 0, outstanding: 0, answered: 0, domain, request_flags, qos: None }
+    }
+
+    /// The same, of this quality of service.
+    #[must_use]
+    pub fn at(self, qos: Option<Qos>) -> Self {
+        Self { qos, ..self }
     }
 
     /// Items in it.
@@ -197,6 +204,7 @@ impl Watchlist {
             let name = &names[self.items[self.requested].name as usize];
             let mut msg = RequestMsg::new(self.domain, FIRST_STREAM + self.requested as i32);
             msg.flags = self.request_flags;
+            msg.qos = self.qos;
             msg.priority = Some(Priority::default());
             msg.key = MsgKey { name_type: Some(1), ..MsgKey::item(service, name.as_bytes()) };
             if msg.encode(&mut w).is_ok() {
