@@ -70,56 +70,14 @@ pub(crate) enum Kind {
 pub(crate) struct Wrapped {
     socket: Socket,
     rssl: Connection,
-    nudge: Nudge,
 }
-
-/// Pings that make a server look again at what it has received. ETA Java reads the end of the handshake and what follows at once, and
-/// then waits for more to come before it looks at the rest, so that a login would lie there until the first ping.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Nudge {
-    /// A client that dialled in needs none.
-    Never,
-    /// When the session is established.
-    Waiting,
-    /// At this time, and if `again` once more.
-    Due { at: u64, again: bool },
-}
-
-/// How long after the end of the handshake, nanoseconds; and how long after that again.
-const NUDGES: [u64; 2] = [50_000_000, 1_000_000_000];
-const RSSL_PING: [u8; 3] = [0, 3, 2];
 
 impl Wrapped {
-    fn server(socket: Socket, rssl: Connection) -> Self {
-        Self { socket, rssl, nudge: Nudge::Never }
-    }
-
-    fn client(socket: Socket, rssl: Connection) -> Self {
-        Self { socket, rssl, nudge: Nudge::Waiting }
-    }
-
-    fn established(&mut self, now: u64) {
-        if self.nudge == Nudge::Waiting {
-            self.nudge = Nudge::Due { at: now + NUDGES[0], again: true };
-        }
-    }
-
     fn on_timer(&mut self, now: u64, out: &mut Vec<u8>) -> Result<(), Closed> {
-        if let Nudge::Due { at, again } = self.nudge
-            && at <= now
-        {
-            self.socket.wrap_rssl(&RSSL_PING, out);
-            self.nudge = if again { Nudge::Due { at: now + NUDGES[1], again: false } } else { Nudge::Never };
-        }
         let mut plain = Vec::new();
         let result = self.rssl.on_timer(now, &mut plain);
         self.socket.wrap_rssl(&plain, out);
         result
-    }
-
-    fn timeout(&self) -> Option<u64> {
-        let nudge = if let Nudge::Due { at, .. } = self.nudge { Some(at) } else { None };
-        [self.rssl.timeout(), nudge].into_iter().flatten().min()
     }
 }
 
@@ -277,7 +235,7 @@ impl Session {
     fn timeout(&self, listeners: &[Listener]) -> Option<u64> {
         let own = match &self.kind {
             Kind::Rssl(rssl) => rssl.timeout(),
-            Kind::RsslInWebSocket(wrapped) => wrapped.timeout(),
+            Kind::RsslInWebSocket(wrapped) => wrapped.rssl.timeout(),
             Kind::Json(json) => Some(json.timeout()),
             Kind::Undecided(undecided) => {
                 self.listener.map(|l| undecided.since + listeners[l.index()].rssl.handshake_timeout_ns)
@@ -404,20 +362,16 @@ fn receive_other<H: Handler>(
             result.map_err(End::WebSocket)
         }
         Kind::RsslInWebSocket(wrapped) => {
-            let Wrapped { socket, rssl, .. } = &mut **wrapped;
+            let Wrapped { socket, rssl } = &mut **wrapped;
             sink.in_websocket = true;
             scratch.clear();
             let mut frames = Frames { rssl, now, out: scratch, sink, text: false, end: None };
             let result = socket.receive(bytes, out, &mut frames);
-            let Frames { end, text, sink, .. } = frames;
-            let established = *sink.established;
+            let Frames { end, text, .. } = frames;
             socket.wrap_rssl(scratch, out);
             if text {
                 socket.close(code::UNSUPPORTED, "text frame in a session of RSSL", out);
                 return Err(End::Refused("text frame in a session of RSSL".to_owned()));
-            }
-            if established {
-                wrapped.established(now);
             }
             end.map_or(Ok(()), |closed| Err(End::Rssl(closed))).and(result.map_err(End::WebSocket))
         }
@@ -489,7 +443,7 @@ fn begin_http<H: Handler>(
             rssl.refuse(&text);
         }
         rssl.start(since, out);
-        *kind = Kind::RsslInWebSocket(Box::new(Wrapped::server(socket, rssl)));
+        *kind = Kind::RsslInWebSocket(Box::new(Wrapped { socket, rssl }));
     } else if let Some(text) = refusal {
         // A browser learns nothing of an HTTP status, so the refusal comes as a close.
         socket.close(code::NORMAL, &text, out);
@@ -520,7 +474,7 @@ fn begin_dialled<H: Handler>(
         let mut request = Vec::new();
         rssl.start(since, &mut request);
         socket.wrap_rssl(&request, out);
-        return Kind::RsslInWebSocket(Box::new(Wrapped::client(socket, rssl)));
+        return Kind::RsslInWebSocket(Box::new(Wrapped { socket, rssl }));
     }
     *sink.established = true;
     let upgrade = Upgrade {

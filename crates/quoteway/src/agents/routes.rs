@@ -186,6 +186,8 @@ impl Route {
                 Compression::Zlib => CompressionSet::ZLIB,
                 Compression::Lz4 => CompressionSet::LZ4,
             },
+            // ETA Java as a server loses what it reads together with the key message, which is mostly the login.
+            key_exchange: route.protocol != RouteProtocol::RwfInWebSocket,
             ..ClientConfig::default()
         };
         let tls = match (route.rssl_connection_type, route.ca_file.as_str()) {
@@ -206,6 +208,20 @@ impl Route {
             limits: ws::Limits { message_bytes_max: super::DIALLED_MESSAGE_MAX, ..ws::Limits::default() },
             json: JsonConfig { ping_timeout_s: rssl.ping_timeout_s.max(3), ..JsonConfig::default() },
             rssl,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_keys_are_offered_within_websocket() {
+        let config = Config::default();
+        for (protocol, keys) in [(RouteProtocol::Rssl, true), (RouteProtocol::RwfInWebSocket, false)] {
+            let route = config::Route { host_list: vec!["feed:1".into()], protocol, ..config::Route::default() };
+            assert_eq!(Route::new(&route, &config).expect("a route").client.key_exchange, keys, "{protocol:?}");
         }
     }
 }

@@ -280,8 +280,11 @@ public final class EmaProvider implements OmmProviderClient, AutoCloseable {
         info.add(EmaFactory.createElementEntry().ascii("Name", service.name()));
         info.add(EmaFactory.createElementEntry().ascii("Vendor", "interop"));
         info.add(EmaFactory.createElementEntry().array("Capabilities", capabilities));
-        info.add(EmaFactory.createElementEntry().array("DictionariesProvided", dictionaries));
-        info.add(EmaFactory.createElementEntry().array("DictionariesUsed", dictionaries));
+        // EMA does not encode an array without entries.
+        if (!service.dictionaries().isEmpty()) {
+            info.add(EmaFactory.createElementEntry().array("DictionariesProvided", dictionaries));
+            info.add(EmaFactory.createElementEntry().array("DictionariesUsed", dictionaries));
+        }
         info.add(EmaFactory.createElementEntry().array("QoS", qos));
         FilterList list = EmaFactory.createFilterList();
         list.add(EmaFactory.createFilterEntry().elementList(EmaRdm.SERVICE_INFO_ID, FilterEntry.FilterAction.SET, info));

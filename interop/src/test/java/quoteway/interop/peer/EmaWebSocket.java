@@ -1,0 +1,96 @@
+package quoteway.interop.peer;
+
+import com.refinitiv.ema.access.ElementList;
+import com.refinitiv.ema.access.EmaFactory;
+import com.refinitiv.ema.access.Map;
+import com.refinitiv.ema.access.MapEntry;
+import com.refinitiv.ema.access.OmmArray;
+import com.refinitiv.ema.access.OmmConsumerConfig;
+import com.refinitiv.ema.access.OmmIProviderConfig;
+
+/** EMA's configuration for WebSocket: what a user writes into EmaConfig.xml, as a map. */
+public final class EmaWebSocket {
+    private EmaWebSocket() {}
+
+    /** A consumer that speaks {@code protocols} (a list as EMA takes it, such as {@code tr_json2}) and downloads its dictionary. */
+    public static OmmConsumerConfig consumer(int port, String protocols) {
+        Map config = EmaFactory.createMap();
+        group(config, "Consumer", "Consumer_1", named("Channel", "Channel_1", "Dictionary", "Dictionary_1"));
+        group(config, "Channel", "Channel_1", channel(port, protocols));
+        group(config, "Dictionary", "Dictionary_1", named("DictionaryType", "DictionaryType::ChannelDictionary"));
+        return EmaFactory.createOmmConsumerConfig().config(config).consumerName("Consumer_1").username("user");
+    }
+
+    /**
+     * Has an interactive provider listen for WebSocket. EMA gives its JSON converter a dictionary only where it answers for directory and
+     * dictionary itself ({@code DictionaryHandler.initialize}, {@code DirectoryServiceStore}): under user control each item's image ends in a
+     * {@code NullPointerException} of the converter, in {@code submit}.
+     */
+    public static void interactive(OmmIProviderConfig provider, int port, String protocols) {
+        Map config = EmaFactory.createMap();
+        group(config, "IProvider", "Provider_1", named("Server", "Server_1", "Directory", "Directory_1"));
+        ElementList server = named("ServerType", "ServerType::RSSL_WEBSOCKET", "WsProtocols", protocols, "Port", Integer.toString(port));
+        group(config, "Server", "Server_1", server);
+        group(config, "Dictionary", "Dictionary_1", files());
+        ElementList info = EmaFactory.createElementList();
+        info.add(EmaFactory.createElementEntry().intValue("ServiceId", 1));
+        OmmArray capabilities = EmaFactory.createOmmArray();
+        capabilities.add(EmaFactory.createOmmArrayEntry().ascii("MMT_MARKET_PRICE"));
+        capabilities.add(EmaFactory.createOmmArrayEntry().ascii("MMT_DICTIONARY"));
+        info.add(EmaFactory.createElementEntry().array("Capabilities", capabilities));
+        for (String use : new String[] {"DictionariesProvided", "DictionariesUsed"}) {
+            OmmArray dictionaries = EmaFactory.createOmmArray();
+            dictionaries.add(EmaFactory.createOmmArrayEntry().ascii("Dictionary_1"));
+            info.add(EmaFactory.createElementEntry().array(use, dictionaries));
+        }
+        ElementList service = EmaFactory.createElementList();
+        service.add(EmaFactory.createElementEntry().elementList("InfoFilter", info));
+        ElementList state = EmaFactory.createElementList();
+        state.add(EmaFactory.createElementEntry().intValue("ServiceState", 1));
+        state.add(EmaFactory.createElementEntry().intValue("AcceptingRequests", 1));
+        service.add(EmaFactory.createElementEntry().elementList("StateFilter", state));
+        Map services = EmaFactory.createMap();
+        services.add(EmaFactory.createMapEntry().keyAscii("DIRECT_FEED", MapEntry.MapAction.ADD, service));
+        Map directories = EmaFactory.createMap();
+        directories.add(EmaFactory.createMapEntry().keyAscii("Directory_1", MapEntry.MapAction.ADD, services));
+        ElementList directory = named("DefaultDirectory", "Directory_1");
+        directory.add(EmaFactory.createElementEntry().map("DirectoryList", directories));
+        config.add(EmaFactory.createMapEntry().keyAscii("DirectoryGroup", MapEntry.MapAction.ADD, directory));
+        provider.config(config)
+                .providerName("Provider_1")
+                .adminControlDirectory(OmmIProviderConfig.AdminControl.API_CONTROL)
+                .adminControlDictionary(OmmIProviderConfig.AdminControl.API_CONTROL);
+    }
+
+    private static ElementList channel(int port, String protocols) {
+        return named(
+                "ChannelType", "ChannelType::RSSL_WEBSOCKET", "WsProtocols", protocols, "Host", "localhost", "Port", Integer.toString(port));
+    }
+
+    private static ElementList files() {
+        return named(
+                "DictionaryType", "DictionaryType::FileDictionary",
+                "RdmFieldDictionaryFileName", Dictionaries.folder().resolve("RDMFieldDictionary").toString(),
+                "EnumTypeDefFileName", Dictionaries.folder().resolve("enumtype.def").toString(),
+                "RdmFieldDictionaryItemName", "RWFFld",
+                "EnumTypeDefItemName", "RWFEnum");
+    }
+
+    /** An element list of texts: name, value, name, value and so on. */
+    private static ElementList named(String... pairs) {
+        ElementList list = EmaFactory.createElementList();
+        for (int i = 0; i < pairs.length; i += 2) {
+            list.add(EmaFactory.createElementEntry().ascii(pairs[i], pairs[i + 1]));
+        }
+        return list;
+    }
+
+    /** The group of {@code kind} with one entry, as EmaConfig.xml has it. */
+    private static void group(Map config, String kind, String name, ElementList entry) {
+        Map entries = EmaFactory.createMap();
+        entries.add(EmaFactory.createMapEntry().keyAscii(name, MapEntry.MapAction.ADD, entry));
+        ElementList group = EmaFactory.createElementList();
+        group.add(EmaFactory.createElementEntry().map(kind + "List", entries));
+        config.add(EmaFactory.createMapEntry().keyAscii(kind + "Group", MapEntry.MapAction.ADD, group));
+    }
+}
