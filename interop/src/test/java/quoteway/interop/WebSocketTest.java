@@ -19,6 +19,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import quoteway.interop.peer.EmaConsumer;
+import quoteway.interop.peer.EmaNip;
 import quoteway.interop.peer.EmaProvider;
 import quoteway.interop.peer.EmaWebSocket;
 import quoteway.interop.peer.EtaNip;
@@ -76,7 +77,23 @@ class WebSocketTest {
         same(Quotes.image("ONCE", 0), once.next().solicitedImage().state(2, 1));
     }
 
-    /** ETA's, since EMA Java 3.9.1 never gets as far as its login in this role: it does not set up its JSON converter. */
+    @Test
+    void aNonInteractiveProviderOfEmaPublishesOverRwf(World w) {
+        w.serve();
+        EmaNip nip = w.with(new EmaNip(EmaWebSocket.nonInteractive(w.nipPort(), "rssl.rwf")));
+        nip.image("NIP", 0);
+        w.awaitPublished(EmaNip.SERVICE, "NIP");
+        var stream = w.emaConsumer().open(EmaNip.SERVICE, "NIP");
+        same(Quotes.image("NIP", 0), stream.next().solicitedImage().openOk());
+        for (long s = 1; s <= 500; s++) {
+            nip.update("NIP", s, false);
+        }
+        for (long s = 1; s <= 500; s++) {
+            same(Quotes.update("NIP", s), stream.next().is(Kind.UPDATE));
+        }
+    }
+
+    /** ETA's, as JSON: EMA Java 3.9.1 never gets as far as its login so, because it does not set up its JSON converter in this role. */
     @Test
     void aNonInteractiveProviderPublishesAndComesBack(World w) {
         w.serve();

@@ -7,6 +7,7 @@ import com.refinitiv.ema.access.MapEntry;
 import com.refinitiv.ema.access.OmmArray;
 import com.refinitiv.ema.access.OmmConsumerConfig;
 import com.refinitiv.ema.access.OmmIProviderConfig;
+import com.refinitiv.ema.access.OmmNiProviderConfig;
 
 /** EMA's configuration for WebSocket: what a user writes into EmaConfig.xml, as a map. */
 public final class EmaWebSocket {
@@ -19,6 +20,14 @@ public final class EmaWebSocket {
         group(config, "Channel", "Channel_1", channel(port, protocols));
         group(config, "Dictionary", "Dictionary_1", named("DictionaryType", "DictionaryType::ChannelDictionary"));
         return EmaFactory.createOmmConsumerConfig().config(config).consumerName("Consumer_1").username("user");
+    }
+
+    /** A non-interactive provider with EMA's own directory. */
+    public static OmmNiProviderConfig nonInteractive(int port, String protocols) {
+        Map config = EmaFactory.createMap();
+        group(config, "NiProvider", "Provider_1", named("Channel", "Channel_1"));
+        group(config, "Channel", "Channel_1", channel(port, protocols));
+        return EmaFactory.createOmmNiProviderConfig().config(config).providerName("Provider_1").username("user");
     }
 
     /**
