@@ -93,7 +93,7 @@ class WebSocketTest {
         }
     }
 
-    /** ETA's, as JSON: EMA Java 3.9.1 never gets as far as its login so, because it does not set up its JSON converter in this role. */
+    /** ETA's; as JSON the providers of the other suites are tested, since EMA Java 3.9.1 never gets as far as its login so. */
     @Test
     void aNonInteractiveProviderPublishesAndComesBack(World w) {
         w.serve();
