@@ -42,6 +42,9 @@ pub struct Config {
     /// How long an item stays open upstream when nobody watches it any more; 0 closes it at once
     /// (`ageUnwatchedItemTime`).
     pub age_unwatched: u64,
+    /// How long an image is held that no provider publishes any more and nobody watches, and a service is known that nobody offers and
+    /// has no item; 0 for ever.
+    pub age_unpublished: u64,
     /// How long a provider may take to answer login and directory requests before its session is closed.
     pub login_timeout: u64,
     /// How long a provider may take to answer an item request before it is given up and retried.
@@ -112,6 +115,7 @@ impl Default for Config {
             position: "127.0.0.1/net".into(),
             balance: Balance::default(),
             age_unwatched: 0,
+            age_unpublished: 0,
             login_timeout: 45 * SECOND,
             request_timeout: 15 * SECOND,
             retry_interval: SECOND,

@@ -49,6 +49,10 @@ pub struct Counters {
     pub dropped_generic: u64,
     /// Updates that could not be applied to a cached image; the image is Suspect until the next refresh.
     pub cache_failures: u64,
+    /// Images that no provider published any more and nobody watched, forgotten: their time was over, or room was needed.
+    pub images_aged: u64,
+    /// Services that nobody offered any more and that had no item, forgotten.
+    pub services_aged: u64,
     /// Services refused: the name is taken by a provider of the other kind, or the table is full.
     pub refused_services: u64,
     /// Posts received from P2PSs.

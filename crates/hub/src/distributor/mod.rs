@@ -120,6 +120,9 @@ impl SourceDistributor {
         if config.heartbeat_interval > 0 || config.p2ps_timeout > 0 {
             timers.set(0, Timer::Heartbeat);
         }
+        if config.age_unpublished > 0 {
+            timers.set(0, Timer::Retention);
+        }
         Self {
             counters: Counters::default(),
             timers,
@@ -278,6 +281,7 @@ impl SourceDistributor {
             // Of a session that is gone.
             Timer::Session(..) | Timer::Directory(..) | Timer::Dictionaries(..) => {}
             Timer::Lease(slot, serial) => self.lease_timer(now, slot, serial, out),
+            Timer::Retention => self.retention_timer(now, out),
             Timer::Heartbeat => self.heartbeat(now, out),
         }
     }

@@ -22,6 +22,13 @@ pub enum Notice {
         /// That provider is an interactive one.
         interactive: bool,
     },
+    /// A provider offers a service that finds no id: as many are known as there can be.
+    NoServiceIds {
+        /// Its name.
+        service: String,
+        /// Address of the provider.
+        provider: String,
+    },
     /// A provider of the other kind takes a service over: those that offered it are gone.
     ServiceTakenOver {
         /// Its name.
@@ -58,6 +65,10 @@ impl fmt::Display for Notice {
                     "service {service} of the {kind} provider {provider} is not taken: {other} one has that name; it takes over when that one is gone"
                 )
             }
+            Self::NoServiceIds { service, provider } => write!(
+                f,
+                "service {service} of provider {provider} is not taken: all 65534 ids are in use; one is free again when a service that nobody offers is forgotten (age_unpublished_s)"
+            ),
             Self::ServiceTakenOver { service, provider } => {
                 write!(f, "service {service} is taken over by provider {provider}: those that had it are gone")
             }

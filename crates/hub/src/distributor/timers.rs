@@ -27,6 +27,8 @@ pub(crate) enum Timer {
     Dictionaries(SessionId, u32),
     /// The lease of a P2PS that is gone ends: slot, serial of the P2PS.
     Lease(Slot, u32),
+    /// The next look at what nobody publishes or offers any more.
+    Retention,
     /// The next heartbeat.
     Heartbeat,
 }

@@ -54,6 +54,13 @@ pub enum Notice {
         /// Its name.
         service: String,
     },
+    /// A service cannot be offered: all ids are in use.
+    NoServiceIds {
+        /// Its name.
+        service: String,
+        /// Services that were refused so since the start.
+        refused: u64,
+    },
 }
 
 impl fmt::Display for Notice {
@@ -77,6 +84,10 @@ impl fmt::Display for Notice {
                 source.0
             ),
             Self::ServiceGone { service } => write!(f, "service {service} is gone"),
+            Self::NoServiceIds { service, refused } => write!(
+                f,
+                "service {service} is not offered: all 65534 service ids are in use ({refused} services refused so far); the id of one that is gone, and that no client has to do with, is free after a minute"
+            ),
         }
     }
 }

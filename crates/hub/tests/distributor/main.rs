@@ -9,6 +9,7 @@ mod published;
 mod random;
 mod random_published;
 mod recovery;
+mod retention;
 mod views;
 mod waits;
 mod world;

@@ -25,6 +25,7 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
         routes: config.dialled_routes().map(route_config).collect(),
         application_id: c.application_id.to_string(),
         age_unwatched: u64::from(c.age_unwatched_item_time_s) * SECOND,
+        age_unpublished: u64::from(c.age_unpublished_s) * SECOND,
         request_timeout: u64::from(c.request_timeout_s) * SECOND,
         post_timeout: u64::from(config.p2ps.post_timeout_s) * SECOND,
         open_window: c.initial_open_limit,

@@ -98,6 +98,7 @@ section! {
     recovery_interval_ms: u32 = 1_000, "recoveryInterval" in "ROUTE*route" times 1000, "First pause before a lost route is dialled again, milliseconds; doubles up to ten times as much.";
     request_timeout_s: u32 = 15, "retryTimer" in "SERVICE", "Time after which an unanswered open is reported as Timeout and asked again, seconds.";
     age_unwatched_item_time_s: u32 = 0, "ageUnwatchedItemTime" in "SERVICE", "How long an item that nobody watches stays open at its provider, seconds; 0 closes it at once.";
+    age_unpublished_s: u32 = 86_400, "", "How long the image of an item is held that no provider publishes any more and nobody watches, and a service that nobody offers and has no item, seconds; 0 for ever. They make room sooner where max_items is reached.";
     initial_open_limit: u32 = 1_000, "initialOpenLimit" in "ROUTE*route", "Opens that may await an answer from a provider that states no OpenWindow.";
     tcp_no_delay: bool = true, "tcpNoDelay" in "ROUTE*route", "Nagle's algorithm off.";
     tcp_send_buf_size: u32 = 262_144, "tcpSendBufSize" in "ROUTE*route", "Socket send buffer, bytes; 0 leaves it to the kernel.";

@@ -39,6 +39,7 @@ struct Rosters {
     /// On a stream of a session: session and service.
     offers: Roster<(SessionId, u16)>,
     groups: Roster<GroupId>,
+    unpublished: Roster<()>,
 }
 
 impl Rosters {
@@ -46,6 +47,7 @@ impl Rosters {
         self.services.refile(handle.0, from.service, to.service);
         self.offers.refile(handle.0, from.offer, to.offer);
         self.groups.refile(handle.0, from.group, to.group);
+        self.unpublished.refile(handle.0, from.unpublished, to.unpublished);
     }
 }
 
@@ -159,6 +161,11 @@ impl Items {
         self.change(handle, Item::unpublish)
     }
 
+    /// See [`Item::end`].
+    pub(crate) fn end(&mut self, handle: Handle) -> bool {
+        self.change(handle, Item::end)
+    }
+
     /// The item is in this group, as its provider says.
     pub(crate) fn set_group(&mut self, handle: Handle, group: GroupId) {
         self.change(handle, |item| item.set_group(group));
@@ -179,6 +186,11 @@ impl Items {
         self.rosters.groups.of(group).iter().copied().map(Handle)
     }
 
+    /// The items whose images are held though no provider publishes them, in no order: who leaves the list gives its place to the last.
+    pub(crate) fn unpublished(&self) -> &[u32] {
+        self.rosters.unpublished.of(())
+    }
+
     /// Every item.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Handle, &Item)> + '_ {
         let place = |(index, slot)| Some((Handle(index as u32), Option::as_ref(slot)?));
@@ -194,9 +206,18 @@ impl Items {
         assert_eq!(self.index.len(), listed, "keys in the index, and items that are found by them");
         assert_eq!(self.iter().count(), self.len(), "items, and handles that are not free");
         let counted = |of: fn(&Filing) -> bool| self.iter().filter(|(_, item)| of(&item.filing())).count();
-        let listed = (self.rosters.services.len(), self.rosters.offers.len(), self.rosters.groups.len());
-        let expected = (self.len(), counted(|f| f.offer.is_some()), counted(|f| f.group.is_some()));
-        assert_eq!(listed, expected, "items on the lists of services, of sessions and of groups");
+        let rosters = &self.rosters;
+        let listed = (rosters.services.len(), rosters.offers.len(), rosters.groups.len(), rosters.unpublished.len());
+        let expected = (
+            self.len(),
+            counted(|f| f.offer.is_some()),
+            counted(|f| f.group.is_some()),
+            counted(|f| f.unpublished.is_some()),
+        );
+        assert_eq!(
+            listed, expected,
+            "items on the lists of services, of sessions, of groups, and of those not published"
+        );
     }
 
     /// As [`Self::check_all`], for the next few of them: each has its turn.
@@ -213,7 +234,7 @@ impl Items {
 
     fn check(&self, handle: Handle, item: &Item) {
         item.check(handle);
-        let Filing { service, offer, group } = item.filing();
+        let Filing { service, offer, group, unpublished } = item.filing();
         if let Some(key) = service {
             self.rosters.services.check(handle.0, key);
         }
@@ -222,6 +243,9 @@ impl Items {
         }
         if let Some(key) = group {
             self.rosters.groups.check(handle.0, key);
+        }
+        if let Some(key) = unpublished {
+            self.rosters.unpublished.check(handle.0, key);
         }
         if item.is_listed() {
             assert_eq!(self.find(item.service(), item.key()), Some(handle), "another item has its key: {item:?}");

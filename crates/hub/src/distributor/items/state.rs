@@ -242,6 +242,8 @@ pub(super) struct Filing {
     pub(super) offer: Option<(SessionId, u16)>,
     /// Its provider has named this group for it, or the one before did.
     pub(super) group: Option<GroupId>,
+    /// Its image is held, and no provider publishes it.
+    pub(super) unpublished: Option<()>,
 }
 
 /// One item. Kept small: there are millions.
@@ -288,6 +290,7 @@ impl Item {
             service: Some(self.service),
             offer: session.map(|session| (session, self.service)),
             group: (self.group != GroupId::NONE).then_some(self.group),
+            unpublished: (self.is_cached() && self.stage == Stage::Idle).then_some(()),
         }
     }
 
@@ -505,7 +508,7 @@ impl Item {
     }
 
     /// It is over; P2PSs give the handle back. It must have no stream any more. True if it was lost.
-    pub(crate) fn end(&mut self) -> bool {
+    pub(super) fn end(&mut self) -> bool {
         assert!(self.place().is_none(), "an item ends after it has left its stream");
         let was_lost = self.told.is_lost();
         self.stage = Stage::Ended;

@@ -191,7 +191,8 @@ impl SourceDistributor {
         if let Some(handle) = found.filter(|_| !kind.is_instance()) {
             return Ok(handle);
         }
-        if self.is_full() {
+        // A snapshot is of an item that has to stay.
+        if !self.find_room(found) {
             let text = "Source Distributor holds as many items as it may: raise its max_items or close some";
             return Err(refusal(StateCode::NO_RESOURCES, text, |c| &mut c.refused_no_resources));
         }
@@ -288,9 +289,9 @@ impl SourceDistributor {
         self.end_snapshots(handle);
         self.upstream.pending.forget_item(handle);
         self.items.unlist(handle);
-        let item = &mut self.items[handle];
-        let image = item.image();
-        let (was_lost, service, watched) = (item.end(), item.service(), item.has_interest());
+        let item = &self.items[handle];
+        let (image, service, watched) = (item.image(), item.service(), item.has_interest());
+        let was_lost = self.items.end(handle);
         if let Some(image) = image {
             self.published.images.remove(image);
         }

@@ -91,7 +91,13 @@ impl SourceDistributor {
     }
 
     /// One service of a directory message.
-    fn service_entry(&mut self, now: u64, id: SessionId, entry: &Entry, out: &mut dyn ProviderSink) {
+    pub(in crate::distributor) fn service_entry(
+        &mut self,
+        now: u64,
+        id: SessionId,
+        entry: &Entry,
+        out: &mut dyn ProviderSink,
+    ) {
         if entry.action == Action::Delete && self.providers[id].is_refused(entry.id) {
             return self.providers[id].forget_refused(entry.id);
         }
@@ -165,13 +171,17 @@ impl SourceDistributor {
         Some(service)
     }
 
-    /// The name of a service is taken by a provider of the other kind: this one stands by.
+    /// The name of a service is taken by a provider of the other kind, or there is no id left for it: this one stands by.
     fn refuse_service(&mut self, id: SessionId, name: &str, entry: &Entry) {
         let session = &mut self.providers[id];
-        if session.note_refused(entry) {
+        if !name.is_empty() && session.note_refused(entry) {
             let (service, provider) = (name.to_owned(), session.peer.address.clone());
             let interactive = session.origin != Origin::NonInteractive;
-            self.notices.push(Notice::ServiceTaken { service, provider, interactive });
+            self.notices.push(if self.services.has(name) {
+                Notice::ServiceTaken { service, provider, interactive }
+            } else {
+                Notice::NoServiceIds { service, provider }
+            });
         }
     }
 

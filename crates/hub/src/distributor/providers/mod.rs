@@ -23,13 +23,12 @@ pub(crate) use dictionaries::{
 pub(crate) use directory::STREAM as DIRECTORY_STREAM;
 pub(crate) use login::STREAM as LOGIN_STREAM;
 pub(crate) use services::Services;
-pub(crate) use session::{Offer, Phase};
+pub(crate) use session::{Offer, Phase, Session};
 pub use session::{Origin, PeerInfo, SessionId};
 pub(crate) use streams::Stream;
 
 use super::ids::GroupId;
 use crate::hash_seed::HashSeed;
-use session::Session;
 use std::ops::{Index, IndexMut};
 
 /// Sessions beyond this slot are refused: an item keeps its session in two bytes.

@@ -176,7 +176,7 @@ impl SourceDistributor {
     }
 
     /// Nobody offers the service any more, and its last provider said so: its items are over.
-    pub(super) fn delete_service(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
+    pub(in crate::distributor) fn delete_service(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
         let known = &mut self.services[service];
         known.clear_queues();
         if std::mem::replace(&mut known.advertised, false) {

@@ -26,6 +26,10 @@ pub(crate) struct Service {
     /// change what a consumer has seen.
     pub(crate) domains: Domains,
     pub(crate) qos: Vec<Qos>,
+    /// Looks in a row that have found it without a provider and without items.
+    pub(crate) idle_looks: u16,
+    /// It has no name any more; its id waits for another.
+    forgotten: bool,
     /// What P2PSs were told is out of date.
     pub(crate) stale: bool,
     /// The sessions that offer it, in the order of their routes.
@@ -39,6 +43,11 @@ pub(crate) struct Service {
 }
 
 impl Service {
+    /// It has no name any more.
+    pub(crate) fn is_forgotten(&self) -> bool {
+        self.forgotten
+    }
+
     /// True if something waits for a provider.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.fresh.is_empty() || !self.lost.is_empty()
@@ -106,10 +115,17 @@ impl Service {
 
 /// All services by id (from 1) and by name. An id that comes from a peer may be nobody's: [`Services::get`]; one of a table of ours is a
 /// service's for good, and indexing asserts it.
+///
+/// Ids are used again only when all have been given out, those first that were forgotten first: what a P2PS has sent for the service that
+/// had the id before must not reach the one that has it now.
 #[derive(Debug, Default)]
 pub(crate) struct Services {
     list: Vec<Service>,
     by_name: SeededMap<String, u16>,
+    /// Ids of services that were forgotten, oldest first.
+    free: VecDeque<u16>,
+    /// As `free`, and too new to be used again.
+    resting: Vec<u16>,
 }
 
 /// Ids above this are not given out; `0xFFFF` means something else on the hub.
@@ -139,13 +155,44 @@ impl Services {
             }
             return (service.cached == cached).then_some(id);
         }
-        if self.list.len() >= MAX_SERVICES || name.is_empty() {
+        if name.is_empty() {
             return None;
         }
-        self.list.push(Service { name: name.to_owned(), cached, ..Service::default() });
-        let id = self.list.len() as u16;
+        let service = Service { name: name.to_owned(), cached, ..Service::default() };
+        let id = if self.list.len() < MAX_SERVICES {
+            self.list.push(service);
+            self.list.len() as u16
+        } else {
+            let id = self.free.pop_front()?;
+            self[id] = service;
+            id
+        };
         self.by_name.insert(name.to_owned(), id);
         Some(id)
+    }
+
+    /// Whether a service of this name is known.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
+    /// Whether a service that is new finds an id.
+    pub(crate) fn has_room(&self) -> bool {
+        self.list.len() < MAX_SERVICES || !self.free.is_empty()
+    }
+
+    /// A service that nobody offers, that has no item and that no P2PS knows, is forgotten. Its id rests.
+    pub(crate) fn forget(&mut self, id: u16) {
+        let known = std::mem::take(&mut self[id]);
+        assert!(!known.forgotten && !known.advertised && known.providers.is_empty() && !known.is_waiting());
+        self[id].forgotten = true;
+        self.by_name.remove(&known.name);
+        self.resting.push(id);
+    }
+
+    /// The ids that were forgotten before may be used again.
+    pub(crate) fn rest_is_over(&mut self) {
+        self.free.extend(self.resting.drain(..));
     }
 
     pub(crate) fn ids(&self) -> std::ops::RangeInclusive<u16> {
@@ -182,6 +229,24 @@ mod tests {
         assert!(services.get(0).is_none() && services.get(3).is_none());
         services[1].add_provider(SessionId(0), |id| id.0);
         assert_eq!(services.find_or_add("A", true), None);
+    }
+
+    #[test]
+    fn a_full_table_takes_the_ids_of_the_forgotten() {
+        let mut services = Services::default();
+        for n in 0..MAX_SERVICES {
+            assert_eq!(services.find_or_add(&n.to_string(), false), Some((n + 1) as u16));
+        }
+        assert!(!services.has_room() && services.find_or_add("more", false).is_none());
+        services.forget(7);
+        services.forget(3);
+        assert!(services.find_or_add("more", false).is_none(), "too new");
+        services.rest_is_over();
+        assert!(services.has_room() && !services.has("6"));
+        assert_eq!(services.find_or_add("more", true), Some(7), "the oldest first");
+        assert_eq!(services.find_or_add("6", false), Some(3), "a name that was forgotten is new");
+        assert_eq!((services[7].name.as_str(), services[7].cached), ("more", true));
+        assert!(services.find_or_add("yet more", false).is_none());
     }
 
     #[test]

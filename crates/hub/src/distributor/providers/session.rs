@@ -179,13 +179,13 @@ pub(crate) struct Session {
     /// The provider's login has `SupportOptimizedPauseResume`.
     pub(crate) pause: bool,
     pub(crate) downloads: Downloads,
-    /// What it says of services whose names are taken by a provider of the other kind, for when they are free.
+    /// What it says of services whose names are taken by a provider of the other kind, or that found no id, for when they are free.
     refused: Vec<Entry>,
     /// Ours for the provider's groups, by our service id and its group id.
     groups: SeededMap<Box<[u8]>, GroupId>,
 }
 
-/// Services of a session that are remembered though their names are taken; more are dropped.
+/// Services of a session that are remembered though they are not taken; more are dropped.
 const MAX_REFUSED: usize = 1_000;
 
 impl Session {
@@ -229,6 +229,11 @@ impl Session {
     /// It offers the service no more, or the service is ours from now on.
     pub(super) fn forget_refused(&mut self, provider_id: u16) {
         self.refused.retain(|known| known.id != provider_id);
+    }
+
+    /// What it has said of services that it may not offer.
+    pub(crate) fn all_refused(&self) -> impl Iterator<Item = &Entry> {
+        self.refused.iter()
     }
 
     /// What it has said of a service of this name that it may not offer.

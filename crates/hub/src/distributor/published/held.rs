@@ -8,6 +8,8 @@ use rwf::image::Image;
 #[derive(Debug, Default)]
 pub(crate) struct HeldImages {
     images: Vec<Option<Box<Image>>>,
+    /// By slot: looks in a row that have found the image held, not published and not watched.
+    idle_looks: Vec<u16>,
     free: Vec<ImageSlot>,
 }
 
@@ -18,9 +20,11 @@ impl HeldImages {
         if let Some(slot) = self.free.pop() {
             debug_assert!(self.images[slot.0 as usize].is_none(), "a place is free that is in use");
             self.images[slot.0 as usize] = image;
+            self.idle_looks[slot.0 as usize] = 0;
             return slot;
         }
         self.images.push(image);
+        self.idle_looks.push(0);
         ImageSlot((self.images.len() - 1) as u32)
     }
 
@@ -40,6 +44,18 @@ impl HeldImages {
 
     pub(crate) fn get_mut(&mut self, slot: ImageSlot) -> &mut Image {
         self.images[slot.0 as usize].as_deref_mut().expect("the image of an item is held until its end")
+    }
+
+    /// Somebody has to do with the image: its time begins anew.
+    pub(super) fn touch(&mut self, slot: ImageSlot) {
+        self.idle_looks[slot.0 as usize] = 0;
+    }
+
+    /// Another look has found that nobody has to do with the image: how many did in a row.
+    pub(super) fn look(&mut self, slot: ImageSlot) -> u16 {
+        let looks = &mut self.idle_looks[slot.0 as usize];
+        *looks = looks.saturating_add(1);
+        *looks
     }
 
     pub(crate) fn remove(&mut self, slot: ImageSlot) {
@@ -78,6 +94,11 @@ impl WaitingSnapshots {
                 self.waiting.remove(&shared);
             }
         }
+    }
+
+    /// Whether somebody waits for an item's image.
+    pub(super) fn any(&self, shared: Handle) -> bool {
+        self.waiting.contains_key(&shared)
     }
 
     pub(crate) fn waits(&self, shared: Handle, instance: Handle) -> bool {

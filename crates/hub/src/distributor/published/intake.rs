@@ -98,7 +98,7 @@ impl SourceDistributor {
         if let Some(handle) = self.items.find(service, &self.key) {
             return Some(handle);
         }
-        if self.is_full() {
+        if !self.find_room(None) {
             self.counters.refused_no_resources += 1;
             return None;
         }
@@ -122,6 +122,7 @@ impl SourceDistributor {
         self.unpublish(handle);
         let evicted = self.providers[place.session].streams.set(place.stream, Stream::new(handle, false)).handle();
         self.items.publish_on(handle, place);
+        self.published.images.touch(self.items[handle].image().expect("a cached item has an image"));
         if let Some(evicted) = evicted {
             assert_ne!(evicted, handle, "an item that is on no stream was found on one");
             let text = "Provider has put another item on the stream";

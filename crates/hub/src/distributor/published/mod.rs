@@ -6,13 +6,16 @@
 //! | `intake` | what non-interactive providers send |
 //! | `images` | answers from held images, and items whose provider is gone |
 //! | `posted` | posts to published items |
+//! | `retention` | how long what nobody publishes any more is held |
 
 mod held;
 mod images;
 mod intake;
 mod posted;
+mod retention;
 
 use held::{HeldImages, WaitingSnapshots};
+use retention::Retention;
 
 use super::items::Items;
 
@@ -21,6 +24,7 @@ use super::items::Items;
 pub(crate) struct Published {
     pub(crate) images: HeldImages,
     pub(crate) snapshots: WaitingSnapshots,
+    retention: Retention,
 }
 
 impl Published {

@@ -22,6 +22,7 @@ impl SourceDistributor {
         let nested = (post.container == DataType::MSG).then(|| Msg::decode(post.body)).transpose();
         let nested = nested.map_err(|_| (NakCode::INVALID_CONTENT, "The message in the post is malformed"))?;
         let handle = self.posted_to(service, handle, post, nested.as_ref())?;
+        self.published.images.touch(self.items[handle].image().expect("a published item has an image"));
         let post_user_info = Some(post.post_user_info);
         match nested {
             None => {

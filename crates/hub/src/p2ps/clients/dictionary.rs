@@ -77,6 +77,13 @@ pub(crate) struct DictionaryStream {
     stale: bool,
 }
 
+impl DictionaryStream {
+    /// The service that was named in the request.
+    pub(crate) fn service(&self) -> Option<ServiceId> {
+        self.service
+    }
+}
+
 /// A dictionary on its way in. Enumerations are of use only beside their fields, so both halves are kept together.
 #[derive(Debug, Default)]
 struct Incoming {

@@ -76,10 +76,15 @@ impl P2ps {
         name: &str,
         entry: &directory::Service,
     ) {
-        let Some(id) = self.services.id_of(name) else {
-            self.counters.services_refused += 1;
-            return;
-        };
+        let Some(id) = self.id_of_service(name) else { return };
+        // It may have given the id of a service that is gone to another, and this P2PS has not heard of that.
+        let is_at = |provider: &Provider| (provider.source, provider.service) == (source, remote);
+        let before = self.sources.service_of(source, remote).filter(|&before| before != id);
+        let moved = before
+            .filter(|&before| self.services.get(before).is_some_and(|service| service.providers.iter().any(is_at)));
+        if let Some(before) = moved {
+            self.withdraw_service(before, source);
+        }
         self.finish_losses_before(id, source);
         if let Some(source) = self.sources.up_mut(source) {
             source.services.insert(remote, id);
@@ -167,9 +172,7 @@ impl P2ps {
     /// Clients know a service no more.
     pub(in crate::p2ps) fn delete_service(&mut self, id: ServiceId) {
         let Some(service) = self.services.get_mut(id).filter(|service| service.alive) else { return };
-        service.alive = false;
-        service.providers.clear();
-        service.told = Condition::default();
+        service.leave(self.now);
         self.broadcast(id, &Change { entry: directory::Service::delete(id.0), parts: 0 }, None);
     }
 

@@ -2,9 +2,12 @@
 
 use super::Sources;
 use super::qos::matching;
+use crate::p2ps::clients::dictionary::DictionaryStream;
 use crate::p2ps::conflation::ServiceConflation;
 use crate::p2ps::ids::{ItemId, RemoteService, ServiceId, SourceId};
-use rustc_hash::FxHashMap;
+use crate::p2ps::items::state::Standing;
+use crate::p2ps::{Notice, P2ps};
+use rustc_hash::{FxHashMap, FxHashSet};
 use rwf::Qos;
 use rwf::msg::Domain;
 use rwf::rdm::dictionary::{ENUMS, FIELDS};
@@ -13,6 +16,8 @@ use std::collections::VecDeque;
 
 /// Ids are handed out from 1, so that those of the first 253 services stay one byte long in every key.
 const FIRST_ID: u16 = 1;
+/// Ids that there are: `0xFFFF` is none.
+const MAX_SERVICES: usize = 0xFFFE;
 
 /// State and load of a service, as they are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -79,6 +84,10 @@ pub(crate) struct Service {
     pub(crate) told: Condition,
     /// Items to be opened.
     pub(crate) queue: VecDeque<ItemId>,
+    /// When it went, if it was ever there.
+    gone_at: u64,
+    /// It has no name any more; its id waits for another.
+    nameless: bool,
 }
 
 impl Service {
@@ -112,6 +121,16 @@ impl Service {
             info.supports_out_of_band_snapshots.or(offer.supports_out_of_band_snapshots);
         info.accepting_consumer_status = Some(false);
         before != (info.capabilities.len(), info.qos.len())
+    }
+
+    /// Nobody offers it any more. Its id stays its name's, and what it offered is of no use.
+    pub(crate) fn leave(&mut self, now: u64) {
+        self.alive = false;
+        self.gone_at = now;
+        self.providers = Vec::new();
+        self.info = Info::default();
+        self.source_qos = Vec::new();
+        self.told = Condition::default();
     }
 
     /// True if the service has this domain.
@@ -153,11 +172,22 @@ impl Service {
     }
 }
 
-/// All services that were ever known.
+/// How long a service has to be gone before its id may be another's, nanoseconds: what clients and sources have under way for it is over
+/// by then.
+const REST: u64 = 60_000_000_000;
+/// Ids in use are looked through at most so often, nanoseconds.
+const LOOK_PAUSE: u64 = 1_000_000_000;
+
+/// All services that were ever known. An id is its name's for good, unless all ids are given out: then those of services that went
+/// long ago, and that nothing refers to, are given to others.
 #[derive(Debug, Default)]
 pub(crate) struct Services {
     by_id: Vec<Service>,
     by_name: FxHashMap<String, ServiceId>,
+    /// Ids without a name, those first whose services went first.
+    free: VecDeque<ServiceId>,
+    /// When ids that are free may be looked for again.
+    look_at: u64,
     /// Turns that have opened items: each begins with another service, so that none waits for the others.
     rounds: u16,
 }
@@ -204,8 +234,7 @@ impl Services {
         if let Some(&id) = self.by_name.get(name) {
             return Some(id);
         }
-        let id = ServiceId(u16::try_from(self.by_id.len()).ok()?.checked_add(FIRST_ID)?);
-        self.by_id.push(Service {
+        let service = |id| Service {
             id,
             name: name.to_owned(),
             alive: false,
@@ -214,8 +243,107 @@ impl Services {
             source_qos: Vec::new(),
             told: Condition::default(),
             queue: VecDeque::new(),
-        });
+            gone_at: 0,
+            nameless: false,
+        };
+        let id = if self.by_id.len() < MAX_SERVICES {
+            let id = ServiceId(self.by_id.len() as u16 + FIRST_ID);
+            self.by_id.push(service(id));
+            id
+        } else {
+            let id = self.free.pop_front()?;
+            self.by_id[usize::from(id.0 - FIRST_ID)] = service(id);
+            id
+        };
         self.by_name.insert(name.to_owned(), id);
         Some(id)
+    }
+
+    /// Takes the names from services that went long ago and that nothing refers to, as `is_used` says. False if it is too early to look
+    /// for such again.
+    fn free_ids(&mut self, now: u64, rest: u64, is_used: impl Fn(&Service) -> bool) -> bool {
+        if now < self.look_at {
+            return false;
+        }
+        self.look_at = now.saturating_add(LOOK_PAUSE);
+        let idle = |service: &&mut Service| {
+            let gone = !service.alive && !service.nameless && service.providers.is_empty() && service.queue.is_empty();
+            gone && now >= service.gone_at.saturating_add(rest) && !is_used(service)
+        };
+        let mut freed: Vec<&mut Service> = self.by_id.iter_mut().filter(idle).collect();
+        freed.sort_by_key(|service| service.gone_at);
+        for service in freed {
+            self.by_name.remove(&std::mem::take(&mut service.name));
+            service.nameless = true;
+            self.free.push_back(service.id);
+        }
+        true
+    }
+}
+
+impl P2ps {
+    /// The id of a service's name. Without one left, those of services that went long ago are given to others; `None`, and a word for the
+    /// operator, if there is none such.
+    pub(in crate::p2ps) fn id_of_service(&mut self, name: &str) -> Option<ServiceId> {
+        if let Some(id) = self.services.id_of(name) {
+            return Some(id);
+        }
+        self.counters.services_refused += 1;
+        let looked = self.free_service_ids();
+        let id = self.services.id_of(name);
+        if id.is_some() {
+            self.counters.services_refused -= 1;
+        } else if looked {
+            let refused = self.counters.services_refused;
+            self.notices.push(Notice::NoServiceIds { service: name.to_owned(), refused });
+        }
+        id
+    }
+
+    fn free_service_ids(&mut self) -> bool {
+        let mut named: FxHashSet<ServiceId> = FxHashSet::default();
+        for (_, client) in self.clients.iter() {
+            named.extend(client.directories.iter().filter_map(|directory| directory.service));
+            named.extend(client.dictionaries.iter().filter_map(DictionaryStream::service));
+        }
+        let Self { services, items, losses, sources, config, .. } = self;
+        let at_sources = |source| [Standing::Opening(source), Standing::Open(source)];
+        let waits = [Standing::Parked, Standing::Queued, Standing::Retrying];
+        let standings: Vec<Standing> = waits.into_iter().chain(sources.ids().flat_map(at_sources)).collect();
+        let has_items = |id| standings.iter().any(|&standing| items.count_standing(id, standing) > 0);
+        let rest = REST.max(config.post_timeout.saturating_mul(2));
+        // A loss that is being told of may name any of them.
+        let is_used = |service: &Service| losses.has_work() || named.contains(&service.id) || has_items(service.id);
+        services.free_ids(self.now, rest, is_used)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_those_who_went_are_used_when_there_is_no_other() {
+        let mut services = Services::default();
+        for n in 0..MAX_SERVICES {
+            assert_eq!(services.id_of(&n.to_string()), Some(ServiceId(n as u16 + FIRST_ID)));
+        }
+        for (id, gone_at) in [(9, 20), (4, 10), (5, 10), (6, 2_000)] {
+            services.get_mut(ServiceId(id)).unwrap().leave(gone_at);
+        }
+        let alive = |services: &mut Services| {
+            services.by_id.iter_mut().for_each(|service| service.alive = service.gone_at == 0)
+        };
+        alive(&mut services);
+        assert_eq!(services.id_of("new"), None);
+        assert!(services.free_ids(1_500, 1_000, |service| service.id == ServiceId(5)));
+        assert!(!services.free_ids(1_501, 1_000, |_| false), "not so soon again");
+        assert_eq!([services.id_of("new"), services.id_of("newer")], [Some(ServiceId(4)), Some(ServiceId(9))]);
+        assert_eq!(services.id_of("newest"), None);
+        assert_eq!(services.id_of("3"), None, "a name that was taken away is a new one");
+        assert_eq!(services.id_of("4"), Some(ServiceId(5)), "one that is in use keeps it");
+        let new = services.get(ServiceId(4)).unwrap();
+        assert_eq!((new.name.as_str(), new.alive), ("new", false));
+        assert_eq!(services.by_name.len(), MAX_SERVICES);
     }
 }
