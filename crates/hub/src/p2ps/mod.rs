@@ -426,9 +426,15 @@ impl P2ps {
         &self.dictionaries.merged
     }
 
-    /// The name of a service that clients have been told of by this id; it stays that of the id when the service goes.
+    /// The name of a service that clients have been told of by this id; it stays that of the id when the service goes, and as long as
+    /// [`P2ps::services_renamed`] is what it was.
     pub fn service_name(&self, id: u16) -> Option<&str> {
         self.services.get(ids::ServiceId(id)).map(|service| service.name.as_str())
+    }
+
+    /// How many times the id of a service that was long gone was given to another name, since there was no other.
+    pub fn services_renamed(&self) -> u64 {
+        self.services.renamed()
     }
 
     /// How many ids of services are given away: 1 to this number.

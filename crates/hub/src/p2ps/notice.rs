@@ -86,7 +86,7 @@ impl fmt::Display for Notice {
             Self::ServiceGone { service } => write!(f, "service {service} is gone"),
             Self::NoServiceIds { service, refused } => write!(
                 f,
-                "service {service} is not offered: all 65534 service ids are in use ({refused} services refused so far); the id of one that is gone, and that no client has to do with, is free after a minute"
+                "service {service} is not offered: all 65000 service ids are in use ({refused} services refused so far); the id of one that is gone, and that no client has to do with, is free after a minute"
             ),
         }
     }

@@ -116,6 +116,7 @@ fn a_service_that_nobody_offers_is_forgotten_after_its_time() {
     world.pass(DAY / 4);
     let gone = world.kinds().iter().filter(|kind| **kind == Kind::ServiceGone).count();
     assert_eq!((gone, world.sd.counters().services_aged), (2, 2));
+    world.sent(1);
     world.route_up(1);
     world.directory(1, vec![service(7, "FEED")]);
     world.pass(4);

@@ -1,7 +1,7 @@
 //! What an outage costs: a loss is told of in turns, each with so many items, and all of them together touch each item a few times.
 
 use crate::world::{PRICE, SECOND, encode, refresh, update};
-use hub::p2ps::{ClientId, ClientInfo, Config, P2ps, SourceId};
+use hub::p2ps::{ClientId, ClientInfo, Config, Notice, P2ps, SourceId};
 use hub::stream::{ALL, Block, BlockWriter, Event, Request, flags};
 use rwf::msg::{MsgKey, RequestFlags, RequestMsg};
 use rwf::rdm::directory::{Action, Info, Part, Service, ServiceState};
@@ -46,14 +46,18 @@ impl Outage {
     }
 
     fn service(&mut self, source: usize, id: u16) {
-        let name = format!("S{id}");
+        self.name(source, id, &format!("S{id}"));
+    }
+
+    /// A source gives this name to a service.
+    fn name(&mut self, source: usize, id: u16, name: &str) {
         let info =
-            Info { name: name.clone(), capabilities: vec![PRICE], qos: vec![Qos::REALTIME_TICK], ..Info::default() };
+            Info { name: name.to_owned(), capabilities: vec![PRICE], qos: vec![Qos::REALTIME_TICK], ..Info::default() };
         let mut entry = Service::new(id, Action::Add);
         entry.info = Some(Part::Set(info));
         entry.state = Some(Part::Set(ServiceState::new(true)));
         let filters = encode(|w| entry.encode_filters(u32::MAX, w));
-        let event = Event::Service { target: ALL, service: id, cached: false, name: &name, filters: &filters };
+        let event = Event::Service { target: ALL, service: id, cached: false, name, filters: &filters };
         self.writers[source].event(&event);
         self.publish(source);
     }
@@ -241,4 +245,54 @@ fn statuses_of_groups_and_services_touch_their_members_only() {
     outage.writers[0].event(&Event::ServiceStatus { service: 2, state: suspect });
     outage.publish(0);
     assert_eq!(outage.touched() - before, 50, "the items of another service have nothing to do with it");
+}
+
+/// What an operator has been told of services without an id.
+fn lacking(outage: &mut Outage) -> Vec<String> {
+    let notices = outage.p2ps.notices();
+    notices.filter_map(|notice| matches!(notice, Notice::NoServiceIds { .. }).then(|| notice.to_string())).collect()
+}
+
+#[test]
+fn names_of_services_that_are_gone_leave_their_ids_to_others() {
+    let ids = 65_000_u16;
+    let mut outage = Outage::new(ids);
+    assert_eq!(lacking(&mut outage).len(), 0);
+    outage.open(0, 1, 10, 3);
+    // Their source is gone, and the client waits for its items.
+    outage.p2ps.source_down(outage.now, SourceId(0));
+    while outage.p2ps.timeout() == Some(0) {
+        outage.turn();
+    }
+    outage.writers[0] = BlockWriter::new(9);
+    outage.p2ps.source_up(outage.now, SourceId(0));
+    outage.name(0, 1, "NEW");
+    let said = lacking(&mut outage);
+    assert!(said.len() == 1 && said[0].contains("NEW") && said[0].contains("65000"), "{said:?}");
+    outage.name(0, 2, "NEWER");
+    assert_eq!((lacking(&mut outage).len(), outage.p2ps.counters().services_refused), (0, 2), "said once a second");
+    outage.now += 61 * SECOND;
+    outage.name(0, 1, "NEW");
+    assert_eq!(outage.p2ps.service_name(1), Some("S1"), "somebody waits for its items");
+    assert_eq!(outage.p2ps.service_name(2), Some("NEW"), "the first of those that nothing refers to");
+    assert_eq!((outage.p2ps.services_renamed(), outage.p2ps.counters().services_refused), (1, 2));
+    outage.open(0, 2, 100, 5);
+    outage.turn();
+    outage.p2ps.check_invariants();
+    assert_eq!(outage.p2ps.counters().items_waiting, 3, "the new one serves its items, and S1 is not back");
+}
+
+#[test]
+fn an_id_that_its_source_has_given_to_another_name_is_the_old_services_no_more() {
+    let mut outage = Outage::new(2);
+    outage.open(0, 1, 10, 3);
+    // The word that S1 is gone was lost on the way.
+    outage.name(0, 1, "OTHER");
+    while outage.p2ps.timeout() == Some(0) {
+        outage.turn();
+    }
+    outage.p2ps.check_invariants();
+    assert_eq!(outage.p2ps.counters().items_waiting, 3, "nobody has S1");
+    let gone = outage.p2ps.notices().any(|notice| notice == Notice::ServiceGone { service: "S1".into() });
+    assert!(gone && outage.p2ps.service_name(4) == Some("OTHER"));
 }

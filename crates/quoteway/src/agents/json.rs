@@ -97,6 +97,10 @@ impl JsonClients {
         if !Arc::ptr_eq(&self.dictionary, p2ps.dictionary()) {
             self.dictionary = Arc::clone(p2ps.dictionary());
         }
+        if self.names.renamed != p2ps.services_renamed() {
+            self.names.renamed = p2ps.services_renamed();
+            self.names.known.clear();
+        }
         let known = self.names.known.len();
         for id in known + 1..=p2ps.service_count() {
             self.names.known.push(p2ps.service_name(id as u16).unwrap_or_default().to_owned());
@@ -242,6 +246,8 @@ pub(super) fn answers_login(msg: &[u8]) -> bool {
 struct Names {
     /// By id, from 1.
     known: Vec<String>,
+    /// Renamings of services that `known` has followed.
+    renamed: u64,
     /// Services are numbers in what is sent.
     numbers: bool,
     /// Names that no service has, with ids from the top: so that a request for one is answered as for any unknown service, and under

@@ -16,8 +16,8 @@ use std::collections::VecDeque;
 
 /// Ids are handed out from 1, so that those of the first 253 services stay one byte long in every key.
 const FIRST_ID: u16 = 1;
-/// Ids that there are: `0xFFFF` is none.
-const MAX_SERVICES: usize = 0xFFFE;
+/// Services known at a time. The ids above are left to whoever needs some that are no service's: JSON clients name services that there are not.
+const MAX_SERVICES: usize = 65_000;
 
 /// State and load of a service, as they are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -175,6 +175,8 @@ impl Service {
 /// How long a service has to be gone before its id may be another's, nanoseconds: what clients and sources have under way for it is over
 /// by then.
 const REST: u64 = 60_000_000_000;
+/// Services without a source that are deleted in one look for ids.
+const DELETED_AT_ONCE: usize = 1_000;
 /// Ids in use are looked through at most so often, nanoseconds.
 const LOOK_PAUSE: u64 = 1_000_000_000;
 
@@ -186,6 +188,8 @@ pub(crate) struct Services {
     by_name: FxHashMap<String, ServiceId>,
     /// Ids without a name, those first whose services went first.
     free: VecDeque<ServiceId>,
+    /// Ids that were given to other names.
+    renamed: u64,
     /// When ids that are free may be looked for again.
     look_at: u64,
     /// Turns that have opened items: each begins with another service, so that none waits for the others.
@@ -209,6 +213,11 @@ impl Services {
 
     pub(crate) fn get_mut(&mut self, id: ServiceId) -> Option<&mut Service> {
         self.by_id.get_mut(Self::index(id)?)
+    }
+
+    /// How many times an id was given to another name.
+    pub(crate) fn renamed(&self) -> u64 {
+        self.renamed
     }
 
     /// Services in the order of their ids, those included that are gone.
@@ -252,6 +261,7 @@ impl Services {
             id
         } else {
             let id = self.free.pop_front()?;
+            self.renamed += 1;
             self.by_id[usize::from(id.0 - FIRST_ID)] = service(id);
             id
         };
@@ -261,7 +271,7 @@ impl Services {
 
     /// Takes the names from services that went long ago and that nothing refers to, as `is_used` says. False if it is too early to look
     /// for such again.
-    fn free_ids(&mut self, now: u64, rest: u64, is_used: impl Fn(&Service) -> bool) -> bool {
+    fn free_ids(&mut self, now: u64, rest: u64, is_used: &impl Fn(&Service) -> bool) -> bool {
         if now < self.look_at {
             return false;
         }
@@ -314,7 +324,18 @@ impl P2ps {
         let rest = REST.max(config.post_timeout.saturating_mul(2));
         // A loss that is being told of may name any of them.
         let is_used = |service: &Service| losses.has_work() || named.contains(&service.id) || has_items(service.id);
-        services.free_ids(self.now, rest, is_used)
+        let looked = services.free_ids(self.now, rest, &is_used);
+        if looked && services.free.is_empty() {
+            // Those whose source is lost, and that nobody asks for, are gone from now on: their ids are free after the rest.
+            let down =
+                services.iter().filter(|service| service.alive && service.providers.is_empty() && !is_used(service));
+            for id in down.map(|service| service.id).take(DELETED_AT_ONCE).collect::<Vec<_>>() {
+                self.delete_service(id);
+                let service = self.services.get(id).map(|service| service.name.clone()).unwrap_or_default();
+                self.notices.push(Notice::ServiceGone { service });
+            }
+        }
+        looked
     }
 }
 
@@ -336,10 +357,10 @@ mod tests {
         };
         alive(&mut services);
         assert_eq!(services.id_of("new"), None);
-        assert!(services.free_ids(1_500, 1_000, |service| service.id == ServiceId(5)));
-        assert!(!services.free_ids(1_501, 1_000, |_| false), "not so soon again");
+        assert!(services.free_ids(1_500, 1_000, &|service: &Service| service.id == ServiceId(5)));
+        assert!(!services.free_ids(1_501, 1_000, &|_: &Service| false), "not so soon again");
         assert_eq!([services.id_of("new"), services.id_of("newer")], [Some(ServiceId(4)), Some(ServiceId(9))]);
-        assert_eq!(services.id_of("newest"), None);
+        assert_eq!((services.id_of("newest"), services.renamed()), (None, 2));
         assert_eq!(services.id_of("3"), None, "a name that was taken away is a new one");
         assert_eq!(services.id_of("4"), Some(ServiceId(5)), "one that is in use keeps it");
         let new = services.get(ServiceId(4)).unwrap();
