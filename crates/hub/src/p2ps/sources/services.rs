@@ -352,10 +352,9 @@ mod tests {
         for (id, gone_at) in [(9, 20), (4, 10), (5, 10), (6, 2_000)] {
             services.get_mut(ServiceId(id)).unwrap().leave(gone_at);
         }
-        let alive = |services: &mut Services| {
-            services.by_id.iter_mut().for_each(|service| service.alive = service.gone_at == 0)
-        };
-        alive(&mut services);
+        for service in &mut services.by_id {
+            service.alive = service.gone_at == 0;
+        }
         assert_eq!(services.id_of("new"), None);
         assert!(services.free_ids(1_500, 1_000, &|service: &Service| service.id == ServiceId(5)));
         assert!(!services.free_ids(1_501, 1_000, &|_: &Service| false), "not so soon again");
