@@ -35,6 +35,8 @@ pub struct Config {
     pub max_fragment_size: usize,
     /// Nanoseconds that a post may be unanswered before the poster gets a nak.
     pub post_timeout: u64,
+    /// How long a client may be connected without a login; 0 for any time.
+    pub login_timeout: u64,
     /// Posts that one client may have unanswered; further ones get a nak. 0 for any number.
     pub max_posts_per_client: u32,
     /// Nanoseconds that an image may be on its way before those who want more than it holds hear why they wait.
@@ -88,6 +90,7 @@ impl Default for Config {
             conflation: super::conflation::Settings::default(),
             max_fragment_size: 6_000,
             post_timeout: 15 * SECOND,
+            login_timeout: 0,
             max_posts_per_client: 10_000,
             request_timeout: 15 * SECOND,
             recovery_delay: SECOND,

@@ -49,6 +49,7 @@ pub use overview::{ItemOverview, ServiceOverview};
 pub use sources::Joined;
 
 use crate::stream::{HubError, Request};
+use clients::awaited_logins::AwaitedLogins;
 use clients::dictionary::Dictionaries;
 use clients::posts::Posts;
 use clients::streams::Open;
@@ -87,6 +88,7 @@ pub struct P2ps {
     rules: Rules,
     clients: Clients,
     tokens: Tokens,
+    awaited_logins: AwaitedLogins,
     items: Items,
     gate: Gate,
     services: Services,
@@ -121,6 +123,7 @@ impl P2ps {
             rules: Rules::new(config.conflation.ripple),
             clients: Clients::default(),
             tokens: Tokens::default(),
+            awaited_logins: AwaitedLogins::default(),
             items: Items::new(config.hash_seed, config.cache.max_items),
             gate: Gate::new(config.permissions),
             services: Services::default(),
@@ -152,6 +155,7 @@ impl P2ps {
         self.egress.insert(id);
         self.clients.insert(id, Client::new(info));
         self.counters.clients += 1;
+        self.await_login(id);
     }
 
     /// A client has sent a message. What it sends after it was told to be closed is ignored.
@@ -195,6 +199,7 @@ impl P2ps {
         self.egress.remove(id);
         self.gate.held.forget(id);
         self.logout(id);
+        self.await_login_no_more(id);
         if self.clients.remove(id) {
             self.counters.clients -= 1;
         }
@@ -273,6 +278,7 @@ impl P2ps {
         [
             work,
             self.tokens.timeout(),
+            self.awaited_logins.timeout(),
             self.posts.timeout(),
             self.upstream.timeout(),
             self.dictionaries.timeout(),
@@ -298,6 +304,7 @@ impl P2ps {
         }
         self.time_out_posts();
         self.expire_logins();
+        self.close_without_login();
         self.retry_items();
         self.explain_deferred();
         self.note_freeze();

@@ -75,6 +75,35 @@ fn a_login_that_cannot_be_is_refused_with_a_reason_and_the_client_closed() {
 }
 
 #[test]
+fn who_does_not_log_in_is_closed_whatever_else_it_says() {
+    let mut world = World::with(Config { login_timeout: 60 * SECOND, ..Config::default() });
+    for client in [1, 2, 3, 4] {
+        world.connect(client);
+    }
+    world.send_with(2, |w| request("bob").encode(w));
+    world.send_with(3, |w| request("eve").encode(w));
+    world.pass(50 * SECOND);
+    assert_eq!(world.take(2).len() + world.take(3).len(), 2);
+    // One asks for what nobody gets before a login, one logs out, one leaves.
+    world.request(1, &item(5, "IBM"));
+    assert_eq!(world.take(1), ["status 5 CLOSED/SUSPECT/USAGE_ERROR"]);
+    world.send(3, CloseMsg::new(Domain::LOGIN, 1));
+    world.disconnect(4);
+    world.pass(9 * SECOND);
+    assert!(world.closed.is_empty(), "{:?}", world.closed);
+    world.pass(2 * SECOND);
+    let closed = std::mem::take(&mut world.closed);
+    assert_eq!(closed, [(1, CloseReason::NoLogin { seconds: 60 })]);
+    assert_eq!(closed[0].1.to_string(), "not logged in within 60 s (login_timeout_s)");
+    world.disconnect(1);
+    world.pass(50 * SECOND);
+    assert_eq!(std::mem::take(&mut world.closed), [(3, CloseReason::NoLogin { seconds: 60 })]);
+    world.disconnect(3);
+    world.pass(1_000 * SECOND);
+    assert!(world.closed.is_empty(), "who is logged in stays");
+}
+
+#[test]
 fn a_user_has_so_many_mounts_and_gets_one_back_by_logging_out() {
     let mut world = World::with(Config { max_mounts_per_user: 2, ..Config::default() });
     for client in [1, 2, 3] {

@@ -62,6 +62,7 @@ pub fn p2ps_config(config: &Config, incarnation: u32) -> io::Result<p2ps::Config
         open_window: c.minimum_open_window,
         max_fragment_size: (c.max_fragment_size as usize).saturating_sub(DICTIONARY_HEADROOM).max(100),
         post_timeout: u64::from(c.post_timeout_s) * SECOND,
+        login_timeout: u64::from(c.login_timeout_s) * SECOND,
         hash_seed: hash_seed(),
         image_part: (c.max_fragment_size as usize).saturating_sub(DICTIONARY_HEADROOM).max(100),
         cache: p2ps_cache(c),

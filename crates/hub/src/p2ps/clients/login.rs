@@ -80,6 +80,7 @@ impl P2ps {
         if let Err(denial) = self.permit_login(client, &request) {
             return self.refuse_login(client, stream, &denial);
         }
+        self.await_login_no_more(client);
         self.clients.users_mut().mount(&request.name);
         self.counters.logins += 1;
         self.counters.mounts += 1;
@@ -171,6 +172,7 @@ impl P2ps {
             self.tokens.forget(client, &login);
             self.counters.mounts -= 1;
             self.clients.users_mut().unmount(&login.name);
+            self.await_login(client);
         }
         self.leave_seat(client);
     }

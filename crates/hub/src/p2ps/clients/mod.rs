@@ -8,6 +8,7 @@
 //! * `refusal`: why a client does not get what it asked for.
 
 mod authentication;
+pub(crate) mod awaited_logins;
 mod batch;
 pub(crate) mod dictionary;
 mod directory;
@@ -75,6 +76,11 @@ pub enum CloseReason {
         /// Who, and why.
         why: String,
     },
+    /// It was not logged in for too long.
+    NoLogin {
+        /// The time that it had.
+        seconds: u64,
+    },
     /// The login was refused; the text is what the client was told.
     LoginRefused {
         /// Why.
@@ -100,6 +106,7 @@ impl fmt::Display for CloseReason {
                 "the audit log cannot be written, and {waiting} bytes of its requests wait for that: see where the audit goes"
             ),
             Self::ByOperator { why } => write!(f, "closed by an operator: {why}"),
+            Self::NoLogin { seconds } => write!(f, "not logged in within {seconds} s (login_timeout_s)"),
             Self::LoginRefused { text } => write!(f, "login refused: {text}"),
         }
     }
@@ -147,6 +154,8 @@ impl DirectoryStream {
 pub(crate) struct Client {
     pub(crate) info: ClientInfo,
     pub(crate) login: Option<Login>,
+    /// When it has to be logged in.
+    pub(crate) login_by: Option<u64>,
     pub(crate) policy: Recovery,
     pub(crate) streams: Streams,
     pub(crate) directories: Vec<DirectoryStream>,
@@ -168,6 +177,7 @@ impl Client {
         Self {
             info,
             login: None,
+            login_by: None,
             policy: Recovery::default(),
             streams: Streams::default(),
             directories: Vec::new(),
