@@ -116,6 +116,12 @@ fn of_distributor_and_daemon(config: &Config) -> Vec<Broken> {
     rule((1..=255).contains(&s.ping_timeout_s), "ping_timeout_s", "must be from 1 to 255");
     let ping = s.websocket_ping_timeout_s;
     rule((3..=255).contains(&ping), "websocket_ping_timeout_s", "must be from 3 to 255");
+    rule(s.nip_cert_file.is_empty() == s.nip_key_file.is_empty(), "nip_cert_file", "and nip_key_file go together");
+    rule(
+        s.nip_client_ca_file.is_empty() || !s.nip_cert_file.is_empty(),
+        "nip_client_ca_file",
+        "needs nip_cert_file: certificates are shown under TLS",
+    );
     if !cpus(&config.rrcpd.bind_main_thread) {
         let what = "must be a list of processors such as 0-3,5";
         found.push(Broken { section: Rrcpd::NAME, key: "bind_main_thread", what });

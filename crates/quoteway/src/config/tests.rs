@@ -86,6 +86,23 @@ fn each_bad_toml_line_gets_its_own_clear_message() {
 }
 
 #[test]
+fn certificates_go_with_their_keys() {
+    for (section, certificate, key, roots) in [
+        ("p2ps", "server_cert_file", "server_key_file", "client_ca_file"),
+        ("source_distributor", "nip_cert_file", "nip_key_file", "nip_client_ca_file"),
+    ] {
+        assert_eq!(
+            faults(&format!("[{section}]\n{certificate} = \"/a.pem\"\n")),
+            [format!("q.toml:2: {section}.{certificate} and {key} go together")]
+        );
+        assert_eq!(
+            faults(&format!("[{section}]\n{roots} = \"/a.pem\"\n")),
+            [format!("q.toml:2: {section}.{roots} needs {certificate}: certificates are shown under TLS")]
+        );
+    }
+}
+
+#[test]
 fn what_waits_for_another_parameter_is_said() {
     let text = "[p2ps]\nflush_interval_ms = 5\nzlib_compression_level = 9\nencrypted_port = 14006\n";
     let notes = toml_file::parse("q.toml", text).unwrap().notes;
