@@ -29,6 +29,7 @@ mod ids;
 mod invariants;
 mod items;
 mod notice;
+mod operation;
 mod overview;
 mod p2ps_links;
 mod posts;

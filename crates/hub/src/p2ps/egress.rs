@@ -176,6 +176,11 @@ impl Egress {
         Self { limits, ..Self::default() }
     }
 
+    /// Other limits, for what waits from now on.
+    pub(crate) fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
     /// A client has connected.
     pub(crate) fn insert(&mut self, id: ClientId) {
         let needed = id.0 as usize + 1;

@@ -19,6 +19,7 @@
 //! * `gate`: who may see what: where permissions are asked, and what follows;
 //! * `conflation`: fewer updates that lead to the same image;
 //! * `egress`: what waits for clients that take too little, and what becomes of them;
+//! * `operation`: what operators do: other limits, blocked items, words to clients;
 //! * `invariants`: what holds at the end of every turn.
 //!
 //! `ids`, `encode` and `items` know no other room; `clients` and `sources` know `items`; `delivery` and `gate` know all of them.
@@ -35,6 +36,7 @@ mod ids;
 mod invariants;
 mod items;
 mod notice;
+mod operation;
 mod overview;
 mod sources;
 
@@ -45,6 +47,7 @@ pub use counters::Counters;
 pub use delivery::turn::Deliveries;
 pub use ids::{ClientId, SourceId};
 pub use notice::Notice;
+pub use operation::{BLOCKED_MAX, BlockError, ItemChange};
 pub use overview::{ItemOverview, ServiceOverview};
 pub use sources::Joined;
 
@@ -63,6 +66,7 @@ use ids::StreamId;
 use items::Items;
 use items::state::Standing;
 use items::watchers::Watcher;
+use operation::{Blocked, History};
 use rwf::msg::Msg;
 use rwf::{DataState, State, StreamState, peek};
 use sources::Sources;
@@ -99,6 +103,8 @@ pub struct P2ps {
     ticked: u64,
     dictionaries: Dictionaries,
     posts: Posts,
+    blocked: Blocked,
+    history: History,
     closing: Vec<(ClientId, CloseReason)>,
     notices: Vec<Notice>,
     counters: Counters,
@@ -133,6 +139,8 @@ impl P2ps {
             ticked: 0,
             dictionaries,
             posts: Posts::default(),
+            blocked: Blocked::default(),
+            history: History::default(),
             closing: Vec::new(),
             notices: Vec::new(),
             counters: Counters::default(),

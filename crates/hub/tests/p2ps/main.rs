@@ -10,6 +10,7 @@ mod hostile;
 mod logins;
 mod model;
 mod network;
+mod operation;
 mod outage;
 mod permissions;
 mod recovery;

@@ -28,6 +28,8 @@ pub(crate) enum Refusal<'a> {
     UnknownDomain { domain: u8, service: &'a str },
     /// The service does not have the quality.
     NoSuchQos { service: &'a str },
+    /// An operator has blocked the item.
+    Blocked { why: &'a str },
     /// An instrument without a name.
     NoName,
     /// The stream id is not a client's to use.
@@ -90,6 +92,7 @@ impl Refusal<'_> {
             | Self::BadStreamId { .. } => StateCode::USAGE_ERROR,
             Self::Rejected { code, .. } => *code,
             Self::NoUserName | Self::NoName | Self::BadBatch | Self::NotEncodable => StateCode::INVALID_ARGUMENT,
+            Self::Blocked { .. } => StateCode::NOT_ENTITLED,
             Self::TooManyMounts { .. } => StateCode::EXCEEDED_MAX_MOUNTS_PER_USER,
             Self::UnknownService { .. } => StateCode::SOURCE_UNKNOWN,
             Self::NoSuchQos { .. } | Self::UnknownDictionary { .. } => StateCode::NOT_FOUND,
@@ -160,6 +163,7 @@ impl fmt::Display for Refusal<'_> {
                     "Service {service} does not offer that quality of service: ask for one in its directory entry."
                 )
             }
+            Self::Blocked { why } => write!(f, "The item is blocked by an operator: {why}"),
             Self::NoName => write!(f, "The request names no item: set Name in its key."),
             Self::BadStreamId { stream } => {
                 write!(f, "Stream id {stream} is not usable: a consumer's ids are positive.")

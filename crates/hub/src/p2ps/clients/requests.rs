@@ -204,6 +204,9 @@ impl P2ps {
         if !service.has_domain(msg.domain) {
             return Err(Refusal::UnknownDomain { domain: msg.domain.0, service: &service.name });
         }
+        if let Some(why) = self.blocked.why(&service.name, msg.key.name) {
+            return Err(Refusal::Blocked { why });
+        }
         let named = msg.key.name.is_some_and(|name| !name.is_empty());
         if !named && (Domain::MARKET_PRICE..=Domain::MARKET_MAKER).contains(&msg.domain) {
             return Err(Refusal::NoName);

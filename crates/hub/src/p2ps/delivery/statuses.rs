@@ -115,6 +115,8 @@ impl P2ps {
         let item = self.items.get_mut(id);
         if pending != Pending::Alone {
             item.told(state.data);
+            let name = item.key().name.unwrap_or_default();
+            self.history.note(self.now, (item.service().0, name), &state);
             self.items.cache_mut().set_state(id.0, &state);
         }
         let item = self.items.get_mut(id);

@@ -1,0 +1,189 @@
+//! What operators do to a P2PS that runs: other limits, blocked items, words to its clients.
+
+use super::clients::refusal::Refusal;
+use super::delivery::statuses::Telling;
+use super::ids::{ClientId, ItemId};
+use super::{CloseReason, Config, P2ps};
+use rwf::msg::Domain;
+use rwf::{DataState, State, StateCode, StreamState};
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+
+/// Items that may be blocked at a time.
+pub const BLOCKED_MAX: usize = 10_000;
+/// Changes of items' states that are remembered, over all items.
+const HISTORY: usize = 8_192;
+
+/// The items that nobody gets, by service and name, each with why.
+#[derive(Debug, Default)]
+pub(crate) struct Blocked {
+    items: BTreeMap<(String, Vec<u8>), String>,
+}
+
+impl Blocked {
+    /// Why an item is blocked, if it is.
+    pub(crate) fn why(&self, service: &str, name: Option<&[u8]>) -> Option<&str> {
+        if self.items.is_empty() {
+            return None;
+        }
+        self.items.get(&(service.to_owned(), name?.to_vec())).map(String::as_str)
+    }
+}
+
+/// A state that the watchers of an item were told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ItemChange {
+    /// When, monotonic nanoseconds.
+    pub at: u64,
+    /// Of the stream.
+    pub stream: StreamState,
+    /// Of the data.
+    pub data: DataState,
+    /// The SDK's code.
+    pub code: StateCode,
+    /// Why, in the words that went to the watchers.
+    pub text: String,
+}
+
+/// The last changes of states over all items: old ones make room.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    changes: VecDeque<(u16, Box<[u8]>, ItemChange)>,
+}
+
+impl History {
+    /// The watchers of an item are told a state.
+    pub(crate) fn note(&mut self, at: u64, (service, name): (u16, &[u8]), state: &State<'_>) {
+        if self.changes.len() >= HISTORY {
+            self.changes.pop_front();
+        }
+        let text = state.text_lossy().into_owned();
+        let change = ItemChange { at, stream: state.stream, data: state.data, code: state.code, text };
+        self.changes.push_back((service, name.into(), change));
+    }
+}
+
+/// Why an item cannot be blocked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockError {
+    /// There are so many already.
+    TooMany,
+    /// It is.
+    Already,
+}
+
+impl fmt::Display for BlockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooMany => write!(f, "{BLOCKED_MAX} items are blocked, the most that can be: unblock some first"),
+            Self::Already => write!(f, "the item is blocked already"),
+        }
+    }
+}
+
+impl std::error::Error for BlockError {}
+
+impl P2ps {
+    /// Takes over those limits that may change while clients are there; everything else of `config` counts from the next start on. What is
+    /// open beyond a smaller limit stays.
+    pub fn reconfigure(&mut self, config: &Config) {
+        let own = &mut self.config;
+        own.max_mounts_per_user = config.max_mounts_per_user;
+        own.item_limit = config.item_limit;
+        own.aggregate_item_limit = config.aggregate_item_limit;
+        own.open_window = config.open_window;
+        own.post_timeout = config.post_timeout;
+        own.egress = config.egress;
+        self.egress.set_limits(config.egress);
+    }
+
+    /// Nobody gets an item from now on: its watchers are told so, which ends their streams, and later requests are refused. Tells how many
+    /// watched it. The block is of the name, in whatever domain, whether or not the service is there now.
+    ///
+    /// # Errors
+    /// It is blocked already, or too many are.
+    pub fn block_item(&mut self, now: u64, service: &str, name: &[u8], why: &str) -> Result<usize, BlockError> {
+        self.now = now;
+        let key = (service.to_owned(), name.to_vec());
+        if self.blocked.items.contains_key(&key) {
+            return Err(BlockError::Already);
+        }
+        if self.blocked.items.len() >= BLOCKED_MAX {
+            return Err(BlockError::TooMany);
+        }
+        self.blocked.items.insert(key, why.to_owned());
+        let text = Refusal::Blocked { why }.to_string();
+        let state = State::new(StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_ENTITLED, &text);
+        let mut watchers = 0;
+        for id in self.items_named(service, name) {
+            let views: usize = self.items.views_of(id).iter().map(|&view| self.items.watchers(view).len()).sum();
+            watchers += views + self.items.watchers(id).len();
+            self.tell_item(id, state, Telling::ALL);
+        }
+        Ok(watchers)
+    }
+
+    /// An item may be watched again; false if it was not blocked.
+    pub fn unblock_item(&mut self, service: &str, name: &[u8]) -> bool {
+        self.blocked.items.remove(&(service.to_owned(), name.to_vec())).is_some()
+    }
+
+    /// The blocked items: service, name, and why.
+    pub fn blocked_items(&self) -> impl Iterator<Item = (&str, &[u8], &str)> {
+        self.blocked.items.iter().map(|((service, name), why)| (service.as_str(), name.as_slice(), why.as_str()))
+    }
+
+    /// What the watchers of an item were told last, oldest first; the last of [`HISTORY`] changes of all items are remembered.
+    pub fn item_history(&self, service: u16, name: &[u8]) -> impl Iterator<Item = &ItemChange> {
+        let of = move |known: &&(u16, Box<[u8]>, ItemChange)| known.0 == service && *known.1 == *name;
+        self.history.changes.iter().filter(of).map(|(_, _, change)| change)
+    }
+
+    /// The numbers of the items of a name, as [`Self::item_overview`] has them.
+    pub fn items_of(&self, service: &str, name: &[u8]) -> Vec<u32> {
+        self.items_named(service, name).into_iter().map(|id| id.0).collect()
+    }
+
+    /// The Source Distributor of the item of this number, if it is open or asked for.
+    pub fn item_source(&self, number: u32) -> Option<u32> {
+        let id = self.items.ids().find(|id| id.0 == number)?;
+        self.items.get(id).source().map(|source| u32::from(source.0))
+    }
+
+    /// Every item of a name, its views left out.
+    fn items_named(&self, service: &str, name: &[u8]) -> Vec<ItemId> {
+        let Some(service) = self.services.iter().find(|known| known.name == service).map(|known| known.id) else {
+            return Vec::new();
+        };
+        let is_it = |id: &ItemId| {
+            let item = self.items.get(*id);
+            !item.is_view() && item.service() == service && item.key().name == Some(name)
+        };
+        self.items.ids().filter(is_it).collect()
+    }
+
+    /// Tells every client that is logged in something, on its login stream, which stays as it is. Tells how many there are.
+    pub fn tell_logins(&mut self, now: u64, text: &str) -> usize {
+        self.now = now;
+        let logins = self.clients.iter().filter_map(|(id, client)| Some((id, client.login.as_ref()?.stream)));
+        let logins: Vec<_> = logins.collect();
+        for &(client, stream) in &logins {
+            let state = State::new(StreamState::OPEN, DataState::NO_CHANGE, StateCode::NONE, text);
+            self.send_status(client, stream, Domain::LOGIN, state);
+        }
+        logins.len()
+    }
+
+    /// Has a client go elsewhere: its login is told so (Open/Suspect, which makes all of its items suspect), then its connection is closed.
+    /// A client that finds its connection closed connects anew by itself. False for one that is closed already.
+    pub fn dismiss(&mut self, now: u64, client: ClientId, why: &str) -> bool {
+        self.now = now;
+        let Some(known) = self.clients.get(client).filter(|known| !known.closing) else { return false };
+        if let Some(stream) = known.login.as_ref().map(|login| login.stream) {
+            let state = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, why);
+            self.send_status(client, stream, Domain::LOGIN, state);
+        }
+        self.close_client(client, CloseReason::ByOperator { why: why.to_owned() });
+        true
+    }
+}

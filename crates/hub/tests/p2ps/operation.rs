@@ -1,0 +1,75 @@
+//! What operators do to a P2PS that runs.
+
+use crate::world::{World, item, texts};
+use hub::p2ps::{BlockError, ClientId, CloseReason, Config};
+
+#[test]
+fn a_blocked_item_ends_for_its_watchers_and_is_refused_until_it_is_unblocked() {
+    let mut world = World::with_feed();
+    world.clients([1, 2]);
+    world.open(1, 5, "IBM", 900);
+    world.open(1, 6, "TRI", 901);
+    assert_eq!(world.p2ps.block_item(world.now, "FEED", b"IBM", "wrong prices"), Ok(1));
+    assert_eq!(world.p2ps.block_item(world.now, "FEED", b"IBM", "again"), Err(BlockError::Already));
+    world.settle();
+    let told = world.raw(1);
+    assert_eq!(crate::world::words(&told[0]), "status 5 CLOSED/SUSPECT/NOT_ENTITLED");
+    assert!(texts(&told)[0].contains("wrong prices"), "{told:?}");
+    assert_eq!(world.asked(), ["0: close 900"], "nobody watches it any more");
+    // Nobody gets it, also in a domain or from a service that comes later.
+    world.request(2, &item(7, "IBM"));
+    world.settle();
+    assert_eq!(world.take(2), ["status 7 CLOSED/SUSPECT/NOT_ENTITLED"]);
+    let blocked: Vec<_> = world.p2ps.blocked_items().collect();
+    assert_eq!(blocked, [("FEED", &b"IBM"[..], "wrong prices")]);
+    let history: Vec<_> = world.p2ps.item_history(1, b"IBM").map(|change| change.text.as_str()).collect();
+    assert_eq!(history, ["The item is blocked by an operator: wrong prices"]);
+    assert_eq!(world.p2ps.items_of("FEED", b"TRI").len(), 1);
+    assert_eq!(world.p2ps.item_source(world.p2ps.items_of("FEED", b"TRI")[0]), Some(0));
+    // Others are not concerned.
+    world.publish(0, |p| {
+        p.update(901, &[(22, 3)]);
+    });
+    assert_eq!(world.take(1), ["update 6 22=3"]);
+    assert!(world.p2ps.unblock_item("FEED", b"IBM") && !world.p2ps.unblock_item("FEED", b"IBM"));
+    world.open(2, 7, "IBM", 902);
+}
+
+#[test]
+fn smaller_limits_count_from_then_on_and_leave_what_is_open() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    world.open(1, 5, "IBM", 900);
+    world.p2ps.reconfigure(&Config { item_limit: 1, ..Config::default() });
+    world.request(1, &item(6, "TRI"));
+    world.settle();
+    assert_eq!(world.take(1), ["status 6 CLOSED/SUSPECT/TOO_MANY_ITEMS"]);
+    world.publish(0, |p| {
+        p.update(900, &[(22, 3)]);
+    });
+    assert_eq!(world.take(1), ["update 5 22=3"]);
+    world.p2ps.reconfigure(&Config { item_limit: 2, ..Config::default() });
+    world.open(1, 6, "TRI", 901);
+}
+
+#[test]
+fn clients_are_told_where_to_go_before_they_are_closed() {
+    let mut world = World::with_feed();
+    world.clients([1, 2]);
+    world.connect(3);
+    assert_eq!(world.p2ps.tell_logins(world.now, "use mdhost2"), 2, "who is not logged in has no stream to hear by");
+    world.settle();
+    for client in [1, 2] {
+        let told = world.raw(client);
+        assert_eq!(crate::world::words(&told[0]), "login status 1 OPEN/NO_CHANGE");
+        assert_eq!(texts(&told), ["use mdhost2"]);
+    }
+    assert!(world.p2ps.dismiss(world.now, ClientId(1), "use mdhost2"));
+    assert!(!world.p2ps.dismiss(world.now, ClientId(1), "use mdhost2"), "it is on its way");
+    assert!(world.p2ps.dismiss(world.now, ClientId(3), "use mdhost2"));
+    world.settle();
+    assert_eq!(world.take(1), ["login status 1 OPEN/SUSPECT"]);
+    let closed: Vec<_> = std::mem::take(&mut world.closed);
+    let by = || CloseReason::ByOperator { why: "use mdhost2".to_owned() };
+    assert_eq!(closed, [(1, by()), (3, by())]);
+}
