@@ -2,8 +2,11 @@
 //!
 //! Two bounds hold. At most [`QUEUE`] lines wait for their reader; those that find no room are counted, and a line says how many
 //! were lost as soon as there is room again. And of one kind (one place in the source) at most [`PER_SECOND`] lines a second are
-//! written, because peers cause most of them; a line says that more follow, and another how many there were. `debug` and `trace`
-//! have the first bound alone: whoever asks for them wants them all.
+//! written, because peers cause most of them; a line says that more follow, and another how many there were. And a line that says the
+//! same again and again is written [`SAME`] times in [`SAME_FOR`]; then it is counted. `debug` and `trace` have the first bound alone:
+//! whoever asks for them wants them all.
+//!
+//! Lines are text for people, or JSON objects ([`set_format`]).
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::{self, Write as _};
@@ -15,10 +18,11 @@ use std::time::{Duration, Instant};
 
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber, callsite};
-use tracing_subscriber::fmt::MakeWriter;
-use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::format::{Format, FormatEvent, FormatFields, Writer};
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::fmt::{FmtContext, MakeWriter};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Registry, registry, reload};
 
@@ -26,6 +30,10 @@ use tracing_subscriber::{EnvFilter, Registry, registry, reload};
 pub const QUEUE: usize = 1024;
 /// Lines of one kind in one second.
 pub const PER_SECOND: u32 = 100;
+/// Lines of one kind with the same text that are written before further ones are counted, and for how long they are.
+pub const SAME: u32 = 3;
+/// See [`SAME`].
+pub const SAME_FOR: Duration = Duration::from_secs(10);
 /// A line is cut off here, in bytes: names that peers choose are part of many.
 const LINE_BYTES_MAX: usize = 4096;
 /// A kind is shown by so many characters of one of its lines.
@@ -38,6 +46,8 @@ static STARTED: OnceLock<(Arc<AtomicU64>, Arc<Kinds>)> = OnceLock::new();
 /// Lines that are kept for those who ask.
 pub const RECENT: usize = 1000;
 
+/// Lines are JSON.
+static AS_JSON: AtomicBool = AtomicBool::new(false);
 static LEVEL: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 static LATEST: Mutex<VecDeque<Arc<RecentLine>>> = Mutex::new(VecDeque::new());
 static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -47,7 +57,7 @@ hub::counters! {
 pub struct Counters {
     /// Lines that were not written, because their reader did not keep up.
     pub lines_lost: u64,
-    /// Lines that were not written, because there were too many of their kind in a second.
+    /// Lines that were not written, because there were too many of their kind in a second, or they said the same as others.
     pub lines_held_back: u64,
 }
 }
@@ -67,7 +77,10 @@ pub fn counters() -> Counters {
 pub fn start(filter: EnvFilter, colours: bool, silent: bool) -> io::Result<Log> {
     let log = if silent { Log::new(io::sink(), QUEUE)? } else { Log::new(io::stderr(), QUEUE)? };
     let _ = STARTED.set((log.lines.lost.clone(), log.limit.0.clone()));
-    let lines = tracing_subscriber::fmt::layer().with_writer(log.lines.clone()).with_target(false).with_ansi(colours);
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(log.lines.clone())
+        .with_ansi(colours)
+        .event_format(Lined(Format::default().with_target(false)));
     let (filter, level) = reload::Layer::new(filter);
     let _ = LEVEL.set(level);
     // A log that nobody reads any more must not end the process: what cannot be written is dropped.
@@ -81,9 +94,61 @@ pub fn start(filter: EnvFilter, colours: bool, silent: bool) -> io::Result<Log> 
 /// # Errors
 /// What is wrong with the text.
 pub fn set_level(text: &str) -> Result<(), String> {
-    let filter = EnvFilter::try_new(text).map_err(|e| format!("{text:?} is no level of the log: {e}"))?;
+    let filter = filter(text)?;
     let level = LEVEL.get().ok_or("this process has no log")?;
     level.reload(filter).map_err(|e| e.to_string())
+}
+
+/// What is logged at a level, or at levels by module.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn filter(text: &str) -> Result<EnvFilter, String> {
+    EnvFilter::try_new(text).map_err(|e| format!("{text:?} is no level of the log: {e}"))
+}
+
+/// Writes lines as JSON from now on, or as text: `{"time":"...","level":"info","text":"..."}`.
+pub fn set_format(json: bool) {
+    AS_JSON.store(json, Ordering::Relaxed);
+}
+
+/// A line in the format of now.
+struct Lined(Format);
+
+impl<S, N> FormatEvent<S, N> for Lined
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, context: &FmtContext<'_, S, N>, mut to: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        if AS_JSON.load(Ordering::Relaxed) {
+            let mut text = text_of(event);
+            // The object stays whole: its text is cut off, not its end.
+            if text.len() > LINE_BYTES_MAX / 2 {
+                text.truncate(text.floor_char_boundary(LINE_BYTES_MAX / 2));
+                text.push_str("...");
+            }
+            return to.write_str(&object(name_of(*event.metadata().level()), &text));
+        }
+        self.0.format_event(context, to, event)
+    }
+}
+
+/// A line as a JSON object.
+fn object(level: &str, text: &str) -> String {
+    let mut time = String::new();
+    let _ = SystemTime.format_time(&mut Writer::new(&mut time));
+    format!("{{\"time\":{:?},\"level\":{level:?},\"text\":{}}}\n", time.trim(), serde_json::Value::from(text))
+}
+
+fn name_of(level: Level) -> &'static str {
+    match level {
+        Level::ERROR => "error",
+        Level::WARN => "warn",
+        Level::INFO => "info",
+        Level::DEBUG => "debug",
+        Level::TRACE => "trace",
+    }
 }
 
 /// A line of the log that was kept for those who ask.
@@ -220,6 +285,9 @@ impl<W: Write> Scribe<W> {
             for (example, count) in self.limit.over(is_end) {
                 self.warn(&format!("{count} further lines like \"{example}\" were not written"));
             }
+            for (text, count) in self.limit.repeated(is_end) {
+                self.warn(&format!("said {count} times more: {text}"));
+            }
             match next {
                 // What cannot be written has no reader.
                 Ok(Work::Line(line)) => drop(self.out.write_all(&line)),
@@ -236,6 +304,9 @@ impl<W: Write> Scribe<W> {
 
 /// A line about the log itself, which does not pass through it.
 fn warning(text: &str) -> Vec<u8> {
+    if AS_JSON.load(Ordering::Relaxed) {
+        return object("warn", text).into_bytes();
+    }
     let mut line = String::new();
     let _ = SystemTime.format_time(&mut Writer::new(&mut line));
     let _ = writeln!(line, "  WARN {text}");
@@ -264,14 +335,33 @@ struct Kind {
     written: u32,
     held_back: u64,
     example: String,
+    /// What was written last, how often, and how often not since when.
+    last: String,
+    same: u32,
+    repeats: u64,
+    same_since: Instant,
 }
 
 impl Kinds {
     /// Whether a line may be written.
-    fn admit(&self, kind: callsite::Identifier, now: Instant, example: impl FnOnce() -> String) -> bool {
+    fn admit(&self, kind: callsite::Identifier, now: Instant, text: &str) -> bool {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = || Kind { since: now, written: 0, held_back: 0, example: String::new() };
+        let fresh = || Kind {
+            since: now,
+            written: 0,
+            held_back: 0,
+            example: String::new(),
+            last: String::new(),
+            same: 0,
+            repeats: 0,
+            same_since: now,
+        };
         let kind = places.entry(kind).or_insert_with(fresh);
+        if kind.is_repeated(now, text) {
+            self.held_back.fetch_add(1, Ordering::Relaxed);
+            self.some_held_back.store(true, Ordering::Release);
+            return false;
+        }
         // A second in which lines were held back ends when that has been told.
         if kind.held_back == 0 && now.duration_since(kind.since) >= Duration::from_secs(1) {
             (kind.since, kind.written) = (now, 0);
@@ -283,7 +373,7 @@ impl Kinds {
         kind.held_back += 1;
         self.held_back.fetch_add(1, Ordering::Relaxed);
         if kind.held_back == 1 {
-            kind.example = example();
+            kind.example = start_of(text);
             self.some_held_back.store(true, Ordering::Release);
             if let Some(lines) = self.lines.get() {
                 lines.put(warning(&format!(
@@ -306,15 +396,51 @@ impl Kinds {
             (std::mem::take(&mut kind.example), std::mem::take(&mut kind.held_back))
         });
         let told = told.collect();
-        self.some_held_back.store(places.values().any(|kind| kind.held_back > 0), Ordering::Release);
+        self.some_held_back.store(places.values().any(Kind::is_held_back), Ordering::Release);
         told
+    }
+
+    /// The lines that were repeated for [`SAME_FOR`] (or all), and how often they were not written.
+    fn repeated(&self, all: bool) -> Vec<(String, u64)> {
+        if !self.some_held_back.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = |kind: &Kind| kind.repeats > 0 && (all || kind.same_since.elapsed() >= SAME_FOR);
+        let told = places.values_mut().filter(|kind| is_due(kind)).map(|kind| {
+            kind.same_since = Instant::now();
+            (start_of(&kind.last), std::mem::take(&mut kind.repeats))
+        });
+        let told = told.collect();
+        self.some_held_back.store(places.values().any(Kind::is_held_back), Ordering::Release);
+        told
+    }
+}
+
+impl Kind {
+    fn is_held_back(&self) -> bool {
+        self.held_back > 0 || self.repeats > 0
+    }
+
+    /// Counts a line that says what the last ones of its kind said, often enough for now.
+    fn is_repeated(&mut self, now: Instant, text: &str) -> bool {
+        if self.repeats == 0 && (text != self.last || now.duration_since(self.same_since) >= SAME_FOR) {
+            (self.same, self.same_since) = (0, now);
+            text.clone_into(&mut self.last);
+        }
+        if text != self.last {
+            return false;
+        }
+        self.same = self.same.saturating_add(1);
+        self.repeats += u64::from(self.same > SAME);
+        self.same > SAME
     }
 }
 
 impl<S: Subscriber> Layer<S> for Limit {
     fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
         let kind = event.metadata();
-        *kind.level() > Level::INFO || self.0.admit(kind.callsite(), Instant::now(), || example_of(event))
+        *kind.level() > Level::INFO || self.0.admit(kind.callsite(), Instant::now(), &text_of(event))
     }
 }
 
@@ -327,13 +453,7 @@ impl<S: Subscriber> Layer<S> for Recent {
         if text.len() > LINE_BYTES_MAX {
             text.truncate(text.floor_char_boundary(LINE_BYTES_MAX));
         }
-        let level = match *event.metadata().level() {
-            Level::ERROR => "error",
-            Level::WARN => "warn",
-            Level::INFO => "info",
-            Level::DEBUG => "debug",
-            Level::TRACE => "trace",
-        };
+        let level = name_of(*event.metadata().level());
         let mut recent = LATEST.lock().unwrap_or_else(PoisonError::into_inner);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed) + 1;
         if recent.len() >= RECENT {
@@ -360,8 +480,8 @@ fn text_of(event: &Event<'_>) -> String {
 }
 
 /// The beginning of a line's text.
-fn example_of(event: &Event<'_>) -> String {
-    text_of(event).chars().take(EXAMPLE_CHARS).map(|c| if c.is_control() { '?' } else { c }).collect()
+fn start_of(text: &str) -> String {
+    text.chars().take(EXAMPLE_CHARS).map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 #[cfg(test)]
@@ -441,6 +561,36 @@ mod tests {
         assert_eq!(count("something else"), 1);
         let rest = format!("50 further lines like \"client {PER_SECOND} refused?by name\" were not written");
         assert_eq!(count(&rest), 1, "{:?}", written.last());
+    }
+
+    #[test]
+    fn what_is_said_again_and_again_is_counted() {
+        let ((go, gate), (seen, lines)) = (channel(), channel());
+        drop(go);
+        let log = Log::new(Slow(gate, seen), QUEUE).expect("a thread");
+        let layers = registry().with(log.limit.clone());
+        let layers = layers.with(tracing_subscriber::fmt::layer().with_writer(log.lines.clone()).with_ansi(false));
+        tracing::subscriber::with_default(layers, || {
+            for n in 0..20 {
+                // Another line between them is written, and does not end the count.
+                let what = if n == 10 { "another" } else { "the same" };
+                tracing::info!("{what}");
+            }
+        });
+        drop(log);
+        let written: Vec<String> = lines.try_iter().collect();
+        let count = |what: &str| written.iter().filter(|line| line.contains(what)).count();
+        let same = written.iter().filter(|line| line.contains("INFO") && line.contains("the same")).count();
+        assert_eq!((same, count("another")), (SAME as usize, 1), "{written:?}");
+        assert_eq!(count("said 16 times more: the same"), 1, "{written:?}");
+    }
+
+    #[test]
+    fn a_line_is_an_object_where_that_is_wanted() {
+        let line = object("info", "a \"b\"\nc");
+        let read: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        assert_eq!((read["level"].as_str(), read["text"].as_str()), (Some("info"), Some("a \"b\"\nc")));
+        assert!(read["time"].as_str().is_some_and(|time| time.contains('T')) && line.ends_with("}\n"), "{line}");
     }
 
     #[test]

@@ -21,6 +21,7 @@ use super::json::{JsonClients, Read};
 use super::logins::Logins;
 use super::open_rate::OpenRate;
 use super::permissions::Clerk;
+use super::trace::{self, Trace, Way};
 use crate::config::{self, Config};
 use crate::counters::{Label, Part, Samples};
 use rssl_io::{Encryption, Ended, Handler, Opened, RsslIo, Spoken};
@@ -61,6 +62,11 @@ pub struct Consumers {
     slow: Vec<(ConnId, usize)>,
     /// Why no new clients are taken.
     drained: Option<String>,
+    traces: Vec<Trace>,
+    /// Of the next trace.
+    next_trace: u32,
+    /// Our port, as traces show it.
+    port: u16,
 }
 
 hub::counters! {
@@ -250,6 +256,9 @@ impl Consumers {
             paced: Vec::new(),
             slow: Vec::new(),
             drained: None,
+            traces: Vec::new(),
+            next_trace: 1,
+            port: addr.port(),
         };
         Ok((new, addr))
     }
@@ -271,6 +280,59 @@ impl Consumers {
     /// Has new clients refused for this reason, or not any more.
     pub fn drain(&mut self, why: Option<&str>) {
         self.drained = why.map(str::to_owned);
+    }
+
+    /// Takes over the limits that a reload changes. Who is there stays.
+    pub fn reconfigure(&mut self, config: &Config) {
+        self.limits.max_mounts = config.p2ps.max_mounts as usize;
+        self.open_rate = OpenRate::new(config.p2ps.open_rate);
+        self.p2ps.reconfigure(&config::p2ps_limits(config));
+    }
+
+    /// Has up to so many clients go elsewhere: each is told so, then closed. Tells how many were, and how many are there, those
+    /// included that are on their way.
+    pub fn dismiss(&mut self, now: u64, most: usize, why: &str, io: &mut RsslIo) -> (usize, usize) {
+        let ids: Vec<ClientId> = self.connections().map(|connection| connection.id).collect();
+        let mut dismissed = 0;
+        for id in &ids {
+            if dismissed == most {
+                break;
+            }
+            dismissed += usize::from(self.p2ps.dismiss(now, *id, why));
+        }
+        // What was closed is done with the flush of a turn.
+        self.flush(now, &[], io);
+        self.send_composed(io);
+        (dismissed, ids.len())
+    }
+
+    /// Traces a client, or one of its streams, for some seconds; tells the trace's number, by which it can be taken.
+    ///
+    /// # Errors
+    /// There is no such client, or too many traces are under way.
+    pub fn start_trace(&mut self, now: u64, of: (ClientId, Option<i32>), seconds: u64) -> Result<u32, &'static str> {
+        self.traces.retain(|trace| !trace.is_forgotten(now));
+        if self.traces.len() >= trace::MOST {
+            return Err("as many traces are under way as can be: take one of them first");
+        }
+        let client = self.connections().find(|connection| connection.id == of.0);
+        let address = client.ok_or("there is no such client any more")?.address.to_owned();
+        let number = self.next_trace;
+        self.next_trace = self.next_trace.wrapping_add(1);
+        let times = (now, now.saturating_add(seconds * 1_000_000_000));
+        self.traces.push(Trace::new(number, of, (&address, self.port), times));
+        Ok(number)
+    }
+
+    /// Ends a trace, and gives it.
+    pub fn take_trace(&mut self, number: u32) -> Option<Trace> {
+        let at = self.traces.iter().position(|trace| trace.number == number)?;
+        Some(self.traces.swap_remove(at))
+    }
+
+    /// Our port, as traces show it.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// Every client's connection, in the order of their ids.
@@ -332,11 +394,14 @@ impl Consumers {
         // Clients that have taken what waited get more in this turn.
         self.report_backlogs(io);
         self.json.follow(&self.p2ps);
-        let Self { p2ps, clients, slow, unflushed, limits, json, .. } = self;
+        let Self { p2ps, clients, slow, unflushed, limits, json, traces, .. } = self;
         let timed = limits.flush_interval_ns.is_some();
         let gathered = self.gathering && !timed && limits.packing;
         p2ps.flush(block, |id, deliveries| {
             let Some(Some(client)) = clients.get_mut(id.0 as usize) else { return };
+            for trace in &mut *traces {
+                deliveries.clone().for_each(|(body, stream)| trace.record(now, (id, stream), Way::Out, body));
+            }
             let conn = client.conn;
             let backlog = if client.json_errors.is_some() {
                 json.deliver(now, conn, deliveries, io).and_then(|_| io.flush(conn))
@@ -540,6 +605,15 @@ fn login_by_cookie(upgrade: &Upgrade, name: &str) -> Option<login::Request> {
     })
 }
 
+/// A message of a client goes to the traces, of which there are mostly none.
+#[inline]
+fn record_all(traces: &mut [Trace], now: u64, client: ClientId, message: &[u8]) {
+    for trace in traces {
+        let stream = rwf::peek::header(message).map_or(0, |header| header.stream_id);
+        trace.record(now, (client, stream), Way::In, message);
+    }
+}
+
 /// Looks at the class in a message's header: the low five bits of its third byte.
 #[inline]
 fn is_request(msg: &[u8]) -> bool {
@@ -605,7 +679,9 @@ impl Handler for Consumers {
         {
             self.asking.push(conn);
         }
-        self.p2ps.client_message(now, ClientId(conn.slot() as u32), msg);
+        let id = ClientId(conn.slot() as u32);
+        record_all(&mut self.traces, now, id, msg);
+        self.p2ps.client_message(now, id, msg);
     }
 
     fn text(&mut self, now: u64, conn: ConnId, text: &str) {
@@ -615,12 +691,15 @@ impl Handler for Consumers {
         if !std::mem::replace(&mut client.asking, true) {
             self.asking.push(conn);
         }
-        let Self { p2ps, json, .. } = self;
+        let Self { p2ps, json, traces, .. } = self;
         json.follow(p2ps);
         let was_in = p2ps.is_logged_in(id);
         let mut hopeless = false;
         json.read(conn, &mut errors, text, |read| match read {
-            Read::Message(message) => p2ps.client_message(now, id, message),
+            Read::Message(message) => {
+                record_all(traces, now, id, message);
+                p2ps.client_message(now, id, message);
+            }
             Read::Hopeless => hopeless = true,
         });
         if hopeless {

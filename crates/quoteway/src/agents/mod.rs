@@ -8,6 +8,7 @@ pub mod backpressure;
 pub mod consumers;
 mod json;
 mod json_providers;
+pub mod lifecycle;
 mod logins;
 pub mod open_rate;
 pub mod oversight;
@@ -20,6 +21,7 @@ pub mod server;
 pub mod shards;
 pub mod source_distributor;
 pub mod status;
+pub mod trace;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
 
 use net::Waker;
 use rssl_io::RsslIo;
@@ -16,6 +17,8 @@ use crate::counters::Samples;
 
 /// Questions that may wait for a thread.
 const QUESTIONS: usize = 64;
+/// How long a thread may take to answer. A turn takes milliseconds.
+pub const PATIENCE: Duration = Duration::from_secs(2);
 /// Every so manieth turn is timed.
 const SAMPLED: u32 = 32;
 /// Upper bounds of the buckets of [`TurnLatency`], nanoseconds.
@@ -116,6 +119,21 @@ pub fn oversight(name: &str, waker: Waker) -> (Oversight, Asker) {
 }
 
 impl Asker {
+    /// Puts a question and waits for the answer.
+    ///
+    /// # Errors
+    /// The thread does not answer in time, or has ended: its name.
+    pub fn answer<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut Thread<'_>) -> T + Send + 'static,
+    ) -> Result<T, String> {
+        let silent = || format!("{} does not answer", self.name);
+        let (answer, answered) = sync_channel(1);
+        // Who has given up does not hear the answer.
+        self.ask(Box::new(move |thread| drop(answer.try_send(question(thread))))).map_err(|_| silent())?;
+        answered.recv_timeout(PATIENCE).map_err(|_| silent())
+    }
+
     /// Puts a question; the thread answers in its next turn, which begins now.
     ///
     /// # Errors

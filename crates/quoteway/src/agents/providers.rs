@@ -115,6 +115,37 @@ impl Providers {
         self.flush(now, io);
     }
 
+    /// Takes over what a reload changes: limits, and routes, of which those that stay as they are keep their sessions. Gives what could not
+    /// be done.
+    pub fn reconfigure(&mut self, now: u64, (old, new): (&Config, &Config), io: &mut RsslIo) -> Vec<String> {
+        self.distributor.reconfigure(&config::distributor_config(new));
+        if let Some(door) = &mut self.door {
+            door.max = new.source_distributor.nip_max_mounts as usize;
+        }
+        let (gone, come) = config::routes(old, new);
+        let why = "its route is not in the configuration any more";
+        for (_, conn) in gone.iter().filter_map(|route| self.routes.end(route)) {
+            let Some(conn) = conn else { continue };
+            self.distributor.session_down(now, session(conn), why, &mut self.outbox);
+            io.close_drained(conn, why);
+        }
+        let mut faults = Vec::new();
+        for route in &come {
+            match self.routes.add(route, new) {
+                Ok(number) => self.distributor.set_route(number, config::route_config(route)),
+                Err(e) => faults.push(format!("route to {}: {e}", route.host_list.join(", "))),
+            }
+        }
+        self.on_timer(now, io);
+        self.flush(now, io);
+        faults
+    }
+
+    /// The hosts of each route that is dialled, with its number.
+    pub fn routes(&self) -> impl Iterator<Item = (u16, String)> {
+        self.routes.hosts()
+    }
+
     /// Stops or resumes reading from the providers: they are held back by their sockets.
     pub fn hold(&mut self, hold: bool, io: &mut RsslIo) {
         self.held = hold;

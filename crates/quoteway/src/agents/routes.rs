@@ -25,6 +25,7 @@ pub struct Routes {
 }
 
 struct Route {
+    config: config::Route,
     hosts: Vec<String>,
     /// The host to try next.
     next: usize,
@@ -45,6 +46,8 @@ enum State {
     Resolving,
     /// A connection is being made, or there is a session.
     Connected(ConnId),
+    /// It is in the configuration no more; its number is given to no other.
+    Ended,
 }
 
 /// The pause grows up to so many times the first one.
@@ -88,6 +91,9 @@ impl Routes {
             }
         }
         while let Ok((index, result)) = self.resolved.try_recv() {
+            if self.dialled[index].state != State::Resolving {
+                continue;
+            }
             match result {
                 Ok(addr) => self.connect(now, index, addr, io),
                 Err(why) => self.failed(now, index, &why),
@@ -134,6 +140,30 @@ impl Routes {
             Ok(conn) => route.state = State::Connected(conn),
             Err(e) => self.failed(now, index, &e.to_string()),
         }
+    }
+
+    /// Ends the route of a configuration; tells its number, and its connection if it has one.
+    pub fn end(&mut self, route: &config::Route) -> Option<(u16, Option<ConnId>)> {
+        let is_it = |known: &Route| known.state != State::Ended && known.config == *route;
+        let number = self.dialled.iter().position(is_it)?;
+        let state = std::mem::replace(&mut self.dialled[number].state, State::Ended);
+        let conn = if let State::Connected(conn) = state { Some(conn) } else { None };
+        Some((number as u16, conn))
+    }
+
+    /// Adds a route, which is due at once; tells its number.
+    ///
+    /// # Errors
+    /// Certificates to trust cannot be read.
+    pub fn add(&mut self, route: &config::Route, config: &Config) -> io::Result<u16> {
+        self.dialled.push(Route::new(route, config)?);
+        Ok((self.dialled.len() - 1) as u16)
+    }
+
+    /// The hosts of each route that is dialled, with its number.
+    pub fn hosts(&self) -> impl Iterator<Item = (u16, String)> {
+        let dialled = (0..).zip(&self.dialled).filter(|(_, route)| route.state != State::Ended);
+        dialled.map(|(number, route)| (number, route.config.host_list.join(", ")))
     }
 
     /// The session of a route is established.
@@ -197,7 +227,8 @@ impl Route {
         };
         let tls = tls.transpose().map_err(|e| io::Error::other(e.to_string()))?;
         let protocol = route.protocol;
-        Ok(Self { hosts, next: 0, client, protocol, tls, state: State::Waiting(0), pause_ns: 0, told: None })
+        let config = route.clone();
+        Ok(Self { config, hosts, next: 0, client, protocol, tls, state: State::Waiting(0), pause_ns: 0, told: None })
     }
 
     /// What to ask the host for that is next.

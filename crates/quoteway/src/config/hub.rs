@@ -40,7 +40,8 @@ fn hash_seed() -> HashSeed {
     HashSeed::new(draw(), draw())
 }
 
-fn route_config(route: &Route) -> distributor::RouteConfig {
+/// What is special to a route.
+pub fn route_config(route: &Route) -> distributor::RouteConfig {
     distributor::RouteConfig { user_name: route.user_name.clone(), services: route.service_list.clone() }
 }
 
@@ -49,11 +50,16 @@ fn route_config(route: &Route) -> distributor::RouteConfig {
 /// # Errors
 /// A dictionary file cannot be read; the message names it and the line.
 pub fn p2ps_config(config: &Config, incarnation: u32) -> io::Result<p2ps::Config> {
+    let dictionary = dictionary(&config.dictionary)?.map(Arc::new);
+    Ok(p2ps::Config { incarnation, dictionary, ..p2ps_limits(config) })
+}
+
+/// What a P2PS is told but for its dictionary and the number of its life: nothing is read for it.
+pub fn p2ps_limits(config: &Config) -> p2ps::Config {
     let c = &config.p2ps;
-    Ok(p2ps::Config {
+    p2ps::Config {
         egress: conflation::limits(&config.conflation, egress_limits(c)),
         conflation: conflation::settings(&config.conflation),
-        incarnation,
         max_mounts_per_user: c.max_mounts_per_user,
         item_limit: c.item_limit,
         aggregate_item_limit: c.aggregate_item_limit,
@@ -67,9 +73,8 @@ pub fn p2ps_config(config: &Config, incarnation: u32) -> io::Result<p2ps::Config
         image_part: (c.max_fragment_size as usize).saturating_sub(DICTIONARY_HEADROOM).max(100),
         cache: p2ps_cache(c),
         permissions: permission_settings(&config.permissions),
-        dictionary: dictionary(&config.dictionary)?.map(Arc::new),
         ..p2ps::Config::default()
-    })
+    }
 }
 
 /// What a P2PS caches.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::effect::TABLE;
 use super::rmds::names_in_rmds;
-use super::{AnySection, Config, Info, Route, nearest};
+use super::{AnySection, Config, Info, Route, applies, nearest};
 
 /// Every parameter whose key, RMDS name or meaning contains `word`, with default, unit and meaning; also what is accepted and
 /// has no effect.
@@ -26,6 +26,7 @@ pub fn search(word: &str) -> Result<String, String> {
             let _ = writeln!(out, "    {}", info.meaning);
             let unit = unit(info).map_or(String::new(), |u| format!(" ({u})"));
             let _ = writeln!(out, "    {}{unit}{}", capital(info.kind), rmds_sentence(section, info));
+            let _ = writeln!(out, "    Another value counts after a {}.", applies(section.name(), info.key).text());
         }
     });
     for entry in TABLE {
@@ -55,6 +56,7 @@ pub fn json() -> String {
             "unit": unit(info),
             "default": (info.default)(),
             "meaning": info.meaning,
+            "applies": applies(section.name(), info.key).text(),
         }));
     });
     let mut without_effect: Vec<Value> = Vec::new();

@@ -15,6 +15,7 @@ mod listing;
 mod params;
 mod placement;
 mod ports;
+mod reload;
 pub mod rmds;
 mod rules;
 mod section;
@@ -24,14 +25,18 @@ mod value;
 pub use args::{ConfigArgs, Selection};
 pub use backbone::{Hub, Rrcpd};
 pub use conflation::Conflation;
-pub use hub::{across_processes_distributor, across_processes_p2ps, dictionary, distributor_config, p2ps_config};
+pub use hub::{
+    across_processes_distributor, across_processes_p2ps, dictionary, distributor_config, p2ps_config, p2ps_limits,
+    route_config,
+};
 pub use listing::{json, search};
-pub use params::{DictionaryFiles, Http, P2ps, Permissions, Route, SourceDistributor};
+pub use params::{DictionaryFiles, Http, Log, P2ps, Permissions, Route, SourceDistributor};
 pub use placement::{place, slice};
+pub use reload::{Applies, Change, applies, changes, routes};
 pub use rmds::import::import;
 pub use section::{AnySection, Info, Param, Section};
 pub use value::{
-    AbsentRights, AuditSync, Compression, ConnectionType, DomainList, HubTransport, JustInTime, Parameter,
+    AbsentRights, AuditSync, Compression, ConnectionType, DomainList, HubTransport, JustInTime, LogFormat, Parameter,
     PermissionMode, Raw, RouteProtocol,
 };
 
@@ -59,6 +64,8 @@ pub struct Config {
     pub rrcpd: Rrcpd,
     /// Web page, metrics, administration.
     pub http: Http,
+    /// What is logged, and how.
+    pub log: Log,
 }
 
 impl Config {
@@ -73,6 +80,7 @@ impl Config {
             &self.hub,
             &self.rrcpd,
             &self.http,
+            &self.log,
         ]
     }
 
@@ -87,6 +95,7 @@ impl Config {
             &mut self.hub,
             &mut self.rrcpd,
             &mut self.http,
+            &mut self.log,
         ]
     }
 

@@ -3,7 +3,9 @@
 //! A new section also gets a field in [`Config`](super::Config) and its place in `Config::sections`.
 
 use super::section::section;
-use super::value::{AbsentRights, AuditSync, Compression, ConnectionType, DomainList, PermissionMode, RouteProtocol};
+use super::value::{
+    AbsentRights, AuditSync, Compression, ConnectionType, DomainList, LogFormat, PermissionMode, RouteProtocol,
+};
 use hub::cache::rules::Domains;
 
 section! {
@@ -37,6 +39,8 @@ section! {
     client_ca_file: String = String::new(), "", "PEM file with the certificates to which those of consumers must lead. With it every consumer port takes TLS only, and nobody without such a certificate; empty asks for none.";
     max_mounts: u32 = 10_000, "maxMounts", "Consumer connections at a time; one more is refused with a text.";
     max_mounts_per_user: u32 = 256, "maxMountsPerUser", "Connections of one login name at a time.";
+    drain_time_s: u16 = 0, "", "Time over which a server that is stopped or drained closes its clients, evenly, seconds, so that other servers are not stormed. 0 closes all at once.";
+    redirect_text: String = String::new(), "", "What clients of a server that is stopped or drained are told beside why, such as where else to connect.";
     item_limit: u32 = 1_000_000, "itemLimitPerMount|itemLimit", "Open items of one connection; a further one is refused as TooManyItems.";
     aggregate_item_limit: u32 = 5_000_000, "aggregateItemLimit", "Open items over all connections of one login name.";
     minimum_open_window: u32 = 500, "minimumOpenWindow", "Requests that may await their image at a time, for each service.";
@@ -146,6 +150,13 @@ section! {
     interface: String = String::from("127.0.0.1"), "", "Address to listen on; another one than that of the loopback needs users. Empty means all.";
     users: Vec<String> = Vec::new(), "", "Who may look (viewer) or act (operator): NAME:viewer:HASH or NAME:operator:HASH, as quoteway ctl password prints them. Empty: whoever can connect may act.";
     socket: String = String::new(), "", "Path of a Unix socket for quoteway ctl, open to the process's user alone; empty means none.";
+}
+
+section! {
+    /// The log of a process, on standard error.
+    Log = "log", "Log";
+    level: String = String::new(), "", "How much is logged: error, warn, info, debug, trace, or by module as QUOTEWAY_LOG, which wins at the start. Empty means info.";
+    format: LogFormat = LogFormat::Text, "", "\"text\" for people, or \"json\": a line is an object with time, level and text.";
 }
 
 section! {

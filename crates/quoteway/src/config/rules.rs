@@ -6,7 +6,7 @@ use net::affinity::{CpuList, Priority};
 
 use super::hub::SMALLEST_WINDOW;
 use super::{
-    AnySection, Compression, Config, Conflation, Http, Hub, HubTransport, P2ps, Permissions, Rrcpd, Section,
+    AnySection, Compression, Config, Conflation, Http, Hub, HubTransport, Log, P2ps, Permissions, Rrcpd, Section,
     SourceDistributor, conflation,
 };
 
@@ -28,6 +28,14 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
     found.extend(of_http(&config.http));
     if let Some((key, what)) = conflation::fault(&config.conflation) {
         found.push(Broken { section: Conflation::NAME, key, what });
+    }
+    if !config.log.level.is_empty() && crate::log::filter(&config.log.level).is_err() {
+        let what = "must be error, warn, info, debug, trace, or levels by module";
+        found.push(Broken { section: Log::NAME, key: "level", what });
+    }
+    let text = &config.p2ps.redirect_text;
+    if text.len() > 200 || text.contains(char::is_control) {
+        found.push(Broken { section: P2ps::NAME, key: "redirect_text", what: "must be one line of at most 200 bytes" });
     }
     found
 }

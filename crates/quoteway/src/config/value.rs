@@ -312,6 +312,30 @@ impl Parameter for RouteProtocol {
     }
 }
 
+/// How lines of the log are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// An object a line.
+    Json,
+}
+
+impl Parameter for LogFormat {
+    const KIND: &'static str = "\"text\" or \"json\"";
+    fn read(raw: &Raw<'_>) -> Result<Self, String> {
+        match raw {
+            Raw::Text("text") => Ok(Self::Text),
+            Raw::Text("json") => Ok(Self::Json),
+            _ => Err(expected::<Self>(raw)),
+        }
+    }
+    fn show(&self) -> String {
+        if *self == Self::Json { "\"json\"" } else { "\"text\"" }.to_owned()
+    }
+}
+
 /// How the hub's data stream travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HubTransport {

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use argon2::Argon2;
@@ -112,21 +112,28 @@ const REMEMBERED_MAX: usize = 64;
 
 /// The rules.
 pub(super) struct Access {
-    users: Vec<User>,
+    users: RwLock<Vec<User>>,
     known: Mutex<HashMap<String, (Instant, Caller)>>,
 }
 
 impl Access {
     pub(super) fn new(users: Vec<User>) -> Self {
-        Self { users, known: Mutex::default() }
+        Self { users: RwLock::new(users), known: Mutex::default() }
+    }
+
+    /// Others may look and act from now on.
+    pub(super) fn set_users(&self, users: Vec<User>) {
+        *self.users.write().unwrap_or_else(PoisonError::into_inner) = users;
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Who sends a request with these headers, if that one may do what `needed` may.
     pub(super) fn check(&self, headers: &HeaderMap, needed: Role, acts: bool) -> Result<Caller, Denial> {
-        if is_foreign(headers, acts, self.users.is_empty()) {
+        let is_open = self.users.read().unwrap_or_else(PoisonError::into_inner).is_empty();
+        if is_foreign(headers, acts, is_open) {
             return Err(Denial::Foreign);
         }
-        if self.users.is_empty() {
+        if is_open {
             return Ok(Caller { name: "local".to_owned(), role: Role::Operator });
         }
         if needed == Role::Anybody {
@@ -138,7 +145,7 @@ impl Access {
     }
 
     fn caller(&self, given: &str) -> Option<Caller> {
-        let mut known = self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((since, caller)) = known.get(given)
             && since.elapsed() < REMEMBERED
         {
@@ -146,9 +153,10 @@ impl Access {
         }
         let decoded = String::from_utf8(Base64::decode_vec(given.strip_prefix("Basic ")?).ok()?).ok()?;
         let (name, password) = decoded.split_once(':')?;
+        let users = self.users.read().unwrap_or_else(PoisonError::into_inner);
         // An unknown name takes as long as a wrong password.
-        let user = self.users.iter().find(|user| user.name == name);
-        let hash = user.or(self.users.first())?.hash.as_str();
+        let user = users.iter().find(|user| user.name == name);
+        let hash = user.or(users.first())?.hash.as_str();
         let is_right = Argon2::default().verify_password(password.as_bytes(), &PasswordHash::new(hash).ok()?).is_ok();
         let user = user.filter(|_| is_right)?;
         if known.len() >= REMEMBERED_MAX {

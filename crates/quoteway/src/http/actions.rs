@@ -1,20 +1,22 @@
 //! What operators do. Each action is a line of the log with who did it, to what, and why.
 
 use std::future::{Ready, ready};
-use std::sync::atomic::Ordering;
 
+use base64ct::{Base64, Encoding as _};
 use hub::distributor::SessionId;
-use hub::p2ps::ClientId;
+use hub::p2ps::{BlockError, ClientId};
+use serde::Serialize;
 
 use super::api::{Answer, Api, Asked, Done, Fault};
+use crate::agents::lifecycle::Reloaded;
 
 /// Writes the audit's line, and the answer.
-fn done(asked: &Asked, what: String) -> Result<Answer, Fault> {
+pub(super) fn done(asked: &Asked, what: String) -> Result<Answer, Fault> {
     tracing::info!("audit: {}: {what}", asked.caller);
     Answer::of(&Done { done: what })
 }
 
-fn why(asked: &Asked) -> Result<String, Fault> {
+pub(super) fn why(asked: &Asked) -> Result<String, Fault> {
     let why = asked.text("why").ok_or_else(|| Fault::new(400, "say why: {\"why\": \"...\"}"))?;
     if why.len() > 200 || why.contains(char::is_control) {
         return Err(Fault::new(400, "why is one line of at most 200 bytes"));
@@ -58,32 +60,178 @@ pub(super) async fn drain(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
         Some("close") => true,
         Some(_) => return Err(Fault::new(400, "clients is \"close\", or nothing")),
     };
-    let reason = why.clone();
-    let answers = api.threads.ask_all(move |t| {
-        let Some(consumers) = t.consumers.as_mut() else { return 0 };
-        consumers.drain(Some(&reason));
-        if !close {
-            return 0;
-        }
-        let ids: Vec<ClientId> = consumers.connections().map(|connection| connection.id).collect();
-        for id in &ids {
-            consumers.p2ps.close_by_operator(*id, &reason);
-        }
-        consumers.flush(t.now, &[], t.io);
-        ids.len()
-    });
-    let closed = answers.await.into_iter().sum::<Result<usize, _>>()?;
-    api.draining.store(true, Ordering::Relaxed);
-    done(asked, format!("no new clients are taken, {closed} are closed: {why}"))
+    let (life, reason) = (api.life.clone(), why.clone());
+    let clients = blocking(move || life.drain(&reason, close)).await?.map_err(|silent| Fault::new(503, silent))?;
+    let what = if close { "are sent elsewhere" } else { "are told and stay" };
+    done(asked, format!("no new clients are taken, {clients} {what}: {why}"))
 }
 
 pub(super) async fn undrain(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
     let why = why(asked)?;
-    for answer in api.threads.ask_all(|t| t.consumers.iter_mut().for_each(|consumers| consumers.drain(None))).await {
-        answer?;
-    }
-    api.draining.store(false, Ordering::Relaxed);
+    let life = api.life.clone();
+    blocking(move || life.undrain()).await?.map_err(|silent| Fault::new(503, silent))?;
     done(asked, format!("new clients are taken again: {why}"))
+}
+
+/// What a reload has brought.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub(super) struct Reread {
+    /// In words.
+    done: String,
+    /// What counts now.
+    applied: Vec<String>,
+    /// What will count when the process starts again.
+    restart: Vec<String>,
+    /// What could not be done.
+    faults: Vec<String>,
+}
+
+pub(super) async fn reload(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
+    let (why, life) = (why(asked)?, api.life.clone());
+    match blocking(move || life.reload()).await? {
+        Ok(reloaded) => {
+            let done = format!("the configuration is read again ({why}): {}", reloaded.summary());
+            tracing::info!("audit: {}: {done}", asked.caller);
+            let Reloaded { applied, restart, faults } = reloaded;
+            Answer::of(&Reread { done, applied, restart, faults })
+        }
+        Err(faults) => {
+            tracing::warn!("audit: {}: the configuration stays as it was: {faults}", asked.caller);
+            Err(Fault::new(422, faults))
+        }
+    }
+}
+
+/// A trace that is under way.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub(super) struct Tracing {
+    /// In words.
+    done: String,
+    /// The trace's id: `/api/v1/traces/{id}/take` gives it.
+    trace: String,
+}
+
+/// A trace that is over.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub(super) struct Traced {
+    /// In words.
+    done: String,
+    /// Messages in it.
+    messages: u64,
+    /// Messages that found no room.
+    lost: u64,
+    /// Our port in it: `quoteway dump --port PORT FILE` shows it.
+    port: u16,
+    /// The file (pcap), in base 64.
+    capture: String,
+}
+
+/// The longest trace, seconds.
+const TRACE_MAX: u64 = 600;
+
+fn seconds(asked: &Asked) -> Result<u64, Fault> {
+    let seconds = asked.text("seconds").map_or(Ok(10), str::parse::<u64>).ok();
+    let seconds = seconds.filter(|seconds| (1..=TRACE_MAX).contains(seconds));
+    seconds.ok_or_else(|| Fault::new(400, format!("seconds is a text with a number from 1 to {TRACE_MAX}")))
+}
+
+pub(super) async fn trace_client(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
+    let ((thread, number), why, seconds) = (asked.id()?, why(asked)?, seconds(asked)?);
+    let started = api.threads.ask(thread, move |t| {
+        let consumers = t.consumers.as_mut().ok_or("this thread has no clients")?;
+        consumers.start_trace(t.now, (ClientId(number), None), seconds)
+    });
+    tracing_begun(asked, thread, started.await?, &format!("client {thread}.{number}, {seconds} s: {why}"))
+}
+
+/// What the first of an item's watchers gets of it.
+pub(super) async fn trace_item(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
+    let ((thread, number), why, seconds) = (asked.id()?, why(asked)?, seconds(asked)?);
+    let started = api.threads.ask(thread, move |t| {
+        let consumers = t.consumers.as_mut().ok_or("this thread has no clients")?;
+        let watcher = consumers.p2ps.item_watchers(number, 1).into_iter().next();
+        let (client, stream) = watcher.ok_or("nobody watches it")?;
+        consumers.start_trace(t.now, (client, Some(stream)), seconds)
+    });
+    tracing_begun(asked, thread, started.await?, &format!("item {thread}.{number}, {seconds} s: {why}"))
+}
+
+fn tracing_begun(
+    asked: &Asked,
+    thread: usize,
+    started: Result<u32, &'static str>,
+    what: &str,
+) -> Result<Answer, Fault> {
+    let trace = started.map_err(|why| Fault::new(409, why))?;
+    let done = format!("a trace is taken of {what}");
+    tracing::info!("audit: {}: {done}", asked.caller);
+    Answer::of(&Tracing { done, trace: format!("{thread}.{trace}") })
+}
+
+pub(super) async fn take_trace(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
+    let (thread, number) = asked.id()?;
+    let taken = api.threads.ask(thread, move |t| {
+        let consumers = t.consumers.as_mut()?;
+        Some((consumers.take_trace(number)?, consumers.port()))
+    });
+    let (trace, port) = taken.await?.ok_or_else(|| Fault::new(404, "there is no such trace any more"))?;
+    Answer::of(&Traced {
+        done: format!("{} messages are traced, {} found no room", trace.messages, trace.lost),
+        messages: trace.messages,
+        lost: trace.lost,
+        port,
+        capture: Base64::encode_string(&trace.capture),
+    })
+}
+
+/// Does what waits for serving threads, or reads files, beside the requests of others.
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Fault> {
+    tokio::task::spawn_blocking(work).await.map_err(|e| Fault::new(500, e.to_string()))
+}
+
+/// The item that an action is about.
+fn item(asked: &Asked) -> Result<(String, String), Fault> {
+    let said = |member: &str| asked.text(member).map(str::to_owned);
+    let item = said("service").zip(said("name"));
+    item.ok_or_else(|| Fault::new(400, "say which: {\"service\": \"...\", \"name\": \"...\"}"))
+}
+
+pub(super) async fn block(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
+    let ((service, name), why) = (item(asked)?, why(asked)?);
+    let (of, called, reason) = (service.clone(), name.clone(), why.clone());
+    let answers = api.threads.ask_all(move |t| {
+        let Some(consumers) = t.consumers.as_mut() else { return Ok(None) };
+        let watchers = consumers.p2ps.block_item(t.now, &of, called.as_bytes(), &reason)?;
+        consumers.flush(t.now, &[], t.io);
+        Ok(Some(watchers))
+    });
+    let (mut watchers, mut sides) = (0, 0);
+    for answer in answers.await {
+        let told: Result<Option<usize>, BlockError> = answer?;
+        let told = told.map_err(|e| Fault::new(409, e.to_string()))?;
+        watchers += told.unwrap_or_default();
+        sides += usize::from(told.is_some());
+    }
+    if sides == 0 {
+        return Err(Fault::new(409, "no clients connect to this process: block the item at its P2PS"));
+    }
+    done(asked, format!("item {name} of service {service} is blocked, its {watchers} watchers are told: {why}"))
+}
+
+pub(super) async fn unblock(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
+    let ((service, name), why) = (item(asked)?, why(asked)?);
+    let (of, called) = (service.clone(), name.clone());
+    let answers = api.threads.ask_all(move |t| {
+        t.consumers.as_mut().is_some_and(|consumers| consumers.p2ps.unblock_item(&of, called.as_bytes()))
+    });
+    let mut was = false;
+    for answer in answers.await {
+        was |= answer?;
+    }
+    if !was {
+        return Err(Fault::new(404, format!("item {name} of service {service} is not blocked")));
+    }
+    done(asked, format!("item {name} of service {service} may be watched again: {why}"))
 }
 
 pub(super) fn log_level(_: &Api, asked: &Asked) -> Ready<Result<Answer, Fault>> {

@@ -3,8 +3,6 @@
 
 use std::future::{Future, Ready, ready};
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use schemars::{Schema, SchemaGenerator};
@@ -12,17 +10,21 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::access::Role;
-use super::facts::{self, Client, Event, Filter, Item, ItemDetail, PAGE, Process, Provider, Service};
+use super::facts::{self, Blocked, Client, Event, Filter, Item, ItemDetail, PAGE, Process, Provider, Service};
 use super::metrics;
 use super::threads::{Silent, Threads};
-use super::{About, actions};
+use super::{About, actions, rights};
+use crate::agents::lifecycle::Lifecycle;
 use crate::agents::oversight::Thread;
+use crate::agents::permissions::{Administration, On};
 
 /// What the requests are answered from.
 pub(super) struct Api {
     pub(super) threads: Threads,
     pub(super) about: About,
-    pub(super) draining: AtomicBool,
+    pub(super) life: Lifecycle,
+    /// `None` while permissions are off, and where there are none.
+    pub(super) administration: Option<Administration>,
 }
 
 /// A request, as far as an endpoint sees it.
@@ -161,6 +163,9 @@ const LIST: &[Parameter] = &[
 const ITEMS: &[Parameter] = &[LIST[0], LIST[1], LIST[2], ("service", "Only items of this service.")];
 const WHY: &[Parameter] = &[("why", "Goes to the log and to the peer.")];
 
+const TRACE: &[Parameter] = &[("seconds?", "For how long, 1 to 600 [default: 10]."), WHY[0]];
+const ITEM: &[Parameter] = &[("service", "The item's service."), ("name", "Its name."), WHY[0]];
+
 macro_rules! endpoint {
     ($method:literal $path:literal, $role:ident, $summary:literal, $query:expr, $body:expr, $answer:ty, $handle:expr) => {
         Endpoint {
@@ -187,12 +192,26 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
     endpoint!("GET" "/api/v1/clients", Viewer, "The clients", LIST, &[], Page<Client>, clients),
     endpoint!("GET" "/api/v1/items", Viewer, "The items that clients watch, with their states", ITEMS, &[], Page<Item>, items),
     endpoint!("GET" "/api/v1/items/{id}", Viewer, "An item, and who watches it", &[], &[], ItemDetail, item),
+    endpoint!("GET" "/api/v1/items/{service}/{name}", Viewer, "An item by its name: state, watchers, source, what its watchers were told last", &[], &[], Vec<ItemDetail>, named_item),
+    endpoint!("GET" "/api/v1/blocked", Viewer, "The items that are blocked, and why", &[], &[], Vec<Blocked>, blocked),
+    endpoint!("GET" "/api/v1/permissions/users", Viewer, "Who is on, by user and position", &[], &[], Vec<On>, rights::users),
+    endpoint!("GET" "/api/v1/permissions/explain", Viewer, "Why a user may, or may not, see an item", rights::EXPLAIN, &[], rights::Explained, rights::explain),
+    endpoint!("GET" "/api/v1/permissions/who", Viewer, "Who may see a product (pe) or a subservice of a service", rights::WHO, &[], Vec<String>, rights::who),
+    endpoint!("GET" "/api/v1/permissions/usage", Viewer, "How often items were opened today, by user, service and subservice", &[], &[], Vec<rights::Used>, rights::usage),
     endpoint!("GET" "/api/v1/events", Viewer, "The last lines of the log", &[("after", "Only those after this number.")], &[], Vec<Event>, events),
     endpoint!("GET" "/api/v1/openapi.json", Viewer, "This interface as an OpenAPI document", &[], &[], Value, openapi),
     endpoint!("POST" "/api/v1/clients/{id}/disconnect", Operator, "Close a client's connection", &[], WHY, Done, actions::disconnect),
+    endpoint!("POST" "/api/v1/clients/{id}/trace", Operator, "Trace a client: all that it sends and gets", &[], TRACE, actions::Tracing, actions::trace_client),
+    endpoint!("POST" "/api/v1/items/{id}/trace", Operator, "Trace an item: what the first of its watchers gets of it", &[], TRACE, actions::Tracing, actions::trace_item),
+    endpoint!("POST" "/api/v1/traces/{id}/take", Operator, "End a trace, and give it", &[], &[], actions::Traced, actions::take_trace),
     endpoint!("POST" "/api/v1/providers/{id}/disconnect", Operator, "End the session with a provider: its items go to others, and a route is dialled again", &[], WHY, Done, actions::end_provider),
-    endpoint!("POST" "/api/v1/drain", Operator, "Take no new clients; with clients=close, close those that are there", &[], &[("why", "Goes to the log and to the clients."), ("clients?", "\"close\", or nothing.")], Done, actions::drain),
+    endpoint!("POST" "/api/v1/drain", Operator, "Take no new clients; with clients=close, send those that are there elsewhere", &[], &[("why", "Goes to the log and to the clients."), ("clients?", "\"close\", or nothing.")], Done, actions::drain),
     endpoint!("POST" "/api/v1/undrain", Operator, "Take new clients again", &[], WHY, Done, actions::undrain),
+    endpoint!("POST" "/api/v1/reload", Operator, "Read the configuration again; a fault in it changes nothing", &[], WHY, actions::Reread, actions::reload),
+    endpoint!("POST" "/api/v1/block", Operator, "Have nobody get an item: its watchers are told, later requests refused", &[], ITEM, Done, actions::block),
+    endpoint!("POST" "/api/v1/unblock", Operator, "Let an item be watched again", &[], ITEM, Done, actions::unblock),
+    endpoint!("POST" "/api/v1/permissions/logout", Operator, "End all logins of a user", &[], rights::USER, Done, rights::logout),
+    endpoint!("POST" "/api/v1/permissions/repermission", Operator, "Check again what a user, or everybody, has open", &[], rights::ANYBODY, Done, rights::repermission),
     endpoint!("POST" "/api/v1/log", Operator, "Change how much is logged, until the process ends", &[], &[("level", "error, warn, info, debug, trace, or by module as QUOTEWAY_LOG.")], Done, actions::log_level),
 ];
 
@@ -207,7 +226,7 @@ pub(super) fn find(method: &str, path: &str) -> Result<(&'static Endpoint, Vec<S
         let mut places = Vec::new();
         let fits = wanted.zip(given).all(|(wanted, given)| {
             if wanted.starts_with('{') {
-                places.push(given.to_owned());
+                places.push(decoded(given));
             }
             wanted == given || wanted.starts_with('{')
         });
@@ -219,6 +238,12 @@ pub(super) fn find(method: &str, path: &str) -> Result<(&'static Endpoint, Vec<S
         }
     }
     Err(others)
+}
+
+/// A part of a path, its percent signs resolved; a plus is a plus there.
+fn decoded(part: &str) -> String {
+    let plain = part.replace('+', "%2B").replace('=', "%3D").replace('&', "%26");
+    form_urlencoded::parse(plain.as_bytes()).next().map(|(text, _)| text.into_owned()).unwrap_or_default()
 }
 
 async fn health(api: &Api, _: &Asked) -> Result<Answer, Fault> {
@@ -236,8 +261,7 @@ fn fitness(why: Vec<String>) -> Result<Answer, Fault> {
 
 async fn readiness(api: &Api, _: &Asked) -> Result<Answer, Fault> {
     let mut why = Vec::new();
-    let routes = api.about.routes.clone();
-    let answers = api.threads.ask_all(move |t| (facts::services(t, 0), facts::providers(t, 0, &routes))).await;
+    let answers = api.threads.ask_all(|t| (facts::services(t, 0), facts::providers(t, 0))).await;
     let (mut known, mut missing) = (Vec::new(), Vec::new());
     for answer in answers {
         match answer {
@@ -249,7 +273,7 @@ async fn readiness(api: &Api, _: &Asked) -> Result<Answer, Fault> {
         }
     }
     let services = facts::merge(known);
-    if api.draining.load(Ordering::Relaxed) {
+    if api.life.is_draining() {
         why.push("it is being drained".to_owned());
     }
     if !services.iter().any(|service| service.up) {
@@ -260,8 +284,7 @@ async fn readiness(api: &Api, _: &Asked) -> Result<Answer, Fault> {
 }
 
 async fn metrics_text(api: &Api, _: &Asked) -> Result<Answer, Fault> {
-    let routes: Arc<[String]> = api.about.routes.clone().into();
-    let answers = api.threads.ask_all(move |thread| metrics::read(thread, &routes)).await;
+    let answers = api.threads.ask_all(|thread| metrics::read(thread)).await;
     let silent = answers.iter().filter(|answer| answer.is_err()).count();
     let named = api.threads.names().map(str::to_owned).zip(answers);
     let readings = named.filter_map(|(name, answer)| answer.ok().map(|reading| metrics::Reading { name, ..reading }));
@@ -309,7 +332,7 @@ async fn process(api: &Api, _: &Asked) -> Result<Answer, Fault> {
         },
         default_service: about.default_service.clone(),
         takes_websocket: about.takes_websocket,
-        draining: api.draining.load(Ordering::Relaxed),
+        draining: api.life.is_draining(),
         threads,
         totals,
     })
@@ -340,8 +363,7 @@ async fn services(api: &Api, _: &Asked) -> Result<Answer, Fault> {
 async fn providers(api: &Api, _: &Asked) -> Result<Answer, Fault> {
     let mut all = Vec::new();
     for number in 0..api.threads.names().count() {
-        let routes = api.about.routes.clone();
-        all.extend(api.threads.ask(number, move |thread| facts::providers(thread, number, &routes)).await?);
+        all.extend(api.threads.ask(number, move |thread| facts::providers(thread, number)).await?);
     }
     Answer::of(&all)
 }
@@ -390,6 +412,30 @@ async fn item(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
     Answer::of(&found.ok_or_else(|| Fault::new(404, "there is no such item any more"))?)
 }
 
+async fn named_item(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
+    let [service, name] = &asked.places[..] else { return Err(Fault::new(404, "the path is items/SERVICE/NAME")) };
+    let mut found = Vec::new();
+    for thread in 0..api.threads.names().count() {
+        let (service, name) = (service.clone(), name.clone());
+        found.extend(api.threads.ask(thread, move |t| facts::items_named(t, thread, &service, &name)).await?);
+    }
+    if found.is_empty() {
+        return Err(Fault::new(404, format!("nobody watches {name} of service {service} here")));
+    }
+    Answer::of(&found)
+}
+
+async fn blocked(api: &Api, _: &Asked) -> Result<Answer, Fault> {
+    let mut all = Vec::new();
+    for answer in api.threads.ask_all(facts::blocked).await {
+        all.extend(answer?);
+    }
+    // Each thread with clients has the same.
+    all.sort();
+    all.dedup();
+    Answer::of(&all)
+}
+
 fn events(_: &Api, asked: &Asked) -> Ready<Result<Answer, Fault>> {
     ready(recent_events(asked))
 }
@@ -424,6 +470,8 @@ mod tests {
         let found = |method, path| find(method, path).map(|(e, places)| (e.path, places)).map_err(|m| m.join(","));
         assert_eq!(found("GET", "/api/v1/items"), Ok(("/api/v1/items", vec![])));
         assert_eq!(found("GET", "/api/v1/items/0.7"), Ok(("/api/v1/items/{id}", vec!["0.7".to_owned()])));
+        let item = found("GET", "/api/v1/items/FEED/A%2FB%20%2B+c");
+        assert_eq!(item, Ok(("/api/v1/items/{service}/{name}", vec!["FEED".to_owned(), "A/B ++c".to_owned()])));
         assert_eq!(found("GET", "/api/v1/drain"), Err("POST".to_owned()));
         assert_eq!(found("GET", "/api/v2"), Err(String::new()));
     }

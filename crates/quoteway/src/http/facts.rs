@@ -1,7 +1,7 @@
 //! What is told of processes, services, providers, clients and items: the answers of `/api/v1`, and how each is read from the threads.
 
 use hub::distributor::Origin;
-use hub::p2ps::{ClientId, Mount};
+use hub::p2ps::{ClientId, ItemChange, Mount};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -221,6 +221,38 @@ pub struct ItemDetail {
     pub item: Item,
     /// Up to 1,000 of its watchers.
     pub watchers: Vec<Watcher>,
+    /// Where it comes from: the number of the Source Distributor as the P2PS counts them, and the providers that have its service.
+    pub source: Option<u32>,
+    /// Why it is blocked, if it is.
+    pub blocked: Option<String>,
+    /// What its watchers were told last, oldest first.
+    pub changes: Vec<Change>,
+}
+
+/// A state that the watchers of an item were told.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Change {
+    /// So many seconds ago.
+    pub ago_s: f64,
+    /// Of the stream, as OPEN or CLOSED.
+    pub stream: String,
+    /// Of the data: OK, SUSPECT or NO_CHANGE.
+    pub data: String,
+    /// The code, as NONE or NOT_ENTITLED.
+    pub code: String,
+    /// Why, as it was told.
+    pub text: String,
+}
+
+/// An item that nobody gets.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+pub struct Blocked {
+    /// Its service.
+    pub service: String,
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub why: String,
 }
 
 /// A line of the log.
@@ -364,7 +396,42 @@ pub(super) fn item(thread: &mut Thread<'_>, number: usize, item: u32) -> Option<
     let p2ps = &thread.consumers.as_ref()?.p2ps;
     let watchers = p2ps.item_watchers(item, PAGE).into_iter();
     let watchers = watchers.map(|(client, stream)| Watcher { client: format!("{number}.{}", client.0), stream });
-    Some(ItemDetail { item: found, watchers: watchers.collect() })
+    let service = p2ps.service_overview().find(|service| service.name == found.service).map(|service| service.id);
+    let change = |change: &ItemChange| Change {
+        ago_s: thread.now.saturating_sub(change.at) as f64 / 1e9,
+        stream: change.stream.to_string(),
+        data: change.data.to_string(),
+        code: change.code.to_string(),
+        text: change.text.clone(),
+    };
+    let changes = service.into_iter().flat_map(|id| p2ps.item_history(id, found.name.as_bytes())).map(change);
+    let why = p2ps.blocked_items().find(|(of, name, _)| *of == found.service && *name == found.name.as_bytes());
+    Some(ItemDetail {
+        source: p2ps.item_source(item),
+        blocked: why.map(|(_, _, why)| why.to_owned()),
+        changes: changes.collect(),
+        watchers: watchers.collect(),
+        item: found,
+    })
+}
+
+/// The items of a thread with this name: one a domain and quality, and private ones.
+pub(super) fn items_named(thread: &mut Thread<'_>, number: usize, service: &str, name: &str) -> Vec<ItemDetail> {
+    let Some(consumers) = &thread.consumers else { return Vec::new() };
+    let numbers = consumers.p2ps.items_of(service, name.as_bytes());
+    numbers.into_iter().take(PAGE).filter_map(|found| item(thread, number, found)).collect()
+}
+
+/// The items that are blocked in a thread.
+pub(super) fn blocked(thread: &mut Thread<'_>) -> Vec<Blocked> {
+    let Some(consumers) = &thread.consumers else { return Vec::new() };
+    let all = consumers.p2ps.blocked_items();
+    let named = |(service, name, why): (&str, &[u8], &str)| Blocked {
+        service: service.to_owned(),
+        name: String::from_utf8_lossy(name).into_owned(),
+        why: why.to_owned(),
+    };
+    all.map(named).collect()
 }
 
 /// The services of a thread; those of several threads are put together by [`merge`].
@@ -431,14 +498,14 @@ pub(super) fn merge(all: impl IntoIterator<Item = Service>) -> Vec<Service> {
 }
 
 /// The providers of a thread: sessions, and routes that have none.
-pub(super) fn providers(thread: &mut Thread<'_>, number: usize, routes: &[String]) -> Vec<Provider> {
+pub(super) fn providers(thread: &mut Thread<'_>, number: usize) -> Vec<Provider> {
     let Some(providers) = &thread.providers else { return Vec::new() };
     let mut found: Vec<Provider> = Vec::new();
-    let mut connected = vec![false; routes.len()];
+    let mut connected = Vec::new();
     for session in providers.distributor.session_overview() {
         let kind = match session.origin {
             Origin::Route(route) => {
-                connected.get_mut(usize::from(route)).into_iter().for_each(|is| *is = true);
+                connected.push(route);
                 "route"
             }
             Origin::NonInteractive => "non-interactive",
@@ -451,11 +518,11 @@ pub(super) fn providers(thread: &mut Thread<'_>, number: usize, routes: &[String
             services: session.services.iter().map(|offer| offer.service.to_owned()).collect(),
         });
     }
-    for (route, _) in routes.iter().zip(connected).filter(|(_, connected)| !connected) {
+    for (_, address) in providers.routes().filter(|(route, _)| !connected.contains(route)) {
         found.push(Provider {
             id: String::new(),
             kind: "route".to_owned(),
-            address: route.clone(),
+            address,
             state: "not connected".to_owned(),
             services: Vec::new(),
         });

@@ -25,7 +25,7 @@ pub(super) struct Reading {
 }
 
 /// Takes a reading of a thread.
-pub(super) fn read(thread: &mut Thread<'_>, routes: &[String]) -> Reading {
+pub(super) fn read(thread: &mut Thread<'_>) -> Reading {
     let mut clients: BTreeMap<&'static str, [u64; 3]> = BTreeMap::new();
     if let Some(consumers) = &thread.consumers {
         clients = Protocol::ALL.into_iter().map(|protocol| (protocol.name(), [0; 3])).collect();
@@ -43,7 +43,7 @@ pub(super) fn read(thread: &mut Thread<'_>, routes: &[String]) -> Reading {
         latency: thread.latency,
         clients,
         services: super::facts::services(thread, 0),
-        providers: super::facts::providers(thread, 0, routes),
+        providers: super::facts::providers(thread, 0),
     }
 }
 

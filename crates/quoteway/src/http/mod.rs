@@ -6,6 +6,7 @@
 //! | room | what it is |
 //! |---|---|
 //! | [`api`] | the table of what can be asked and done; the router and the OpenAPI document are made of it |
+//! | `rights` | what administrators ask and do about permissions |
 //! | [`facts`] | what is told of processes, services, providers, clients and items |
 //! | [`metrics`] | the counters as OpenMetrics |
 //! | `access` | who may look, who may act |
@@ -22,6 +23,7 @@ pub mod client;
 pub mod facts;
 pub mod metrics;
 mod openapi;
+mod rights;
 mod serve;
 mod threads;
 
@@ -47,8 +49,6 @@ pub struct About {
     pub nip: Option<SocketAddr>,
     /// Where P2PSs connect.
     pub hub: Option<SocketAddr>,
-    /// Providers that are dialled, in the order of their numbers.
-    pub routes: Vec<String>,
     /// The service of requests that name none.
     pub default_service: String,
     /// Clients may speak WebSocket on the ports for consumers.

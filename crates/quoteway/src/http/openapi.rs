@@ -38,7 +38,11 @@ fn operation(endpoint: &Endpoint, answer: &Value) -> Value {
     let mut parameters: Vec<Value> = Vec::new();
     for part in endpoint.path.split('/').filter_map(|part| part.strip_prefix('{')) {
         let name = part.trim_end_matches('}');
-        let about = "The id that a list has for it: THREAD.NUMBER.";
+        let about = if name == "id" {
+            "The id that a list has for it: THREAD.NUMBER."
+        } else {
+            "Its name; percent signs stand for what a path cannot have."
+        };
         parameters.push(json!({ "name": name, "in": "path", "required": true, "description": about, "schema": { "type": "string" } }));
     }
     for (name, about) in endpoint.query {
@@ -58,8 +62,9 @@ fn operation(endpoint: &Endpoint, answer: &Value) -> Value {
             "default": fault,
         },
     });
-    if endpoint.path.contains('{') {
-        operation["operationId"] = json!(format!("{}_by_id", operation["operationId"].as_str().unwrap_or_default()));
+    for part in endpoint.path.split('/').filter_map(|part| part.strip_prefix('{')) {
+        let (id, name) = (operation["operationId"].as_str().unwrap_or_default(), part.trim_end_matches('}'));
+        operation["operationId"] = json!(format!("{id}_by_{name}"));
     }
     if endpoint.role != Role::Anybody {
         operation["security"] = json!([{ "password": [] }, {}]);

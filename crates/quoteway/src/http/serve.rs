@@ -5,7 +5,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -20,11 +19,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::access::{Access, Denial, Role};
+use super::access::{Access, Denial, Role, User};
 use super::api::{self, Answer, Api, Asked, Fault};
 use super::threads::Threads;
 use super::{About, assets};
-use crate::agents::oversight::Asker;
+use crate::agents::lifecycle::Lifecycle;
+use crate::agents::permissions::Administration;
 use crate::config::Http;
 
 /// Connections at a time; further ones wait to be accepted.
@@ -64,7 +64,12 @@ impl Drop for Running {
 ///
 /// # Errors
 /// A port that was asked for cannot be had, or the system gives no thread.
-pub fn start(config: &Http, about: About, askers: Vec<Asker>) -> Result<Option<Running>, String> {
+pub fn start(
+    config: &Http,
+    about: About,
+    life: &Lifecycle,
+    administration: Option<Administration>,
+) -> Result<Option<Running>, String> {
     if !config.enabled {
         return Ok(None);
     }
@@ -86,10 +91,12 @@ pub fn start(config: &Http, about: About, askers: Vec<Asker>) -> Result<Option<R
     let address = listener.local_addr().map_err(|e| e.to_string())?;
     let socket = (!config.socket.is_empty()).then(|| PathBuf::from(&config.socket));
     let unix = socket.as_deref().map(open_socket).transpose()?;
-    let users = config.users.iter().filter_map(|user| user.parse().ok()).collect();
-    let api = Arc::new(Api { threads: Threads::new(askers), about, draining: AtomicBool::new(false) });
+    let threads = Threads::new(life.askers().to_vec());
+    let api = Arc::new(Api { threads, about, life: life.clone(), administration });
     let doors = (listener, unix);
-    let access = Arc::new(Access::new(users));
+    let access = Arc::new(Access::new(users(config)));
+    let door = access.clone();
+    life.follow(Box::new(move |config| door.set_users(users(&config.http))));
     let (ready, is_ready) = mpsc::channel();
     let run = move || {
         let runtime = match tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build() {
@@ -104,6 +111,10 @@ pub fn start(config: &Http, about: About, askers: Vec<Asker>) -> Result<Option<R
     std::thread::Builder::new().name("http".into()).spawn(run).map_err(|e| format!("no thread for HTTP: {e}"))?;
     is_ready.recv().map_err(|e| e.to_string())?.map_err(|e| format!("HTTP cannot be served: {e}"))?;
     Ok(Some(Running { address, socket }))
+}
+
+fn users(config: &Http) -> Vec<User> {
+    config.users.iter().filter_map(|user| user.parse().ok()).collect()
 }
 
 /// A Unix socket that the process's user alone may open. One that a dead process has left is taken over.

@@ -1,14 +1,9 @@
 //! How the serving threads are asked.
 
-use std::time::Duration;
-
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::agents::oversight::{Asker, Thread};
-
-/// How long a thread may take to answer. A turn takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(2);
+use crate::agents::oversight::{Asker, PATIENCE, Thread};
 
 /// A thread has not answered in time, or has ended: its name.
 #[derive(Debug, Clone, PartialEq, Eq)]

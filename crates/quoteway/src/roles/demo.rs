@@ -13,6 +13,7 @@ use clap::Args;
 
 use super::process::{HttpArgs, incarnation, show};
 use super::serve::about;
+use crate::agents::lifecycle::Lifecycle;
 use crate::agents::server::{Addresses, Server};
 use crate::config::{Config, Route};
 use crate::http::{self, Running};
@@ -81,8 +82,9 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let config = configuration(args, provider);
     let mut server = Server::new(&config, incarnation())?;
     let addresses = server.addresses();
-    let web =
-        http::start(&config.http, about(&config, addresses, "demo"), server.askers()).map_err(anyhow::Error::msg)?;
+    let same = config.clone();
+    let life = Lifecycle::new(config.clone(), server.askers(), Box::new(move || Ok(same.clone())));
+    let web = http::start(&config.http, about(&config, addresses, "demo"), &life, None).map_err(anyhow::Error::msg)?;
     let waker = server.io().tcp().waker();
     let flag = stop.clone();
     let serving = Builder::new()

@@ -11,6 +11,7 @@ use clap::Args;
 use super::process::{self, HttpArgs};
 use super::service::{self, Pulse};
 use crate::agents::consumers::Port;
+use crate::agents::lifecycle::Lifecycle;
 use crate::agents::p2ps::P2psAgent;
 use crate::agents::permissions::Permissioning;
 use crate::config::{self, Config, ConfigArgs};
@@ -91,17 +92,25 @@ pub fn run(args: &P2psArgs) -> anyhow::Result<()> {
         rssl: Some(first.rssl_addr()),
         encrypted: first.encrypted_addr(),
         websocket: first.websocket_addr(),
-        routes: Vec::new(),
         ..process::about(&config)
     };
-    let web = http::start(&config.http, about, askers).map_err(anyhow::Error::msg)?;
+    let again = args.clone();
+    let life = Lifecycle::new(config.clone(), askers, Box::new(move || again.configuration()));
+    let administration = permissioning.as_ref().map(Permissioning::administration);
+    let web = http::start(&config.http, about, &life, administration).map_err(anyhow::Error::msg)?;
     let line =
         ready_line(first.rssl_addr(), first.encrypted_addr(), first.websocket_addr()) + &process::web(web.as_ref());
-    serve(&config, first, agents, &line)
+    serve(&config, &life, first, agents, &line)
 }
 
 /// Runs the first agent here and each other one in a thread of its own.
-fn serve(config: &Config, mut first: P2psAgent, others: Vec<P2psAgent>, line: &str) -> anyhow::Result<()> {
+fn serve(
+    config: &Config,
+    life: &Lifecycle,
+    mut first: P2psAgent,
+    others: Vec<P2psAgent>,
+    line: &str,
+) -> anyhow::Result<()> {
     let over = Arc::new(AtomicBool::new(false));
     let pulse = Pulse::default();
     let mut watched = vec![(pulse.clone(), first.io().tcp().waker())];
@@ -111,10 +120,11 @@ fn serve(config: &Config, mut first: P2psAgent, others: Vec<P2psAgent>, line: &s
         watched.push((beat.clone(), agent.io().tcp().waker()));
         let cpus = config.p2ps.bind_writer_threads.get(number - 1).cloned().unwrap_or_default();
         let (priority, slice, over) = (config.p2ps.priority.clone(), config.p2ps.slice_us, Arc::clone(&over));
+        let life = life.clone();
         let run = move || {
             config::place("a writer thread", &cpus, &priority);
             config::slice("a writer thread", slice);
-            let ended = agent.run(|| process::turn_over(&beat) || over.load(Ordering::Acquire));
+            let ended = agent.run(|| process::turn_over(&beat, &life) || over.load(Ordering::Acquire));
             over.store(true, Ordering::Release);
             ended.map_err(anyhow::Error::from)
         };
@@ -124,7 +134,7 @@ fn serve(config: &Config, mut first: P2psAgent, others: Vec<P2psAgent>, line: &s
     config::slice("the main thread", config.p2ps.slice_us);
     process::announce(line, watched.clone());
     let mut result =
-        first.run(|| process::turn_over(&pulse) || over.load(Ordering::Acquire)).map_err(anyhow::Error::from);
+        first.run(|| process::turn_over(&pulse, life) || over.load(Ordering::Acquire)).map_err(anyhow::Error::from);
     service::stopping();
     over.store(true, Ordering::Release);
     for (_, waker) in &watched {

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use clap::Args;
 
 use super::service::{self, Pulse, Watched};
+use crate::agents::lifecycle::Lifecycle;
 use crate::config::{Config, Http};
 use crate::http::{About, Running};
 
@@ -48,7 +49,6 @@ impl HttpArgs {
 /// What the page and the administration tell of every process.
 pub fn about(config: &Config) -> About {
     About {
-        routes: config.dialled_routes().map(|route| route.host_list.join(", ")).collect(),
         default_service: config.p2ps.default_service.clone(),
         takes_websocket: config.p2ps.websocket,
         started: net::clock::wall() / 1_000_000_000,
@@ -92,10 +92,10 @@ pub fn raise_open_files(wanted: u64) {
     }
 }
 
-/// What a serving thread asks after each turn: the turn is counted for the supervisor's watchdog, then [`stopped`] answers.
-pub fn turn_over(pulse: &Pulse) -> bool {
+/// What a serving thread asks after each turn: the turn is counted for the supervisor's watchdog, then the process's life answers.
+pub fn turn_over(pulse: &Pulse, life: &Lifecycle) -> bool {
     pulse.beat();
-    stopped()
+    life.is_over()
 }
 
 /// Everything is open: signals may end turns of the first thread from now on, the line is printed that says so, and a supervisor is told.

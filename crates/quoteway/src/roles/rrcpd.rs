@@ -54,7 +54,11 @@ pub fn run(args: &RrcpdArgs) -> anyhow::Result<()> {
     config::place("rrcpd", &config.rrcpd.bind_main_thread, &config.rrcpd.priority);
     let pulse = Pulse::default();
     process::announce(&format!("ready hub={}", config.hub.name), vec![(pulse.clone(), relay.waker())]);
-    let ended = relay.run(|| process::turn_over(&pulse)).map_err(anyhow::Error::from);
+    let ended = relay.run(|| {
+        pulse.beat();
+        process::stopped()
+    });
+    let ended = ended.map_err(anyhow::Error::from);
     service::stopping();
     let mut samples = Samples::default();
     relay.sample(&mut samples);

@@ -4,6 +4,8 @@ use clap::Args;
 
 use super::process::{self, HttpArgs};
 use super::service::{self, Pulse};
+use crate::agents::lifecycle::Lifecycle;
+use crate::agents::oversight::Asker;
 use crate::agents::server::{Addresses, Server};
 use crate::agents::shards::Sharded;
 use crate::config::{self, Config, ConfigArgs, Route};
@@ -72,22 +74,28 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let mounts = u64::from(config.p2ps.max_mounts) + u64::from(config.source_distributor.nip_max_mounts);
     process::raise_open_files(mounts + 100);
     let pulse = Pulse::default();
-    let stop = || process::turn_over(&pulse);
     let result = if config.p2ps.writer_thread_count == 0 {
         let mut server = Server::new(&config, process::incarnation())?;
-        let web = http::start(&config.http, about(&config, server.addresses(), "serve"), server.askers())
-            .map_err(anyhow::Error::msg)?;
+        let life = lifecycle(args, &config, server.askers());
+        let about = about(&config, server.addresses(), "serve");
+        let web = http::start(&config.http, about, &life, server.administration()).map_err(anyhow::Error::msg)?;
         announce(&config, server.addresses(), web.as_ref(), (pulse.clone(), server.io().tcp().waker()));
-        server.run(stop)
+        server.run(|| process::turn_over(&pulse, &life))
     } else {
         let mut server = Sharded::new(&config, process::incarnation())?;
-        let web = http::start(&config.http, about(&config, server.addresses(), "serve"), server.askers())
-            .map_err(anyhow::Error::msg)?;
+        let life = lifecycle(args, &config, server.askers());
+        let about = about(&config, server.addresses(), "serve");
+        let web = http::start(&config.http, about, &life, server.administration()).map_err(anyhow::Error::msg)?;
         announce(&config, server.addresses(), web.as_ref(), (pulse.clone(), server.io().tcp().waker()));
-        server.run(stop)
+        server.run(|| process::turn_over(&pulse, &life))
     };
     service::stopping();
     Ok(result?)
+}
+
+fn lifecycle(args: &ServeArgs, config: &Config, askers: Vec<Asker>) -> Lifecycle {
+    let args = args.clone();
+    Lifecycle::new(config.clone(), askers, Box::new(move || args.configuration()))
 }
 
 /// What the page and the administration tell of a server.

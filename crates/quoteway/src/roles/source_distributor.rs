@@ -4,6 +4,7 @@ use clap::Args;
 
 use super::process::{self, HttpArgs};
 use super::service::{self, Pulse};
+use crate::agents::lifecycle::Lifecycle;
 use crate::agents::source_distributor::{Addresses, SourceDistributorAgent};
 use crate::config::{self, Config, ConfigArgs, Route};
 use crate::http::{self, About};
@@ -75,10 +76,12 @@ pub fn run(args: &SourceDistributorArgs) -> anyhow::Result<()> {
         takes_websocket: false,
         ..process::about(&config)
     };
-    let web = http::start(&config.http, about, vec![agent.asker()]).map_err(anyhow::Error::msg)?;
+    let again = args.clone();
+    let life = Lifecycle::new(config.clone(), vec![agent.asker()], Box::new(move || again.configuration()));
+    let web = http::start(&config.http, about, &life, None).map_err(anyhow::Error::msg)?;
     let line = ready_line(addresses) + &process::web(web.as_ref());
     process::announce(&line, vec![(pulse.clone(), agent.io().tcp().waker())]);
-    let result = agent.run(|| process::turn_over(&pulse)).map_err(anyhow::Error::from);
+    let result = agent.run(|| process::turn_over(&pulse, &life)).map_err(anyhow::Error::from);
     service::stopping();
     result
 }

@@ -1,7 +1,8 @@
 //! `quoteway ctl`: looks at a process and steers it, by its administration.
 
-use std::io::{BufRead as _, IsTerminal as _};
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
+use base64ct::{Base64, Encoding as _};
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
@@ -80,11 +81,62 @@ pub enum Command {
         #[arg(long, value_name = "NAME")]
         service: Option<String>,
     },
-    /// One item, and who watches it
+    /// One item: where it stands, who watches it, what its watchers were told last
     Item {
-        /// Its id, as `items` shows it
+        /// Its id, as `items` shows it, or its service
+        #[arg(value_name = "ID|SERVICE")]
         id: String,
+        /// Its name, behind the service
+        name: Option<String>,
     },
+    /// The items that are blocked
+    Blocked,
+    /// Have nobody get an item: its watchers are told, later requests refused
+    Block {
+        /// Its service
+        service: String,
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        #[allow(missing_docs, reason = "clap would show it")]
+        why: Why,
+    },
+    /// Let an item be watched again
+    Unblock {
+        /// Its service
+        service: String,
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        #[allow(missing_docs, reason = "clap would show it")]
+        why: Why,
+    },
+    /// Write what a client sends and gets for a while to a file that `quoteway dump` reads
+    Trace {
+        /// The client's id, as `clients` shows it; with --item, an item's, as `items` shows it
+        id: String,
+        /// What the first watcher of an item gets of it
+        #[arg(long)]
+        item: bool,
+        /// For how long
+        #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+        seconds: u64,
+        /// Where to write; nothing is overwritten
+        #[arg(short, long, value_name = "FILE")]
+        output: std::path::PathBuf,
+        #[command(flatten)]
+        #[allow(missing_docs, reason = "clap would show it")]
+        why: Why,
+    },
+    /// Read the configuration again, as SIGHUP has it done; a fault in it changes nothing
+    Reload {
+        #[command(flatten)]
+        #[allow(missing_docs, reason = "clap would show it")]
+        why: Why,
+    },
+    /// Who may see what: who is on, why somebody may see an item, who may see a product
+    #[command(subcommand)]
+    Permissions(Permissions),
     /// The last lines of the log
     Events,
     /// Whether the process is ready, and what is in the way
@@ -121,6 +173,7 @@ pub enum Command {
         why: Why,
     },
     /// Change how much is logged, until the process ends
+    #[command(alias = "log-level")]
     Log {
         /// error, warn, info, debug, trace, or by module as `QUOTEWAY_LOG`
         level: String,
@@ -132,6 +185,107 @@ pub enum Command {
         /// What the user may do
         role: UserRole,
     },
+}
+
+/// What is asked and done about permissions.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Permissions {
+    /// Who is on, by user and position
+    Users,
+    /// Why a user may, or may not, see an item
+    Explain {
+        /// The user
+        // Its name in the parser: the one who asks is "user".
+        #[arg(id = "whom", value_name = "USER")]
+        user: String,
+        /// The item's service
+        service: String,
+        /// Its name
+        item: String,
+        /// Where the user sits
+        #[arg(long, default_value = "")]
+        position: String,
+        /// Application id
+        #[arg(long, default_value_t = 256)]
+        application: u32,
+    },
+    /// Who may see a product of a service, by its number, or a subservice
+    Who {
+        /// The service
+        service: String,
+        /// The product's number (PE), or the subservice's name
+        what: String,
+    },
+    /// How often items were opened today
+    Usage,
+    /// End all logins of a user
+    Logout {
+        /// The user
+        // Its name in the parser: the one who asks is "user".
+        #[arg(id = "whom", value_name = "USER")]
+        user: String,
+        #[command(flatten)]
+        #[allow(missing_docs, reason = "clap would show it")]
+        why: Why,
+    },
+    /// Check again what a user, or everybody, has open
+    Repermission {
+        /// The user
+        #[arg(id = "whom", value_name = "USER")]
+        user: Option<String>,
+        #[command(flatten)]
+        #[allow(missing_docs, reason = "clap would show it")]
+        why: Why,
+    },
+}
+
+impl Permissions {
+    fn ask(&self, client: &Client) -> Result<Value, String> {
+        let api = |path: &str| client.get(&format!("/api/v1/permissions/{path}"));
+        let act = |path: &str, body: Value| client.post(&format!("/api/v1/permissions/{path}"), &body);
+        let query =
+            |pairs: &[(&str, &str)]| form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+        match self {
+            Self::Users => api("users"),
+            Self::Explain { user, service, item, position, application } => {
+                let application = application.to_string();
+                let pairs = [("user", user), ("service", service), ("item", item), ("position", position)];
+                let pairs = pairs.map(|(name, value)| (name, value.as_str()));
+                api(&format!("explain?{}&{}", query(&pairs), query(&[("application", &application)])))
+            }
+            Self::Who { service, what } => {
+                let kind = if what.parse::<u32>().is_ok() { "pe" } else { "subservice" };
+                api(&format!("who?{}", query(&[("service", service), (kind, what)])))
+            }
+            Self::Usage => api("usage"),
+            Self::Logout { user, why } => act("logout", json!({ "user": user, "why": why.why })),
+            Self::Repermission { user: Some(user), why } => {
+                act("repermission", json!({ "user": user, "why": why.why }))
+            }
+            Self::Repermission { user: None, why } => act("repermission", json!({ "why": why.why })),
+        }
+    }
+
+    fn text(&self, answer: &Value) -> String {
+        match self {
+            Self::Users => {
+                table(answer, &["user", "position", "application", "shard", "connection", "seconds", "items"])
+            }
+            Self::Explain { .. } => {
+                let verdict = if answer["granted"] == true { "granted" } else { "denied" };
+                let note = answer["note"].as_str().map_or(String::new(), |note| format!(": {note}"));
+                table(&answer["findings"], &["who", "needs", "met_by"]) + &format!("{verdict}{note}\n")
+            }
+            Self::Who { .. } => {
+                let users = answer.as_array().into_iter().flatten();
+                users.map(|user| shown(user) + "\n").collect()
+            }
+            Self::Usage => table(answer, &["user", "service", "subservice", "opens"]),
+            Self::Logout { .. } | Self::Repermission { .. } => {
+                answer["done"].as_str().unwrap_or_default().to_owned() + "\n"
+            }
+        }
+    }
 }
 
 /// Why something is done.
@@ -189,7 +343,24 @@ fn ask(client: &Client, command: &Command) -> Result<Value, String> {
         Command::Items { contains, service } => {
             all(client, "items", &[("contains", contains.as_deref()), ("service", service.as_deref())])
         }
-        Command::Item { id } => api(&format!("items/{}", escaped(id))),
+        Command::Item { id, name: None } => api(&format!("items/{}", escaped(id))).map(|item| Value::Array(vec![item])),
+        Command::Item { id: service, name: Some(name) } => {
+            api(&format!("items/{}/{}", escaped(service), escaped(name)))
+        }
+        Command::Blocked => api("blocked"),
+        Command::Block { service, name, why } => {
+            act("block", json!({ "service": service, "name": name, "why": why.why }))
+        }
+        Command::Unblock { service, name, why } => {
+            act("unblock", json!({ "service": service, "name": name, "why": why.why }))
+        }
+        Command::Trace { id, item, seconds, output, why } => {
+            let body = json!({ "seconds": seconds.to_string(), "why": why.why });
+            let kind = if *item { "items" } else { "clients" };
+            trace(client, &act(&format!("{kind}/{}/trace", escaped(id)), body)?, *seconds, output)
+        }
+        Command::Reload { why } => act("reload", json!({ "why": why.why })),
+        Command::Permissions(what) => what.ask(client),
         Command::Events => api("events"),
         Command::Ready => client.get("/readyz"),
         Command::Disconnect { id, why } => {
@@ -206,8 +377,21 @@ fn ask(client: &Client, command: &Command) -> Result<Value, String> {
     }
 }
 
+/// Waits for a trace that has begun, and writes it.
+fn trace(client: &Client, begun: &Value, seconds: u64, output: &std::path::Path) -> Result<Value, String> {
+    let failed = |e: &dyn std::fmt::Display| format!("{}: {e}", output.display());
+    let mut file = std::fs::File::create_new(output).map_err(|e| failed(&e))?;
+    std::thread::sleep(std::time::Duration::from_secs(seconds));
+    let id = begun["trace"].as_str().unwrap_or_default();
+    let taken = client.post(&format!("/api/v1/traces/{}/take", escaped(id)), &json!({}))?;
+    let capture = Base64::decode_vec(taken["capture"].as_str().unwrap_or_default()).map_err(|e| failed(&e))?;
+    file.write_all(&capture).map_err(|e| failed(&e))?;
+    let (done, port) = (shown(&taken["done"]), shown(&taken["port"]));
+    Ok(json!({ "done": format!("{done}: quoteway dump --port {port} {}", output.display()) }))
+}
+
 fn escaped(text: &str) -> String {
-    form_urlencoded::byte_serialize(text.as_bytes()).collect()
+    form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
 }
 
 /// A whole list, page by page.
@@ -242,7 +426,17 @@ fn text(command: &Command, answer: &Value) -> String {
         Command::Items { .. } => {
             table(answer, &["id", "service", "name", "domain", "state", "watchers", "held_watchers"])
         }
-        Command::Item { .. } => lines("", &answer["item"]) + "\n" + &table(&answer["watchers"], &["client", "stream"]),
+        Command::Item { .. } => {
+            let one = |detail: &Value| {
+                let changes = table(&detail["changes"], &["ago_s", "stream", "data", "code", "text"]);
+                let about = lines("", &json!({ "source": detail["source"], "blocked": detail["blocked"] }));
+                let watchers = table(&detail["watchers"], &["client", "stream"]);
+                lines("", &detail["item"]) + &about + "\n" + &watchers + "\n" + &changes
+            };
+            answer.as_array().into_iter().flatten().map(one).collect::<Vec<_>>().join("\n")
+        }
+        Command::Blocked => table(answer, &["service", "name", "why"]),
+        Command::Permissions(what) => what.text(answer),
         Command::Events => {
             let of = |event: &Value| {
                 format!("{:>5}  {:5}  {}\n", shown(&event["number"]), shown(&event["level"]), shown(&event["text"]))

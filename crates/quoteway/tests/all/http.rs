@@ -9,9 +9,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// A process that ends with the test, and what its `ready` line says.
-struct Process {
-    child: Child,
-    ready: String,
+pub(crate) struct Process {
+    pub(crate) child: Child,
+    pub(crate) ready: String,
 }
 
 impl Drop for Process {
@@ -21,7 +21,7 @@ impl Drop for Process {
     }
 }
 
-fn start(args: &[&str]) -> Process {
+pub(crate) fn start(args: &[&str]) -> Process {
     let mut child = Command::new(env!("CARGO_BIN_EXE_quoteway"))
         .args(args)
         .env("QUOTEWAY_LOG", "info")
@@ -37,27 +37,27 @@ fn start(args: &[&str]) -> Process {
 
 impl Process {
     /// What stands behind `key=` in the line that says that it is ready.
-    fn at(&self, key: &str) -> String {
+    pub(crate) fn at(&self, key: &str) -> String {
         let found = self.ready.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
         found.unwrap_or_else(|| panic!("no {key} in {}", self.ready)).to_owned()
     }
 
-    fn web(&self) -> String {
+    pub(crate) fn web(&self) -> String {
         self.at("http").trim_start_matches("http://").trim_end_matches('/').to_owned()
     }
 
-    fn get(&self, path: &str) -> (u16, String, String) {
+    pub(crate) fn get(&self, path: &str) -> (u16, String, String) {
         ask(&self.web(), "GET", path, "", &[])
     }
 
-    fn json(&self, path: &str) -> Value {
+    pub(crate) fn json(&self, path: &str) -> Value {
         let (status, _, body) = self.get(path);
         assert_eq!(status, 200, "{path}: {body}");
         serde_json::from_str(&body).unwrap_or_else(|e| panic!("{path}: {e}: {body}"))
     }
 
     /// Asks until the answer is as wanted.
-    fn wait_for(&self, path: &str, wanted: impl Fn(u16, &str) -> bool) -> String {
+    pub(crate) fn wait_for(&self, path: &str, wanted: impl Fn(u16, &str) -> bool) -> String {
         for _ in 0..600 {
             let (status, _, body) = self.get(path);
             if wanted(status, &body) {
@@ -70,7 +70,7 @@ impl Process {
 }
 
 /// Status, head and body of the answer to one request.
-fn ask(host: &str, method: &str, path: &str, body: &str, headers: &[(&str, &str)]) -> (u16, String, String) {
+pub(crate) fn ask(host: &str, method: &str, path: &str, body: &str, headers: &[(&str, &str)]) -> (u16, String, String) {
     let stream = TcpStream::connect(host).expect("it listens");
     stream.set_read_timeout(Some(Duration::from_mins(1))).expect("set");
     exchange(stream, host, method, path, body, headers)
@@ -100,7 +100,7 @@ fn exchange(
     (status, head.to_owned(), body.to_owned())
 }
 
-fn demo(args: &[&str]) -> Process {
+pub(crate) fn demo(args: &[&str]) -> Process {
     let all = ["demo", "--no-ui", "--rssl-port", "0", "--nip-port", "0", "--http-port", "0"];
     let mut process = start_demo(&[&all[..], args].concat());
     process.ready = process.ready.replace("The live market in a browser: ", "http=");

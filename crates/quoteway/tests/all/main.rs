@@ -10,6 +10,7 @@ mod lan;
 mod lbm_hosts;
 mod lbm_tools;
 mod log;
+mod operation;
 mod permissions;
 mod report1;
 mod rooms;

@@ -14,7 +14,7 @@ use super::{Mail, Office};
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// One who is on.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct On {
     /// Which P2PS of the process.
     pub shard: u16,

@@ -9,6 +9,13 @@ const FIGURES = [
 ];
 const LEVELS = 12;
 
+/** The prices of the chart's axis: those that there are, with room around them; a few ticks, or a price that stands still, fill no axis from 0. */
+function around(low, high, digits) {
+  if (low === null || low === undefined || high === null || high === undefined) return [0, 1];
+  const room = Math.max((high - low) * 0.1, 5 * 10 ** -digits, Math.abs(high) * 2e-4);
+  return [low - room, high + room];
+}
+
 export class Detail {
   constructor(root, feed, close) {
     this.root = root;
@@ -129,7 +136,7 @@ export class Detail {
     this.chart = new uPlot({
       width: clientWidth, height: clientHeight, padding: [12, 8, 0, 0],
       legend: { show: false }, cursor: { points: { size: 7 }, drag: { x: true, y: false } },
-      scales: { x: { time: true } },
+      scales: { x: { time: true }, y: { range: (_, low, high) => around(low, high, digits()) } },
       axes: [
         { ...axis, values: (_, splits) => splits.map((s) => clock(s * 1000).slice(0, 8)), space: 70 },
         { ...axis, side: 1, size: 64, space: 36, values: (_, splits) => splits.map((v) => v.toFixed(digits())).map((text, n, all) => (text === all[n - 1] ? "" : text)) },

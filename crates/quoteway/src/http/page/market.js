@@ -539,13 +539,15 @@ function sparkline(canvas, values) {
   if (values.length < 2) return;
   const low = Math.min(...values);
   const high = Math.max(...values);
-  const span = high - low || Math.abs(high) * 1e-4 || 1;
+  const span = high - low;
   const style = getComputedStyle(document.documentElement);
   const x = (n) => (n / (values.length - 1)) * (width - 2) + 1;
-  const y = (value) => height - 2 - ((value - low) / span) * (height - 4);
+  // A price that stood still is a line in the middle, neither gain nor loss.
+  const y = (value) => (span ? height - 2 - ((value - low) / span) * (height - 4) : height / 2);
   paint.beginPath();
   values.forEach((value, n) => (n ? paint.lineTo(x(n), y(value)) : paint.moveTo(x(n), y(value))));
-  paint.strokeStyle = style.getPropertyValue(values.at(-1) >= values[0] ? "--gain" : "--loss");
-  paint.lineWidth = 1.4;
+  const move = Math.sign(values.at(-1) - values[0]);
+  paint.strokeStyle = style.getPropertyValue(span === 0 || move === 0 ? "--quiet" : move > 0 ? "--gain" : "--loss");
+  paint.lineWidth = span ? 1.4 : 1;
   paint.stroke();
 }

@@ -1,0 +1,159 @@
+//! What of a configuration may change while a process runs: the table, and what differs between two configurations.
+
+use super::{Config, Route};
+
+/// When a changed value counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Applies {
+    /// With the reload.
+    Reload,
+    /// When the process starts again.
+    Restart,
+}
+
+impl Applies {
+    /// As it is shown to people.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Reload => "reload",
+            Self::Restart => "restart",
+        }
+    }
+}
+
+/// Declares what a reload applies: of it come the look-up and the taking over, so that neither knows what the other does not.
+macro_rules! at_reload {
+    ($($section:ident: $($key:ident)+;)*) => {
+        const AT_RELOAD: &[(&str, &[&str])] = &[$((stringify!($section), &[$(stringify!($key)),+])),*];
+
+        fn take_over(from: &Config, to: &mut Config) {
+            $($(to.$section.$key.clone_from(&from.$section.$key);)+)*
+            to.routes.clone_from(&from.routes);
+        }
+    };
+}
+
+at_reload! {
+    p2ps: max_mounts max_mounts_per_user item_limit aggregate_item_limit minimum_open_window open_rate guaranteed_output_buffers
+        max_output_buffers pool_size output_threshold_breach output_threshold_ok post_timeout_s drain_time_s redirect_text;
+    source_distributor: nip_max_mounts request_timeout_s age_unwatched_item_time_s initial_open_limit;
+    http: users;
+    log: level format;
+}
+
+/// When a changed value of a parameter counts. What a route says counts with a reload: routes that are the same before and after keep
+/// their sessions, others are ended, and new ones dialled.
+pub fn applies(section: &str, key: &str) -> Applies {
+    let named = AT_RELOAD.iter().any(|(name, keys)| *name == section && keys.contains(&key));
+    if named || section == "route" { Applies::Reload } else { Applies::Restart }
+}
+
+/// A parameter with another value than before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// In words: the parameter, its old and its new value; of passwords nothing but the parameter.
+    pub what: String,
+    /// When the new value counts.
+    pub applies: Applies,
+}
+
+/// What differs between two configurations.
+pub fn changes(old: &Config, new: &Config) -> Vec<Change> {
+    let mut found = Vec::new();
+    for (before, after) in old.sections().into_iter().zip(new.sections()) {
+        for (index, info) in before.infos().into_iter().enumerate() {
+            let (from, to) = (before.show(index), after.show(index));
+            if from == to {
+                continue;
+            }
+            let name = format!("{}.{}", before.name(), info.key);
+            let what = if info.key == "users" { name } else { format!("{name} = {to} (was {from})") };
+            let mut when = applies(before.name(), info.key);
+            if info.key == "users" && opens_or_closes(old, new) {
+                when = Applies::Restart;
+            }
+            found.push(Change { what, applies: when });
+        }
+    }
+    let told = |route: &Route| format!("route to {}", route.host_list.join(", "));
+    let (gone, come) = routes(old, new);
+    found.extend(gone.iter().map(|r| Change { what: format!("{} is ended", told(r)), applies: Applies::Reload }));
+    found.extend(come.iter().map(|r| Change { what: format!("{} is dialled", told(r)), applies: Applies::Reload }));
+    found
+}
+
+/// Whether HTTP has users at all is a matter of the start, as its interface is: a reload opens it to nobody.
+fn opens_or_closes(old: &Config, new: &Config) -> bool {
+    old.http.users.is_empty() != new.http.users.is_empty()
+}
+
+/// The enabled routes that are in the old configuration alone, and those that are in the new one alone.
+pub fn routes(old: &Config, new: &Config) -> (Vec<Route>, Vec<Route>) {
+    let beside = |these: &Config, others: &Config| {
+        let mut left: Vec<&Route> = others.dialled_routes().collect();
+        let is_new = |route: &&Route| match left.iter().position(|other| other == route) {
+            Some(at) => {
+                left.remove(at);
+                false
+            }
+            None => true,
+        };
+        these.dialled_routes().filter(is_new).cloned().collect()
+    };
+    (beside(old, new), beside(new, old))
+}
+
+impl Config {
+    /// This configuration with what a reload takes over from another.
+    pub fn reloaded(&self, new: &Self) -> Self {
+        let mut next = self.clone();
+        take_over(new, &mut next);
+        if opens_or_closes(self, new) {
+            next.http.users.clone_from(&self.http.users);
+        }
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Config {
+        Config::parse("test.toml", text).expect("a configuration")
+    }
+
+    #[test]
+    fn a_reload_takes_over_what_the_table_names_and_nothing_else() {
+        let old = parse("[p2ps]\nrssl_port = 1\nmax_mounts = 5\n[[route]]\nhost_list = [\"a:1\"]\n");
+        let new = parse(
+            "[p2ps]\nrssl_port = 2\nmax_mounts = 6\n[[route]]\nhost_list = [\"b:1\"]\n[[route]]\nhost_list = [\"a:1\"]\n",
+        );
+        let next = old.reloaded(&new);
+        assert_eq!((next.p2ps.rssl_port, next.p2ps.max_mounts), (1, 6));
+        let told: Vec<(String, Applies)> = changes(&old, &new).into_iter().map(|c| (c.what, c.applies)).collect();
+        assert_eq!(
+            told,
+            [
+                ("p2ps.rssl_port = 2 (was 1)".to_owned(), Applies::Restart),
+                ("p2ps.max_mounts = 6 (was 5)".to_owned(), Applies::Reload),
+                ("route to b:1 is dialled".to_owned(), Applies::Reload),
+            ]
+        );
+        assert_eq!(changes(&next, &new).len(), 1, "what needs a restart is said each time");
+    }
+
+    #[test]
+    fn the_manual_has_the_table() {
+        let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operating/running.md");
+        let text = std::fs::read_to_string(file).expect("the chapter");
+        for (section, keys) in AT_RELOAD {
+            for key in *keys {
+                assert!(
+                    text.contains(&format!("`{section}.{key}`")),
+                    "{section}.{key} is not in docs/operating/running.md"
+                );
+            }
+        }
+    }
+}
