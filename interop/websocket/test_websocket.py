@@ -457,16 +457,15 @@ class Issuer:
 
 
 @contextlib.contextmanager
-def guarded(server):
-    """A server that takes tokens only."""
+def guarded(server, browsers=True):
+    """A server that takes tokens only; `browsers`: also by cookie, from the pages of one origin."""
     issuer = Issuer()
+    pages = 'websocket_token_cookie = "AuthToken"\nwebsocket_origins = ["https://desk.example"]\n' if browsers else ""
     guard = Server(f"""[p2ps]
 token_keys_file = "{issuer.path}"
 token_audience = "feed"
 token_clock_tolerance_s = 0
-websocket_token_cookie = "AuthToken"
-websocket_origins = ["https://desk.example"]
-""", routes=[server.provider.port])
+{pages}""", routes=[server.provider.port])
     try:
         yield issuer, guard
     finally:
@@ -504,6 +503,25 @@ def test_a_token_that_does_not_hold_is_refused(server):
         client = Client(guard.port, login=False, suppress_origin=True)
         client.send({"ID": 2, "Domain": "Login", "Key": {"Name": "user"}})
         assert client.next(ID=2)["State"]["Code"] == "NotEntitled"
+
+
+def test_a_refused_login_ends_what_a_library_opens(server):
+    # The libraries name an origin; refused for that, with 403 and so before a login, they try again for ever.
+    with guarded(server, browsers=False) as (_, guard):
+        for name in LIBRARIES:
+            with library(name, guard) as (ld, _):
+                stream = ld.content.pricing.Definition(["REFUSED"]).get_stream()
+                ends = queue.Queue()
+
+                def opens():
+                    try:
+                        ends.put(stream.open())
+                    except Exception as refused:
+                        ends.put(refused)
+
+                threading.Thread(target=opens, daemon=True).start()
+                end = ends.get(timeout=SECONDS)
+                assert isinstance(end, ConnectionError), end
 
 
 def test_a_token_runs_out_unless_it_is_renewed(server):
