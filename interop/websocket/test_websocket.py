@@ -3,8 +3,11 @@
 QUOTEWAY_BIN names the binary, QUOTEWAY_NODE_MODULES the folder with `ws`. The last line counts the tests.
 """
 
+import concurrent.futures
 import contextlib
+import datetime
 import importlib
+import ipaddress
 import json
 import os
 import queue
@@ -18,10 +21,12 @@ import traceback
 
 import jwt
 import websocket
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
-from world import SECONDS, SERVICE, Client, Provider, Publisher, Server, image, order, values
+from world import SECONDS, SERVICE, Client, Provider, Proxy, Publisher, Server, image, order, values
 
 
 class World:
@@ -291,6 +296,92 @@ def test_a_publisher_dials_in_and_is_killed_and_comes_back(server):
     publisher.client.send("{")
     error = publisher.client.next(Type="Error")
     assert error["Debug"]["Message"] == "{", error
+
+
+@contextlib.contextmanager
+def certified():
+    """A certificate of 127.0.0.1 that signs itself: files of it and of its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "quoteway test")])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    certificate = (x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+                   .serial_number(x509.random_serial_number()).not_valid_before(now - datetime.timedelta(days=1))
+                   .not_valid_after(now + datetime.timedelta(days=1)).add_extension(address, critical=False)
+                   .sign(key, hashes.SHA256()))
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [os.path.join(folder, file) for file in ("cert.pem", "key.pem")]
+        with open(paths[0], "wb") as file:
+            file.write(certificate.public_bytes(serialization.Encoding.PEM))
+        with open(paths[1], "wb") as file:
+            file.write(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
+                                         serialization.NoEncryption()))
+        yield paths
+
+
+def test_a_publisher_and_by_tls_a_consumer_come_through_a_forward_proxy(_):
+    with certified() as (certificate, key), socket.create_server(("127.0.0.1", 0)) as free:
+        encrypted_port = free.getsockname()[1]
+        free.close()
+        server = Server(f"""[p2ps]
+encrypted_port = {encrypted_port}
+server_cert_file = "{certificate}"
+server_key_file = "{key}"
+""")
+        try:
+            proxy = Proxy()
+            # Without a list of its own the client passes proxies by for this host.
+            by_proxy = {"http_proxy_host": "127.0.0.1", "http_proxy_port": proxy.port, "proxy_type": "http",
+                        "http_no_proxy": ["none.example"]}
+            publisher = Publisher(server, **by_proxy)
+            publisher.image("TLS", 0)
+            client = Client(encrypted_port, ca=certificate, **by_proxy)
+            assert proxy.tunnels == 2, proxy.tunnels
+            stream = 5
+            while True:
+                client.request(stream, "TLS", key={"Service": publisher.service})
+                message = client.next(ID=stream)
+                if message["Type"] == "Refresh":
+                    break
+                stream += 1
+            assert message["Fields"] == image("TLS", 0), message
+            for sequence in range(1, 101):
+                publisher.update("TLS", sequence)
+            for sequence in range(1, 101):
+                assert client.next(ID=stream)["Fields"] == values("TLS", sequence)
+        finally:
+            server.stop()
+
+
+def test_a_reconnect_storm_and_slow_starters_leave_others_as_they_are(server):
+    """QUOTEWAY_STORM is how many clients come and go; 10,000 is the full size."""
+    storm = int(os.environ.get("QUOTEWAY_STORM", "1000"))
+    slow = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(min(storm // 5, 900))]
+    for at, sock in enumerate(slow):
+        sock.sendall((b"G", b"GET /WebSocket HTTP/1.1\r\nHost: x\r\n", b"\x00")[at % 3])
+    client = Client(server.port)
+    client.request(5, "CALM")
+    assert client.next(ID=5)["Type"] == "Refresh"
+
+    def comes_and_goes(_):
+        one = Client(server.port)
+        # Half of them leave without a word.
+        one.ws.close() if one.ws.sock.fileno() % 2 else one.ws.sock.close()
+
+    with concurrent.futures.ThreadPoolExecutor(32) as threads:
+        coming = [threads.submit(comes_and_goes, at) for at in range(storm)]
+        sequence = 0
+        while sequence < 200 or not all(one.done() for one in coming):
+            sequence += 1
+            server.provider.update(("CALM", sequence))
+            sent = time.monotonic()
+            assert client.next(ID=5)["Fields"] == values("CALM", sequence)
+            waited = time.monotonic() - sent
+            assert waited < 5, f"an update took {waited} s"
+        for one in coming:
+            one.result()
+    for sock in slow:
+        sock.close()
 
 
 def test_node_gets_every_value(server):

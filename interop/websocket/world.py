@@ -185,8 +185,10 @@ def order(name, at):
 class Client:
     """One JSON session of the package `websocket-client`, consumer or non-interactive provider."""
 
-    def __init__(self, port, login=True, protocol="tr_json2", role=None, stream=2, **options):
-        url = f"ws://127.0.0.1:{port}/WebSocket"
+    def __init__(self, port, login=True, protocol="tr_json2", role=None, stream=2, ca=None, **options):
+        url = f"{'wss' if ca else 'ws'}://127.0.0.1:{port}/WebSocket"
+        if ca:
+            options["sslopt"] = {"ca_certs": ca}
         self.ws = websocket.create_connection(url, subprotocols=[protocol], timeout=SECONDS, **options)
         self.left = []
         self.frames = 0
@@ -231,8 +233,8 @@ class Client:
 class Publisher:
     """A non-interactive provider over tr_json2."""
 
-    def __init__(self, server, service="PUBLISHED"):
-        self.client = Client(server.nip_port, role=1, stream=1)
+    def __init__(self, server, service="PUBLISHED", **options):
+        self.client = Client(server.nip_port, role=1, stream=1, **options)
         info = {"Name": service, "Capabilities": {"Type": "Array", "Data": {"Type": "UInt", "Data": [6]}}}
         self.service = service
         self.streams = {}
@@ -252,3 +254,41 @@ class Publisher:
 
     def kill(self):
         self.client.ws.sock.shutdown(socket.SHUT_RDWR)
+
+
+class Proxy:
+    """A forward proxy that knows CONNECT only."""
+
+    def __init__(self):
+        self.tunnels = 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.tunnel, args=(client,), daemon=True).start()
+
+    def tunnel(self, client):
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            head += client.recv(1)
+        method, target, _ = head.split(b" ", 2)
+        assert method == b"CONNECT", head
+        host, port = target.decode().rsplit(":", 1)
+        server = socket.create_connection((host, int(port)))
+        self.tunnels += 1
+        client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        threading.Thread(target=self.pump, args=(client, server), daemon=True).start()
+        self.pump(server, client)
+
+    @staticmethod
+    def pump(source, sink):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
