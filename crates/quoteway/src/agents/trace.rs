@@ -85,7 +85,9 @@ impl Trace {
         self.messages += 1;
         let at = now.saturating_add(self.since_epoch);
         let packet = [(at / 1_000_000_000) as u32, (at % 1_000_000_000) as u32, length as u32, length as u32];
-        packet.iter().for_each(|word| self.capture.extend_from_slice(&word.to_le_bytes()));
+        for word in packet {
+            self.capture.extend_from_slice(&word.to_le_bytes());
+        }
         self.headers(way, length);
         self.capture.extend_from_slice(&(message.len() as u16 + 3).to_be_bytes());
         self.capture.push(0x02);

@@ -284,7 +284,7 @@ async fn readiness(api: &Api, _: &Asked) -> Result<Answer, Fault> {
 }
 
 async fn metrics_text(api: &Api, _: &Asked) -> Result<Answer, Fault> {
-    let answers = api.threads.ask_all(|thread| metrics::read(thread)).await;
+    let answers = api.threads.ask_all(metrics::read).await;
     let silent = answers.iter().filter(|answer| answer.is_err()).count();
     let named = api.threads.names().map(str::to_owned).zip(answers);
     let readings = named.filter_map(|(name, answer)| answer.ok().map(|reading| metrics::Reading { name, ..reading }));

@@ -221,7 +221,7 @@ pub struct ItemDetail {
     pub item: Item,
     /// Up to 1,000 of its watchers.
     pub watchers: Vec<Watcher>,
-    /// Where it comes from: the number of the Source Distributor as the P2PS counts them, and the providers that have its service.
+    /// Where it comes from: the number of the Source Distributor, as the P2PS counts them.
     pub source: Option<u32>,
     /// Why it is blocked, if it is.
     pub blocked: Option<String>,
@@ -234,11 +234,11 @@ pub struct ItemDetail {
 pub struct Change {
     /// So many seconds ago.
     pub ago_s: f64,
-    /// Of the stream, as OPEN or CLOSED.
+    /// Of the stream, as `OPEN` or `CLOSED`.
     pub stream: String,
-    /// Of the data: OK, SUSPECT or NO_CHANGE.
+    /// Of the data: `OK`, `SUSPECT` or `NO_CHANGE`.
     pub data: String,
-    /// The code, as NONE or NOT_ENTITLED.
+    /// The code, as `NONE` or `NOT_ENTITLED`.
     pub code: String,
     /// Why, as it was told.
     pub text: String,

@@ -1,5 +1,7 @@
 //! What administrators ask and do about permissions.
 
+use std::future::{Ready, ready};
+
 use serde::Serialize;
 
 use super::actions::{blocking, done, why};
@@ -89,7 +91,11 @@ pub(super) async fn explain(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
     Answer::of(&Explained { granted: answer.is_granted, note: answer.note, findings })
 }
 
-pub(super) async fn who(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
+pub(super) fn who(api: &Api, asked: &Asked) -> Ready<Result<Answer, Fault>> {
+    ready(who_may(api, asked))
+}
+
+fn who_may(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
     let administration = administration(api)?;
     let service = wanted(asked, "service")?;
     let users = match (asked.query("pe"), asked.query("subservice")) {
