@@ -9,10 +9,18 @@
 //! | `Stale` | of before a loss | not applied: they go on from something else | `Current` (a whole refresh) |
 
 use crate::stream::may_have_entry_locks;
-use rwf::State;
 use rwf::image::{Image, Payload, Schema};
 use rwf::msg::{RefreshFlags, RefreshMsg, UpdateFlags, UpdateMsg};
+use rwf::{DataState, State, StateCode, StreamState};
 use std::collections::BTreeMap;
+
+/// State of the image of an item that was lost, until somebody says more of the loss.
+const LOST: State<'static> = State {
+    stream: StreamState::OPEN,
+    data: DataState::SUSPECT,
+    code: StateCode::NONE,
+    text: b"The item was lost; it is asked for again by itself.",
+};
 
 /// What a cached image is worth. See the table of the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +50,11 @@ impl Cached {
     /// The image, if it is of before a loss.
     pub(crate) fn stale(&self) -> Option<Whole<'_>> {
         self.whole(Standing::Stale)
+    }
+
+    /// The image, whatever it is worth.
+    pub(crate) const fn image(&self) -> &Image {
+        &self.image
     }
 
     fn whole(&self, standing: Standing) -> Option<Whole<'_>> {
@@ -116,6 +129,16 @@ impl Cache {
             let known = self.by_use.remove(&cached.used);
             debug_assert_eq!(known, Some(item), "who was wanted when");
         }
+    }
+
+    /// True if an item is cached.
+    pub(crate) fn has(&self, item: u32) -> bool {
+        self.get(item).is_some()
+    }
+
+    /// The items that are cached.
+    pub(crate) fn items(&self) -> impl Iterator<Item = u32> + '_ {
+        self.by_use.values().copied()
     }
 
     /// Someone wants the image of a cached item.
@@ -224,6 +247,7 @@ impl Cache {
             cached.image.abandon_refresh();
             if cached.standing == Standing::Current {
                 cached.standing = Standing::Stale;
+                cached.image.set_state(&LOST);
             }
         }
     }

@@ -4,7 +4,7 @@ use rwf::msg::Domain;
 use std::collections::BTreeMap;
 
 /// Which items of which services are cached. The default caches nothing.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CacheRules {
     /// What holds for a service, by its name.
     pub services: BTreeMap<String, ServiceRule>,
@@ -15,7 +15,7 @@ pub struct CacheRules {
 }
 
 /// Which items of a service are cached.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServiceRule {
     /// Any at all (`enableCache`).
     pub enabled: bool,

@@ -71,6 +71,8 @@ pub struct Config {
     pub max_pending_posts: usize,
     /// Bytes of payload in one part of an image that is built from the cache.
     pub image_part: usize,
+    /// Which items of interactive providers are cached, so that further images need no word to the provider; none unless said.
+    pub cache: crate::cache::rules::CacheRules,
     /// Pause between heartbeats on the hub stream; 0 sends none (both sides in one process).
     pub heartbeat_interval: u64,
     /// Silence after which a P2PS counts as gone; 0 never.
@@ -129,6 +131,7 @@ impl Default for Config {
             max_dictionary_bytes: 64 << 20,
             max_pending_posts: 100_000,
             image_part: 32_000,
+            cache: crate::cache::rules::CacheRules::default(),
             heartbeat_interval: 0,
             p2ps_timeout: 0,
             lease: 0,

@@ -53,6 +53,14 @@ pub struct Counters {
     pub images_aged: u64,
     /// Services that nobody offered any more and that had no item, forgotten.
     pub services_aged: u64,
+    /// Images of interactive items given out of the cache; those of several parts count once.
+    pub images_from_cache: u64,
+    /// Images given out of the cache, as Suspect, of items that were lost.
+    pub images_stale: u64,
+    /// Items that are cached no more because others needed their room (maxCacheSize).
+    pub items_uncached: u64,
+    /// Items of interactive providers whose images are cached.
+    pub items_cached: u64 as Gauge,
     /// Services refused: the name is taken by a provider of the other kind, or the table is full.
     pub refused_services: u64,
     /// Posts received from P2PSs.

@@ -6,7 +6,7 @@ pub(crate) struct Handle(pub(crate) u32);
 
 impl Handle {
     /// Handles stay below this, so that two bits beside one are free in a [`super::providers::Stream`].
-    pub(crate) const MAX: u32 = (1 << 30) - 1;
+    pub(crate) const MAX: u32 = (1 << 29) - 1;
 }
 
 /// The place of a P2PS in our tables, dense from 0. Its lease keeps it when the P2PS is gone.

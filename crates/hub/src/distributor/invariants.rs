@@ -18,6 +18,7 @@ impl SourceDistributor {
         self.links.check();
         self.upstream.check(&self.items);
         self.published.check(&self.items);
+        self.check_cache();
         self.posts.check(&self.links, |session| self.providers.get(session).is_some());
         self.check_streams();
         self.check_services();
@@ -39,7 +40,11 @@ impl SourceDistributor {
                 assert_eq!(place, Some((id, stream)), "{handle:?} is on a stream that is not its own: {item:?}");
                 assert_eq!(item.is_cached(), session.origin == Origin::NonInteractive, "{handle:?} {item:?}");
                 let live = entry == Stream::new(handle, true);
+                let live = live || entry.is_live_cached();
                 assert!(!live || (item.is_open() && item.is_watched()), "{handle:?} is live: {item:?}");
+                let by_cache = self.cache.has(handle.0);
+                assert!(!entry.is_live_cached() || by_cache, "{handle:?} is not cached: {item:?}");
+                assert!(!by_cache || entry.live().is_none(), "the cache misses the updates of {handle:?}: {item:?}");
                 on_streams += 1;
             }
         }

@@ -14,6 +14,7 @@
 //! | `p2ps_links` | the P2PSs: joining, leaving, leases, heartbeats, their requests, gap recovery |
 //! | `providers` | provider sessions, services, login, directory, dictionaries, groups; recovery when they go away |
 //! | `upstream` | requests to interactive providers, request merge, pending images, point to point, answers |
+//! | `cached` | the images of interactive items, and answers out of them |
 //! | `published` | what non-interactive providers publish, and the images held for them |
 //! | `posts` | posts and their acks |
 //!
@@ -22,6 +23,7 @@
 //!
 //! At the end of each turn debug builds check the states of some items; [`SourceDistributor::check_invariants`] checks all there is.
 
+mod cached;
 mod config;
 mod counters;
 mod hub_stream;
@@ -44,6 +46,7 @@ pub use notice::Notice;
 pub use overview::{OfferOverview, ServiceOverview, SessionOverview};
 pub use providers::{Origin, PeerInfo, SessionId};
 
+use crate::cache::images::Cache;
 use crate::stream::{Event, update_flags};
 use hub_stream::{Composer, HubStream};
 use ids::{GroupId, Handle, StreamId};
@@ -52,6 +55,7 @@ use p2ps_links::Links;
 use posts::Posts;
 use providers::{Dictionaries, Phase, Providers, Services};
 use published::Published;
+use rwf::dictionary::Dictionary;
 use rwf::msg::{Domain, MsgClass, StatusMsg};
 use rwf::{DecodeError, State, peek};
 use std::fmt;
@@ -108,6 +112,10 @@ pub struct SourceDistributor {
     items: Items,
     upstream: Upstream,
     published: Published,
+    /// Images of interactive items, by handle.
+    cache: Cache,
+    /// What the cached images are read with; none without a cache.
+    cache_dictionary: Option<Box<Dictionary>>,
     posts: Posts,
     notices: Vec<Notice>,
     /// Canonical bytes of the key at hand.
@@ -136,6 +144,8 @@ impl SourceDistributor {
             items: Items::new(config.hash_seed),
             upstream: Upstream::new(&config),
             published: Published::default(),
+            cache: Cache::new(config.cache.max_items),
+            cache_dictionary: config.cache.is_on().then(|| Box::new(Dictionary::builtin())),
             posts: Posts::default(),
             notices: Vec::new(),
             key: Vec::new(),
@@ -213,6 +223,7 @@ impl SourceDistributor {
     /// The turn is over, its block has been handed on.
     pub fn clear_block(&mut self) {
         self.hub.end_block();
+        self.counters.items_cached = self.cache.len() as u64;
         if cfg!(debug_assertions) {
             self.items.check_some(64);
         }

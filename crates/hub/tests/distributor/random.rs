@@ -11,6 +11,7 @@
 //! * in the end, with all providers answering, every watched item has an image, and nothing is left when all is closed.
 
 use crate::world::*;
+use hub::cache::rules::CacheRules;
 use hub::distributor::Config;
 use hub::stream::{Kind, Request, flags};
 use rwf::msg::{Msg, RefreshFlags};
@@ -102,7 +103,11 @@ impl Run {
     fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let age = if random.chance(50) { 5 * SECOND } else { 0 };
-        let config = Config { age_unwatched: age, opens_per_turn: 1 + random.below(5) as u32, ..Config::default() };
+        // Every other world has a cache, of few items or of all.
+        let cached = CacheRules { max_items: (seed % 7 / 2) as usize, ..CacheRules::everything() };
+        let cache = if seed % 2 == 1 { cached } else { CacheRules::default() };
+        let opens_per_turn = 1 + random.below(5) as u32;
+        let config = Config { age_unwatched: age, opens_per_turn, cache, ..Config::default() };
         let mut run = Self {
             world: World::new(config),
             random,
@@ -416,6 +421,12 @@ impl Held {
 
     fn image(&mut self, event: &Ev) {
         assert!(!self.ended, "an image after the end");
+        if event.image().state.data == DataState::SUSPECT {
+            // Out of the cache, of before a loss: the next image is for everyone.
+            let known = self.value.is_none_or(|value| value == value_of(event.image().body));
+            assert!(known && !self.in_set, "another image of before the loss: {self:?}");
+            return;
+        }
         let to_all = event.has(flags::UNSOLICITED) || event.has(flags::RECOVERY);
         if event.has(flags::FIRST) {
             self.in_set = to_all || self.waiting;

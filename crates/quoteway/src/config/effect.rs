@@ -99,7 +99,7 @@ const NEEDLESS: &str = "memory and tables grow with what is in them";
 const BIAS: &str = "a turn reads at most 256 KB of each connection, so that all get their share";
 const THREADS: &str =
     "that thread does not exist here; writerThreadCount and bindWriteThread.N place the threads there are";
-const CACHE: &str = "images come from the provider, or from the Source Distributor's cache for non-interactive ones";
+const CACHE: &str = "what is cached is said by cacheLocation, nonCachingItemList, and enableCache, maxCacheSize and the domains of the P2PS (docs/operating/cache.md)";
 const PERSISTENCE: &str = "nothing is kept over a restart: the provider is asked again";
 const DISCOVERY: &str = "clients are not redirected; list the servers in the client's configuration";
 const SERVICES: &str = "every service that a provider offers is served";
@@ -333,11 +333,7 @@ pub(super) const TABLE: &[NoEffect] = &[
         "HSAutoFailback*decisionTime HSAutoFailback*enable=False HSAutoFailback*network activeStandbyPairs hotStandby*handleOutOfOrderUpdates hotStandby*heartbeat hotStandby*learnTime hotStandby*maxUpdateRate hotStandby*retryTime hotStandby*standbyForwardInsertToSrcApp hotStandby*temporalDifference hotStandby*timeout useP2PForHotStandbyHeartbeat maxOperDuringFailover",
     ),
     none(Kind::Service, "items are asked for when a client wants them", "cacheType=sinkDriven"),
-    none(
-        Kind::Service,
-        CACHE,
-        "cacheLocation=srcApp domainsCached domainsNotCached nonCachingItemFile nonCachingItemList pollCache broadcastThreshold",
-    ),
+    none(Kind::Service, CACHE, "domainsCached=ALL domainsNotCached nonCachingItemFile pollCache broadcastThreshold"),
     none(Kind::Service, "the domain is what each client asks for", "dataType=6"),
     none(Kind::Service, "what a turn has brought goes out at its end", "rrmpFlushInterval=0"),
     none(Kind::Service, "items cannot be blocked", "blockedItemsFile blockedServerList"),

@@ -4,12 +4,12 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::Arc;
 
-use hub::cache::rules::{CacheRules, ServiceRule};
+use hub::cache::rules::{CacheRules, Domains, NamePattern, ServiceRule};
 use hub::hash_seed::HashSeed;
 use hub::{distributor, p2ps};
 use rwf::dictionary::Dictionary;
 
-use super::{Config, DictionaryFiles, HubTransport, Route, conflation};
+use super::{CacheLocation, Config, DictionaryFiles, HubTransport, Route, conflation};
 
 const SECOND: u64 = 1_000_000_000;
 const MILLISECOND: u64 = 1_000_000;
@@ -29,6 +29,7 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
         request_timeout: u64::from(c.request_timeout_s) * SECOND,
         post_timeout: u64::from(config.p2ps.post_timeout_s) * SECOND,
         open_window: c.initial_open_limit,
+        cache: distributor_cache(config),
         hash_seed: hash_seed(),
         ..distributor::Config::default()
     }
@@ -71,17 +72,36 @@ pub fn p2ps_limits(config: &Config) -> p2ps::Config {
         login_timeout: u64::from(c.login_timeout_s) * SECOND,
         hash_seed: hash_seed(),
         image_part: (c.max_fragment_size as usize).saturating_sub(DICTIONARY_HEADROOM).max(100),
-        cache: p2ps_cache(c),
+        cache: p2ps_cache(config),
         permissions: permission_settings(&config.permissions),
         ..p2ps::Config::default()
     }
 }
 
 /// What a P2PS caches.
-fn p2ps_cache(c: &super::P2ps) -> CacheRules {
+fn p2ps_cache(config: &Config) -> CacheRules {
+    let c = &config.p2ps;
     let domains = c.domains_cached.0.except(c.domains_not_cached.0);
-    let others = ServiceRule { enabled: c.enable_cache, domains, not_items: Vec::new() };
-    CacheRules { others, max_items: c.max_cache_size as usize, ..CacheRules::default() }
+    cache_rules(config, c.enable_cache, domains, &c.cached_services, c.max_cache_size)
+}
+
+/// What the Source Distributor caches of interactive providers.
+fn distributor_cache(config: &Config) -> CacheRules {
+    let c = &config.source_distributor;
+    let domains = c.domains_cached.0.except(c.domains_not_cached.0);
+    let enabled = c.cache_location == CacheLocation::Ssl;
+    cache_rules(config, enabled, domains, &c.cached_services, c.max_cache_size)
+}
+
+fn cache_rules(config: &Config, enabled: bool, domains: Domains, services: &[String], max_items: u32) -> CacheRules {
+    let not_items = config.source_distributor.non_caching_item_list.iter().map(|name| NamePattern::new(name)).collect();
+    let rule = ServiceRule { enabled, domains, not_items };
+    let max_items = max_items as usize;
+    if services.is_empty() {
+        return CacheRules { others: rule, max_items, ..CacheRules::default() };
+    }
+    let services = services.iter().map(|name| (name.clone(), rule.clone())).collect();
+    CacheRules { services, max_items, ..CacheRules::default() }
 }
 
 fn permission_settings(c: &super::Permissions) -> permissions::Settings {

@@ -36,8 +36,8 @@ pub use reload::{Applies, Change, applies, changes, routes};
 pub use rmds::import::import;
 pub use section::{AnySection, Info, Param, Section};
 pub use value::{
-    AbsentRights, AuditSync, Compression, ConnectionType, DomainList, HubTransport, JustInTime, LogFormat, Parameter,
-    PermissionMode, Raw, RouteProtocol,
+    AbsentRights, AuditSync, CacheLocation, Compression, ConnectionType, DomainList, HubTransport, JustInTime,
+    LogFormat, Parameter, PermissionMode, Raw, RouteProtocol,
 };
 
 use std::fmt;

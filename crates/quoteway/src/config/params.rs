@@ -4,7 +4,8 @@
 
 use super::section::section;
 use super::value::{
-    AbsentRights, AuditSync, Compression, ConnectionType, DomainList, LogFormat, PermissionMode, RouteProtocol,
+    AbsentRights, AuditSync, CacheLocation, Compression, ConnectionType, DomainList, LogFormat, PermissionMode,
+    RouteProtocol,
 };
 use hub::cache::rules::Domains;
 
@@ -50,6 +51,7 @@ section! {
     domains_not_cached: DomainList = DomainList(Domains::NONE), "domainsNotCached", "Domains whose items are not cached, whatever domains_cached says.";
     max_views_per_item: u32 = 1_000, "", "Different views through which one item may be watched at a time; a further one is refused. 0 means any number.";
     work_per_turn: u32 = 4_000, "", "Items and watchers that are told of a lost source or service before the updates of others have their turn.";
+    cached_services: Vec<String> = Vec::new(), "", "Services whose items are cached where enable_cache is on; empty means all.";
     open_rate: u32 = 250_000, "", "Items a second that a thread opens over all its clients, so that large watchlists do not delay those that stream; those that someone watches already do not count. 0 means as they come.";
     guaranteed_output_buffers: u32 = 1_600, "guaranteedOutputBuffers", "Output buffers (of max_fragment_size bytes) that a client may fill before its own requests have to wait.";
     max_output_buffers: u32 = 16_000, "maxOutputBuffers", "Output buffers at which a slow client is cut off.";
@@ -103,6 +105,12 @@ section! {
     request_timeout_s: u32 = 15, "retryTimer" in "SERVICE", "Time after which an unanswered open is reported as Timeout and asked again, seconds.";
     age_unwatched_item_time_s: u32 = 0, "ageUnwatchedItemTime" in "SERVICE", "How long an item that nobody watches stays open at its provider, seconds; 0 closes it at once.";
     age_unpublished_s: u32 = 86_400, "", "How long the image of an item is held that no provider publishes any more and nobody watches, and a service that nobody offers and has no item, seconds; 0 for ever. They make room sooner where max_items is reached.";
+    cache_location: CacheLocation = CacheLocation::SrcApp, "cacheLocation" in "SERVICE", "\"ssl\" holds the images of interactive providers' items here, too: a P2PS that asks for an image, joins or has lost messages gets it from memory (docs/operating/cache.md). \"srcApp\" asks the provider.";
+    max_cache_size: u32 = 1_000_000, "", "Items of interactive providers that are cached at a time; beyond it the one that was asked for longest ago is cached no more. 0 means any number.";
+    domains_cached: DomainList = DomainList(Domains::ALL), "", "Domains whose items are cached where cache_location is \"ssl\".";
+    domains_not_cached: DomainList = DomainList(Domains::NONE), "", "Domains whose items are not cached, whatever domains_cached says.";
+    cached_services: Vec<String> = Vec::new(), "", "Services whose items are cached where cache_location is \"ssl\"; empty means all.";
+    non_caching_item_list: Vec<String> = Vec::new(), "nonCachingItemList" in "SERVICE", "Names of items that are cached neither here nor in a P2PS; * stands for any text, ? for one character.";
     initial_open_limit: u32 = 1_000, "initialOpenLimit" in "ROUTE*route", "Opens that may await an answer from a provider that states no OpenWindow.";
     tcp_no_delay: bool = true, "tcpNoDelay" in "ROUTE*route", "Nagle's algorithm off.";
     tcp_send_buf_size: u32 = 262_144, "tcpSendBufSize" in "ROUTE*route", "Socket send buffer, bytes; 0 leaves it to the kernel.";

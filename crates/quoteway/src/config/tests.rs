@@ -155,3 +155,23 @@ fn every_parameter_is_read_by_somebody() {
     }
     assert!(unread.is_empty(), "read by nobody: {unread:?}");
 }
+
+#[test]
+fn what_is_cached_is_said_by_place_domain_service_and_name() {
+    let price = rwf::msg::Domain::MARKET_PRICE;
+    let book = rwf::msg::Domain::MARKET_BY_ORDER;
+    let cached = |config: &Config| {
+        let p2ps = super::p2ps_config(config, 1).expect("no dictionary files").cache;
+        (p2ps, super::distributor_config(config).cache)
+    };
+    let (p2ps, distributor) = cached(&Config::default());
+    assert!(!p2ps.is_on() && !distributor.is_on(), "nothing unless said");
+    let text = "[p2ps]\nenable_cache = true\nmax_cache_size = 5\ndomains_not_cached = [\"market_by_order\", \"8\"]\n\
+                [source_distributor]\ncache_location = \"ssl\"\ncached_services = [\"FEED\"]\nnon_caching_item_list = [\"X*\"]";
+    let (p2ps, distributor) = cached(&Config::parse("c.toml", text).expect("a configuration"));
+    assert!(p2ps.covers("ANY", price, b"IBM") && !p2ps.covers("ANY", book, b"IBM") && p2ps.max_items == 5);
+    assert!(distributor.covers("FEED", book, b"IBM") && !distributor.covers("ANY", book, b"IBM"));
+    assert!(!p2ps.covers("ANY", price, b"XAU=") && !distributor.covers("FEED", price, b"XAU="));
+    let wrong = Config::parse("c.toml", "[p2ps]\ndomains_cached = [\"MARKET_BY_WISH\"]").expect_err("no domain");
+    assert!(wrong.to_string().contains("MARKET_BY_ORDER or 7"), "{wrong}");
+}

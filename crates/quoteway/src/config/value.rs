@@ -142,6 +142,34 @@ impl Parameter for DomainList {
     }
 }
 
+/// Where the images of an interactive provider's items are held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CacheLocation {
+    /// At the provider: it is asked for each image.
+    #[default]
+    SrcApp,
+    /// In the Source Distributor.
+    Ssl,
+}
+
+impl Parameter for CacheLocation {
+    const KIND: &'static str = "\"srcApp\" or \"ssl\"";
+    fn read(raw: &Raw<'_>) -> Result<Self, String> {
+        match raw {
+            Raw::Text(text) if text.eq_ignore_ascii_case("srcApp") => Ok(Self::SrcApp),
+            Raw::Text(text) if text.eq_ignore_ascii_case("ssl") => Ok(Self::Ssl),
+            _ => Err(expected::<Self>(raw)),
+        }
+    }
+    fn show(&self) -> String {
+        match self {
+            Self::SrcApp => "\"srcApp\"",
+            Self::Ssl => "\"ssl\"",
+        }
+        .to_owned()
+    }
+}
+
 /// Which compression a server agrees to when a client offers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compression {

@@ -110,6 +110,7 @@ fn distributor_config(lossy: bool, random: &mut Random) -> distributor::Config {
         heartbeat_interval: if lossy { SECOND } else { 0 },
         opens_per_turn: 1 + random.below(20) as u32,
         image_part: if random.chance(50) { 40 } else { 32_000 },
+        cache: cache_rules(random),
         ..distributor::Config::default()
     }
 }

@@ -138,7 +138,9 @@ impl World {
         self.settle();
         let of = |shard: &super::hub::Shard| shard.machine.counters();
         let given: u64 = self.hub.shards.iter().map(of).map(|c| c.images_from_cache + c.images_stale).sum();
-        self.note(|| format!("{given} images came out of caches"));
+        let of = |distributor: &super::hub::Distributor| distributor.machine.counters().images_from_cache;
+        let above: u64 = self.hub.distributors.iter().map(of).sum();
+        self.note(|| format!("{above} images at distributors and {given} at P2PSs came out of caches"));
         self.leave();
     }
 

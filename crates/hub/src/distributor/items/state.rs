@@ -344,6 +344,10 @@ impl Item {
         self.image().is_some()
     }
 
+    pub(crate) fn is_of(&self, kind: Kind) -> bool {
+        self.kind == kind
+    }
+
     pub(crate) fn is_cached_snapshot(&self) -> bool {
         self.kind == Kind::CachedSnapshot
     }

@@ -147,6 +147,8 @@ impl SourceDistributor {
         self.upstream.delivery.want(handle, slot, false);
         if snapshot {
             self.open_snapshot(now, handle);
+        } else if self.answer_snapshot_from_held(handle) {
+            self.counters.images_from_cache += 1;
         } else if cached {
             self.answer_from_cache(now, handle, slot);
         } else {
@@ -206,6 +208,10 @@ impl SourceDistributor {
 
     /// A P2PS has opened an interactive item: see that an image reaches it.
     fn watch(&mut self, now: u64, handle: Handle, open: Open, was_watched: bool, out: &mut dyn ProviderSink) {
+        self.want_cached(handle);
+        if was_watched && self.items[handle].is_waiting() && self.answer_from_held(handle, open.slot) {
+            return;
+        }
         let item = &self.items[handle];
         if item.is_waiting() {
             if was_watched {
@@ -269,6 +275,7 @@ impl SourceDistributor {
     pub(crate) fn forget_item(&mut self, handle: Handle) {
         debug_assert!(self.items[handle].place().is_none(), "an item leaves its stream before it is forgotten");
         self.upstream.forget_item(handle);
+        self.cache.remove(handle.0);
         let item = self.items.remove(handle);
         if item.is_lost() {
             self.services[item.service()].item_is_back();
@@ -289,6 +296,7 @@ impl SourceDistributor {
         self.end_snapshots(handle);
         self.upstream.pending.forget_item(handle);
         self.items.unlist(handle);
+        self.cache.remove(handle.0);
         let item = &self.items[handle];
         let (image, service, watched) = (item.image(), item.service(), item.has_interest());
         let was_lost = self.items.end(handle);

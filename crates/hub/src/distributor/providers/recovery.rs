@@ -73,6 +73,7 @@ impl SourceDistributor {
             let told = at_once && item.has_interest() && !item.is_private();
             let waits = item.is_waited_for();
             if told {
+                self.cache.set_state(handle.0, &state);
                 self.mark_lost(handle);
             }
             if told || self.lose_item(handle, state.code, state.text) {

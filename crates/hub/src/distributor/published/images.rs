@@ -76,12 +76,15 @@ impl SourceDistributor {
     }
 
     /// Publishes the held image of an item for those who wait for one under a handle: its own, or that of a snapshot.
-    fn publish_image(&mut self, shared: Handle, handle: Handle, target: u16) {
+    pub(crate) fn publish_image(&mut self, shared: Handle, handle: Handle, target: u16) {
         let slot = self.links.slot(target);
         let alone = slot.is_some_and(|slot| self.upstream.delivery.goes_alone(handle, slot));
         let last = if handle == shared { 0 } else { flags::SNAPSHOT };
         let item = &self.items[shared];
-        let image = self.published.images.get(item.image().expect("a cached item has an image"));
+        let image = match item.image() {
+            Some(slot) => self.published.images.get(slot),
+            None => self.cache.get(shared.0).expect("an image is given out of the cache").image(),
+        };
         let key = ItemKey::read(item.key()).expect("keys of items are canonical");
         let offer = item.place().and_then(|place| self.providers.offer(place.session, item.service()));
         let header = RefreshMsg {

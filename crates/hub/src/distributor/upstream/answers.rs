@@ -26,7 +26,7 @@ impl SourceDistributor {
             return Ok(());
         };
         match header.class {
-            MsgClass::UPDATE => self.counters.dropped_not_live += 1,
+            MsgClass::UPDATE => self.cached_update(id, handle, &header, msg),
             MsgClass::REFRESH => match Msg::decode(msg)? {
                 Msg::Refresh(refresh) => self.item_refresh(now, handle, &refresh, msg, out),
                 _ => self.counters.dropped_unexpected += 1,
@@ -68,6 +68,7 @@ impl SourceDistributor {
         let one_shot = refresh.state.stream == StreamState::NON_STREAMING || item.is_snapshot();
         let (part, news) = item.take_part(first, complete, refresh.state.data);
         let watched = item.has_interest();
+        self.cache_refresh(handle, first, one_shot, refresh);
         if watched {
             self.tell_news(handle, news, part, one_shot, &refresh.state);
             for (slot, serial) in reissues {
@@ -181,7 +182,7 @@ impl SourceDistributor {
         if one_shot {
             self.detach(now, handle);
             self.end_item(handle);
-        } else if another {
+        } else if another && !self.answer_wanted(handle) {
             self.want_another_image(now, handle, out);
         }
     }
@@ -232,6 +233,10 @@ impl SourceDistributor {
         if !(item.awaits_recovery() && says_good) {
             if let Some(state) = status.state {
                 item.tell_state(state.data);
+                self.cache.set_state(handle.0, &state);
+            }
+            if let Some(perm_data) = status.perm_data {
+                self.cache.set_perm_data(handle.0, perm_data);
             }
             let (target, flags) = (ALL, flags::PENDING_TOO);
             self.hub.event(&Event::ItemStatus { target, handle: handle.0, group: group.0, flags, rwf });
@@ -290,6 +295,7 @@ impl SourceDistributor {
     /// forgotten; a private stream ends. True if the item is to be asked for again.
     pub(crate) fn lose_item(&mut self, handle: Handle, code: StateCode, text: &[u8]) -> bool {
         let state = State { stream: StreamState::CLOSED_RECOVER, data: DataState::SUSPECT, code, text };
+        self.cache.set_state(handle.0, &state);
         let item = &self.items[handle];
         if !item.has_interest() {
             self.forget_item(handle);

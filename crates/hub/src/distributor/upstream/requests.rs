@@ -68,6 +68,10 @@ impl SourceDistributor {
     /// Tells those of one P2PS, or of all, who wait for an image why none comes, if that may be so for long.
     pub(crate) fn explain_wait(&mut self, handle: Handle, target: u16) {
         let Some(state) = self.reason_to_wait(handle) else { return };
+        if target != ALL && self.has_stale_image(handle) {
+            // It was given the image of before the loss, which says so.
+            return;
+        }
         self.publish_status(handle, target, flags::WAITING_ONLY, state);
         if target == ALL {
             self.items[handle].explain_wait();
@@ -132,7 +136,9 @@ impl SourceDistributor {
         let session = &self.providers[place.session];
         let key = ItemKey::read(item.key()).expect("keys of items are canonical");
         let provider_id = session.offer(item.service()).map_or(0, |offer| offer.provider_id);
-        let (views, can_pause) = (session.views, session.pause);
+        // The cache holds whole images, and needs every update.
+        let whole = self.cache.has(handle.0);
+        let (views, can_pause) = (session.views && !whole, session.pause && !whole);
         let demands = self.upstream.merge.merged(handle, item.interest().len());
         let mut flags = extra;
         for flag in
@@ -168,7 +174,7 @@ impl SourceDistributor {
     pub(crate) fn want_image(&mut self, now: u64, handle: Handle, slot: Slot, out: &mut dyn ProviderSink) {
         if self.items[handle].is_cached() {
             self.answer_from_cache(now, handle, slot);
-        } else {
+        } else if !self.answer_from_held(handle, slot) {
             self.want_another_image(now, handle, out);
         }
     }
@@ -209,6 +215,11 @@ impl SourceDistributor {
             return;
         }
         let due = item.is_expecting() || item.in_set();
+        if with_image && self.is_current(handle) {
+            // The image comes out of the cache, and is whole.
+            return;
+        }
+        let item = &mut self.items[handle];
         if with_image && due {
             // The image under way was asked for with the old view: another one has to follow it.
             item.want_another();
@@ -231,7 +242,7 @@ impl SourceDistributor {
     /// A P2PS has reissued with a number, and wants an image of all that it asks for now.
     pub(crate) fn owe_reissue(&mut self, handle: Handle, slot: Slot, serial: u32) {
         let item = &self.items[handle];
-        if item.is_cached() {
+        if item.is_cached() || self.is_current(handle) || self.has_stale_image(handle) {
             // Held images are whole.
             self.tell_answered(handle, slot, serial);
         } else if !item.is_ended() {
@@ -273,6 +284,7 @@ impl SourceDistributor {
 
     /// The item is off its stream, for all that it knows: the session may be gone.
     pub(crate) fn leave_stream(&mut self, handle: Handle) -> Option<crate::distributor::items::Left> {
+        self.cache.lose(handle.0);
         let left = self.items.leave(handle);
         let item = &mut self.items[handle];
         if self.upstream.left_stream(handle) && item.may_recover_image() {
@@ -287,7 +299,9 @@ impl SourceDistributor {
         let item = &self.items[handle];
         if let Some(place) = item.place().filter(|_| item.is_open()) {
             debug_assert!(!live || item.is_watched(), "updates are relayed to nobody");
-            self.providers[place.session].streams.set(place.stream, Stream::new(handle, live));
+            let stream =
+                if self.cache.has(handle.0) { Stream::of_cached(handle, live) } else { Stream::new(handle, live) };
+            self.providers[place.session].streams.set(place.stream, stream);
         }
     }
 

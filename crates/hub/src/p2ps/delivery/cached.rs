@@ -24,9 +24,6 @@ use rwf::image::Schema;
 use rwf::msg::{Domain, RefreshFlags, RefreshMsg};
 use rwf::{DataState, SetScope, State, StateCode, StreamState};
 
-/// Text of a stale image whose item nobody has said anything of.
-const STALE: &str = "The item was lost; it is asked for again by itself.";
-
 /// What cached payloads are read with.
 pub(super) fn schema(dictionary: &Dictionary) -> Schema<'_> {
     Schema { sets: SetScope::NONE, dictionary: Some(dictionary), ripple: true }
@@ -115,10 +112,7 @@ impl P2ps {
         let Some(cached) = self.items.cache_mut().take(root.0) else { return };
         let source = self.items.get(root).source().unwrap_or(SourceId(0));
         let given = cached.stale().and_then(|whole| {
-            let mut state = whole.image.state();
-            if state.data != DataState::SUSPECT {
-                state = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, STALE);
-            }
+            let state = State { data: DataState::SUSPECT, ..whole.image.state() };
             let to = |p2ps: &mut Self, image: &Image<'_>| p2ps.give_one(watcher, id, image);
             self.give_whole(root, source, whole, state, true, to)
         });
@@ -129,7 +123,7 @@ impl P2ps {
 
     /// True if there is an image of before a loss that a client would take.
     pub(in crate::p2ps) fn has_stale_image(&self, client: ClientId, root: ItemId) -> bool {
-        let state = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, STALE);
+        let state = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, "");
         self.items.get(root).is_recovering()
             && self.items.cache().get(root.0).is_some_and(|cached| cached.stale().is_some())
             && self.clients.get(client).is_some_and(|known| !told(known.policy, false, state).stream.is_final())

@@ -1,0 +1,163 @@
+//! The images of interactive items: what goes into them, and answers out of them.
+//!
+//! A shared item that is to be cached is asked for as a whole, whatever views P2PSs have, and its updates are applied to its image before
+//! they are relayed, also when nobody watches it and it stays open for its time (`ageUnwatchedItemTime`). A P2PS that opens it, asks for
+//! an image, joins or has lost messages gets the image from here. While a provider's image is on its way the rules are those without a
+//! cache; whoever has come in the middle of a set gets the image when that is whole.
+
+use super::ids::{Handle, Slot};
+use super::items::Kind;
+use super::{SessionId, SourceDistributor};
+use crate::item::ItemKey;
+use crate::stream::{ALL, flags, update_flags};
+use rwf::image::Schema;
+use rwf::msg::{Domain, RefreshMsg};
+use rwf::{SetScope, peek};
+
+impl SourceDistributor {
+    /// A P2PS wants an interactive item: it is cached from now on if the rules say so.
+    pub(super) fn want_cached(&mut self, handle: Handle) {
+        if self.cache.has(handle.0) {
+            return self.cache.touch(handle.0);
+        }
+        // What was asked for through a view is not the whole image.
+        if !self.config.cache.is_on() || self.upstream.merge.has_view(handle) || !self.is_to_be_cached(handle) {
+            return;
+        }
+        let victim = self.cache.add(handle.0);
+        self.set_relaying(handle);
+        if let Some(victim) = victim {
+            self.counters.items_uncached += 1;
+            self.set_relaying(Handle(victim));
+        }
+    }
+
+    fn is_to_be_cached(&self, handle: Handle) -> bool {
+        let item = &self.items[handle];
+        let is_shared = !item.is_instance() && !item.is_cached() && !item.is_ended();
+        let key = ItemKey::read(item.key()).expect("keys of items are canonical");
+        let service = &self.services[item.service()].name;
+        is_shared && self.config.cache.covers(service, Domain(key.domain), key.name.unwrap_or_default())
+    }
+
+    /// An item is cached from now on, or no more: its updates go on to the P2PSs as before.
+    fn set_relaying(&mut self, handle: Handle) {
+        let item = &self.items[handle];
+        let Some(place) = item.place().filter(|_| item.is_open()) else { return };
+        let stream = self.providers[place.session].streams.get(place.stream);
+        self.set_live(handle, stream.live().is_some() || stream.is_live_cached());
+    }
+
+    /// Applies a part of a provider's image.
+    pub(super) fn cache_refresh(&mut self, handle: Handle, first: bool, one_shot: bool, refresh: &RefreshMsg<'_>) {
+        if !self.cache.has(handle.0) {
+            return;
+        }
+        if one_shot {
+            return self.cache.blank(handle.0);
+        }
+        let schema = schema(self.cache_dictionary.as_deref());
+        let applied = self.cache.refresh(handle.0, first, refresh, &schema);
+        self.counters.cache_failures += u64::from(applied.is_err());
+    }
+
+    /// An update of an item that is not relayed as it comes: of a cached one, or of one that nobody watches.
+    pub(super) fn cached_update(&mut self, id: SessionId, handle: Handle, header: &peek::Header, rwf: &[u8]) {
+        if !self.cache.has(handle.0) {
+            self.counters.dropped_not_live += 1;
+            return;
+        }
+        let bits = update_flags(header, rwf);
+        let schema = schema(self.cache_dictionary.as_deref());
+        let applied = if bits & flags::HAS_LOCK != 0 {
+            self.cache.locked_update(handle.0, rwf, &schema)
+        } else {
+            self.cache.update(handle.0, rwf, &schema)
+        };
+        self.counters.cache_failures += u64::from(applied.is_err());
+        let stream = self.providers[id].streams.get(super::StreamId(header.stream_id));
+        if stream.is_live_cached() {
+            self.hub.update(handle, bits, rwf);
+            self.counters.updates += 1;
+        } else {
+            self.counters.dropped_not_live += 1;
+        }
+    }
+
+    /// True if the cached image of an item is what its provider would send, and none is on its way.
+    pub(super) fn is_current(&self, handle: Handle) -> bool {
+        let item = &self.items[handle];
+        let settled = item.is_open() && !item.in_set() && !item.is_expecting() && !item.is_lost();
+        settled && self.cache.get(handle.0).is_some_and(|cached| cached.current().is_some())
+    }
+
+    /// True if the item is lost, and the image of before that is here.
+    pub(super) fn has_stale_image(&self, handle: Handle) -> bool {
+        let item = &self.items[handle];
+        item.awaits_recovery() && self.cache.get(handle.0).is_some_and(|cached| cached.stale().is_some())
+    }
+
+    /// Sends a P2PS the cached image of an item that it has open; false if there is none to send.
+    pub(super) fn answer_from_held(&mut self, handle: Handle, slot: Slot) -> bool {
+        if !self.cache.has(handle.0) || !self.items[handle].is_watched() {
+            return false;
+        }
+        let (current, stale) = (self.is_current(handle), self.has_stale_image(handle));
+        if current || stale {
+            self.publish_image(handle, handle, self.links.number(slot));
+            self.counters.images_from_cache += u64::from(current);
+            self.counters.images_stale += u64::from(stale);
+        }
+        current || stale
+    }
+
+    /// A snapshot is answered from the cached image of the item that streams; false if there is none.
+    pub(super) fn answer_snapshot_from_held(&mut self, instance: Handle) -> bool {
+        let item = &self.items[instance];
+        if self.cache.len() == 0 || !item.is_of(Kind::Snapshot) {
+            return false;
+        }
+        let Some(shared) = self.items.find(item.service(), item.key()).filter(|&shared| self.is_current(shared)) else {
+            return false;
+        };
+        self.publish_image(shared, instance, ALL);
+        self.end_item(instance);
+        true
+    }
+
+    /// A set is whole, and P2PSs want another image, because they came in its middle: they get the cached one. False if that is not
+    /// what they want, or there is none.
+    pub(super) fn answer_wanted(&mut self, handle: Handle) -> bool {
+        if !self.cache.has(handle.0) || !self.is_current(handle) {
+            return false;
+        }
+        let left_out = self.upstream.pending.all(handle);
+        if !left_out.is_empty() {
+            return false;
+        }
+        let to = self.upstream.delivery.serve(handle, &left_out, true, true);
+        let slots = to.alone.union(&to.by_stream);
+        for slot in slots.iter() {
+            // One that is gone reads nothing.
+            if let Some(target) = self.links.id(slot) {
+                self.publish_image(handle, handle, target);
+                self.counters.images_from_cache += 1;
+            }
+        }
+        !slots.is_empty()
+    }
+
+    /// Asserts that shared items of interactive providers are cached, and no others.
+    pub(super) fn check_cache(&self) {
+        self.cache.check();
+        for handle in self.cache.items().map(Handle) {
+            let item = self.items.get(handle).expect("an item is gone that is cached");
+            assert!(!item.is_instance() && !item.is_cached() && !item.is_ended(), "{handle:?} is cached: {item:?}");
+        }
+    }
+}
+
+/// What cached payloads are read with.
+fn schema(dictionary: Option<&rwf::dictionary::Dictionary>) -> Schema<'_> {
+    Schema { sets: SetScope::NONE, dictionary, ripple: dictionary.is_some() }
+}
