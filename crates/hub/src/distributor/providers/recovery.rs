@@ -71,7 +71,8 @@ impl SourceDistributor {
         for &handle in handles {
             let item = &self.items[handle];
             let told = at_once && item.has_interest() && !item.is_private();
-            let waits = item.is_waited_for();
+            // Of a snapshot's image parts may have come here that its P2PS, which waits for the last one, has not used.
+            let waits = item.is_waited_for() || item.is_snapshot();
             if told {
                 self.cache.set_state(handle.0, &state);
                 self.mark_lost(handle);
