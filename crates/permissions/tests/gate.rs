@@ -27,6 +27,9 @@ grants = { IDN = [1] }
 max_positions = 2
 grants = { IDN = [62, 144] }
 post = { IDN = { names = ["A*"], rights = ["create"] } }
+[users.carol]
+item_limit = 3
+grants = { IDN = [62] }
 [users.bob]
 applications = [256]
 max_mounts = 1
@@ -116,6 +119,38 @@ fn positions_are_counted_once_here_and_elsewhere() {
     p.logout_elsewhere("alice", "10.0.0.2/net");
     let on_line: Vec<_> = p.on_line().map(|on| on.actor.position.to_string()).collect();
     assert_eq!(on_line, ["10.0.0.1/net", "10.0.0.2/net"]);
+}
+
+#[test]
+fn the_items_of_a_user_are_counted_over_all_logins() {
+    let mut p = on();
+    let (first, second) = (login(&mut p, "carol"), login(&mut p, "carol"));
+    let items: Vec<ItemId> = ["A", "B", "C", "D"].iter().map(|name| p.item("IDN", name).unwrap()).collect();
+    let opens = [open(&mut p, first, items[0], 1), open(&mut p, first, items[1], 2), open(&mut p, second, items[0], 1)];
+    let Opened::No(denial) = p.open(0, second, items[2], 2, Watch::Snapshot) else { panic!("a fourth item") };
+    let answer = denial.answer();
+    assert_eq!(
+        (answer.stream_state, answer.code, answer.text.as_str()),
+        (StreamState::Closed, code::TOO_MANY_ITEMS, "Maximum of 3 open items reached")
+    );
+    assert_eq!(kinds(&mut p).last(), Some(&EventKind::Denied));
+    p.close(0, opens[1]);
+    open(&mut p, second, items[2], 3);
+    p.logout(0, first);
+    open(&mut p, second, items[3], 4);
+    // A user without the limit has none.
+    let bob = login(&mut p, "bob");
+    for (token, &item) in items.iter().enumerate() {
+        open(&mut p, bob, item, token as u64);
+    }
+    // In test mode the item is open, and the audit says what would have been.
+    let mut test = with(Settings { mode: Mode::Test, ..Settings::default() });
+    let carol = login(&mut test, "carol");
+    for name in ["A", "B", "C", "D"] {
+        let item = test.item("IDN", name).unwrap();
+        open(&mut test, carol, item, 1);
+    }
+    assert_eq!(kinds(&mut test).iter().filter(|kind| **kind == EventKind::Denied).count(), 1);
 }
 
 #[test]

@@ -133,7 +133,7 @@ impl P2ps {
         self.blocked.items.iter().map(|((service, name), why)| (service.as_str(), name.as_slice(), why.as_str()))
     }
 
-    /// What the watchers of an item were told last, oldest first; the last of [`HISTORY`] changes of all items are remembered.
+    /// What the watchers of an item were told last, oldest first; the last of `HISTORY` changes of all items are remembered.
     pub fn item_history(&self, service: u16, name: &[u8]) -> impl Iterator<Item = &ItemChange> {
         let of = move |known: &&(u16, Box<[u8]>, ItemChange)| known.0 == service && *known.1 == *name;
         self.history.changes.iter().filter(of).map(|(_, _, change)| change)

@@ -9,6 +9,8 @@ pub const FORCED_LOGOUT: &str = "Force Logout from DACS.";
 pub mod code {
     /// Not entitled to the item, service or login.
     pub const NOT_ENTITLED: u8 = 3;
+    /// Too many open items of this user.
+    pub const TOO_MANY_ITEMS: u8 = 13;
     /// Too many logins of this user.
     pub const TOO_MANY_MOUNTS: u8 = 27;
     /// The source of rights cannot be reached.
@@ -82,6 +84,7 @@ impl Denial {
                 (code::MAX_LOGINS_REACHED, format!("Maximum of {allowed} simultaneous positions reached"))
             }
             Failure::Mounts { allowed } => (code::TOO_MANY_MOUNTS, format!("Maximum of {allowed} logins reached")),
+            Failure::Items { allowed } => (code::TOO_MANY_ITEMS, format!("Maximum of {allowed} open items reached")),
             Failure::SourceDown => (code::DACS_DOWN, "Permissioning system is not available".to_owned()),
             Failure::Forced => (code::NOT_ENTITLED, FORCED_LOGOUT.to_owned()),
             Failure::Post => {

@@ -137,7 +137,8 @@ impl Permissions {
         };
         let service = (self.decisions.service_index(what.service), self.decisions.service_name(what.service));
         let requirements = self.decisions.requirements(who.profile);
-        if let Err(failure) = self.rights.check(requirements, service.0, service.1, Demand::Subject(&what.name)) {
+        let subject = self.rights.check(requirements, service.0, service.1, Demand::Subject(&what.name));
+        if let Err(failure) = subject.and_then(|()| self.check_items(&who.actor.user)) {
             let actor = who.actor.clone();
             let (verdict, result) = self.judge(failure);
             self.record(now, EventKind::Denied, actor, Some(item), verdict);

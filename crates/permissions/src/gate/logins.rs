@@ -146,6 +146,14 @@ impl Permissions {
         if positions.len() > allowed as usize { Err(Failure::Positions { allowed }) } else { Ok(false) }
     }
 
+    /// Whether a user may open one item more. Items that are open in other shards or servers are not counted.
+    pub(super) fn check_items(&self, user: &str) -> Result<(), Failure> {
+        let Some(allowed) = self.rights.limits(user).and_then(|limits| limits.items) else { return Ok(()) };
+        let logins = self.by_user.get(user).into_iter().flatten().filter_map(|id| self.logins.get(id.0));
+        let open: usize = logins.map(|login| login.opens).sum();
+        if open < allowed as usize { Ok(()) } else { Err(Failure::Items { allowed }) }
+    }
+
     /// The user is on at this position in another shard or server; each call counts one connection.
     pub fn login_elsewhere(&mut self, user: &str, position: &str) {
         self.elsewhere.entry(user.into()).or_default().push(position.into());
@@ -176,11 +184,6 @@ impl Permissions {
     /// The profile of a login, for decisions on single messages ([`Permissions::permits`]).
     pub fn profile(&self, login: LoginId) -> Option<ProfileId> {
         self.logins.get(login.0).map(|login| login.profile)
-    }
-
-    /// The bounds of a login's user.
-    pub fn limits(&self, login: LoginId) -> Limits {
-        self.logins.get(login.0).and_then(|login| self.rights.limits(&login.actor.user)).unwrap_or_default()
     }
 
     /// Who is on.

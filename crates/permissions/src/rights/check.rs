@@ -76,6 +76,11 @@ pub enum Failure {
         /// How many are allowed.
         allowed: u32,
     },
+    /// The user has as many items open as allowed.
+    Items {
+        /// How many are allowed.
+        allowed: u32,
+    },
     /// Nobody can say what the user may do.
     SourceDown,
     /// The administrator has ended the login, or the user is no more.
@@ -103,6 +108,7 @@ impl fmt::Display for Failure {
             Self::Position => f.write_str("the position may not be used"),
             Self::Positions { allowed } => write!(f, "the user is on at {allowed} positions, as many as allowed"),
             Self::Mounts { allowed } => write!(f, "the user has {allowed} logins, as many as allowed"),
+            Self::Items { allowed } => write!(f, "the user has {allowed} items open, as many as allowed"),
             Self::SourceDown => f.write_str("the source of rights cannot be reached"),
             Self::Forced => f.write_str("forced to log out"),
             Self::Post => f.write_str("no right to contribute to the item"),

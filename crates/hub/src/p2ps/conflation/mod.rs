@@ -2,7 +2,7 @@
 //!
 //! * [`Settings`]: which services conflate, and what they offer to those that ask;
 //! * `merge`: updates of one stream merged into fewer;
-//! * [`TimeConflation`]: what waits for the end of an interval. A stream that is conflated by time is a view of its item
+//! * `TimeConflation`: what waits for the end of an interval. A stream that is conflated by time is a view of its item
 //!   (`items::view_spec`): all who watch the item at the same interval share one merge and one body. What becomes of updates and when
 //!   they go out is in `delivery::conflated`.
 //!
