@@ -10,7 +10,7 @@
 //!
 //! let mut samples = Samples::default();
 //! samples.add(Part::P2ps, &[("rssl", "127.0.0.1:14002".to_owned())], &hub::p2ps::Counters::default());
-//! assert!(samples.lines().starts_with("p2ps\trssl=127.0.0.1:14002\tclients=0\tmounts=0"));
+//! assert!(samples.lines().starts_with("p2ps\trssl=127.0.0.1:14002\tclients=0\t"));
 //! let mut text = String::new();
 //! samples.open_metrics(&mut text);
 //! assert!(text.contains("# TYPE quoteway_p2ps_clients gauge\n# HELP quoteway_p2ps_clients Clients connected.\n"));

@@ -11,6 +11,7 @@ use super::P2ps;
 use super::ids::{ItemId, SourceId};
 use super::items::state::{State, Wait};
 use super::items::watchers::Watcher;
+use rustc_hash::FxHashSet;
 
 /// Items looked at in each turn of a debug build, so that worlds of a million items are not looked at as a whole each time.
 const SHARE: u32 = 64;
@@ -41,6 +42,12 @@ impl P2ps {
         self.conflation.check(|view| self.items.get(view).is_view() && self.items.interval_of(view) > 0);
         self.gate.check(watchers, |id| self.items.get(id).is_live());
         self.check_sources();
+        let queued: FxHashSet<ItemId> =
+            self.services.iter().flat_map(|service| service.queue.iter().copied()).collect();
+        for id in self.items.ids() {
+            let item = self.items.get(id);
+            assert!(!item.is_queued() || queued.contains(&id), "{id:?} is in no queue: {item:?}");
+        }
     }
 
     fn check_sources(&self) {

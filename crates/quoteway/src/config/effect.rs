@@ -89,7 +89,7 @@ const AUDIT: &str = "the audit says everything of logins, watches and denials: a
 const LOCK_SERVICE: &str = "the rights file says what service ids in locks mean: override_lock_service_id and translate_lock_service_ids of its [services.NAME]";
 const HEADLINES: &str = "the lock of an item decides for all that is in it; headlines are not checked each by itself";
 const SSL: &str = "the older SSL protocol with Marketfeed is not spoken; clients use RSSL (rsslPort)";
-const MARKETFEED: &str = "there is no Marketfeed and no conversion: RWF is passed on as the provider wrote it";
+const MARKETFEED: &str = "servers neither take nor give Marketfeed (`quoteway dump --marketfeed` reads files of it): RWF is passed on as the provider wrote it";
 const CONFLATION: &str =
     "all fields of quotes are conflated and trades never, at one interval a service ([conflation]); the P2PS does it";
 const STANDBY: &str =

@@ -130,7 +130,7 @@ impl Network {
             if !wait.holding || taken != wait.taken.0 {
                 wait.taken = (taken, now);
             }
-            assert!(now - wait.taken.1 <= STUCK, "distributor {number} waits though nobody reads");
+            assert!(now.saturating_sub(wait.taken.1) <= STUCK, "distributor {number} waits though nobody reads");
             let links = self.links.iter().map(|links| &links[number]);
             let connections = links.flat_map(|link| link.connections.iter().map(move |connection| (link, connection)));
             let connections: Vec<_> = connections.filter(|(_, c)| c.at_p2ps && c.at_distributor).collect();

@@ -133,8 +133,12 @@ impl P2ps {
                     }
                     None => {
                         looks -= 1;
-                        // It waits until something changes for its service; a loss that has yet to tell of it is told first.
-                        if due && !self.settle(id) {
+                        // A loss that has yet to tell of it is told first; the item keeps its place.
+                        if due && self.settle(id) {
+                            continue;
+                        }
+                        // It waits until something changes for its service.
+                        if due {
                             self.park(id);
                         }
                     }
