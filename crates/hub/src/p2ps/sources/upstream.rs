@@ -9,6 +9,7 @@ use crate::p2ps::items::view_spec::ViewSpec;
 use crate::p2ps::items::views::Coverage;
 use crate::p2ps::{P2ps, encode};
 use crate::stream::{Request, flags};
+use rustc_hash::FxHashSet;
 use rwf::msg::{Domain, Priority, RequestFlags, RequestMsg};
 use rwf::{DataState, DataType, State, StateCode, StreamState};
 use std::cmp::Reverse;
@@ -30,6 +31,8 @@ pub(crate) struct Upstream {
     reprioritized: Vec<ItemId>,
     /// Items of which more is asked for when the image on its way has come, and until when that may take, in order.
     deferred: VecDeque<(u64, ItemId)>,
+    /// Those that are in that list: each once.
+    is_deferred: FxHashSet<ItemId>,
     /// Opens and refreshes that may still be sent in this turn.
     opens_left: u32,
     /// Number of the last reissue that asked for more.
@@ -44,6 +47,7 @@ impl Upstream {
             narrowing: Vec::new(),
             reprioritized: Vec::new(),
             deferred: VecDeque::new(),
+            is_deferred: FxHashSet::default(),
             opens_left: opens_per_turn.max(1),
             last_reissue: 0,
         }
@@ -57,6 +61,15 @@ impl Upstream {
     pub(crate) fn timeout(&self) -> Option<u64> {
         let retry = self.retries.peek().map(|Reverse((at, _))| *at);
         retry.into_iter().chain(self.deferred.front().map(|(at, _)| *at)).min()
+    }
+
+    /// More is asked of an item when the image on its way has come: who waits for that is told so at `deadline`.
+    fn defer(&mut self, deadline: u64, id: ItemId) {
+        if self.is_deferred.insert(id) {
+            // In order, also when the time was made shorter meanwhile.
+            let before = self.deferred.back().map_or(0, |(before, _)| *before);
+            self.deferred.push_back((deadline.max(before), id));
+        }
     }
 
     /// An image of an open item is asked for as the limit of a turn lets it.
@@ -299,10 +312,8 @@ impl P2ps {
         if coverage == Coverage::Asked && known.is_image_asked() {
             // The reissue that is on its way asks for this as well.
         } else if !known.is_open() || known.is_image_asked() || known.is_image_arriving() {
-            if !known.is_reissue_due() {
-                let deadline = self.now.saturating_add(self.config.request_timeout);
-                self.upstream.deferred.push_back((deadline, root));
-            }
+            let deadline = self.now.saturating_add(self.config.request_timeout);
+            self.upstream.defer(deadline, root);
             known.reissue_later();
         } else {
             self.reissue_upstream(root, true);
@@ -454,13 +465,16 @@ impl P2ps {
         }
     }
 
-    /// Tells those why they wait who want more of an item, which is asked for behind an image that does not come.
+    /// Tells those why they wait who want more of an item, which is asked for behind an image that does not come; and again those who
+    /// have come since, as long as it does not.
     pub(in crate::p2ps) fn explain_deferred(&mut self) {
         while let Some((_, id)) = self.upstream.deferred.pop_front_if(|(at, _)| *at <= self.now) {
+            self.upstream.is_deferred.remove(&id);
             // The number may be another item's by now.
             if !self.items.get(id).is_open() || !self.items.get(id).is_reissue_due() || self.settle(id) {
                 continue;
             }
+            self.upstream.defer(self.now.saturating_add(self.config.request_timeout.max(1)), id);
             let text = "An image that is on its way does not come to its end: what was asked for follows it.";
             let state = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::TIMEOUT, text);
             self.tell_item(id, state, Telling { pending: Pending::Alone, relayed: Relayed::No, once: true });

@@ -130,8 +130,11 @@ fn providers_wait_for_a_rate_limit() {
     };
     let scene = Scene::new(Join::LbtRm, &tuning);
     let before = scene.suspects();
-    scene.provider.flood(FLOOD / 3);
-    assert!(scene.distributor("congestions") > 0 && scene.distributor("blocked") > 0);
+    // A machine that has much else to do may take longer over one flood than the limit does.
+    crate::hub::until("the limit to be felt", || {
+        scene.provider.flood(FLOOD / 3);
+        scene.distributor("congestions") > 0 && scene.distributor("blocked") > 0
+    });
     for watcher in &scene.watchers {
         watcher.settle(&scene.provider);
     }
