@@ -171,9 +171,11 @@ def test_an_item_opens_with_chart_book_trades_and_fields(page, demo):
     page.key("1")
     page.wait("document.querySelector('.chart-box canvas')?.width > 100", "a chart")
     page.key("2")
-    # Read in one piece: the ladder is drawn anew with each change.
+    # The book itself: until its image is there, the ladder shows the best quotes of the price record. Then the ladder is read in one piece,
+    # for each change draws it anew.
+    page.wait("document.querySelector('.detail').innerText.includes('price levels')", "the order book")
     sides = "['bid', 'ask'].map(s => [...document.querySelectorAll('.level.' + s + ' .price')].map(p => +p.textContent))"
-    page.wait(f"(() => {{ const [bid, ask] = {sides}; return bid.length && ask.length && Math.max(...bid) <= Math.min(...ask) }})()", "a ladder")
+    page.wait(f"(() => {{ const [bid, ask] = {sides}; return bid.length > 1 && ask.length > 1 && Math.max(...bid) <= Math.min(...ask) }})()", "a ladder")
     page.key("3")
     page.wait("document.querySelectorAll('.sale').length >= 3", "trades")
     page.key("4")

@@ -16,6 +16,12 @@ function around(low, high, digits) {
   return [low - room, high + room];
 }
 
+/** The side of a level: what its field says, or else the last letter of its key (`18499B`, `18501A`; `S` of an order that is sold). */
+function sideOf(field, key) {
+  const text = String(field ?? "").trim();
+  return (text ? /^(bid|buy|1$)/i.test(text) : /B$/.test(key)) ? "bid" : "ask";
+}
+
 export class Detail {
   constructor(root, feed, close) {
     this.root = root;
@@ -203,8 +209,7 @@ export class Detail {
     const sides = { bid: [], ask: [] };
     for (const [key, fields] of this.book?.entries ?? []) {
       const price = fields.ORDER_PRC ?? fields.LIMIT_PRC ?? Number.parseFloat(key);
-      const text = String(fields.ORDER_SIDE ?? "");
-      const side = /bid|buy|^1$/i.test(text) || /B$/.test(key) ? "bid" : "ask";
+      const side = sideOf(fields.ORDER_SIDE, key);
       const size = fields.ACC_SIZE ?? fields.ORDER_SIZE ?? null;
       if (typeof price === "number" && !Number.isNaN(price)) sides[side].push({ price, size, orders: fields.NO_ORD ?? null });
     }

@@ -6,6 +6,17 @@ const FIRST = 5;
 const RETRY_MS = [500, 1000, 2000, 5000];
 const OPENS_PER_MESSAGE = 100;
 
+/** A map's key as text. Keys of type Buffer come in base64; one that is no text stays so. */
+function keyText(key, type) {
+  if (type !== "Buffer") return String(key);
+  try {
+    const text = atob(key);
+    return /^[ -~]*$/.test(text) ? text : key;
+  } catch {
+    return String(key);
+  }
+}
+
 export class Feed extends EventTarget {
   constructor(urls, service) {
     super();
@@ -131,11 +142,11 @@ export class Feed extends EventTarget {
 
   /** Entries of a map, as order books have. */
   map(item, message) {
-    if (message.Type === "Refresh" && message.Complete !== false && !item.parts) item.entries = new Map();
+    if (message.Type === "Refresh" && !item.parts) item.entries = new Map();
     if (message.Type === "Refresh") item.parts = message.Complete === false;
     if (message.Map.Summary?.Fields) Object.assign(item.fields, message.Map.Summary.Fields);
     for (const entry of message.Map.Entries ?? []) {
-      const key = String(entry.Key);
+      const key = keyText(entry.Key, message.Map.KeyType);
       if (entry.Action === "Delete") item.entries.delete(key);
       else item.entries.set(key, { ...(item.entries.get(key) ?? {}), ...(entry.Fields ?? {}) });
     }
@@ -176,6 +187,7 @@ export class Feed extends EventTarget {
     for (let from = 0; from < opening.length; from += OPENS_PER_MESSAGE) {
       const requests = opening.slice(from, from + OPENS_PER_MESSAGE).map((item) => {
         item.id = this.next++;
+        item.parts = false;
         this.streams.set(item.id, item);
         const request = { ID: item.id, Key: { Name: item.name } };
         if (this.service) request.Key.Service = this.service;
