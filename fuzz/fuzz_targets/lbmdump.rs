@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| quoteway::tools::lbmdump::hostile(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| tools::lbmdump::hostile(data));

@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use feed::session::Date;
-use quoteway::tools::tune::interfaces;
+use tools::tune::interfaces;
 
 /// Facts that stand above every report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser};
-use quoteway::command_line::{end_with_the_reader, print};
-use quoteway::manual;
+use tools::command_line::{end_with_the_reader, print};
+use tools::manual;
 use tracing_subscriber::EnvFilter;
 
 /// Measures Quoteway, beside bare loops and other products, and reports.

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use measure::observer::analysis::{Analysis, Distribution, analyse};
 use measure::observer::{read_received, read_sent};
-use quoteway::tools::lbmtest::{distribution_json, distribution_table};
+use tools::lbmtest::{distribution_json, distribution_table};
 
 /// The files of `--observe`.
 #[derive(Debug, Clone, Args)]

@@ -54,7 +54,7 @@ impl Interval {
     /// Reads a line; `None` if it is something else.
     pub fn read(at: u64, line: &str) -> Option<Self> {
         let cells: Vec<&str> = line.split_whitespace().collect();
-        let columns = quoteway::tools::table::CLIENT;
+        let columns = tools::table::CLIENT;
         let cell = |name: &str| cells.get(columns.iter().position(|(title, _)| *title == name)?)?.parse::<f64>().ok();
         if cells.len() != columns.len() {
             return None;
@@ -403,7 +403,7 @@ fn add_costs(metrics: &mut Metrics, scenario: &Scenario, intervals: &[Interval],
 mod tests {
     use super::*;
     use measure::latency::Summary;
-    use quoteway::tools::table;
+    use tools::table;
 
     #[test]
     fn the_clients_lines_are_understood() {

@@ -282,11 +282,7 @@ impl Scenario {
 
     /// Bytes of an update message, header included, whichever way the scenario says it.
     pub fn message_size(&self) -> usize {
-        if self.data_size > 0 {
-            self.data_size + quoteway::tools::sink_driven_src::template::header()
-        } else {
-            self.size
-        }
+        if self.data_size > 0 { self.data_size + tools::sink_driven_src::template::header() } else { self.size }
     }
 
     /// Whether Source Distributor and P2PS are processes of their own.

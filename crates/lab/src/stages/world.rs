@@ -13,9 +13,9 @@ use rwf::wire::Writer;
 
 use feed::pace::{Rate, Shape};
 use feed::provider::{Provider, ProviderConfig, Session, SessionId};
-use quoteway::tools::consumer::{Consumer, Heard, Identity};
-use quoteway::tools::sink_driven_src::load::{Load, LoadConfig};
-use quoteway::tools::sink_driven_src::series::Catalogue;
+use tools::consumer::{Consumer, Heard, Identity};
+use tools::sink_driven_src::load::{Load, LoadConfig};
+use tools::sink_driven_src::series::Catalogue;
 
 /// The Source Distributor's only session, and the P2PS's only source.
 pub const SESSION: distributor::SessionId = distributor::SessionId(0);

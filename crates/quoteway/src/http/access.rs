@@ -12,8 +12,7 @@ use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use argon2::Argon2;
-use argon2::password_hash::rand_core::OsRng;
-use argon2::password_hash::{PasswordHash, PasswordHasher as _, PasswordVerifier as _, SaltString};
+use argon2::password_hash::{PasswordHash, PasswordVerifier as _};
 use base64ct::{Base64, Encoding as _};
 use hyper::HeaderMap;
 
@@ -72,19 +71,6 @@ impl FromStr for User {
         }
         Ok(Self { name: name.to_owned(), role, hash: hash.to_owned() })
     }
-}
-
-/// The entry of `http.users` for a name, a role and a password.
-///
-/// # Errors
-/// The name cannot be one, or the password is too long.
-pub fn password_line(name: &str, role: Role, password: &str) -> Result<String, String> {
-    if name.is_empty() || name.contains(':') {
-        return Err("a name has no colon in it, and is not empty".to_owned());
-    }
-    let salt = SaltString::generate(&mut OsRng);
-    let hash = Argon2::default().hash_password(password.as_bytes(), &salt).map_err(|e| e.to_string())?;
-    Ok(format!("{name}:{}:{hash}", role.name()))
 }
 
 /// Who sends a request.
@@ -193,6 +179,7 @@ fn is_local(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tools::ctl::{UserRole, password_line};
 
     fn headers(all: &[(&'static str, &str)]) -> HeaderMap {
         all.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
@@ -200,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_password_opens_what_its_role_may() {
-        let line = password_line("ann", Role::Viewer, "open sesame").unwrap();
+        let line = password_line("ann", UserRole::Viewer, "open sesame").unwrap();
         assert!(line.starts_with("ann:viewer:$argon2id$"), "{line}");
         let access = Access::new(vec![line.parse().unwrap()]);
         // "ann:open sesame" and "ann:wrong".

@@ -10,7 +10,6 @@
 //! | [`facts`] | what is told of processes, services, providers, clients and items |
 //! | [`metrics`] | the counters as OpenMetrics |
 //! | `access` | who may look, who may act |
-//! | [`client`] | who asks: `quoteway ctl`, `quoteway top` |
 //! | `assets` | the files of the page |
 //! | `threads` | how the serving threads are asked |
 //! | `serve` | sockets, requests, answers |
@@ -19,7 +18,6 @@ mod access;
 mod actions;
 pub mod api;
 mod assets;
-pub mod client;
 pub mod facts;
 pub mod metrics;
 mod openapi;
@@ -27,7 +25,7 @@ mod rights;
 mod serve;
 mod threads;
 
-pub use access::{Role, User, password_line};
+pub use access::{Role, User};
 pub use openapi::document;
 pub use serve::{Running, start};
 pub use threads::Threads;

@@ -1,6 +1,5 @@
 //! The processes of a deployment.
 
-pub mod demo;
 pub mod p2ps;
 pub mod process;
 pub mod rrcpd;

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use net::tcp::{ConnId, SocketOptions};
 use net::tls::TlsClient;
-use quoteway::tools::consumer::{Consumer, Heard, Identity};
 use rssl::ClientConfig;
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rwf::msg::{Domain, MsgKey, RequestFlags, RequestMsg};
 use rwf::wire::Writer;
+use tools::consumer::{Consumer, Heard, Identity};
 
 /// A process that ends with the test, and its first line.
 struct Process {

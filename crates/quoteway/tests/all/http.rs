@@ -251,7 +251,7 @@ fn an_operator_disconnects_and_drains() {
 fn pages_of_other_servers_and_strangers_get_nothing() {
     let dir = tempfile::tempdir().expect("a folder");
     let (file, socket) = (dir.path().join("q.toml"), dir.path().join("q.sock"));
-    let line = quoteway::http::password_line("ann", quoteway::http::Role::Viewer, "open sesame").expect("a hash");
+    let line = tools::ctl::password_line("ann", tools::ctl::UserRole::Viewer, "open sesame").expect("a hash");
     std::fs::write(&file, format!("[http]\nusers = [{line:?}]\nsocket = {socket:?}\n")).expect("written");
     let args =
         ["serve", "--interface", "127.0.0.1", "--rssl-port", "0", "--nip-port", "0", "--http-port", "0", "--config"];

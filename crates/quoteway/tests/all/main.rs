@@ -16,4 +16,3 @@ mod report1;
 mod rooms;
 mod status;
 mod tidy;
-mod tools_golden;

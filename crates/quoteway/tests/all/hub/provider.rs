@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use feed::provider::{ImagePart, ItemId, Items, Open, Provider, ProviderConfig, Refusal, SessionId};
 use net::tcp::SocketOptions;
-use quoteway::source::publisher::{Egress, Feed, Publisher};
 use rssl::ServerConfig;
 use rssl_io::RsslIo;
 use rwf::dictionary::Dictionary;
 use rwf::msg::{Domain, UpdateMsg};
 use rwf::wire::Writer;
 use rwf::{DataType, StateCode};
+use tools::source::publisher::{Egress, Feed, Publisher};
 
 use crate::hub::place::Place;
 

@@ -9,7 +9,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use net::tcp::{ConnId, SocketOptions};
-use quoteway::tools::consumer::{Consumer, Heard, Identity};
 use rssl::ClientConfig;
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rwf::msg::{Domain, GenericMsg, Msg, MsgKey, NakCode, PostFlags, PostMsg, RequestFlags, RequestMsg};
@@ -17,6 +16,7 @@ use rwf::rdm::directory;
 use rwf::rdm::state::StateBuf;
 use rwf::wire::Writer;
 use rwf::{DataState, DataType, EncodeError, State, StateCode, StreamState};
+use tools::consumer::{Consumer, Heard, Identity};
 
 use crate::hub::place::Place;
 use crate::hub::provider::{Counting, SERVICE};

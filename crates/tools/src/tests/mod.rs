@@ -1,14 +1,16 @@
 //! The tools against each other over loopback: simulator, recorded market, test client and view.
 
-use super::{sink_driven_src, test_client};
 use crate::source::serve::{SourceSettings, serve};
 use crate::ui::feed::WatchClient;
+use crate::{sink_driven_src, test_client};
 use clap::Parser as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
+
+mod golden;
 
 /// A publisher in a thread of its own, stopped when it is dropped.
 struct Publishing {

@@ -338,7 +338,7 @@ fn sequence_of(msg: &[u8]) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tools::sink_driven_src::template::Template;
+    use crate::sink_driven_src::template::Template;
     use rwf::msg::{RefreshMsg, StatusMsg};
     use rwf::{DataState, State, StateCode};
 

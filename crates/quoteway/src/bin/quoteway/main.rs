@@ -1,6 +1,9 @@
 //! `quoteway`: one binary for every role and tool.
 #![forbid(unsafe_code)]
 
+mod demo;
+mod lab;
+
 use anyhow::anyhow;
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -8,9 +11,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use quoteway::command_line::{end_with_the_reader, print};
-use quoteway::config;
-use quoteway::{lab, log, manual, roles, tools, ui};
+use quoteway::{config, log, roles};
+use tools::command_line::{end_with_the_reader, print};
+use tools::{manual, ui};
 use tracing_subscriber::EnvFilter;
 
 /// Open market-data distribution, compatible with RSSL/RWF (RMDS, TREP, RTDS): unmodified EMA and ETA programs work
@@ -37,7 +40,7 @@ enum Command {
         after_help = "Examples:\n  quoteway demo\n  quoteway demo IBM.N TRI.N --no-ui\n  quoteway demo --data DIR --speed 10\n\n\
         While it runs, EMA and ETA programs can connect to port 14002; the service is DIRECT_FEED."
     )]
-    Demo(roles::demo::DemoArgs),
+    Demo(demo::DemoArgs),
     /// Serve consumers: Source Distributor and P2PS in one process
     #[command(
         after_help = "Examples:\n  quoteway serve --route localhost:14010\n  quoteway serve --config site.toml\n\n\
@@ -128,7 +131,7 @@ fn main() -> ExitCode {
         }
     };
     let result = match cli.command {
-        Command::Demo(args) => roles::demo::run(&args),
+        Command::Demo(args) => demo::run(&args),
         Command::Serve(args) => roles::serve::run(&args),
         Command::SourceDistributor(args) => roles::source_distributor::run(&args),
         Command::P2ps(args) => roles::p2ps::run(&args),

@@ -2,7 +2,7 @@
 
 use super::plain::{price, thousands};
 use super::{Direction, Row, Snapshot};
-use crate::tools::table::micros;
+use crate::table::micros;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize as _};

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::common::{self, Common, Idle};
 use super::tally::{Tally, distribution_json, distribution_table};
-use crate::tools::output::Output;
-use crate::tools::table::{self, Column, micros};
+use crate::output::Output;
+use crate::table::{self, Column, micros};
 use measure::observer::{End, Observer};
 
 /// Receives the messages of lbmpub and measures them.

@@ -3,7 +3,7 @@
 //! One thread, one [`RsslIo`]. A turn takes in what came, answers it, and then lets the feed write; every connection that has
 //! something to get is written to once.
 
-use crate::tools::outbox::Outbox;
+use crate::outbox::Outbox;
 use feed::pace::Pacer;
 use feed::provider::market::Market;
 use feed::provider::noninteractive::{Answer, NonInteractive};

@@ -2,12 +2,14 @@
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
+use argon2::Argon2;
+use argon2::password_hash::rand_core::OsRng;
+use argon2::password_hash::{PasswordHasher as _, SaltString};
 use base64ct::{Base64, Encoding as _};
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use crate::http::client::{Client, Target};
-use crate::http::{Role, password_line};
+use crate::administration::{Client, Target};
 
 /// The command line.
 #[derive(Debug, Clone, ClapArgs)]
@@ -311,8 +313,7 @@ pub enum UserRole {
 /// Nobody answers, or what the process says instead.
 pub fn run(args: &Args) -> Result<String, String> {
     if let Command::Password { name, role } = &args.command {
-        let role = if *role == UserRole::Viewer { Role::Viewer } else { Role::Operator };
-        return password_line(name, role, &read_password()?).map(|line| line + "\n");
+        return password_line(name, *role, &read_password()?).map(|line| line + "\n");
     }
     let client = args.process.client()?;
     let answer = ask(&client, &args.command)?;
@@ -320,6 +321,23 @@ pub fn run(args: &Args) -> Result<String, String> {
         return Ok(format!("{answer:#}\n"));
     }
     Ok(text(&args.command, &answer))
+}
+
+/// The entry of `http.users` for a name, a role and a password, of which an argon2 hash is kept.
+///
+/// # Errors
+/// The name cannot be one, or the password is too long.
+pub fn password_line(name: &str, role: UserRole, password: &str) -> Result<String, String> {
+    if name.is_empty() || name.contains(':') {
+        return Err("a name has no colon in it, and is not empty".to_owned());
+    }
+    let salt = SaltString::generate(&mut OsRng);
+    let hash = Argon2::default().hash_password(password.as_bytes(), &salt).map_err(|e| e.to_string())?;
+    let role = match role {
+        UserRole::Viewer => "viewer",
+        UserRole::Operator => "operator",
+    };
+    Ok(format!("{name}:{role}:{hash}"))
 }
 
 fn read_password() -> Result<String, String> {

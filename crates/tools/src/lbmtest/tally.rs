@@ -284,7 +284,7 @@ pub fn distribution_table(what: &str, d: &Distribution) -> String {
     names = format!("{names:>width$}");
     for (name, value) in columns {
         let _ = write!(names, " {name:>10}");
-        let _ = write!(values, " {:>10}", crate::tools::table::micros(value));
+        let _ = write!(values, " {:>10}", crate::table::micros(value));
     }
     format!("{names}\n{values}")
 }

@@ -1,22 +1,22 @@
-//! What the tools make of their command lines, and what their tables look like, against texts in `tests/golden`.
+//! What the tools make of their command lines, and what their tables look like, against texts in `golden`.
 //!
-//! `QUOTEWAY_GOLDEN=write cargo test -p quoteway --test all tools_golden` writes the texts anew; look at the difference before you
+//! `QUOTEWAY_GOLDEN=write cargo test -p quoteway-tools --lib golden` writes the texts anew; look at the difference before you
 //! commit it.
 
 use std::ffi::OsString;
 use std::fmt::{Debug, Write as _};
 use std::path::Path;
 
+use crate::flags::{self, Flag};
+use crate::sink_driven_src::commands::Command;
+use crate::test_client::watch::Counts;
+use crate::{dump, sink_driven_src, table, test_client};
 use clap::Parser;
 use measure::latency::{Latency, Summary};
-use quoteway::tools::flags::{self, Flag};
-use quoteway::tools::sink_driven_src::commands::Command;
-use quoteway::tools::test_client::watch::Counts;
-use quoteway::tools::{dump, sink_driven_src, table, test_client};
 
 /// Compares with a golden text, or writes it.
 fn check(name: &str, found: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/golden").join(name);
     if std::env::var("QUOTEWAY_GOLDEN").as_deref() == Ok("write") {
         return std::fs::write(&path, found).unwrap();
     }

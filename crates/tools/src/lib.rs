@@ -1,8 +1,11 @@
 //! The test tools of the benchmark reports under the names and flags that their users know, and the message dump.
 //!
 //! `sink-driven-src` publishes, `test-client` watches and measures, `dump` makes bytes readable. The tools are programs of
-//! their own behind RSSL: they use nothing of the hub.
+//! their own behind RSSL, LBM and the administration's HTTP: they use nothing of the servers.
+#![forbid(unsafe_code)]
 
+pub mod administration;
+pub mod command_line;
 pub mod consumer;
 pub mod ctl;
 pub mod dump;
@@ -13,14 +16,17 @@ pub mod lbmrd;
 pub mod lbmstat;
 pub mod lbmtest;
 pub mod lock;
+pub mod manual;
 pub mod names;
 pub mod outbox;
 pub mod output;
 pub mod sink_driven_src;
+pub mod source;
 pub mod table;
 pub mod test_client;
 pub mod top;
 pub mod tune;
+pub mod ui;
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! The command line of `test-client`.
 
-use crate::tools::flags;
-use crate::tools::names;
+use crate::flags;
+use crate::names;
 use anyhow::anyhow;
 use clap::{Parser, ValueEnum};
 use measure::observer::{End, Observer, Plan};

@@ -21,8 +21,8 @@ use rwf::msg::{CloseMsg, Domain, Msg, MsgKey, RequestFlags, RequestMsg};
 use rwf::wire::Writer;
 use rwf::{DataType, FieldList, SetScope};
 
-use crate::tools::consumer::{Consumer, Heard, Identity};
-use crate::tools::outbox::Outbox;
+use crate::consumer::{Consumer, Heard, Identity};
+use crate::outbox::Outbox;
 
 /// Stream of the page.
 const STREAM: i32 = 5;
@@ -51,13 +51,13 @@ pub struct Args {
     #[arg(long, value_name = "ROWSxCOLUMNS", default_value = "25x80", value_parser = size)]
     pub size: (u16, u16),
     /// Seconds for which what has changed is shown in its fading colours
-    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = crate::tools::flags::seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = crate::flags::seconds)]
     pub fade: f64,
     /// Print the rows as JSON even on a terminal: an object with the key Rows, a list of texts
     #[arg(long)]
     pub json: bool,
     /// Stop after so many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = crate::tools::flags::seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = crate::flags::seconds)]
     pub seconds: Option<f64>,
     /// Print help
     #[arg(long, action = clap::ArgAction::Help)]

@@ -133,8 +133,10 @@ impl Report {
     }
 }
 
+/// How the names of the sockets of the hub's processes begin.
+pub const HUB_SOCKET_PREFIX: &str = "quoteway-hub/";
 /// How the names of the sockets begin that are asked: those of LBM contexts, and of the hub's processes.
-const PREFIXES: [&str; 2] = [lbm_io::SOCKET_PREFIX, crate::agents::status::SOCKET_PREFIX];
+const PREFIXES: [&str; 2] = [lbm_io::SOCKET_PREFIX, HUB_SOCKET_PREFIX];
 
 /// Asks every context and process of the hub of this host (of this network namespace).
 pub fn ask_all(pid: Option<u32>) -> Vec<Report> {

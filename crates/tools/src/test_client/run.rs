@@ -4,11 +4,11 @@ use super::args::{Args, ConnectionType, Json, watchlists};
 use super::decode::FieldTypes;
 use super::record::Recorder;
 use super::watch::{Counts, Meter, Note, Watchlist};
-use crate::tools::consumer::{Consumer, Heard, Identity};
-use crate::tools::dump;
-use crate::tools::outbox::Outbox;
-use crate::tools::output::Output;
-use crate::tools::table;
+use crate::consumer::{Consumer, Heard, Identity};
+use crate::dump;
+use crate::outbox::Outbox;
+use crate::output::Output;
+use crate::table;
 use anyhow::anyhow;
 use measure::latency::{Latency, Summary};
 use net::tcp::{ConnId, SocketOptions};
@@ -593,7 +593,7 @@ impl<'a> Printer<'a> {
     }
 
     fn message(&mut self, msg: &[u8], level: u8) {
-        let text = crate::tools::dump::message_text(msg, level, &self.dictionary);
+        let text = crate::dump::message_text(msg, level, &self.dictionary);
         self.output.line(&text);
     }
 }

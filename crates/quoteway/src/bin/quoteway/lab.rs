@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// Name of the program.
-pub const PROGRAM: &str = "quoteway-lab";
+pub(crate) const PROGRAM: &str = "quoteway-lab";
 
 /// The command line of `lab`: all of it is `quoteway-lab`'s.
 #[derive(Debug, Clone, clap::Args)]
 #[command(disable_help_flag = true)]
-pub struct Args {
+pub(crate) struct Args {
     /// What quoteway-lab is given
     #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
     rest: Vec<OsString>,
@@ -23,7 +23,7 @@ pub struct Args {
 ///
 /// # Errors
 /// It is not installed, or cannot be started; a text that says how to get it.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let beside = env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join(PROGRAM)));
     let path = env::var_os("PATH").unwrap_or_default();
     let candidates = beside.into_iter().chain(env::split_paths(&path).map(|folder| folder.join(PROGRAM)));

@@ -1,7 +1,7 @@
 //! Snapshots as lines of text, for pipes, logs and `--no-ui`.
 
 use super::{Row, Snapshot};
-use crate::tools::table::micros;
+use crate::table::micros;
 use rwf::Real;
 use std::fmt::Write as _;
 

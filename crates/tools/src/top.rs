@@ -12,7 +12,7 @@ use ratatui::widgets::{Block, Cell, Paragraph, Row, Table};
 use serde_json::Value;
 
 use super::ctl::Process;
-use crate::http::client::Client;
+use crate::administration::Client;
 use crate::ui::plain::thousands;
 
 /// The command line.

@@ -11,20 +11,20 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::process::{HttpArgs, incarnation, show};
-use super::serve::about;
-use crate::agents::lifecycle::Lifecycle;
-use crate::agents::server::{Addresses, Server};
-use crate::config::{Config, Route};
-use crate::http::{self, Running};
-use crate::source::serve::{SourceSettings, serve};
-use crate::ui;
 use feed::replay::Pace;
 use feed::replay::market::ReplayConfig;
+use quoteway::agents::lifecycle::Lifecycle;
+use quoteway::agents::server::{Addresses, Server};
+use quoteway::config::{Config, Route};
+use quoteway::http::{self, Running};
+use quoteway::roles::process::{HttpArgs, incarnation, show};
+use quoteway::roles::serve::about;
+use tools::source::serve::{SourceSettings, serve};
+use tools::ui;
 
 /// What the demo is told.
 #[derive(Debug, Clone, Args)]
-pub struct DemoArgs {
+pub(crate) struct DemoArgs {
     /// Items to watch; any ordinary instrument name is answered
     #[arg(value_name = "ITEM")]
     pub items: Vec<String>,
@@ -67,7 +67,7 @@ const ITEMS: [&str; 12] =
 ///
 /// # Errors
 /// A text for the user: a port is taken, recorded data cannot be read.
-pub fn run(args: &DemoArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     net::signal::install().map_err(|e| anyhow!("signals cannot be caught: {e}"))?;
     let stop = Arc::new(AtomicBool::new(false));
     let mut sleeper = net::Sleeper::new()?;

@@ -1,7 +1,7 @@
 //! The consumer behind the view: a watchlist over RSSL, decoded into rows.
 
 use super::{Direction, Row, Snapshot};
-use crate::tools::consumer::Identity;
+use crate::consumer::Identity;
 use feed::fields as fid;
 use measure::latency::Latency;
 use net::tcp::{ConnId, SocketOptions};

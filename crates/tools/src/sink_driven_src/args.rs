@@ -1,7 +1,7 @@
 //! The command line of `sink-driven-src`.
 
 use super::template;
-use crate::tools::flags;
+use crate::flags;
 use anyhow::anyhow;
 use clap::{Parser, ValueEnum};
 use feed::pace::{Rate, Shape};
