@@ -1,0 +1,213 @@
+//! The world of one run: everyone in it, and what they do by turns.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `faults` | who comes and goes, and what breaks |
+//! | `traffic` | what everyone says, and how it arrives |
+//! | `rest` | the state of rest in which all has to fit |
+
+mod faults;
+mod rest;
+mod traffic;
+
+use super::Between;
+use super::consumer::Consumer;
+use super::content::Truth;
+use super::hub::{Hub, Layout, SECOND};
+use super::provider::Provider;
+use super::publisher::Publisher;
+use super::random::Random;
+use super::wire::Wire;
+use std::collections::BTreeMap;
+
+const MILLISECOND: u64 = 1_000_000;
+/// A session slot of publishers; interactive providers have those below.
+const PUBLISHER_SESSION: u32 = 10;
+
+/// The world.
+pub(crate) struct World {
+    random: Random,
+    pub(crate) now: u64,
+    hub: Hub,
+    truth: Truth,
+    providers: Vec<Provider>,
+    publishers: Vec<Publisher>,
+    consumers: Vec<Option<Consumer>>,
+    /// Images that were asked for on a provider's stream, and whether again while one was owed: of several answers only
+    /// one is expected.
+    asked: BTreeMap<(usize, i32), (u32, bool)>,
+    /// Messages in each distributor's sink that are counted there.
+    counted: Vec<usize>,
+    /// Connections that are bytes; the others hand over whole messages at once.
+    consumer_wires: BTreeMap<usize, Wire>,
+    provider_wires: BTreeMap<usize, Wire>,
+    /// Names of service ids, by shard.
+    names: Vec<BTreeMap<u16, String>>,
+    turn: u64,
+    /// Nothing stays on its way.
+    eager: bool,
+    /// Everyone wants the same few items, and changes how.
+    crowded: bool,
+    log: Option<Vec<String>>,
+}
+
+/// Worlds from this seed on are crowded: more consumers and shards, fewer items, more reissues and longer pauses. Those below
+/// stay what they were.
+const CROWDED: u64 = 1_000_000;
+/// Worlds from this seed on are paced as well: providers send without a pace of their own, and wait for P2PSs.
+const PACED: u64 = 3_000_000;
+/// Worlds from this seed on are crowded, not paced, and have clients that take what is sent to them slowly.
+const SLOW: u64 = 5_000_000;
+/// Worlds from this seed on are those, and updates are conflated in them.
+const CONFLATED: u64 = 7_000_000;
+/// Bytes that a distributor of a paced world reads from a provider at a time.
+const READ: usize = 1_200;
+
+/// Services of each interactive provider.
+const OFFERS: [&[u8]; 4] = [&[0], &[0, 1], &[1], &[0]];
+impl World {
+    pub(crate) fn new(seed: u64, between: Between, logged: bool) -> Self {
+        let mut random = Random::new(seed);
+        let now = SECOND;
+        let layout = match between {
+            Between::Network => Layout::Network,
+            Between::Nothing if random.chance(50) => Layout::Inline,
+            Between::Nothing => Layout::Rings,
+        };
+        let two = if between == Between::Network { 50 } else { 25 };
+        let distributors = if random.chance(two) { 2 } else { 1 };
+        let crowded = seed >= CROWDED;
+        let shards = if layout == Layout::Inline { 1 } else { 1 + random.below(if crowded { 5 } else { 3 }) };
+        let kind = ((PACED..SLOW).contains(&seed), seed >= SLOW, seed >= CONFLATED);
+        let mut hub = Hub::new((distributors, shards), layout, kind, now, &mut random);
+        hub.trace = logged.then(Vec::new);
+        let home = |at: usize| usize::from(distributors == 2 && at >= 2);
+        let count = 1 + random.below(OFFERS.len());
+        let providers = (0..count).map(|at| Provider::new(home(at), at as u32)).collect();
+        let publishers = if random.chance(60) { vec![Publisher::new(0, PUBLISHER_SESSION)] } else { Vec::new() };
+        let clients = if crowded { 3 + random.below(8) } else { 1 + random.below(6) };
+        let mut world = Self {
+            random,
+            now,
+            hub,
+            truth: Truth::default(),
+            providers,
+            publishers,
+            consumers: (0..clients).map(|_| None).collect(),
+            asked: BTreeMap::new(),
+            counted: vec![0; distributors],
+            consumer_wires: BTreeMap::new(),
+            provider_wires: BTreeMap::new(),
+            names: vec![BTreeMap::new(); shards],
+            turn: 0,
+            eager: false,
+            crowded,
+            log: logged.then(Vec::new),
+        };
+        world.note(|| format!("{layout:?}, {distributors} distributors, {shards} shards, {count} providers"));
+        world
+    }
+
+    fn note(&mut self, line: impl FnOnce() -> String) {
+        let now = self.now;
+        if let Some(log) = &mut self.log {
+            log.push(format!("{:9.3}  {}", now as f64 / 1e9, line()));
+        }
+    }
+
+    pub(crate) fn log(&self) -> &[String] {
+        self.log.as_deref().unwrap_or_default()
+    }
+
+    /// The run: chance, then rest, then everyone leaves.
+    pub(crate) fn run(&mut self) {
+        let steps = 100 + self.random.below(400);
+        for _ in 0..steps {
+            self.step();
+        }
+        // Whoever waits hears something, also when nothing heals.
+        self.idle();
+        self.settle();
+        let of = |shard: &super::hub::Shard| shard.machine.counters();
+        let given: u64 = self.hub.shards.iter().map(of).map(|c| c.images_from_cache + c.images_stale).sum();
+        let of = |distributor: &super::hub::Distributor| distributor.machine.counters().images_from_cache;
+        let above: u64 = self.hub.distributors.iter().map(of).sum();
+        self.note(|| format!("{above} images at distributors and {given} at P2PSs came out of caches"));
+        self.leave();
+    }
+
+    fn step(&mut self) {
+        for _ in 0..=self.random.below(3) {
+            self.act();
+        }
+        let passes = match self.random.below(30) {
+            0 => SECOND + self.random.below(4000) as u64 * MILLISECOND,
+            1..=5 => self.random.below(300) as u64 * MILLISECOND,
+            _ => 0,
+        };
+        self.turn();
+        if passes > 0 {
+            self.pass(passes);
+        }
+        if self.crowded && self.random.below(150) == 0 {
+            self.idle();
+        }
+    }
+
+    /// A minute in which nothing happens but what was on its way: stream ids that were given back are used again behind it.
+    fn idle(&mut self) {
+        self.note(|| "a quiet minute".to_owned());
+        self.eager = true;
+        for _ in 0..4 {
+            self.drain();
+            self.pass(15 * SECOND);
+        }
+        self.eager = false;
+    }
+
+    fn act(&mut self) {
+        let kind = self.random.below(100);
+        match kind {
+            0..=1 => self.provider_changes(),
+            2 => self.publisher_changes(),
+            3..=4 if self.hub.network.is_some() => self.network_fault(),
+            3 if self.hub.lossy => self.network_fault(),
+            3..=6 => self.consumer_changes(),
+            7..=35 => self.consumer_acts(),
+            36..=80 => self.provider_acts(),
+            _ => self.publisher_acts(),
+        }
+    }
+
+    /// The machines have their turn, and what they say is read.
+    fn turn(&mut self) {
+        self.pump();
+        if self.hub.slow {
+            self.hub.take_sockets(self.now, self.eager, &mut self.random);
+        }
+        self.hub.turn(self.now, self.eager, &mut self.random);
+        for line in self.hub.trace.as_mut().map(std::mem::take).unwrap_or_default() {
+            self.note(|| line);
+        }
+        self.read_sinks();
+        self.read_clients();
+        self.turn += 1;
+    }
+
+    /// Time passes, with every timer on the way.
+    fn pass(&mut self, nanoseconds: u64) {
+        let end = self.now + nanoseconds;
+        for _ in 0..10_000 {
+            let due = self.hub.timeout(self.now).filter(|due| *due <= end);
+            let Some(due) = due else { break };
+            if due <= self.now && !self.eager && self.random.chance(50) {
+                // What is due at once may wait for other work.
+                break;
+            }
+            self.now = self.now.max(due);
+            self.turn();
+        }
+        self.now = end;
+        self.turn();
+    }
+}
