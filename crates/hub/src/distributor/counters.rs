@@ -51,6 +51,10 @@ pub struct Counters {
     pub cache_failures: u64,
     /// Images that no provider published any more and nobody watched, forgotten: their time was over, or room was needed.
     pub images_aged: u64,
+    /// Items of non-interactive providers that went back to another publisher when theirs left.
+    pub taken_back: u64,
+    /// Images of second publishers that were not kept: as many stand by as there may be items (`max_items`).
+    pub standby_dropped: u64,
     /// Services that nobody offered any more and that had no item, forgotten.
     pub services_aged: u64,
     /// Images of interactive items given out of the cache; those of several parts count once.

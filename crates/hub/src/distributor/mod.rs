@@ -143,7 +143,7 @@ impl SourceDistributor {
             dictionaries: Dictionaries::default(),
             items: Items::new(config.hash_seed),
             upstream: Upstream::new(&config),
-            published: Published::default(),
+            published: Published::new(config.hash_seed),
             cache: Cache::new(config.cache.max_items),
             cache_dictionary: config.cache.is_on().then(|| Box::new(Dictionary::builtin())),
             posts: Posts::default(),

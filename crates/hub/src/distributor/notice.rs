@@ -45,6 +45,15 @@ pub enum Notice {
         /// Items that were open there, or asked for.
         items: usize,
     },
+    /// A non-interactive provider has left items that another one publishes too: that one has them back.
+    ItemsTakenBack {
+        /// Its name.
+        service: String,
+        /// Address of the provider that has them now.
+        provider: String,
+        /// Items that it has back.
+        items: usize,
+    },
 }
 
 impl fmt::Display for Notice {
@@ -71,6 +80,12 @@ impl fmt::Display for Notice {
             ),
             Self::ServiceTakenOver { service, provider } => {
                 write!(f, "service {service} is taken over by provider {provider}: those that had it are gone")
+            }
+            Self::ItemsTakenBack { service, provider, items } => {
+                write!(
+                    f,
+                    "{items} items of service {service} are taken from provider {provider} again: the one that had them has left them"
+                )
             }
             Self::ItemsMoved { service, provider, items } => {
                 write!(

@@ -213,6 +213,7 @@ fn a_provider_that_connects_again_before_its_old_session_is_noticed_dead_takes_o
     assert!(world.events().is_empty());
     world.down(0);
     assert!(world.events().is_empty(), "its items belong to the new session");
+    assert_eq!(world.sd.counters().taken_back, 0);
     world.update(1, -1, &[(22, b"3")]);
     assert_eq!(world.events()[0].handle, handle);
 }
@@ -547,4 +548,131 @@ fn what_a_provider_sends_of_a_service_that_it_has_deleted_is_of_no_other_item() 
     world.update(1, 9, &[(22, b"2")]);
     assert!(world.events().is_empty());
     assert_eq!(world.sd.counters().dropped_unknown_stream, 1);
+}
+
+/// A world in which session 1 has published item A, value 2, over session 0, which had value 1; A is open at P2PS 1 by this handle.
+fn published_by_two() -> (World, u32) {
+    let mut world = with_nip();
+    world.publish(0, -1, 3, "A", &[(22, b"1")]);
+    let handle = world.open(1, "A");
+    world.nip_up(1);
+    world.directory(1, vec![service(3, "NI_PUB")]);
+    world.publish(1, -7, 3, "A", &[(22, b"2")]);
+    world.events();
+    (world, handle)
+}
+
+#[test]
+fn the_publisher_that_is_left_has_its_item_back() {
+    let (mut world, handle) = published_by_two();
+    world.update(0, -1, &[(22, b"1b"), (25, b"x")]);
+    assert!(world.events().is_empty(), "the other one is used");
+    world.down(1);
+    let events = world.events();
+    assert_eq!(events.len(), 1, "one image, and no word of a loss: {events:?}");
+    let whole = WHOLE | flags::CLEAR_CACHE | flags::UNSOLICITED;
+    assert_eq!((events[0].kind, events[0].handle, events[0].flags), (Kind::Image, handle, whole));
+    let image = events[0].image();
+    assert_eq!((image.state.stream, image.state.data), (StreamState::OPEN, DataState::OK));
+    assert!(!image.flags.contains(RefreshFlags::SOLICITED));
+    assert_eq!(fields_of(image.body), [(22, b"1b".to_vec()), (25, b"x".to_vec())], "with its updates of meanwhile");
+    // It goes on without publishing anything again, and who comes gets its image.
+    world.update(0, -1, &[(22, b"3")]);
+    assert_eq!(world.kinds(), [Kind::Update]);
+    world.p2ps_up(2);
+    world.open_with(2, "A", flags::STREAMING);
+    assert_eq!(imaged(&mut world).2[0], (22, b"3".to_vec()));
+    assert_eq!(world.sd.counters().taken_back, 1);
+    let told: Vec<String> = world.sd.notices().map(|notice| notice.to_string()).collect();
+    assert!(
+        told.len() == 1 && told[0].starts_with("1 items of service NI_PUB are taken from provider nip0 again"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn an_item_goes_back_however_its_publisher_leaves_it() {
+    let (open_to, suspect, none) = (StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE);
+    let leave: [&dyn Fn(&mut World); 6] = [
+        &|world| world.provider_close(1, -7),
+        &|world| world.status(1, -7, state(open_to, suspect, none)),
+        &|world| world.status(1, -7, state(StreamState::CLOSED, suspect, none)),
+        &|world| {
+            let service = Service::new(3, rwf::rdm::directory::Action::Delete);
+            world.directory_update(1, vec![service]);
+        },
+        &|world| world.publish(1, -7, 3, "B", &[(22, b"b")]),
+        &|world| {
+            world.refresh_with(1, &[], |msg| {
+                msg.stream_id = -7;
+                msg.state = state(StreamState::CLOSED, DataState::SUSPECT, StateCode::NONE);
+            });
+        },
+    ];
+    for (n, leave) in leave.iter().enumerate() {
+        let (mut world, handle) = published_by_two();
+        leave(&mut world);
+        let events = world.events();
+        assert_eq!((events.len(), events[0].kind, events[0].handle), (1, Kind::Image, handle), "{n}: {events:?}");
+        assert_eq!(fields_of(events[0].image().body), [(22, b"1".to_vec())], "{n}");
+        world.update(0, -1, &[(22, b"3")]);
+        assert_eq!(world.kinds(), [Kind::Update], "{n}");
+    }
+}
+
+#[test]
+fn a_publisher_without_its_item_does_not_get_it_back() {
+    let leave: [&dyn Fn(&mut World); 3] = [&|world| world.provider_close(0, -1), &|world| world.down(0), &|world| {
+        world.publish(0, -1, 3, "B", &[(22, b"b")]);
+    }];
+    for (n, leave) in leave.iter().enumerate() {
+        let (mut world, handle) = published_by_two();
+        leave(&mut world);
+        assert!(world.events().is_empty(), "{n}");
+        world.down(1);
+        let events = world.events();
+        let of_item = events.iter().any(|event| {
+            event.kind == Kind::ItemStatus && event.handle == handle && event.state().data == DataState::SUSPECT
+        });
+        let of_service = || {
+            events.iter().any(|event| event.kind == Kind::ServiceStatus && event.short_state().1 == DataState::SUSPECT)
+        };
+        assert!(of_item || of_service(), "{n}: {events:?}");
+    }
+}
+
+#[test]
+fn a_publisher_in_the_middle_of_an_image_does_not_get_its_item_back() {
+    let mut world = with_nip();
+    let part = |world: &mut World, id: u32, stream: i32, n: u16, last: bool| {
+        world.refresh_with(id, &[(n as i16, b"x")], |msg| {
+            msg.stream_id = stream;
+            msg.key = Some(MsgKey { name_type: Some(1), ..MsgKey::item(3, b"BOOK") });
+            msg.part_num = Some(n);
+            msg.flags = if last { RefreshFlags::REFRESH_COMPLETE } else { RefreshFlags::NONE };
+        });
+    };
+    world.nip_up(1);
+    world.directory(1, vec![service(3, "NI_PUB")]);
+    for rest in [false, true] {
+        part(&mut world, 0, -1, 0, false);
+        part(&mut world, 1, -7, 0, true);
+        let handle = world.open(1, "BOOK");
+        if rest {
+            // What it has becomes whole while it stands by.
+            part(&mut world, 0, -1, 1, true);
+            assert!(world.events().is_empty());
+        }
+        world.provider_close(1, -7);
+        let events = world.events();
+        if rest {
+            assert_eq!(events[0].kind, Kind::Image, "{events:?}");
+            assert_eq!(fields_of(events[0].image().body).len(), 2);
+            continue;
+        }
+        assert!(events[0].has(flags::CLOSED), "{events:?}");
+        part(&mut world, 0, -1, 1, true);
+        world.close(1, handle);
+        assert!(world.kinds().iter().all(|kind| *kind != Kind::Image), "a tail is no image");
+    }
 }

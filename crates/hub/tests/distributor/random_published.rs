@@ -1,6 +1,7 @@
 //! Random operations on non-interactive providers by seed, against a model of the images that must be held.
 //!
-//! Two providers of one service publish, update, close, go away and come back, also one over the other's items. P2PSs open
+//! Three providers of one service publish, update, close, go away and come back, also one over the other's items, which stand by then and
+//! go on, until the one that is used leaves. P2PSs open
 //! and ask for images. Every image that is sent must be the model's, with its data state; every update of an item reaches
 //! those who have it open; what was never published, or is closed, is not found.
 
@@ -9,6 +10,7 @@ use crate::world::*;
 use hub::distributor::Config;
 use hub::stream::{ALL, Kind, Request, flags};
 use rwf::msg::Msg;
+use rwf::rdm::directory::{Action, Service};
 use rwf::{DataState, StateCode, StreamState};
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,6 +23,25 @@ struct Held {
     suspect: bool,
     /// Session and stream that it was last published on, while the session lives.
     owner: Option<(u32, i32)>,
+    /// What those have whom another has displaced, the last one last.
+    standby: Vec<Standby>,
+}
+
+/// An item as one has it that is not used.
+#[derive(Debug, Clone)]
+struct Standby {
+    fields: BTreeMap<i16, Vec<u8>>,
+    suspect: bool,
+    owner: (u32, i32),
+}
+
+impl Held {
+    /// The owner leaves: who was used before has the item back. False if there is nobody.
+    fn take_back(&mut self) -> bool {
+        let Some(Standby { fields, suspect, owner }) = self.standby.pop() else { return false };
+        (self.fields, self.suspect, self.owner) = (fields, suspect, Some(owner));
+        true
+    }
 }
 
 /// A watcher's copy, by what it was sent.
@@ -36,7 +57,7 @@ struct Run {
     world: World,
     random: Random,
     /// Session of each provider that is up.
-    up: [Option<u32>; 2],
+    up: [Option<u32>; 3],
     next_session: u32,
     next_stream: i32,
     held: BTreeMap<&'static str, Held>,
@@ -54,7 +75,7 @@ impl Run {
         Self {
             world,
             random: Random::new(seed),
-            up: [None; 2],
+            up: [None; 3],
             next_session: 0,
             next_stream: 0,
             held: BTreeMap::new(),
@@ -75,7 +96,8 @@ impl Run {
     }
 
     fn step(&mut self) {
-        match self.random.below(12) {
+        match self.random.below(14) {
+            12 | 13 => self.stand_by(),
             0 | 1 => self.toggle(),
             2..=4 => self.publish(),
             5..=7 => self.update(),
@@ -87,13 +109,27 @@ impl Run {
     }
 
     fn toggle(&mut self) {
-        let which = self.random.below(2);
+        let which = self.random.below(3);
         if let Some(id) = self.up[which].take() {
-            for held in self.held.values_mut().filter(|held| held.owner.is_some_and(|owner| owner.0 == id)) {
-                held.owner = None;
-                held.suspect = true;
+            for held in self.held.values_mut() {
+                held.standby.retain(|standby| standby.owner.0 != id);
+                if held.owner.is_some_and(|owner| owner.0 == id) && !held.take_back() {
+                    held.owner = None;
+                    held.suspect = true;
+                }
             }
-            self.world.down(id);
+            if self.random.chance(50) {
+                self.world.down(id);
+            } else {
+                // It withdraws the service first: the same to those who watch.
+                let mut gone = service(3 + id as u16, "NI_PUB");
+                gone = Service { action: Action::Delete, info: None, state: None, ..gone };
+                let last = self.up.iter().all(Option::is_none);
+                if !last {
+                    self.world.directory_update(id, vec![gone]);
+                }
+                self.world.down(id);
+            }
         } else {
             let id = self.next_session;
             self.next_session += 1;
@@ -105,7 +141,7 @@ impl Run {
     }
 
     fn publish(&mut self) {
-        let Some(id) = self.up[self.random.below(2)] else { return };
+        let Some(id) = self.up[self.random.below(3)] else { return };
         let name = NAMES[self.random.below(NAMES.len())];
         let fields = self.fields();
         let stream = match self.held.get(name).and_then(|held| held.owner) {
@@ -117,7 +153,15 @@ impl Run {
         };
         let borrowed: Vec<(i16, &[u8])> = fields.iter().map(|(fid, value)| (*fid, &value[..])).collect();
         self.world.publish(id, stream, 3 + id as u16, name, &borrowed);
-        let held = Held { fields: fields.into_iter().collect(), suspect: false, owner: Some((id, stream)) };
+        let mut standby = Vec::new();
+        if let Some(before) = self.held.remove(name) {
+            standby = before.standby;
+            standby.retain(|standby| standby.owner.0 != id);
+            if let Some(owner) = before.owner.filter(|owner| owner.0 != id) {
+                standby.push(Standby { fields: before.fields, suspect: before.suspect, owner });
+            }
+        }
+        let held = Held { fields: fields.into_iter().collect(), suspect: false, owner: Some((id, stream)), standby };
         self.held.insert(name, held);
     }
 
@@ -129,6 +173,33 @@ impl Run {
         held.fields.extend(fields.clone());
         let borrowed: Vec<(i16, &[u8])> = fields.iter().map(|(fid, value)| (*fid, &value[..])).collect();
         self.world.update(id, stream, &borrowed);
+    }
+
+    /// One that is not used goes on with its item: an update, a state, or the end of it. Nobody hears of that.
+    fn stand_by(&mut self) {
+        let fields = self.fields();
+        let name = NAMES[self.random.below(NAMES.len())];
+        let Some(held) = self.held.get_mut(name).filter(|held| !held.standby.is_empty()) else { return };
+        let at = self.random.below(held.standby.len());
+        let standby = &mut held.standby[at];
+        let (id, stream) = standby.owner;
+        match self.random.below(6) {
+            0 => {
+                let data = if standby.suspect { DataState::OK } else { DataState::SUSPECT };
+                standby.suspect = !standby.suspect;
+                self.world.status(id, stream, state(StreamState::OPEN, data, StateCode::NONE));
+            }
+            1 => {
+                held.standby.remove(at);
+                self.world.provider_close(id, stream);
+            }
+            _ => {
+                standby.fields.extend(fields.clone());
+                let borrowed: Vec<(i16, &[u8])> = fields.iter().map(|(fid, value)| (*fid, &value[..])).collect();
+                self.world.update(id, stream, &borrowed);
+            }
+        }
+        assert!(self.world.events().is_empty(), "what stands by is nobody's");
     }
 
     /// The provider says something about an item: Suspect, good again, to be recovered, or closed.
@@ -146,6 +217,7 @@ impl Run {
         };
         self.world.status(id, stream, state);
         match what {
+            2 | 3 if held.take_back() => {}
             3 => drop(self.held.remove(name)),
             2 => (held.suspect, held.owner) = (true, None),
             what => held.suspect = what == 0,

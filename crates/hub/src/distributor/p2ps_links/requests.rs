@@ -302,6 +302,7 @@ impl SourceDistributor {
         let was_lost = self.items.end(handle);
         if let Some(image) = image {
             self.published.images.remove(image);
+            self.published.standby.forget_item(handle);
         }
         if was_lost {
             self.services[service].item_is_back();

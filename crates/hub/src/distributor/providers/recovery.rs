@@ -17,6 +17,7 @@ impl SourceDistributor {
             self.services[service].remove_provider(id);
         }
         self.refuse_posts_of(id, &text);
+        self.forget_standbys(id);
         let waited_for = self.lose_streams(&session, &text);
         for &service in &services {
             self.take_over(now, service, out);
@@ -125,6 +126,7 @@ impl SourceDistributor {
     pub(crate) fn withdraw(&mut self, now: u64, id: SessionId, service: u16, delete: bool, out: &mut dyn ProviderSink) {
         let published = self.providers[id].origin == Origin::NonInteractive;
         let handles = if published { self.items_at(id, service) } else { self.detach_all(now, id, service, out) };
+        self.forget_standbys_of(id, service);
         self.providers[id].offers.remove(service);
         let known = &mut self.services[service];
         known.remove_provider(id);

@@ -77,9 +77,15 @@ impl SourceDistributor {
 
     /// Publishes the held image of an item for those who wait for one under a handle: its own, or that of a snapshot.
     pub(crate) fn publish_image(&mut self, shared: Handle, handle: Handle, target: u16) {
+        self.publish_image_with(shared, handle, target, 0);
+    }
+
+    /// As [`Self::publish_image`]; with [`flags::UNSOLICITED`] among the flags it is for all who watch.
+    pub(super) fn publish_image_with(&mut self, shared: Handle, handle: Handle, target: u16, bits: u8) {
         let slot = self.links.slot(target);
         let alone = slot.is_some_and(|slot| self.upstream.delivery.goes_alone(handle, slot));
-        let last = if handle == shared { 0 } else { flags::SNAPSHOT };
+        let last = bits | if handle == shared { 0 } else { flags::SNAPSHOT };
+        let solicited = if bits & flags::UNSOLICITED == 0 { RefreshFlags::SOLICITED } else { RefreshFlags::NONE };
         let item = &self.items[shared];
         let image = match item.image() {
             Some(slot) => self.published.images.get(slot),
@@ -88,7 +94,7 @@ impl SourceDistributor {
         let key = ItemKey::read(item.key()).expect("keys of items are canonical");
         let offer = item.place().and_then(|place| self.providers.offer(place.session, item.service()));
         let header = RefreshMsg {
-            flags: RefreshFlags::SOLICITED,
+            flags: solicited,
             key: Some(key.msg_key(offer.map_or(item.service(), |offer| offer.provider_id))),
             ..RefreshMsg::new(Domain(key.domain), item.place().map_or(0, |place| place.stream.0))
         };
@@ -136,8 +142,13 @@ impl SourceDistributor {
         }
     }
 
-    /// Items whose provider is gone: their images stay, Suspect, and become good one by one as they are published again.
+    /// Items whose provider is gone go back to others that have them. The images of the rest stay, Suspect, and become good one by one
+    /// as they are published again.
     pub(crate) fn published_lost(&mut self, service: u16, handles: &[Handle], state: State<'_>) {
+        for &handle in handles {
+            self.unpublish(handle);
+        }
+        let handles = &self.take_back(service, handles)[..];
         // The images stay: to a consumer the stream is open, only stale.
         let state = State { stream: StreamState::OPEN, ..state };
         let known = &self.services[service];
@@ -146,7 +157,6 @@ impl SourceDistributor {
             self.hub.event(&Event::ServiceStatus { service, state });
         }
         for &handle in handles {
-            self.unpublish(handle);
             let item = &self.items[handle];
             let tell = item.has_interest() && !at_once && !item.is_suspect();
             let image = item.image().expect("a cached item has an image");

@@ -14,7 +14,15 @@ use rwf::{DataState, Qos, State, StateCode, StreamState};
 impl SourceDistributor {
     /// A message of a non-interactive provider on an item stream.
     pub(crate) fn published_message(&mut self, id: SessionId, msg: &[u8]) -> Result<(), Fault> {
-        match Msg::decode(msg)? {
+        let decoded = Msg::decode(msg)?;
+        if !matches!(decoded, Msg::Refresh(_)) {
+            let place = Place { session: id, stream: StreamId(decoded.stream_id()) };
+            if self.published.standby.item_at(place).is_some() {
+                self.standby_message(place, &decoded);
+                return Ok(());
+            }
+        }
+        match decoded {
             Msg::Update(update) => self.published_update(id, &update, msg),
             Msg::Refresh(refresh) => self.published_refresh(id, &refresh, msg),
             Msg::Status(status) => self.published_status(id, &status, msg),
@@ -22,7 +30,7 @@ impl SourceDistributor {
                 if let Some(handle) = self.published_item(id, close.stream_id) {
                     let text = "Provider has closed the item";
                     let state = State::new(StreamState::CLOSED, DataState::SUSPECT, StateCode::NONE, text);
-                    self.published_final(handle, &state, None);
+                    self.publisher_leaves(handle, &state, None);
                 }
             }
             Msg::Generic(generic) => {
@@ -65,7 +73,12 @@ impl SourceDistributor {
         // What has no place is counted by what it lacks.
         let Some(handle) = self.place_published(id, refresh) else { return };
         if refresh.state.stream.is_final() {
-            self.published_final(handle, &refresh.state, None);
+            self.publisher_leaves(handle, &refresh.state, None);
+            return;
+        }
+        if !self.items[handle].in_set() && refresh.part_num.is_some_and(|part| part > 0) {
+            // The rest of a set whose head was for another place, or is lost.
+            self.counters.dropped_not_live += 1;
             return;
         }
         let group = self.providers.group(id, self.items[handle].service(), refresh.group_id);
@@ -75,11 +88,23 @@ impl SourceDistributor {
 
     /// The item that a refresh is for, on its stream from now on; made if it is new.
     fn place_published(&mut self, id: SessionId, refresh: &RefreshMsg<'_>) -> Option<Handle> {
-        let Some(key) = &refresh.key else { return self.published_item(id, refresh.stream_id) };
-        let service = self.published_key(id, refresh.domain, key, refresh.qos)?;
-        self.offer_quality(service, refresh.qos);
-        let handle = self.find_or_publish(service)?;
-        self.move_to_stream(handle, Place { session: id, stream: StreamId(refresh.stream_id) });
+        let place = Place { session: id, stream: StreamId(refresh.stream_id) };
+        let handle = match (&refresh.key, self.published.standby.item_at(place)) {
+            (Some(key), _) => {
+                let service = self.published_key(id, refresh.domain, key, refresh.qos)?;
+                self.offer_quality(service, refresh.qos);
+                self.find_or_publish(service)?
+            }
+            (None, Some(handle)) => handle,
+            (None, None) => return self.published_item(id, refresh.stream_id),
+        };
+        let is_elsewhere = self.items[handle].place().is_some_and(|at| at.session != id);
+        let continues = refresh.part_num.is_some_and(|part| part > 0);
+        if is_elsewhere && (continues || refresh.state.stream.is_final()) {
+            self.standby_refresh(place, refresh);
+            return None;
+        }
+        self.move_to_stream(handle, place);
         Some(handle)
     }
 
@@ -117,8 +142,11 @@ impl SourceDistributor {
         if self.items[handle].place() == Some(place) {
             return;
         }
-        // A set does not go on elsewhere.
-        self.abandon_set(handle);
+        self.clear_standby(place);
+        if !self.displace(handle, place.session) {
+            // A set does not go on elsewhere.
+            self.abandon_set(handle);
+        }
         self.unpublish(handle);
         let evicted = self.providers[place.session].streams.set(place.stream, Stream::new(handle, false)).handle();
         self.items.publish_on(handle, place);
@@ -221,16 +249,14 @@ impl SourceDistributor {
         } else if image.update(update, &Schema::NONE).is_err() {
             self.counters.cache_failures += 1;
         }
-        if let Some(lock) = update.perm_data.filter(|_| !update.flags.contains(UpdateFlags::DO_NOT_CACHE)) {
-            narrow(image, lock);
-        }
+        narrow(image, update);
     }
 
     fn published_status(&mut self, id: SessionId, status: &StatusMsg<'_>, rwf: &[u8]) {
         // What is on no stream is counted.
         let Some(handle) = self.item_of(id, status.domain, status.key.as_ref(), status.stream_id) else { return };
         if let Some(state) = status.state.filter(|state| state.stream.is_final()) {
-            self.published_final(handle, &state, Some(rwf));
+            self.publisher_leaves(handle, &state, Some(rwf));
             return;
         }
         let item = &mut self.items[handle];
@@ -263,7 +289,16 @@ impl SourceDistributor {
         self.counters.statuses += 1;
     }
 
-    /// The provider has ended an item. One that can be recovered keeps its image, Suspect, until it is published again.
+    /// The provider that is used has ended an item: another one that has it gets it back, or it is over.
+    fn publisher_leaves(&mut self, handle: Handle, state: &State<'_>, rwf: Option<&[u8]>) {
+        self.unpublish(handle);
+        let service = self.items[handle].service();
+        if !self.take_back(service, &[handle]).is_empty() {
+            self.published_final(handle, state, rwf);
+        }
+    }
+
+    /// The item has ended where it comes from. One that can be recovered keeps its image, Suspect, until it is published again.
     pub(super) fn published_final(&mut self, handle: Handle, state: &State<'_>, rwf: Option<&[u8]>) {
         self.unpublish(handle);
         if state.stream == StreamState::CLOSED_RECOVER {
@@ -293,7 +328,9 @@ fn published_flags(part: Part, provider_clears: bool) -> u8 {
 
 /// An update with a lock of its own is part of the held image: who gets that image has to satisfy both, until the next refresh. What
 /// cannot be combined denies.
-fn narrow(image: &mut Image, lock: &[u8]) {
+pub(super) fn narrow(image: &mut Image, update: &UpdateMsg<'_>) {
+    let lock = update.perm_data.filter(|_| !update.flags.contains(UpdateFlags::DO_NOT_CACHE));
+    let Some(lock) = lock else { return };
     let both = match image.perm_data() {
         Some(known) => combine_bytes([known, lock]).unwrap_or_else(|_| vec![0]),
         None => lock.to_vec(),

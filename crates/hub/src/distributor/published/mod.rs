@@ -7,27 +7,37 @@
 //! | `images` | answers from held images, and items whose provider is gone |
 //! | `posted` | posts to published items |
 //! | `retention` | how long what nobody publishes any more is held |
+//! | `standby` | what a second publisher of an item has, and how it gets the item back |
 
 mod held;
 mod images;
 mod intake;
 mod posted;
 mod retention;
+mod standby;
 
 use held::{HeldImages, WaitingSnapshots};
 use retention::Retention;
+use standby::StandbyImages;
 
 use super::items::Items;
+use crate::hash_seed::HashSeed;
 
 /// What is held of published items beside their states.
 #[derive(Debug, Default)]
 pub(crate) struct Published {
     pub(crate) images: HeldImages,
     pub(crate) snapshots: WaitingSnapshots,
+    pub(crate) standby: StandbyImages,
     retention: Retention,
 }
 
 impl Published {
+    /// Nothing yet; what providers choose the keys of is keyed with `seed`.
+    pub(crate) fn new(seed: HashSeed) -> Self {
+        Self { standby: StandbyImages::new(seed), ..Self::default() }
+    }
+
     /// Asserts that each cached item has an image of its own, and that who waits for one can be answered.
     pub(crate) fn check(&self, items: &Items) {
         let mut images = 0;
@@ -43,6 +53,7 @@ impl Published {
             }
         }
         assert_eq!(images, self.images.len(), "cached items, and images that are held");
+        self.standby.check(items, &self.images);
         for (shared, instance) in self.snapshots.iter() {
             assert!(items.get(shared).is_some_and(super::items::Item::is_cached), "snapshots wait for {shared:?}");
             assert!(items.get(instance).is_some_and(|item| item.is_cached_snapshot() && !item.is_ended()));
