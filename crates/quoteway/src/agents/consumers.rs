@@ -17,7 +17,7 @@ use rssl::ws::upgrade::Upgrade;
 use rwf::msg::MsgClass;
 use rwf::rdm::login;
 
-use super::json::{JsonClients, Read};
+use super::json::JsonClients;
 use super::logins::Logins;
 use super::open_rate::OpenRate;
 use super::permissions::Clerk;
@@ -694,15 +694,11 @@ impl Handler for Consumers {
         let Self { p2ps, json, traces, .. } = self;
         json.follow(p2ps);
         let was_in = p2ps.is_logged_in(id);
-        let mut hopeless = false;
-        json.read(conn, &mut errors, text, |read| match read {
-            Read::Message(message) => {
-                record_all(traces, now, id, message);
-                p2ps.client_message(now, id, message);
-            }
-            Read::Hopeless => hopeless = true,
+        let may_go_on = json.read(conn, &mut errors, text, |message| {
+            record_all(traces, now, id, message);
+            p2ps.client_message(now, id, message);
         });
-        if hopeless {
+        if !may_go_on {
             json.close(conn, "too many messages that could not be read");
         } else if was_in && !p2ps.is_logged_in(id) {
             json.close(conn, "logged out");

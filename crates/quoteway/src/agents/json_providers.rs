@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use net::tcp::ConnId;
+use rssl::ws::{answers_login, login_payload};
 use rssl_io::RsslIo;
 use rwf::container::{ElementList, SetScope};
 use rwf::dictionary::Dictionary;
@@ -16,7 +17,6 @@ use rwf::rdm::dictionary as rdm_dictionary;
 use rwf::rdm::directory::{self, Action};
 use rwf::{DataType, Primitive, peek};
 
-use super::json::{answers_login, login_payload};
 use crate::config;
 
 /// Errors that a provider that dialled in may make in one connection before it is closed.

@@ -6,6 +6,7 @@
 //! | [`frame`] | frame headers and masks alone |
 //! | [`Socket`] | frames as messages: fragments, control frames, compression |
 //! | [`Json`] | a session of `tr_json2`: packing, fragments, pings by message, times |
+//! | [`JsonTexts`] | a server's messages as the texts of its clients, each body converted once |
 //!
 //! `rssl.rwf` needs no session of its own: the bytes of a [`Connection`](crate::Connection) go through
 //! [`Socket::wrap_rssl`] and come out of [`Sink::binary`]. The protocol is described in `docs/wire/websocket.md`.
@@ -13,10 +14,12 @@
 pub mod frame;
 mod json;
 mod socket;
+mod texts;
 pub mod upgrade;
 
 pub use json::{Json, JsonConfig, JsonPacker};
 pub use socket::{Limits, Role, Sink, Socket};
+pub use texts::{JsonTexts, Read, TextOptions, answers_login, login_payload};
 
 use std::fmt;
 

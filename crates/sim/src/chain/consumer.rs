@@ -64,6 +64,8 @@ pub(crate) struct Consumer {
     next_post: u32,
     /// What it says and hears is on its way for a while.
     pub(crate) wired: bool,
+    /// What it says has to make sense as JSON: every request has a key.
+    pub(crate) speaks_json: bool,
     /// It wants what others want, and changes how.
     pub(crate) crowded: bool,
     /// It asks for what is conflated by time, where that is offered.
@@ -109,6 +111,7 @@ impl Consumer {
             next_stream: 4,
             next_post: 0,
             wired: false,
+            speaks_json: false,
             crowded: false,
             by_time: false,
             when_slow: false,
@@ -332,6 +335,9 @@ impl Consumer {
             .map(|(stream, _)| *stream)
             .collect();
         let Some(stream) = random.pick(&live) else { return false };
+        if self.speaks_json && self.service_id(self.watches[&stream].item.service).is_none() {
+            return false;
+        }
         let no_refresh = random.chance(30);
         let kind = if self.crowded && random.chance(30) { 3 } else { random.below(6) };
         let watch = self.watches.get_mut(&stream).expect("a watch");
@@ -370,7 +376,7 @@ impl Consumer {
         let mut flags = RequestFlags::NONE;
         flags.set(RequestFlags::NO_REFRESH, no_refresh);
         let service = self.watches[&stream].item.service;
-        let id = if random.chance(70) { self.service_id(service) } else { None };
+        let id = if random.chance(70) || self.speaks_json { self.service_id(service) } else { None };
         self.request(stream, id, flags, priority);
         true
     }

@@ -1,6 +1,7 @@
 //! The machines under test and the bytes between them: Source Distributors, P2PSs, and hub blocks on their way.
 
 use super::content::SERVICES;
+use super::json::{self, JsonWire};
 use super::network::{Fault, Network};
 use super::random::Random;
 use super::socket::{LIMITS, Socket};
@@ -11,6 +12,7 @@ use hub::p2ps::conflation::{JustInTime, ServiceConflation, Settings};
 use hub::p2ps::egress::FlowControl;
 use hub::p2ps::{self, ClientId, P2ps, SourceId};
 use hub::stream::HubError;
+use rssl::ws::JsonTexts;
 use std::collections::{BTreeMap, VecDeque};
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -62,6 +64,11 @@ pub(crate) struct Shard {
     pub(crate) closing: Vec<(u32, String)>,
     /// What clients have yet to take, in a world of slow ones.
     pub(crate) sockets: BTreeMap<u32, Socket>,
+    /// The clients that speak JSON: they are sent bytes instead of messages.
+    pub(crate) speakers: BTreeMap<u32, JsonWire>,
+    texts: JsonTexts,
+    /// Services are numbers in its texts.
+    service_numbers: bool,
 }
 
 /// A distributor and what it sends.
@@ -210,14 +217,11 @@ impl Hub {
                 distributor.machine.p2ps_up(now, id);
             }
             hub.shards.push(Shard {
-                machine,
                 events: vec![VecDeque::new(); distributors],
                 requests: vec![VecDeque::new(); distributors],
                 linked: vec![true; distributors],
                 heard: vec![false; distributors],
-                delivered: Vec::new(),
-                closing: Vec::new(),
-                sockets: BTreeMap::new(),
+                ..Shard::new(machine, usize::from(id))
             });
         }
         hub
@@ -229,18 +233,9 @@ impl Hub {
             let machine = SourceDistributor::new(self.distributor_config(random), 10 + number as u32);
             self.distributors.push(Distributor { machine, sink: Sink::default() });
         }
-        for _ in 0..shards {
+        for at in 0..shards {
             let machine = P2ps::new(self.p2ps_config(random), 0);
-            self.shards.push(Shard {
-                machine,
-                events: Vec::new(),
-                requests: Vec::new(),
-                linked: Vec::new(),
-                heard: Vec::new(),
-                delivered: Vec::new(),
-                closing: Vec::new(),
-                sockets: BTreeMap::new(),
-            });
+            self.shards.push(Shard::new(machine, at));
         }
     }
 
@@ -344,7 +339,7 @@ impl Hub {
                 break;
             }
         }
-        self.flush();
+        self.flush(now);
         for shard in &self.shards {
             shard.machine.check_invariants();
         }
@@ -427,9 +422,9 @@ impl Hub {
     }
 
     /// Hands out what the P2PSs have for their clients.
-    pub(crate) fn flush(&mut self) {
+    pub(crate) fn flush(&mut self, now: u64) {
         for shard in &mut self.shards {
-            shard.flush(&[]);
+            shard.flush(now, &[]);
         }
     }
 
@@ -456,7 +451,7 @@ impl Hub {
             distributor.machine.check_invariants();
         }
         for shard in shards.iter_mut() {
-            shard.flush(&[]);
+            shard.flush(now, &[]);
         }
         busy
     }
@@ -483,7 +478,7 @@ impl Hub {
                 }
             }
             let shard = &mut self.shards[at];
-            shard.flush(&[]);
+            shard.flush(now, &[]);
             let (requests, linked, longest) = (&mut shard.requests, &shard.linked, self.longest);
             shard.machine.requests(|source, block| {
                 busy = true;
@@ -547,31 +542,83 @@ impl Distributor {
 }
 
 impl Shard {
+    /// Joined to nobody. The third one numbers services in its texts.
+    fn new(machine: P2ps, at: usize) -> Self {
+        let service_numbers = at == 2;
+        Self {
+            texts: json::texts(service_numbers),
+            service_numbers,
+            machine,
+            events: Vec::new(),
+            requests: Vec::new(),
+            linked: Vec::new(),
+            heard: Vec::new(),
+            delivered: Vec::new(),
+            closing: Vec::new(),
+            sockets: BTreeMap::new(),
+            speakers: BTreeMap::new(),
+        }
+    }
+
     /// Another life: its clients are gone.
     pub(crate) fn restart(&mut self, machine: P2ps) {
+        self.texts = json::texts(self.service_numbers);
         self.machine = machine;
+        self.speakers.clear();
         self.delivered.clear();
         self.closing.clear();
         self.sockets.clear();
     }
 
-    pub(crate) fn take(&mut self, now: u64, source: u16, block: &[u8]) {
-        self.machine.hub_block(now, SourceId(source), block).expect("an event block");
-        self.flush(block);
+    /// A client is gone, with what is on its way to it.
+    pub(crate) fn hang_up(&mut self, client: u32) {
+        self.sockets.remove(&client);
+        if self.speakers.remove(&client).is_some() {
+            // An error may have answered what the client said last.
+            self.delivered.retain(|(to, _)| *to != client);
+        }
     }
 
-    pub(crate) fn flush(&mut self, block: &[u8]) {
-        let Self { machine, delivered, closing, sockets, .. } = self;
+    pub(crate) fn take(&mut self, now: u64, source: u16, block: &[u8]) {
+        self.machine.hub_block(now, SourceId(source), block).expect("an event block");
+        self.flush(now, block);
+    }
+
+    /// What a JSON client has said arrives, or some of it: its messages. What it is owed for the rest is sent.
+    pub(crate) fn hear(&mut self, now: u64, client: u32, all: bool, random: &mut Random) -> Vec<Vec<u8>> {
+        self.follow();
+        let Some(speaker) = self.speakers.get_mut(&client) else { return Vec::new() };
+        let (messages, answers) = speaker.arrive_up(now, all, &self.texts, random);
+        if !answers.is_empty() {
+            send(client, answers, &mut self.sockets, &mut self.delivered);
+        }
+        messages
+    }
+
+    /// Texts have the services that the P2PS has.
+    fn follow(&mut self) {
+        if !self.speakers.is_empty() {
+            let p2ps = &self.machine;
+            let name = |id| p2ps.service_name(id);
+            self.texts.set_services(p2ps.services_renamed(), p2ps.service_count(), name, p2ps.first_service());
+        }
+    }
+
+    pub(crate) fn flush(&mut self, now: u64, block: &[u8]) {
+        self.follow();
+        let Self { machine, delivered, closing, sockets, speakers, texts, .. } = self;
         machine.flush(block, |client, deliveries| {
+            if let Some(speaker) = speakers.get_mut(&client.0) {
+                let bytes = speaker.write(now, texts, deliveries);
+                return send(client.0, bytes, sockets, delivered);
+            }
             for (body, stream) in deliveries {
                 let mut bytes = body.to_vec();
                 assert!(rwf::peek::set_stream_id(&mut bytes, stream), "a delivery is a message");
-                match sockets.get_mut(&client.0) {
-                    Some(socket) => socket.push(bytes),
-                    None => delivered.push((client.0, bytes)),
-                }
+                send(client.0, bytes, sockets, delivered);
             }
         });
+        texts.end_flush();
         for (&client, socket) in sockets.iter() {
             machine.client_backlog(ClientId(client), socket.bytes());
         }
@@ -589,6 +636,14 @@ impl Shard {
         }
         closing.extend(machine.closing().map(|(client, reason)| (client.0, reason.to_string())));
         machine.notices();
+    }
+}
+
+/// What is sent to a client waits in its socket where it is a slow one.
+fn send(client: u32, bytes: Vec<u8>, sockets: &mut BTreeMap<u32, Socket>, delivered: &mut Vec<(u32, Vec<u8>)>) {
+    match sockets.get_mut(&client) {
+        Some(socket) => socket.push(bytes),
+        None => delivered.push((client, bytes)),
     }
 }
 

@@ -13,12 +13,14 @@
 //! | `consumer`, `watch` | consumers, and the oracle of one item stream |
 //! | `hub` | the machines under test, and the blocks between them |
 //! | `network` | the network between them: losses, broken connections, partitions, freezes, restarts |
-//! | `wire` | connections as bytes, by real RSSL sessions |
+//! | `wire` | connections as bytes, by real RSSL sessions, some of them within WebSocket |
+//! | `json` | connections of clients that speak JSON in WebSocket, by real sessions and texts |
 //! | `world` | who acts when, and the checks at rest |
 
 mod consumer;
 mod content;
 mod hub;
+mod json;
 mod network;
 mod provider;
 mod publisher;

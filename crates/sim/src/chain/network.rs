@@ -281,7 +281,7 @@ impl Hub {
                     Down::Block(block) => {
                         note(trace, &format!("distributor {number} => p2ps {at}"), &block);
                         shard.machine.direct_block(now, SourceId(number as u16), &block).expect("a direct block");
-                        shard.flush(&[]);
+                        shard.flush(now, &[]);
                     }
                     Down::End => {
                         connection.at_p2ps = false;
@@ -295,7 +295,7 @@ impl Hub {
         if all || !self.paced || random.chance(40) {
             busy |= take_stream(link, shard, trace, now, (at, number), Network::some(link.stream.len(), all, random));
         }
-        shard.flush(&[]);
+        shard.flush(now, &[]);
         busy
     }
 

@@ -126,6 +126,26 @@ fn updates_are_merged_in_worlds_with_conflation() {
     }
 }
 
+/// From this seed on worlds are of all kinds by turns, and most of their clients speak JSON in WebSocket.
+const JSON: u64 = 9_000_000;
+
+#[test]
+fn worlds_with_json_clients_keep_the_rules() {
+    if number("QUOTEWAY_SEED").or(number("QUOTEWAY_FIRST_SEED")).is_none() {
+        keep(Between::Nothing, JSON..JSON + 300, "random_worlds");
+        keep(Between::Network, JSON..JSON + 150, "a_network_apart");
+    }
+}
+
+#[test]
+fn json_clients_come_pause_err_and_go() {
+    let lines: Vec<String> = (JSON..JSON + 40).flat_map(|seed| chain::history(seed, Between::Nothing)).collect();
+    for (what, least) in [("speaks JSON", 100), ("|PAUSE", 20), ("makes no sense", 100), (" disconnects", 30)] {
+        let count = lines.iter().filter(|line| line.contains(what)).count();
+        assert!(count >= least, "{what}: {count} times");
+    }
+}
+
 fn keep_the_rules(between: Between, once_wrong: &[u64], count: u64, test: &str) {
     let alone = number("QUOTEWAY_SEED");
     let first = number("QUOTEWAY_FIRST_SEED").unwrap_or(1);

@@ -1,6 +1,7 @@
 //! Who comes and goes, and what breaks between them.
 
 use super::super::consumer::Consumer;
+use super::super::json::JsonWire;
 use super::super::network::Fault;
 use super::super::socket::Socket;
 use super::super::wire::Wire;
@@ -114,7 +115,7 @@ impl World {
             return self.hub.link(self.now, false, &mut self.random);
         }
         let restarted = self.hub.fault(self.now, &mut self.random);
-        self.hub.flush();
+        self.hub.flush(self.now);
         self.read_clients();
         if let Some(number) = restarted {
             self.distributor_restarted(number);
@@ -165,7 +166,12 @@ impl World {
         let mut consumer = Consumer::new(shard, at as u32, self.now, &mut self.random);
         consumer.crowded = self.crowded;
         consumer.by_time = self.hub.conflated && self.random.chance(40);
-        if self.random.chance(20) {
+        if self.json && self.random.chance(60) {
+            let wire = JsonWire::new(self.now, &mut self.random);
+            consumer.wired = !wire.at_once;
+            consumer.speaks_json = true;
+            self.hub.shards[shard].speakers.insert(at as u32, wire);
+        } else if self.random.chance(20) {
             self.consumer_wires.insert(at, Wire::new(self.now, &mut self.random));
             consumer.wired = true;
         }
@@ -179,6 +185,10 @@ impl World {
         self.note(|| format!("consumer {at} connects to shard {shard}: {:?}", consumer.policy));
         let address = IpAddr::from([10, 0, 0, at as u8 + 1]);
         self.hub.shards[shard].machine.client_up(self.now, ClientId(at as u32), ClientInfo { address });
+        if consumer.speaks_json {
+            self.note(|| format!("consumer {at} speaks JSON"));
+            self.hub.shards[shard].machine.mark_json(ClientId(at as u32));
+        }
         self.consumers[at] = Some(consumer);
         self.deliver_up(at);
     }
@@ -190,7 +200,7 @@ impl World {
         let Some(consumer) = self.consumers[at].take() else { return };
         self.note(|| format!("consumer {at} disconnects"));
         self.consumer_wires.remove(&at);
-        self.hub.shards[consumer.shard].sockets.remove(&(at as u32));
+        self.hub.shards[consumer.shard].hang_up(at as u32);
         self.hub.shards[consumer.shard].machine.client_down(self.now, ClientId(at as u32));
     }
 }

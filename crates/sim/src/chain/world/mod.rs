@@ -48,6 +48,8 @@ pub(crate) struct World {
     eager: bool,
     /// Everyone wants the same few items, and changes how.
     crowded: bool,
+    /// Most clients speak JSON.
+    json: bool,
     log: Option<Vec<String>>,
 }
 
@@ -60,6 +62,8 @@ const PACED: u64 = 3_000_000;
 const SLOW: u64 = 5_000_000;
 /// Worlds from this seed on are those, and updates are conflated in them.
 const CONFLATED: u64 = 7_000_000;
+/// Worlds from this seed on are of all these kinds, by their last digit, and most of their clients speak JSON.
+const JSON: u64 = 9_000_000;
 /// Bytes that a distributor of a paced world reads from a provider at a time.
 const READ: usize = 1_200;
 
@@ -76,9 +80,10 @@ impl World {
         };
         let two = if between == Between::Network { 50 } else { 25 };
         let distributors = if random.chance(two) { 2 } else { 1 };
-        let crowded = seed >= CROWDED;
+        let seed_of_kind = if seed < JSON { seed } else { [0, CROWDED, PACED, SLOW, CONFLATED][(seed % 5) as usize] };
+        let crowded = seed_of_kind >= CROWDED;
         let shards = if layout == Layout::Inline { 1 } else { 1 + random.below(if crowded { 5 } else { 3 }) };
-        let kind = ((PACED..SLOW).contains(&seed), seed >= SLOW, seed >= CONFLATED);
+        let kind = ((PACED..SLOW).contains(&seed_of_kind), seed_of_kind >= SLOW, seed_of_kind >= CONFLATED);
         let mut hub = Hub::new((distributors, shards), layout, kind, now, &mut random);
         hub.trace = logged.then(Vec::new);
         let home = |at: usize| usize::from(distributors == 2 && at >= 2);
@@ -102,6 +107,7 @@ impl World {
             turn: 0,
             eager: false,
             crowded,
+            json: seed >= JSON,
             log: logged.then(Vec::new),
         };
         world.note(|| format!("{layout:?}, {distributors} distributors, {shards} shards, {count} providers"));

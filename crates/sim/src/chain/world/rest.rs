@@ -1,6 +1,7 @@
 //! The state of rest in which all has to fit, and what may be left behind when everyone has gone.
 
 use super::super::content::{Item, PUBLISHED, seen};
+use super::super::json::JsonWire;
 use super::super::provider::Provider;
 use super::super::publisher::Publisher;
 use super::super::watch::Kind;
@@ -69,6 +70,8 @@ impl World {
             }
             let wires = self.provider_wires.values().chain(self.consumer_wires.values());
             busy |= wires.fold(false, |busy, wire| busy | !wire.is_idle());
+            let speakers = self.hub.shards.iter().flat_map(|shard| shard.speakers.values());
+            busy |= speakers.fold(false, |busy, wire| busy | !wire.is_idle());
             busy |= self.hub.is_anyone_slow();
             self.turn();
             if !busy {
@@ -138,6 +141,8 @@ impl World {
         for (at, consumer) in self.consumers.iter().enumerate() {
             let Some(consumer) = consumer else { continue };
             assert!(consumer.logged_in, "consumer {at} never got its login refresh");
+            let wire = self.hub.shards[consumer.shard].speakers.get(&(at as u32));
+            assert!(wire.is_none_or(JsonWire::is_answered), "consumer {at}: errors or pongs that never came: {wire:?}");
             assert!(consumer.posts.is_empty(), "consumer {at}: posts without answer: {:?}", consumer.posts);
             if consumer.sees_state() {
                 for (id, listed) in &consumer.listed {

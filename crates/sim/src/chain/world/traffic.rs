@@ -1,5 +1,6 @@
 //! What everyone says, and how it reaches the other side.
 
+use super::super::json::JsonWire;
 use super::super::provider::Provider;
 use super::{READ, SECOND, World};
 use hub::distributor::SessionId;
@@ -34,6 +35,15 @@ impl World {
             return;
         }
         let (shard, out) = (consumer.shard, std::mem::take(&mut consumer.out));
+        if let Some(wire) = self.hub.shards[shard].speakers.get_mut(&(at as u32)) {
+            if !out.is_empty() {
+                wire.say(self.now, &out, &self.names[shard], &mut self.random);
+            }
+            if wire.at_once {
+                self.pump_up(at, shard, true);
+            }
+            return;
+        }
         for bytes in out {
             if let Some(wire) = self.consumer_wires.get_mut(&at) {
                 wire.client_sends(self.now, &bytes);
@@ -46,6 +56,27 @@ impl World {
     fn client_says(&mut self, at: usize, shard: usize, bytes: &[u8]) {
         self.note(|| format!("consumer {at} -> {}", text(bytes)));
         self.hub.shards[shard].machine.client_message(self.now, ClientId(at as u32), bytes);
+    }
+
+    /// Some of what a JSON client has said arrives, or all.
+    fn pump_up(&mut self, at: usize, shard: usize, all: bool) {
+        let errors = |world: &Self| world.hub.shards[shard].speakers.get(&(at as u32)).map(JsonWire::nonsense);
+        let before = errors(self);
+        for bytes in self.hub.shards[shard].hear(self.now, at as u32, all, &mut self.random) {
+            self.client_says(at, shard, &bytes);
+        }
+        if errors(self) != before {
+            self.note(|| format!("consumer {at} -> something makes no sense"));
+        }
+    }
+
+    /// Some of what is on its way to a JSON client arrives, or all.
+    fn pump_down(&mut self, at: usize, shard: usize, all: bool) {
+        let Self { hub, names, random, now, .. } = self;
+        let Some(wire) = hub.shards[shard].speakers.get_mut(&(at as u32)) else { return };
+        for bytes in wire.arrive_down(*now, all, &names[shard], random) {
+            self.at_consumer(at, &bytes);
+        }
     }
 
     pub(super) fn provider_acts(&mut self) {
@@ -159,6 +190,12 @@ impl World {
             if self.hub.is_p2ps_still(shard, self.now) {
                 continue;
             }
+            if let Some(wire) = self.hub.shards[shard].speakers.get(&(at as u32)) {
+                let all = self.eager || wire.at_once;
+                self.pump_up(at, shard, all);
+                self.pump_down(at, shard, all);
+                continue;
+            }
             let Some(wire) = self.consumer_wires.get_mut(&at) else { continue };
             let (at_p2ps, at_consumer) = wire.pump(self.now, self.eager, &mut self.random);
             let shard = self.consumers[at].as_ref().map_or(0, |consumer| consumer.shard);
@@ -242,7 +279,12 @@ impl World {
                 let at = client as usize;
                 let home = self.consumers[at].as_ref().map(|consumer| consumer.shard);
                 assert_eq!(home, Some(shard), "a delivery to a client of another shard");
-                if let Some(wire) = self.consumer_wires.get_mut(&at) {
+                if let Some(wire) = self.hub.shards[shard].speakers.get_mut(&client) {
+                    wire.put(&bytes);
+                    if wire.at_once {
+                        self.pump_down(at, shard, true);
+                    }
+                } else if let Some(wire) = self.consumer_wires.get_mut(&at) {
                     wire.server_sends(self.now, &[bytes]);
                 } else {
                     self.at_consumer(at, &bytes);
@@ -252,7 +294,7 @@ impl World {
                 let slow = self.hub.shards[shard].sockets.contains_key(&client);
                 assert!(slow && reason.starts_with("slow consumer"), "client {client} is closed: {reason}");
                 self.note(|| format!("consumer {client} is cut off: {reason}"));
-                self.hub.shards[shard].sockets.remove(&client);
+                self.hub.shards[shard].hang_up(client);
                 self.hub.shards[shard].machine.client_down(self.now, ClientId(client));
                 self.consumers[client as usize] = None;
             }

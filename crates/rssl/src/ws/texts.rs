@@ -1,0 +1,281 @@
+//! The texts of a server's JSON clients: what they say as RWF messages, and RWF messages as what they get.
+//!
+//! A body is converted once, however many clients get it: what differs between them is the stream id, which stands first in the text
+//! and is written for each. Where no client speaks JSON nothing is converted.
+
+use std::cell::{Cell, OnceCell};
+use std::fmt::Write;
+use std::ops::Range;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use rwf::DecodeError;
+use rwf::dictionary::Dictionary;
+use rwf::json::{Converter, Incoming, PONG, ServiceNames, Settings};
+use rwf::msg::{Domain, MsgClass};
+
+use super::JsonPacker;
+
+/// Errors that a client may make in one connection before it is closed.
+const ERRORS_MAX: u32 = 1_000;
+
+/// How texts are made.
+#[derive(Debug, Clone, Default)]
+pub struct TextOptions {
+    /// Services are numbers in what clients get, not names.
+    pub service_numbers: bool,
+    /// Enumerated fields are shown by their display where the dictionary has one.
+    pub expand_enums: bool,
+    /// The service of requests that name none; empty for the first there is.
+    pub default_service: String,
+    /// What is added to the answer to a login: see [`login_payload`].
+    pub login_payload: String,
+}
+
+/// What one server's JSON clients share.
+#[derive(Debug)]
+pub struct JsonTexts {
+    dictionary: Arc<Dictionary>,
+    names: Names,
+    settings: Settings,
+    default_service: String,
+    login_payload: String,
+    /// Texts of this flush.
+    text: String,
+    /// Where the text of a body is, by the body's address and length. Good for one flush.
+    bodies: FxHashMap<(usize, usize), Range<usize>>,
+    /// The part of a message that is one client's own.
+    own: String,
+}
+
+/// What a text of a client holds.
+#[derive(Debug)]
+pub enum Read<'a> {
+    /// A message, encoded.
+    Message(&'a [u8]),
+    /// One JSON message that the client is owed for its part: a `Pong`, or an `Error`.
+    Reply(String),
+    /// The client could not read what it was sent: its words.
+    Complaint(String),
+    /// The client has made too many errors, and nothing more of its text is read.
+    Hopeless,
+}
+
+impl JsonTexts {
+    /// Without dictionary and services, until [`JsonTexts::set_dictionary`] and [`JsonTexts::set_services`].
+    #[must_use]
+    pub fn new(options: TextOptions) -> Self {
+        Self {
+            dictionary: Arc::new(Dictionary::new()),
+            names: Names::new(options.service_numbers),
+            settings: Settings { expand_enums: options.expand_enums, ..Settings::rtds() },
+            default_service: options.default_service,
+            login_payload: options.login_payload,
+            text: String::new(),
+            bodies: FxHashMap::default(),
+            own: String::new(),
+        }
+    }
+
+    /// Fields are those of this dictionary from now on.
+    pub fn set_dictionary(&mut self, dictionary: &Arc<Dictionary>) {
+        if !Arc::ptr_eq(&self.dictionary, dictionary) {
+            self.dictionary = Arc::clone(dictionary);
+        }
+    }
+
+    /// Takes over the services that there are: ids 1 to `count`, each by its name. `renamed` changes when an id has got another name;
+    /// `first` is the service of requests that name none, where the options do not say. To be called before texts are read or written.
+    pub fn set_services<'n>(
+        &mut self,
+        renamed: u64,
+        count: usize,
+        name: impl Fn(u16) -> Option<&'n str>,
+        first: Option<u16>,
+    ) {
+        if self.names.renamed != renamed {
+            self.names.renamed = renamed;
+            self.names.known.clear();
+        }
+        for id in self.names.known.len() + 1..=count {
+            self.names.known.push(name(id as u16).unwrap_or_default().to_owned());
+        }
+        if self.names.next.get() >= UNKNOWN_MAX {
+            self.names.forget_unknown();
+        }
+        self.settings.default_service_id =
+            if self.default_service.is_empty() { first } else { self.names.id(&self.default_service) };
+    }
+
+    fn converter(&self) -> Converter<'_> {
+        Converter::new(&self.dictionary).with_settings(self.settings).with_services(&self.names)
+    }
+
+    /// Reads a client's text, part by part; `errors` counts those of its connection.
+    pub fn read(&self, errors: &mut u32, text: &str, mut each: impl FnMut(Read<'_>)) {
+        for message in self.converter().messages(text) {
+            match message {
+                Ok(Incoming::Message(message)) => each(Read::Message(&message)),
+                Ok(Incoming::Ping) => each(Read::Reply(PONG.to_owned())),
+                Ok(Incoming::Pong) => {}
+                Ok(Incoming::Error(text)) => each(Read::Complaint(text)),
+                Err(error) => {
+                    *errors += 1;
+                    if *errors > ERRORS_MAX {
+                        return each(Read::Hopeless);
+                    }
+                    each(Read::Reply(error.reply()));
+                }
+            }
+        }
+    }
+
+    /// Writes a message to one client under its stream id; tells whether it answers the client's login. Bodies stay where they are
+    /// until [`JsonTexts::end_flush`].
+    ///
+    /// # Errors
+    /// The message cannot be decoded, so no JSON stands for it; nothing is written then.
+    pub fn write(&mut self, body: &[u8], stream: i32, packer: &mut JsonPacker<'_>) -> Result<bool, DecodeError> {
+        let range = self.convert(body)?;
+        self.own.clear();
+        let _ = write!(self.own, "{{\"ID\":{stream}");
+        let shared = &self.text[range];
+        if !answers_login(body) {
+            packer.push_parts(&self.own, shared);
+            return Ok(false);
+        }
+        // Alone in its frame: some clients take the first frame for this answer and nothing else.
+        let whole = format!("{}{}", shared.strip_suffix('}').unwrap_or(shared), self.login_payload);
+        packer.end_frame();
+        packer.push_parts(&self.own, &whole);
+        packer.end_frame();
+        Ok(true)
+    }
+
+    /// The text of a body behind its stream id.
+    fn convert(&mut self, body: &[u8]) -> Result<Range<usize>, DecodeError> {
+        let address = (body.as_ptr() as usize, body.len());
+        if let Some(range) = self.bodies.get(&address) {
+            return Ok(range.clone());
+        }
+        let start = self.text.len();
+        let mut text = std::mem::take(&mut self.text);
+        let converted = self.converter().message(body, &mut text);
+        self.text = text;
+        converted?;
+        let head = self.text[start..].strip_prefix("{\"ID\":").unwrap_or_default();
+        debug_assert!(!head.is_empty(), "a message begins with its id");
+        let id = head.find(|c: char| c != '-' && !c.is_ascii_digit()).unwrap_or(head.len());
+        let range = self.text.len() - head.len() + id..self.text.len();
+        self.bodies.insert(address, range.clone());
+        Ok(range)
+    }
+
+    /// The bodies of a flush are void: others will lie where they lay.
+    pub fn end_flush(&mut self) {
+        if !self.bodies.is_empty() {
+            self.bodies.clear();
+            self.text.clear();
+            self.text.shrink_to(TEXT_KEPT);
+        }
+    }
+}
+
+/// Room for texts that is kept between flushes, bytes.
+const TEXT_KEPT: usize = 1 << 20;
+
+/// The payload that is added to the text of the answer to a login, with its end: the ping timeout, and the longest message that is taken,
+/// bytes.
+#[must_use]
+pub fn login_payload(ping_timeout_s: u16, message_bytes_max: usize) -> String {
+    format!(",\"Elements\":{{\"PingTimeout\":{ping_timeout_s},\"MaxMsgSize\":{message_bytes_max}}}}}")
+}
+
+/// Whether an encoded message is the refresh that answers a login. Class and domain stand at fixed places in a message's header.
+#[must_use]
+pub fn answers_login(msg: &[u8]) -> bool {
+    let class = msg.get(2).map(|class| MsgClass(class & 0x1F));
+    class == Some(MsgClass::REFRESH) && msg.get(3) == Some(&Domain::LOGIN.0)
+}
+
+/// Names of services for the converter.
+#[derive(Debug, Default)]
+struct Names {
+    /// By id, from 1.
+    known: Vec<String>,
+    /// Renamings of services that `known` has followed.
+    renamed: u64,
+    /// Services are numbers in what is sent.
+    numbers: bool,
+    /// Names that no service has, with ids from the top: so that a request for one is answered as for any unknown service, and under
+    /// the name that was asked for.
+    unknown: Vec<OnceCell<Box<str>>>,
+    next: Cell<usize>,
+}
+
+/// Unknown names that are told apart at a time.
+const UNKNOWN_MAX: usize = 256;
+
+impl Names {
+    fn new(numbers: bool) -> Self {
+        let mut names = Self { numbers, ..Self::default() };
+        names.forget_unknown();
+        names
+    }
+
+    fn forget_unknown(&mut self) {
+        self.unknown = (0..UNKNOWN_MAX).map(|_| OnceCell::new()).collect();
+        self.next.set(0);
+    }
+
+    fn unknown_id(index: usize) -> u16 {
+        u16::MAX - index as u16
+    }
+}
+
+impl ServiceNames for Names {
+    fn name(&self, id: u16) -> Option<&str> {
+        if self.numbers {
+            return None;
+        }
+        let known = usize::from(id).checked_sub(1).and_then(|index| self.known.get(index)).map(String::as_str);
+        known.or_else(|| self.unknown.get(usize::from(u16::MAX - id))?.get().map(|name| &**name))
+    }
+
+    fn id(&self, name: &str) -> Option<u16> {
+        if let Some(index) = self.known.iter().position(|known| known == name) {
+            return Some(index as u16 + 1);
+        }
+        let used = self.next.get().min(self.unknown.len());
+        if let Some(index) = self.unknown[..used].iter().position(|known| known.get().is_some_and(|k| **k == *name)) {
+            return Some(Self::unknown_id(index));
+        }
+        if let Some(free) = self.unknown.get(used) {
+            let _ = free.set(name.into());
+            self.next.set(used + 1);
+            return Some(Self::unknown_id(used));
+        }
+        // More unknown names in one turn than are told apart: this one is answered under its number.
+        Some(u16::MAX - UNKNOWN_MAX as u16)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_services_keep_their_names_for_the_answer() {
+        let mut names = Names::new(false);
+        names.known.push("DIRECT_FEED".to_owned());
+        assert_eq!(names.id("DIRECT_FEED"), Some(1));
+        let (a, b) = (names.id("A").unwrap(), names.id("B").unwrap());
+        assert!(a != b && names.id("A") == Some(a));
+        assert_eq!((names.name(a), names.name(b), names.name(1)), (Some("A"), Some("B"), Some("DIRECT_FEED")));
+        for n in 0..1000 {
+            assert!(names.id(&n.to_string()).is_some_and(|id| id > 60_000));
+        }
+        names.forget_unknown();
+        assert_eq!(names.name(a), None);
+    }
+}
