@@ -2,7 +2,7 @@
 
 use super::datafile::DataFile;
 use super::image::Image;
-use super::replay::Pace;
+use super::replay::ReplaySpeed;
 use super::replay::market::ReplayConfig;
 use super::session::Nanos;
 use super::{Event, InstrumentId, MarketSource, Model, Payload};
@@ -135,8 +135,8 @@ impl Recording {
 
     fn due_at(&self, at: Nanos) -> Nanos {
         match self.config.pace {
-            Pace::Unpaced => 0,
-            Pace::Scaled(scale) => self.started_at + (at as f64 / scale) as Nanos,
+            ReplaySpeed::Unpaced => 0,
+            ReplaySpeed::Scaled(scale) => self.started_at + (at as f64 / scale) as Nanos,
         }
     }
 
@@ -241,14 +241,14 @@ impl MarketSource for Recording {
     }
 
     fn due(&self) -> Option<Nanos> {
-        if self.watched == 0 && self.config.pace == Pace::Unpaced {
+        if self.watched == 0 && self.config.pace == ReplaySpeed::Unpaced {
             return None;
         }
         match self.events.get(self.next) {
             Some(event) => Some(self.due_at(event.at)),
             None if self.config.repeat => {
                 let end = self.events.last().map_or(0, |event| event.at);
-                let pause = if self.config.pace == Pace::Unpaced { 0 } else { self.config.pause };
+                let pause = if self.config.pace == ReplaySpeed::Unpaced { 0 } else { self.config.pause };
                 Some(self.due_at(end) + pause)
             }
             None => None,
@@ -284,7 +284,7 @@ mod tests {
 {"at":2,"message":{"ID":5,"Type":"Status","State":{"Stream":"Closed","Data":"Suspect"}}}
 {"at":3,"message":{"ID":5,"Type":"Refresh","Solicited":false,"Key":{"Name":"IBM.N"},"Fields":{"BID":4}}}"#;
 
-    fn recording(pace: Pace, repeat: bool) -> Recording {
+    fn recording(pace: ReplaySpeed, repeat: bool) -> Recording {
         let file = DataFile::parse(FILE, &Dictionary::builtin()).unwrap();
         Recording::new(file, ReplayConfig { pace, repeat, ..ReplayConfig::default() })
     }
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn events_come_in_recorded_time_and_images_follow_them() {
-        let mut played_back = recording(Pace::Scaled(2.0), true);
+        let mut played_back = recording(ReplaySpeed::Scaled(2.0), true);
         let ibm = played_back.find("IBM.N").unwrap();
         assert!(played_back.offers(ibm, Model::Price) && !played_back.offers(ibm, Model::ByOrder));
         let first = bid(&mut played_back, ibm);
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn without_repetition_it_ends_and_unpaced_it_waits_for_watchers() {
-        let mut played_back = recording(Pace::Unpaced, false);
+        let mut played_back = recording(ReplaySpeed::Unpaced, false);
         assert_eq!(played_back.due(), None);
         let tri = played_back.find("TRI.N").unwrap();
         played_back.watch(tri, Model::Price, true);

@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
 use super::Wait;
-use super::messaging::{Arrivals, Meter, OneWay, Pace, RoundTrips, Streamed, Trips, Work, slowest};
+use super::messaging::{Arrivals, Meter, OneWay, OpenLoop, RoundTrips, Streamed, Trips, Work, slowest};
 use net::clock;
 use net::floor::board::{Board, listener, listens};
 use net::udp::{PAYLOAD_MAX, Slabs, UdpOptions, UdpSocket};
@@ -219,7 +219,7 @@ pub fn receive_stream(work: &Work, board: &Board) -> io::Result<u64> {
 pub fn send_paced(work: &Work, alone: bool, boards: &[&Board]) -> io::Result<()> {
     let mut socket = sender_to(work, boards)?;
     let mut train = if alone { Train::new(work, 1) } else { Train::full(work) };
-    let mut pace = Pace::new(work, boards);
+    let mut pace = OpenLoop::new(work, boards);
     while let Some(due) = pace.due(clock::now()) {
         if due == 0 {
             pace.pause();

@@ -1,5 +1,5 @@
 //! What the bare loops of a messaging layer are asked, and what came out: one way as fast as it goes, one way at a rate, or there
-//! and back. [`Meter`], [`Pace`], [`Arrivals`] and [`Trips`] are for the layers themselves, too: all are measured alike.
+//! and back. [`Meter`], [`OpenLoop`], [`Arrivals`] and [`Trips`] are for the layers themselves, too: all are measured alike.
 
 use std::net::Ipv4Addr;
 use std::sync::atomic::Ordering;
@@ -199,7 +199,7 @@ const STAMPS: f64 = 500_000.0;
 
 /// A sender one way at a rate: an open loop, a message is due at its time whatever has become of those before.
 #[derive(Debug)]
-pub struct Pace {
+pub struct OpenLoop {
     begin: u64,
     end: u64,
     interval: f64,
@@ -208,7 +208,7 @@ pub struct Pace {
     wait: Wait,
 }
 
-impl Pace {
+impl OpenLoop {
     /// Begins in a millisecond, and tells the receivers what counts.
     pub fn new(work: &Work, boards: &[&Board]) -> Self {
         let begin = clock::now() + 1_000_000;
@@ -490,7 +490,7 @@ mod tests {
     #[test]
     fn what_is_missing_or_late_is_counted() {
         let (board, work) = (Board::default(), Work { rate: 1e9, seconds: 1.0, warmup: 0.0, ..Work::default() });
-        let mut pace = Pace::new(&work, &[&board]);
+        let mut pace = OpenLoop::new(&work, &[&board]);
         assert_eq!((pace.due(0), pace.due(u64::MAX)), (Some(0), None));
         let mut arrivals = Arrivals::new(&work);
         let mut message = || {

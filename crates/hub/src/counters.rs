@@ -11,7 +11,7 @@ pub struct Counter {
     pub kind: Kind,
     /// What the value is measured in.
     pub unit: Unit,
-    /// What is counted: one sentence, for people.
+    /// What is counted: one sentence, for clients.
     pub help: &'static str,
 }
 
@@ -48,20 +48,20 @@ pub trait Counted {
 /// use hub::counters::{Counted as _, Kind};
 ///
 /// hub::counters! {
-///     /// What a door counts.
-///     pub struct Door {
-///         /// People who came in.
-///         pub came_in: u64,
-///         /// People who are in.
-///         pub people: u64 as Gauge,
-///         /// Bytes that its lock has sent.
+///     /// What a port counts.
+///     pub struct Port {
+///         /// Clients that have connected.
+///         pub connected: u64,
+///         /// Clients that are connected.
+///         pub clients: u64 as Gauge,
+///         /// Bytes that it has sent.
 ///         pub sent_bytes: u64 in Bytes,
 ///     }
 /// }
-/// let door = Door { came_in: 3, people: 1, ..Door::default() };
-/// assert_eq!(door.values(), [3, 1, 0]);
-/// assert_eq!((Door::TABLE[1].name, Door::TABLE[1].kind), ("people", Kind::Gauge));
-/// assert_eq!(Door::TABLE[0].help, "People who came in.");
+/// let port = Port { connected: 3, clients: 1, ..Port::default() };
+/// assert_eq!(port.values(), [3, 1, 0]);
+/// assert_eq!((Port::TABLE[1].name, Port::TABLE[1].kind), ("clients", Kind::Gauge));
+/// assert_eq!(Port::TABLE[0].help, "Clients that have connected.");
 /// ```
 #[macro_export]
 macro_rules! counters {

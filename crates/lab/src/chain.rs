@@ -19,9 +19,9 @@ pub const PATIENCE: f64 = 60.0;
 /// Hubs of this process so far.
 static HUBS: AtomicU32 = AtomicU32::new(0);
 
-/// How the source paces itself.
+/// How the source spaces its updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
+pub enum Spacing {
     /// Each update at a time of its own.
     Even,
     /// So many bursts a second.
@@ -58,7 +58,7 @@ pub struct Chain {
     /// What is between sources and clients, in the order in which updates go through it, path after path.
     pub servers: Vec<Process>,
     /// Where clients connect: each P2PS, path after path; without servers each source.
-    doors: Vec<(IpAddr, u16)>,
+    endpoints: Vec<(IpAddr, u16)>,
     nodes: Nodes,
     /// Configuration files of the servers.
     folder: TempDir,
@@ -72,11 +72,11 @@ impl Chain {
     pub fn start(
         scenario: &Scenario,
         nodes: Nodes,
-        pace: Pace,
+        pace: Spacing,
         observation: Option<&Observation<'_>>,
     ) -> Result<Self, Fault> {
         let folder = tempfile::tempdir().map_err(|e| format!("no folder for configurations: {e}"))?;
-        let mut chain = Self { sources: Vec::new(), servers: Vec::new(), doors: Vec::new(), nodes, folder };
+        let mut chain = Self { sources: Vec::new(), servers: Vec::new(), endpoints: Vec::new(), nodes, folder };
         for path in 0..scenario.paths {
             let first = path * scenario.distributors;
             let sources = first..first + scenario.distributors;
@@ -88,7 +88,7 @@ impl Chain {
             }
             for address in addresses {
                 let port = port_of(&address).ok_or_else(|| Fault::Failed(format!("source: no port in {address}")))?;
-                chain.doors.push((chain.nodes.source(), port));
+                chain.endpoints.push((chain.nodes.source(), port));
             }
         }
         Ok(chain)
@@ -98,7 +98,7 @@ impl Chain {
     fn start_source(
         &mut self,
         scenario: &Scenario,
-        pace: Pace,
+        pace: Spacing,
         observation: Option<&Observation<'_>>,
         number: u32,
     ) -> Result<String, Fault> {
@@ -112,8 +112,8 @@ impl Chain {
         // Beside each other on one hub, sources need services of their own.
         args.extend(service(number % scenario.distributors));
         match pace {
-            Pace::Even => args.push("--smooth".to_owned()),
-            Pace::Bursts(per_second) => args.extend(words(&format!("-tps {per_second}"))),
+            Spacing::Even => args.push("--smooth".to_owned()),
+            Spacing::Bursts(per_second) => args.extend(words(&format!("-tps {per_second}"))),
         }
         match observation {
             // As the reports stamp: ten updates a second.
@@ -135,7 +135,7 @@ impl Chain {
         Ok(address)
     }
 
-    /// Starts a client of the whole watchlist at the first door; `extra` are more of its flags.
+    /// Starts a client of the whole watchlist at the first endpoint; `extra` are more of its flags.
     ///
     /// # Errors
     /// It does not start.
@@ -145,7 +145,7 @@ impl Chain {
         self.client_at(0, scenario, &share, extra, None)
     }
 
-    /// Starts a client for each share of the watchlist, at its door.
+    /// Starts a client for each share of the watchlist, at its endpoint.
     ///
     /// # Errors
     /// One does not start.
@@ -167,7 +167,7 @@ impl Chain {
         extra: &str,
         observation: Option<&Observation<'_>>,
     ) -> Result<Process, Fault> {
-        let (host, port) = self.doors.get(share.door).copied().ok_or("no server for a client")?;
+        let (host, port) = self.endpoints.get(share.endpoint).copied().ok_or("no server for a client")?;
         let mut args = words(&format!(
             "test-client -h {host} -p {port} --mounts {} --common {} --receive-buffer {} decodeFormat {} -il",
             share.mounts, share.common, scenario.socket_buffer, scenario.decode
@@ -233,7 +233,7 @@ impl Chain {
                 self.nodes.server(),
                 source = sources.first().map_or("", String::as_str)
             );
-            return self.start_door(scenario, &listen);
+            return self.start_endpoint(scenario, &listen);
         }
         let nodes = &self.nodes;
         let hub = Hub::new(path);
@@ -279,11 +279,11 @@ impl Chain {
         // Only over TCP has a P2PS to be told where; by LBM it finds the hub by its name.
         let join = if scenario.hub == "tcp" { format!("--source-distributor {address}") } else { String::new() };
         let flags = format!("p2ps --config {p2ps} --interface {} --rssl-port 0 {join}", self.nodes.server());
-        (0..scenario.p2ps).try_for_each(|_| self.start_door(scenario, &flags))
+        (0..scenario.p2ps).try_for_each(|_| self.start_endpoint(scenario, &flags))
     }
 
     /// Starts a server for clients.
-    fn start_door(&mut self, scenario: &Scenario, flags: &str) -> Result<(), Fault> {
+    fn start_endpoint(&mut self, scenario: &Scenario, flags: &str) -> Result<(), Fault> {
         let mut args = words(flags);
         if scenario.shards > 0 {
             args.extend(words(&format!("--shards {}", scenario.shards)));
@@ -292,7 +292,7 @@ impl Chain {
         let address = named(&server.wait_for("ready ", PATIENCE)?.text, "rssl=");
         let port = address.as_deref().and_then(port_of).ok_or_else(|| server.failed("names no port"))?;
         self.servers.push(server);
-        self.doors.push((self.nodes.server(), port));
+        self.endpoints.push((self.nodes.server(), port));
         Ok(())
     }
 }
@@ -324,8 +324,8 @@ impl Hub {
 /// What a client watches, and where.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Share {
-    /// Which of the doors, path after path.
-    pub door: usize,
+    /// Which of the endpoints, path after path.
+    pub endpoint: usize,
     /// Which of the path's services.
     pub service: u32,
     /// Items, as a tool takes them.
@@ -338,14 +338,14 @@ pub struct Share {
     pub streams: u64,
 }
 
-/// The watchlist of a scenario spread over its sources and doors. Each source has items of its own, and as many mounts as the scenario says; its
+/// The watchlist of a scenario spread over its sources and endpoints. Each source has items of its own, and as many mounts as the scenario says; its
 /// P2PSs have them in equal parts. Common items are everybody's, and each other item is one client's. With one mount there is a client for each P2PS, and
 /// each has its part of the items.
 pub fn shares(scenario: &Scenario) -> Vec<Share> {
-    let doors = if scenario.is_split() { scenario.p2ps.max(1) } else { 1 };
-    let is_alone = scenario.mounts == 1 && doors > 1;
+    let endpoints = if scenario.is_split() { scenario.p2ps.max(1) } else { 1 };
+    let is_alone = scenario.mounts == 1 && endpoints > 1;
     let common = if is_alone { 0.0 } else { scenario.common };
-    let mounts = (scenario.mounts / doors).max(1);
+    let mounts = (scenario.mounts / endpoints).max(1);
     let mut all = Vec::new();
     let sources = scenario.sources().max(1);
     for source in 0..sources {
@@ -353,13 +353,14 @@ pub fn shares(scenario: &Scenario) -> Vec<Share> {
         let (from, to) = (part(scenario.items, source, sources), part(scenario.items, source + 1, sources));
         let path = source / scenario.distributors.max(1);
         let shared = (f64::from(to - from) * common).round() as u32;
-        for door in 0..doors {
+        for endpoint in 0..endpoints {
             let own = to - from - shared;
-            let (first, last) = (from + shared + part(own, door, doors), from + shared + part(own, door + 1, doors));
+            let (first, last) =
+                (from + shared + part(own, endpoint, endpoints), from + shared + part(own, endpoint + 1, endpoints));
             let ranges = [(from, from + shared), (first, last)].into_iter().filter(|(a, b)| b > a);
             let items: Vec<String> = ranges.map(|(a, b)| format!("RDT{{{a}..{}}}", b - 1)).collect();
             all.push(Share {
-                door: (path * doors + door) as usize,
+                endpoint: (path * endpoints + endpoint) as usize,
                 service: source % scenario.distributors.max(1),
                 items: items.join(","),
                 mounts,
@@ -453,9 +454,9 @@ mod tests {
         let stacked = shares(&scenario("split = true\npaths = 2\np2ps = 2"));
         let items: Vec<&str> = stacked.iter().map(|s| s.items.as_str()).collect();
         assert_eq!(items, ["RDT{0..249}", "RDT{250..499}", "RDT{500..749}", "RDT{750..999}"]);
-        // Several Source Distributors: a service each, whose clients are at the same doors.
+        // Several Source Distributors: a service each, whose clients are at the same endpoints.
         let services = shares(&scenario("split = true\ndistributors = 2\np2ps = 2\nrrcpd = true\nhub = 'lbt-rm'"));
-        let at: Vec<(usize, u32, &str)> = services.iter().map(|s| (s.door, s.service, s.items.as_str())).collect();
+        let at: Vec<(usize, u32, &str)> = services.iter().map(|s| (s.endpoint, s.service, s.items.as_str())).collect();
         let all = ["RDT{0..249}", "RDT{250..499}", "RDT{500..749}", "RDT{750..999}"];
         assert_eq!(at, [(0, 0, all[0]), (1, 0, all[1]), (0, 1, all[2]), (1, 1, all[3])]);
         let two = shares(&scenario("split = true\npaths = 2"));

@@ -4,7 +4,7 @@
 //! The first `warmup` seconds at the rate do not count; where the observer is there, its rule says
 //! how many do not. Figures come from the client's table, an interval a line, or from the observer.
 
-use super::chain::{PATIENCE, Pace, words};
+use super::chain::{PATIENCE, Spacing, words};
 use super::peers;
 use super::product;
 use super::rows::{Metrics, Outcome, Side};
@@ -119,7 +119,7 @@ fn at(
     let mut sides: Vec<(Side, f64, Run<'_>)> = vec![(Side::Ours, seconds, Box::new(move || ours(scenario, first)))];
     // Unpaced there are no bursts.
     if scenario.bursts > 0 && rate.is_some() {
-        let even = Ask { pace: Pace::Even, ..first };
+        let even = Ask { pace: Spacing::Even, ..first };
         sides.push((Side::Smooth, seconds, Box::new(move || ours(scenario, even))));
     }
     if let Some(variant) = scenario.variant()? {
@@ -136,7 +136,7 @@ fn at(
 
 /// What a run of ours is asked for.
 fn ask(session: &Session, scenario: &Scenario, rate: Option<f64>) -> Ask {
-    let pace = if scenario.bursts > 0 { Pace::Bursts(scenario.bursts) } else { Pace::Even };
+    let pace = if scenario.bursts > 0 { Spacing::Bursts(scenario.bursts) } else { Spacing::Even };
     Ask { rate, pace, with_nodes: !session.places.loopback }
 }
 

@@ -1,6 +1,6 @@
 //! A client opens a large watchlist while another one streams: how long it takes, and what the other one notices.
 
-use super::chain::{Chain, Pace};
+use super::chain::{Chain, Spacing};
 use super::nodes::Nodes;
 use super::rows::{Metrics, Outcome, Side};
 use super::run::Interval;
@@ -33,7 +33,7 @@ pub fn run(session: &mut Session, scenario: &Scenario, outcome: &mut Outcome) ->
 }
 
 fn once(scenario: &Scenario, rate: f64) -> Result<Metrics, Fault> {
-    let mut chain = Chain::start(scenario, Nodes::loopback(), Pace::Even, None)?;
+    let mut chain = Chain::start(scenario, Nodes::loopback(), Spacing::Even, None)?;
     let flags = format!("-I {INTERVAL} --seconds 3600 -l 1");
     let mut streaming = chain.client(scenario, &format!("RDT{{0..{}}}", STREAMING_ITEMS - 1), &flags)?;
     wait_for_images(&mut streaming, u64::from(STREAMING_ITEMS))?;

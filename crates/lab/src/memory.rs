@@ -1,6 +1,6 @@
 //! Bytes of an item and of a watcher in the server, as slopes of its resident size.
 
-use super::chain::{Chain, Pace};
+use super::chain::{Chain, Spacing};
 use super::images::wait_for_images;
 use super::nodes::Nodes;
 use super::rows::{Metrics, Outcome, Side};
@@ -81,7 +81,7 @@ fn slope(scenario: &Scenario) -> Result<Growth, Fault> {
 
 /// Bytes of a fresh server before the client came, and with its whole watchlist.
 fn resident(scenario: &Scenario, items: u32) -> Result<(f64, f64), Fault> {
-    let chain = Chain::start(scenario, Nodes::loopback(), Pace::Even, None)?;
+    let chain = Chain::start(scenario, Nodes::loopback(), Spacing::Even, None)?;
     let server = chain.server()?;
     let empty = server.resident()? as f64;
     let mut client = chain.client(scenario, &format!("RDT{{0..{}}}", items - 1), "-I 0.5 --seconds 3600 -l 1")?;

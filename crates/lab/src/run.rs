@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::chain::{Chain, Observation, PATIENCE, Pace, shares};
+use super::chain::{Chain, Observation, PATIENCE, Spacing, shares};
 use super::nodes::{Network, Nodes};
 use super::rows::{Metrics, Observed};
 use super::scenario::Scenario;
@@ -28,7 +28,7 @@ pub struct Ask {
     /// Deliveries a second; `None` is as many as go.
     pub rate: Option<f64>,
     /// How the source paces itself.
-    pub pace: Pace,
+    pub pace: Spacing,
     /// Nodes are made if the scenario wants them.
     pub with_nodes: bool,
 }
@@ -195,7 +195,7 @@ pub fn plan<'a>(scenario: &Scenario, rate: Option<f64>, folder: &'a std::path::P
 ///
 /// # Errors
 /// A file cannot be read.
-pub fn analysis_of(observation: &Observation<'_>, sources: u32, doors: usize) -> io::Result<(Analysis, Heads)> {
+pub fn analysis_of(observation: &Observation<'_>, sources: u32, endpoints: usize) -> io::Result<(Analysis, Heads)> {
     let mut heads = Heads { every: 1, missed: 0, cost_ns: 0.0 };
     let (mut sent, mut received) = (Vec::new(), Vec::new());
     for source in 0..sources {
@@ -205,8 +205,8 @@ pub fn analysis_of(observation: &Observation<'_>, sources: u32, doors: usize) ->
         sent.push(records);
     }
     let mut connections = 0;
-    for door in 0..doors {
-        let (head, records) = read_received(&observation.received(door))?;
+    for endpoint in 0..endpoints {
+        let (head, records) = read_received(&observation.received(endpoint))?;
         (heads.missed, heads.cost_ns) = (heads.missed + head.missed, heads.cost_ns.max(head.cost_ns));
         connections = connections.max(head.connections);
         received.push(records);
@@ -225,9 +225,12 @@ fn analyse_paths(mut sent: Vec<Vec<Sent>>, received: &[Vec<Received>], every: u3
     if sent.len() == 1 {
         return analyse(&sent.remove(0), received, every);
     }
-    let doors = received.len() / sent.len().max(1);
-    let by_path: Vec<Analysis> =
-        sent.iter().zip(received.chunks(doors.max(1))).map(|(sent, received)| analyse(sent, received, every)).collect();
+    let endpoints = received.len() / sent.len().max(1);
+    let by_path: Vec<Analysis> = sent
+        .iter()
+        .zip(received.chunks(endpoints.max(1)))
+        .map(|(sent, received)| analyse(sent, received, every))
+        .collect();
     let mut all: Vec<Sent> = sent.into_iter().flatten().collect();
     all.sort_by_key(|message| message.at);
     let sum = |what: fn(&Analysis) -> u64| by_path.iter().map(what).sum();

@@ -14,7 +14,7 @@ use rssl::{ClientConfig, Connection, Packer, ServerConfig, Version};
 
 use crate::admission::Admission;
 use crate::listener::{Beginning, Encryption, Listener, WebSocketDial, beginning};
-use crate::session::{Asking, Kind, Session, Spoken, Undecided};
+use crate::session::{Dialling, Kind, Session, Spoken, Undecided};
 
 /// Takes what the sessions bring.
 pub trait Handler {
@@ -227,8 +227,8 @@ impl RsslIo {
         tls: Option<TlsSession>,
     ) -> io::Result<ConnId> {
         let conn = self.tcp.connect(addr, options)?;
-        let asking = Asking::new(now, self.next_seed() ^ now, dial);
-        self.insert(now, conn, Kind::Asking(Box::new(asking)), tls, (None, addr));
+        let dialling = Dialling::new(now, self.next_seed() ^ now, dial);
+        self.insert(now, conn, Kind::Dialling(Box::new(dialling)), tls, (None, addr));
         Ok(conn)
     }
 
@@ -263,7 +263,7 @@ impl RsslIo {
         self.out.clear();
         match &mut session.kind {
             Kind::Rssl(rssl) => rssl.start(now, &mut self.out),
-            Kind::Asking(asking) => asking.start(&mut self.out),
+            Kind::Dialling(dialling) => dialling.start(&mut self.out),
             _ => {}
         }
         if !self.out.is_empty() {

@@ -59,7 +59,7 @@ pub(crate) enum Kind {
     /// The first bytes have not told.
     Undecided(Box<Undecided>),
     /// A server was dialled that has not answered the request for a WebSocket session.
-    Asking(Box<Asking>),
+    Dialling(Box<Dialling>),
     /// RSSL in WebSocket frames.
     RsslInWebSocket(Box<Wrapped>),
     /// JSON in WebSocket frames.
@@ -97,7 +97,7 @@ impl Undecided {
 }
 
 /// A WebSocket session that this side has asked for.
-pub(crate) struct Asking {
+pub(crate) struct Dialling {
     dial: Arc<WebSocketDial>,
     ask: Ask,
     head: Vec<u8>,
@@ -105,8 +105,8 @@ pub(crate) struct Asking {
     since: u64,
 }
 
-impl Asking {
-    /// A session that is asked for with [`Asking::start`]; `seed` makes nonce and masks.
+impl Dialling {
+    /// A session that is asked for with [`Dialling::start`]; `seed` makes nonce and masks.
     pub(crate) fn new(now: u64, seed: u64, dial: Arc<WebSocketDial>) -> Self {
         let mut nonce = [0; 16];
         for (half, salt) in nonce.chunks_exact_mut(8).zip([0x9E37_79B9_7F4A_7C15, 0xC2B2_AE3D_27D4_EB4F]) {
@@ -220,9 +220,9 @@ impl Session {
                 let waited = now.saturating_sub(undecided.since);
                 if waited >= limit { Err(End::Silent(waited)) } else { Ok(()) }
             }
-            Kind::Asking(asking) => {
-                let waited = now.saturating_sub(asking.since);
-                if waited < asking.dial.rssl.handshake_timeout_ns {
+            Kind::Dialling(dialling) => {
+                let waited = now.saturating_sub(dialling.since);
+                if waited < dialling.dial.rssl.handshake_timeout_ns {
                     return Ok(());
                 }
                 let text =
@@ -240,7 +240,7 @@ impl Session {
             Kind::Undecided(undecided) => {
                 self.listener.map(|l| undecided.since + listeners[l.index()].rssl.handshake_timeout_ns)
             }
-            Kind::Asking(asking) => Some(asking.since + asking.dial.rssl.handshake_timeout_ns),
+            Kind::Dialling(dialling) => Some(dialling.since + dialling.dial.rssl.handshake_timeout_ns),
         };
         let speak_by = (self.established && !self.spoke && self.speak_by != u64::MAX).then_some(self.speak_by);
         match (own, speak_by) {
@@ -276,7 +276,7 @@ impl Session {
         match &mut self.kind {
             Kind::Json(json) => json.close(code::NORMAL, why, out),
             Kind::RsslInWebSocket(wrapped) => wrapped.socket.close(code::NORMAL, why, out),
-            Kind::Rssl(_) | Kind::Undecided(_) | Kind::Asking(_) => {}
+            Kind::Rssl(_) | Kind::Undecided(_) | Kind::Dialling(_) => {}
         }
     }
 
@@ -296,7 +296,7 @@ impl Session {
                 pack(&mut wrapped.rssl, now, scratch, write);
                 wrapped.socket.wrap_rssl(scratch, out);
             }
-            Kind::Json(_) | Kind::Undecided(_) | Kind::Asking(_) => {
+            Kind::Json(_) | Kind::Undecided(_) | Kind::Dialling(_) => {
                 debug_assert!(false, "RWF messages for a session that takes none");
             }
         }
@@ -375,15 +375,15 @@ fn receive_other<H: Handler>(
             }
             end.map_or(Ok(()), |closed| Err(End::Rssl(closed))).and(result.map_err(End::WebSocket))
         }
-        Kind::Asking(asking) => {
-            asking.head.extend_from_slice(bytes);
-            let (protocol, length) = match asking.ask.answer(&asking.head) {
+        Kind::Dialling(dialling) => {
+            dialling.head.extend_from_slice(bytes);
+            let (protocol, length) = match dialling.ask.answer(&dialling.head) {
                 Ok(None) => return Ok(()),
                 Ok(Some(agreed)) => agreed,
                 Err(why) => return Err(End::NotUpgraded(why)),
             };
-            let (head, since) = (std::mem::take(&mut asking.head), asking.since);
-            *kind = begin_dialled(asking, protocol, since, now, out, &mut sink);
+            let (head, since) = (std::mem::take(&mut dialling.head), dialling.since);
+            *kind = begin_dialled(dialling, protocol, since, now, out, &mut sink);
             let rest = &head[length..];
             if rest.is_empty() { Ok(()) } else { receive_other(kind, now, rest, out, scratch, listeners, sink) }
         }
@@ -460,17 +460,17 @@ fn begin_http<H: Handler>(
 
 /// The session that a dialled server has agreed to.
 fn begin_dialled<H: Handler>(
-    asking: &Asking,
+    dialling: &Dialling,
     protocol: Protocol,
     since: u64,
     now: u64,
     out: &mut Vec<u8>,
     sink: &mut Dispatch<'_, H>,
 ) -> Kind {
-    let dial = &asking.dial;
-    let mut socket = Socket::new(Role::Client(asking.seed), false, dial.limits);
+    let dial = &dialling.dial;
+    let mut socket = Socket::new(Role::Client(dialling.seed), false, dial.limits);
     if protocol == Protocol::Rwf {
-        let mut rssl = Connection::client(Arc::clone(&dial.rssl)).with_seed(asking.seed);
+        let mut rssl = Connection::client(Arc::clone(&dial.rssl)).with_seed(dialling.seed);
         let mut request = Vec::new();
         rssl.start(since, &mut request);
         socket.wrap_rssl(&request, out);

@@ -251,7 +251,7 @@ impl<'a> Primitive<'a> {
     /// # Errors
     /// As [`Primitive::encode_set`].
     pub fn encode_fixed(&self, data_type: DataType, len: usize, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-        const MISFIT: EncodeError = EncodeError::Unrepresentable("value in a fixed length");
+        const UNREPRESENTABLE: EncodeError = EncodeError::Unrepresentable("value in a fixed length");
         match *self {
             Self::Blank => match data_type.base() {
                 DataType::DATE if len == 4 => w.array(Date::BLANK.to_bytes()),
@@ -261,12 +261,12 @@ impl<'a> Primitive<'a> {
                     Time::BLANK.write(len.saturating_sub(4), w)
                 }
                 base if base.0 >= DataType::BUFFER.0 => w.zeros(len),
-                _ => Err(MISFIT),
+                _ => Err(UNREPRESENTABLE),
             },
             Self::Int(v) => match len {
                 1..=7 if v >> (8 * len - 1) == v >> 63 => w.bytes(&v.to_be_bytes()[8 - len..]),
                 8 => w.array(v.to_be_bytes()),
-                _ => Err(MISFIT),
+                _ => Err(UNREPRESENTABLE),
             },
             Self::UInt(v) => write_fixed_uint(v, len, w),
             Self::Enum(v) => write_fixed_uint(u64::from(v), len, w),
@@ -282,7 +282,7 @@ impl<'a> Primitive<'a> {
             }
             Self::Float(_) | Self::Date(_) if len == 4 => self.encode(w),
             Self::Double(_) if len == 8 => self.encode(w),
-            _ => Err(MISFIT),
+            _ => Err(UNREPRESENTABLE),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Instruments are named by symbol and feed: `MSFT.IEX` of TOPS, `MSFT.DEEP` of DEEP. They appear as the feed tells of them; any symbol can be asked for
 //! before that, and has an empty image then.
 
-use super::Pace;
+use super::ReplaySpeed;
 use super::iex::{Capture, Feed, Message, What};
 use crate::book::{Action, BookChanges, BookSide};
 use crate::fields::append_fields;
@@ -154,8 +154,8 @@ impl CaptureReplay {
     /// When a message of this recorded time is due.
     fn due_at(&self, time: u64) -> Nanos {
         match self.config.pace {
-            Pace::Unpaced => 0,
-            Pace::Scaled(scale) => self.started_at + (time.saturating_sub(self.first) as f64 / scale) as Nanos,
+            ReplaySpeed::Unpaced => 0,
+            ReplaySpeed::Scaled(scale) => self.started_at + (time.saturating_sub(self.first) as f64 / scale) as Nanos,
         }
     }
 
@@ -334,7 +334,7 @@ impl MarketSource for CaptureReplay {
     }
 
     fn due(&self) -> Option<Nanos> {
-        if self.watched == 0 && self.config.pace == Pace::Unpaced {
+        if self.watched == 0 && self.config.pace == ReplaySpeed::Unpaced {
             return None;
         }
         match &self.next {

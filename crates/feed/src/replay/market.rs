@@ -1,6 +1,6 @@
 //! Recorded ticks as a market source: the files of several symbols merged by time, as `MarketPrice`.
 
-use super::Pace;
+use super::ReplaySpeed;
 use super::ticks::{Rows, Table, Tick, TickFile, What};
 use crate::fields::append_fields;
 use crate::instrument::Profile;
@@ -16,7 +16,7 @@ use std::path::Path;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReplayConfig {
     /// How fast.
-    pub pace: Pace,
+    pub pace: ReplaySpeed,
     /// Recorded time of day at which to begin, in milliseconds since midnight; what was before is taken in silently.
     pub from_millis: u32,
     /// Between the end and the next beginning, in nanoseconds of the caller's clock.
@@ -28,7 +28,7 @@ pub struct ReplayConfig {
 impl Default for ReplayConfig {
     /// In real time from three seconds before the opening at 09:30.
     fn default() -> Self {
-        Self { pace: Pace::Scaled(1.0), from_millis: 34_197_000, pause: 2 * SECOND, repeat: true }
+        Self { pace: ReplaySpeed::Scaled(1.0), from_millis: 34_197_000, pause: 2 * SECOND, repeat: true }
     }
 }
 
@@ -159,8 +159,8 @@ impl TickReplay {
     /// When a row of this recorded time is due.
     fn due_at(&self, millis: u32) -> Nanos {
         match self.config.pace {
-            Pace::Unpaced => 0,
-            Pace::Scaled(scale) => {
+            ReplaySpeed::Unpaced => 0,
+            ReplaySpeed::Scaled(scale) => {
                 let since = millis.saturating_sub(self.config.from_millis);
                 self.started_at + (f64::from(since) * 1e6 / scale) as Nanos
             }
@@ -263,7 +263,7 @@ impl TickReplay {
     /// When the last row was due, and the pause after it.
     fn end_at(&self) -> Nanos {
         let last = self.lanes.iter().map(|l| l.head.millis).max().unwrap_or(0);
-        self.due_at(last) + if self.config.pace == Pace::Unpaced { 0 } else { self.config.pause }
+        self.due_at(last) + if self.config.pace == ReplaySpeed::Unpaced { 0 } else { self.config.pause }
     }
 
     fn broken(&self) -> bool {
@@ -292,7 +292,7 @@ impl MarketSource for TickReplay {
     }
 
     fn due(&self) -> Option<Nanos> {
-        if self.config.pace == Pace::Unpaced && self.items.iter().all(|i| !i.watched) {
+        if self.config.pace == ReplaySpeed::Unpaced && self.items.iter().all(|i| !i.watched) {
             return None;
         }
         match self.next.peek() {

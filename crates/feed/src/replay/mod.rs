@@ -11,7 +11,7 @@ pub mod ticks;
 
 /// How fast recorded time passes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Pace {
+pub enum ReplaySpeed {
     /// This many recorded seconds a second; 1 is real time.
     Scaled(f64),
     /// Whatever is asked for is due.

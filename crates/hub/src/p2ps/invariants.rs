@@ -52,7 +52,7 @@ impl P2ps {
 
     fn check_sources(&self) {
         for (number, source) in self.sources.iter() {
-            if self.losses.is_losing(number) {
+            if self.outages.is_losing(number) {
                 continue;
             }
             let of_source = |&&id: &&ItemId| self.items.get(id).source() == Some(number);
@@ -86,7 +86,7 @@ impl P2ps {
         }
         match item.state() {
             // What it served looks as before until a turn tells of it.
-            State::Open { source, .. } | State::Opening { source, .. } if self.losses.is_losing(source) => {}
+            State::Open { source, .. } | State::Opening { source, .. } if self.outages.is_losing(source) => {}
             State::Open { source, handle, .. } => {
                 let at = self.sources.up(source).map(|source| source.item(handle));
                 assert_eq!(at, Some(id), "{handle:?} at {source:?}: {item:?}");
@@ -97,7 +97,7 @@ impl P2ps {
                 assert_eq!(at, Some(id), "{token:?} at {source:?}: {item:?}");
             }
             State::Waiting(Wait::Parked) => {
-                let parked = self.losses.concerns(item.service()) || self.provider_of(id).is_none();
+                let parked = self.outages.concerns(item.service()) || self.provider_of(id).is_none();
                 assert!(parked || !self.is_waited_for(id), "{id:?} waits for nothing: {item:?}");
             }
             State::Waiting(_) | State::View { .. } | State::Free => {}

@@ -70,7 +70,7 @@ use operation::{Blocked, History};
 use rwf::msg::Msg;
 use rwf::{DataState, State, StreamState, peek};
 use sources::Sources;
-use sources::loss::Losses;
+use sources::outage::Outages;
 use sources::services::Services;
 use sources::upstream::Upstream;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ pub struct P2ps {
     services: Services,
     sources: Sources,
     upstream: Upstream,
-    losses: Losses,
+    outages: Outages,
     /// When [`Self::on_timer`] was called last.
     ticked: u64,
     dictionaries: Dictionaries,
@@ -117,8 +117,8 @@ impl P2ps {
     /// A P2PS without clients and sources. `id` is its number at the Source Distributors; it is not 0xFFFF.
     pub fn new(config: Config, id: u16) -> Self {
         let dictionaries = Dictionaries::new(config.dictionary.as_deref());
-        let mut losses = Losses::default();
-        losses.begin_turn(config.work_per_turn);
+        let mut outages = Outages::default();
+        outages.begin_turn(config.work_per_turn);
         Self {
             id,
             now: 0,
@@ -135,7 +135,7 @@ impl P2ps {
             services: Services::default(),
             sources: Sources::default(),
             upstream: Upstream::new(config.opens_per_turn),
-            losses,
+            outages,
             ticked: 0,
             dictionaries,
             posts: Posts::default(),
@@ -236,7 +236,7 @@ impl P2ps {
 
     /// True between [`Self::source_up`] and the loss of the source, also one that was found here (silence).
     pub fn source_is_up(&self, id: SourceId) -> bool {
-        self.sources.is_up(id) || self.losses.is_rejoining(id)
+        self.sources.is_up(id) || self.outages.is_rejoining(id)
     }
 
     /// A block that a Source Distributor has published. At most one between two flushes, unless it holds no update:
@@ -282,7 +282,7 @@ impl P2ps {
         let trim = (!self.clients.is_empty()).then_some(self.trim_at);
         // What is asked for after a flush may have come to an end, and those who wait are to hear of it.
         let work =
-            (self.work_left() || self.losses.has_work() || self.has_deliveries() || self.gate.has_work()).then_some(0);
+            (self.work_left() || self.outages.has_work() || self.has_deliveries() || self.gate.has_work()).then_some(0);
         [
             work,
             self.tokens.timeout(),
@@ -304,8 +304,8 @@ impl P2ps {
     pub fn on_timer(&mut self, now: u64) {
         self.now = now;
         self.upstream.begin_turn(self.config.opens_per_turn);
-        self.losses.begin_turn(self.config.work_per_turn);
-        self.work_losses();
+        self.outages.begin_turn(self.config.work_per_turn);
+        self.work_outages();
         self.release_due();
         if self.gate.is_on() {
             self.work_on_permissions();

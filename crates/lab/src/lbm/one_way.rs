@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use floor::board::Board;
-use floor::messaging::{Arrivals, OneWay, Pace, STAMPED, Work};
+use floor::messaging::{Arrivals, OneWay, OpenLoop, STAMPED, Work};
 use lbm_io::{Delivery, Events, Loss, SendFlags, Sources, Stream};
 use net::clock;
 
@@ -65,7 +65,7 @@ pub(super) fn send(args: &Args, work: &Work, boards: &[&Board]) -> anyhow::Resul
     let mut payload = vec![0u8; work.payload.max(STAMPED)];
     find_receivers(&mut context, source, boards, payload.len())?;
     let mut nothing = |_: &mut Sources, _: &Delivery<'_>| {};
-    let mut pace = Pace::new(work, boards);
+    let mut pace = OpenLoop::new(work, boards);
     let mut since_turn = 0;
     while let Some(due) = pace.due(clock::now()) {
         let count = due.min(BATCH);

@@ -55,7 +55,7 @@ pub struct Consumers {
     gathering: bool,
     open_rate: OpenRate,
     /// Clients that have sent requests in this turn.
-    asking: Vec<ConnId>,
+    requesting: Vec<ConnId>,
     /// Clients that are not read until then, because enough was opened.
     paced: Vec<ConnId>,
     /// Clients for which other bytes wait than before.
@@ -103,7 +103,7 @@ struct Client {
     /// Bytes that the P2PS was told to wait for it.
     queued: usize,
     paused: bool,
-    asking: bool,
+    requesting: bool,
     paced: bool,
     unflushed: bool,
     /// Its messages are JSON; this many of them were wrong.
@@ -252,7 +252,7 @@ impl Consumers {
             flush_at: None,
             gathering: false,
             open_rate: OpenRate::new(c.open_rate),
-            asking: Vec::new(),
+            requesting: Vec::new(),
             paced: Vec::new(),
             slow: Vec::new(),
             drained: None,
@@ -530,12 +530,12 @@ impl Consumers {
     /// Has those wait that have opened items, if the turns have opened enough for a while.
     fn pace_requests(&mut self, now: u64, io: &mut RsslIo) {
         let wait = self.open_rate.end_turn(now, self.p2ps.counters().items);
-        for conn in self.asking.drain(..) {
+        for conn in self.requesting.drain(..) {
             let Some(Some(client)) = self.clients.get_mut(conn.slot()) else { continue };
             if client.conn != conn {
                 continue;
             }
-            client.asking = false;
+            client.requesting = false;
             if wait && !client.paced {
                 client.paced = true;
                 client.set_reading(io);
@@ -546,7 +546,7 @@ impl Consumers {
 
     /// Sends what the turn's blocks have brought, if it was gathered. To be called at the end of a turn.
     pub fn end_turn(&mut self, now: u64, io: &mut RsslIo) {
-        if !self.asking.is_empty() {
+        if !self.requesting.is_empty() {
             self.pace_requests(now, io);
         }
         self.json.reply(now, io);
@@ -652,7 +652,7 @@ impl Handler for Consumers {
             since: now,
             queued: 0,
             paused: false,
-            asking: false,
+            requesting: false,
             paced: false,
             unflushed: false,
             json_errors: opened.spoken.is_json().then_some(0),
@@ -675,9 +675,9 @@ impl Handler for Consumers {
     fn message(&mut self, now: u64, conn: ConnId, msg: &[u8]) {
         if is_request(msg)
             && let Some(Some(client)) = self.clients.get_mut(conn.slot())
-            && !std::mem::replace(&mut client.asking, true)
+            && !std::mem::replace(&mut client.requesting, true)
         {
-            self.asking.push(conn);
+            self.requesting.push(conn);
         }
         let id = ClientId(conn.slot() as u32);
         record_all(&mut self.traces, now, id, msg);
@@ -688,8 +688,8 @@ impl Handler for Consumers {
         let id = ClientId(conn.slot() as u32);
         let Some(Some(client)) = self.clients.get_mut(conn.slot()) else { return };
         let Some(mut errors) = client.json_errors else { return };
-        if !std::mem::replace(&mut client.asking, true) {
-            self.asking.push(conn);
+        if !std::mem::replace(&mut client.requesting, true) {
+            self.requesting.push(conn);
         }
         let Self { p2ps, json, traces, .. } = self;
         json.follow(p2ps);

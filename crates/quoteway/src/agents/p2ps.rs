@@ -95,7 +95,7 @@ impl P2psAgent {
         // What is open upstream need not be kept for this P2PS.
         let Self { io, consumers, hub, .. } = self;
         consumers.p2ps.leave();
-        Desk { consumers, io }.send_requests(net::clock::now(), hub);
+        Delivery { consumers, io }.send_requests(net::clock::now(), hub);
         Ok(())
     }
 
@@ -106,12 +106,12 @@ impl P2psAgent {
         // Before anything is read from the hub: after a standstill, what has become stale is to be known as such.
         consumers.on_timer(now, io);
         let ready = Ready::take(io);
-        let mut desk = Desk { consumers, io };
-        hub.turn(now, ready, &mut desk)?;
-        desk.give_up_the_lost(now, hub);
-        desk.consumers.flush(now, &[], desk.io);
-        desk.consumers.end_turn(now, desk.io);
-        desk.send_requests(now, hub);
+        let mut delivery = Delivery { consumers, io };
+        hub.turn(now, ready, &mut delivery)?;
+        delivery.give_up_the_lost(now, hub);
+        delivery.consumers.flush(now, &[], delivery.io);
+        delivery.consumers.end_turn(now, delivery.io);
+        delivery.send_requests(now, hub);
         self.oversight.end_turn(now, || self.consumers.p2ps.delivered());
         if self.oversight.is_asked() {
             self.oversee(now);
@@ -159,13 +159,13 @@ fn key(config: &Config, shard: u16) -> io::Result<u64> {
     Ok(hasher.finish().max(1))
 }
 
-/// What the hub's blocks are handed to.
-struct Desk<'a> {
+/// Takes the blocks of the hub to the consumers.
+struct Delivery<'a> {
     consumers: &'a mut Consumers,
     io: &'a mut RsslIo,
 }
 
-impl Desk<'_> {
+impl Delivery<'_> {
     /// A source that the state machine has lost by its rules (silence, a gap too old) is to be joined anew.
     fn give_up_the_lost(&mut self, now: u64, hub: &mut Subscriber) {
         let lost: Vec<_> = self.consumers.p2ps.closing_sources().collect();
@@ -187,7 +187,7 @@ impl Desk<'_> {
     }
 }
 
-impl Blocks for Desk<'_> {
+impl Blocks for Delivery<'_> {
     fn joined(&mut self, now: u64, source: SourceId, joined: Joined) {
         self.consumers.p2ps.source_joined(now, source, joined);
     }

@@ -22,7 +22,7 @@ pub struct Providers {
     outbox: Outbox,
     routes: Routes,
     json: JsonProviders,
-    door: Option<Door>,
+    nip_port: Option<NipPort>,
     /// By connection slot.
     sessions: Vec<Option<Session>>,
     /// Nothing is read from providers.
@@ -46,8 +46,8 @@ struct Session {
     conn: ConnId,
 }
 
-/// Where non-interactive providers come in.
-struct Door {
+/// The port of the non-interactive providers, and its mounts.
+struct NipPort {
     listener: ListenerId,
     addr: SocketAddr,
     /// Those that were admitted and are not gone.
@@ -65,23 +65,23 @@ impl Providers {
     /// The port cannot be listened on, or a dictionary cannot be read.
     pub fn new(config: &Config, distributor: SourceDistributor, io: &mut RsslIo) -> io::Result<Self> {
         let c = &config.source_distributor;
-        let mut door = None;
+        let mut nip_port = None;
         if c.enable_nip_server {
             let at = super::address(&c.interface, c.nip_port)?;
             let options = super::socket_options(c.tcp_no_delay, c.tcp_send_buf_size, c.tcp_recv_buf_size);
             let (listener, addr) = io.listen_as(at, &options, super::provider_listener(config)?).map_err(|e| {
                 super::naming("non-interactive providers", at, "--nip-port (source_distributor.nip_port)", &e)
             })?;
-            door = Some(Door { listener, addr, open: 0, admitted: Vec::new(), max: c.nip_max_mounts as usize });
+            nip_port = Some(NipPort { listener, addr, open: 0, admitted: Vec::new(), max: c.nip_max_mounts as usize });
         }
         let (outbox, routes) = (Outbox::default(), Routes::new(config)?);
         let json = JsonProviders::new(config::dictionary(&config.dictionary)?, c);
-        Ok(Self { distributor, outbox, routes, json, door, sessions: Vec::new(), held: false, unheld: Vec::new() })
+        Ok(Self { distributor, outbox, routes, json, nip_port, sessions: Vec::new(), held: false, unheld: Vec::new() })
     }
 
     /// Where non-interactive providers connect.
     pub fn nip_addr(&self) -> Option<SocketAddr> {
-        self.door.as_ref().map(|d| d.addr)
+        self.nip_port.as_ref().map(|d| d.addr)
     }
 
     /// What was counted; `holding` says that providers are not read.
@@ -119,8 +119,8 @@ impl Providers {
     /// be done.
     pub fn reconfigure(&mut self, now: u64, (old, new): (&Config, &Config), io: &mut RsslIo) -> Vec<String> {
         self.distributor.reconfigure(&config::distributor_config(new));
-        if let Some(door) = &mut self.door {
-            door.max = new.source_distributor.nip_max_mounts as usize;
+        if let Some(nip_port) = &mut self.nip_port {
+            nip_port.max = new.source_distributor.nip_max_mounts as usize;
         }
         let (gone, come) = config::routes(old, new);
         let why = "its route is not in the configuration any more";
@@ -208,26 +208,26 @@ impl Providers {
 impl Handler for Providers {
     /// A mount is counted from its admission on: many that connect together are as many as they are.
     fn admit(&mut self, _listener: ListenerId, conn: ConnId, _peer: SocketAddr) -> Result<(), String> {
-        let Some(door) = &mut self.door else { return Ok(()) };
-        if door.open >= door.max {
-            return Err(format!("All {} provider mounts are taken: close one or raise maxMounts.", door.max));
+        let Some(nip_port) = &mut self.nip_port else { return Ok(()) };
+        if nip_port.open >= nip_port.max {
+            return Err(format!("All {} provider mounts are taken: close one or raise maxMounts.", nip_port.max));
         }
-        door.open += 1;
-        if door.admitted.len() <= conn.slot() {
-            door.admitted.resize(conn.slot() + 1, false);
+        nip_port.open += 1;
+        if nip_port.admitted.len() <= conn.slot() {
+            nip_port.admitted.resize(conn.slot() + 1, false);
         }
-        door.admitted[conn.slot()] = true;
+        nip_port.admitted[conn.slot()] = true;
         Ok(())
     }
 
     fn opened(&mut self, now: u64, conn: ConnId, opened: &Opened<'_>) {
         let route = if opened.listener.is_some() { None } else { self.routes.of(conn) };
-        let origin = match (route, &mut self.door) {
+        let origin = match (route, &mut self.nip_port) {
             (Some(route), _) => {
                 self.routes.established(route);
                 Origin::Route(route as u16)
             }
-            (None, Some(door)) if Some(door.listener) == opened.listener => Origin::NonInteractive,
+            (None, Some(nip_port)) if Some(nip_port.listener) == opened.listener => Origin::NonInteractive,
             _ => return,
         };
         if self.sessions.len() <= conn.slot() {
@@ -255,10 +255,10 @@ impl Handler for Providers {
 
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
         self.json.closed(conn);
-        if let Some(door) = &mut self.door
-            && door.admitted.get_mut(conn.slot()).is_some_and(std::mem::take)
+        if let Some(nip_port) = &mut self.nip_port
+            && nip_port.admitted.get_mut(conn.slot()).is_some_and(std::mem::take)
         {
-            door.open -= 1;
+            nip_port.open -= 1;
         }
         if self.sessions.get_mut(conn.slot()).and_then(Option::take).is_some() {
             tracing::warn!("a provider is gone: {}", ended.why);

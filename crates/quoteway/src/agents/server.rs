@@ -41,7 +41,7 @@ pub struct Addresses {
 /// The server.
 pub struct Server {
     io: RsslIo,
-    desk: Desk,
+    sessions: Sessions,
     addresses: Addresses,
     status: Option<Status>,
     name: String,
@@ -51,8 +51,8 @@ pub struct Server {
     asker: Asker,
 }
 
-/// Routes what the sessions bring to the side that it is for.
-struct Desk {
+/// The sessions of both sides; what they bring is routed to the side that it is for.
+struct Sessions {
     providers: Providers,
     consumers: Consumers,
     /// By connection slot.
@@ -89,8 +89,8 @@ impl Server {
         let addresses = Addresses { rssl, encrypted, websocket, nip: providers.nip_addr() };
         let (oversight, asker) = oversight("server", io.tcp().waker());
         let status = Status::open_in(&mut io)?;
-        let desk = Desk { providers, consumers, sides: Vec::new() };
-        Ok(Self { io, desk, addresses, status, name: config.hub.name.clone(), permissioning, oversight, asker })
+        let sessions = Sessions { providers, consumers, sides: Vec::new() };
+        Ok(Self { io, sessions, addresses, status, name: config.hub.name.clone(), permissioning, oversight, asker })
     }
 
     /// What administrators ask and do about permissions; `None` while they are off.
@@ -118,7 +118,7 @@ impl Server {
     /// # Errors
     /// The sockets have become unusable.
     pub fn run(&mut self, stop: impl Fn() -> bool) -> io::Result<()> {
-        self.desk.providers.on_timer(net::clock::now(), &mut self.io);
+        self.sessions.providers.on_timer(net::clock::now(), &mut self.io);
         while !stop() {
             self.turn()?;
         }
@@ -126,13 +126,13 @@ impl Server {
     }
 
     fn turn(&mut self) -> io::Result<()> {
-        let Self { io, desk, .. } = self;
-        let deadline = [desk.consumers.timeout(), desk.providers.timeout()].into_iter().flatten().min();
-        let now = io.turn(deadline, desk)?;
-        desk.providers.on_timer(now, io);
-        desk.consumers.on_timer(now, io);
-        desk.exchange(now, io);
-        self.oversight.end_turn(now, || self.desk.consumers.p2ps.delivered());
+        let Self { io, sessions, .. } = self;
+        let deadline = [sessions.consumers.timeout(), sessions.providers.timeout()].into_iter().flatten().min();
+        let now = io.turn(deadline, sessions)?;
+        sessions.providers.on_timer(now, io);
+        sessions.consumers.on_timer(now, io);
+        sessions.exchange(now, io);
+        self.oversight.end_turn(now, || self.sessions.consumers.p2ps.delivered());
         if self.oversight.is_asked() {
             self.oversee(now);
         }
@@ -155,7 +155,7 @@ impl Server {
     fn oversee(&mut self, now: u64) {
         let (mut samples, latency) = (Samples::default(), self.oversight.latency());
         self.sample(&mut samples);
-        let (consumers, providers) = (Some(&mut self.desk.consumers), Some(&mut self.desk.providers));
+        let (consumers, providers) = (Some(&mut self.sessions.consumers), Some(&mut self.sessions.providers));
         self.oversight.answer(Thread { now, io: &mut self.io, consumers, providers, samples, latency });
     }
 
@@ -163,14 +163,14 @@ impl Server {
     pub fn sample(&self, samples: &mut Samples) {
         let hub = [("hub", self.name.clone())];
         let rssl = [("rssl", self.addresses.rssl.to_string())];
-        self.desk.providers.sample(&hub, false, samples);
-        self.desk.consumers.sample(&rssl, samples);
+        self.sessions.providers.sample(&hub, false, samples);
+        self.sessions.consumers.sample(&rssl, samples);
         samples.add_sockets(&rssl, self.io.counters());
         samples.add(Part::Log, &[], &crate::log::counters());
     }
 }
 
-impl Desk {
+impl Sessions {
     /// Lets the two sides of the hub answer each other until both are quiet, then sends to the providers. Each round's
     /// block is handed over by reference and written to the clients before it is cleared.
     fn exchange(&mut self, now: u64, io: &mut RsslIo) {
@@ -205,7 +205,7 @@ impl Desk {
     }
 }
 
-impl Handler for Desk {
+impl Handler for Sessions {
     fn admit(&mut self, listener: ListenerId, conn: ConnId, peer: SocketAddr) -> Result<(), String> {
         if self.sides.len() <= conn.slot() {
             self.sides.resize(conn.slot() + 1, Side::Providers);

@@ -93,17 +93,17 @@ pub fn start(
     let unix = socket.as_deref().map(open_socket).transpose()?;
     let threads = Threads::new(life.askers().to_vec());
     let api = Arc::new(Api { threads, about, life: life.clone(), administration });
-    let doors = (listener, unix);
+    let listeners = (listener, unix);
     let access = Arc::new(Access::new(users(config)));
-    let door = access.clone();
-    life.follow(Box::new(move |config| door.set_users(users(&config.http))));
+    let followed = access.clone();
+    life.follow(Box::new(move |config| followed.set_users(users(&config.http))));
     let (ready, is_ready) = mpsc::channel();
     let run = move || {
         let runtime = match tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build() {
             Ok(runtime) => runtime,
             Err(e) => return drop(ready.send(Err(e))),
         };
-        let served = runtime.block_on(serve(doors, api, access, ready));
+        let served = runtime.block_on(serve(listeners, api, access, ready));
         if let Err(e) = served {
             tracing::error!("the thread of HTTP has ended: {e}");
         }
@@ -155,7 +155,7 @@ async fn serve(
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     if let Some(unix) = unix {
         // Whoever may open the socket is an operator.
-        let everybody = Door { api: api.clone(), access: Arc::new(Access::new(Vec::new())) };
+        let everybody = Serving { api: api.clone(), access: Arc::new(Access::new(Vec::new())) };
         let room = room.clone();
         tokio::spawn(async move {
             while let Ok(permit) = room.clone().acquire_owned().await {
@@ -168,12 +168,12 @@ async fn serve(
             }
         });
     }
-    let door = Door { api, access };
+    let serving = Serving { api, access };
     while let Ok(permit) = room.clone().acquire_owned().await {
         match tcp.accept().await {
             Ok((stream, peer)) => {
                 let _ = stream.set_nodelay(true);
-                tokio::spawn(connection(stream, peer.to_string(), door.clone(), permit));
+                tokio::spawn(connection(stream, peer.to_string(), serving.clone(), permit));
             }
             Err(e) => not_accepted(&e).await,
         }
@@ -187,20 +187,20 @@ async fn not_accepted(e: &io::Error) {
     tokio::time::sleep(Duration::from_millis(100)).await;
 }
 
-/// What the requests of a door are answered from.
+/// What the requests of a port, or of the Unix socket, are answered from.
 #[derive(Clone)]
-struct Door {
+struct Serving {
     api: Arc<Api>,
     access: Arc<Access>,
 }
 
-async fn connection<S>(stream: S, peer: String, door: Door, permit: OwnedSemaphorePermit)
+async fn connection<S>(stream: S, peer: String, serving: Serving, permit: OwnedSemaphorePermit)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = service_fn(|request| {
-        let (door, peer) = (door.clone(), peer.clone());
-        async move { Ok::<_, Infallible>(respond(&door, &peer, request).await) }
+        let (serving, peer) = (serving.clone(), peer.clone());
+        async move { Ok::<_, Infallible>(respond(&serving, &peer, request).await) }
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(64 << 10);
@@ -210,9 +210,9 @@ where
     drop(permit);
 }
 
-async fn respond(door: &Door, peer: &str, request: Request<Incoming>) -> Response<Full<Bytes>> {
+async fn respond(serving: &Serving, peer: &str, request: Request<Incoming>) -> Response<Full<Bytes>> {
     let head_only = request.method() == Method::HEAD;
-    let mut response = match answer(door, peer, request).await {
+    let mut response = match answer(serving, peer, request).await {
         Ok(response) => response,
         Err(Refusal { fault, denial }) => {
             let mut response = json(fault.status, &api::fault(&fault));
@@ -265,11 +265,11 @@ impl From<Denial> for Refusal {
     }
 }
 
-async fn answer(door: &Door, peer: &str, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Refusal> {
+async fn answer(serving: &Serving, peer: &str, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Refusal> {
     let method = if request.method() == Method::HEAD { "GET".to_owned() } else { request.method().to_string() };
     let path = request.uri().path().to_owned();
     if let Some((kind, bytes)) = assets::find(&path).filter(|_| method == "GET") {
-        door.access.check(request.headers(), Role::Viewer, false)?;
+        serving.access.check(request.headers(), Role::Viewer, false)?;
         return Ok(typed(200, kind, Bytes::from_static(bytes)));
     }
     let (endpoint, places) = api::find(&method, &path).map_err(|others| {
@@ -279,13 +279,13 @@ async fn answer(door: &Door, peer: &str, request: Request<Incoming>) -> Result<R
             Fault::new(405, format!("{path} takes {}", others.join(", ")))
         }
     })?;
-    let caller = door.access.check(request.headers(), endpoint.role, endpoint.method != "GET")?;
+    let caller = serving.access.check(request.headers(), endpoint.role, endpoint.method != "GET")?;
     let query = request.uri().query().unwrap_or_default();
     let query = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
     let caller = format!("{} {} at {peer}", caller.role.name(), caller.name);
     let body = if endpoint.method == "GET" { Value::Null } else { read_body(request).await? };
     let asked = Asked { places, query, body, caller };
-    Ok(match (endpoint.handle)(&door.api, &asked).await? {
+    Ok(match (endpoint.handle)(&serving.api, &asked).await? {
         Answer::Json(value) => json(200, &value),
         Answer::Status(status, value) => json(status, &value),
         Answer::Text(kind, text) => typed(200, kind, text.into()),

@@ -1,4 +1,4 @@
-//! The login domain: who connects, with which wishes, and what the server can do.
+//! The login domain: who connects, with which attributes, and what the server can do.
 //!
 //! A consumer or non-interactive provider sends a [`Request`] on the first stream; the server answers with a [`Refresh`]
 //! (accepted) or a [`Status`] (refused). Element names, types and order are those of the SDK's `ValueAdd` layer, so that
@@ -66,7 +66,7 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// The two wishes that decide how states reach this user.
+    /// The two attributes that decide how states reach this user.
     pub fn recovery(&self) -> Recovery {
         Recovery {
             single_open: self.single_open.unwrap_or(true),

@@ -1,10 +1,10 @@
-//! What a state means to a consumer with its own wishes for recovery.
+//! What a state means to a consumer with its own policy of recovery.
 //!
 //! The states themselves, their numbers and names, are [`StreamState`], [`DataState`] and [`StateCode`].
 
 pub use crate::{DataState, State, StateCode, StreamState};
 
-/// Who recovers a stream, and whether stale data may be shown: the two wishes of a consumer's login.
+/// Who recovers a stream, and whether stale data may be shown: the two attributes of a consumer's login that say so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recovery {
     /// `SingleOpen`: the server recovers; a stream that it will recover stays open, Suspect meanwhile.

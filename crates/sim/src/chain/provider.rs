@@ -39,7 +39,7 @@ pub(crate) struct Stream {
     pub(crate) private: bool,
     pub(crate) snapshot: bool,
     /// Images asked for and not begun.
-    owed: u32,
+    pending: u32,
     /// No image and no status yet.
     fresh: bool,
     /// An image was begun.
@@ -243,7 +243,7 @@ impl Provider {
             assert_eq!(stream.private, has(RequestFlags::PRIVATE_STREAM));
             stream.view = view;
             if !has(RequestFlags::NO_REFRESH) {
-                stream.owed += 1;
+                stream.pending += 1;
             }
             return;
         }
@@ -258,7 +258,7 @@ impl Provider {
             assert!(!twice, "{item} is open here already");
         }
         let (service, window) = (offer.service, offer.window);
-        let stream = Stream { item, private, snapshot, owed: 1, fresh: true, imaged: false, sending: None, view };
+        let stream = Stream { item, private, snapshot, pending: 1, fresh: true, imaged: false, sending: None, view };
         self.streams.insert(id, stream);
         if let Some(window) = window {
             let fresh = self.streams.values().filter(|stream| stream.fresh && stream.item.service == service).count();
@@ -330,7 +330,7 @@ impl Provider {
     /// Answers a request, or goes on with an image. True if there was one.
     pub(crate) fn answer(&mut self, truth: &mut Truth, random: &mut Random) -> bool {
         let healed = self.healed;
-        let wants = |stream: &Stream| stream.sending.is_some() || stream.owed > 0;
+        let wants = |stream: &Stream| stream.sending.is_some() || stream.pending > 0;
         let silent = |stream: &Stream| stream.item.name == "MUTE" && !healed;
         let due: Vec<i32> = self.streams.iter().filter(|(_, s)| wants(s) && !silent(s)).map(|(id, _)| *id).collect();
         let Some(id) = random.pick(&due) else { return false };
@@ -361,7 +361,7 @@ impl Provider {
         let life = self.life;
         let stream = self.streams.get_mut(&id).expect("a stream");
         if solicited {
-            stream.owed -= 1;
+            stream.pending -= 1;
         }
         let set = truth.new_set(!solicited);
         let versions = truth.versions(life, stream.item);

@@ -19,7 +19,7 @@ pub(crate) const LIMITS: Limits = Limits {
 
 /// How a client takes what is sent to it.
 #[derive(Debug, Clone, Copy)]
-enum Pace {
+enum Reader {
     /// A little each turn.
     Slow,
     /// All or nothing.
@@ -31,7 +31,7 @@ enum Pace {
 /// The socket.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    pace: Pace,
+    reader: Reader,
     /// Bytes that a slow one takes at most in a turn; it waits with those that are larger.
     rate: usize,
     /// Percent of the turns in which a bursty one takes all.
@@ -44,13 +44,13 @@ pub(crate) struct Socket {
 
 impl Socket {
     pub(crate) fn new(now: u64, very_slow: bool, random: &mut Random) -> Self {
-        let pace = match random.below(3) {
-            0 => Pace::Slow,
-            1 => Pace::Bursty,
-            _ => Pace::Stalled { until: now + random.below(8) as u64 * SECOND },
+        let reader = match random.below(3) {
+            0 => Reader::Slow,
+            1 => Reader::Bursty,
+            _ => Reader::Stalled { until: now + random.below(8) as u64 * SECOND },
         };
         let (rate, burst) = if very_slow { (30, 2) } else { (400, 15) };
-        Self { pace, rate, burst, queue: VecDeque::new(), bytes: 0, paused: false }
+        Self { reader, rate, burst, queue: VecDeque::new(), bytes: 0, paused: false }
     }
 
     /// Bytes that the client has not taken.
@@ -65,12 +65,12 @@ impl Socket {
 
     /// What the client takes now.
     pub(crate) fn take(&mut self, now: u64, all: bool, random: &mut Random) -> impl Iterator<Item = Vec<u8>> + use<> {
-        let mut budget = match self.pace {
+        let mut budget = match self.reader {
             _ if all => usize::MAX,
-            Pace::Slow => random.below(self.rate),
-            Pace::Bursty if random.chance(self.burst) => usize::MAX,
-            Pace::Stalled { until } if now >= until => 2_000,
-            Pace::Bursty | Pace::Stalled { .. } => 0,
+            Reader::Slow => random.below(self.rate),
+            Reader::Bursty if random.chance(self.burst) => usize::MAX,
+            Reader::Stalled { until } if now >= until => 2_000,
+            Reader::Bursty | Reader::Stalled { .. } => 0,
         };
         let mut taken = Vec::new();
         while let Some(first) = self.queue.front()

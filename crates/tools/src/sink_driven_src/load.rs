@@ -98,7 +98,7 @@ struct Stamps {
     /// Item that carries them.
     item: Option<u32>,
     /// The update that was to carry one had no place for it: the next one that has carries it.
-    owed: bool,
+    overdue: bool,
 }
 
 /// Seed of the random order.
@@ -129,7 +129,7 @@ impl Load {
                 random: Random::new(now),
                 left: 0,
                 item: None,
-                owed: false,
+                overdue: false,
             },
             posted: HashMap::new(),
             to_lose: 0,
@@ -218,7 +218,7 @@ impl Load {
         self.lateness.record(now.saturating_sub(intended));
         let mut sent = 0;
         for n in 0..count {
-            let wanted = stamp_at == Some(n) || self.stamps.counts_out(self.config.stamp_every) || self.stamps.owed;
+            let wanted = stamp_at == Some(n) || self.stamps.counts_out(self.config.stamp_every) || self.stamps.overdue;
             let Some(at) = self.next_stream(wanted) else { break };
             let stream = self.streams[at];
             let item = &mut self.items[stream.item as usize];
@@ -229,7 +229,7 @@ impl Load {
             item.sequence = item.sequence.wrapping_add(1);
             let (sequence, id) = (item.sequence, id_of(item.key, item.sequence));
             let with_stamp = if wanted { series.stamped[step].as_mut() } else { None };
-            self.stamps.owed = wanted && with_stamp.is_none();
+            self.stamps.overdue = wanted && with_stamp.is_none();
             let carries_stamp = with_stamp.is_some() || self.config.stamp_all;
             let template = with_stamp.unwrap_or(&mut series.plain[step]);
             let intended = if observer.is_some() || (carries_stamp && smooth) {

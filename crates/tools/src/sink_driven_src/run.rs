@@ -13,7 +13,7 @@ use anyhow::anyhow;
 use feed::datafile::DataFile;
 use feed::pace::{Pacer, Rate};
 use feed::provider::{Items, Post, Prank, Provider, ProviderConfig, SessionId};
-use feed::replay::Pace;
+use feed::replay::ReplaySpeed;
 use feed::replay::market::ReplayConfig;
 use measure::latency::{Latency, Summary};
 use measure::observer::Observer;
@@ -120,7 +120,7 @@ fn is_paced(args: &Args) -> bool {
 }
 
 fn settings_of(args: &Args, data: Option<std::path::PathBuf>) -> SourceSettings {
-    let pace = if args.speed > 0.0 && !is_paced(args) { Pace::Scaled(args.speed) } else { Pace::Unpaced };
+    let pace = if args.speed > 0.0 && !is_paced(args) { ReplaySpeed::Scaled(args.speed) } else { ReplaySpeed::Unpaced };
     SourceSettings {
         service: args.service.clone(),
         replay: ReplayConfig { pace, repeat: args.cycle, ..ReplayConfig::default() },

@@ -15,7 +15,7 @@ fn data(name: &str) -> Option<PathBuf> {
 }
 
 fn unpaced() -> ReplayConfig {
-    ReplayConfig { pace: Pace::Unpaced, ..ReplayConfig::default() }
+    ReplayConfig { pace: ReplaySpeed::Unpaced, ..ReplayConfig::default() }
 }
 
 /// The book of a consumer: key to size, as the maps tell it.
@@ -113,7 +113,7 @@ fn the_best_quotes_of_the_other_feed_are_the_records_quotes() {
 #[test]
 fn time_is_scaled_and_the_end_begins_anew() {
     let Some(path) = data("TOPS16.pcapng.gz") else { return };
-    let config = ReplayConfig { pace: Pace::Scaled(1_000_000.0), ..ReplayConfig::default() };
+    let config = ReplayConfig { pace: ReplaySpeed::Scaled(1_000_000.0), ..ReplayConfig::default() };
     let mut replay = CaptureReplay::open(&path, config).unwrap();
     let id = replay.find("SPY.IEX").unwrap();
     assert!(replay.find("SPY.DEEP").is_none() && replay.find("TOOLONGNAME.IEX").is_none());

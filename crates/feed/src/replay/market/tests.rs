@@ -19,7 +19,7 @@ fn data() -> Option<PathBuf> {
     None
 }
 
-fn config(pace: Pace, from_millis: u32) -> ReplayConfig {
+fn config(pace: ReplaySpeed, from_millis: u32) -> ReplayConfig {
     ReplayConfig { pace, from_millis, pause: 2 * SECOND, repeat: true }
 }
 
@@ -65,7 +65,7 @@ fn every_quote_and_trade_of_a_symbol_comes_in_recorded_order() {
         }
     }
 
-    let mut replay = TickReplay::open(&folder, config(Pace::Unpaced, 0), &mut |_| {}).unwrap().unwrap();
+    let mut replay = TickReplay::open(&folder, config(ReplaySpeed::Unpaced, 0), &mut |_| {}).unwrap().unwrap();
     let id = replay.find("IBM.N").unwrap();
     replay.watch(id, Model::Price, true);
     let mut told_trades = Vec::new();
@@ -108,7 +108,7 @@ fn every_quote_and_trade_of_a_symbol_comes_in_recorded_order() {
 #[test]
 fn during_the_session_the_best_quote_is_hardly_ever_crossed() {
     let Some(folder) = data() else { return };
-    let mut replay = TickReplay::open(&folder, config(Pace::Unpaced, 34_200_000), &mut |_| {}).unwrap().unwrap();
+    let mut replay = TickReplay::open(&folder, config(ReplaySpeed::Unpaced, 34_200_000), &mut |_| {}).unwrap().unwrap();
     let ids: Vec<InstrumentId> = ["AIG.N", "BAC.N", "IBM.N"].iter().map(|n| replay.find(n).unwrap()).collect();
     for &id in &ids {
         replay.watch(id, Model::Price, true);
@@ -185,7 +185,7 @@ const TRADE: Payload = Payload::Update(UpdateKind::Trade);
 #[test]
 fn time_passes_as_it_is_scaled_and_a_new_session_follows() {
     let recording = Recording::new("paced", &[("xyz_20131007_quote.zip", QUOTES), ("xyz_20131007_trade.zip", TRADES)]);
-    let open = config(Pace::Scaled(2.0), 1_000);
+    let open = config(ReplaySpeed::Scaled(2.0), 1_000);
     let mut replay = TickReplay::open(&recording.folder, open, &mut |_| {}).unwrap().unwrap();
     let id = replay.find("XYZ.N").unwrap();
     replay.watch(id, Model::Price, true);
@@ -212,7 +212,7 @@ fn time_passes_as_it_is_scaled_and_a_new_session_follows() {
 fn what_was_before_the_beginning_is_taken_in_silently() {
     let recording = Recording::new("from", &[("xyz_20131007_quote.zip", QUOTES), ("xyz_20131007_trade.zip", TRADES)]);
     let mut replay =
-        TickReplay::open(&recording.folder, config(Pace::Scaled(1.0), 2_000), &mut |_| {}).unwrap().unwrap();
+        TickReplay::open(&recording.folder, config(ReplaySpeed::Scaled(1.0), 2_000), &mut |_| {}).unwrap().unwrap();
     let id = replay.find("XYZ.N").unwrap();
     assert_eq!((replay.record(id).bid.price, replay.record(id).trades), (100_100, 1));
     replay.watch(id, Model::Price, true);

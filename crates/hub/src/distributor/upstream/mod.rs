@@ -5,11 +5,11 @@
 //! | `requests` | queues, open windows, request pacing, timeouts and retries |
 //! | `routing` | which provider is asked |
 //! | `request_merge` | the one request that several P2PSs' demands make |
-//! | `answers` | what providers send on item streams |
+//! | `item_messages` | what providers send on item streams |
 //! | `pending_images` | which P2PSs an answer is not for yet |
 //! | `point_to_point` | on which way an image goes to whom |
 
-mod answers;
+mod item_messages;
 mod pending_images;
 mod point_to_point;
 mod request_merge;

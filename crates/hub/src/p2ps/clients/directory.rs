@@ -85,7 +85,7 @@ impl P2ps {
         if let Some(before) = moved {
             self.withdraw_service(before, source);
         }
-        self.finish_losses_before(id, source);
+        self.finish_outages_before(id, source);
         if let Some(source) = self.sources.up_mut(source) {
             source.services.insert(remote, id);
         }
@@ -177,7 +177,7 @@ impl P2ps {
     }
 
     /// Sends every directory stream that covers a service what has changed of it, as far as its filter goes. A status is
-    /// turned to each client's wishes.
+    /// turned to each client's recovery policy.
     fn broadcast(&mut self, id: ServiceId, change: &Change, status: Option<State<'_>>) {
         // A client may apply it to its items by itself: what they have to get before comes before.
         self.release_every();

@@ -1,4 +1,4 @@
-//! Logins: who may do anything at all, and with which wishes.
+//! Logins: who may do anything at all, and with which attributes.
 
 use super::refusal::Refusal;
 use super::streams::{Open, Streams, WatchState};

@@ -113,7 +113,7 @@ impl P2ps {
     /// Opens a stream, or says why not.
     fn open_stream(&mut self, watcher: Watcher, msg: &RequestMsg<'_>, view: &WantedView) -> Result<(), Told> {
         if let Some(service) = msg.key.service_id {
-            self.begin_losses_in(ServiceId(service));
+            self.begin_outages_in(ServiceId(service));
         }
         let accepted = self.check(watcher, msg).map_err(|refusal| refusal.told())?;
         let no_room = || Refusal::NoResources { what: "items" }.told();

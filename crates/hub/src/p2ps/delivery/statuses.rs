@@ -1,4 +1,4 @@
-//! States on their way to the watchers: of items, of services, of groups, and of losses that the P2PS finds itself.
+//! States on their way to the watchers: of items, of services, of groups, and of outages that the P2PS finds itself.
 
 use super::turn::BodyId;
 use crate::p2ps::P2ps;
@@ -83,7 +83,7 @@ impl GroupId {
     }
 }
 
-/// The state as a client with these wishes is told it. Private streams are recovered by nobody.
+/// The state as a client with this recovery policy is told it. Private streams are recovered by nobody.
 pub(crate) fn told(policy: Recovery, private: bool, state: State<'_>) -> State<'_> {
     if private && state.stream == StreamState::CLOSED_RECOVER { state } else { policy.apply(state) }
 }
@@ -198,7 +198,7 @@ impl P2ps {
         }
         if is_final {
             if !heard {
-                self.losses.note_end(watcher);
+                self.outages.note_end(watcher);
             }
             self.drop_watcher(watcher, id);
         } else if let (Some(state), false) = (state, knows) {

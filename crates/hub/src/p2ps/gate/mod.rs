@@ -1,7 +1,7 @@
 //! Who may see what: where the P2PS asks its permissions, and what follows from the answers.
 //!
 //! * `logins`: who may be on; force, new rights, lost sources of rights; what administrators ask;
-//! * `opens`: who may open an item and see its image; what becomes of streams whose lock or right has changed;
+//! * `item_access`: who may open an item and see its image; what becomes of streams whose lock or right has changed;
 //! * `messages`: updates, statuses and generic messages that carry permission data of their own;
 //! * `held`: messages of clients that wait until the audit has room.
 //!
@@ -10,9 +10,9 @@
 //! among its open watchers, so that an update without permission data is not looked at.
 
 pub(crate) mod held;
+mod item_access;
 mod logins;
 mod messages;
-mod opens;
 
 use super::ids::{ClientId, ItemId, StreamId};
 use super::items::watchers::Watcher;

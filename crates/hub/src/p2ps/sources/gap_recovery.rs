@@ -96,10 +96,10 @@ impl P2ps {
         if self.sources.get_or_insert(number, incarnation).up {
             self.lose_source(number, StateCode::NONE, "has started again");
         }
-        if self.losses.is_losing(number) {
+        if self.outages.is_losing(number) {
             match joined {
-                Some(joined) => return self.losses.rejoin_later(number, joined),
-                None => self.finish_loss_of(number),
+                Some(joined) => return self.outages.rejoin_later(number, joined),
+                None => self.finish_outage_of(number),
             }
         }
         let source = self.sources.get_or_insert(number, incarnation);

@@ -2,14 +2,14 @@
 //!
 //! * `services`, `qos`: the services of all sources merged;
 //! * `upstream`, `payload`: what is opened, asked for again, and closed;
-//! * `loss`: what the end of a source or of a service means;
+//! * `outage`: what the end of a source or of a service means;
 //! * `failover`: items of a service that is down at one source and up at another;
 //! * `gap_recovery`: joining over a network, what is lost there, and silence;
 //! * `point_to_point`: images that come by another way than the updates.
 
 mod failover;
 pub(crate) mod gap_recovery;
-pub(crate) mod loss;
+pub(crate) mod outage;
 pub(crate) mod payload;
 mod point_to_point;
 pub(crate) mod qos;

@@ -316,14 +316,14 @@ impl P2ps {
             named.extend(client.directories.iter().filter_map(|directory| directory.service));
             named.extend(client.dictionaries.iter().filter_map(DictionaryStream::service));
         }
-        let Self { services, items, losses, sources, config, .. } = self;
+        let Self { services, items, outages, sources, config, .. } = self;
         let at_sources = |source| [Standing::Opening(source), Standing::Open(source)];
         let waits = [Standing::Parked, Standing::Queued, Standing::Retrying];
         let standings: Vec<Standing> = waits.into_iter().chain(sources.ids().flat_map(at_sources)).collect();
         let has_items = |id| standings.iter().any(|&standing| items.count_standing(id, standing) > 0);
         let rest = REST.max(config.post_timeout.saturating_mul(2));
         // A loss that is being told of may name any of them.
-        let is_used = |service: &Service| losses.has_work() || named.contains(&service.id) || has_items(service.id);
+        let is_used = |service: &Service| outages.has_work() || named.contains(&service.id) || has_items(service.id);
         let looked = services.free_ids(self.now, rest, &is_used);
         if looked && services.free.is_empty() {
             // Those whose source is lost, and that nobody asks for, are gone from now on: their ids are free after the rest.

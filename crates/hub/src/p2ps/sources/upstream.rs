@@ -258,7 +258,7 @@ impl P2ps {
         if let Some(source) = self.sources.up_mut(source) {
             source.writer.request(&Request::Reissue { handle: handle.0, serial, in_stream, rwf: &request });
         } else {
-            debug_assert!(self.losses.is_losing(source), "{id:?} is open at {source:?}, which is not there");
+            debug_assert!(self.outages.is_losing(source), "{id:?} is open at {source:?}, which is not there");
         }
         self.items.note_asked_view(id, view, with_image);
     }
@@ -291,7 +291,7 @@ impl P2ps {
                 if let Some(source) = self.sources.up_mut(source) {
                     source.writer.request(&Request::Refresh { handle: handle.0, in_stream });
                 } else {
-                    debug_assert!(self.losses.is_losing(source), "{id:?} is open at {source:?}, which is not there");
+                    debug_assert!(self.outages.is_losing(source), "{id:?} is open at {source:?}, which is not there");
                 }
             }
             ItemState::Opening { .. } => {}
@@ -436,7 +436,7 @@ impl P2ps {
             source.unbind(handle);
             source.writer.request(&Request::Close { handle: handle.0 });
         } else {
-            debug_assert!(self.losses.is_losing(source), "{id:?} was open at {source:?}, which is not there");
+            debug_assert!(self.outages.is_losing(source), "{id:?} was open at {source:?}, which is not there");
         }
         debug_assert!(self.items.get(id).is_waiting());
     }

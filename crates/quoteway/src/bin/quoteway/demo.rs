@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use feed::replay::Pace;
+use feed::replay::ReplaySpeed;
 use feed::replay::market::ReplayConfig;
 use quoteway::agents::lifecycle::Lifecycle;
 use quoteway::agents::server::{Addresses, Server};
@@ -106,7 +106,7 @@ type SourceThread = JoinHandle<anyhow::Result<()>>;
 fn start_source(args: &DemoArgs, stop: &Arc<AtomicBool>) -> anyhow::Result<(SourceThread, SocketAddr)> {
     let settings = SourceSettings {
         data: args.data.clone(),
-        replay: ReplayConfig { pace: Pace::Scaled(args.speed), ..ReplayConfig::default() },
+        replay: ReplayConfig { pace: ReplaySpeed::Scaled(args.speed), ..ReplayConfig::default() },
         rate: args.speed,
         ..SourceSettings::default()
     };

@@ -1,8 +1,8 @@
 //! What the end of a source, of its service or of an item there means: those who watch are told, and it is asked for elsewhere, or
 //! again.
 //!
-//! A source may take a million items with it. So a loss is work that is done in turns: each turn tells of so many items and no more
-//! ([`crate::p2ps::Config::work_per_turn`]), and the updates of others go out in between. An item that a loss has yet to tell of
+//! A source may take a million items with it. So an outage is work that is done in turns: each turn tells of so many items and no more
+//! ([`crate::p2ps::Config::work_per_turn`]), and the updates of others go out in between. An item that an outage has yet to tell of
 //! looks as before; whoever asks something of it has it told first ([`P2ps::settle`]).
 
 use super::Joined;
@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 
 /// A source that is lost, or one of its services that it offers no more.
 #[derive(Debug)]
-struct Loss {
+struct Outage {
     source: SourceId,
     code: StateCode,
     why: &'static str,
@@ -28,14 +28,14 @@ struct Loss {
     /// Services that are not done with, the one at hand in front.
     services: VecDeque<ServiceId>,
     /// Of these, the ones that something was told of already.
-    begun: FxHashMap<ServiceId, ServiceLoss>,
+    begun: FxHashMap<ServiceId, ServiceOutage>,
     /// Items that were served by the source.
     lost: u64,
 }
 
-/// What a loss means for one service.
+/// What an outage means for one service.
 #[derive(Debug)]
-struct ServiceLoss {
+struct ServiceOutage {
     /// What its watchers are told.
     text: String,
     relayed: Relayed,
@@ -54,7 +54,7 @@ enum Meaning {
     Deleted,
 }
 
-/// A source that is back before its loss was told of, and what it has sent since.
+/// A source that is back before its outage was told of, and what it has sent since.
 #[derive(Debug)]
 struct Rejoin {
     source: SourceId,
@@ -75,21 +75,21 @@ struct Unparking {
     again: bool,
 }
 
-/// Losses that are being told of, in the order in which they came.
+/// Outages that are being told of, in the order in which they came.
 #[derive(Debug, Default)]
-pub(crate) struct Losses {
-    queue: VecDeque<Loss>,
+pub(crate) struct Outages {
+    queue: VecDeque<Outage>,
     /// Services whose items may find a source again: those that wait are being queued.
     unparking: VecDeque<Unparking>,
-    /// Sources that are back before their loss was told of.
+    /// Sources that are back before their outage was told of.
     rejoining: Vec<Rejoin>,
-    /// The stream on which something is asked of an item that is to be told of a loss before.
+    /// The stream on which something is asked of an item that is to be told of an outage before.
     settling: Option<Watcher>,
     /// Items and watchers that may still be looked at in this turn.
     budget: usize,
 }
 
-impl Losses {
+impl Outages {
     pub(crate) fn begin_turn(&mut self, budget: u32) {
         self.budget = budget.max(1) as usize;
     }
@@ -108,13 +108,13 @@ impl Losses {
 
     /// True if a source is lost, and what it served is not told of.
     pub(crate) fn is_losing(&self, source: SourceId) -> bool {
-        self.queue.iter().any(|loss| loss.whole && loss.source == source)
+        self.queue.iter().any(|outage| outage.whole && outage.source == source)
     }
 
-    /// True if items of a service are being queued, or told of a loss.
+    /// True if items of a service are being queued, or told of an outage.
     pub(crate) fn concerns(&self, service: ServiceId) -> bool {
         self.unparking.iter().any(|unparking| unparking.service == service)
-            || self.queue.iter().any(|loss| loss.services.contains(&service))
+            || self.queue.iter().any(|outage| outage.services.contains(&service))
     }
 
     /// A source is back that is not lost to its end: it has to wait.
@@ -133,14 +133,14 @@ impl Losses {
         self.rejoining.retain(|rejoin| rejoin.source != source);
     }
 
-    /// The loss that has to tell of an item.
+    /// The outage that has to tell of an item.
     fn of(&self, service: ServiceId, state: ItemState, id: ItemId) -> Option<usize> {
-        self.queue.iter().position(|loss| {
-            let begun = loss.begun.get(&service);
-            let here = |source| source == loss.source || begun.is_some_and(|begun| begun.meaning == Meaning::Deleted);
+        self.queue.iter().position(|outage| {
+            let begun = outage.begun.get(&service);
+            let here = |source| source == outage.source || begun.is_some_and(|begun| begun.meaning == Meaning::Deleted);
             match state {
-                ItemState::Open { source, .. } if here(source) => loss.services.contains(&service),
-                ItemState::Opening { source, .. } if loss.whole && here(source) => loss.services.contains(&service),
+                ItemState::Open { source, .. } if here(source) => outage.services.contains(&service),
+                ItemState::Opening { source, .. } if outage.whole && here(source) => outage.services.contains(&service),
                 _ => begun.is_some_and(|begun| begun.staying.contains(&id)),
             }
         })
@@ -150,7 +150,7 @@ impl Losses {
 impl P2ps {
     /// A source is lost: its items are suspect and wait for another, its services lose a provider.
     pub(in crate::p2ps) fn lose_source(&mut self, number: SourceId, code: StateCode, why: &'static str) {
-        self.losses.forget_rejoin(number);
+        self.outages.forget_rejoin(number);
         // A transport may end after its silence was found here.
         let Some(source) = self.sources.up_mut(number) else { return };
         source.forget();
@@ -158,19 +158,19 @@ impl P2ps {
         // What it was asked for in services that it has withdrawn since is answered by nobody, so all of them are looked at.
         let services = self.services.ids().collect();
         let begun = FxHashMap::default();
-        self.losses.queue.push_back(Loss { source: number, code, why, whole: true, services, begun, lost: 0 });
-        self.work_losses();
+        self.outages.queue.push_back(Outage { source: number, code, why, whole: true, services, begun, lost: 0 });
+        self.work_outages();
     }
 
     /// A source offers a service no more. Without any other the service is deleted, which closes everything; who leaves
     /// recovery to this server and has no directory stays, and waits for the service to return.
     pub(in crate::p2ps) fn withdraw_service(&mut self, service: ServiceId, number: SourceId) {
-        self.finish_losses_in(service);
+        self.finish_outages_in(service);
         let Some(known) = self.services.get(service) else {
             debug_assert!(false, "a service that never was: {service:?}");
             return;
         };
-        let mut loss = Loss {
+        let mut outage = Outage {
             source: number,
             code: StateCode::NONE,
             why: "offers it no more",
@@ -182,10 +182,10 @@ impl P2ps {
         // At once, so that nothing more is asked of the source for it.
         let other = |provider: &Provider| provider.source != number;
         let has_other = known.providers.iter().any(other);
-        let begun = if has_other { self.begin_service_loss(service, &loss) } else { self.begin_deletion(service) };
-        loss.begun.insert(service, begun);
-        self.losses.queue.push_back(loss);
-        self.work_losses();
+        let begun = if has_other { self.begin_service_outage(service, &outage) } else { self.begin_deletion(service) };
+        outage.begun.insert(service, begun);
+        self.outages.queue.push_back(outage);
+        self.work_outages();
     }
 
     /// Items of a service that a source serves or was asked for.
@@ -195,7 +195,7 @@ impl P2ps {
     }
 
     /// Nobody offers a service: clients are told that it is gone.
-    fn begin_deletion(&mut self, service: ServiceId) -> ServiceLoss {
+    fn begin_deletion(&mut self, service: ServiceId) -> ServiceOutage {
         let name = self.services.get(service).map(|known| known.name.clone()).unwrap_or_default();
         let text = format!("Service {name} is gone.");
         let waits = [Standing::Parked, Standing::Queued, Standing::Retrying];
@@ -205,128 +205,128 @@ impl P2ps {
         let relayed = Relayed::Deleted { at: self.clients.directories_opened() };
         self.delete_service(service);
         self.notices.push(Notice::ServiceGone { service: name });
-        ServiceLoss { text, relayed, meaning: Meaning::Deleted, staying }
+        ServiceOutage { text, relayed, meaning: Meaning::Deleted, staying }
     }
 
     /// A service loses a source: clients with a directory are told at once, of all items if the state is right for all.
-    fn begin_service_loss(&mut self, service: ServiceId, loss: &Loss) -> ServiceLoss {
+    fn begin_service_outage(&mut self, service: ServiceId, outage: &Outage) -> ServiceOutage {
         let meaning = Meaning::Unanswered;
-        let unanswered = ServiceLoss { text: String::new(), relayed: Relayed::No, meaning, staying: Vec::new() };
+        let unanswered = ServiceOutage { text: String::new(), relayed: Relayed::No, meaning, staying: Vec::new() };
         let Some(known) = self.services.get_mut(service) else {
             debug_assert!(false, "a service that never was: {service:?}");
             return unanswered;
         };
         let before = known.providers.len();
-        known.providers.retain(|provider| provider.source != loss.source);
+        known.providers.retain(|provider| provider.source != outage.source);
         if known.providers.len() == before {
             return unanswered;
         }
-        let text = format!("The source of service {} {}; it is asked for again by itself.", known.name, loss.why);
-        let alone = !self.has_answered_beside(service, loss.source, false);
+        let text = format!("The source of service {} {}; it is asked for again by itself.", known.name, outage.why);
+        let alone = !self.has_answered_beside(service, outage.source, false);
         let at = self.clients.directories_opened();
         let mut staying = Vec::new();
-        if !loss.whole {
+        if !outage.whole {
             // It will answer yet.
-            staying.extend(self.items.standing(service, Standing::Opening(loss.source)).rev());
+            staying.extend(self.items.standing(service, Standing::Opening(outage.source)).rev());
         }
-        let any = !staying.is_empty() || self.next_at(service, loss).is_some();
-        self.service_changed(service, (alone && any).then(|| lost_state(loss.code, &text)));
+        let any = !staying.is_empty() || self.next_at(service, outage).is_some();
+        self.service_changed(service, (alone && any).then(|| lost_state(outage.code, &text)));
         let relayed = if alone { Relayed::Status { filter: filter::STATE, at } } else { Relayed::No };
-        ServiceLoss { text, relayed, meaning: Meaning::SourceLost, staying }
+        ServiceOutage { text, relayed, meaning: Meaning::SourceLost, staying }
     }
 
-    /// Goes on with losses, as far as this turn lets it.
-    pub(in crate::p2ps) fn work_losses(&mut self) {
-        while self.losses.budget > 0
-            && let Some(mut loss) = self.losses.queue.pop_front()
+    /// Goes on with outages, as far as this turn lets it.
+    pub(in crate::p2ps) fn work_outages(&mut self) {
+        while self.outages.budget > 0
+            && let Some(mut outage) = self.outages.queue.pop_front()
         {
-            let mut budget = self.losses.budget;
-            self.work_loss(&mut loss, &mut budget);
-            self.losses.budget = budget;
-            if loss.services.is_empty() {
-                self.end_loss(&loss);
+            let mut budget = self.outages.budget;
+            self.work_outage(&mut outage, &mut budget);
+            self.outages.budget = budget;
+            if outage.services.is_empty() {
+                self.end_outage(&outage);
             } else {
-                self.losses.queue.push_front(loss);
+                self.outages.queue.push_front(outage);
             }
         }
         self.work_unparking();
     }
 
-    fn work_loss(&mut self, loss: &mut Loss, budget: &mut usize) {
+    fn work_outage(&mut self, outage: &mut Outage, budget: &mut usize) {
         while *budget > 0
-            && let Some(&service) = loss.services.front()
+            && let Some(&service) = outage.services.front()
         {
             let touched = self.counters.items_touched;
-            if self.begin_loss_of(loss, service) {
+            if self.begin_outage_of(outage, service) {
                 // Every client may have a directory that is told of it.
                 let looks = (self.counters.items_touched - touched) as usize;
                 *budget = budget.saturating_sub(1 + looks + self.clients.ids().len() / 8);
             }
-            self.work_service_loss(loss, service, budget);
+            self.work_service_outage(outage, service, budget);
             if *budget > 0 {
-                loss.services.pop_front();
-                loss.begun.remove(&service);
-                // Their turn comes after the losses: what is left of the budget is not known here.
+                outage.services.pop_front();
+                outage.begun.remove(&service);
+                // Their turn comes after the outages: what is left of the budget is not known here.
                 self.list_parked(service);
             }
         }
     }
 
     /// True if it has begun now, and not before.
-    fn begin_loss_of(&mut self, loss: &mut Loss, service: ServiceId) -> bool {
-        let news = !loss.begun.contains_key(&service);
+    fn begin_outage_of(&mut self, outage: &mut Outage, service: ServiceId) -> bool {
+        let news = !outage.begun.contains_key(&service);
         if news {
-            let begun = self.begin_service_loss(service, loss);
-            loss.begun.insert(service, begun);
+            let begun = self.begin_service_outage(service, outage);
+            outage.begun.insert(service, begun);
         }
         news
     }
 
-    /// Has the losses of a service begun: clients with a directory hear of them before anything else is said of the service.
-    pub(in crate::p2ps) fn begin_losses_in(&mut self, service: ServiceId) {
-        for _ in 0..self.losses.queue.len() {
-            let Some(mut loss) = self.losses.queue.pop_front() else { return };
-            if loss.services.contains(&service) {
-                self.begin_loss_of(&mut loss, service);
+    /// Has the outages of a service begun: clients with a directory hear of them before anything else is said of the service.
+    pub(in crate::p2ps) fn begin_outages_in(&mut self, service: ServiceId) {
+        for _ in 0..self.outages.queue.len() {
+            let Some(mut outage) = self.outages.queue.pop_front() else { return };
+            if outage.services.contains(&service) {
+                self.begin_outage_of(&mut outage, service);
             }
-            self.losses.queue.push_back(loss);
+            self.outages.queue.push_back(outage);
         }
     }
 
     /// Tells of the items of one service; all of them are told of if something of the budget is left.
-    fn work_service_loss(&mut self, loss: &mut Loss, service: ServiceId, budget: &mut usize) {
+    fn work_service_outage(&mut self, outage: &mut Outage, service: ServiceId, budget: &mut usize) {
         while *budget > 0 {
-            let staying = loss.begun.get_mut(&service).and_then(|begun| begun.staying.pop());
-            let Some(id) = staying.or_else(|| self.next_at(service, loss)) else { return };
-            *budget = budget.saturating_sub(self.lose_item(loss, service, id));
+            let staying = outage.begun.get_mut(&service).and_then(|begun| begun.staying.pop());
+            let Some(id) = staying.or_else(|| self.next_at(service, outage)) else { return };
+            *budget = budget.saturating_sub(self.lose_item(outage, service, id));
         }
     }
 
     /// An item of a service that has to leave the place where it stands.
-    fn next_at(&self, service: ServiceId, loss: &Loss) -> Option<ItemId> {
+    fn next_at(&self, service: ServiceId, outage: &Outage) -> Option<ItemId> {
         let at = |standing| self.items.standing(service, standing).next();
-        let opening = || at(Standing::Opening(loss.source)).filter(|_| loss.whole);
-        let deleted = loss.begun.get(&service).is_some_and(|begun| begun.meaning == Meaning::Deleted);
+        let opening = || at(Standing::Opening(outage.source)).filter(|_| outage.whole);
+        let deleted = outage.begun.get(&service).is_some_and(|begun| begun.meaning == Meaning::Deleted);
         let elsewhere = || self.sources.ids().filter(|_| deleted).find_map(|source| at(Standing::Open(source)));
-        at(Standing::Open(loss.source)).or_else(opening).or_else(elsewhere)
+        at(Standing::Open(outage.source)).or_else(opening).or_else(elsewhere)
     }
 
     /// Tells those who watch an item that is lost, and has it asked for again; what that cost.
-    fn lose_item(&mut self, loss: &mut Loss, service: ServiceId, id: ItemId) -> usize {
-        let Some(begun) = loss.begun.get(&service) else {
+    fn lose_item(&mut self, outage: &mut Outage, service: ServiceId, id: ItemId) -> usize {
+        let Some(begun) = outage.begun.get(&service) else {
             debug_assert!(false, "an item is lost before its service: {id:?}");
             return 1;
         };
         let item = self.items.get(id);
         // One that stays may be gone, and its number another's, or be served by another source by now.
-        let elsewhere = begun.meaning == Meaning::SourceLost && item.source() != Some(loss.source);
+        let elsewhere = begun.meaning == Meaning::SourceLost && item.source() != Some(outage.source);
         if !item.is_live() || item.is_view() || item.service() != service || elsewhere {
             return 1;
         }
         let cost = 1 + self.items.watchers(id).len();
         self.counters.items_touched += cost as u64;
-        loss.lost += u64::from(item.source() == Some(loss.source) && begun.meaning != Meaning::Unanswered);
-        let (code, text, relayed) = (loss.code, begun.text.as_str(), begun.relayed);
+        outage.lost += u64::from(item.source() == Some(outage.source) && begun.meaning != Meaning::Unanswered);
+        let (code, text, relayed) = (outage.code, begun.text.as_str(), begun.relayed);
         let state = lost_state(code, text);
         let telling = match begun.meaning {
             Meaning::Unanswered => None,
@@ -348,101 +348,102 @@ impl P2ps {
     /// As [`P2ps::settle`], for the item on a stream of a client. True if the client is told by a message that the stream has ended:
     /// what it has just asked for on it has crossed with that, and is void.
     pub(in crate::p2ps) fn settle_stream(&mut self, client: ClientId, stream: StreamId) -> bool {
-        if self.losses.queue.is_empty() {
+        if self.outages.queue.is_empty() {
             return false;
         }
         let Some(id) = self.clients.get(client).and_then(|known| known.streams.item(stream)) else { return false };
-        self.losses.settling = Some(Watcher { client, stream });
+        self.outages.settling = Some(Watcher { client, stream });
         self.settle(id);
         // Taken out when that stream is told its end.
-        self.losses.settling.take().is_none()
+        self.outages.settling.take().is_none()
     }
 
-    /// Has a loss told of an item before something else is done with it. True if it was told: the item may be gone.
+    /// Has an outage told of an item before something else is done with it. True if it was told: the item may be gone.
     pub(in crate::p2ps) fn settle(&mut self, id: ItemId) -> bool {
-        if self.losses.queue.is_empty() {
+        if self.outages.queue.is_empty() {
             return false;
         }
         let root = self.items.root(id);
         let item = self.items.get(root);
         let (service, state) = (item.service(), item.state());
-        let Some(mut loss) = self.losses.of(service, state, root).and_then(|at| self.losses.queue.remove(at)) else {
+        let Some(mut outage) = self.outages.of(service, state, root).and_then(|at| self.outages.queue.remove(at))
+        else {
             return false;
         };
-        self.begin_loss_of(&mut loss, service);
-        if let Some(begun) = loss.begun.get_mut(&service) {
+        self.begin_outage_of(&mut outage, service);
+        if let Some(begun) = outage.begun.get_mut(&service) {
             begun.staying.retain(|&other| other != root);
         }
-        self.lose_item(&mut loss, service, root);
-        self.losses.queue.push_front(loss);
+        self.lose_item(&mut outage, service, root);
+        self.outages.queue.push_front(outage);
         true
     }
 
     /// A source has something to say of a service: what was lost there before is told first.
-    pub(in crate::p2ps) fn finish_losses_before(&mut self, service: ServiceId, source: SourceId) {
-        let before = |loss: &Loss| {
-            let deleted = loss.begun.get(&service).is_some_and(|begun| begun.meaning == Meaning::Deleted);
-            loss.services.contains(&service) && (loss.source == source || deleted)
+    pub(in crate::p2ps) fn finish_outages_before(&mut self, service: ServiceId, source: SourceId) {
+        let before = |outage: &Outage| {
+            let deleted = outage.begun.get(&service).is_some_and(|begun| begun.meaning == Meaning::Deleted);
+            outage.services.contains(&service) && (outage.source == source || deleted)
         };
-        if self.losses.queue.iter().any(before) {
-            self.finish_losses_in(service);
+        if self.outages.queue.iter().any(before) {
+            self.finish_outages_in(service);
         }
     }
 
-    /// Has all losses told of a service, whatever that costs: something else happens to it that they know nothing of.
-    pub(in crate::p2ps) fn finish_losses_in(&mut self, service: ServiceId) {
+    /// Has all outages told of a service, whatever that costs: something else happens to it that they know nothing of.
+    pub(in crate::p2ps) fn finish_outages_in(&mut self, service: ServiceId) {
         let mut budget = usize::MAX;
-        for _ in 0..self.losses.queue.len() {
-            let Some(mut loss) = self.losses.queue.pop_front() else { return };
-            if loss.services.contains(&service) {
-                self.begin_loss_of(&mut loss, service);
-                self.work_service_loss(&mut loss, service, &mut budget);
-                loss.services.retain(|&other| other != service);
-                loss.begun.remove(&service);
+        for _ in 0..self.outages.queue.len() {
+            let Some(mut outage) = self.outages.queue.pop_front() else { return };
+            if outage.services.contains(&service) {
+                self.begin_outage_of(&mut outage, service);
+                self.work_service_outage(&mut outage, service, &mut budget);
+                outage.services.retain(|&other| other != service);
+                outage.begun.remove(&service);
             }
-            if loss.services.is_empty() {
-                self.end_loss(&loss);
+            if outage.services.is_empty() {
+                self.end_outage(&outage);
             } else {
-                self.losses.queue.push_back(loss);
+                self.outages.queue.push_back(outage);
             }
         }
     }
 
-    /// Keeps a block of a source that is back, and not joined because its loss is still being told of. False if it is none of those.
+    /// Keeps a block of a source that is back, and not joined because its outage is still being told of. False if it is none of those.
     pub(in crate::p2ps) fn keep_for_rejoin(&mut self, source: SourceId, direct: bool, block: &[u8]) -> bool {
-        let Some(rejoin) = self.losses.rejoining.iter_mut().find(|rejoin| rejoin.source == source) else {
+        let Some(rejoin) = self.outages.rejoining.iter_mut().find(|rejoin| rejoin.source == source) else {
             return false;
         };
         rejoin.bytes += block.len();
         rejoin.blocks.push((direct, block.into()));
         if rejoin.bytes > self.config.hold_bytes {
             // It has more to say than can be kept.
-            self.finish_loss_of(source);
+            self.finish_outage_of(source);
         }
         true
     }
 
-    /// Has the loss of a source told to its end, whatever that costs: it begins again at once.
-    pub(in crate::p2ps) fn finish_loss_of(&mut self, source: SourceId) {
-        while let Some(at) = self.losses.queue.iter().position(|loss| loss.whole && loss.source == source) {
-            let Some(mut loss) = self.losses.queue.remove(at) else { return };
+    /// Has the outage of a source told to its end, whatever that costs: it begins again at once.
+    pub(in crate::p2ps) fn finish_outage_of(&mut self, source: SourceId) {
+        while let Some(at) = self.outages.queue.iter().position(|outage| outage.whole && outage.source == source) {
+            let Some(mut outage) = self.outages.queue.remove(at) else { return };
             let mut budget = usize::MAX;
-            self.work_loss(&mut loss, &mut budget);
-            self.end_loss(&loss);
+            self.work_outage(&mut outage, &mut budget);
+            self.end_outage(&outage);
         }
     }
 
-    /// A loss is told of to its end.
-    fn end_loss(&mut self, loss: &Loss) {
-        debug_assert!(loss.services.is_empty() && loss.begun.is_empty());
-        let &Loss { source, why, whole, lost, .. } = loss;
+    /// An outage is told of to its end.
+    fn end_outage(&mut self, outage: &Outage) {
+        debug_assert!(outage.services.is_empty() && outage.begun.is_empty());
+        let &Outage { source, why, whole, lost, .. } = outage;
         if !whole {
             return;
         }
         self.counters.items_lost += lost;
         self.notices.push(Notice::SourceLost { source, items: lost, why });
-        if let Some(at) = self.losses.rejoining.iter().position(|rejoin| rejoin.source == source) {
-            let Rejoin { joined, blocks, .. } = self.losses.rejoining.remove(at);
+        if let Some(at) = self.outages.rejoining.iter().position(|rejoin| rejoin.source == source) {
+            let Rejoin { joined, blocks, .. } = self.outages.rejoining.remove(at);
             self.connect_source(source, Some(joined));
             for (direct, block) in blocks {
                 let read = if direct {
@@ -465,31 +466,31 @@ impl P2ps {
 
     fn list_parked(&mut self, service: ServiceId) {
         let parked = self.items.count_standing(service, Standing::Parked);
-        let known = self.losses.unparking.iter_mut().find(|unparking| unparking.service == service);
+        let known = self.outages.unparking.iter_mut().find(|unparking| unparking.service == service);
         match known {
             Some(unparking) => unparking.again = true,
             None if parked == 0 => {}
-            None => self.losses.unparking.push_back(Unparking { service, below: parked, again: false }),
+            None => self.outages.unparking.push_back(Unparking { service, below: parked, again: false }),
         }
     }
 
     fn work_unparking(&mut self) {
-        while self.losses.budget > 0
-            && let Some(&Unparking { service, below, again }) = self.losses.unparking.front()
+        while self.outages.budget > 0
+            && let Some(&Unparking { service, below, again }) = self.outages.unparking.front()
         {
             let parked = self.items.count_standing(service, Standing::Parked);
             match below.min(parked).checked_sub(1) {
                 Some(place) => {
-                    self.losses.budget -= 1;
+                    self.outages.budget -= 1;
                     self.counters.items_touched += 1;
-                    self.losses.unparking[0].below = place;
+                    self.outages.unparking[0].below = place;
                     let id = self.items.standing(service, Standing::Parked).nth(place).expect("a place in the list");
                     if self.provider_of(id).is_some() {
                         self.queue_open(id);
                     }
                 }
-                None if again => self.losses.unparking[0] = Unparking { service, below: parked, again: false },
-                None => drop(self.losses.unparking.pop_front()),
+                None if again => self.outages.unparking[0] = Unparking { service, below: parked, again: false },
+                None => drop(self.outages.unparking.pop_front()),
             }
         }
     }
@@ -548,7 +549,7 @@ impl P2ps {
     }
 }
 
-/// What the watchers of a lost item are told, before it is turned to their wishes: open and suspect for who leaves recovery to this
+/// What the watchers of a lost item are told, before their recovery policies are applied to it: open and suspect for who leaves recovery to this
 /// server.
 fn lost_state(code: StateCode, text: &str) -> State<'_> {
     State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, code, text)
