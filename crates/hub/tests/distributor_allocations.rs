@@ -25,7 +25,7 @@ struct Nowhere;
 impl ProviderSink for Nowhere {
     fn send(&mut self, _: SessionId, _: &[u8]) {}
 
-    fn close(&mut self, session: SessionId, reason: &str) {
+    fn close(&mut self, session: SessionId, reason: &hub::distributor::CloseReason) {
         panic!("{session:?} closed: {reason}");
     }
 }

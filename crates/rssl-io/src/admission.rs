@@ -1,8 +1,11 @@
 //! Limits by address, and a bounded log of the connections that never became a session.
 
+use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
 
 use rustc_hash::FxHashMap;
+
+use crate::reason::AdmissionError;
 
 /// How many connections a port takes. 0 is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,13 +29,13 @@ pub(crate) struct Admission {
 
 impl Admission {
     /// Counts a connection, or says why there is no room for it.
-    pub(crate) fn admit(&mut self, limits: &Limits, address: IpAddr) -> Result<(), String> {
+    pub(crate) fn admit(&mut self, limits: &Limits, address: IpAddr) -> Result<(), AdmissionError> {
         if limits.handshakes > 0 && self.handshakes >= limits.handshakes {
-            return Err(format!("{} connections are in their handshake already (max_handshakes)", self.handshakes));
+            return Err(AdmissionError::Handshakes { open: self.handshakes });
         }
         let count = self.addresses.entry(address).or_insert(0);
         if limits.per_address > 0 && *count >= limits.per_address {
-            return Err(format!("this address has {count} connections already (max_connections_per_address)"));
+            return Err(AdmissionError::Address { open: *count });
         }
         *count += 1;
         self.handshakes += 1;
@@ -61,7 +64,7 @@ impl Admission {
 
     /// Says that a connection never became a session: [`LINES`] lines for an address in [`WINDOW_NS`]; the next one has the number of
     /// those left out.
-    pub(crate) fn log_refused(&mut self, now: u64, peer: SocketAddr, why: &str) {
+    pub(crate) fn log_refused(&mut self, now: u64, peer: SocketAddr, why: &dyn Display) {
         if let Some(left_out) = self.log.may_say(now, peer.ip()) {
             let others =
                 if left_out == 0 { String::new() } else { format!(" ({left_out} more from there were not logged)") };
@@ -129,9 +132,11 @@ mod tests {
         let limits = Limits { per_address: 2, handshakes: 3, ..Limits::default() };
         let mut admission = Admission::default();
         assert!(admission.admit(&limits, address(1)).is_ok() && admission.admit(&limits, address(1)).is_ok());
-        assert!(admission.admit(&limits, address(1)).unwrap_err().contains("max_connections_per_address"));
+        let refused = admission.admit(&limits, address(1)).unwrap_err();
+        assert!(matches!(refused, AdmissionError::Address { open: 2 }), "{refused}");
         assert!(admission.admit(&limits, address(2)).is_ok());
-        assert!(admission.admit(&limits, address(3)).unwrap_err().contains("max_handshakes"));
+        let refused = admission.admit(&limits, address(3)).unwrap_err();
+        assert!(matches!(refused, AdmissionError::Handshakes { open: 3 }), "{refused}");
         admission.established();
         assert!(admission.admit(&limits, address(3)).is_ok());
         admission.leave(address(1), true);

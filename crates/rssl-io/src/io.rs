@@ -14,6 +14,7 @@ use rssl::{ClientConfig, Connection, Packer, ServerConfig, Version};
 
 use crate::admission::Admission;
 use crate::listener::{Beginning, Encryption, Listener, WebSocketDial, beginning};
+use crate::reason::{AdmissionError, EndReason};
 use crate::session::{Dialling, Kind, Session, Spoken, Undecided};
 
 /// Takes what the sessions bring.
@@ -54,8 +55,8 @@ pub struct Opened<'a> {
 pub struct Ended {
     /// The session had been established.
     pub established: bool,
-    /// Why, for people.
-    pub why: String,
+    /// Why.
+    pub why: EndReason,
     /// The connection version to try next, if the server seems not to know the one that was offered.
     pub next_version: Option<Version>,
 }
@@ -315,7 +316,7 @@ impl RsslIo {
                 let ended = Ended {
                     established: session.established,
                     next_version: session.next_version(),
-                    why: session.why.take().unwrap_or_else(|| why.to_string()),
+                    why: session.why.take().unwrap_or(EndReason::Socket(why)),
                 };
                 let (listener, peer) = (session.listener, session.peer);
                 self.sessions[conn.slot()] = None;
@@ -342,7 +343,7 @@ impl RsslIo {
             Encryption::Required(tls) => tls.accept().map(Some),
             Encryption::None | Encryption::Offered(_) => Ok(None),
         };
-        let admitted = tls.map_err(|e| format!("it cannot be encrypted: {e}"));
+        let admitted = tls.map_err(AdmissionError::Encryption);
         let admitted = admitted.and_then(|tls| self.admission.admit(&listener.limits, peer.ip()).map(|()| tls));
         let tls = match admitted {
             Ok(tls) => tls,
@@ -401,10 +402,10 @@ impl RsslIo {
             session.transmit(&mut self.tcp, &mut self.cipher, &self.out);
         }
         if let Some(e) = tls_error {
-            self.close(conn, &e.to_string(), Close::Drain(DRAIN));
+            self.end(conn, EndReason::Encryption(e), Close::Drain(DRAIN));
         } else if let Err(end) = result {
             let how = if end.is_unanswered() { Close::Now } else { Close::Drain(DRAIN) };
-            self.close(conn, &end.to_string(), how);
+            self.end(conn, end, how);
         }
     }
 
@@ -430,7 +431,7 @@ impl RsslIo {
                 }
             }
             if let Err(end) = result {
-                self.close(conn, &end.to_string(), Close::Now);
+                self.end(conn, end, Close::Now);
             }
         }
     }
@@ -569,15 +570,19 @@ impl RsslIo {
         self.tcp.set_reading(conn, reading);
     }
 
-    /// Ends a connection. [`Handler::closed`] follows with this reason.
+    /// Ends a connection for a reason of its owner. [`Handler::closed`] follows with the reason.
     pub fn close(&mut self, conn: ConnId, why: &str, how: Close) {
+        self.end(conn, EndReason::Owner(why.to_owned()), how);
+    }
+
+    fn end(&mut self, conn: ConnId, why: EndReason, how: Close) {
         let Some(session) = self.sessions.get_mut(conn.slot()).and_then(Option::as_mut) else { return };
         if session.id != conn || session.why.is_some() {
             return;
         }
-        session.why = Some(why.to_string());
         let mut pending = std::mem::take(&mut session.pending);
-        session.say_goodbye(why, &mut pending);
+        session.say_goodbye(&why, &mut pending);
+        session.why = Some(why);
         if !pending.is_empty() {
             session.transmit(&mut self.tcp, &mut self.cipher, &pending);
         }

@@ -13,14 +13,17 @@
 //! | [`RsslIo`] | the turn, sending, closing |
 //! | `session` | one connection's layers; what its kind of session makes of bytes and of time |
 //! | [`listener`] | what a port accepts, and how the first bytes tell the protocols apart |
+//! | `reason` | why connections are not taken, and why they end |
 //! | [`admission`] | limits by address, and the bounded log of those that never became a session |
 #![forbid(unsafe_code)]
 
 pub mod admission;
 mod io;
 pub mod listener;
+mod reason;
 mod session;
 
 pub use io::{Ended, Handler, Opened, RsslIo};
 pub use listener::{Encryption, Listener, WebSocket, WebSocketDial};
+pub use reason::{AdmissionError, EndReason};
 pub use session::Spoken;

@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use net::tcp::{ConnId, ListenerId, SendOutcome, Tcp};
 use net::tls::TlsSession;
-use rssl::ws::upgrade::{self, Ask, Protocol, Refusal, Request, Upgrade};
+use rssl::ws::upgrade::{self, Ask, Protocol, Request, Upgrade};
 use rssl::ws::{self, Json, JsonPacker, Role, Socket, code};
 use rssl::{Closed, Connection, Negotiated, Packer, Version};
 
 use crate::io::{Handler, Opened};
 use crate::listener::{Beginning, Listener, WebSocket, WebSocketDial, beginning};
+use crate::reason::EndReason;
 
 /// What a session speaks, and what was agreed on.
 #[derive(Debug, Clone, Copy)]
@@ -122,39 +123,6 @@ impl Dialling {
     }
 }
 
-/// Why a session is over.
-pub(crate) enum End {
-    Rssl(Closed),
-    /// The server that was dialled gives no WebSocket session.
-    NotUpgraded(String),
-    WebSocket(ws::Closed),
-    Http(Refusal),
-    Refused(String),
-    Silent(u64),
-}
-
-impl End {
-    /// An unknown version is not answered: the peer tries the next lower one.
-    pub(crate) fn is_unanswered(&self) -> bool {
-        matches!(self, Self::Rssl(Closed::UnknownVersion { .. }))
-    }
-}
-
-impl fmt::Display for End {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Rssl(closed) => closed.fmt(f),
-            Self::WebSocket(closed) => closed.fmt(f),
-            Self::Http(refusal) => write!(f, "HTTP request answered with {}: {}", refusal.status, refusal.why),
-            Self::NotUpgraded(text) => f.write_str(text),
-            Self::Refused(text) => write!(f, "connection refused by this server: {text:?}"),
-            Self::Silent(ns) => {
-                write!(f, "handshake timeout: nothing that tells a protocol within {} s", *ns as f64 / 1e9)
-            }
-        }
-    }
-}
-
 /// One connection.
 pub(crate) struct Session {
     pub(crate) id: ConnId,
@@ -174,7 +142,7 @@ pub(crate) struct Session {
     /// Bytes that are read from it in one turn at most.
     pub(crate) read_most: usize,
     /// Set when this side has decided the end.
-    pub(crate) why: Option<String>,
+    pub(crate) why: Option<EndReason>,
 }
 
 impl Session {
@@ -188,7 +156,7 @@ impl Session {
         scratch: &mut Vec<u8>,
         listeners: &[Listener],
         handler: &mut H,
-    ) -> Result<(), End> {
+    ) -> Result<(), EndReason> {
         let mut sink = Dispatch {
             handler,
             now,
@@ -200,25 +168,24 @@ impl Session {
             in_websocket: false,
         };
         match &mut self.kind {
-            Kind::Rssl(rssl) => rssl.receive(now, bytes, out, &mut sink).map_err(End::Rssl),
+            Kind::Rssl(rssl) => rssl.receive(now, bytes, out, &mut sink).map_err(EndReason::Rssl),
             other => receive_other(other, now, bytes, out, scratch, listeners, sink),
         }
     }
 
     /// Does what is due by time; what is to be sent goes to `out`.
-    pub(crate) fn on_timer(&mut self, now: u64, out: &mut Vec<u8>, listeners: &[Listener]) -> Result<(), End> {
+    pub(crate) fn on_timer(&mut self, now: u64, out: &mut Vec<u8>, listeners: &[Listener]) -> Result<(), EndReason> {
         if self.established && !self.spoke && now >= self.speak_by {
-            let text = "no message came after the handshake (login_timeout)".to_owned();
-            return Err(End::Refused(text));
+            return Err(EndReason::NoMessage);
         }
         match &mut self.kind {
-            Kind::Rssl(rssl) => rssl.on_timer(now, out).map_err(End::Rssl),
-            Kind::Json(json) => json.on_timer(now, out).map_err(End::WebSocket),
-            Kind::RsslInWebSocket(wrapped) => wrapped.on_timer(now, out).map_err(End::Rssl),
+            Kind::Rssl(rssl) => rssl.on_timer(now, out).map_err(EndReason::Rssl),
+            Kind::Json(json) => json.on_timer(now, out).map_err(EndReason::WebSocket),
+            Kind::RsslInWebSocket(wrapped) => wrapped.on_timer(now, out).map_err(EndReason::Rssl),
             Kind::Undecided(undecided) => {
                 let limit = self.listener.map_or(0, |l| listeners[l.index()].rssl.handshake_timeout_ns);
                 let waited = now.saturating_sub(undecided.since);
-                if waited >= limit { Err(End::Silent(waited)) } else { Ok(()) }
+                if waited >= limit { Err(EndReason::NoProtocol { waited }) } else { Ok(()) }
             }
             Kind::Dialling(dialling) => {
                 let waited = now.saturating_sub(dialling.since);
@@ -227,7 +194,7 @@ impl Session {
                 }
                 let text =
                     format!("handshake timeout: no answer to the WebSocket request within {} s", waited as f64 / 1e9);
-                Err(End::NotUpgraded(text))
+                Err(EndReason::NotUpgraded(text))
             }
         }
     }
@@ -272,10 +239,10 @@ impl Session {
     }
 
     /// Appends the last words that the protocol has for an end that this side decides.
-    pub(crate) fn say_goodbye(&mut self, why: &str, out: &mut Vec<u8>) {
+    pub(crate) fn say_goodbye(&mut self, why: &EndReason, out: &mut Vec<u8>) {
         match &mut self.kind {
-            Kind::Json(json) => json.close(code::NORMAL, why, out),
-            Kind::RsslInWebSocket(wrapped) => wrapped.socket.close(code::NORMAL, why, out),
+            Kind::Json(json) => json.close(code::NORMAL, &why.to_string(), out),
+            Kind::RsslInWebSocket(wrapped) => wrapped.socket.close(code::NORMAL, &why.to_string(), out),
             Kind::Rssl(_) | Kind::Undecided(_) | Kind::Dialling(_) => {}
         }
     }
@@ -351,15 +318,15 @@ fn receive_other<H: Handler>(
     scratch: &mut Vec<u8>,
     listeners: &[Listener],
     mut sink: Dispatch<'_, H>,
-) -> Result<(), End> {
+) -> Result<(), EndReason> {
     match kind {
-        Kind::Rssl(rssl) => rssl.receive(now, bytes, out, &mut sink).map_err(End::Rssl),
+        Kind::Rssl(rssl) => rssl.receive(now, bytes, out, &mut sink).map_err(EndReason::Rssl),
         Kind::Json(json) => {
             let result = json.receive(now, bytes, out, |text| {
                 *sink.spoke = true;
                 sink.handler.text(now, sink.conn, text);
             });
-            result.map_err(End::WebSocket)
+            result.map_err(EndReason::WebSocket)
         }
         Kind::RsslInWebSocket(wrapped) => {
             let Wrapped { socket, rssl } = &mut **wrapped;
@@ -371,16 +338,16 @@ fn receive_other<H: Handler>(
             socket.wrap_rssl(scratch, out);
             if text {
                 socket.close(code::UNSUPPORTED, "text frame in a session of RSSL", out);
-                return Err(End::Refused("text frame in a session of RSSL".to_owned()));
+                return Err(EndReason::TextFrame);
             }
-            end.map_or(Ok(()), |closed| Err(End::Rssl(closed))).and(result.map_err(End::WebSocket))
+            end.map_or(Ok(()), |closed| Err(EndReason::Rssl(closed))).and(result.map_err(EndReason::WebSocket))
         }
         Kind::Dialling(dialling) => {
             dialling.head.extend_from_slice(bytes);
             let (protocol, length) = match dialling.ask.answer(&dialling.head) {
                 Ok(None) => return Ok(()),
                 Ok(Some(agreed)) => agreed,
-                Err(why) => return Err(End::NotUpgraded(why)),
+                Err(why) => return Err(EndReason::NotUpgraded(why)),
             };
             let (head, since) = (std::mem::take(&mut dialling.head), dialling.since);
             *kind = begin_dialled(dialling, protocol, since, now, out, &mut sink);
@@ -408,7 +375,7 @@ fn receive_other<H: Handler>(
             rssl.start(since, out);
             let result = rssl.receive(now, &head, out, &mut sink);
             *kind = Kind::Rssl(rssl);
-            result.map_err(End::Rssl)
+            result.map_err(EndReason::Rssl)
         }
     }
 }
@@ -424,13 +391,13 @@ fn begin_http<H: Handler>(
     scratch: &mut Vec<u8>,
     listeners: &[Listener],
     sink: Dispatch<'_, H>,
-) -> Result<(), End> {
+) -> Result<(), EndReason> {
     let Kind::Undecided(undecided) = kind else { return Ok(()) };
     let (upgrade, length) = match upgrade::read(&undecided.head, &config.offer) {
         Request::Incomplete => return Ok(()),
         Request::Refused(refusal) => {
             refusal.answer(out);
-            return Err(End::Http(refusal));
+            return Err(EndReason::Http(refusal));
         }
         Request::Upgrade(upgrade, length) => (upgrade, length),
     };
@@ -447,7 +414,7 @@ fn begin_http<H: Handler>(
     } else if let Some(text) = refusal {
         // A browser learns nothing of an HTTP status, so the refusal comes as a close.
         socket.close(code::NORMAL, &text, out);
-        return Err(End::Refused(text));
+        return Err(EndReason::Refused(text));
     } else {
         *kind = Kind::Json(Box::new(Json::new(socket, config.json, now)));
         *sink.established = true;

@@ -24,6 +24,7 @@
 //! At the end of each turn debug builds check the states of some items; [`SourceDistributor::check_invariants`] checks all there is.
 
 mod cached;
+mod close_reason;
 mod config;
 mod counters;
 mod hub_stream;
@@ -40,6 +41,7 @@ mod published;
 mod timers;
 mod upstream;
 
+pub use close_reason::CloseReason;
 pub use config::{Balance, Config, RouteConfig};
 pub use counters::Counters;
 pub use notice::Notice;
@@ -57,8 +59,7 @@ use providers::{Dictionaries, Phase, Providers, Services};
 use published::Published;
 use rwf::dictionary::Dictionary;
 use rwf::msg::{Domain, MsgClass, StatusMsg};
-use rwf::{DecodeError, State, peek};
-use std::fmt;
+use rwf::{State, peek};
 use timers::{Timer, Timers};
 use upstream::Upstream;
 
@@ -67,34 +68,7 @@ pub trait ProviderSink {
     /// Sends one RWF message to a session.
     fn send(&mut self, session: SessionId, msg: &[u8]);
     /// Ends a session, after what was sent to it. `session_down` for it is allowed and changes nothing any more.
-    fn close(&mut self, session: SessionId, reason: &str);
-}
-
-/// Why a session cannot go on: what its provider did.
-#[derive(Debug)]
-pub(crate) enum Fault {
-    /// Bytes that are no message, or not the one they should be.
-    Malformed(DecodeError),
-    /// A message that the rules do not allow.
-    Rule(&'static str),
-    /// The provider ended it, with its own words.
-    Refused(String),
-}
-
-impl From<DecodeError> for Fault {
-    fn from(error: DecodeError) -> Self {
-        Self::Malformed(error)
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Malformed(error) => write!(f, "provider sent a malformed message: {error}"),
-            Self::Rule(what) => f.write_str(what),
-            Self::Refused(text) => f.write_str(text),
-        }
-    }
+    fn close(&mut self, session: SessionId, reason: &CloseReason);
 }
 
 /// The state machine. See the module's description.
@@ -156,7 +130,7 @@ impl SourceDistributor {
     /// A session with a provider is established: we log in (route), or wait for its login.
     pub fn session_up(&mut self, now: u64, id: SessionId, origin: Origin, peer: PeerInfo, out: &mut impl ProviderSink) {
         if id.0 >= providers::MAX_SESSIONS {
-            out.close(id, "too many provider sessions");
+            out.close(id, &CloseReason::SessionsTaken);
             return;
         }
         self.lose_session(now, id, "replaced by a new session", out);
@@ -183,8 +157,8 @@ impl SourceDistributor {
             self.counters.updates += 1;
             return;
         }
-        if let Err(fault) = self.provider_message(now, id, msg, out) {
-            self.fail_session(now, id, &fault, out);
+        if let Err(reason) = self.provider_message(now, id, msg, out) {
+            self.close_session(now, id, &reason, out);
         }
     }
 
@@ -308,8 +282,7 @@ impl SourceDistributor {
         let session = &self.providers[id];
         let route = matches!(session.origin, Origin::Route(_));
         if session.phase == Phase::LoggingIn || (route && session.phase == Phase::LoggedIn) {
-            let fault = Fault::Rule("provider has not answered login and directory in time");
-            self.fail_session(now, id, &fault, out);
+            self.close_session(now, id, &CloseReason::NoAnswer, out);
         }
     }
 
@@ -320,15 +293,13 @@ impl SourceDistributor {
         id: SessionId,
         msg: &[u8],
         out: &mut dyn ProviderSink,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), CloseReason> {
         let header = peek::header(msg)?;
         let session = &self.providers[id];
         if session.origin == Origin::NonInteractive {
             return match header.domain {
                 Domain::LOGIN => self.provider_login(id, msg, out),
-                _ if session.phase == Phase::LoggingIn => {
-                    Err(Fault::Rule("provider sent data before it logged in: log in first"))
-                }
+                _ if session.phase == Phase::LoggingIn => Err(CloseReason::NotLoggedIn),
                 Domain::SOURCE => self.directory_message(now, id, msg, out),
                 _ => self.published_message(id, msg),
             };
@@ -341,12 +312,11 @@ impl SourceDistributor {
         }
     }
 
-    /// Ends a session for what its provider did, and takes its items to others.
-    fn fail_session(&mut self, now: u64, id: SessionId, fault: &Fault, out: &mut dyn ProviderSink) {
+    /// Closes a session for what its provider did, and takes its items to others.
+    fn close_session(&mut self, now: u64, id: SessionId, reason: &CloseReason, out: &mut dyn ProviderSink) {
         self.counters.closed_sessions += 1;
-        let reason = fault.to_string();
-        out.close(id, &reason);
-        self.lose_session(now, id, &reason, out);
+        out.close(id, reason);
+        self.lose_session(now, id, &reason.to_string(), out);
     }
 
     /// Publishes a status of our own for an item.

@@ -1,7 +1,7 @@
 //! What an operator is shown of a Source Distributor: its provider sessions and their services. Nothing here changes anything.
 
-use super::SourceDistributor;
 use super::providers::{Origin, Phase, SessionId};
+use super::{CloseReason, SourceDistributor};
 
 /// A session with a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,9 +95,9 @@ impl SourceDistributor {
     /// Ends a session with a provider, for a reason that an operator gives; its items go to other providers.
     pub fn end_by_operator(&mut self, now: u64, id: SessionId, why: &str, out: &mut impl super::ProviderSink) {
         if self.providers.get(id).is_some() {
-            let reason = format!("ended by an operator: {why}");
+            let reason = CloseReason::ByOperator { why: why.to_owned() };
             out.close(id, &reason);
-            self.session_down(now, id, &reason, out);
+            self.session_down(now, id, &reason.to_string(), out);
         }
     }
 }

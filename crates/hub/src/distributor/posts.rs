@@ -8,7 +8,7 @@ use super::ids::{Handle, Slot, StreamId};
 use super::p2ps_links::Links;
 use super::providers::{LOGIN_STREAM, Phase};
 use super::timers::Timer;
-use super::{Counters, Fault, ProviderSink, SessionId, SourceDistributor};
+use super::{CloseReason, Counters, ProviderSink, SessionId, SourceDistributor};
 use crate::stream::{Event, HubError, Kind};
 use rustc_hash::FxHashMap;
 use rwf::msg::{AckMsg, Domain, Msg, NakCode, PostFlags, PostMsg};
@@ -202,8 +202,8 @@ impl SourceDistributor {
     }
 
     /// An ack of a provider, on whatever stream.
-    pub(crate) fn provider_ack(&mut self, id: SessionId, msg: &[u8]) -> Result<(), Fault> {
-        let Msg::Ack(ack) = Msg::decode(msg)? else { return Err(Fault::Rule("not an ack")) };
+    pub(crate) fn provider_ack(&mut self, id: SessionId, msg: &[u8]) -> Result<(), CloseReason> {
+        let Msg::Ack(ack) = Msg::decode(msg)? else { return Err(CloseReason::NoAck) };
         let pending = self.posts.pending.get(&ack.ack_id).filter(|(_, session)| *session == id);
         let Some(&(poster, _)) = pending else {
             self.counters.dropped_acks += 1;

@@ -16,7 +16,7 @@ mod just_in_time;
 
 pub(crate) use just_in_time::RESUMED;
 
-use super::clients::CloseReason;
+use super::CloseReason;
 use super::conflation::merge::Ripples;
 use super::delivery::turn::{Deliveries, KeptDeliveries};
 use super::ids::{ClientId, StreamId};

@@ -25,6 +25,7 @@
 //! `ids`, `encode` and `items` know no other room; `clients` and `sources` know `items`; `delivery` and `gate` know all of them.
 
 mod clients;
+mod close_reason;
 mod config;
 pub mod conflation;
 mod counters;
@@ -41,7 +42,8 @@ mod overview;
 mod sources;
 
 pub use clients::{Authenticator, Credentials, Identity, Rejected, TokenLife};
-pub use clients::{ClientInfo, CloseReason, Mount};
+pub use clients::{ClientInfo, Mount};
+pub use close_reason::CloseReason;
 pub use config::Config;
 pub use counters::Counters;
 pub use delivery::turn::Deliveries;

@@ -40,7 +40,7 @@ impl ProviderSink for Sink {
         self.0.push(msg.to_vec());
     }
 
-    fn close(&mut self, _: SessionId, reason: &str) {
+    fn close(&mut self, _: SessionId, reason: &hub::distributor::CloseReason) {
         panic!("session is closed: {reason}");
     }
 }

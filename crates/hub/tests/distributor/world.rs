@@ -1,6 +1,6 @@
 //! A Source Distributor, the messages it sends to providers, and the hub stream it writes.
 
-use hub::distributor::{Balance, Config, Origin, PeerInfo, ProviderSink, SessionId, SourceDistributor};
+use hub::distributor::{Balance, CloseReason, Config, Origin, PeerInfo, ProviderSink, SessionId, SourceDistributor};
 use hub::stream::{Block, BlockWriter, Event, HubError, Kind, Request, flags};
 use rwf::msg::{
     AckMsg, CloseMsg, Domain, GenericMsg, Msg, MsgKey, NakCode, RefreshFlags, RefreshMsg, RequestFlags, RequestMsg,
@@ -28,8 +28,8 @@ impl ProviderSink for Sent {
         self.messages.entry(session.0).or_default().push_back(msg.to_vec());
     }
 
-    fn close(&mut self, session: SessionId, reason: &str) {
-        self.closed.push((session.0, reason.to_owned()));
+    fn close(&mut self, session: SessionId, reason: &CloseReason) {
+        self.closed.push((session.0, reason.to_string()));
     }
 }
 

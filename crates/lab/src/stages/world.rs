@@ -194,7 +194,7 @@ impl ProviderSink for Outbox {
         self.0.push(msg.to_vec());
     }
 
-    fn close(&mut self, _session: distributor::SessionId, reason: &str) {
+    fn close(&mut self, _session: distributor::SessionId, reason: &distributor::CloseReason) {
         tracing::error!("the stages' provider was closed: {reason}");
     }
 }

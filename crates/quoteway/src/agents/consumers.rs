@@ -624,7 +624,7 @@ impl Handler for Consumers {
     /// A mount is counted from its admission on: many that connect together are as many as they are.
     fn admit(&mut self, _listener: ListenerId, conn: ConnId, _peer: SocketAddr) -> Result<(), String> {
         if let Some(why) = &self.drained {
-            return Err(format!("This server takes no new clients: {why}"));
+            return Err(CloseReason::Drained { why: why.clone() }.to_string());
         }
         let room = |mounts: usize| (mounts < self.limits.max_mounts).then_some(mounts + 1);
         if self.mounts.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_ok() {
@@ -634,7 +634,7 @@ impl Handler for Consumers {
             self.admitted[conn.slot()] = true;
             return Ok(());
         }
-        Err(format!("All {} mounts are taken: close a connection or raise maxMounts.", self.limits.max_mounts))
+        Err(CloseReason::MountsTaken { max: self.limits.max_mounts }.to_string())
     }
 
     fn opened(&mut self, now: u64, conn: ConnId, opened: &Opened<'_>) {
@@ -699,9 +699,9 @@ impl Handler for Consumers {
             p2ps.client_message(now, id, message);
         });
         if !may_go_on {
-            json.close(conn, "too many messages that could not be read");
+            json.close(conn, CloseReason::TooMuchMalformed);
         } else if was_in && !p2ps.is_logged_in(id) {
-            json.close(conn, "logged out");
+            json.close(conn, CloseReason::LoggedOut);
         }
         if let Some(Some(client)) = self.clients.get_mut(conn.slot()) {
             client.json_errors = Some(errors);

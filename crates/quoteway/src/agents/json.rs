@@ -1,6 +1,6 @@
 //! JSON clients of a P2PS: their texts on their way between the P2PS, which knows nothing of JSON, and their connections.
 
-use hub::p2ps::{Deliveries, P2ps};
+use hub::p2ps::{CloseReason, Deliveries, P2ps};
 use net::tcp::ConnId;
 use rssl::ws::{JsonTexts, Read, TextOptions, login_payload};
 use rssl_io::RsslIo;
@@ -20,7 +20,7 @@ pub(super) struct JsonClients {
 /// What a client gets that does not come from the P2PS.
 enum Reply {
     Text(ConnId, String),
-    Close(ConnId, String),
+    Close(ConnId, CloseReason),
 }
 
 impl JsonClients {
@@ -73,8 +73,8 @@ impl JsonClients {
     }
 
     /// Has a client's connection closed after what it is still to get.
-    pub(super) fn close(&mut self, conn: ConnId, why: &str) {
-        self.replies.push(Reply::Close(conn, why.to_owned()));
+    pub(super) fn close(&mut self, conn: ConnId, reason: CloseReason) {
+        self.replies.push(Reply::Close(conn, reason));
     }
 
     /// Sends what [`JsonClients::read`] has left to be sent.
@@ -85,7 +85,7 @@ impl JsonClients {
                     io.queue_json(now, conn, |packer| packer.push(&text));
                     io.flush(conn);
                 }
-                Reply::Close(conn, why) => io.close_drained(conn, &why),
+                Reply::Close(conn, reason) => io.close_drained(conn, &reason.to_string()),
             }
         }
     }

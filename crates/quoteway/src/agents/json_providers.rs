@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use hub::distributor::CloseReason;
 use net::tcp::ConnId;
 use rssl::ws::{answers_login, login_payload};
 use rssl_io::RsslIo;
@@ -75,7 +76,7 @@ enum Reply {
     Text(ConnId, String),
     /// The provider has taken our login; what it says of itself.
     LoggedIn(ConnId, Option<u8>, Option<usize>),
-    Close(ConnId, String),
+    Close(ConnId, CloseReason),
 }
 
 impl JsonProviders {
@@ -161,7 +162,7 @@ impl JsonProviders {
                     io.heed_server(conn, ping_timeout_s, message_max);
                     io.logged_in(conn);
                 }
-                Reply::Close(conn, why) => io.close_drained(conn, &why),
+                Reply::Close(conn, reason) => io.close_drained(conn, &reason.to_string()),
             }
         }
     }
@@ -230,10 +231,10 @@ impl Session {
         self.errors += 1;
         if self.dialled {
             self.over = true;
-            replies.push(Reply::Close(self.conn, format!("provider sent JSON that cannot be read: {error}")));
+            replies.push(Reply::Close(self.conn, CloseReason::MalformedJson { error: error.to_string() }));
         } else if self.errors > ERRORS_MAX {
             self.over = true;
-            replies.push(Reply::Close(self.conn, "too many messages that could not be read".to_owned()));
+            replies.push(Reply::Close(self.conn, CloseReason::TooMuchMalformed));
         } else {
             replies.push(Reply::Text(self.conn, error.reply()));
         }

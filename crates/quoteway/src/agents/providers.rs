@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use hub::distributor::{Origin, PeerInfo, ProviderSink, SessionId, SourceDistributor};
+use hub::distributor::{CloseReason, Origin, PeerInfo, ProviderSink, SessionId, SourceDistributor};
 use hub::stream::HubError;
 use net::tcp::{ConnId, ListenerId};
 
@@ -123,7 +123,7 @@ impl Providers {
             nip_port.max = new.source_distributor.nip_max_mounts as usize;
         }
         let (gone, come) = config::routes(old, new);
-        let why = "its route is not in the configuration any more";
+        let why = &CloseReason::RouteRemoved.to_string();
         for (_, conn) in gone.iter().filter_map(|route| self.routes.end(route)) {
             let Some(conn) = conn else { continue };
             self.distributor.session_down(now, session(conn), why, &mut self.outbox);
@@ -199,7 +199,7 @@ impl Providers {
         for (session, reason) in closes.drain(..) {
             if let Some(Some(session)) = self.sessions.get(session.0 as usize) {
                 tracing::warn!("closing the session with a provider: {reason}");
-                io.close_drained(session.conn, &reason);
+                io.close_drained(session.conn, &reason.to_string());
             }
         }
     }
@@ -210,7 +210,7 @@ impl Handler for Providers {
     fn admit(&mut self, _listener: ListenerId, conn: ConnId, _peer: SocketAddr) -> Result<(), String> {
         let Some(nip_port) = &mut self.nip_port else { return Ok(()) };
         if nip_port.open >= nip_port.max {
-            return Err(format!("All {} provider mounts are taken: close one or raise maxMounts.", nip_port.max));
+            return Err(CloseReason::MountsTaken { max: nip_port.max }.to_string());
         }
         nip_port.open += 1;
         if nip_port.admitted.len() <= conn.slot() {
@@ -262,10 +262,10 @@ impl Handler for Providers {
         }
         if self.sessions.get_mut(conn.slot()).and_then(Option::take).is_some() {
             tracing::warn!("a provider is gone: {}", ended.why);
-            self.distributor.session_down(now, session(conn), &ended.why, &mut self.outbox);
+            self.distributor.session_down(now, session(conn), &ended.why.to_string(), &mut self.outbox);
         }
         if let Some(route) = self.routes.of(conn) {
-            self.routes.lost(now, route, &ended.why, ended.next_version);
+            self.routes.lost(now, route, &ended.why.to_string(), ended.next_version);
         }
     }
 }
@@ -279,7 +279,7 @@ fn session(conn: ConnId) -> SessionId {
 struct Outbox {
     bytes: Vec<u8>,
     messages: Vec<(SessionId, Range<usize>)>,
-    closes: Vec<(SessionId, String)>,
+    closes: Vec<(SessionId, CloseReason)>,
 }
 
 impl ProviderSink for Outbox {
@@ -289,7 +289,7 @@ impl ProviderSink for Outbox {
         self.messages.push((session, start..self.bytes.len()));
     }
 
-    fn close(&mut self, session: SessionId, reason: &str) {
-        self.closes.push((session, reason.to_string()));
+    fn close(&mut self, session: SessionId, reason: &CloseReason) {
+        self.closes.push((session, reason.clone()));
     }
 }

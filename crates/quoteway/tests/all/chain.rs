@@ -397,6 +397,6 @@ impl Handler for Seen {
     }
 
     fn closed(&mut self, _now: u64, _conn: ConnId, ended: &Ended) {
-        self.ended = Some(ended.why.clone());
+        self.ended = Some(ended.why.to_string());
     }
 }

@@ -40,7 +40,7 @@ impl Handler for Recorder {
         self.seen.push_back(Seen::Text(text.to_owned()));
     }
     fn closed(&mut self, _: u64, _: ConnId, ended: &Ended) {
-        self.seen.push_back(Seen::Closed { established: ended.established, why: ended.why.clone() });
+        self.seen.push_back(Seen::Closed { established: ended.established, why: ended.why.to_string() });
     }
 }
 

@@ -6,7 +6,7 @@ use super::network::{Fault, Network};
 use super::random::Random;
 use super::socket::{LIMITS, Socket};
 use hub::cache::rules::{CacheRules, ServiceRule};
-use hub::distributor::{self, Balance, ProviderSink, SessionId, SourceDistributor};
+use hub::distributor::{self, Balance, CloseReason, ProviderSink, SessionId, SourceDistributor};
 use hub::hash_seed::HashSeed;
 use hub::p2ps::conflation::{JustInTime, ServiceConflation, Settings};
 use hub::p2ps::egress::FlowControl;
@@ -33,8 +33,8 @@ impl ProviderSink for Sink {
         self.sent.push((session.0, msg.to_vec()));
     }
 
-    fn close(&mut self, session: SessionId, reason: &str) {
-        self.closed.push((session.0, reason.to_owned()));
+    fn close(&mut self, session: SessionId, reason: &CloseReason) {
+        self.closed.push((session.0, reason.to_string()));
     }
 }
 

@@ -311,7 +311,7 @@ impl Handler for View {
         if ended.next_version.is_some() {
             (self.conn, self.redial) = (None, true);
         } else {
-            self.lost(now, &ended.why);
+            self.lost(now, &ended.why.to_string());
         }
     }
 }

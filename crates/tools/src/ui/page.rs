@@ -270,7 +270,7 @@ impl Handler for Session {
             self.version = ended.next_version.unwrap_or(Version::V14);
             (self.conn, self.service, self.outbox) = (None, None, Outbox::default());
             self.retry_at = Some(now + SECOND / 2);
-            self.say(&ended.why);
+            self.say(&ended.why.to_string());
         }
     }
 }

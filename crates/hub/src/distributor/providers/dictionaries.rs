@@ -3,7 +3,7 @@
 use super::Origin;
 use super::directory::DICTIONARIES;
 use crate::distributor::timers::Timer;
-use crate::distributor::{Fault, ProviderSink, SessionId, SourceDistributor};
+use crate::distributor::{CloseReason, ProviderSink, SessionId, SourceDistributor};
 use crate::stream::{ALL, Event};
 use rwf::dictionary::Verbosity;
 use rwf::msg::{Domain, Msg, RefreshFlags, RefreshMsg};
@@ -114,7 +114,7 @@ impl SourceDistributor {
     }
 
     /// What a provider sends on a dictionary stream.
-    pub(crate) fn dictionary_message(&mut self, id: SessionId, msg: &[u8]) -> Result<(), Fault> {
+    pub(crate) fn dictionary_message(&mut self, id: SessionId, msg: &[u8]) -> Result<(), CloseReason> {
         let result = self.take_dictionary(id, msg);
         if !self.providers[id].downloads.is_awaited() {
             self.dictionaries_waited(id);
@@ -134,7 +134,7 @@ impl SourceDistributor {
         }
     }
 
-    fn take_dictionary(&mut self, id: SessionId, msg: &[u8]) -> Result<(), Fault> {
+    fn take_dictionary(&mut self, id: SessionId, msg: &[u8]) -> Result<(), CloseReason> {
         match Msg::decode(msg)? {
             Msg::Refresh(refresh) if refresh.domain == Domain::DICTIONARY => self.take_part(id, &refresh, msg),
             Msg::Status(status) => {

@@ -2,7 +2,7 @@
 
 use super::{Offer, Origin, Phase};
 use crate::distributor::timers::Timer;
-use crate::distributor::{Fault, Notice, ProviderSink, SessionId, SourceDistributor};
+use crate::distributor::{CloseReason, Notice, ProviderSink, SessionId, SourceDistributor};
 use crate::stream::{ALL, Event};
 use rwf::Qos;
 use rwf::msg::{Domain, Msg};
@@ -28,7 +28,7 @@ impl SourceDistributor {
         id: SessionId,
         msg: &[u8],
         out: &mut dyn ProviderSink,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), CloseReason> {
         match Msg::decode(msg)? {
             Msg::Refresh(refresh) if refresh.domain == Domain::SOURCE => {
                 let refresh = Refresh::decode(&refresh)?;
@@ -51,7 +51,7 @@ impl SourceDistributor {
             }
             Msg::Ack(_) => return self.provider_ack(id, msg),
             Msg::Refresh(_) | Msg::Update(_) | Msg::Status(_) => {
-                return Err(Fault::Rule("provider sent another domain on the directory stream"));
+                return Err(CloseReason::WrongOnDirectoryStream);
             }
             _ => self.counters.dropped_unexpected += 1,
         }
@@ -204,8 +204,7 @@ impl SourceDistributor {
             self.service_entry(now, id, &entry, out);
         } else {
             // What it has published while the name was taken is not held: it publishes all of it when it comes back.
-            let fault = Fault::Rule("its service is free now: connect again and publish it");
-            self.fail_session(now, id, &fault, out);
+            self.close_session(now, id, &CloseReason::ServiceIsFree, out);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The login domain: we log in at interactive providers, and non-interactive ones log in here.
 
 use super::Phase;
-use crate::distributor::{Fault, ProviderSink, SessionId, SourceDistributor};
+use crate::distributor::{CloseReason, ProviderSink, SessionId, SourceDistributor};
 use rwf::msg::{Msg, MsgClass};
 use rwf::rdm::login::{Attributes, Features, Refresh, Request, Status, name_type};
 use rwf::{DataState, StateCode, StreamState};
@@ -36,16 +36,21 @@ impl SourceDistributor {
     }
 
     /// What an interactive provider sends on the login stream.
-    pub(crate) fn login_message(&mut self, id: SessionId, msg: &[u8], out: &mut dyn ProviderSink) -> Result<(), Fault> {
+    pub(crate) fn login_message(
+        &mut self,
+        id: SessionId,
+        msg: &[u8],
+        out: &mut dyn ProviderSink,
+    ) -> Result<(), CloseReason> {
         let (state, features) = match Msg::decode(msg)? {
             Msg::Refresh(refresh) => (Some(refresh.state), Some(Refresh::decode(&refresh)?.features)),
             Msg::Status(status) => (status.state, None),
             Msg::Ack(_) => return self.provider_ack(id, msg),
             Msg::Generic(_) | Msg::Update(_) => return Ok(()),
-            _ => return Err(Fault::Rule("provider sent a request, close or post on the login stream")),
+            _ => return Err(CloseReason::WrongOnLoginStream),
         };
         if let Some(state) = state.filter(|state| state.stream.is_final()) {
-            return Err(Fault::Refused(format!("provider closed the login: {}", state.text_lossy())));
+            return Err(CloseReason::LoginClosed { text: state.text_lossy().into_owned() });
         }
         let session = &mut self.providers[id];
         if let Some(features) = features {
@@ -66,17 +71,17 @@ impl SourceDistributor {
         id: SessionId,
         msg: &[u8],
         out: &mut dyn ProviderSink,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), CloseReason> {
         let request = match Msg::decode(msg)? {
             Msg::Request(request) => Request::decode(&request)?,
-            Msg::Close(_) => return Err(Fault::Refused("provider logged out".into())),
+            Msg::Close(_) => return Err(CloseReason::LoggedOut),
             other => {
                 return match other.class() {
                     MsgClass::GENERIC | MsgClass::POST | MsgClass::ACK => {
                         self.counters.dropped_unexpected += 1;
                         Ok(())
                     }
-                    _ => Err(Fault::Rule("provider sent neither request nor close on the login domain")),
+                    _ => Err(CloseReason::WrongOnLoginDomain),
                 };
             }
         };
@@ -84,7 +89,7 @@ impl SourceDistributor {
             let text = "This port takes non-interactive providers: log in with Role 1, or connect to the consumer port";
             let refusal = Status::refuse(request.stream_id, StateCode::USAGE_ERROR, text);
             self.send(id, out, |w| refusal.encode(w));
-            return Err(Fault::Rule("a consumer tried to log in on the providers' port"));
+            return Err(CloseReason::ConsumerLogin);
         }
         let features = Features { post: Some(false), provider_dictionary_download: Some(false), ..Features::default() };
         let answer = Refresh::accept(&request, features, "Login accepted by Quoteway");

@@ -3,7 +3,7 @@
 use crate::distributor::ids::{GroupId, Handle, StreamId};
 use crate::distributor::items::{Kind, Part, Place};
 use crate::distributor::providers::Stream;
-use crate::distributor::{Fault, SessionId, SourceDistributor};
+use crate::distributor::{CloseReason, SessionId, SourceDistributor};
 use crate::item::{ItemKey, KeyQos};
 use crate::stream::{ALL, Event, flags, update_flags_of};
 use permissions::lock::combine_bytes;
@@ -13,7 +13,7 @@ use rwf::{DataState, Qos, State, StateCode, StreamState};
 
 impl SourceDistributor {
     /// A message of a non-interactive provider on an item stream.
-    pub(crate) fn published_message(&mut self, id: SessionId, msg: &[u8]) -> Result<(), Fault> {
+    pub(crate) fn published_message(&mut self, id: SessionId, msg: &[u8]) -> Result<(), CloseReason> {
         let decoded = Msg::decode(msg)?;
         if !matches!(decoded, Msg::Refresh(_)) {
             let place = Place { session: id, stream: StreamId(decoded.stream_id()) };

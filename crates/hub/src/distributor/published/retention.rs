@@ -9,7 +9,7 @@ use crate::distributor::SourceDistributor;
 use crate::distributor::ids::Handle;
 use crate::distributor::providers::Session;
 use crate::distributor::timers::Timer;
-use crate::distributor::{Fault, Origin, ProviderSink, SessionId};
+use crate::distributor::{CloseReason, Origin, ProviderSink, SessionId};
 use rwf::rdm::directory::Service as Entry;
 
 const SECOND: u64 = 1_000_000_000;
@@ -133,8 +133,7 @@ impl SourceDistributor {
         for (id, origin, entries) in waits {
             if origin == Origin::NonInteractive {
                 // What it has published in them is not held: it publishes all of it when it comes back.
-                let fault = Fault::Rule("there is room for its services now: connect again and publish them");
-                self.fail_session(now, id, &fault, out);
+                self.close_session(now, id, &CloseReason::RoomForServices, out);
                 continue;
             }
             for entry in entries {

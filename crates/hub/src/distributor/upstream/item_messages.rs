@@ -3,7 +3,7 @@
 use super::point_to_point::Recipients;
 use crate::distributor::ids::{GroupId, Handle, Slot, StreamId};
 use crate::distributor::items::{News, P2psSet, Part};
-use crate::distributor::{Fault, ProviderSink, SessionId, SourceDistributor};
+use crate::distributor::{CloseReason, ProviderSink, SessionId, SourceDistributor};
 use crate::stream::{ALL, Event, flags};
 use rwf::msg::{Msg, MsgClass, RefreshFlags, RefreshMsg, StatusMsg};
 use rwf::{DataState, State, StateCode, StreamState, peek};
@@ -16,7 +16,7 @@ impl SourceDistributor {
         id: SessionId,
         msg: &[u8],
         out: &mut dyn ProviderSink,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), CloseReason> {
         let header = peek::header(msg)?;
         if header.class == MsgClass::ACK {
             return self.provider_ack(id, msg);

@@ -3,7 +3,8 @@
 //! The keys are not this crate's business: whoever owns them gives the P2PS an [`Authenticator`]. Without one, a
 //! token is taken as a name is: nothing about either is checked.
 
-use super::{CloseReason, Login};
+use super::Login;
+use crate::p2ps::CloseReason;
 use crate::p2ps::P2ps;
 use crate::p2ps::ids::{ClientId, StreamId};
 use rwf::msg::Domain;

@@ -3,7 +3,7 @@
 //! The time runs from the connection, and anew from a logout. A client that pings, or asks for what nobody gets before a login, is not
 //! logged in for that: otherwise a few such clients would hold all mounts for good.
 
-use super::CloseReason;
+use crate::p2ps::CloseReason;
 use crate::p2ps::P2ps;
 use crate::p2ps::ids::ClientId;
 use std::collections::BTreeSet;

@@ -1,8 +1,9 @@
 //! Logins: who may do anything at all, and with which attributes.
 
+use super::Login;
 use super::refusal::Refusal;
 use super::streams::{Open, Streams, WatchState};
-use super::{CloseReason, Login};
+use crate::p2ps::CloseReason;
 use crate::p2ps::P2ps;
 use crate::p2ps::ids::{ClientId, StreamId};
 use crate::p2ps::items::watchers::Watcher;

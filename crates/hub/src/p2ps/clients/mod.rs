@@ -25,11 +25,9 @@ pub use authentication::{Authenticator, Credentials, Identity, Rejected, TokenLi
 use super::ids::{ClientId, ItemId, ServiceId, StreamId};
 use super::items::watchers::Watcher;
 use dictionary::DictionaryStream;
-use rwf::DecodeError;
-use rwf::msg::{Domain, MsgClass, Priority};
+use rwf::msg::Priority;
 use rwf::rdm::state::Recovery;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::IpAddr;
 use streams::{Open, Streams, WatchState};
 
@@ -38,78 +36,6 @@ use streams::{Open, Streams, WatchState};
 pub struct ClientInfo {
     /// Address that it connects from.
     pub address: IpAddr,
-}
-
-/// Why a client's connection is to be closed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CloseReason {
-    /// A message cannot be read.
-    Garbage {
-        /// What is wrong, and where.
-        error: DecodeError,
-        /// Bytes of the message.
-        length: usize,
-    },
-    /// A class of message that only a provider sends.
-    WrongDirection {
-        /// The class.
-        class: MsgClass,
-        /// Its domain.
-        domain: Domain,
-    },
-    /// More waits for it than it may leave untaken.
-    SlowConsumer {
-        /// Bytes that wait for it.
-        waiting: usize,
-        /// What may wait for one client.
-        max: usize,
-        /// What may wait for all, before those with more than is guaranteed are cut off.
-        pool: usize,
-    },
-    /// What it asks for cannot be logged, because nobody takes the lines of the audit, and it asks for more than can wait.
-    HeldUp {
-        /// Bytes of its messages that wait.
-        waiting: usize,
-    },
-    /// An operator wants it.
-    ByOperator {
-        /// Who, and why.
-        why: String,
-    },
-    /// It was not logged in for too long.
-    NoLogin {
-        /// The time that it had.
-        seconds: u64,
-    },
-    /// The login was refused; the text is what the client was told.
-    LoginRefused {
-        /// Why.
-        text: String,
-    },
-}
-
-impl fmt::Display for CloseReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Garbage { error, length } => {
-                write!(f, "sent a message of {length} bytes that is no RWF message ({error}): check its encoder")
-            }
-            Self::WrongDirection { class, domain } => {
-                write!(f, "sent a {class} message of domain {domain}, which only a provider may send")
-            }
-            Self::SlowConsumer { waiting, max, pool } => write!(
-                f,
-                "slow consumer: {waiting} bytes are waiting for it (maxOutputBuffers: {max}, poolSize: {pool})"
-            ),
-            Self::HeldUp { waiting } => write!(
-                f,
-                "the audit log cannot be written, and {waiting} bytes of its requests wait for that: see where the audit goes"
-            ),
-            Self::ByOperator { why } => write!(f, "closed by an operator: {why}"),
-            Self::NoLogin { seconds } => write!(f, "not logged in within {seconds} s (login_timeout_s)"),
-            Self::LoginRefused { text } => write!(f, "login refused: {text}"),
-        }
-    }
 }
 
 /// The login of a client.

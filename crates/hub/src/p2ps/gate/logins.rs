@@ -1,8 +1,9 @@
 //! Who may be on, and for how long; new rights and lost ones; what administrators ask and do.
 
 use super::{SWEEP, Seat, watcher_of};
+use crate::p2ps::CloseReason;
 use crate::p2ps::P2ps;
-use crate::p2ps::clients::{CloseReason, Login};
+use crate::p2ps::clients::Login;
 use crate::p2ps::ids::{ClientId, ItemId, ServiceId, StreamId};
 use permissions::rights::{Explanation, Rights};
 use permissions::{Answer, AuditEvent, Close, Counts, Denial, LoggedIn, LoginRequest, Permissions, ProfileId, Usage};

@@ -131,8 +131,8 @@ impl ProviderSink for Sent {
         }
     }
 
-    fn close(&mut self, session: SessionId, reason: &str) {
-        assert!(!reason.is_empty());
+    fn close(&mut self, session: SessionId, reason: &hub::distributor::CloseReason) {
+        assert!(!reason.to_string().is_empty());
         self.closed.push(session.0);
     }
 }

@@ -474,7 +474,7 @@ impl Handler for Seen {
 
     fn closed(&mut self, _: u64, _: ConnId, ended: &Ended) {
         let mut view = self.shared.0.lock().expect("no panic");
-        view.ended = Some(ended.why.clone());
+        view.ended = Some(ended.why.to_string());
         for item in view.items.values_mut() {
             item.is_ok = false;
         }
