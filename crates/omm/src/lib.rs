@@ -72,6 +72,7 @@
 
 pub mod consumer;
 mod directory;
+pub mod login;
 mod outbox;
 pub mod provider;
 pub mod publisher;

@@ -10,6 +10,7 @@
 //! | asked: the image is owed | complete refresh: open, or none if it was a snapshot; final state: none |
 //! | open | close by the consumer, final state by the owner, loss of the connection: none |
 
+use crate::login::{LoginPort, Wanted};
 use crate::outbox::Outbox;
 use rustc_hash::FxHashMap;
 use rwf::dictionary::Dictionary;
@@ -133,23 +134,12 @@ struct Stream {
     asked: Arc<Asked>,
 }
 
-/// How far the login is.
-#[derive(Debug, Clone, PartialEq)]
-enum Login {
-    None,
-    /// The owner has not decided yet.
-    Asked(Box<login::Request>),
-    Up {
-        stream_id: i32,
-    },
-}
-
 /// One connection of an interactive provider, without I/O. See the [crate] for how it is driven.
 #[derive(Debug)]
 pub struct Provider {
     config: Arc<ProviderConfig>,
     services: Vec<Service>,
-    login: Login,
+    login: LoginPort,
     directory: Option<directory::Request>,
     streams: FxHashMap<i32, Stream>,
     out: Outbox,
@@ -163,7 +153,7 @@ impl Provider {
         Self {
             services: config.services.clone(),
             config,
-            login: Login::None,
+            login: LoginPort::default(),
             directory: None,
             streams: FxHashMap::default(),
             out: Outbox::default(),
@@ -187,7 +177,7 @@ impl Provider {
         let mut ids: Vec<i32> = self.streams.drain().map(|(id, _)| id).collect();
         ids.sort_unstable();
         self.events.extend(ids.into_iter().map(|stream_id| Event::Close { stream_id }));
-        self.login = Login::None;
+        self.login = LoginPort::default();
         self.directory = None;
         self.out.clear();
     }
@@ -214,7 +204,7 @@ impl Provider {
     fn request(&mut self, request: &RequestMsg<'_>) {
         match request.domain {
             Domain::LOGIN => self.ask_login(request),
-            _ if !matches!(self.login, Login::Up { .. }) => {
+            _ if !self.login.is_up() => {
                 self.refuse(request, StateCode::USAGE_ERROR, "log in first: a login request on a stream of its own");
             }
             Domain::SOURCE => self.show_directory(directory::Request::decode(request)),
@@ -225,34 +215,25 @@ impl Provider {
     }
 
     fn ask_login(&mut self, request: &RequestMsg<'_>) {
-        if let Login::Up { stream_id } = self.login
-            && stream_id != request.stream_id
-        {
+        if matches!(self.login.wanted(request), Wanted::SecondLogin { .. }) {
             return self.refuse(request, StateCode::USAGE_ERROR, "this connection has a login already");
         }
         let Ok(asked) = login::Request::decode(request) else {
             return self.refuse(request, StateCode::USAGE_ERROR, "the attributes of the login cannot be read");
         };
-        let asked = Box::new(asked);
-        if !matches!(self.login, Login::Up { .. }) {
-            self.login = Login::Asked(asked.clone());
-        }
-        self.events.push_back(Event::Login(asked));
+        self.events.push_back(Event::Login(Box::new(asked)));
     }
 
     /// Accepts a login, or confirms a reissue: its request is echoed with the features of the configuration.
     pub fn accept_login(&mut self, request: &login::Request, text: &str) {
-        self.login = Login::Up { stream_id: request.stream_id };
-        if !request.no_refresh {
-            let refresh = login::Refresh::accept(request, self.config.features, text);
+        if let Some(refresh) = self.login.accept(request, self.config.features, text) {
             self.out.push(|w| refresh.encode(w));
         }
     }
 
     /// Refuses a login; the owner closes the connection when the refusal is sent.
     pub fn refuse_login(&mut self, request: &login::Request, code: StateCode, text: &str) {
-        self.login = Login::None;
-        let status = login::Status::refuse(request.stream_id, code, text);
+        let status = self.login.refuse(request, code, text);
         self.out.push(|w| status.encode(w));
     }
 
@@ -416,7 +397,7 @@ impl Provider {
 
     fn close(&mut self, stream_id: i32) {
         match self.login {
-            Login::Up { stream_id: login } if login == stream_id => {
+            login if login.is_on(stream_id) => {
                 self.handle_disconnected();
                 self.events.push_back(Event::LoggedOut);
             }
@@ -432,7 +413,7 @@ impl Provider {
     /// A post that may be one is given to the owner; others are refused here.
     fn post<'m>(&mut self, post: PostMsg<'m>) -> Option<PostMsg<'m>> {
         let stream = self.streams.get(&post.stream_id);
-        let off_stream = matches!(self.login, Login::Up { stream_id } if stream_id == post.stream_id);
+        let off_stream = self.login.is_on(post.stream_id);
         let named = post.key.as_ref().and_then(|key| key.service_id);
         let known = self.service_of(named.or(stream.map(|stream| stream.asked.service)));
         let (code, text) = match known {
@@ -526,7 +507,7 @@ impl Provider {
 
     /// Whether a login is accepted.
     pub const fn is_logged_in(&self) -> bool {
-        matches!(self.login, Login::Up { .. })
+        self.login.is_up()
     }
 
     /// Messages that could not be read, or make no sense here.

@@ -9,12 +9,12 @@
 //! | closing: the owner was told to close the connection | closed: idle |
 //! | ended: no more connections | `restart`: idle |
 
+use crate::login::{Acceptance, Heard, LoginStream};
 use crate::outbox::Outbox;
 use crate::servers::{ConnectionList, Server, Walk};
-use rwf::msg::Msg;
+use rwf::StreamState;
 use rwf::rdm::login;
 use rwf::rdm::state::StateBuf;
-use rwf::{DataState, StreamState};
 
 /// Why the owner is to close the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,9 +58,8 @@ pub(crate) enum Login {
 pub(crate) struct Session {
     walk: Walk,
     phase: Phase,
-    request: login::Request,
+    login: LoginStream,
     timeout_ns: u64,
-    features: login::Features,
     pub(crate) out: Outbox,
     disconnect: Option<Disconnect>,
 }
@@ -70,9 +69,8 @@ impl Session {
         Self {
             walk: Walk::new(list),
             phase: Phase::Idle { dial_at: 0 },
-            request,
+            login: LoginStream::new(request, Acceptance::OpenStream),
             timeout_ns,
-            features: login::Features::default(),
             out: Outbox::default(),
             disconnect: None,
         }
@@ -80,12 +78,12 @@ impl Session {
 
     /// The stream of the login.
     pub(crate) const fn stream(&self) -> i32 {
-        self.request.stream_id
+        self.login.stream_id()
     }
 
     /// What the server said that it can do.
     pub(crate) const fn features(&self) -> &login::Features {
-        &self.features
+        self.login.features()
     }
 
     pub(crate) const fn is_up(&self) -> bool {
@@ -124,7 +122,7 @@ impl Session {
         };
         self.phase = Phase::LoggingIn { server, deadline: now.saturating_add(self.timeout_ns) };
         self.out.clear();
-        let request = &self.request;
+        let request = self.login.begin();
         self.out.push(|w| request.encode(w));
     }
 
@@ -132,7 +130,7 @@ impl Session {
     pub(crate) fn disconnected(&mut self, now: u64) -> bool {
         self.out.clear();
         self.disconnect = None;
-        self.features = login::Features::default();
+        self.login.reset();
         let was_up = self.is_up();
         self.phase = match self.phase {
             Phase::Up { .. } => Phase::Idle { dial_at: self.walk.lost(now) },
@@ -146,42 +144,30 @@ impl Session {
 
     /// Takes a message on the login stream.
     pub(crate) fn message(&mut self, now: u64, msg: &[u8]) -> Login {
-        match Msg::decode(msg) {
-            Ok(Msg::Refresh(refresh)) => match login::Refresh::decode(&refresh) {
-                Ok(refresh) if refresh.state.stream.is_final() => self.refused(refresh.state),
-                Ok(refresh) => self.accepted(now, refresh),
-                Err(_) => Login::Nothing,
-            },
-            Ok(Msg::Status(status)) => match status.state.map(StateBuf::from) {
-                Some(state) if state.stream.is_final() => self.refused(state),
-                Some(state) => Login::State(state),
-                None => Login::Nothing,
-            },
-            Ok(Msg::Generic(generic)) => {
-                if let Ok(Some(round_trip)) = login::RoundTrip::decode(&generic) {
-                    let answer = round_trip.answer();
-                    self.out.push(|w| answer.encode(w));
-                }
+        match self.login.message(msg) {
+            Ok(Heard::Accepted(refresh)) => self.accepted(now, refresh),
+            Ok(Heard::State(state)) => Login::State(state),
+            Ok(Heard::Over(state)) => self.refused(state),
+            Ok(Heard::RoundTrip(round_trip)) => {
+                let answer = round_trip.answer();
+                self.out.push(|w| answer.encode(w));
                 Login::Nothing
             }
-            _ => Login::Nothing,
+            Ok(Heard::Nothing | Heard::Ack | Heard::WrongDirection(_)) | Err(_) => Login::Nothing,
         }
     }
 
-    fn accepted(&mut self, now: u64, refresh: login::Refresh) -> Login {
-        self.features = refresh.features;
-        let Phase::LoggingIn { server, .. } = self.phase else {
-            // The answer to a reissue, or news about the login.
-            return Login::State(refresh.state);
+    fn accepted(&mut self, now: u64, refresh: Option<Box<login::Refresh>>) -> Login {
+        let (Phase::LoggingIn { server, .. }, Some(refresh)) = (self.phase, refresh) else {
+            debug_assert!(false, "a login was accepted in {:?}", self.phase);
+            return Login::Nothing;
         };
-        if refresh.state.data == DataState::SUSPECT && refresh.state.stream != StreamState::OPEN {
-            return self.refused(refresh.state);
-        }
         self.phase = Phase::Up { server, leave_at: self.walk.succeeded(server, now) };
-        Login::Accepted(Box::new(refresh))
+        Login::Accepted(refresh)
     }
 
     fn refused(&mut self, state: StateBuf) -> Login {
+        self.login.give_up();
         self.disconnect = Some(Disconnect::LoginRefused);
         self.phase = if state.stream == StreamState::CLOSED { Phase::Ended } else { Phase::Closing };
         Login::Refused(state)
@@ -201,6 +187,7 @@ impl Session {
     pub(crate) fn timer(&mut self, now: u64) -> bool {
         match self.phase {
             Phase::LoggingIn { deadline, .. } if deadline <= now => {
+                self.login.give_up();
                 self.disconnect = Some(Disconnect::LoginTimeout);
                 self.phase = Phase::Closing;
                 false
@@ -223,11 +210,9 @@ impl Session {
 
     /// Changes what the login says, such as its token, and tells the server if there is one.
     pub(crate) fn reissue(&mut self, change: impl FnOnce(&mut login::Request)) {
-        let stream = self.stream();
-        change(&mut self.request);
-        self.request.stream_id = stream;
-        if self.is_up() {
-            let request = &self.request;
+        let is_up = self.is_up();
+        let request = self.login.reissue(change);
+        if is_up {
             self.out.push(|w| request.encode(w));
         }
     }
@@ -241,6 +226,7 @@ impl Session {
         if !matches!(self.phase, Phase::Idle { .. } | Phase::Ended) {
             self.disconnect = Some(Disconnect::Shutdown);
         }
+        self.login.give_up();
         self.phase = Phase::Ended;
         was_up
     }
@@ -254,6 +240,7 @@ impl Session {
 
     fn close_login(&mut self) {
         let stream = self.stream();
+        self.login.give_up();
         self.out.push(|w| login::encode_close(stream, w));
     }
 }

@@ -366,18 +366,30 @@ fn receive_other<H: Handler>(
                 let config = listener.websocket.as_deref().unwrap_or(&nothing);
                 return begin_http(kind, config, listener, now, out, scratch, listeners, sink);
             }
-            let Undecided { head, seed, since, refusal } =
-                std::mem::replace(&mut **undecided, Undecided::new(0, 0, None));
-            let mut rssl = Connection::server(Arc::clone(&listener.rssl)).with_seed(seed);
-            if let Some(text) = refusal {
-                rssl.refuse(&text);
-            }
-            rssl.start(since, out);
-            let result = rssl.receive(now, &head, out, &mut sink);
-            *kind = Kind::Rssl(rssl);
-            result.map_err(EndReason::Rssl)
+            let undecided = std::mem::replace(&mut **undecided, Undecided::new(0, 0, None));
+            begin_rssl(kind, undecided, listener, now, out, sink)
         }
     }
+}
+
+/// A connection that speaks RSSL from its first byte on.
+fn begin_rssl<H: Handler>(
+    kind: &mut Kind,
+    undecided: Undecided,
+    listener: &Listener,
+    now: u64,
+    out: &mut Vec<u8>,
+    mut sink: Dispatch<'_, H>,
+) -> Result<(), EndReason> {
+    let Undecided { head, seed, since, refusal } = undecided;
+    let mut rssl = Connection::server(Arc::clone(&listener.rssl)).with_seed(seed);
+    if let Some(text) = refusal {
+        rssl.refuse(&text);
+    }
+    rssl.start(since, out);
+    let result = rssl.receive(now, &head, out, &mut sink);
+    *kind = Kind::Rssl(rssl);
+    result.map_err(EndReason::Rssl)
 }
 
 /// An HTTP request: an upgrade to WebSocket, or something that gets a short answer.

@@ -190,39 +190,9 @@ pub fn lines(reports: &[Report], earlier: Option<(&[Report], f64)>, topics: bool
                 let was = if earlier.is_some() { before.map_or(0, sum) } else { 0 };
                 sum(thing).saturating_sub(was) as f64 / seconds
             };
-            let total = |names: &[&str]| names.iter().map(|n| thing.get(n)).sum::<u64>().to_string();
-            let show = |value: f64| format!("{value:.0}");
             let cells = match thing.kind.as_str() {
-                "sending" => [
-                    report.pid().to_string(),
-                    "out".to_owned(),
-                    show(rate(&["datagrams"])),
-                    format!("{:.1}", rate(&["bytes"]) * 8.0 / 1e6),
-                    show(rate(&["naks"])),
-                    show(rate(&["retransmissions"])),
-                    show(rate(&[
-                        "naks_ignored",
-                        "naks_outside_window",
-                        "naks_over_budget",
-                        "naks_delayed",
-                        "naks_shed",
-                    ])),
-                    "-".to_owned(),
-                    total(&["would_block"]),
-                    "-".to_owned(),
-                ],
-                "receiving" => [
-                    report.pid().to_string(),
-                    "in".to_owned(),
-                    show(rate(&["datagrams"])),
-                    "-".to_owned(),
-                    show(rate(&["naks"])),
-                    show(rate(&["repaired"])),
-                    show(rate(&["ncfs"])),
-                    total(&["lost_messages"]),
-                    "-".to_owned(),
-                    dropped.to_string(),
-                ],
+                "sending" => sending_cells(report, thing, &rate),
+                "receiving" => receiving_cells(report, thing, &rate, dropped),
                 "source" | "receiver" if topics => {
                     let lost =
                         if thing.kind == "source" { String::new() } else { format!(", {} lost", thing.get("lost")) };
@@ -244,6 +214,46 @@ pub fn lines(reports: &[Report], earlier: Option<(&[Report], f64)>, topics: bool
         lines.extend(hub);
     }
     lines
+}
+
+/// The row of a session that sends; `rate` is the sum of counters a second.
+fn sending_cells(report: &Report, thing: &Thing, rate: &dyn Fn(&[&str]) -> f64) -> [String; COLUMNS.len()] {
+    let show = |names: &[&str]| format!("{:.0}", rate(names));
+    let refused = ["naks_ignored", "naks_outside_window", "naks_over_budget", "naks_delayed", "naks_shed"];
+    [
+        report.pid().to_string(),
+        "out".to_owned(),
+        show(&["datagrams"]),
+        format!("{:.1}", rate(&["bytes"]) * 8.0 / 1e6),
+        show(&["naks"]),
+        show(&["retransmissions"]),
+        show(&refused),
+        "-".to_owned(),
+        thing.get("would_block").to_string(),
+        "-".to_owned(),
+    ]
+}
+
+/// The row of a session that receives; `dropped` is its context's.
+fn receiving_cells(
+    report: &Report,
+    thing: &Thing,
+    rate: &dyn Fn(&[&str]) -> f64,
+    dropped: u64,
+) -> [String; COLUMNS.len()] {
+    let show = |names: &[&str]| format!("{:.0}", rate(names));
+    [
+        report.pid().to_string(),
+        "in".to_owned(),
+        show(&["datagrams"]),
+        "-".to_owned(),
+        show(&["naks"]),
+        show(&["repaired"]),
+        show(&["ncfs"]),
+        thing.get("lost_messages").to_string(),
+        "-".to_owned(),
+        dropped.to_string(),
+    ]
 }
 
 fn as_json(reports: &[Report]) -> Value {

@@ -1,9 +1,11 @@
 //! A consumer: login, directory, dictionary, and items that are kept up through every loss.
 
+mod answer;
 mod dictionary;
 mod item;
 mod watchlist;
 
+pub use answer::{Answer, Change, ItemStream};
 pub use item::{ItemId, ItemRequest};
 
 use crate::directory::{Changes, Directory};

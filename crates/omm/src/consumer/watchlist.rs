@@ -1,13 +1,12 @@
 //! The items of a consumer: which are asked for, which wait, and what their streams' states mean.
 
+use super::answer::Answer;
 use super::item::{Item, Phase};
 use super::{ConsumerConfig, Event, FIRST_ITEM, ItemId, ItemMessage, ItemRequest, OpenError, recovers};
 use crate::directory::Directory;
 use crate::session::Session;
 use rustc_hash::{FxHashMap, FxHashSet};
-use rwf::msg::{
-    CloseMsg, Domain, Msg, MsgClass, MsgKey, RefreshFlags, RefreshMsg, RequestFlags, RequestMsg, StatusMsg,
-};
+use rwf::msg::{CloseMsg, Domain, Msg, MsgClass, MsgKey, RefreshMsg, RequestFlags, RequestMsg, StatusMsg};
 use rwf::rdm::directory::{Group, Part, Service};
 use rwf::rdm::login;
 use rwf::rdm::request::Payload;
@@ -267,14 +266,13 @@ impl Watchlist {
 
     /// Whether the owner is to see the message itself.
     fn refresh(&mut self, now: u64, id: i32, refresh: &RefreshMsg<'_>, events: &mut VecDeque<Event>) -> bool {
-        if refresh.state.stream.is_final() {
-            self.ended(now, id, refresh.state, events);
-            return false;
-        }
-        if refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE) {
-            self.answered(id);
-        } else {
-            self.postpone(now, id);
+        match Answer::of_refresh(refresh) {
+            Answer::Over(state) => {
+                self.ended(now, id, state, events);
+                return false;
+            }
+            Answer::Image => self.answered(id),
+            Answer::Part | Answer::State(_) => self.postpone(now, id),
         }
         self.set_group(id, refresh.group_id);
         let item = self.listed(id);
@@ -288,7 +286,7 @@ impl Watchlist {
 
     /// Whether the owner is to see the message itself.
     fn status(&mut self, now: u64, id: i32, status: &StatusMsg<'_>, events: &mut VecDeque<Event>) -> bool {
-        if let Some(state) = status.state
+        if let Answer::Over(state) | Answer::State(Some(state)) = Answer::of_status(status)
             && (state.stream.is_final() || self.recovery.apply(state) != state)
         {
             self.ended(now, id, self.recovery.apply(state), events);

@@ -71,7 +71,7 @@ fn crates_use_only_what_the_architecture_allows() {
         ("rwf", &[][..]),
         ("lbm", &[]),
         ("rssl", &["rwf"]),
-        ("hub", &["permissions", "rwf"]),
+        ("hub", &["omm", "permissions", "rwf"]),
         ("net", &[]),
         ("lbm-io", &["lbm", "net"]),
         ("rssl-io", &["rssl", "net"]),

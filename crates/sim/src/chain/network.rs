@@ -413,38 +413,46 @@ impl Hub {
             }
             10 => {
                 note_line(trace, || format!("    distributor {number} starts again"));
-                self.next_incarnation += 1;
-                let machine = SourceDistributor::new(self.distributor_config(random), self.next_incarnation);
-                self.distributors[number] = Distributor::new(machine);
-                network.distributor_still[number] = 0;
-                for link in network.links.iter_mut().map(|links| &mut links[number]) {
-                    for connection in &mut link.connections {
-                        connection.at_distributor = false;
-                        connection.up.clear();
-                        connection.down.push_back(Down::End);
-                    }
-                }
+                self.restart_distributor(network, number, random);
                 return Some(Fault::Distributor(number));
             }
             _ => {
                 note_line(trace, || format!("    p2ps {at} starts again"));
-                let machine = P2ps::new(self.p2ps_config(random), 0);
-                self.shards[at].restart(machine);
-                network.p2ps_still[at] = 0;
-                for link in &mut network.links[at] {
-                    link.stream.clear();
-                    link.dial_at = now;
-                    for connection in &mut link.connections {
-                        if std::mem::take(&mut connection.at_p2ps) {
-                            connection.down.clear();
-                            connection.up.push_back(None);
-                        }
-                    }
-                }
+                self.restart_p2ps(network, at, now, random);
                 return Some(Fault::P2ps(at));
             }
         }
         None
+    }
+
+    fn restart_distributor(&mut self, network: &mut Network, number: usize, random: &mut Random) {
+        self.next_incarnation += 1;
+        let machine = SourceDistributor::new(self.distributor_config(random), self.next_incarnation);
+        self.distributors[number] = Distributor::new(machine);
+        network.distributor_still[number] = 0;
+        for link in network.links.iter_mut().map(|links| &mut links[number]) {
+            for connection in &mut link.connections {
+                connection.at_distributor = false;
+                connection.up.clear();
+                connection.down.push_back(Down::End);
+            }
+        }
+    }
+
+    fn restart_p2ps(&mut self, network: &mut Network, at: usize, now: u64, random: &mut Random) {
+        let machine = P2ps::new(self.p2ps_config(random), 0);
+        self.shards[at].restart(machine);
+        network.p2ps_still[at] = 0;
+        for link in &mut network.links[at] {
+            link.stream.clear();
+            link.dial_at = now;
+            for connection in &mut link.connections {
+                if std::mem::take(&mut connection.at_p2ps) {
+                    connection.down.clear();
+                    connection.up.push_back(None);
+                }
+            }
+        }
     }
 }
 

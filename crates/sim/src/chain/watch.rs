@@ -195,26 +195,31 @@ impl Watch {
         self.set = (!complete).then_some(Set { id, next_part, solicited });
         self.begun |= solicited;
         if complete {
-            // An answer that was broken off may come as a recovery.
-            if std::mem::take(&mut self.begun) {
-                self.asked = std::mem::take(&mut self.again);
-            }
-            self.unasked = false;
             let expected = seen(&versions[usize::from(version)].rows, self.view.as_ref());
-            // A held image that is Suspect may be of several lives.
-            let held = id.is_none() && self.data == DataState::SUSPECT;
-            // One of several answers may be to an older, narrower request; the next one makes up for it.
-            let late = id.is_some_and(|id| truth.set(id).late);
-            self.partial = late && self.rows != expected;
-            if !self.paused && !held && !self.partial {
-                assert_eq!(self.rows, expected, "content of the image of version {version} in life {life}");
-            }
-            if self.kind == Kind::Snapshot {
-                assert_eq!(msg.state.stream, StreamState::NON_STREAMING, "state of a snapshot");
-            }
-            if msg.state.stream != StreamState::OPEN {
-                self.ended = Some(msg.state.stream);
-            }
+            self.image_is_whole(msg.state.stream, id, &expected, truth);
+        }
+    }
+
+    /// The last part of an image has come, whose content is to be as expected.
+    fn image_is_whole(&mut self, stream: StreamState, id: Option<u32>, expected: &Rows, truth: &Truth) {
+        // An answer that was broken off may come as a recovery.
+        if std::mem::take(&mut self.begun) {
+            self.asked = std::mem::take(&mut self.again);
+        }
+        self.unasked = false;
+        // A held image that is Suspect may be of several lives.
+        let held = id.is_none() && self.data == DataState::SUSPECT;
+        // One of several answers may be to an older, narrower request; the next one makes up for it.
+        let late = id.is_some_and(|id| truth.set(id).late);
+        self.partial = late && self.rows != *expected;
+        if !self.paused && !held && !self.partial {
+            assert_eq!(&self.rows, expected, "content of the image of version {} in life {}", self.version, self.life);
+        }
+        if self.kind == Kind::Snapshot {
+            assert_eq!(stream, StreamState::NON_STREAMING, "state of a snapshot");
+        }
+        if stream != StreamState::OPEN {
+            self.ended = Some(stream);
         }
     }
 

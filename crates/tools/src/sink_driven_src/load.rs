@@ -196,19 +196,7 @@ impl Load {
         mut observer: Option<&mut Observer>,
         mut push: impl FnMut(&[u8], i32),
     ) -> u64 {
-        if self.streams.is_empty() {
-            return 0;
-        }
-        if std::mem::take(&mut self.idle) {
-            // Nobody listened until now: what was due meanwhile is not sent all at once.
-            self.pacer.set_rate(self.pacer.rate(), now);
-        }
-        if self.pacer.next(now).is_some_and(|at| now.saturating_sub(at) > BEHIND_MAX) {
-            // A rate must stay a rate: what could not be sent for so long is given up, and told.
-            self.skipped += self.pacer.due(now);
-            self.pacer.set_rate(self.pacer.rate(), now);
-        }
-        let count = self.pacer.due(now).min((bytes / self.longest) as u64);
+        let count = self.due_now(now, bytes);
         if count == 0 {
             return 0;
         }
@@ -262,6 +250,24 @@ impl Load {
         }
         self.sent += sent;
         sent
+    }
+
+    /// Updates that are due and fit; what could not be sent for too long is given up.
+    #[inline]
+    fn due_now(&mut self, now: u64, bytes: usize) -> u64 {
+        if self.streams.is_empty() {
+            return 0;
+        }
+        if std::mem::take(&mut self.idle) {
+            // Nobody listened until now: what was due meanwhile is not sent all at once.
+            self.pacer.set_rate(self.pacer.rate(), now);
+        }
+        if self.pacer.next(now).is_some_and(|at| now.saturating_sub(at) > BEHIND_MAX) {
+            // A rate must stay a rate: what could not be sent for so long is given up, and told.
+            self.skipped += self.pacer.due(now);
+            self.pacer.set_rate(self.pacer.rate(), now);
+        }
+        self.pacer.due(now).min((bytes / self.longest) as u64)
     }
 
     /// Changes places of the last stream with any of them: after all opens, each order is as likely as any other.

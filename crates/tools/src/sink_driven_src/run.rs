@@ -256,6 +256,22 @@ fn read_commands(waker: net::Waker) -> Receiver<String> {
     receiver
 }
 
+/// What a command does to the streams of an item, or of all; `None` if it is about something else.
+fn prank_of(command: &Command) -> Option<(Option<&str>, Prank<'_>)> {
+    let state = |stream, data, text| Prank::State(State::new(stream, data, StateCode::NONE, text));
+    let (open, suspect) = (StreamState::OPEN, DataState::SUSPECT);
+    let (name, prank) = match command {
+        Command::Suspect(name) => (name, state(open, suspect, "suspect on command")),
+        Command::Ok(name) => (name, state(open, DataState::OK, "good again")),
+        Command::Close(name) => (name, state(StreamState::CLOSED, suspect, "closed on command")),
+        Command::Recover(name) => (name, state(StreamState::CLOSED_RECOVER, suspect, "to be opened again")),
+        Command::Image(name) => (name, Prank::Image),
+        Command::Malformed(name) => (name, Prank::Malformed),
+        _ => return None,
+    };
+    Some((name.as_deref(), prank))
+}
+
 /// Does what a line says. Returns the delay of all work from now on, if the line is about that.
 fn obey<F: Steered>(line: &str, publisher: &mut Publisher<F>, io: &mut RsslIo, now: u64) -> Option<Duration> {
     let command = match Command::parse(line) {
@@ -265,12 +281,10 @@ fn obey<F: Steered>(line: &str, publisher: &mut Publisher<F>, io: &mut RsslIo, n
             return None;
         }
     };
-    let status = |stream, data, text| State::new(stream, data, StateCode::NONE, text);
-    let mut prank = |name: &Option<String>, prank: Prank<'_>| {
-        let count = publisher.prank(name.as_deref(), prank);
-        eprintln!("{count} streams");
-    };
-    let (ok, suspect) = (DataState::OK, DataState::SUSPECT);
+    if let Some((name, prank)) = prank_of(&command) {
+        eprintln!("{} streams", publisher.prank(name, prank));
+        return None;
+    }
     match &command {
         Command::UpdateRate(rate) => match publisher.feed().set_rate(*rate, now) {
             Ok(()) => eprintln!("update rate {rate}"),
@@ -285,14 +299,12 @@ fn obey<F: Steered>(line: &str, publisher: &mut Publisher<F>, io: &mut RsslIo, n
             publisher.set_service(true);
             eprintln!("the service is up");
         }
-        Command::Suspect(name) => prank(name, Prank::State(status(StreamState::OPEN, suspect, "suspect on command"))),
-        Command::Ok(name) => prank(name, Prank::State(status(StreamState::OPEN, ok, "good again"))),
-        Command::Close(name) => prank(name, Prank::State(status(StreamState::CLOSED, suspect, "closed on command"))),
-        Command::Recover(name) => {
-            prank(name, Prank::State(status(StreamState::CLOSED_RECOVER, suspect, "to be opened again")));
-        }
-        Command::Image(name) => prank(name, Prank::Image),
-        Command::Malformed(name) => prank(name, Prank::Malformed),
+        Command::Suspect(_)
+        | Command::Ok(_)
+        | Command::Close(_)
+        | Command::Recover(_)
+        | Command::Image(_)
+        | Command::Malformed(_) => debug_assert!(false, "{command:?} is about streams"),
         Command::Gap(count) => {
             publisher.feed().lose(*count);
             eprintln!("{count} updates will be lost");

@@ -1,13 +1,17 @@
 //! One mount: a session with its watchlist. It says what to send next and takes what comes, cheaply.
 //!
-//! INVARIANT: `imaged + refused + outstanding == requested <= items`.
+//! What an answer means for the stream of an item is `omm`'s ([`ItemStream`]); recovery and repetition are not, so that what is measured is
+//! the server.
+//!
+//! INVARIANT: `answered + outstanding == requested <= items`.
 
 use super::args::Depth;
 use super::decode::FieldTypes;
 use measure::latency::Latency;
 use measure::observer::{Observer, id_of, item_key};
 use measure::stamp;
-use rwf::msg::{Domain, MsgClass, MsgKey, Priority, RefreshFlags, RequestFlags, RequestMsg, UpdateFlags};
+use omm::consumer::{Answer, Change, ItemStream};
+use rwf::msg::{Domain, MsgClass, MsgKey, Priority, RequestFlags, RequestMsg, UpdateFlags};
 use rwf::wire::Writer;
 use rwf::{Qos, StreamState, msg::Msg, peek};
 
@@ -19,17 +23,14 @@ pub const FIRST_STREAM: i32 = 16;
 struct Item {
     /// Index into the list of names.
     name: u32,
-    /// Sequence number of the last message; only with `NUMBERED`.
+    /// Sequence number of the last message, if `numbered`.
     sequence: u32,
-    flags: u8,
+    numbered: bool,
+    stream: ItemStream,
 }
 
 /// The clock is read for one of so many stamped updates of a turn.
 const STAMPS_PER_READ: u32 = 16;
-
-const IMAGED: u8 = 1;
-const REFUSED: u8 = 2;
-const NUMBERED: u8 = 4;
 
 /// Counts of one mount, or of all together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -157,7 +158,10 @@ pub enum Note {
 impl Watchlist {
     /// A watchlist of names (by index), not yet requested.
     pub fn new(names: &[u32], domain: Domain, request_flags: u16) -> Self {
-        let items = names.iter().map(|&name| Item { name, sequence: 0, flags: 0 }).collect();
+        let items = names
+            .iter()
+            .map(|&name| Item { name, sequence: 0, numbered: false, stream: ItemStream::default() })
+            .collect();
         let request_flags = RequestFlags(request_flags);
         Self { items, requested: 0, outstanding: 0, answered: 0, domain, request_flags, qos: None }
     }
@@ -191,7 +195,8 @@ impl Watchlist {
     /// Everything is to be requested again: the session was lost.
     pub fn reset(&mut self) {
         for item in &mut self.items {
-            item.flags = 0;
+            item.numbered = false;
+            item.stream.reset();
         }
         (self.requested, self.outstanding, self.answered) = (0, 0, 0);
     }
@@ -209,10 +214,11 @@ impl Watchlist {
             msg.key = MsgKey { name_type: Some(1), ..MsgKey::item(service, name.as_bytes()) };
             if msg.encode(&mut w).is_ok() {
                 push(w.written());
+                self.items[self.requested].stream.ask();
                 self.outstanding += 1;
             } else {
                 // A name that no message can carry: as good as refused.
-                self.items[self.requested].flags = REFUSED;
+                self.items[self.requested].stream.refuse_unasked();
                 self.answered += 1;
             }
             self.requested += 1;
@@ -242,18 +248,18 @@ impl Watchlist {
             return self.take_other(index, msg, meter);
         }
         meter.counts.updates += 1;
-        meter.counts.early += u64::from(item.flags & IMAGED == 0);
+        meter.counts.early += u64::from(!item.stream.was_imaged());
         if let Some(sequence) = sequence_of(msg) {
             if let Some((observer, keys)) = &mut meter.observed {
                 observer.received(id_of(keys[item.name as usize], sequence));
             }
-            if item.flags & NUMBERED != 0 {
+            if item.numbered {
                 let step = sequence.wrapping_sub(item.sequence);
                 if step != 1 {
                     meter.count_gap(step);
                 }
             }
-            item.flags |= NUMBERED;
+            item.numbered = true;
             item.sequence = sequence;
         }
         if let Some(sent) = stamp::find(msg) {
@@ -270,36 +276,33 @@ impl Watchlist {
             meter.counts.strange += 1;
             return None;
         };
-        match decoded {
+        let item = &mut self.items[index];
+        let answer = match &decoded {
             Msg::Refresh(refresh) => {
-                let item = &mut self.items[index];
                 if let Some(sequence) = refresh.seq_num {
-                    item.sequence = sequence;
-                    item.flags |= NUMBERED;
+                    (item.sequence, item.numbered) = (sequence, true);
                 }
-                if refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE) && item.flags & IMAGED == 0 {
-                    item.flags |= IMAGED;
-                    meter.counts.images += 1;
-                    self.answer();
-                }
-                None
+                Answer::of_refresh(refresh)
             }
-            Msg::Status(status) => {
-                let state = status.state?;
-                let closed = state.stream != StreamState::OPEN;
-                let item = &mut self.items[index];
-                if closed && item.flags & (IMAGED | REFUSED) == 0 {
-                    item.flags |= REFUSED;
-                    meter.counts.refused += 1;
-                    self.answer();
-                } else {
-                    meter.counts.statuses += 1;
-                }
-                let name = self.items[index].name;
-                Some(Note::State { name, text: state.to_string(), closed })
+            Msg::Status(status) => Answer::of_status(status),
+            _ => return None,
+        };
+        let (name, change) = (item.name, item.stream.answer(answer));
+        match change {
+            Change::Imaged => {
+                meter.counts.images += 1;
+                self.answer();
             }
-            _ => None,
+            Change::Refused => {
+                meter.counts.refused += 1;
+                self.answer();
+            }
+            Change::Unexpected => meter.counts.strange += 1,
+            Change::None | Change::Lost => {}
         }
+        let (Answer::State(Some(state)) | Answer::Over(state)) = answer else { return None };
+        meter.counts.statuses += u64::from(matches!(change, Change::None | Change::Lost));
+        Some(Note::State { name, text: state.to_string(), closed: state.stream != StreamState::OPEN })
     }
 
     fn answer(&mut self) {
@@ -339,7 +342,7 @@ fn sequence_of(msg: &[u8]) -> Option<u32> {
 mod tests {
     use super::*;
     use crate::sink_driven_src::template::Template;
-    use rwf::msg::{RefreshMsg, StatusMsg};
+    use rwf::msg::{RefreshFlags, RefreshMsg, StatusMsg};
     use rwf::{DataState, State, StateCode};
 
     fn names() -> Vec<String> {

@@ -2,9 +2,10 @@
 
 use super::Phase;
 use crate::distributor::{CloseReason, ProviderSink, SessionId, SourceDistributor};
+use omm::login::{Acceptance, Heard, LoginStream};
+use rwf::StateCode;
 use rwf::msg::{Msg, MsgClass};
-use rwf::rdm::login::{Attributes, Features, Refresh, Request, Status, name_type};
-use rwf::{DataState, StateCode, StreamState};
+use rwf::rdm::login::{Attributes, Features, Request, name_type};
 
 /// Stream of our login at a provider.
 pub(crate) const STREAM: i32 = 1;
@@ -32,35 +33,34 @@ impl SourceDistributor {
             role: Some(rwf::rdm::login::ROLE_CONSUMER),
             ..Request::default()
         };
+        let mut login = LoginStream::new(request, Acceptance::OpenAndOk);
+        let request = login.begin().clone();
+        self.providers[id].login = Some(login);
         self.send(id, out, |w| request.encode(w));
     }
 
-    /// What an interactive provider sends on the login stream.
+    /// What an interactive provider sends on the login stream. Round trips are not claimed by the login, so they are not answered.
     pub(crate) fn login_message(
         &mut self,
         id: SessionId,
         msg: &[u8],
         out: &mut dyn ProviderSink,
     ) -> Result<(), CloseReason> {
-        let (state, features) = match Msg::decode(msg)? {
-            Msg::Refresh(refresh) => (Some(refresh.state), Some(Refresh::decode(&refresh)?.features)),
-            Msg::Status(status) => (status.state, None),
-            Msg::Ack(_) => return self.provider_ack(id, msg),
-            Msg::Generic(_) | Msg::Update(_) => return Ok(()),
-            _ => return Err(CloseReason::WrongOnLoginStream),
-        };
-        if let Some(state) = state.filter(|state| state.stream.is_final()) {
-            return Err(CloseReason::LoginClosed { text: state.text_lossy().into_owned() });
-        }
         let session = &mut self.providers[id];
-        if let Some(features) = features {
-            session.views = features.view.unwrap_or(false);
-            session.pause = features.optimized_pause_resume.unwrap_or(false);
-        }
-        let accepted = state.is_some_and(|s| s.stream == StreamState::OPEN && s.data == DataState::OK);
-        if accepted && session.phase == Phase::LoggingIn {
-            session.phase = Phase::LoggedIn;
-            self.request_directory(id, out);
+        let login = session.login.as_mut().expect("we log in where we have dialled");
+        match login.message(msg)? {
+            Heard::Accepted(_) => {
+                if session.phase == Phase::LoggingIn {
+                    session.phase = Phase::LoggedIn;
+                    self.request_directory(id, out);
+                }
+            }
+            Heard::Over(state) => {
+                return Err(CloseReason::LoginClosed { text: state.as_state().text_lossy().into_owned() });
+            }
+            Heard::Ack => return self.provider_ack(id, msg),
+            Heard::WrongDirection(_) => return Err(CloseReason::WrongOnLoginStream),
+            Heard::Nothing | Heard::State(_) | Heard::RoundTrip(_) => {}
         }
         Ok(())
     }
@@ -87,17 +87,16 @@ impl SourceDistributor {
         };
         if !request.is_provider() {
             let text = "This port takes non-interactive providers: log in with Role 1, or connect to the consumer port";
-            let refusal = Status::refuse(request.stream_id, StateCode::USAGE_ERROR, text);
+            let refusal = self.providers[id].port.refuse(&request, StateCode::USAGE_ERROR, text);
             self.send(id, out, |w| refusal.encode(w));
             return Err(CloseReason::ConsumerLogin);
         }
         let features = Features { post: Some(false), provider_dictionary_download: Some(false), ..Features::default() };
-        let answer = Refresh::accept(&request, features, "Login accepted by Quoteway");
         let session = &mut self.providers[id];
         if session.phase == Phase::LoggingIn {
             session.phase = Phase::LoggedIn;
         }
-        if !request.no_refresh {
+        if let Some(answer) = session.port.accept(&request, features, "Login accepted by Quoteway") {
             self.send(id, out, |w| answer.encode(w));
         }
         Ok(())

@@ -4,8 +4,10 @@ use super::dictionaries::Downloads;
 use super::streams::{StreamIds, Streams};
 use crate::distributor::ids::GroupId;
 use crate::hash_seed::{HashSeed, SeededMap};
+use omm::login::{LoginPort, LoginStream};
 use rwf::Qos;
 use rwf::rdm::directory::Service as Entry;
+use rwf::rdm::login::Features;
 use std::collections::BTreeMap;
 
 /// A session with a provider, by the dense slot that the agent chose for it.
@@ -174,10 +176,10 @@ pub(crate) struct Session {
     pub(crate) streams: Streams,
     pub(crate) ids: StreamIds,
     pub(crate) offers: Offers,
-    /// The provider's login has `SupportViewRequests`.
-    pub(crate) views: bool,
-    /// The provider's login has `SupportOptimizedPauseResume`.
-    pub(crate) pause: bool,
+    /// Our login at an interactive provider.
+    pub(crate) login: Option<LoginStream>,
+    /// The login of a non-interactive provider here.
+    pub(crate) port: LoginPort,
     pub(crate) downloads: Downloads,
     /// What it says of services whose names are taken by a provider of the other kind, or that found no id, for when they are free.
     refused: Vec<Entry>,
@@ -198,12 +200,19 @@ impl Session {
             streams: Streams::new(seed),
             ids: StreamIds::default(),
             offers: Offers::default(),
-            views: false,
-            pause: false,
+            login: None,
+            port: LoginPort::default(),
             downloads: Downloads::default(),
             refused: Vec::new(),
             groups: SeededMap::with_hasher(seed),
         }
+    }
+
+    /// Whether the provider takes views and pauses (`SupportViewRequests`, `SupportOptimizedPauseResume` of its login).
+    pub(crate) fn views_and_pauses(&self) -> (bool, bool) {
+        let features = self.login.as_ref().map(LoginStream::features);
+        let says = |feature: fn(&Features) -> Option<bool>| features.and_then(feature).unwrap_or(false);
+        (says(|features| features.view), says(|features| features.optimized_pause_resume))
     }
 
     /// It offers a service whose name is taken, or says something else of it. True if that is news.

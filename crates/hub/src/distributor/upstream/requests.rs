@@ -138,7 +138,7 @@ impl SourceDistributor {
         let provider_id = session.offer(item.service()).map_or(0, |offer| offer.provider_id);
         // The cache holds whole images, and needs every update.
         let whole = self.cache.has(handle.0);
-        let (views, can_pause) = (session.views && !whole, session.pause && !whole);
+        let (views, can_pause) = if whole { (false, false) } else { session.views_and_pauses() };
         let demands = self.upstream.merge.merged(handle, item.interest().len());
         let mut flags = extra;
         for flag in
