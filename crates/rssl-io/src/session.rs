@@ -359,12 +359,7 @@ fn receive_other<H: Handler>(
             undecided.head.extend_from_slice(bytes);
             let Some(&first) = undecided.head.first() else { return Ok(()) };
             if beginning(first) == Beginning::Http {
-                let nothing = WebSocket {
-                    offer: upgrade::Offer { protocols: Vec::new(), ..Default::default() },
-                    ..Default::default()
-                };
-                let config = listener.websocket.as_deref().unwrap_or(&nothing);
-                return begin_http(kind, config, listener, now, out, scratch, listeners, sink);
+                return begin_http(kind, listener, now, out, scratch, listeners, sink);
             }
             let undecided = std::mem::replace(&mut **undecided, Undecided::new(0, 0, None));
             begin_rssl(kind, undecided, listener, now, out, sink)
@@ -396,7 +391,6 @@ fn begin_rssl<H: Handler>(
 #[allow(clippy::too_many_arguments)]
 fn begin_http<H: Handler>(
     kind: &mut Kind,
-    config: &WebSocket,
     listener: &Listener,
     now: u64,
     out: &mut Vec<u8>,
@@ -405,6 +399,10 @@ fn begin_http<H: Handler>(
     sink: Dispatch<'_, H>,
 ) -> Result<(), EndReason> {
     let Kind::Undecided(undecided) = kind else { return Ok(()) };
+    // Without a configuration for it the port takes no WebSocket: the request is answered, and refused.
+    let nothing = upgrade::Offer { protocols: Vec::new(), ..Default::default() };
+    let nothing = WebSocket { offer: nothing, ..Default::default() };
+    let config = listener.websocket.as_deref().unwrap_or(&nothing);
     let (upgrade, length) = match upgrade::read(&undecided.head, &config.offer) {
         Request::Incomplete => return Ok(()),
         Request::Refused(refusal) => {

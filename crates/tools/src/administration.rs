@@ -1,5 +1,6 @@
 //! Asks the administration of a process, over TCP or its Unix socket: for `quoteway ctl` and `quoteway top`.
 
+use anyhow::anyhow;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -70,19 +71,19 @@ impl Client {
     ///
     /// # Errors
     /// The system gives no descriptors.
-    pub fn new(target: Target, user: Option<(&str, &str)>) -> Result<Self, String> {
+    pub fn new(target: Target, user: Option<(&str, &str)>) -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
         let authorization = user.map(|(name, password)| {
             format!("Basic {}", Base64::encode_string(format!("{name}:{password}").as_bytes()))
         });
-        Ok(Self { target, authorization, runtime: runtime.map_err(|e| e.to_string())? })
+        Ok(Self { target, authorization, runtime: runtime? })
     }
 
     /// The answer to a question.
     ///
     /// # Errors
     /// Nobody answers, or what the process says instead.
-    pub fn get(&self, path: &str) -> Result<Value, String> {
+    pub fn get(&self, path: &str) -> anyhow::Result<Value> {
         self.ask("GET", path, None)
     }
 
@@ -90,11 +91,11 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::get`].
-    pub fn post(&self, path: &str, body: &Value) -> Result<Value, String> {
+    pub fn post(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
         self.ask("POST", path, Some(body))
     }
 
-    fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, String> {
+    fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
         let Self { target, runtime, .. } = self;
         let asked = runtime.block_on(async {
             tokio::time::timeout(PATIENCE, async {
@@ -111,21 +112,21 @@ impl Client {
             })
             .await
         });
-        asked.unwrap_or_else(|_| Err(format!("{target} has not answered within {} s", PATIENCE.as_secs())))
+        asked.unwrap_or_else(|_| Err(anyhow!("{target} has not answered within {} s", PATIENCE.as_secs())))
     }
 
-    fn unreachable(&self, e: &std::io::Error) -> String {
-        format!(
+    fn unreachable(&self, e: &std::io::Error) -> anyhow::Error {
+        anyhow!(
             "{}: {e}: is the process running, and is this its HTTP port? Its line \"ready\" ends with it (--at)",
             self.target
         )
     }
 
-    async fn exchange<S>(&self, stream: S, method: &str, path: &str, body: Option<&Value>) -> Result<Value, String>
+    async fn exchange<S>(&self, stream: S, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Value>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let failed = |e: &dyn fmt::Display| format!("{}: {e}", self.target);
+        let failed = |e: &dyn fmt::Display| anyhow!("{}: {e}", self.target);
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| failed(&e))?;
         let driven = tokio::spawn(connection);
@@ -149,7 +150,7 @@ impl Client {
         }
         let why = value["error"].as_str().map_or_else(|| status.to_string(), str::to_owned);
         let hint = if status.as_u16() == 401 { " (--user NAME, and QUOTEWAY_PASSWORD)" } else { "" };
-        Err(format!("{}: {why}{hint}", self.target))
+        Err(anyhow!("{}: {why}{hint}", self.target))
     }
 }
 

@@ -1,5 +1,6 @@
 //! `quoteway ctl`: looks at a process and steers it, by its administration.
 
+use anyhow::anyhow;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use argon2::Argon2;
@@ -46,15 +47,12 @@ impl Process {
     ///
     /// # Errors
     /// A user without a password, or a system without descriptors.
-    pub fn client(&self) -> Result<Client, String> {
+    pub fn client(&self) -> anyhow::Result<Client> {
         let password = match &self.user {
             None => None,
             Some(name) => {
                 let password = std::env::var("QUOTEWAY_PASSWORD");
-                Some((
-                    name.as_str(),
-                    password.map_err(|_| "--user needs a password: set QUOTEWAY_PASSWORD".to_owned())?,
-                ))
+                Some((name.as_str(), password.map_err(|_| anyhow!("--user needs a password: set QUOTEWAY_PASSWORD"))?))
             }
         };
         Client::new(self.at.clone(), password.as_ref().map(|(name, password)| (*name, password.as_str())))
@@ -242,7 +240,7 @@ pub enum Permissions {
 }
 
 impl Permissions {
-    fn ask(&self, client: &Client) -> Result<Value, String> {
+    fn ask(&self, client: &Client) -> anyhow::Result<Value> {
         let api = |path: &str| client.get(&format!("/api/v1/permissions/{path}"));
         let act = |path: &str, body: Value| client.post(&format!("/api/v1/permissions/{path}"), &body);
         let query =
@@ -311,7 +309,7 @@ pub enum UserRole {
 ///
 /// # Errors
 /// Nobody answers, or what the process says instead.
-pub fn run(args: &Args) -> Result<String, String> {
+pub fn run(args: &Args) -> anyhow::Result<String> {
     if let Command::Password { name, role } = &args.command {
         return password_line(name, *role, &read_password()?).map(|line| line + "\n");
     }
@@ -327,12 +325,12 @@ pub fn run(args: &Args) -> Result<String, String> {
 ///
 /// # Errors
 /// The name cannot be one, or the password is too long.
-pub fn password_line(name: &str, role: UserRole, password: &str) -> Result<String, String> {
+pub fn password_line(name: &str, role: UserRole, password: &str) -> anyhow::Result<String> {
     if name.is_empty() || name.contains(':') {
-        return Err("a name has no colon in it, and is not empty".to_owned());
+        return Err(anyhow!("a name has no colon in it, and is not empty"));
     }
     let salt = SaltString::generate(&mut OsRng);
-    let hash = Argon2::default().hash_password(password.as_bytes(), &salt).map_err(|e| e.to_string())?;
+    let hash = Argon2::default().hash_password(password.as_bytes(), &salt).map_err(|e| anyhow!(e))?;
     let role = match role {
         UserRole::Viewer => "viewer",
         UserRole::Operator => "operator",
@@ -340,17 +338,17 @@ pub fn password_line(name: &str, role: UserRole, password: &str) -> Result<Strin
     Ok(format!("{name}:{role}:{hash}"))
 }
 
-fn read_password() -> Result<String, String> {
+fn read_password() -> anyhow::Result<String> {
     if std::io::stdin().is_terminal() {
         eprintln!("Password (it is shown as it is typed; better: quoteway ctl password NAME ROLE < FILE):");
     }
     let mut line = String::new();
-    std::io::stdin().lock().read_line(&mut line).map_err(|e| format!("standard input: {e}"))?;
+    std::io::stdin().lock().read_line(&mut line).map_err(|e| anyhow!("standard input: {e}"))?;
     let password = line.trim_end_matches(['\n', '\r']).to_owned();
-    if password.len() < 8 { Err("a password has at least 8 characters".to_owned()) } else { Ok(password) }
+    if password.len() < 8 { Err(anyhow!("a password has at least 8 characters")) } else { Ok(password) }
 }
 
-fn ask(client: &Client, command: &Command) -> Result<Value, String> {
+fn ask(client: &Client, command: &Command) -> anyhow::Result<Value> {
     let api = |path: &str| client.get(&format!("/api/v1/{path}"));
     let act = |path: &str, body: Value| client.post(&format!("/api/v1/{path}"), &body);
     match command {
@@ -391,13 +389,13 @@ fn ask(client: &Client, command: &Command) -> Result<Value, String> {
         Command::Drain { close: false, why } => act("drain", json!({ "why": why.why })),
         Command::Undrain { why } => act("undrain", json!({ "why": why.why })),
         Command::Log { level } => act("log", json!({ "level": level })),
-        Command::Password { .. } => Err("no process is asked for a password".to_owned()),
+        Command::Password { .. } => Err(anyhow!("no process is asked for a password")),
     }
 }
 
 /// Waits for a trace that has begun, and writes it.
-fn trace(client: &Client, begun: &Value, seconds: u64, output: &std::path::Path) -> Result<Value, String> {
-    let failed = |e: &dyn std::fmt::Display| format!("{}: {e}", output.display());
+fn trace(client: &Client, begun: &Value, seconds: u64, output: &std::path::Path) -> anyhow::Result<Value> {
+    let failed = |e: &dyn std::fmt::Display| anyhow!("{}: {e}", output.display());
     let mut file = std::fs::File::create_new(output).map_err(|e| failed(&e))?;
     std::thread::sleep(std::time::Duration::from_secs(seconds));
     let id = begun["trace"].as_str().unwrap_or_default();
@@ -413,7 +411,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// A whole list, page by page.
-fn all(client: &Client, list: &str, filter: &[(&str, Option<&str>)]) -> Result<Value, String> {
+fn all(client: &Client, list: &str, filter: &[(&str, Option<&str>)]) -> anyhow::Result<Value> {
     let (mut found, mut after): (Vec<Value>, Option<String>) = (Vec::new(), None);
     loop {
         let mut query = form_urlencoded::Serializer::new(String::new());

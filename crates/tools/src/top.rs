@@ -1,5 +1,6 @@
 //! `quoteway top`: the terminal view of a running process for operators, by its administration: near or remote.
 
+use anyhow::anyhow;
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
@@ -104,7 +105,7 @@ struct View {
 ///
 /// # Errors
 /// The first look fails, or the terminal does.
-pub fn run(args: &Args) -> Result<(), String> {
+pub fn run(args: &Args) -> anyhow::Result<()> {
     let client = args.process.client()?;
     let mut view = View { target: args.process.at.to_string(), ..View::default() };
     view.look(&client)?;
@@ -112,20 +113,20 @@ pub fn run(args: &Args) -> Result<(), String> {
         print!("{}", view.text());
         return Ok(());
     }
-    let mut terminal = ratatui::try_init().map_err(|e| format!("terminal: {e}; use --once"))?;
+    let mut terminal = ratatui::try_init().map_err(|e| anyhow!("terminal: {e}; use --once"))?;
     let every = Duration::from_secs_f64(args.interval.clamp(0.1, 3600.0));
     let mut due = Instant::now() + every;
     let result = loop {
         if let Err(e) = terminal.draw(|frame| view.draw(frame)) {
-            break Err(format!("terminal: {e}"));
+            break Err(anyhow!("terminal: {e}"));
         }
         match view.pressed(due.saturating_duration_since(Instant::now())) {
             Ok(Pressed::Leave) => break Ok(()),
             Ok(Pressed::Nothing) if Instant::now() < due => continue,
             Ok(_) => {}
-            Err(e) => break Err(format!("terminal: {e}")),
+            Err(e) => break Err(anyhow!("terminal: {e}")),
         }
-        view.fault = view.look(&client).err();
+        view.fault = view.look(&client).err().map(|e| e.to_string());
         due = Instant::now() + every;
     };
     ratatui::restore();
@@ -140,7 +141,7 @@ enum Pressed {
 }
 
 impl View {
-    fn look(&mut self, client: &Client) -> Result<(), String> {
+    fn look(&mut self, client: &Client) -> anyhow::Result<()> {
         self.process = client.get("/api/v1/process")?;
         let list = self.list.title();
         let answer =

@@ -78,7 +78,7 @@ fn is_function(line: &str) -> bool {
 fn functions(code: &str) -> Vec<usize> {
     let lines: Vec<&str> = code.lines().collect();
     let mut lengths = Vec::new();
-    for (n, line) in lines.iter().enumerate().filter(|(_, line)| is_function(line)) {
+    for (n, line) in lines.iter().enumerate().filter(|(_, line)| is_function(line) && !line.ends_with("{}")) {
         let close = format!("{}}}", " ".repeat(indent(line)));
         let end =
             lines[n..].iter().position(|l| *l == close || l.trim_end().ends_with(';') && indent(l) == indent(line));

@@ -202,8 +202,7 @@ impl Load {
         }
         let stamp_at = self.stamp_place(now, count);
         let smooth = self.config.shape == Shape::Smooth;
-        let intended = self.pacer.next(now).unwrap_or(now);
-        self.lateness.record(now.saturating_sub(intended));
+        self.lateness.record(now.saturating_sub(self.pacer.next(now).unwrap_or(now)));
         let mut sent = 0;
         for n in 0..count {
             let wanted = stamp_at == Some(n) || self.stamps.counts_out(self.config.stamp_every) || self.stamps.overdue;
@@ -215,7 +214,6 @@ impl Load {
             item.updates = item.updates.wrapping_add(1);
             let is_over = !self.catalogue.cycle && item.updates as usize == series.len();
             item.sequence = item.sequence.wrapping_add(1);
-            let (sequence, id) = (item.sequence, id_of(item.key, item.sequence));
             let with_stamp = if wanted { series.stamped[step].as_mut() } else { None };
             self.stamps.overdue = wanted && with_stamp.is_none();
             let carries_stamp = with_stamp.is_some() || self.config.stamp_all;
@@ -240,9 +238,9 @@ impl Load {
                 self.to_lose -= 1;
             } else {
                 if let Some(observer) = &mut observer {
-                    observer.sent(id, intended);
+                    observer.sent(id_of(item.key, item.sequence), intended);
                 }
-                push(template.numbered(sequence).bytes(), stream.id);
+                push(template.numbered(item.sequence).bytes(), stream.id);
             }
             if is_over {
                 self.take_out(at);

@@ -272,6 +272,14 @@ fn prank_of(command: &Command) -> Option<(Option<&str>, Prank<'_>)> {
     Some((name.as_deref(), prank))
 }
 
+fn turn_service<F: Steered>(publisher: &mut Publisher<F>, up: bool, now: u64) {
+    if up {
+        publisher.feed().resume(now);
+    }
+    publisher.set_service(up);
+    eprintln!("the service is {}", if up { "up" } else { "down" });
+}
+
 /// Does what a line says. Returns the delay of all work from now on, if the line is about that.
 fn obey<F: Steered>(line: &str, publisher: &mut Publisher<F>, io: &mut RsslIo, now: u64) -> Option<Duration> {
     let command = match Command::parse(line) {
@@ -290,15 +298,8 @@ fn obey<F: Steered>(line: &str, publisher: &mut Publisher<F>, io: &mut RsslIo, n
             Ok(()) => eprintln!("update rate {rate}"),
             Err(text) => eprintln!("{text}"),
         },
-        Command::Down => {
-            publisher.set_service(false);
-            eprintln!("the service is down");
-        }
-        Command::Up => {
-            publisher.feed().resume(now);
-            publisher.set_service(true);
-            eprintln!("the service is up");
-        }
+        Command::Down => turn_service(publisher, false, now),
+        Command::Up => turn_service(publisher, true, now),
         Command::Suspect(_)
         | Command::Ok(_)
         | Command::Close(_)

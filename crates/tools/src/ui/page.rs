@@ -3,6 +3,7 @@
 //! [`PageView`] takes in the messages of an item and keeps its page; it knows no sockets. The item may be an ANSI page (container 134)
 //! or a page record (fields `ROW64_*`, `ROW80_*`).
 
+use anyhow::anyhow;
 use std::io::{IsTerminal as _, Write};
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
@@ -283,10 +284,10 @@ struct Client {
 }
 
 impl Client {
-    fn new(args: &Args) -> Result<Self, String> {
+    fn new(args: &Args) -> anyhow::Result<Self> {
         let name = format!("{}:{}", args.host, args.port);
-        let found = name.to_socket_addrs().map_err(|e| format!("{name}: {e}"))?.next();
-        let address = found.ok_or_else(|| format!("{name} has no address"))?;
+        let found = name.to_socket_addrs().map_err(|e| anyhow!("{name}: {e}"))?.next();
+        let address = found.ok_or_else(|| anyhow!("{name} has no address"))?;
         let now = net::clock::now();
         let identity = Identity {
             user: args.user.clone(),
@@ -303,10 +304,10 @@ impl Client {
             version: Version::V14,
             retry_at: Some(now),
         };
-        Ok(Self { io: RsslIo::new(now).map_err(|e| format!("no sockets: {e}"))?, address, session })
+        Ok(Self { io: RsslIo::new(now).map_err(|e| anyhow!("no sockets: {e}"))?, address, session })
     }
 
-    fn turn(&mut self, deadline: u64) -> Result<(), String> {
+    fn turn(&mut self, deadline: u64) -> anyhow::Result<()> {
         let now = net::clock::now();
         let Self { io, address, session } = self;
         if session.retry_at.is_some_and(|at| at <= now) {
@@ -321,7 +322,7 @@ impl Client {
             }
         }
         let wake = session.retry_at.map_or(deadline, |at| at.min(deadline));
-        let now = io.turn(Some(wake), session).map_err(|e| format!("sockets: {e}"))?;
+        let now = io.turn(Some(wake), session).map_err(|e| anyhow!("sockets: {e}"))?;
         if let Some(conn) = session.conn.filter(|_| !session.outbox.is_empty()) {
             io.send(now, conn, |packer| session.outbox.drain(|m| packer.push(m, None)));
         }
@@ -333,14 +334,14 @@ impl Client {
 ///
 /// # Errors
 /// A text for the user.
-pub fn run(args: &Args) -> Result<(), String> {
+pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut client = Client::new(args)?;
     let nanoseconds = |seconds: f64| (seconds * SECOND as f64) as u64;
     let end = args.seconds.map_or(u64::MAX, |seconds| net::clock::now().saturating_add(nanoseconds(seconds)));
     if args.json || !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         return lines(&mut client, end, &mut std::io::stdout().lock());
     }
-    let mut terminal = ratatui::try_init().map_err(|e| format!("terminal: {e}; use --json"))?;
+    let mut terminal = ratatui::try_init().map_err(|e| anyhow!("terminal: {e}; use --json"))?;
     let title = format!(" {} {} ", args.service, args.item);
     let result = loop {
         let deadline = net::clock::now() + FRAME;
@@ -353,18 +354,18 @@ pub fn run(args: &Args) -> Result<(), String> {
         match quits() {
             Ok(true) => break Ok(()),
             Ok(false) => {}
-            Err(e) => break Err(format!("terminal: {e}")),
+            Err(e) => break Err(anyhow!("terminal: {e}")),
         }
         let view = &client.session.view;
         if let Err(e) = terminal.draw(|frame| draw(frame, view, &title, nanoseconds(args.fade))) {
-            break Err(format!("terminal: {e}"));
+            break Err(anyhow!("terminal: {e}"));
         }
     };
     ratatui::restore();
     result
 }
 
-fn lines(client: &mut Client, end: u64, out: &mut impl Write) -> Result<(), String> {
+fn lines(client: &mut Client, end: u64, out: &mut impl Write) -> anyhow::Result<()> {
     let mut told = String::new();
     while net::clock::now() < end {
         client.turn(end.min(net::clock::now() + FRAME))?;
