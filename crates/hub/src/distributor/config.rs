@@ -81,7 +81,7 @@ pub struct Config {
     pub lease: u64,
     /// Bytes of the stream that are kept to tell a P2PS what it has lost; 0 keeps nothing (both sides in one process).
     pub history_bytes: usize,
-    /// Whether an image that only one P2PS waits for goes to that one alone ([`super::SourceDistributor::direct_blocks`];
+    /// Whether an image that only one P2PS waits for goes to that one alone ([`super::SourceDistributor::point_to_point_blocks`];
     /// `usePointToPointData`) and not by the stream that all read.
     pub point_to_point: bool,
     /// Messages by which a P2PS may be behind with reading the stream before it is declared lost; 0 for any number.

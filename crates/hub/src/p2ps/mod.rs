@@ -257,7 +257,7 @@ impl P2ps {
     ///
     /// # Errors
     /// As for [`Self::hub_block`].
-    pub fn direct_block(&mut self, now: u64, id: SourceId, block: &[u8]) -> Result<(), HubError> {
+    pub fn point_to_point_block(&mut self, now: u64, id: SourceId, block: &[u8]) -> Result<(), HubError> {
         self.now = now;
         self.read_point_to_point(id, block)
     }

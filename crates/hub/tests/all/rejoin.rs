@@ -220,9 +220,9 @@ impl World {
         self.sd.clear_block();
         self.sd.check_invariants();
         let Self { sd, sides, .. } = self;
-        sd.direct_blocks(|number, block| {
+        sd.point_to_point_blocks(|number, block| {
             for side in sides.iter_mut().filter(|side| side.number == number) {
-                side.p2ps.direct_block(now, SOURCE, block).unwrap();
+                side.p2ps.point_to_point_block(now, SOURCE, block).unwrap();
                 side.flush(&[]);
             }
         });

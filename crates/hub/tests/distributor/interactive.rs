@@ -95,7 +95,7 @@ fn an_image_goes_to_one_of_three_hundred_p2pss_alone() {
     world.refresh(0, stream, &[(22, b"1")], WHOLE);
     let alone = |world: &mut World| {
         let mut ids = Vec::new();
-        world.sd.direct_blocks(|id, _| ids.push(id));
+        world.sd.point_to_point_blocks(|id, _| ids.push(id));
         ids
     };
     assert_eq!(alone(&mut world), [1, 299, 300], "all that wait for it");

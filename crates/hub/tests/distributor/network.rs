@@ -25,9 +25,9 @@ fn world(config: Config) -> World {
 }
 
 /// What went to single P2PSs: number and messages.
-fn direct(world: &mut World) -> Vec<(u16, Vec<Ev>)> {
+fn point_to_point(world: &mut World) -> Vec<(u16, Vec<Ev>)> {
     let mut all = Vec::new();
-    world.sd.direct_blocks(|id, bytes| {
+    world.sd.point_to_point_blocks(|id, bytes| {
         let block = Block::parse(bytes).unwrap();
         let events = block.messages().map(|message| {
             let m = message.unwrap();
@@ -193,7 +193,7 @@ fn a_gap_is_answered_by_what_it_was_about() {
     world.events();
     world.request(1, &Request::Gap { from, to }).unwrap();
     assert_eq!(world.events().len(), 0, "the others hear nothing of it");
-    let answers = direct(&mut world);
+    let answers = point_to_point(&mut world);
     let [(1, answer)] = &answers[..] else { panic!("{answers:?}") };
     let kinds: Vec<_> = answer.iter().map(|event| (event.kind, event.handle as i32)).collect();
     let nothing = -1;
@@ -249,7 +249,7 @@ fn an_image_goes_to_the_one_p2ps_that_waits_for_it() {
     world.update(0, stream, &[(22, b"2")]);
     let at = world.seen;
     assert_eq!(world.kinds(), [Kind::Update]);
-    let answers = direct(&mut world);
+    let answers = point_to_point(&mut world);
     let [(1, images)] = &answers[..] else { panic!("{answers:?}") };
     let [image] = &images[..] else { panic!("{images:?}") };
     assert_eq!((image.kind, image.handle, &image.body[..8]), (Kind::Image, handle, &at.to_le_bytes()[..]));
@@ -257,12 +257,12 @@ fn an_image_goes_to_the_one_p2ps_that_waits_for_it() {
     world.open(2, "A");
     world.refresh(0, stream, &[(22, b"2")], solicited);
     assert_eq!(world.events().len(), 0);
-    assert_eq!(direct(&mut world)[0].0, 2);
+    assert_eq!(point_to_point(&mut world)[0].0, 2);
     world.request(2, &Request::Refresh { handle, in_stream: true }).unwrap();
     world.refresh(0, stream, &[(22, b"2")], solicited);
     let events = world.events();
     assert_eq!((events[0].kind, events[0].target, events.len()), (Kind::Image, 2, 1));
-    assert_eq!(direct(&mut world).len(), 0);
+    assert_eq!(point_to_point(&mut world).len(), 0);
     // What the provider sends unasked is everyone's.
     world.refresh(0, stream, &[(22, b"3")], RefreshFlags::REFRESH_COMPLETE);
     assert_eq!(world.events()[0].target, ALL);

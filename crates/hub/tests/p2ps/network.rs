@@ -15,7 +15,7 @@ const NUMBER: u16 = 12;
 struct Net {
     world: World,
     stream: BlockWriter,
-    direct: BlockWriter,
+    point_to_point: BlockWriter,
 }
 
 fn config() -> Config {
@@ -25,7 +25,8 @@ fn config() -> Config {
 impl Net {
     /// FEED is joined, and clients 1 and 2 are there.
     fn new(config: Config) -> Self {
-        let mut net = Self { world: World::with(config), stream: stream_at(100), direct: BlockWriter::new(LIFE) };
+        let mut net =
+            Self { world: World::with(config), stream: stream_at(100), point_to_point: BlockWriter::new(LIFE) };
         net.join(100);
         net.world.clients([1, 2]);
         net.publish(|p| {
@@ -61,11 +62,11 @@ impl Net {
     /// To this P2PS alone.
     fn tell(&mut self, events: &[Event<'_>]) {
         for event in events {
-            self.direct.event(event);
+            self.point_to_point.event(event);
         }
-        let block = self.direct.block().unwrap().to_vec();
-        self.direct.clear();
-        self.world.p2ps.direct_block(self.world.now, SOURCE, &block).unwrap();
+        let block = self.point_to_point.block().unwrap().to_vec();
+        self.point_to_point.clear();
+        self.world.p2ps.point_to_point_block(self.world.now, SOURCE, &block).unwrap();
         self.world.settle();
     }
 
@@ -113,7 +114,7 @@ fn image(handle: u32, flags: u8, position: u64, rwf: &[u8]) -> Event<'_> {
 
 #[test]
 fn nothing_counts_before_the_join_nor_from_another_life() {
-    let mut net = Net { world: World::with(config()), stream: stream_at(100), direct: BlockWriter::new(LIFE) };
+    let mut net = Net { world: World::with(config()), stream: stream_at(100), point_to_point: BlockWriter::new(LIFE) };
     net.world.clients([1]);
     net.world.directory(1, 3);
     net.publish(|p| {
@@ -136,7 +137,7 @@ fn nothing_counts_before_the_join_nor_from_another_life() {
 
 #[test]
 fn a_gap_right_behind_the_join_is_noticed() {
-    let mut net = Net { world: World::with(config()), stream: stream_at(100), direct: BlockWriter::new(LIFE) };
+    let mut net = Net { world: World::with(config()), stream: stream_at(100), point_to_point: BlockWriter::new(LIFE) };
     net.join(100);
     net.lose(|p| {
         p.service(40, "FEED");
@@ -559,9 +560,9 @@ fn what_comes_alone_is_judged_like_the_stream() {
     let mut net = Net::new(config());
     let mut other = BlockWriter::new(LIFE + 1);
     other.event(&Event::CaughtUp { target: NUMBER, to: 1 });
-    net.world.p2ps.direct_block(net.world.now, SOURCE, other.block().unwrap()).unwrap();
+    net.world.p2ps.point_to_point_block(net.world.now, SOURCE, other.block().unwrap()).unwrap();
     assert_eq!(net.world.p2ps.counters().hub_blocks_foreign, 1);
-    let error = net.world.p2ps.direct_block(net.world.now, SOURCE, &update(&[]));
+    let error = net.world.p2ps.point_to_point_block(net.world.now, SOURCE, &update(&[]));
     assert!(matches!(error, Err(HubError::Truncated { .. } | HubError::NotAHubStream)), "{error:?}");
 }
 

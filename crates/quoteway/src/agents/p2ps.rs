@@ -197,8 +197,8 @@ impl Blocks for Delivery<'_> {
         read.map_err(|why| LinkError::Block { what: "its stream", why })
     }
 
-    fn direct_block(&mut self, now: u64, source: SourceId, block: &[u8]) -> Result<(), LinkError> {
-        let read = self.consumers.p2ps.direct_block(now, source, block);
+    fn point_to_point_block(&mut self, now: u64, source: SourceId, block: &[u8]) -> Result<(), LinkError> {
+        let read = self.consumers.p2ps.point_to_point_block(now, source, block);
         read.map_err(|why| LinkError::Block { what: "what it sends", why })
     }
 

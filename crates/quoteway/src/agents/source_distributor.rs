@@ -107,7 +107,7 @@ impl SourceDistributorAgent {
                 self.publish(now);
             }
         }
-        self.send_direct(now);
+        self.send_point_to_point(now);
         let hold = self.providers.distributor.must_wait(now) || self.hub.is_congested();
         if hold != self.holding {
             self.holding = hold;
@@ -166,9 +166,9 @@ impl SourceDistributorAgent {
     }
 
     /// Sends what is for one P2PS alone.
-    fn send_direct(&mut self, now: u64) {
+    fn send_point_to_point(&mut self, now: u64) {
         let Self { providers, hub, .. } = self;
-        providers.distributor.direct_blocks(|number, block| hub.send_to(number, block));
+        providers.distributor.point_to_point_blocks(|number, block| hub.send_to(number, block));
         self.end_the_lost(now);
     }
 

@@ -231,7 +231,7 @@ impl Hub {
                 machine.clear_block();
                 machine.check_invariants();
             }
-            machine.direct_blocks(|to, block| {
+            machine.point_to_point_blocks(|to, block| {
                 busy = true;
                 let connection = links.iter_mut().flat_map(|link| &mut link.connections);
                 let mut connection = connection.filter(|connection| connection.at_distributor);
@@ -280,7 +280,10 @@ impl Hub {
                     }
                     Down::Block(block) => {
                         note(trace, &format!("distributor {number} => p2ps {at}"), &block);
-                        shard.machine.direct_block(now, SourceId(number as u16), &block).expect("a direct block");
+                        shard
+                            .machine
+                            .point_to_point_block(now, SourceId(number as u16), &block)
+                            .expect("a block point to point");
                         shard.flush(now, &[]);
                     }
                     Down::End => {

@@ -209,8 +209,8 @@ impl SourceDistributor {
     }
 
     /// Turns what is published to one P2PS alone, or back.
-    fn swap_direct(&mut self, slot: Slot) {
-        self.hub.swap(&mut self.links.link_mut(slot).direct);
+    fn swap_point_to_point(&mut self, slot: Slot) {
+        self.hub.swap(&mut self.links.link_mut(slot).point_to_point);
     }
 
     /// The items of a kind that a P2PS has open.
@@ -286,10 +286,10 @@ impl SourceDistributor {
         }
         let missed = super::gap_recovery::Missed::read(self.hub.kept(from, to), id);
         // It goes to this P2PS alone, which waits for it before it reads on.
-        self.swap_direct(slot);
+        self.swap_point_to_point(slot);
         self.tell_again(slot, id, missed);
         self.hub.event(&Event::CaughtUp { target: id, to });
-        self.swap_direct(slot);
+        self.swap_point_to_point(slot);
         Ok(())
     }
 }

@@ -44,7 +44,7 @@ struct Link {
     /// End of the last gap that it has told of.
     told_to: u64,
     /// What goes to it alone.
-    direct: BlockWriter,
+    point_to_point: BlockWriter,
 }
 
 /// The answer to a P2PS that tells of a gap.
@@ -96,7 +96,7 @@ impl Links {
             requests: 0,
             gaps: 0,
             told_to: 0,
-            direct: BlockWriter::new(incarnation),
+            point_to_point: BlockWriter::new(incarnation),
         });
         let slot = Slot(slot as u16);
         self.by_id.insert(id, slot);
@@ -113,7 +113,7 @@ impl Links {
         let link = self.link_mut(slot);
         let id = link.id.take();
         link.last_heard = now;
-        link.direct.clear();
+        link.point_to_point.clear();
         let serial = link.serial;
         let removed = id.and_then(|id| self.by_id.remove(&id));
         debug_assert_eq!(removed, Some(slot), "a P2PS that leaves was there");
@@ -217,17 +217,17 @@ impl Links {
     /// Publishes to one P2PS alone. False if it is not there.
     pub(crate) fn event_alone(&mut self, target: u16, event: &Event<'_>) -> bool {
         let Some(slot) = self.slot(target) else { return false };
-        self.link_mut(slot).direct.event(event);
+        self.link_mut(slot).point_to_point.event(event);
         true
     }
 
     /// Hands out what goes to single P2PSs, by their numbers, and clears it.
-    pub(crate) fn direct_blocks(&mut self, mut f: impl FnMut(u16, &[u8])) {
+    pub(crate) fn point_to_point_blocks(&mut self, mut f: impl FnMut(u16, &[u8])) {
         for link in self.slots.iter_mut().flatten() {
-            if let (Some(id), Some(block)) = (link.id, link.direct.block()) {
+            if let (Some(id), Some(block)) = (link.id, link.point_to_point.block()) {
                 f(id, block);
             }
-            link.direct.clear();
+            link.point_to_point.clear();
         }
     }
 

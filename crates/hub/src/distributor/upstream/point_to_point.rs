@@ -141,8 +141,8 @@ pub(crate) fn write_image(alone: bool, hub: &mut HubStream, links: &mut Links, i
 impl SourceDistributor {
     /// Hands out what goes to single P2PSs, by their numbers. It is to be sent after the block of the same turn, or at any
     /// other time: positions tell where it belongs.
-    pub fn direct_blocks(&mut self, f: impl FnMut(u16, &[u8])) {
-        self.links.direct_blocks(f);
+    pub fn point_to_point_blocks(&mut self, f: impl FnMut(u16, &[u8])) {
+        self.links.point_to_point_blocks(f);
     }
 
     /// Publishes an image to those that have asked for one.

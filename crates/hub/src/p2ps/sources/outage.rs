@@ -410,12 +410,12 @@ impl P2ps {
     }
 
     /// Keeps a block of a source that is back, and not joined because its outage is still being told of. False if it is none of those.
-    pub(in crate::p2ps) fn keep_for_rejoin(&mut self, source: SourceId, direct: bool, block: &[u8]) -> bool {
+    pub(in crate::p2ps) fn keep_for_rejoin(&mut self, source: SourceId, point_to_point: bool, block: &[u8]) -> bool {
         let Some(rejoin) = self.outages.rejoining.iter_mut().find(|rejoin| rejoin.source == source) else {
             return false;
         };
         rejoin.bytes += block.len();
-        rejoin.blocks.push((direct, block.into()));
+        rejoin.blocks.push((point_to_point, block.into()));
         if rejoin.bytes > self.config.hold_bytes {
             // It has more to say than can be kept.
             self.finish_outage_of(source);
@@ -445,8 +445,8 @@ impl P2ps {
         if let Some(at) = self.outages.rejoining.iter().position(|rejoin| rejoin.source == source) {
             let Rejoin { joined, blocks, .. } = self.outages.rejoining.remove(at);
             self.connect_source(source, Some(joined));
-            for (direct, block) in blocks {
-                let read = if direct {
+            for (point_to_point, block) in blocks {
+                let read = if point_to_point {
                     self.read_point_to_point(source, &block)
                 } else {
                     self.read_block::<true>(source, &block)

@@ -191,11 +191,11 @@ impl World {
                 taken.expect("a P2PS understands its Source Distributor");
             }
             self.flush(block.as_deref().unwrap_or_default());
-            let mut direct = Vec::new();
-            self.distributor.direct_blocks(|to, block| direct.push((to, block.to_vec())));
-            for (_, block) in direct.iter().filter(|(to, _)| *to == P2PS) {
+            let mut point_to_point = Vec::new();
+            self.distributor.point_to_point_blocks(|to, block| point_to_point.push((to, block.to_vec())));
+            for (_, block) in point_to_point.iter().filter(|(to, _)| *to == P2PS) {
                 self.p2ps
-                    .direct_block(self.now, SourceId(0), block)
+                    .point_to_point_block(self.now, SourceId(0), block)
                     .expect("a P2PS understands its Source Distributor");
                 self.flush(&[]);
             }
@@ -211,7 +211,7 @@ impl World {
             let lost: Vec<_> = self.p2ps.closing_sources().map(|(source, _)| source).collect();
             assert!(!lost.contains(&SourceId(0)), "the joined source is lost");
             assert!(self.distributor.closing_p2ps().all(|(id, _)| id != P2PS), "the joined P2PS is lost");
-            if requests.is_empty() && block.is_none() && direct.is_empty() && closing.is_empty() {
+            if requests.is_empty() && block.is_none() && point_to_point.is_empty() && closing.is_empty() {
                 return;
             }
         }
@@ -307,7 +307,7 @@ impl World {
                 self.false_source.clear();
                 input.damage(&mut block);
                 if input.byte() > 200 {
-                    let _ = self.p2ps.direct_block(self.now, SourceId(1), &block);
+                    let _ = self.p2ps.point_to_point_block(self.now, SourceId(1), &block);
                     self.flush(&[]);
                 } else {
                     let _ = self.p2ps.hub_block(self.now, SourceId(1), &block);

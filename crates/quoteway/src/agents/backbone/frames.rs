@@ -248,14 +248,14 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 const DIRECT: u8 = 1;
 
 /// Marks a block as one for the P2PS of the connection alone.
-pub fn mark_direct(block: &mut [u8]) {
+pub fn mark_point_to_point(block: &mut [u8]) {
     if let Some(flags) = block.get_mut(3) {
         *flags |= DIRECT;
     }
 }
 
 /// True for a block that was marked so.
-pub fn is_direct(block: &[u8]) -> bool {
+pub fn is_point_to_point(block: &[u8]) -> bool {
     block.get(3).is_some_and(|flags| flags & DIRECT != 0)
 }
 

@@ -46,7 +46,7 @@ pub trait Blocks {
     ///
     /// # Errors
     /// As for [`Blocks::block`].
-    fn direct_block(&mut self, now: u64, source: SourceId, block: &[u8]) -> Result<(), LinkError>;
+    fn point_to_point_block(&mut self, now: u64, source: SourceId, block: &[u8]) -> Result<(), LinkError>;
     /// A source that was joined is lost.
     fn lost(&mut self, now: u64, source: SourceId);
 }
@@ -484,10 +484,10 @@ impl Links {
                 (Frame::Block(block), _) => {
                     counters.blocks += 1;
                     counters.bytes += block.len() as u64;
-                    if data && !frames::is_direct(block) {
+                    if data && !frames::is_point_to_point(block) {
                         to.block(now, id, block)
                     } else {
-                        to.direct_block(now, id, block)
+                        to.point_to_point_block(now, id, block)
                     }
                 }
             });

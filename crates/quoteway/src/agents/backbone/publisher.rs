@@ -503,7 +503,7 @@ impl Publisher {
                 let mut marked = std::mem::take(&mut self.out);
                 marked.clear();
                 marked.extend_from_slice(&part);
-                frames::mark_direct(&mut marked);
+                frames::mark_point_to_point(&mut marked);
                 self.send(conn, &marked);
                 self.out = marked;
             }
