@@ -10,56 +10,13 @@ use std::time::Duration;
 use net::tcp::{Batching, Close, ConnId, Event, ListenerId, RecvOutcome, Scratch, SocketOptions, Tcp, TcpConfig};
 use net::tls::{TlsServer, TlsSession};
 use rssl::ws::JsonPacker;
-use rssl::{ClientConfig, Connection, Packer, ServerConfig, Version};
+use rssl::{ClientConfig, Connection, Packer, ServerConfig};
 
 use crate::admission::Admission;
+use crate::handler::{Ended, Handler};
 use crate::listener::{Beginning, Encryption, Listener, WebSocketDial, beginning};
 use crate::reason::{AdmissionError, EndReason};
-use crate::session::{Dialling, Kind, Session, Spoken, Undecided};
-
-/// Takes what the sessions bring.
-pub trait Handler {
-    /// A connection came in. An error is the text with which the session is refused. [`Handler::closed`] follows for each, also for one
-    /// that never becomes a session.
-    ///
-    /// # Errors
-    /// The refusal's text.
-    fn admit(&mut self, _listener: ListenerId, _conn: ConnId, _peer: SocketAddr) -> Result<(), String> {
-        Ok(())
-    }
-    /// A session is established.
-    fn opened(&mut self, now: u64, conn: ConnId, opened: &Opened<'_>);
-    /// A message came in.
-    fn message(&mut self, now: u64, conn: ConnId, msg: &[u8]);
-    /// A text came in: JSON, one message or an array of them. Only in sessions that were opened as [`Spoken::Json`].
-    fn text(&mut self, _now: u64, _conn: ConnId, _text: &str) {}
-    /// A connection is over. `established` tells whether [`Handler::opened`] was called for it.
-    fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended);
-    /// The kernel has taken all that was queued for a connection.
-    fn drained(&mut self, _now: u64, _conn: ConnId) {}
-}
-
-/// What is known when a session is established.
-#[derive(Debug)]
-pub struct Opened<'a> {
-    /// The listener it came in on; `None` for one that was dialled.
-    pub listener: Option<ListenerId>,
-    /// The other end.
-    pub peer: SocketAddr,
-    /// What is spoken, and what the handshake agreed on.
-    pub spoken: Spoken<'a>,
-}
-
-/// How a connection ended.
-#[derive(Debug)]
-pub struct Ended {
-    /// The session had been established.
-    pub established: bool,
-    /// Why.
-    pub why: EndReason,
-    /// The connection version to try next, if the server seems not to know the one that was offered.
-    pub next_version: Option<Version>,
-}
+use crate::session::{Dialling, Kind, Session, Undecided};
 
 /// The sockets and sessions of one thread.
 pub struct RsslIo {

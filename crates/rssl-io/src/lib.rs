@@ -11,6 +11,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`RsslIo`] | the turn, sending, closing |
+//! | [`Handler`] | what the owner is told |
 //! | `session` | one connection's layers; what its kind of session makes of bytes and of time |
 //! | [`listener`] | what a port accepts, and how the first bytes tell the protocols apart |
 //! | `reason` | why connections are not taken, and why they end |
@@ -18,12 +19,13 @@
 #![forbid(unsafe_code)]
 
 pub mod admission;
+mod handler;
 mod io;
 pub mod listener;
 mod reason;
 mod session;
 
-pub use io::{Ended, Handler, Opened, RsslIo};
+pub use handler::{Ended, Handler, Opened, Spoken};
+pub use io::RsslIo;
 pub use listener::{Encryption, Listener, WebSocket, WebSocketDial};
 pub use reason::{AdmissionError, EndReason};
-pub use session::Spoken;

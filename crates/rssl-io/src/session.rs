@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -12,42 +11,9 @@ use rssl::ws::upgrade::{self, Ask, Protocol, Request, Upgrade};
 use rssl::ws::{self, Json, JsonPacker, Role, Socket, code};
 use rssl::{Closed, Connection, Negotiated, Packer, Version};
 
-use crate::io::{Handler, Opened};
+use crate::handler::{Handler, Opened, Spoken};
 use crate::listener::{Beginning, Listener, WebSocket, WebSocketDial, beginning};
 use crate::reason::EndReason;
-
-/// What a session speaks, and what was agreed on.
-#[derive(Debug, Clone, Copy)]
-pub enum Spoken<'a> {
-    /// RSSL: messages are RWF.
-    Rssl(&'a Negotiated),
-    /// RSSL in binary WebSocket frames: messages are RWF.
-    RsslInWebSocket(&'a Negotiated),
-    /// JSON in text frames: [`Handler::text`] gets them, [`RsslIo::queue_json`](crate::RsslIo::queue_json) writes them.
-    Json(&'a Upgrade),
-}
-
-impl Spoken<'_> {
-    /// The messages are JSON.
-    #[must_use]
-    pub fn is_json(&self) -> bool {
-        matches!(self, Self::Json(_))
-    }
-}
-
-impl fmt::Display for Spoken<'_> {
-    /// What the peer calls itself, and how it came.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Rssl(info) => f.write_str(&info.peer_component),
-            Self::RsslInWebSocket(info) => write!(f, "{}, rssl.rwf over WebSocket", info.peer_component),
-            Self::Json(upgrade) => {
-                let agent = if upgrade.user_agent.is_empty() { "unnamed" } else { &upgrade.user_agent };
-                write!(f, "{agent}, {} over WebSocket", upgrade.protocol.name())
-            }
-        }
-    }
-}
 
 /// The protocol above the socket and its encryption.
 #[allow(

@@ -53,7 +53,7 @@ pub struct Counters {
     pub images_aged: u64,
     /// Items of non-interactive providers that went back to another publisher when theirs left.
     pub taken_back: u64,
-    /// Images of second publishers that were not kept: as many stand by as there may be items (max_items).
+    /// Images of second publishers that were not kept: as many stand by as there may be items.
     pub standby_dropped: u64,
     /// Services that nobody offered any more and that had no item, forgotten.
     pub services_aged: u64,

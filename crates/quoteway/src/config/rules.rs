@@ -23,6 +23,7 @@ pub(super) struct Broken {
 /// Every rule that `config` breaks.
 pub(super) fn broken(config: &Config) -> Vec<Broken> {
     let mut found = of_p2ps(config);
+    found.extend(of_permissions(&config.permissions));
     found.extend(of_distributor_and_daemon(config));
     found.extend(of_hub(&config.hub));
     found.extend(of_http(&config.http));
@@ -101,12 +102,13 @@ fn of_p2ps(config: &Config) -> Vec<Broken> {
     rule(priority(&p.priority).is_ok(), "priority", PRIORITY);
     rule(is_slice(p.slice_us), "slice_us", SLICE);
     rule(p.shard_rest_us <= 100_000, "shard_rest_us", "must be at most 100000");
-    let rights = &config.permissions;
-    if rights.mode.0 != permissions::Mode::Off && rights.rights_file.is_empty() {
-        let what = "must be set, unless mode is \"off\"";
-        found.push(Broken { section: Permissions::NAME, key: "rights_file", what });
-    }
     found
+}
+
+fn of_permissions(rights: &Permissions) -> Option<Broken> {
+    let lacks_rights = rights.mode.0 != permissions::Mode::Off && rights.rights_file.is_empty();
+    let what = "must be set, unless mode is \"off\"";
+    lacks_rights.then_some(Broken { section: Permissions::NAME, key: "rights_file", what })
 }
 
 fn of_distributor_and_daemon(config: &Config) -> Vec<Broken> {

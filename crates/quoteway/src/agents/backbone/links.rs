@@ -116,6 +116,27 @@ struct Source {
     told: Option<String>,
 }
 
+impl Source {
+    /// The Source Distributor has answered the greeting: the blocks of its data stream that came before follow.
+    fn welcomed(
+        &mut self,
+        welcome: Welcome,
+        counters: &mut Counters,
+        (now, id): (u64, SourceId),
+        to: &mut impl Blocks,
+    ) -> Result<(), LinkError> {
+        let (incarnation, number, position) = match welcome {
+            Welcome::Joined { incarnation, number, position } => (incarnation, number, position),
+            Welcome::Refused(why) => return Err(LinkError::Refused(why)),
+        };
+        counters.sources_joined += 1;
+        self.incarnation = incarnation;
+        to.joined(now, id, Joined { incarnation, number, position });
+        self.held_bytes = 0;
+        self.held.drain(..).try_for_each(|block| to.block(now, id, &block))
+    }
+}
+
 enum State {
     /// Not to be connected to before it is heard.
     Idle,
@@ -148,6 +169,13 @@ enum Proving {
     Done,
     /// The Source Distributor is to sign this.
     Asked(Nonce),
+}
+
+/// The answer to a challenge of a Source Distributor that has the hub's key; `hello` is what it was greeted with.
+fn prove(trust: &Trust, hello: &Hello, bytes: &[u8]) -> Result<Proof, LinkError> {
+    let genuine = |key| Challenge::read(bytes).filter(|c| c.is_genuine(key, hello)).map(|c| (c, key));
+    let (challenge, key) = trust.key.as_ref().and_then(genuine).ok_or(LinkError::NotGenuine)?;
+    Ok(Proof::new(key, hello, &challenge.nonce))
 }
 
 impl State {
@@ -463,32 +491,20 @@ impl Links {
             }
             result = reader.read(bytes, |frame| match (frame, proof) {
                 (Frame::Greeting(bytes), Proving::Asked(nonce)) if !is_refusal(bytes) => {
-                    let hello = Hello { nonce: Some(nonce), ..hello.clone() };
-                    let genuine = |key| Challenge::read(bytes).filter(|c| c.is_genuine(key, &hello)).map(|c| (c, key));
-                    let (challenge, key) = trust.key.as_ref().and_then(genuine).ok_or(LinkError::NotGenuine)?;
-                    answer = Some(Proof::new(key, &hello, &challenge.nonce));
+                    answer = Some(prove(trust, &Hello { nonce: Some(nonce), ..hello.clone() }, bytes)?);
                     proof = Proving::Done;
                     Ok(())
                 }
-                (Frame::Greeting(bytes), _) => match Welcome::read(bytes)? {
-                    Welcome::Joined { incarnation, number, position } => {
-                        joined = true;
-                        counters.sources_joined += 1;
-                        source.incarnation = incarnation;
-                        to.joined(now, id, Joined { incarnation, number, position });
-                        source.held_bytes = 0;
-                        source.held.drain(..).try_for_each(|block| to.block(now, id, &block))
-                    }
-                    Welcome::Refused(why) => Err(LinkError::Refused(why)),
-                },
+                (Frame::Greeting(bytes), _) => {
+                    let welcome = Welcome::read(bytes)?;
+                    joined |= matches!(welcome, Welcome::Joined { .. });
+                    source.welcomed(welcome, counters, (now, id), to)
+                }
                 (Frame::Block(block), _) => {
                     counters.blocks += 1;
                     counters.bytes += block.len() as u64;
-                    if data && !frames::is_point_to_point(block) {
-                        to.block(now, id, block)
-                    } else {
-                        to.point_to_point_block(now, id, block)
-                    }
+                    let is_shared = data && !frames::is_point_to_point(block);
+                    if is_shared { to.block(now, id, block) } else { to.point_to_point_block(now, id, block) }
                 }
             });
         });
@@ -503,10 +519,9 @@ impl Links {
         }
         let line = Line { conn, wire, reader };
         source.state = if joined { State::Joined { line } } else { State::Greeting { line, until, proof } };
-        match (opened, result) {
-            (Err(e), _) => self.end(now, number, &e.to_string(), to),
-            (_, Err(why)) => self.end(now, number, &why.to_string(), to),
-            _ => {}
+        let ended = opened.map_err(|e| e.to_string()).and(result.map_err(|why| why.to_string()));
+        if let Err(why) = ended {
+            self.end(now, number, &why, to);
         }
     }
 
