@@ -9,7 +9,7 @@ lab=${QUOTEWAY_LAB:-target/release/quoteway-lab}
 
 if command -v mvn >/dev/null && command -v java >/dev/null; then
     for pair in bench codec-bench; do
-        if [ ! -d "interop/$pair/target/classes" ] || [ -n "$(find "interop/$pair/src" -newer "interop/$pair/target/classes" -print -quit)" ]; then
+        if [ ! -d "interop/$pair/target/classes" ] || [ -n "$(find "interop/$pair/src" "interop/$pair/pom.xml" -newer "interop/$pair/target/classes" -print -quit)" ]; then
             { mvn -q -B -f "interop/$pair/pom.xml" compile && touch "interop/$pair/target/classes"; } || echo "interop/$pair cannot be built: ETA Java is left out" >&2
         fi
     done

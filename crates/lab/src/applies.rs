@@ -6,7 +6,7 @@ use crate::scenario::{Kind, Scenario, ScenarioError};
 const OF_ALL: [&str; 5] = ["title", "about", "goals", "group", "on_request"];
 const OF_IMAGES: [&str; 8] =
     ["items", "size", "data_size", "rates", "seconds", "warmup", "socket_buffer", "server_toml"];
-const OF_MEMORY: [&str; 6] = ["items", "size", "data_size", "mounts", "socket_buffer", "server_toml"];
+const OF_MEMORY: [&str; 7] = ["clients", "items", "size", "data_size", "mounts", "socket_buffer", "server_toml"];
 const OF_STAGES: [&str; 6] = ["items", "size", "mounts", "common", "batches", "instructions"];
 const OF_LBM: [&str; 8] =
     ["seconds", "warmup", "original_seconds", "max_latency_us", "originals", "quick_rates", "lbm", "mean_latency_us"];

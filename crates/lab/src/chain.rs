@@ -181,6 +181,31 @@ impl Chain {
         product::start("client", &place(scenario, &self.nodes, "client"), &args)
     }
 
+    /// Starts WebSocket clients of all items at the first door, in one process. They look at what comes for `seconds` after the last image
+    /// and the warm-up; with no items they log in and are silent.
+    ///
+    /// # Errors
+    /// They do not start.
+    pub fn json_clients(
+        &self,
+        scenario: &Scenario,
+        (connections, items): (u32, u32),
+        (warmup, seconds): (f64, f64),
+        observation: Option<&Observation<'_>>,
+    ) -> Result<Process, Fault> {
+        let (_, port) = self.doors.first().copied().ok_or("no server for clients")?;
+        let mut args = words(&format!(
+            "json-clients --port {port} --connections {connections} --items {items} --warmup {warmup} --seconds {seconds}"
+        ));
+        if items > 0 {
+            args.extend(words(&format!("--socket-buffer {}", scenario.socket_buffer)));
+        }
+        if let Some(observation) = observation {
+            args.extend(observing(&observation.received(0), &observation.client));
+        }
+        product::start_part("JSON clients", &place(scenario, &self.nodes, "client"), &args)
+    }
+
     /// The server that clients are connected to, where there is one.
     ///
     /// # Errors

@@ -51,6 +51,7 @@ pub mod run;
 pub mod scenario;
 pub mod session;
 pub mod stages;
+pub mod websocket;
 
 use originals::Tables;
 

@@ -1,12 +1,12 @@
 //! Bytes of an item and of a watcher in the server, as slopes of its resident size.
 
-use super::chain::{Chain, Spacing};
+use super::chain::{Chain, PATIENCE, Spacing};
 use super::images::wait_for_images;
 use super::nodes::Nodes;
 use super::rows::{Metrics, Outcome, Side};
-use super::scenario::Scenario;
+use super::scenario::{Clients, Scenario};
 use super::session::{Run, Session};
-use measure::process::{Fault, pause};
+use measure::process::{Fault, Process, pause};
 
 /// The size counts as settled when it has changed by less than this share ...
 const SETTLED: f64 = 0.002;
@@ -16,6 +16,9 @@ const LOOKS_MAX: u32 = 60;
 
 /// Seconds that the scenario is expected to take.
 pub fn estimate(scenario: &Scenario, pairs: u32) -> f64 {
+    if scenario.clients == Clients::Json {
+        return (5.0 + f64::from(scenario.mounts) / 2_000.0) * f64::from(pairs);
+    }
     let streams = 3.0 * f64::from(scenario.items) + 3.0 * f64::from(few(scenario)) * f64::from(scenario.mounts);
     (4.0 * 3.0 + streams / 150_000.0) * f64::from(pairs)
 }
@@ -30,6 +33,10 @@ fn few(scenario: &Scenario) -> u32 {
 /// # Errors
 /// The lab was stopped.
 pub fn run(session: &mut Session, scenario: &Scenario, outcome: &mut Outcome) -> Result<(), Fault> {
+    if scenario.clients == Clients::Json {
+        let ours: Run<'_> = Box::new(|| idle(scenario));
+        return session.row(outcome, "clients", vec![(Side::Ours, estimate(scenario, 1), ours)]);
+    }
     let ours: Run<'_> = Box::new(|| {
         let one = Scenario { mounts: 1, common: 1.0, ..scenario.clone() };
         let many = Scenario { items: few(scenario), common: 1.0, ..scenario.clone() };
@@ -41,6 +48,20 @@ pub fn run(session: &mut Session, scenario: &Scenario, outcome: &mut Outcome) ->
         Ok(metrics)
     });
     session.row(outcome, "server", vec![(Side::Ours, estimate(scenario, 1), ours)])
+}
+
+/// What a client costs that has logged in by JSON and watches nothing.
+fn idle(scenario: &Scenario) -> Result<Metrics, Fault> {
+    let chain = Chain::start(scenario, Nodes::loopback(), Spacing::Even, None)?;
+    let server = chain.server()?;
+    let empty = server.resident()? as f64;
+    let mut clients = chain.json_clients(scenario, (scenario.mounts, 0), (0.0, 3600.0), None)?;
+    clients.wait_for("ready ", PATIENCE)?;
+    let size = settled(server)?;
+    let mut metrics = Metrics::default();
+    metrics.push("server_empty_bytes", empty);
+    metrics.push("client_bytes", (size - empty) / f64::from(scenario.mounts));
+    Ok(metrics)
 }
 
 /// How the size grows from N to 2N items.
@@ -86,6 +107,11 @@ fn resident(scenario: &Scenario, items: u32) -> Result<(f64, f64), Fault> {
     let empty = server.resident()? as f64;
     let mut client = chain.client(scenario, &format!("RDT{{0..{}}}", items - 1), "-I 0.5 --seconds 3600 -l 1")?;
     wait_for_images(&mut client, u64::from(items) * u64::from(scenario.mounts))?;
+    Ok((empty, settled(server)?))
+}
+
+/// Resident bytes once they do not change any more.
+fn settled(server: &Process) -> Result<f64, Fault> {
     let (mut size, mut calm) = (0.0, 0);
     for _ in 0..LOOKS_MAX {
         pause(0.25)?;
@@ -96,7 +122,7 @@ fn resident(scenario: &Scenario, items: u32) -> Result<(f64, f64), Fault> {
             break;
         }
     }
-    Ok((empty, size))
+    Ok(size)
 }
 
 #[cfg(test)]

@@ -10,13 +10,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use rssl::ws::frame::OpCode;
+
 use net::tcp::{Event, RecvOutcome, Scratch, SocketOptions, Tcp, TcpConfig};
 
 use super::chain::{PATIENCE, words};
 use super::product;
 use super::rows::Metrics;
 use super::run as one_run;
-use super::scenario::Scenario;
+use super::scenario::{Clients, Scenario};
+use super::websocket::link::{self, Link};
 use feed::pace::{Pacer, Rate, Shape};
 use measure::observer::{End, Observer, Plan, id_of};
 use measure::process::{Fault, Process};
@@ -56,6 +59,9 @@ pub struct Load {
     /// Memory for so many
     #[arg(long)]
     observe_capacity: usize,
+    /// The subscriber comes by WebSocket
+    #[arg(long)]
+    websocket: bool,
     /// How the publisher waits: `block`, `yield` or `spin`
     #[arg(long, default_value = "yield")]
     idle: String,
@@ -81,6 +87,11 @@ impl Load {
 /// Sends what opens a session; `echo` off, since no one needs his own messages.
 fn connect_line() -> &'static [u8] {
     b"CONNECT {\"verbose\":false,\"pedantic\":false,\"tls_required\":false,\"echo\":false,\"lang\":\"rust\",\"version\":\"0\"}\r\n"
+}
+
+/// What a subscriber sends first.
+fn hello() -> Vec<u8> {
+    [connect_line(), format!("SUB {SUBJECT} 1\r\nPING\r\n").as_bytes()].concat()
 }
 
 /// Publishes until the time is over.
@@ -228,13 +239,15 @@ impl Parser {
 pub fn subscribe(load: &Load) -> io::Result<()> {
     let mut tcp = Tcp::new(TcpConfig::default())?;
     let options = SocketOptions { receive_buffer: Some(load.socket_buffer), ..SocketOptions::default() };
-    let mut parsers: Vec<Parser> = Vec::new();
+    let (mut parsers, mut links): (Vec<Parser>, Vec<Link>) = (Vec::new(), Vec::new());
     let mut waiting = 0;
     for _ in 0..load.connections.max(1) {
         let conn = tcp.connect(load.address(), &options)?;
         parsers.resize_with(parsers.len().max(conn.slot() + 1), Parser::default);
+        links.resize_with(parsers.len(), Link::default);
         waiting += 1;
     }
+    let mut opening = waiting;
     let mut observer = load.observer(End::Receiver);
     let (mut events, mut scratch) = (Vec::new(), Scratch::new(BATCH));
     let (mut received, mut first, mut fault) = (0u64, None, None);
@@ -246,10 +259,10 @@ pub fn subscribe(load: &Load) -> io::Result<()> {
         for event in events.drain(..) {
             let conn = match event {
                 Event::Connected { conn, .. } => {
-                    let hello = [connect_line(), format!("SUB {SUBJECT} 1\r\nPING\r\n").as_bytes()].concat();
-                    tcp.send(conn, &hello);
+                    let first = if load.websocket { link::request(load.port, None) } else { hello() };
+                    tcp.send(conn, &first);
                     waiting -= 1;
-                    if waiting == 0 {
+                    if waiting == 0 && !load.websocket {
                         // The answer to the PING of the last one is on its way; the publisher's start takes longer.
                         println!("ready");
                     }
@@ -262,7 +275,7 @@ pub fn subscribe(load: &Load) -> io::Result<()> {
             let RecvOutcome::Data(bytes) = tcp.recv(conn, &mut scratch) else { continue };
             let (mut pings, slot) = (0, conn.slot());
             lasts.resize(lasts.len().max(slot + 1), None);
-            parsers[slot].take(bytes, &mut |said| match said {
+            let mut say = |said| match said {
                 Said::Message(id) => {
                     observer.received(id);
                     received += 1;
@@ -271,9 +284,27 @@ pub fn subscribe(load: &Load) -> io::Result<()> {
                 }
                 Said::Ping => pings += 1,
                 Said::Error(text) => fault = Some(text),
-            });
+            };
+            let parser = &mut parsers[slot];
+            if load.websocket {
+                let opened = links[slot].take(bytes, &mut |payload| parser.take(payload, &mut say));
+                if opened.map_err(io::Error::other)? {
+                    tcp.send(conn, &link::frame(OpCode::Binary, &hello()));
+                    opening -= 1;
+                    if opening == 0 {
+                        println!("ready");
+                    }
+                }
+            } else {
+                parser.take(bytes, &mut say);
+            }
             for _ in 0..pings {
-                tcp.send(conn, b"PONG\r\n");
+                let pong = b"PONG\r\n";
+                if load.websocket {
+                    tcp.send(conn, &link::frame(OpCode::Binary, pong));
+                } else {
+                    tcp.send(conn, pong);
+                }
             }
         }
         if let Some(text) = fault {
@@ -306,25 +337,33 @@ pub fn run(peers: &Path, scenario: &Scenario, rate: Option<f64>) -> Result<Metri
     let observation = one_run::plan(scenario, rate, folder.path());
     let mut command = Command::new(&program);
     command.args(["-a", "127.0.0.1", "-p", "-1"]);
+    let by_websocket = scenario.clients == Clients::Json;
+    if by_websocket {
+        let file = folder.path().join("nats.conf");
+        let text = "websocket { host: \"127.0.0.1\", port: -1, no_tls: true, compression: false }\n";
+        std::fs::write(&file, text).map_err(|e| format!("configuration of nats-server: {e}"))?;
+        command.arg("-c").arg(file);
+    }
     let mut server = Process::start("nats-server", &mut command)?;
-    let line = server.wait_for("Listening for client connections on", PATIENCE)?.text;
-    let port = line.rsplit(':').next().and_then(|t| t.trim().parse::<u16>().ok());
-    let port = port.ok_or_else(|| server.failed("names no port"))?;
+    // It names the port of WebSocket first.
+    let websocket = by_websocket.then(|| named_port(&mut server, "Listening for websocket clients on")).transpose()?;
+    let port = named_port(&mut server, "Listening for client connections on")?;
     let seconds = scenario.seconds + scenario.warmup;
     let base = format!(
-        "nats-{{}} --port {port} --size {} --seconds {seconds} --socket-buffer {} --connections {}",
+        "--size {} --seconds {seconds} --socket-buffer {} --connections {}",
         scenario.size, scenario.socket_buffer, scenario.mounts
     );
-    let args = |what: &str, plan: &Plan, file: PathBuf| {
-        let mut args = words(&base.replace("{}", what));
+    let args = |what: &str, port: u16, plan: &Plan, file: PathBuf| {
+        let mut args = words(&format!("nats-{what} --port {port} {base}"));
         args.extend(words(&format!("--observe-every {} --observe-capacity {}", plan.every, plan.capacity)));
         args.extend(["--observe".to_owned(), file.display().to_string()]);
         args
     };
-    let mut subscriber =
-        product::start_part("NATS subscriber", &[], &args("subscribe", &observation.client, observation.received(0)))?;
+    let mut flags = args("subscribe", websocket.unwrap_or(port), &observation.client, observation.received(0));
+    flags.extend(by_websocket.then(|| "--websocket".to_owned()));
+    let mut subscriber = product::start_part("NATS subscriber", &[], &flags)?;
     subscriber.wait_for("ready", PATIENCE)?;
-    let mut flags = args("publish", &observation.source, observation.sent(0));
+    let mut flags = args("publish", port, &observation.source, observation.sent(0));
     flags.extend(words(&format!("--idle {} --rate {}", scenario.idle, rate.map_or(0.0, |r| r / scenario.fan()))));
     let mut publisher = product::start_part("NATS publisher", &[], &flags)?;
     publisher.wait_for("ready", PATIENCE)?;
@@ -348,6 +387,13 @@ pub fn run(peers: &Path, scenario: &Scenario, rate: Option<f64>) -> Result<Metri
         metrics.push("server_cpu_ns", used as f64 / value("received"));
     }
     Ok(metrics)
+}
+
+/// The port at the end of a line of the server's log.
+fn named_port(server: &mut Process, line: &str) -> Result<u16, Fault> {
+    let line = server.wait_for(line, PATIENCE)?.text;
+    let port = line.rsplit(':').next().and_then(|text| text.trim().parse().ok());
+    port.ok_or_else(|| server.failed("names no port"))
 }
 
 #[cfg(test)]

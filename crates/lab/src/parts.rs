@@ -7,6 +7,7 @@ use crate::reference::{FIELDS_74, FIELDS_130, LEN_74, LEN_130, encode_update, up
 use clap::Subcommand;
 use floor::{fan, relay};
 use rwf::dictionary::{Dictionary, FieldDef};
+use rwf::json::Converter;
 use rwf::msg::UpdateMsg;
 use rwf::wire::Writer;
 use rwf::{DataType, FieldList, Primitive, SetScope, primitive};
@@ -54,6 +55,8 @@ pub enum Part {
     NatsPublish(super::nats::Load),
     /// Its subscribers
     NatsSubscribe(super::nats::Load),
+    /// Clients of `tr_json2`
+    JsonClients(super::websocket::clients::Load),
 }
 
 /// What all bare loops are asked.
@@ -84,6 +87,7 @@ pub fn run(part: &Part) -> anyhow::Result<()> {
     match part {
         Part::NatsPublish(load) => super::nats::publish(load).map_err(anyhow::Error::msg)?,
         Part::NatsSubscribe(load) => super::nats::subscribe(load).map_err(anyhow::Error::msg)?,
+        Part::JsonClients(load) => super::websocket::clients::run(load).map_err(anyhow::Error::msg)?,
         Part::Relay { relays, load } => {
             let options = relay::RelayOptions {
                 relays: *relays,
@@ -121,7 +125,10 @@ pub fn run(part: &Part) -> anyhow::Result<()> {
         Part::Lbm(args) => super::lbm::work::run(args)?,
         Part::Updates => {
             let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
-            println!("74={} 130={}", hex(&update_74(5)), hex(&update_130(5)));
+            let bench = Bench::new();
+            let json = |texts: &[String]| hex(texts[5].as_bytes());
+            print!("74={} 130={} ", hex(&update_74(5)), hex(&update_130(5)));
+            println!("json_74={} json_130={}", json(&bench.json_short), json(&bench.json_long));
         }
     }
     Ok(())
@@ -134,6 +141,8 @@ const FAN_BATCH: usize = 4_096;
 pub const MESSAGES: usize = 64;
 /// Many short rounds: most of them fall between two interruptions, also on a busy machine.
 const PASSES: usize = 50;
+/// The same with JSON, which takes longer.
+const JSON_PASSES: usize = 5;
 const ROUNDS: usize = 1_001;
 const WARM_UP_ROUNDS: usize = 20;
 
@@ -142,30 +151,44 @@ struct Bench {
     dictionary: Dictionary,
     short: Vec<[u8; LEN_74]>,
     long: Vec<[u8; LEN_130]>,
+    json_short: Vec<String>,
+    json_long: Vec<String>,
 }
 
 impl Bench {
     fn new() -> Self {
         let ids = 0..MESSAGES as i32;
-        Self {
-            dictionary: Dictionary::builtin(),
-            short: ids.clone().map(update_74).collect(),
-            long: ids.map(update_130).collect(),
-        }
+        let dictionary = Dictionary::builtin();
+        let short: Vec<_> = ids.clone().map(update_74).collect();
+        let long: Vec<_> = ids.map(update_130).collect();
+        let text = |message: &[u8]| {
+            let mut text = String::new();
+            Converter::new(&dictionary).message(message, &mut text).expect("a reference update");
+            text
+        };
+        let json_short = short.iter().map(|message| text(message)).collect();
+        let json_long = long.iter().map(|message| text(message)).collect();
+        Self { dictionary, short, long, json_short, json_long }
     }
 }
 
 /// One kind of work, on [`MESSAGES`] messages.
 struct Work {
     name: &'static str,
+    /// How often a round repeats it.
+    passes: usize,
     run: fn(&Bench),
 }
 
-const WORKS: [Work; 4] = [
-    Work { name: "decode_74", run: |b| decode_all(&b.short, &b.dictionary) },
-    Work { name: "decode_130", run: |b| decode_all(&b.long, &b.dictionary) },
-    Work { name: "encode_74", run: |_| encode_all(black_box(&FIELDS_74), &mut [0; LEN_74]) },
-    Work { name: "encode_130", run: |_| encode_all(black_box(&FIELDS_130), &mut [0; LEN_130]) },
+const WORKS: [Work; 8] = [
+    Work { name: "decode_74", passes: PASSES, run: |b| decode_all(&b.short, &b.dictionary) },
+    Work { name: "decode_130", passes: PASSES, run: |b| decode_all(&b.long, &b.dictionary) },
+    Work { name: "encode_74", passes: PASSES, run: |_| encode_all(black_box(&FIELDS_74), &mut [0; LEN_74]) },
+    Work { name: "encode_130", passes: PASSES, run: |_| encode_all(black_box(&FIELDS_130), &mut [0; LEN_130]) },
+    Work { name: "write_json_74", passes: JSON_PASSES, run: |b| write_json(&b.short, &b.dictionary) },
+    Work { name: "write_json_130", passes: JSON_PASSES, run: |b| write_json(&b.long, &b.dictionary) },
+    Work { name: "read_json_74", passes: JSON_PASSES, run: |b| read_json(&b.json_short, &b.dictionary) },
+    Work { name: "read_json_130", passes: JSON_PASSES, run: |b| read_json(&b.json_long, &b.dictionary) },
 ];
 
 /// Does a piece of work so many times; a function of its own, so that a profiler can count from its begin to its end.
@@ -191,8 +214,8 @@ fn codec() -> serde_json::Value {
     for work in &WORKS {
         let round = || {
             let start = Instant::now();
-            repeat_work(work, &bench, PASSES);
-            start.elapsed().as_nanos() as f64 / (PASSES * MESSAGES) as f64
+            repeat_work(work, &bench, work.passes);
+            start.elapsed().as_nanos() as f64 / (work.passes * MESSAGES) as f64
         };
         (0..WARM_UP_ROUNDS).for_each(|_| _ = round());
         let rounds: Vec<f64> = (0..ROUNDS).map(|_| round()).collect();
@@ -248,9 +271,44 @@ fn encode_all(fields: &[(i16, DataType, Primitive<'static>)], out: &mut [u8]) {
     }
 }
 
+/// Each message as text, as a server writes it for its JSON clients.
+#[inline]
+fn write_json<const LEN: usize>(messages: &[[u8; LEN]], dictionary: &Dictionary) {
+    let converter = Converter::new(dictionary);
+    let mut text = String::with_capacity(1_024);
+    for message in black_box(messages) {
+        text.clear();
+        converter.message(message, &mut text).expect("a reference update");
+        black_box(&text);
+    }
+}
+
+/// Each text as a message.
+#[inline]
+fn read_json(texts: &[String], dictionary: &Dictionary) {
+    let converter = Converter::new(dictionary);
+    for text in black_box(texts) {
+        for message in converter.messages(text) {
+            black_box(message.expect("a reference update"));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rwf::json::Incoming;
+
+    #[test]
+    fn the_texts_are_those_of_the_reference_updates() {
+        let bench = Bench::new();
+        let converter = Converter::new(&bench.dictionary);
+        for (text, message) in bench.json_long.iter().zip(&bench.long) {
+            let Ok(Incoming::Message(read)) = &converter.messages(text)[0] else { panic!("{text}") };
+            let fields = |bytes: &[u8]| decode(bytes, &bench.dictionary);
+            assert_eq!(fields(read), fields(message), "{text}");
+        }
+    }
 
     #[test]
     fn every_work_handles_the_reference_updates() {

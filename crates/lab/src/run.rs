@@ -5,7 +5,7 @@ use std::io;
 use super::chain::{Chain, Observation, PATIENCE, Spacing, shares};
 use super::nodes::{Network, Nodes};
 use super::rows::{Metrics, Observed};
-use super::scenario::Scenario;
+use super::scenario::{Clients, Scenario};
 use measure::observer::analysis::{Analysis, Distribution, Percentile, analyse};
 use measure::observer::{Plan, Received, Sent, read_received, read_sent};
 use measure::process::{Fault, Process};
@@ -13,6 +13,8 @@ use measure::stats;
 
 /// Seconds of a line of the client's table.
 const INTERVAL: f64 = 0.25;
+/// Seconds for a process that is ended before.
+const FOR_EVER: f64 = 3600.0;
 /// A rate is held if this share of it arrives ...
 const HELD: f64 = 0.985;
 /// ... and the latency rises by no more than this many microseconds a second: a thousandth of the rate is left behind.
@@ -88,7 +90,15 @@ pub fn ours(scenario: &Scenario, ask: Ask) -> Result<Metrics, Fault> {
     // The source begins when the clients' tables show all images: up to an interval after the last one.
     let warmup = scenario.warmup + 2.0 * INTERVAL + waiting(scenario, shares.len());
     let flags = format!("-I {INTERVAL} --warmup {warmup} --seconds {} -l 1", scenario.seconds);
-    let mut clients = chain.clients(scenario, &flags, observation)?;
+    // Its end is that of the run.
+    let _beside = beside(&chain, scenario)?;
+    let mut clients = match scenario.clients {
+        Clients::Rssl => chain.clients(scenario, &flags, observation)?,
+        Clients::Json => {
+            let size = (scenario.mounts, scenario.items);
+            vec![chain.json_clients(scenario, size, (warmup, scenario.seconds), observation)?]
+        }
+    };
     let mut intervals = Vec::new();
     for (client, share) in clients.iter_mut().zip(&shares) {
         let last = wait_for_images(client, share.streams, f64::from(scenario.items))?;
@@ -134,6 +144,24 @@ pub fn ours(scenario: &Scenario, ask: Ask) -> Result<Metrics, Fault> {
     }
     add_costs(&mut metrics, scenario, &intervals, &costs);
     Ok(metrics)
+}
+
+/// Starts the clients that are not measured, where there are some, and waits for their images.
+fn beside(chain: &Chain, scenario: &Scenario) -> Result<Option<Process>, Fault> {
+    if scenario.beside == 0 {
+        return Ok(None);
+    }
+    let others = Scenario { mounts: scenario.beside, common: 1.0, ..scenario.clone() };
+    let mut process = match scenario.beside_clients {
+        Clients::Rssl => {
+            let items = format!("RDT{{0..{}}}", scenario.items - 1);
+            chain.client(&others, &items, &format!("-I {INTERVAL} --seconds {FOR_EVER} -l 1"))?
+        }
+        Clients::Json => chain.json_clients(&others, (others.mounts, others.items), (0.0, FOR_EVER), None)?,
+    };
+    let streams = u64::from(others.items) * u64::from(others.mounts);
+    wait_for_images(&mut process, streams, f64::from(others.items))?;
+    Ok(Some(process))
 }
 
 /// Seconds that the first of several clients may have to wait for the images of the last.

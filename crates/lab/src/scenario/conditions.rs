@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Kind, Scenario};
+use super::{Clients, Kind, Scenario};
 use crate::lbm;
 
 impl Scenario {
@@ -77,6 +77,12 @@ impl Scenario {
                 self.mounts,
                 self.common * 100.0
             ));
+        }
+        if self.clients == Clients::Json {
+            parts.push("clients over WebSocket by tr_json2".to_owned());
+        }
+        if self.beside > 0 {
+            parts.push(format!("{} others beside it: {:?}", self.beside, self.beside_clients));
         }
         if self.kind == Kind::Stages {
             parts.push(format!("turns of {} updates", self.batches));

@@ -18,6 +18,8 @@ pub const BUILT_IN: &str = include_str!("../scenarios.toml");
 const QUICK_ITEMS: u32 = 10_000;
 /// Items of the slope of memory in `--quick`.
 const QUICK_MEMORY_ITEMS: u32 = 20_000;
+/// Idle clients of the memory in `--quick`.
+const QUICK_MEMORY_CLIENTS: u32 = 1_000;
 const QUICK_SECONDS: f64 = 0.75;
 const QUICK_WARMUP: f64 = 0.25;
 
@@ -53,6 +55,15 @@ pub struct Scenario {
     /// Consumer connections.
     #[serde(default = "one")]
     pub mounts: u32,
+    /// What they speak. Those of JSON are on loopback, in one process, and watch all items.
+    #[serde(default)]
+    pub clients: Clients,
+    /// Further connections that watch all items, in a process of their own, and are not measured.
+    #[serde(default)]
+    pub beside: u32,
+    /// What those speak.
+    #[serde(default)]
+    pub beside_clients: Clients,
     /// Share of the items that all mounts watch; each of the others is watched by one.
     #[serde(default = "all")]
     pub common: f64,
@@ -184,6 +195,17 @@ pub struct Original {
     /// Which of its tests.
     #[serde(default)]
     pub test: String,
+}
+
+/// What clients speak.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Clients {
+    /// RSSL over TCP, by `test-client`.
+    #[default]
+    Rssl,
+    /// `tr_json2` over WebSocket, by a load generator that looks for numbers only.
+    Json,
 }
 
 /// The procedure of a scenario.
@@ -324,6 +346,9 @@ impl Scenario {
         }
         if self.kind == Kind::Memory {
             self.items = self.items.min(QUICK_MEMORY_ITEMS);
+            if self.clients == Clients::Json {
+                self.mounts = self.mounts.min(QUICK_MEMORY_CLIENTS);
+            }
         }
         if let Some(grid) = &mut self.lbm {
             for list in [&mut grid.payloads, &mut grid.datagrams, &mut grid.rates] {

@@ -18,6 +18,17 @@ import com.refinitiv.eta.codec.Real;
 import com.refinitiv.eta.codec.Time;
 import com.refinitiv.eta.codec.UInt;
 import com.refinitiv.eta.codec.UpdateMsg;
+import com.refinitiv.eta.json.converter.ConverterFactory;
+import com.refinitiv.eta.json.converter.DecodeJsonMsgOptions;
+import com.refinitiv.eta.json.converter.GetJsonMsgOptions;
+import com.refinitiv.eta.json.converter.JsonConverter;
+import com.refinitiv.eta.json.converter.JsonConverterError;
+import com.refinitiv.eta.json.converter.JsonConverterProperties;
+import com.refinitiv.eta.json.converter.JsonMsg;
+import com.refinitiv.eta.json.converter.JsonProtocol;
+import com.refinitiv.eta.json.converter.ParseJsonOptions;
+import com.refinitiv.eta.json.converter.RWFToJsonOptions;
+import com.refinitiv.eta.json.converter.ServiceNameIdConverter;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -36,10 +47,13 @@ public final class CodecBench {
     private static final int MESSAGES = 64;
     /** Many short rounds: most of them fall between two interruptions, also on a busy machine. */
     private static final int PASSES = 50;
+    /** The same with JSON, which takes longer. */
+    private static final int JSON_PASSES = 5;
     private static final int ROUNDS = 1001;
     private static final int WARM_UP_ROUNDS = 2000;
 
     private final DataDictionary dictionary = CodecFactory.createDataDictionary();
+    private final JsonConverterError jsonError = ConverterFactory.createJsonConverterError();
     private final DecodeIterator decoder = CodecFactory.createDecodeIterator();
     private final Msg msg = CodecFactory.createMsg();
     private final FieldList list = CodecFactory.createFieldList();
@@ -64,8 +78,13 @@ public final class CodecBench {
         for (String arg : Arrays.asList(args).subList(1, args.length)) {
             String name = arg.substring(0, arg.indexOf('='));
             byte[] bytes = HexFormat.of().parseHex(arg.substring(arg.indexOf('=') + 1));
+            if (name.startsWith("json_")) {
+                members.add(member("read_" + name, readingJson(bytes)));
+                continue;
+            }
             members.add(member("decode_" + name, decoding(bytes)));
             members.add(member("encode_" + name, encoding(bytes)));
+            members.add(member("write_json_" + name, writingJson(bytes)));
         }
         System.out.println("{\"codec\":\"ETA Java 3.9.1.0\",\"unit\":\"ns\"," + String.join(",", members) + "}");
         if (sum == 42) {
@@ -78,28 +97,113 @@ public final class CodecBench {
     }
 
     /** Median nanoseconds per message of {@code work}, which handles {@link #MESSAGES} messages. */
-    private static double measure(Runnable work) {
+    private static double measure(int passes, Runnable work) {
         double[] rounds = new double[ROUNDS];
         for (int round = -WARM_UP_ROUNDS; round < ROUNDS; round++) {
             long start = System.nanoTime();
-            for (int pass = 0; pass < PASSES; pass++) {
+            for (int pass = 0; pass < passes; pass++) {
                 work.run();
             }
             if (round >= 0) {
-                rounds[round] = (double) (System.nanoTime() - start) / ((long) PASSES * MESSAGES);
+                rounds[round] = (double) (System.nanoTime() - start) / ((long) passes * MESSAGES);
             }
         }
         Arrays.sort(rounds);
         return rounds[ROUNDS / 2];
     }
 
-    private double decoding(byte[] bytes) {
+    /** The SDK's converter, with its defaults. */
+    private JsonConverter converter() {
+        JsonConverter converter = ConverterFactory.createJsonConverterBuilder()
+                .setProperty(JsonConverterProperties.JSON_CPC_PROTOCOL_VERSION, JsonProtocol.JSON_JPT_JSON2)
+                .setServiceConverter(new NoServices())
+                .setDictionary(dictionary)
+                .build(jsonError);
+        check(jsonError);
+        return converter;
+    }
+
+    /** Each update as text, as a provider writes it for a JSON consumer: the message is decoded, since the converter takes it so. */
+    private double writingJson(byte[] bytes) {
+        JsonConverter converter = converter();
+        Buffer[] buffers = buffers(bytes);
+        RWFToJsonOptions options = ConverterFactory.createRWFToJsonOptions();
+        options.setJsonProtocolType(JsonProtocol.JSON_JPT_JSON2);
+        GetJsonMsgOptions get = ConverterFactory.createGetJsonMsgOptions();
+        Buffer text = CodecFactory.createBuffer();
+        text.data(ByteBuffer.allocate(4096));
+        return measure(JSON_PASSES, () -> {
+            for (Buffer buffer : buffers) {
+                decoder.clear();
+                check(decoder.setBufferAndRWFVersion(buffer, Codec.majorVersion(), Codec.minorVersion()), "buffer");
+                check(msg.decode(decoder), "message");
+                converter.convertRWFToJson(msg, options, jsonError);
+                check(jsonError);
+                get.clear();
+                get.jsonProtocolType(JsonProtocol.JSON_JPT_JSON2);
+                get.streamId(msg.streamId());
+                text.data().clear();
+                converter.getJsonBuffer(text, get, jsonError);
+                check(jsonError);
+                sum += text.length();
+            }
+        });
+    }
+
+    /** Each text as an update. */
+    private double readingJson(byte[] bytes) {
+        JsonConverter converter = converter();
+        Buffer[] buffers = buffers(bytes);
+        ParseJsonOptions parse = ConverterFactory.createParseJsonOptions();
+        parse.setProtocolType(JsonProtocol.JSON_JPT_JSON2);
+        DecodeJsonMsgOptions decode = ConverterFactory.createDecodeJsonMsgOptions();
+        decode.setJsonProtocolType(JsonProtocol.JSON_JPT_JSON2);
+        JsonMsg read = ConverterFactory.createJsonMsg();
+        return measure(JSON_PASSES, () -> {
+            for (Buffer buffer : buffers) {
+                converter.parseJsonBuffer(buffer, parse, jsonError);
+                check(jsonError);
+                read.clear();
+                int code = converter.decodeJsonMsg(read, decode, jsonError);
+                if (code != CodecReturnCodes.SUCCESS || read.rwfMsg().msgClass() != MsgClasses.UPDATE) {
+                    throw new IllegalStateException("JSON is not read: " + code + " " + jsonError.getText());
+                }
+                sum += read.rwfMsg().streamId();
+            }
+        });
+    }
+
+    private static void check(JsonConverterError error) {
+        if (error.isFailed()) {
+            throw new IllegalStateException("JSON converter: " + error.getText());
+        }
+    }
+
+    /** Services are numbers. */
+    private static final class NoServices implements ServiceNameIdConverter {
+        @Override
+        public int serviceNameToId(String name, JsonConverterError error) {
+            return -1;
+        }
+
+        @Override
+        public String serviceIdToName(int id, JsonConverterError error) {
+            return null;
+        }
+    }
+
+    private static Buffer[] buffers(byte[] bytes) {
         Buffer[] buffers = new Buffer[MESSAGES];
         for (int i = 0; i < MESSAGES; i++) {
             buffers[i] = CodecFactory.createBuffer();
             buffers[i].data(ByteBuffer.wrap(bytes.clone()));
         }
-        return measure(() -> {
+        return buffers;
+    }
+
+    private double decoding(byte[] bytes) {
+        Buffer[] buffers = buffers(bytes);
+        return measure(PASSES, () -> {
             for (Buffer buffer : buffers) {
                 decode(buffer, null);
             }
@@ -247,7 +351,7 @@ public final class CodecBench {
         if (!Arrays.equals(written, bytes)) {
             throw new IllegalStateException("encoded " + HexFormat.of().formatHex(written));
         }
-        return measure(() -> {
+        return measure(PASSES, () -> {
             for (int i = 0; i < MESSAGES; i++) {
                 one.run();
             }
