@@ -181,7 +181,7 @@ impl Chain {
         product::start("client", &place(scenario, &self.nodes, "client"), &args)
     }
 
-    /// Starts WebSocket clients of all items at the first door, in one process. They look at what comes for `seconds` after the last image
+    /// Starts WebSocket clients of all items at the first endpoint, in one process. They look at what comes for `seconds` after the last image
     /// and the warm-up; with no items they log in and are silent.
     ///
     /// # Errors
@@ -193,7 +193,7 @@ impl Chain {
         (warmup, seconds): (f64, f64),
         observation: Option<&Observation<'_>>,
     ) -> Result<Process, Fault> {
-        let (_, port) = self.doors.first().copied().ok_or("no server for clients")?;
+        let (_, port) = self.endpoints.first().copied().ok_or("no server for clients")?;
         let mut args = words(&format!(
             "json-clients --port {port} --connections {connections} --items {items} --warmup {warmup} --seconds {seconds}"
         ));

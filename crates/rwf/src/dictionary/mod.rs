@@ -27,6 +27,8 @@ pub use error::{DictionaryError, Fault, Place};
 use std::collections::HashMap;
 use std::fmt;
 
+use rustc_hash::FxHashMap;
+
 use crate::DataType;
 
 /// What a field id stands for.
@@ -265,7 +267,7 @@ pub struct Dictionary {
     /// By field id as `u16`: index into `fields` plus one, 0 for undefined. 128 KB, so that a look-up is one load.
     slots: Box<[u16]>,
     fields: Vec<FieldDef>,
-    by_acronym: HashMap<Box<str>, i16>,
+    by_acronym: FxHashMap<Box<str>, i16>,
     tables: Vec<EnumTable>,
     /// Tables of fields that are not defined (yet): index into `tables`, and the acronym where the table gave one.
     awaiting: HashMap<i16, (u16, Box<str>)>,
@@ -303,7 +305,7 @@ impl Dictionary {
         Self {
             slots: vec![0; 1 << 16].into_boxed_slice(),
             fields: Vec::new(),
-            by_acronym: HashMap::new(),
+            by_acronym: FxHashMap::default(),
             tables: Vec::new(),
             awaiting: HashMap::new(),
             origins: Vec::new(),

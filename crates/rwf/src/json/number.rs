@@ -1,38 +1,95 @@
 //! Numbers, dates and times as JSON has them.
 
-use std::fmt::Write;
-
 use crate::{Date, DateTime, Real, RealHint, Time};
+
+/// An unsigned number with so many digits at least. By hand: formatting costs several times as much, and most of a message is numbers.
+pub(super) fn padded(mut value: u64, places: usize, out: &mut String) {
+    /// Digits of the largest number.
+    const MOST: usize = 20;
+    let digit = |value: u64| char::from(b'0' + (value % 10) as u8);
+    if value < 10 && places <= 1 {
+        return out.push(digit(value));
+    }
+    if value < 100 && places <= 2 {
+        out.push(digit(value / 10));
+        return out.push(digit(value));
+    }
+    let mut digits = [b'0'; MOST];
+    let mut at = MOST;
+    while value > 0 {
+        at -= 1;
+        digits[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+    }
+    at = at.min(MOST - places.clamp(1, MOST));
+    out.push_str(str::from_utf8(&digits[at..]).unwrap_or_default());
+}
+
+/// An unsigned number.
+pub(super) fn unsigned(value: u64, out: &mut String) {
+    padded(value, 1, out);
+}
+
+/// A signed number.
+pub(super) fn signed(value: i64, out: &mut String) {
+    if value < 0 {
+        out.push('-');
+    }
+    unsigned(value.unsigned_abs(), out);
+}
 
 /// Decimal digits as many as the hint says, fractions as decimals, infinities and NaN in quotes.
 pub(super) fn real(value: Real, out: &mut String) {
-    let _ = match value.hint {
-        RealHint::INFINITY => write!(out, "\"Inf\""),
-        RealHint::NEG_INFINITY => write!(out, "\"-Inf\""),
-        RealHint::NOT_A_NUMBER => write!(out, "\"NaN\""),
-        _ if value.mantissa == 0 => write!(out, "0"),
-        hint => match hint.divisor() {
-            None => write!(out, "{value}"),
-            Some(divisor) => fraction(value.mantissa, divisor, out),
+    match value.hint {
+        RealHint::INFINITY => out.push_str("\"Inf\""),
+        RealHint::NEG_INFINITY => out.push_str("\"-Inf\""),
+        RealHint::NOT_A_NUMBER => out.push_str("\"NaN\""),
+        _ if value.mantissa == 0 => out.push('0'),
+        hint => match (hint.divisor(), hint.exponent()) {
+            (Some(divisor), _) => fraction(value.mantissa, divisor, out),
+            (None, Some(exponent)) => decimal(value.mantissa, exponent, out),
+            (None, None) => out.push_str(&value.to_string()),
         },
-    };
+    }
+}
+
+/// A mantissa with the decimals, or with the zeros behind it, that its exponent says.
+fn decimal(mantissa: i64, exponent: i32, out: &mut String) {
+    if mantissa < 0 {
+        out.push('-');
+    }
+    let magnitude = mantissa.unsigned_abs();
+    if exponent >= 0 {
+        unsigned(magnitude, out);
+        for _ in 0..exponent {
+            out.push('0');
+        }
+        return;
+    }
+    let places = exponent.unsigned_abs();
+    let scale = 10_u64.pow(places);
+    unsigned(magnitude / scale, out);
+    out.push('.');
+    padded(magnitude % scale, places as usize, out);
 }
 
 /// The divisor is a power of two, so its decimals come to an end.
-fn fraction(mantissa: i64, divisor: u32, out: &mut String) -> std::fmt::Result {
+fn fraction(mantissa: i64, divisor: u32, out: &mut String) {
     let magnitude = mantissa.unsigned_abs();
     let divisor = u64::from(divisor);
-    write!(out, "{}{}", if mantissa < 0 { "-" } else { "" }, magnitude / divisor)?;
+    if mantissa < 0 {
+        out.push('-');
+    }
+    unsigned(magnitude / divisor, out);
     let mut rest = magnitude % divisor;
     if rest > 0 {
         out.push('.');
     }
     while rest > 0 {
         rest *= 10;
-        write!(out, "{}", rest / divisor)?;
+        unsigned(rest / divisor, out);
         rest %= divisor;
     }
-    Ok(())
 }
 
 /// The real that a JSON number stands for, with the digits it is written with. Decimals that no hint can hold are rounded
@@ -40,6 +97,9 @@ fn fraction(mantissa: i64, divisor: u32, out: &mut String) -> std::fmt::Result {
 pub(super) fn parse_real(text: &str) -> Option<Real> {
     /// Digits beyond this are only counted: far more than a mantissa holds, and ten times it still fits.
     const ENOUGH: i128 = 10i128.pow(36);
+    if let Some(real) = parse_short_real(text) {
+        return Some(real);
+    }
     let (number, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
     let negative = whole.starts_with('-');
@@ -81,6 +141,36 @@ pub(super) fn parse_real(text: &str) -> Option<Real> {
     Some(Real::new(mantissa, RealHint((i32::from(RealHint::EXPONENT0.0) + exponent) as u8)))
 }
 
+/// The same for what prices look like: no exponent, and few enough digits for a mantissa. `None` for other numbers.
+fn parse_short_real(text: &str) -> Option<Real> {
+    /// Digits that fit any mantissa.
+    const DIGITS: usize = 18;
+    let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
+    if digits.len() > DIGITS {
+        return None;
+    }
+    let (mut mantissa, mut decimals) = (0_i64, None);
+    for byte in digits.bytes() {
+        match byte {
+            b'0'..=b'9' => {
+                mantissa = mantissa * 10 + i64::from(byte - b'0');
+                decimals = decimals.map(|decimals: i32| decimals + 1);
+            }
+            b'.' if decimals.is_none() => decimals = Some(0),
+            _ => return None,
+        }
+    }
+    let exponent = -decimals.unwrap_or(0);
+    if exponent < MIN_EXPONENT {
+        return None;
+    }
+    if mantissa == 0 {
+        return Some(Real::new(0, RealHint::EXPONENT0));
+    }
+    let hint = RealHint((i32::from(RealHint::EXPONENT0.0) + exponent) as u8);
+    Some(Real::new(if negative { -mantissa } else { mantissa }, hint))
+}
+
 const MIN_EXPONENT: i32 = -14;
 const MAX_EXPONENT: i32 = 7;
 
@@ -104,8 +194,10 @@ pub(super) fn float(value: f64, shortest: &str, out: &mut String) {
     out.push_str(sign);
     if value != 0.0 && !(-3..7).contains(&exponent) {
         let decimals = if digits.len() > 1 { &digits[1..] } else { "0" };
-        let _ = write!(out, "{}.{decimals}E{exponent}", &digits[..1]);
-        return;
+        for part in [&digits[..1], ".", decimals, "E"] {
+            out.push_str(part);
+        }
+        return signed(exponent.into(), out);
     }
     if exponent < 0 {
         out.push_str("0.");
@@ -128,29 +220,34 @@ pub(super) fn float(value: f64, shortest: &str, out: &mut String) {
 /// `2024-02-29`; with parts missing `2024-02`, `2024`, `--02-29`, `--02` or `----29`.
 pub(super) fn date(date: Date, out: &mut String) {
     if date.year > 0 {
-        let _ = write!(out, "{:04}", date.year);
+        padded(date.year.into(), 4, out);
     }
+    let mut parts = |dashes: &str, numbers: &[u8]| {
+        for (index, number) in numbers.iter().enumerate() {
+            out.push_str(if index == 0 { dashes } else { "-" });
+            padded((*number).into(), 2, out);
+        }
+    };
     match (date.year > 0, date.month > 0, date.day > 0) {
         (true | false, false, false) => {}
-        (true, true, false) => drop(write!(out, "-{:02}", date.month)),
-        (true, _, true) => drop(write!(out, "-{:02}-{:02}", date.month, date.day)),
-        (false, true, true) => drop(write!(out, "--{:02}-{:02}", date.month, date.day)),
-        (false, true, false) => drop(write!(out, "--{:02}", date.month)),
-        (false, false, true) => drop(write!(out, "----{:02}", date.day)),
+        (true, true, false) => parts("-", &[date.month]),
+        (true, _, true) => parts("-", &[date.month, date.day]),
+        (false, true, true) => parts("--", &[date.month, date.day]),
+        (false, true, false) => parts("--", &[date.month]),
+        (false, false, true) => parts("----", &[date.day]),
     }
 }
 
 /// `09:30:00`, with as many decimals of the second as are not zero; seconds only if they are not blank.
 pub(super) fn time(time: Time, out: &mut String) {
-    let _ = write!(out, "{:02}", time.hour);
-    if time.minute == 255 {
-        return;
+    padded(time.hour.into(), 2, out);
+    for part in [time.minute, time.second] {
+        if part == 255 {
+            return;
+        }
+        out.push(':');
+        padded(part.into(), 2, out);
     }
-    let _ = write!(out, ":{:02}", time.minute);
-    if time.second == 255 {
-        return;
-    }
-    let _ = write!(out, ":{:02}", time.second);
     let part = |value: u16| if value > 999 { 0 } else { u32::from(value) };
     let nanos = part(time.millisecond) * 1_000_000 + part(time.microsecond) * 1_000 + part(time.nanosecond);
     if nanos > 0 {
@@ -177,26 +274,28 @@ pub(super) fn parse_date(text: &str) -> Option<Date> {
     if text.is_empty() {
         return Some(Date::BLANK);
     }
-    let date = if let [day, month, year] = text.split(' ').collect::<Vec<_>>()[..] {
-        let month = MONTHS.iter().position(|name| name.eq_ignore_ascii_case(month))? + 1;
-        Date::new(year.parse().ok()?, month as u8, day.parse().ok()?)
-    } else if let Some(day) = text.strip_prefix("----") {
-        Date::new(0, 0, two_digits(day)?)
-    } else if let Some(rest) = text.strip_prefix("--") {
-        match rest.split_once('-') {
-            Some((month, day)) => Date::new(0, two_digits(month)?, two_digits(day)?),
-            None => Date::new(0, two_digits(rest)?, 0),
-        }
-    } else {
-        let mut parts = text.split('-');
-        let year = parts.next().filter(|year| year.len() == 4)?.parse().ok()?;
-        let month = parts.next().map_or(Some(0), two_digits)?;
-        let day = parts.next().map_or(Some(0), two_digits)?;
-        if parts.next().is_some() {
-            return None;
-        }
-        Date::new(year, month, day)
-    };
+    let mut words = text.splitn(4, ' ');
+    let date =
+        if let (Some(day), Some(month), Some(year), None) = (words.next(), words.next(), words.next(), words.next()) {
+            let month = MONTHS.iter().position(|name| name.eq_ignore_ascii_case(month))? + 1;
+            Date::new(year.parse().ok()?, month as u8, day.parse().ok()?)
+        } else if let Some(day) = text.strip_prefix("----") {
+            Date::new(0, 0, two_digits(day)?)
+        } else if let Some(rest) = text.strip_prefix("--") {
+            match rest.split_once('-') {
+                Some((month, day)) => Date::new(0, two_digits(month)?, two_digits(day)?),
+                None => Date::new(0, two_digits(rest)?, 0),
+            }
+        } else {
+            let mut parts = text.split('-');
+            let year = parts.next().filter(|year| year.len() == 4)?.parse().ok()?;
+            let month = parts.next().map_or(Some(0), two_digits)?;
+            let day = parts.next().map_or(Some(0), two_digits)?;
+            if parts.next().is_some() {
+                return None;
+            }
+            Date::new(year, month, day)
+        };
     (date.month <= 12 && date.day <= days(date)).then_some(date)
 }
 
@@ -243,7 +342,8 @@ pub(super) fn parse_time(text: &str) -> Option<Time> {
     if hour > 24 || minute > 59 || second > 60 {
         return None;
     }
-    let nanos: u32 = format!("{decimals:0<9}").parse().ok()?;
+    let decimals = decimals.bytes().chain(std::iter::repeat(b'0')).take(9);
+    let nanos = decimals.fold(0_u32, |nanos, digit| nanos * 10 + u32::from(digit - b'0'));
     Some(Time {
         millisecond: (nanos / 1_000_000) as u16,
         microsecond: (nanos / 1_000 % 1_000) as u16,
@@ -291,6 +391,29 @@ mod tests {
         for (mantissa, hint, text) in cases {
             assert_eq!(written(|out| real(Real::new(mantissa, hint), out)), text);
         }
+    }
+
+    #[test]
+    fn numbers_are_written_as_by_formatting() {
+        let all = (0..1_200).chain([9_999, 123_456_789, u64::MAX - 1, u64::MAX]);
+        for value in all {
+            assert_eq!(written(|out| unsigned(value, out)), value.to_string());
+            for places in [2, 4, 14] {
+                assert_eq!(written(|out| padded(value, places, out)), format!("{value:0places$}"));
+            }
+        }
+        for value in [0, -1, 7, i64::MIN, i64::MAX] {
+            assert_eq!(written(|out| signed(value, out)), value.to_string());
+        }
+    }
+
+    #[test]
+    fn short_reals_are_read_as_long_ones() {
+        for text in ["0", "-0.00", "1347.50", "-5", "0.00000000000001", "99999999999999.9999", "-123456789012345678"] {
+            // With an exponent the long way is taken.
+            assert_eq!(parse_real(text), parse_real(&format!("{text}e0")), "{text}");
+        }
+        assert_eq!(parse_short_real("0.000000000000001"), None);
     }
 
     #[test]

@@ -7,6 +7,9 @@ use super::{ErrorKind, JsonError};
 /// How deep arrays and objects may nest. Hostile text nests without end.
 const MAX_DEPTH: usize = 64;
 
+/// Members for which there is room at first: headers have about as many, field lists more.
+const MEMBERS: usize = 8;
+
 /// A JSON value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Node<'a> {
@@ -156,11 +159,11 @@ impl<'a> Parser<'a> {
     }
 
     fn object(&mut self) -> Result<Node<'a>, JsonError> {
-        let mut members = Vec::new();
         self.blanks();
         if self.take(b'}') {
-            return Ok(Node::Object(members));
+            return Ok(Node::Object(Vec::new()));
         }
+        let mut members = Vec::with_capacity(MEMBERS);
         loop {
             self.blanks();
             if self.peek() != Some(b'"') {
@@ -234,6 +237,9 @@ impl<'a> Parser<'a> {
         let mut owned: Option<String> = None;
         let mut from = start;
         loop {
+            let ahead = &self.text.as_bytes()[self.at..];
+            let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
+            self.at += ahead.iter().position(is_special).unwrap_or(ahead.len());
             match self.peek() {
                 Some(b'"') => {
                     let rest = &self.text[from..self.at];
@@ -251,8 +257,7 @@ impl<'a> Parser<'a> {
                     owned.get_or_insert_default().push(character);
                     from = self.at;
                 }
-                Some(byte) if byte < 0x20 => return Err(self.fail("control character in a string")),
-                Some(_) => self.at += 1,
+                Some(_) => return Err(self.fail("control character in a string")),
                 None => return Err(self.fail("end of the text in a string")),
             }
         }

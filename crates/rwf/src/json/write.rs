@@ -23,9 +23,29 @@ pub(super) fn message(converter: Converter<'_>, msg: &[u8], out: &mut String) ->
     JsonWriter { converter, out, depth: 0 }.message(msg)
 }
 
+/// Whether nothing in a text has to be escaped: looked at by eight bytes at a time, since most of a message is names.
+fn is_plain(text: &str) -> bool {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const TOPS: u64 = u64::from_ne_bytes([0x80; 8]);
+    // The top bit of each byte that is below a bound of at most 0x80, perhaps that of its neighbour above, too.
+    let below = |word: u64, bound: u64| word.wrapping_sub(ONES * bound) & !word & TOPS;
+    let is = |word: u64, byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    let (words, rest) = text.as_bytes().as_chunks::<8>();
+    let any = words.iter().fold(0, |any, word| {
+        let word = u64::from_ne_bytes(*word);
+        any | below(word, 0x20) | is(word, b'"') | is(word, b'\\') | is(word, 0x7F)
+    });
+    any == 0 && rest.iter().all(|byte| !matches!(byte, 0..0x20 | b'"' | b'\\' | 0x7F))
+}
+
 /// Text in quotes. What is not printable ASCII or above is escaped by its number.
 pub(super) fn text(text: &str, out: &mut String) {
     out.push('"');
+    if is_plain(text) {
+        out.push_str(text);
+        out.push('"');
+        return;
+    }
     for character in text.chars() {
         match character {
             '"' | '\\' => {
@@ -389,6 +409,26 @@ impl JsonWriter<'_, '_> {
                 self.container(container, data, scope)
             }
             None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_text_is_known_wherever_what_is_not_stands() {
+        for length in 0..20 {
+            let plain = "a~ \u{e9}Z".chars().cycle().take(length).collect::<String>();
+            assert!(is_plain(&plain), "{plain:?}");
+            for at in plain.char_indices().map(|(at, _)| at) {
+                for odd in ['"', '\\', '\0', '\x1F', '\x7F', '\n'] {
+                    let mut text = plain.clone();
+                    text.insert(at, odd);
+                    assert!(!is_plain(&text), "{text:?}");
+                }
+            }
         }
     }
 }

@@ -1,7 +1,5 @@
 //! Containers and values as JSON.
 
-use std::fmt::Write;
-
 use super::names::{Named, name_or_number};
 use super::number;
 use super::write::{JsonWriter, MAX_DEPTH, text};
@@ -216,8 +214,8 @@ impl JsonWriter<'_, '_> {
         let out = &mut *self.out;
         match value {
             Primitive::Blank => out.push_str("null"),
-            Primitive::Int(value) => drop(write!(out, "{value}")),
-            Primitive::UInt(value) => drop(write!(out, "{value}")),
+            Primitive::Int(value) => number::signed(value, out),
+            Primitive::UInt(value) => number::unsigned(value, out),
             Primitive::Float(value) => number::float(value.into(), &format!("{value:e}"), out),
             Primitive::Double(value) => number::float(value, &format!("{value:e}"), out),
             Primitive::Real(value) => number::real(value, out),
@@ -228,7 +226,7 @@ impl JsonWriter<'_, '_> {
             Primitive::State(value) => self.state_object(&value),
             Primitive::Enum(value) => match table.and_then(|table| table.value(value)) {
                 Some(entry) => text(&crate::rmtes::to_utf8(entry.display()), out),
-                None => drop(write!(out, "{value}")),
+                None => number::unsigned(value.into(), out),
             },
             Primitive::Array(array) => self.array(&array)?,
             Primitive::Buffer(bytes) => self.base64(bytes),
