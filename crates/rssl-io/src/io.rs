@@ -273,7 +273,7 @@ impl RsslIo {
                 let ended = Ended {
                     established: session.established,
                     next_version: session.next_version(),
-                    why: session.why.take().unwrap_or(EndReason::Socket(why)),
+                    why: session.why.take().map_or(EndReason::Socket(why), |why| *why),
                 };
                 let (listener, peer) = (session.listener, session.peer);
                 self.sessions[conn.slot()] = None;
@@ -539,7 +539,7 @@ impl RsslIo {
         }
         let mut pending = std::mem::take(&mut session.pending);
         session.say_goodbye(&why, &mut pending);
-        session.why = Some(why);
+        session.why = Some(Box::new(why));
         if !pending.is_empty() {
             session.transmit(&mut self.tcp, &mut self.cipher, &pending);
         }

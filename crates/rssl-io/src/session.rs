@@ -108,7 +108,7 @@ pub(crate) struct Session {
     /// Bytes that are read from it in one turn at most.
     pub(crate) read_most: usize,
     /// Set when this side has decided the end.
-    pub(crate) why: Option<EndReason>,
+    pub(crate) why: Option<Box<EndReason>>,
 }
 
 impl Session {

@@ -35,7 +35,7 @@ impl SourceDistributor {
         };
         let mut login = LoginStream::new(request, Acceptance::OpenAndOk);
         let request = login.begin().clone();
-        self.providers[id].login = Some(login);
+        self.providers[id].login = Some(Box::new(login));
         self.send(id, out, |w| request.encode(w));
     }
 

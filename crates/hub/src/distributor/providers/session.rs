@@ -176,8 +176,8 @@ pub(crate) struct Session {
     pub(crate) streams: Streams,
     pub(crate) ids: StreamIds,
     pub(crate) offers: Offers,
-    /// Our login at an interactive provider.
-    pub(crate) login: Option<LoginStream>,
+    /// Our login at an interactive provider; boxed, as the data path has no use for it.
+    pub(crate) login: Option<Box<LoginStream>>,
     /// The login of a non-interactive provider here.
     pub(crate) port: LoginPort,
     pub(crate) downloads: Downloads,
@@ -210,7 +210,7 @@ impl Session {
 
     /// Whether the provider takes views and pauses (`SupportViewRequests`, `SupportOptimizedPauseResume` of its login).
     pub(crate) fn views_and_pauses(&self) -> (bool, bool) {
-        let features = self.login.as_ref().map(LoginStream::features);
+        let features = self.login.as_deref().map(LoginStream::features);
         let says = |feature: fn(&Features) -> Option<bool>| features.and_then(feature).unwrap_or(false);
         (says(|features| features.view), says(|features| features.optimized_pause_resume))
     }
