@@ -16,6 +16,11 @@ fn cases(file: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("a JSON object a line")).collect()
 }
 
+/// Of other vectors nobody knows how many there are.
+fn is_default_folder() -> bool {
+    std::env::var_os("QUOTEWAY_VECTORS").is_none()
+}
+
 /// Bytes of hexadecimal text; one case has an odd number of digits, whose last byte was zero below.
 fn unhex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> =
@@ -51,7 +56,7 @@ fn as_sets(services: &[(u16, Vec<Vec<u32>>)]) -> Vec<(u16, BTreeSet<BTreeSet<u32
 #[test]
 fn single_locks_both_ways() {
     let cases = cases("single.jsonl");
-    assert_eq!(cases.len(), 90);
+    assert!(!is_default_folder() || cases.len() == 90, "{} cases", cases.len());
     for case in &cases {
         let name = &case["name"];
         let pes: Vec<u32> = case["pes"].as_array().unwrap().iter().map(number).collect();
@@ -81,7 +86,7 @@ fn single_locks_both_ways() {
 #[test]
 fn combinations_are_those_of_the_library() {
     let cases = cases("combine.jsonl");
-    assert_eq!(cases.len(), 189);
+    assert!(!is_default_folder() || cases.len() == 189, "{} cases", cases.len());
     for case in &cases {
         let name = &case["name"];
         let inputs = inputs(case);
@@ -104,7 +109,7 @@ fn combinations_are_those_of_the_library() {
 #[test]
 fn edges() {
     let cases = cases("edges.jsonl");
-    assert_eq!(cases.len(), 23);
+    assert!(!is_default_folder() || cases.len() == 23, "{} cases", cases.len());
     for case in &cases {
         let name = case["name"].as_str().unwrap();
         match case["call"].as_str().unwrap() {

@@ -2,26 +2,24 @@
 
 use marketfeed::{FieldCache, has_edit};
 
-use crate::{cases, unhex};
+use crate::{cases, is_default_folder, unhex};
 
 #[test]
 fn edits_leave_what_the_library_leaves() {
     let cases = cases("marketfeed/partials.jsonl");
-    assert_eq!(cases.len(), 24);
+    assert!(!is_default_folder() || cases.len() == 24, "{} cases", cases.len());
     for case in &cases {
         let name = case["name"].as_str().unwrap();
-        // The library takes the one-byte introducer for text; other readers of Marketfeed, and we, do not.
-        let has_one_byte = name.contains("csi_one_byte");
+        let mut had_one_byte = false;
         let mut cache = FieldCache::with_zeros(usize::try_from(case["capacity"].as_u64().unwrap()).unwrap());
         for step in case["steps"].as_array().unwrap() {
             let value = unhex(&step["in"]);
-            assert_eq!(
-                has_edit(&value),
-                step["has_partial"].as_bool().unwrap() || has_one_byte && value[0] != b'A',
-                "{name}"
-            );
+            // The library takes the one-byte introducer for text; other readers of Marketfeed, and we, do not.
+            let has_one_byte = value.contains(&0x9B);
+            assert_eq!(has_edit(&value), step["has_partial"].as_bool().unwrap() || has_one_byte, "{name}");
             let applied = cache.apply(&value);
-            if has_one_byte {
+            had_one_byte |= has_one_byte;
+            if had_one_byte {
                 continue;
             }
             // No data (-22) is no fault; too long and cut off are.

@@ -6,7 +6,7 @@ use marketfeed::page::{Cell, Layout, Page, RecordPage, style};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::{cases, unhex};
+use crate::{cases, is_default_folder, unhex};
 
 /// Faults of the libraries that are not copied, each with a note in the vectors.
 const NOT_COPIED: [&str; 5] = ["odd/size", "random/84", "random/122", "odd/decdwl", "odd/space_in_csi"];
@@ -72,7 +72,7 @@ fn check(case: &Value) {
 #[test]
 fn pages_are_those_of_the_libraries() {
     let (by_hand, random) = (cases("pages/pages.jsonl"), cases("pages/random.jsonl"));
-    assert_eq!((by_hand.len(), random.len()), (116, 120));
+    assert!(!is_default_folder() || (by_hand.len(), random.len()) == (116, 120));
     for case in by_hand.iter().chain(&random) {
         if !NOT_COPIED.contains(&case["name"].as_str().unwrap()) {
             check(case);

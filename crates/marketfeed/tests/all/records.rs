@@ -6,7 +6,7 @@ use rwf::wire::Writer;
 use rwf::{DataType, FieldList, Primitive, SetScope};
 use serde_json::Value;
 
-use crate::{DICTIONARY, cases, unhex};
+use crate::{DICTIONARY, cases, is_default_folder, unhex};
 
 fn text(bytes: Option<&[u8]>) -> Option<String> {
     bytes.map(|bytes| bytes.iter().map(|b| char::from(*b)).collect())
@@ -19,7 +19,7 @@ fn number(value: &Value) -> Option<u16> {
 #[test]
 fn headers_and_fields_are_those_of_the_witness() {
     let cases = cases("marketfeed/records.jsonl");
-    assert_eq!(cases.len(), 21);
+    assert!(!is_default_folder() || cases.len() == 21, "{} cases", cases.len());
     for case in &cases {
         let (name, bytes) = (&case["name"], unhex(&case["hex"]));
         let record = Record::parse(&bytes).unwrap_or_else(|e| panic!("{name}: {e}"));
