@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use net::clock;
-use floor::messaging::{Arrivals, Meter, Pace, STAMPED, Trips, slowest};
+use floor::messaging::{Arrivals, Meter, OpenLoop, STAMPED, Trips, slowest};
 
 use crate::arguments::Arguments;
 use crate::measure::{boards, work};
@@ -136,7 +136,7 @@ pub fn publish_paced(arguments: &Arguments) -> Result<String> {
     connected(&there)?;
     joined(arguments)?;
     let mut payload = vec![7u8; work.payload.max(STAMPED)];
-    let mut pace = Pace::new(&work, &boards);
+    let mut pace = OpenLoop::new(&work, &boards);
     while let Some(due) = pace.due(clock::now()) {
         if due == 0 {
             pace.pause();
