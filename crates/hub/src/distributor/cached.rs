@@ -21,7 +21,7 @@ impl SourceDistributor {
             return self.cache.touch(handle.0);
         }
         // What was asked for through a view is not the whole image.
-        if !self.config.cache.is_on() || self.upstream.merge.has_view(handle) || !self.is_to_be_cached(handle) {
+        if !self.config.cache.is_on() || self.upstream.merge.is_narrowed(handle) || !self.is_to_be_cached(handle) {
             return;
         }
         let victim = self.cache.add(handle.0);

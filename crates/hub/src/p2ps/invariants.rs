@@ -3,6 +3,7 @@
 //! * Every watcher of an item is known to its client's stream table, with its place; nobody else is.
 //! * An open item's handle stands for it at its source, and for nothing else; so does the token of one that was asked for.
 //! * Only watchers that have had an image, and are not paused, take part in updates, and only while their item is open.
+//! * Nobody takes part in updates of an item that may rest at its provider, and its image is not cached.
 //! * A watcher that waits waits for something: a service, room, a time, or an image that was asked for.
 //! * What is held for a client goes out before what comes behind it; no more waits for a client than its limit.
 //! * What is counted is there.
@@ -83,6 +84,12 @@ impl P2ps {
             if let Some((_, watch)) = watch {
                 watch.check(watchers.is_open(place));
             }
+        }
+        if !item.is_view() && self.items.may_rest(id) {
+            let is_open = |&id: &ItemId| self.items.watchers(id).open_count() > 0;
+            let open = [id].iter().chain(self.items.views_of(id)).any(is_open);
+            assert!(!open, "{id:?} may rest, and somebody waits for its updates: {item:?}");
+            assert!(!self.items.is_cached(id), "{id:?} may rest, and is cached: {item:?}");
         }
         match item.state() {
             // What it served looks as before until a turn tells of it.

@@ -331,7 +331,7 @@ impl P2ps {
     /// Hands each Source Distributor that is to get something its block of this turn.
     pub fn requests(&mut self, mut f: impl FnMut(SourceId, &[u8])) {
         self.narrow_views();
-        self.reprioritize();
+        self.renew_demands();
         self.open_waiting();
         let now = self.now;
         for (number, source) in self.sources.iter_mut() {

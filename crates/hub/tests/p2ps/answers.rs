@@ -74,9 +74,9 @@ fn one_that_is_opened_paused_has_its_image_and_rests() {
     });
     assert_eq!(world.take(1), ["refresh 5 solicited complete OPEN/OK group 3 key 1:A 22=1"]);
     world.request(1, &RequestMsg { flags: QUIET, ..item(5, "A") });
-    assert_eq!(world.asked(), ["0: refresh 0"]);
+    assert_eq!(world.asked(), ["0: reissue 0 with image request 0 [STREAMING] REALTIME/TICK_BY_TICK key A"]);
     world.publish(0, |p| {
-        p.image(0, &[(22, 3)]).update(0, &[(22, 4)]);
+        p.answered(0, 1).image(0, &[(22, 3)]).update(0, &[(22, 4)]);
     });
     assert_eq!(
         world.take(1),
@@ -119,7 +119,7 @@ fn an_answer_that_a_pause_breaks_off_comes_again() {
         p.opened(token, 0).part(0, flags::FIRST, &part(0, false, 1));
     });
     world.request(1, &RequestMsg { flags: PAUSE, ..item(5, "A") });
-    assert_eq!(world.asked(), ["0: refresh 0"]);
+    assert_eq!(world.asked(), ["0: refresh 0", "0: reissue 0 request 0 [STREAMING|PAUSE] REALTIME/TICK_BY_TICK key A"]);
     world.publish(0, |p| {
         p.part(0, flags::COMPLETE, &part(1, true, 2)).image(0, &[(22, 3)]).image(0, &[(22, 4)]);
     });
@@ -285,10 +285,15 @@ fn an_answer_that_came_while_paused_does_not_go_on_after_it() {
         p.part(0, flags::FIRST, &part(0, false, 1)).update(0, &[(22, 9)]);
     });
     assert_eq!(world.take(1), ["refresh 5 solicited part 0 OPEN/OK group 3 key 1:A 22=1"]);
+    assert_eq!(world.asked(), ["0: refresh 0", "0: reissue 0 request 0 [STREAMING|PAUSE] REALTIME/TICK_BY_TICK key A"]);
     world.request(1, &RequestMsg { flags: QUIET, ..item(5, "A") });
-    assert_eq!(world.asked(), ["0: refresh 0", "0: refresh 0"]);
+    assert!(world.asked().is_empty(), "one image at a time");
     world.publish(0, |p| {
         p.part(0, flags::COMPLETE, &part(1, true, 2)).update(0, &[(22, 10)]);
+    });
+    assert_eq!(world.asked(), ["0: reissue 0 with image request 0 [STREAMING] REALTIME/TICK_BY_TICK key A"]);
+    world.publish(0, |p| {
+        p.answered(0, 1);
         p.part(0, flags::FIRST, &part(0, false, 3)).part(0, flags::COMPLETE, &part(1, true, 4)).update(0, &[(22, 11)]);
     });
     assert_eq!(
@@ -329,10 +334,11 @@ fn one_that_rests_while_its_item_ends_opens_it_anew_when_resumed() {
     world.open(1, 5, "A", 0);
     world.open(3, 5, "B", 1);
     world.request(1, &RequestMsg { flags: PAUSE, ..item(5, "A") });
+    assert_eq!(world.asked(), ["0: reissue 0 request 0 [STREAMING|PAUSE] REALTIME/TICK_BY_TICK key A"]);
     world.request(2, &item(5, "A"));
-    assert_eq!(world.asked(), ["0: refresh 0"]);
+    assert_eq!(world.asked(), ["0: reissue 0 with image request 0 [STREAMING] REALTIME/TICK_BY_TICK key A"]);
     world.publish(0, |p| {
-        p.image_with(0, flags::SNAPSHOT, &crate::world::refresh(&[(22, 1)]));
+        p.answered(0, 1).image_with(0, flags::SNAPSHOT, &crate::world::refresh(&[(22, 1)]));
     });
     assert_eq!(world.take(2), ["refresh 5 solicited complete NON_STREAMING/OK group 3 key 1:A 22=1"]);
     assert_eq!(world.asked(), ["0: close 0"], "and nothing is opened for one that rests");

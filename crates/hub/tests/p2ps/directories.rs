@@ -293,7 +293,7 @@ fn a_group_is_not_closed_by_the_directory_for_one_that_rests_in_an_earlier_group
     world.publish(0, |p| {
         p.image(0, &[(22, 2)]);
     });
-    assert_eq!((world.take(1).len(), world.asked().len()), (1, 1), "what it asked for");
+    assert_eq!((world.take(1).len(), world.asked().len()), (1, 2), "what it asked for");
     world.open(2, 5, "B", 1);
     world.publish(0, |p| {
         let position = p.writer.next_position();

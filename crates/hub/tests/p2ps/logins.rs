@@ -194,9 +194,9 @@ fn a_paused_login_rests_all_items_and_resuming_brings_what_was_missed() {
     });
     assert_eq!(world.take(1), [""; 0]);
     world.send_with(1, |w| pause(false).encode(w));
-    assert_eq!(world.asked(), ["0: refresh 0"]);
+    assert_eq!(world.asked().len(), 2, "rest, and an image behind it");
     world.publish(0, |p| {
-        p.update(0, &[(22, 4)]).image(0, &[(22, 4)]).update(0, &[(22, 5)]);
+        p.update(0, &[(22, 4)]).answered(0, 1).image(0, &[(22, 4)]).update(0, &[(22, 5)]);
     });
     assert_eq!(world.take(1), ["refresh 5 clear complete OPEN/OK group 3 key 1:A 22=4", "update 5 22=5"]);
 }

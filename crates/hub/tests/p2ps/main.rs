@@ -12,6 +12,7 @@ mod model;
 mod network;
 mod operation;
 mod outage;
+mod pause;
 mod permissions;
 mod recovery;
 mod requests;

@@ -69,6 +69,14 @@ struct Held {
     bits: u8,
     /// The set is one that nobody asked for.
     unasked: bool,
+    /// It rests: no updates, but between the parts of a set.
+    paused: bool,
+}
+
+impl Held {
+    fn rests(&self) -> bool {
+        self.paused && self.left.is_none()
+    }
 }
 
 struct Run {
@@ -303,8 +311,12 @@ impl Run {
         let body = fields(&[(1, count), (2, 7)]);
         let update = UpdateMsg { container: DataType::FIELD_LIST, body: &body, ..UpdateMsg::new(PRICE, 3) };
         let rwf = encode(|w| update.encode(w));
-        let handles: Vec<u32> =
-            self.held.iter().filter(|(_, held)| held.item == item).map(|(handle, _)| *handle).collect();
+        let handles: Vec<u32> = self
+            .held
+            .iter()
+            .filter(|(_, held)| held.item == item && !held.rests())
+            .map(|(handle, _)| *handle)
+            .collect();
         for handle in handles {
             self.log.push(format!("update {handle} {} = {count}", name(item)));
             self.writer.update(handle, false, &rwf);
@@ -331,21 +343,28 @@ impl Run {
                     self.next_handle - 1
                 });
                 let bits = if flags & flags::SNAPSHOT_ONLY != 0 { flags::SNAPSHOT } else { 0 };
-                self.held.insert(handle, Held { item, wanted: 1, bits, ..Held::default() });
+                let paused = request.flags.contains(RequestFlags::PAUSE);
+                self.held.insert(handle, Held { item, wanted: 1, bits, paused, ..Held::default() });
                 self.writer.event(&Event::ItemOpened { target: 7, handle, token });
             }
             Request::Refresh { handle, .. } => self.held.get_mut(&handle).unwrap().wanted += 1,
-            Request::Reissue { handle, serial: Some(serial), .. } => {
-                self.held.get_mut(&handle).unwrap().wanted += 1;
-                let position = self.writer.next_position();
-                self.writer.event(&Event::Answered { target: 7, handle, serial, position });
+            Request::Reissue { handle, serial, rwf, .. } => {
+                let Msg::Request(request) = Msg::decode(rwf).unwrap() else { panic!() };
+                let held = self.held.get_mut(&handle).unwrap();
+                held.paused = request.flags.contains(RequestFlags::PAUSE);
+                self.log.push(format!("reissue {handle} as {:?}, {serial:?}", request.flags));
+                if let Some(serial) = serial {
+                    held.wanted += 1;
+                    let position = self.writer.next_position();
+                    self.writer.event(&Event::Answered { target: 7, handle, serial, position });
+                }
             }
             Request::Close { handle } => {
                 self.log.push(format!("close {handle}"));
                 assert!(self.held.remove(&handle).is_some(), "each handle is given back once");
                 self.free_handles.push(handle);
             }
-            Request::Hello { .. } | Request::Reissue { .. } => {}
+            Request::Hello { .. } => {}
             other => panic!("{other:?}"),
         }
     }

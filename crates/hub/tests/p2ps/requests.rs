@@ -101,6 +101,8 @@ fn streams_are_paused_and_closed_in_a_batch() {
     let flags = RequestFlags::STREAMING | RequestFlags::HAS_BATCH | RequestFlags::PAUSE | RequestFlags::NO_REFRESH;
     world.request(1, &RequestMsg { flags, key: MsgKey::EMPTY, ..batch(20, &body) });
     assert_eq!(world.take(1), ["status 20 CLOSED/OK"]);
+    let asked = world.asked();
+    assert!(asked.len() == 2 && asked.iter().all(|words| words.contains("[STREAMING|PAUSE]")), "{asked:?}");
     world.publish(0, |p| {
         p.update(0, &[(22, 1)]).update(1, &[(22, 1)]).update(2, &[(22, 1)]);
     });

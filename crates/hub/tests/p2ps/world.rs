@@ -411,7 +411,8 @@ fn request_words(request: &Request<'_>) -> String {
             format!("refresh {handle}{}", if *in_stream { " in stream" } else { "" })
         }
         Request::Reissue { handle, serial, rwf, .. } => {
-            format!("reissue {handle}{} {}", if serial.is_some() { " with image" } else { "" }, words(rwf))
+            let image = if serial.is_some() { " with image" } else { "" };
+            format!("reissue {handle}{image} {}", words(rwf))
         }
         Request::Close { handle } => format!("close {handle}"),
         Request::Post { service, handle, token, rwf } => {

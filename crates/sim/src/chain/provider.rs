@@ -46,6 +46,8 @@ pub(crate) struct Stream {
     pub(crate) imaged: bool,
     sending: Option<Sending>,
     view: Option<View>,
+    /// It gets no updates, but between the parts of an image.
+    paused: bool,
 }
 
 /// A service as this provider offers it.
@@ -90,6 +92,8 @@ pub(crate) struct Provider {
     shared: BTreeMap<Item, Shared>,
     /// It filters by views.
     views: bool,
+    /// It pauses streams.
+    pauses: bool,
     /// It answers the items that it never answers otherwise.
     pub(crate) healed: bool,
     pub(crate) inbox: VecDeque<Vec<u8>>,
@@ -113,6 +117,7 @@ impl Provider {
             now: 0,
             shared: BTreeMap::new(),
             views: false,
+            pauses: false,
             healed: false,
             inbox: VecDeque::new(),
             outbox: VecDeque::new(),
@@ -129,6 +134,7 @@ impl Provider {
         self.up = true;
         self.life = truth.begin_life();
         self.views = random.chance(50);
+        self.pauses = self.life.is_multiple_of(2);
         for (at, &service) in services.iter().enumerate() {
             let other = 1 + random.below(400) as u16 * 3 + at as u16;
             let id = ids.get(at).copied().filter(|_| random.chance(60)).unwrap_or(other);
@@ -175,8 +181,13 @@ impl Provider {
         match msg.domain {
             Domain::LOGIN => {
                 let request = login::Request::decode(msg).expect("a login request");
-                let views = login::Features { view: Some(self.views), ..login::Features::default() };
-                let answer = login::Refresh::accept(&request, views, "P: welcome");
+                let pauses = self.pauses.then_some(true);
+                let features = login::Features {
+                    view: Some(self.views),
+                    optimized_pause_resume: pauses,
+                    ..login::Features::default()
+                };
+                let answer = login::Refresh::accept(&request, features, "P: welcome");
                 self.send(|w| answer.encode(w));
             }
             Domain::SOURCE => {
@@ -238,10 +249,12 @@ impl Provider {
                 other => panic!("view {other:?}"),
             }
         });
+        let paused = has(RequestFlags::PAUSE);
+        assert!(!paused || self.pauses, "a pause goes to a provider whose login does not support it");
         if let Some(stream) = self.streams.get_mut(&id) {
             assert_eq!(stream.item, item, "a reissue keeps its key");
             assert_eq!(stream.private, has(RequestFlags::PRIVATE_STREAM));
-            stream.view = view;
+            (stream.view, stream.paused) = (view, paused);
             if !has(RequestFlags::NO_REFRESH) {
                 stream.pending += 1;
             }
@@ -258,7 +271,8 @@ impl Provider {
             assert!(!twice, "{item} is open here already");
         }
         let (service, window) = (offer.service, offer.window);
-        let stream = Stream { item, private, snapshot, pending: 1, fresh: true, imaged: false, sending: None, view };
+        let stream =
+            Stream { item, private, snapshot, pending: 1, fresh: true, imaged: false, sending: None, view, paused };
         self.streams.insert(id, stream);
         if let Some(window) = window {
             let fresh = self.streams.values().filter(|stream| stream.fresh && stream.item.service == service).count();
@@ -456,7 +470,8 @@ impl Provider {
         for id in streams {
             let stream = &self.streams[&id];
             let changes = seen_changes(&changes, stream.view.as_ref());
-            if changes.is_empty() || stream.snapshot || item.name == "ONCE" {
+            let rests = stream.paused && stream.sending.is_none();
+            if changes.is_empty() || stream.snapshot || rests || item.name == "ONCE" {
                 continue;
             }
             let body = body(item, &changes, false);

@@ -79,7 +79,7 @@ fn worlds_with_slow_clients_keep_the_rules() {
 
 #[test]
 fn slow_clients_are_waited_for_and_cut_off() {
-    let lines: Vec<String> = (SLOW..SLOW + 200).flat_map(|seed| chain::history(seed, Between::Nothing)).collect();
+    let lines: Vec<String> = (SLOW..SLOW + 400).flat_map(|seed| chain::history(seed, Between::Nothing)).collect();
     for (what, least) in [("is a slow one", 60), ("is cut off", 5)] {
         let count = lines.iter().filter(|line| line.contains(what)).count();
         assert!(count >= least, "{what}: {count} times");

@@ -226,7 +226,7 @@ impl SourceDistributor {
         if !was_watched {
             self.set_live(handle, item.is_answered());
         }
-        if self.upstream.merge.has_view(handle) {
+        if self.upstream.merge.is_narrowed(handle) {
             self.owe_open(handle, open.slot);
             self.reissue(now, handle, true, out);
         } else {
@@ -241,6 +241,10 @@ impl SourceDistributor {
         let item = &mut self.items[handle];
         item.unwatch(slot);
         if item.has_interest() || item.is_cached() {
+            // The others may all have paused.
+            if item.is_open() && self.upstream.merge.is_to_pause(handle, item.interest().len()) {
+                self.reissue(now, handle, false, out);
+            }
             return;
         }
         if item.may_age() && self.config.age_unwatched > 0 {

@@ -38,8 +38,11 @@ pub(crate) struct Merged<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct RequestMerge {
     items: FxHashMap<Handle, Vec<Demand>>,
-    /// Items of which a request on their present stream asked for a view: their images may lack what somebody else wants.
-    viewed: FxHashSet<Handle>,
+    /// Items of which a request on their present stream asked for a view, or paused them: their images may lack what somebody else wants,
+    /// or be followed by no updates.
+    narrowed: FxHashSet<Handle>,
+    /// Items that the last request on their present stream has paused.
+    paused: FxHashSet<Handle>,
     /// A view that is the union of several.
     union: Vec<u8>,
 }
@@ -89,27 +92,41 @@ impl RequestMerge {
     /// The item is gone.
     pub(crate) fn forget_item(&mut self, handle: Handle) {
         self.items.remove(&handle);
-        self.viewed.remove(&handle);
+        self.left_stream(handle);
     }
 
-    /// A request for a view was sent on the item's stream.
-    pub(crate) fn note_view(&mut self, handle: Handle) {
-        self.viewed.insert(handle);
+    /// A request was sent on the item's stream: for a view, with a pause.
+    pub(crate) fn note_sent(&mut self, handle: Handle, view: bool, pause: bool) {
+        if view || pause {
+            self.narrowed.insert(handle);
+        }
+        if pause {
+            self.paused.insert(handle);
+        } else if !self.paused.is_empty() {
+            self.paused.remove(&handle);
+        }
     }
 
-    /// Whether images on the item's present stream may hold a view only.
-    pub(crate) fn has_view(&self, handle: Handle) -> bool {
-        !self.viewed.is_empty() && self.viewed.contains(&handle)
+    /// Whether images on the item's present stream may hold a view only, or be of a time in which it was paused.
+    pub(crate) fn is_narrowed(&self, handle: Handle) -> bool {
+        !self.narrowed.is_empty() && self.narrowed.contains(&handle)
+    }
+
+    /// Whether those that watch want an item paused that is not.
+    pub(crate) fn is_to_pause(&self, handle: Handle, watching: usize) -> bool {
+        let demands = self.items.get(&handle).map(Vec::as_slice).unwrap_or_default();
+        !self.paused.contains(&handle) && wants_pause(demands, watching)
     }
 
     /// The item is off its stream: the next one is asked for all that is wanted by then.
     pub(crate) fn left_stream(&mut self, handle: Handle) {
-        self.viewed.remove(&handle);
+        self.narrowed.remove(&handle);
+        self.paused.remove(&handle);
     }
 
     /// The items that something special is known of.
     pub(crate) fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
-        self.items.keys().chain(&self.viewed).copied()
+        self.items.keys().chain(&self.narrowed).copied()
     }
 
     /// What to ask the provider for, given how many P2PSs have the item open.
@@ -128,7 +145,7 @@ impl RequestMerge {
         flags.set(RequestFlags::HAS_VIEW, false);
         let mut merged = Merged {
             priority,
-            pause: plain == 0 && !demands.is_empty() && demands.iter().all(|demand| demand.pause),
+            pause: wants_pause(demands, watching),
             flags,
             container: DataType::NO_DATA,
             body: &[],
@@ -157,6 +174,11 @@ impl Demand {
             && self.body.is_empty()
             && self.ext_header.is_none()
     }
+}
+
+/// Whether all P2PSs that watch want the item paused.
+fn wants_pause(demands: &[Demand], watching: usize) -> bool {
+    !demands.is_empty() && demands.len() >= watching && demands.iter().all(|demand| demand.pause)
 }
 
 /// The higher class counts, with the requesters of both if they are equal.

@@ -148,7 +148,8 @@ impl SourceDistributor {
         }
         flags.set(RequestFlags::STREAMING, !item.is_snapshot());
         flags.set(RequestFlags::PRIVATE_STREAM, item.is_private());
-        flags.set(RequestFlags::PAUSE, demands.pause && can_pause);
+        let pauses = demands.pause && can_pause && !item.is_snapshot();
+        flags.set(RequestFlags::PAUSE, pauses);
         let mut request = RequestMsg {
             flags,
             priority: Some(demands.priority),
@@ -165,9 +166,7 @@ impl SourceDistributor {
         if let Some(bytes) = self.composer.write(&mut self.counters, |w| request.encode(w)) {
             out.send(place.session, bytes);
         }
-        if is_view && views {
-            self.upstream.merge.note_view(handle);
-        }
+        self.upstream.merge.note_sent(handle, is_view && views, pauses);
     }
 
     /// A P2PS needs an image of an item that it has open.

@@ -299,7 +299,7 @@ impl P2ps {
         let root = self.items.root(item);
         let known = self.items.get(root);
         // Who begins without an image on an item that is lost would never hear of it.
-        let open_already = known.is_open() && !known.is_suspect();
+        let open_already = known.is_open() && !known.is_suspect() && !self.items.may_rest(root);
         let begins = has(RequestFlags::NO_REFRESH) && !snapshot && !has(RequestFlags::PAUSE) && open_already;
         match if begins { self.admit_without_image(watcher, root) } else { None } {
             Some(Ok(())) => {
@@ -337,7 +337,7 @@ impl P2ps {
             known.priorities.insert(watcher.stream, priority).unwrap_or_default()
         };
         if before != priority {
-            self.queue_priority(item);
+            self.queue_demands(item);
         }
     }
 
@@ -434,6 +434,7 @@ impl P2ps {
         if pause {
             self.clients.change(watcher, |watch| asked(watch.pause()));
             self.make_held(watcher, item);
+            self.queue_demands(item);
         } else {
             // What one that is resumed has missed comes as an image, whether it asks for one or not.
             self.clients.change(watcher, |watch| asked(watch.resume()));
@@ -508,7 +509,10 @@ impl P2ps {
     pub(in crate::p2ps) fn drop_watcher(&mut self, watcher: Watcher, item: ItemId) {
         let has_priority = |known: &super::Client| known.priorities.contains_key(&watcher.stream);
         if self.clients.get(watcher.client).is_some_and(has_priority) {
-            self.queue_priority(item);
+            self.queue_demands(item);
+        } else if !self.items.watchers(item).held().is_empty() {
+            // Those that are left may all be paused.
+            self.queue_demands(item);
         }
         let Self { clients, items, .. } = self;
         let Some(place) = clients.remove_watcher(watcher) else {

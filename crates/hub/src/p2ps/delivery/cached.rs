@@ -35,8 +35,9 @@ impl P2ps {
         if self.items.is_cached(root) {
             return self.items.cache_mut().touch(root.0);
         }
-        // What was asked for through views is not the whole image.
-        if self.config.cache.is_on() && self.items.asked_view(root).is_none() && self.is_to_be_cached(root) {
+        // What was asked for through views is not the whole image, and what rests has no updates.
+        let is_whole = self.items.asked_view(root).is_none() && !self.items.may_rest(root);
+        if self.config.cache.is_on() && is_whole && self.is_to_be_cached(root) {
             let uncached = self.items.cache_item(root);
             self.counters.items_uncached += u64::from(uncached);
         }

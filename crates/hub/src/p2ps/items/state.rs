@@ -179,7 +179,7 @@ pub(crate) struct Item {
     /// As asked for last: the highest class of all watchers, and the counts of those that are in it.
     priority: Priority,
     /// Watchers may want another priority than was asked for; it is looked at once, at the end of the turn.
-    reprioritized: bool,
+    demands_changed: bool,
     /// Attempts to open it that failed in a row.
     failures: u8,
 }
@@ -208,7 +208,7 @@ impl Item {
             refresh_queued: false,
             awaits_wider: false,
             priority: Priority { class: 1, count: 1 },
-            reprioritized: false,
+            demands_changed: false,
             failures: 0,
         }
     }
@@ -563,8 +563,8 @@ impl Item {
     }
 
     /// Watchers may want another priority than was asked for, or it was looked at; tells whether that is news.
-    pub(crate) fn set_reprioritized(&mut self, changed: bool) -> bool {
-        std::mem::replace(&mut self.reprioritized, changed) != changed
+    pub(crate) fn set_demands_changed(&mut self, changed: bool) -> bool {
+        std::mem::replace(&mut self.demands_changed, changed) != changed
     }
 
     /// Panics if a combination of facts is not legal.

@@ -127,6 +127,10 @@ pub(crate) struct ViewedItem {
     wanted: Wanted,
     /// What was asked for upstream: the union of views, `None` for everything.
     asked: Option<ViewSpec>,
+    /// What was asked for is to rest: the provider may send no updates, only images that are asked for.
+    paused: bool,
+    /// It may rest until the answer to the reissue that resumed it: what comes before that answer is followed by no updates.
+    was_paused: bool,
     /// What images are sure to hold until the answer to a reissue that asked for more; `None` if none is awaited.
     shown: Option<ViewSpec>,
     /// Number of that reissue, until it is answered; 0 if none is awaited.
@@ -251,26 +255,40 @@ impl Items {
         self.viewed.get(&root).and_then(|viewed| viewed.asked.as_ref())
     }
 
-    /// Remembers what was asked for upstream. With `more` images hold no more than before until one answers.
-    pub(crate) fn note_asked_view(&mut self, root: ItemId, view: Option<ViewSpec>, more: bool) {
+    /// True if an item was asked for upstream as one that rests.
+    pub(crate) fn is_pause_asked(&self, root: ItemId) -> bool {
+        self.viewed.get(&root).is_some_and(|viewed| viewed.paused)
+    }
+
+    /// True if updates of an item may not come, since all who watched were paused.
+    pub(crate) fn may_rest(&self, root: ItemId) -> bool {
+        self.viewed.get(&root).is_some_and(|viewed| viewed.paused || viewed.was_paused)
+    }
+
+    /// Remembers what was asked for upstream, and whether it is to rest. With `more` images hold no more than before until one answers.
+    pub(crate) fn note_asked(&mut self, root: ItemId, view: Option<ViewSpec>, paused: bool, more: bool) {
         debug_assert!(!self.get(root).is_view() && self.get(root).source().is_some(), "nothing was asked for");
         if let Some(viewed) = self.viewed.get_mut(&root) {
             if more && viewed.shown.is_none() {
                 viewed.shown = viewed.asked.take();
             }
-            viewed.asked = view;
-        } else if view.is_some() {
-            self.viewed.entry(root).or_default().asked = view;
+            viewed.was_paused |= more && viewed.paused;
+            (viewed.asked, viewed.paused) = (view, paused);
+        } else if view.is_some() || paused {
+            let viewed = self.viewed.entry(root).or_default();
+            (viewed.asked, viewed.paused) = (view, paused);
         }
     }
 
-    /// How what the watchers of an item, or of a view of it, are to see fits what was asked for.
-    pub(crate) fn coverage(&self, item: ItemId) -> Coverage {
+    /// How what the watchers of an item, or of a view of it, are to see fits what was asked for. With `live` they want updates too.
+    pub(crate) fn coverage(&self, item: ItemId, live: bool) -> Coverage {
         let Some(viewed) = self.viewed.get(&self.root(item)) else { return Coverage::Shown };
         let spec = self.spec_of(item);
         let covered = |by: &Option<ViewSpec>| by.as_ref().is_none_or(|by| spec.is_some_and(|spec| by.covers(spec)));
         // What comes now is as was asked for before, and what comes then as is asked for now: either may lack some of it.
-        match (covered(&viewed.asked), covered(&viewed.shown)) {
+        let asked = covered(&viewed.asked) && !(live && viewed.paused);
+        let shown = covered(&viewed.shown) && !(live && viewed.was_paused);
+        match (asked, shown) {
             (true, true) => Coverage::Shown,
             (true, false) => Coverage::Asked,
             (false, _) => Coverage::Lacking,
@@ -304,7 +322,7 @@ impl Items {
     /// An image has begun that holds all that was asked for.
     pub(crate) fn shows_all(&mut self, id: ItemId) {
         if let Some(viewed) = self.viewed.get_mut(&id) {
-            viewed.shown = None;
+            (viewed.shown, viewed.was_paused) = (None, false);
         }
     }
 
@@ -312,7 +330,7 @@ impl Items {
     pub(crate) fn clear_widening(&mut self, id: ItemId) {
         self.get_mut(id).set_awaits_wider(false);
         if let Some(viewed) = self.viewed.get_mut(&id) {
-            viewed.shown = None;
+            (viewed.shown, viewed.was_paused) = (None, false);
             viewed.forget_reissue();
             for view in &viewed.views {
                 self.cold[view.index()].set_awaits_wider(false);
@@ -323,7 +341,8 @@ impl Items {
     /// Drops what is known of an item's views if none is left and nothing is awaited.
     pub(crate) fn trim_viewed(&mut self, id: ItemId) {
         let idle = |viewed: &ViewedItem| {
-            viewed.views.is_empty() && viewed.asked.is_none() && viewed.shown.is_none() && viewed.serial == 0
+            let settled = viewed.shown.is_none() && !viewed.was_paused && viewed.serial == 0;
+            viewed.views.is_empty() && viewed.asked.is_none() && !viewed.paused && settled
         };
         if self.viewed.get(&id).is_some_and(idle) {
             self.viewed.remove(&id);
@@ -386,12 +405,18 @@ mod tests {
         assert_eq!(items.wanted_view(root), Some(fields(&[1, 2])));
         items.queue(root);
         items.asked(root, SourceId(0), Token(0));
-        items.note_asked_view(root, Some(fields(&[1, 2])), false);
+        items.note_asked(root, Some(fields(&[1, 2])), false, false);
         items.opened(root, Handle(1));
         assert_eq!(items.remove_view(b), Some(root));
         assert_eq!(items.narrowed_view(root), Some(fields(&[1])));
         let c = items.view(root, &fields(&[3]), 2).unwrap();
-        assert_eq!((items.coverage(a), items.coverage(c)), (Coverage::Shown, Coverage::Lacking));
+        assert_eq!((items.coverage(a, true), items.coverage(c, true)), (Coverage::Shown, Coverage::Lacking));
+        items.note_asked(root, Some(fields(&[1, 2])), true, false);
+        assert_eq!((items.coverage(a, false), items.coverage(a, true)), (Coverage::Shown, Coverage::Lacking));
+        items.note_asked(root, Some(fields(&[1, 2])), false, true);
+        assert_eq!((items.coverage(a, true), items.may_rest(root)), (Coverage::Asked, true), "until the answer");
+        items.shows_all(root);
+        assert_eq!((items.coverage(a, true), items.may_rest(root)), (Coverage::Shown, false));
         assert!(items.queue_narrowing(root) && !items.queue_narrowing(root) && items.end_narrowing(root));
     }
 }

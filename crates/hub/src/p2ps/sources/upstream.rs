@@ -7,6 +7,7 @@ use crate::p2ps::ids::{ItemId, RemoteService, ServiceId, SourceId};
 use crate::p2ps::items::state::{Sharing, Standing, State as ItemState, Wait};
 use crate::p2ps::items::view_spec::ViewSpec;
 use crate::p2ps::items::views::Coverage;
+use crate::p2ps::items::watchers::Watcher;
 use crate::p2ps::{P2ps, encode};
 use crate::stream::{Request, flags};
 use rustc_hash::FxHashSet;
@@ -28,7 +29,7 @@ pub(crate) struct Upstream {
     /// Items that lost a view in this turn, and may need less.
     narrowing: Vec<ItemId>,
     /// Items whose watchers may want another priority since this turn.
-    reprioritized: Vec<ItemId>,
+    demands_changed: Vec<ItemId>,
     /// Items of which more is asked for when the image on its way has come, and until when that may take, in order.
     deferred: VecDeque<(u64, ItemId)>,
     /// Those that are in that list: each once.
@@ -45,7 +46,7 @@ impl Upstream {
             retries: BinaryHeap::new(),
             refreshes: VecDeque::new(),
             narrowing: Vec::new(),
-            reprioritized: Vec::new(),
+            demands_changed: Vec::new(),
             deferred: VecDeque::new(),
             is_deferred: FxHashSet::default(),
             opens_left: opens_per_turn.max(1),
@@ -181,8 +182,8 @@ impl P2ps {
 
     fn open_at(&mut self, id: ItemId, source: SourceId, remote: RemoteService) {
         let mut request = Vec::new();
-        let view = self.items.wanted_view(id);
-        let written = self.write_request(id, view.as_ref(), &mut request);
+        let (view, pause) = (self.items.wanted_view(id), self.wants_pause(id));
+        let written = self.write_request(id, view.as_ref(), pause, &mut request);
         self.items.clear_widening(id);
         if !written {
             self.items.park(id);
@@ -200,12 +201,12 @@ impl P2ps {
         let token = at.new_token(id);
         at.writer.request(&Request::Open { service: remote.0, token: token.0, flags: kind, rwf: &request });
         self.items.asked(id, source, token);
-        self.items.note_asked_view(id, view, false);
+        self.items.note_asked(id, view, pause, false);
     }
 
     /// Writes the request for an item as its Source Distributor gets it: exact quality, no service id. False, counted, if it cannot be
     /// written.
-    fn write_request(&mut self, id: ItemId, view: Option<&ViewSpec>, out: &mut Vec<u8>) -> bool {
+    fn write_request(&mut self, id: ItemId, view: Option<&ViewSpec>, pause: bool, out: &mut Vec<u8>) -> bool {
         let priority = self.wanted_priority(id);
         self.items.get_mut(id).set_priority(priority);
         let item = self.items.get(id);
@@ -216,6 +217,7 @@ impl P2ps {
         flags.set(RequestFlags::PRIVATE_STREAM, item.is_private());
         flags.set(RequestFlags::QUALIFIED_STREAM, item.kind().sharing == Sharing::Qualified);
         flags.set(RequestFlags::HAS_VIEW, view.is_some());
+        flags.set(RequestFlags::PAUSE, pause);
         let mut msg_key = key.msg_key(0);
         msg_key.service_id = None;
         let request = RequestMsg {
@@ -233,8 +235,8 @@ impl P2ps {
         written
     }
 
-    /// Sends an open item's request again: its view or priority has changed. Only with an image more is asked for than
-    /// before: without one, nobody would know from when on it comes.
+    /// Sends an open item's request again: its view or priority has changed, or it is to rest or to go on. Only with an image more is
+    /// asked for than before: without one, nobody would know from when on it comes.
     pub(in crate::p2ps) fn reissue_upstream(&mut self, id: ItemId, with_image: bool) {
         let Some((source, handle)) = self.items.open_at(id) else {
             debug_assert!(false, "a reissue of {id:?}, which is not open");
@@ -242,7 +244,8 @@ impl P2ps {
         };
         let mut request = Vec::new();
         let view = if with_image { self.items.wanted_view(id) } else { self.items.narrowed_view(id) };
-        if !self.write_request(id, view.as_ref(), &mut request) {
+        let pause = self.wants_pause(id) || !with_image && self.items.is_pause_asked(id);
+        if !self.write_request(id, view.as_ref(), pause, &mut request) {
             return;
         }
         if with_image {
@@ -260,7 +263,7 @@ impl P2ps {
         } else {
             debug_assert!(self.outages.is_losing(source), "{id:?} is open at {source:?}, which is not there");
         }
-        self.items.note_asked_view(id, view, with_image);
+        self.items.note_asked(id, view, pause, with_image);
     }
 
     /// An image is needed for a watcher of an item.
@@ -302,7 +305,7 @@ impl P2ps {
     /// Asks for more of an item if what was asked for does not cover one of its watchers. True if so: that watcher
     /// waits for the image that answers.
     fn widen_upstream(&mut self, root: ItemId, item: ItemId) -> bool {
-        let coverage = self.items.coverage(item);
+        let coverage = self.items.coverage(item, !self.wants_pause(root));
         if coverage == Coverage::Shown {
             return false;
         }
@@ -367,35 +370,54 @@ impl P2ps {
         if is_asked { wanted } else { Priority::default() }
     }
 
-    /// A watcher asks for another priority, or one that did is gone: the item is looked at once, at the end of the turn.
-    pub(in crate::p2ps) fn queue_priority(&mut self, id: ItemId) {
+    /// True if all who watch an item, or a view of it, are paused: it is to rest at its provider too (RDM usage guide, pause and
+    /// resume). A cached image needs every update, a snapshot has none.
+    fn wants_pause(&self, root: ItemId) -> bool {
+        let item = self.items.get(root);
+        if item.is_snapshot() || self.items.is_cached(root) || !self.items.is_watched(root) {
+            return false;
+        }
+        let is_paused = |watcher: &Watcher| self.clients.watch(*watcher).is_some_and(|(_, watch)| watch.is_paused());
+        let rests = |&id: &ItemId| {
+            let watchers = self.items.watchers(id);
+            watchers.open_count() == 0 && watchers.all().iter().all(is_paused)
+        };
+        [root].iter().chain(self.items.views_of(root)).all(rests)
+    }
+
+    /// A watcher asks for another priority or is paused, or one that did or was not is gone: the item is looked at once, at the end of
+    /// the turn.
+    pub(in crate::p2ps) fn queue_demands(&mut self, id: ItemId) {
         let root = self.items.root(id);
-        if self.items.get_mut(root).set_reprioritized(true) {
-            self.upstream.reprioritized.push(root);
+        if self.items.get_mut(root).set_demands_changed(true) {
+            self.upstream.demands_changed.push(root);
         }
     }
 
-    /// Asks for the priorities that have changed in this turn. What is not open yet is asked for with its priority, or looked at again
-    /// when it is open.
-    pub(in crate::p2ps) fn reprioritize(&mut self) {
+    /// Asks for the priorities that have changed in this turn, and has those rest whose watchers are all paused. What is not open yet is
+    /// asked for with its priority, or looked at again when it is open.
+    pub(in crate::p2ps) fn renew_demands(&mut self) {
         let mut later = Vec::new();
-        for root in std::mem::take(&mut self.upstream.reprioritized) {
+        for root in std::mem::take(&mut self.upstream.demands_changed) {
             let item = self.items.get_mut(root);
             match item.state() {
                 // The number may be another item's by now, which is not queued.
-                ItemState::Open { .. } if item.set_reprioritized(false) => {
-                    if self.wanted_priority(root) != self.items.get(root).priority() {
+                ItemState::Open { .. } if item.set_demands_changed(false) => {
+                    // A reissue that is due carries it.
+                    let rests = || !self.items.get(root).is_reissue_due() && self.wants_pause(root);
+                    let is_to_rest = !self.items.is_pause_asked(root) && rests();
+                    if is_to_rest || self.wanted_priority(root) != self.items.get(root).priority() {
                         self.reissue_upstream(root, false);
                     }
                 }
                 ItemState::Opening { .. } => later.push(root),
                 ItemState::Waiting(_) => {
-                    item.set_reprioritized(false);
+                    item.set_demands_changed(false);
                 }
                 ItemState::Open { .. } | ItemState::View { .. } | ItemState::Free => {}
             }
         }
-        self.upstream.reprioritized = later;
+        self.upstream.demands_changed = later;
     }
 
     /// Gives an item back if nobody watches it any more. What was asked for stays until it is answered.

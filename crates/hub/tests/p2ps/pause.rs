@@ -1,0 +1,92 @@
+//! Items whose watchers have all paused rest upstream, and go on with the first who resumes or comes.
+
+use crate::world::{World, item};
+use rwf::msg::{RequestFlags, RequestMsg};
+use rwf::rdm::login;
+
+/// The requests for handle 0 since the last call that say something of a pause: `pause` or `go on`, and whether an image is wanted.
+fn asked_pauses(world: &mut World) -> Vec<(bool, bool)> {
+    let asked = world.asked();
+    assert!(asked.iter().all(|words| words.starts_with("0: reissue 0")), "{asked:?}");
+    asked.iter().map(|words| (words.contains("|PAUSE]"), words.contains(" with image"))).collect()
+}
+
+#[test]
+fn an_item_rests_upstream_when_all_who_watch_have_paused() {
+    let mut world = World::with_feed();
+    world.clients([1, 2]);
+    world.open(1, 5, "A", 0);
+    world.request(2, &item(5, "A"));
+    world.publish(0, |p| {
+        p.image(0, &[(22, 1)]);
+    });
+    world.asked();
+    let pause = RequestFlags::STREAMING | RequestFlags::PAUSE | RequestFlags::NO_REFRESH;
+    world.request(1, &RequestMsg { flags: pause, ..item(5, "A") });
+    assert!(asked_pauses(&mut world).is_empty(), "client 2 wants its updates");
+    world.close(2, 5);
+    assert_eq!(asked_pauses(&mut world), [(true, false)], "who is left has paused");
+    world.request(1, &RequestMsg { flags: pause, ..item(5, "A") });
+    assert!(asked_pauses(&mut world).is_empty(), "once");
+    world.take(1);
+    world.take(2);
+    // A new watcher has it go on, and has the image that follows, not one of before.
+    world.request(2, &item(6, "A"));
+    assert_eq!(asked_pauses(&mut world), [(false, true)]);
+    world.publish(0, |p| {
+        p.image(0, &[(22, 2)]);
+    });
+    assert!(world.take(2).is_empty(), "updates behind it may have been held back");
+    world.publish(0, |p| {
+        p.answered(0, 1).image(0, &[(22, 3)]).update(0, &[(22, 4)]);
+    });
+    assert_eq!(world.take(2), ["refresh 6 solicited complete OPEN/OK group 3 key 1:A 22=3", "update 6 22=4"]);
+    assert!(world.take(1).is_empty(), "still paused");
+    // The first who resumes has it go on, too.
+    world.close(2, 6);
+    assert_eq!(asked_pauses(&mut world), [(true, false)]);
+    world.request(1, &item(5, "A"));
+    assert_eq!(asked_pauses(&mut world), [(false, true)]);
+    world.publish(0, |p| {
+        p.answered(0, 2).image(0, &[(22, 5)]).update(0, &[(22, 6)]);
+    });
+    assert_eq!(world.take(1), ["refresh 5 solicited complete OPEN/OK group 3 key 1:A 22=5", "update 5 22=6"]);
+}
+
+/// The opens since the last call, whether they are of items that are to rest.
+fn asked_opens(world: &mut World) -> Vec<bool> {
+    let asked = world.asked();
+    asked.iter().filter(|words| words.contains(": open ")).map(|words| words.contains("|PAUSE]")).collect()
+}
+
+#[test]
+fn an_item_that_rests_is_asked_for_elsewhere_as_one_that_rests() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    let rests = RequestFlags::STREAMING | RequestFlags::PAUSE;
+    world.request(1, &RequestMsg { flags: rests, ..item(5, "A") });
+    assert_eq!(asked_opens(&mut world), [true], "its first image, and then rest");
+    world.source_down(0);
+    assert_eq!(world.take(1), ["status 5 OPEN/SUSPECT"]);
+    world.source(0);
+    world.publish(0, |p| {
+        p.service(40, "FEED");
+    });
+    assert_eq!(asked_opens(&mut world), [true], "the same after a loss");
+}
+
+#[test]
+fn a_login_that_pauses_all_has_the_items_rest_upstream() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    world.open(1, 5, "A", 0);
+    world.publish(0, |p| {
+        p.image(0, &[(22, 1)]);
+    });
+    world.asked();
+    let login = |pause| login::Request { name: "user1".to_owned(), pause, no_refresh: true, ..Default::default() };
+    world.send_with(1, |w| login(true).encode(w));
+    assert_eq!(asked_pauses(&mut world), [(true, false)]);
+    world.send_with(1, |w| login(false).encode(w));
+    assert_eq!(asked_pauses(&mut world), [(false, true)]);
+}
