@@ -59,6 +59,8 @@ pub struct Config {
     pub open_window: u32,
     /// Item requests sent from one [`super::SourceDistributor::on_timer`] to the next.
     pub opens_per_turn: u32,
+    /// Items looked at from one [`super::SourceDistributor::on_timer`] to the next because their service is down at their provider.
+    pub work_per_turn: u32,
     /// Items held at once, all services together; further opens are refused.
     pub max_items: u32,
     /// Whether to fetch the dictionaries that providers offer.
@@ -125,6 +127,7 @@ impl Default for Config {
             post_timeout: 15 * SECOND,
             open_window: 5_000,
             opens_per_turn: 200,
+            work_per_turn: 4_000,
             max_items: 10_000_000,
             download_dictionaries: true,
             dictionary_timeout: 3 * SECOND,

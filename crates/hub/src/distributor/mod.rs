@@ -55,7 +55,7 @@ use ids::{GroupId, Handle, StreamId};
 use items::Items;
 use p2ps_links::Links;
 use posts::Posts;
-use providers::{Dictionaries, Phase, Providers, Services};
+use providers::{Dictionaries, Moves, Phase, Providers, Services};
 use published::Published;
 use rwf::dictionary::Dictionary;
 use rwf::msg::{Domain, MsgClass, StatusMsg};
@@ -82,6 +82,7 @@ pub struct SourceDistributor {
     links: Links,
     providers: Providers,
     services: Services,
+    moves: Moves,
     dictionaries: Dictionaries,
     items: Items,
     upstream: Upstream,
@@ -114,6 +115,7 @@ impl SourceDistributor {
             links: Links::default(),
             providers: Providers::new(config.hash_seed),
             services: Services::new(config.hash_seed),
+            moves: Moves::new(config.work_per_turn),
             dictionaries: Dictionaries::default(),
             items: Items::new(config.hash_seed),
             upstream: Upstream::new(&config),
@@ -169,7 +171,7 @@ impl SourceDistributor {
 
     /// When [`Self::on_timer`] wants to be called, at the latest. Zero: as soon as this turn is over.
     pub fn timeout(&self) -> Option<u64> {
-        if self.upstream.pacing.is_exhausted() {
+        if self.upstream.pacing.is_exhausted() || self.moves.has_work() {
             return Some(0);
         }
         self.timers.next().into_iter().chain(self.hub.deadline()).min()
@@ -179,11 +181,13 @@ impl SourceDistributor {
     /// come; more often does no harm, but that more is asked for in one turn.
     pub fn on_timer(&mut self, now: u64, out: &mut impl ProviderSink) {
         self.upstream.pacing.begin_turn(self.config.opens_per_turn);
+        self.moves.begin_turn(self.config.work_per_turn);
         while let Some(due) = self.timers.pop(now) {
             for timer in due {
                 self.timer(now, timer, out);
             }
         }
+        self.work_moves(now, out);
         for service in self.services.ids() {
             self.send_queued(now, service, out);
         }

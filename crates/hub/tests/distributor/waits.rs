@@ -1,7 +1,7 @@
 //! Who waits hears why: no request is without an answer.
 
 use crate::world::*;
-use hub::distributor::Balance;
+use hub::distributor::{Balance, Config};
 use hub::stream::{ALL, Kind, Request, flags};
 use rwf::msg::RefreshFlags;
 use rwf::rdm::directory::{Part, ServiceState};
@@ -142,6 +142,59 @@ fn items_leave_a_provider_where_their_service_is_down_for_another_at_once() {
             ["service FEED is down at provider provider0:14002: its 1 items there are asked for at another"]
         );
     }
+}
+
+#[test]
+fn many_items_leave_a_provider_in_turns_and_others_are_served_in_each() {
+    const ITEMS: usize = 3_000;
+    const BUDGET: usize = 250;
+    let config = Config {
+        balance: Balance::First,
+        work_per_turn: BUDGET as u32,
+        opens_per_turn: u32::MAX,
+        open_window: u32::MAX,
+        ..Config::default()
+    };
+    let mut world = World::new(config);
+    world.p2ps_up(1);
+    for id in [0, 1, 2] {
+        world.route_up(id);
+        world.directory(id, vec![service(7 + id as u16 * 300, if id == 2 { "OTHER" } else { "FEED" })]);
+    }
+    world.events();
+    world.open_request(1, 2, flags::STREAMING, &request("S"));
+    let stream = world.requests(2)[0].0;
+    world.refresh(2, stream, &[(22, b"1")], WHOLE);
+    for n in 0..ITEMS {
+        world.open_with(1, &format!("I{n}"), flags::STREAMING);
+    }
+    for (stream, ..) in world.requests(0) {
+        world.refresh(0, stream, &[(22, b"1")], WHOLE);
+    }
+    world.events();
+    service_state(&mut world, 0, false, None);
+    let mut moved = 0;
+    let mut turns = 0;
+    loop {
+        let closed = world.closes(0).len();
+        assert!(closed <= BUDGET, "{closed} in turn {turns}");
+        moved += closed;
+        assert_eq!(world.requests(1).len(), closed, "asked for at the other in the same turn");
+        world.update(2, stream, &[(22, b"2")]);
+        let events = world.events();
+        assert_eq!(events.iter().filter(|e| e.kind == Kind::Update).count(), 1, "the update of the other service");
+        turns += 1;
+        if world.sd.timeout() != Some(0) {
+            break;
+        }
+        world.now += 1_000_000;
+        world.sd.on_timer(world.now, &mut world.sent);
+    }
+    world.sd.check_invariants();
+    assert_eq!((moved, turns >= ITEMS / BUDGET), (ITEMS, true), "{turns} turns");
+    let notices: Vec<String> = world.sd.notices().map(|notice| notice.to_string()).collect();
+    let said = notices.iter().filter(|line| line.contains("its 3000 items there are asked for at another"));
+    assert_eq!(said.count(), 1, "{notices:?}");
 }
 
 #[test]

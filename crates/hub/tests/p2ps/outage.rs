@@ -49,6 +49,17 @@ impl Outage {
         self.name(source, id, &format!("S{id}"));
     }
 
+    /// A source says whether a service of it is up.
+    fn state(&mut self, source: usize, id: u16, up: bool) {
+        let mut entry = Service::new(id, Action::Update);
+        entry.state = Some(Part::Update(ServiceState::new(up)));
+        let filters = encode(|w| entry.encode_filters(u32::MAX, w));
+        let name = format!("S{id}");
+        let event = Event::Service { target: ALL, service: id, cached: false, name: &name, filters: &filters };
+        self.writers[source].event(&event);
+        self.publish(source);
+    }
+
     /// A source gives this name to a service.
     fn name(&mut self, source: usize, id: u16, name: &str) {
         let info =
@@ -121,18 +132,23 @@ impl Outage {
     /// Turns until nothing is to be done any more; each touches no more than its budget, and brings the other client's update.
     fn turns(&mut self, streaming: u32) -> u64 {
         let mut turns = 0;
-        loop {
+        while self.turns_of(1, streaming) {
+            turns += 1;
+        }
+        turns + 1
+    }
+
+    /// So many turns. True if there is something left to do.
+    fn turns_of(&mut self, turns: u32, streaming: u32) -> bool {
+        for _ in 0..turns {
             let before = self.touched();
             self.got[1] = 0;
             self.writers[1].update(streaming, false, &update(&[(22, 2)]));
             self.turn();
             assert!(self.touched() - before <= u64::from(BUDGET) + 2, "{} in one turn", self.touched() - before);
             assert_eq!(self.got[1], 1, "the update of another client in each turn");
-            turns += 1;
-            if self.p2ps.timeout() != Some(0) {
-                return turns;
-            }
         }
+        self.p2ps.timeout() == Some(0)
     }
 }
 
@@ -180,6 +196,53 @@ fn a_service_that_is_withdrawn_is_told_of_in_turns() {
     outage.p2ps.check_invariants();
     assert_eq!(outage.got[0] - got, items as u64, "each item is told of once");
     assert!(outage.touched() - before <= 3 * items as u64);
+}
+
+#[test]
+fn items_leave_a_source_where_their_service_is_down_in_turns() {
+    let items = 20_000;
+    let mut outage = Outage::new(1);
+    outage.open(1, 2, 10, 1);
+    outage.open(0, 1, 10, items);
+    outage.service(1, 1);
+    let (before, got) = (outage.touched(), outage.got[0]);
+    outage.state(0, 1, false);
+    assert!(outage.touched() - before <= u64::from(BUDGET) + 2, "{} at once", outage.touched() - before);
+    assert_eq!(outage.p2ps.timeout(), Some(0), "there is more to do");
+    let turns = outage.turns(0);
+    outage.p2ps.check_invariants();
+    let all = items as u64;
+    assert_eq!(outage.got[0] - got, 2 * all, "each item is told of once, and has an image of the other source");
+    assert_eq!((outage.p2ps.counters().items_lost, outage.p2ps.counters().items_waiting), (all, 0));
+    assert!(outage.touched() - before <= 3 * all && turns >= 2 * all / u64::from(BUDGET) - 1, "{turns} turns");
+    let moved: Vec<Notice> =
+        outage.p2ps.notices().filter(|notice| matches!(notice, Notice::ItemsMoved { .. })).collect();
+    assert_eq!(moved, [Notice::ItemsMoved { service: "S1".into(), source: SourceId(0), items: all }]);
+}
+
+#[test]
+fn items_stay_at_a_source_that_is_up_again_before_they_have_moved() {
+    let items = 5_000;
+    let mut outage = Outage::new(1);
+    outage.open(1, 2, 10, 1);
+    outage.open(0, 1, 10, items);
+    outage.service(1, 1);
+    outage.state(0, 1, false);
+    outage.turns_of(2, 0);
+    let gone = outage.p2ps.counters().items_lost;
+    assert!(gone > 0 && gone < items as u64 / 2, "{gone} have gone");
+    outage.state(0, 1, true);
+    outage.turns(0);
+    outage.p2ps.check_invariants();
+    assert_eq!(outage.p2ps.counters().items_lost, gone, "the others are served where they are");
+    // It is lost as a whole before the rest has moved.
+    outage.state(0, 1, false);
+    outage.turns_of(1, 0);
+    outage.p2ps.source_down(outage.now, SourceId(0));
+    outage.turns(0);
+    outage.p2ps.check_invariants();
+    let counters = outage.p2ps.counters();
+    assert_eq!((counters.items_lost, counters.items_waiting), (items as u64, 0), "each of them is at the other source");
 }
 
 #[test]

@@ -104,10 +104,13 @@ pub(crate) struct Hub {
 const HASH_SEED: HashSeed = HashSeed::new(0x5155_4f54, 0x4557_4159);
 
 fn distributor_config(lossy: bool, random: &mut Random) -> distributor::Config {
+    let balance = if random.chance(50) { Balance::First } else { Balance::Load };
+    let age_unwatched = if random.chance(50) { 0 } else { 4 * SECOND };
+    let opens_per_turn = 1 + random.below(20) as u32;
     distributor::Config {
         hash_seed: HASH_SEED,
-        balance: if random.chance(50) { Balance::First } else { Balance::Load },
-        age_unwatched: if random.chance(50) { 0 } else { 4 * SECOND },
+        balance,
+        age_unwatched,
         login_timeout: 10 * SECOND,
         request_timeout: 3 * SECOND,
         retry_interval: SECOND,
@@ -115,7 +118,8 @@ fn distributor_config(lossy: bool, random: &mut Random) -> distributor::Config {
         post_timeout: 5 * SECOND,
         // By these a reader learns that the last block before a silence was lost.
         heartbeat_interval: if lossy { SECOND } else { 0 },
-        opens_per_turn: 1 + random.below(20) as u32,
+        opens_per_turn,
+        work_per_turn: [1, 3, 4_000][(opens_per_turn % 3) as usize],
         image_part: if random.chance(50) { 40 } else { 32_000 },
         cache: cache_rules(random),
         ..distributor::Config::default()

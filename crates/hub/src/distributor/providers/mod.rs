@@ -7,9 +7,11 @@
 //! | `login`, `directory`, `dictionaries` | the administrative domains |
 //! | `groups` | states and mergers of services and item groups |
 //! | `recovery` | sessions and services that go away, and how their items come back |
+//! | `failover` | services that are down at one provider and up at another |
 
 mod dictionaries;
 mod directory;
+mod failover;
 mod groups;
 mod login;
 mod recovery;
@@ -21,6 +23,7 @@ pub(crate) use dictionaries::{
     Dictionaries, FIRST_STREAM as FIRST_DICTIONARY_STREAM, LAST_STREAM as LAST_DICTIONARY_STREAM,
 };
 pub(crate) use directory::STREAM as DIRECTORY_STREAM;
+pub(crate) use failover::Moves;
 pub(crate) use login::STREAM as LOGIN_STREAM;
 pub(crate) use services::Services;
 pub(crate) use session::{Offer, Phase, Session};

@@ -3,7 +3,7 @@
 use super::session::Session;
 use super::{Origin, Stream};
 use crate::distributor::ids::{Handle, StreamId};
-use crate::distributor::{Notice, ProviderSink, SessionId, SourceDistributor};
+use crate::distributor::{ProviderSink, SessionId, SourceDistributor};
 use crate::stream::Event;
 use rwf::{DataState, State, StateCode, StreamState};
 
@@ -63,7 +63,7 @@ impl SourceDistributor {
 
     /// Items that have been taken off their provider: tells those who have had an answer, and queues them. Those among them that
     /// somebody waits for without an answer: to be told of when it is clear whether they have to wait on.
-    fn lose_items(&mut self, service: u16, handles: &[Handle], state: State<'_>) -> Vec<Handle> {
+    pub(super) fn lose_items(&mut self, service: u16, handles: &[Handle], state: State<'_>) -> Vec<Handle> {
         let mut waited_for = Vec::new();
         let at_once = self.is_all_of(service, handles);
         if at_once {
@@ -144,39 +144,6 @@ impl SourceDistributor {
         self.advertise(service);
         self.send_queued(now, service, out);
         self.explain_waits(now, &waited_for);
-    }
-
-    /// The items of a service leave the providers at which it is down, for others at which it is up. Private streams are of the
-    /// provider that they are with.
-    pub(super) fn leave_down_providers(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
-        let known = &self.services[service];
-        if known.cached || known.providers().len() < 2 {
-            return;
-        }
-        let has_items = |offer: &super::Offer| !offer.up && offer.open + offer.outstanding > 0;
-        let down = known.providers().iter().copied();
-        let down: Vec<SessionId> =
-            down.filter(|&id| self.providers.offer(id, service).is_some_and(has_items)).collect();
-        for id in down {
-            let mut handles = self.items_at(id, service);
-            handles.retain(|&handle| !self.items[handle].is_private() && self.is_served_beside(handle, id));
-            if handles.is_empty() {
-                continue;
-            }
-            for &handle in &handles {
-                self.close_upstream(now, handle, out);
-            }
-            let provider = self.providers[id].peer.address.clone();
-            let text = format!("Service is down at provider {provider}: the item is asked for at another");
-            let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, &text);
-            let waited_for = self.lose_items(service, &handles, state);
-            self.notices.push(Notice::ItemsMoved {
-                service: self.services[service].name.clone(),
-                provider,
-                items: handles.len(),
-            });
-            self.explain_waits(now, &waited_for);
-        }
     }
 
     /// Nobody offers the service any more, and its last provider said so: its items are over.

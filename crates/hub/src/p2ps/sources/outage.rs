@@ -6,6 +6,7 @@
 //! looks as before; whoever asks something of it has it told first ([`P2ps::settle`]).
 
 use super::Joined;
+use super::failover::Move;
 use super::services::Provider;
 use crate::p2ps::delivery::statuses::{Pending, Relayed, Telling};
 use crate::p2ps::ids::{ClientId, ItemId, ServiceId, SourceId, StreamId};
@@ -79,6 +80,8 @@ struct Unparking {
 #[derive(Debug, Default)]
 pub(crate) struct Outages {
     queue: VecDeque<Outage>,
+    /// Items that leave sources at which their service is down, in the order in which it went down.
+    pub(super) moves: VecDeque<Move>,
     /// Services whose items may find a source again: those that wait are being queued.
     unparking: VecDeque<Unparking>,
     /// Sources that are back before their outage was told of.
@@ -86,7 +89,7 @@ pub(crate) struct Outages {
     /// The stream on which something is asked of an item that is to be told of an outage before.
     settling: Option<Watcher>,
     /// Items and watchers that may still be looked at in this turn.
-    budget: usize,
+    pub(super) budget: usize,
 }
 
 impl Outages {
@@ -96,7 +99,7 @@ impl Outages {
 
     /// True if there is something to do in the next turn.
     pub(crate) fn has_work(&self) -> bool {
-        !(self.queue.is_empty() && self.unparking.is_empty())
+        !(self.queue.is_empty() && self.moves.is_empty() && self.unparking.is_empty())
     }
 
     /// A stream is told its end.
@@ -188,12 +191,6 @@ impl P2ps {
         self.work_outages();
     }
 
-    /// Items of a service that a source serves or was asked for.
-    pub(super) fn items_at(&self, service: ServiceId, number: SourceId) -> Vec<ItemId> {
-        let standings = [Standing::Open(number), Standing::Opening(number)];
-        standings.into_iter().flat_map(|standing| self.items.standing(service, standing)).collect()
-    }
-
     /// Nobody offers a service: clients are told that it is gone.
     fn begin_deletion(&mut self, service: ServiceId) -> ServiceOutage {
         let name = self.services.get(service).map(|known| known.name.clone()).unwrap_or_default();
@@ -249,6 +246,7 @@ impl P2ps {
                 self.outages.queue.push_front(outage);
             }
         }
+        self.work_moves();
         self.work_unparking();
     }
 
