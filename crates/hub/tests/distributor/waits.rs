@@ -162,13 +162,19 @@ fn many_items_leave_a_provider_in_turns_and_others_are_served_in_each() {
         world.directory(id, vec![service(7 + id as u16 * 300, if id == 2 { "OTHER" } else { "FEED" })]);
     }
     world.events();
+    // Logins and directory requests.
+    for id in [0, 1, 2] {
+        world.sent(id);
+    }
     world.open_request(1, 2, flags::STREAMING, &request("S"));
     let stream = world.requests(2)[0].0;
     world.refresh(2, stream, &[(22, b"1")], WHOLE);
     for n in 0..ITEMS {
         world.open_with(1, &format!("I{n}"), flags::STREAMING);
     }
-    for (stream, ..) in world.requests(0) {
+    let opened = world.requests(0);
+    assert_eq!(opened.len(), ITEMS, "all at the first");
+    for (stream, ..) in opened {
         world.refresh(0, stream, &[(22, b"1")], WHOLE);
     }
     world.events();

@@ -366,7 +366,7 @@ impl P2ps {
 
     /// A request on a stream that is open: pause, resume, priority, another view, or just a refresh.
     fn reissue(&mut self, watcher: Watcher, item: ItemId, msg: &RequestMsg<'_>, view: &WantedView) -> Result<(), Told> {
-        if !self.same_key(item, msg) {
+        if !self.same_key(watcher.client, item, msg) {
             return Err(Refusal::KeyChanged { stream: watcher.stream.0 }.told());
         }
         if let Some(priority) = msg.priority {
@@ -465,10 +465,13 @@ impl P2ps {
         }
     }
 
-    /// True if a reissue names the item that is open on its stream; one without any key does.
-    fn same_key(&self, item: ItemId, msg: &RequestMsg<'_>) -> bool {
+    /// True if a reissue names the item that is open on its stream; one without any key does. In JSON one without a key has been given
+    /// the default service on its way, which says nothing of the item.
+    fn same_key(&self, client: ClientId, item: ItemId, msg: &RequestMsg<'_>) -> bool {
         let open = self.items.key(item);
-        if msg.key == MsgKey::EMPTY {
+        let is_json = self.clients.get(client).is_some_and(|known| known.speaks_json);
+        let given = if is_json { None } else { msg.key.service_id };
+        if (MsgKey { service_id: given, ..msg.key }) == MsgKey::EMPTY {
             return open.domain == msg.domain.0;
         }
         let asked = ItemKey::new(msg.domain, &msg.key, open.qos.to_qos());
