@@ -14,7 +14,7 @@ HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 # How long `make chaos` runs, in seconds; QUOTEWAY_SEED repeats a schedule.
 SECONDS_OF_CHAOS ?= 7200
 
-.PHONY: help build build-lab build-c run test test-rust test-interop chaos fuzz bench bench-peers fmt lint doc man install install-c deb static container-root sbom checksums page-vendor clean
+.PHONY: help build build-lab build-c run test test-rust test-interop chaos fuzz loom miri deny bench bench-peers fmt lint doc man install install-c deb static container-root sbom checksums page-vendor clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -43,8 +43,20 @@ test-interop: build ## EMA and ETA Java alone (JDK 17 and Maven)
 chaos: ## kills, standstills, partitions, loss and hostile clients at random, each image compared (root; SECONDS_OF_CHAOS=7200)
 	QUOTEWAY_HOSTS=required QUOTEWAY_CHAOS_SECONDS=$(SECONDS_OF_CHAOS) $(CARGO) test --package quoteway --test all -- --exact hub::chaos::everything_at_once --nocapture
 
-fuzz: ## coverage-guided fuzzing: make fuzz TARGET=hub_operations SECONDS=600 (TARGET=all: each for so long)
-	scripts/fuzz.sh $(TARGET) $(SECONDS)
+fuzz: ## coverage-guided fuzzing, every target for so long: make fuzz MINUTES=10; one alone: TARGET=hub_operations
+	scripts/fuzz.sh $(or $(TARGET),all) $(or $(SECONDS),$(if $(MINUTES),$(shell expr $(MINUTES) '*' 60)))
+
+loom: ## every interleaving of small programs over the rings between threads
+	RUSTFLAGS="--cfg loom" $(CARGO) test --package quoteway-net --lib --release --target-dir target/loom ring::model_tests
+
+miri: ## undefined behaviour and data races of the rings (a nightly compiler with miri); what makes system calls cannot run there
+	@$(CARGO) +nightly miri --version >/dev/null 2>&1 || \
+		{ echo "make miri needs a nightly compiler with miri: rustup toolchain install nightly --component miri,rust-src" >&2; exit 1; }
+	$(CARGO) +nightly miri test --package quoteway-net --lib ring::tests
+
+deny: ## licences, sources, duplicate versions and advisories of all dependencies, by deny.toml (cargo install --locked cargo-deny)
+	@$(CARGO) deny --version >/dev/null 2>&1 || { echo "make deny needs cargo-deny: cargo install --locked cargo-deny" >&2; exit 1; }
+	$(CARGO) deny --workspace check
 
 bench: build-lab ## every figure of docs/perf, beside its floor and its peers in the same run
 	scripts/bench.sh $(ARGS)

@@ -62,10 +62,12 @@ case ${1:-} in
     '') echo "usage: fuzz.sh TARGET|all [SECONDS] [options]; fuzz.sh keep TARGET; targets:" $(sed -n 's/^name = "\(.*\)"/\1/p' fuzz/Cargo.toml | tail -n +2) >&2; exit 2 ;;
     keep) keep "$2" ;;
     all)
+        failed=()
         for target in $(sed -n 's/^name = "\(.*\)"/\1/p' fuzz/Cargo.toml | tail -n +2); do
             echo "== $target"
-            fuzz "$target" "${2:-60}" "${@:3}"
+            fuzz "$target" "${2:-60}" "${@:3}" || failed+=("$target")
         done
+        [ ${#failed[@]} -eq 0 ] || { echo "failed: ${failed[*]}; the inputs are in fuzz/artifacts" >&2; exit 1; }
         ;;
     *) fuzz "$1" "${2:-60}" "${@:3}" ;;
 esac
