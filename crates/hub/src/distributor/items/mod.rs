@@ -10,7 +10,7 @@ pub(crate) use state::{Item, Kind, Left, News, Part, Place, UnwatchedTimer};
 use super::SessionId;
 use super::ids::{Epoch, GroupId, Handle, StreamId};
 use crate::hash_seed::HashSeed;
-use crate::item;
+use crate::item::{HashedKey, ItemHash};
 use crate::roster::Roster;
 use hashbrown::HashTable;
 use std::ops::{Index, IndexMut};
@@ -86,13 +86,26 @@ impl Items {
 
     /// The shared item of this name, if there is one that has not ended.
     pub(crate) fn find(&self, service: u16, key: &[u8]) -> Option<Handle> {
-        let slots = &self.slots;
-        self.index.find(item::hash(self.seed, service, key), |&handle| is(slots, handle, service, key)).copied()
+        self.find_hashed(self.hash(service, key), service, key)
+    }
+
+    /// The hash of an item's service and key.
+    pub(crate) fn hash(&self, service: u16, key: &[u8]) -> ItemHash {
+        ItemHash::new(self.seed, service, key)
+    }
+
+    /// As [`Self::find`], for who goes on to insert the item if there is none.
+    pub(crate) fn find_hashed(&self, hash: ItemHash, service: u16, key: &[u8]) -> Option<Handle> {
+        let same = |&handle: &Handle| {
+            let item = self.slots[handle.0 as usize].as_ref();
+            item.is_some_and(|item| item.service() == service && item.hashed_key().is(hash, key))
+        };
+        self.index.find(hash.spread(), same).copied()
     }
 
     /// A new item, idle and without interest.
-    pub(crate) fn insert(&mut self, service: u16, key: &[u8], kind: Kind) -> Handle {
-        let item = Item::new(service, key, kind, self.next_epoch());
+    pub(crate) fn insert_hashed(&mut self, hash: ItemHash, service: u16, key: &[u8], kind: Kind) -> Handle {
+        let item = Item::new(service, HashedKey::new(hash, key), kind, self.next_epoch());
         let filing = item.filing();
         let handle = if let Some(handle) = self.free.pop() {
             debug_assert!(self.slots[handle.0 as usize].is_none(), "a handle is free that is in use");
@@ -106,17 +119,16 @@ impl Items {
         self.rosters.refile(handle, Filing::default(), filing);
         if !kind.is_instance() {
             debug_assert_eq!(self.find(service, key), None, "one shared item for a key");
-            let Self { slots, index, seed, .. } = self;
-            let rehash = |&handle: &Handle| hash_of(slots, *seed, handle);
-            index.insert_unique(item::hash(*seed, service, key), handle, rehash);
+            let Self { slots, index, .. } = self;
+            index.insert_unique(hash.spread(), handle, |&handle| hash_of(slots, handle).spread());
         }
         handle
     }
 
     /// Takes the item out of the index, so that an open of its key makes another.
     pub(crate) fn unlist(&mut self, handle: Handle) {
-        let hash = hash_of(&self.slots, self.seed, handle);
-        if let Ok(entry) = self.index.find_entry(hash, |&other| other == handle) {
+        let hash = hash_of(&self.slots, handle);
+        if let Ok(entry) = self.index.find_entry(hash.spread(), |&other| other == handle) {
             entry.remove();
         }
     }
@@ -267,18 +279,21 @@ impl IndexMut<Handle> for Items {
     }
 }
 
-fn is(slots: &[Option<Item>], handle: Handle, service: u16, key: &[u8]) -> bool {
-    slots[handle.0 as usize].as_ref().is_some_and(|item| item.service() == service && item.key() == key)
-}
-
-fn hash_of(slots: &[Option<Item>], seed: HashSeed, handle: Handle) -> u64 {
+fn hash_of(slots: &[Option<Item>], handle: Handle) -> ItemHash {
     let item = slots[handle.0 as usize].as_ref().expect("only items are in the index");
-    item::hash(seed, item.service(), item.key())
+    item.hashed_key().hash().expect("an item has a key")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Items {
+        /// See [`Self::insert_hashed`].
+        pub(crate) fn insert(&mut self, service: u16, key: &[u8], kind: Kind) -> Handle {
+            self.insert_hashed(self.hash(service, key), service, key, kind)
+        }
+    }
 
     #[test]
     fn an_item_is_found_by_service_and_key_until_it_ends() {

@@ -37,6 +37,7 @@
 use super::p2ps_set::P2psSet;
 use crate::distributor::SessionId;
 use crate::distributor::ids::{Epoch, GroupId, Handle, ImageSlot, Slot, StreamId};
+use crate::item::HashedKey;
 use rwf::DataState;
 use std::num::NonZeroU32;
 
@@ -250,7 +251,7 @@ pub(super) struct Filing {
 #[derive(Debug)]
 pub(crate) struct Item {
     /// Canonical bytes of the key.
-    key: Box<[u8]>,
+    key: HashedKey,
     /// The P2PSs that were told the handle and have not given it back.
     interest: P2psSet,
     stage: Stage,
@@ -268,9 +269,9 @@ pub(crate) struct Item {
 /// What an item is.
 impl Item {
     /// An item that nobody has open, in no queue.
-    pub(super) fn new(service: u16, key: &[u8], kind: Kind, epoch: Epoch) -> Self {
+    pub(super) fn new(service: u16, key: HashedKey, kind: Kind, epoch: Epoch) -> Self {
         Self {
-            key: key.into(),
+            key,
             interest: P2psSet::EMPTY,
             stage: Stage::Idle,
             kind,
@@ -296,6 +297,10 @@ impl Item {
 
     /// Canonical bytes of its key.
     pub(crate) fn key(&self) -> &[u8] {
+        self.key.canonical()
+    }
+
+    pub(super) fn hashed_key(&self) -> &HashedKey {
         &self.key
     }
 
@@ -304,7 +309,7 @@ impl Item {
     }
 
     pub(crate) fn domain(&self) -> u8 {
-        self.key.get(1).copied().unwrap_or_default()
+        self.key().get(1).copied().unwrap_or_default()
     }
 
     pub(crate) fn group(&self) -> GroupId {

@@ -171,7 +171,8 @@ impl SourceDistributor {
             let text = "Service does not provide this domain: its Capabilities list those that it has";
             return Err(refusal(StateCode::USAGE_ERROR, text, |c| &mut c.refused_usage));
         }
-        let found = self.items.find(service, &self.key);
+        let hash = self.items.hash(service, &self.key);
+        let found = self.items.find_hashed(hash, service, &self.key);
         let kind = match (known.cached, bits & flags::PRIVATE != 0, bits & flags::SNAPSHOT_ONLY != 0) {
             (false, true, true) => ItemKind::PrivateSnapshot,
             (false, true, false) => ItemKind::Private,
@@ -198,7 +199,7 @@ impl SourceDistributor {
             let text = "Source Distributor holds as many items as it may: raise its max_items or close some";
             return Err(refusal(StateCode::NO_RESOURCES, text, |c| &mut c.refused_no_resources));
         }
-        Ok(self.items.insert(service, &self.key, kind))
+        Ok(self.items.insert_hashed(hash, service, &self.key, kind))
     }
 
     /// Whether there are as many items as there may be.

@@ -120,7 +120,8 @@ impl SourceDistributor {
 
     /// The item of `self.key`, made if there is room for it.
     pub(super) fn find_or_publish(&mut self, service: u16) -> Option<Handle> {
-        if let Some(handle) = self.items.find(service, &self.key) {
+        let hash = self.items.hash(service, &self.key);
+        if let Some(handle) = self.items.find_hashed(hash, service, &self.key) {
             return Some(handle);
         }
         if !self.find_room(None) {
@@ -128,7 +129,7 @@ impl SourceDistributor {
             return None;
         }
         let image = self.published.images.add();
-        let handle = self.items.insert(service, &self.key, Kind::Cached { image });
+        let handle = self.items.insert_hashed(hash, service, &self.key, Kind::Cached { image });
         let known = &mut self.services[service];
         if known.domains.insert(self.items[handle].domain()) {
             known.stale = true;

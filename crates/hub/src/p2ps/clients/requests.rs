@@ -272,14 +272,16 @@ impl P2ps {
         let mut key = std::mem::take(&mut self.scratch.key);
         key.clear();
         ItemKey::new(msg.domain, &msg.key, Some(accepted.granted.source)).write(&mut key);
+        let hash = self.items.hash(service, &key);
         let mut found = None;
         if !kind.is_private() {
-            let streaming = self.items.find(service, &key, false);
-            let snapshot = || if kind.snapshot { self.items.find(service, &key, true) } else { None };
+            let find = |snapshot| self.items.find_hashed(hash, service, &key, snapshot);
+            let streaming = find(false);
+            let snapshot = || if kind.snapshot { find(true) } else { None };
             let has_room = |&id: &ItemId| self.items.watchers(id).len() < MAX_WATCHERS;
             found = streaming.or_else(snapshot).filter(has_room).map(|id| (id, false));
         }
-        let item = found.or_else(|| self.items.insert(service, &key, kind).map(|id| (id, true)));
+        let item = found.or_else(|| self.items.insert_hashed(hash, service, &key, kind).map(|id| (id, true)));
         self.scratch.key = key;
         item
     }

@@ -14,7 +14,7 @@ pub(crate) mod watchers;
 use super::ids::{Handle, HubGroup, ItemId, ServiceId, SourceId, Token};
 use crate::cache::images::Cache;
 use crate::hash_seed::HashSeed;
-use crate::item::{self, ItemKey};
+use crate::item::{HashedKey, ItemHash, ItemKey};
 use crate::roster::Roster;
 use hashbrown::HashTable;
 use pending_images::PendingImages;
@@ -125,25 +125,38 @@ impl Items {
 
     /// The shared item with this key; snapshots have items of their own.
     pub(crate) fn find(&self, service: ServiceId, key: &[u8], snapshot: bool) -> Option<ItemId> {
+        self.find_hashed(self.hash(service, key), service, key, snapshot)
+    }
+
+    /// The hash of an item's service and key.
+    pub(crate) fn hash(&self, service: ServiceId, key: &[u8]) -> ItemHash {
+        ItemHash::new(self.seed, service.0, key)
+    }
+
+    /// As [`Self::find`], for who goes on to insert the item if there is none.
+    pub(crate) fn find_hashed(&self, hash: ItemHash, service: ServiceId, key: &[u8], snapshot: bool) -> Option<ItemId> {
         let same = |&id: &ItemId| {
             let item = self.get(id);
-            item.is_snapshot() == snapshot && item.service() == service && *item.key_bytes() == *key
+            item.is_snapshot() == snapshot && item.service() == service && item.hashed_key().is(hash, key)
         };
-        self.index.find(item::hash(self.seed, service.0, key), same).copied()
+        self.index.find(hash.spread(), same).copied()
     }
 
     /// A new item without watchers, which waits; `None` if there is no number left.
-    pub(crate) fn insert(&mut self, service: ServiceId, key: &[u8], kind: Kind) -> Option<ItemId> {
-        let item = Item::waiting(service, key, kind);
+    pub(crate) fn insert_hashed(
+        &mut self,
+        hash: ItemHash,
+        service: ServiceId,
+        key: &[u8],
+        kind: Kind,
+    ) -> Option<ItemId> {
+        let item = Item::waiting(service, HashedKey::new(hash, key), kind);
         let indexed = item.is_indexed();
         let id = self.place(item)?;
         if indexed {
-            let Self { index, cold, seed, .. } = self;
-            let rehash = |&id: &ItemId| {
-                let item = &cold[id.index()];
-                item::hash(*seed, item.service().0, item.key_bytes())
-            };
-            index.insert_unique(item::hash(*seed, service.0, key), id, rehash);
+            let Self { index, cold, .. } = self;
+            let hash_of = |&id: &ItemId| cold[id.index()].hashed_key().hash().expect("an item in the index has a key");
+            index.insert_unique(hash.spread(), id, |id| hash_of(id).spread());
         }
         Some(id)
     }
@@ -167,9 +180,9 @@ impl Items {
 
     /// Takes an item out of the index: whoever asks next gets another one.
     pub(crate) fn unlist(&mut self, id: ItemId) {
-        let item = self.get(id);
-        let hash = item::hash(self.seed, item.service().0, item.key_bytes());
-        if let Ok(entry) = self.index.find_entry(hash, |&other| other == id) {
+        // A view has no key, and is in no index.
+        let Some(hash) = self.get(id).hashed_key().hash() else { return };
+        if let Ok(entry) = self.index.find_entry(hash.spread(), |&other| other == id) {
             entry.remove();
         }
     }
@@ -470,7 +483,14 @@ impl Items {
 #[cfg(test)]
 mod tests {
     use super::state::{Kind, Sharing};
-    use super::{Items, ServiceId};
+    use super::{ItemId, Items, ServiceId};
+
+    impl Items {
+        /// See [`Self::insert_hashed`].
+        pub(crate) fn insert(&mut self, service: ServiceId, key: &[u8], kind: Kind) -> Option<ItemId> {
+            self.insert_hashed(self.hash(service, key), service, key, kind)
+        }
+    }
 
     #[test]
     fn numbers_are_reused_and_keys_found() {

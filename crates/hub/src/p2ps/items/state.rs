@@ -24,7 +24,7 @@
 //! An item that was open once and is lost is *recovering* until an image begins to arrive, in whichever state. A transition that
 //! is not in these tables is a fault of this program: debug builds stop there.
 
-use crate::item::ItemKey;
+use crate::item::{HashedKey, ItemKey};
 use crate::p2ps::ids::{Handle, HubGroup, ItemId, ServiceId, SourceId, Token, ViewId};
 use rwf::DataState;
 use rwf::msg::Priority;
@@ -160,7 +160,7 @@ pub(super) struct Filing {
 #[derive(Debug)]
 pub(crate) struct Item {
     /// Canonical bytes of the key; none for a view.
-    key: Box<[u8]>,
+    key: HashedKey,
     state: State,
     group: HubGroup,
     service: ServiceId,
@@ -185,8 +185,8 @@ pub(crate) struct Item {
 }
 
 impl Item {
-    pub(super) fn waiting(service: ServiceId, key: &[u8], kind: Kind) -> Self {
-        Self { key: key.into(), service, kind, ..Self::with(State::Waiting(Wait::Parked)) }
+    pub(super) fn waiting(service: ServiceId, key: HashedKey, kind: Kind) -> Self {
+        Self { key, service, kind, ..Self::with(State::Waiting(Wait::Parked)) }
     }
 
     pub(super) fn view(parent: &Self, id: ItemId, view: ViewId) -> Self {
@@ -196,7 +196,7 @@ impl Item {
 
     fn with(state: State) -> Self {
         Self {
-            key: Box::default(),
+            key: HashedKey::default(),
             state,
             group: HubGroup::NONE,
             service: ServiceId(0),
@@ -342,13 +342,17 @@ impl Item {
 
     /// Canonical bytes of its key.
     pub(crate) fn key_bytes(&self) -> &[u8] {
+        self.key.canonical()
+    }
+
+    pub(super) fn hashed_key(&self) -> &HashedKey {
         &self.key
     }
 
     /// Its key; that of a view is its parent's.
     pub(crate) fn key(&self) -> ItemKey<'_> {
         debug_assert!(!self.is_view(), "a view has the key of its parent");
-        ItemKey::read(&self.key).unwrap_or_default()
+        ItemKey::read(self.key.canonical()).unwrap_or_default()
     }
 
     /// True if an item of this kind is found by its key.
@@ -571,17 +575,17 @@ impl Item {
     pub(super) fn check(&self) {
         match self.state {
             State::Free => {
-                assert!(self.key.is_empty() && !self.recovering && !self.suspect, "left in a free item: {self:?}");
+                assert!(self.key.is_none() && !self.recovering && !self.suspect, "left in a free item: {self:?}");
             }
             State::View { .. } => {
-                assert!(self.key.is_empty() && self.group.is_none(), "a view has the key of its parent: {self:?}");
+                assert!(self.key.is_none() && self.group.is_none(), "a view has the key of its parent: {self:?}");
                 assert!(!self.recovering && !self.suspect && !self.refresh_queued, "a view is as its parent: {self:?}");
             }
             State::Waiting(_) | State::Opening { .. } => {
                 assert!(self.group.is_none(), "what is not open has no group: {self:?}");
-                assert!(!self.key.is_empty(), "without a key: {self:?}");
+                assert!(!self.key.is_none(), "without a key: {self:?}");
             }
-            State::Open { .. } => assert!(!self.key.is_empty(), "without a key: {self:?}"),
+            State::Open { .. } => assert!(!self.key.is_none(), "without a key: {self:?}"),
         }
         assert!(!self.is_private() || !self.recovering, "a private stream is recovered by nobody: {self:?}");
     }
@@ -589,7 +593,9 @@ impl Item {
 
 #[cfg(test)]
 mod tests {
-    use super::{Item, Kind, Progress, State, Wait};
+    use super::{HashedKey, Item, Kind, Progress, State, Wait};
+    use crate::hash_seed::HashSeed;
+    use crate::item::ItemHash;
     use crate::p2ps::ids::{Handle, HubGroup, ServiceId, SourceId, Token};
 
     #[test]
@@ -604,8 +610,12 @@ mod tests {
         image
     }
 
+    fn key() -> HashedKey {
+        HashedKey::new(ItemHash::new(HashSeed::default(), 1, b"key"), b"key")
+    }
+
     fn open() -> Item {
-        let mut item = Item::waiting(ServiceId(1), b"key", Kind::SHARED);
+        let mut item = Item::waiting(ServiceId(1), key(), Kind::SHARED);
         assert!(item.queue() && !item.queue());
         item.asked(SourceId(2), Token(3));
         item.opened(Handle(4));

@@ -1,9 +1,12 @@
 //! Transitions of items, legal and not.
 
 use super::*;
+use crate::hash_seed::HashSeed;
+use crate::item::ItemHash;
 
 fn item(kind: Kind) -> Item {
-    Item::new(1, b"key", kind, Epoch(1))
+    let key = HashedKey::new(ItemHash::new(HashSeed::default(), 1, b"key"), b"key");
+    Item::new(1, key, kind, Epoch(1))
 }
 
 fn open() -> Item {
