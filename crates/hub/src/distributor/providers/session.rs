@@ -185,6 +185,8 @@ pub(crate) struct Session {
     refused: Vec<Entry>,
     /// Ours for the provider's groups, by our service id and its group id.
     groups: SeededMap<Box<[u8]>, GroupId>,
+    /// The last that was named, with its key as in `groups`: images name the same group again and again.
+    recent_group: (Vec<u8>, GroupId),
 }
 
 /// Services of a session that are remembered though they are not taken; more are dropped.
@@ -205,6 +207,7 @@ impl Session {
             downloads: Downloads::default(),
             refused: Vec::new(),
             groups: SeededMap::with_hasher(seed),
+            recent_group: (Vec::new(), GroupId::NONE),
         }
     }
 
@@ -265,17 +268,26 @@ impl Session {
 
     /// Our number for a group of the provider's; `next` is the last one given out.
     pub(super) fn group(&mut self, service: u16, id: &[u8], next: &mut u32) -> GroupId {
+        if let Some((of_service, recent)) = self.recent_group.0.split_first_chunk()
+            && (*of_service, recent) == (service.to_le_bytes(), id)
+        {
+            return self.recent_group.1;
+        }
         let (key, length) = group_key(service, id);
         let key = &key[..length];
-        if let Some(&group) = self.groups.get(key) {
-            return group;
-        }
-        if self.groups.len() >= MAX_GROUPS {
-            return GroupId::NONE;
-        }
-        *next += 1;
-        self.groups.insert(key.into(), GroupId(*next));
-        GroupId(*next)
+        let group = match self.groups.get(key) {
+            Some(&group) => group,
+            None if self.groups.len() >= MAX_GROUPS => return GroupId::NONE,
+            None => {
+                *next += 1;
+                self.groups.insert(key.into(), GroupId(*next));
+                GroupId(*next)
+            }
+        };
+        self.recent_group.0.clear();
+        self.recent_group.0.extend_from_slice(key);
+        self.recent_group.1 = group;
+        group
     }
 
     /// Our number for a group of the provider's, if it has named it before.
@@ -288,6 +300,7 @@ impl Session {
     pub(crate) fn forget_group(&mut self, service: u16, id: &[u8]) {
         let (key, length) = group_key(service, id);
         self.groups.remove(&key[..length]);
+        self.recent_group.0.clear();
     }
 }
 

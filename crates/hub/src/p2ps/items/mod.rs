@@ -123,17 +123,12 @@ impl Items {
         self.all_ids().filter(|&id| self.get(id).is_live())
     }
 
-    /// The shared item with this key; snapshots have items of their own.
-    pub(crate) fn find(&self, service: ServiceId, key: &[u8], snapshot: bool) -> Option<ItemId> {
-        self.find_hashed(self.hash(service, key), service, key, snapshot)
-    }
-
     /// The hash of an item's service and key.
     pub(crate) fn hash(&self, service: ServiceId, key: &[u8]) -> ItemHash {
         ItemHash::new(self.seed, service.0, key)
     }
 
-    /// As [`Self::find`], for who goes on to insert the item if there is none.
+    /// The shared item with this key; snapshots have items of their own.
     pub(crate) fn find_hashed(&self, hash: ItemHash, service: ServiceId, key: &[u8], snapshot: bool) -> Option<ItemId> {
         let same = |&id: &ItemId| {
             let item = self.get(id);
@@ -486,6 +481,10 @@ mod tests {
     use super::{ItemId, Items, ServiceId};
 
     impl Items {
+        fn find(&self, service: ServiceId, key: &[u8], snapshot: bool) -> Option<ItemId> {
+            self.find_hashed(self.hash(service, key), service, key, snapshot)
+        }
+
         /// See [`Self::insert_hashed`].
         pub(crate) fn insert(&mut self, service: ServiceId, key: &[u8], kind: Kind) -> Option<ItemId> {
             self.insert_hashed(self.hash(service, key), service, key, kind)
