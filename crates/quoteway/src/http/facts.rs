@@ -324,7 +324,8 @@ pub(super) fn totals(thread: &mut Thread<'_>) -> (ThreadFacts, Totals) {
 }
 
 /// The clients of a thread.
-pub(super) fn clients(thread: &mut Thread<'_>, number: usize, filter: &Filter) -> (Vec<Client>, Option<u32>) {
+/// The clients of a thread that match, in the order of their numbers, and where to go on if there are more.
+pub fn clients(thread: &mut Thread<'_>, number: usize, filter: &Filter) -> (Vec<Client>, Option<u32>) {
     let Some(consumers) = &thread.consumers else { return (Vec::new(), None) };
     let p2ps = &consumers.p2ps;
     let mut logins: Vec<(ClientId, Mount<'_>)> = p2ps.mounts().map(|mount| (mount.client, mount)).collect();

@@ -4,7 +4,7 @@ use super::publisher::{MarketFeed, Publisher};
 use anyhow::anyhow;
 use feed::datafile::DataFile;
 use feed::generator::{Generator, GeneratorConfig};
-use feed::provider::{Provider, ProviderConfig};
+use feed::provider::{Prank, Provider, ProviderConfig};
 use feed::recording::Recording;
 use feed::replay::exchange::CaptureReplay;
 use feed::replay::market::{ReplayConfig, TickReplay};
@@ -14,11 +14,13 @@ use net::tcp::SocketOptions;
 use rssl::ServerConfig;
 use rssl_io::RsslIo;
 use rwf::dictionary::Dictionary;
+use rwf::{DataState, State, StateCode, StreamState};
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
 
 /// What a market source publishes.
 #[derive(Clone, Debug)]
@@ -204,7 +206,23 @@ impl MarketSource for Composite {
     }
 }
 
-/// Listens on `addr` and publishes until `stop` is set: the body of a thread. `ready` gets the address that was bound.
+/// What is done to a source while it runs, so that one sees what its consumers make of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The service goes down: nothing is published, requests are refused.
+    ServiceDown,
+    /// The service comes back.
+    ServiceUp,
+    /// All items stay open, and their data is suspect.
+    Suspect,
+    /// All data is good again.
+    Good,
+    /// All connections are cut off, without a word.
+    Cut,
+}
+
+/// Listens on `addr` and publishes until `stop` is set: the body of a thread. `ready` gets the address that was bound; `faults` are
+/// played as they come.
 ///
 /// # Errors
 /// A text for the user: the address cannot be used, or recorded data cannot be read.
@@ -213,6 +231,7 @@ pub fn serve(
     settings: &SourceSettings,
     stop: &Arc<AtomicBool>,
     ready: impl FnOnce(SocketAddr),
+    faults: &Receiver<Fault>,
 ) -> anyhow::Result<()> {
     let source =
         Composite::open(settings, true, &mut |line| tracing::info!("{line}")).map_err(|e| anyhow!("source: {e}"))?;
@@ -231,8 +250,29 @@ pub fn serve(
         let now = net::clock::now();
         let wake = publisher.due(now, &mut io).unwrap_or(Nanos::MAX).min(now + STOP_EVERY);
         publisher.turn(&mut io, wake).map_err(|e| anyhow!("source: {e}"))?;
+        // Whoever plays faults may be gone: then there are no more.
+        while let Ok(fault) = faults.try_recv() {
+            play(fault, &mut publisher, &mut io);
+        }
     }
     Ok(())
+}
+
+fn play(fault: Fault, publisher: &mut Publisher<MarketFeed<Composite>>, io: &mut RsslIo) {
+    match fault {
+        Fault::ServiceDown | Fault::ServiceUp => publisher.set_service(fault == Fault::ServiceUp),
+        Fault::Suspect => {
+            let text = "the source says so, on request";
+            let state = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, text);
+            publisher.prank(None, Prank::State(state));
+        }
+        Fault::Good => {
+            publisher.prank(None, Prank::State(State::OPEN_OK));
+        }
+        Fault::Cut => {
+            publisher.cut(io);
+        }
+    }
 }
 
 /// How often the stop flag is looked at when nothing happens.

@@ -45,7 +45,9 @@ impl Publishing {
 
     fn market() -> Self {
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        Self::start(move |stop, ready| serve(any, &SourceSettings::default(), stop, ready))
+        Self::start(move |stop, ready| {
+            serve(any, &SourceSettings::default(), stop, ready, &std::sync::mpsc::channel().1)
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! The consumer behind the view: a watchlist over RSSL, decoded into rows.
 
+use super::detail::{Detail, Held};
 use super::{Direction, Row, Snapshot};
 use crate::consumer::Identity;
 use feed::fields as fid;
@@ -10,7 +11,8 @@ use omm::{ConnectionList, Server};
 use rssl::{ClientConfig, Version};
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rustc_hash::FxHashMap;
-use rwf::msg::Msg;
+use rwf::dictionary::Dictionary;
+use rwf::msg::{Domain, Msg};
 use rwf::rdm::directory::Service;
 use rwf::{DataType, FieldList, Primitive, Real, SetScope, State, StreamState};
 use std::collections::VecDeque;
@@ -51,7 +53,21 @@ struct View {
     latency: Latency,
     /// Latencies of the last seconds, newest last.
     latencies: VecDeque<Latency>,
+    /// By row: the image, for who looks at the item in full.
+    images: Vec<Held>,
+    dictionary: Dictionary,
+    book: Option<Book>,
 }
+
+/// The order book of the item that is looked at in full.
+struct Book {
+    row: usize,
+    item: ItemId,
+    held: Held,
+}
+
+/// Levels of a book that are shown, at most.
+const DEPTH: usize = 50;
 
 impl WatchClient {
     /// A watchlist of `names` of `service` at `address`; it connects at the first turn, and again whenever it is cut off.
@@ -89,6 +105,9 @@ impl WatchClient {
             moved: vec![0; names.len()],
             latency: Latency::new(),
             latencies: VecDeque::new(),
+            images: names.iter().map(|_| Held::default()).collect(),
+            dictionary: Dictionary::builtin(),
+            book: None,
         };
         Ok(Self { io: RsslIo::new(now)?, address, view })
     }
@@ -135,6 +154,52 @@ impl WatchClient {
             Ok(conn) => view.conn = Some(conn),
             Err(e) => view.lost(now, &e.to_string()),
         }
+    }
+
+    /// Adds an item to the watchlist, unless it is there: its row.
+    ///
+    /// # Errors
+    /// There are as many items as one session may have.
+    pub fn watch(&mut self, name: &str) -> std::io::Result<usize> {
+        let view = &mut self.view;
+        if let Some(row) = view.snapshot.rows.iter().position(|row| row.name == name) {
+            return Ok(row);
+        }
+        let row = view.snapshot.rows.len();
+        let request = ItemRequest { name_type: Some(1), ..ItemRequest::new(view.snapshot.service.as_str(), name) };
+        let item = view.consumer.open(net::clock::now(), request).map_err(std::io::Error::other)?;
+        view.places.insert(item, row);
+        view.snapshot.rows.push(Row { name: name.to_owned(), ..Row::default() });
+        view.moved.push(0);
+        view.images.push(Held::default());
+        Ok(row)
+    }
+
+    /// Looks at the item of a row in full, its order book included, or at none.
+    pub fn look_at(&mut self, row: Option<usize>) {
+        let view = &mut self.view;
+        let now = net::clock::now();
+        if view.book.as_ref().map(|book| book.row) != row {
+            if let Some(book) = view.book.take() {
+                view.consumer.close(now, book.item);
+            }
+            let name = row.and_then(|row| view.snapshot.rows.get(row)).map(|row| row.name.as_str());
+            view.book = row.zip(name).and_then(|(row, name)| {
+                let request = ItemRequest {
+                    name_type: Some(1),
+                    domain: Domain::MARKET_BY_PRICE,
+                    ..ItemRequest::new(view.snapshot.service.as_str(), name)
+                };
+                // Without room for its book, the item is shown without one.
+                let item = view.consumer.open(now, request).ok()?;
+                Some(Book { row, item, held: Held::default() })
+            });
+        }
+        view.snapshot.detail = row.and_then(|row| {
+            let fields = view.images.get(row)?.fields(&view.dictionary);
+            let (bids, asks) = view.book.as_ref().map(|book| book.held.book(DEPTH)).unwrap_or_default();
+            Some(Detail { fields, bids, asks })
+        });
     }
 
     /// What there is to show now.
@@ -206,7 +271,11 @@ impl View {
     }
 
     fn item(&mut self, now: u64, item: ItemId, msg: &[u8]) {
+        if let Some(book) = self.book.as_mut().filter(|book| book.item == item) {
+            return book.held.hear(msg, &self.dictionary);
+        }
         let Some(&index) = self.places.get(&item) else { return };
+        self.images[index].hear(msg, &self.dictionary);
         let Some(row) = self.snapshot.rows.get_mut(index) else { return };
         match Msg::decode(msg) {
             Ok(Msg::Refresh(refresh)) => {

@@ -1,16 +1,17 @@
 //! The loop of the view: on a terminal a screen, anywhere else a line an interval.
 
+use super::draw::Areas;
 use super::feed::WatchClient;
-use super::{draw, plain};
+use super::navigation::{Navigation, Pane, Wish};
+use super::{ClientLine, draw, plain};
 use anyhow::anyhow;
-use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::event::{self, Event, KeyEventKind};
 use std::io::{IsTerminal as _, Write};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// What is shown, and how.
-#[derive(Clone, Debug)]
 pub struct Settings {
     /// The server that the watchlist is opened on.
     pub address: SocketAddr,
@@ -26,20 +27,34 @@ pub struct Settings {
     pub interval: Duration,
     /// Stop after this time.
     pub limit: Option<Duration>,
+    /// Tells who is connected to the server; asked once a second while that is shown.
+    pub clients: Option<Box<dyn Fn() -> Vec<ClientLine>>>,
+    /// What keys do to the system.
+    pub commands: Vec<Command>,
+}
+
+/// A key that does something to the system.
+pub struct Command {
+    /// The key, a letter that nothing else uses: not one of `/ ? c h j k q s S`.
+    pub key: char,
+    /// What the key does, in a few words.
+    pub what: &'static str,
+    /// Does so, and says what was done.
+    pub run: Box<dyn FnMut() -> String>,
 }
 
 /// Shows the watchlist until `stop` is set, or the person quits.
 ///
 /// # Errors
 /// A text for the user.
-pub fn run(settings: &Settings, stop: &AtomicBool) -> anyhow::Result<()> {
+pub fn run(mut settings: Settings, stop: &AtomicBool) -> anyhow::Result<()> {
     let mut client = WatchClient::new(settings.address, &settings.service, &settings.names)
         .map_err(|e| anyhow!("no sockets: {e}"))?;
     client.snapshot().hints.clone_from(&settings.hints);
     if settings.plain || !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
-        return lines(&mut client, settings, stop, &mut std::io::stdout().lock());
+        return lines(&mut client, &settings, stop, &mut std::io::stdout().lock());
     }
-    screen(&mut client, settings, stop)
+    screen(&mut client, &mut settings, stop)
 }
 
 fn end_of(settings: &Settings) -> u64 {
@@ -81,51 +96,60 @@ fn lines(client: &mut WatchClient, settings: &Settings, stop: &AtomicBool, out: 
     Ok(())
 }
 
-fn screen(client: &mut WatchClient, settings: &Settings, stop: &AtomicBool) -> anyhow::Result<()> {
+/// How often clients are asked for while they are shown.
+const CLIENTS_EVERY: u64 = 1_000_000_000;
+
+fn screen(client: &mut WatchClient, settings: &mut Settings, stop: &AtomicBool) -> anyhow::Result<()> {
     let mut terminal = ratatui::try_init().map_err(|e| anyhow!("terminal: {e}; use --no-ui"))?;
-    let end = end_of(settings);
-    let result = loop {
-        let now = net::clock::now();
-        if stop.load(Ordering::Acquire) || now >= end {
-            break Ok(());
-        }
-        let deadline = now + FRAME;
-        while net::clock::now() < deadline {
-            if let Err(e) = client.turn(deadline) {
-                ratatui::restore();
-                return Err(anyhow!("sockets: {e}"));
-            }
-        }
-        match pressed(client) {
-            Ok(false) => {}
-            Ok(true) => break Ok(()),
-            Err(e) => break Err(anyhow!("terminal: {e}")),
-        }
-        let snapshot = client.snapshot();
-        if let Err(e) = terminal.draw(|frame| draw::draw(frame, snapshot)) {
-            break Err(anyhow!("terminal: {e}"));
-        }
-    };
+    let result = follow(client, settings, stop, &mut terminal);
     ratatui::restore();
     result
 }
 
-/// Takes the keys that were pressed; true when the person wants to leave.
-fn pressed(client: &mut WatchClient) -> std::io::Result<bool> {
-    while event::poll(Duration::ZERO)? {
-        let Event::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press, .. }) = event::read()? else { continue };
-        let snapshot = client.snapshot();
-        let last = snapshot.rows.len().saturating_sub(1);
-        match code {
-            KeyCode::Char('q') | KeyCode::Esc => return Ok(true),
-            KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => return Ok(true),
-            KeyCode::Down => snapshot.scroll = (snapshot.scroll + 1).min(last),
-            KeyCode::Up => snapshot.scroll = snapshot.scroll.saturating_sub(1),
-            KeyCode::PageDown => snapshot.scroll = (snapshot.scroll + 20).min(last),
-            KeyCode::PageUp => snapshot.scroll = snapshot.scroll.saturating_sub(20),
-            KeyCode::Home => snapshot.scroll = 0,
-            _ => {}
+fn follow(
+    client: &mut WatchClient,
+    settings: &mut Settings,
+    stop: &AtomicBool,
+    terminal: &mut ratatui::DefaultTerminal,
+) -> anyhow::Result<()> {
+    let end = end_of(settings);
+    let mut navigation = Navigation::default();
+    let mut clients_due = 0;
+    client.snapshot().commands = settings.commands.iter().map(|command| (command.key, command.what)).collect();
+    client.snapshot().clients = settings.clients.as_ref().map(|_| Vec::new());
+    loop {
+        let now = net::clock::now();
+        if stop.load(Ordering::Acquire) || now >= end {
+            return Ok(());
         }
+        let deadline = now + FRAME;
+        while net::clock::now() < deadline {
+            client.turn(deadline).map_err(|e| anyhow!("sockets: {e}"))?;
+        }
+        let size = terminal.size().map_err(|e| anyhow!("terminal: {e}"))?;
+        let lines = Areas::of(size.into(), client.snapshot()).lines();
+        while event::poll(Duration::ZERO).map_err(|e| anyhow!("terminal: {e}"))? {
+            let Event::Key(key) = event::read().map_err(|e| anyhow!("terminal: {e}"))? else { continue };
+            if key.kind != KeyEventKind::Press {
+                continue;
+            }
+            match navigation.press(key, client.snapshot(), lines) {
+                Some(Wish::Quit) => return Ok(()),
+                Some(Wish::Watch(name)) => match client.watch(&name) {
+                    Ok(row) => navigation.selected = row,
+                    Err(e) => client.snapshot().notice = format!("{name}: {e}"),
+                },
+                Some(Wish::Command(number)) => client.snapshot().notice = (settings.commands[number].run)(),
+                None => {}
+            }
+        }
+        client.look_at((navigation.pane == Pane::Detail).then_some(navigation.selected));
+        if let Some(ask) = settings.clients.as_ref().filter(|_| navigation.pane == Pane::Clients && now >= clients_due)
+        {
+            client.snapshot().clients = Some(ask());
+            clients_due = now + CLIENTS_EVERY;
+        }
+        let snapshot = client.snapshot();
+        terminal.draw(|frame| draw::draw(frame, snapshot, &navigation)).map_err(|e| anyhow!("terminal: {e}"))?;
     }
-    Ok(false)
 }

@@ -1,5 +1,6 @@
 //! The state of the demo at one moment, as its view shows it.
 
+use super::detail::Detail;
 use measure::latency::Summary;
 use rwf::Real;
 
@@ -30,8 +31,31 @@ pub struct Snapshot {
     pub hints: Vec<String>,
     /// The last thing that happened to the session.
     pub notice: String,
-    /// First row shown.
-    pub scroll: usize,
+    /// The item that is looked at in full.
+    pub detail: Option<Detail>,
+    /// Who is connected to the server; `None` where nobody tells.
+    pub clients: Option<Vec<ClientLine>>,
+    /// Keys that do something to the system, and what.
+    pub commands: Vec<(char, &'static str)>,
+}
+
+/// A client of the server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientLine {
+    /// Login name; empty before the login.
+    pub user: String,
+    /// Application name or program.
+    pub application: String,
+    /// Address and port.
+    pub address: String,
+    /// `rssl`, `rssl.rwf` or `tr_json2`.
+    pub protocol: String,
+    /// Items it watches.
+    pub items: u64,
+    /// Bytes that wait for it.
+    pub waiting_bytes: u64,
+    /// Seconds since it came.
+    pub connected_s: u64,
 }
 
 impl Snapshot {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -14,13 +14,14 @@ use clap::Args;
 use feed::replay::ReplaySpeed;
 use feed::replay::market::ReplayConfig;
 use quoteway::agents::lifecycle::Lifecycle;
+use quoteway::agents::oversight::Asker;
 use quoteway::agents::server::{Addresses, Server};
 use quoteway::config::{Config, Route};
-use quoteway::http::{self, Running};
+use quoteway::http::{self, Running, facts};
 use quoteway::roles::process::{HttpArgs, incarnation, show};
 use quoteway::roles::serve::about;
-use tools::source::serve::{SourceSettings, serve};
-use tools::ui;
+use tools::source::serve::{Fault, SourceSettings, serve};
+use tools::ui::{self, ClientLine, Command};
 
 /// What the demo is told.
 #[derive(Debug, Clone, Args)]
@@ -78,12 +79,14 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         while net::signal::stop_requested() == 0 && sleeper.sleep(None).is_ok() {}
         flag.store(true, Ordering::Release);
     });
-    let (source, provider) = start_source(args, &stop)?;
+    let (faults, played) = channel();
+    let (source, provider) = start_source(args, &stop, played)?;
     let config = configuration(args, provider);
     let mut server = Server::new(&config, incarnation())?;
     let addresses = server.addresses();
     let same = config.clone();
-    let life = Lifecycle::new(config.clone(), server.askers(), Box::new(move || Ok(same.clone())));
+    let server_askers = server.askers();
+    let life = Lifecycle::new(config.clone(), server_askers.clone(), Box::new(move || Ok(same.clone())));
     let web = http::start(&config.http, about(&config, addresses, "demo"), &life, None).map_err(anyhow::Error::msg)?;
     let waker = server.io().tcp().waker();
     let flag = stop.clone();
@@ -91,7 +94,10 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         .name("server".into())
         .spawn(move || server.run(|| flag.load(Ordering::Acquire)).map_err(anyhow::Error::from))?;
 
-    let shown = ui::run(&view(args, addresses, web.as_ref()), &stop);
+    let mut view = view(args, addresses, web.as_ref());
+    view.clients = Some(clients(server_askers));
+    view.commands = commands(&faults);
+    let shown = ui::run(view, &stop);
     stop.store(true, Ordering::Release);
     waker.wake();
     let ended = |thread: JoinHandle<anyhow::Result<()>>| {
@@ -102,8 +108,62 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
 
 type SourceThread = JoinHandle<anyhow::Result<()>>;
 
+/// Asks the serving threads who is connected. One that does not answer has nobody to tell of.
+fn clients(askers: Vec<Asker>) -> Box<dyn Fn() -> Vec<ClientLine>> {
+    Box::new(move || {
+        let filter = facts::Filter { limit: facts::PAGE, ..facts::Filter::default() };
+        let mut lines = Vec::new();
+        for (number, asker) in askers.iter().enumerate() {
+            let filter = filter.clone();
+            let answer = asker.answer(move |thread| facts::clients(thread, number, &filter).0);
+            lines.extend(answer.unwrap_or_default().into_iter().map(|client| ClientLine {
+                user: client.user,
+                application: if client.application.is_empty() { client.program } else { client.application },
+                address: client.address,
+                protocol: client.protocol,
+                items: client.items,
+                waiting_bytes: client.queued_bytes,
+                connected_s: client.connected_s,
+            }));
+        }
+        lines
+    })
+}
+
+/// Keys that break the source, and mend it when they are pressed again.
+fn commands(faults: &Sender<Fault>) -> Vec<Command> {
+    let toggle = |key, what, [first, second]: [(Fault, &'static str); 2]| {
+        let (faults, mut is_on) = (faults.clone(), false);
+        let run = Box::new(move || {
+            is_on = !is_on;
+            let (fault, told) = if is_on { first } else { second };
+            // A source that has ended plays nothing any more.
+            if faults.send(fault).is_ok() { told.to_owned() } else { "the source has ended".to_owned() }
+        });
+        Command { key, what, run }
+    };
+    let cut = (Fault::Cut, "the source's connection was cut: it is dialled again");
+    vec![
+        toggle(
+            'd',
+            "the source takes its service down, and up again",
+            [(Fault::ServiceDown, "the service is down: d brings it back"), (Fault::ServiceUp, "the service is back")],
+        ),
+        toggle(
+            'u',
+            "the source says that all items are suspect, and good again",
+            [(Fault::Suspect, "all items are suspect: u makes them good"), (Fault::Good, "all items are good again")],
+        ),
+        toggle('x', "the source's connection is cut off", [cut, cut]),
+    ]
+}
+
 /// The provider, on a free port of the loopback.
-fn start_source(args: &DemoArgs, stop: &Arc<AtomicBool>) -> anyhow::Result<(SourceThread, SocketAddr)> {
+fn start_source(
+    args: &DemoArgs,
+    stop: &Arc<AtomicBool>,
+    faults: Receiver<Fault>,
+) -> anyhow::Result<(SourceThread, SocketAddr)> {
     let settings = SourceSettings {
         data: args.data.clone(),
         replay: ReplayConfig { pace: ReplaySpeed::Scaled(args.speed), ..ReplayConfig::default() },
@@ -115,7 +175,7 @@ fn start_source(args: &DemoArgs, stop: &Arc<AtomicBool>) -> anyhow::Result<(Sour
     let source = Builder::new().name("source".into()).spawn(move || {
         let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
         // Nobody waits for the address any more only if the start has failed elsewhere.
-        serve(anywhere, &settings, &flag, |at| ready.send(at).unwrap_or_default())
+        serve(anywhere, &settings, &flag, |at| ready.send(at).unwrap_or_default(), &faults)
     })?;
     match bound.recv() {
         Ok(at) => Ok((source, at)),
@@ -167,5 +227,7 @@ fn view(args: &DemoArgs, addresses: Addresses, web: Option<&Running>) -> ui::Set
         plain: args.no_ui,
         interval: Duration::from_secs(1),
         limit: args.seconds.map(Duration::from_secs_f64),
+        clients: None,
+        commands: Vec::new(),
     }
 }
