@@ -122,7 +122,7 @@ fn field(entry: &rwf::FieldEntry<'_>, dictionary: &Dictionary) -> Field {
             display.map_or_else(|| value.to_string(), |text| format!("{} ({value})", text.trim()))
         }
         Ok(value) => value.to_string(),
-        Err(_) => entry.data.iter().map(|byte| format!("{byte:02x}")).collect(),
+        Err(_) => Primitive::Buffer(entry.data).to_string(),
     };
     Field {
         fid: entry.fid,

@@ -126,10 +126,9 @@ impl Navigation {
             return self.type_in(key.code, snapshot);
         }
         match key.code {
-            KeyCode::Char('q') => return Some(Wish::Quit),
             KeyCode::Esc if self.pane != Pane::Watchlist => self.show(Pane::Watchlist),
             KeyCode::Esc if !self.filter.is_empty() => self.set_filter(String::new(), snapshot),
-            KeyCode::Esc => return Some(Wish::Quit),
+            KeyCode::Esc | KeyCode::Char('q') => return Some(Wish::Quit),
             KeyCode::Char('/') => {
                 self.show(Pane::Watchlist);
                 self.is_typing = true;

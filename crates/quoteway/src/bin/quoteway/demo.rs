@@ -74,9 +74,9 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let mut sleeper = net::Sleeper::new()?;
     net::signal::wake(&sleeper.waker());
     let flag = stop.clone();
-    // Signals set the flag that all threads look at.
+    // Signals set the flag that all threads look at. There is no configuration to read again: a hang-up is the terminal's end.
     let _ = Builder::new().name("signals".into()).spawn(move || {
-        while net::signal::stop_requested() == 0 && sleeper.sleep(None).is_ok() {}
+        while net::signal::stop_requested() == 0 && !net::signal::take_reload() && sleeper.sleep(None).is_ok() {}
         flag.store(true, Ordering::Release);
     });
     let (faults, played) = channel();

@@ -204,7 +204,7 @@ fn title(order: &[usize], navigation: &Navigation, rows: &[Row]) -> String {
     }
     if navigation.sort != Sort::Asked || navigation.is_reversed {
         let way = if navigation.is_reversed { ", reversed" } else { "" };
-        title += &format!("by {}{way} ", navigation.sort.name());
+        title.extend(["by ", navigation.sort.name(), way, " "]);
     }
     title
 }
@@ -593,7 +593,7 @@ pub(super) mod tests {
             for word in screen.split(|c: char| c == '│' || c.is_whitespace()) {
                 let is_part = |number: &&str| number.len() > word.len() && word.len() > 3 && number.ends_with(word);
                 assert!(
-                    !word.contains('.') || !whole.iter().any(|number| is_part(&number)),
+                    !word.contains('.') || !whole.iter().any(is_part),
                     "{word} at {width}\n{screen}"
                 );
             }
