@@ -126,6 +126,9 @@ fn distributor_config(lossy: bool, random: &mut Random) -> distributor::Config {
     }
 }
 
+/// Time in which a client has to log in.
+pub(crate) const LOGIN_TIMEOUT: u64 = 20 * SECOND;
+
 fn p2ps_config(lossy: bool, random: &mut Random) -> p2ps::Config {
     let incarnation = 1 + random.below(1000) as u32;
     let open_window = 1 + random.below(30) as u32;
@@ -136,6 +139,7 @@ fn p2ps_config(lossy: bool, random: &mut Random) -> p2ps::Config {
         opens_per_turn: 1 + random.below(20) as u32,
         work_per_turn: [1, 3, 4_000][(open_window % 3) as usize],
         post_timeout: 8 * SECOND,
+        login_timeout: LOGIN_TIMEOUT,
         heartbeat_interval: if lossy { SECOND } else { 0 },
         request_timeout: 3 * SECOND,
         recovery_delay: SECOND,

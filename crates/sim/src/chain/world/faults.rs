@@ -1,6 +1,7 @@
 //! Who comes and goes, and what breaks between them.
 
 use super::super::consumer::Consumer;
+use super::super::hub::LOGIN_TIMEOUT;
 use super::super::json::JsonWire;
 use super::super::network::Fault;
 use super::super::socket::Socket;
@@ -126,6 +127,8 @@ impl World {
     fn p2ps_restarted(&mut self, at: usize) {
         self.note(|| format!("p2ps {at} starts again"));
         self.names[at].clear();
+        self.strangers.retain(|_, (shard, _)| *shard != at);
+        self.strangers_closed[at] = 0;
         for client in 0..self.consumers.len() {
             if self.consumers[client].as_ref().is_some_and(|consumer| consumer.shard == at) {
                 self.consumers[client] = None;
@@ -191,6 +194,29 @@ impl World {
         }
         self.consumers[at] = Some(consumer);
         self.deliver_up(at);
+        self.stranger_connects(shard);
+    }
+
+    /// Whenever a consumer comes, somebody comes with it who never logs in.
+    fn stranger_connects(&mut self, shard: usize) {
+        let id = self.next_stranger;
+        self.next_stranger += 1;
+        self.note(|| format!("stranger {id} connects to shard {shard}"));
+        self.strangers.insert(id, (shard, self.now));
+        let address = IpAddr::from([10, 0, 1, 1]);
+        self.hub.shards[shard].machine.client_up(self.now, ClientId(id), ClientInfo { address });
+    }
+
+    /// A stranger is sent away when its time is over, for that reason, and not before.
+    pub(super) fn stranger_closed(&mut self, shard: usize, id: u32, reason: &str) {
+        let (home, since) = self.strangers.remove(&id).expect("a stranger that is there");
+        assert_eq!(home, shard, "stranger {id} is at another P2PS");
+        assert!(reason.contains("login_timeout_s"), "stranger {id} is closed: {reason}");
+        let waited = self.now - since;
+        assert!(waited >= LOGIN_TIMEOUT, "stranger {id} is closed after {waited} ns");
+        self.note(|| format!("stranger {id} is sent away: {reason}"));
+        self.hub.shards[shard].machine.client_down(self.now, ClientId(id));
+        self.strangers_closed[shard] += 1;
     }
 
     pub(super) fn disconnect(&mut self, at: usize) {

@@ -23,6 +23,8 @@ use std::collections::BTreeMap;
 const MILLISECOND: u64 = 1_000_000;
 /// A session slot of publishers; interactive providers have those below.
 const PUBLISHER_SESSION: u32 = 10;
+/// Ids of clients that never log in begin here; consumers have those below.
+const FIRST_STRANGER: u32 = 100;
 
 /// The world.
 pub(crate) struct World {
@@ -40,6 +42,11 @@ pub(crate) struct World {
     counted: Vec<usize>,
     /// Connections that are bytes; the others hand over whole messages at once.
     consumer_wires: BTreeMap<usize, Wire>,
+    /// Clients that never log in, by their ids: the P2PS that each is at, and when it came.
+    strangers: BTreeMap<u32, (usize, u64)>,
+    next_stranger: u32,
+    /// Strangers sent away by each P2PS in its present life.
+    strangers_closed: Vec<u64>,
     provider_wires: BTreeMap<usize, Wire>,
     /// Names of service ids, by shard.
     names: Vec<BTreeMap<u16, String>>,
@@ -102,6 +109,9 @@ impl World {
             asked: BTreeMap::new(),
             counted: vec![0; distributors],
             consumer_wires: BTreeMap::new(),
+            strangers: BTreeMap::new(),
+            next_stranger: FIRST_STRANGER,
+            strangers_closed: vec![0; shards],
             provider_wires: BTreeMap::new(),
             names: vec![BTreeMap::new(); shards],
             turn: 0,

@@ -6,6 +6,7 @@ use super::super::provider::Provider;
 use super::super::publisher::Publisher;
 use super::super::watch::Kind;
 use super::{SECOND, World};
+use std::collections::BTreeMap;
 
 /// Longest that a request may be without an image or a word on why there is none: a request timeout, and turns in which nothing moves.
 const ANSWERED: u64 = 20 * SECOND;
@@ -138,6 +139,7 @@ impl World {
     }
 
     fn check_rest(&self) {
+        assert_eq!(self.strangers, BTreeMap::new(), "clients that never logged in, and are still there");
         for (at, consumer) in self.consumers.iter().enumerate() {
             let Some(consumer) = consumer else { continue };
             assert!(consumer.logged_in, "consumer {at} never got its login refresh");
@@ -195,7 +197,8 @@ impl World {
             }
             let left = (counters.clients, counters.mounts, counters.items, counters.watchers, counters.items_waiting);
             assert_eq!(left, (0, 0, 0, 0, 0), "P2PS {number}: clients, mounts, items, watchers, items waiting");
-            let closed = (counters.hub_messages_bad, counters.clients_closed - counters.clients_cut_off);
+            let away = self.strangers_closed[number];
+            let closed = (counters.hub_messages_bad, counters.clients_closed - counters.clients_cut_off - away);
             assert_eq!(closed, (0, 0), "messages bad, clients closed for what they sent");
             assert!(counters.clients_cut_off == 0 || self.hub.slow, "clients cut off");
             assert!(counters.hub_gaps == 0 || self.hub.lossy, "gaps");

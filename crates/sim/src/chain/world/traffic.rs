@@ -291,6 +291,10 @@ impl World {
                 }
             }
             for (client, reason) in std::mem::take(&mut self.hub.shards[shard].closing) {
+                if client >= super::FIRST_STRANGER {
+                    self.stranger_closed(shard, client, &reason);
+                    continue;
+                }
                 let slow = self.hub.shards[shard].sockets.contains_key(&client);
                 assert!(slow && reason.starts_with("slow consumer"), "client {client} is closed: {reason}");
                 self.note(|| format!("consumer {client} is cut off: {reason}"));
