@@ -303,7 +303,7 @@ fn outcome_of(scenario: &Scenario, tables: &Tables) -> Outcome {
 
 /// Writes the report in all forms that were asked for.
 fn write_reports(args: &RunArgs, tables: &Tables, environment: &Environment, all: &[Outcome]) -> anyhow::Result<()> {
-    let save = |path: &Path, text: String| std::fs::write(path, text).map_err(FileError::of("report", path));
+    let save = |path: &Path, text: String| net::output::write(path, text).map_err(FileError::of("report", path));
     let pairs = if args.quick { 1 } else { args.pairs };
     if let Some(path) = &args.html {
         let reports = html::report::pages(environment, pairs, all, tables);

@@ -1,6 +1,6 @@
 //! One call of the lab: what was asked for, what has been measured.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -58,7 +58,7 @@ impl Session {
         expected_s: f64,
     ) -> Result<Self, FileError> {
         let open = |path: &Path| {
-            let file = OpenOptions::new().create(true).append(true).open(path);
+            let file = net::output::append(path);
             file.map_err(FileError::of("results", path))
         };
         let mut session = Self {

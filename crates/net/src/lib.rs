@@ -15,6 +15,7 @@
 //! | [`affinity`] | CPUs, priority, slice and timer slack of a thread |
 //! | [`rlimit`], [`memory`], [`host`], [`interfaces`] | limits of the process, what it uses, what it runs on |
 //! | [`Network`] | lists of who may come in |
+//! | [`output`] | files that tools write: no symbolic link is followed |
 //! | [`fault`] | connections that fail on purpose |
 //! | `floor` (feature) | what bare loops need beside: forked processes, shared words |
 //!
@@ -34,6 +35,7 @@ pub mod host;
 pub mod interfaces;
 pub mod memory;
 mod network;
+pub mod output;
 pub mod ring;
 pub mod rlimit;
 pub mod shm;

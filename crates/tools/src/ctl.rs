@@ -396,7 +396,7 @@ fn ask(client: &Client, command: &Command) -> anyhow::Result<Value> {
 /// Waits for a trace that has begun, and writes it.
 fn trace(client: &Client, begun: &Value, seconds: u64, output: &std::path::Path) -> anyhow::Result<Value> {
     let failed = |e: &dyn std::fmt::Display| anyhow!("{}: {e}", output.display());
-    let mut file = std::fs::File::create_new(output).map_err(|e| failed(&e))?;
+    let mut file = net::output::create_new(output).map_err(|e| failed(&e))?;
     std::thread::sleep(std::time::Duration::from_secs(seconds));
     let id = begun["trace"].as_str().unwrap_or_default();
     let taken = client.post(&format!("/api/v1/traces/{}/take", escaped(id)), &json!({}))?;

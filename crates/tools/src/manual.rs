@@ -26,7 +26,7 @@ fn page(command: &Command, name: &str, dir: &Path, written: &mut Vec<PathBuf>) -
     let mut text = Vec::new();
     let man = clap_mangen::Man::new(command.clone().display_name(name));
     man.manual("Quoteway").source(concat!("quoteway ", env!("CARGO_PKG_VERSION"))).render(&mut text)?;
-    fs::write(&file, complete(&String::from_utf8_lossy(&text), command, name))?;
+    net::output::write(&file, complete(&String::from_utf8_lossy(&text), command, name))?;
     written.push(file);
     for sub in command.get_subcommands().filter(|s| !s.is_hide_set()) {
         page(sub, &format!("{name}-{}", sub.get_name()), dir, written)?;

@@ -137,7 +137,7 @@ impl Observer {
     /// # Errors
     /// The file cannot be made; the error names it.
     pub fn writing(path: &Path, end: End, plan: &Plan) -> io::Result<Self> {
-        let file = File::create(path).map_err(|e| naming(path, &e))?;
+        let file = net::output::create(path).map_err(|e| naming(path, &e))?;
         Ok(Self { file: Some((file, path.to_owned())), ..Self::new(end, plan) })
     }
 
@@ -221,7 +221,7 @@ impl Observer {
     /// # Errors
     /// The file cannot be written.
     pub fn save(&self, path: &Path) -> io::Result<()> {
-        self.write(&File::create(path)?)
+        self.write(&net::output::create(path)?)
     }
 
     /// Writes everything to the file of [`Self::writing`], if there is one.

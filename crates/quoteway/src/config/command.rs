@@ -84,9 +84,8 @@ fn write(path: &Path, text: &str, force: bool) -> Result<(), String> {
         }
         _ => format!("{}: cannot be written: {e}", path.display()),
     };
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(!force).create(true).truncate(true);
-    options.open(path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed)
+    let open = if force { net::output::create } else { net::output::create_new };
+    open(path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed)
 }
 
 fn check(file: &Path, all: bool, selection: &Selection) -> Result<String, String> {

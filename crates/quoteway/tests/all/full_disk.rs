@@ -77,6 +77,45 @@ fn observations_without_a_place_fail_before_the_run() {
     }
 }
 
+/// Whoever can write where a tool writes could have it overwrite any file that its user may write: no tool follows a link that lies there.
+#[test]
+fn tools_write_through_no_link() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (target, link) = (folder.path().join("target"), folder.path().join("link"));
+    std::fs::write(&target, "as it was").expect("written");
+    std::os::unix::fs::symlink(&target, &link).expect("a link");
+    let cnf = folder.path().join("rmds.cnf");
+    std::fs::write(&cnf, "*p2ps*rsslServerPort : 14002\n").expect("written");
+    let (_server, port) = source();
+    let client = ["test-client", "--port", &port, "--service", "DIRECT_FEED", "--items", "IBM.N", "--seconds", "1"];
+    let cnf = cnf.to_str().expect("UTF-8");
+    let cases: [(&[&str], &[&str]); 7] = [
+        (&client, &["--record"]),
+        (&client, &["--latency-file"]),
+        (&client, &["--observe"]),
+        (&["lbmpub", "--rate", "10", "--seconds", "1"], &["--observe"]),
+        (&["lbmsub", "--seconds", "1"], &["--observe"]),
+        (&["config", "import", cnf, "--lenient", "--force"], &["-o"]),
+        (&["config", "import", cnf, "--lenient"], &["-o"]),
+    ];
+    for (tool, option) in cases {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quoteway"));
+        let output = command.args(tool).args(option).arg(&link).output().expect("it runs");
+        let text = String::from_utf8_lossy(&output.stderr);
+        let refused = text.contains("symbolic link") || text.contains("is there already");
+        assert!(!output.status.success() && refused, "{tool:?} {option:?}: {text}");
+        assert_eq!(std::fs::read(&target).expect("readable"), b"as it was", "{tool:?} {option:?}");
+    }
+    // Manual pages, whose names are known before.
+    let page = folder.path().join("quoteway.1");
+    std::os::unix::fs::symlink(&target, &page).expect("a link");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quoteway"));
+    let output = command.arg("man").arg(folder.path()).output().expect("it runs");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && text.contains("symbolic link"), "{text}");
+    assert_eq!(std::fs::read(&target).expect("readable"), b"as it was");
+}
+
 /// What `dump` and `lbmdump` show has to get where it should, too; only a reader that goes away is no failure.
 #[test]
 fn a_full_disk_fails_the_tools_that_show_bytes() {

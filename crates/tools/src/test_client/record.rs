@@ -23,7 +23,7 @@ pub(super) struct Recorder {
 impl Recorder {
     /// A new file; `now` is the time 0 of the recording.
     pub(super) fn create(path: &Path, args: &Args, now: u64) -> anyhow::Result<Self> {
-        let file = File::create(path).map_err(|e| anyhow!("recording {}: {e}", path.display()))?;
+        let file = net::output::create(path).map_err(|e| anyhow!("recording {}: {e}", path.display()))?;
         Ok(Self {
             out: BufWriter::new(file),
             started: now,

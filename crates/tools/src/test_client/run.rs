@@ -530,7 +530,7 @@ impl<'a> Printer<'a> {
         let csv = args
             .latency_file
             .as_ref()
-            .map(|path| File::create(path).map_err(|e| anyhow!("latency file {}: {e}", path.display())))
+            .map(|path| net::output::create(path).map_err(|e| anyhow!("latency file {}: {e}", path.display())))
             .transpose()?
             .map(BufWriter::new);
         let mut printer = Self {

@@ -380,7 +380,7 @@ fn write_state(path: &Path, state: &State) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(state)?;
     // Whole or not at all: it is what brings the system back.
     let new = path.with_extension("new");
-    fs::write(&new, text).map_err(failed)?;
+    net::output::write(&new, text).map_err(failed)?;
     fs::rename(&new, path).map_err(failed)
 }
 
