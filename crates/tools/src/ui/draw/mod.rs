@@ -592,10 +592,7 @@ pub(super) mod tests {
             let whole = ["184.51", "184.47", "1,234,567", "1,234.5678"];
             for word in screen.split(|c: char| c == '│' || c.is_whitespace()) {
                 let is_part = |number: &&str| number.len() > word.len() && word.len() > 3 && number.ends_with(word);
-                assert!(
-                    !word.contains('.') || !whole.iter().any(is_part),
-                    "{word} at {width}\n{screen}"
-                );
+                assert!(!word.contains('.') || !whole.iter().any(is_part), "{word} at {width}\n{screen}");
             }
         }
     }
