@@ -152,7 +152,8 @@ class Provider:
         else:
             self.items[name] = (ws, stream)
         # A provider may name its service or number it.
-        refresh = {"ID": stream, "Type": "Refresh", "Domain": domain, "Key": {"Name": name, "Service": self.service}, "State": ok}
+        refresh = {"ID": stream, "Type": "Refresh", "Domain": domain, "Key": {"Name": name, "Service": self.service}, "State": ok,
+                   **self.header(name)}
         if domain == "MarketByOrder":
             refresh["Map"] = {"KeyType": "AsciiString", "Summary": {"Fields": {"CURRENCY": "USD"}}, "Entries": [
                 {"Action": "Add", "Key": f"order {at}", "Fields": order(name, at)} for at in range(40)]}
@@ -160,6 +161,10 @@ class Provider:
             refresh["Fields"] = image(name, self.generation)
         self.send(ws, refresh)
         self.opened.put(name)
+
+    def header(self, name):
+        """What an image of an item has in its header beside the usual."""
+        return {}
 
     def update(self, *pairs):
         """Updates of items, several of one session in one frame."""
@@ -185,7 +190,7 @@ def order(name, at):
 class Client:
     """One JSON session of the package `websocket-client`, consumer or non-interactive provider."""
 
-    def __init__(self, port, login=True, protocol="tr_json2", role=None, stream=2, ca=None, **options):
+    def __init__(self, port, login=True, protocol="tr_json2", role=None, stream=2, ca=None, user="user", **options):
         url = f"{'wss' if ca else 'ws'}://127.0.0.1:{port}/WebSocket"
         if ca:
             options["sslopt"] = {"ca_certs": ca}
@@ -194,7 +199,7 @@ class Client:
         self.frames = 0
         if login:
             elements = {"ApplicationId": "256", "Position": "127.0.0.1/net", **({"Role": role} if role is not None else {})}
-            self.send({"ID": stream, "Domain": "Login", "Key": {"Name": "user", "Elements": elements}})
+            self.send({"ID": stream, "Domain": "Login", "Key": {"Name": user, "Elements": elements}})
             self.login = self.next()
             assert self.login["Type"] == "Refresh" and self.login["State"]["Stream"] == "Open", self.login
 
