@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod book;
+pub mod chains;
 pub mod datafile;
 pub mod fields;
 pub mod generator;

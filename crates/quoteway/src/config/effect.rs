@@ -88,7 +88,8 @@ const PERM_TEST: &str = "mode = \"test\" of [permissions] checks and logs withou
 const AUDIT: &str = "the audit says everything of logins, watches and denials: audit_file of [permissions]";
 const LOCK_SERVICE: &str = "the rights file says what service ids in locks mean: override_lock_service_id and translate_lock_service_ids of its [services.NAME]";
 const HEADLINES: &str = "the lock of an item decides for all that is in it; headlines are not checked each by itself";
-const SSL: &str = "the older SSL protocol with Marketfeed is not spoken: its wire format is not public; clients use RSSL (rsslPort)";
+const SSL: &str =
+    "the older SSL protocol with Marketfeed is not spoken: its wire format is not public; clients use RSSL (rsslPort)";
 const MARKETFEED: &str = "servers neither take nor give Marketfeed (`quoteway dump --marketfeed` reads files of it): RWF is passed on as the provider wrote it";
 const CONFLATION: &str =
     "all fields of quotes are conflated and trades never, at one interval a service ([conflation]); the P2PS does it";
@@ -117,7 +118,8 @@ const SESSION: &str = "a session lives by RSSL pings: pingTimeout";
 const PROXY: &str = "routes are dialled directly, without a proxy";
 const TUNNEL: &str = "tunnel streams are not supported";
 const LOAD: &str = "a route's load is not limited; several routes of one service share it";
-const PRIORITY: &str = "the priorities that requests have go to providers, merged; there are no others, no limits and no files of them";
+const PRIORITY: &str =
+    "the priorities that requests have go to providers, merged; there are no others, no limits and no files of them";
 const OUTAGE: &str = "clients stay connected when a provider is lost, and see the service down";
 
 const fn none(kind: Kind, why: &'static str, names: &'static str) -> NoEffect {
@@ -336,7 +338,11 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(Kind::Service, CACHE, "domainsCached=ALL domainsNotCached nonCachingItemFile pollCache broadcastThreshold"),
     none(Kind::Service, "the domain is what each client asks for", "dataType=6"),
     none(Kind::Service, "what a turn has brought goes out at its end", "rrmpFlushInterval=0"),
-    none(Kind::Service, "no list of blocked items is read: `quoteway ctl block` and `unblock` act while the process runs", "blockedItemsFile blockedServerList"),
+    none(
+        Kind::Service,
+        "no list of blocked items is read: `quoteway ctl block` and `unblock` act while the process runs",
+        "blockedItemsFile blockedServerList",
+    ),
     none(Kind::Service, "recoveryInterval is the pause before a route is dialled again", "connectRetryInterval"),
     none(
         Kind::Service,

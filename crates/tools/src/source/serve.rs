@@ -2,6 +2,7 @@
 
 use super::publisher::{MarketFeed, Publisher};
 use anyhow::anyhow;
+use feed::chains::Chains;
 use feed::datafile::DataFile;
 use feed::generator::{Generator, GeneratorConfig};
 use feed::provider::{Prank, Provider, ProviderConfig};
@@ -89,6 +90,8 @@ impl Composite {
     }
 
     fn add_generator(&mut self, settings: &SourceSettings) {
+        // Before the generator, which takes any name.
+        self.parts.push(Box::new(Chains::default()));
         let calendar = Calendar::new(net::clock::wall());
         let config = GeneratorConfig { seed: settings.seed, rate: settings.rate, calendar };
         self.parts.push(Box::new(Generator::new(config)));
