@@ -128,7 +128,8 @@ fn follow(
         }
         let size = terminal.size().map_err(|e| anyhow!("terminal: {e}"))?;
         let lines = Areas::of(size.into(), client.snapshot()).lines();
-        while event::poll(Duration::ZERO).map_err(|e| anyhow!("terminal: {e}"))? {
+        // A terminal that has gone is not asked for keys.
+        while !stop.load(Ordering::Acquire) && event::poll(Duration::ZERO).map_err(|e| anyhow!("terminal: {e}"))? {
             let Event::Key(key) = event::read().map_err(|e| anyhow!("terminal: {e}"))? else { continue };
             if key.kind != KeyEventKind::Press {
                 continue;

@@ -60,6 +60,9 @@ fn speed(text: &str) -> anyhow::Result<f64> {
     if factor.is_finite() && factor > 0.0 { Ok(factor) } else { Err(anyhow!("must be over 0")) }
 }
 
+/// How long the demo may take to end in order once it is told to.
+const LAST_TURN: Duration = Duration::from_secs(3);
+
 /// Watched when nothing is named: recorded ones first.
 const ITEMS: [&str; 12] =
     ["IBM.N", "AIG.N", "BAC.N", "SPY.P", "TRI.N", "MSFT.O", "AAPL.O", "VOD.L", "SAPG.DE", "7203.T", "EUR=", "XAU="];
@@ -78,6 +81,9 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let _ = Builder::new().name("signals".into()).spawn(move || {
         while net::signal::stop_requested() == 0 && !net::signal::take_reload() && sleeper.sleep(None).is_ok() {}
         flag.store(true, Ordering::Release);
+        // Reading the keys of a terminal that has just gone may never return: nothing is lost if the demo ends without that.
+        std::thread::sleep(LAST_TURN);
+        std::process::exit(1);
     });
     let (faults, played) = channel();
     let (source, provider) = start_source(args, &stop, played)?;
