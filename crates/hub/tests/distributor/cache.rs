@@ -13,14 +13,7 @@ const WHOLE: RefreshFlags = RefreshFlags(RefreshFlags::SOLICITED.0 | RefreshFlag
 
 /// P2PSs 1 and 2, and a provider of FEED on session 0.
 fn cached(config: Config) -> World {
-    let mut world = World::new(config);
-    world.p2ps_up(1);
-    world.p2ps_up(2);
-    world.route_up(0);
-    world.directory(0, vec![service(7, "FEED")]);
-    world.events();
-    world.sent(0);
-    world
+    World::with_two_p2pss(config)
 }
 
 fn everything() -> Config {

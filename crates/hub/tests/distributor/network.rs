@@ -14,14 +14,7 @@ fn config() -> Config {
 
 /// P2PS 1 and 2, and FEED on session 0.
 fn world(config: Config) -> World {
-    let mut world = World::new(config);
-    world.p2ps_up(1);
-    world.p2ps_up(2);
-    world.route_up(0);
-    world.directory(0, vec![service(7, "FEED")]);
-    world.events();
-    world.sent(0);
-    world
+    World::with_two_p2pss(config)
 }
 
 /// What went to single P2PSs: number and messages.

@@ -98,6 +98,18 @@ pub(crate) struct World {
 pub(crate) const QOS: Qos = Qos::REALTIME_TICK;
 
 impl World {
+    /// Two P2PSs, and a provider that is dialled and offers `FEED`; all that led to this is read.
+    pub(crate) fn with_two_p2pss(config: Config) -> Self {
+        let mut world = Self::new(config);
+        world.p2ps_up(1);
+        world.p2ps_up(2);
+        world.route_up(0);
+        world.directory(0, vec![service(7, "FEED")]);
+        world.events();
+        world.sent(0);
+        world
+    }
+
     pub(crate) fn new(config: Config) -> Self {
         Self {
             sd: SourceDistributor::new(config, 1),

@@ -77,7 +77,7 @@ impl Server {
                 return lines;
             }
             assert!(begun.elapsed() < Duration::from_secs(30), "{count} lines with {sign:?} in {text}");
-            std::thread::yield_now();
+            std::thread::park_timeout(Duration::from_millis(1));
         }
     }
 }

@@ -100,9 +100,11 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         .name("server".into())
         .spawn(move || server.run(|| flag.load(Ordering::Acquire)).map_err(anyhow::Error::from))?;
 
-    let mut view = view(args, addresses, web.as_ref());
-    view.clients = Some(clients(server_askers));
-    view.commands = commands(&faults);
+    let view = ui::Settings {
+        clients: Some(clients(server_askers)),
+        commands: commands(&faults),
+        ..view(args, addresses, web.as_ref())
+    };
     let shown = ui::run(view, &stop);
     stop.store(true, Ordering::Release);
     waker.wake();
