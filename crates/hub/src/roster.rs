@@ -7,15 +7,38 @@
 use rustc_hash::FxBuildHasher;
 use std::collections::HashMap;
 use std::fmt::{self, Debug};
-use std::hash::{BuildHasher, Hash};
+use std::hash::BuildHasher;
+use std::num::NonZeroU64;
+
+/// What the members of a list have in common, as one word: lists are kept in step with each of an item's transitions, and a word is
+/// compared at once.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct ListKey(NonZeroU64);
+
+impl ListKey {
+    /// The key that these two numbers are. `high` stays below 2^31.
+    #[inline]
+    pub(crate) const fn new(high: u32, low: u32) -> Self {
+        debug_assert!(high < 1 << 31, "the highest bit tells a key from none");
+        let word = 1 << 63 | (high as u64) << 32 | low as u64;
+        Self(NonZeroU64::new(word).expect("its highest bit is set"))
+    }
+}
+
+impl Debug for ListKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = self.0.get();
+        write!(f, "{}.{}", (word >> 32) as u32 & !(1 << 31), word as u32)
+    }
+}
 
 /// Lists of members, which are dense numbers. `S` hashes the keys: one with a seed where a peer chooses them.
 ///
 /// A list stays for a while when its last member leaves: an item that passes through five states would make and free five of them.
-pub(crate) struct Roster<K, S = FxBuildHasher> {
+pub(crate) struct Roster<S = FxBuildHasher> {
     /// By key: where its list is.
-    numbers: HashMap<K, u32, S>,
-    lists: Vec<List<K>>,
+    numbers: HashMap<ListKey, u32, S>,
+    lists: Vec<List>,
     /// Lists without a key.
     free: Vec<u32>,
     /// Lists that have a key and no members.
@@ -23,13 +46,15 @@ pub(crate) struct Roster<K, S = FxBuildHasher> {
     /// By member: where it is, if it is on a list.
     places: Vec<Place>,
     /// Lists that were entered lately: members go the same way one after the other. Looking through these is a third of a lookup.
-    recent: [Option<(K, u32)>; RECENT],
+    recent: [Option<ListKey>; RECENT],
+    /// Where those are.
+    recent_lists: [u32; RECENT],
     /// The next one of `recent` to be replaced.
     oldest: u8,
 }
 
-struct List<K> {
-    key: Option<K>,
+struct List {
+    key: Option<ListKey>,
     members: Vec<u32>,
 }
 
@@ -44,20 +69,20 @@ const RECENT: usize = 4;
 /// Lists without members that may stay, beside half as many as there are lists.
 const EMPTY_MAX: usize = 16;
 
-impl<K, S> Debug for Roster<K, S> {
+impl<S> Debug for Roster<S> {
     /// How much there is: the members are told of elsewhere.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Roster({} lists)", self.numbers.len() - self.empty)
     }
 }
 
-impl<K: Copy + Eq + Hash + Debug> Default for Roster<K> {
+impl Default for Roster {
     fn default() -> Self {
         Self::with_hasher(FxBuildHasher)
     }
 }
 
-impl<K: Copy + Eq + Hash + Debug, S: BuildHasher> Roster<K, S> {
+impl<S: BuildHasher> Roster<S> {
     /// No lists yet; keys are hashed with `hasher`.
     pub(crate) fn with_hasher(hasher: S) -> Self {
         Self {
@@ -67,16 +92,22 @@ impl<K: Copy + Eq + Hash + Debug, S: BuildHasher> Roster<K, S> {
             empty: 0,
             places: Vec::new(),
             recent: [None; RECENT],
+            recent_lists: [0; RECENT],
             oldest: 0,
         }
     }
 
     /// A member leaves the list that it is on, if any, and enters another, if any.
     #[inline]
-    pub(crate) fn refile(&mut self, member: u32, from: Option<K>, to: Option<K>) {
-        if from == to {
-            return;
+    pub(crate) fn refile(&mut self, member: u32, from: Option<ListKey>, to: Option<ListKey>) {
+        if from != to {
+            self.carry(member, from, to);
         }
+    }
+
+    // Most of the lists that an item may be on stay as they are in a transition: only the comparison is to be everywhere.
+    #[inline(never)]
+    fn carry(&mut self, member: u32, from: Option<ListKey>, to: Option<ListKey>) {
         if let Some(from) = from {
             self.remove(member, from);
         }
@@ -85,9 +116,9 @@ impl<K: Copy + Eq + Hash + Debug, S: BuildHasher> Roster<K, S> {
         }
     }
 
-    fn add(&mut self, member: u32, key: K) {
-        let known = self.recent.iter().flatten().find(|(recent, _)| *recent == key);
-        let list = if let Some(&(_, list)) = known { list } else { self.list_of(key) };
+    fn add(&mut self, member: u32, key: ListKey) {
+        let known = self.recent.iter().position(|recent| *recent == Some(key));
+        let list = if let Some(known) = known { self.recent_lists[known] } else { self.list_of(key) };
         let members = &mut self.lists[list as usize].members;
         self.empty -= usize::from(members.is_empty());
         let place = Place { list, at: members.len() as u32 };
@@ -101,14 +132,15 @@ impl<K: Copy + Eq + Hash + Debug, S: BuildHasher> Roster<K, S> {
 
     /// The list of a key, which is recent from now on; a new one has no members yet.
     #[cold]
-    fn list_of(&mut self, key: K) -> u32 {
+    fn list_of(&mut self, key: ListKey) -> u32 {
         let list = self.numbers.get(&key).copied().unwrap_or_else(|| self.new_list(key));
-        self.recent[usize::from(self.oldest)] = Some((key, list));
+        self.recent[usize::from(self.oldest)] = Some(key);
+        self.recent_lists[usize::from(self.oldest)] = list;
         self.oldest = (self.oldest + 1) % RECENT as u8;
         list
     }
 
-    fn new_list(&mut self, key: K) -> u32 {
+    fn new_list(&mut self, key: ListKey) -> u32 {
         if self.empty > EMPTY_MAX + self.numbers.len() / 2 {
             self.forget_empty();
         }
@@ -135,29 +167,32 @@ impl<K: Copy + Eq + Hash + Debug, S: BuildHasher> Roster<K, S> {
         self.recent = [None; RECENT];
     }
 
-    fn remove(&mut self, member: u32, key: K) {
+    fn remove(&mut self, member: u32, key: ListKey) {
         let Place { list, at } = self.places[member as usize];
         let List { key: named, members } = &mut self.lists[list as usize];
         debug_assert_eq!(*named, Some(key), "the list of member {member}");
-        let at = at as usize;
-        assert_eq!(members.get(at), Some(&member), "the place of a member in list {key:?}");
-        members.swap_remove(at);
-        if let Some(&moved) = members.get(at) {
-            self.places[moved as usize].at = at as u32;
+        let last = members.pop().expect("a member is on its list");
+        if last != member {
+            let left = std::mem::replace(&mut members[at as usize], last);
+            assert_eq!(left, member, "the place of a member in list {key:?}");
+            self.places[last as usize].at = at;
         }
-        self.empty += usize::from(members.is_empty());
-        if members.capacity() > 64 && members.len() < members.capacity() / 4 {
-            members.shrink_to(members.len() * 2);
+        // Looked at now and then only: what is freed a little later is no matter.
+        if members.len().is_multiple_of(64) {
+            self.empty += usize::from(members.is_empty());
+            if members.capacity() > 64 && members.len() < members.capacity() / 4 {
+                members.shrink_to(members.len() * 2);
+            }
         }
     }
 
     /// The members of a list, in no order.
-    pub(crate) fn of(&self, key: K) -> &[u32] {
+    pub(crate) fn of(&self, key: ListKey) -> &[u32] {
         self.numbers.get(&key).map_or(&[], |&list| &self.lists[list as usize].members)
     }
 
     /// Panics if a member is not on the list of this key.
-    pub(crate) fn check(&self, member: u32, key: K) {
+    pub(crate) fn check(&self, member: u32, key: ListKey) {
         let at = self.places.get(member as usize).map_or(usize::MAX, |place| place.at as usize);
         assert_eq!(self.of(key).get(at), Some(&member), "member {member} is not on list {key:?}");
     }
@@ -170,15 +205,15 @@ impl<K: Copy + Eq + Hash + Debug, S: BuildHasher> Roster<K, S> {
 
 #[cfg(test)]
 mod tests {
-    use super::{EMPTY_MAX, Roster};
+    use super::{EMPTY_MAX, ListKey, Roster};
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
 
     proptest! {
         #[test]
-        fn each_member_is_on_the_list_of_its_key(changes in prop::collection::vec((0..40_u32, prop::option::of(0..60_u8)), 0..400)) {
-            let mut roster: Roster<u8> = Roster::default();
-            let mut model: BTreeMap<u32, u8> = BTreeMap::new();
+        fn each_member_is_on_the_list_of_its_key(changes in prop::collection::vec((0..40_u32, prop::option::of((0..60_u32).prop_map(|low| ListKey::new(low % 3, low)))), 0..400)) {
+            let mut roster = Roster::default();
+            let mut model: BTreeMap<u32, ListKey> = BTreeMap::new();
             for (member, key) in changes {
                 roster.refile(member, model.get(&member).copied(), key);
                 match key {
@@ -186,7 +221,7 @@ mod tests {
                     None => drop(model.remove(&member)),
                 }
             }
-            for key in 0..60 {
+            for key in (0..60).map(|low| ListKey::new(low % 3, low)) {
                 let listed: BTreeSet<u32> = roster.of(key).iter().copied().collect();
                 let expected: BTreeSet<u32> = model.iter().filter(|(_, other)| **other == key).map(|(&m, _)| m).collect();
                 prop_assert_eq!(listed, expected);
@@ -202,9 +237,10 @@ mod tests {
 
     #[test]
     fn few_empty_lists_stay() {
-        let mut roster: Roster<u32> = Roster::default();
+        let mut roster = Roster::default();
         for key in 0..1000_u32 {
-            roster.refile(7, key.checked_sub(1), Some(key));
+            let list = |key| ListKey::new(1, key);
+            roster.refile(7, key.checked_sub(1).map(list), Some(list(key)));
         }
         assert_eq!(roster.len(), 1);
         assert!(roster.lists.len() <= 2 * (EMPTY_MAX + 2), "{} lists for one member", roster.lists.len());

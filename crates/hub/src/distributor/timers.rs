@@ -2,7 +2,6 @@
 
 use super::SessionId;
 use super::ids::{Epoch, Handle, Slot};
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// Deadlines are kept in steps of this, so that many items share one entry of the tree.
@@ -33,59 +32,74 @@ pub(crate) enum Timer {
     Heartbeat,
 }
 
+/// Steps that are found without a look at the tree: timers of one kind have one length, and so most are set for the step of the one
+/// before of their kind.
+const RECENT: usize = 4;
+
 /// Deadlines in order. Cost of an entry is its own size; nothing is scanned.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
-    due: BTreeMap<u64, Vec<Timer>>,
-    /// The latest deadline of all with what is due then, beside the tree: timers of one kind have one length, and so most are set for
-    /// the step of the one before.
-    latest: (u64, Vec<Timer>),
+    /// By step: where its list is.
+    due: BTreeMap<u64, u32>,
+    lists: Vec<Vec<Timer>>,
+    /// Lists of no step.
+    free: Vec<u32>,
+    /// Steps that were set lately, and where their lists are. A step of 0 is none: no timer is set for the beginning of time.
+    recent: [(u64, u32); RECENT],
+    /// The next one of `recent` to be replaced.
+    oldest: u8,
 }
 
 impl Timers {
     /// Sets a timer for `at` or shortly after (never before).
+    #[inline]
     pub(crate) fn set(&mut self, at: u64, timer: Timer) {
-        let at = at.div_ceil(STEP).saturating_mul(STEP);
-        let (latest, timers) = &mut self.latest;
-        match at.cmp(latest) {
-            Ordering::Equal => timers.push(timer),
-            Ordering::Less => self.due.entry(at).or_default().push(timer),
-            Ordering::Greater => {
-                let before = std::mem::replace(&mut self.latest, (at, vec![timer]));
-                if !before.1.is_empty() {
-                    self.due.insert(before.0, before.1);
-                }
-            }
-        }
-        debug_assert!(
-            self.due.last_key_value().is_none_or(|(last, _)| *last < self.latest.0),
-            "the latest is in the tree"
-        );
+        let at = at.div_ceil(STEP).max(1).saturating_mul(STEP);
+        let known = self.recent.iter().find(|(recent, _)| *recent == at);
+        let list = if let Some(&(_, list)) = known { list } else { self.list_of(at) };
+        self.lists[list as usize].push(timer);
+    }
+
+    /// The list of a step, which is recent from now on.
+    #[cold]
+    fn list_of(&mut self, at: u64) -> u32 {
+        let Self { due, lists, free, .. } = self;
+        let list = *due.entry(at).or_insert_with(|| {
+            free.pop().unwrap_or_else(|| {
+                lists.push(Vec::new());
+                (lists.len() - 1) as u32
+            })
+        });
+        self.recent[usize::from(self.oldest)] = (at, list);
+        self.oldest = (self.oldest + 1) % RECENT as u8;
+        list
     }
 
     pub(crate) fn next(&self) -> Option<u64> {
-        let latest = (!self.latest.1.is_empty()).then_some(self.latest.0);
-        self.due.first_key_value().map(|(at, _)| *at).or(latest)
+        self.due.first_key_value().map(|(at, _)| *at)
     }
 
     /// All that are set, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Timer> + '_ {
-        self.due.values().flatten().chain(&self.latest.1).copied()
+        self.due.values().flat_map(|&list| &self.lists[list as usize]).copied()
     }
 
     /// Takes out what is due by `now`, one step at a time.
     pub(crate) fn pop(&mut self, now: u64) -> Option<Vec<Timer>> {
-        if let Some(first) = self.due.first_entry() {
-            return (*first.key() <= now).then(|| first.remove());
+        let first = self.due.first_entry().filter(|first| *first.key() <= now)?;
+        let (at, list) = first.remove_entry();
+        for recent in self.recent.iter_mut().filter(|(recent, _)| *recent == at) {
+            *recent = (0, 0);
         }
-        let due = self.latest.0 <= now && !self.latest.1.is_empty();
-        due.then(|| std::mem::take(&mut self.latest.1))
+        self.free.push(list);
+        Some(std::mem::take(&mut self.lists[list as usize]))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn timers_come_in_order_and_never_early() {
@@ -106,5 +120,34 @@ mod tests {
         timers.set(STEP, Timer::Post(4));
         assert_eq!(timers.pop(STEP), Some(vec![Timer::Post(4)]));
         assert_eq!(timers.pop(3 * STEP), Some(vec![Timer::Post(5)]));
+    }
+
+    proptest! {
+        /// What is set comes out once, in the order of the steps, and not before its time; within a step as it was set.
+        #[test]
+        fn every_timer_comes_once_and_in_time(operations in prop::collection::vec((0..400_u64, any::<bool>()), 1..200)) {
+            let mut timers = Timers::default();
+            let mut model: BTreeMap<u64, Vec<Timer>> = BTreeMap::new();
+            let mut now = 0;
+            for (serial, (time, is_set)) in (0..).zip(operations) {
+                let time = time * (STEP / 7);
+                if is_set {
+                    let at = now + time;
+                    timers.set(at, Timer::Post(serial));
+                    model.entry(at.div_ceil(STEP).max(1) * STEP).or_default().push(Timer::Post(serial));
+                } else {
+                    now += time / 8;
+                    while let Some(due) = timers.pop(now) {
+                        let (at, expected) = model.pop_first().expect("something is set");
+                        prop_assert!(at <= now);
+                        prop_assert_eq!(due, expected);
+                    }
+                }
+                prop_assert_eq!(timers.next(), model.first_key_value().map(|(at, _)| *at));
+                prop_assert!(timers.next().is_none_or(|at| is_set || at > now));
+                prop_assert_eq!(timers.iter().collect::<Vec<_>>(), model.values().flatten().copied().collect::<Vec<_>>());
+                prop_assert!(timers.lists.len() == timers.due.len() + timers.free.len());
+            }
+        }
     }
 }

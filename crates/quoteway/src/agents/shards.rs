@@ -12,6 +12,7 @@
 //! kernel spreads the connections over them.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
@@ -116,6 +117,22 @@ struct Shard {
     oversight: Oversight,
 }
 
+/// What all shards are opened with.
+struct Common<'a> {
+    config: &'a Config,
+    incarnation: u32,
+    client_load: &'a Arc<ClientLoad>,
+    permissioning: Option<&'a Permissioning>,
+}
+
+/// The ports of the shards. Those that the first one has got are the others' too.
+struct Ports {
+    port: Port,
+    rssl: Option<SocketAddr>,
+    encrypted: Option<SocketAddr>,
+    websocket: Option<SocketAddr>,
+}
+
 impl Sharded {
     /// Opens the ports and starts the shards.
     ///
@@ -137,52 +154,23 @@ impl Sharded {
         });
         let stop = Arc::new(AtomicUsize::new(0));
         let permissioning = Permissioning::start(config)?;
-        let mut port = Port::of(&config.p2ps, count > 1);
-        let (mut shards, mut request_readers, mut wakers) = (Vec::new(), Vec::new(), Vec::new());
         let (ingest_oversight, asker) = oversight("source distributor", io.tcp().waker());
-        let mut askers = vec![asker];
-        let (mut rssl, mut encrypted, mut websocket) = (None, None, None);
-        for (id, mut reader) in (0..count).zip(readers) {
-            let seed = u64::from(incarnation) ^ u64::from(id + 1) << 32;
-            let mut shard_io = RsslIo::with(seed, super::batching(config))?;
-            let p2ps = P2ps::new(config::p2ps_config(config, incarnation)?, id);
-            let (mut consumers, addr) = Consumers::new(config, p2ps, mounts.clone(), port, &mut shard_io)?;
-            consumers.employ(permissioning.as_ref().map(|office| office.clerk(id, shard_io.tcp().waker())));
-            consumers.p2ps.source_up(net::clock::now(), SOURCE);
-            port.number = addr.port();
-            rssl = rssl.or(Some(addr));
-            encrypted = encrypted.or(consumers.encrypted_addr());
-            port.encrypted = encrypted.map_or(port.encrypted, |a| a.port());
-            websocket = websocket.or(consumers.websocket_addr());
-            port.websocket = websocket.map_or(port.websocket, |a| a.port());
+        let (mut shards, mut requests, mut wakers, mut askers) = (Vec::new(), Vec::new(), Vec::new(), vec![asker]);
+        let mut ports = Ports { port: Port::of(&config.p2ps, count > 1), rssl: None, encrypted: None, websocket: None };
+        let common = Common { config, incarnation, client_load: &client_load, permissioning: permissioning.as_ref() };
+        for (id, events) in (0..count).zip(readers) {
+            let (writer, mut reader) = spsc(REQUESTS);
+            reader.wake_with(io.tcp().waker());
+            requests.push(reader);
+            let (mut shard, asker) = Shard::open(&common, id, events, writer, &mut ports)?;
             providers.distributor.p2ps_up(net::clock::now(), id);
-            let (writer, mut request_reader) = spsc(REQUESTS);
-            request_reader.wake_with(io.tcp().waker());
-            request_readers.push(request_reader);
-            reader.wake_with(shard_io.tcp().waker());
-            wakers.push(shard_io.tcp().waker());
-            consumers.gather();
-            let status = Status::open_in(&mut shard_io)?;
-            let (oversight, asker) = oversight(&format!("egress {id}"), shard_io.tcp().waker());
+            wakers.push(shard.io.tcp().waker());
             askers.push(asker);
-            let shard = Shard {
-                oversight,
-                io: shard_io,
-                consumers,
-                client_load: client_load.clone(),
-                behind: 0,
-                events: reader,
-                requests: writer,
-                unsent: Vec::new(),
-                coalescing: SendCoalescing::new(count, config.p2ps.shard_rest_us),
-                status,
-                labels: [("rssl", addr.to_string()), ("shard", id.to_string())],
-            };
             shards.push(shard.start(id, config, stop.clone())?);
         }
+        let Ports { rssl, encrypted, websocket, .. } = ports;
         let rssl = rssl.expect("there is a shard");
         let addresses = Addresses { rssl, encrypted, websocket, nip: providers.nip_addr() };
-        let requests = request_readers;
         let (backpressure, holding) = (Backpressure::default(), false);
         let (status, labels) = (Status::open_in(&mut io)?, [("hub", config.hub.name.clone())]);
         let oversight = ingest_oversight;
@@ -336,7 +324,56 @@ impl Ingest {
     }
 }
 
+impl Ports {
+    /// The next shard listens where this one does.
+    fn opened(&mut self, rssl: SocketAddr, consumers: &Consumers) {
+        self.rssl = self.rssl.or(Some(rssl));
+        self.encrypted = self.encrypted.or(consumers.encrypted_addr());
+        self.websocket = self.websocket.or(consumers.websocket_addr());
+        self.port.number = rssl.port();
+        self.port.encrypted = self.encrypted.map_or(self.port.encrypted, |a| a.port());
+        self.port.websocket = self.websocket.map_or(self.port.websocket, |a| a.port());
+    }
+}
+
 impl Shard {
+    /// Opens the ports of a shard. It reads the hub stream from `events`, and writes what it asks for to `requests`.
+    fn open(
+        common: &Common<'_>,
+        id: u16,
+        mut events: Reader,
+        requests: Writer,
+        ports: &mut Ports,
+    ) -> io::Result<(Self, Asker)> {
+        let &Common { config, incarnation, client_load, permissioning } = common;
+        let seed = u64::from(incarnation) ^ u64::from(id + 1) << 32;
+        let mut io = RsslIo::with(seed, super::batching(config))?;
+        let p2ps = P2ps::new(config::p2ps_config(config, incarnation)?, id);
+        let mounts = client_load.mounts.clone();
+        let (mut consumers, addr) = Consumers::new(config, p2ps, mounts, ports.port, &mut io)?;
+        consumers.employ(permissioning.map(|office| office.clerk(id, io.tcp().waker())));
+        consumers.p2ps.source_up(net::clock::now(), SOURCE);
+        consumers.gather();
+        ports.opened(addr, &consumers);
+        events.wake_with(io.tcp().waker());
+        let status = Status::open_in(&mut io)?;
+        let (oversight, asker) = oversight(&format!("egress {id}"), io.tcp().waker());
+        let shard = Self {
+            oversight,
+            io,
+            consumers,
+            client_load: client_load.clone(),
+            behind: 0,
+            events,
+            requests,
+            unsent: Vec::new(),
+            coalescing: SendCoalescing::new(config.p2ps.writer_thread_count.max(1), config.p2ps.shard_rest_us),
+            status,
+            labels: [("rssl", addr.to_string()), ("shard", id.to_string())],
+        };
+        Ok((shard, asker))
+    }
+
     fn start(mut self, id: u16, config: &Config, stop: Arc<AtomicUsize>) -> io::Result<JoinHandle<()>> {
         let cpus = config.p2ps.bind_writer_threads.get(usize::from(id)).cloned().unwrap_or_default();
         let (priority, slice) = (config.p2ps.priority.clone(), config.p2ps.slice_us);

@@ -106,6 +106,7 @@ impl<'a> MsgKey<'a> {
         Self::read_members(&mut Reader::new(key, "message key"))
     }
 
+    #[inline]
     fn read_members(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let flags = KeyFlags(r.rb15()?);
         let mut key = Self { flags: flags.without(KeyFlags::DERIVED), ..Self::EMPTY };
@@ -131,6 +132,7 @@ impl<'a> MsgKey<'a> {
     }
 
     /// Reads a key with its 15-bit length.
+    #[inline]
     pub(super) fn read(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let bytes = r.expect("message key").buf15()?;
         Self::read_members(&mut Reader::with_base(bytes, r.offset() - bytes.len(), "message key"))

@@ -35,15 +35,20 @@ pub(crate) struct Items {
 /// The items by what concerns many of them at once. Updates have nothing to do with these lists.
 #[derive(Debug, Default)]
 struct Rosters {
-    services: Roster<u16>,
-    /// On a stream of a session: session and service.
-    offers: Roster<(SessionId, u16)>,
-    groups: Roster<GroupId>,
-    unpublished: Roster<()>,
+    services: Roster,
+    /// On a stream of a session: by session and service.
+    offers: Roster,
+    groups: Roster,
+    /// One list.
+    unpublished: Roster,
 }
 
 impl Rosters {
+    #[inline]
     fn refile(&mut self, handle: Handle, from: Filing, to: Filing) {
+        if from == to {
+            return;
+        }
         self.services.refile(handle.0, from.service, to.service);
         self.offers.refile(handle.0, from.offer, to.offer);
         self.groups.refile(handle.0, from.group, to.group);
@@ -185,22 +190,22 @@ impl Items {
 
     /// The items of a service, in no order.
     pub(crate) fn of_service(&self, service: u16) -> impl ExactSizeIterator<Item = Handle> + '_ {
-        self.rosters.services.of(service).iter().copied().map(Handle)
+        self.rosters.services.of(state::of_service(service)).iter().copied().map(Handle)
     }
 
     /// The items of a service that a session has on its streams, in no order.
     pub(crate) fn at(&self, session: SessionId, service: u16) -> impl ExactSizeIterator<Item = Handle> + '_ {
-        self.rosters.offers.of((session, service)).iter().copied().map(Handle)
+        self.rosters.offers.of(state::offered(session, service)).iter().copied().map(Handle)
     }
 
     /// The items in a group, in no order. Some may be at another session by now, or at none.
     pub(crate) fn in_group(&self, group: GroupId) -> impl ExactSizeIterator<Item = Handle> + '_ {
-        self.rosters.groups.of(group).iter().copied().map(Handle)
+        self.rosters.groups.of(state::in_group(group)).iter().copied().map(Handle)
     }
 
     /// The items whose images are held though no provider publishes them, in no order: who leaves the list gives its place to the last.
     pub(crate) fn unpublished(&self) -> &[u32] {
-        self.rosters.unpublished.of(())
+        self.rosters.unpublished.of(state::UNPUBLISHED)
     }
 
     /// Every item.

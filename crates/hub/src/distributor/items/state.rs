@@ -38,6 +38,7 @@ use super::p2ps_set::P2psSet;
 use crate::distributor::SessionId;
 use crate::distributor::ids::{Epoch, GroupId, Handle, ImageSlot, Slot, StreamId};
 use crate::item::HashedKey;
+use crate::roster::ListKey;
 use rwf::DataState;
 use std::num::NonZeroU32;
 
@@ -238,14 +239,35 @@ pub(crate) enum News {
 /// The lists that an item is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Filing {
-    pub(super) service: Option<u16>,
+    pub(super) service: Option<ListKey>,
     /// It has a stream at this session.
-    pub(super) offer: Option<(SessionId, u16)>,
+    pub(super) offer: Option<ListKey>,
     /// Its provider has named this group for it, or the one before did.
-    pub(super) group: Option<GroupId>,
+    pub(super) group: Option<ListKey>,
     /// Its image is held, and no provider publishes it.
-    pub(super) unpublished: Option<()>,
+    pub(super) unpublished: Option<ListKey>,
 }
+
+/// The list of a service's items.
+#[inline]
+pub(super) const fn of_service(service: u16) -> ListKey {
+    ListKey::new(0, service as u32)
+}
+
+/// The list of a service's items that have a stream at a session.
+#[inline]
+pub(super) const fn offered(session: SessionId, service: u16) -> ListKey {
+    ListKey::new(service as u32, session.0)
+}
+
+/// The list of a group's items.
+#[inline]
+pub(super) const fn in_group(group: GroupId) -> ListKey {
+    ListKey::new(0, group.0)
+}
+
+/// The list of items whose images are held, and that no provider publishes.
+pub(super) const UNPUBLISHED: ListKey = ListKey::new(0, 0);
 
 /// One item. Kept small: there are millions.
 #[derive(Debug)]
@@ -288,10 +310,10 @@ impl Item {
     pub(super) fn filing(&self) -> Filing {
         let session = self.place().map(|place| place.session);
         Filing {
-            service: Some(self.service),
-            offer: session.map(|session| (session, self.service)),
-            group: (self.group != GroupId::NONE).then_some(self.group),
-            unpublished: (self.is_cached() && self.stage == Stage::Idle).then_some(()),
+            service: Some(of_service(self.service)),
+            offer: session.map(|session| offered(session, self.service)),
+            group: (self.group != GroupId::NONE).then_some(in_group(self.group)),
+            unpublished: (self.is_cached() && self.stage == Stage::Idle).then_some(UNPUBLISHED),
         }
     }
 

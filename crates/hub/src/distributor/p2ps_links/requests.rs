@@ -218,10 +218,14 @@ impl SourceDistributor {
             if was_watched {
                 return self.explain_wait(handle, open.target);
             }
-            let (epoch, service) = (item.epoch(), item.service());
-            self.timers.set(now.saturating_add(self.config.request_timeout), Timer::Request(handle, epoch));
+            let service = item.service();
             self.enqueue(handle);
             self.send_queued(now, service, out);
+            let item = &self.items[handle];
+            if item.is_waiting() {
+                let timer = Timer::Request(handle, item.epoch());
+                self.timers.set(now.saturating_add(self.config.request_timeout), timer);
+            }
             return self.explain_wait(handle, crate::stream::ALL);
         }
         if !was_watched {

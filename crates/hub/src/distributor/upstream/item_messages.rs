@@ -5,7 +5,7 @@ use crate::distributor::ids::{GroupId, Handle, Slot, StreamId};
 use crate::distributor::items::{News, P2psSet, Part};
 use crate::distributor::{CloseReason, ProviderSink, SessionId, SourceDistributor};
 use crate::stream::{ALL, Event, flags};
-use rwf::msg::{Msg, MsgClass, RefreshFlags, RefreshMsg, StatusMsg};
+use rwf::msg::{MsgClass, RefreshFlags, RefreshMsg, StatusMsg};
 use rwf::{DataState, State, StateCode, StreamState, peek};
 
 impl SourceDistributor {
@@ -27,14 +27,8 @@ impl SourceDistributor {
         };
         match header.class {
             MsgClass::UPDATE => self.cached_update(id, handle, &header, msg),
-            MsgClass::REFRESH => match Msg::decode(msg)? {
-                Msg::Refresh(refresh) => self.item_refresh(now, handle, &refresh, msg, out),
-                _ => self.counters.dropped_unexpected += 1,
-            },
-            MsgClass::STATUS => match Msg::decode(msg)? {
-                Msg::Status(status) => self.item_status(now, handle, &status, msg, out),
-                _ => self.counters.dropped_unexpected += 1,
-            },
+            MsgClass::REFRESH => self.item_refresh(now, handle, &RefreshMsg::decode(msg)?, msg, out),
+            MsgClass::STATUS => self.item_status(now, handle, &StatusMsg::decode(msg)?, msg, out),
             MsgClass::GENERIC => {
                 let has_key = peek::has_key(header.class, header.flags);
                 self.hub.event(&Event::Generic { target: ALL, handle: handle.0, has_key, rwf: msg });

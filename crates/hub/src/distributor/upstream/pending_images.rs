@@ -90,7 +90,9 @@ impl PendingImages {
 
     /// The item is gone.
     pub(crate) fn forget_item(&mut self, handle: Handle) {
-        self.items.remove(&handle);
+        if !self.items.is_empty() {
+            self.items.remove(&handle);
+        }
     }
 
     /// Changes what is pending for an item, if anything is.

@@ -75,6 +75,13 @@ impl PointToPoint {
             if !waiting.is_empty() {
                 self.wanted.insert(handle, waiting);
             }
+            if complete {
+                // Most sets are one message. One that broke off is over with this one.
+                if !self.served.is_empty() {
+                    self.served.remove(&handle);
+                }
+                return served;
+            }
             self.served.insert(handle, served);
         }
         let served = if complete { self.served.remove(&handle) } else { self.served.get(&handle).cloned() };
@@ -84,6 +91,9 @@ impl PointToPoint {
     /// The set under way will not be completed: those that it was for wait on, as one P2PS alone has had no use of its parts.
     /// True if there are any.
     pub(crate) fn break_off(&mut self, handle: Handle) -> bool {
+        if self.served.is_empty() {
+            return false;
+        }
         let Some(served) = self.served.remove(&handle) else { return false };
         let wanted = self.wanted.entry(handle).or_default();
         wanted.alone = wanted.alone.union(&served.alone);
@@ -115,8 +125,11 @@ impl PointToPoint {
     }
 
     pub(crate) fn forget_item(&mut self, handle: Handle) {
-        self.wanted.remove(&handle);
-        self.served.remove(&handle);
+        for table in [&mut self.wanted, &mut self.served] {
+            if !table.is_empty() {
+                table.remove(&handle);
+            }
+        }
     }
 
     /// The items that somebody waits for.

@@ -57,11 +57,15 @@ const KEPT_FLAGS: [RequestFlags; 4] = [
 impl RequestMerge {
     /// Notes what `slot` asks for with this request, in place of what it asked for before.
     pub(crate) fn note(&mut self, handle: Handle, slot: Slot, request: &RequestMsg<'_>) {
+        self.forget(handle, slot);
+        if is_plain(request) {
+            return;
+        }
         let mut flags = RequestFlags::NONE;
         for flag in KEPT_FLAGS {
             flags.set(flag, request.flags.contains(flag));
         }
-        let demand = Demand {
+        self.items.entry(handle).or_default().push(Demand {
             slot,
             priority: request.priority.unwrap_or_default(),
             pause: request.flags.contains(RequestFlags::PAUSE),
@@ -69,11 +73,7 @@ impl RequestMerge {
             container: request.container,
             body: request.body.into(),
             ext_header: request.ext_header.map(Into::into),
-        };
-        self.forget(handle, slot);
-        if !demand.is_plain() {
-            self.items.entry(handle).or_default().push(demand);
-        }
+        });
     }
 
     /// The P2PS is no longer interested.
@@ -91,7 +91,9 @@ impl RequestMerge {
 
     /// The item is gone.
     pub(crate) fn forget_item(&mut self, handle: Handle) {
-        self.items.remove(&handle);
+        if !self.items.is_empty() {
+            self.items.remove(&handle);
+        }
         self.left_stream(handle);
     }
 
@@ -120,8 +122,11 @@ impl RequestMerge {
 
     /// The item is off its stream: the next one is asked for all that is wanted by then.
     pub(crate) fn left_stream(&mut self, handle: Handle) {
-        self.narrowed.remove(&handle);
-        self.paused.remove(&handle);
+        // Who is paused is narrowed, too.
+        if !self.narrowed.is_empty() {
+            self.narrowed.remove(&handle);
+            self.paused.remove(&handle);
+        }
     }
 
     /// The items that something special is known of.
@@ -166,14 +171,13 @@ impl RequestMerge {
     }
 }
 
-impl Demand {
-    fn is_plain(&self) -> bool {
-        self.priority == Priority::default()
-            && !self.pause
-            && self.flags == RequestFlags::NONE
-            && self.body.is_empty()
-            && self.ext_header.is_none()
-    }
+/// Whether a request asks for nothing beyond the item itself.
+fn is_plain(request: &RequestMsg<'_>) -> bool {
+    request.priority.is_none_or(|priority| priority == Priority::default())
+        && !request.flags.contains(RequestFlags::PAUSE)
+        && !KEPT_FLAGS.into_iter().any(|flag| request.flags.contains(flag))
+        && request.body.is_empty()
+        && request.ext_header.is_none()
 }
 
 /// Whether all P2PSs that watch want the item paused.

@@ -109,66 +109,77 @@ impl Image {
     }
 }
 
+/// What is true of a watcher beside its image: bits of one word, which each of an item's messages looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Facts(u8);
+
+impl Facts {
+    const JUST_IN_TIME: Self = Self(1);
+    const CONFLATABLE: Self = Self(1 << 1);
+    const SNAPSHOT: Self = Self(1 << 2);
+    const PAUSED: Self = Self(1 << 3);
+    const ANSWERED: Self = Self(1 << 4);
+    const TOLD_SUSPECT: Self = Self(1 << 5);
+    const ALL: u8 = (1 << 6) - 1;
+
+    const fn has(self, fact: Self) -> bool {
+        self.0 & fact.0 != 0
+    }
+
+    const fn with(self, fact: Self, is_true: bool) -> Self {
+        Self(if is_true { self.0 | fact.0 } else { self.0 & !fact.0 })
+    }
+}
+
 /// The state of a watcher. See the table of the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct WatchState {
     image: Image,
-    snapshot: bool,
-    paused: bool,
-    answered: bool,
-    told_suspect: bool,
-    conflatable: bool,
-    just_in_time: bool,
+    facts: Facts,
 }
 
 impl WatchState {
     /// A watcher that has just asked. The first image is always owed, also to one that is to pause.
     pub(crate) const fn opened(snapshot: bool, paused: bool) -> Self {
-        Self {
-            image: Image::Asked,
-            snapshot,
-            paused: paused && !snapshot,
-            answered: false,
-            told_suspect: false,
-            conflatable: false,
-            just_in_time: false,
-        }
+        let facts = Facts(0).with(Facts::SNAPSHOT, snapshot).with(Facts::PAUSED, paused && !snapshot);
+        Self { image: Image::Asked, facts }
     }
 
     /// Its updates may be conflated when its client is slow; with `just_in_time` that is the quality it was granted.
     #[must_use]
     pub(crate) const fn conflatable(self, conflatable: bool, just_in_time: bool) -> Self {
-        Self { conflatable: conflatable || just_in_time, just_in_time, ..self }
+        let facts = self.facts.with(Facts::CONFLATABLE, conflatable || just_in_time);
+        Self { facts: facts.with(Facts::JUST_IN_TIME, just_in_time), ..self }
     }
 
     /// Its updates may be conflated when its client is slow.
     pub(crate) const fn is_conflatable(self) -> bool {
-        self.conflatable
+        self.facts.has(Facts::CONFLATABLE)
     }
 
     /// Its quality is Just-in-time.
     pub(crate) const fn is_just_in_time(self) -> bool {
-        self.just_in_time
+        self.facts.has(Facts::JUST_IN_TIME)
     }
 
     /// The image alone is wanted.
     pub(crate) const fn is_snapshot(self) -> bool {
-        self.snapshot
+        self.facts.has(Facts::SNAPSHOT)
     }
 
     /// No data until it is resumed, but an image that it asked for.
     pub(crate) const fn is_paused(self) -> bool {
-        self.paused
+        self.facts.has(Facts::PAUSED)
     }
 
     /// It has had an image, or began without one: states for open streams are for it too.
     pub(crate) const fn is_answered(self) -> bool {
-        self.answered
+        self.facts.has(Facts::ANSWERED)
     }
 
     /// It was told that the item is suspect, and no good state since.
     pub(crate) const fn is_told_suspect(self) -> bool {
-        self.told_suspect
+        self.facts.has(Facts::TOLD_SUSPECT)
     }
 
     /// It asked for an image, and none that answers has begun to arrive.
@@ -188,7 +199,7 @@ impl WatchState {
 
     /// True for a held watcher that is to have an image.
     pub(crate) const fn waits(self) -> bool {
-        self.image.is_asked() || !self.paused
+        self.image.is_asked() || !self.is_paused()
     }
 
     /// It asks for an image.
@@ -200,21 +211,22 @@ impl WatchState {
     /// It begins without an image: it has one from elsewhere.
     #[must_use]
     pub(crate) fn begin_without_image(self) -> Self {
-        debug_assert!(!self.answered && self.image == Image::Asked, "it has begun: {self:?}");
-        Self { image: Image::Settled, answered: true, ..self }
+        debug_assert!(!self.is_answered() && self.image == Image::Asked, "it has begun: {self:?}");
+        Self { image: Image::Settled, facts: self.facts.with(Facts::ANSWERED, true) }
     }
 
     /// It wants no data until it is resumed. It misses updates between the parts of a set from now on.
     #[must_use]
     pub(crate) const fn pause(self) -> Self {
-        Self { paused: true, ..self.leave_set() }
+        let Self { image, facts } = self.leave_set();
+        Self { image, facts: facts.with(Facts::PAUSED, true) }
     }
 
     /// It wants data again, and has missed some if it was paused.
     #[must_use]
     pub(crate) const fn resume(self) -> Self {
-        let state = if self.paused { self.leave_set() } else { self };
-        Self { paused: false, ..state }
+        let Self { image, facts } = if self.is_paused() { self.leave_set() } else { self };
+        Self { image, facts: facts.with(Facts::PAUSED, false) }
     }
 
     /// It is in a set no more before its end. An answer that is broken off is owed as before.
@@ -226,12 +238,12 @@ impl WatchState {
     /// It learns this state of its data.
     #[must_use]
     pub(crate) fn told(self, data: DataState) -> Self {
-        let told_suspect = match data {
-            DataState::SUSPECT => true,
-            DataState::OK => false,
-            _ => self.told_suspect,
+        let facts = match data {
+            DataState::SUSPECT => self.facts.with(Facts::TOLD_SUSPECT, true),
+            DataState::OK => self.facts.with(Facts::TOLD_SUSPECT, false),
+            _ => self.facts,
         };
-        Self { told_suspect, ..self }
+        Self { facts, ..self }
     }
 
     /// It gets the first part of an image; `whole` if no part follows.
@@ -243,31 +255,25 @@ impl WatchState {
             (false, true) => Image::Answering,
             (false, false) => Image::Arriving,
         };
-        Self { image, answered: true, ..self }
+        Self { image, facts: self.facts.with(Facts::ANSWERED, true) }
     }
 
     /// It gets the last part of the set that it is in.
     #[must_use]
     pub(crate) fn image_whole(self) -> Self {
-        debug_assert!(self.answered, "a last part before the first: {self:?}");
+        debug_assert!(self.is_answered(), "a last part before the first: {self:?}");
         Self { image: self.image.whole(), ..self }
     }
 
     /// Panics if a combination of facts is not legal. `open`: it takes part in updates.
     pub(crate) fn check(self, open: bool) {
-        assert!(self.answered || !self.image.is_arriving(), "in a set without its first part: {self:?}");
-        assert!(!open || self.answered, "updates before an image: {self:?}");
-        assert!(!open || !self.paused, "updates of one that is paused: {self:?}");
+        assert!(self.is_answered() || !self.image.is_arriving(), "in a set without its first part: {self:?}");
+        assert!(!open || self.is_answered(), "updates before an image: {self:?}");
+        assert!(!open || !self.is_paused(), "updates of one that is paused: {self:?}");
     }
 
     const fn pack(self) -> u32 {
-        (self.image as u32) << IMAGE_SHIFT
-            | (self.just_in_time as u32) << 26
-            | (self.conflatable as u32) << 27
-            | (self.snapshot as u32) << 28
-            | (self.paused as u32) << 29
-            | (self.answered as u32) << 30
-            | (self.told_suspect as u32) << 31
+        (self.image as u32) << IMAGE_SHIFT | (self.facts.0 as u32) << FACTS_SHIFT
     }
 
     const fn unpack(word: u32) -> Self {
@@ -275,21 +281,14 @@ impl WatchState {
             at @ 0..=5 => Image::ALL[at as usize],
             _ => Image::Settled,
         };
-        Self {
-            image,
-            just_in_time: word & (1 << 26) != 0,
-            conflatable: word & (1 << 27) != 0,
-            snapshot: word & (1 << 28) != 0,
-            paused: word & (1 << 29) != 0,
-            answered: word & (1 << 30) != 0,
-            told_suspect: word & (1 << 31) != 0,
-        }
+        Self { image, facts: Facts((word >> FACTS_SHIFT) as u8 & Facts::ALL) }
     }
 }
 
 /// A table's entry has 32 bits for a watcher: its place among the item's watchers in the low 23, its state above.
 const PLACE: u32 = (1 << IMAGE_SHIFT) - 1;
 const IMAGE_SHIFT: u32 = 23;
+const FACTS_SHIFT: u32 = 26;
 /// Most watchers that one item can have.
 pub(crate) const MAX_WATCHERS: usize = PLACE as usize;
 
@@ -451,7 +450,7 @@ impl Streams {
 
 #[cfg(test)]
 mod tests {
-    use super::{Image, Open, Streams, WatchState};
+    use super::{Facts, Image, Open, Streams, WatchState};
     use crate::p2ps::ids::{ItemId, StreamId};
     use std::collections::BTreeMap;
 
@@ -493,10 +492,8 @@ mod tests {
         table.insert(stream, Open::Item(ItemId(1)), WatchState::default());
         table.set_place(stream, 77);
         for image in Image::ALL {
-            for bits in 0..64 {
-                let [snapshot, paused, answered, told_suspect, conflatable, just_in_time] =
-                    [1, 2, 4, 8, 16, 32].map(|bit| bits & bit != 0);
-                let state = WatchState { image, snapshot, paused, answered, told_suspect, conflatable, just_in_time };
+            for bits in 0..=Facts::ALL {
+                let state = WatchState { image, facts: Facts(bits) };
                 table.change(stream, |_| state);
                 assert_eq!(table.watch(stream), Some((77, state)));
             }

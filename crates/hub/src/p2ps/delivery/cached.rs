@@ -22,7 +22,8 @@ use crate::stream::{Message, flags};
 use rwf::dictionary::Dictionary;
 use rwf::image::Schema;
 use rwf::msg::{Domain, RefreshFlags, RefreshMsg};
-use rwf::{DataState, SetScope, State, StateCode, StreamState};
+use rwf::wire::Writer;
+use rwf::{DataState, EncodeError, SetScope, State, StateCode, StreamState};
 
 /// What cached payloads are read with.
 pub(super) fn schema(dictionary: &Dictionary) -> Schema<'_> {
@@ -63,7 +64,7 @@ impl P2ps {
             // Less than the whole item, or the end of its stream.
             return items.cache_mut().blank(id.0);
         }
-        let applied = items.cache_mut().refresh(id.0, image.first, &image.refresh, &schema(&dictionaries.merged));
+        let applied = items.cache_mut().refresh(id.0, image.first, image.refresh, &schema(&dictionaries.merged));
         counters.cache_failures += u64::from(applied.is_err());
     }
 
@@ -157,19 +158,7 @@ impl P2ps {
         mut to: impl FnMut(&mut Self, &Image<'_>) -> u64,
     ) -> Option<u64> {
         let (mut bytes, mut ends) = std::mem::take(&mut self.scratch.cached);
-        bytes.clear();
-        ends.clear();
-        let limit = self.config.image_part;
-        let mut row = Some(0);
-        let mut failed = false;
-        while let Some(from) = row.filter(|_| !failed) {
-            let write = |w: &mut rwf::wire::Writer<'_>| {
-                row = whole.payload.write_part(from, limit, w)?;
-                Ok(())
-            };
-            failed = encode::append(&mut bytes, limit.saturating_add(256), write).is_err();
-            ends.push(bytes.len());
-        }
+        let failed = write_parts(&whole, self.config.image_part, &mut bytes, &mut ends).is_err();
         let domain = Domain(self.items.key(root).domain);
         let mut reached = None;
         for (number, &end) in ends.iter().enumerate().take_while(|_| !failed) {
@@ -190,7 +179,7 @@ impl P2ps {
                 ..RefreshMsg::new(domain, 0)
             };
             let image = Image {
-                refresh,
+                refresh: &refresh,
                 first,
                 complete,
                 everyone: false,
@@ -212,6 +201,22 @@ impl P2ps {
         self.scratch.cached = (bytes, ends);
         reached
     }
+}
+
+/// Writes a payload in parts of about `limit` bytes, one behind the other, and where each of them ends.
+fn write_parts(whole: &Whole<'_>, limit: usize, bytes: &mut Vec<u8>, ends: &mut Vec<usize>) -> Result<(), EncodeError> {
+    bytes.clear();
+    ends.clear();
+    let mut row = Some(0);
+    while let Some(from) = row {
+        let write = |w: &mut Writer<'_>| {
+            row = whole.payload.write_part(from, limit, w)?;
+            Ok(())
+        };
+        encode::append(bytes, limit.saturating_add(256), write)?;
+        ends.push(bytes.len());
+    }
+    Ok(())
 }
 
 /// Highest part number that a refresh can have.

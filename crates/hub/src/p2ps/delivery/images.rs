@@ -8,7 +8,7 @@ use crate::p2ps::items::view_spec::{Filtered, append_filtered};
 use crate::p2ps::items::watchers::Watcher;
 use crate::p2ps::{P2ps, encode};
 use crate::stream::flags;
-use rwf::msg::{Domain, Msg, MsgKey, RefreshFlags, RefreshMsg, StatusMsg};
+use rwf::msg::{Domain, MsgKey, RefreshFlags, RefreshMsg, StatusMsg};
 use rwf::{DataState, Qos, Rate, State, StreamState};
 
 /// Memory that is used again and again.
@@ -16,6 +16,8 @@ use rwf::{DataState, Qos, Rate, State, StreamState};
 pub(crate) struct Scratch {
     /// A key in canonical bytes.
     pub(crate) key: Vec<u8>,
+    /// A request to a Source Distributor.
+    pub(crate) request: Vec<u8>,
     /// An update with its key rewritten.
     pub(crate) update: Vec<u8>,
     /// Views of the item at hand.
@@ -62,7 +64,7 @@ struct Variant {
 
 /// An image as it comes from a Source Distributor, or from the cache.
 pub(super) struct Image<'a> {
-    pub(super) refresh: RefreshMsg<'a>,
+    pub(super) refresh: &'a RefreshMsg<'a>,
     pub(super) first: bool,
     pub(super) complete: bool,
     /// It goes to all, asked for or not: those that have the item open have to know it too.
@@ -81,6 +83,26 @@ pub(super) struct Image<'a> {
     pub(super) source: SourceId,
 }
 
+impl Image<'_> {
+    /// What makes this image one recipient's, who is told this state of stream and data; without permission data if `is_bare`,
+    /// conflated to one in `interval` milliseconds unless that is 0.
+    fn variant_for(
+        &self,
+        recipient: &Recipient,
+        (stream, data): (StreamState, DataState),
+        is_bare: bool,
+        interval: u16,
+    ) -> Variant {
+        let clears = || self.refresh.flags.contains(RefreshFlags::CLEAR_CACHE) || recipient.begins_afresh(self.afresh);
+        let rate = match interval {
+            0 => recipient.watch.is_just_in_time().then_some((Rate::JIT_CONFLATED, 0)),
+            interval => Some((Rate::TIME_CONFLATED, interval)),
+        };
+        let (solicited, clear_cache) = (recipient.solicited, self.first && clears());
+        Variant { solicited, clear_cache, stream, data, is_bare, rate }
+    }
+}
+
 /// A field or element list without entries.
 const EMPTY_LIST: &[u8] = &[0x08, 0, 0];
 
@@ -95,32 +117,15 @@ impl P2ps {
         position: u64,
         rwf: &[u8],
     ) {
-        let Ok(Msg::Refresh(refresh)) = Msg::decode(rwf) else {
+        let Ok(refresh) = RefreshMsg::decode(rwf) else {
             self.counters.hub_messages_bad += 1;
             return;
         };
         self.counters.images_in += 1;
         let has = |flag| bits & flag != 0;
         let (first, complete, last) = (has(flags::FIRST), has(flags::COMPLETE), has(flags::SNAPSHOT));
-        let item = self.items.get(id);
-        if !item.is_open() {
-            // A part before it has ended the item's stream.
-            self.counters.images_unwanted += 1;
+        if !self.takes_image(id, bits, position) {
             return;
-        }
-        if !first && !item.is_image_arriving() {
-            // The rest of a set that began before the item was opened here.
-            self.counters.images_unwanted += 1;
-            if complete {
-                self.end_set(id, last);
-            }
-            return;
-        }
-        if first && !last {
-            if self.items.is_barred(id, position) {
-                return self.image_late(id);
-            }
-            self.items.unbar_images(id);
         }
         if !self.lock_by_image(id, first, &refresh) {
             // Whoever watched it may not see it under its new lock.
@@ -146,7 +151,7 @@ impl P2ps {
             last,
             stale: false,
             source,
-            refresh,
+            refresh: &refresh,
         };
         self.cache_image(id, &image, narrow);
         if first {
@@ -156,6 +161,34 @@ impl P2ps {
         if complete {
             self.end_set(id, last);
         }
+    }
+
+    /// Whether an image, or a part of one, is for those who watch an item. One that is not is counted.
+    fn takes_image(&mut self, id: ItemId, bits: u8, position: u64) -> bool {
+        let has = |flag| bits & flag != 0;
+        let (first, last) = (has(flags::FIRST), has(flags::SNAPSHOT));
+        let item = self.items.get(id);
+        if !item.is_open() {
+            // A part before it has ended the item's stream.
+            self.counters.images_unwanted += 1;
+            return false;
+        }
+        if !first && !item.is_image_arriving() {
+            // The rest of a set that began before the item was opened here.
+            self.counters.images_unwanted += 1;
+            if has(flags::COMPLETE) {
+                self.end_set(id, last);
+            }
+            return false;
+        }
+        if first && !last {
+            if self.items.is_barred(id, position) {
+                self.image_late(id);
+                return false;
+            }
+            self.items.unbar_images(id);
+        }
+        true
     }
 
     /// An image is of no use, and is asked for again by those that wait for it.
@@ -301,22 +334,8 @@ impl P2ps {
             if (image.last || recipient.watch.is_snapshot()) && state.stream == StreamState::OPEN {
                 state.stream = StreamState::NON_STREAMING;
             }
-            let variant = Variant {
-                solicited: recipient.solicited,
-                clear_cache: image.first
-                    && (image.refresh.flags.contains(RefreshFlags::CLEAR_CACHE)
-                        || recipient.begins_afresh(image.afresh)),
-                stream: state.stream,
-                data: state.data,
-                is_bare: image.refresh.perm_data.is_some() && !self.wants_locks(client),
-                rate: if interval > 0 {
-                    Some((Rate::TIME_CONFLATED, interval))
-                } else if recipient.watch.is_just_in_time() {
-                    Some((Rate::JIT_CONFLATED, 0))
-                } else {
-                    None
-                },
-            };
+            let is_bare = image.refresh.perm_data.is_some() && !self.wants_locks(client);
+            let variant = image.variant_for(recipient, (state.stream, state.data), is_bare, interval);
             let known = variants.iter().find(|(known, _)| *known == variant).map(|(_, body)| *body);
             let Some(made) = known.or_else(|| self.image_body(root, image, variant, body)) else { continue };
             if known.is_none() {
@@ -401,7 +420,7 @@ impl P2ps {
     fn image_body(&mut self, root: ItemId, image: &Image<'_>, variant: Variant, body: Option<&[u8]>) -> Option<BodyId> {
         let Self { items, turn, counters, .. } = self;
         let (item, key) = (items.get(root), items.key(root));
-        let refresh = &image.refresh;
+        let refresh = image.refresh;
         let group = GroupId::new(image.source, item.group());
         let mut flags = refresh.flags;
         flags.set(RefreshFlags::SOLICITED, variant.solicited);

@@ -55,10 +55,12 @@ pub(crate) struct Items {
 /// The items by what concerns many of them at once. Updates have nothing to do with these lists.
 #[derive(Debug)]
 struct Rosters {
-    homes: Roster<(ServiceId, Standing)>,
-    /// Source Distributors choose the numbers of groups.
-    groups: Roster<(SourceId, HubGroup), HashSeed>,
-    apart: Roster<ServiceId>,
+    /// By service and standing.
+    homes: Roster,
+    /// By source and group: Source Distributors choose the numbers of groups.
+    groups: Roster<HashSeed>,
+    /// By service.
+    apart: Roster,
 }
 
 impl Rosters {
@@ -66,7 +68,11 @@ impl Rosters {
         Self { homes: Roster::default(), groups: Roster::with_hasher(seed), apart: Roster::default() }
     }
 
+    #[inline]
     fn refile(&mut self, id: ItemId, from: Filing, to: Filing) {
+        if from == to {
+            return;
+        }
         self.homes.refile(id.0, from.home, to.home);
         self.groups.refile(id.0, from.group, to.group);
         self.apart.refile(id.0, from.apart, to.apart);
@@ -456,22 +462,22 @@ impl Items {
         service: ServiceId,
         standing: Standing,
     ) -> impl DoubleEndedIterator<Item = ItemId> + '_ {
-        self.rosters.homes.of((service, standing)).iter().copied().map(ItemId)
+        self.rosters.homes.of(standing.list(service)).iter().copied().map(ItemId)
     }
 
     /// Number of items of a service that stand there.
     pub(crate) fn count_standing(&self, service: ServiceId, standing: Standing) -> usize {
-        self.rosters.homes.of((service, standing)).len()
+        self.rosters.homes.of(standing.list(service)).len()
     }
 
     /// The open items of a group, in no order.
     pub(crate) fn in_group(&self, source: SourceId, group: HubGroup) -> impl Iterator<Item = ItemId> + '_ {
-        self.rosters.groups.of((source, group)).iter().copied().map(ItemId)
+        self.rosters.groups.of(group.list(source)).iter().copied().map(ItemId)
     }
 
     /// The items of a service that are not back since a loss, or have changed their group.
     pub(crate) fn apart(&self, service: ServiceId) -> impl DoubleEndedIterator<Item = ItemId> + '_ {
-        self.rosters.apart.of(service).iter().copied().map(ItemId)
+        self.rosters.apart.of(service.list()).iter().copied().map(ItemId)
     }
 }
 

@@ -26,6 +26,7 @@
 
 use crate::item::{HashedKey, ItemKey};
 use crate::p2ps::ids::{Handle, HubGroup, ItemId, ServiceId, SourceId, Token, ViewId};
+use crate::roster::ListKey;
 use rwf::DataState;
 use rwf::msg::Priority;
 
@@ -144,16 +145,47 @@ pub(crate) enum Standing {
     Open(SourceId),
 }
 
+impl Standing {
+    /// The list of a service's items that stand there.
+    #[inline]
+    pub(super) const fn list(self, service: ServiceId) -> ListKey {
+        let (kind, source) = match self {
+            Self::Parked => (0, 0),
+            Self::Queued => (1, 0),
+            Self::Retrying => (2, 0),
+            Self::Opening(source) => (3, source.0),
+            Self::Open(source) => (4, source.0),
+        };
+        ListKey::new(service.0 as u32, kind << 16 | source as u32)
+    }
+}
+
+impl HubGroup {
+    /// The list of a source's open items in this group.
+    #[inline]
+    pub(super) const fn list(self, source: SourceId) -> ListKey {
+        ListKey::new(source.0 as u32, self.0)
+    }
+}
+
+impl ServiceId {
+    /// The list of this service's items.
+    #[inline]
+    pub(super) const fn list(self) -> ListKey {
+        ListKey::new(0, self.0 as u32)
+    }
+}
+
 /// The lists that an item is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Filing {
     /// Every item that is no view.
-    pub(super) home: Option<(ServiceId, Standing)>,
+    pub(super) home: Option<ListKey>,
     /// Open items that are in a group.
-    pub(super) group: Option<(SourceId, HubGroup)>,
+    pub(super) group: Option<ListKey>,
     /// Items to which clients that apply a state to a whole service or group by themselves may apply the wrong one: those that are
     /// not back since a loss, and those that changed their group.
-    pub(super) apart: Option<ServiceId>,
+    pub(super) apart: Option<ListKey>,
 }
 
 /// What is known of an item beside its watchers.
@@ -272,9 +304,9 @@ impl Item {
         };
         let grouped = !self.group.is_none();
         Filing {
-            home: Some((self.service, standing)),
-            group: self.open_at().filter(|_| grouped).map(|(source, _)| (source, self.group)),
-            apart: (self.recovering || self.regrouped).then_some(self.service),
+            home: Some(standing.list(self.service)),
+            group: self.open_at().filter(|_| grouped).map(|(source, _)| self.group.list(source)),
+            apart: (self.recovering || self.regrouped).then_some(self.service.list()),
         }
     }
 

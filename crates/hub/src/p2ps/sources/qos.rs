@@ -27,6 +27,12 @@ pub(crate) fn matching(offered: &[Qos], best: Option<Qos>, worst: Option<Qos>) -
     offered.iter().filter(fits).min_by_key(|qos| ranks(**qos, i64::MAX)).copied()
 }
 
+/// Whether a request for this quality alone may get one of `offered`.
+pub(crate) fn is_offered(offered: &[Qos], wanted: Qos) -> bool {
+    // Nearly always the very quality.
+    offered.contains(&wanted) || matching(offered, Some(wanted), None).is_some()
+}
+
 fn in_range(qos: Qos, best: Option<Qos>, worst: Option<Qos>) -> bool {
     let Some(best) = best else { return true };
     if best.timeliness == Timeliness::UNSPECIFIED && best.rate == Rate::UNSPECIFIED && worst.is_none_or(unspecified) {
@@ -59,6 +65,18 @@ mod tests {
 
     fn delayed(seconds: u16) -> Qos {
         Qos { time_info: seconds, ..Qos::new(Timeliness::DELAYED, Rate::TICK_BY_TICK) }
+    }
+
+    #[test]
+    fn a_quality_that_is_there_is_offered() {
+        let all = [LIVE, CONFLATED, delayed(900), delayed(60)];
+        let dynamic = Qos { dynamic: true, ..LIVE };
+        for wanted in all.into_iter().chain([dynamic]) {
+            for offered in [&all[..], &all[1..], &all[2..], &[], &[dynamic]] {
+                let found = matching(offered, Some(wanted), None).is_some();
+                assert_eq!(super::is_offered(offered, wanted), found, "{wanted:?} of {offered:?}");
+            }
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The services of all sources, merged by name: what clients see, and who is asked.
 
 use super::Sources;
-use super::qos::matching;
+use super::qos::is_offered;
 use crate::p2ps::clients::dictionary::DictionaryStream;
 use crate::p2ps::conflation::ServiceConflation;
 use crate::p2ps::ids::{ItemId, RemoteService, ServiceId, SourceId};
@@ -166,7 +166,7 @@ impl Service {
                 let offer = &provider.offer;
                 provider.takes_requests(sources)
                     && offer.info.capabilities.contains(&domain)
-                    && qos.is_none_or(|qos| matching(&offer.info.qos, Some(qos), None).is_some())
+                    && qos.is_none_or(|qos| is_offered(&offer.info.qos, qos))
             })
             .map(|provider| (provider.source, provider.service))
     }

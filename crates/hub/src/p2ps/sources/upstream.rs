@@ -3,7 +3,7 @@
 use super::payload;
 use crate::p2ps::clients::refusal::Refusal;
 use crate::p2ps::delivery::statuses::{Pending, Relayed, Telling};
-use crate::p2ps::ids::{ItemId, RemoteService, ServiceId, SourceId};
+use crate::p2ps::ids::{Handle, ItemId, RemoteService, ServiceId, SourceId};
 use crate::p2ps::items::state::{Sharing, Standing, State as ItemState, Wait};
 use crate::p2ps::items::view_spec::ViewSpec;
 use crate::p2ps::items::views::Coverage;
@@ -92,14 +92,15 @@ impl P2ps {
             return;
         }
         let service = self.items.get(id).service();
-        let queued = self.items.count_standing(service, Standing::Queued);
         let Self { items, services, .. } = self;
         let known = services.get_mut(service);
         debug_assert!(known.is_some(), "an item of a service that never was: {id:?}");
         if let Some(known) = known {
             known.queue.push_back(id);
-            // Items that are gone leave their numbers behind, and the limits of a turn may keep them here.
-            if known.queue.len() > 2 * queued + 64 {
+            // Items that are gone leave their numbers behind, and the limits of a turn may keep them here. Looked at as the queue
+            // doubles: it is never four times as long as what waits in it, and 128.
+            let length = known.queue.len();
+            if length.is_power_of_two() && length > 2 * items.count_standing(service, Standing::Queued) + 64 {
                 let waits = |&id: &ItemId| items.get(id).is_queued() && items.get(id).service() == service;
                 known.queue.retain(waits);
             }
@@ -181,14 +182,22 @@ impl P2ps {
     }
 
     fn open_at(&mut self, id: ItemId, source: SourceId, remote: RemoteService) {
-        let mut request = Vec::new();
+        let mut request = std::mem::take(&mut self.scratch.request);
+        request.clear();
         let (view, pause) = (self.items.wanted_view(id), self.wants_pause(id));
         let written = self.write_request(id, view.as_ref(), pause, &mut request);
         self.items.clear_widening(id);
-        if !written {
+        if written {
+            self.send_open(id, source, remote, &request);
+            self.items.note_asked(id, view, pause, false);
+        } else {
             self.items.park(id);
-            return self.give_up(id, &Refusal::NotEncodable);
+            self.give_up(id, &Refusal::NotEncodable);
         }
+        self.scratch.request = request;
+    }
+
+    fn send_open(&mut self, id: ItemId, source: SourceId, remote: RemoteService, request: &[u8]) {
         let item = self.items.get(id);
         let mut kind = if item.is_snapshot() { flags::SNAPSHOT_ONLY } else { flags::STREAMING };
         if item.is_private() {
@@ -199,9 +208,8 @@ impl P2ps {
             return;
         };
         let token = at.new_token(id);
-        at.writer.request(&Request::Open { service: remote.0, token: token.0, flags: kind, rwf: &request });
+        at.writer.request(&Request::Open { service: remote.0, token: token.0, flags: kind, rwf: request });
         self.items.asked(id, source, token);
-        self.items.note_asked(id, view, pause, false);
     }
 
     /// Writes the request for an item as its Source Distributor gets it: exact quality, no service id. False, counted, if it cannot be
@@ -437,8 +445,8 @@ impl P2ps {
             }
             ItemState::Waiting(_) | ItemState::Open { .. } if self.items.is_watched(id) => self.queue_narrowing(id),
             ItemState::Waiting(_) => self.remove_item(id),
-            ItemState::Open { .. } => {
-                self.give_back(id);
+            ItemState::Open { source, handle, .. } => {
+                self.close_at(id, source, handle);
                 self.remove_item(id);
             }
         }
@@ -454,13 +462,18 @@ impl P2ps {
     pub(in crate::p2ps) fn give_back(&mut self, id: ItemId) {
         let Some((source, handle)) = self.items.open_at(id) else { return };
         self.items.detach(id);
+        self.close_at(id, source, handle);
+        debug_assert!(self.items.get(id).is_waiting());
+    }
+
+    /// Tells a Source Distributor that an item's handle is not used any more.
+    fn close_at(&mut self, id: ItemId, source: SourceId, handle: Handle) {
         if let Some(source) = self.sources.up_mut(source) {
             source.unbind(handle);
             source.writer.request(&Request::Close { handle: handle.0 });
         } else {
             debug_assert!(self.outages.is_losing(source), "{id:?} was open at {source:?}, which is not there");
         }
-        debug_assert!(self.items.get(id).is_waiting());
     }
 
     /// Asks for an item again after a pause, which grows with every failure in a row.
