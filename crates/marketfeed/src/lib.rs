@@ -2,7 +2,7 @@
 //!
 //! * [`Record`]: a Marketfeed message, borrowed; [`scan`] finds it in a stream of bytes.
 //! * [`RecordEncoder`]: writes one; [`FieldCache`]: a field's value to which partial edits are applied.
-//! * [`page`]: ANSI pages and page records as a grid of cells.
+//! * [`page`]: page records, whose rows are fields, as a grid of cells; ANSI pages are [`rwf::page`].
 //! * [`Converter`]: to and from RWF by the dictionary; what cannot be said is dropped and counted ([`Losses`]).
 //!
 //! Marketfeed is the data. The connection over which it used to travel (SSL, the Source Sink Library) is another thing,

@@ -7,7 +7,7 @@
 //! * [`container`]: field lists, element lists, filter lists, vectors, maps, series, arrays, and set definitions;
 //!   [`Primitive`]: the values in them; [`rmtes`]: the text of some.
 //! * [`dictionary`]: what field ids mean; [`rdm`]: the models of login, directory and dictionary messages.
-//! * [`image`]: held images, to which refreshes and updates are applied.
+//! * [`image`]: held images, to which refreshes and updates are applied; [`page`]: ANSI pages as a grid of cells.
 //! * [`text`] and [`json`]: any message as readable text, and as JSON; [`walk`]: a full visit of any bytes.
 //! * [`wire`]: the cursors and length codings everything else is made of.
 //!
@@ -48,6 +48,7 @@ pub mod image;
 pub mod json;
 mod macros;
 pub mod msg;
+pub mod page;
 pub mod peek;
 pub mod primitive;
 mod qos;

@@ -1,6 +1,8 @@
 //! Which items are cached: by service, domain and name.
 
+use rwf::image::Schema;
 use rwf::msg::Domain;
+use rwf::page::PageSize;
 use std::collections::BTreeMap;
 
 /// Which items of which services are cached. The default caches nothing.
@@ -40,6 +42,27 @@ impl CacheRules {
     pub fn covers(&self, service: &str, domain: Domain, name: &[u8]) -> bool {
         let rule = self.services.get(service).unwrap_or(&self.others);
         rule.enabled && rule.domains.has(domain) && !rule.not_items.iter().any(|pattern| pattern.matches(name))
+    }
+}
+
+/// How large the ANSI pages of services are: nothing on the wire says that.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PageSizes {
+    /// By the service's name.
+    pub services: BTreeMap<String, PageSize>,
+    /// Of all other services.
+    pub others: PageSize,
+}
+
+impl PageSizes {
+    /// The size of a service's pages.
+    pub fn of(&self, service: &str) -> PageSize {
+        self.services.get(service).copied().unwrap_or(self.others)
+    }
+
+    /// What refreshes of a service are read with where no dictionary is needed.
+    pub(crate) fn schema(&self, service: &str) -> Schema<'static> {
+        Schema { page_size: self.of(service), ..Schema::NONE }
     }
 }
 

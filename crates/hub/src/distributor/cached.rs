@@ -12,7 +12,7 @@ use crate::item::ItemKey;
 use crate::stream::{ALL, flags, update_flags};
 use rwf::image::Schema;
 use rwf::msg::{Domain, RefreshMsg};
-use rwf::{SetScope, peek};
+use rwf::peek;
 
 impl SourceDistributor {
     /// A P2PS wants an interactive item: it is cached from now on if the rules say so.
@@ -56,7 +56,8 @@ impl SourceDistributor {
         if one_shot {
             return self.cache.blank(handle.0);
         }
-        let schema = schema(self.cache_dictionary.as_deref());
+        let page_size = self.config.page_sizes.of(&self.services[self.items[handle].service()].name);
+        let schema = Schema { page_size, ..schema(self.cache_dictionary.as_deref()) };
         let applied = self.cache.refresh(handle.0, first, refresh, &schema);
         self.counters.cache_failures += u64::from(applied.is_err());
     }
@@ -159,5 +160,5 @@ impl SourceDistributor {
 
 /// What cached payloads are read with.
 fn schema(dictionary: Option<&rwf::dictionary::Dictionary>) -> Schema<'_> {
-    Schema { sets: SetScope::NONE, dictionary, ripple: dictionary.is_some() }
+    Schema { dictionary, ripple: dictionary.is_some(), ..Schema::NONE }
 }

@@ -75,6 +75,8 @@ pub struct Config {
     pub image_part: usize,
     /// Which items of interactive providers are cached, so that further images need no word to the provider; none unless said.
     pub cache: crate::cache::rules::CacheRules,
+    /// How large held pages are.
+    pub page_sizes: crate::cache::rules::PageSizes,
     /// Pause between heartbeats on the hub stream; 0 sends none (both sides in one process).
     pub heartbeat_interval: u64,
     /// Silence after which a P2PS counts as gone; 0 never.
@@ -135,6 +137,7 @@ impl Default for Config {
             max_pending_posts: 100_000,
             image_part: 32_000,
             cache: crate::cache::rules::CacheRules::default(),
+            page_sizes: crate::cache::rules::PageSizes::default(),
             heartbeat_interval: 0,
             p2ps_timeout: 0,
             lease: 0,

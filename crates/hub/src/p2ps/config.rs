@@ -65,6 +65,8 @@ pub struct Config {
     pub image_part: usize,
     /// Which items are cached here, so that who comes later gets its image from memory; none unless said.
     pub cache: crate::cache::rules::CacheRules,
+    /// How large held pages are.
+    pub page_sizes: crate::cache::rules::PageSizes,
     /// Who may see what; off unless said. What is granted comes later ([`super::P2ps::set_rights`]).
     pub permissions: permissions::Settings,
     /// Field and enumeration dictionary offered for every service; it goes before what providers offer. `None`: what
@@ -104,6 +106,7 @@ impl Default for Config {
             key: 0,
             image_part: 6_000,
             cache: crate::cache::rules::CacheRules::default(),
+            page_sizes: crate::cache::rules::PageSizes::default(),
             permissions: permissions::Settings::default(),
             dictionary: None,
         }

@@ -1,9 +1,11 @@
 //! Non-interactive providers: what they publish, the images held for them, loss and return.
 
 use crate::world::*;
+use hub::cache::rules::PageSizes;
 use hub::distributor::{Config, Origin, PeerInfo, SessionId};
 use hub::stream::{Kind, Request, flags};
 use rwf::msg::{Domain, Msg, MsgKey, RefreshFlags, StatusMsg, UpdateMsg};
+use rwf::page::{Page, PageSize};
 use rwf::rdm::directory::{Part, Service};
 use rwf::rdm::login;
 use rwf::{DataState, DataType, MapAction, MapEncoder, MapHead, Primitive, State, StateCode, StreamState};
@@ -66,6 +68,43 @@ fn a_consumer_on_the_providers_port_is_refused_with_words() {
         (StreamState::CLOSED, StateCode::USAGE_ERROR)
     );
     assert_eq!(world.sent.closed.len(), 1);
+}
+
+#[test]
+fn a_page_is_held_as_what_shows_on_it() {
+    let config = Config {
+        page_sizes: PageSizes {
+            services: [("NI_PUB".to_owned(), PageSize::new(4, 20))].into(),
+            ..PageSizes::default()
+        },
+        ..Config::default()
+    };
+    let mut world = World::new(config);
+    world.p2ps_up(1);
+    world.nip_up(0);
+    world.directory(0, vec![service(3, "NI_PUB")]);
+    let page = |world: &mut World, body: &'static [u8]| {
+        world.refresh_with(0, &[], |msg| {
+            msg.key = Some(MsgKey { name_type: Some(1), ..MsgKey::item(3, b"PAGE") });
+            (msg.stream_id, msg.container, msg.body) = (7, DataType::ANSI_PAGE, body);
+        });
+    };
+    page(&mut world, b"\x1bcfirst life");
+    page(&mut world, b"GBP 1.5520\x1b[3;1H");
+    for change in [&b"\x1b[31mred"[..], b"\n", b"\x1b[1;9H31"] {
+        let update =
+            UpdateMsg { container: DataType::ANSI_PAGE, body: change, ..UpdateMsg::new(Domain::MARKET_PRICE, 7) };
+        world.message(0, |w| update.encode(w));
+    }
+    world.events();
+    world.open_with(1, "PAGE", flags::STREAMING);
+    let events = world.events();
+    let image = events.iter().find(|event| event.kind == Kind::Image).expect("an image from memory").image();
+    assert_eq!((image.container, image.state.data), (DataType::ANSI_PAGE, DataState::OK));
+    let mut shown = Page::new(PageSize::new(4, 20));
+    shown.apply(image.body);
+    // The region of four rows ends with the third, which has scrolled up.
+    assert_eq!(shown.texts(), ["        31", "red"]);
 }
 
 #[test]

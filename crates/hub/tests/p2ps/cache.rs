@@ -8,6 +8,7 @@ use hub::p2ps::Config;
 use hub::stream::{ALL, Event, flags};
 use rwf::container::{FieldListEncoder, Map, MapAction, MapEncoder, MapHead, SetScope};
 use rwf::msg::{Domain, Msg, RefreshFlags, RefreshMsg, RequestFlags, RequestMsg, UpdateFlags, UpdateMsg};
+use rwf::page::{Page, PageSize};
 use rwf::rdm::request::{Payload, View};
 use rwf::{DataState, DataType, Primitive, State, StateCode, StreamState};
 
@@ -69,6 +70,46 @@ fn who_comes_later_gets_the_image_between_two_updates() {
     world.close(2, 8);
     assert_eq!(world.asked(), ["0: close 4"], "nobody watches: closed as without a cache");
     assert_eq!(world.p2ps.counters().items_cached, 0);
+}
+
+#[test]
+fn a_page_is_written_onto_and_a_late_joiner_sees_what_the_first_watcher_sees() {
+    let page = |msg: &[u8], grid: &mut Page| match Msg::decode(msg).unwrap() {
+        Msg::Refresh(refresh) => grid.refresh(refresh.body),
+        Msg::Update(update) => grid.apply(update.body),
+        other => panic!("{other:?}"),
+    };
+    let container = DataType::ANSI_PAGE;
+    let mut world = cached();
+    world.clients([1, 2]);
+    world.request(1, &item(5, "IBM"));
+    let token = world.token();
+    world.asked();
+    let flags = RefreshFlags::SOLICITED | RefreshFlags::REFRESH_COMPLETE;
+    let body = b"\x1bcGBP 1.5520\x1b[25;1Hstatus line".as_slice();
+    let first = encode(|w| RefreshMsg { container, flags, body, ..RefreshMsg::new(PRICE, 0) }.encode(w));
+    world.publish(0, |p| {
+        p.opened(token, 4).image_with(4, 0, &first);
+    });
+    // Each builds upon what the one before has left: cursor, colour, a region that scrolls.
+    let changes = [&b"\x1b[1;5H\x1b[31m1.5521"[..], b"/31", b"\x1b[2;24r\x1b[24;1Hnews\r\n", b"more news"];
+    for body in &changes {
+        let rwf = encode(|w| UpdateMsg { container, body, ..UpdateMsg::new(PRICE, 0) }.encode(w));
+        world.publish(0, |p| {
+            p.event(Event::Update { handle: 4, has_key: false, rwf: &rwf });
+        });
+    }
+    let (mut first, mut late) = (Page::new(PageSize::default()), Page::new(PageSize::default()));
+    world.raw(1).iter().for_each(|msg| page(msg, &mut first));
+    assert_eq!(
+        (first.row_text(0), first.row_text(22), first.row_text(23)),
+        ("GBP 1.5521/31".into(), "news".into(), "more news".into())
+    );
+    world.request(2, &item(8, "IBM"));
+    world.raw(2).iter().for_each(|msg| page(msg, &mut late));
+    assert_eq!(late, first);
+    let counters = world.p2ps.counters();
+    assert_eq!((counters.images_from_cache, counters.cache_failures), (1, 0));
 }
 
 #[test]

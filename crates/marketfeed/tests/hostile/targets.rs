@@ -1,8 +1,9 @@
 // What the fuzz targets run, and the smoke test with it: any bytes may come, and nothing may panic, hang or take memory that
 // the bytes do not justify.
 
-use marketfeed::page::{Layout, Page, RecordPage};
+use marketfeed::page::{Layout, RecordPage};
 use marketfeed::{FieldCache, Record, Scan, scan};
+use rwf::page::{Page, PageSize};
 
 /// Bytes as a stream of messages, and as edits of a field's value.
 pub(crate) fn marketfeed(data: &[u8]) {
@@ -43,7 +44,7 @@ fn record(data: &[u8]) {
 /// Bytes as updates of an ANSI page of any size, apart by zero bytes, and as rows of a page record.
 pub(crate) fn page(data: &[u8]) {
     let [rows, columns, bytes @ ..] = data else { return };
-    let mut page = Page::new(u16::from(*rows), u16::from(*columns));
+    let mut page = Page::new(PageSize::new(u16::from(*rows), u16::from(*columns)));
     let mut record = RecordPage::new(Layout::Rows64);
     for (at, update) in bytes.split(|byte| *byte == 0).enumerate() {
         page.apply(update);
@@ -51,7 +52,7 @@ pub(crate) fn page(data: &[u8]) {
         assert!(row <= page.rows() && column <= page.columns(), "the cursor is on the page");
         let _ = record.apply(215 + (at % 14) as i16, update);
     }
-    let mut late = Page::new(page.rows(), page.columns());
+    let mut late = Page::new(page.size());
     late.refresh(&page.image());
     assert_eq!(late, page, "a late joiner gets the page");
 }

@@ -30,6 +30,7 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
         post_timeout: u64::from(config.p2ps.post_timeout_s) * SECOND,
         open_window: c.initial_open_limit,
         cache: distributor_cache(config),
+        page_sizes: c.page_sizes.0.clone(),
         hash_seed: hash_seed(),
         ..distributor::Config::default()
     }
@@ -73,6 +74,7 @@ pub fn p2ps_limits(config: &Config) -> p2ps::Config {
         hash_seed: hash_seed(),
         image_part: (c.max_fragment_size as usize).saturating_sub(DICTIONARY_HEADROOM).max(100),
         cache: p2ps_cache(config),
+        page_sizes: config.source_distributor.page_sizes.0.clone(),
         permissions: permission_settings(&config.permissions),
         ..p2ps::Config::default()
     }

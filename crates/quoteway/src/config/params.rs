@@ -4,10 +4,12 @@
 
 use super::section::section;
 use super::value::{
-    AbsentRights, AuditSync, CacheLocation, Compression, ConnectionType, DomainList, LogFormat, PermissionMode,
-    RouteProtocol,
+    AbsentRights, AuditSync, CacheLocation, Compression, ConnectionType, DomainList, LogFormat, PageSizeList,
+    PermissionMode, RouteProtocol,
 };
-use hub::cache::rules::Domains;
+use hub::cache::rules::{Domains, PageSizes};
+use rwf::page::PageSize;
+use std::collections::BTreeMap;
 
 section! {
     /// The side that faces consumers.
@@ -110,6 +112,7 @@ section! {
     domains_cached: DomainList = DomainList(Domains::ALL), "", "Domains whose items are cached where cache_location is \"ssl\".";
     domains_not_cached: DomainList = DomainList(Domains::NONE), "", "Domains whose items are not cached, whatever domains_cached says.";
     cached_services: Vec<String> = Vec::new(), "", "Services whose items are cached where cache_location is \"ssl\"; empty means all.";
+    page_sizes: PageSizeList = PageSizeList(PageSizes { services: BTreeMap::new(), others: PageSize::DEFAULT }), "", "Rows and columns of ANSI pages, which are held as a grid here and in a P2PS: ROWSxCOLUMNS for all services, SERVICE=ROWSxCOLUMNS for one.";
     non_caching_item_list: Vec<String> = Vec::new(), "nonCachingItemList" in "SERVICE", "Names of items that are cached neither here nor in a P2PS; * stands for any text, ? for one character.";
     initial_open_limit: u32 = 1_000, "initialOpenLimit" in "ROUTE*route", "Opens that may await an answer from a provider that states no OpenWindow.";
     tcp_no_delay: bool = true, "tcpNoDelay" in "ROUTE*route", "Nagle's algorithm off.";

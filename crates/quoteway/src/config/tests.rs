@@ -175,3 +175,16 @@ fn what_is_cached_is_said_by_place_domain_service_and_name() {
     let wrong = Config::parse("c.toml", "[p2ps]\ndomains_cached = [\"MARKET_BY_WISH\"]").expect_err("no domain");
     assert!(wrong.to_string().contains("MARKET_BY_ORDER or 7"), "{wrong}");
 }
+
+#[test]
+fn pages_have_the_sizes_of_their_services_in_both_places() {
+    use rwf::page::PageSize;
+    let text = "[source_distributor]\npage_sizes = [\"24x132\", \"BROKER=14x64\"]";
+    let config = Config::parse("c.toml", text).expect("a configuration");
+    for sizes in [super::distributor_config(&config).page_sizes, super::p2ps_limits(&config).page_sizes] {
+        assert_eq!((sizes.of("BROKER"), sizes.of("ANY")), (PageSize::new(14, 64), PageSize::new(24, 132)));
+    }
+    assert_eq!(super::distributor_config(&Config::default()).page_sizes.of("ANY"), PageSize::default());
+    let wrong = Config::parse("c.toml", "[source_distributor]\npage_sizes = [\"25\"]").expect_err("no size");
+    assert!(wrong.to_string().contains("ROWSxCOLUMNS"), "{wrong}");
+}

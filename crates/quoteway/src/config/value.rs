@@ -1,6 +1,6 @@
 //! How one parameter's value is read, shown and named in messages.
 
-use hub::cache::rules::Domains;
+use hub::cache::rules::{Domains, PageSizes};
 use rwf::msg::Domain;
 
 /// A value as it stands in a file, before anyone knows which parameter it is for.
@@ -139,6 +139,32 @@ impl Parameter for DomainList {
         }
         let names = (0..=u8::MAX).map(Domain).filter(|&domain| self.0.has(domain)).map(|domain| domain.to_string());
         format!("{:?}", names.collect::<Vec<_>>())
+    }
+}
+
+/// How large the pages of services are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageSizeList(pub PageSizes);
+
+impl Parameter for PageSizeList {
+    const KIND: &'static str =
+        "a list of ROWSxCOLUMNS such as 25x80, or SERVICE=14x64 for one service; sides are 1 to 255";
+    fn read(raw: &Raw<'_>) -> Result<Self, String> {
+        let entries: Vec<String> = Parameter::read(raw).map_err(|_: String| expected::<Self>(raw))?;
+        let mut sizes = PageSizes::default();
+        for entry in &entries {
+            let (service, size) = entry.rsplit_once('=').map_or((None, &**entry), |(name, size)| (Some(name), size));
+            let size = size.trim().parse().map_err(|_| expected::<Self>(raw))?;
+            match service {
+                Some(name) => drop(sizes.services.insert(name.trim().to_owned(), size)),
+                None => sizes.others = size,
+            }
+        }
+        Ok(Self(sizes))
+    }
+    fn show(&self) -> String {
+        let services = self.0.services.iter().map(|(name, size)| format!("{name}={size}"));
+        format!("{:?}", std::iter::once(self.0.others.to_string()).chain(services).collect::<Vec<_>>())
     }
 }
 

@@ -3,6 +3,7 @@
 use super::lists::{Elements, Fields};
 use super::rows::{Filters, Map, Series, Vector};
 use super::{ApplyError, Schema};
+use crate::page::Page;
 use crate::wire::Writer;
 use crate::{DataType, EncodeError};
 
@@ -100,6 +101,8 @@ pub(super) enum Content {
     Vector(Box<Vector>),
     Filters(Box<Filters>),
     Series(Box<Series>),
+    /// What shows on an ANSI page, and the state that updates build upon.
+    Page(Box<Page>),
     /// A container without entries that we know: kept as a whole.
     Whole(Box<[u8]>),
 }
@@ -118,7 +121,7 @@ impl Content {
             return Err(ApplyError::TooLarge("deeper nesting"));
         }
         if matches!(self, Self::Empty) {
-            *self = Self::of(container);
+            *self = Self::of(container, schema);
         }
         match self {
             Self::Fields(fields) => fields.apply(data, schema, refresh),
@@ -127,6 +130,11 @@ impl Content {
             Self::Vector(vector) => vector.apply(data, schema, depth),
             Self::Filters(filters) => filters.apply(data, schema, depth),
             Self::Series(series) => series.apply(data, schema, depth),
+            Self::Page(page) => {
+                // No bytes are wrong on a page: what is unknown means nothing. A refresh finds a new page, or clears it itself.
+                page.apply(data);
+                Ok(())
+            }
             Self::Whole(whole) if refresh => {
                 *whole = data.into();
                 Ok(())
@@ -135,7 +143,7 @@ impl Content {
         }
     }
 
-    fn of(container: DataType) -> Self {
+    fn of(container: DataType, schema: &Schema<'_>) -> Self {
         match container {
             DataType::NO_DATA => Self::Empty,
             DataType::FIELD_LIST => Self::Fields(Fields::default()),
@@ -144,6 +152,7 @@ impl Content {
             DataType::VECTOR => Self::Vector(Box::default()),
             DataType::FILTER_LIST => Self::Filters(Box::default()),
             DataType::SERIES => Self::Series(Box::default()),
+            DataType::ANSI_PAGE => Self::Page(Box::new(Page::new(schema.page_size))),
             _ => Self::Whole(Box::default()),
         }
     }
@@ -214,6 +223,7 @@ impl Content {
             Self::Vector(vector) => vector.write(from, limit, w),
             Self::Filters(filters) => filters.write(w).map(|()| None),
             Self::Series(series) => series.write(from, limit, w),
+            Self::Page(page) => w.bytes(&page.image()).map(|()| None),
             Self::Whole(whole) => w.bytes(whole).map(|()| None),
         }
     }

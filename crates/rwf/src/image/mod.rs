@@ -15,6 +15,7 @@
 //! | vector | index | set, update, clear; insert and delete move the entries behind |
 //! | filter list | id | set replaces, update changes (or sets), clear removes |
 //! | series | - | entries are appended |
+//! | ANSI page | place | characters are written over those that are there; see [`crate::page`] |
 //! | array, opaque, XML, JSON, message, others | - | held as a whole; a refresh replaces, an update is refused |
 //!
 //! Containers within entries follow the same rules. Parts of one refresh are applied one after the other, so a field,
@@ -64,6 +65,7 @@ pub use content::Payload;
 pub use item::{Image, Part, Parts};
 
 use crate::dictionary::Dictionary;
+use crate::page::PageSize;
 use crate::{DataType, DecodeError, EncodeError, SetScope};
 use std::fmt;
 
@@ -78,11 +80,13 @@ pub struct Schema<'a> {
     /// Whether fields ripple in updates, as the dictionary says: the value that a field had goes to the next one
     /// (`TRDPRC_1` to `TRDPRC_2` and on), if that is held. `DO_NOT_RIPPLE` of an update goes before it.
     pub ripple: bool,
+    /// Rows and columns of an ANSI page that begins with this payload; one that is held keeps its own.
+    pub page_size: PageSize,
 }
 
 impl Schema<'static> {
     /// Neither global sets nor field definitions.
-    pub const NONE: Self = Self { sets: SetScope::NONE, dictionary: None, ripple: false };
+    pub const NONE: Self = Self { sets: SetScope::NONE, dictionary: None, ripple: false, page_size: PageSize::DEFAULT };
 }
 
 /// Why a payload could not be applied. What is held is not current then: part of the payload may have been applied.

@@ -496,6 +496,32 @@ proptest! {
 }
 
 #[test]
+fn updates_of_a_page_are_written_onto_it() {
+    let container = DataType::ANSI_PAGE;
+    let small = Schema { page_size: crate::page::PageSize::new(2, 6), ..Schema::NONE };
+    // A refresh without RIS begins with an empty page all the same.
+    let refresh = |image: &mut Image, body: &[u8]| {
+        let flags = RefreshFlags::REFRESH_COMPLETE;
+        image.refresh(&RefreshMsg { container, flags, body, ..RefreshMsg::new(Domain::MARKET_PRICE, 0) }, &small)
+    };
+    let mut image = Image::new();
+    refresh(&mut image, b"old text").unwrap();
+    refresh(&mut image, b"GBP 1.\x1b[2;1H\x1b[31mred").unwrap();
+    update(&mut image, container, b" too\x1b[1;5H9").unwrap();
+    assert!(!image.is_suspect());
+    let mut late = crate::page::Page::new(small.page_size);
+    late.apply(&whole(&image));
+    assert_eq!(late.texts(), ["GBP 9.", "red to"]);
+    // The colour is a state of the page: it holds for what comes next, for a late joiner as for the others.
+    update(&mut image, container, b"\x1b[1;1HX").unwrap();
+    late.apply(b"\x1b[1;1HX");
+    assert_eq!(late.row(0)[0].colours, 0xF1);
+    let mut again = crate::page::Page::new(small.page_size);
+    again.apply(&whole(&image));
+    assert_eq!(again, late);
+}
+
+#[test]
 fn the_dictionary_says_what_is_text() {
     let dictionary = Dictionary::builtin();
     let schema = Schema { dictionary: Some(&dictionary), ..Schema::NONE };
@@ -533,13 +559,16 @@ fn the_steady_state_allocates_nothing() {
     let mut orders = refreshed(DataType::MAP, &book(&levels));
     let change = book(&[(1, 3, level("401.49")), (2, 7, Vec::new()), (0, 27, level("401.50")), (0, 4, level("7"))]);
     let back = book(&[(2, 27, Vec::new()), (0, 7, level("401.50")), (0, 4, level("401.50"))]);
+    let mut page = refreshed(DataType::ANSI_PAGE, b"\x1bc\x1b[5;1HGBP  1.5520/30\x1b[24;1Hnews");
     let mut turn = || {
+        update(&mut page, DataType::ANSI_PAGE, b"\x1b[5;6H\x1b[>7m1.5521\x1b[>m\x1b[24;1H\nnext line").unwrap();
         update(&mut price, DataType::FIELD_LIST, &short).unwrap();
         update(&mut price, DataType::FIELD_LIST, &long).unwrap();
         update(&mut orders, DataType::MAP, &change).unwrap();
         update(&mut orders, DataType::MAP, &back).unwrap();
     };
-    turn();
+    // A page that scrolls has each of its rows in use some day.
+    (0..25).for_each(|_| turn());
     let counted = allocation_counter::measure(|| (0..50).for_each(|_| turn()));
     assert_eq!(counted.count_total, 0, "{counted:?}");
 }

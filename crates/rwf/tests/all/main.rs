@@ -4,6 +4,7 @@ mod dictionary;
 mod golden;
 mod hostile;
 mod json;
+mod pages;
 mod rdm;
 mod roundtrip;
 mod text;

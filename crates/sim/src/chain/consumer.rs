@@ -189,7 +189,7 @@ impl Consumer {
             1 if service != PUBLISHED => Kind::Private,
             _ => Kind::Streaming,
         };
-        let view = (!item.is_map() && random.chance(30)).then(|| any_view(random));
+        let view = (!item.is_map() && random.chance(30)).then(|| any_view(random)).filter(|_| !item.is_page());
         self.open(item, kind, view, random.chance(5));
         true
     }
@@ -353,7 +353,7 @@ impl Consumer {
                 watch.unasked |= no_refresh;
             }
             3 if !watch.item.is_map() && !watch.paused => {
-                let view = random.chance(70).then(|| any_view(random));
+                let view = random.chance(70).then(|| any_view(random)).filter(|_| !watch.item.is_page());
                 if view != watch.view {
                     let narrower = match (&view, &watch.view) {
                         (Some(_), None) => true,
@@ -525,7 +525,8 @@ impl Consumer {
         let watch = &self.watches[&stream];
         if watch.ended == Some(StreamState::CLOSED_RECOVER) {
             let watch = self.watches.remove(&stream).expect("a watch");
-            self.closed.insert(stream, u64::MAX);
+            // What it asked for in this turn crossed the end of the stream: to the P2PS that was a request, which it may answer.
+            self.closed.insert(stream, if watch.opened == self.turn { self.turn } else { u64::MAX });
             if watch.kind != Kind::Private {
                 self.again.push((watch.item, watch.kind, watch.view));
             }

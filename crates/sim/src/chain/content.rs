@@ -5,6 +5,7 @@
 
 use rwf::container::{FieldList, FieldListEncoder, Map, MapAction, MapEncoder, MapHead, SetScope};
 use rwf::msg::{Domain, UpdateType};
+use rwf::page::{Page, PageSize};
 use rwf::wire::Writer;
 use rwf::{DataType, EncodeError, Primitive};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,8 +15,9 @@ use std::fmt;
 pub(crate) const SERVICES: [&str; 3] = ["FEED", "OTHER", "CONTRIB"];
 /// The service of the non-interactive providers.
 pub(crate) const PUBLISHED: u8 = 2;
-/// Domains that carry items: two of RDM and one that nobody knows.
-pub(crate) const DOMAINS: [Domain; 3] = [Domain::MARKET_PRICE, Domain::MARKET_BY_PRICE, Domain(200)];
+/// Domains that carry items: two of RDM, and one that nobody knows, whose items are ANSI pages.
+pub(crate) const DOMAINS: [Domain; 3] = [Domain::MARKET_PRICE, Domain::MARKET_BY_PRICE, PAGES];
+const PAGES: Domain = Domain(200);
 
 /// Names, some of which make a provider behave in a special way.
 pub(crate) const NAMES: [&str; 9] = ["A", "B", "C", "D", "E", "MUTE", "NOPE", "ONCE", "GOTO"];
@@ -29,9 +31,14 @@ pub(crate) struct Item {
 }
 
 impl Item {
-    /// Field lists are flat; the other domain is a map of field lists.
+    /// Field lists and pages are flat; the other domain is a map of field lists.
     pub(crate) fn is_map(self) -> bool {
         Domain(self.domain) == Domain::MARKET_BY_PRICE
+    }
+
+    /// What would be field n stands in row n of a page.
+    pub(crate) fn is_page(self) -> bool {
+        Domain(self.domain) == PAGES
     }
 }
 
@@ -183,7 +190,11 @@ pub(crate) fn bytes_of(encode: impl FnOnce(&mut Writer<'_>) -> Result<(), Encode
 
 /// The container of an item's content.
 pub(crate) fn container(item: Item) -> DataType {
-    if item.is_map() { DataType::MAP } else { DataType::FIELD_LIST }
+    match Domain(item.domain) {
+        PAGES => DataType::ANSI_PAGE,
+        Domain::MARKET_BY_PRICE => DataType::MAP,
+        _ => DataType::FIELD_LIST,
+    }
 }
 
 /// The payload that says these changes. A row that is deleted and set again is added; `whole` adds all.
@@ -207,6 +218,9 @@ pub(crate) fn body(item: Item, changes: &[Change], whole: bool) -> Vec<u8> {
         }
         out.finish()
     };
+    if item.is_page() {
+        return page(lists.iter().flat_map(|(_, _, list)| list));
+    }
     bytes_of(|w| {
         if !item.is_map() {
             let list: Vec<_> = lists.iter().flat_map(|(_, _, list)| list.iter().copied()).collect();
@@ -233,6 +247,22 @@ pub(crate) fn body(item: Item, changes: &[Change], whole: bool) -> Vec<u8> {
     })
 }
 
+/// Rows of a page, each written anew. What stood there is erased, since a number may have fewer digits than the one before.
+fn page<'a>(rows: impl Iterator<Item = &'a (i16, u64)>) -> Vec<u8> {
+    rows.flat_map(|(row, value)| format!("\x1b[{row};1H\x1b[K{value}").into_bytes()).collect()
+}
+
+/// The rows that the bytes write on an empty page.
+fn read_page(body: &[u8]) -> Vec<Change> {
+    let mut page = Page::new(PageSize::default());
+    page.apply(body);
+    let row = |(at, text): (usize, String)| {
+        let value = (!text.is_empty()).then(|| text.parse().expect("a number"));
+        value.map(|value| Change::Set((0, at as i16 + 1), value))
+    };
+    page.texts().into_iter().enumerate().filter_map(row).collect()
+}
+
 fn read_list(row: u32, body: &[u8], out: &mut Vec<Change>) {
     let list = FieldList::decode(body, &SetScope::NONE).expect("a field list");
     for entry in list.entries() {
@@ -247,6 +277,7 @@ pub(crate) fn read_body(container: DataType, body: &[u8]) -> Vec<Change> {
     let mut out = Vec::new();
     match container {
         DataType::FIELD_LIST => read_list(0, body, &mut out),
+        DataType::ANSI_PAGE => out = read_page(body),
         DataType::MAP => {
             let map = Map::decode(body, &SetScope::NONE).expect("a map");
             for entry in map.entries() {

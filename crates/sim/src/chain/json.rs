@@ -319,6 +319,10 @@ fn check_values(value: &Value, message: &[u8]) {
     match msg.container() {
         DataType::FIELD_LIST => fields(0, &value["Fields"], &mut rows),
         DataType::MAP => map(&value["Map"], &mut deleted, &mut rows),
+        DataType::ANSI_PAGE => {
+            let text = value["AnsiPage"].as_str().expect("a page is a text");
+            apply(&mut rows, &read_body(DataType::ANSI_PAGE, text.as_bytes()));
+        }
         DataType::NO_DATA => {}
         other => panic!("content of type {other}: {value}"),
     }

@@ -284,6 +284,7 @@ impl Watch {
         let is_merged = msg.conflation.is_some_and(|conflation| conflation.count > 1);
         if is_merged {
             assert!(self.conflated, "a merged update for one who gets all");
+            assert!(!self.item.is_page(), "updates of a page are merged");
             let trades = (self.version + 1..=version).filter(|&at| is_trade(at));
             let seen = |at: &u16| !seen_changes(&versions[usize::from(*at)].changes, self.view.as_ref()).is_empty();
             assert_eq!(trades.filter(seen).count(), 0, "a trade is merged, between {} and {version}", self.version);

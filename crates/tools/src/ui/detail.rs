@@ -49,7 +49,7 @@ pub struct Held(Option<Payload>);
 impl Held {
     /// Takes in a message of the item. What cannot be applied leaves no image: the next refresh brings one.
     pub fn hear(&mut self, msg: &[u8], dictionary: &Dictionary) {
-        let schema = Schema { sets: SetScope::NONE, dictionary: Some(dictionary), ripple: false };
+        let schema = Schema { dictionary: Some(dictionary), ..Schema::NONE };
         match Msg::decode(msg) {
             Ok(Msg::Refresh(refresh)) => {
                 let clears = refresh.flags.contains(rwf::msg::RefreshFlags::CLEAR_CACHE);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use clap::Args as ClapArgs;
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
-use marketfeed::page::{Cell, Layout, Page, RecordPage, style};
+use marketfeed::page::{Layout, RecordPage};
 use net::tcp::{ConnId, SocketOptions};
 use ratatui::Frame;
 use ratatui::style::{Color, Modifier, Style};
@@ -19,6 +19,7 @@ use ratatui::widgets::{Block, Paragraph};
 use rssl::{ClientConfig, Version};
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rwf::msg::{CloseMsg, Domain, Msg, MsgKey, RequestFlags, RequestMsg};
+use rwf::page::{Cell, Page, PageSize, style};
 use rwf::wire::Writer;
 use rwf::{DataType, FieldList, SetScope};
 
@@ -49,8 +50,8 @@ pub struct Args {
     #[arg(short = 'u', long, value_name = "NAME", default_value = "rmds")]
     pub user: String,
     /// Rows and columns of an ANSI page: nothing on the wire says them
-    #[arg(long, value_name = "ROWSxCOLUMNS", default_value = "25x80", value_parser = size)]
-    pub size: (u16, u16),
+    #[arg(long, value_name = "ROWSxCOLUMNS", default_value = "25x80")]
+    pub size: PageSize,
     /// Seconds for which what has changed is shown in its fading colours
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = crate::flags::seconds)]
     pub fade: f64,
@@ -63,14 +64,6 @@ pub struct Args {
     /// Print help
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,
-}
-
-fn size(text: &str) -> Result<(u16, u16), String> {
-    let sides = text.split_once('x').and_then(|(rows, columns)| Some((rows.parse().ok()?, columns.parse().ok()?)));
-    let fits = |side: &u16| (1..=marketfeed::page::SIDE_MAX).contains(side);
-    sides
-        .filter(|(rows, columns)| fits(rows) && fits(columns))
-        .ok_or_else(|| format!("rows and columns, each 1 to {}, as 25x80", marketfeed::page::SIDE_MAX))
 }
 
 /// A page as it comes and fades.
@@ -87,9 +80,9 @@ pub struct PageView {
 
 impl PageView {
     /// An empty page.
-    pub fn new(rows: u16, columns: u16) -> Self {
-        let page = Page::new(rows, columns);
-        let written = vec![0; usize::from(rows) * usize::from(columns)];
+    pub fn new(size: PageSize) -> Self {
+        let page = Page::new(size);
+        let written = vec![0; usize::from(size.rows()) * usize::from(size.columns())];
         Self { page, record: None, written, notice: "waiting for the page".to_owned(), is_changed: false }
     }
 
@@ -295,7 +288,7 @@ impl Client {
             service: args.service.clone(),
         };
         let session = Session {
-            view: PageView::new(args.size.0, args.size.1),
+            view: PageView::new(args.size),
             item: args.item.clone(),
             consumer: Consumer::new(identity),
             outbox: Outbox::default(),
@@ -430,7 +423,7 @@ mod tests {
 
     #[test]
     fn what_changes_fades_and_what_came_with_the_image_does_not() {
-        let mut view = PageView::new(25, 80);
+        let mut view = PageView::new(PageSize::default());
         view.hear(SECOND, &image(DataType::ANSI_PAGE, b"\x1bc\x1b[>42m\x1b[3;10HGBP 1.5520"));
         assert_eq!(view.json(), r#"{"Rows":["","","         GBP 1.5520"]}"#);
         let plain = Line::from(vec![Span::styled("         GBP 1.5520".to_owned() + &" ".repeat(61), Style::new())]);
@@ -456,17 +449,11 @@ mod tests {
                 out.finish()
             })
         };
-        let mut view = PageView::new(25, 80);
+        let mut view = PageView::new(PageSize::default());
         view.hear(1, &image(DataType::FIELD_LIST, &fields(&[(315, b"first row"), (316, b"GBP 1.5520"), (22, b"x")])));
         view.hear(2, &update(DataType::FIELD_LIST, &fields(&[(316, b"\x1b[9`1")])));
         assert_eq!(view.page().texts(), ["first row", "GBP 1.5521"]);
         view.hear(3, &image(DataType::ELEMENT_LIST, b""));
         assert!(view.notice.contains("no page"), "{}", view.notice);
-    }
-
-    #[test]
-    fn sizes_are_read() {
-        assert_eq!((size("25x80"), size("14x64")), (Ok((25, 80)), Ok((14, 64))));
-        assert!(size("0x80").is_err() && size("25").is_err() && size("25x999").is_err());
     }
 }

@@ -170,7 +170,8 @@ impl SourceDistributor {
         let part = item.take_cached_part(item.begins_set(refresh.part_num), complete, refresh.state.data);
         let (group, watched) = (item.group(), item.has_interest());
         let image = self.published.images.get_mut(item.image().expect("a cached item has an image"));
-        if image.refresh(refresh, &Schema::NONE).is_err() {
+        let schema = self.config.page_sizes.schema(&self.services[item.service()].name);
+        if image.refresh(refresh, &schema).is_err() {
             self.counters.cache_failures += 1;
         }
         if watched {

@@ -186,7 +186,8 @@ impl SourceDistributor {
         if refresh.state.stream.is_final() {
             standbys.remove(place);
         } else if let Some(standby) = standbys.by_place.get_mut(&(place.session, place.stream)) {
-            if standby.image.refresh(refresh, &Schema::NONE).is_err() {
+            let service = &self.services[self.items[standby.handle].service()].name;
+            if standby.image.refresh(refresh, &self.config.page_sizes.schema(service)).is_err() {
                 self.counters.cache_failures += 1;
             }
         } else {

@@ -23,11 +23,11 @@ use rwf::dictionary::Dictionary;
 use rwf::image::Schema;
 use rwf::msg::{Domain, RefreshFlags, RefreshMsg};
 use rwf::wire::Writer;
-use rwf::{DataState, EncodeError, SetScope, State, StateCode, StreamState};
+use rwf::{DataState, EncodeError, State, StateCode, StreamState};
 
 /// What cached payloads are read with.
 pub(super) fn schema(dictionary: &Dictionary) -> Schema<'_> {
-    Schema { sets: SetScope::NONE, dictionary: Some(dictionary), ripple: true }
+    Schema { dictionary: Some(dictionary), ripple: true, ..Schema::NONE }
 }
 
 impl P2ps {
@@ -59,12 +59,15 @@ impl P2ps {
         if !self.items.is_cached(id) {
             return;
         }
+        let service = self.services.get(self.items.get(id).service()).map_or("", |service| service.name.as_str());
+        let page_size = self.config.page_sizes.of(service);
         let Self { items, dictionaries, counters, .. } = self;
         if narrow || image.last {
             // Less than the whole item, or the end of its stream.
             return items.cache_mut().blank(id.0);
         }
-        let applied = items.cache_mut().refresh(id.0, image.first, image.refresh, &schema(&dictionaries.merged));
+        let schema = Schema { page_size, ..schema(&dictionaries.merged) };
+        let applied = items.cache_mut().refresh(id.0, image.first, image.refresh, &schema);
         counters.cache_failures += u64::from(applied.is_err());
     }
 

@@ -85,7 +85,7 @@ fn a_merge_leads_to_the_image_of_the_single_updates() {
         };
         let initial: Vec<(i16, u64)> = FIDS.iter().map(|&fid| (fid, 1_000 + fid as u64)).collect();
         for ripple in [false, true] {
-            let schema = Schema { sets: SetScope::NONE, dictionary: Some(&dictionary), ripple };
+            let schema = Schema { dictionary: Some(&dictionary), ripple, ..Schema::NONE };
             let image = || {
                 let mut payload = Payload::new(DataType::FIELD_LIST);
                 payload.refresh(DataType::FIELD_LIST, &fields(&initial), &schema).unwrap();

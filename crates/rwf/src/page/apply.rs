@@ -58,56 +58,65 @@ impl Page {
     pub fn apply(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         while let [byte, after @ ..] = rest {
-            rest = after;
             match byte & 0x7F {
-                0x20..=0x7E => rest = self.print_run(*byte, after),
+                0x20..=0x7E => {
+                    let is_text = |byte: &u8| matches!(byte & 0x7F, 0x20..=0x7E);
+                    let len = after.iter().position(|byte| !is_text(byte)).map_or(rest.len(), |at| at + 1);
+                    let (text, behind) = rest.split_at(len);
+                    self.print(text);
+                    rest = behind;
+                    continue;
+                }
                 ESC => match self.escape(after) {
-                    Some(after) => rest = after,
+                    Some(behind) => {
+                        rest = behind;
+                        continue;
+                    }
                     None => return,
                 },
                 control => self.control(control),
             }
-        }
-    }
-
-    /// Writes a character and those that follow it in the same row.
-    fn print_run<'b>(&mut self, first: u8, after: &'b [u8]) -> &'b [u8] {
-        self.print(first);
-        let mut rest = after;
-        while let [byte, after @ ..] = rest
-            && (0x20..=0x7E).contains(&(byte & 0x7F))
-        {
-            self.print(*byte);
             rest = after;
         }
-        rest
     }
 
-    fn print(&mut self, code: u8) {
-        if self.is_past_end {
-            self.is_past_end = false;
-            // In the last row there is nowhere to go: the last place is written again.
-            if self.cursor.row + 1 < self.rows {
-                self.cursor.column = 0;
-                self.down();
+    /// Writes characters.
+    fn print(&mut self, mut codes: &[u8]) {
+        while !codes.is_empty() {
+            if self.is_past_end {
+                self.is_past_end = false;
+                // In the last row there is nowhere to go: the last place is written again.
+                if self.cursor.row + 1 < self.size.rows {
+                    self.cursor.column = 0;
+                    self.down();
+                }
             }
-        }
-        let Place { row, column } = self.cursor;
-        let cell = self.pen.cell(code);
-        if let Some(place) = self.row_mut(row).get_mut(usize::from(column)) {
-            *place = cell;
-        }
-        if column + 1 < self.columns {
-            self.cursor.column += 1;
-        } else {
-            self.is_past_end = self.wraps;
+            let (Place { row, column }, pen, wraps) = (self.cursor, self.pen, self.wraps);
+            let places = self.row_mut(row).get_mut(usize::from(column)..).unwrap_or_default();
+            let (fit, rest) = codes.split_at(codes.len().min(places.len()));
+            debug_assert!(!fit.is_empty(), "the cursor is on the page");
+            for (place, &code) in places.iter_mut().zip(fit) {
+                *place = pen.cell(code);
+            }
+            codes = rest;
+            if fit.len() < places.len() {
+                self.cursor.column += fit.len() as u16;
+                return;
+            }
+            if !wraps && let (Some(place), Some(&last)) = (places.last_mut(), rest.last()) {
+                // The last place takes all the rest, one over the other.
+                *place = pen.cell(last);
+                codes = &[];
+            }
+            self.cursor.column = self.size.columns - 1;
+            self.is_past_end = wraps;
         }
     }
 
     fn control(&mut self, control: u8) {
         match control {
             0x08 => self.cursor.column = self.cursor.column.saturating_sub(1),
-            0x09 => self.cursor.column = ((self.cursor.column / 8 + 1) * 8).min(self.columns - 1),
+            0x09 => self.cursor.column = ((self.cursor.column / 8 + 1) * 8).min(self.size.columns - 1),
             0x0A => self.down(),
             0x0D => self.cursor.column = 0,
             0x0E => self.pen.is_shifted = true,
@@ -169,7 +178,7 @@ impl Page {
             (0, b'A') => self.move_up(number),
             (0, b'B') => self.move_down(number),
             (0, b'C') => {
-                let column = self.cursor.column.saturating_add(number).min(self.columns - 1);
+                let column = self.cursor.column.saturating_add(number).min(self.size.columns - 1);
                 self.move_to(Place { column, ..self.cursor });
             }
             (0, b'D') => {
@@ -210,7 +219,7 @@ impl Page {
     fn position(&mut self, sequence: &Sequence) {
         let [row, column, ..] = sequence.parameters;
         let (row, column) = (row.max(1), column.max(1));
-        if sequence.count <= 2 && row <= self.rows && column <= self.columns {
+        if sequence.count <= 2 && row <= self.size.rows && column <= self.size.columns {
             self.move_to(Place { row: row - 1, column: column - 1 });
         }
     }
@@ -226,7 +235,7 @@ impl Page {
     }
 
     fn move_down(&mut self, number: u16) {
-        let edge = if self.is_in_region() { self.region.1 } else { self.rows - 1 };
+        let edge = if self.is_in_region() { self.region.1 } else { self.size.rows - 1 };
         let row = self.cursor.row.saturating_add(number).min(edge);
         self.move_to(Place { row, ..self.cursor });
     }
@@ -236,7 +245,7 @@ impl Page {
         self.is_past_end = false;
         if self.cursor.row == self.region.1 {
             self.scroll(self.region.0, 1, true);
-        } else if self.cursor.row + 1 < self.rows {
+        } else if self.cursor.row + 1 < self.size.rows {
             self.cursor.row += 1;
         }
     }
@@ -254,8 +263,8 @@ impl Page {
     fn set_region(&mut self, sequence: &Sequence) {
         let [top, bottom, ..] = sequence.parameters;
         let top = top.max(1);
-        let bottom = if bottom == 0 { self.rows.saturating_sub(1) } else { bottom };
-        if bottom > top && bottom <= self.rows {
+        let bottom = if bottom == 0 { self.size.rows.saturating_sub(1) } else { bottom };
+        if bottom > top && bottom <= self.size.rows {
             self.region = (top - 1, bottom - 1);
             self.move_to(Place::default());
         }
@@ -267,17 +276,15 @@ impl Page {
         if top < self.region.0 || top > bottom {
             return;
         }
-        let columns = usize::from(self.columns);
-        let number = usize::from(number.min(bottom - top + 1)) * columns;
-        let rows = &mut self.cells[usize::from(top) * columns..(usize::from(bottom) + 1) * columns];
-        let len = rows.len();
+        let number = usize::from(number.min(bottom - top + 1));
+        let Some(rows) = self.grid.get_mut(usize::from(top)..=usize::from(bottom)) else { return };
         if is_up {
-            rows.copy_within(number.., 0);
-            rows[len - number..].fill(Cell::BLANK);
+            rows.rotate_left(number);
         } else {
-            rows.copy_within(..len - number, number);
-            rows[..number].fill(Cell::BLANK);
+            rows.rotate_right(number);
         }
+        let vacant = if is_up { rows.len() - number..rows.len() } else { 0..number };
+        rows[vacant].iter_mut().for_each(Vec::clear);
     }
 
     /// Inserts or deletes rows at the cursor: at most as many as there are below it in the region.
@@ -304,22 +311,24 @@ impl Page {
     }
 
     fn erase_page(&mut self, what: u16) {
-        let at = usize::from(self.cursor.row) * usize::from(self.columns) + usize::from(self.cursor.column);
-        match what {
-            0 => self.cells[at..].fill(Cell::BLANK),
-            1 => self.cells[..=at].fill(Cell::BLANK),
-            2 => self.cells.fill(Cell::BLANK),
-            _ => {}
-        }
+        let row = usize::from(self.cursor.row);
+        let whole = match what {
+            0 => row + 1..self.grid.len(),
+            1 => 0..row,
+            2 => 0..self.grid.len(),
+            _ => return,
+        };
+        self.grid[whole].iter_mut().for_each(Vec::clear);
+        self.erase_row(what);
     }
 
     fn erase_row(&mut self, what: u16) {
         let Place { row, column } = self.cursor;
-        let cells = self.row_mut(row);
+        let Some(cells) = self.grid.get_mut(usize::from(row)).filter(|cells| !cells.is_empty()) else { return };
         match what {
             0 => cells[usize::from(column)..].fill(Cell::BLANK),
             1 => cells[..=usize::from(column)].fill(Cell::BLANK),
-            2 => cells.fill(Cell::BLANK),
+            2 => cells.clear(),
             _ => {}
         }
     }

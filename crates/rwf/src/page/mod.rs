@@ -1,29 +1,29 @@
 //! Pages: what traders looked at before there were fields, as a grid of cells.
 //!
-//! A [`Page`] takes in the bytes of ANSI pages (OMM container 134): text and control sequences that move a cursor and
-//! overwrite. A [`RecordPage`] takes in the row fields of page records. Both are kept by caches, so that a late joiner gets a
-//! page made from the grid ([`Page::image`]), and a slow client only what has changed ([`Page::changes`]). Format and
-//! sources: `docs/wire/pages.md`.
+//! A [`Page`] takes in the bytes of ANSI pages (container 134): text and control sequences that move a cursor and overwrite. Held images
+//! ([`crate::image`]) are such grids, so that a late joiner gets a page made from the grid ([`Page::image`]); a slow client can be given
+//! only what has changed ([`Page::changes`]). Page records, whose rows are fields, are built on this grid elsewhere
+//! ([`Page::set_row`]). Format and sources: `docs/wire/pages.md`.
 //!
 //! ```
-//! use marketfeed::page::Page;
+//! use rwf::page::{Page, PageSize};
 //!
-//! let mut page = Page::new(25, 80);
+//! let mut page = Page::new(PageSize::default());
 //! page.apply(b"\x1bc\x1b[3;10HGBP 1.5520/30");
 //! page.apply(b"\x1b[3;19H1");
 //! assert_eq!(page.row_text(2), "         GBP 1.5521/30");
 //!
-//! let mut late = Page::new(25, 80);
+//! let mut late = Page::new(PageSize::default());
 //! late.apply(&page.image());
 //! assert_eq!(late, page);
 //! ```
 
 mod apply;
 mod glyph;
-mod image;
-mod record;
+mod write;
 
-pub use record::{Layout, RecordPage};
+use std::fmt;
+use std::str::FromStr;
 
 /// Style bits.
 pub mod style {
@@ -44,6 +44,79 @@ pub const NO_COLOURS: u8 = 0xFF;
 
 /// Most rows and columns of a page; more are cut, since nothing needs them and a size can come from outside.
 pub const SIDE_MAX: u16 = 255;
+
+/// Rows and columns of a page, each 1 to [`SIDE_MAX`]. Nothing on the wire says them: they are configured, 25 x 80 where nobody says
+/// otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageSize {
+    rows: u16,
+    columns: u16,
+}
+
+impl PageSize {
+    /// 25 rows of 80 columns.
+    pub const DEFAULT: Self = Self { rows: 25, columns: 80 };
+
+    /// So many rows and columns; what lies beyond the bounds is cut.
+    pub const fn new(rows: u16, columns: u16) -> Self {
+        const fn side(n: u16) -> u16 {
+            if n == 0 {
+                1
+            } else if n > SIDE_MAX {
+                SIDE_MAX
+            } else {
+                n
+            }
+        }
+        Self { rows: side(rows), columns: side(columns) }
+    }
+
+    /// Number of rows.
+    pub const fn rows(self) -> u16 {
+        self.rows
+    }
+
+    /// Number of columns.
+    pub const fn columns(self) -> u16 {
+        self.columns
+    }
+}
+
+impl Default for PageSize {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+impl fmt::Display for PageSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}", self.rows, self.columns)
+    }
+}
+
+/// A text that is no [`PageSize`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageSizeError;
+
+impl fmt::Display for PageSizeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rows and columns, each 1 to {SIDE_MAX}, as 25x80")
+    }
+}
+
+impl std::error::Error for PageSizeError {}
+
+impl FromStr for PageSize {
+    type Err = PageSizeError;
+
+    /// Rows, `x`, columns: `25x80`.
+    fn from_str(text: &str) -> Result<Self, PageSizeError> {
+        let side = |text: &str| text.parse().ok().filter(|side| (1..=SIDE_MAX).contains(side));
+        let (rows, columns) = text.split_once('x').ok_or(PageSizeError)?;
+        let (rows, columns) = side(rows).zip(side(columns)).ok_or(PageSizeError)?;
+        Ok(Self { rows, columns })
+    }
+}
 
 /// One place of the grid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -126,13 +199,16 @@ struct Place {
     column: u16,
 }
 
-/// A page: cells, and the state that the next update builds upon.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A row that nothing was written to.
+static BLANK_ROW: [Cell; SIDE_MAX as usize] = [Cell::BLANK; SIDE_MAX as usize];
+
+/// A page: cells, and the state that the next update builds upon. Rows take memory (6 bytes a cell) from the first time that something is
+/// written to them.
+#[derive(Debug, Clone)]
 pub struct Page {
-    rows: u16,
-    columns: u16,
-    /// Row by row.
-    cells: Vec<Cell>,
+    size: PageSize,
+    /// Row by row: its cells, or none while it is blank.
+    grid: Vec<Vec<Cell>>,
     cursor: Place,
     /// The last column was written, and the next character wraps.
     is_past_end: bool,
@@ -143,37 +219,46 @@ pub struct Page {
     saved: Option<(Place, Pen)>,
 }
 
+impl PartialEq for Page {
+    /// The same cells, and the same state beside them.
+    fn eq(&self, other: &Self) -> bool {
+        let state = |page: &Self| (page.cursor, page.is_past_end, page.pen, page.wraps, page.region, page.saved);
+        self.size == other.size
+            && state(self) == state(other)
+            && (0..self.size.rows).all(|row| self.row(row) == other.row(row))
+    }
+}
+
+impl Eq for Page {}
+
 impl Page {
-    /// An empty page. Nothing on the wire says the size of a page: it is configured, 25 x 80 where nobody says otherwise.
-    /// A side is 1 to [`SIDE_MAX`].
-    pub fn new(rows: u16, columns: u16) -> Self {
-        let (rows, columns) = (rows.clamp(1, SIDE_MAX), columns.clamp(1, SIDE_MAX));
+    /// An empty page.
+    pub fn new(size: PageSize) -> Self {
         Self {
-            rows,
-            columns,
-            cells: vec![Cell::BLANK; usize::from(rows) * usize::from(columns)],
+            size,
+            grid: vec![Vec::new(); usize::from(size.rows)],
             cursor: Place::default(),
             is_past_end: false,
             pen: Pen::PLAIN,
             wraps: false,
-            region: Self::default_region(rows),
+            region: Self::default_region(size),
             saved: None,
         }
     }
 
     /// All rows but the last, which is a status line.
-    const fn default_region(rows: u16) -> (u16, u16) {
-        (0, rows.saturating_sub(2))
+    const fn default_region(size: PageSize) -> (u16, u16) {
+        (0, size.rows.saturating_sub(2))
     }
 
     /// Back to an empty page (RIS).
     pub fn clear(&mut self) {
-        self.cells.fill(Cell::BLANK);
+        self.grid.iter_mut().for_each(Vec::clear);
         self.cursor = Place::default();
         self.is_past_end = false;
         self.pen = Pen::PLAIN;
         self.wraps = false;
-        self.region = Self::default_region(self.rows);
+        self.region = Self::default_region(self.size);
         self.saved = None;
     }
 
@@ -183,25 +268,47 @@ impl Page {
         self.apply(bytes);
     }
 
+    /// Rows and columns.
+    pub const fn size(&self) -> PageSize {
+        self.size
+    }
+
     /// Number of rows.
     pub const fn rows(&self) -> u16 {
-        self.rows
+        self.size.rows
     }
 
     /// Number of columns.
     pub const fn columns(&self) -> u16 {
-        self.columns
+        self.size.columns
     }
 
     /// The cells of a row, from 0; empty beyond the last row.
     pub fn row(&self, row: u16) -> &[Cell] {
-        let start = usize::from(row) * usize::from(self.columns);
-        self.cells.get(start..start + usize::from(self.columns)).unwrap_or_default()
+        match self.grid.get(usize::from(row)).map(Vec::as_slice) {
+            Some([]) => &BLANK_ROW[..usize::from(self.size.columns)],
+            Some(cells) => cells,
+            None => &[],
+        }
     }
 
+    /// The cells of a row that is to be written to.
     fn row_mut(&mut self, row: u16) -> &mut [Cell] {
-        let start = usize::from(row) * usize::from(self.columns);
-        self.cells.get_mut(start..start + usize::from(self.columns)).unwrap_or_default()
+        let Some(cells) = self.grid.get_mut(usize::from(row)) else { return &mut [] };
+        if cells.is_empty() {
+            cells.resize(usize::from(self.size.columns), Cell::BLANK);
+        }
+        cells
+    }
+
+    /// Writes a plain text over a whole row, from 0, as the rows of page records are: what is beyond the last column is left out, the
+    /// rest of the row is blank. Controls have no place on a page and are blanks.
+    pub fn set_row(&mut self, row: u16, text: &[u8]) {
+        let text = text.iter().copied().chain(std::iter::repeat(b' '));
+        for (cell, byte) in self.row_mut(row).iter_mut().zip(text) {
+            let code = if byte & 0x7F < 0x20 || byte & 0x7F == 0x7F { b' ' } else { byte };
+            *cell = Cell { code, ..Cell::BLANK };
+        }
     }
 
     /// Row and column of the cursor, from 1.
@@ -217,7 +324,7 @@ impl Page {
 
     /// The texts of all rows, without empty ones at the end of the page.
     pub fn texts(&self) -> Vec<String> {
-        let mut texts: Vec<String> = (0..self.rows).map(|row| self.row_text(row)).collect();
+        let mut texts: Vec<String> = (0..self.size.rows).map(|row| self.row_text(row)).collect();
         while texts.last().is_some_and(String::is_empty) {
             texts.pop();
         }

@@ -1,6 +1,6 @@
 //! Nanoseconds of an update of a page: 40 bytes, as a quote page gets them (a position, a fade, a price).
 //!
-//! `cargo bench -p quoteway-marketfeed --bench pages`. The floor copies the same bytes. Each figure is the median of rounds;
+//! `cargo bench -p quoteway-rwf --bench page`. The floor copies the same bytes. Each figure is the median of rounds;
 //! the fastest beside it.
 
 #![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a benchmark reads the clock and prints")]
@@ -8,7 +8,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use marketfeed::page::Page;
+use rwf::page::{Page, PageSize};
 
 const ROUNDS: usize = 1001;
 const UPDATES: usize = 1000;
@@ -32,7 +32,7 @@ fn measure(name: &str, per_call: usize, mut work: impl FnMut()) {
 }
 
 fn main() {
-    let mut page = Page::new(25, 80);
+    let mut page = Page::new(PageSize::default());
     for row in 1..=25 {
         page.apply(format!("\x1b[{row};1H{}", "GBP  1.5520/30   LON  12:01  ".repeat(2)).as_bytes());
     }

@@ -8,7 +8,7 @@ impl Page {
     /// Bytes that make this page, state and all, on any page of the same size: for who comes late. They begin with RIS.
     pub fn image(&self) -> Vec<u8> {
         let mut out = b"\x1bc".to_vec();
-        let fresh = Self::new(self.rows, self.columns);
+        let fresh = Self::new(self.size);
         self.write_changes(&fresh, &mut out);
         out
     }
@@ -19,7 +19,7 @@ impl Page {
     /// # Panics
     /// If the sizes differ.
     pub fn changes(&self, shown: &Self) -> Vec<u8> {
-        assert_eq!((self.rows, self.columns), (shown.rows, shown.columns), "both are states of one page");
+        assert_eq!(self.size, shown.size, "both are states of one page");
         let mut out = Vec::new();
         if self != shown {
             self.write_changes(shown, &mut out);
@@ -36,7 +36,7 @@ impl Page {
         if shown.wraps {
             out.extend_from_slice(b"\x1b[?7l");
         }
-        for row in 0..self.rows {
+        for row in 0..self.size.rows {
             let mut next = None;
             for (column, (cell, old)) in self.row(row).iter().zip(shown.row(row)).enumerate() {
                 if cell == old {

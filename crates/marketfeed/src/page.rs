@@ -1,9 +1,9 @@
-//! Page records: rows as fields of a Market Price item.
+//! Page records: rows as fields of a Market Price item. The grid is that of ANSI pages ([`rwf::page`]).
+
+use rwf::page::{Page, PageSize};
 
 use crate::EditError;
 use crate::edit::FieldCache;
-
-use super::{Cell, Page};
 
 /// Which fields are rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,10 +25,10 @@ impl Layout {
     }
 
     /// Rows and columns.
-    pub const fn size(self) -> (u16, u16) {
+    pub const fn size(self) -> PageSize {
         match self {
-            Self::Rows64 => (14, 64),
-            Self::Rows80 => (25, 80),
+            Self::Rows64 => PageSize::new(14, 64),
+            Self::Rows80 => PageSize::new(25, 80),
         }
     }
 }
@@ -44,9 +44,9 @@ pub struct RecordPage {
 impl RecordPage {
     /// An empty page of a layout.
     pub fn new(layout: Layout) -> Self {
-        let (rows, columns) = layout.size();
-        let row = FieldCache::new(usize::from(columns));
-        Self { layout, rows: vec![row; usize::from(rows)], page: Page::new(rows, columns) }
+        let size = layout.size();
+        let row = FieldCache::new(usize::from(size.columns()));
+        Self { layout, rows: vec![row; usize::from(size.rows())], page: Page::new(size) }
     }
 
     /// Takes in a field: text replaces its row, edits change a part of it. Gives whether the field is a row of this layout.
@@ -60,12 +60,7 @@ impl RecordPage {
         }
         let cache = &mut self.rows[usize::from(row)];
         cache.apply(value)?;
-        let text = cache.bytes().iter().copied().chain(std::iter::repeat(b' '));
-        for (cell, byte) in self.page.row_mut(row).iter_mut().zip(text) {
-            // Controls and deletes have no place on a page.
-            let code = if byte & 0x7F < 0x20 || byte & 0x7F == 0x7F { b' ' } else { byte };
-            *cell = Cell { code, ..Cell::BLANK };
-        }
+        self.page.set_row(row, cache.bytes());
         Ok(true)
     }
 
