@@ -139,7 +139,7 @@ fn json_and_rssl_share_a_port() {
     let json = server.recorder.conns[0];
     assert!(server.io.is_json(json));
     let queued = server.io.queue_json(0, json, |packer| {
-        packer.push_parts(r#"{"ID":1"#, r#","Type":"Refresh"}"#);
+        packer.push_parts(br#"{"ID":1"#, br#","Type":"Refresh"}"#);
         packer.push(r#"{"ID":2}"#);
     });
     assert_eq!(queued, Some(2 + 36));

@@ -195,11 +195,12 @@ const HEADER: usize = 4;
 impl JsonPacker<'_> {
     /// Appends a message: one JSON object.
     pub fn push(&mut self, message: &str) {
-        self.push_parts(message, "");
+        self.push_parts(message.as_bytes(), b"");
     }
 
-    /// Appends a message whose text is in two parts: what one client has of its own, the stream id, and what it shares with others.
-    pub fn push_parts(&mut self, own: &str, shared: &str) {
+    /// Appends a message whose text, which is UTF-8, is in two parts: what one client has of its own, the stream id, and what it shares
+    /// with others.
+    pub fn push_parts(&mut self, own: &[u8], shared: &[u8]) {
         let length = own.len() + shared.len();
         let most = self.json.config.frame_payload_max.clamp(PAYLOAD_MIN, usize::from(u16::MAX));
         if let Some(start) = self.open
@@ -217,8 +218,8 @@ impl JsonPacker<'_> {
             self.open = Some(self.out.len());
             self.out.push(b'[');
         }
-        self.out.extend_from_slice(own.as_bytes());
-        self.out.extend_from_slice(shared.as_bytes());
+        self.out.extend_from_slice(own);
+        self.out.extend_from_slice(shared);
     }
 
     /// Ends the open frame, so that the next message begins another.
@@ -242,20 +243,21 @@ impl JsonPacker<'_> {
     }
 
     /// A message that no frame holds: several, cut between characters.
-    fn fragments(&mut self, own: &str, shared: &str, most: usize) {
-        let whole = ["[", own, shared, "]"].concat();
+    fn fragments(&mut self, own: &[u8], shared: &[u8], most: usize) {
+        let whole = [b"[", own, shared, b"]"].concat();
         if self.json.socket.deflates() {
             // Compressed frames have no bound of their own: the message is one frame.
-            return self.json.frame(OpCode::Text, true, whole.as_bytes(), self.out);
+            return self.json.frame(OpCode::Text, true, &whole, self.out);
         }
-        let (mut op, mut rest) = (OpCode::Text, whole.as_str());
+        let begins_character = |byte: u8| byte & 0xC0 != 0x80;
+        let (mut op, mut rest) = (OpCode::Text, &whole[..]);
         while !rest.is_empty() {
             let mut end = rest.len().min(most);
-            while !rest.is_char_boundary(end) {
+            while rest.get(end).is_some_and(|byte| !begins_character(*byte)) {
                 end -= 1;
             }
             let (piece, later) = rest.split_at(end);
-            self.json.frame(op, later.is_empty(), piece.as_bytes(), self.out);
+            self.json.frame(op, later.is_empty(), piece, self.out);
             (op, rest) = (OpCode::Continuation, later);
         }
     }

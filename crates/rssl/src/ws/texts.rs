@@ -4,14 +4,13 @@
 //! and is written for each. Where no client speaks JSON nothing is converted.
 
 use std::cell::{Cell, OnceCell};
-use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use rwf::DecodeError;
 use rwf::dictionary::Dictionary;
-use rwf::json::{Converter, Incoming, PONG, ServiceNames, Settings};
+use rwf::json::{Converter, Incoming, PONG, ServiceNames, Settings, write_number};
 use rwf::msg::{Domain, MsgClass};
 
 use super::JsonPacker;
@@ -41,11 +40,13 @@ pub struct JsonTexts {
     default_service: String,
     login_payload: String,
     /// Texts of this flush.
-    text: String,
+    text: Vec<u8>,
     /// Where the text of a body is, by the body's address and length. Good for one flush.
     bodies: FxHashMap<(usize, usize), Range<usize>>,
+    /// That of the last body, since many in turn get the same.
+    last: Option<((usize, usize), Range<usize>)>,
     /// The part of a message that is one client's own.
-    own: String,
+    own: Vec<u8>,
 }
 
 /// What a text of a client holds.
@@ -71,9 +72,10 @@ impl JsonTexts {
             settings: Settings { expand_enums: options.expand_enums, ..Settings::rtds() },
             default_service: options.default_service,
             login_payload: options.login_payload,
-            text: String::new(),
+            text: Vec::new(),
             bodies: FxHashMap::default(),
-            own: String::new(),
+            last: None,
+            own: Vec::new(),
         }
     }
 
@@ -138,14 +140,15 @@ impl JsonTexts {
     pub fn write(&mut self, body: &[u8], stream: i32, packer: &mut JsonPacker<'_>) -> Result<bool, DecodeError> {
         let range = self.convert(body)?;
         self.own.clear();
-        let _ = write!(self.own, "{{\"ID\":{stream}");
+        self.own.extend_from_slice(ID);
+        write_number(stream.into(), &mut self.own);
         let shared = &self.text[range];
         if !answers_login(body) {
             packer.push_parts(&self.own, shared);
             return Ok(false);
         }
         // Alone in its frame: some clients take the first frame for this answer and nothing else.
-        let whole = format!("{}{}", shared.strip_suffix('}').unwrap_or(shared), self.login_payload);
+        let whole = [shared.strip_suffix(b"}").unwrap_or(shared), self.login_payload.as_bytes()].concat();
         packer.end_frame();
         packer.push_parts(&self.own, &whole);
         packer.end_frame();
@@ -155,17 +158,29 @@ impl JsonTexts {
     /// The text of a body behind its stream id.
     fn convert(&mut self, body: &[u8]) -> Result<Range<usize>, DecodeError> {
         let address = (body.as_ptr() as usize, body.len());
-        if let Some(range) = self.bodies.get(&address) {
+        if let Some((last, range)) = &self.last
+            && *last == address
+        {
             return Ok(range.clone());
         }
+        let range = match self.bodies.get(&address) {
+            Some(range) => range.clone(),
+            None => self.convert_first(body, address)?,
+        };
+        self.last = Some((address, range.clone()));
+        Ok(range)
+    }
+
+    /// The same, for a body that nobody has got yet in this flush.
+    fn convert_first(&mut self, body: &[u8], address: (usize, usize)) -> Result<Range<usize>, DecodeError> {
         let start = self.text.len();
         let mut text = std::mem::take(&mut self.text);
-        let converted = self.converter().message(body, &mut text);
+        let converted = self.converter().message_utf8(body, &mut text);
         self.text = text;
         converted?;
-        let head = self.text[start..].strip_prefix("{\"ID\":").unwrap_or_default();
+        let head = self.text[start..].strip_prefix(ID).unwrap_or_default();
         debug_assert!(!head.is_empty(), "a message begins with its id");
-        let id = head.find(|c: char| c != '-' && !c.is_ascii_digit()).unwrap_or(head.len());
+        let id = head.iter().position(|byte| *byte != b'-' && !byte.is_ascii_digit()).unwrap_or(head.len());
         let range = self.text.len() - head.len() + id..self.text.len();
         self.bodies.insert(address, range.clone());
         Ok(range)
@@ -175,11 +190,15 @@ impl JsonTexts {
     pub fn end_flush(&mut self) {
         if !self.bodies.is_empty() {
             self.bodies.clear();
+            self.last = None;
             self.text.clear();
             self.text.shrink_to(TEXT_KEPT);
         }
     }
 }
+
+/// How every message begins.
+const ID: &[u8] = b"{\"ID\":";
 
 /// Room for texts that is kept between flushes, bytes.
 const TEXT_KEPT: usize = 1 << 20;

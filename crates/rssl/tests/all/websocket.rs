@@ -206,7 +206,7 @@ proptest! {
         let mut packer = sender.pack(5, &mut wire);
         for message in &messages {
             let (own, shared) = message.split_at(7);
-            packer.push_parts(own, shared);
+            packer.push_parts(own.as_bytes(), shared.as_bytes());
         }
         packer.finish();
         let (mut seen, mut out) = (Vec::new(), Vec::new());

@@ -10,6 +10,7 @@ mod reference;
 
 use reference::{FIELDS_74, FIELDS_130, LEN_74, LEN_130, encode_update, update_74, update_130};
 use rwf::dictionary::Dictionary;
+use rwf::json::Converter;
 use rwf::msg::UpdateMsg;
 use rwf::wire::Writer;
 use rwf::{DataType, FieldList, Primitive, SetScope, primitive};
@@ -98,6 +99,38 @@ fn decode_primitives(msg: &[u8], dictionary: &Dictionary) -> i64 {
     sum
 }
 
+/// Each message as text.
+#[inline(never)]
+fn write_json<const LEN: usize>(messages: &[[u8; LEN]], dictionary: &Dictionary) {
+    let converter = Converter::new(dictionary);
+    let mut text = Vec::with_capacity(1_024);
+    for message in black_box(messages) {
+        text.clear();
+        converter.message_utf8(message, &mut text).expect("reference update");
+        black_box(&text);
+    }
+}
+
+/// Each text as a message.
+#[inline(never)]
+fn read_json(texts: &[String], dictionary: &Dictionary) {
+    let converter = Converter::new(dictionary);
+    for text in black_box(texts) {
+        for message in converter.messages(text) {
+            black_box(message.expect("reference update"));
+        }
+    }
+}
+
+fn texts<const LEN: usize>(messages: &[[u8; LEN]], dictionary: &Dictionary) -> Vec<String> {
+    let text = |message: &[u8; LEN]| {
+        let mut text = String::new();
+        Converter::new(dictionary).message(message, &mut text).expect("reference update");
+        text
+    };
+    messages.iter().map(text).collect()
+}
+
 fn main() {
     if std::env::args().any(|arg| arg == "--hex") {
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
@@ -111,6 +144,7 @@ fn main() {
     let short: Vec<_> = (0..MESSAGES as i32).map(update_74).collect();
     let long: Vec<_> = (0..MESSAGES as i32).map(update_130).collect();
     assert_eq!(FieldList::decode(&short[0][11..], &SetScope::NONE).map(|list| list.len()), Ok(FIELDS_74.len()));
+    let (short_texts, long_texts) = (texts(&short, dictionary), texts(&long, dictionary));
     assert_eq!(FieldList::decode(&long[0][11..], &SetScope::NONE).map(|list| list.len()), Ok(FIELDS_130.len()));
 
     let figures = [
@@ -136,15 +170,19 @@ fn main() {
                 black_box(&UpdateMsg::decode(msg).expect("reference update"));
             }
         }),
+        measure("write_json_74", passes.div_ceil(10), || write_json(&short, dictionary)),
+        measure("write_json_130", passes.div_ceil(10), || write_json(&long, dictionary)),
+        measure("read_json_74", passes.div_ceil(10), || read_json(&short_texts, dictionary)),
+        measure("read_json_130", passes.div_ceil(10), || read_json(&long_texts, dictionary)),
     ];
     if json {
         let members: Vec<_> = figures.iter().map(|f| format!("\"{}\":{:.1}", f.name, f.median)).collect();
         println!("{{\"codec\":\"quoteway\",\"unit\":\"ns\",{}}}", members.join(","));
         return;
     }
-    println!("{:12} {:>9} {:>9}", "", "median ns", "best ns");
+    println!("{:14} {:>9} {:>9}", "", "median ns", "best ns");
     for figure in &figures {
-        println!("{:12} {:9.1} {:9.1}", figure.name, figure.median, figure.best);
+        println!("{:14} {:9.1} {:9.1}", figure.name, figure.median, figure.best);
     }
 }
 

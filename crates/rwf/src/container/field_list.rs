@@ -244,7 +244,9 @@ fn take_set(enc: DataType, mut set: Reader<'_>) -> (Result<&[u8], DecodeError>, 
 impl<'a> Iterator for FieldEntries<'a> {
     type Item = Result<FieldEntry<'a>, DecodeError>;
 
-    #[inline]
+    // Where it is a call, an entry goes through memory, which costs more than reading it.
+    #[allow(clippy::inline_always, reason = "measured: a third of the time of a message as JSON")]
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         if !self.set_def.is_empty() {
             return self.next_of_set();

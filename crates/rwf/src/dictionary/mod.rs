@@ -20,6 +20,7 @@ mod decode;
 mod encode;
 mod error;
 mod file;
+mod names;
 
 pub use encode::{EnumParts, FieldParts, Verbosity};
 pub use error::{DictionaryError, Fault, Place};
@@ -27,9 +28,8 @@ pub use error::{DictionaryError, Fault, Place};
 use std::collections::HashMap;
 use std::fmt;
 
-use rustc_hash::FxHashMap;
-
 use crate::DataType;
+use names::FieldNames;
 
 /// What a field id stands for.
 #[derive(Debug, Clone)]
@@ -267,12 +267,56 @@ pub struct Dictionary {
     /// By field id as `u16`: index into `fields` plus one, 0 for undefined. 128 KB, so that a look-up is one load.
     slots: Box<[u16]>,
     fields: Vec<FieldDef>,
-    by_acronym: FxHashMap<Box<str>, i16>,
+    /// For each of `fields` how its member begins in JSON.
+    members: Vec<JsonMember>,
+    names: FieldNames,
     tables: Vec<EnumTable>,
     /// Tables of fields that are not defined (yet): index into `tables`, and the acronym where the table gave one.
     awaiting: HashMap<i16, (u16, Box<str>)>,
     origins: Vec<String>,
     properties: Properties,
+}
+
+/// How the member of a field begins in JSON when it is not the first, ready to be copied: `,"BID":`.
+#[derive(Clone)]
+pub(crate) struct JsonMember {
+    text: [u8; Self::MOST],
+    /// 0: the name is too long for it.
+    len: u8,
+}
+
+impl JsonMember {
+    /// As many bytes as leave half a cache line to each; names have 15 characters at most, by custom.
+    const MOST: usize = 31;
+    /// Bytes that are copied whether they are used or not, since a number of bytes that is known to the compiler costs a fraction.
+    const COPIED: usize = 24;
+
+    fn new(acronym: &str) -> Self {
+        let mut quoted = String::from(",");
+        crate::json::quote(acronym, &mut quoted);
+        quoted.push(':');
+        let mut text = [0; Self::MOST];
+        let room = text.get_mut(..quoted.len());
+        let len = room.as_ref().map_or(0, |_| quoted.len() as u8);
+        if let Some(room) = room {
+            room.copy_from_slice(quoted.as_bytes());
+        }
+        Self { text, len }
+    }
+
+    /// Appends it. False if there is none, because the name is too long.
+    #[inline]
+    pub(crate) fn append(&self, out: &mut Vec<u8>) -> bool {
+        let (len, end) = (usize::from(self.len), out.len() + usize::from(self.len));
+        match self.text.first_chunk::<{ Self::COPIED }>() {
+            Some(copied) if len <= Self::COPIED => {
+                out.extend_from_slice(copied);
+                out.truncate(end);
+            }
+            _ => out.extend_from_slice(&self.text[..len]),
+        }
+        len > 0
+    }
 }
 
 /// A table on its way in: where it stands, the fields it is for (with their acronyms where they are given), its values.
@@ -305,7 +349,8 @@ impl Dictionary {
         Self {
             slots: vec![0; 1 << 16].into_boxed_slice(),
             fields: Vec::new(),
-            by_acronym: FxHashMap::default(),
+            members: Vec::new(),
+            names: FieldNames::default(),
             tables: Vec::new(),
             awaiting: HashMap::new(),
             origins: Vec::new(),
@@ -320,9 +365,22 @@ impl Dictionary {
         self.fields.get(usize::from(slot).wrapping_sub(1))
     }
 
+    /// The definition of a field id, and how its member begins in JSON.
+    #[inline]
+    pub(crate) fn field_with_member(&self, fid: i16) -> Option<(&FieldDef, &JsonMember)> {
+        let index = usize::from(self.slots[usize::from(fid as u16)]).wrapping_sub(1);
+        Some((self.fields.get(index)?, self.members.get(index)?))
+    }
+
     /// The definition of the field with this acronym; the first one loaded if several fields share it.
     pub fn field_named(&self, acronym: &str) -> Option<&FieldDef> {
-        self.by_acronym.get(acronym).and_then(|fid| self.field(*fid))
+        self.field_with_name(acronym.as_bytes())
+    }
+
+    /// The same, by the bytes of its name.
+    #[inline]
+    pub(crate) fn field_with_name(&self, acronym: &[u8]) -> Option<&FieldDef> {
+        self.names.find(acronym, &self.fields).and_then(|index| self.fields.get(index))
     }
 
     /// The enumeration of a field.
@@ -390,7 +448,7 @@ impl Dictionary {
             .map(|line| {
                 let ripples_to = line
                     .ripples_to
-                    .and_then(|name| acronyms.get(name).copied().or_else(|| self.by_acronym.get(name).copied()));
+                    .and_then(|name| acronyms.get(name).copied().or_else(|| self.field_named(name).map(FieldDef::fid)));
                 let def = FieldDef {
                     fid: line.fid,
                     acronym: line.acronym.into(),
@@ -475,8 +533,9 @@ impl Dictionary {
         debug_assert_eq!(*slot, 0);
         // 65,535 ids are possible (0 is not), so the index plus one fits.
         *slot = self.fields.len() as u16 + 1;
-        self.by_acronym.entry(def.acronym.clone()).or_insert(def.fid);
+        self.members.push(JsonMember::new(&def.acronym));
         self.fields.push(def);
+        self.names.insert(self.fields.len() - 1, &self.fields);
     }
 
     /// Checks all tables against each other and the fields, then adds them.

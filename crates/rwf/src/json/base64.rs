@@ -2,13 +2,13 @@
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-pub(super) fn encode(bytes: &[u8], out: &mut String) {
+pub(super) fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     for chunk in bytes.chunks(3) {
         let group =
             chunk.iter().enumerate().fold(0u32, |group, (index, byte)| group | u32::from(*byte) << (16 - 8 * index));
         for index in 0..4 {
             let digit = ALPHABET[(group >> (18 - 6 * index)) as usize & 63];
-            out.push(if index <= chunk.len() { digit.into() } else { '=' });
+            out.push(if index <= chunk.len() { digit } else { b'=' });
         }
     }
 }
@@ -55,9 +55,9 @@ mod tests {
         for (bytes, text) in
             [(&b""[..], ""), (b"f", "Zg=="), (b"fo", "Zm8="), (b"foo", "Zm9v"), (b"foob\xFF\xFE", "Zm9vYv/+")]
         {
-            let mut out = String::new();
+            let mut out = Vec::new();
             encode(bytes, &mut out);
-            assert_eq!(out, text);
+            assert_eq!(out, text.as_bytes());
             assert_eq!(decode(text).as_deref(), Some(bytes));
         }
         for bad in ["A", "AA=A", "A===", "AA==AAAA", "AA*A", "====", "Zg"] {

@@ -1,6 +1,6 @@
 //! The names of numbers in JSON: those of the constants, in camel case, with a few of their own.
 
-use std::fmt::Write;
+use std::io::Write;
 
 use crate::container::{FilterAction, MapAction, VectorAction};
 use crate::msg::{Domain, MsgClass, NakCode, UpdateType};
@@ -16,11 +16,11 @@ pub(super) trait Named: Copy + 'static {
     fn constant(self) -> Option<&'static str>;
 
     /// Writes the name and says so; writes nothing if there is none.
-    fn write_name(self, out: &mut String) -> bool {
+    fn write_name(self, out: &mut Vec<u8>) -> bool {
         let Some(constant) = self.constant() else { return false };
         match Self::ODD.iter().find(|(odd, _)| *odd == constant) {
-            Some((_, name)) => out.push_str(name),
-            None => camel(constant).for_each(|character| out.push(character)),
+            Some((_, name)) => out.extend_from_slice(name.as_bytes()),
+            None => out.extend(camel(constant)),
         }
         true
     }
@@ -30,23 +30,18 @@ pub(super) trait Named: Copy + 'static {
             let Some(constant) = value.constant() else { return false };
             match Self::ODD.iter().find(|(odd, _)| *odd == constant) {
                 Some((_, odd_name)) => *odd_name == name,
-                None => camel(constant).eq(name.chars()),
+                None => camel(constant).eq(name.bytes()),
             }
         })
     }
 }
 
 /// `MARKET_BY_PRICE` as `MarketByPrice`.
-fn camel(constant: &'static str) -> impl Iterator<Item = char> {
+fn camel(constant: &'static str) -> impl Iterator<Item = u8> {
     let mut first = true;
-    constant.chars().filter_map(move |character| {
-        if character == '_' {
-            first = true;
-            return None;
-        }
-        let cased = if first { character } else { character.to_ascii_lowercase() };
-        first = false;
-        Some(cased)
+    constant.bytes().filter_map(move |byte| {
+        let was_first = std::mem::replace(&mut first, byte == b'_');
+        (byte != b'_').then_some(if was_first { byte } else { byte.to_ascii_lowercase() })
     })
 }
 
@@ -96,11 +91,11 @@ named! {
 }
 
 /// Writes the name in quotes, or the number if it has none.
-pub(super) fn name_or_number<T: Named>(value: T, number: impl std::fmt::Display, out: &mut String) {
+pub(super) fn name_or_number<T: Named>(value: T, number: impl std::fmt::Display, out: &mut Vec<u8>) {
     let start = out.len();
-    out.push('"');
+    out.push(b'"');
     if value.write_name(out) {
-        out.push('"');
+        out.push(b'"');
     } else {
         out.truncate(start);
         let _ = write!(out, "{number}");
@@ -155,8 +150,9 @@ mod tests {
     fn every_name_leads_back() {
         fn check<T: Named + PartialEq + std::fmt::Debug>() {
             for value in T::ALL {
-                let mut name = String::new();
+                let mut name = Vec::new();
                 assert!(value.write_name(&mut name));
+                let name = String::from_utf8(name).unwrap();
                 assert_eq!(T::from_json_name(&name), Some(*value), "{name}");
             }
         }

@@ -1,50 +1,115 @@
 //! Numbers, dates and times as JSON has them.
 
+use super::write::Out;
 use crate::{Date, DateTime, Real, RealHint, Time};
 
-/// An unsigned number with so many digits at least. By hand: formatting costs several times as much, and most of a message is numbers.
-pub(super) fn padded(mut value: u64, places: usize, out: &mut String) {
-    /// Digits of the largest number.
-    const MOST: usize = 20;
-    let digit = |value: u64| char::from(b'0' + (value % 10) as u8);
-    if value < 10 && places <= 1 {
-        return out.push(digit(value));
+/// The numbers of two digits, one behind the other.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[b'0'; 2]; 100];
+    let mut at = 0;
+    while at < 100 {
+        pairs[at] = [b'0' + at as u8 / 10, b'0' + at as u8 % 10];
+        at += 1;
     }
-    if value < 100 && places <= 2 {
-        out.push(digit(value / 10));
-        return out.push(digit(value));
+    pairs
+};
+
+/// Digits that are put together from the last one on. By hand: formatting costs several times as much, and most of a message is numbers.
+struct Digits {
+    bytes: [u8; Self::MOST + Self::COPIED],
+    at: usize,
+}
+
+impl Digits {
+    /// A sign, the digits of the largest number, a point, and more zeros than any hint asks for.
+    const MOST: usize = 40;
+    /// Bytes that are copied whether they are used or not, since a number of bytes that is known to the compiler costs a fraction.
+    const COPIED: usize = 16;
+
+    #[inline]
+    const fn new() -> Self {
+        Self { bytes: [b'0'; Self::MOST + Self::COPIED], at: Self::MOST }
     }
-    let mut digits = [b'0'; MOST];
-    let mut at = MOST;
-    while value > 0 {
-        at -= 1;
-        digits[at] = b'0' + (value % 10) as u8;
-        value /= 10;
+
+    #[inline]
+    fn byte(&mut self, byte: u8) {
+        self.at -= 1;
+        self.bytes[self.at] = byte;
     }
-    at = at.min(MOST - places.clamp(1, MOST));
-    out.push_str(str::from_utf8(&digits[at..]).unwrap_or_default());
+
+    #[inline]
+    fn pair(&mut self, value: u64) {
+        self.at -= 2;
+        self.bytes[self.at..self.at + 2].copy_from_slice(&PAIRS[(value % 100) as usize]);
+    }
+
+    /// All digits of a number, at least one.
+    #[inline]
+    fn whole(&mut self, mut value: u64) {
+        while value >= 100 {
+            self.pair(value);
+            value /= 100;
+        }
+        if value >= 10 {
+            self.pair(value);
+        } else {
+            self.byte(b'0' + value as u8);
+        }
+    }
+
+    #[inline]
+    fn end(&self, out: &mut Vec<u8>) {
+        let (digits, len) = (&self.bytes[self.at..], Self::MOST - self.at);
+        match digits.first_chunk::<{ Self::COPIED }>() {
+            Some(copied) if len <= Self::COPIED => {
+                let end = out.len() + len;
+                out.extend_from_slice(copied);
+                out.truncate(end);
+            }
+            _ => out.extend_from_slice(&digits[..len]),
+        }
+    }
+}
+
+/// An unsigned number with so many digits at least, up to 20.
+pub(super) fn padded(value: u64, places: usize, out: &mut Vec<u8>) {
+    if value < 100 && places == 2 {
+        return out.extend_from_slice(&PAIRS[value as usize]);
+    }
+    let mut digits = Digits::new();
+    digits.whole(value);
+    digits.at = digits.at.min(Digits::MOST - places.min(20));
+    digits.end(out);
 }
 
 /// An unsigned number.
-pub(super) fn unsigned(value: u64, out: &mut String) {
-    padded(value, 1, out);
+#[inline]
+pub(super) fn unsigned(value: u64, out: &mut Vec<u8>) {
+    if value < 10 {
+        return out.push(b'0' + value as u8);
+    }
+    let mut digits = Digits::new();
+    digits.whole(value);
+    digits.end(out);
 }
 
 /// A signed number.
-pub(super) fn signed(value: i64, out: &mut String) {
+#[inline]
+pub(super) fn signed(value: i64, out: &mut Vec<u8>) {
     if value < 0 {
-        out.push('-');
+        out.push(b'-');
     }
     unsigned(value.unsigned_abs(), out);
 }
 
 /// Decimal digits as many as the hint says, fractions as decimals, infinities and NaN in quotes.
-pub(super) fn real(value: Real, out: &mut String) {
+#[inline]
+pub(super) fn real(value: Real, out: &mut Vec<u8>) {
     match value.hint {
         RealHint::INFINITY => out.push_str("\"Inf\""),
         RealHint::NEG_INFINITY => out.push_str("\"-Inf\""),
         RealHint::NOT_A_NUMBER => out.push_str("\"NaN\""),
-        _ if value.mantissa == 0 => out.push('0'),
+        _ if value.mantissa == 0 => out.push(b'0'),
         hint => match (hint.divisor(), hint.exponent()) {
             (Some(divisor), _) => fraction(value.mantissa, divisor, out),
             (None, Some(exponent)) => decimal(value.mantissa, exponent, out),
@@ -54,36 +119,46 @@ pub(super) fn real(value: Real, out: &mut String) {
 }
 
 /// A mantissa with the decimals, or with the zeros behind it, that its exponent says.
-fn decimal(mantissa: i64, exponent: i32, out: &mut String) {
-    if mantissa < 0 {
-        out.push('-');
-    }
-    let magnitude = mantissa.unsigned_abs();
-    if exponent >= 0 {
-        unsigned(magnitude, out);
-        for _ in 0..exponent {
-            out.push('0');
+#[inline]
+fn decimal(mantissa: i64, exponent: i32, out: &mut Vec<u8>) {
+    debug_assert!((MIN_EXPONENT..=MAX_EXPONENT).contains(&exponent), "no hint has an exponent of {exponent}");
+    let mut left = mantissa.unsigned_abs();
+    let mut digits = Digits::new();
+    if exponent < 0 {
+        let mut places = exponent.unsigned_abs();
+        if places % 2 == 1 {
+            digits.byte(b'0' + (left % 10) as u8);
+            left /= 10;
         }
-        return;
+        places /= 2;
+        while places > 0 {
+            digits.pair(left);
+            left /= 100;
+            places -= 1;
+        }
+        digits.byte(b'.');
+    } else {
+        // They are zeros.
+        digits.at -= exponent as usize;
     }
-    let places = exponent.unsigned_abs();
-    let scale = 10_u64.pow(places);
-    unsigned(magnitude / scale, out);
-    out.push('.');
-    padded(magnitude % scale, places as usize, out);
+    digits.whole(left);
+    if mantissa < 0 {
+        digits.byte(b'-');
+    }
+    digits.end(out);
 }
 
 /// The divisor is a power of two, so its decimals come to an end.
-fn fraction(mantissa: i64, divisor: u32, out: &mut String) {
+fn fraction(mantissa: i64, divisor: u32, out: &mut Vec<u8>) {
     let magnitude = mantissa.unsigned_abs();
     let divisor = u64::from(divisor);
     if mantissa < 0 {
-        out.push('-');
+        out.push(b'-');
     }
     unsigned(magnitude / divisor, out);
     let mut rest = magnitude % divisor;
     if rest > 0 {
-        out.push('.');
+        out.push(b'.');
     }
     while rest > 0 {
         rest *= 10;
@@ -149,25 +224,32 @@ fn parse_short_real(text: &str) -> Option<Real> {
     if digits.len() > DIGITS {
         return None;
     }
-    let (mut mantissa, mut decimals) = (0_i64, None);
+    let (mut mantissa, mut decimals) = (0_u64, None);
     for byte in digits.bytes() {
         match byte {
             b'0'..=b'9' => {
-                mantissa = mantissa * 10 + i64::from(byte - b'0');
-                decimals = decimals.map(|decimals: i32| decimals + 1);
+                mantissa = mantissa * 10 + u64::from(byte - b'0');
+                decimals = decimals.map(|decimals: usize| decimals + 1);
             }
             b'.' if decimals.is_none() => decimals = Some(0),
             _ => return None,
         }
     }
-    let exponent = -decimals.unwrap_or(0);
-    if exponent < MIN_EXPONENT {
+    short_real(negative, mantissa, decimals.unwrap_or(0))
+}
+
+/// The real of so many digits, of which so many are decimals; the digits fit any mantissa. `None` if they are more decimals than a hint
+/// has.
+#[inline]
+pub(super) fn short_real(negative: bool, mantissa: u64, decimals: usize) -> Option<Real> {
+    let mantissa = i64::try_from(mantissa).ok()?;
+    if decimals > MIN_EXPONENT.unsigned_abs() as usize {
         return None;
     }
     if mantissa == 0 {
         return Some(Real::new(0, RealHint::EXPONENT0));
     }
-    let hint = RealHint((i32::from(RealHint::EXPONENT0.0) + exponent) as u8);
+    let hint = RealHint(RealHint::EXPONENT0.0 - decimals as u8);
     Some(Real::new(if negative { -mantissa } else { mantissa }, hint))
 }
 
@@ -179,7 +261,7 @@ fn fits(mantissa: i128, negative: bool) -> bool {
 }
 
 /// A float as Java prints it: `1.0`, `123.456`, `1.0E-20`; infinities and NaN in quotes.
-pub(super) fn float(value: f64, shortest: &str, out: &mut String) {
+pub(super) fn float(value: f64, shortest: &str, out: &mut Vec<u8>) {
     if value.is_nan() {
         return out.push_str("\"NaN\"");
     }
@@ -201,16 +283,16 @@ pub(super) fn float(value: f64, shortest: &str, out: &mut String) {
     }
     if exponent < 0 {
         out.push_str("0.");
-        (1..-exponent).for_each(|_| out.push('0'));
+        (1..-exponent).for_each(|_| out.push(b'0'));
         out.push_str(&digits);
         return;
     }
     let whole = exponent as usize + 1;
     for index in 0..whole.max(digits.len()) {
         if index == whole {
-            out.push('.');
+            out.push(b'.');
         }
-        out.push(digits.as_bytes().get(index).map_or('0', |digit| char::from(*digit)));
+        out.push(digits.as_bytes().get(index).copied().unwrap_or(b'0'));
     }
     if digits.len() <= whole {
         out.push_str(".0");
@@ -218,7 +300,12 @@ pub(super) fn float(value: f64, shortest: &str, out: &mut String) {
 }
 
 /// `2024-02-29`; with parts missing `2024-02`, `2024`, `--02-29`, `--02` or `----29`.
-pub(super) fn date(date: Date, out: &mut String) {
+pub(super) fn date(date: Date, out: &mut Vec<u8>) {
+    if let Date { year: year @ 1_000..=9_999, month: month @ 1..100, day: day @ 1..100 } = date {
+        let [y, z] = [PAIRS[usize::from(year / 100)], PAIRS[usize::from(year % 100)]];
+        let [m, d] = [PAIRS[usize::from(month)], PAIRS[usize::from(day)]];
+        return out.extend_from_slice(&[y[0], y[1], z[0], z[1], b'-', m[0], m[1], b'-', d[0], d[1]]);
+    }
     if date.year > 0 {
         padded(date.year.into(), 4, out);
     }
@@ -239,31 +326,36 @@ pub(super) fn date(date: Date, out: &mut String) {
 }
 
 /// `09:30:00`, with as many decimals of the second as are not zero; seconds only if they are not blank.
-pub(super) fn time(time: Time, out: &mut String) {
-    padded(time.hour.into(), 2, out);
-    for part in [time.minute, time.second] {
-        if part == 255 {
-            return;
+pub(super) fn time(time: Time, out: &mut Vec<u8>) {
+    if let Time { hour: hour @ 0..100, minute: minute @ 0..100, second: second @ 0..100, .. } = time {
+        let [h, m, s] = [hour, minute, second].map(|part| PAIRS[usize::from(part)]);
+        out.extend_from_slice(&[h[0], h[1], b':', m[0], m[1], b':', s[0], s[1]]);
+    } else {
+        padded(time.hour.into(), 2, out);
+        for part in [time.minute, time.second] {
+            if part == 255 {
+                return;
+            }
+            out.push(b':');
+            padded(part.into(), 2, out);
         }
-        out.push(':');
-        padded(part.into(), 2, out);
     }
     let part = |value: u16| if value > 999 { 0 } else { u32::from(value) };
     let nanos = part(time.millisecond) * 1_000_000 + part(time.microsecond) * 1_000 + part(time.nanosecond);
     if nanos > 0 {
         let decimals = format!("{nanos:09}");
-        out.push('.');
+        out.push(b'.');
         out.push_str(decimals.trim_end_matches('0'));
     }
 }
 
 /// Date and time with a `T` between them; a blank part is left out.
-pub(super) fn date_time(value: DateTime, out: &mut String) {
+pub(super) fn date_time(value: DateTime, out: &mut Vec<u8>) {
     if !value.date.is_blank() {
         date(value.date, out);
     }
     if !value.time.is_blank() {
-        out.push('T');
+        out.push(b'T');
         time(value.time, out);
     }
 }
@@ -273,6 +365,13 @@ pub(super) fn parse_date(text: &str) -> Option<Date> {
     const MONTHS: [&str; 12] = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
     if text.is_empty() {
         return Some(Date::BLANK);
+    }
+    if let [y0, y1, y2, y3, b'-', m0, m1, b'-', d0, d1] = *text.as_bytes()
+        && let (Some(century), Some(year)) = (pair([y0, y1]), pair([y2, y3]))
+        && let (Some(month), Some(day)) = (pair([m0, m1]), pair([d0, d1]))
+    {
+        let date = Date::new(u16::from(century) * 100 + u16::from(year), month, day);
+        return (date.month <= 12 && date.day <= days(date)).then_some(date);
     }
     let mut words = text.splitn(4, ' ');
     let date =
@@ -313,6 +412,13 @@ fn is_leap(year: u16) -> bool {
     year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
 }
 
+/// The number of two digits.
+#[inline]
+fn pair(digits: [u8; 2]) -> Option<u8> {
+    let [tens, ones] = digits.map(|digit| digit.wrapping_sub(b'0'));
+    (tens < 10 && ones < 10).then(|| tens * 10 + ones)
+}
+
 fn two_digits(text: &str) -> Option<u8> {
     (text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
 }
@@ -321,6 +427,12 @@ fn two_digits(text: &str) -> Option<u8> {
 pub(super) fn parse_time(text: &str) -> Option<Time> {
     if text.is_empty() {
         return Some(Time::BLANK);
+    }
+    if let [h0, h1, b':', m0, m1, b':', s0, s1] = *text.as_bytes()
+        && let (Some(hour @ ..=24), Some(minute @ ..=59), Some(second @ ..=60)) =
+            (pair([h0, h1]), pair([m0, m1]), pair([s0, s1]))
+    {
+        return Some(Time::new(hour, minute, second));
     }
     let mut parts = text.split(':');
     let number = |text: &str| -> Option<u8> {
@@ -369,10 +481,10 @@ pub(super) fn parse_date_time(text: &str) -> Option<DateTime> {
 mod tests {
     use super::*;
 
-    fn written(write: impl FnOnce(&mut String)) -> String {
-        let mut out = String::new();
+    fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
         write(&mut out);
-        out
+        String::from_utf8(out).unwrap()
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
+use super::number::short_real;
 use super::{ErrorKind, JsonError};
+use crate::Real;
 
 /// How deep arrays and objects may nest. Hostile text nests without end.
 const MAX_DEPTH: usize = 64;
@@ -25,10 +27,9 @@ pub(super) enum Node<'a> {
 
 impl<'a> Node<'a> {
     pub(super) fn parse(text: &'a str) -> Result<Self, JsonError> {
-        let mut parser = Parser { text, at: 0, depth: 0 };
+        let mut parser = Parser::new(text);
         let node = parser.value()?;
-        parser.blanks();
-        if parser.at < text.len() {
+        if !parser.is_at_end() {
             return Err(parser.fail("text after the end of the value"));
         }
         Ok(node)
@@ -97,13 +98,48 @@ impl<'a> Node<'a> {
     }
 }
 
-struct Parser<'a> {
+/// A number that a mantissa holds.
+pub(super) struct PlainNumber {
+    negative: bool,
+    /// All digits.
+    mantissa: u64,
+    /// How many of them are behind the point, if there is one.
+    decimals: Option<usize>,
+}
+
+impl PlainNumber {
+    pub(super) fn real(&self) -> Option<Real> {
+        short_real(self.negative, self.mantissa, self.decimals.unwrap_or(0))
+    }
+
+    pub(super) fn whole(&self) -> Option<u64> {
+        (!self.negative && self.decimals.is_none()).then_some(self.mantissa)
+    }
+}
+
+/// A place in a text.
+pub(super) struct Parser<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
 }
 
 impl<'a> Parser<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, at: 0, depth: 0 }
+    }
+
+    /// Whether nothing but blanks follows.
+    pub(super) fn is_at_end(&mut self) -> bool {
+        self.blanks();
+        self.at == self.text.len()
+    }
+
+    /// What was not taken yet.
+    pub(super) fn ahead(&self) -> &[u8] {
+        &self.text.as_bytes()[self.at..]
+    }
+
     fn fail(&self, what: &str) -> JsonError {
         let before = &self.text.as_bytes()[..self.at.min(self.text.len())];
         let line = before.split(|byte| *byte == b'\n').count();
@@ -111,23 +147,26 @@ impl<'a> Parser<'a> {
         JsonError::new(ErrorKind::Syntax, format!("{what} at line {line}, column {column}"))
     }
 
-    fn peek(&self) -> Option<u8> {
+    #[inline]
+    pub(super) fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    fn blanks(&mut self) {
+    #[inline]
+    pub(super) fn blanks(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.at += 1;
         }
     }
 
-    fn take(&mut self, byte: u8) -> bool {
+    #[inline]
+    pub(super) fn take(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
         self.at += usize::from(found);
         found
     }
 
-    fn value(&mut self) -> Result<Node<'a>, JsonError> {
+    pub(super) fn value(&mut self) -> Result<Node<'a>, JsonError> {
         self.blanks();
         match self.peek() {
             Some(b'{') => self.nested(Self::object),
@@ -230,6 +269,80 @@ impl<'a> Parser<'a> {
         self.at - start
     }
 
+    /// Takes a byte that stands for itself, and the blanks before it.
+    #[inline]
+    pub(super) fn token(&mut self, byte: u8) -> bool {
+        self.take(byte) || {
+            self.blanks();
+            self.take(byte)
+        }
+    }
+
+    /// The bytes of a string without escapes; `None` for any other.
+    #[inline]
+    pub(super) fn plain_string(&mut self) -> Option<&'a [u8]> {
+        if !self.token(b'"') {
+            return None;
+        }
+        let ahead = &self.text.as_bytes()[self.at..];
+        let length = plain_bytes(ahead);
+        if ahead.get(length) != Some(&b'"') {
+            return None;
+        }
+        self.at += length + 1;
+        ahead.get(..length)
+    }
+
+    /// The same, as text.
+    pub(super) fn plain_text(&mut self) -> Option<&'a str> {
+        let length = self.plain_string()?.len();
+        let end = self.at - 1;
+        self.text.get(end - length..end)
+    }
+
+    /// The same, of ASCII only; for any other nothing is taken.
+    #[inline]
+    pub(super) fn plain_ascii(&mut self) -> Option<&'a [u8]> {
+        let before = self.at;
+        let text = self.plain_string().filter(|text| text.is_ascii());
+        if text.is_none() {
+            self.at = before;
+        }
+        text
+    }
+
+    /// What `of` makes of a number of at most 18 digits, without exponent. Nothing is taken if there is another, or `of` wants none.
+    #[inline]
+    pub(super) fn plain_number<T>(&mut self, of: impl FnOnce(PlainNumber) -> Option<T>) -> Option<T> {
+        const DIGITS: usize = 18;
+        self.blanks();
+        let bytes = self.text.as_bytes().get(self.at..)?;
+        let negative = bytes.first() == Some(&b'-');
+        let digits = &bytes[usize::from(negative)..];
+        let (mut mantissa, mut point, mut end) = (0_u64, None, 0);
+        while let Some(byte) = digits.get(end) {
+            let digit = byte.wrapping_sub(b'0');
+            if digit < 10 {
+                mantissa = mantissa.wrapping_mul(10).wrapping_add(digit.into());
+            } else if *byte == b'.' && point.is_none() {
+                point = Some(end);
+            } else {
+                break;
+            }
+            end += 1;
+        }
+        let whole = point.unwrap_or(end);
+        let leading_zero = whole > 1 && digits[0] == b'0';
+        let is_odd = matches!(digits.get(end), Some(b'e' | b'E' | b'.'));
+        if whole == 0 || end > DIGITS || point == Some(end - 1) || leading_zero || is_odd {
+            return None;
+        }
+        let decimals = point.map(|point| end - point - 1);
+        let made = of(PlainNumber { negative, mantissa, decimals })?;
+        self.at += usize::from(negative) + end;
+        Some(made)
+    }
+
     /// A string, at its opening quote.
     fn string(&mut self) -> Result<Cow<'a, str>, JsonError> {
         self.at += 1;
@@ -237,9 +350,7 @@ impl<'a> Parser<'a> {
         let mut owned: Option<String> = None;
         let mut from = start;
         loop {
-            let ahead = &self.text.as_bytes()[self.at..];
-            let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
-            self.at += ahead.iter().position(is_special).unwrap_or(ahead.len());
+            self.at += plain_bytes(&self.text.as_bytes()[self.at..]);
             match self.peek() {
                 Some(b'"') => {
                     let rest = &self.text[from..self.at];
@@ -295,6 +406,27 @@ impl<'a> Parser<'a> {
         self.at += 4;
         Ok(value)
     }
+}
+
+/// How many bytes there are before the next quote, backslash or control character. Eight at a time.
+#[inline]
+fn plain_bytes(ahead: &[u8]) -> usize {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const TOPS: u64 = u64::from_ne_bytes([0x80; 8]);
+    // The top bit of each byte that is below a bound; after the first of them perhaps that of others, too.
+    let below = |word: u64, bound: u64| word.wrapping_sub(ONES * bound) & !word & TOPS;
+    let is = |word: u64, byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    let mut at = 0;
+    while let Some(word) = ahead[at..].first_chunk::<8>() {
+        let word = u64::from_le_bytes(*word);
+        let special = below(word, 0x20) | is(word, b'"') | is(word, b'\\');
+        if special != 0 {
+            return at + special.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
+    at + ahead[at..].iter().position(is_special).unwrap_or(ahead.len() - at)
 }
 
 #[cfg(test)]

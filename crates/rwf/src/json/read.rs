@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use super::names::{Named, member_container, name_type_from_name};
 use super::parse::Node;
-use super::{Converter, ErrorKind, Incoming, JsonError, base64};
+use super::{Converter, ErrorKind, Incoming, JsonError, base64, read_plain};
 use crate::msg::{
     AckFlags, AckMsg, Attrib, CloseFlags, CloseMsg, Conflation, Domain, GenericFlags, GenericMsg, MsgClass, MsgKey,
     NakCode, PostFlags, PostMsg, PostUserInfo, Priority, RefreshFlags, RefreshMsg, RequestFlags, RequestMsg,
@@ -20,6 +20,11 @@ use crate::{DataState, DataType, EncodeError, Qos, Rate, StateCode, StreamState,
 const MAX_MESSAGE: usize = 64 << 20;
 
 pub(super) fn messages(converter: &Converter<'_>, text: &str) -> Vec<Result<Incoming, JsonError>> {
+    read_plain::updates(converter, text).unwrap_or_else(|| messages_of_tree(converter, text))
+}
+
+/// The messages of any text.
+fn messages_of_tree(converter: &Converter<'_>, text: &str) -> Vec<Result<Incoming, JsonError>> {
     let root = match Node::parse(text) {
         Ok(root) => root,
         Err(error) => return vec![Err(JsonError { offending: text.to_owned(), ..error })],
@@ -66,7 +71,7 @@ fn read_one(converter: &Converter<'_>, node: &Node<'_>) -> Result<Incoming, Json
         }
         _ => {}
     }
-    let reader = JsonReader { converter: *converter, error: RefCell::new(None), growth: Cell::new(1) };
+    let reader = JsonReader::new(*converter);
     reader.build(node, |w| reader.message(node, w)).map(Incoming::Message)
 }
 
@@ -81,6 +86,12 @@ pub(super) struct JsonReader<'c> {
 }
 
 pub(super) type Encoded<T = ()> = Result<T, EncodeError>;
+
+impl<'c> JsonReader<'c> {
+    pub(super) fn new(converter: Converter<'c>) -> Self {
+        Self { converter, error: RefCell::new(None), growth: Cell::new(1) }
+    }
+}
 
 impl JsonReader<'_> {
     /// Keeps the error and gives the one that stands for it.
@@ -265,16 +276,11 @@ impl JsonReader<'_> {
         for (name, node) in members {
             match name.as_ref() {
                 "Key" => key = Some(node),
-                "UpdateType" => msg.update_type = self.named(name, node, UpdateType)?,
-                "DoNotConflate" => msg.flags.set(UpdateFlags::DO_NOT_CONFLATE, self.bool(name, node)?),
-                "DoNotRipple" => msg.flags.set(UpdateFlags::DO_NOT_RIPPLE, self.bool(name, node)?),
-                "Discardable" => msg.flags.set(UpdateFlags::DISCARDABLE, self.bool(name, node)?),
-                "DoNotCache" => msg.flags.set(UpdateFlags::DO_NOT_CACHE, self.bool(name, node)?),
-                "SeqNumber" => msg.seq_num = Some(self.number(name, node)?),
                 "ConflationInfo" => msg.conflation = Some(self.conflation(node)?),
                 "PostUserInfo" => msg.post_user_info = Some(self.post_user(node)?),
                 "ReqKey" => {}
-                _ => self.common(&mut common, name, node)?,
+                name if self.update_member(&mut msg, name, node)? => {}
+                name => self.common(&mut common, name, node)?,
             }
         }
         let key = key.map(|node| self.key(node, common.domain, false)).transpose()?;
@@ -286,6 +292,20 @@ impl JsonReader<'_> {
         msg.key = key.as_ref().map(Key::as_key);
         msg.encode_header(w)?;
         common.write_body(self, w)
+    }
+
+    /// Takes a member that only updates have, and that is a plain value. False for others.
+    pub(super) fn update_member(&self, msg: &mut UpdateMsg<'_>, name: &str, node: &Node<'_>) -> Encoded<bool> {
+        match name {
+            "UpdateType" => msg.update_type = self.named(name, node, UpdateType)?,
+            "SeqNumber" => msg.seq_num = Some(self.number(name, node)?),
+            "DoNotConflate" => msg.flags.set(UpdateFlags::DO_NOT_CONFLATE, self.bool(name, node)?),
+            "DoNotRipple" => msg.flags.set(UpdateFlags::DO_NOT_RIPPLE, self.bool(name, node)?),
+            "Discardable" => msg.flags.set(UpdateFlags::DISCARDABLE, self.bool(name, node)?),
+            "DoNotCache" => msg.flags.set(UpdateFlags::DO_NOT_CACHE, self.bool(name, node)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
     fn close(&self, members: &Members<'_>, w: &mut Writer<'_>) -> Encoded {
@@ -706,5 +726,127 @@ impl JsonReader<'_> {
             return Err(self.fail(ErrorKind::UnknownMember, format!("{name:?} is not a known member here")));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dictionary::Dictionary;
+    use crate::json::Settings;
+    use proptest::prelude::*;
+
+    /// Texts of which each is in reach of one that is read in one pass.
+    fn text() -> impl Strategy<Value = String> {
+        let value = proptest::sample::select(vec![
+            "1",
+            "-1",
+            "0",
+            "2.50",
+            "1e3",
+            "01",
+            "1.",
+            "-",
+            "null",
+            "true",
+            "\"Quote\"",
+            "\"\"",
+            "\"USD\"",
+            "\"a\\u0041\"",
+            "\"\u{e9}\"",
+            "\"10:20:30\"",
+            "\"2024-02-29\"",
+            "\"Inf\"",
+            "{}",
+            "[]",
+            "[1]",
+            "99999999999999999999",
+            "\"\t\"",
+        ]);
+        let field = proptest::sample::select(vec![
+            "BID",
+            "ASK",
+            "22",
+            "+22",
+            "PROD_PERM",
+            "DSPLY_NAME",
+            "QUOTIM",
+            "TRADE_DATE",
+            "CURRENCY",
+            "NONE",
+            "B\\u0049D",
+            "",
+        ]);
+        let fields = proptest::collection::vec((field, value.clone()), 0..6).prop_map(|fields| {
+            let members: Vec<String> = fields.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+            format!("{{{}}}", members.join(","))
+        });
+        let member = (
+            proptest::sample::select(vec![
+                "ID",
+                "Type",
+                "UpdateType",
+                "SeqNumber",
+                "DoNotCache",
+                "Domain",
+                "Key",
+                "Fields",
+                "Xml",
+                "X",
+            ]),
+            value,
+        );
+        let member = member.prop_map(|(name, value)| format!("\"{name}\":{value}"));
+        let plain = || {
+            proptest::sample::select(vec![
+                "\"ID\":5",
+                "\"Type\":\"Update\"",
+                "\"UpdateType\":\"Trade\"",
+                " \"SeqNumber\" : 7 ",
+            ])
+        };
+        let one = (
+            proptest::collection::vec(plain().prop_map(str::to_owned), 0..5),
+            proptest::collection::vec(member, 0..2),
+            proptest::collection::vec(fields.prop_map(|fields| format!("\"Fields\": {fields}")), 0..3),
+        );
+        let one = one.prop_map(|(mut head, odd, fields)| {
+            head.splice(0..0, ["\"Type\":\"Update\"".to_owned(), "\"ID\":-3".to_owned()]);
+            head.extend(fields);
+            head.extend(odd);
+            format!("{{{}}}", head.join(","))
+        });
+        let some = proptest::collection::vec(one.clone(), 0..3).prop_map(|all| format!("[{}]", all.join(" , ")));
+        (prop_oneof![one, some], proptest::sample::select(vec!["", "", "", " ", ",", "}", "x"]))
+            .prop_map(|(text, end)| text + end)
+    }
+
+    proptest! {
+        /// One pass gives what the tree does, or nothing.
+        #[test]
+        fn both_ways_give_the_same(text in text(), cut in 0_usize..400, unknown in any::<bool>()) {
+            let dictionary = Dictionary::builtin();
+            let settings = Settings { unknown_fields: unknown, unknown_members: unknown, ..Settings::rtds() };
+            let converter = Converter::new(&dictionary).with_settings(settings);
+            let cut = (0..=cut.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+            for text in [&text[..], &text[..cut]] {
+                if let Some(found) = read_plain::updates(&converter, text) {
+                    prop_assert_eq!(found, messages_of_tree(&converter, text), "{}", text);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn plain_updates_need_no_tree() {
+        let dictionary = Dictionary::builtin();
+        let converter = Converter::new(&dictionary).with_settings(Settings::rtds());
+        for text in [
+            r#"{"ID":5,"Type":"Update","UpdateType":"Quote","SeqNumber":9,"Fields":{"BID":1.5,"ASK":null}}"#,
+            r#" [ { "Type" : "Update" , "ID" : -5 , "Fields" : { } } , {"ID":6,"Type":"Update","Domain":"MarketPrice"} ] "#,
+        ] {
+            let found = read_plain::updates(&converter, text).unwrap();
+            assert_eq!(found, messages_of_tree(&converter, text), "{text}");
+        }
     }
 }

@@ -87,7 +87,7 @@ impl JsonReader<'_> {
         list.finish()
     }
 
-    fn field(&self, def: &FieldDef, node: &Node<'_>, list: &mut FieldListEncoder<'_, '_>) -> Encoded {
+    pub(super) fn field(&self, def: &FieldDef, node: &Node<'_>, list: &mut FieldListEncoder<'_, '_>) -> Encoded {
         let data_type = def.data_type();
         if data_type.is_container() {
             return list.container(def.fid(), FORM, |w| self.container(data_type, node, w));

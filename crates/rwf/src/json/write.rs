@@ -1,9 +1,9 @@
 //! Messages as JSON: the members of the header, in the order of the SDK's converter.
 
-use std::fmt::Write;
+use std::io::Write;
 
 use super::names::{Named, container_member, name_or_number, name_type};
-use super::{Converter, base64};
+use super::{Converter, base64, number};
 use crate::container::SetScope;
 use crate::msg::{Domain, Msg, MsgKey, PostUserInfo, RefreshFlags, RequestFlags, RequestMsg};
 use crate::rdm::request::{Payload, View};
@@ -12,51 +12,71 @@ use crate::{DataType, DecodeError, Qos, State};
 /// How deep containers and messages may nest; deeper ones are an error.
 pub(super) const MAX_DEPTH: usize = 24;
 
-/// Appends JSON to a text.
+/// Appends JSON to a text: bytes, since most of them are put there by number, and all are known to be UTF-8.
 pub(super) struct JsonWriter<'c, 'o> {
     pub(super) converter: Converter<'c>,
-    pub(super) out: &'o mut String,
+    pub(super) out: &'o mut Vec<u8>,
     pub(super) depth: usize,
 }
 
-pub(super) fn message(converter: Converter<'_>, msg: &[u8], out: &mut String) -> Result<(), DecodeError> {
+/// Where text is appended.
+pub(super) trait Out {
+    fn push_str(&mut self, text: &str);
+}
+
+impl Out for Vec<u8> {
+    #[inline]
+    fn push_str(&mut self, text: &str) {
+        self.extend_from_slice(text.as_bytes());
+    }
+}
+
+impl Out for String {
+    #[inline]
+    fn push_str(&mut self, text: &str) {
+        Self::push_str(self, text);
+    }
+}
+
+pub(super) fn message(converter: Converter<'_>, msg: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
     JsonWriter { converter, out, depth: 0 }.message(msg)
 }
 
-/// Whether nothing in a text has to be escaped: looked at by eight bytes at a time, since most of a message is names.
-fn is_plain(text: &str) -> bool {
+/// Whether nothing in a text has to be escaped: looked at by eight bytes at a time, since most of a message is names. With `is_ascii`
+/// nothing may be above ASCII either.
+#[inline]
+pub(super) fn is_plain(text: &[u8], is_ascii: bool) -> bool {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const TOPS: u64 = u64::from_ne_bytes([0x80; 8]);
     // The top bit of each byte that is below a bound of at most 0x80, perhaps that of its neighbour above, too.
     let below = |word: u64, bound: u64| word.wrapping_sub(ONES * bound) & !word & TOPS;
     let is = |word: u64, byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
-    let (words, rest) = text.as_bytes().as_chunks::<8>();
+    let (words, rest) = text.as_chunks::<8>();
     let any = words.iter().fold(0, |any, word| {
         let word = u64::from_ne_bytes(*word);
-        any | below(word, 0x20) | is(word, b'"') | is(word, b'\\') | is(word, 0x7F)
+        let above = if is_ascii { word & TOPS } else { 0 };
+        any | above | below(word, 0x20) | is(word, b'"') | is(word, b'\\') | is(word, 0x7F)
     });
-    any == 0 && rest.iter().all(|byte| !matches!(byte, 0..0x20 | b'"' | b'\\' | 0x7F))
+    let odd = |byte: &u8| matches!(byte, 0..0x20 | b'"' | b'\\' | 0x7F) || is_ascii && !byte.is_ascii();
+    any == 0 && !rest.iter().any(odd)
 }
 
 /// Text in quotes. What is not printable ASCII or above is escaped by its number.
-pub(super) fn text(text: &str, out: &mut String) {
-    out.push('"');
-    if is_plain(text) {
+pub(super) fn text(text: &str, out: &mut impl Out) {
+    out.push_str("\"");
+    if is_plain(text.as_bytes(), false) {
         out.push_str(text);
-        out.push('"');
-        return;
-    }
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => {
-                out.push('\\');
-                out.push(character);
+    } else {
+        for character in text.chars() {
+            match character {
+                '"' => out.push_str("\\\""),
+                '\\' => out.push_str("\\\\"),
+                '\0'..='\x1F' | '\x7F' => out.push_str(&format!("\\u{:04X}", u32::from(character))),
+                _ => out.push_str(character.encode_utf8(&mut [0; 4])),
             }
-            '\0'..='\x1F' | '\x7F' => drop(write!(out, "\\u{:04X}", u32::from(character))),
-            _ => out.push(character),
         }
     }
-    out.push('"');
+    out.push_str("\"");
 }
 
 /// The streams of a batch close.
@@ -68,23 +88,27 @@ fn closed_streams(msg: &Msg<'_>) -> Result<Option<Vec<i32>>, DecodeError> {
 }
 
 impl JsonWriter<'_, '_> {
+    /// A comma, unless the innermost object begins here.
+    #[inline]
+    fn comma(&mut self) {
+        if self.out.last() != Some(&b'{') {
+            self.out.push(b',');
+        }
+    }
+
     /// Begins a member of the innermost object.
     pub(super) fn member(&mut self, name: &str) {
-        if !self.out.ends_with('{') {
-            self.out.push(',');
-        }
-        self.out.push('"');
+        self.comma();
+        self.out.push(b'"');
         self.out.push_str(name);
-        self.out.push_str("\":");
+        self.out.extend_from_slice(b"\":");
     }
 
     /// Begins a member whose name may hold anything.
     pub(super) fn named_member(&mut self, name: &str) {
-        if !self.out.ends_with('{') {
-            self.out.push(',');
-        }
+        self.comma();
         text(name, self.out);
-        self.out.push(':');
+        self.out.push(b':');
     }
 
     fn display(&mut self, value: impl std::fmt::Display) {
@@ -99,6 +123,13 @@ impl JsonWriter<'_, '_> {
     fn number_opt(&mut self, name: &str, value: Option<impl std::fmt::Display>) {
         if let Some(value) = value {
             self.number(name, value);
+        }
+    }
+
+    fn seq_number(&mut self, value: Option<u32>) {
+        if let Some(value) = value {
+            self.member("SeqNumber");
+            number::unsigned(value.into(), self.out);
         }
     }
 
@@ -129,22 +160,19 @@ impl JsonWriter<'_, '_> {
     }
 
     pub(super) fn base64(&mut self, bytes: &[u8]) {
-        self.out.push('"');
+        self.out.push(b'"');
         base64::encode(bytes, self.out);
-        self.out.push('"');
+        self.out.push(b'"');
     }
 
     /// A message as an object.
     pub(super) fn message(&mut self, bytes: &[u8]) -> Result<(), DecodeError> {
         let msg = Msg::decode(bytes)?;
-        self.out.push('{');
+        self.out.extend_from_slice(b"{\"ID\":");
         let streams = closed_streams(&msg)?;
         match &streams {
-            Some(streams) => {
-                self.member("ID");
-                self.list(streams, |w, id| w.display(id));
-            }
-            None => self.number("ID", msg.stream_id()),
+            Some(streams) => self.list(streams, |w, id| w.display(id)),
+            None => number::signed(msg.stream_id().into(), self.out),
         }
         self.named("Type", msg.class(), msg.class().0);
         if msg.domain() != Domain::MARKET_PRICE {
@@ -159,7 +187,7 @@ impl JsonWriter<'_, '_> {
         if !body_done {
             self.body(msg.container(), msg.body(), &SetScope::NONE)?;
         }
-        self.out.push('}');
+        self.out.push(b'}');
         Ok(())
     }
 
@@ -210,12 +238,12 @@ impl JsonWriter<'_, '_> {
     }
 
     pub(super) fn list<T>(&mut self, items: &[T], write: impl Fn(&mut Self, &T)) {
-        self.out.push('[');
+        self.out.push(b'[');
         for (index, item) in items.iter().enumerate() {
             self.out.push_str(if index == 0 { "" } else { "," });
             write(self, item);
         }
-        self.out.push(']');
+        self.out.push(b']');
     }
 
     fn members(&mut self, msg: &Msg<'_>) -> Result<(), DecodeError> {
@@ -237,7 +265,7 @@ impl JsonWriter<'_, '_> {
                 self.post_user(m.post_user_info);
                 self.number_opt("PartNumber", m.part_num);
                 self.bytes("PermData", m.perm_data);
-                self.number_opt("SeqNumber", m.seq_num);
+                self.seq_number(m.seq_num);
                 self.falsehood("Solicited", silent || has(RefreshFlags::SOLICITED));
             }
             Msg::Status(m) => {
@@ -261,7 +289,7 @@ impl JsonWriter<'_, '_> {
                 self.key_opt(m.domain, m.key.as_ref())?;
                 self.post_user(m.post_user_info);
                 self.bytes("PermData", m.perm_data);
-                self.number_opt("SeqNumber", m.seq_num);
+                self.seq_number(m.seq_num);
                 if let Some(conflation) = m.conflation {
                     self.member("ConflationInfo");
                     let _ = write!(self.out, "{{\"Count\":{},\"Time\":{}}}", conflation.count, conflation.time);
@@ -282,14 +310,14 @@ impl JsonWriter<'_, '_> {
                     text(&m.text_lossy(), self.out);
                 }
                 self.truth("Private", m.flags.contains(AckFlags::PRIVATE_STREAM));
-                self.number_opt("SeqNumber", m.seq_num);
+                self.seq_number(m.seq_num);
                 self.key_opt(m.domain, m.key.as_ref())?;
                 self.bytes("ExtHdr", m.ext_header);
                 self.truth("Qualified", m.flags.contains(AckFlags::QUALIFIED_STREAM));
             }
             Msg::Generic(m) => {
                 self.key_opt(m.domain, m.key.as_ref())?;
-                self.number_opt("SeqNumber", m.seq_num);
+                self.seq_number(m.seq_num);
                 self.number_opt("SecSeqNumber", m.secondary_seq_num);
                 self.number_opt("PartNumber", m.part_num);
                 self.bytes("PermData", m.perm_data);
@@ -301,7 +329,7 @@ impl JsonWriter<'_, '_> {
                 self.post_user(Some(m.post_user_info));
                 self.number_opt("PostID", m.post_id);
                 self.key_opt(m.domain, m.key.as_ref())?;
-                self.number_opt("SeqNumber", m.seq_num);
+                self.seq_number(m.seq_num);
                 self.falsehood("Complete", silent || m.flags.contains(PostFlags::POST_COMPLETE));
                 self.truth("Ack", m.flags.contains(PostFlags::ACK));
                 self.bytes("PermData", m.perm_data);
@@ -322,7 +350,7 @@ impl JsonWriter<'_, '_> {
         /// Name types whose name is a dummy (ETA `UserIdTypes` cookie and authentication token).
         const NAMELESS: [Option<u8>; 2] = [Some(4), Some(5)];
         self.member("Key");
-        self.out.push('{');
+        self.out.push(b'{');
         if let Some(id) = key.service_id {
             self.member("Service");
             match self.converter.services.name(id) {
@@ -352,7 +380,7 @@ impl JsonWriter<'_, '_> {
             self.member("Name");
             self.list(names, |w, name| text(&String::from_utf8_lossy(name), w.out));
         }
-        self.out.push('}');
+        self.out.push(b'}');
         Ok(())
     }
 
@@ -362,7 +390,7 @@ impl JsonWriter<'_, '_> {
     }
 
     pub(super) fn state_object(&mut self, state: &State<'_>) {
-        self.out.push('{');
+        self.out.push(b'{');
         self.named("Stream", state.stream, state.stream.0);
         self.named("Data", state.data, state.data.0);
         if state.code.0 != 0 {
@@ -370,7 +398,7 @@ impl JsonWriter<'_, '_> {
         }
         self.member("Text");
         text(&state.text_lossy(), self.out);
-        self.out.push('}');
+        self.out.push(b'}');
     }
 
     fn qos(&mut self, name: &str, qos: Option<Qos>) {
@@ -381,7 +409,7 @@ impl JsonWriter<'_, '_> {
     }
 
     pub(super) fn qos_object(&mut self, qos: Qos) {
-        self.out.push('{');
+        self.out.push(b'{');
         self.named("Timeliness", qos.timeliness, qos.timeliness.0);
         self.named("Rate", qos.rate, qos.rate.0);
         self.truth("Dynamic", qos.dynamic);
@@ -391,7 +419,7 @@ impl JsonWriter<'_, '_> {
         if qos.rate > crate::Rate::JIT_CONFLATED {
             self.number("RateInfo", qos.rate_info);
         }
-        self.out.push('}');
+        self.out.push(b'}');
     }
 
     fn post_user(&mut self, user: Option<PostUserInfo>) {
@@ -421,12 +449,13 @@ mod tests {
     fn plain_text_is_known_wherever_what_is_not_stands() {
         for length in 0..20 {
             let plain = "a~ \u{e9}Z".chars().cycle().take(length).collect::<String>();
-            assert!(is_plain(&plain), "{plain:?}");
+            assert!(is_plain(plain.as_bytes(), false), "{plain:?}");
+            assert_eq!(is_plain(plain.as_bytes(), true), plain.is_ascii(), "{plain:?}");
             for at in plain.char_indices().map(|(at, _)| at) {
                 for odd in ['"', '\\', '\0', '\x1F', '\x7F', '\n'] {
                     let mut text = plain.clone();
                     text.insert(at, odd);
-                    assert!(!is_plain(&text), "{text:?}");
+                    assert!(!is_plain(text.as_bytes(), false) && !is_plain(text.as_bytes(), true), "{text:?}");
                 }
             }
         }

@@ -2,12 +2,12 @@
 
 use super::names::{Named, name_or_number};
 use super::number;
-use super::write::{JsonWriter, MAX_DEPTH, text};
+use super::write::{JsonWriter, MAX_DEPTH, Out, is_plain, text};
 use crate::container::{
     Array, ElementList, FieldList, FilterAction, FilterList, Map, MapAction, Series, SetScope, Vector, VectorAction,
 };
 use crate::dictionary::{EnumTable, FieldDef};
-use crate::{DataType, DecodeError, Primitive};
+use crate::{DataType, DecodeError, Primitive, primitive};
 
 impl JsonWriter<'_, '_> {
     /// The value of a container member.
@@ -47,33 +47,90 @@ impl JsonWriter<'_, '_> {
         }
     }
 
+    #[inline(never)]
     fn field_list(&mut self, list: &FieldList<'_>, scope: &SetScope<'_>) -> Result<(), DecodeError> {
         let dictionary = self.converter.dictionary;
-        self.out.push('{');
+        let start = self.out.len();
         for entry in list.entries() {
             let entry = entry?;
-            let def = dictionary.field(entry.fid);
-            let data_type = entry.resolve(def.map_or(DataType::UNKNOWN, FieldDef::data_type));
-            match def {
-                Some(def) => self.named_member(def.acronym()),
-                None => self.named_member(&entry.fid.to_string()),
+            let (def, member) = dictionary.field_with_member(entry.fid).unzip();
+            if !member.is_some_and(|member| member.append(self.out)) {
+                match def {
+                    Some(def) => self.named_member(def.acronym()),
+                    None => self.named_member(&entry.fid.to_string()),
+                }
             }
-            if data_type == DataType::UNKNOWN {
-                self.base64(entry.data);
-            } else if data_type.is_container() {
-                self.container(data_type, entry.data, scope)?;
-            } else {
-                let expand = self.converter.settings.expand_enums;
-                let table = def.filter(|_| expand).and_then(|def| dictionary.enum_table(def));
-                self.value(Primitive::decode(data_type, entry.data)?, table)?;
+            let data_type = entry.resolve(def.map_or(DataType::UNKNOWN, FieldDef::data_type));
+            if !self.common_value(data_type, entry.data)? {
+                self.any_value(def, data_type, entry.data, scope)?;
             }
         }
-        self.out.push('}');
+        // Each member began with a comma: the first one's is where the list begins.
+        match self.out.get_mut(start) {
+            Some(comma) => *comma = b'{',
+            None => self.out.push(b'{'),
+        }
+        self.out.push(b'}');
         Ok(())
     }
 
+    /// A field's value of any type.
+    #[inline(never)]
+    fn any_value(
+        &mut self,
+        def: Option<&FieldDef>,
+        data_type: DataType,
+        data: &[u8],
+        scope: &SetScope<'_>,
+    ) -> Result<(), DecodeError> {
+        if data_type == DataType::UNKNOWN {
+            self.base64(data);
+            Ok(())
+        } else if data_type.is_container() {
+            self.container(data_type, data, scope)
+        } else {
+            let def = def.filter(|_| self.converter.settings.expand_enums);
+            let table = def.and_then(|def| self.converter.dictionary.enum_table(def));
+            self.value(Primitive::decode(data_type, data)?, table)
+        }
+    }
+
+    /// A value of the types that nearly all fields have, from its bytes to its text at once; what it writes is what [`Self::value`] would.
+    /// False if nothing is written: another type, a blank, or text with something to convert.
+    #[inline]
+    fn common_value(&mut self, data_type: DataType, data: &[u8]) -> Result<bool, DecodeError> {
+        if data.is_empty() {
+            return Ok(false);
+        }
+        match data_type {
+            DataType::REAL => match primitive::real(data)? {
+                Some(value) => number::real(value, self.out),
+                None => return Ok(false),
+            },
+            DataType::UINT => number::unsigned(primitive::uint(data)?, self.out),
+            DataType::ENUM if !self.converter.settings.expand_enums => {
+                number::unsigned(primitive::enumeration(data)?.into(), self.out);
+            }
+            DataType::RMTES_STRING | DataType::ASCII_STRING if is_plain(data, true) => {
+                self.out.push(b'"');
+                self.out.extend_from_slice(data);
+                self.out.push(b'"');
+            }
+            DataType::TIME => match primitive::time(data)? {
+                time if time.is_blank() => return Ok(false),
+                time => quoted(self.out, |out| number::time(time, out)),
+            },
+            DataType::DATE => match primitive::date(data)? {
+                date if date.is_blank() => return Ok(false),
+                date => quoted(self.out, |out| number::date(date, out)),
+            },
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
     fn element_list(&mut self, list: &ElementList<'_>, scope: &SetScope<'_>) -> Result<(), DecodeError> {
-        self.out.push('{');
+        self.out.push(b'{');
         for entry in list.entries() {
             let entry = entry?;
             let data_type = entry.data_type.base();
@@ -91,14 +148,14 @@ impl JsonWriter<'_, '_> {
             } else {
                 self.value(entry.value()?, None)?;
             }
-            self.out.push('}');
+            self.out.push(b'}');
         }
-        self.out.push('}');
+        self.out.push(b'}');
         Ok(())
     }
 
     fn filter_list(&mut self, list: &FilterList<'_>, scope: &SetScope<'_>) -> Result<(), DecodeError> {
-        self.out.push('{');
+        self.out.push(b'{');
         if let Some(hint) = list.count_hint {
             self.number("CountHint", hint);
         }
@@ -118,7 +175,7 @@ impl JsonWriter<'_, '_> {
     }
 
     fn map(&mut self, map: &Map<'_>) -> Result<(), DecodeError> {
-        self.out.push('{');
+        self.out.push(b'{');
         self.member("KeyType");
         name_or_number(map.key_type, map.key_type.0, self.out);
         self.summary(map.container, map.summary(), &map.scope())?;
@@ -145,7 +202,7 @@ impl JsonWriter<'_, '_> {
     }
 
     fn vector(&mut self, vector: &Vector<'_>) -> Result<(), DecodeError> {
-        self.out.push('{');
+        self.out.push(b'{');
         self.summary(vector.container, vector.summary(), &vector.scope())?;
         if let Some(hint) = vector.count_hint() {
             self.number("CountHint", hint);
@@ -169,7 +226,7 @@ impl JsonWriter<'_, '_> {
     }
 
     fn series(&mut self, series: &Series<'_>) -> Result<(), DecodeError> {
-        self.out.push('{');
+        self.out.push(b'{');
         self.summary(series.container, series.summary(), &series.scope())?;
         if let Some(hint) = series.count_hint() {
             self.number("CountHint", hint);
@@ -192,9 +249,9 @@ impl JsonWriter<'_, '_> {
     ) -> Result<(), DecodeError> {
         if let Some(summary) = summary.filter(|_| container != DataType::NO_DATA) {
             self.member("Summary");
-            self.out.push('{');
+            self.out.push(b'{');
             self.body(container, summary, scope)?;
-            self.out.push('}');
+            self.out.push(b'}');
         }
         Ok(())
     }
@@ -253,10 +310,11 @@ impl JsonWriter<'_, '_> {
     }
 }
 
-fn quoted(out: &mut String, write: impl FnOnce(&mut String)) {
-    out.push('"');
+#[inline]
+fn quoted(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    out.push(b'"');
     write(out);
-    out.push('"');
+    out.push(b'"');
 }
 
 /// The member `Entries`, which begins with the first entry; without any there is none.
