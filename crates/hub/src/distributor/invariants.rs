@@ -32,7 +32,7 @@ impl SourceDistributor {
     /// An item has a stream exactly if the stream has the item, and updates are relayed of those only that somebody watches.
     fn check_streams(&self) {
         let mut on_streams = 0;
-        for (id, session) in self.providers.iter() {
+        for (id, session) in self.providers.with_leaving() {
             for (stream, entry) in session.streams.iter() {
                 let handle = entry.handle().expect("a stream in use is an item's");
                 let item = self.items.get(handle).expect("an item is gone that is on a stream");
@@ -72,13 +72,13 @@ impl SourceDistributor {
             assert_eq!(service.lost_items(), lost.get(&id).copied().unwrap_or_default(), "lost items of service {id}");
             queued.extend(service.queued());
             for &provider in service.providers() {
-                assert!(self.providers.offer(provider, id).is_some(), "{provider:?} does not offer service {id}");
+                assert!(self.providers[provider].offer(id).is_some(), "{provider:?} does not offer service {id}");
             }
         }
         for (handle, item) in self.items.iter().filter(|(_, item)| item.is_queued()) {
             assert!(queued.contains(&handle), "{handle:?} is in no queue: {item:?}");
         }
-        for (id, session) in self.providers.iter() {
+        for (id, session) in self.providers.with_leaving() {
             for offer in session.offers.iter() {
                 let counts = offers.remove(&(id.0, offer.service)).unwrap_or_default();
                 assert_eq!([offer.outstanding, offer.open, offer.snapshots], counts, "{id:?} {offer:?}");

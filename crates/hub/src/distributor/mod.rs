@@ -55,7 +55,7 @@ use ids::{GroupId, Handle, StreamId};
 use items::Items;
 use p2ps_links::Links;
 use posts::Posts;
-use providers::{Dictionaries, Moves, Phase, Providers, Services};
+use providers::{Dictionaries, Outages, Phase, Providers, Services};
 use published::Published;
 use rwf::dictionary::Dictionary;
 use rwf::msg::{Domain, MsgClass, StatusMsg};
@@ -82,7 +82,7 @@ pub struct SourceDistributor {
     links: Links,
     providers: Providers,
     services: Services,
-    moves: Moves,
+    outages: Outages,
     dictionaries: Dictionaries,
     items: Items,
     upstream: Upstream,
@@ -115,7 +115,7 @@ impl SourceDistributor {
             links: Links::default(),
             providers: Providers::new(config.hash_seed),
             services: Services::new(config.hash_seed),
-            moves: Moves::new(config.work_per_turn),
+            outages: Outages::new(config.work_per_turn),
             dictionaries: Dictionaries::default(),
             items: Items::new(config.hash_seed),
             upstream: Upstream::new(&config),
@@ -136,6 +136,7 @@ impl SourceDistributor {
             return;
         }
         self.lose_session(now, id, "replaced by a new session", out);
+        self.finish_outage_of(now, id, out);
         let serial = self.providers.up(id, origin, peer);
         self.timers.set(now.saturating_add(self.config.login_timeout), Timer::Session(id, serial));
         if matches!(origin, Origin::Route(_)) {
@@ -171,7 +172,7 @@ impl SourceDistributor {
 
     /// When [`Self::on_timer`] wants to be called, at the latest. Zero: as soon as this turn is over.
     pub fn timeout(&self) -> Option<u64> {
-        if self.upstream.pacing.is_exhausted() || self.moves.has_work() {
+        if self.upstream.pacing.is_exhausted() || self.outages.has_work() {
             return Some(0);
         }
         self.timers.next().into_iter().chain(self.hub.deadline()).min()
@@ -181,13 +182,13 @@ impl SourceDistributor {
     /// come; more often does no harm, but that more is asked for in one turn.
     pub fn on_timer(&mut self, now: u64, out: &mut impl ProviderSink) {
         self.upstream.pacing.begin_turn(self.config.opens_per_turn);
-        self.moves.begin_turn(self.config.work_per_turn);
+        self.outages.begin_turn(self.config.work_per_turn);
         while let Some(due) = self.timers.pop(now) {
             for timer in due {
                 self.timer(now, timer, out);
             }
         }
-        self.work_moves(now, out);
+        self.work_outages(now, out);
         for service in self.services.ids() {
             self.send_queued(now, service, out);
         }
@@ -335,14 +336,16 @@ impl SourceDistributor {
         }
     }
 
-    /// Sends a message to a session. One that cannot be written is counted.
+    /// Sends a message to a session, if that is not lost. One that cannot be written is counted.
     pub(crate) fn send(
         &mut self,
         id: SessionId,
         out: &mut dyn ProviderSink,
         encode: impl FnMut(&mut rwf::wire::Writer<'_>) -> Result<(), rwf::EncodeError>,
     ) {
-        if let Some(bytes) = self.composer.write(&mut self.counters, encode) {
+        if self.providers.get(id).is_some()
+            && let Some(bytes) = self.composer.write(&mut self.counters, encode)
+        {
             out.send(id, bytes);
         }
     }

@@ -5,6 +5,7 @@ mod directory;
 mod hostile;
 mod interactive;
 mod network;
+mod outage;
 mod pause;
 mod posts;
 mod published;

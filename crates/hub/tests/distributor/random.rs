@@ -107,7 +107,8 @@ impl Run {
         let cached = CacheRules { max_items: (seed % 7 / 2) as usize, ..CacheRules::everything() };
         let cache = if seed % 2 == 1 { cached } else { CacheRules::default() };
         let opens_per_turn = 1 + random.below(5) as u32;
-        let config = Config { age_unwatched: age, opens_per_turn, cache, ..Config::default() };
+        let work_per_turn = [1, 3, 4_000][(seed % 3) as usize];
+        let config = Config { age_unwatched: age, opens_per_turn, work_per_turn, cache, ..Config::default() };
         let mut run = Self {
             world: World::new(config),
             random,

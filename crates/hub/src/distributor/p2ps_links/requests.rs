@@ -323,7 +323,8 @@ impl SourceDistributor {
 
     /// A generic message of a consumer goes to the provider at which its item is open.
     fn generic_upstream(&mut self, handle: Handle, rwf: &[u8], out: &mut dyn ProviderSink) {
-        let Some(place) = self.items[handle].place() else {
+        let place = self.items[handle].place();
+        let Some(place) = place.filter(|place| self.providers.get(place.session).is_some()) else {
             self.counters.dropped_generic += 1;
             return;
         };

@@ -7,19 +7,10 @@
 use crate::distributor::ids::Handle;
 use crate::distributor::{Notice, ProviderSink, SessionId, SourceDistributor};
 use rwf::{DataState, State, StateCode, StreamState};
-use std::collections::VecDeque;
-
-/// The moves that are under way, in the order in which the services went down.
-#[derive(Debug)]
-pub(crate) struct Moves {
-    queue: VecDeque<Move>,
-    /// Items that may still be looked at in this turn.
-    budget: usize,
-}
 
 /// The items of a service leave a provider at which it is down.
 #[derive(Debug)]
-struct Move {
+pub(super) struct Move {
     service: u16,
     session: SessionId,
     /// Address of the provider, which may be gone when the move is over.
@@ -29,23 +20,6 @@ struct Move {
     below: usize,
     /// Items that have gone.
     moved: usize,
-}
-
-impl Moves {
-    pub(crate) fn new(budget: u32) -> Self {
-        let mut moves = Self { queue: VecDeque::new(), budget: 0 };
-        moves.begin_turn(budget);
-        moves
-    }
-
-    pub(crate) fn begin_turn(&mut self, budget: u32) {
-        self.budget = budget.max(1) as usize;
-    }
-
-    /// True if there is something to do in the next turn.
-    pub(crate) fn has_work(&self) -> bool {
-        !self.queue.is_empty()
-    }
 }
 
 impl SourceDistributor {
@@ -61,7 +35,7 @@ impl SourceDistributor {
         for session in down {
             let below = self.items.at(session, service).len();
             let provider = self.providers[session].peer.address.clone();
-            let queue = &mut self.moves.queue;
+            let queue = &mut self.outages.moves;
             match queue.iter_mut().find(|under_way| (under_way.service, under_way.session) == (service, session)) {
                 Some(under_way) => under_way.below = below,
                 None => queue.push_back(Move { service, session, provider, below, moved: 0 }),
@@ -77,20 +51,20 @@ impl SourceDistributor {
 
     /// Goes on with the moves, as far as this turn lets it.
     pub(in crate::distributor) fn work_moves(&mut self, now: u64, out: &mut dyn ProviderSink) {
-        while self.moves.budget > 0
-            && let Some(&Move { service, session, below, .. }) = self.moves.queue.front()
+        while self.outages.budget > 0
+            && let Some(&Move { service, session, below, .. }) = self.outages.moves.front()
         {
             let below = below.min(self.items.at(session, service).len());
             if below == 0 || !self.is_down_with_items(session, service) {
                 self.end_move();
                 continue;
             }
-            let looked = below.min(self.moves.budget);
+            let looked = below.min(self.outages.budget);
             let rest = below - looked;
-            self.moves.budget -= looked;
+            self.outages.budget -= looked;
             let mut handles: Vec<Handle> = self.items.at(session, service).skip(rest).take(looked).collect();
             handles.retain(|&handle| !self.items[handle].is_private() && self.is_served_beside(handle, session));
-            let under_way = &mut self.moves.queue[0];
+            let under_way = &mut self.outages.moves[0];
             under_way.below = rest;
             under_way.moved += handles.len();
             self.move_items(now, session, service, &handles, out);
@@ -99,7 +73,7 @@ impl SourceDistributor {
 
     /// All items of the move in front are looked at, or there is no reason any more to move them.
     fn end_move(&mut self) {
-        let Some(Move { service, provider, moved, .. }) = self.moves.queue.pop_front() else { return };
+        let Some(Move { service, provider, moved, .. }) = self.outages.moves.pop_front() else { return };
         if moved > 0
             && let Some(known) = self.services.get(service)
         {

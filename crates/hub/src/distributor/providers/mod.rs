@@ -6,7 +6,8 @@
 //! | `services` | the services as P2PSs know them, and what waits for a provider |
 //! | `login`, `directory`, `dictionaries` | the administrative domains |
 //! | `groups` | states and mergers of services and item groups |
-//! | `recovery` | sessions and services that go away, and how their items come back |
+//! | `outage` | sessions that are lost: what becomes of their items, in turns |
+//! | `recovery` | services that go away, and how items come back |
 //! | `failover` | services that are down at one provider and up at another |
 
 mod dictionaries;
@@ -14,6 +15,7 @@ mod directory;
 mod failover;
 mod groups;
 mod login;
+mod outage;
 mod recovery;
 mod services;
 mod session;
@@ -23,8 +25,8 @@ pub(crate) use dictionaries::{
     Dictionaries, FIRST_STREAM as FIRST_DICTIONARY_STREAM, LAST_STREAM as LAST_DICTIONARY_STREAM,
 };
 pub(crate) use directory::STREAM as DIRECTORY_STREAM;
-pub(crate) use failover::Moves;
 pub(crate) use login::STREAM as LOGIN_STREAM;
+pub(crate) use outage::Outages;
 pub(crate) use services::Services;
 pub(crate) use session::{Offer, Phase, Session};
 pub use session::{Origin, PeerInfo, SessionId};
@@ -39,11 +41,13 @@ pub(crate) const MAX_SESSIONS: u32 = 1 << 16;
 
 /// Sessions by slot, and the groups that they have named.
 ///
-/// A session that an agent or a timer names may be gone: [`Providers::get`]. One that an item or a service names is there, or there
-/// is a fault of ours: indexing asserts it.
+/// A session that an agent or a timer names may be gone: [`Providers::get`]. One that an item or a service names is there, or is lost and
+/// still has items, or there is a fault of ours: indexing asserts it.
 #[derive(Debug)]
 pub(crate) struct Providers {
     sessions: Vec<Option<Session>>,
+    /// Sessions that are lost, whose items have yet to leave them. Their slots are free for none meanwhile.
+    leaving: Vec<(SessionId, Session)>,
     last_serial: u32,
     last_group: u32,
     /// Of tables whose keys a provider chooses.
@@ -52,7 +56,7 @@ pub(crate) struct Providers {
 
 impl Providers {
     pub(crate) fn new(seed: HashSeed) -> Self {
-        Self { sessions: Vec::new(), last_serial: 0, last_group: 0, seed }
+        Self { sessions: Vec::new(), leaving: Vec::new(), last_serial: 0, last_group: 0, seed }
     }
 
     /// A session is established in a slot that is free. Its serial.
@@ -62,7 +66,8 @@ impl Providers {
         if slot >= self.sessions.len() {
             self.sessions.resize_with(slot + 1, || None);
         }
-        assert!(self.sessions[slot].is_none(), "a session is lost before another has its slot");
+        let is_free = self.sessions[slot].is_none() && !self.is_leaving(id);
+        assert!(is_free, "a session is lost to its end before another has its slot");
         self.last_serial = self.last_serial.wrapping_add(1);
         self.sessions[slot] = Some(Session::new(origin, peer, self.last_serial, self.seed));
         self.last_serial
@@ -77,9 +82,26 @@ impl Providers {
         self.sessions.get_mut(id.0 as usize)?.as_mut()
     }
 
-    /// Takes a session out.
-    fn take(&mut self, id: SessionId) -> Option<Session> {
-        self.sessions.get_mut(id.0 as usize).and_then(Option::take)
+    /// A session is lost: from now on only its items know it. `None` if there is no such session.
+    fn leave(&mut self, id: SessionId) -> Option<&Session> {
+        let session = self.sessions.get_mut(id.0 as usize).and_then(Option::take)?;
+        self.leaving.push((id, session));
+        self.leaving.last().map(|(_, session)| session)
+    }
+
+    /// True if a session is lost, and may still have items.
+    fn is_leaving(&self, id: SessionId) -> bool {
+        self.leaving.iter().any(|&(leaving, _)| leaving == id)
+    }
+
+    /// A session that is lost has no items any more.
+    fn forget(&mut self, id: SessionId) {
+        self.leaving.retain(|&(leaving, _)| leaving != id);
+    }
+
+    /// Every session, and those that are lost and may still have items.
+    pub(crate) fn with_leaving(&self) -> impl Iterator<Item = (SessionId, &Session)> + '_ {
+        self.iter().chain(self.leaving.iter().map(|(id, session)| (*id, session)))
     }
 
     /// Every session.
@@ -109,12 +131,18 @@ impl Index<SessionId> for Providers {
     type Output = Session;
 
     fn index(&self, id: SessionId) -> &Session {
-        self.get(id).expect("a session of ours is there")
+        let leaving = || self.leaving.iter().find(|&&(leaving, _)| leaving == id).map(|(_, session)| session);
+        self.get(id).or_else(leaving).expect("a session of ours is there")
     }
 }
 
 impl IndexMut<SessionId> for Providers {
     fn index_mut(&mut self, id: SessionId) -> &mut Session {
-        self.get_mut(id).expect("a session of ours is there")
+        let Self { sessions, leaving, .. } = self;
+        let session = match sessions.get_mut(id.0 as usize) {
+            Some(Some(session)) => Some(session),
+            _ => leaving.iter_mut().find(|(leaving, _)| *leaving == id).map(|(_, session)| session),
+        };
+        session.expect("a session of ours is there")
     }
 }

@@ -1,66 +1,12 @@
-//! Sessions and services that go away, and how their items come back.
+//! Services that go away, and how items come back.
 
-use super::session::Session;
-use super::{Origin, Stream};
-use crate::distributor::ids::{Handle, StreamId};
+use super::Origin;
+use crate::distributor::ids::Handle;
 use crate::distributor::{ProviderSink, SessionId, SourceDistributor};
 use crate::stream::Event;
 use rwf::{DataState, State, StateCode, StreamState};
 
 impl SourceDistributor {
-    /// Takes a session out, and its items to other providers or back into the queue. A session that is gone may be named.
-    pub(crate) fn lose_session(&mut self, now: u64, id: SessionId, reason: &str, out: &mut dyn ProviderSink) {
-        let Some(session) = self.providers.take(id) else { return };
-        let text = format!("Connection to provider {} lost: {reason}", session.peer.address);
-        let services: Vec<u16> = session.offers.iter().map(|offer| offer.service).collect();
-        for &service in &services {
-            self.services[service].remove_provider(id);
-        }
-        self.refuse_posts_of(id, &text);
-        self.forget_standbys(id);
-        let waited_for = self.lose_streams(&session, &text);
-        for &service in &services {
-            self.take_over(now, service, out);
-            self.advertise(service);
-        }
-        for service in services {
-            self.send_queued(now, service, out);
-        }
-        self.explain_waits(now, &waited_for);
-    }
-
-    /// The items of a session that is gone. Those among them that somebody waits for without an answer.
-    fn lose_streams(&mut self, session: &Session, text: &str) -> Vec<Handle> {
-        let mut waited_for = Vec::new();
-        let on_stream = |(_, stream): (StreamId, Stream)| {
-            let handle = stream.handle().expect("a stream in use is an item's");
-            (self.items[handle].service(), handle)
-        };
-        let mut items: Vec<(u16, Handle)> = session.streams.iter().map(on_stream).collect();
-        items.sort_unstable();
-        items.dedup();
-        let published = session.origin == Origin::NonInteractive;
-        for items in items.chunk_by(|a, b| a.0 == b.0) {
-            let service = items[0].0;
-            let handles: Vec<Handle> = items.iter().map(|(_, handle)| *handle).collect();
-            for &handle in &handles {
-                let left = if published {
-                    self.items.unpublish(handle).is_some()
-                } else {
-                    self.leave_stream(handle).is_some()
-                };
-                debug_assert!(left, "an item on a stream of the session had it");
-            }
-            let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, text);
-            if published {
-                self.published_lost(service, &handles, state);
-            } else {
-                waited_for.extend(self.lose_items(service, &handles, state));
-            }
-        }
-        waited_for
-    }
-
     /// Items that have been taken off their provider: tells those who have had an answer, and queues them. Those among them that
     /// somebody waits for without an answer: to be told of when it is clear whether they have to wait on.
     pub(super) fn lose_items(&mut self, service: u16, handles: &[Handle], state: State<'_>) -> Vec<Handle> {
@@ -99,7 +45,8 @@ impl SourceDistributor {
             }
         }
         let known = &self.services[service];
-        let elsewhere = known.providers().iter().filter_map(|&id| self.providers.offer(id, service));
+        // One that is lost may have more of them.
+        let elsewhere = known.providers().iter().filter_map(|&id| self.providers[id].offer(service));
         answered > 0 && known.lost_items() == 0 && elsewhere.map(|offer| offer.open).sum::<u32>() == 0
     }
 

@@ -233,6 +233,7 @@ impl SourceDistributor {
     fn adopt(&mut self, id: SessionId, domain: Domain, key: &MsgKey<'_>, stream: StreamId) -> Option<Handle> {
         let service = self.published_key(id, domain, key, None)?;
         let handle = self.items.find(service, &self.key)?;
+        self.settle_published(handle);
         if self.items[handle].place().is_some_and(|place| place.session != id) {
             self.counters.dropped_not_owner += 1;
             return None;

@@ -129,7 +129,10 @@ impl SourceDistributor {
             item.want_another();
         }
         self.unpublish(handle);
-        if self.published.standby.len() < self.config.max_items as usize {
+        if self.providers.get(place.session).is_none() {
+            // It is lost, and the item has yet to leave it.
+            self.published.images.get_mut(slot).abandon_refresh();
+        } else if self.published.standby.len() < self.config.max_items as usize {
             let image = std::mem::take(self.published.images.get_mut(slot));
             self.published.standby.add(place, Standby { handle, image, group });
         } else {

@@ -133,7 +133,8 @@ impl SourceDistributor {
     fn send_request(&mut self, handle: Handle, extra: RequestFlags, out: &mut dyn ProviderSink) {
         let item = &self.items[handle];
         let place = item.place().expect("a request goes out on the stream of its item");
-        let session = &self.providers[place.session];
+        // A session that is lost gets nothing: the item is about to leave it.
+        let Some(session) = self.providers.get(place.session) else { return };
         let key = ItemKey::read(item.key()).expect("keys of items are canonical");
         let provider_id = session.offer(item.service()).map_or(0, |offer| offer.provider_id);
         // The cache holds whole images, and needs every update.
