@@ -79,7 +79,7 @@ impl SourceDistributor {
             assert!(queued.contains(&handle), "{handle:?} is in no queue: {item:?}");
         }
         for (id, session) in self.providers.with_leaving() {
-            for offer in session.offers.iter() {
+            for offer in session.offers.with_withdrawn() {
                 let counts = offers.remove(&(id.0, offer.service)).unwrap_or_default();
                 assert_eq!([offer.outstanding, offer.open, offer.snapshots], counts, "{id:?} {offer:?}");
             }

@@ -148,6 +148,7 @@ impl SourceDistributor {
             let item =
                 self.items.get(handle).filter(|item| item.service() == service && item.interest().contains(slot));
             let place = item.filter(|item| item.is_open()).and_then(super::items::Item::place);
+            let place = place.filter(|place| self.providers.is_reached(place.session, service));
             let target = place.and_then(|place| {
                 let service_id = self.providers.offer(place.session, service)?.provider_id;
                 Some(Target { session: place.session, stream: place.stream, service_id })

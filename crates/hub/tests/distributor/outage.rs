@@ -4,7 +4,8 @@ use crate::world::*;
 use hub::distributor::{Balance, Config};
 use hub::stream::{Kind, flags};
 use rwf::msg::RefreshFlags;
-use rwf::{DataState, StreamState};
+use rwf::rdm::directory::{self, Action, Service};
+use rwf::{DataState, StateCode, StreamState};
 use std::collections::BTreeMap;
 
 const ITEMS: usize = 1_000;
@@ -38,10 +39,8 @@ fn many_items() -> (World, BTreeMap<String, u32>, i32) {
     world.open_request(1, 2, flags::STREAMING, &request("S"));
     let stream = world.requests(1)[0].0;
     world.refresh(1, stream, &[(22, b"1")], WHOLE);
-    let tokens: BTreeMap<u32, String> = (0..ITEMS)
-        .map(|n| format!("I{n}"))
-        .map(|name| (world.open_with(1, &name, flags::STREAMING), name))
-        .collect();
+    let tokens: BTreeMap<u32, String> =
+        (0..ITEMS).map(|n| format!("I{n}")).map(|name| (world.open_with(1, &name, flags::STREAMING), name)).collect();
     let opened = world.events().into_iter().filter(|e| e.kind == Kind::ItemOpened);
     let handles = opened.filter_map(|e| Some((tokens.get(&e.arg)?.clone(), e.handle))).collect();
     answer(&mut world, 0);
@@ -218,4 +217,108 @@ fn what_is_published_again_in_the_middle_of_an_outage_stays_good() {
     assert!(events.iter().any(|e| e.handle == b && e.kind == Kind::ItemStatus), "nobody publishes it");
     world.update(6, 10, &[(22, b"3")]);
     assert!(world.events().iter().any(|e| e.kind == Kind::Update && e.handle == a));
+}
+
+fn deleted(id: u16) -> Service {
+    Service { info: None, state: None, ..Service::new(id, Action::Delete) }
+}
+
+#[test]
+fn a_service_that_is_deleted_ends_its_items_in_turns_and_is_offered_again_when_they_are_over() {
+    let (mut world, handles, stream) = many_items();
+    let before = world.sd.counters().items_touched;
+    world.directory_update(0, vec![deleted(7)]);
+    assert_eq!(world.kinds(), [Kind::ServiceGone], "one message for all");
+    // It is back before its items are over. Nobody is told until then, and nobody opens what is about to end.
+    world.directory_update(0, vec![service(8, "FEED")]);
+    world.open_with(2, "I500", flags::STREAMING);
+    assert_eq!(world.kinds(), [Kind::Refused], "not known for now");
+    let mut turns = 1;
+    let mut events = Vec::new();
+    while next_turn(&mut world) {
+        world.update(1, stream, &[(22, b"2")]);
+        events.extend(world.events());
+        let touched = world.sd.counters().items_touched - before;
+        turns += 1;
+        assert!(touched <= (turns * BUDGET) as u64, "{touched} in {turns} turns");
+    }
+    let updates = events.iter().filter(|e| e.kind == Kind::Update).count();
+    assert_eq!((updates, turns >= ITEMS / BUDGET), (turns - 1, true), "the other service in each of {turns} turns");
+    let told: Vec<Kind> = events.iter().map(|e| e.kind).filter(|&kind| kind != Kind::Update).collect();
+    assert_eq!(told, [Kind::Service], "it is there again");
+    assert_eq!(world.closes(0), Vec::<i32>::new(), "the provider has closed them itself");
+    // What was open is given back, and its names are new ones.
+    for &handle in handles.values() {
+        world.close(1, handle);
+    }
+    let again = world.open(2, "I500");
+    assert_eq!(answer(&mut world, 0), ["I500"]);
+    let image = world.events().into_iter().find(|e| e.kind == Kind::Image).expect("its image");
+    assert_eq!((image.handle, world.sd.items()), (again, 2));
+}
+
+#[test]
+fn a_directory_that_is_closed_takes_its_items_in_turns_and_may_come_back_in_the_middle() {
+    let (mut world, handles, _) = many_items();
+    let close = directory::Status {
+        stream_id: 2,
+        state: Some(state(StreamState::CLOSED, DataState::SUSPECT, StateCode::NONE).into()),
+        ..Default::default()
+    };
+    world.message(0, |w| close.encode(w));
+    let first = world.events();
+    assert_eq!(first.iter().filter(|e| e.kind == Kind::ItemStatus).count(), BUDGET);
+    world.directory(0, vec![service(9, "FEED")]);
+    world.request(1, &hub::stream::Request::Refresh { handle: handles["I900"], in_stream: true }).unwrap();
+    assert!(answer(&mut world, 0).is_empty(), "nothing is asked for there before all have left");
+    world.turn();
+    let told = world.events().into_iter().filter(|e| e.kind == Kind::ItemStatus && !e.has(flags::WAITING_ONLY)).count();
+    assert_eq!(told, ITEMS - BUDGET);
+    assert_eq!(answer(&mut world, 0).len(), ITEMS);
+    let images = world.events().into_iter().filter(|e| e.kind == Kind::Image && e.has(flags::RECOVERY)).count();
+    assert_eq!(images, ITEMS);
+}
+
+#[test]
+fn a_session_that_is_lost_while_its_service_is_withdrawn_is_gone_to_its_end() {
+    for slot in [0, 2] {
+        let (mut world, handles, _) = many_items();
+        world.directory_update(0, vec![deleted(7)]);
+        world.directory_update(0, vec![service(8, "FEED")]);
+        world.down(0);
+        world.route_up(slot);
+        world.directory(slot, vec![service(9, "FEED")]);
+        world.turn();
+        for &handle in handles.values() {
+            world.close(1, handle);
+        }
+        world.events();
+        world.sent(slot);
+        world.open(1, "I1");
+        assert_eq!(answer(&mut world, slot), ["I1"], "slot {slot}");
+        assert_eq!(world.sd.items(), 2);
+    }
+}
+
+#[test]
+fn a_provider_of_the_other_kind_takes_over_when_the_last_item_has_ended() {
+    let (mut world, _, _) = many_items();
+    world.nip_up(5);
+    world.directory(5, vec![service(3, "FEED")]);
+    world.route_up(6);
+    world.events();
+    world.sd.notices().for_each(drop);
+    world.down(0);
+    world.turn();
+    let events = world.events();
+    assert!(events.iter().any(|e| e.kind == Kind::ServiceGone));
+    assert!(world.sent.closed.iter().any(|(id, _)| *id == 5), "it publishes all of it when it comes back");
+    world.down(5);
+    world.nip_up(5);
+    world.directory(5, vec![service(3, "FEED")]);
+    world.publish(5, 10, 3, "I1", &[(22, b"2")]);
+    world.turn();
+    world.events();
+    world.open(1, "I1");
+    assert!(world.sd.notices().any(|notice| notice.to_string().contains("FEED")));
 }

@@ -78,6 +78,8 @@ struct Wait {
     holding: bool,
     /// Blocks that P2PSs had taken when that last changed, and when it did.
     taken: (u64, u64),
+    /// When it was last asked.
+    asked: u64,
 }
 
 /// All links, and who stands still until when.
@@ -127,7 +129,9 @@ impl Network {
             if machine.counters().left_behind > left {
                 note_line(trace, || format!("    distributor {number} leaves a P2PS behind"));
             }
-            if !wait.holding || taken != wait.taken.0 {
+            // Time may leap while it has work of its own: nobody is left behind in that.
+            let leapt = now - std::mem::replace(&mut wait.asked, now) > PATIENCE;
+            if !wait.holding || leapt || taken != wait.taken.0 {
                 wait.taken = (taken, now);
             }
             assert!(now.saturating_sub(wait.taken.1) <= STUCK, "distributor {number} waits though nobody reads");

@@ -35,6 +35,7 @@ pub(crate) struct Items {
 /// The items by what concerns many of them at once. Updates have nothing to do with these lists.
 #[derive(Debug, Default)]
 struct Rosters {
+    /// Of a service: those that have ended, and those that have not.
     services: Roster,
     /// On a stream of a session: by session and service.
     offers: Roster,
@@ -188,9 +189,14 @@ impl Items {
         self.change(handle, |item| item.set_group(group));
     }
 
-    /// The items of a service, in no order.
+    /// The items of a service that have not ended, in no order.
     pub(crate) fn of_service(&self, service: u16) -> impl ExactSizeIterator<Item = Handle> + '_ {
-        self.rosters.services.of(state::of_service(service)).iter().copied().map(Handle)
+        self.rosters.services.of(state::of_service(service, false)).iter().copied().map(Handle)
+    }
+
+    /// Whether there are items of a service, ended or not.
+    pub(crate) fn any_of_service(&self, service: u16) -> bool {
+        [false, true].into_iter().any(|ended| !self.rosters.services.of(state::of_service(service, ended)).is_empty())
     }
 
     /// The items of a service that a session has on its streams, in no order.

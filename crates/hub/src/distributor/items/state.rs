@@ -248,10 +248,10 @@ pub(super) struct Filing {
     pub(super) unpublished: Option<ListKey>,
 }
 
-/// The list of a service's items.
+/// The list of a service's items that have ended, or that have not.
 #[inline]
-pub(super) const fn of_service(service: u16) -> ListKey {
-    ListKey::new(0, service as u32)
+pub(super) const fn of_service(service: u16, ended: bool) -> ListKey {
+    ListKey::new(ended as u32, service as u32)
 }
 
 /// The list of a service's items that have a stream at a session.
@@ -310,7 +310,7 @@ impl Item {
     pub(super) fn filing(&self) -> Filing {
         let session = self.place().map(|place| place.session);
         Filing {
-            service: Some(of_service(self.service)),
+            service: Some(of_service(self.service, self.is_ended())),
             offer: session.map(|session| offered(session, self.service)),
             group: (self.group != GroupId::NONE).then_some(in_group(self.group)),
             unpublished: (self.is_cached() && self.stage == Stage::Idle).then_some(UNPUBLISHED),

@@ -323,8 +323,9 @@ impl SourceDistributor {
 
     /// A generic message of a consumer goes to the provider at which its item is open.
     fn generic_upstream(&mut self, handle: Handle, rwf: &[u8], out: &mut dyn ProviderSink) {
-        let place = self.items[handle].place();
-        let Some(place) = place.filter(|place| self.providers.get(place.session).is_some()) else {
+        let item = &self.items[handle];
+        let place = item.place().filter(|place| self.providers.is_reached(place.session, item.service()));
+        let Some(place) = place else {
             self.counters.dropped_generic += 1;
             return;
         };

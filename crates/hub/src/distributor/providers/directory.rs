@@ -161,6 +161,10 @@ impl SourceDistributor {
         if let Some(old) = known.filter(|&old| old != service) {
             self.withdraw(now, id, old, true, out);
         }
+        if cached {
+            // What is published from now on is not what was there before.
+            self.finish_outages_in(now, id, service, out);
+        }
         let session = &mut self.providers[id];
         session.offers.offer(entry.id, service);
         let rank = |id: SessionId| match self.providers.get(id).map(|session| session.origin) {
@@ -189,17 +193,20 @@ impl SourceDistributor {
     /// the one that is gone are over: they are not what the other one has.
     pub(super) fn take_over(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
         let known = &self.services[service];
-        if !known.providers().is_empty() {
+        if !known.providers().is_empty() || known.is_deleting {
             return;
         }
         let stands_by =
             |(id, session): (SessionId, &super::session::Session)| Some((id, session.refused(&known.name)?.clone()));
         let standby = self.providers.iter().find_map(stands_by);
         let Some((id, entry)) = standby else { return };
+        if known.advertised || self.items.of_service(service).len() > 0 {
+            // When it is done, this is called again.
+            return self.delete_service(now, service, out);
+        }
         let session = &self.providers[id];
         let (provider, interactive) = (session.peer.address.clone(), session.origin != Origin::NonInteractive);
         self.notices.push(Notice::ServiceTakenOver { service: known.name.clone(), provider });
-        self.delete_service(now, service, out);
         if interactive {
             self.service_entry(now, id, &entry, out);
         } else {
@@ -272,7 +279,7 @@ impl SourceDistributor {
         let state = (up, accepting || !up || service.cached);
         // One that is new waits for the dictionaries of the first provider that has them all.
         let ready = |&id: &SessionId| self.providers.get(id).is_some_and(|session| !session.downloads.is_awaited());
-        let wanted = service.advertised || service.providers().iter().any(ready);
+        let wanted = service.advertised || !service.is_deleting && service.providers().iter().any(ready);
         let news = !service.advertised || service.stale || service.state != state;
         if !wanted || !news {
             return;

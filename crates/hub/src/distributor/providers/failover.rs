@@ -99,7 +99,7 @@ impl SourceDistributor {
         let provider = &self.providers[session].peer.address;
         let text = format!("Service is down at provider {provider}: the item is asked for at another");
         let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, &text);
-        let waited_for = self.lose_items(service, handles, state);
+        let waited_for = self.lose_items(service, handles, state, true);
         self.explain_waits(now, &waited_for);
     }
 }

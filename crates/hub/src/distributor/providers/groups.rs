@@ -76,9 +76,9 @@ impl SourceDistributor {
         group: Option<GroupId>,
         of: impl Fn(&Item) -> bool,
     ) -> Vec<Handle> {
-        let mut handles = match group {
+        let mut handles: Vec<Handle> = match group {
             Some(group) => self.items.in_group(group).collect(),
-            None => self.items_at(id, service),
+            None => self.items.at(id, service).collect(),
         };
         self.counters.items_touched += handles.len() as u64;
         handles.retain(|&handle| {

@@ -6,8 +6,8 @@
 //! | `services` | the services as P2PSs know them, and what waits for a provider |
 //! | `login`, `directory`, `dictionaries` | the administrative domains |
 //! | `groups` | states and mergers of services and item groups |
-//! | `outage` | sessions that are lost: what becomes of their items, in turns |
-//! | `recovery` | services that go away, and how items come back |
+//! | `outage` | sessions and services that go away: what becomes of their items, in turns |
+//! | `recovery` | items that have lost their provider, and how they come back |
 //! | `failover` | services that are down at one provider and up at another |
 
 mod dictionaries;
@@ -78,10 +78,6 @@ impl Providers {
         self.sessions.get(id.0 as usize)?.as_ref()
     }
 
-    pub(crate) fn get_mut(&mut self, id: SessionId) -> Option<&mut Session> {
-        self.sessions.get_mut(id.0 as usize)?.as_mut()
-    }
-
     /// A session is lost: from now on only its items know it. `None` if there is no such session.
     fn leave(&mut self, id: SessionId) -> Option<&Session> {
         let session = self.sessions.get_mut(id.0 as usize).and_then(Option::take)?;
@@ -113,6 +109,12 @@ impl Providers {
     /// What a session offers of a service.
     pub(crate) fn offer(&self, id: SessionId, service: u16) -> Option<&Offer> {
         self.get(id)?.offer(service)
+    }
+
+    /// Whether a session is there that offers a service, and has no item of it from before it was withdrawn: what is sent there reaches
+    /// the item that it is for.
+    pub(crate) fn is_reached(&self, id: SessionId, service: u16) -> bool {
+        self.offer(id, service).is_some_and(Offer::is_settled)
     }
 
     /// The provider's id of a service; 0 if it does not offer that now.

@@ -1,13 +1,16 @@
-//! Sessions that are lost: their items go to other providers, or back into the queue.
+//! Sessions and services that go away: their items go to other providers, or back into the queue, or end.
 //!
 //! A session may take a million items with it, or five thousand services. So an outage is work that is done in turns, each of
-//! [`crate::distributor::Config::work_per_turn`], and what other providers send goes out in between. Until its turn comes an item is at
-//! the session that is lost as at one that is silent: what is asked of it meanwhile is asked again when it is back.
+//! [`crate::distributor::Config::work_per_turn`], and what other providers send goes out in between. What changes at once is what
+//! requests are decided by: a session that is lost, or has withdrawn the service, is asked for nothing more, and nothing is opened in a
+//! service that is deleted. Until its turn comes an item is at a provider that is gone as at one that is silent: what is asked of it
+//! meanwhile is asked again when it is back.
 
 use super::Origin;
 use super::failover::Move;
 use crate::distributor::ids::Handle;
 use crate::distributor::{ProviderSink, SessionId, SourceDistributor};
+use crate::stream::Event;
 use rwf::{DataState, State, StateCode, StreamState};
 use std::collections::VecDeque;
 
@@ -17,7 +20,7 @@ const SERVICE_COST: usize = 64;
 /// What goes away, and is worked off in turns.
 #[derive(Debug)]
 pub(crate) struct Outages {
-    /// In the order in which the sessions were lost.
+    /// In the order in which they came.
     queue: VecDeque<Outage>,
     /// Items that leave providers at which their service is down, in the order in which it went down.
     pub(super) moves: VecDeque<Move>,
@@ -25,14 +28,20 @@ pub(crate) struct Outages {
     pub(super) budget: usize,
 }
 
-/// A session that is lost.
 #[derive(Debug)]
-struct Outage {
-    session: SessionId,
-    /// What is said to those who watch its items.
-    text: String,
-    /// Services that are not done with, the one at hand in front.
-    services: VecDeque<u16>,
+enum Outage {
+    /// A session is lost.
+    Session {
+        session: SessionId,
+        /// What is said to those who watch its items.
+        text: String,
+        /// Services that are not done with, the one at hand in front.
+        services: VecDeque<u16>,
+    },
+    /// A session offers a service no more.
+    Withdrawal { session: SessionId, service: u16 },
+    /// Nobody offers a service any more, and its last provider said so.
+    Deletion { service: u16 },
 }
 
 impl Outages {
@@ -48,6 +57,35 @@ impl Outages {
     pub(crate) fn has_work(&self) -> bool {
         !(self.queue.is_empty() && self.moves.is_empty())
     }
+
+    fn spend(&mut self, cost: usize) {
+        self.budget = self.budget.saturating_sub(cost);
+    }
+}
+
+impl Outage {
+    fn is_of(&self, id: SessionId) -> bool {
+        match *self {
+            Self::Session { session, .. } | Self::Withdrawal { session, .. } => session == id,
+            Self::Deletion { .. } => false,
+        }
+    }
+
+    /// What is said of an item of a service, if it is at a provider that this is about.
+    fn text(&self, at: SessionId, of: u16) -> Option<&str> {
+        match self {
+            Self::Session { session, text, .. } => (*session == at).then_some(text),
+            Self::Withdrawal { session, service } => (*session == at && *service == of).then_some(WITHDRAWN),
+            Self::Deletion { .. } => None,
+        }
+    }
+}
+
+const WITHDRAWN: &str = "Provider has withdrawn the service";
+
+/// What those are told who watch an item that its provider has no more.
+fn lost(text: &str) -> State<'_> {
+    State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, text)
 }
 
 impl SourceDistributor {
@@ -58,8 +96,41 @@ impl SourceDistributor {
         let services = session.offers.iter().map(|offer| offer.service).collect();
         self.refuse_posts_of(id, &text);
         self.forget_standbys(id);
-        self.outages.queue.push_back(Outage { session: id, text, services });
+        self.outages.queue.push_back(Outage::Session { session: id, text, services });
         self.work_outages(now, out);
+    }
+
+    /// A provider does not offer a service any more. Its items go to another provider; without one the service is gone.
+    pub(crate) fn withdraw(&mut self, now: u64, id: SessionId, service: u16, delete: bool, out: &mut dyn ProviderSink) {
+        self.forget_standbys_of(id, service);
+        self.providers[id].offers.withdraw(service);
+        let known = &mut self.services[service];
+        known.remove_provider(id);
+        if delete && known.providers().is_empty() {
+            self.begin_deletion(service);
+        }
+        self.outages.queue.push_back(Outage::Withdrawal { session: id, service });
+        self.work_outages(now, out);
+    }
+
+    /// Nobody offers the service any more, and its last provider said so: its items are over.
+    pub(in crate::distributor) fn delete_service(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
+        self.begin_deletion(service);
+        self.work_outages(now, out);
+    }
+
+    fn begin_deletion(&mut self, service: u16) {
+        self.tell_gone(service);
+        if !std::mem::replace(&mut self.services[service].is_deleting, true) {
+            self.outages.queue.push_back(Outage::Deletion { service });
+        }
+    }
+
+    /// P2PSs know the service no more.
+    pub(in crate::distributor) fn tell_gone(&mut self, service: u16) {
+        if std::mem::replace(&mut self.services[service].advertised, false) {
+            self.hub.event(&Event::ServiceGone { service });
+        }
     }
 
     /// Goes on with outages, as far as this turn lets it.
@@ -68,13 +139,29 @@ impl SourceDistributor {
         self.work_moves(now, out);
     }
 
-    /// The session has lost its items when this returns: another one is about to have its slot.
+    /// The session has no items when this returns: another one is about to have its slot.
     pub(in crate::distributor) fn finish_outage_of(&mut self, now: u64, id: SessionId, out: &mut dyn ProviderSink) {
-        let Some(at) = self.outages.queue.iter().position(|outage| outage.session == id) else { return };
-        let Some(outage) = self.outages.queue.remove(at) else { return };
-        self.outages.queue.push_front(outage);
+        self.finish_outages(now, out, |outage| outage.is_of(id));
+    }
+
+    /// A provider offers a service again: what it was is over when this returns.
+    pub(super) fn finish_outages_in(&mut self, now: u64, id: SessionId, of: u16, out: &mut dyn ProviderSink) {
+        self.finish_outages(now, out, |outage| match *outage {
+            Outage::Session { .. } => false,
+            Outage::Withdrawal { session, service } => (session, service) == (id, of),
+            Outage::Deletion { service } => service == of,
+        });
+    }
+
+    fn finish_outages(&mut self, now: u64, out: &mut dyn ProviderSink, which: impl Fn(&Outage) -> bool) {
+        if !self.outages.queue.iter().any(&which) {
+            return;
+        }
+        // Those to the front, in the order that they have.
+        let (first, rest): (Vec<_>, Vec<_>) = self.outages.queue.drain(..).partition(&which);
+        self.outages.queue.extend(first.into_iter().chain(rest));
         let budget = std::mem::replace(&mut self.outages.budget, usize::MAX);
-        while self.providers.is_leaving(id) {
+        while self.outages.queue.front().is_some_and(&which) {
             self.work_outage(now, out);
         }
         self.outages.budget = budget;
@@ -83,51 +170,101 @@ impl SourceDistributor {
     /// The next piece of the outage in front: items of one service, at most as many as this turn may look at. False if there is none.
     fn work_outage(&mut self, now: u64, out: &mut dyn ProviderSink) -> bool {
         let Some(outage) = self.outages.queue.front_mut() else { return false };
-        let id = outage.session;
-        let Some(&service) = outage.services.front() else {
-            debug_assert_eq!(self.providers[id].streams.iter().count(), 0, "items of a service that was not offered");
-            self.providers.forget(id);
-            self.outages.queue.pop_front();
-            return true;
-        };
+        match outage {
+            Outage::Session { session, text, services } => {
+                let (id, text) = (*session, text.clone());
+                let Some(&service) = services.front() else {
+                    debug_assert_eq!(self.providers[id].streams.iter().count(), 0, "items that no service had");
+                    self.providers.forget(id);
+                    self.outages.queue.pop_front();
+                    return true;
+                };
+                if self.items.at(id, service).len() <= self.outages.budget {
+                    services.pop_front();
+                    self.services[service].remove_provider(id);
+                }
+                self.leave_provider(now, id, service, &text, out);
+            }
+            &mut Outage::Withdrawal { session, service } => {
+                if self.items.at(session, service).len() <= self.outages.budget {
+                    self.outages.queue.pop_front();
+                }
+                self.leave_provider(now, session, service, WITHDRAWN, out);
+            }
+            &mut Outage::Deletion { service } => self.end_items(now, service, out),
+        }
+        true
+    }
+
+    /// Items of a service leave a provider that has them no more, as many as this turn may look at.
+    fn leave_provider(&mut self, now: u64, id: SessionId, service: u16, text: &str, out: &mut dyn ProviderSink) {
         let there = self.items.at(id, service).len();
         let mut handles: Vec<Handle> = self.items.at(id, service).take(self.outages.budget).collect();
         handles.sort_unstable();
         let is_last = handles.len() == there;
-        let text = outage.text.clone();
-        let cost = handles.len() + if is_last { SERVICE_COST } else { 0 };
-        self.outages.budget = self.outages.budget.saturating_sub(cost);
+        self.outages.spend(handles.len() + if is_last { SERVICE_COST } else { 0 });
         self.counters.items_touched += handles.len() as u64;
-        if is_last {
-            outage.services.pop_front();
-            self.services[service].remove_provider(id);
-        }
-        let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, &text);
         let mut waited_for = Vec::new();
         if self.providers[id].origin == Origin::NonInteractive {
-            self.published_lost(service, &handles, state);
+            self.published_lost(service, &handles, lost(text), is_last);
         } else {
             for &handle in &handles {
-                self.detach(now, handle);
+                self.take_off(now, handle, out);
             }
-            waited_for = self.lose_items(service, &handles, state);
+            waited_for = self.lose_items(service, &handles, lost(text), is_last);
         }
         if is_last {
+            self.providers[id].offers.settle(service);
             self.take_over(now, service, out);
             self.advertise(service);
         }
         self.send_queued(now, service, out);
         self.explain_waits(now, &waited_for);
-        true
+    }
+
+    /// Takes an item off an interactive provider that offers its service no more, if it is at one. A stream that the provider has closed
+    /// by that needs no close; one that it may not even have opened yet does.
+    fn take_off(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) {
+        if self.items[handle].is_asked() {
+            self.close_upstream(now, handle, out);
+        } else {
+            self.detach(now, handle);
+        }
+    }
+
+    /// Items of a service that is gone are over, as many as this turn may look at.
+    fn end_items(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
+        let there = self.items.of_service(service).len();
+        let mut handles: Vec<Handle> = self.items.of_service(service).take(self.outages.budget).collect();
+        handles.sort_unstable();
+        let is_last = handles.len() == there;
+        self.outages.spend(handles.len() + if is_last { SERVICE_COST } else { 0 });
+        self.counters.items_touched += handles.len() as u64;
+        for handle in handles {
+            // The end of a cached item ends the snapshots that wait for it.
+            if self.items.get(handle).is_some_and(|item| !item.is_ended()) {
+                self.take_off(now, handle, out);
+                self.unpublish(handle);
+                self.end_item(handle);
+            }
+        }
+        if !is_last {
+            return;
+        }
+        self.outages.queue.pop_front();
+        let known = &mut self.services[service];
+        known.clear_queues();
+        known.is_deleting = false;
+        self.take_over(now, service, out);
+        self.advertise(service);
     }
 
     /// A provider goes on with an item that it may have published in a session that is lost: there it is published no more.
     pub(in crate::distributor) fn settle_published(&mut self, handle: Handle) {
         let item = &self.items[handle];
-        let (service, at) = (item.service(), item.place().map(|place| place.session));
-        let Some(outage) = self.outages.queue.iter().find(|outage| Some(outage.session) == at) else { return };
-        let text = outage.text.clone();
-        let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, &text);
-        self.published_lost(service, &[handle], state);
+        let (service, Some(place)) = (item.service(), item.place()) else { return };
+        let text = self.outages.queue.iter().find_map(|outage| outage.text(place.session, service));
+        let Some(text) = text.map(str::to_owned) else { return };
+        self.published_lost(service, &[handle], lost(&text), false);
     }
 }

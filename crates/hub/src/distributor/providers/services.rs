@@ -20,6 +20,8 @@ pub(crate) struct Service {
     pub(crate) cached: bool,
     /// P2PSs know it.
     pub(crate) advertised: bool,
+    /// P2PSs were told that it is gone, and its items have yet to end: until then nothing new is made of it.
+    pub(crate) is_deleting: bool,
     /// What P2PSs were told last: `ServiceState`, `AcceptingRequests`.
     pub(crate) state: (bool, bool),
     /// Every domain and quality that any provider has offered. They only grow: a provider that takes over must not
@@ -150,7 +152,7 @@ impl Services {
         if let Some(&id) = self.by_name.get(name) {
             let service = &mut self.list[usize::from(id) - 1];
             // A service that nobody has, or ever published, may change its kind.
-            if service.cached != cached && service.providers.is_empty() && !service.advertised {
+            if service.cached != cached && service.providers.is_empty() && !service.advertised && !service.is_deleting {
                 service.cached = cached;
             }
             return (service.cached == cached).then_some(id);

@@ -88,11 +88,28 @@ pub(crate) struct Offer {
     pub(crate) domains: Domains,
     /// `QoS`; empty means real time, tick by tick.
     pub(crate) qos: Vec<Qos>,
+    phase: OfferPhase,
+}
+
+/// Whether an offer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum OfferPhase {
+    #[default]
+    Offered,
+    /// It is withdrawn, and has items that have yet to leave.
+    Withdrawn,
+    /// It is made again, and those items have yet to leave.
+    Renewed,
 }
 
 impl Offer {
     pub(crate) fn new(provider_id: u16, service: u16) -> Self {
         Self { provider_id, service, accepting: true, snapshots_beyond_limit: true, ..Self::default() }
+    }
+
+    /// Whether it holds, and no item is there from before it was withdrawn.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.phase == OfferPhase::Offered
     }
 
     /// Whether the service is up there, and whether it accepts requests.
@@ -133,18 +150,29 @@ pub(crate) struct Offers {
 impl Offers {
     /// All, by our ids.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Offer> {
+        self.by_service.values().filter(|offer| offer.phase != OfferPhase::Withdrawn)
+    }
+
+    /// All, and those that are withdrawn and still have items.
+    pub(crate) fn with_withdrawn(&self) -> impl Iterator<Item = &Offer> {
         self.by_service.values()
     }
 
     /// The only one, if there is one and no other.
     pub(crate) fn only(&self) -> Option<&Offer> {
-        self.by_service.values().next().filter(|_| self.by_service.len() == 1)
+        let mut offers = self.iter();
+        offers.next().filter(|_| offers.next().is_none())
     }
 
     /// The provider offers a service under this id of its own, new or not.
     pub(crate) fn offer(&mut self, provider_id: u16, service: u16) {
-        let offer =
-            self.by_service.entry(service).or_insert_with(|| Offer { up: true, ..Offer::new(provider_id, service) });
+        let new = Offer { up: true, ..Offer::new(provider_id, service) };
+        let offer = self.by_service.entry(service).or_insert_with(|| new);
+        if offer.phase == OfferPhase::Withdrawn {
+            let Offer { outstanding, open, snapshots, .. } = *offer;
+            let new = Offer { up: true, ..Offer::new(provider_id, service) };
+            *offer = Offer { outstanding, open, snapshots, phase: OfferPhase::Renewed, ..new };
+        }
         let before = std::mem::replace(&mut offer.provider_id, provider_id);
         if self.services.get(&before) == Some(&service) {
             self.services.remove(&before);
@@ -152,12 +180,21 @@ impl Offers {
         self.services.insert(provider_id, service);
     }
 
-    /// The provider offers a service no more.
-    pub(crate) fn remove(&mut self, service: u16) {
-        if let Some(offer) = self.by_service.remove(&service)
-            && self.services.get(&offer.provider_id) == Some(&service)
-        {
+    /// The provider offers a service no more. Its items leave, and then [`Self::settle`] is called.
+    pub(crate) fn withdraw(&mut self, service: u16) {
+        let Some(offer) = self.by_service.get_mut(&service) else { return };
+        offer.phase = OfferPhase::Withdrawn;
+        if self.services.get(&offer.provider_id) == Some(&service) {
             self.services.remove(&offer.provider_id);
+        }
+    }
+
+    /// The items have left that were there when the service was withdrawn.
+    pub(crate) fn settle(&mut self, service: u16) {
+        let Some(offer) = self.by_service.get_mut(&service) else { return };
+        match offer.phase {
+            OfferPhase::Withdrawn => drop(self.by_service.remove(&service)),
+            OfferPhase::Renewed | OfferPhase::Offered => offer.phase = OfferPhase::Offered,
         }
     }
 }

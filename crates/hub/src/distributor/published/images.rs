@@ -143,8 +143,8 @@ impl SourceDistributor {
     }
 
     /// Items whose provider is gone go back to others that have them. The images of the rest stay, Suspect, and become good one by one
-    /// as they are published again.
-    pub(crate) fn published_lost(&mut self, service: u16, handles: &[Handle], state: State<'_>) {
+    /// as they are published again. `all` says that the service has no others that are published.
+    pub(crate) fn published_lost(&mut self, service: u16, handles: &[Handle], state: State<'_>, all: bool) {
         for &handle in handles {
             self.unpublish(handle);
         }
@@ -152,7 +152,7 @@ impl SourceDistributor {
         // The images stay: to a consumer the stream is open, only stale.
         let state = State { stream: StreamState::OPEN, ..state };
         let known = &self.services[service];
-        let at_once = known.providers().is_empty() && known.lost_items() == 0;
+        let at_once = all && known.providers().is_empty() && known.lost_items() == 0;
         if at_once && handles.iter().any(|&handle| self.items[handle].has_interest()) {
             self.hub.event(&Event::ServiceStatus { service, state });
         }

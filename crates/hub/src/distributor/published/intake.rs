@@ -159,7 +159,7 @@ impl SourceDistributor {
             // The stream is the other item's already.
             self.items.unpublish(evicted);
             let service = self.items[evicted].service();
-            self.published_lost(service, &[evicted], state);
+            self.published_lost(service, &[evicted], state, false);
         }
     }
 
@@ -306,7 +306,7 @@ impl SourceDistributor {
         self.unpublish(handle);
         if state.stream == StreamState::CLOSED_RECOVER {
             let service = self.items[handle].service();
-            self.published_lost(service, &[handle], State { data: DataState::SUSPECT, ..*state });
+            self.published_lost(service, &[handle], State { data: DataState::SUSPECT, ..*state }, false);
         } else {
             self.publish_end(handle, state, rwf);
             self.end_item(handle);

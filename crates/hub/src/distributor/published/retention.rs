@@ -105,7 +105,7 @@ impl SourceDistributor {
             if known.is_forgotten() {
                 continue;
             }
-            if !known.providers().is_empty() || self.items.of_service(id).len() > 0 {
+            if !known.providers().is_empty() || self.items.any_of_service(id) {
                 self.services[id].idle_looks = 0;
                 continue;
             }
@@ -114,7 +114,7 @@ impl SourceDistributor {
             // One that P2PSs do not know is missed by nobody.
             if known.idle_looks >= if known.advertised { looks } else { 2 } {
                 self.counters.services_aged += 1;
-                self.delete_service(now, id, out);
+                self.tell_gone(id);
                 self.services.forget(id);
             }
         }

@@ -123,14 +123,15 @@ impl SourceDistributor {
         }
         let item = &mut self.items[handle];
         let Some(place) = item.place().filter(|place| place.session != by) else { return false };
-        let (group, slot) = (item.group(), item.image().expect("a published item has an image"));
+        let (service, group, slot) =
+            (item.service(), item.group(), item.image().expect("a published item has an image"));
         // Who waits for the set under way gets the one that begins now.
         if item.abandon_cached_set() == Some(true) {
             item.want_another();
         }
         self.unpublish(handle);
-        if self.providers.get(place.session).is_none() {
-            // It is lost, and the item has yet to leave it.
+        if !self.providers.is_reached(place.session, service) {
+            // The item was about to leave it.
             self.published.images.get_mut(slot).abandon_refresh();
         } else if self.published.standby.len() < self.config.max_items as usize {
             let image = std::mem::take(self.published.images.get_mut(slot));

@@ -40,6 +40,9 @@ impl SourceDistributor {
     /// Asks providers for what waits in a service's queue, as far as windows and this turn's requests go.
     pub(crate) fn send_queued(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
         let mut passed = Vec::new();
+        if self.services[service].is_deleting {
+            return;
+        }
         while passed.len() < LOOK_PAST && self.services[service].is_waiting() && self.upstream.pacing.may_send() {
             let turn = self.upstream.pacing.take();
             let Some(handle) = self.services[service].next_queued(turn) else { break };
@@ -133,8 +136,11 @@ impl SourceDistributor {
     fn send_request(&mut self, handle: Handle, extra: RequestFlags, out: &mut dyn ProviderSink) {
         let item = &self.items[handle];
         let place = item.place().expect("a request goes out on the stream of its item");
-        // A session that is lost gets nothing: the item is about to leave it.
-        let Some(session) = self.providers.get(place.session) else { return };
+        if !self.providers.is_reached(place.session, item.service()) {
+            // The item is about to leave.
+            return;
+        }
+        let session = &self.providers[place.session];
         let key = ItemKey::read(item.key()).expect("keys of items are canonical");
         let provider_id = session.offer(item.service()).map_or(0, |offer| offer.provider_id);
         // The cache holds whole images, and needs every update.

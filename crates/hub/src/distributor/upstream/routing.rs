@@ -111,7 +111,7 @@ impl Offer {
             Err(Wait::NotAccepting)
         } else if u64::from(counted) >= limit {
             Err(Wait::OpenLimit)
-        } else if u64::from(self.outstanding) >= window {
+        } else if u64::from(self.outstanding) >= window || !self.is_settled() {
             Err(Wait::Window)
         } else {
             Ok(())

@@ -23,6 +23,8 @@ use std::collections::BTreeMap;
 const MILLISECOND: u64 = 1_000_000;
 /// A session slot of publishers; interactive providers have those below.
 const PUBLISHER_SESSION: u32 = 10;
+/// A provider that comes back has another session slot than before: its own, or this much above.
+const OTHER_SLOT: u32 = 20;
 /// Ids of clients that never log in begin here; consumers have those below.
 const FIRST_STRANGER: u32 = 100;
 
@@ -73,6 +75,11 @@ const CONFLATED: u64 = 7_000_000;
 const JSON: u64 = 9_000_000;
 /// Bytes that a distributor of a paced world reads from a provider at a time.
 const READ: usize = 1_200;
+
+/// The provider that has a session.
+fn place(session: u32) -> usize {
+    (session % OTHER_SLOT) as usize
+}
 
 /// Services of each interactive provider.
 const OFFERS: [&[u8]; 4] = [&[0], &[0, 1], &[1], &[0]];

@@ -139,7 +139,7 @@ impl World {
         for (session, bytes) in sent {
             let route = self.providers.iter().any(|p| (p.distributor, p.session) == (number, session));
             if route {
-                self.count_request(session as usize, &bytes);
+                self.count_request(super::place(session), &bytes);
             }
         }
     }
@@ -251,7 +251,7 @@ impl World {
                 let of = |p: &&mut Provider| (p.distributor, p.session) == (number, session);
                 if let Some(provider) = self.providers.iter_mut().find(of) {
                     provider.stop();
-                    self.provider_wires.remove(&(session as usize));
+                    self.provider_wires.remove(&super::place(session));
                 } else if let Some(publisher) = self.publishers.iter_mut().find(|p| p.session == session) {
                     publisher.stop();
                 }
@@ -260,8 +260,8 @@ impl World {
                 self.note(|| format!("    distributor {number} -> session {session}: {}", text(&bytes)));
                 let is_route = self.providers.iter().any(|p| (p.distributor, p.session) == (number, session));
                 if is_route {
-                    let provider = &mut self.providers[session as usize];
-                    if let Some(wire) = self.provider_wires.get_mut(&(session as usize)) {
+                    let provider = &mut self.providers[super::place(session)];
+                    if let Some(wire) = self.provider_wires.get_mut(&super::place(session)) {
                         wire.client_sends(self.now, &bytes);
                     } else if provider.up {
                         provider.deliver(bytes);
