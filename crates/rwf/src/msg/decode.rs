@@ -114,27 +114,7 @@ impl<'a> RequestMsg<'a> {
 }
 
 impl<'a> RefreshMsg<'a> {
-    #[inline]
     fn read(r: &mut Reader<'a>, start: Start, body: &'a [u8]) -> Result<Self, DecodeError> {
-        let Start { domain, stream_id, flags, container } = start;
-        let flags = RefreshFlags(flags);
-        if flags.0 & RefreshFlags::RARE.0 != 0 {
-            return Self::read_members(r, start, body);
-        }
-        Ok(Self {
-            container,
-            flags: flags.without(RefreshFlags::DERIVED),
-            state: State::read(r.expect("state"))?,
-            group_id: r.expect("group id").buf8()?,
-            qos: if flags.contains(RefreshFlags::HAS_QOS) { Some(qos(r)?) } else { None },
-            key: key(r, flags.contains(RefreshFlags::HAS_MSG_KEY))?,
-            body,
-            ..Self::new(domain, stream_id)
-        })
-    }
-
-    #[inline(never)]
-    fn read_members(r: &mut Reader<'a>, start: Start, body: &'a [u8]) -> Result<Self, DecodeError> {
         let Start { domain, stream_id, flags, container } = start;
         let flags = RefreshFlags(flags);
         let has = |flag| flags.contains(flag);

@@ -84,9 +84,6 @@ impl RefreshFlags {
             | Self::HAS_POST_USER_INFO.0
             | Self::HAS_PART_NUM.0,
     );
-
-    /// Members that most refreshes do without.
-    pub(super) const RARE: Self = Self(Self::DERIVED.0 & !Self::HAS_MSG_KEY.0 & !Self::HAS_QOS.0);
 }
 
 flag_set! {
