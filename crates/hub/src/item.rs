@@ -190,6 +190,20 @@ impl<'a> ItemKey<'a> {
         Some(key)
     }
 
+    /// The quality in canonical bytes, without a look at the rest; unspecified if no key has these bytes.
+    pub(crate) fn qos_of(bytes: &[u8]) -> KeyQos {
+        let Some((&[bits, _], mut rest)) = bytes.split_first_chunk::<2>() else { return KeyQos::default() };
+        let mut qos = KeyQos::default();
+        if bits & HAS_QOS != 0 {
+            [qos.timeliness, qos.rate] = take(&mut rest).unwrap_or_default();
+        }
+        if bits & HAS_QOS_INFO != 0 {
+            qos.time_info = u16::from_le_bytes(take(&mut rest).unwrap_or_default());
+            qos.rate_info = u16::from_le_bytes(take(&mut rest).unwrap_or_default());
+        }
+        qos
+    }
+
     /// The canonical bytes in a vector of their own.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(16 + self.name.map_or(0, <[u8]>::len));
@@ -235,35 +249,67 @@ impl ItemHash {
     }
 }
 
-/// Canonical bytes with their hash, in one allocation: what an item keeps. A table that grows or gives an item up hashes nothing.
-#[derive(Clone, PartialEq, Eq, Default)]
-pub(crate) struct HashedKey(Box<[u8]>);
+/// Canonical bytes behind their hash: what an item keeps. A table that grows or gives an item up hashes nothing.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct HashedKey(Store);
+
+/// Most keys are short, and lie in the item itself.
+#[derive(Clone, PartialEq, Eq)]
+enum Store {
+    Short { length: u8, bytes: [u8; SHORT] },
+    Long(Box<[u8]>),
+}
+
+/// A store is as large as the two words of a box and one more.
+const SHORT: usize = 22;
+const _: () = assert!(size_of::<HashedKey>() == 24);
 
 const HASH_BYTES: usize = size_of::<u32>();
 
+impl Default for HashedKey {
+    fn default() -> Self {
+        Self(Store::Short { length: 0, bytes: [0; SHORT] })
+    }
+}
+
 impl HashedKey {
     pub(crate) fn new(hash: ItemHash, canonical: &[u8]) -> Self {
-        let mut bytes = Vec::with_capacity(HASH_BYTES + canonical.len());
-        bytes.extend_from_slice(&hash.0.to_ne_bytes());
+        let (hash, length) = (hash.0.to_ne_bytes(), HASH_BYTES + canonical.len());
+        let mut bytes = [0; SHORT];
+        if let Some(room) = bytes.get_mut(..length) {
+            room[..HASH_BYTES].copy_from_slice(&hash);
+            room[HASH_BYTES..].copy_from_slice(canonical);
+            return Self(Store::Short { length: length as u8, bytes });
+        }
+        let mut bytes = Vec::with_capacity(length);
+        bytes.extend_from_slice(&hash);
         bytes.extend_from_slice(canonical);
-        Self(bytes.into_boxed_slice())
+        Self(Store::Long(bytes.into_boxed_slice()))
     }
 
-    /// The bytes; none of the default.
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        match &self.0 {
+            Store::Short { length, bytes } => &bytes[..usize::from(*length)],
+            Store::Long(bytes) => bytes,
+        }
+    }
+
+    /// The canonical bytes; none of the default.
     #[inline]
     pub(crate) fn canonical(&self) -> &[u8] {
-        self.0.get(HASH_BYTES..).unwrap_or_default()
+        self.bytes().get(HASH_BYTES..).unwrap_or_default()
     }
 
     /// Their hash, `None` for the default.
     #[inline]
     pub(crate) fn hash(&self) -> Option<ItemHash> {
-        Some(ItemHash(u32::from_ne_bytes(*self.0.first_chunk()?)))
+        Some(ItemHash(u32::from_ne_bytes(*self.bytes().first_chunk()?)))
     }
 
     /// Whether this is the default, which is no item's key.
     pub(crate) fn is_none(&self) -> bool {
-        self.0.is_empty()
+        self.bytes().is_empty()
     }
 
     /// Whether the key has this hash and these bytes.
@@ -319,9 +365,24 @@ mod tests {
         for other in others {
             assert_ne!(other.to_bytes(), base.to_bytes(), "{other:?}");
             assert_eq!(ItemKey::read(&other.to_bytes()), Some(other));
+            assert_eq!(ItemKey::qos_of(&other.to_bytes()), other.qos);
         }
         let seed = HashSeed::new(1, 2);
         assert_ne!(ItemHash::new(seed, 1, &base.to_bytes()), ItemHash::new(seed, 2, &base.to_bytes()));
+    }
+
+    #[test]
+    fn a_key_of_any_length_is_kept_with_its_hash() {
+        let seed = HashSeed::new(1, 2);
+        assert!(HashedKey::default().is_none() && HashedKey::default().hash().is_none());
+        for length in 0..64 {
+            let canonical: Vec<u8> = (0..length).collect();
+            let hash = ItemHash::new(seed, 1, &canonical);
+            let key = HashedKey::new(hash, &canonical);
+            assert_eq!((key.canonical(), key.hash()), (&canonical[..], Some(hash)));
+            assert!(key.is(hash, &canonical) && !key.is(hash, &[&canonical[..], b"x"].concat()) && !key.is_none());
+            assert_eq!(matches!(key.0, Store::Short { .. }), usize::from(length) + HASH_BYTES <= SHORT);
+        }
     }
 
     /// Names of 12 bytes whose last eight make a factor of the unseeded hash zero: all of them have one hash there.

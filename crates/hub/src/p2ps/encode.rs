@@ -14,7 +14,7 @@ pub(crate) fn append(
     mut write: impl FnMut(&mut Writer<'_>) -> Result<(), EncodeError>,
 ) -> Result<(), EncodeError> {
     let start = out.len();
-    let mut room = room.max(256);
+    let mut room = room.max(64);
     loop {
         out.resize(start + room, 0);
         let mut w = Writer::new(&mut out[start..]);

@@ -61,7 +61,7 @@ impl SourceDistributor {
 
     /// The provider to ask for an item, but for one.
     fn route_without(&self, item: &Item, without: Option<SessionId>) -> Result<SessionId, Wait> {
-        let qos = ItemKey::read(item.key()).map(|key| key.qos).unwrap_or_default();
+        let qos = ItemKey::qos_of(item.key());
         let mut best: Option<((u64, u32), SessionId)> = None;
         let mut wait = Wait::NoProvider;
         for &id in self.services[item.service()].providers().iter().filter(|&&id| Some(id) != without) {

@@ -447,7 +447,8 @@ impl P2ps {
             body: body.unwrap_or(refresh.body),
             ..refresh.clone()
         };
-        let room = 512 + item.key_bytes().len() + changed.body.len();
+        let members = changed.state.text.len() + changed.perm_data.map_or(0, <[u8]>::len);
+        let room = 128 + item.key_bytes().len() + members + changed.body.len();
         let written = turn.arena_body(|arena| encode::append(arena, room, |w| changed.encode(w)));
         counters.messages_unwritable += u64::from(written.is_err());
         written.ok()

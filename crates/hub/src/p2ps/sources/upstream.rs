@@ -237,7 +237,7 @@ impl P2ps {
             body: &payload,
             ..RequestMsg::new(Domain(key.domain), 0)
         };
-        let room = 512 + item.key_bytes().len() + request.body.len();
+        let room = 96 + item.key_bytes().len() + request.body.len();
         let written = encode::append(out, room, |w| request.encode(w)).is_ok();
         self.counters.messages_unwritable += u64::from(!written);
         written

@@ -20,7 +20,8 @@ fn open() -> Item {
 
 #[test]
 fn an_item_is_small() {
-    assert!(size_of::<Option<Item>>() <= 64, "{}", size_of::<Option<Item>>());
+    // Names of up to 14 bytes are in it; of longer ones there is a box beside.
+    assert!(size_of::<Option<Item>>() <= 72, "{}", size_of::<Option<Item>>());
 }
 
 #[test]
