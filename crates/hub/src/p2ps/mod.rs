@@ -206,6 +206,7 @@ impl P2ps {
     pub fn client_down(&mut self, now: u64, id: ClientId) {
         self.now = now;
         self.turn.forget(id);
+        self.turn.serve_last(id, false);
         self.egress.remove(id);
         self.gate.held.forget(id);
         self.logout(id);
@@ -424,12 +425,14 @@ impl P2ps {
     }
 
     /// A client gets its messages as JSON. Each dictionary comes in one message and not in parts, because some programs read the first part
-    /// only; and what is told of an item group is told of each item, because JSON has no group in its images.
+    /// only; and what is told of an item group is told of each item, because JSON has no group in its images. In each flush it comes
+    /// behind all others, so that nobody waits for the conversion who does not need it. To be called before anything is for it.
     pub fn mark_json(&mut self, id: ClientId) {
         let known = self.clients.get_mut(id);
         debug_assert!(known.is_some(), "a client that is not there: {id:?}");
         if let Some(known) = known {
             known.speaks_json = true;
+            self.turn.serve_last(id, true);
         }
     }
 

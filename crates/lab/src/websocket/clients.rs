@@ -51,6 +51,8 @@ const BATCH: usize = 262_144;
 const COMING: usize = 100;
 /// Stream of the first item.
 const FIRST: i32 = 5;
+/// Nanoseconds until an item is asked for again whose service was not there.
+const AGAIN: u64 = 100_000_000;
 /// Seconds of a line of the table, as the lab reads it.
 const INTERVAL: f64 = 0.25;
 
@@ -80,6 +82,8 @@ struct Seen {
     /// First letter of its type.
     kind: u8,
     number: Option<u32>,
+    /// A status says that the stream is closed.
+    is_closed: bool,
 }
 
 /// Runs the clients until their time is over.
@@ -145,6 +149,9 @@ struct Crowd<'a> {
     connected: usize,
     counts: Counts,
     observer: Option<Observer>,
+    /// Items that were refused before they had an image, and when they are asked for again.
+    refused: Vec<(ConnId, u32)>,
+    again_at: u64,
     events: Vec<Event>,
     scratch: Scratch,
 }
@@ -162,6 +169,8 @@ impl<'a> Crowd<'a> {
             connected: 0,
             counts: Counts::default(),
             observer: load.observe.as_ref().map(|_| Observer::new(End::Receiver, &plan)),
+            refused: Vec::new(),
+            again_at: 0,
             events: Vec::new(),
             scratch: Scratch::new(BATCH),
         })
@@ -183,6 +192,11 @@ impl<'a> Crowd<'a> {
             self.clients.resize_with(self.clients.len().max(conn.slot() + 1), client);
             self.connected += 1;
         }
+        if !self.refused.is_empty() && net::clock::now() >= self.again_at {
+            for (conn, item) in std::mem::take(&mut self.refused) {
+                self.ask(conn, &[item]);
+            }
+        }
         let mut events = std::mem::take(&mut self.events);
         self.tcp.poll(Some(Duration::from_millis(20)), &mut events)?;
         for event in events.drain(..) {
@@ -203,12 +217,12 @@ impl<'a> Crowd<'a> {
         let RecvOutcome::Data(bytes) = self.tcp.recv(conn, &mut self.scratch) else { return Ok(()) };
         let Client { link, lasts } = &mut self.clients[conn.slot()];
         let (counts, observer, items) = (&mut self.counts, &mut self.observer, self.load.items);
-        let (mut is_pinged, logged_in) = (false, counts.logged_in);
+        let (mut is_pinged, logged_in, mut refused) = (false, counts.logged_in, Vec::new());
         let opened = link.take(bytes, &mut |payload| {
             if payload == br#"[{"Type":"Ping"}]"# {
                 is_pinged = true;
             }
-            messages(payload, &mut |seen| counts.take(seen, lasts, observer.as_mut()));
+            messages(payload, &mut |seen| refused.extend(counts.take(seen, lasts, observer.as_mut())));
         });
         if opened.map_err(io::Error::other)? {
             // Each is a user, since users are limited in their logins.
@@ -216,27 +230,38 @@ impl<'a> Crowd<'a> {
             let login = format!(r#"{{"ID":1,"Domain":"Login","Key":{{"Name":"{name}"}}}}"#);
             self.tcp.send(conn, &frame(OpCode::Text, login.as_bytes()));
         }
-        if counts.logged_in > logged_in && items > 0 {
-            let request = |item: u32| format!("{{\"ID\":{},\"Key\":{{\"Name\":\"RDT{item}\"}}}}", FIRST + item as i32);
-            for part in (0..items).collect::<Vec<_>>().chunks(500) {
-                let requests: Vec<String> = part.iter().map(|item| request(*item)).collect();
-                self.tcp.send(conn, &frame(OpCode::Text, format!("[{}]", requests.join(",")).as_bytes()));
-            }
+        let is_in = counts.logged_in > logged_in;
+        if self.refused.is_empty() && !refused.is_empty() {
+            self.again_at = net::clock::now() + AGAIN;
+        }
+        self.refused.extend(refused.into_iter().map(|item| (conn, item)));
+        if is_in {
+            self.ask(conn, &(0..items).collect::<Vec<_>>());
         }
         if is_pinged {
             self.tcp.send(conn, &frame(OpCode::Text, br#"{"Type":"Pong"}"#));
         }
         Ok(())
     }
+
+    /// Asks for items, each on its stream.
+    fn ask(&mut self, conn: ConnId, items: &[u32]) {
+        let request = |item: &u32| format!("{{\"ID\":{},\"Key\":{{\"Name\":\"RDT{item}\"}}}}", FIRST + *item as i32);
+        for part in items.chunks(500) {
+            let requests: Vec<String> = part.iter().map(request).collect();
+            self.tcp.send(conn, &frame(OpCode::Text, format!("[{}]", requests.join(",")).as_bytes()));
+        }
+    }
 }
 
 impl Counts {
+    /// Counts a message; gives the item that has to be asked for again.
     #[inline]
-    fn take(&mut self, seen: Seen, lasts: &mut [Option<u32>], observer: Option<&mut Observer>) {
+    fn take(&mut self, seen: Seen, lasts: &mut [Option<u32>], observer: Option<&mut Observer>) -> Option<u32> {
         let item = seen.stream.wrapping_sub(FIRST) as u32;
         let Some(last) = lasts.get_mut(item as usize) else {
             self.logged_in += usize::from(seen.stream == 1 && seen.kind == b'R');
-            return;
+            return None;
         };
         match (seen.kind, seen.number) {
             (b'U', Some(number)) => {
@@ -254,10 +279,12 @@ impl Counts {
                 self.images += u64::from(last.is_none());
                 *last = Some(number.unwrap_or(0));
             }
-            // Statuses before an image are of the service's way to be up.
-            (b'S', _) => {}
+            // Who comes before the service is there is refused, and comes again. Other statuses are of the service's way to be up.
+            (b'S', _) if seen.is_closed && last.is_none() => return Some(item),
+            (b'S', _) if !seen.is_closed => {}
             _ => self.refused += 1,
         }
+        None
     }
 }
 
@@ -304,7 +331,9 @@ fn read(message: &[u8]) -> Option<Seen> {
         }
         at = &at[1..];
     }
-    Some(Seen { stream: sign * id as i32, kind, number })
+    const CLOSED: &[u8] = br#""Stream":"Closed"#;
+    let is_closed = kind == b'S' && rest.windows(CLOSED.len()).any(|word| word == CLOSED);
+    Some(Seen { stream: sign * id as i32, kind, number, is_closed })
 }
 
 /// A number at the begin, and what follows.
@@ -320,11 +349,12 @@ mod tests {
 
     #[test]
     fn messages_are_found_in_frames() {
-        let frame = br#"[{"ID":1,"Type":"Refresh","Domain":"Login","Key":{"Name":"S"}},{"ID":5,"Type":"Update","UpdateType":"Quote","SeqNumber":1234,"Fields":{"BID":1.5}},{"ID":-1,"Type":"Status"}]"#;
+        let frame = br#"[{"ID":1,"Type":"Refresh","Domain":"Login","Key":{"Name":"S"}},{"ID":5,"Type":"Update","UpdateType":"Quote","SeqNumber":1234,"Fields":{"BID":1.5}},{"ID":-1,"Type":"Status"},{"ID":6,"Type":"Status","State":{"Stream":"ClosedRecover","Data":"Suspect","Text":""}}]"#;
         let mut seen = Vec::new();
         messages(frame, &mut |one| seen.push(one));
-        let one = |stream, kind, number| Seen { stream, kind, number };
-        assert_eq!(seen, [one(1, b'R', None), one(5, b'U', Some(1234)), one(-1, b'S', None)]);
+        let one = |stream, kind, number| Seen { stream, kind, number, is_closed: stream == 6 };
+        let all = [one(1, b'R', None), one(5, b'U', Some(1234)), one(-1, b'S', None), one(6, b'S', None)];
+        assert_eq!(seen, all);
         for cut in 0..frame.len() {
             messages(&frame[..cut], &mut |_| {});
         }
@@ -334,8 +364,18 @@ mod tests {
     fn what_is_missing_or_comes_twice_is_counted() {
         let (mut counts, mut lasts) = (Counts::default(), vec![None]);
         for (kind, number) in [(b'R', 7), (b'U', 8), (b'U', 11), (b'U', 11), (b'U', 12)] {
-            counts.take(Seen { stream: FIRST, kind, number: Some(number) }, &mut lasts, None);
+            let seen = Seen { stream: FIRST, kind, number: Some(number), is_closed: false };
+            assert_eq!(counts.take(seen, &mut lasts, None), None);
         }
         assert_eq!((counts.images, counts.updates, counts.lost, counts.reordered), (1, 4, 2, 1));
+    }
+
+    #[test]
+    fn an_item_that_is_refused_before_its_image_is_asked_for_again() {
+        let (mut counts, mut lasts) = (Counts::default(), vec![None, Some(3)]);
+        let status = |item, is_closed| Seen { stream: FIRST + item, kind: b'S', number: None, is_closed };
+        assert_eq!(counts.take(status(0, false), &mut lasts, None), None);
+        assert_eq!(counts.take(status(0, true), &mut lasts, None), Some(0));
+        assert_eq!((counts.take(status(1, true), &mut lasts, None), counts.refused), (None, 1), "one that was open");
     }
 }

@@ -50,6 +50,8 @@ pub struct Consumers {
     mounts: Arc<AtomicUsize>,
     /// Clients with composed bytes that wait for the flush timer.
     unflushed: Vec<ConnId>,
+    /// Kept for those that are sent to: empty.
+    sending: Vec<ConnId>,
     flush_at: Option<u64>,
     /// Output is composed block by block and sent by [`Consumers::end_turn`], not at once.
     gathering: bool,
@@ -249,6 +251,7 @@ impl Consumers {
             admitted: Vec::new(),
             mounts,
             unflushed: Vec::new(),
+            sending: Vec::new(),
             flush_at: None,
             gathering: false,
             open_rate: OpenRate::new(c.open_rate),
@@ -302,7 +305,7 @@ impl Consumers {
         }
         // What was closed is done with the flush of a turn.
         self.flush(now, &[], io);
-        self.send_composed(io);
+        self.send_unflushed(io);
         (dismissed, ids.len())
     }
 
@@ -404,7 +407,14 @@ impl Consumers {
             }
             let conn = client.conn;
             let backlog = if client.json_errors.is_some() {
-                json.deliver(now, conn, deliveries, io).and_then(|_| io.flush(conn))
+                // They are sent to at the turn's end, behind all others.
+                if !std::mem::replace(&mut client.unflushed, true) {
+                    json.await_sending(conn);
+                }
+                match json.deliver(now, conn, deliveries, io) {
+                    Some(bytes) if bytes >= GATHERED_MAX => io.flush(conn),
+                    _ => return,
+                }
             } else if timed || gathered {
                 if !client.unflushed {
                     client.unflushed = true;
@@ -492,7 +502,9 @@ impl Consumers {
     pub fn timeout(&self) -> Option<u64> {
         let resume = (!self.paced.is_empty()).then_some(self.open_rate.resumes_at());
         let clerk = self.clerk.as_ref().and_then(Clerk::timeout);
-        [self.p2ps.timeout(), self.flush_at, resume, clerk].into_iter().flatten().min()
+        // Those that this turn did not come to.
+        let unsent = self.json.has_unsent().then_some(0);
+        [self.p2ps.timeout(), self.flush_at, resume, clerk, unsent].into_iter().flatten().min()
     }
 
     /// Does what is due.
@@ -508,7 +520,7 @@ impl Consumers {
         }
         if self.flush_at.is_some_and(|at| at <= now) {
             self.flush_at = None;
-            self.send_composed(io);
+            self.send_unflushed(io);
         }
         if !self.paced.is_empty() && self.open_rate.resumes_at() <= now {
             self.read_paced(io);
@@ -549,18 +561,44 @@ impl Consumers {
         if !self.requesting.is_empty() {
             self.pace_requests(now, io);
         }
-        self.json.reply(now, io);
         if let Some(clerk) = &mut self.clerk {
             clerk.work(now, &mut self.p2ps);
         }
         if self.limits.flush_interval_ns.is_none() && !self.unflushed.is_empty() {
-            self.send_composed(io);
+            self.send_unflushed(io);
+        }
+        self.send_json(now, io);
+    }
+
+    fn send_unflushed(&mut self, io: &mut RsslIo) {
+        let unflushed = std::mem::take(&mut self.unflushed);
+        self.unflushed = self.send_composed(unflushed, io);
+    }
+
+    /// Sends to JSON clients what was composed for them: to all, or in turns if they are many.
+    fn send_json(&mut self, now: u64, io: &mut RsslIo) {
+        let mut awaited = Vec::new();
+        let Self { json, clients, .. } = self;
+        json.reply(now, io, |conn| {
+            let client = clients.get_mut(conn.slot()).and_then(Option::as_mut).filter(|c| c.conn == conn);
+            if client.is_some_and(|client| !std::mem::replace(&mut client.unflushed, true)) {
+                awaited.push(conn);
+            }
+        });
+        for conn in awaited {
+            json.await_sending(conn);
+        }
+        if json.has_unsent() {
+            let mut next = std::mem::take(&mut self.sending);
+            next.extend(self.json.next_unsent());
+            self.sending = self.send_composed(next, io);
         }
     }
 
-    fn send_composed(&mut self, io: &mut RsslIo) {
-        let Self { clients, unflushed, slow, .. } = self;
-        let there = unflushed.drain(..).filter(|conn| {
+    /// Sends what was composed for these, and gives the empty list back.
+    fn send_composed(&mut self, mut composed: Vec<ConnId>, io: &mut RsslIo) -> Vec<ConnId> {
+        let Self { clients, slow, .. } = self;
+        let there = composed.drain(..).filter(|conn| {
             let client = clients.get_mut(conn.slot()).and_then(Option::as_mut).filter(|c| c.conn == *conn);
             client.is_some_and(|client| std::mem::take(&mut client.unflushed))
         });
@@ -570,6 +608,7 @@ impl Consumers {
         });
         self.report_backlogs(io);
         self.close_clients(io);
+        composed
     }
 }
 

@@ -1,5 +1,7 @@
 //! JSON clients of a P2PS: their texts on their way between the P2PS, which knows nothing of JSON, and their connections.
 
+use std::collections::VecDeque;
+
 use hub::p2ps::{CloseReason, Deliveries, P2ps};
 use net::tcp::ConnId;
 use rssl::ws::{JsonTexts, Read, TextOptions, login_payload};
@@ -13,9 +15,14 @@ pub(super) struct JsonClients {
     count: usize,
     texts: JsonTexts,
     replies: Vec<Reply>,
+    /// Clients with composed bytes, in the order in which they are to be sent to.
+    unsent: VecDeque<ConnId>,
     /// Messages that no JSON stands for.
     unconvertible: u64,
 }
+
+/// JSON clients that are sent to in one turn: some hundred microseconds.
+const SENT_IN_A_TURN: usize = 64;
 
 /// What a client gets that does not come from the P2PS.
 enum Reply {
@@ -36,7 +43,7 @@ impl JsonClients {
             default_service: c.default_service.clone(),
             login_payload: login_payload(c.websocket_ping_timeout_s, super::WEBSOCKET_MESSAGE_MAX),
         });
-        Self { count: 0, texts, replies: Vec::new(), unconvertible: 0 }
+        Self { count: 0, texts, replies: Vec::new(), unsent: VecDeque::new(), unconvertible: 0 }
     }
 
     pub(super) fn joined(&mut self) {
@@ -77,17 +84,33 @@ impl JsonClients {
         self.replies.push(Reply::Close(conn, reason));
     }
 
-    /// Sends what [`JsonClients::read`] has left to be sent.
-    pub(super) fn reply(&mut self, now: u64, io: &mut RsslIo) {
+    /// Composes what [`JsonClients::read`] has left to be sent; `each` gets the clients for whom that was.
+    pub(super) fn reply(&mut self, now: u64, io: &mut RsslIo, mut each: impl FnMut(ConnId)) {
         for reply in self.replies.drain(..) {
             match reply {
                 Reply::Text(conn, text) => {
                     io.queue_json(now, conn, |packer| packer.push(&text));
-                    io.flush(conn);
+                    each(conn);
                 }
                 Reply::Close(conn, reason) => io.close_drained(conn, &reason.to_string()),
             }
         }
+    }
+
+    /// A client, not yet among them, is to be sent to.
+    pub(super) fn await_sending(&mut self, conn: ConnId) {
+        self.unsent.push_back(conn);
+    }
+
+    /// Whether some are to be sent to.
+    pub(super) fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
+    /// Those that are to be sent to in this turn: not all if they are many, so that what comes meanwhile for others is not kept waiting.
+    pub(super) fn next_unsent(&mut self) -> impl Iterator<Item = ConnId> {
+        let count = self.unsent.len().min(SENT_IN_A_TURN);
+        self.unsent.drain(..count)
     }
 
     /// Writes a client's deliveries into its session. Gives the bytes that wait there, as [`RsslIo::queue_json`].

@@ -36,6 +36,8 @@ struct List {
     deliveries: Vec<Delivery>,
     /// It had something since the last [`Turn::trim`].
     busy: bool,
+    /// It is served behind all that are not: what it gets is to be converted for it.
+    comes_last: bool,
 }
 
 /// The deliveries of one turn.
@@ -49,6 +51,8 @@ pub(crate) struct Turn {
     dirty: Vec<ClientId>,
     /// A span lies in the hub block.
     borrows_block: bool,
+    /// Clients that are served behind the others.
+    last: usize,
 }
 
 impl Turn {
@@ -57,6 +61,17 @@ impl Turn {
         let needed = client.0 as usize + 1;
         if self.lists.len() < needed {
             self.lists.resize_with(needed, List::default);
+        }
+    }
+
+    /// Has a client served behind all that are not, or no longer so. Nothing may wait for it.
+    pub(crate) fn serve_last(&mut self, client: ClientId, comes_last: bool) {
+        let Some(list) = self.lists.get_mut(client.0 as usize) else { return };
+        debug_assert!(list.deliveries.is_empty(), "the order of what waits for {client:?} would change");
+        match (std::mem::replace(&mut list.comes_last, comes_last), comes_last) {
+            (false, true) => self.last += 1,
+            (true, false) => self.last -= 1,
+            _ => {}
         }
     }
 
@@ -146,16 +161,22 @@ impl Turn {
         }
     }
 
-    /// Hands every dirty client its deliveries, in the order in which they became dirty, and starts the next turn.
-    /// `block` is the hub block that was read since the last flush (empty if none was).
+    /// Hands every dirty client its deliveries, in the order in which they became dirty, but those that are served last behind the
+    /// others, and starts the next turn. `block` is the hub block that was read since the last flush (empty if none was).
     pub(crate) fn flush(&mut self, block: &[u8], mut f: impl FnMut(ClientId, Deliveries<'_>)) -> u64 {
         let mut delivered = 0;
-        for &client in &self.dirty {
-            let List { deliveries: list, busy } = &mut self.lists[client.0 as usize];
-            *busy = true;
-            delivered += list.len() as u64;
-            f(client, Deliveries { list, at: 0, spans: &self.spans, arena: &self.arena, block });
-            list.clear();
+        let passes = if self.last > 0 { &[false, true][..] } else { &[false] };
+        for comes_last in passes {
+            for &client in &self.dirty {
+                let List { deliveries: list, busy, comes_last: its } = &mut self.lists[client.0 as usize];
+                if its != comes_last {
+                    continue;
+                }
+                *busy = true;
+                delivered += list.len() as u64;
+                f(client, Deliveries { list, at: 0, spans: &self.spans, arena: &self.arena, block });
+                list.clear();
+            }
         }
         self.dirty.clear();
         self.spans.clear();
@@ -273,7 +294,47 @@ impl KeptDeliveries {
 
 #[cfg(test)]
 mod tests {
-    use super::KeptDeliveries;
+    use super::{ClientId, KeptDeliveries, StreamId, Turn, Watcher};
+
+    #[test]
+    fn who_is_to_be_served_last_is_and_each_gets_its_own_in_order() {
+        let mut turn = Turn::default();
+        let clients: Vec<ClientId> = (0..6).map(ClientId).collect();
+        for client in &clients {
+            turn.ensure(*client);
+        }
+        for client in [0, 1, 3, 5] {
+            turn.serve_last(ClientId(client), true);
+        }
+        turn.serve_last(ClientId(1), false);
+        turn.serve_last(ClientId(5), true);
+        let mut served = || {
+            for text in ["one", "two"] {
+                let write = |arena: &mut Vec<u8>| -> Result<(), ()> {
+                    arena.extend_from_slice(text.as_bytes());
+                    Ok(())
+                };
+                let body = turn.arena_body(write).unwrap();
+                let watchers: Vec<Watcher> =
+                    clients.iter().map(|client| Watcher { client: *client, stream: StreamId(9) }).collect();
+                turn.fan_out(body, &watchers);
+            }
+            let mut order = Vec::new();
+            let delivered = turn.flush(&[], |client, deliveries| {
+                let bodies: Vec<&[u8]> = deliveries.map(|(body, _)| body).collect();
+                assert_eq!(bodies, [&b"one"[..], b"two"]);
+                order.push(client.0);
+            });
+            assert_eq!(delivered, 12);
+            order
+        };
+        assert_eq!(served(), [1, 2, 4, 0, 3, 5]);
+        assert_eq!(served(), [1, 2, 4, 0, 3, 5], "in each turn");
+        for client in &clients {
+            turn.serve_last(*client, false);
+        }
+        assert_eq!(turn.last, 0);
+    }
 
     #[test]
     fn what_is_kept_comes_out_in_order_and_in_pieces() {
