@@ -1,0 +1,141 @@
+package quoteway.interop;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.refinitiv.eta.transport.ConnectOptions;
+import com.refinitiv.eta.transport.ConnectionTypes;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.KeyStore;
+import java.util.Base64;
+import java.util.Comparator;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import quoteway.interop.peer.EtaClient;
+import quoteway.interop.peer.EtaProvider;
+import quoteway.interop.peer.ForwardProxy;
+import quoteway.interop.peer.Ports;
+
+/** ETA's ways through firewalls: RSSL in TLS, straight or by a forward proxy; and what its HTTP tunnelling is told, which is not taken. */
+@ExtendWith(World.Extension.class)
+class TunnelTest {
+    private static final String PASSWORD = "interop";
+
+    /** A key and its certificate, as the server and as ETA want them. */
+    private record Certificate(Path folder) {
+        Path store() {
+            return folder.resolve("store.p12");
+        }
+
+        Path certificate() {
+            return folder.resolve("certificate.pem");
+        }
+
+        Path key() {
+            return folder.resolve("key.pem");
+        }
+    }
+
+    private static Certificate certificate(World w) throws Exception {
+        Path folder = Files.createTempDirectory("interop");
+        w.with(() -> {
+            try (var files = Files.walk(folder)) {
+                files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
+            }
+        });
+        var made = new Certificate(folder);
+        Path keytool = Path.of(System.getProperty("java.home"), "bin", "keytool");
+        Process process = new ProcessBuilder(
+                        keytool.toString(), "-genkeypair", "-alias", "server", "-keyalg", "RSA", "-keysize", "2048", "-validity", "2",
+                        "-dname", "CN=127.0.0.1", "-ext", "SAN=ip:127.0.0.1", "-storetype", "PKCS12", "-storepass", PASSWORD, "-keystore",
+                        made.store().toString())
+                .redirectErrorStream(true)
+                .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+                .start();
+        assertTrue(process.waitFor(60, TimeUnit.SECONDS) && process.exitValue() == 0, "keytool makes a certificate");
+        KeyStore store = KeyStore.getInstance(made.store().toFile(), PASSWORD.toCharArray());
+        Files.writeString(made.certificate(), pem("CERTIFICATE", store.getCertificate("server").getEncoded()));
+        Files.writeString(made.key(), pem("PRIVATE KEY", store.getKey("server", PASSWORD.toCharArray()).getEncoded()));
+        return made;
+    }
+
+    private static String pem(String what, byte[] bytes) {
+        String lines = Base64.getMimeEncoder(64, new byte[] {'\n'}).encodeToString(bytes);
+        return "-----BEGIN " + what + "-----\n" + lines + "\n-----END " + what + "-----\n";
+    }
+
+    /** Starts a server with an encrypted port. */
+    private static Quoteway serve(World w, Certificate certificate, int encryptedPort, int provider) {
+        String config = "[p2ps]\nencrypted_port = " + encryptedPort + "\nserver_cert_file = \"" + certificate.certificate()
+                + "\"\nserver_key_file = \"" + certificate.key() + "\"\n";
+        return w.serve(config, provider);
+    }
+
+    private static ConnectOptions encrypted(int port, int protocol, Certificate certificate) {
+        ConnectOptions options = EtaClient.options(port);
+        options.connectionType(ConnectionTypes.ENCRYPTED);
+        options.encryptionOptions().connectionType(protocol);
+        options.encryptionOptions().KeystoreType("PKCS12");
+        options.encryptionOptions().KeystoreFile(certificate.store().toString());
+        options.encryptionOptions().KeystorePasswd(PASSWORD);
+        return options;
+    }
+
+    private static ConnectOptions by(ForwardProxy proxy, ConnectOptions options) {
+        options.tunnelingInfo().HTTPproxy(true);
+        options.tunnelingInfo().HTTPproxyHostName("127.0.0.1");
+        options.tunnelingInfo().HTTPproxyPort(proxy.port());
+        return options;
+    }
+
+    @ParameterizedTest(name = "by proxy: {0}")
+    @ValueSource(booleans = {false, true})
+    void rsslInTlsWorks(boolean byProxy, World w) throws Exception {
+        Certificate certificate = certificate(w);
+        EtaProvider provider = w.etaProvider();
+        int port = Ports.free();
+        serve(w, certificate, port, provider.port());
+        ForwardProxy proxy = w.with(new ForwardProxy());
+        ConnectOptions options = encrypted(port, ConnectionTypes.SOCKET, certificate);
+        EtaClient client = w.etaClient(byProxy ? by(proxy, options) : options);
+        TransportTest.exercise(client, provider);
+        assertEquals(byProxy ? 1 : 0, proxy.tunnels());
+    }
+
+    /** Both kinds end at the client with the reason, the log names the connection, and others go on. */
+    @ParameterizedTest(name = "encrypted: {0}, by proxy: {1}")
+    @CsvSource({"false, false", "false, true", "true, false", "true, true"})
+    void rsslInHttpIsRefused(boolean encrypted, boolean byProxy, World w) throws Exception {
+        Certificate certificate = certificate(w);
+        EtaProvider provider = w.etaProvider();
+        int port = Ports.free();
+        Quoteway server = serve(w, certificate, port, provider.port());
+        ForwardProxy proxy = w.with(new ForwardProxy());
+        ConnectOptions options;
+        if (encrypted) {
+            options = encrypted(port, ConnectionTypes.HTTP, certificate);
+            options.tunnelingInfo().tunnelingType("encrypted");
+            options.tunnelingInfo().KeystoreType("PKCS12");
+            options.tunnelingInfo().KeystoreFile(certificate.store().toString());
+            options.tunnelingInfo().KeystorePasswd(PASSWORD);
+        } else {
+            options = EtaClient.options(w.port());
+            options.connectionType(ConnectionTypes.HTTP);
+            options.tunnelingInfo().tunnelingType("http");
+        }
+        EtaClient client = w.with(new EtaClient("eta-http", byProxy ? by(proxy, options) : options));
+        String ended = client.awaitEnd();
+        assertTrue(ended.contains(encrypted ? "Tunnel Channel Closed" : "Unable to tunnel"), ended);
+        assertTrue(!byProxy || proxy.tunnels() > 0, "it came through the proxy");
+        String refused = "refused: HTTP request answered with 405: only GET is answered here";
+        for (int tries = 0; tries < 500 && !server.log().contains(refused); tries++) {
+            Thread.sleep(20);
+        }
+        assertTrue(server.log().contains(refused), "the log says who was refused and why");
+        w.etaClient().close();
+    }
+}
