@@ -83,6 +83,10 @@ impl Converter {
         Self { options, losses: Losses::default() }
     }
 
+    pub(crate) const fn rtl_rule(&self) -> RtlRule {
+        self.options.rtl
+    }
+
     /// What was lost so far.
     pub const fn losses(&self) -> &Losses {
         &self.losses
@@ -129,13 +133,8 @@ impl Converter {
                 )
             }
             RecordType::STATUS | RecordType::DROP => {
-                let is_drop = record.record_type == RecordType::DROP;
-                let stream_state = if is_drop { StreamState::CLOSED } else { StreamState::OPEN };
-                let text = record.text.unwrap_or_default();
-                let state = State { stream: stream_state, data: DataState::SUSPECT, text, ..State::OPEN_OK };
-                let key = Some(key);
-                let status =
-                    StatusMsg { state: Some(state), key, ..StatusMsg::new(Domain::MARKET_PRICE, header.stream_id) };
+                let (state, key) = (Some(drop_state(record)), Some(key));
+                let status = StatusMsg { state, key, ..StatusMsg::new(Domain::MARKET_PRICE, header.stream_id) };
                 Ok(status.encode(w)?)
             }
             _ => {
@@ -318,12 +317,19 @@ fn write_text(w: &mut Writer<'_>, text: &[u8]) -> Result<(), value::Error> {
     Ok(w.bytes(text)?)
 }
 
+/// The state that a status or drop is: closed for a drop, open for all else, since nobody says what the codes mean.
+pub(crate) fn drop_state<'a>(record: &Record<'a>) -> State<'a> {
+    let is_drop = record.record_type == RecordType::DROP;
+    let stream = if is_drop { StreamState::CLOSED } else { StreamState::OPEN };
+    State { stream, data: DataState::SUSPECT, text: record.text.unwrap_or_default(), ..State::OPEN_OK }
+}
+
 /// A status of an image that is not fine is its text; nobody says what the numbers mean.
 fn status_text<'a>(record: &Record<'a>) -> &'a [u8] {
     record.status.filter(|status| *status != b"0").unwrap_or_default()
 }
 
-fn update_type(record_type: RecordType) -> Option<UpdateType> {
+pub(crate) fn update_type(record_type: RecordType) -> Option<UpdateType> {
     Some(match record_type {
         RecordType::UPDATE | RecordType::AGGREGATE => UpdateType::UNSPECIFIED,
         RecordType::CORRECTION => UpdateType::CORRECTION,

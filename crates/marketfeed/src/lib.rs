@@ -3,7 +3,8 @@
 //! * [`Record`]: a Marketfeed message, borrowed; [`scan`] finds it in a stream of bytes.
 //! * [`RecordEncoder`]: writes one; [`FieldCache`]: a field's value to which partial edits are applied.
 //! * [`page`]: page records, whose rows are fields, as a grid of cells; ANSI pages are [`rwf::page`].
-//! * [`Converter`]: to and from RWF by the dictionary; what cannot be said is dropped and counted ([`Losses`]).
+//! * [`Converter`]: to and from RWF by the dictionary, and records as OPAQUE payloads of RWF messages; what cannot be said is dropped and
+//!   counted ([`Losses`]).
 //!
 //! Marketfeed is the data. The connection over which it used to travel (SSL, the Source Sink Library) is another thing,
 //! whose wire format is not public: nothing here speaks it. `docs/wire/marketfeed.md` has the format.
@@ -25,6 +26,7 @@ mod convert;
 mod edit;
 mod encode;
 mod losses;
+mod opaque;
 pub mod page;
 mod record;
 mod value;

@@ -75,6 +75,11 @@ impl Losses {
         all
     }
 
+    /// Fields and reasons that were met: grows when a field meets a loss for the first time.
+    pub fn kinds(&self) -> usize {
+        self.counts.len()
+    }
+
     /// Fields dropped.
     pub fn dropped(&self) -> u64 {
         self.counts.iter().filter(|((_, loss), _)| loss.is_drop()).map(|(_, n)| n).sum()

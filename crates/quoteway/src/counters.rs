@@ -347,15 +347,19 @@ mod tests {
         assert_eq!(samples.lines(), "");
         let hub = [("hub", "a\tb".to_owned())];
         let to = |to: &str| [("hub", "x".to_owned()), ("to", to.to_owned())];
-        samples.add(Part::Providers, &hub, &agents::providers::Counters { items: 3, holding: 1 });
+        samples.add(Part::Providers, &hub, &agents::providers::Counters { items: 3, holding: 1, ..Default::default() });
         samples.add(Part::HubPublisher, &hub, &publisher::Counters { blocks: 7, ..publisher::Counters::default() });
         samples.add(Part::Rrcpd, &to("host"), &relay::Counters::default());
         samples.add(Part::Rrcpd, &to("network"), &relay::Counters { blocks: 5, ..relay::Counters::default() });
         let lines = samples.lines();
         let lines: Vec<_> = lines.lines().collect();
         assert_eq!(lines.len(), 3);
-        assert!(lines[0].starts_with("source-distributor\thub=a?b\titems=3\tholding=1\tp2ps_joined=0"), "{}", lines[0]);
-        assert!(lines[0].contains("\tblocks=7\t"));
+        assert!(
+            lines[0].starts_with("source-distributor\thub=a?b\titems=3\tholding=1\tmarketfeed_converted=0"),
+            "{}",
+            lines[0]
+        );
+        assert!(lines[0].contains("\tp2ps_joined=0\t") && lines[0].contains("\tblocks=7\t"));
         assert!(lines[1].starts_with("rrcpd\thub=x to=host\t") && lines[2].starts_with("rrcpd\thub=x to=network\t"));
         let summary = samples.summary();
         assert_eq!(summary[0], "source-distributor hub=a?b: items 3, holding 1");

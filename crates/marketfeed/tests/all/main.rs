@@ -4,6 +4,7 @@ mod conversion;
 mod edits;
 mod hostile;
 mod memory;
+mod opaque;
 mod pages;
 mod records;
 

@@ -19,6 +19,7 @@ use rwf::rdm::login;
 
 use super::json::JsonClients;
 use super::logins::Logins;
+use super::marketfeed::{ToClients, Wants};
 use super::open_rate::OpenRate;
 use super::permissions::Clerk;
 use super::trace::{self, Trace, Way};
@@ -39,6 +40,7 @@ pub struct Consumers {
     token_cookie: String,
     tls: Option<TlsServer>,
     json: JsonClients,
+    marketfeed: ToClients,
     /// `None` while permissions are off.
     clerk: Option<Clerk>,
     limits: Limits,
@@ -78,6 +80,12 @@ pub struct Counters {
     pub clients_behind: u64 as Gauge,
     /// Messages that no JSON stands for, and so did not reach WebSocket clients.
     pub json_unconvertible: u64,
+    /// Messages that became Marketfeed, each counted once for all clients.
+    pub marketfeed_converted: u64,
+    /// Messages that could not become Marketfeed, and went out as RWF.
+    pub marketfeed_unconvertible: u64,
+    /// Fields that were dropped on the way to Marketfeed, since it has nothing for them; the log names field and reason.
+    pub marketfeed_fields_lost: u64,
 }
 }
 
@@ -108,6 +116,8 @@ struct Client {
     requesting: bool,
     paced: bool,
     unflushed: bool,
+    /// What it gets as Marketfeed.
+    marketfeed: Wants,
     /// Its messages are JSON; this many of them were wrong.
     json_errors: Option<u32>,
 }
@@ -245,6 +255,7 @@ impl Consumers {
             token_cookie: c.websocket_token_cookie.clone(),
             tls,
             json: JsonClients::new(c),
+            marketfeed: ToClients::new(c),
             clerk: None,
             limits: Limits::new(c),
             clients: Vec::new(),
@@ -361,7 +372,14 @@ impl Consumers {
     /// What was counted.
     pub fn sample(&self, labels: &[Label], samples: &mut Samples) {
         samples.add(Part::P2ps, labels, &self.p2ps.counters());
-        let counters = Counters { clients_behind: self.behind() as u64, json_unconvertible: self.json.unconvertible() };
+        let (marketfeed_converted, marketfeed_unconvertible, marketfeed_fields_lost) = self.marketfeed.counts();
+        let counters = Counters {
+            clients_behind: self.behind() as u64,
+            json_unconvertible: self.json.unconvertible(),
+            marketfeed_converted,
+            marketfeed_unconvertible,
+            marketfeed_fields_lost,
+        };
         samples.add(Part::Consumers, labels, &counters);
     }
 
@@ -397,7 +415,8 @@ impl Consumers {
         // Clients that have taken what waited get more in this turn.
         self.report_backlogs(io);
         self.json.follow(&self.p2ps);
-        let Self { p2ps, clients, slow, unflushed, limits, json, traces, .. } = self;
+        self.marketfeed.follow(&self.p2ps);
+        let Self { p2ps, clients, slow, unflushed, limits, json, marketfeed, traces, .. } = self;
         let timed = limits.flush_interval_ns.is_some();
         let gathered = self.gathering && !timed && limits.packing;
         p2ps.flush(block, |id, deliveries| {
@@ -415,6 +434,9 @@ impl Consumers {
                     Some(bytes) if bytes >= GATHERED_MAX => io.flush(conn),
                     _ => return,
                 }
+            } else if client.marketfeed != Wants::Nothing {
+                let whom = (id, conn, client.marketfeed);
+                marketfeed.deliver(now, whom, deliveries, io).and_then(|_| io.flush(conn))
             } else if timed || gathered {
                 if !client.unflushed {
                     client.unflushed = true;
@@ -439,6 +461,7 @@ impl Consumers {
             }
         });
         self.json.end_flush();
+        self.marketfeed.end_flush();
         if timed && self.flush_at.is_none() && !self.unflushed.is_empty() {
             self.flush_at = self.limits.flush_interval_ns.map(|interval| now + interval);
         }
@@ -694,6 +717,7 @@ impl Handler for Consumers {
             requesting: false,
             paced: false,
             unflushed: false,
+            marketfeed: if opened.spoken.is_json() { Wants::Nothing } else { self.marketfeed.at_first() },
             json_errors: opened.spoken.is_json().then_some(0),
         });
         let id = ClientId(slot as u32);
@@ -712,13 +736,17 @@ impl Handler for Consumers {
 
     #[inline]
     fn message(&mut self, now: u64, conn: ConnId, msg: &[u8]) {
-        if is_request(msg)
-            && let Some(Some(client)) = self.clients.get_mut(conn.slot())
-            && !std::mem::replace(&mut client.requesting, true)
-        {
-            self.requesting.push(conn);
-        }
         let id = ClientId(conn.slot() as u32);
+        if let Some(Some(client)) = self.clients.get_mut(conn.slot()) {
+            if is_request(msg) {
+                client.marketfeed = self.marketfeed.heed(client.marketfeed, msg);
+                if !std::mem::replace(&mut client.requesting, true) {
+                    self.requesting.push(conn);
+                }
+            } else if client.marketfeed != Wants::Nothing {
+                self.marketfeed.hear(id, msg);
+            }
+        }
         record_all(&mut self.traces, now, id, msg);
         self.p2ps.client_message(now, id, msg);
     }
@@ -755,6 +783,9 @@ impl Handler for Consumers {
             tracing::info!("client {} is gone: {}", client.name, ended.why);
             if client.json_errors.is_some() {
                 self.json.left();
+            }
+            if client.marketfeed != Wants::Nothing {
+                self.marketfeed.left(ClientId(conn.slot() as u32));
             }
             self.p2ps.client_down(now, ClientId(conn.slot() as u32));
         }

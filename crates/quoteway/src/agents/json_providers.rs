@@ -92,6 +92,11 @@ impl JsonProviders {
         }
     }
 
+    /// The configured dictionary, or the built-in one.
+    pub(super) fn dictionary(&self) -> Arc<Dictionary> {
+        Arc::clone(&self.dictionary)
+    }
+
     /// A session has come to be.
     pub(super) fn opened(&mut self, conn: ConnId, dialled: bool) {
         if self.sessions.len() <= conn.slot() {

@@ -10,6 +10,7 @@ mod json;
 mod json_providers;
 pub mod lifecycle;
 mod logins;
+mod marketfeed;
 pub mod open_rate;
 pub mod oversight;
 pub mod p2ps;

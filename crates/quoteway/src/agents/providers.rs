@@ -10,6 +10,7 @@ use hub::stream::HubError;
 use net::tcp::{ConnId, ListenerId};
 
 use super::json_providers::JsonProviders;
+use super::marketfeed::FromProviders;
 use super::routes::Routes;
 use crate::config::{self, Config};
 use crate::counters::{Label, Part, Samples};
@@ -22,6 +23,11 @@ pub struct Providers {
     outbox: Outbox,
     routes: Routes,
     json: JsonProviders,
+    marketfeed: FromProviders,
+    /// Records of all providers are converted, not only those of routes that say so.
+    converts_all: bool,
+    /// By route: its records are converted.
+    converting_routes: Vec<bool>,
     nip_port: Option<NipPort>,
     /// By connection slot.
     sessions: Vec<Option<Session>>,
@@ -38,12 +44,20 @@ pub struct Counters {
     pub items: u64 as Gauge,
     /// 1 while providers are not read, because too much is on its way to P2PSs or consumers.
     pub holding: u64 as Gauge,
+    /// Marketfeed records that became RWF.
+    pub marketfeed_converted: u64,
+    /// Marketfeed records that could not become RWF, and were passed on as they came.
+    pub marketfeed_unconvertible: u64,
+    /// Fields of Marketfeed records that were dropped, since RWF or the dictionary has nothing for them; the log names field and reason.
+    pub marketfeed_fields_lost: u64,
 }
 }
 
 #[derive(Clone, Copy)]
 struct Session {
     conn: ConnId,
+    /// Its Marketfeed records become field lists.
+    converts: bool,
 }
 
 /// The port of the non-interactive providers, and its mounts.
@@ -76,7 +90,20 @@ impl Providers {
         }
         let (outbox, routes) = (Outbox::default(), Routes::new(config)?);
         let json = JsonProviders::new(config::dictionary(&config.dictionary)?, c);
-        Ok(Self { distributor, outbox, routes, json, nip_port, sessions: Vec::new(), held: false, unheld: Vec::new() })
+        let marketfeed = FromProviders::new(json.dictionary(), &config.p2ps);
+        Ok(Self {
+            distributor,
+            outbox,
+            routes,
+            json,
+            marketfeed,
+            converts_all: c.convert_mfeed_data_to_rwf,
+            converting_routes: config.dialled_routes().map(|route| route.convert_mfeed_data_to_rwf).collect(),
+            nip_port,
+            sessions: Vec::new(),
+            held: false,
+            unheld: Vec::new(),
+        })
     }
 
     /// Where non-interactive providers connect.
@@ -87,7 +114,14 @@ impl Providers {
     /// What was counted; `holding` says that providers are not read.
     pub fn sample(&self, labels: &[Label], holding: bool, samples: &mut Samples) {
         samples.add(Part::SourceDistributor, labels, self.distributor.counters());
-        let counters = Counters { items: self.distributor.items() as u64, holding: holding.into() };
+        let (marketfeed_converted, marketfeed_unconvertible, marketfeed_fields_lost) = self.marketfeed.counts();
+        let counters = Counters {
+            items: self.distributor.items() as u64,
+            holding: holding.into(),
+            marketfeed_converted,
+            marketfeed_unconvertible,
+            marketfeed_fields_lost,
+        };
         samples.add(Part::Providers, labels, &counters);
     }
 
@@ -132,7 +166,14 @@ impl Providers {
         let mut faults = Vec::new();
         for route in &come {
             match self.routes.add(route, new) {
-                Ok(number) => self.distributor.set_route(number, config::route_config(route)),
+                Ok(number) => {
+                    self.distributor.set_route(number, config::route_config(route));
+                    let number = usize::from(number);
+                    if self.converting_routes.len() <= number {
+                        self.converting_routes.resize(number + 1, false);
+                    }
+                    self.converting_routes[number] = route.convert_mfeed_data_to_rwf;
+                }
                 Err(e) => faults.push(format!("route to {}: {e}", route.host_list.join(", "))),
             }
         }
@@ -233,7 +274,8 @@ impl Handler for Providers {
         if self.sessions.len() <= conn.slot() {
             self.sessions.resize(conn.slot() + 1, None);
         }
-        self.sessions[conn.slot()] = Some(Session { conn });
+        let of_route = route.and_then(|route| self.converting_routes.get(route)).copied().unwrap_or(false);
+        self.sessions[conn.slot()] = Some(Session { conn, converts: self.converts_all || of_route });
         self.unheld.extend(self.held.then_some(conn));
         if opened.spoken.is_json() {
             self.json.opened(conn, route.is_some());
@@ -245,12 +287,18 @@ impl Handler for Providers {
 
     #[inline]
     fn message(&mut self, now: u64, conn: ConnId, msg: &[u8]) {
+        let converts = matches!(self.sessions.get(conn.slot()), Some(Some(Session { converts: true, .. })));
+        let msg = if converts { self.marketfeed.convert(msg) } else { msg };
         self.distributor.session_message(now, session(conn), msg, &mut self.outbox);
     }
 
     fn text(&mut self, now: u64, conn: ConnId, text: &str) {
-        let Self { distributor, outbox, json, .. } = self;
-        json.read(conn, text, |message| distributor.session_message(now, session(conn), message, outbox));
+        let Self { distributor, outbox, json, marketfeed, sessions, .. } = self;
+        let converts = matches!(sessions.get(conn.slot()), Some(Some(Session { converts: true, .. })));
+        json.read(conn, text, |message| {
+            let message = if converts { marketfeed.convert(message) } else { message };
+            distributor.session_message(now, session(conn), message, outbox);
+        });
     }
 
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {

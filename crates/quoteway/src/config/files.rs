@@ -35,6 +35,11 @@ pub(super) fn faults(config: &Config) -> Vec<String> {
     {
         found.push(faults);
     }
+    if !rights.rights_ca_file.is_empty()
+        && let Err(e) = TlsClient::with_roots_from(Path::new(&rights.rights_ca_file))
+    {
+        found.push(format!("permissions.rights_ca_file: {e}"));
+    }
     let mut options = Options::new();
     let name = &config.hub.lbm_options_file;
     let text = if name.is_empty() { Ok(String::new()) } else { std::fs::read_to_string(name) };

@@ -4,8 +4,8 @@
 
 use super::section::section;
 use super::value::{
-    AbsentRights, AuditSync, CacheLocation, Compression, ConnectionType, DomainList, LogFormat, PageSizeList,
-    PermissionMode, RouteProtocol,
+    AbsentRights, AuditSync, CacheLocation, Compression, ConnectionType, DomainList, LogFormat, MarketfeedClients,
+    PageSizeList, PermissionMode, RouteProtocol,
 };
 use hub::cache::rules::{Domains, PageSizes};
 use rwf::page::PageSize;
@@ -83,6 +83,10 @@ section! {
     slice_us: u32 = 100, "", "Slice of time sharing that the threads ask the kernel for, microseconds (100 to 100000): a thread with a short one is let in sooner beside busy processes. 0 leaves it to the kernel.";
     shard_rest_us: u32 = 500, "", "Longest rest of an egress shard after a turn that brought little, microseconds: as long as the turn, for half as many sends. 0: none, for the lowest latency where processors are to spare.";
     io_uring: bool = false, "", "Send to all clients of a turn with one system call (io_uring), where the kernel allows it.";
+    marketfeed: MarketfeedClients = MarketfeedClients::Asked, "", "Which RSSL clients get Market Price items as Marketfeed records (OPAQUE payloads): \"off\", \"asked\" (their login has MarketfeedData 1) or \"all\".";
+    marketfeed_services: Vec<String> = Vec::new(), "", "Services whose Market Price items every RSSL client gets as Marketfeed records.";
+    expanded_enum_fields: bool = false, "expandedEnumFields" in "SERVICE", "Enumerations are their display text in Marketfeed, not their number.";
+    seq_num_follows_marketfeed_rules: bool = false, "seqNumFollowsMarketfeedRules" in "SERVICE", "The record transaction level of Marketfeed is RWF's sequence number (16 bits of it), both ways; otherwise records are counted for each item, and RWF gets no number of them.";
     post_timeout_s: u32 = 15, "insertTimeout" in "SERVICE", "Time in which a post has to be acknowledged by its provider, seconds.";
 }
 
@@ -112,6 +116,7 @@ section! {
     domains_cached: DomainList = DomainList(Domains::ALL), "", "Domains whose items are cached where cache_location is \"ssl\".";
     domains_not_cached: DomainList = DomainList(Domains::NONE), "", "Domains whose items are not cached, whatever domains_cached says.";
     cached_services: Vec<String> = Vec::new(), "", "Services whose items are cached where cache_location is \"ssl\"; empty means all.";
+    convert_mfeed_data_to_rwf: bool = false, "convertMfeedDataToRWF" in "SERVICE", "Marketfeed records that providers send as OPAQUE payloads of Market Price become field lists by the dictionary; otherwise they are passed on as they are.";
     page_sizes: PageSizeList = PageSizeList(PageSizes { services: BTreeMap::new(), others: PageSize::DEFAULT }), "", "Rows and columns of ANSI pages, which are held as a grid here and in a P2PS: ROWSxCOLUMNS for all services, SERVICE=ROWSxCOLUMNS for one.";
     non_caching_item_list: Vec<String> = Vec::new(), "nonCachingItemList" in "SERVICE", "Names of items that are cached neither here nor in a P2PS; * stands for any text, ? for one character.";
     initial_open_limit: u32 = 1_000, "initialOpenLimit" in "ROUTE*route", "Opens that may await an answer from a provider that states no OpenWindow.";
@@ -135,6 +140,7 @@ section! {
     ca_file: String = String::new(), "", "PEM file with the certificates that an encrypted provider's must lead to; empty means those of this machine.";
     compression_type: Compression = Compression::None, "compressionType", "Compression to offer.";
     user_name: String = String::new(), "userName", "Login name towards this provider; empty means that of source_distributor.";
+    convert_mfeed_data_to_rwf: bool = false, "", "As source_distributor.convert_mfeed_data_to_rwf, for this provider.";
     service_list: Vec<String> = Vec::new(), "serviceList", "Services to take from this provider; empty means all.";
 }
 
@@ -142,7 +148,13 @@ section! {
     /// Who may see what (docs/operating/permissions.md).
     Permissions = "permissions", "P2PS";
     mode: PermissionMode = PermissionMode::default(), "", "What permissions do: \"off\"; \"test\" checks and logs and denies nothing; \"on\".";
-    rights_file: String = String::new(), "", "File that says who may see what, watched; needed unless mode is \"off\".";
+    rights_file: String = String::new(), "", "File that says who may see what, watched; this or rights_url is needed unless mode is \"off\".";
+    rights_url: String = String::new(), "", "Where the same is to be had by HTTP (http:// or https://): asked again and again with the ETag of what is known (docs/operating/permissions.md).";
+    rights_poll_s: u32 = 30, "", "How long the server of rights_url may hold a request until there is news, seconds; one that answers at once is asked again after as long. At least 1.";
+    rights_timeout_s: u32 = 5, "", "How long the server of rights_url may take to connect and, beyond rights_poll_s, to answer, seconds. At least 1.";
+    rights_ca_file: String = String::new(), "", "PEM file with the certificates that a https server of rights_url must lead to; empty means those of this machine.";
+    rights_token_file: String = String::new(), "", "File with a token that requests to rights_url carry (Authorization: Bearer); read for each. Empty: none.";
+    rights_grace_s: u32 = 0, "", "How long the file may be gone, or the server of rights_url silent, before the rights count as lost and fail and disconnect_on_loss decide, seconds.";
     fail: AbsentRights = AbsentRights::default(), "refuseConnectionsDacsDown", "While the rights cannot be read: \"last\" goes on with those known last, \"closed\" refuses new logins, \"open\" lets unknown users in unchecked. In rmds.cnf True is \"closed\", False is \"last\".";
     disconnect_on_loss: bool = false, "disconnectDacsDown", "Log everybody out when the rights cannot be read any more.";
     audit_file: String = String::new(), "", "File to which each login, watch, post and denial is appended as a line of JSON; empty writes none.";

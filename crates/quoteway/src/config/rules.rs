@@ -106,9 +106,18 @@ fn of_p2ps(config: &Config) -> Vec<Broken> {
 }
 
 fn of_permissions(rights: &Permissions) -> Option<Broken> {
-    let lacks_rights = rights.mode.0 != permissions::Mode::Off && rights.rights_file.is_empty();
-    let what = "must be set, unless mode is \"off\"";
-    lacks_rights.then_some(Broken { section: Permissions::NAME, key: "rights_file", what })
+    let broken = |key, what| Some(Broken { section: Permissions::NAME, key, what });
+    let (is_on, url) = (rights.mode.0 != permissions::Mode::Off, &rights.rights_url);
+    match (rights.rights_file.is_empty(), url.is_empty()) {
+        (true, true) if is_on => broken("rights_file", "or rights_url must be set, unless mode is \"off\""),
+        (false, false) => broken("rights_url", "and rights_file are two sources; one can be set"),
+        _ if !url.is_empty() && !(url.starts_with("http://") || url.starts_with("https://")) => {
+            broken("rights_url", "must begin with http:// or https://")
+        }
+        _ if rights.rights_poll_s == 0 => broken("rights_poll_s", "must be at least 1"),
+        _ if rights.rights_timeout_s == 0 => broken("rights_timeout_s", "must be at least 1"),
+        _ => None,
+    }
 }
 
 fn of_distributor_and_daemon(config: &Config) -> Vec<Broken> {

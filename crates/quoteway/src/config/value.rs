@@ -142,6 +142,34 @@ impl Parameter for DomainList {
     }
 }
 
+/// Which clients get Marketfeed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MarketfeedClients {
+    /// Nobody.
+    Off,
+    /// Those whose login asks for it.
+    #[default]
+    Asked,
+    /// All that speak RSSL.
+    All,
+}
+
+impl MarketfeedClients {
+    const NAMES: [(Self, &str); 3] = [(Self::Off, "off"), (Self::Asked, "asked"), (Self::All, "all")];
+}
+
+impl Parameter for MarketfeedClients {
+    const KIND: &'static str = "\"off\", \"asked\" or \"all\"";
+    fn read(raw: &Raw<'_>) -> Result<Self, String> {
+        let Raw::Text(text) = raw else { return Err(expected::<Self>(raw)) };
+        let found = Self::NAMES.iter().find(|(_, name)| name == text);
+        found.map(|&(clients, _)| clients).ok_or_else(|| expected::<Self>(raw))
+    }
+    fn show(&self) -> String {
+        Self::NAMES.iter().find(|(clients, _)| clients == self).map_or(String::new(), |(_, name)| format!("{name:?}"))
+    }
+}
+
 /// How large the pages of services are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageSizeList(pub PageSizes);

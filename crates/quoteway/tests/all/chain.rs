@@ -9,8 +9,9 @@ use net::tcp::{ConnId, SocketOptions};
 use net::tls::TlsClient;
 use rssl::ClientConfig;
 use rssl_io::{Ended, Handler, Opened, RsslIo};
-use rwf::msg::{Domain, MsgKey, RequestFlags, RequestMsg};
+use rwf::msg::{Domain, Msg, MsgKey, RequestFlags, RequestMsg};
 use rwf::wire::Writer;
+use rwf::{DataType, FieldList, SetScope};
 use tools::consumer::{Consumer, Heard, Identity};
 
 /// A process that ends with the test, and its first line.
@@ -251,6 +252,37 @@ fn the_encrypted_connection_type_carries_a_session() {
     assert_eq!((&report["complete"], &report["images"], &report["lost"]), (&true.into(), &10.into(), &0.into()));
 }
 
+/// What one server gives as Marketfeed another takes as Marketfeed, and makes field lists of it again.
+#[test]
+fn market_price_goes_out_as_marketfeed_and_comes_back_as_fields() {
+    let (_source, at) = source(&["-U", "2k"]);
+    let path = |file: &tempfile::NamedTempFile| file.path().to_str().expect("UTF-8").to_owned();
+    let out = config_file("[p2ps]\nmarketfeed = \"all\"\n");
+    let (_first, records) = serve(&["--route", &at, "--config", &path(&out)]);
+    let mut mount = Mount::connect(records, None);
+    mount.run_until(|m| m.service);
+    mount.open_items(&["RDT0"]);
+    mount.run_until(|m| (m.items > 20).then_some(()));
+    let msg = Msg::decode(&mount.seen.last).expect("a message");
+    assert_eq!(msg.container(), DataType::OPAQUE);
+    let record = marketfeed::Record::parse(msg.body()).expect("a record");
+    assert_eq!((record.record_type, record.item), (marketfeed::RecordType::UPDATE, &b"RDT0"[..]));
+    assert!(record.rtl.is_some_and(|rtl| rtl > 1) && record.fields().all(|field| field.is_ok()));
+
+    let back = config_file("[source_distributor]\nconvert_mfeed_data_to_rwf = true\n");
+    let (_second, port) = serve(&["--route", &format!("127.0.0.1:{records}"), "--config", &path(&back)]);
+    let mut mount = Mount::connect(port, None);
+    mount.run_until(|m| m.service);
+    mount.open_items(&["RDT0", "RDT1"]);
+    mount.run_until(|m| (m.items > 20).then_some(()));
+    let msg = Msg::decode(&mount.seen.last).expect("a message");
+    assert_eq!(msg.container(), DataType::FIELD_LIST);
+    let list = FieldList::decode(msg.body(), &SetScope::NONE).expect("a field list");
+    assert!(list.entries().count() > 3 && list.entries().all(|field| field.is_ok()));
+    let report = client(port, &[&["-il", "RDT{0..99}", "decodeFormat", "2"][..], &SHORT].concat());
+    assert_eq!((&report["complete"], &report["streams"]), (&true.into(), &100.into()), "{report}");
+}
+
 #[test]
 fn a_log_that_nobody_reads_does_not_end_the_server() {
     let mut process = Command::new(env!("CARGO_BIN_EXE_quoteway"))
@@ -329,6 +361,8 @@ struct Seen {
     opened: bool,
     /// Messages on item streams.
     items: usize,
+    /// The last of them.
+    last: Vec<u8>,
     ended: Option<String>,
 }
 
@@ -347,7 +381,15 @@ impl Mount {
         Self {
             io,
             conn,
-            seen: Seen { consumer, replies: Vec::new(), service: None, opened: false, items: 0, ended: None },
+            seen: Seen {
+                consumer,
+                replies: Vec::new(),
+                service: None,
+                opened: false,
+                items: 0,
+                last: Vec::new(),
+                ended: None,
+            },
         }
     }
 
@@ -391,7 +433,10 @@ impl Handler for Seen {
         let replies = &mut self.replies;
         match self.consumer.hear(now, msg, &mut |msg| replies.push(msg.to_vec())) {
             Heard::ServiceUp(id) => self.service = Some(id),
-            Heard::Item => self.items += 1,
+            Heard::Item => {
+                self.items += 1;
+                self.last = msg.to_vec();
+            }
             _ => {}
         }
     }

@@ -1,7 +1,7 @@
 //! Who may see what, as a process has it: where rights come from, where the audit goes, and how both reach the P2PSs of the process.
 //!
 //! ```text
-//! rights file -> [thread "rights"] -- mail --> [Clerk of each P2PS thread] -- bounded queue --> [thread "audit"] -> audit file
+//! rights file, or a server -> [thread "rights"] -- mail --> [Clerk of each P2PS thread] -- bounded queue --> [thread "audit"] -> audit file
 //!                                                 ^      |
 //!                         Administration (REST) --+      +-- who is on, to the other clerks
 //! ```
@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use net::Waker;
 use permissions::rights::{Explanation, Rights};
@@ -121,7 +122,8 @@ impl Permissioning {
     /// Reads the rights, opens the audit file, and starts the threads; `None` where permissions are off.
     ///
     /// # Errors
-    /// The rights file cannot be read, or has faults, all of which are told; the audit file cannot be opened.
+    /// The rights file cannot be read, or has faults, all of which are told; what a server of rights is asked with, or the audit file, cannot
+    /// be opened.
     pub fn start(config: &Config) -> io::Result<Option<Self>> {
         let c = &config.permissions;
         if c.mode.0 == Mode::Off {
@@ -130,7 +132,9 @@ impl Permissioning {
         let office = Arc::<Office>::default();
         let stop = Arc::<AtomicBool>::default();
         let source = rights::Source::open(c)?;
-        office.publish(&source.rights());
+        if let Some(rights) = source.rights() {
+            office.publish(&rights);
+        }
         let (mut lines, mut audit) = (None, None);
         if c.audit_file.is_empty() {
             tracing::warn!("permissions are {}, and no audit is written: permissions.audit_file is not set", c.mode);
@@ -140,7 +144,8 @@ impl Permissioning {
             audit = Some(audit::start(file, receiver, stop.clone())?);
             lines = Some(sender);
         }
-        let rights = Some(rights::start(source, office.clone(), stop.clone())?);
+        let grace = Duration::from_secs(c.rights_grace_s.into());
+        let rights = rights::start(source, grace, office.clone(), stop.clone())?;
         Ok(Some(Self { office, lines, stop, rights, audit }))
     }
 

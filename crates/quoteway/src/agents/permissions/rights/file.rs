@@ -1,71 +1,62 @@
 //! The rights file: watched, and taken as a whole or not at all.
 
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{Builder, JoinHandle, park_timeout};
 use std::time::{Duration, SystemTime};
-
-use std::os::unix::fs::MetadataExt as _;
 
 use permissions::rights::Rights;
 
-use super::{Mail, Office};
+use super::Look;
 use crate::config;
 
 /// How often the file is looked at.
-const LOOK: Duration = Duration::from_millis(250);
+pub(super) const LOOK: Duration = Duration::from_millis(250);
 
 /// What tells one state of a file from another: time of its last change, length, inode.
 type Mark = (Option<SystemTime>, u64, u64);
 
 /// The file, and what it said last.
-pub(super) struct Source {
+pub(in crate::agents::permissions) struct RightsFile {
     path: PathBuf,
     mark: Mark,
     rights: Arc<Rights>,
     text: String,
-    is_lost: bool,
 }
 
-/// What a look at the file has brought.
-enum Look {
-    Same,
-    New,
-    Lost,
-    Back,
-}
-
-impl Source {
+impl RightsFile {
     /// Reads the file for the first time.
     pub(super) fn open(c: &config::Permissions) -> io::Result<Self> {
         let path = PathBuf::from(&c.rights_file);
         let mark = mark(&path).unwrap_or_default();
         let (text, rights) = read(&path)?;
-        Ok(Self { path, mark, rights: rights.into(), text, is_lost: false })
+        Ok(Self { path, mark, rights: rights.into(), text })
     }
 
     pub(super) fn rights(&self) -> Arc<Rights> {
         self.rights.clone()
     }
 
-    fn look(&mut self) -> Look {
-        let Ok(mark) = mark(&self.path) else {
-            let was_lost = std::mem::replace(&mut self.is_lost, true);
-            self.mark = Mark::default();
-            return if was_lost { Look::Same } else { Look::Lost };
+    pub(super) fn name(&self) -> String {
+        format!("the rights file {}", self.path.display())
+    }
+
+    pub(super) fn look(&mut self) -> Look {
+        let mark = match mark(&self.path) {
+            Ok(mark) => mark,
+            Err(error) => {
+                self.mark = Mark::default();
+                return Look::Gone(error.to_string());
+            }
         };
         if mark == self.mark {
             return Look::Same;
         }
         self.mark = mark;
         match read(&self.path) {
+            Ok((text, _)) if text == self.text => Look::Same,
             Ok((text, rights)) => {
-                let was_lost = std::mem::take(&mut self.is_lost);
-                if text == self.text {
-                    return if was_lost { Look::Back } else { Look::Same };
-                }
                 (self.text, self.rights) = (text, rights.into());
                 Look::New
             }
@@ -95,30 +86,6 @@ pub(crate) fn faults(path: &str) -> Option<String> {
     read(Path::new(path)).err().map(|e| e.to_string())
 }
 
-/// Watches the file until `stop`.
-pub(super) fn start(mut source: Source, office: Arc<Office>, stop: Arc<AtomicBool>) -> io::Result<JoinHandle<()>> {
-    Builder::new().name("rights".to_owned()).spawn(move || {
-        while !stop.load(Ordering::Acquire) {
-            match source.look() {
-                Look::Same => {}
-                Look::New => {
-                    tracing::info!("new rights: version {:?} of {}", source.rights.version(), source.path.display());
-                    office.publish(&source.rights());
-                }
-                Look::Lost => {
-                    tracing::error!("the rights file {} is gone", source.path.display());
-                    office.tell_all(|| Mail::Lost);
-                }
-                Look::Back => {
-                    tracing::info!("the rights file {} is back", source.path.display());
-                    office.tell_all(|| Mail::Back);
-                }
-            }
-            park_timeout(LOOK);
-        }
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,24 +93,24 @@ mod tests {
     const RIGHTS: &str = "version = \"1\"\n[services.FEED]\nid = 1\n[users.alice]\n";
 
     #[test]
-    fn a_bad_file_changes_nothing_and_a_lost_one_is_told() {
+    fn a_bad_file_changes_nothing_and_one_that_is_gone_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rights.toml");
         let c = config::Permissions { rights_file: path.display().to_string(), ..config::Permissions::default() };
-        assert!(Source::open(&c).is_err_and(|e| e.to_string().contains("rights.toml cannot be read")));
+        assert!(RightsFile::open(&c).is_err_and(|e| e.to_string().contains("rights.toml cannot be read")));
         std::fs::write(&path, RIGHTS).unwrap();
-        let mut source = Source::open(&c).unwrap();
-        assert!(matches!(source.look(), Look::Same));
+        let mut source = RightsFile::open(&c).unwrap();
+        assert_eq!(source.look(), Look::Same);
         std::fs::write(&path, format!("{RIGHTS}[users.bob]\ngruops = []\n")).unwrap();
-        assert!(matches!(source.look(), Look::Same), "a fault");
+        assert_eq!(source.look(), Look::Same, "a fault");
         assert_eq!(source.rights().users().collect::<Vec<_>>(), ["alice"]);
         std::fs::write(&path, format!("{RIGHTS}[users.bobby]\n")).unwrap();
-        assert!(matches!(source.look(), Look::New));
+        assert_eq!(source.look(), Look::New);
         assert_eq!(source.rights().users().collect::<Vec<_>>(), ["alice", "bobby"]);
         std::fs::remove_file(&path).unwrap();
-        assert!(matches!(source.look(), Look::Lost));
-        assert!(matches!(source.look(), Look::Same));
+        assert!(matches!(source.look(), Look::Gone(_)));
+        assert!(matches!(source.look(), Look::Gone(_)));
         std::fs::write(&path, format!("{RIGHTS}[users.bobby]\n")).unwrap();
-        assert!(matches!(source.look(), Look::Back));
+        assert_eq!(source.look(), Look::Same);
     }
 }

@@ -1,0 +1,41 @@
+//! Marketfeed at the edges of the servers: the hub knows RWF alone.
+//!
+//! ```text
+//! provider --OPAQUE--> [FromProviders] --field lists--> Source Distributor ==> P2PS --field lists--> [ToClients] --OPAQUE--> client
+//! ```
+//!
+//! A record travels as the OPAQUE payload of an RWF message (`docs/wire/marketfeed.md`): the SSL connection of old programs is not spoken.
+
+mod from_providers;
+mod to_clients;
+
+pub(super) use from_providers::FromProviders;
+pub(super) use to_clients::{ToClients, Wants};
+
+use marketfeed::{Converter, Loss, Options, RtlRule};
+use rustc_hash::FxHashSet;
+
+use crate::config;
+
+fn options(c: &config::P2ps) -> Options {
+    let rtl = if c.seq_num_follows_marketfeed_rules { RtlRule::SequenceNumber } else { RtlRule::Counted };
+    Options { rtl, expands_enums: c.expanded_enum_fields }
+}
+
+/// The losses that the log has told of: each field and reason once, since they come with every message.
+#[derive(Default)]
+struct ToldLosses(FxHashSet<(i16, Loss)>);
+
+impl ToldLosses {
+    /// Tells of what is new; `whither` says what the fields were to become.
+    fn tell(&mut self, converter: &Converter, whither: &str) {
+        if converter.losses().kinds() == self.0.len() {
+            return;
+        }
+        for (fid, loss, _) in converter.losses().all() {
+            if self.0.insert((fid, loss)) {
+                tracing::warn!("field {fid} cannot become {whither}: {} (told once)", loss.name());
+            }
+        }
+    }
+}

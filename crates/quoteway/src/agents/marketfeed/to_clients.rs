@@ -1,0 +1,403 @@
+//! Market Price items on their way to clients that want them as Marketfeed.
+//!
+//! A body is converted once, however many clients get it. A record names its item, and an update of RWF does not: so the streams of these
+//! clients are followed from their refreshes on.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use hub::p2ps::{ClientId, Deliveries, P2ps};
+use marketfeed::Converter;
+use net::tcp::ConnId;
+use rssl_io::RsslIo;
+use rustc_hash::FxHashMap;
+use rwf::container::{ElementList, SetScope};
+use rwf::dictionary::Dictionary;
+use rwf::msg::{CloseMsg, Domain, Msg, MsgClass, RefreshFlags};
+use rwf::rdm::request::Payload;
+use rwf::{DataType, Primitive, StreamState, peek};
+
+use super::{ToldLosses, options};
+use crate::config::{self, MarketfeedClients};
+
+/// The attribute of a login that asks for Marketfeed, where it is a number other than 0. Ours: RDM has none.
+const LOGIN_ATTRIBUTE: &[u8] = b"MarketfeedData";
+
+/// Room for records that is kept between flushes, bytes.
+const BYTES_KEPT: usize = 1 << 20;
+
+/// An item that some of these clients watch.
+struct Item {
+    service: u16,
+    name: Box<[u8]>,
+    /// Its transactions so far: all clients see the same number in the same record.
+    rtl: u16,
+    /// Streams on which it is.
+    streams: u32,
+}
+
+/// What the clients of a thread share that want Marketfeed.
+pub(in crate::agents) struct ToClients {
+    who: MarketfeedClients,
+    /// Names of services whose items everybody gets as Marketfeed.
+    services: Vec<String>,
+    /// Their ids, by id, and of which state of the P2PS's services they are.
+    ids: Vec<bool>,
+    ids_of: (u64, usize),
+    dictionary: Arc<Dictionary>,
+    converter: Converter,
+    told: ToldLosses,
+    items: Vec<Item>,
+    free: Vec<usize>,
+    by_key: FxHashMap<(u16, Box<[u8]>), usize>,
+    streams: FxHashMap<(ClientId, i32), usize>,
+    /// Messages of this flush, and where that of a body is, by the body's address and length; `None` for one that stays as it is.
+    bytes: Vec<u8>,
+    bodies: FxHashMap<(usize, usize), Option<Range<usize>>>,
+    converted: u64,
+    unconvertible: u64,
+}
+
+impl ToClients {
+    pub(in crate::agents) fn new(c: &config::P2ps) -> Self {
+        Self {
+            who: c.marketfeed,
+            services: c.marketfeed_services.clone(),
+            ids: Vec::new(),
+            ids_of: (u64::MAX, 0),
+            dictionary: Arc::new(Dictionary::new()),
+            converter: Converter::new(options(c)),
+            told: ToldLosses::default(),
+            items: Vec::new(),
+            free: Vec::new(),
+            by_key: FxHashMap::default(),
+            streams: FxHashMap::default(),
+            bytes: Vec::new(),
+            bodies: FxHashMap::default(),
+            converted: 0,
+            unconvertible: 0,
+        }
+    }
+
+    /// What a client gets before it has said anything.
+    pub(in crate::agents) fn at_first(&self) -> Wants {
+        match self.who {
+            MarketfeedClients::All => Wants::All,
+            _ if !self.services.is_empty() => Wants::ByService,
+            _ => Wants::Nothing,
+        }
+    }
+
+    /// What a client wants after this message, which may be its login.
+    pub(in crate::agents) fn heed(&self, wants: Wants, msg: &[u8]) -> Wants {
+        if self.who == MarketfeedClients::Asked && asks(msg) { Wants::All } else { wants }
+    }
+
+    /// Takes over the dictionary and the services that the P2PS has now.
+    pub(in crate::agents) fn follow(&mut self, p2ps: &P2ps) {
+        if !Arc::ptr_eq(&self.dictionary, p2ps.dictionary()) {
+            self.dictionary = Arc::clone(p2ps.dictionary());
+        }
+        let ids_of = (p2ps.services_renamed(), p2ps.service_count());
+        if !self.services.is_empty() && self.ids_of != ids_of {
+            let is_named =
+                |id| p2ps.service_name(id).is_some_and(|name| self.services.iter().any(|named| named == name));
+            self.ids = (0..=ids_of.1).map(|id| is_named(id as u16)).collect();
+            self.ids_of = ids_of;
+        }
+    }
+
+    /// Writes a client's deliveries into its session. Gives the bytes that wait there, as [`RsslIo::queue`].
+    pub(in crate::agents) fn deliver(
+        &mut self,
+        now: u64,
+        (client, conn, wants): (ClientId, ConnId, Wants),
+        deliveries: Deliveries<'_>,
+        io: &mut RsslIo,
+    ) -> Option<usize> {
+        io.queue(now, conn, |packer| {
+            for (body, stream) in deliveries {
+                packer.push(self.message((client, wants), body, stream), Some(stream));
+            }
+        })
+    }
+
+    /// The message that a client gets for a body on one of its streams.
+    fn message<'m>(&'m mut self, (client, wants): (ClientId, Wants), body: &'m [u8], stream: i32) -> &'m [u8] {
+        match peek::class(body) {
+            Some(MsgClass::UPDATE) => {}
+            Some(MsgClass::REFRESH | MsgClass::STATUS) => {
+                let Ok(msg) = Msg::decode(body) else { return body };
+                if let Msg::Refresh(refresh) = &msg
+                    && refresh.domain == Domain::MARKET_PRICE
+                    && let Some(key) = &refresh.key
+                    && let (Some(service), Some(name)) = (key.service_id, key.name)
+                {
+                    let is_wanted = wants == Wants::All || self.ids.get(usize::from(service)) == Some(&true);
+                    if is_wanted {
+                        self.bind((client, stream), service, name);
+                    }
+                }
+                // The last message of a stream still goes out as the others.
+                let is_last_part = matches!(&msg, Msg::Refresh(r) if r.flags.contains(RefreshFlags::REFRESH_COMPLETE));
+                let stream_state = msg.state().map(|state| state.stream);
+                if stream_state.is_some_and(StreamState::is_final)
+                    || stream_state == Some(StreamState::NON_STREAMING) && is_last_part
+                {
+                    let range = self.record((client, stream), body);
+                    self.unbind((client, stream));
+                    return range.map_or(body, |range| &self.bytes[range]);
+                }
+            }
+            _ => return body,
+        }
+        match self.record((client, stream), body) {
+            Some(range) => &self.bytes[range],
+            None => body,
+        }
+    }
+
+    /// Where the message with the record of a body is, if it is to be one.
+    fn record(&mut self, stream: (ClientId, i32), body: &[u8]) -> Option<Range<usize>> {
+        let item = &mut self.items[*self.streams.get(&stream)?];
+        let address = (body.as_ptr() as usize, body.len());
+        if let Some(range) = self.bodies.get(&address) {
+            return range.clone();
+        }
+        let start = self.bytes.len();
+        let written = self.converter.write_opaque(&self.dictionary, body, &item.name, &mut item.rtl, &mut self.bytes);
+        let range = match written {
+            Ok(true) => {
+                self.converted += 1;
+                self.told.tell(&self.converter, "Marketfeed");
+                Some(start..self.bytes.len())
+            }
+            Ok(false) => None,
+            Err(error) => {
+                self.unconvertible += 1;
+                if self.unconvertible.is_power_of_two() {
+                    tracing::error!("{} messages could not become Marketfeed, now: {error}", self.unconvertible);
+                }
+                None
+            }
+        };
+        self.bodies.insert(address, range.clone());
+        range
+    }
+
+    /// The bodies of a flush are void: others will lie where they lay.
+    pub(in crate::agents) fn end_flush(&mut self) {
+        if !self.bodies.is_empty() {
+            self.bodies.clear();
+            self.bytes.clear();
+            self.bytes.shrink_to(BYTES_KEPT);
+        }
+    }
+
+    fn bind(&mut self, stream: (ClientId, i32), service: u16, name: &[u8]) {
+        if let Some(&at) = self.streams.get(&stream) {
+            let item = &self.items[at];
+            if item.service == service && *item.name == *name {
+                return;
+            }
+            self.unbind(stream);
+        }
+        let key = (service, Box::from(name));
+        let at = if let Some(&at) = self.by_key.get(&key) {
+            at
+        } else {
+            let item = Item { service, name: Box::from(name), rtl: 0, streams: 0 };
+            let at = self.free.pop().unwrap_or(self.items.len());
+            if at == self.items.len() {
+                self.items.push(item);
+            } else {
+                self.items[at] = item;
+            }
+            self.by_key.insert(key, at);
+            at
+        };
+        self.items[at].streams += 1;
+        self.streams.insert(stream, at);
+    }
+
+    fn unbind(&mut self, stream: (ClientId, i32)) {
+        let Some(at) = self.streams.remove(&stream) else { return };
+        let item = &mut self.items[at];
+        item.streams -= 1;
+        if item.streams == 0 {
+            let name = std::mem::take(&mut item.name);
+            let known = self.by_key.remove(&(item.service, name));
+            debug_assert_eq!(known, Some(at), "an item has one place");
+            self.free.push(at);
+        }
+    }
+
+    /// A client has sent this message, which may close streams.
+    pub(in crate::agents) fn hear(&mut self, client: ClientId, msg: &[u8]) {
+        if peek::class(msg) != Some(MsgClass::CLOSE) {
+            return;
+        }
+        let Ok(Msg::Close(CloseMsg { stream_id, container, body, .. })) = Msg::decode(msg) else { return };
+        self.unbind((client, stream_id));
+        let batch = Payload::decode(container, body).ok().and_then(|payload| payload.streams);
+        for stream in batch.into_iter().flatten() {
+            self.unbind((client, stream));
+        }
+    }
+
+    /// A client is gone.
+    pub(in crate::agents) fn left(&mut self, client: ClientId) {
+        let streams: Vec<_> = self.streams.keys().filter(|(of, _)| *of == client).copied().collect();
+        streams.into_iter().for_each(|stream| self.unbind(stream));
+    }
+
+    /// Messages that were converted, messages that could not be, fields that were dropped.
+    pub(in crate::agents) fn counts(&self) -> (u64, u64, u64) {
+        (self.converted, self.unconvertible, self.converter.losses().dropped())
+    }
+}
+
+/// What a client gets as Marketfeed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::agents) enum Wants {
+    Nothing,
+    /// Items of the services of which everybody does.
+    ByService,
+    /// Every Market Price item.
+    All,
+}
+
+/// Whether a message is a login that asks for Marketfeed.
+fn asks(msg: &[u8]) -> bool {
+    if peek::domain(msg) != Some(Domain::LOGIN) || peek::class(msg) != Some(MsgClass::REQUEST) {
+        return false;
+    }
+    let Ok(Msg::Request(request)) = Msg::decode(msg) else { return false };
+    let Some(attributes) = request.key.attrib.filter(|attrib| attrib.container == DataType::ELEMENT_LIST) else {
+        return false;
+    };
+    let list = ElementList::decode(attributes.data, &SetScope::NONE).ok();
+    let value = list.and_then(|list| list.find(LOGIN_ATTRIBUTE)).and_then(|entry| entry.value().ok());
+    matches!(value, Some(Primitive::UInt(1..)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::P2ps as Settings;
+    use marketfeed::Record;
+    use rwf::msg::{Attrib, MsgKey, RefreshMsg, RequestMsg, StatusMsg, UpdateMsg};
+    use rwf::wire::Writer;
+    use rwf::{ElementListEncoder, EncodeError, FieldListEncoder, Real, RealHint, State};
+
+    fn bytes(encode: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>) -> Vec<u8> {
+        let mut buffer = [0; 1_000];
+        let mut w = Writer::new(&mut buffer);
+        encode(&mut w).unwrap();
+        w.written().to_vec()
+    }
+
+    fn bid(price: i64) -> Vec<u8> {
+        bytes(|w| {
+            let mut list = FieldListEncoder::begin(w)?;
+            list.real(22, Real::new(price, RealHint::EXPONENT_2))?;
+            list.finish()
+        })
+    }
+
+    fn refresh(state: State<'_>) -> Vec<u8> {
+        let (body, container) = (bid(100), DataType::FIELD_LIST);
+        let key = Some(MsgKey::item(2, b"IBM.N"));
+        let flags = RefreshFlags::REFRESH_COMPLETE;
+        let refresh =
+            RefreshMsg { container, flags, key, state, body: &body, ..RefreshMsg::new(Domain::MARKET_PRICE, 0) };
+        bytes(|w| refresh.encode(w))
+    }
+
+    fn update(price: i64) -> Vec<u8> {
+        let update =
+            UpdateMsg { container: DataType::FIELD_LIST, body: &bid(price), ..UpdateMsg::new(Domain::MARKET_PRICE, 0) };
+        bytes(|w| update.encode(w))
+    }
+
+    /// What a client's message says as a record: item, number, first field; `None` for one that is RWF.
+    fn said(msg: &[u8]) -> Option<(String, Option<u16>, String)> {
+        let msg = Msg::decode(msg).unwrap();
+        if msg.container() != DataType::OPAQUE {
+            return None;
+        }
+        let record = Record::parse(msg.body()).unwrap();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        let field = record.fields().next().unwrap().unwrap();
+        Some((text(record.item), record.rtl, text(field.value)))
+    }
+
+    fn clients(settings: Settings) -> ToClients {
+        let mut clients = ToClients::new(&settings);
+        clients.dictionary = Arc::new(Dictionary::builtin());
+        clients
+    }
+
+    #[test]
+    fn a_body_is_converted_once_and_names_the_item_of_its_stream() {
+        let mut clients = clients(Settings { marketfeed: MarketfeedClients::All, ..Settings::default() });
+        assert_eq!(clients.at_first(), Wants::All);
+        let (a, b) = ((ClientId(1), Wants::All), (ClientId(2), Wants::All));
+        let (image, change) = (refresh(State::OPEN_OK), update(101));
+        let record = |text: &str, rtl| Some(("IBM.N".to_owned(), Some(rtl), text.to_owned()));
+        assert_eq!(said(clients.message(a, &change, 5)), None, "no image, no name");
+        clients.end_flush();
+        assert_eq!(said(clients.message(a, &image, 5)), record("1.00", 1));
+        assert_eq!(said(clients.message(b, &image, 9)), record("1.00", 1), "the same record");
+        assert_eq!(said(clients.message(a, &change, 5)), record("1.01", 2));
+        assert_eq!(said(clients.message(b, &change, 9)), record("1.01", 2));
+        assert_eq!((clients.counts(), clients.items.len(), clients.streams.len()), ((2, 0, 0), 1, 2));
+        clients.end_flush();
+        // A stream that is over forgets its item; the item goes with its last stream.
+        let closed = State { stream: StreamState::CLOSED, ..State::OPEN_OK };
+        let status = StatusMsg { state: Some(closed), ..StatusMsg::new(Domain::MARKET_PRICE, 0) };
+        let status = bytes(|w| status.encode(w));
+        assert_eq!(clients.message(a, &status, 5), &status[..]);
+        assert_eq!(said(clients.message(a, &change, 5)), None);
+        clients.end_flush();
+        assert_eq!(said(clients.message(b, &change, 9)), record("1.01", 3));
+        clients.hear(ClientId(2), &bytes(|w| CloseMsg::new(Domain::MARKET_PRICE, 9).encode(w)));
+        assert!(clients.streams.is_empty() && clients.by_key.is_empty() && clients.free == [0]);
+        // A snapshot is over when it is there.
+        clients.end_flush();
+        let snapshot = refresh(State { stream: StreamState::NON_STREAMING, ..State::OPEN_OK });
+        assert!(said(clients.message(a, &snapshot, 6)).is_some() && clients.streams.is_empty());
+        clients.end_flush();
+        clients.message(a, &image, 5);
+        clients.left(ClientId(1));
+        assert!(clients.streams.is_empty());
+    }
+
+    #[test]
+    fn a_service_or_a_login_asks_for_records() {
+        let mut clients = clients(Settings { marketfeed_services: vec!["FEED".to_owned()], ..Settings::default() });
+        assert_eq!(clients.at_first(), Wants::ByService);
+        let image = refresh(State::OPEN_OK);
+        assert_eq!(said(clients.message((ClientId(1), Wants::ByService), &image, 5)), None);
+        clients.end_flush();
+        clients.ids = vec![false, false, true];
+        assert!(said(clients.message((ClientId(1), Wants::ByService), &image, 5)).is_some());
+
+        let login = |name: &[u8], value| {
+            let attributes = bytes(|w| {
+                let mut list = ElementListEncoder::begin(w)?;
+                list.uint(name, value)?;
+                list.finish()
+            });
+            let attrib = Attrib::new(DataType::ELEMENT_LIST, &attributes);
+            let key = MsgKey { attrib: Some(attrib), name: Some(b"user"), ..MsgKey::default() };
+            bytes(|w| RequestMsg { key, ..RequestMsg::new(Domain::LOGIN, 1) }.encode(w))
+        };
+        let asked = login(LOGIN_ATTRIBUTE, 1);
+        assert_eq!(clients.heed(Wants::Nothing, &asked), Wants::All);
+        assert_eq!(clients.heed(Wants::Nothing, &login(LOGIN_ATTRIBUTE, 0)), Wants::Nothing);
+        assert_eq!(clients.heed(Wants::ByService, &login(b"SingleOpen", 1)), Wants::ByService);
+        let off = ToClients::new(&Settings { marketfeed: MarketfeedClients::Off, ..Settings::default() });
+        assert_eq!((off.at_first(), off.heed(Wants::Nothing, &asked)), (Wants::Nothing, Wants::Nothing));
+    }
+}
