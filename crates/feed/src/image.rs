@@ -1,8 +1,9 @@
-//! What an item shows, kept up to date by what happens to it: the rules of a cache for field lists and for maps of them.
+//! What an item shows, kept up to date by what happens to it: the rules of a cache for field lists, maps of them, and pages.
 //!
 //! A field of an update replaces the field; an entry of a map is added, changed or deleted by its key; a refresh replaces
 //! everything. Payloads of other types are replaced as a whole.
 
+use rwf::page::{Page, PageSize};
 use rwf::wire::{LenForm, Writer};
 use rwf::{
     DataType, EncodeError, FieldEntry, FieldList, FieldListEncoder, Map, MapAction, MapEncoder, MapHead, Primitive,
@@ -17,6 +18,8 @@ pub enum Image {
     Fields(Fields),
     /// A map of field lists.
     Book(Book),
+    /// An ANSI page of the usual size.
+    Page(Box<Page>),
     /// Anything else, as it came.
     Other(DataType, Vec<u8>),
 }
@@ -52,6 +55,11 @@ impl Image {
                 }
                 _ => Self::Other(container, body.to_vec()),
             },
+            DataType::ANSI_PAGE => {
+                let mut page = Page::new(PageSize::default());
+                page.apply(body);
+                Self::Page(Box::new(page))
+            }
             _ => Self::Other(container, body.to_vec()),
         }
     }
@@ -65,6 +73,7 @@ impl Image {
                     book.merge(&map);
                 }
             }
+            Self::Page(page) if container == DataType::ANSI_PAGE => page.apply(body),
             _ => *self = Self::of(container, body),
         }
     }
@@ -74,6 +83,7 @@ impl Image {
         match self {
             Self::Fields(_) => DataType::FIELD_LIST,
             Self::Book(_) => DataType::MAP,
+            Self::Page(_) => DataType::ANSI_PAGE,
             Self::Other(container, _) => *container,
         }
     }
@@ -84,6 +94,7 @@ impl Image {
             Self::Other(_, body) => out.extend_from_slice(body),
             Self::Fields(fields) => encode(out, fields.room(), |w| fields.write(w)),
             Self::Book(book) => encode(out, book.room(), |w| book.write(w)),
+            Self::Page(page) => out.extend_from_slice(&page.image()),
         }
     }
 }

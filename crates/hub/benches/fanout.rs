@@ -1,12 +1,16 @@
 //! What a delivery costs: hub block in, each client's deliveries out.
 //!
 //! `cargo bench -p hub --bench fanout` prints nanoseconds per delivery for the fan-out alone (`read`), and with the
-//! copy of every message into a send buffer as the framing does it (`read and copy`).
+//! copy of every message into a send buffer as the framing does it (`read and copy`). Last, by turns in one call: the same with permissions on and locks
+//! on images only beside permissions off, and a decision beside relaying an update.
 
 #![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a benchmark reads the clock and prints")]
 
 use hub::p2ps::{ClientId, ClientInfo, Config, P2ps, SourceId};
 use hub::stream::{ALL, Block, BlockWriter, Event, Request, flags};
+use permissions::lock::{Lock, Operator};
+use permissions::rights::Rights;
+use permissions::{LoggedIn, LoginRequest, Mode, Permissions, Settings};
 use rwf::container::FieldListEncoder;
 use rwf::msg::{MsgKey, RefreshFlags, RefreshMsg, RequestFlags, RequestMsg, UpdateMsg};
 use rwf::rdm::directory::{Action, Info, Part, Service, ServiceState};
@@ -43,12 +47,21 @@ struct Bench {
     writer: BlockWriter,
     /// Nanoseconds spent on requests of items, on opens, and on images.
     opening: [f64; 3],
+    /// The lock of every image.
+    lock: Option<Vec<u8>>,
 }
 
 impl Bench {
     fn new(clients: u32, items: u32, watches: impl Fn(u32, u32) -> bool) -> Self {
-        let config = Config { open_window: 0, opens_per_turn: u32::MAX, ..Config::default() };
-        let mut bench = Self { p2ps: P2ps::new(config, 1), writer: BlockWriter::new(1), opening: [0.0; 3] };
+        Self::with(Mode::Off, clients, items, watches)
+    }
+
+    fn with(mode: Mode, clients: u32, items: u32, watches: impl Fn(u32, u32) -> bool) -> Self {
+        let permissions = settings(mode);
+        let config = Config { open_window: 0, opens_per_turn: u32::MAX, permissions, ..Config::default() };
+        let lock = (mode == Mode::On).then(lock);
+        let mut bench = Self { p2ps: P2ps::new(config, 1), writer: BlockWriter::new(1), opening: [0.0; 3], lock };
+        bench.p2ps.set_rights(0, rights().into());
         bench.p2ps.source_up(0, SOURCE);
         let mut service = Service::new(1, Action::Add);
         let info = Info { name: "FEED".to_owned(), capabilities: vec![Domain::MARKET_PRICE], ..Info::default() };
@@ -104,6 +117,7 @@ impl Bench {
         let refresh = RefreshMsg {
             flags: RefreshFlags::REFRESH_COMPLETE,
             container: DataType::FIELD_LIST,
+            perm_data: self.lock.as_deref(),
             body: &body,
             ..RefreshMsg::new(Domain::MARKET_PRICE, 1)
         };
@@ -161,6 +175,71 @@ impl Bench {
     }
 }
 
+fn settings(mode: Mode) -> Settings {
+    Settings { mode, audit_max: usize::MAX, ..Settings::default() }
+}
+
+fn rights() -> Rights {
+    let text = "[services.FEED]\nid = 257\n[users.bench.grants]\nFEED = [\"1-1000\"]\n";
+    Rights::parse("the rights of the benchmark", text).expect("rights")
+}
+
+fn lock() -> Vec<u8> {
+    Lock::of(257, Operator::And, &[62, 144]).and_then(|lock| lock.encode()).expect("a lock")
+}
+
+/// Nanoseconds of a decision: may this user have what this lock demands?
+fn decision() -> f64 {
+    const DECISIONS: u32 = 1_000_000;
+    let mut permissions = Permissions::new(settings(Mode::On));
+    permissions.set_rights(rights().into());
+    let request = LoginRequest { connection: 0, user: "bench", position: "p", application: None, wants_locks: false };
+    let LoggedIn::Yes(login) = permissions.login(0, &request) else { panic!("a user") };
+    let profile = permissions.profile(login).expect("a profile");
+    let item = permissions.item("FEED", "ITEM1.N").expect("an item");
+    let lock = permissions.message_lock(item, &lock()).expect("room");
+    let mut times: Vec<f64> = (0..9)
+        .map(|_| {
+            let start = Instant::now();
+            let granted = (0..DECISIONS).filter(|_| permissions.permits(black_box(profile), black_box(lock))).count();
+            assert_eq!(black_box(granted), DECISIONS as usize);
+            start.elapsed().as_nanos() as f64 / f64::from(DECISIONS)
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[4]
+}
+
+/// Permissions on beside off, by turns: medians of a delivery with its copy.
+fn compare(name: &str, items: u32, turns: u32, watches: impl Fn(u32, u32) -> bool) -> f64 {
+    let body = fields(8);
+    let update = UpdateMsg { container: DataType::FIELD_LIST, body: &body, ..UpdateMsg::new(Domain::MARKET_PRICE, 1) };
+    let update = encode(|w| update.encode(w));
+    let mut benches = [Mode::Off, Mode::On].map(|mode| Bench::with(mode, 100, items, &watches));
+    let mut times = [Vec::new(), Vec::new()];
+    for round in 0..12 {
+        for (bench, times) in benches.iter_mut().zip(&mut times) {
+            let mut item = 0;
+            let time = bench.run(turns, &update, true, || {
+                item = (item + 7_919) % items;
+                item
+            });
+            if round > 0 {
+                times.push(time);
+            }
+        }
+    }
+    let [off, on] = times.map(|mut times| {
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2]
+    });
+    println!(
+        "{name}: {off:.2} ns a delivery with permissions off, {on:.2} on: {:.3} of the throughput (wanted: 0.97)",
+        off / on
+    );
+    off
+}
+
 fn resident_kib() -> f64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     statm.split(' ').nth(1).and_then(|pages| pages.parse::<f64>().ok()).unwrap_or(0.0) * 4.0
@@ -199,6 +278,10 @@ fn main() {
     let (more, many) = measured(5_000, |_, _| true);
     println!("each watcher of an item with 100: {:.1} bytes", (many - few) / 400_000.0);
     drop((one_to_one, more));
+    let relaying = compare("1 -> 1 of 10,000", 10_000, 400, |client, item| item % 100 == client);
+    compare("1 -> 100", 1_000, 40, |_, _| true);
+    let decision = decision();
+    println!("a decision: {decision:.2} ns, {:.3} of relaying an update (wanted: 0.1)", decision / relaying);
     let mut item = 0;
     report("1 -> 100", &mut one_to_hundred, 200, || {
         item = (item + 1) % 1_000;

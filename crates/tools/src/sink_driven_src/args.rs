@@ -41,8 +41,8 @@ pub struct Args {
     pub items: String,
 
     /// -Q: what to publish: a data file (XML or lines of JSON: templates at the rate of -U, or a recording), a directory of
-    /// recorded ticks, an exchange's capture (.pcap, .pcapng, .gz), or `market` for the built-in market; without it the
-    /// reference updates
+    /// recorded ticks, an exchange's capture (.pcap, .pcapng, .gz), `market` for the built-in market, or `pages` for ANSI
+    /// pages; without it the reference updates
     #[arg(long, value_name = "FILE")]
     pub data_file: Option<PathBuf>,
 

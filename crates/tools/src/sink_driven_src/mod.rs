@@ -6,6 +6,7 @@
 mod args;
 pub mod commands;
 pub mod load;
+mod page;
 mod run;
 pub mod series;
 pub mod template;

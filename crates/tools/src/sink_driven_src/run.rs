@@ -85,6 +85,9 @@ fn data_of(args: &Args, dictionary: &Dictionary) -> anyhow::Result<Data> {
     if path.as_os_str() == "market" {
         return Ok(Data::Market(None));
     }
+    if path.as_os_str() == "pages" {
+        return Ok(Data::Templates(Catalogue::pages(args.stamp_all)));
+    }
     if path.file_name().is_some_and(|n| n == "sample.xml") && !path.exists() {
         // The file that came with the original holds the reference update, which is built in here.
         eprintln!("{} is not there; the reference updates are published, which it held", path.display());
@@ -115,7 +118,8 @@ fn data_of(args: &Args, dictionary: &Dictionary) -> anyhow::Result<Data> {
 
 /// Recorded data is played at a rate when one is given.
 fn is_paced(args: &Args) -> bool {
-    let is_recorded = args.data_file.as_ref().is_some_and(|path| path.as_os_str() != "market");
+    let is_recorded =
+        args.data_file.as_ref().is_some_and(|path| !["market", "pages"].iter().any(|made| path.as_os_str() == *made));
     is_recorded && args.update_rate != Rate::Stopped
 }
 

@@ -259,6 +259,14 @@ impl Catalogue {
         Ok(catalogue)
     }
 
+    /// Pages for every name: see [`super::page`].
+    pub fn pages(stamp_all: bool) -> Self {
+        let mut catalogue = Self { origin: "pages".to_owned(), cycle: true, ..Self::default() };
+        let number = catalogue.add(super::page::series(stamp_all));
+        catalogue.others.push((Domain::MARKET_PRICE, number));
+        catalogue
+    }
+
     /// What a data file holds. Items that are not in it are like `template`, an item of the file; without one they are
     /// refused, or with `keep` like the first item of their domain, or the reference.
     ///
