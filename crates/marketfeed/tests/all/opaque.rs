@@ -49,14 +49,13 @@ fn every_record_of_the_vectors_is_a_message() {
         let msg = Msg::decode(&out[before..]).unwrap();
         assert_eq!(msg.stream_id(), 7);
         match (&msg, kind.unwrap()) {
-            (Msg::Refresh(_), RecordType::IMAGE | RecordType::SNAPSHOT) => {}
             (Msg::Status(status), RecordType::STATUS) => {
                 assert_eq!(status.state.unwrap().stream, StreamState::OPEN);
             }
             (Msg::Status(status), RecordType::DROP) => {
                 assert_eq!(status.state.unwrap().stream, StreamState::CLOSED);
             }
-            (Msg::Update(_), _) => {}
+            (Msg::Refresh(_), RecordType::IMAGE | RecordType::SNAPSHOT) | (Msg::Update(_), _) => {}
             other => panic!("{case}: {other:?}"),
         }
     }

@@ -111,7 +111,7 @@ fn of_permissions(rights: &Permissions) -> Option<Broken> {
     match (rights.rights_file.is_empty(), url.is_empty()) {
         (true, true) if is_on => broken("rights_file", "or rights_url must be set, unless mode is \"off\""),
         (false, false) => broken("rights_url", "and rights_file are two sources; one can be set"),
-        _ if !url.is_empty() && !(url.starts_with("http://") || url.starts_with("https://")) => {
+        _ if !["http://", "https://"].iter().any(|scheme| url.is_empty() || url.starts_with(scheme)) => {
             broken("rights_url", "must begin with http:// or https://")
         }
         _ if rights.rights_poll_s == 0 => broken("rights_poll_s", "must be at least 1"),

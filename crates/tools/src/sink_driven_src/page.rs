@@ -1,5 +1,7 @@
 //! Pages as brokers published them: ANSI pages of 25 rows and 80 columns (container 134), with a clock in the last row.
 
+use std::fmt::Write as _;
+
 use feed::fields::append;
 use rwf::DataType;
 use rwf::msg::{Domain, UpdateMsg, UpdateType};
@@ -17,7 +19,7 @@ const NAMES: [&str; 5] = ["GBP", "EUR", "JPY", "CHF", "AUD"];
 const BROKERS: [&str; 4] = ["LDN", "NYC", "TYO", "SYD"];
 
 /// Pages for every name: each update writes a price, its time and the clock; prices fade.
-pub fn series(stamp_all: bool) -> Series {
+pub(super) fn series(stamp_all: bool) -> Series {
     let updates: Vec<Vec<u8>> = (0..STEPS).map(update).collect();
     Series::new(Domain::MARKET_PRICE, DataType::ANSI_PAGE, vec![image()], &updates, stamp_all)
 }
@@ -28,7 +30,8 @@ fn image() -> Vec<u8> {
             .to_owned();
     for quote in 0..QUOTES {
         let (name, broker) = (NAMES[quote as usize % NAMES.len()], BROKERS[quote as usize / NAMES.len()]);
-        page += &format!("\x1b[{};2H{name}  {}  {broker}  12:00", TOP + quote, price(quote, 0));
+        write!(page, "\x1b[{};2H{name}  {}  {broker}  12:00", TOP + quote, price(quote, 0))
+            .expect("a string takes all");
     }
     page += "\x1b[25;1H\x1b[4;36mquoteway\x1b[m\x1b[25;73H12:00:00";
     page.into_bytes()

@@ -248,7 +248,9 @@ impl ToClients {
     /// A client is gone.
     pub(in crate::agents) fn left(&mut self, client: ClientId) {
         let streams: Vec<_> = self.streams.keys().filter(|(of, _)| *of == client).copied().collect();
-        streams.into_iter().for_each(|stream| self.unbind(stream));
+        for stream in streams {
+            self.unbind(stream);
+        }
     }
 
     /// Messages that were converted, messages that could not be, fields that were dropped.
@@ -332,15 +334,15 @@ mod tests {
         Some((text(record.item), record.rtl, text(field.value)))
     }
 
-    fn clients(settings: Settings) -> ToClients {
-        let mut clients = ToClients::new(&settings);
+    fn clients(settings: &Settings) -> ToClients {
+        let mut clients = ToClients::new(settings);
         clients.dictionary = Arc::new(Dictionary::builtin());
         clients
     }
 
     #[test]
     fn a_body_is_converted_once_and_names_the_item_of_its_stream() {
-        let mut clients = clients(Settings { marketfeed: MarketfeedClients::All, ..Settings::default() });
+        let mut clients = clients(&Settings { marketfeed: MarketfeedClients::All, ..Settings::default() });
         assert_eq!(clients.at_first(), Wants::All);
         let (a, b) = ((ClientId(1), Wants::All), (ClientId(2), Wants::All));
         let (image, change) = (refresh(State::OPEN_OK), update(101));
@@ -375,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_service_or_a_login_asks_for_records() {
-        let mut clients = clients(Settings { marketfeed_services: vec!["FEED".to_owned()], ..Settings::default() });
+        let mut clients = clients(&Settings { marketfeed_services: vec!["FEED".to_owned()], ..Settings::default() });
         assert_eq!(clients.at_first(), Wants::ByService);
         let image = refresh(State::OPEN_OK);
         assert_eq!(said(clients.message((ClientId(1), Wants::ByService), &image, 5)), None);
