@@ -1,6 +1,7 @@
 //! Records as OPAQUE payloads of RWF messages, both ways.
 
 use marketfeed::{Converter, Options, Record, RecordType, RtlRule};
+use proptest::prelude::*;
 use rwf::msg::{Domain, Msg, MsgKey, RefreshFlags, RefreshMsg, UpdateMsg, UpdateType};
 use rwf::wire::Writer;
 use rwf::{DataState, DataType, EncodeError, FieldList, FieldListEncoder, Real, RealHint, SetScope, StreamState};
@@ -145,4 +146,32 @@ fn losses_are_counted_by_field_and_reason() {
     let fields: Vec<i16> =
         FieldList::decode(update.body, &SetScope::NONE).unwrap().entries().map(|field| field.unwrap().fid).collect();
     assert_eq!(fields, [25]);
+}
+
+proptest! {
+    /// Whatever the fields hold: there is room, and what is written is a record.
+    #[test]
+    fn any_field_list_of_the_dictionary_has_room(
+        fields in prop::collection::vec((any::<prop::sample::Index>(), prop::collection::vec(any::<u8>(), 0..12)), 0..60),
+        expands_enums: bool,
+    ) {
+        let fids: Vec<i16> = DICTIONARY.fields().map(rwf::dictionary::FieldDef::fid).collect();
+        let mut buffer = vec![0; 2_000];
+        let mut w = Writer::new(&mut buffer);
+        let mut list = FieldListEncoder::begin(&mut w).unwrap();
+        for (at, value) in &fields {
+            list.raw(*at.get(&fids), value).unwrap();
+        }
+        list.finish().unwrap();
+        let container = DataType::FIELD_LIST;
+        let update = UpdateMsg { container, body: w.written(), ..UpdateMsg::new(Domain::MARKET_PRICE, 5) };
+        let msg = bytes(|w| update.encode(w));
+        let mut converter = Converter::new(Options { expands_enums, ..Options::default() });
+        let mut out = Vec::new();
+        prop_assert_eq!(converter.write_opaque(&DICTIONARY, &msg, b"ITEM", &mut 0, &mut out), Ok(true));
+        let written = Msg::decode(&out).unwrap();
+        let record = Record::parse(written.body()).unwrap();
+        prop_assert!(record.fields().all(|field| field.is_ok()));
+        prop_assert_eq!(record.fields().count() as u64 + converter.losses().dropped(), fields.len() as u64);
+    }
 }

@@ -2,8 +2,12 @@
 // the bytes do not justify.
 
 use marketfeed::page::{Layout, RecordPage};
-use marketfeed::{FieldCache, Record, Scan, scan};
+use marketfeed::{ConvertError, Converter, FieldCache, Options, Record, Scan, scan};
+use rwf::dictionary::Dictionary;
+use rwf::msg::{Domain, UpdateMsg};
 use rwf::page::{Page, PageSize};
+use rwf::{DataType, EncodeError};
+use std::sync::LazyLock;
 
 /// Bytes as a stream of messages, and as edits of a field's value.
 pub(crate) fn marketfeed(data: &[u8]) {
@@ -14,6 +18,7 @@ pub(crate) fn marketfeed(data: &[u8]) {
         at += end;
     }
     record(data);
+    opaque(data);
     let mut cache = FieldCache::new(200);
     for value in data.split(|byte| *byte == 0) {
         let before = cache.bytes().to_vec();
@@ -39,6 +44,29 @@ fn record(data: &[u8]) {
     let read: Vec<_> = again.fields().map(|field| field.expect("what was written can be read")).collect();
     let expected: Vec<_> = fields.into_iter().flatten().collect();
     assert_eq!(read, expected);
+}
+
+/// Bytes as the payload of a provider's message, and as a whole message, both ways.
+fn opaque(data: &[u8]) {
+    static DICTIONARY: LazyLock<Dictionary> = LazyLock::new(Dictionary::builtin);
+    let update = UpdateMsg { container: DataType::OPAQUE, body: data, ..UpdateMsg::new(Domain::MARKET_PRICE, 5) };
+    let mut buffer = vec![0; data.len() + 64];
+    let mut w = rwf::wire::Writer::new(&mut buffer);
+    update.encode(&mut w).expect("there is room");
+    let mut converter = Converter::new(Options::default());
+    let mut out = Vec::new();
+    for msg in [w.written(), data] {
+        let read = converter.read_opaque(&DICTIONARY, msg, &mut out);
+        assert!(!matches!(read, Err(ConvertError::Encode(EncodeError::BufferFull))), "too little room: {read:?}");
+        let written = converter.write_opaque(&DICTIONARY, msg, b"ITEM", &mut 0, &mut out);
+        assert!(!matches!(written, Err(ConvertError::Encode(EncodeError::BufferFull))), "too little room: {written:?}");
+        // What became RWF can become Marketfeed again.
+        if read == Ok(true) {
+            let back = converter.write_opaque(&DICTIONARY, &out.clone(), b"ITEM", &mut 0, &mut out);
+            assert!(back.is_ok(), "{back:?}");
+        }
+        out.clear();
+    }
 }
 
 /// Bytes as updates of an ANSI page of any size, apart by zero bytes, and as rows of a page record.
