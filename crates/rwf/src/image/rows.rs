@@ -41,10 +41,17 @@ fn apply_summary(
     Ok(())
 }
 
-/// A container's entries must all be of one type.
+/// A container's entries must all be of one type. What has no data at all goes with each: an update that only deletes comes so from those
+/// who read the type off the entries' data, as converters of JSON do.
 fn same_container(held: &mut Option<DataType>, container: DataType) -> Result<(), ApplyError> {
-    let held = *held.get_or_insert(container);
-    if held == container { Ok(()) } else { Err(ApplyError::NotUpdatable { held, update: container }) }
+    match *held.get_or_insert(container) {
+        known if known == container || container == DataType::NO_DATA => Ok(()),
+        DataType::NO_DATA => {
+            *held = Some(container);
+            Ok(())
+        }
+        known => Err(ApplyError::NotUpdatable { held: known, update: container }),
+    }
 }
 
 /// A map, its entries found by key.

@@ -197,6 +197,24 @@ fn map_of(ops: &[(u8, u64, FieldVec)]) -> Vec<u8> {
     })
 }
 
+/// Converters of JSON read the type of the entries off their data: an update that only deletes says that there is none.
+#[test]
+fn an_update_that_only_deletes_may_name_no_type() {
+    let list = |value: u8| vec![(1_i16, vec![value])];
+    let mut image = refreshed(DataType::MAP, &map_of(&[(0, 5, list(1)), (0, 6, list(2))]));
+    let delete = encode(|w| {
+        let mut map = MapEncoder::begin(w, MapHead::new(DataType::UINT, DataType::NO_DATA))?;
+        map.delete(&Primitive::UInt(5))?;
+        map.finish()
+    });
+    update(&mut image, DataType::MAP, &delete).unwrap();
+    assert_eq!(whole(&image), whole(&refreshed(DataType::MAP, &map_of(&[(0, 6, list(2))]))));
+    // An image that begins so takes the type of the first data.
+    let mut image = refreshed(DataType::MAP, &delete);
+    update(&mut image, DataType::MAP, &map_of(&[(0, 6, list(2))])).unwrap();
+    assert_eq!(whole(&image), whole(&refreshed(DataType::MAP, &map_of(&[(0, 6, list(2))]))));
+}
+
 fn vector_of(ops: &[(u8, u32, FieldVec)]) -> Vec<u8> {
     const ACTIONS: [VectorAction; 5] =
         [VectorAction::SET, VectorAction::UPDATE, VectorAction::CLEAR, VectorAction::INSERT, VectorAction::DELETE];

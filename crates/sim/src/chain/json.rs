@@ -288,6 +288,78 @@ impl JsonWire {
     }
 }
 
+/// The connection of a non-interactive provider that speaks JSON: what either side says arrives at once, cut anywhere, by real sessions
+/// and texts.
+#[derive(Debug)]
+pub(crate) struct JsonPublisherWire {
+    publisher: Json,
+    distributor: Json,
+    dictionary: Arc<Dictionary>,
+    /// Its service.
+    names: BTreeMap<u16, String>,
+    /// It numbers its service.
+    numbers: bool,
+}
+
+impl JsonPublisherWire {
+    /// A connection that is upgraded, of a publisher with this service.
+    pub(crate) fn new(now: u64, service: (u16, &str), random: &mut Random) -> Self {
+        let small = if random.chance(30) { 128 + random.below(300) } else { MESSAGE_MAX };
+        let config = JsonConfig { ping_timeout_s: PING_TIMEOUT_S, frame_payload_max: small };
+        let limits = Limits { frames_max: 100_000, ..Limits::default() };
+        Self {
+            publisher: Json::new(Socket::new(Role::Client(random.next()), false, limits), config, now),
+            distributor: Json::new(Socket::new(Role::Server, false, limits), config, now),
+            dictionary: dictionary(),
+            names: BTreeMap::from([(service.0, service.1.to_owned())]),
+            numbers: random.chance(30),
+        }
+    }
+
+    /// What the publisher says, as the Source Distributor takes it.
+    pub(crate) fn up(&mut self, now: u64, message: &[u8], random: &mut Random) -> Vec<u8> {
+        let known = Known { names: &self.names, numbers: self.numbers };
+        let says = Converter::new(&self.dictionary).with_settings(Settings::EXACT).with_services(&known);
+        let settings = Settings { expand_enums: false, ..Settings::rtds() };
+        let takes = says.with_settings(settings);
+        carry(now, (&mut self.publisher, says), (&mut self.distributor, takes), message, random)
+    }
+
+    /// What the Source Distributor says, as the publisher takes it.
+    pub(crate) fn down(&mut self, now: u64, message: &[u8], random: &mut Random) -> Vec<u8> {
+        let known = Known { names: &self.names, numbers: self.numbers };
+        let settings = Settings { expand_enums: false, ..Settings::rtds() };
+        let says = Converter::new(&self.dictionary).with_settings(settings).with_services(&known);
+        let takes = says.with_settings(Settings { unknown_members: true, unknown_fields: true, ..Settings::default() });
+        carry(now, (&mut self.distributor, says), (&mut self.publisher, takes), message, random)
+    }
+}
+
+/// A message from one end of a session to the other.
+fn carry(
+    now: u64,
+    (from, says): (&mut Json, Converter<'_>),
+    (to, takes): (&mut Json, Converter<'_>),
+    message: &[u8],
+    random: &mut Random,
+) -> Vec<u8> {
+    let mut text = String::new();
+    says.message(message, &mut text).expect("a message that JSON stands for");
+    let (mut bytes, mut answers, mut heard) = (Vec::new(), Vec::new(), Vec::new());
+    let mut packer = from.pack(now, &mut bytes);
+    packer.push(&text);
+    packer.finish();
+    for piece in pieces(&mut bytes, true, random) {
+        to.receive(now, &piece, &mut answers, |text| heard.push(text.to_owned())).expect("a session that goes on");
+    }
+    assert!(answers.is_empty(), "nothing is to be answered");
+    let [heard] = &heard[..] else { panic!("{} texts instead of one", heard.len()) };
+    match takes.messages(heard).pop() {
+        Some(Ok(Incoming::Message(message))) => message,
+        other => panic!("{other:?} of {heard}"),
+    }
+}
+
 /// Takes some of what is on its way, or all, cut anywhere.
 fn pieces(way: &mut Vec<u8>, all: bool, random: &mut Random) -> Vec<Vec<u8>> {
     let count = if all { way.len() } else { random.below(way.len() + 1) };

@@ -283,6 +283,11 @@ impl Publisher {
         }
     }
 
+    /// Its service in this life: id and name.
+    pub(crate) fn service(&self) -> (u16, &'static str) {
+        (self.service_id, SERVICES[usize::from(PUBLISHED)])
+    }
+
     /// Items published, whole or not.
     pub(crate) fn count(&self) -> usize {
         self.items.len()

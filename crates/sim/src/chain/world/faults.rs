@@ -2,7 +2,7 @@
 
 use super::super::consumer::Consumer;
 use super::super::hub::LOGIN_TIMEOUT;
-use super::super::json::JsonWire;
+use super::super::json::{JsonPublisherWire, JsonWire};
 use super::super::network::Fault;
 use super::super::socket::Socket;
 use super::super::wire::Wire;
@@ -85,13 +85,18 @@ impl World {
 
     pub(super) fn publisher_up(&mut self) {
         self.note(|| "publisher up".to_owned());
-        let Self { publishers, truth, random, hub, now, .. } = self;
+        let Self { publishers, truth, random, hub, now, json, publisher_wire, .. } = self;
         let publisher = &mut publishers[0];
         let session = PUBLISHER_SESSION + random.below(2) as u32;
         publisher.start(session, truth, random);
+        *publisher_wire =
+            (*json && random.chance(50)).then(|| JsonPublisherWire::new(*now, publisher.service(), random));
         let distributor = &mut hub.distributors[publisher.distributor];
         let peer = PeerInfo { address: "publisher".into() };
         distributor.machine.session_up(*now, SessionId(session), Origin::NonInteractive, peer, &mut distributor.sink);
+        if self.publisher_wire.is_some() {
+            self.note(|| "publisher speaks JSON".to_owned());
+        }
     }
 
     fn publisher_down(&mut self) {

@@ -14,6 +14,7 @@ use super::Between;
 use super::consumer::Consumer;
 use super::content::Truth;
 use super::hub::{Hub, Layout, SECOND};
+use super::json::JsonPublisherWire;
 use super::provider::Provider;
 use super::publisher::Publisher;
 use super::random::Random;
@@ -36,6 +37,8 @@ pub(crate) struct World {
     truth: Truth,
     providers: Vec<Provider>,
     publishers: Vec<Publisher>,
+    /// The publisher's connection, if it speaks JSON.
+    publisher_wire: Option<JsonPublisherWire>,
     consumers: Vec<Option<Consumer>>,
     /// Images that were asked for on a provider's stream, and whether again while one was owed: of several answers only
     /// one is expected.
@@ -57,7 +60,7 @@ pub(crate) struct World {
     eager: bool,
     /// Everyone wants the same few items, and changes how.
     crowded: bool,
-    /// Most clients speak JSON.
+    /// Most clients speak JSON, and half of the publishers.
     json: bool,
     log: Option<Vec<String>>,
 }
@@ -112,6 +115,7 @@ impl World {
             truth: Truth::default(),
             providers,
             publishers,
+            publisher_wire: None,
             consumers: (0..clients).map(|_| None).collect(),
             asked: BTreeMap::new(),
             counted: vec![0; distributors],

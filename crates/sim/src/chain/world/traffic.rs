@@ -232,8 +232,11 @@ impl World {
             return;
         }
         for _ in 0..count {
-            let Some(bytes) = self.publishers[0].outbox.pop_front() else { return };
+            let Some(mut bytes) = self.publishers[0].outbox.pop_front() else { return };
             self.note(|| format!("publisher -> {}", text(&bytes)));
+            if let Some(wire) = &mut self.publisher_wire {
+                bytes = wire.up(self.now, &bytes, &mut self.random);
+            }
             let publisher = &self.publishers[0];
             let distributor = &mut self.hub.distributors[publisher.distributor];
             let session = SessionId(publisher.session);
@@ -267,6 +270,10 @@ impl World {
                         provider.deliver(bytes);
                     }
                 } else if let Some(publisher) = self.publishers.iter_mut().find(|p| p.up && p.session == session) {
+                    let bytes = match &mut self.publisher_wire {
+                        Some(wire) => wire.down(self.now, &bytes, &mut self.random),
+                        None => bytes,
+                    };
                     publisher.inbox.push_back(bytes);
                 }
             }
