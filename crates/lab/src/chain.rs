@@ -121,6 +121,7 @@ impl Chain {
                 args.extend(words("-ts -UL 10"));
                 args.extend(observing(&observation.sent(number), &observation.source));
             }
+            None if scenario.is_sampled() => args.extend(words("-ts -tsn RDT0 -UL 10")),
             None if scenario.stamp_every == 1 => args.push("--stamp-all".to_owned()),
             None => args.extend(words(&format!("--stamp-every {}", scenario.stamp_every))),
         }

@@ -208,9 +208,14 @@ pub fn of(scenario: &Scenario) -> Vec<Deviation> {
     };
     let ours = format!("{} bursts a second, and evenly paced beside it", scenario.bursts);
     add("pace", pace.0, ours, scenario.bursts > 0 && (pace.1 == 0 || scenario.bursts == pace.1));
-    let sampling =
-        if scenario.observe { "every message, by the observer" } else { "one of so many updates carries a stamp" };
-    add("sampling", there.sampling, sampling.to_owned(), !scenario.observe && there.sampling == "none");
+    let sampling = match (scenario.observe, scenario.sampled.as_str()) {
+        (false, _) => "one of so many updates carries a stamp".to_owned(),
+        (true, "") => "every message, by the observer".to_owned(),
+        (true, rate) => {
+            format!("every message, by the observer; at {rate} a run beside with ten stamps a second, on one item")
+        }
+    };
+    add("sampling", there.sampling, sampling, !scenario.observe && there.sampling == "none");
     let seconds = if there.seconds > 0.0 { format!("{:.0} s", there.seconds) } else { "not said".to_owned() };
     let is_as_long = there.seconds > 0.0 && scenario.seconds >= there.seconds;
     add("duration of a run", &seconds, format!("{} s (--full: as there)", scenario.seconds), is_as_long);

@@ -30,7 +30,8 @@ pub fn estimate(scenario: &Scenario, pairs: u32) -> f64 {
     let row = |point: Point| {
         let peers = scenario.peers_at(point).unwrap_or_default();
         let peers: f64 = peers.iter().map(|p| peers::seconds(*p, scenario)).sum();
-        let kinds = 1 + u8::from(scenario.bursts > 0) + u8::from(!scenario.variant.is_empty());
+        let sampled = scenario.sampled_at(point).is_ok_and(|run| run.is_some());
+        let kinds = 1 + u8::from(scenario.bursts > 0) + u8::from(!scenario.variant.is_empty()) + u8::from(sampled);
         let ours = f64::from(kinds) * ours_seconds(scenario);
         (ours + floor_seconds(scenario) + peers) * f64::from(pairs)
     };
@@ -121,6 +122,9 @@ fn at(
     if scenario.bursts > 0 && rate.is_some() {
         let even = Ask { pace: Spacing::Even, ..first };
         sides.push((Side::Smooth, seconds, Box::new(move || ours(scenario, even))));
+    }
+    if let Some(sampled) = scenario.sampled_at(point)? {
+        sides.push((Side::Sampled, seconds, Box::new(move || ours(&sampled, first))));
     }
     if let Some(variant) = scenario.variant()? {
         sides.push((Side::Variant, seconds, Box::new(move || ours(&variant, first))));

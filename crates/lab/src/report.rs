@@ -115,11 +115,15 @@ fn as_published(out: &mut String, outcome: &Outcome) {
     if series.is_empty() || !rated.iter().any(|(_, row)| row.spread(Side::Ours, "call_mean_us").is_some()) {
         return;
     }
+    let has_sampled = rated.iter().any(|(_, row)| row.has(Side::Sampled));
     out.push_str("\nMicroseconds from the call of the API: mean / standard deviation / longest.\n\n| updates a second | ours, in bursts | ours, evenly paced |");
+    if has_sampled {
+        out.push_str(" ours, sampled as there |");
+    }
     for one in &series {
         let _ = write!(out, " {} ({}) |", one.label, one.place);
     }
-    let _ = writeln!(out, "\n|---|---|---|{}", "---|".repeat(series.len()));
+    let _ = writeln!(out, "\n|---|---|---|{}", "---|".repeat(series.len() + usize::from(has_sampled)));
     for (rate, row) in rated {
         let of = |side| {
             let cells = ["call_mean_us", "call_stddev_us", "call_max_us"].map(|metric| row.spread(side, metric));
@@ -127,6 +131,9 @@ fn as_published(out: &mut String, outcome: &Outcome) {
             cells.join(" / ")
         };
         let _ = write!(out, "| {rate:.0} | {} | {} |", of(Side::Ours), of(Side::Smooth));
+        if has_sampled {
+            let _ = write!(out, " {} |", of(Side::Sampled));
+        }
         for one in &series {
             let text = one.at(rate).map(|p| format!("{} / {} / {}", p.mean_us, p.stddev_us, p.max_us));
             let _ = write!(out, " {} |", text.unwrap_or_default());

@@ -17,6 +17,8 @@ pub enum Side {
     Ours,
     /// Quoteway with evenly paced updates, where the procedure sends bursts as the originals did.
     Smooth,
+    /// Quoteway, of which as few messages are timed as the report's harness timed.
+    Sampled,
     /// Quoteway in another way, which the scenario names: other shards, another transport, without `io_uring`.
     Variant,
     /// The bare loop of the same shape.
@@ -33,7 +35,8 @@ pub enum Side {
 pub const PEERS: [Side; 3] = [Side::Eta, Side::Nats, Side::Aeron];
 
 /// Everything that ours is compared with, in the order of the columns.
-pub const OTHERS: [Side; 6] = [Side::Smooth, Side::Variant, Side::Floor, Side::Eta, Side::Nats, Side::Aeron];
+pub const OTHERS: [Side; 7] =
+    [Side::Smooth, Side::Sampled, Side::Variant, Side::Floor, Side::Eta, Side::Nats, Side::Aeron];
 
 impl Side {
     /// Its name in records, goals and on the command line.
@@ -41,6 +44,7 @@ impl Side {
         match self {
             Self::Ours => "ours",
             Self::Smooth => "smooth",
+            Self::Sampled => "sampled",
             Self::Variant => "variant",
             Self::Floor => "floor",
             Self::Eta => "eta",
@@ -54,6 +58,7 @@ impl Side {
         match self {
             Self::Ours => "Quoteway",
             Self::Smooth => "Quoteway, evenly paced",
+            Self::Sampled => "Quoteway, sampled as the report did",
             Self::Variant => "Quoteway, variant",
             Self::Floor => "bare loop",
             Self::Eta => "ETA Java, direct",
@@ -197,9 +202,13 @@ impl Row {
     }
 
     /// Which runs of ours are compared with a side: the evenly paced ones where there are some, as everybody else paces
-    /// evenly; only those themselves, and a variant, which paces as ours, are compared with ours in bursts.
+    /// evenly; only those themselves, and the sampled ones and a variant, which pace as ours, are compared with ours in bursts.
     pub fn base(&self, over: Side) -> Side {
-        if !matches!(over, Side::Smooth | Side::Variant) && self.has(Side::Smooth) { Side::Smooth } else { Side::Ours }
+        if !matches!(over, Side::Smooth | Side::Sampled | Side::Variant) && self.has(Side::Smooth) {
+            Side::Smooth
+        } else {
+            Side::Ours
+        }
     }
 
     /// The ratio of ours to another side's, pair by pair.

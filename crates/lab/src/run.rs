@@ -330,6 +330,7 @@ fn figures(
             points = analysis.windows.iter().map(|w| (w.at_s, w.median_us)).collect();
             points.retain(|(at, _)| *at >= analysis.discarded_s);
         }
+        None if scenario.is_sampled() => add_sampled(&mut metrics, report),
         None => {
             for name in ["p50_us", "p90_us", "p99_us", "max_us"] {
                 if value("samples") > 0.0 {
@@ -346,6 +347,17 @@ fn figures(
     }
     metrics.push("images_s", value("images_s"));
     Ok(metrics)
+}
+
+/// The figures of the reports' harness: by the stamps of ten updates a second, which say when the source called the API.
+fn add_sampled(metrics: &mut Metrics, report: &serde_json::Value) {
+    let samples = report["samples"].as_f64().unwrap_or(0.0);
+    metrics.push("samples", samples);
+    for name in ["mean_us", "stddev_us", "min_us", "p50_us", "max_us"] {
+        if let Some(value) = report[name].as_f64().filter(|_| samples > 0.0) {
+            metrics.push(&format!("call_{name}"), value);
+        }
+    }
 }
 
 /// Whether the latencies are within the scenario's bounds. A figure that was not taken is not within them.

@@ -25,7 +25,7 @@ pub fn colour(side: Side) -> &'static str {
     match side {
         Side::Ours => OURS,
         Side::Smooth => SMOOTH,
-        Side::Variant => VARIANT,
+        Side::Sampled | Side::Variant => VARIANT,
         Side::Floor => FLOOR,
         Side::Eta => "var(--eta)",
         Side::Nats => "var(--nats)",

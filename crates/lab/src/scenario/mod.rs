@@ -137,6 +137,9 @@ pub struct Scenario {
     /// Every message is recorded at both ends; latencies are those, not those of stamped updates.
     #[serde(default)]
     pub observe: bool,
+    /// A rate at which a run stands beside whose latency is sampled as the report's was: ten stamps a second, on one item.
+    #[serde(default)]
+    pub sampled: String,
     /// A rate is only held if no latency exceeds this; 0: whatever the latency.
     #[serde(default)]
     pub max_latency_us: f64,
@@ -263,6 +266,9 @@ fn warmup() -> f64 {
     1.0
 }
 
+/// In place of `stamp_every` where the reports' ten stamps a second are all that is timed.
+const SAMPLED: u32 = 0;
+
 impl Scenario {
     /// The rates of the scenario.
     ///
@@ -341,6 +347,9 @@ impl Scenario {
         if !self.quick_rates.is_empty() {
             self.rates.clone_from(&self.quick_rates);
         }
+        if !self.rates.split_whitespace().any(|rate| rate == self.sampled) {
+            self.sampled.clear();
+        }
         if matches!(self.kind, Kind::Flow | Kind::Stages) {
             self.items = self.items.min(QUICK_ITEMS);
         }
@@ -387,6 +396,23 @@ impl Scenario {
         let variant = Self { name: self.name.clone(), ..variant };
         variant.check()?;
         Ok(Some(variant))
+    }
+
+    /// As the scenario is, but for what is timed: ten updates a second of one item, by the stamps in them. `None` where no such run
+    /// stands beside.
+    ///
+    /// # Errors
+    /// `sampled` is no rate.
+    pub fn sampled_at(&self, point: Point) -> Result<Option<Self>, ScenarioError> {
+        if self.sampled.is_empty() || self.sampled.parse::<Point>()? != point {
+            return Ok(None);
+        }
+        Ok(Some(Self { observe: false, stamp_every: SAMPLED, variant: String::new(), ..self.clone() }))
+    }
+
+    /// Whether latencies are those of ten updates a second of one item.
+    pub fn is_sampled(&self) -> bool {
+        self.stamp_every == SAMPLED
     }
 
     /// Whether some items are everybody's and others not: the source mixes their updates then, so that half of any second's
@@ -436,6 +462,7 @@ impl Scenario {
         for word in self.quick_rates.split_whitespace() {
             word.parse::<Point>()?;
         }
+        self.sampled_at(Point::Max)?;
         let is_priority = |w: &str| {
             let number = w.split_once(':').and_then(|(_, n)| n.parse::<u32>().ok());
             number.is_some_and(|n| (1..=99).contains(&n))
