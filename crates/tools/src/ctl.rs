@@ -157,6 +157,16 @@ pub enum Command {
         #[allow(missing_docs, reason = "clap would show it")]
         why: Why,
     },
+    /// Have the items of a service asked for at one of its providers, until that one is gone
+    Switch {
+        /// The service
+        service: String,
+        /// The provider's address, as `providers` shows it; without one the order of the routes counts again
+        provider: Option<String>,
+        #[command(flatten)]
+        #[allow(missing_docs, reason = "clap would show it")]
+        why: Why,
+    },
     /// Take no new clients
     Drain {
         /// Close those that are there
@@ -384,6 +394,9 @@ fn ask(client: &Client, command: &Command) -> anyhow::Result<Value> {
         }
         Command::EndProvider { id, why } => {
             act(&format!("providers/{}/disconnect", escaped(id)), json!({ "why": why.why }))
+        }
+        Command::Switch { service, provider, why } => {
+            act("switch", json!({ "service": service, "provider": provider, "why": why.why }))
         }
         Command::Drain { close: true, why } => act("drain", json!({ "why": why.why, "clients": "close" })),
         Command::Drain { close: false, why } => act("drain", json!({ "why": why.why })),

@@ -39,6 +39,9 @@ pub struct Config {
     pub position: String,
     /// How a provider is chosen.
     pub balance: Balance,
+    /// With [`Balance::First`]: how long a provider has to have a service again before the items of later ones go back to it; 0 leaves
+    /// them where they are.
+    pub failback: u64,
     /// How long an item stays open upstream when nobody watches it any more; 0 closes it at once
     /// (`ageUnwatchedItemTime`).
     pub age_unwatched: u64,
@@ -120,6 +123,7 @@ impl Default for Config {
             application_name: "Quoteway".into(),
             position: "127.0.0.1/net".into(),
             balance: Balance::default(),
+            failback: 0,
             age_unwatched: 0,
             age_unpublished: 0,
             login_timeout: 45 * SECOND,

@@ -46,7 +46,7 @@ pub use config::{Balance, Config, RouteConfig};
 pub use counters::Counters;
 pub use notice::Notice;
 pub use overview::{OfferOverview, ServiceOverview, SessionOverview};
-pub use providers::{Origin, PeerInfo, SessionId};
+pub use providers::{Origin, PeerInfo, SessionId, SwitchError};
 
 use crate::cache::images::Cache;
 use crate::stream::{Event, update_flags};
@@ -271,6 +271,7 @@ impl SourceDistributor {
             Timer::Dictionaries(id, serial) if self.is_session(id, serial) => self.dictionaries_waited(id),
             // Of a session that is gone.
             Timer::Session(..) | Timer::Directory(..) | Timer::Dictionaries(..) => {}
+            Timer::FailBack(service) => self.failback_timer(now, service, out),
             Timer::Lease(slot, serial) => self.lease_timer(now, slot, serial, out),
             Timer::Retention => self.retention_timer(now, out),
             Timer::Heartbeat => self.heartbeat(now, out),

@@ -45,6 +45,19 @@ pub enum Notice {
         /// Items that were open there, or asked for.
         items: usize,
     },
+    /// A provider is preferred to others that have a service: its items were closed there, and are asked for at that one.
+    ItemsSwitched {
+        /// Its name.
+        service: String,
+        /// Address of the provider that has left them.
+        from: String,
+        /// Address of the provider that is preferred.
+        to: String,
+        /// Items that were open there, or asked for.
+        items: usize,
+        /// An operator has said so; else that provider has the service again.
+        by_hand: bool,
+    },
     /// A non-interactive provider has left items that another one publishes too: that one has them back.
     ItemsTakenBack {
         /// Its name.
@@ -86,6 +99,10 @@ impl fmt::Display for Notice {
                     f,
                     "{items} items of service {service} are taken from provider {provider} again: the one that had them has left them"
                 )
+            }
+            Self::ItemsSwitched { service, from, to, items, by_hand } => {
+                let why = if *by_hand { "an operator has switched to it" } else { "it has the service again" };
+                write!(f, "{items} items of service {service} go from provider {from} to {to}: {why}")
             }
             Self::ItemsMoved { service, provider, items } => {
                 write!(

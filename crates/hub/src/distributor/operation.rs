@@ -8,6 +8,7 @@ impl SourceDistributor {
     pub fn reconfigure(&mut self, config: &Config) {
         let own = &mut self.config;
         own.age_unwatched = config.age_unwatched;
+        (own.balance, own.failback) = (config.balance, config.failback);
         own.request_timeout = config.request_timeout;
         own.post_timeout = config.post_timeout;
         own.open_window = config.open_window;

@@ -24,6 +24,8 @@ pub(crate) enum Timer {
     Directory(SessionId, u32),
     /// The dictionaries of a session have been waited for long enough: session, serial of the session.
     Dictionaries(SessionId, u32),
+    /// A provider may have had a service for long enough that items go back to it: service.
+    FailBack(u16),
     /// The lease of a P2PS that is gone ends: slot, serial of the P2PS.
     Lease(Slot, u32),
     /// The next look at what nobody publishes or offers any more.

@@ -13,6 +13,7 @@ mod random;
 mod random_published;
 mod recovery;
 mod retention;
+mod standby;
 mod views;
 mod waits;
 mod world;

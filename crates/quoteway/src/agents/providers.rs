@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use hub::distributor::{CloseReason, Origin, PeerInfo, ProviderSink, SessionId, SourceDistributor};
+use hub::distributor::{CloseReason, Origin, PeerInfo, ProviderSink, SessionId, SourceDistributor, SwitchError};
 use hub::stream::HubError;
 use net::tcp::{ConnId, ListenerId};
 
@@ -147,6 +147,23 @@ impl Providers {
     pub fn end_by_operator(&mut self, now: u64, id: SessionId, why: &str, io: &mut RsslIo) {
         self.distributor.end_by_operator(now, id, why, &mut self.outbox);
         self.flush(now, io);
+    }
+
+    /// An operator has the items of a service asked for at this provider, by its address; `None`: in the order of the routes again. Tells how
+    /// many items go.
+    ///
+    /// # Errors
+    /// The provider, or the service, is not there.
+    pub fn switch_by_operator(
+        &mut self,
+        now: u64,
+        service: &str,
+        provider: Option<&str>,
+        io: &mut RsslIo,
+    ) -> Result<usize, SwitchError> {
+        let items = self.distributor.switch_provider(now, service, provider, &mut self.outbox)?;
+        self.flush(now, io);
+        Ok(items)
     }
 
     /// Takes over what a reload changes: limits, and routes, of which those that stay as they are keep their sessions. Gives what could not

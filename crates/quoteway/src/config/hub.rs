@@ -9,7 +9,7 @@ use hub::hash_seed::HashSeed;
 use hub::{distributor, p2ps};
 use rwf::dictionary::Dictionary;
 
-use super::{CacheLocation, Config, DictionaryFiles, HubTransport, Route, conflation};
+use super::{CacheLocation, Config, DictionaryFiles, HubTransport, ProviderChoice, Route, conflation};
 
 const SECOND: u64 = 1_000_000_000;
 const MILLISECOND: u64 = 1_000_000;
@@ -24,6 +24,11 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
         user_name: c.user_name.clone(),
         routes: config.dialled_routes().map(route_config).collect(),
         application_id: c.application_id.to_string(),
+        balance: match c.provider_choice {
+            ProviderChoice::Load => distributor::Balance::Load,
+            ProviderChoice::First => distributor::Balance::First,
+        },
+        failback: u64::from(c.failback_s) * SECOND,
         age_unwatched: u64::from(c.age_unwatched_item_time_s) * SECOND,
         age_unpublished: u64::from(c.age_unpublished_s) * SECOND,
         request_timeout: u64::from(c.request_timeout_s) * SECOND,

@@ -37,7 +37,7 @@ pub use rmds::import::import;
 pub use section::{AnySection, Info, Param, Section};
 pub use value::{
     AbsentRights, AuditSync, CacheLocation, Compression, ConnectionType, DomainList, HubTransport, JustInTime,
-    LogFormat, MarketfeedClients, PageSizeList, Parameter, PermissionMode, Raw, RouteProtocol,
+    LogFormat, MarketfeedClients, PageSizeList, Parameter, PermissionMode, ProviderChoice, Raw, RouteProtocol,
 };
 
 use std::fmt;

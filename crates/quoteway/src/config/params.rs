@@ -5,7 +5,7 @@
 use super::section::section;
 use super::value::{
     AbsentRights, AuditSync, CacheLocation, Compression, ConnectionType, DomainList, LogFormat, MarketfeedClients,
-    PageSizeList, PermissionMode, RouteProtocol,
+    PageSizeList, PermissionMode, ProviderChoice, RouteProtocol,
 };
 use hub::cache::rules::{Domains, PageSizes};
 use rwf::page::PageSize;
@@ -108,6 +108,8 @@ section! {
     user_name: String = String::from("quoteway"), "userName" in "ROUTE*route", "Login name towards interactive providers.";
     application_id: u32 = 256, "applicationId" in "ROUTE*route", "Application id towards interactive providers.";
     recovery_interval_ms: u32 = 1_000, "recoveryInterval" in "ROUTE*route" times 1000, "First pause before a lost route is dialled again, milliseconds; doubles up to ten times as much.";
+    provider_choice: ProviderChoice = ProviderChoice::Load, "", "Which provider is asked for an item where several routes have its service: \"load\" by load factor and number of items, \"first\" the first route that takes requests, while the others stand by (docs/operating/standby.md).";
+    failback_s: u32 = 0, "", "With provider_choice \"first\": how long the first route has to have a service again before items go back to it, seconds; 0 leaves them where they are.";
     request_timeout_s: u32 = 15, "retryTimer" in "SERVICE", "Time after which an unanswered open is reported as Timeout and asked again, seconds.";
     age_unwatched_item_time_s: u32 = 0, "ageUnwatchedItemTime" in "SERVICE", "How long an item that nobody watches stays open at its provider, seconds; 0 closes it at once.";
     age_unpublished_s: u32 = 86_400, "", "How long the image of an item is held that no provider publishes any more and nobody watches, and a service that nobody offers and has no item, seconds; 0 for ever. They make room sooner where max_items is reached.";

@@ -224,6 +224,34 @@ impl Parameter for CacheLocation {
     }
 }
 
+/// How an interactive provider is chosen where several have a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ProviderChoice {
+    /// By load factor and number of items: all of them serve.
+    #[default]
+    Load,
+    /// The first of the routes that takes requests; the others stand by.
+    First,
+}
+
+impl Parameter for ProviderChoice {
+    const KIND: &'static str = "\"load\" or \"first\"";
+    fn read(raw: &Raw<'_>) -> Result<Self, String> {
+        match raw {
+            Raw::Text(text) if text.eq_ignore_ascii_case("load") => Ok(Self::Load),
+            Raw::Text(text) if text.eq_ignore_ascii_case("first") => Ok(Self::First),
+            _ => Err(expected::<Self>(raw)),
+        }
+    }
+    fn show(&self) -> String {
+        match self {
+            Self::Load => "\"load\"",
+            Self::First => "\"first\"",
+        }
+        .to_owned()
+    }
+}
+
 /// Which compression a server agrees to when a client offers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compression {

@@ -53,6 +53,29 @@ pub(super) async fn end_provider(api: &Api, asked: &Asked) -> Result<Answer, Fau
     done(asked, format!("the session with provider {address} is ended: {why}"))
 }
 
+pub(super) async fn switch(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
+    let why = why(asked)?;
+    let service = asked.text("service").ok_or_else(|| Fault::new(400, "say which: {\"service\": \"...\"}"))?.to_owned();
+    let provider = asked.text("provider").map(str::to_owned);
+    let (of, to) = (service.clone(), provider.clone());
+    let answers = api.threads.ask_all(move |t| {
+        let providers = t.providers.as_mut()?;
+        Some(providers.switch_by_operator(t.now, &of, to.as_deref(), t.io))
+    });
+    let mut moved = None;
+    for answer in answers.await {
+        if let Some(switched) = answer? {
+            moved = Some(switched.map_err(|e| Fault::new(409, e.to_string()))?);
+        }
+    }
+    let Some(items) = moved else {
+        return Err(Fault::new(409, "no providers connect to this process: switch at its Source Distributor"));
+    };
+    let to = provider
+        .map_or_else(|| "the first provider of its routes".to_owned(), |provider| format!("provider {provider}"));
+    done(asked, format!("service {service} is switched to {to}, {items} items go there: {why}"))
+}
+
 pub(super) async fn drain(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
     let why = why(asked)?;
     let close = match asked.text("clients") {

@@ -164,6 +164,8 @@ const ITEMS: &[Parameter] = &[LIST[0], LIST[1], LIST[2], ("service", "Only items
 const WHY: &[Parameter] = &[("why", "Goes to the log and to the peer.")];
 
 const TRACE: &[Parameter] = &[("seconds?", "For how long, 1 to 600 [default: 10]."), WHY[0]];
+const SWITCH: &[Parameter] =
+    &[("service", "Its name."), ("provider?", "Address of the provider, as /providers has it."), WHY[0]];
 const ITEM: &[Parameter] = &[("service", "The item's service."), ("name", "Its name."), WHY[0]];
 
 macro_rules! endpoint {
@@ -205,6 +207,7 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
     endpoint!("POST" "/api/v1/items/{id}/trace", Operator, "Trace an item: what the first of its watchers gets of it", &[], TRACE, actions::Tracing, actions::trace_item),
     endpoint!("POST" "/api/v1/traces/{id}/take", Operator, "End a trace, and give it", &[], &[], actions::Traced, actions::take_trace),
     endpoint!("POST" "/api/v1/providers/{id}/disconnect", Operator, "End the session with a provider: its items go to others, and a route is dialled again", &[], WHY, Done, actions::end_provider),
+    endpoint!("POST" "/api/v1/switch", Operator, "Have the items of a service asked for at one of its providers until that one is gone; without provider, in the order of the routes again", &[], SWITCH, Done, actions::switch),
     endpoint!("POST" "/api/v1/drain", Operator, "Take no new clients; with clients=close, send those that are there elsewhere", &[], &[("why", "Goes to the log and to the clients."), ("clients?", "\"close\", or nothing.")], Done, actions::drain),
     endpoint!("POST" "/api/v1/undrain", Operator, "Take new clients again", &[], WHY, Done, actions::undrain),
     endpoint!("POST" "/api/v1/reload", Operator, "Read the configuration again; a fault in it changes nothing", &[], WHY, actions::Reread, actions::reload),

@@ -110,6 +110,7 @@ fn distributor_config(lossy: bool, random: &mut Random) -> distributor::Config {
     distributor::Config {
         hash_seed: HASH_SEED,
         balance,
+        failback: [0, 2 * SECOND, 9 * SECOND][(opens_per_turn / 3 % 3) as usize],
         age_unwatched,
         login_timeout: 10 * SECOND,
         request_timeout: 3 * SECOND,

@@ -122,6 +122,7 @@ impl SourceDistributor {
         self.apply_state(id, service, state);
         self.request_dictionaries(now, id, service, entry, out);
         if before != self.providers.offer(id, service).map(Offer::takes_requests) {
+            self.note_first_provider(now, service);
             self.leave_down_providers(now, service, out);
         }
         self.advertise(service);
@@ -167,11 +168,7 @@ impl SourceDistributor {
         }
         let session = &mut self.providers[id];
         session.offers.offer(entry.id, service);
-        let rank = |id: SessionId| match self.providers.get(id).map(|session| session.origin) {
-            Some(Origin::Route(route)) => (route, id.0),
-            _ => (u16::MAX, id.0),
-        };
-        self.services[service].add_provider(id, rank);
+        self.services[service].add_provider(id, |id| self.providers.rank(id));
         Some(service)
     }
 

@@ -1,18 +1,33 @@
-//! A service that is down at one provider and up at another: items go where it is up.
+//! A service that is down at one provider and up at another: items go where it is up. And where providers have an order, items go back
+//! to the first of them when it has the service again, or to the one that an operator has switched to.
 //!
 //! A service may have a million items at the provider where it goes down, so they move in turns, each of
 //! [`crate::distributor::Config::work_per_turn`] items, and what other providers send goes out in between. An item that has yet to move
 //! is served as before, by a provider that may still update it.
 
+use super::Phase;
+use crate::distributor::config::Balance;
 use crate::distributor::ids::Handle;
+use crate::distributor::timers::Timer;
 use crate::distributor::{Notice, ProviderSink, SessionId, SourceDistributor};
 use rwf::{DataState, State, StateCode, StreamState};
+use std::fmt;
 
-/// The items of a service leave a provider at which it is down.
+/// Why the items of a service leave a provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Why {
+    /// The service is down there.
+    Down,
+    /// Another provider comes first: address of that one, and whether an operator has said so.
+    NotFirst { first: String, by_hand: bool },
+}
+
+/// The items of a service leave a provider.
 #[derive(Debug)]
 pub(super) struct Move {
     service: u16,
     session: SessionId,
+    why: Why,
     /// Address of the provider, which may be gone when the move is over.
     provider: String,
     /// Places in the list of the items that the provider has on its streams that are not looked at: all below this. An item that leaves
@@ -21,6 +36,40 @@ pub(super) struct Move {
     /// Items that have gone.
     moved: usize,
 }
+
+/// Why a switch to a provider is not made. The text is for the operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SwitchError {
+    /// No interactive provider has a service of this name.
+    NoService(String),
+    /// None of those that have it is at this address.
+    NoProvider {
+        /// The address that was asked for.
+        provider: String,
+        /// Those of the providers that have the service.
+        known: Vec<String>,
+    },
+    /// The service is down there, or takes no requests.
+    NotUp {
+        /// Its address.
+        provider: String,
+    },
+}
+
+impl fmt::Display for SwitchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoService(name) => write!(f, "no interactive provider has a service {name:?}"),
+            Self::NoProvider { provider, known } => {
+                write!(f, "no provider of it is at {provider}; there are {}", known.join(", "))
+            }
+            Self::NotUp { provider } => write!(f, "provider {provider} takes no requests for it now"),
+        }
+    }
+}
+
+impl std::error::Error for SwitchError {}
 
 impl SourceDistributor {
     /// The items of a service leave the providers at which it is down, for others at which it is up. Private streams are of the
@@ -33,15 +82,19 @@ impl SourceDistributor {
         let down: Vec<SessionId> =
             known.providers().iter().copied().filter(|&id| self.is_down_with_items(id, service)).collect();
         for session in down {
-            let below = self.items.at(session, service).len();
-            let provider = self.providers[session].peer.address.clone();
-            let queue = &mut self.outages.moves;
-            match queue.iter_mut().find(|under_way| (under_way.service, under_way.session) == (service, session)) {
-                Some(under_way) => under_way.below = below,
-                None => queue.push_back(Move { service, session, provider, below, moved: 0 }),
-            }
+            self.begin_move(service, session, Why::Down);
         }
         self.work_moves(now, out);
+    }
+
+    fn begin_move(&mut self, service: u16, session: SessionId, why: Why) {
+        let below = self.items.at(session, service).len();
+        let provider = self.providers[session].peer.address.clone();
+        let queue = &mut self.outages.moves;
+        match queue.iter_mut().find(|under_way| (under_way.service, under_way.session) == (service, session)) {
+            Some(under_way) => (under_way.below, under_way.why) = (below, why),
+            None => queue.push_back(Move { service, session, why, provider, below, moved: 0 }),
+        }
     }
 
     fn is_down_with_items(&self, session: SessionId, service: u16) -> bool {
@@ -49,13 +102,118 @@ impl SourceDistributor {
         offer.is_some_and(|offer| !offer.up && offer.open + offer.outstanding > 0)
     }
 
+    /// The first provider of a service that takes requests.
+    fn first_provider(&self, service: u16) -> Option<SessionId> {
+        let takes = |id: &SessionId| {
+            let session = self.providers.get(*id).filter(|session| session.phase == Phase::Ready);
+            session
+                .and_then(|session| session.offer(service))
+                .is_some_and(|offer| offer.takes_requests() == (true, true))
+        };
+        self.services.get(service)?.providers().iter().copied().find(takes)
+    }
+
+    /// Another provider may be the first that takes requests: if items are to go back to that one, they do so when it has been the
+    /// first for long enough.
+    pub(super) fn note_first_provider(&mut self, now: u64, service: u16) {
+        let first = self.first_provider(service);
+        let Some(known) = self.services.get_mut(service) else { return };
+        let is_news = known.note_first(now, first);
+        if is_news && first.is_some() && self.config.failback > 0 && self.config.balance == Balance::First {
+            self.timers.set(now.saturating_add(self.config.failback), Timer::FailBack(service));
+        }
+    }
+
+    /// The first provider of a service may have been that for long enough: the items of the others go back to it.
+    pub(in crate::distributor) fn failback_timer(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
+        self.note_first_provider(now, service);
+        let first = self.services.get(service).and_then(|known| known.first());
+        if let Some((first, since)) = first
+            && now.saturating_sub(since) >= self.config.failback
+        {
+            self.leave_later_providers(now, service, first, false, out);
+        }
+    }
+
+    /// The items of a service leave all providers but one.
+    fn leave_later_providers(
+        &mut self,
+        now: u64,
+        service: u16,
+        first: SessionId,
+        by_hand: bool,
+        out: &mut dyn ProviderSink,
+    ) {
+        let known = &self.services[service];
+        if known.cached {
+            return;
+        }
+        let to = self.providers[first].peer.address.clone();
+        let later: Vec<SessionId> = known.providers().iter().copied().filter(|&id| id != first).collect();
+        for session in later {
+            // One that is lost is left by all of its items anyway.
+            if self.providers.get(session).is_some() && self.items.at(session, service).len() > 0 {
+                self.begin_move(service, session, Why::NotFirst { first: to.clone(), by_hand });
+            }
+        }
+        self.work_moves(now, out);
+    }
+
+    /// An operator has the items of a service asked for at this provider, by its address, until it is gone; `None` goes back to the
+    /// order of the routes. Tells how many items go from other providers, in this turn and the next ones.
+    ///
+    /// # Errors
+    /// No such service, no such provider, or one that does not take requests for it.
+    pub fn switch_provider(
+        &mut self,
+        now: u64,
+        service: &str,
+        provider: Option<&str>,
+        out: &mut impl ProviderSink,
+    ) -> Result<usize, SwitchError> {
+        let unknown = || SwitchError::NoService(service.to_owned());
+        let id = self.services.by_name(service).filter(|&id| !self.services[id].cached).ok_or_else(unknown)?;
+        let address = |session: &SessionId| self.providers.get(*session).map(|session| session.peer.address.clone());
+        let wanted = match provider {
+            None => None,
+            Some(wanted) => {
+                let there = self.services[id].providers();
+                let found = there.iter().copied().find(|session| address(session).as_deref() == Some(wanted));
+                let known = || there.iter().filter_map(address).collect();
+                Some(found.ok_or_else(|| SwitchError::NoProvider { provider: wanted.to_owned(), known: known() })?)
+            }
+        };
+        let takes =
+            |session: SessionId| self.providers.offer(session, id).is_some_and(|o| o.takes_requests() == (true, true));
+        if let Some(session) = wanted.filter(|&session| !takes(session)) {
+            return Err(SwitchError::NotUp { provider: address(&session).unwrap_or_default() });
+        }
+        self.services[id].switch_to(wanted, |session| self.providers.rank(session));
+        self.note_first_provider(now, id);
+        let is_ordered = wanted.is_some() || self.config.balance == Balance::First;
+        let Some(first) = self.first_provider(id).filter(|_| is_ordered) else { return Ok(0) };
+        let others = self.services[id].providers().iter().filter(|&&session| session != first);
+        let items = others.map(|&session| self.items.at(session, id).len()).sum();
+        self.leave_later_providers(now, id, first, true, out);
+        self.send_queued(now, id, out);
+        Ok(items)
+    }
+
+    /// Whether the items of a move have still a reason to leave.
+    fn is_to_leave(&self, session: SessionId, service: u16, why: &Why) -> bool {
+        match why {
+            Why::Down => self.is_down_with_items(session, service),
+            Why::NotFirst { .. } => self.first_provider(service).is_some_and(|first| first != session),
+        }
+    }
+
     /// Goes on with the moves, as far as this turn lets it.
     pub(in crate::distributor) fn work_moves(&mut self, now: u64, out: &mut dyn ProviderSink) {
         while self.outages.budget > 0
-            && let Some(&Move { service, session, below, .. }) = self.outages.moves.front()
+            && let Some(&Move { service, session, below, ref why, .. }) = self.outages.moves.front()
         {
             let below = below.min(self.items.at(session, service).len());
-            if below == 0 || !self.is_down_with_items(session, service) {
+            if below == 0 || !self.is_to_leave(session, service, why) {
                 self.end_move();
                 continue;
             }
@@ -67,38 +225,40 @@ impl SourceDistributor {
             let under_way = &mut self.outages.moves[0];
             under_way.below = rest;
             under_way.moved += handles.len();
-            self.move_items(now, session, service, &handles, out);
+            let text = match &under_way.why {
+                Why::Down => {
+                    format!("Service is down at provider {}: the item is asked for at another", under_way.provider)
+                }
+                Why::NotFirst { first, .. } => format!("Item goes from provider {} to {first}", under_way.provider),
+            };
+            self.move_items(now, service, &handles, &text, out);
         }
     }
 
     /// All items of the move in front are looked at, or there is no reason any more to move them.
     fn end_move(&mut self) {
-        let Some(Move { service, provider, moved, .. }) = self.outages.moves.pop_front() else { return };
+        let Some(Move { service, provider, why, moved, .. }) = self.outages.moves.pop_front() else { return };
         if moved > 0
             && let Some(known) = self.services.get(service)
         {
             let service = known.name.clone();
-            self.notices.push(Notice::ItemsMoved { service, provider, items: moved });
+            self.notices.push(match why {
+                Why::Down => Notice::ItemsMoved { service, provider, items: moved },
+                Why::NotFirst { first, by_hand } => {
+                    Notice::ItemsSwitched { service, from: provider, to: first, items: moved, by_hand }
+                }
+            });
         }
     }
 
-    fn move_items(
-        &mut self,
-        now: u64,
-        session: SessionId,
-        service: u16,
-        handles: &[Handle],
-        out: &mut dyn ProviderSink,
-    ) {
+    fn move_items(&mut self, now: u64, service: u16, handles: &[Handle], text: &str, out: &mut dyn ProviderSink) {
         if handles.is_empty() {
             return;
         }
         for &handle in handles {
             self.close_upstream(now, handle, out);
         }
-        let provider = &self.providers[session].peer.address;
-        let text = format!("Service is down at provider {provider}: the item is asked for at another");
-        let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, &text);
+        let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, text);
         let waited_for = self.lose_items(service, handles, state, true);
         self.explain_waits(now, &waited_for);
     }

@@ -25,6 +25,7 @@ pub(crate) use dictionaries::{
     Dictionaries, FIRST_STREAM as FIRST_DICTIONARY_STREAM, LAST_STREAM as LAST_DICTIONARY_STREAM,
 };
 pub(crate) use directory::STREAM as DIRECTORY_STREAM;
+pub use failover::SwitchError;
 pub(crate) use login::STREAM as LOGIN_STREAM;
 pub(crate) use outage::Outages;
 pub(crate) use services::Services;
@@ -104,6 +105,14 @@ impl Providers {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SessionId, &Session)> + '_ {
         let place = |(slot, session)| Some((SessionId(slot as u32), Option::as_ref(session)?));
         self.sessions.iter().enumerate().filter_map(place)
+    }
+
+    /// The place of a session among the providers of a service: the number of its route, those without one last.
+    pub(crate) fn rank(&self, id: SessionId) -> (u16, u32) {
+        match self.get(id).map(|session| session.origin) {
+            Some(Origin::Route(route)) => (route, id.0),
+            _ => (u16::MAX, id.0),
+        }
     }
 
     /// What a session offers of a service.

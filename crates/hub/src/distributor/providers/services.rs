@@ -34,8 +34,12 @@ pub(crate) struct Service {
     forgotten: bool,
     /// What P2PSs were told is out of date.
     pub(crate) stale: bool,
-    /// The sessions that offer it, in the order of their routes.
+    /// The sessions that offer it: the one that an operator has switched to, then in the order of their routes.
     providers: Vec<SessionId>,
+    /// The session that an operator has switched to, as long as it offers the service.
+    switched_to: Option<SessionId>,
+    /// The first provider that takes requests, and since when it is that one.
+    first: Option<(SessionId, u64)>,
     /// Items wanted for the first time.
     fresh: VecDeque<Handle>,
     /// Items wanted back.
@@ -64,12 +68,44 @@ impl Service {
     pub(crate) fn add_provider<K: Ord>(&mut self, id: SessionId, rank: impl Fn(SessionId) -> K) {
         if !self.providers.contains(&id) {
             self.providers.push(id);
-            self.providers.sort_by_key(|&id| rank(id));
+            self.sort_providers(rank);
         }
+    }
+
+    fn sort_providers<K: Ord>(&mut self, rank: impl Fn(SessionId) -> K) {
+        let switched_to = self.switched_to;
+        self.providers.sort_by_key(|&id| (switched_to != Some(id), rank(id)));
     }
 
     pub(crate) fn remove_provider(&mut self, id: SessionId) {
         self.providers.retain(|&provider| provider != id);
+        self.switched_to.take_if(|switched_to| *switched_to == id);
+    }
+
+    /// An operator wants this provider to be the first, or the order of the routes back; `rank` tells the order.
+    pub(crate) fn switch_to<K: Ord>(&mut self, id: Option<SessionId>, rank: impl Fn(SessionId) -> K) {
+        debug_assert!(id.is_none_or(|id| self.providers.contains(&id)), "a switch to one that has not the service");
+        self.switched_to = id;
+        self.sort_providers(rank);
+    }
+
+    /// The provider that an operator has switched to.
+    pub(crate) fn switched_to(&self) -> Option<SessionId> {
+        self.switched_to
+    }
+
+    /// Notes the first provider that takes requests; true if that is another one than before.
+    pub(crate) fn note_first(&mut self, now: u64, first: Option<SessionId>) -> bool {
+        let is_news = self.first.map(|(id, _)| id) != first;
+        if is_news {
+            self.first = first.map(|id| (id, now));
+        }
+        is_news
+    }
+
+    /// The first provider that takes requests, and since when.
+    pub(crate) fn first(&self) -> Option<(SessionId, u64)> {
+        self.first
     }
 
     /// An item waits for a provider, behind the others.
@@ -143,7 +179,8 @@ impl Services {
         self.list.get(usize::from(id).checked_sub(1)?)
     }
 
-    fn get_mut(&mut self, id: u16) -> Option<&mut Service> {
+    /// As [`Self::get`], to change it.
+    pub(crate) fn get_mut(&mut self, id: u16) -> Option<&mut Service> {
         self.list.get_mut(usize::from(id).checked_sub(1)?)
     }
 
@@ -171,6 +208,11 @@ impl Services {
         };
         self.by_name.insert(name.to_owned(), id);
         Some(id)
+    }
+
+    /// The id of the service of this name.
+    pub(crate) fn by_name(&self, name: &str) -> Option<u16> {
+        self.by_name.get(name).copied()
     }
 
     /// Whether a service of this name is known.

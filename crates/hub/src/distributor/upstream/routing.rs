@@ -64,7 +64,8 @@ impl SourceDistributor {
         let qos = ItemKey::qos_of(item.key());
         let mut best: Option<((u64, u32), SessionId)> = None;
         let mut wait = Wait::NoProvider;
-        for &id in self.services[item.service()].providers().iter().filter(|&&id| Some(id) != without) {
+        let known = &self.services[item.service()];
+        for &id in known.providers().iter().filter(|&&id| Some(id) != without) {
             let Some(offer) = self
                 .providers
                 .get(id)
@@ -74,15 +75,20 @@ impl SourceDistributor {
             else {
                 continue;
             };
+            let is_preferred = self.config.balance == Balance::First || known.switched_to() == Some(id);
             if let Err(reason) = offer.place(item.is_snapshot(), self.config.open_window) {
                 wait = wait.min(reason);
+                // Those behind it stand by, and are not there for what has to wait a moment.
+                if is_preferred && reason == Wait::Window && best.is_none() {
+                    break;
+                }
                 continue;
             }
             let load = (offer.load_factor, offer.open + offer.outstanding);
             if best.is_none_or(|(least, _)| load < least) {
                 best = Some((load, id));
             }
-            if self.config.balance == Balance::First {
+            if is_preferred {
                 break;
             }
         }

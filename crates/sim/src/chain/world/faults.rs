@@ -1,6 +1,7 @@
 //! Who comes and goes, and what breaks between them.
 
 use super::super::consumer::Consumer;
+use super::super::content::SERVICES;
 use super::super::hub::LOGIN_TIMEOUT;
 use super::super::json::{JsonPublisherWire, JsonWire};
 use super::super::network::Fault;
@@ -19,8 +20,22 @@ impl World {
         }
         if self.providers[at].up && self.random.chance(40) {
             self.provider_down(at);
+        } else if self.providers[at].up {
+            self.operator_switches(at);
         } else if !self.providers[at].up {
             self.provider_up(at);
+        }
+    }
+
+    /// An operator has what a provider serves asked for there, or lets the order of the routes count again; what is refused changes nothing.
+    fn operator_switches(&mut self, at: usize) {
+        let number = self.providers[at].distributor;
+        let provider = (at + self.now as usize / 1_000).is_multiple_of(3).then(|| format!("provider{at}:14002"));
+        for &service in OFFERS[at] {
+            let (name, distributor) = (SERVICES[usize::from(service)], &mut self.hub.distributors[number]);
+            let switched =
+                distributor.machine.switch_provider(self.now, name, provider.as_deref(), &mut distributor.sink);
+            self.note(|| format!("operator switches {name} to {provider:?}: {switched:?}"));
         }
     }
 
