@@ -92,8 +92,7 @@ const SSL: &str = "the older SSL protocol is not spoken: its wire format is not 
 const MARKETFEED: &str = "records are converted by the dictionary alone (convertMfeedDataToRWF, expandedEnumFields and seqNumFollowsMarketfeedRules count; docs/wire/marketfeed.md)";
 const CONFLATION: &str =
     "all fields of quotes are conflated and trades never, at one interval a service ([conflation]); the P2PS does it";
-const STANDBY: &str =
-    "there is no hot standby of Source Distributors; list several routes, of which another one takes over";
+const STANDBY: &str = "there is no hot standby of Source Distributors; list several routes, of which another one takes over (docs/operating/standby.md)";
 const BACKBONE: &str = "the backbone is not RRCP; see docs/operating/if-you-know-rmds.md";
 const NEEDLESS: &str = "memory and tables grow with what is in them";
 const BIAS: &str = "a turn reads at most 256 KB of each connection, so that all get their share";

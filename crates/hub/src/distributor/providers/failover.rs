@@ -127,7 +127,7 @@ impl SourceDistributor {
     /// The first provider of a service may have been that for long enough: the items of the others go back to it.
     pub(in crate::distributor) fn failback_timer(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
         self.note_first_provider(now, service);
-        let first = self.services.get(service).and_then(|known| known.first());
+        let first = self.services.get(service).and_then(super::services::Service::first);
         if let Some((first, since)) = first
             && now.saturating_sub(since) >= self.config.failback
         {

@@ -233,6 +233,16 @@ impl SourceDistributor {
         }
     }
 
+    /// A provider answers on a stream that it had before it withdrew the service: the request has crossed with that, and has opened a stream
+    /// that only a close ends. The item is asked for again.
+    pub(in crate::distributor) fn answered_anew(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) {
+        let service = self.items[handle].service();
+        self.close_upstream(now, handle, out);
+        let waited_for = self.lose_items(service, &[handle], lost(WITHDRAWN), false);
+        self.send_queued(now, service, out);
+        self.explain_waits(now, &waited_for);
+    }
+
     /// Items of a service that is gone are over, as many as this turn may look at.
     fn end_items(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
         let there = self.items.of_service(service).len();
@@ -262,6 +272,9 @@ impl SourceDistributor {
 
     /// A provider goes on with an item that it may have published in a session that is lost: there it is published no more.
     pub(in crate::distributor) fn settle_published(&mut self, handle: Handle) {
+        if self.outages.queue.is_empty() {
+            return;
+        }
         let item = &self.items[handle];
         let (service, Some(place)) = (item.service(), item.place()) else { return };
         let text = self.outages.queue.iter().find_map(|outage| outage.text(place.session, service));

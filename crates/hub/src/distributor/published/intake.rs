@@ -98,6 +98,7 @@ impl SourceDistributor {
             (None, Some(handle)) => handle,
             (None, None) => return self.published_item(id, refresh.stream_id),
         };
+        self.settle_published(handle);
         let is_elsewhere = self.items[handle].place().is_some_and(|at| at.session != id);
         let continues = refresh.part_num.is_some_and(|part| part > 0);
         if is_elsewhere && (continues || refresh.state.stream.is_final()) {

@@ -27,6 +27,9 @@ impl SourceDistributor {
         };
         match header.class {
             MsgClass::UPDATE => self.cached_update(id, handle, &header, msg),
+            MsgClass::REFRESH if !self.providers.is_reached(id, self.items[handle].service()) => {
+                self.answered_anew(now, handle, out);
+            }
             MsgClass::REFRESH => self.item_refresh(now, handle, &RefreshMsg::decode(msg)?, msg, out),
             MsgClass::STATUS => self.item_status(now, handle, &StatusMsg::decode(msg)?, msg, out),
             MsgClass::GENERIC => {

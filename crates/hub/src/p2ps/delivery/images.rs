@@ -124,6 +124,8 @@ impl P2ps {
         self.counters.images_in += 1;
         let has = |flag| bits & flag != 0;
         let (first, complete, last) = (has(flags::FIRST), has(flags::COMPLETE), has(flags::SNAPSHOT));
+        // Its service may be gone, and clients know that: an image that comes by itself may be later than that word.
+        self.settle(id);
         if !self.takes_image(id, bits, position) {
             return;
         }
