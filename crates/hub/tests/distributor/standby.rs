@@ -3,8 +3,8 @@
 use crate::world::*;
 use hub::distributor::{Balance, Config, Notice, SwitchError};
 use hub::stream::{Kind, flags};
-use rwf::msg::RefreshFlags;
-use rwf::rdm::directory::Load;
+use rwf::msg::{Msg, RefreshFlags};
+use rwf::rdm::directory::{self, Load};
 
 const WHOLE: RefreshFlags = RefreshFlags(RefreshFlags::SOLICITED.0 | RefreshFlags::REFRESH_COMPLETE.0);
 /// Seconds after which items go back.
@@ -21,7 +21,8 @@ fn world(change: impl FnOnce(&mut Config)) -> World {
         world.directory(id, vec![service(7, "FEED")]);
     }
     world.events();
-    (world.sent(0), world.sent(1));
+    world.sent(0);
+    world.sent(1);
     world
 }
 
@@ -41,6 +42,20 @@ fn taken_over(world: &mut World, from: u32, to: u32) -> u32 {
     world.refresh(to, stream, &[(22, b"2")], WHOLE);
     assert!(world.events()[0].handle == handle);
     handle
+}
+
+/// What a provider was told of its part since the last call, as `SourceMirroringMode`.
+fn roles(world: &mut World, id: u32) -> Vec<u64> {
+    let sent = world.sent(id);
+    let statuses = sent.iter().filter_map(|bytes| match Msg::decode(bytes).unwrap() {
+        Msg::Generic(generic) => directory::ConsumerStatus::decode(&generic).unwrap(),
+        _ => None,
+    });
+    let modes = |status: directory::ConsumerStatus| {
+        assert_eq!((status.stream_id, status.services.len(), status.services[0].service_id), (2, 1, 7));
+        status.services[0].mirroring.unwrap()
+    };
+    statuses.map(modes).collect()
 }
 
 fn switched(world: &mut World) -> Vec<(String, String, usize, bool)> {
@@ -70,6 +85,39 @@ fn items_go_back_to_the_first_provider_when_it_is_there_for_long_enough() {
     assert_eq!(switched(&mut world), [(named(1), named(0), 1, false)]);
     world.pass(3 * DECISION);
     assert!(world.requests(1).is_empty() && world.closes(0).is_empty(), "and stay there");
+}
+
+#[test]
+fn providers_hear_whether_they_are_asked_or_stand_by() {
+    const ALONE: u64 = 0;
+    const ACTIVE: u64 = 1;
+    const STANDBY: u64 = 2;
+    let mut world = World::new(Config { balance: Balance::First, failback: DECISION * SECOND, ..Config::default() });
+    world.p2ps_up(1);
+    let come = |world: &mut World, id: u32| {
+        world.route_up(id);
+        world.directory(id, vec![service(7, "FEED")]);
+        world.events();
+    };
+    come(&mut world, 0);
+    assert_eq!(roles(&mut world, 0), [ALONE]);
+    come(&mut world, 1);
+    assert_eq!((roles(&mut world, 0), roles(&mut world, 1)), (vec![ACTIVE], vec![STANDBY]));
+    let (_, stream) = world.open_imaged(1, "A");
+    world.down(0);
+    assert_eq!(roles(&mut world, 1), [ALONE]);
+    world.refresh(1, stream, &[(22, b"2")], WHOLE);
+    come(&mut world, 0);
+    assert_eq!((roles(&mut world, 0), roles(&mut world, 1)), (vec![ACTIVE], vec![ACTIVE]), "it has the items still");
+    world.pass(DECISION + 1);
+    assert_eq!((roles(&mut world, 0), roles(&mut world, 1)), (vec![], vec![STANDBY]));
+}
+
+#[test]
+fn where_all_serve_nobody_hears_of_a_part() {
+    let mut world = world(|config| config.balance = Balance::Load);
+    back(&mut world, 0);
+    assert_eq!((roles(&mut world, 0), roles(&mut world, 1)), (vec![], vec![]));
 }
 
 #[test]
@@ -161,7 +209,8 @@ fn a_switch_ends_with_its_provider() {
     let now = world.now;
     world.sd.switch_provider(now, "FEED", Some("provider1:14002"), &mut world.sent).unwrap();
     world.turn();
-    (world.sent(0), world.sent(1));
+    world.sent(0);
+    world.sent(1);
     world.down(1);
     let requests = world.requests(0);
     assert_eq!(requests.len(), 1, "the next one takes over");

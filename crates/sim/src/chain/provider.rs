@@ -312,6 +312,12 @@ impl Provider {
     }
 
     fn generic(&mut self, generic: &GenericMsg<'_>) {
+        if generic.domain == Domain::SOURCE {
+            let status = directory::ConsumerStatus::decode(generic).expect("it can be read").expect("its part");
+            let is_part = |service: &directory::ServiceStatus| service.mirroring.is_some_and(|mode| mode <= 2);
+            assert!(status.services.iter().all(is_part), "{status:?}");
+            return;
+        }
         let id = generic.stream_id;
         let known = self.streams.contains_key(&id) || self.ended.contains_key(&id);
         assert!(known, "generic message on stream {id}, which was never open");

@@ -122,7 +122,7 @@ impl SourceDistributor {
         self.apply_state(id, service, state);
         self.request_dictionaries(now, id, service, entry, out);
         if before != self.providers.offer(id, service).map(Offer::takes_requests) {
-            self.note_first_provider(now, service);
+            self.note_first_provider(now, service, out);
             self.leave_down_providers(now, service, out);
         }
         self.advertise(service);
@@ -226,6 +226,7 @@ impl SourceDistributor {
             offer.qos.clone_from(&info.qos);
         }
         offer.snapshots_beyond_limit = info.supports_out_of_band_snapshots.unwrap_or(true);
+        offer.takes_consumer_status = info.accepting_consumer_status.unwrap_or(true);
         let default = [Qos::REALTIME_TICK];
         let qualities: &[Qos] = if info.qos.is_empty() { &default } else { &info.qos };
         let service = &mut self.services[service];

@@ -5,11 +5,13 @@
 //! [`crate::distributor::Config::work_per_turn`] items, and what other providers send goes out in between. An item that has yet to move
 //! is served as before, by a provider that may still update it.
 
-use super::Phase;
+use super::session::Role;
+use super::{DIRECTORY_STREAM, Phase};
 use crate::distributor::config::Balance;
 use crate::distributor::ids::Handle;
 use crate::distributor::timers::Timer;
 use crate::distributor::{Notice, ProviderSink, SessionId, SourceDistributor};
+use rwf::rdm::directory::{Action, ConsumerStatus, ServiceStatus};
 use rwf::{DataState, State, StateCode, StreamState};
 use std::fmt;
 
@@ -115,18 +117,52 @@ impl SourceDistributor {
 
     /// Another provider may be the first that takes requests: if items are to go back to that one, they do so when it has been the
     /// first for long enough.
-    pub(super) fn note_first_provider(&mut self, now: u64, service: u16) {
+    pub(super) fn note_first_provider(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
         let first = self.first_provider(service);
         let Some(known) = self.services.get_mut(service) else { return };
         let is_news = known.note_first(now, first);
         if is_news && first.is_some() && self.config.failback > 0 && self.config.balance == Balance::First {
             self.timers.set(now.saturating_add(self.config.failback), Timer::FailBack(service));
         }
+        self.tell_roles(service, out);
+    }
+
+    /// Tells the providers of a service whether they are asked or stand by, where they have an order (RDM `ConsumerStatus`).
+    fn tell_roles(&mut self, service: u16, out: &mut dyn ProviderSink) {
+        let Some(known) = self.services.get(service) else { return };
+        if known.cached || self.config.balance != Balance::First && known.switched_to().is_none() {
+            return;
+        }
+        let first = self.first_provider(service);
+        let is_there = |id: &SessionId| self.providers.get(*id).is_some_and(|session| session.phase == Phase::Ready);
+        let there: Vec<SessionId> = known.providers().iter().copied().filter(is_there).collect();
+        let is_alone = there.len() < 2;
+        for id in there {
+            let Some(offer) = self.providers[id].offer_mut(service).filter(|offer| offer.takes_consumer_status) else {
+                continue;
+            };
+            let role = match (first == Some(id) || offer.open + offer.outstanding > 0, is_alone) {
+                (true, true) => Role::ActiveNoStandby,
+                (true, false) => Role::ActiveWithStandby,
+                (false, _) => Role::Standby,
+            };
+            if offer.told_role.replace(role) == Some(role) {
+                continue;
+            }
+            let status = ServiceStatus {
+                service_id: offer.provider_id,
+                action: Action::Add,
+                mirroring: Some(role as u64),
+                warm_standby: None,
+            };
+            let status = ConsumerStatus { stream_id: DIRECTORY_STREAM, services: vec![status] };
+            self.send(id, out, |w| status.encode(w));
+        }
     }
 
     /// The first provider of a service may have been that for long enough: the items of the others go back to it.
     pub(in crate::distributor) fn failback_timer(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
-        self.note_first_provider(now, service);
+        self.note_first_provider(now, service, out);
         let first = self.services.get(service).and_then(super::services::Service::first);
         if let Some((first, since)) = first
             && now.saturating_sub(since) >= self.config.failback
@@ -189,7 +225,7 @@ impl SourceDistributor {
             return Err(SwitchError::NotUp { provider: address(&session).unwrap_or_default() });
         }
         self.services[id].switch_to(wanted, |session| self.providers.rank(session));
-        self.note_first_provider(now, id);
+        self.note_first_provider(now, id, out);
         let is_ordered = wanted.is_some() || self.config.balance == Balance::First;
         let Some(first) = self.first_provider(id).filter(|_| is_ordered) else { return Ok(0) };
         let others = self.services[id].providers().iter().filter(|&&session| session != first);
@@ -214,7 +250,7 @@ impl SourceDistributor {
         {
             let below = below.min(self.items.at(session, service).len());
             if below == 0 || !self.is_to_leave(session, service, why) {
-                self.end_move();
+                self.end_move(out);
                 continue;
             }
             let looked = below.min(self.outages.budget);
@@ -236,7 +272,7 @@ impl SourceDistributor {
     }
 
     /// All items of the move in front are looked at, or there is no reason any more to move them.
-    fn end_move(&mut self) {
+    fn end_move(&mut self, out: &mut dyn ProviderSink) {
         let Some(Move { service, provider, why, moved, .. }) = self.outages.moves.pop_front() else { return };
         if moved > 0
             && let Some(known) = self.services.get(service)
@@ -249,6 +285,7 @@ impl SourceDistributor {
                 }
             });
         }
+        self.tell_roles(service, out);
     }
 
     fn move_items(&mut self, now: u64, service: u16, handles: &[Handle], text: &str, out: &mut dyn ProviderSink) {

@@ -215,7 +215,7 @@ impl SourceDistributor {
         }
         if is_last {
             self.providers[id].offers.settle(service);
-            self.note_first_provider(now, service);
+            self.note_first_provider(now, service, out);
             self.take_over(now, service, out);
             self.advertise(service);
         }

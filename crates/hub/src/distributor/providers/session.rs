@@ -78,6 +78,10 @@ pub(crate) struct Offer {
     pub(crate) open_window: Option<u64>,
     /// `SupportsOutOfBandSnapshots`.
     pub(crate) snapshots_beyond_limit: bool,
+    /// `AcceptingConsumerStatus`.
+    pub(crate) takes_consumer_status: bool,
+    /// What the provider was told last of its part among those that have the service.
+    pub(crate) told_role: Option<Role>,
     /// Requests not answered.
     pub(crate) outstanding: u32,
     /// Items open.
@@ -89,6 +93,18 @@ pub(crate) struct Offer {
     /// `QoS`; empty means real time, tick by tick.
     pub(crate) qos: Vec<Qos>,
     phase: OfferPhase,
+}
+
+/// The part of one of several providers of a service (`SourceMirroringMode` of RDM's `ConsumerStatus`; ETA
+/// `Directory.SourceMirroringMode`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It is asked, and nobody stands by.
+    ActiveNoStandby = 0,
+    /// It is asked, or has items; others stand by.
+    ActiveWithStandby = 1,
+    /// It is not asked.
+    Standby = 2,
 }
 
 /// Whether an offer holds.
@@ -104,7 +120,14 @@ enum OfferPhase {
 
 impl Offer {
     pub(crate) fn new(provider_id: u16, service: u16) -> Self {
-        Self { provider_id, service, accepting: true, snapshots_beyond_limit: true, ..Self::default() }
+        Self {
+            provider_id,
+            service,
+            accepting: true,
+            snapshots_beyond_limit: true,
+            takes_consumer_status: true,
+            ..Self::default()
+        }
     }
 
     /// Whether it holds, and no item is there from before it was withdrawn.
