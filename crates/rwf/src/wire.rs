@@ -23,7 +23,7 @@ pub const OB16_MAX: usize = 0xFFFF;
 pub const U30_MAX: u32 = 0x3FFF_FFFF;
 
 /// First byte of an `ob16` that is followed by two more.
-const OB16_LONG: u8 = 0xFE;
+pub(crate) const OB16_LONG: u8 = 0xFE;
 
 /// A cursor over received bytes. Each read either succeeds and advances, or fails and leaves the cursor where it was.
 #[derive(Clone, Copy, Debug)]

@@ -1,10 +1,13 @@
 //! The message key: what a stream is about.
 
 use super::flags::KeyFlags;
-use crate::wire::{LenForm, RB15_MAX, Reader, Writer};
+use crate::wire::{LenForm, OB16_LONG, RB15_MAX, Reader, Writer};
 use crate::{DataType, DecodeError, EncodeError};
 use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
+
+/// Names shorter than this are written and read in one go: the key's length fits a byte then.
+const PLAIN: usize = 96;
 
 /// A message key. All members are optional; a request has a key even when it is empty.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
@@ -135,7 +138,24 @@ impl<'a> MsgKey<'a> {
     #[inline]
     pub(super) fn read(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let bytes = r.expect("message key").buf15()?;
+        if let Some(key) = Self::read_plain(bytes) {
+            return Ok(key);
+        }
         Self::read_members(&mut Reader::with_base(bytes, r.offset() - bytes.len(), "message key"))
+    }
+
+    /// The key, if it is what nearly all are: service, name and perhaps its type.
+    #[inline]
+    fn read_plain(bytes: &'a [u8]) -> Option<Self> {
+        const PLAIN_FLAGS: u16 = KeyFlags::HAS_SERVICE_ID.0 | KeyFlags::HAS_NAME.0;
+        let &[flags, id, length, ref rest @ ..] = bytes else { return None };
+        let (plain, typed) = (u16::from(flags) & !KeyFlags::HAS_NAME_TYPE.0, KeyFlags(u16::from(flags)));
+        if plain != PLAIN_FLAGS || id == OB16_LONG {
+            return None;
+        }
+        let (name, behind) = rest.split_at_checked(usize::from(length))?;
+        let name_type = if typed.contains(KeyFlags::HAS_NAME_TYPE) { Some(*behind.first()?) } else { None };
+        Some(Self { service_id: Some(u16::from(id)), name: Some(name), name_type, ..Self::EMPTY })
     }
 
     /// Writes the key without a length before it.
@@ -166,7 +186,37 @@ impl<'a> MsgKey<'a> {
     }
 
     /// Writes the key with its length, which always takes two bytes.
+    #[inline]
     pub(super) fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        let other = self.filter.is_some() | self.identifier.is_some() | self.attrib.is_some();
+        match (self.service_id, self.name) {
+            (Some(id), Some(name @ [_, ..])) if name.len() < PLAIN && !other && self.flags == KeyFlags::NONE => {
+                self.write_plain(id, name, w)
+            }
+            _ => self.write_any(w),
+        }
+    }
+
+    /// Writes what nearly all keys are, service, name and perhaps its type, with the length known beforehand: a third of the
+    /// instructions.
+    fn write_plain(&self, id: u16, name: &[u8], w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        let mut flags = KeyFlags::HAS_SERVICE_ID.0 | KeyFlags::HAS_NAME.0;
+        if self.name_type.is_some() {
+            flags |= KeyFlags::HAS_NAME_TYPE.0;
+        }
+        let (flags, length, [high, low]) = (flags as u8, name.len() as u8, id.to_be_bytes());
+        let (mut head, used) = if id < u16::from(OB16_LONG) {
+            ([0x80, 0, flags, low, length, 0, 0, 0], 5)
+        } else {
+            ([0x80, 0, flags, OB16_LONG, high, low, length, 0], 7)
+        };
+        head[1] = (used - 2 + name.len() + usize::from(self.name_type.is_some())) as u8;
+        w.short(head, used)?;
+        w.bytes(name)?;
+        self.name_type.map_or(Ok(()), |name_type| w.u8(name_type))
+    }
+
+    fn write_any(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         let mark = w.begin_rb15(LenForm::Long)?;
         self.encode(w)?;
         w.end_rb15(mark)
@@ -199,6 +249,49 @@ impl<'a> Attrib<'a> {
                 w.rb15_long(self.data.len())?;
                 w.bytes(self.data)
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MsgKey, PLAIN};
+    use crate::wire::{Reader, Writer};
+
+    #[test]
+    fn the_short_way_is_the_long_way() {
+        let name = [b'N'; PLAIN + 40];
+        for id in [0, 1, 0xFD, 0xFE, 0xFF, 0x100, u16::MAX] {
+            for (length, name_type) in
+                (0..name.len()).flat_map(|length| [(length, None), (length, Some(1)), (length, Some(255))])
+            {
+                let key = MsgKey { name_type, ..MsgKey::item(id, &name[..length]) };
+                for room in [0, length + 3, length + 7, 300] {
+                    let (mut short, mut long) = ([0; 300], [0; 300]);
+                    let (mut a, mut b) = (Writer::new(&mut short[..room]), Writer::new(&mut long[..room]));
+                    assert_eq!(key.write(&mut a), key.write_any(&mut b));
+                    if key.write_any(&mut Writer::new(&mut [0; 300][..room])).is_ok() {
+                        assert_eq!(a.written(), b.written());
+                        let mut r = Reader::new(a.written(), "key");
+                        let read = MsgKey::read(&mut r).unwrap();
+                        assert_eq!(read, MsgKey::decode(&b.written()[2..]).unwrap());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn keys_that_are_cut_off_are_refused_either_way() {
+        let (mut bytes, key) = ([0; 40], MsgKey { name_type: Some(1), ..MsgKey::item(7, b"IBM.N") });
+        let mut w = Writer::new(&mut bytes);
+        key.write(&mut w).unwrap();
+        let whole = w.written();
+        for length in 2..whole.len() {
+            let cut = [&[0x80, (length - 2) as u8], &whole[2..length]].concat();
+            let short = MsgKey::read(&mut Reader::new(&cut, "key")).is_ok();
+            assert_eq!(short, MsgKey::decode(&cut[2..]).is_ok(), "{length}");
+            assert!(!short);
         }
     }
 }

@@ -259,7 +259,7 @@ impl Catalogue {
         Ok(catalogue)
     }
 
-    /// Pages for every name: see [`super::page`].
+    /// Pages for every name: see `page.rs`.
     pub fn pages(stamp_all: bool) -> Self {
         let mut catalogue = Self { origin: "pages".to_owned(), cycle: true, ..Self::default() };
         let number = catalogue.add(super::page::series(stamp_all));
