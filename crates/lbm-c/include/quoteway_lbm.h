@@ -1,7 +1,8 @@
 /* Topic messaging over reliable multicast, reliable unicast, TCP and shared memory.
  *
  * The shape is that of LBM, the names are its own: a context; attributes, which are options by their LBM names; sources, which
- * send; receivers, which call back. Link with -lquoteway_lbm. examples/ has a publisher and a subscriber.
+ * send; receivers, which call back. Link with -lquoteway_lbm. examples/ has a publisher and a subscriber, and a
+ * test of latency.
  *
  * Functions return QW_LBM_OK or QW_LBM_FAILURE; then qw_lbm_errnum() and qw_lbm_errmsg() say what was wrong, for each thread.
  * Null pointers and bad texts are errors. Texts are UTF-8 and end with a NUL.
@@ -22,7 +23,8 @@
  *   qw_lbm_context_create, _context_delete,
  *     _context_process_events                            QW_LBM_EINCALLBACK    QW_LBM_EINCALLBACK
  *   qw_lbm_context_unblock, attributes, qw_lbm_config,
- *     qw_lbm_log, _errnum, _errmsg, _version             yes                   yes
+ *     qw_lbm_log, _errnum, _errmsg, _version,
+ *     qw_lbm_observer_...                                yes                   yes
  *
  * QW_LBM_EDEADLOCK: a callback of that context waits for the context whose callback this is; nothing was done. Contexts that relay to
  * each other see it now and then, and keep the message for later, or hand it to a thread of their own. A context and its callbacks
@@ -214,6 +216,45 @@ int qw_lbm_request_delete(qw_lbm_request_t *req);
 
 /* Answers a request, by TCP to the requester. It does not wait: QW_LBM_EGONE if the requester is behind. */
 int qw_lbm_send_response(qw_lbm_context_t *ctx, const qw_lbm_reply_to_t *reply_to, const void *msg, size_t len);
+
+/* ---- Observing ----------------------------------------------------------------------------------------------------------- */
+
+/* When messages were sent and received, for tests of latency and rate as the one-way report of LBM has them: each end keeps its
+ * records in memory and writes them to a file when it is finished. "quoteway-lab observed SENDER RECEIVER..." makes the table of
+ * them: lost and out of order messages, rates, and the latency from the call that sends, and from the time at which it should have
+ * been made.
+ *
+ * The application gives each message an id, of which no two are the same, and carries it in the message. The times are of
+ * CLOCK_MONOTONIC: both ends have to be on one machine. An observer is used by one thread at a time. A call costs some 40 ns (what
+ * it cost here stands in the file). */
+typedef struct qw_lbm_observer qw_lbm_observer_t;
+
+#define QW_LBM_OBSERVER_SENDER 1
+#define QW_LBM_OBSERVER_RECEIVER 2
+
+/* The id of a message of several streams, each of which counts for itself; with one stream the number alone will do. Both are of 32
+ * bits. Messages out of order are found within a stream. */
+#define QW_LBM_OBSERVER_ID(stream, number) ((uint64_t)(stream) << 32 | (uint32_t)(number))
+
+/* Takes and touches the memory for so many records (24 bytes each at a sender, 16 at a receiver; later ones are counted as missed),
+ * and makes the file. One in `every` messages is recorded, chosen by its id, so that both ends choose the same; 1: each one. */
+int qw_lbm_observer_create(qw_lbm_observer_t **observer, int end, size_t records, uint32_t every, const char *file);
+
+/* Nanoseconds of the clock of observers, to make a schedule of. */
+uint64_t qw_lbm_observer_now(void);
+
+/* Immediately before the call that sends a message. intended: when it was to be sent. A sender that is late and counts from the late
+ * moment hides what kept it. */
+int qw_lbm_observer_sent(qw_lbm_observer_t *observer, uint64_t id, uint64_t intended);
+
+/* The message that was recorded last was not sent (QW_LBM_EWOULDBLOCK): it is recorded when it is. */
+int qw_lbm_observer_refused(qw_lbm_observer_t *observer, uint64_t id);
+
+/* In the callback, when the id has been read. */
+int qw_lbm_observer_received(qw_lbm_observer_t *observer, uint64_t id);
+
+/* Writes the file and deletes the observer; that is deleted also if the file cannot be written. */
+int qw_lbm_observer_finish(qw_lbm_observer_t *observer);
 
 #ifdef __cplusplus
 }

@@ -22,6 +22,7 @@ mod context;
 mod engine;
 mod error;
 mod log;
+mod observer;
 mod receivers;
 mod requests;
 mod sources;

@@ -3,6 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use measure::observer::analysis::analyse;
+use measure::observer::{read_received, read_sent};
+
 fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -38,7 +41,7 @@ fn compile(file: &Path, folder: &Path, shared: bool) -> PathBuf {
 
 /// Options by which a test has groups and ports of its own.
 fn options(folder: &Path, number: u32) -> PathBuf {
-    let n = std::process::id() * 4 + number;
+    let n = std::process::id() * 8 + number;
     let (group, port) = (format!("239.67.{}.{}", n >> 8 & 255, n & 255), 20_000 + n % 20_000);
     let lines = format!(
         "context default_interface 127.0.0.1\ncontext resolver_multicast_address {group}\n\
@@ -79,6 +82,30 @@ fn a_publisher_and_a_subscriber_in_c_lose_nothing() {
         assert!(p.contains("answer: 20000 messages, 0 lost") && s.contains("20000 messages, 0 lost"), "{p}\n{s}");
         assert!(s.contains("begin: c.example from LBTRM:127.0.0.1:"), "{s}");
     }
+}
+
+/// What both ends of the example write down is what the lab reads: every message, once, in order, with its latency.
+#[test]
+fn two_ends_observe_every_message() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(&here().join("examples/latency.c"), folder.path(), true);
+    let options = options(folder.path(), 4);
+    let file = |name: &str| folder.path().join(name);
+    let run = |end: &str| {
+        let (path, options) = (file(end), options.to_str().expect("a path"));
+        start(&program, &[end, "c.latency", path.to_str().expect("a path"), "2000", "1", options])
+    };
+    let ends = [run("receive"), run("send")].map(|end| end.wait_with_output().expect("it ends"));
+    assert!(ends.iter().all(|end| end.status.success()), "{}", ends.iter().map(said).collect::<String>());
+    let (sender, sent) = read_sent(&file("send")).expect("a sender's file");
+    let (receiver, received) = read_received(&file("receive")).expect("a receiver's file");
+    assert_eq!((sender.missed, receiver.missed, sender.every), (0, 0, 1));
+    assert!(sent.iter().map(|sent| sent.id).eq(0..2000), "each one, in order");
+    assert!(sent.iter().all(|sent| sent.at >= sent.intended));
+    assert!(received.iter().map(|received| received.id).eq(0..2000), "{} came", received.len());
+    assert!(sent.iter().zip(&received).all(|(sent, received)| received.at > sent.at));
+    let analysis = analyse(&sent, &[received], 1);
+    assert_eq!((analysis.sent, analysis.lost, analysis.out_of_order), (2000, 0, 0));
 }
 
 #[test]

@@ -35,6 +35,7 @@ int main(int argc, char **argv) {
     qw_lbm_src_attr_t *src_attr = NULL;
     qw_lbm_context_t *ctx = NULL;
     qw_lbm_src_t *src = NULL;
+    qw_lbm_observer_t *observer = NULL;
     qw_lbm_rcv_t *rcv = NULL;
     qw_lbm_reply_to_t nobody = {0, 0, 0, 0};
     char text[64], report[100000];
@@ -111,6 +112,17 @@ int main(int argc, char **argv) {
     EXPECT(qw_lbm_context_delete(NULL), QW_LBM_EINVAL, "null");
     GOOD(qw_lbm_context_attr_delete(attr));
     GOOD(qw_lbm_src_attr_delete(src_attr));
+
+    EXPECT(qw_lbm_observer_create(&observer, 3, 10, 1, "/dev/null"), QW_LBM_EINVAL, "end");
+    EXPECT(qw_lbm_observer_create(&observer, QW_LBM_OBSERVER_SENDER, 0, 1, "/dev/null"), QW_LBM_EINVAL, "records");
+    EXPECT(qw_lbm_observer_create(&observer, QW_LBM_OBSERVER_SENDER, (size_t)-1, 1, "/dev/null"), QW_LBM_EINVAL, "records");
+    EXPECT(qw_lbm_observer_create(&observer, QW_LBM_OBSERVER_SENDER, 10, 1, NULL), QW_LBM_EINVAL, "null");
+    EXPECT(qw_lbm_observer_create(&observer, QW_LBM_OBSERVER_SENDER, 10, 1, "/no/such/folder/file"), QW_LBM_EOS, "/no/such/folder");
+    EXPECT(qw_lbm_observer_create(NULL, QW_LBM_OBSERVER_SENDER, 10, 1, "/dev/null"), QW_LBM_EINVAL, "null");
+    EXPECT(qw_lbm_observer_sent(NULL, 1, 1), QW_LBM_EINVAL, "null");
+    EXPECT(qw_lbm_observer_refused(NULL, 1), QW_LBM_EINVAL, "null");
+    EXPECT(qw_lbm_observer_received(NULL, 1), QW_LBM_EINVAL, "null");
+    EXPECT(qw_lbm_observer_finish(NULL), QW_LBM_EINVAL, "null");
 
     /* An embedded context has a thread of its own. */
     GOOD(qw_lbm_context_create(&ctx, NULL));
