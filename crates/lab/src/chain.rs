@@ -60,6 +60,8 @@ pub struct Chain {
     /// Where clients connect: each P2PS, path after path; without servers each source.
     endpoints: Vec<(IpAddr, u16)>,
     nodes: Nodes,
+    /// On other machines: what each of `servers` is, and its number there.
+    far: Vec<(&'static str, u32)>,
     /// Configuration files of the servers.
     folder: TempDir,
 }
@@ -76,7 +78,8 @@ impl Chain {
         observation: Option<&Observation<'_>>,
     ) -> Result<Self, Fault> {
         let folder = tempfile::tempdir().map_err(|e| format!("no folder for configurations: {e}"))?;
-        let mut chain = Self { sources: Vec::new(), servers: Vec::new(), endpoints: Vec::new(), nodes, folder };
+        let mut chain =
+            Self { sources: Vec::new(), servers: Vec::new(), endpoints: Vec::new(), nodes, far: Vec::new(), folder };
         for path in 0..scenario.paths {
             let first = path * scenario.distributors;
             let sources = first..first + scenario.distributors;
@@ -217,10 +220,12 @@ impl Chain {
 
     /// Processor time of all sources and of all servers so far, in nanoseconds.
     pub fn cpu(&self) -> [Option<u64>; 2] {
-        [&self.sources, &self.servers].map(|all| {
+        let here = |all: &[Process]| {
             let used: Vec<u64> = all.iter().filter_map(Process::cpu).collect();
             (!used.is_empty() && used.len() == all.len()).then(|| used.iter().sum())
-        })
+        };
+        let servers = self.nodes.hosts().map_or_else(|| here(&self.servers), |hosts| hosts.cpu(&self.far));
+        [here(&self.sources), servers]
     }
 
     /// Gives all sources their part of so many updates a second; `None` is as many as go.
@@ -251,51 +256,47 @@ impl Chain {
     /// `rrcpd` between and several P2PSs where the scenario says so.
     fn start_servers(&mut self, scenario: &Scenario, sources: &[String], path: u32) -> Result<(), Fault> {
         if !scenario.is_split() {
-            let file = self.folder.path().join(format!("serve-{path}.toml"));
-            std::fs::write(&file, &scenario.server_toml).map_err(|e| format!("configuration of the server: {e}"))?;
+            let file = self.configuration("server", &format!("serve-{path}.toml"), &scenario.server_toml)?;
             let listen = format!(
-                "serve --config {} --interface {} --rssl-port 0 --nip-port 0 --route {source}",
-                file.display(),
+                "serve --config {file} --interface {} --rssl-port 0 --nip-port 0 --route {source}",
                 self.nodes.server(),
                 source = sources.first().map_or("", String::as_str)
             );
             return self.start_endpoint(scenario, &listen);
         }
-        let nodes = &self.nodes;
+        let (near_hub, far_hub) = (self.nodes.distributor(), self.nodes.far_hub());
         let hub = Hub::new(path);
-        let config = |name: &str, transport: &str, interface: IpAddr| {
-            let file = self.folder.path().join(format!("{name}-{path}.toml"));
-            std::fs::write(&file, hub.text(transport, interface) + &scenario.server_toml)
-                .map_err(|e| format!("configuration of the servers: {e}"))?;
-            Ok::<String, Fault>(file.display().to_string())
-        };
+        let text = |transport: &str, interface: IpAddr| hub.text(transport, interface) + &scenario.server_toml;
         let near = if scenario.source_rrcpd { "lbt-ipc" } else { &scenario.hub };
-        let file = config("distributor", near, nodes.distributor())?;
+        let file = self.configuration("distributor", &format!("distributor-{path}.toml"), &text(near, near_hub))?;
         let (mut address, mut started) = (String::new(), Vec::new());
         for source in sources {
-            let interface = nodes.distributor();
             let flags = format!(
-                "source-distributor --config {file} --interface {interface} --nip-port 0 --hub-port 0 --route {source}"
+                "source-distributor --config {file} --interface {near_hub} --nip-port 0 --hub-port 0 --route {source}"
             );
-            let mut distributor =
-                product::start("Source Distributor", &place(scenario, nodes, "distributor"), &words(&flags))?;
+            let before = place(scenario, &self.nodes, "distributor");
+            let mut distributor = self.start_server("Source Distributor", "distributor", &before, &flags)?;
             let named = named(&distributor.wait_for("ready ", PATIENCE)?.text, "hub=");
             address = named.ok_or_else(|| distributor.failed("names no address of its hub"))?;
             started.push(distributor);
         }
         if scenario.source_rrcpd {
-            let flags = format!("rrcpd --config {}", config("source-rrcpd", &scenario.hub, nodes.distributor())?);
-            let mut daemon =
-                product::start("source's rrcpd", &daemon_place(scenario, nodes, "distributor"), &words(&flags))?;
+            let name = format!("source-rrcpd-{path}.toml");
+            let file = self.configuration("distributor", &name, &text(&scenario.hub, near_hub))?;
+            let before = daemon_place(scenario, &self.nodes, "distributor");
+            let daemon = self.start_server("source's rrcpd", "distributor", &before, &format!("rrcpd --config {file}"));
+            let mut daemon = daemon?;
             daemon.wait_for("ready ", PATIENCE)?;
             self.servers.push(daemon);
         }
         // Behind a daemon P2PSs read the stream from shared memory.
         let near = if scenario.rrcpd { "lbt-ipc" } else { &scenario.hub };
-        let p2ps = config("p2ps", near, nodes.far_hub())?;
+        let p2ps = self.configuration("server", &format!("p2ps-{path}.toml"), &text(near, far_hub))?;
         let daemon = if scenario.rrcpd {
-            let flags = format!("rrcpd --config {}", config("rrcpd", &scenario.hub, nodes.far_hub())?);
-            let mut daemon = product::start("rrcpd", &daemon_place(scenario, nodes, "server"), &words(&flags))?;
+            let name = format!("rrcpd-{path}.toml");
+            let file = self.configuration("server", &name, &text(&scenario.hub, far_hub))?;
+            let before = daemon_place(scenario, &self.nodes, "server");
+            let mut daemon = self.start_server("rrcpd", "server", &before, &format!("rrcpd --config {file}"))?;
             daemon.wait_for("ready ", PATIENCE)?;
             Some(daemon)
         } else {
@@ -308,13 +309,39 @@ impl Chain {
         (0..scenario.p2ps).try_for_each(|_| self.start_endpoint(scenario, &flags))
     }
 
+    /// Writes a configuration where a process of this role reads it; gives its path there.
+    fn configuration(&self, role: &str, name: &str, text: &str) -> Result<String, Fault> {
+        let far = self.nodes.hosts().map_or(Ok(None), |hosts| hosts.put(role, name, text))?;
+        if let Some(path) = far {
+            return Ok(path);
+        }
+        let file = self.folder.path().join(name);
+        std::fs::write(&file, text).map_err(|e| format!("configuration {}: {e}", file.display()))?;
+        Ok(file.display().to_string())
+    }
+
+    /// Starts a process of the system, on its node; `role` says on which, `before` leads there.
+    fn start_server(
+        &mut self,
+        name: &str,
+        role: &'static str,
+        before: &[String],
+        flags: &str,
+    ) -> Result<Process, Fault> {
+        let mut process = product::start(name, before, &words(flags))?;
+        if self.nodes.hosts().is_some() {
+            let line = process.wait_for("pid ", PATIENCE)?.text;
+            let number = line.trim_start_matches("pid ").parse();
+            self.far.push((role, number.map_err(|_| process.failed("has no number"))?));
+        }
+        Ok(process)
+    }
+
     /// Starts a server for clients.
     fn start_endpoint(&mut self, scenario: &Scenario, flags: &str) -> Result<(), Fault> {
-        let mut args = words(flags);
-        if scenario.shards > 0 {
-            args.extend(words(&format!("--shards {}", scenario.shards)));
-        }
-        let mut server = product::start("server", &place(scenario, &self.nodes, "server"), &args)?;
+        let shards = if scenario.shards > 0 { format!(" --shards {}", scenario.shards) } else { String::new() };
+        let before = place(scenario, &self.nodes, "server");
+        let mut server = self.start_server("server", "server", &before, &format!("{flags}{shards}"))?;
         let address = named(&server.wait_for("ready ", PATIENCE)?.text, "rssl=");
         let port = address.as_deref().and_then(port_of).ok_or_else(|| server.failed("names no port"))?;
         self.servers.push(server);

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use super::hosts::Hosts;
 use super::html::svg::escape;
 use super::scenario::{Kind, Scenario};
 
@@ -143,7 +144,7 @@ fn setup(scenario: &Scenario) -> Option<Setup> {
 }
 
 /// The table of a scenario; empty for what repeats no report.
-pub fn of(scenario: &Scenario) -> Vec<Deviation> {
+pub fn of(scenario: &Scenario, hosts: Option<&Hosts>) -> Vec<Deviation> {
     if scenario.kind == Kind::Lbm {
         return lbm(scenario);
     }
@@ -153,10 +154,12 @@ pub fn of(scenario: &Scenario) -> Vec<Deviation> {
         all.push(Deviation { aspect, original: original.to_owned(), ours, is_same });
     };
     let apart = match scenario.nodes {
+        2.. if let Some(hosts) = hosts => format!("source and client on this machine, the system on {}", hosts.about()),
         1 => "everything on loopback of one machine".to_owned(),
         nodes => format!("{nodes} network namespaces of one machine, joined by veth pairs; they share its processors"),
     };
-    add("topology", there.topology, apart, false);
+    let machines = hosts.map_or(1, |hosts| 1 + hosts.count() as u32);
+    add("topology", there.topology, apart, machines > 1 && machines == there.nodes);
     let daemons = u32::from(scenario.rrcpd) + u32::from(scenario.source_rrcpd);
     let ours = format!(
         "{} source(s) with a Source Distributor each, {daemons} rrcpd a path, {} P2PS a path, {} client process(es) on {} node(s)",
@@ -173,17 +176,25 @@ pub fn of(scenario: &Scenario) -> Vec<Deviation> {
     add("processes", there.processes, ours, is_same);
     let bound = if scenario.bind.is_empty() { "none".to_owned() } else { scenario.bind.clone() };
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let bound = format!(
-        "{bound}, on {processors} processor(s) that all nodes share; a veth pair has no interrupts: the sender's processor does the \
-         receiver's part"
-    );
+    let bound = match hosts {
+        Some(_) => format!("{bound}, on {processors} processor(s) here; interrupts are where the machines have them"),
+        None => format!(
+            "{bound}, on {processors} processor(s) that all nodes share; a veth pair has no interrupts: the sender's processor does \
+             the receiver's part"
+        ),
+    };
     add("binding", there.binding, bound, false);
     let ours = if scenario.priority.is_empty() { "none".to_owned() } else { format!("chrt -f {}", scenario.priority) };
     add("priorities", there.priority, ours, scenario.priority.is_empty() == (there.priority == "none"));
     let has_nodes = scenario.nodes > 1;
-    let mtu = if has_nodes { scenario.mtu.to_string() } else { "65536 (loopback)".to_owned() };
-    add("MTU", &there.mtu.to_string(), mtu, has_nodes && scenario.mtu == there.mtu);
+    let mtu = match hosts {
+        Some(_) => "as the network has it".to_owned(),
+        None if has_nodes => scenario.mtu.to_string(),
+        None => "65536 (loopback)".to_owned(),
+    };
+    add("MTU", &there.mtu.to_string(), mtu, hosts.is_none() && has_nodes && scenario.mtu == there.mtu);
     let tso = match scenario.tso.as_str() {
+        _ if hosts.is_some() => "as the cards have them",
         "" => "as the kernel has them: on; veth segments nothing",
         "on" => "TSO on",
         _ => "TSO off",
@@ -328,7 +339,7 @@ mod tests {
         for scenario in read(BUILT_IN).unwrap() {
             let is_repetition =
                 scenario.on_request && (!scenario.originals.is_empty() || scenario.group == "cisco-2009");
-            let all = of(&scenario);
+            let all = of(&scenario, None);
             assert_eq!(!all.is_empty(), is_repetition, "{}", scenario.name);
             for aspect in aspects.iter().filter(|_| is_repetition) {
                 assert!(all.iter().any(|d| d.aspect == *aspect), "{}: {aspect}", scenario.name);
@@ -340,7 +351,8 @@ mod tests {
     #[test]
     fn what_is_changed_in_a_call_shows() {
         let mut scenario = read(BUILT_IN).unwrap().into_iter().find(|s| s.name == "intel-5050-mtu9000").unwrap();
-        let same = |scenario: &Scenario, aspect: &str| of(scenario).iter().any(|d| d.aspect == aspect && d.is_same);
+        let same =
+            |scenario: &Scenario, aspect: &str| of(scenario, None).iter().any(|d| d.aspect == aspect && d.is_same);
         assert!(same(&scenario, "processes") && same(&scenario, "MTU") && same(&scenario, "output"));
         scenario.set(&["p2ps=2".to_owned(), "size=130".to_owned(), "server_toml=''".to_owned()]).unwrap();
         assert!(!same(&scenario, "processes") && !same(&scenario, "update") && !same(&scenario, "output"));

@@ -8,9 +8,9 @@ use super::chain::{PATIENCE, Spacing, words};
 use super::peers;
 use super::product;
 use super::rows::{Metrics, Outcome, Side};
-use super::run::{Ask, ours};
+use super::run::{Ask, Where, ours};
 use super::scenario::{Point, Scenario};
-use super::session::{Run, Session};
+use super::session::{Places, Run, Session};
 use measure::process::Fault;
 
 /// Steps of the search for the highest rate that is held.
@@ -115,7 +115,8 @@ fn at(
     point: Point,
     rate: Option<f64>,
 ) -> Result<(), Fault> {
-    let first = ask(session, scenario, rate);
+    let places = session.places.clone();
+    let first = ask(&places, scenario, rate);
     let seconds = ours_seconds(scenario);
     let mut sides: Vec<(Side, f64, Run<'_>)> = vec![(Side::Ours, seconds, Box::new(move || ours(scenario, first)))];
     // Unpaced there are no bursts.
@@ -139,9 +140,14 @@ fn at(
 }
 
 /// What a run of ours is asked for.
-fn ask(session: &Session, scenario: &Scenario, rate: Option<f64>) -> Ask {
+fn ask<'a>(places: &'a Places, scenario: &Scenario, rate: Option<f64>) -> Ask<'a> {
     let pace = if scenario.bursts > 0 { Spacing::Bursts(scenario.bursts) } else { Spacing::Even };
-    Ask { rate, pace, with_nodes: !session.places.loopback }
+    let nodes = match &places.hosts {
+        Some(hosts) => Where::Hosts(hosts),
+        None if places.loopback => Where::Loopback,
+        None => Where::Namespaces,
+    };
+    Ask { rate, pace, nodes }
 }
 
 /// Whether more than half of the runs of a row held its rate.
@@ -173,7 +179,7 @@ fn search(
 ) -> Result<Option<f64>, Fault> {
     let top = match ceiling {
         Some(rate) => rate,
-        None => unpaced(scenario, ask(session, scenario, None))?,
+        None => unpaced(scenario, ask(&session.places, scenario, None))?,
     };
     let (mut low, mut high) = (0.0, top);
     let mut probe = top * 0.8;
@@ -212,7 +218,7 @@ fn unpaced(scenario: &Scenario, ask: Ask) -> Result<f64, Fault> {
 }
 
 fn is_held(session: &mut Session, scenario: &Scenario, outcome: &mut Outcome, rate: f64) -> Result<bool, Fault> {
-    match ours(scenario, ask(session, scenario, Some(rate))) {
+    match ours(scenario, ask(&session.places, scenario, Some(rate))) {
         Ok(metrics) => {
             session.record(&serde_json::json!({
                 "record": "probe", "scenario": outcome.name, "asked": rate, "figures": metrics.json(),

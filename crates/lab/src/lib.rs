@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::bail;
 use clap::Subcommand;
@@ -29,6 +30,7 @@ pub mod deviations;
 pub mod environment;
 pub mod error;
 pub mod flow;
+pub mod hosts;
 pub mod html;
 pub mod images;
 pub mod lbm;
@@ -57,6 +59,7 @@ use originals::Tables;
 
 use environment::{Disturbance, Environment};
 use error::FileError;
+use hosts::Hosts;
 use measure::process::Fault;
 use resume::Earlier;
 use rows::{Outcome, Verdict};
@@ -121,6 +124,10 @@ pub struct RunArgs {
     /// Everything on loopback: no network namespaces, no root needed
     #[arg(long)]
     loopback: bool,
+    /// Run what is between source and client on this machine, where ssh leads without a password: [user@]name[=address]. Twice: Source
+    /// Distributors on the first, P2PSs on the second
+    #[arg(long = "host", value_name = "HOST", conflicts_with = "loopback")]
+    hosts: Vec<hosts::Destination>,
     /// Other products that may run beside ours, separated by commas; or none
     #[arg(long, value_name = "NAMES", default_value = "eta,nats,aeron", value_parser = peers_of)]
     peers: Peers,
@@ -239,7 +246,9 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
     let expected: f64 = seconds.iter().sum();
     eprintln!("{} scenario(s), about {} in all", chosen.len(), duration(expected));
     let environment = Environment::read();
-    let places = Places { interop: args.interop.clone(), peers: args.peers_dir.clone(), loopback: args.loopback };
+    let hosts = reached(args, &chosen)?;
+    let (interop, loopback) = (args.interop.clone(), args.loopback);
+    let places = Places { interop, peers: args.peers_dir.clone(), loopback, hosts: hosts.clone() };
     let earlier = match &args.out {
         Some(path) if args.resume => Earlier::read(path)?,
         _ => Earlier::default(),
@@ -250,7 +259,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
     let (mut outcomes, mut over) = (Vec::new(), 0.0);
     for (scenario, seconds) in chosen.iter().zip(seconds) {
         let before = Disturbance::now();
-        let mut outcome = outcome_of(scenario, &tables);
+        let mut outcome = outcome_of(scenario, &tables, hosts.as_deref());
         outcome.notes.extend(said.iter().filter(|(name, _)| *name == scenario.name).map(|(_, text)| text.clone()));
         let done = run_scenario(&mut session, scenario, &mut outcome);
         over += seconds;
@@ -280,16 +289,37 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The machines of the system, reached, if there are to be some.
+fn reached(args: &RunArgs, chosen: &[Scenario]) -> anyhow::Result<Option<Arc<Hosts>>> {
+    if args.hosts.is_empty() {
+        return Ok(None);
+    }
+    if args.hosts.len() > 2 {
+        bail!("--host: one machine, or one for Source Distributors and one for P2PSs; {} are named", args.hosts.len());
+    }
+    let is_apart = |scenario: &&Scenario| scenario.kind == Kind::Flow && scenario.nodes > 1;
+    if let Some(other) = chosen.iter().find(|scenario| !is_apart(scenario)) {
+        let text = "has no system that could be on another machine; scenarios with nodes have (quoteway-lab list)";
+        bail!("--host: {} {text}", other.name);
+    }
+    eprintln!("reaching {} host(s) by ssh", args.hosts.len());
+    Ok(Some(Arc::new(Hosts::reach(&args.hosts)?)))
+}
+
 /// What stands on a scenario's page before anything is measured.
-fn outcome_of(scenario: &Scenario, tables: &Tables) -> Outcome {
-    let (originals, notes) = originals::read(tables, scenario);
+fn outcome_of(scenario: &Scenario, tables: &Tables, hosts: Option<&Hosts>) -> Outcome {
+    let (originals, mut notes) = originals::read(tables, scenario);
+    notes.extend(hosts.map(|hosts| {
+        let about = hosts.about();
+        format!("Source and client on this machine, what is between them on {about}. The floor and other products: on this machine.")
+    }));
     let mut outcome = Outcome {
         name: scenario.name.clone(),
         group: scenario.group.clone(),
         title: scenario.text(&scenario.title),
         about: scenario.text(&scenario.about),
         conditions: scenario.conditions(),
-        deviations: deviations::of(scenario),
+        deviations: deviations::of(scenario, hosts),
         originals,
         notes,
         ..Outcome::default()

@@ -1,18 +1,24 @@
 //! The nodes of a test: network namespaces joined by veth pairs as by crossover cables, or everything on loopback.
 //!
 //! Two nodes: source and client on node 1, the system on node 2, as in report 1. Three: Source Distributor on node 2,
-//! P2PS on node 3, and a cable between each two of them. A namespace is no machine: all nodes share the processors.
+//! P2PS on node 3, and a cable between each two of them. A namespace is no machine: all nodes share the processors. Where the user names
+//! machines ([`Hosts`]), these are the nodes of the system, and this machine is node 1.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::chain::LOOPBACK;
+use super::hosts::Hosts;
 use measure::process::Fault;
 
-/// The nodes; they are gone when this value is.
+/// The nodes; namespaces are gone when this value is.
 pub struct Nodes {
+    /// Names of the namespaces.
     names: Vec<String>,
+    /// Machines instead.
+    hosts: Option<Arc<Hosts>>,
 }
 
 /// How the networks between nodes are.
@@ -40,7 +46,17 @@ static MADE: AtomicU32 = AtomicU32::new(0);
 impl Nodes {
     /// One node: this one.
     pub fn loopback() -> Self {
-        Self { names: Vec::new() }
+        Self { names: Vec::new(), hosts: None }
+    }
+
+    /// This machine, and those that were reached.
+    pub fn on(hosts: Arc<Hosts>) -> Self {
+        Self { names: Vec::new(), hosts: Some(hosts) }
+    }
+
+    /// The machines beside this one, where there are some.
+    pub fn hosts(&self) -> Option<&Hosts> {
+        self.hosts.as_deref()
     }
 
     /// Makes two or three nodes whose networks are as they should be; one is loopback.
@@ -52,7 +68,7 @@ impl Nodes {
             return Ok(Self::loopback());
         }
         let tag = format!("{:x}{:x}", std::process::id() & 0xFFFF, MADE.fetch_add(1, Ordering::Relaxed) & 0xFF);
-        let mut nodes = Self { names: Vec::new() };
+        let mut nodes = Self::loopback();
         for n in 1..=count {
             let name = format!("quoteway-{tag}-{n}");
             ip(&format!("netns add {name}"))?;
@@ -88,11 +104,18 @@ impl Nodes {
 
     /// Where the source listens.
     pub fn source(&self) -> IpAddr {
-        if self.names.is_empty() { LOOPBACK } else { Ipv4Addr::new(10, 213, 0, 1).into() }
+        match &self.hosts {
+            Some(hosts) => hosts.here(),
+            None if self.names.is_empty() => LOOPBACK,
+            None => Ipv4Addr::new(10, 213, 0, 1).into(),
+        }
     }
 
     /// Where the P2PS listens, as the clients see it.
     pub fn server(&self) -> IpAddr {
+        if let Some(hosts) = &self.hosts {
+            return hosts.last();
+        }
         match self.names.len() {
             0 => LOOPBACK,
             2 => Ipv4Addr::new(10, 213, 0, 2).into(),
@@ -102,6 +125,9 @@ impl Nodes {
 
     /// Where the Source Distributor listens for P2PSs.
     pub fn distributor(&self) -> IpAddr {
+        if let Some(hosts) = &self.hosts {
+            return hosts.first();
+        }
         match self.names.len() {
             0 => LOOPBACK,
             2 => self.server(),
@@ -111,12 +137,19 @@ impl Nodes {
 
     /// The P2PS's end of the hub's network.
     pub fn far_hub(&self) -> IpAddr {
-        if self.names.len() == 3 { Ipv4Addr::new(10, 213, 1, 2).into() } else { self.distributor() }
+        match &self.hosts {
+            Some(hosts) => hosts.last(),
+            None if self.names.len() == 3 => Ipv4Addr::new(10, 213, 1, 2).into(),
+            None => self.distributor(),
+        }
     }
 
     /// The words in front of a command that run it on the node of this process (`source`, `client`, `server`,
     /// `distributor`).
     pub fn enter(&self, process: &str) -> Vec<String> {
+        if let Some(hosts) = &self.hosts {
+            return hosts.enter(process);
+        }
         let node = match process {
             _ if self.names.is_empty() => return Vec::new(),
             "source" | "client" => 0,

@@ -1,8 +1,10 @@
 //! One run of ours: processes, rate, the client's table, and what the observer saw.
 
 use std::io;
+use std::sync::Arc;
 
 use super::chain::{Chain, Observation, PATIENCE, Spacing, shares};
+use super::hosts::Hosts;
 use super::nodes::{Network, Nodes};
 use super::rows::{Metrics, Observed};
 use super::scenario::{Clients, Scenario};
@@ -26,13 +28,24 @@ const UNPACED_MAX: f64 = 20e6;
 
 /// What a run is asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask {
+pub struct Ask<'a> {
     /// Deliveries a second; `None` is as many as go.
     pub rate: Option<f64>,
     /// How the source paces itself.
     pub pace: Spacing,
-    /// Nodes are made if the scenario wants them.
-    pub with_nodes: bool,
+    /// Where the nodes are, if the scenario wants some.
+    pub nodes: Where<'a>,
+}
+
+/// Where the nodes of a run are.
+#[derive(Clone, Copy, Debug)]
+pub enum Where<'a> {
+    /// All on loopback.
+    Loopback,
+    /// In network namespaces of this machine.
+    Namespaces,
+    /// The system on these machines.
+    Hosts(&'a Arc<Hosts>),
 }
 
 /// A line of the client's table.
@@ -76,11 +89,11 @@ impl Interval {
 ///
 /// # Errors
 /// A process fails, something is lost, or the lab was stopped.
-pub fn ours(scenario: &Scenario, ask: Ask) -> Result<Metrics, Fault> {
-    let nodes = if ask.with_nodes {
-        Nodes::make(scenario.nodes, Network { mtu: scenario.mtu, tso: &scenario.tso })?
-    } else {
-        Nodes::loopback()
+pub fn ours(scenario: &Scenario, ask: Ask<'_>) -> Result<Metrics, Fault> {
+    let nodes = match ask.nodes {
+        Where::Hosts(hosts) if scenario.nodes > 1 => Nodes::on(Arc::clone(hosts)),
+        Where::Namespaces => Nodes::make(scenario.nodes, Network { mtu: scenario.mtu, tso: &scenario.tso })?,
+        Where::Hosts(_) | Where::Loopback => Nodes::loopback(),
     };
     let folder = tempfile::tempdir().map_err(|e| format!("no folder for the records: {e}"))?;
     let observation = scenario.observe.then(|| plan(scenario, ask.rate, folder.path()));

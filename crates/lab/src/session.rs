@@ -3,11 +3,13 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::environment::{Disturbance, utc};
 use super::error::FileError;
+use super::hosts::Hosts;
 use super::progress::Progress;
 use super::resume::Earlier;
 use super::rows::{Metrics, Outcome, Row, Side};
@@ -43,6 +45,8 @@ pub struct Places {
     pub peers: PathBuf,
     /// Everything runs on loopback, also where a scenario asks for nodes.
     pub loopback: bool,
+    /// The machines of the system, if these are others than this one.
+    pub hosts: Option<Arc<Hosts>>,
 }
 
 impl Session {

@@ -186,7 +186,7 @@ mod tests {
         let tables = Tables::built_in();
         let scenarios = read(BUILT_IN).unwrap();
         let of_report = scenarios.iter().filter(|s| s.group == group);
-        let outcomes: Vec<Outcome> = of_report.map(|s| crate::outcome_of(s, &tables)).collect();
+        let outcomes: Vec<Outcome> = of_report.map(|s| crate::outcome_of(s, &tables, None)).collect();
         let mut pages = pages(&Environment::default(), 1, &outcomes, &tables);
         assert_eq!(pages.len(), 1);
         pages.remove(0).html
@@ -265,7 +265,7 @@ mod tests {
     fn nothing_stands_under_published_that_the_files_do_not_have() {
         let tables = Tables::built_in();
         for scenario in read(BUILT_IN).unwrap() {
-            let outcome = crate::outcome_of(&scenario, &tables);
+            let outcome = crate::outcome_of(&scenario, &tables, None);
             for series in &outcome.originals {
                 let report = scenario.originals.iter().find(|o| o.table == series.table()).map(|o| o.report.clone());
                 let report = report.filter(|r| !r.is_empty()).unwrap_or_else(|| scenario.group.clone());

@@ -68,6 +68,58 @@ fn a_procedure_of_a_report_runs_on_nodes_and_is_observed() {
     assert!(page.contains("published: RMDS 300.891 µs at 5k/s") && page.contains("<td>300.891</td>"), "{page}");
 }
 
+/// Two machines beside this one, for what the lab knows: a stand-in for ssh does there what it is told, which is here. The processor time of the
+/// system is theirs, and nothing is left.
+#[test]
+fn the_system_runs_on_other_machines() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let scenarios =
+        "[own]\ntitle = 'Three nodes'\nkind = 'flow'\nitems = 50\nsize = 74\nnodes = 3\nhub = 'tcp'\nrates = '5k'\n";
+    std::fs::write(file("own.toml"), scenarios).unwrap();
+    // Flags, the host, and the command.
+    let ssh = "#!/bin/sh\nwhile [ \"$1\" = -o ]; do shift 2; done\nhost=$1\nshift\necho \"$host: $*\" >> \"$ASKED\"\nexec sh -c \"$*\"\n";
+    std::fs::write(file("ssh"), ssh).unwrap();
+    let (own, csv, asked) = (file("own.toml"), file("r.csv"), file("asked"));
+    std::fs::create_dir(file("far")).unwrap();
+    let mut lab = Command::new(&*PRODUCT);
+    lab.args(["lab", "own", "--quick", "--scenarios", &own, "--csv", &csv, "--peers", "none"]);
+    lab.args(["--host", "me@first=127.0.0.1", "--host", "second=127.0.0.1"]);
+    lab.env("QUOTEWAY_SSH", format!("sh {}", file("ssh"))).env("ASKED", &asked).env("TMPDIR", file("far"));
+    let done = lab.output().unwrap();
+    let report = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    assert!(done.status.success(), "{report}");
+    let asked = std::fs::read_to_string(asked).unwrap();
+    let started = |host: &str, what: &str| asked.lines().any(|line| line.starts_with(host) && line.contains(what));
+    assert!(started("me@first: ", " source-distributor --config "), "{asked}");
+    assert!(started("second: ", " p2ps --config ") && !started("second: ", " source-distributor "), "{asked}");
+    let csv = std::fs::read_to_string(csv).unwrap();
+    let figure = |name: &str| {
+        let line = csv.lines().find(|l| l.starts_with(&format!("own,5k,ours,1,{name},")))?;
+        line.rsplit(',').next()?.parse::<f64>().ok()
+    };
+    assert!(figure("rate").is_some_and(|rate| rate > 1_000.0), "{csv}\n{report}");
+    assert!(figure("server_cpu_ns").is_some_and(|ns| ns > 0.0), "{csv}");
+    assert!(report.contains("what is between them on me@first (Linux"), "{report}");
+    let left: Vec<_> = std::fs::read_dir(file("far")).unwrap().flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_machine_that_cannot_be_reached_ends_the_call_before_anything_runs() {
+    let wrong = |args: &[&str]| {
+        let done = lab(args);
+        assert!(!done.status.success());
+        String::from_utf8_lossy(&done.stderr).into_owned()
+    };
+    let text = wrong(&["smoke", "--quick", "--host", "me@far=127.0.0.1"]);
+    assert!(text.contains("smoke has no system that could be on another machine"), "{text}");
+    let far = ["redhat-2node", "--quick", "--host", "me@no.such.host.invalid"];
+    let text = wrong(&far);
+    assert!(text.contains("no.such.host.invalid stands for no IPv4 address"), "{text}");
+    assert!(wrong(&["redhat-2node", "--host=-oProxyCommand=x"]).contains("is no host"));
+}
+
 #[test]
 fn lbm_is_measured_between_processes_and_hosts() {
     let folder = tempfile::tempdir().unwrap();
