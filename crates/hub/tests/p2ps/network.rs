@@ -1,8 +1,10 @@
 //! A Source Distributor on the other side of a network: joining it, what is lost, and images that come by another way.
 
 use crate::world::{SECOND, World, item, refresh, status, token_of, update};
+use hub::cache::rules::CacheRules;
 use hub::p2ps::{Config, Joined, SourceId};
 use hub::stream::{BlockWriter, Event, HubError, NO_GROUP, flags};
+use rwf::msg::{RequestFlags, RequestMsg};
 use rwf::{DataState, StateCode, StreamState};
 
 const SOURCE: SourceId = SourceId(0);
@@ -402,6 +404,41 @@ fn an_image_behind_the_stream_is_followed_by_the_updates_that_it_does_not_hold()
         ["refresh 5 solicited complete OPEN/OK key 1:A 22=1", "update 5 22=2", "update 5 22=3"]
     );
     assert_eq!(net.world.p2ps.counters().updates_replayed, 2);
+}
+
+/// The only one who watches has paused when the source is back, and waits for nothing. What is missing of the updates is missing in the cache as
+/// well.
+#[test]
+fn an_image_behind_updates_that_nobody_waited_for_is_not_kept_for_who_comes_later() {
+    let mut net = Net::new(Config { cache: CacheRules::everything(), ..config() });
+    net.open(5, "A", 0);
+    let pause = RequestFlags(RequestFlags::STREAMING.0 | RequestFlags::NO_REFRESH.0 | RequestFlags::PAUSE.0);
+    net.world.request(1, &RequestMsg { flags: pause, ..item(5, "A") });
+    net.world.p2ps.source_down(net.world.now, SOURCE);
+    net.world.settle();
+    net.world.asked();
+    let position = net.stream.next_position();
+    net.join(position);
+    net.publish(|p| {
+        p.service(40, "FEED");
+    });
+    let token = token_of(net.world.asked().last().unwrap());
+    net.publish(|p| {
+        p.event(Event::ItemOpened { target: NUMBER, handle: 0, token });
+    });
+    let opened_at = net.stream.next_position();
+    net.publish(|p| {
+        p.update(0, &[(22, 2)]);
+    });
+    net.tell(&[image(0, 0, opened_at, &refresh(&[(22, 1), (25, 1)]))]);
+    net.world.take(1);
+    net.world.request(2, &item(6, "A"));
+    let held = ["refresh 6 solicited clear complete OPEN/SUSPECT key 1:A 22=1"];
+    assert_eq!(net.world.take(2), held, "the image of before the loss: the other one lacks the update");
+    assert_eq!(net.world.asked().last().map(String::as_str), Some("0: refresh 0"));
+    let position = net.stream.next_position();
+    net.tell(&[image(0, 0, position, &refresh(&[(22, 2), (25, 1)]))]);
+    assert_eq!(net.world.take(2), ["refresh 6 clear complete OPEN/OK key 1:A 22=2 25=1"]);
 }
 
 #[test]

@@ -204,6 +204,8 @@ impl P2ps {
         self.scratch.views = views;
         if waits {
             self.hold_update(id, message);
+        } else {
+            self.pass_update(id, message);
         }
     }
 

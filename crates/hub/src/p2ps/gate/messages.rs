@@ -92,6 +92,8 @@ impl P2ps {
         self.counters.updates_out += self.deliver_guarded(id, message, &recipients, true);
         if self.is_waited_for(id) {
             self.hold_update(id, message);
+        } else {
+            self.pass_update(id, message);
         }
     }
 

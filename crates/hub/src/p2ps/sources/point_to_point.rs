@@ -187,6 +187,14 @@ impl P2ps {
         self.items.bar_images(id, message.position);
     }
 
+    /// Nobody waits for an image, so an update is not held for it. One that is under way all the same (whoever asked has paused) would take a
+    /// cached image back in time if it lies before this update.
+    pub(in crate::p2ps) fn pass_update(&mut self, id: ItemId, message: &Message<'_>) {
+        if self.items.is_cached(id) && self.items.get(id).is_image_asked() && self.comes_over_network(id) {
+            self.items.bar_images(id, message.position);
+        }
+    }
+
     /// A watcher waits from now on. If nobody did before, no update was held: an image, or a set of which parts are here, that
     /// belongs before what was read already is not for this watcher.
     pub(super) fn bar_images_without_updates(&mut self, root: ItemId) {
