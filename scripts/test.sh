@@ -10,7 +10,7 @@ need() { # command, Debian package
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$2" >/dev/null && return
     fi
-    echo "make test needs $1 (Debian: $2): it checks against EMA and ETA Java, against Wireshark and between hosts made of network namespaces; install it" >&2
+    echo "make test needs $1 (Debian: $2): it checks against EMA and ETA Java, Wireshark and Prometheus, and between hosts made of network namespaces; install it" >&2
     exit 1
 }
 need cargo cargo
@@ -23,6 +23,7 @@ need nft nftables
 need python3 python3
 need node nodejs
 need npm npm
+need promtool prometheus
 
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
@@ -60,7 +61,7 @@ websocket() {
     export QUOTEWAY_NODE_MODULES="$PWD/$node/node_modules"
     { [ -x "$venv/bin/python" ] || python3 -m venv "$venv"; } \
         && "$venv/bin/pip" -q install websocket-client==1.9.2 websockets==17.4 pyjwt==2.15.1 cryptography==50.0.2 \
-            lseg-data==2.1.1 refinitiv-data==1.6.2 \
+            lseg-data==2.1.1 refinitiv-data==1.6.2 openapi-spec-validator==0.7.1 \
         && npm install --silent --no-audit --no-fund --prefix "$node" ws@8.18.3 \
         && "$venv/bin/python" interop/websocket/test_websocket.py
 }

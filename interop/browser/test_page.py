@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 import traceback
+import urllib.request
 
 import websocket
 
@@ -45,6 +46,59 @@ class Demo:
     def stop(self):
         self.process.terminate()
         self.process.wait()
+
+
+class Started:
+    """A program that ends with the test; `at` is what `pattern` finds in what it says."""
+
+    def __init__(self, pattern, *args):
+        self.process = subprocess.Popen([BINARY, *args], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        said = []
+        for line in self.process.stdout:
+            said.append(line)
+            found = re.search(pattern, line)
+            if found:
+                self.at = found.groups()
+                break
+        else:
+            raise AssertionError(f"{args[0]} did not start:\n" + "".join(said))
+        threading.Thread(target=lambda: [None for _ in self.process.stdout], daemon=True).start()
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+SOURCE = ["sink-driven-src", "--bind", "127.0.0.1", "-N", "0", "-K", "-U", "200"]
+READY = r"ready .*rssl=\S+:(\d+).* http=(\S+)"
+
+
+class Chain:
+    """Two sources of one service, a server that asks the first of them, and a consumer of three items."""
+
+    def __init__(self):
+        self.all = []
+        self.dir = tempfile.mkdtemp()
+        try:
+            sources = [self.start(r"is published on ([^;\s]+)", *SOURCE).at[0] for _ in range(2)]
+            self.first, self.second = sources
+            config = os.path.join(self.dir, "q.toml")
+            with open(config, "w") as file:
+                file.write('[source_distributor]\nprovider_choice = "first"\n' + "".join(f'[[route]]\nhost_list = ["{at}"]\n' for at in sources))
+            self.rssl, self.url = self.start(READY, "serve", "--interface", "127.0.0.1", "--rssl-port", "0", "--nip-port", "0", "--http-port", "0", "--config", config).at
+            self.start(r".", "test-client", "-h", "127.0.0.1", "-p", self.rssl, "-il", "RDT{0..2}", "--seconds", "600")
+        except BaseException:
+            self.stop()
+            raise
+
+    def start(self, pattern, *args):
+        self.all.append(Started(pattern, *args))
+        return self.all[-1]
+
+    def stop(self):
+        for one in reversed(self.all):
+            one.stop()
+        shutil.rmtree(self.dir, ignore_errors=True)
 
 
 class Browser:
@@ -213,11 +267,145 @@ def test_the_system_is_seen_and_a_client_disconnected(page, demo):
     page.wait("document.querySelector('#system svg').textContent.includes('in/s')", "rates in the picture")
     page.wait("document.querySelector('#system').innerText.includes('DIRECT_FEED')", "the service")
     page.wait("[...document.querySelectorAll('tr')].some(r => r.innerText.includes('demo') && r.innerText.includes('quoteway demo'))", "the demo's client")
-    page.value("[...document.querySelectorAll('tr')].find(r => r.innerText.includes('quoteway demo')).querySelector('button').click()")
+    page.wait("/\\d (k|M)?B\\/s/.test([...document.querySelectorAll('tr')].find(r => r.innerText.includes('quoteway demo')).innerText)", "the rate of its data")
+    press(page, "quoteway demo", "Disconnect")
     page.wait("document.querySelector('dialog').open", "a question")
     page.type("seen by a test")
     page.key("Enter")
     page.wait("document.querySelector('.log').innerText.includes('audit: operator local') && document.querySelector('.log').innerText.includes('seen by a test')", "the audit line")
+
+
+def press(page, line, button):
+    """Presses a button of the line of a table that has this text."""
+    line, button = json.dumps(line), json.dumps(button)
+    page.wait(f"[...document.querySelectorAll('tbody tr')].some(r => r.innerText.includes({line}) && [...r.querySelectorAll('button')].some(b => b.textContent === {button}))", f"{line} {button}")
+    page.value(f"[...[...document.querySelectorAll('tbody tr')].find(r => r.innerText.includes({line}) && [...r.querySelectorAll('button')].some(b => b.textContent === {button})).querySelectorAll('button')].find(b => b.textContent === {button}).click()")
+
+
+def why(page, text):
+    page.wait("document.querySelector('#dialog').open", "a question")
+    page.value("document.querySelector('#dialog input[aria-label=Why]').focus()")
+    page.type(text)
+    page.key("Enter")
+
+
+def open_item(page, name):
+    rows = f"[...document.querySelectorAll('tr.opens')].find(r => r.children[0].textContent === '{name}')"
+    page.wait(rows, f"{name} on the list")
+    page.value(f"{rows}.click()")
+    page.wait(f"document.querySelector('#sheet').open && document.querySelector('#sheet h2').textContent === '{name}'", "the item")
+
+
+def test_an_item_of_the_system_shows_image_watchers_and_is_blocked(page, demo):
+    page.open(demo.url + "#system")
+    open_item(page, "TRI.N")
+    page.wait("[...document.querySelectorAll('#sheet .field')].some(f => /^BID/.test(f.innerText) && /\\d/.test(f.innerText))", "its image")
+    page.wait("document.querySelector('#sheet .watchers').innerText.includes('demo')", "who watches it")
+    page.picture("item-1440")
+    page.value("[...document.querySelectorAll('#sheet button')].find(b => b.textContent === 'Block').click()")
+    why(page, "wrong prices")
+    page.wait("document.querySelector('#sheet').open && document.querySelector('#sheet').innerText.includes('gone')", "nobody has it any more")
+    page.value("[...document.querySelectorAll('#sheet button')].find(b => b.textContent === 'Close').click()")
+    page.wait("[...document.querySelectorAll('tbody tr')].some(r => r.innerText.includes('wrong prices'))", "it is on the list of blocked items")
+    press(page, "wrong prices", "Unblock")
+    why(page, "right again")
+    page.wait("document.querySelector('.log').innerText.includes('may be watched again: right again')", "the audit line")
+    page.wait("![...document.querySelectorAll('tbody tr')].some(r => r.innerText.includes('wrong prices'))", "nothing is blocked")
+
+
+def test_a_client_is_traced_to_a_file_that_dump_reads(page, demo):
+    page.open(demo.url + "#system")
+    page.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=page.profile)
+    # The page's own session, which is there again when others were disconnected.
+    press(page, "Quoteway page", "Trace")
+    page.wait("document.querySelector('#dialog select')", "for how long")
+    page.value("document.querySelector('#dialog select').value = '5'")
+    why(page, "a test")
+    page.wait("document.querySelector('#toast').textContent.includes('quoteway dump --port')", "what shows it")
+    port, file = re.search(r"--port (\d+) (\S+)", page.value("document.querySelector('#toast').textContent")).groups()
+    path = os.path.join(page.profile, file)
+    end = time.monotonic() + SECONDS
+    while not os.path.exists(path) and time.monotonic() < end:
+        time.sleep(0.1)
+    dumped = subprocess.run([BINARY, "dump", "--port", port, path], capture_output=True, text=True)
+    assert dumped.returncode == 0 and "UPDATE" in dumped.stdout + dumped.stderr, (dumped.stdout[:2000], dumped.stderr)
+
+
+def test_a_service_is_switched_to_its_standby_and_a_source_made_to_fail(page, demo):
+    chain = Chain()
+    try:
+        page.open(chain.url + "#system")
+        serves = lambda at: f"[...document.querySelectorAll('tr')].some(r => r.innerText.includes('DIRECT_FEED') && r.innerText.includes('{at} (3)'))"
+        page.wait(serves(chain.first), "the first provider has the items")
+        press(page, f"{chain.second} (0)", "Switch")
+        page.wait("document.querySelector('#dialog select')", "to which")
+        page.value(f"document.querySelector('#dialog select').value = '{chain.second}'")
+        why(page, "first is replaced")
+        page.wait(serves(chain.second), "the second provider has them")
+        open_item(page, "RDT1")
+        page.wait(f"document.querySelector('#sheet .told').innerText.includes('Item goes from provider {chain.first} to {chain.second}')", "what its watchers were told")
+        page.wait("document.querySelectorAll('#sheet .field').length > 3", "its image")
+        page.value("document.querySelector('#sheet').close()")
+        press(page, f"{chain.second} (3)", "Switch")
+        why(page, "in order again")
+        page.wait(serves(chain.first), "the first provider has them again")
+        provider = f"{chain.first}\troute"
+        press(page, provider, "Fail")
+        why(page, "to see what happens")
+        page.wait(serves(chain.second), "the standby has taken over")
+        page.wait("document.querySelector('.log').innerText.includes('to see what happens')", "the audit line")
+        assert not page.problems, page.problems
+    finally:
+        chain.stop()
+
+
+def test_a_p2ps_shows_its_source_distributor(page, demo):
+    folder = tempfile.mkdtemp()
+    config = os.path.join(folder, "q.toml")
+    with open(config, "w") as file:
+        file.write('[hub]\ntransport = "tcp"\n')
+    ports = ["--interface", "127.0.0.1", "--http-port", "0", "--config", config]
+    started = []
+    try:
+        started.append(Started(r"is published on ([^;\s]+)", *SOURCE))
+        started.append(Started(r"ready .*hub=(\S+).* http=(\S+)", "source-distributor", "--nip-port", "0", "--hub-port", "0", "--route", started[0].at[0], *ports))
+        hub, url = started[1].at
+        started.append(Started(READY, "p2ps", "--rssl-port", "0", "--source-distributor", hub, *ports))
+        page.open(url + "#system")
+        page.wait("document.querySelector('#system svg').textContent.includes('P2PS')", "the P2PS on the right")
+        page.wait(f"document.querySelector('#system svg').textContent.includes('{started[0].at[0]}')", "the provider on the left")
+        page.open(started[2].at[1] + "#system")
+        page.wait(f"document.querySelector('#system svg').textContent.includes('{hub}') && document.querySelector('#system svg').textContent.includes('Source Distributor')", "it on the left")
+        page.wait("document.querySelector('#system').innerText.includes('DIRECT_FEED')", "the service")
+    finally:
+        for one in reversed(started):
+            one.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_the_administration_describes_itself_as_openapi(page, demo):
+    try:
+        from openapi_spec_validator import validate
+    except ImportError:
+        print("        openapi-spec-validator is not installed: the document was not checked with it (scripts/test.sh installs it)")
+        return
+    with urllib.request.urlopen(demo.url + "api/v1/openapi.json", timeout=SECONDS) as answer:
+        document = json.load(answer)
+    validate(document)
+    # What is described is there, and answers in its shape: each list and fact without parameters in its path.
+    for path, methods in document["paths"].items():
+        if "get" in methods and "{" not in path and not path.startswith("/api/v1/permissions"):
+            with urllib.request.urlopen(demo.url.rstrip("/") + path, timeout=SECONDS) as answer:
+                assert answer.status == 200, path
+
+
+def test_the_first_paint_is_within_a_second(page, demo):
+    page.open(demo.url)
+    page.wait("performance.getEntriesByName('first-contentful-paint').length", "something is drawn")
+    paint = page.value("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    print(f"        first paint after {paint:.0f} ms")
+    quiet = os.getloadavg()[0] < os.cpu_count()
+    assert paint < (1000 if quiet else 15000), f"first paint after {paint} ms, load {os.getloadavg()[0]}"
 
 
 def test_a_thousand_rows_update_without_a_stutter(page, demo):
@@ -251,6 +439,11 @@ def test_every_width_and_both_themes_look_right(page, demo):
                 page.wait(f"document.documentElement.dataset.theme === '{'dark' if dark else 'light'}'", "the theme")
                 wide = page.value("Math.max(document.documentElement.scrollWidth, document.body.scrollWidth)")
                 assert wide <= width, f"{view} at {width} is {wide} wide"
+                if view == "system" and SHOTS:
+                    open_item(page, "IBM.N")
+                    page.wait("document.querySelectorAll('#sheet .field').length > 3", "its image")
+                    page.picture(f"item-{width}-{'dark' if dark else 'light'}")
+                    page.value("document.querySelector('#sheet').close()")
                 time.sleep(2.5 if SHOTS else 0)
                 page.picture(f"{view}-{width}-{'dark' if dark else 'light'}")
         if width < 600:

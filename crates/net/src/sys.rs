@@ -254,6 +254,17 @@ pub(crate) fn unacknowledged(fd: BorrowedFd<'_>) -> io::Result<usize> {
     Ok(bytes.max(0) as usize)
 }
 
+/// What the kernel has counted of a TCP connection (`TCP_INFO`).
+pub(crate) fn tcp_info(fd: BorrowedFd<'_>) -> io::Result<libc::tcp_info> {
+    // SAFETY: all zeros is a value of this struct of integers; an older kernel leaves the end of it as it is.
+    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
+    let to = (&raw mut info).cast();
+    // SAFETY: the kernel writes at most `len` bytes into `info`.
+    check(unsafe { libc::getsockopt(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, to, &raw mut len) })?;
+    Ok(info)
+}
+
 /// One `recv`; repeats only when a signal interrupted it.
 pub(crate) fn recv(fd: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<usize> {
     loop {

@@ -68,6 +68,8 @@ pub enum Command {
     Services,
     /// The providers
     Providers,
+    /// Those at the other end of the hub: P2PSs at a Source Distributor, Source Distributors at a P2PS
+    Hub,
     /// The clients, or those with a text in address, user, application, position
     Clients {
         /// The text, whatever the case
@@ -80,8 +82,11 @@ pub enum Command {
         /// Only of this service
         #[arg(long, value_name = "NAME")]
         service: Option<String>,
+        /// Only of this state, as open or suspect
+        #[arg(long, value_name = "STATE")]
+        state: Option<String>,
     },
-    /// One item: where it stands, who watches it, what its watchers were told last
+    /// One item: where it stands, who watches it, what its watchers were told last, its image where it is cached
     Item {
         /// Its id, as `items` shows it, or its service
         #[arg(value_name = "ID|SERVICE")]
@@ -366,8 +371,10 @@ fn ask(client: &Client, command: &Command) -> anyhow::Result<Value> {
         Command::Services => api("services"),
         Command::Providers => api("providers"),
         Command::Clients { contains } => all(client, "clients", &[("contains", contains.as_deref())]),
-        Command::Items { contains, service } => {
-            all(client, "items", &[("contains", contains.as_deref()), ("service", service.as_deref())])
+        Command::Hub => api("hub"),
+        Command::Items { contains, service, state } => {
+            let filter = [("contains", contains), ("service", service), ("state", state)];
+            all(client, "items", &filter.map(|(name, value)| (name, value.as_deref())))
         }
         Command::Item { id, name: None } => api(&format!("items/{}", escaped(id))).map(|item| Value::Array(vec![item])),
         Command::Item { id: service, name: Some(name) } => {
@@ -449,8 +456,12 @@ fn text(command: &Command, answer: &Value) -> String {
         Command::Process => lines("", answer),
         Command::Services => table(answer, &["name", "up", "accepting", "waiting", "suspect", "providers"]),
         Command::Providers => table(answer, &["id", "kind", "address", "state", "services"]),
+        Command::Hub => table(answer, &["kind", "name", "state", "behind_bytes"]),
         Command::Clients { .. } => {
-            table(answer, &["id", "address", "user", "application", "protocol", "items", "queued_bytes", "connected_s"])
+            let mut columns =
+                vec!["id", "address", "user", "application", "protocol", "items", "queued_bytes", "connected_s"];
+            columns.extend(["traffic.sent_bytes", "traffic.round_trip_us"]);
+            table(answer, &columns)
         }
         Command::Items { .. } => {
             table(answer, &["id", "service", "name", "domain", "state", "watchers", "held_watchers"])
@@ -460,7 +471,8 @@ fn text(command: &Command, answer: &Value) -> String {
                 let changes = table(&detail["changes"], &["ago_s", "stream", "data", "code", "text"]);
                 let about = lines("", &json!({ "source": detail["source"], "blocked": detail["blocked"] }));
                 let watchers = table(&detail["watchers"], &["client", "stream"]);
-                lines("", &detail["item"]) + &about + "\n" + &watchers + "\n" + &changes
+                let image = image_text(&detail["image"]);
+                lines("", &detail["item"]) + &about + "\n" + &watchers + "\n" + &changes + &image
             };
             answer.as_array().into_iter().flatten().map(one).collect::<Vec<_>>().join("\n")
         }
@@ -475,6 +487,18 @@ fn text(command: &Command, answer: &Value) -> String {
         Command::Ready => "ready\n".to_owned(),
         _ => answer["done"].as_str().unwrap_or_default().to_owned() + "\n",
     }
+}
+
+/// The image of an item, if its P2PS caches it: a field a line, other containers as JSON.
+fn image_text(image: &Value) -> String {
+    let Value::Object(_) = image else { return String::new() };
+    let of = if image["current"] == true { "" } else { " of before a loss" };
+    let refresh = &image["refresh"];
+    let content = match &refresh["Fields"] {
+        Value::Object(_) => lines("", &refresh["Fields"]),
+        _ => format!("{refresh:#}\n"),
+    };
+    format!("\nimage{of}:\n{content}")
 }
 
 /// A value in a cell.
@@ -516,7 +540,7 @@ fn table(list: &Value, columns: &[&str]) -> String {
         .as_array()
         .unwrap_or(&empty)
         .iter()
-        .map(|row| columns.iter().map(|column| shown(&row[*column])).collect())
+        .map(|row| columns.iter().map(|column| shown(column.split('.').fold(row, |of, member| &of[member]))).collect())
         .collect();
     let width = |n: usize| rows.iter().map(|row| row[n].chars().count()).chain([columns[n].len()]).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns.len()).map(width).collect();
@@ -524,7 +548,8 @@ fn table(list: &Value, columns: &[&str]) -> String {
         let cells = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
     };
-    let heading: Vec<String> = columns.iter().map(|column| column.replace('_', " ")).collect();
+    let heading = |column: &&str| column.rsplit('.').next().unwrap_or_default().replace('_', " ");
+    let heading: Vec<String> = columns.iter().map(heading).collect();
     line(&heading) + &rows.iter().map(|row| line(row)).collect::<String>()
 }
 

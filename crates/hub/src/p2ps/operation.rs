@@ -3,8 +3,9 @@
 use super::clients::refusal::Refusal;
 use super::delivery::statuses::Telling;
 use super::ids::{ClientId, ItemId};
-use super::{CloseReason, Config, P2ps};
-use rwf::msg::Domain;
+use super::{CloseReason, Config, P2ps, encode};
+use rwf::msg::{Domain, RefreshMsg};
+use rwf::wire::Writer;
 use rwf::{DataState, State, StateCode, StreamState};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -146,8 +147,25 @@ impl P2ps {
 
     /// The Source Distributor of the item of this number, if it is open or asked for.
     pub fn item_source(&self, number: u32) -> Option<u32> {
-        let id = self.items.ids().find(|id| id.0 == number)?;
-        self.items.get(id).source().map(|source| u32::from(source.0))
+        let item = self.items.get(self.live_item(number)?);
+        item.source().map(|source| u32::from(source.0))
+    }
+
+    /// The cached image of the item of this number, of a view that of the whole item, as one refresh, and whether the provider would send the same now. `None` for one
+    /// that is not cached, or of which no image has come.
+    pub fn item_image(&self, number: u32) -> Option<(Vec<u8>, bool)> {
+        let id = self.live_item(number)?;
+        let cached = self.items.cache().get(self.items.root(id).0)?;
+        let header = RefreshMsg::new(Domain(self.items.key(id).domain), 0);
+        let mut message = Vec::new();
+        let write = |w: &mut Writer<'_>| cached.image().write(header.clone(), 0, usize::MAX, w).map(drop);
+        encode::append(&mut message, 4_096, write).ok()?;
+        Some((message, cached.current().is_some()))
+    }
+
+    fn live_item(&self, number: u32) -> Option<ItemId> {
+        let id = ItemId(number);
+        (number < self.items.numbers() && self.items.get(id).is_live()).then_some(id)
     }
 
     /// Every item of a name, its views left out.

@@ -46,6 +46,20 @@ pub struct ItemOverview {
     pub is_private: bool,
 }
 
+/// Where an item stands, in a word or two.
+fn state_of(item: &Item) -> &'static str {
+    match item.state() {
+        State::Free => "free",
+        State::Waiting(Wait::Retrying) => "waiting to be asked for again",
+        State::Waiting(_) => "waiting",
+        State::Opening { .. } => "opening",
+        _ if item.is_suspect() => "suspect",
+        _ if item.is_recovering() => "recovering",
+        State::Open { .. } => "open",
+        State::View { .. } => "view",
+    }
+}
+
 impl P2ps {
     /// Every service that was ever known, in the order of the ids.
     pub fn service_overview(&self) -> impl Iterator<Item = ServiceOverview<'_>> {
@@ -60,13 +74,13 @@ impl P2ps {
         })
     }
 
-    /// Items from number `from` on that `wanted` takes (by service id and name), at most `limit` of them, of at most `looked_at` that
-    /// are looked at; and the number to go on from, if there are more.
+    /// Items from number `from` on that `wanted` takes (by service id, name and state), at most `limit` of them, of at most `looked_at`
+    /// that are looked at; and the number to go on from, if there are more.
     pub fn item_overview(
         &self,
         from: u32,
         (limit, looked_at): (usize, usize),
-        wanted: impl Fn(u16, &[u8]) -> bool,
+        wanted: impl Fn(u16, &[u8], &str) -> bool,
     ) -> (Vec<ItemOverview>, Option<u32>) {
         let mut found = Vec::new();
         let ids = self.items.all_ids().skip(from as usize);
@@ -75,7 +89,10 @@ impl P2ps {
                 return (found, Some(id.0));
             }
             let item = self.items.get(id);
-            if item.is_live() && wanted(item.service().0, item.key().name.unwrap_or_default()) {
+            if !item.is_live() {
+                continue;
+            }
+            if wanted(item.service().0, self.items.key(id).name.unwrap_or_default(), state_of(item)) {
                 found.push(self.overview_of(id, item));
             }
         }
@@ -83,22 +100,13 @@ impl P2ps {
     }
 
     fn overview_of(&self, id: ItemId, item: &Item) -> ItemOverview {
-        let (key, watchers) = (item.key(), self.items.watchers(id));
+        let (key, watchers) = (self.items.key(id), self.items.watchers(id));
         ItemOverview {
             number: id.0,
             service: item.service().0,
             name: String::from_utf8_lossy(key.name.unwrap_or_default()).into_owned(),
             domain: key.domain,
-            state: match item.state() {
-                State::Free => "free",
-                State::Waiting(Wait::Retrying) => "waiting to be asked for again",
-                State::Waiting(_) => "waiting",
-                State::Opening { .. } => "opening",
-                _ if item.is_suspect() => "suspect",
-                _ if item.is_recovering() => "recovering",
-                State::Open { .. } => "open",
-                State::View { .. } => "view",
-            },
+            state: state_of(item),
             source: item.source().map(|source| u32::from(source.0)),
             open_watchers: watchers.open().len(),
             held_watchers: watchers.held().len(),
@@ -108,7 +116,7 @@ impl P2ps {
 
     /// The clients that watch the item of this number, each with its stream; at most `limit`.
     pub fn item_watchers(&self, number: u32, limit: usize) -> Vec<(ClientId, i32)> {
-        if number as usize >= self.items.all_ids().count() {
+        if number >= self.items.numbers() {
             return Vec::new();
         }
         let watchers = self.items.watchers(ItemId(number)).all();

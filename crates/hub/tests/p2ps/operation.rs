@@ -1,7 +1,11 @@
 //! What operators do to a P2PS that runs.
 
-use crate::world::{World, item, texts};
-use hub::p2ps::{BlockError, ClientId, CloseReason, Config};
+use crate::world::{World, encode, item, texts, words};
+use hub::cache::rules::CacheRules;
+use hub::p2ps::{BlockError, ClientId, CloseReason, Config, SourceId};
+use rwf::DataType;
+use rwf::msg::{RequestFlags, RequestMsg};
+use rwf::rdm::request::{Payload, View};
 
 #[test]
 fn a_blocked_item_ends_for_its_watchers_and_is_refused_until_it_is_unblocked() {
@@ -72,4 +76,34 @@ fn clients_are_told_where_to_go_before_they_are_closed() {
     let closed: Vec<_> = std::mem::take(&mut world.closed);
     let by = || CloseReason::ByOperator { why: "use mdhost2".to_owned() };
     assert_eq!(closed, [(1, by()), (3, by())]);
+}
+
+#[test]
+fn an_operator_sees_items_views_and_cached_images() {
+    let cache = CacheRules::everything();
+    let mut world = World::with_feed_and(Config { cache, ..Config::default() });
+    world.clients([1, 2]);
+    world.open(1, 5, "IBM", 4);
+    world.publish(0, |p| {
+        p.update(4, &[(22, 7)]);
+    });
+    assert_eq!(world.take(1), ["update 5 22=7"]);
+    let body = encode(|w| Payload { view: Some(View::Fields(vec![22])), ..Payload::default() }.encode(w));
+    let flags = RequestFlags::STREAMING | RequestFlags::HAS_VIEW;
+    world.request(2, &RequestMsg { flags, container: DataType::ELEMENT_LIST, body: &body, ..item(6, "IBM") });
+    assert_eq!(world.take(2).len(), 1, "the image as the view shows it");
+    let (found, next) = world.p2ps.item_overview(0, (10, 10), |service, name, _| service == 1 && name == b"IBM");
+    let seen: Vec<_> = found.iter().map(|item| (item.name.as_str(), item.state, item.open_watchers)).collect();
+    assert_eq!((seen, next), (vec![("IBM", "open", 1), ("IBM", "view", 1)], None));
+    assert!(world.p2ps.item_overview(0, (10, 10), |_, _, state| state == "suspect").0.is_empty());
+    for item in found {
+        let (image, current) = world.p2ps.item_image(item.number).expect("it is cached");
+        assert!(current && words(&image).contains("22=7"), "{}", words(&image));
+    }
+    assert_eq!(world.p2ps.item_image(77), None);
+    world.p2ps.source_down(world.now, SourceId(0));
+    world.settle();
+    assert!(!world.take(1).is_empty() && !world.take(2).is_empty(), "both are told");
+    let number = world.p2ps.items_of("FEED", b"IBM")[0];
+    assert!(world.p2ps.item_image(number).is_some_and(|(_, current)| !current), "of before the loss");
 }

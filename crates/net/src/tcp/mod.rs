@@ -68,7 +68,7 @@ use tail::Pool;
 use uring::Batcher;
 
 pub use accept::ACCEPTS_PER_TURN;
-pub use options::{BufferSizes, DEFAULT_SEND_BUFFER, Keepalive, SocketOptions};
+pub use options::{BufferSizes, DEFAULT_SEND_BUFFER, Keepalive, SocketOptions, Traffic};
 pub use types::{
     Close, CloseReason, ConnId, Counters, Event, ListenerId, RecvOutcome, Scratch, SendOutcome, SendSummary,
 };
@@ -512,6 +512,14 @@ impl Tcp {
     /// `ENOTCONN` when the connection is gone.
     pub fn buffer_sizes(&self, conn: ConnId) -> io::Result<BufferSizes> {
         BufferSizes::of(self.fd_of(conn)?)
+    }
+
+    /// What the kernel has counted of a connection. One system call.
+    ///
+    /// # Errors
+    /// `ENOTCONN` when the connection is gone.
+    pub fn traffic(&self, conn: ConnId) -> io::Result<Traffic> {
+        Traffic::of(self.fd_of(conn)?)
     }
 
     /// Address of the other end.

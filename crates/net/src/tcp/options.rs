@@ -85,6 +85,28 @@ impl BufferSizes {
     }
 }
 
+/// What the kernel has counted of a connection (`TCP_INFO`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Smoothed round trip, microseconds: from a segment that was sent to the peer's acknowledgement of it.
+    pub round_trip_us: u32,
+    /// Bytes that the peer has acknowledged.
+    pub bytes_acknowledged: u64,
+    /// Bytes received.
+    pub bytes_received: u64,
+}
+
+impl Traffic {
+    pub(super) fn of(fd: BorrowedFd<'_>) -> io::Result<Self> {
+        let info = sys::tcp_info(fd)?;
+        Ok(Self {
+            round_trip_us: info.tcpi_rtt,
+            bytes_acknowledged: info.tcpi_bytes_acked,
+            bytes_received: info.tcpi_bytes_received,
+        })
+    }
+}
+
 impl SocketOptions {
     /// Applies what a connection has. On a listener, the connections it accepts inherit all of it.
     pub(super) fn apply(&self, fd: BorrowedFd<'_>) -> io::Result<()> {

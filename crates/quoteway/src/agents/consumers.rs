@@ -160,6 +160,8 @@ impl Protocol {
 pub struct Connection<'a> {
     /// Who it is to the P2PS.
     pub id: ClientId,
+    /// Its connection.
+    pub conn: ConnId,
     /// Address and port.
     pub address: &'a str,
     /// What its program calls itself, and how it came.
@@ -355,6 +357,7 @@ impl Consumers {
             let client = client.as_ref()?;
             Some(Connection {
                 id: ClientId(slot as u32),
+                conn: client.conn,
                 address: &client.name,
                 program: &client.program,
                 protocol: client.protocol,

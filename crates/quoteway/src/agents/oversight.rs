@@ -11,6 +11,7 @@ use std::time::Duration;
 use net::Waker;
 use rssl_io::RsslIo;
 
+use super::backbone::HubPeer;
 use super::consumers::Consumers;
 use super::providers::Providers;
 use crate::counters::Samples;
@@ -51,6 +52,8 @@ pub struct Thread<'a> {
     pub consumers: Option<&'a mut Consumers>,
     /// The side that faces providers, if it is this thread's.
     pub providers: Option<&'a mut Providers>,
+    /// Those at the other end of the hub, where they are processes of their own.
+    pub peers: Vec<HubPeer>,
     /// What it has counted.
     pub samples: Samples,
     /// How long messages are in this thread.
@@ -194,7 +197,8 @@ mod tests {
         assert!(oversight.is_asked());
         let latency = TurnLatency::default();
         let samples = Samples::default();
-        let thread = Thread { now: 7, io: &mut io, consumers: None, providers: None, samples, latency };
+        let (consumers, providers, peers) = (None, None, Vec::new());
+        let thread = Thread { now: 7, io: &mut io, consumers, providers, peers, samples, latency };
         oversight.answer(thread);
         assert_eq!(answered.recv(), Ok(7));
         assert!(!oversight.is_asked());

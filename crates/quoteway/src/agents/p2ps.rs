@@ -129,8 +129,8 @@ impl P2psAgent {
     fn oversee(&mut self, now: u64) {
         let (mut samples, latency) = (Samples::default(), self.oversight.latency());
         self.sample(&mut samples);
-        let (consumers, providers) = (Some(&mut self.consumers), None);
-        self.oversight.answer(Thread { now, io: &mut self.io, consumers, providers, samples, latency });
+        let (consumers, providers, peers) = (Some(&mut self.consumers), None, self.hub.peers());
+        self.oversight.answer(Thread { now, io: &mut self.io, consumers, providers, peers, samples, latency });
     }
 
     /// What was counted.

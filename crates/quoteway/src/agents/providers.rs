@@ -125,6 +125,11 @@ impl Providers {
         samples.add(Part::Providers, labels, &counters);
     }
 
+    /// The connection of a session.
+    pub fn connection(&self, id: SessionId) -> Option<ConnId> {
+        self.sessions.get(id.0 as usize)?.as_ref().map(|session| session.conn)
+    }
+
     /// A block of requests from a P2PS.
     ///
     /// # Errors

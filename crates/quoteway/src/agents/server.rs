@@ -156,7 +156,8 @@ impl Server {
         let (mut samples, latency) = (Samples::default(), self.oversight.latency());
         self.sample(&mut samples);
         let (consumers, providers) = (Some(&mut self.sessions.consumers), Some(&mut self.sessions.providers));
-        self.oversight.answer(Thread { now, io: &mut self.io, consumers, providers, samples, latency });
+        let peers = Vec::new();
+        self.oversight.answer(Thread { now, io: &mut self.io, consumers, providers, peers, samples, latency });
     }
 
     /// What was counted.

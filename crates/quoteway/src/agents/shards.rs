@@ -268,7 +268,8 @@ impl Ingest {
         let (mut samples, latency) = (Samples::default(), self.oversight.latency());
         self.sample(&mut samples);
         let (consumers, providers) = (None, Some(&mut self.providers));
-        self.oversight.answer(Thread { now, io: &mut self.io, consumers, providers, samples, latency });
+        let peers = Vec::new();
+        self.oversight.answer(Thread { now, io: &mut self.io, consumers, providers, peers, samples, latency });
     }
 
     fn sample(&self, samples: &mut Samples) {
@@ -449,7 +450,8 @@ impl Shard {
         let (mut samples, latency) = (Samples::default(), self.oversight.latency());
         self.sample(&mut samples);
         let (consumers, providers) = (Some(&mut self.consumers), None);
-        self.oversight.answer(Thread { now, io: &mut self.io, consumers, providers, samples, latency });
+        let peers = Vec::new();
+        self.oversight.answer(Thread { now, io: &mut self.io, consumers, providers, peers, samples, latency });
     }
 
     fn sample(&self, samples: &mut Samples) {

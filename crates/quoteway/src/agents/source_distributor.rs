@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use hub::distributor::SourceDistributor;
 
 use super::backbone::publisher::{Publisher, Requests};
-use super::backbone::{LinkError, Ready};
+use super::backbone::{HubPeer, LinkError, Ready};
 use super::oversight::{Asker, Oversight, Thread, oversight};
 use super::providers::Providers;
 use super::status::{STATUS, Status};
@@ -131,8 +131,18 @@ impl SourceDistributorAgent {
     fn oversee(&mut self, now: u64) {
         let (mut samples, latency) = (Samples::default(), self.oversight.latency());
         self.sample(&mut samples);
+        let peers = self.peers().collect();
         let (consumers, providers) = (None, Some(&mut self.providers));
-        self.oversight.answer(Thread { now, io: &mut self.io, consumers, providers, samples, latency });
+        self.oversight.answer(Thread { now, io: &mut self.io, consumers, providers, peers, samples, latency });
+    }
+
+    /// The P2PSs that have joined.
+    fn peers(&self) -> impl Iterator<Item = HubPeer> {
+        self.providers.distributor.p2pss().map(|(number, behind_bytes, left_behind)| HubPeer {
+            name: self.hub.peer(number).unwrap_or("-").to_owned(),
+            state: if left_behind { "left behind" } else { "joined" },
+            behind_bytes,
+        })
     }
 
     /// What was counted.

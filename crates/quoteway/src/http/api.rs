@@ -10,7 +10,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::access::Role;
-use super::facts::{self, Blocked, Client, Event, Filter, Item, ItemDetail, PAGE, Process, Provider, Service};
+use super::facts::{
+    self, Blocked, Client, Event, Filter, FoundItem, Item, ItemDetail, PAGE, Peer, Process, Provider, Service,
+};
 use super::metrics;
 use super::threads::{Silent, Threads};
 use super::{About, actions, rights};
@@ -66,7 +68,7 @@ impl Asked {
             Some(text) => Some(parse_id(text).ok_or_else(|| Fault::new(400, "after is what the last answer said"))?),
         };
         let own = |name: &str| self.query(name).unwrap_or_default().to_owned();
-        Ok(Filter { contains: own("contains"), service: own("service"), limit, after })
+        Ok(Filter { contains: own("contains"), service: own("service"), state: own("state"), limit, after })
     }
 }
 
@@ -160,7 +162,13 @@ const LIST: &[Parameter] = &[
     ("limit", "So many at most: 1 to 1000 [default: 100]."),
     ("after", "Where to go on: next of the last answer."),
 ];
-const ITEMS: &[Parameter] = &[LIST[0], LIST[1], LIST[2], ("service", "Only items of this service.")];
+const ITEMS: &[Parameter] = &[
+    LIST[0],
+    LIST[1],
+    LIST[2],
+    ("service", "Only items of this service."),
+    ("state", "Only items of this state, as open or suspect."),
+];
 const WHY: &[Parameter] = &[("why", "Goes to the log and to the peer.")];
 
 const TRACE: &[Parameter] = &[("seconds?", "For how long, 1 to 600 [default: 10]."), WHY[0]];
@@ -191,10 +199,11 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
     endpoint!("GET" "/api/v1/process", Viewer, "This process: addresses, threads, totals", &[], &[], Process, process),
     endpoint!("GET" "/api/v1/services", Viewer, "The services, and who serves them", &[], &[], Vec<Service>, services),
     endpoint!("GET" "/api/v1/providers", Viewer, "The providers: routes that are dialled, non-interactive ones that have come", &[], &[], Vec<Provider>, providers),
+    endpoint!("GET" "/api/v1/hub", Viewer, "Those at the other end of the hub: P2PSs at a Source Distributor, Source Distributors at a P2PS", &[], &[], Vec<Peer>, peers),
     endpoint!("GET" "/api/v1/clients", Viewer, "The clients", LIST, &[], Page<Client>, clients),
     endpoint!("GET" "/api/v1/items", Viewer, "The items that clients watch, with their states", ITEMS, &[], Page<Item>, items),
     endpoint!("GET" "/api/v1/items/{id}", Viewer, "An item, and who watches it", &[], &[], ItemDetail, item),
-    endpoint!("GET" "/api/v1/items/{service}/{name}", Viewer, "An item by its name: state, watchers, source, what its watchers were told last", &[], &[], Vec<ItemDetail>, named_item),
+    endpoint!("GET" "/api/v1/items/{service}/{name}", Viewer, "An item by its name: state, watchers, source, what its watchers were told last, its image where it is cached", &[], &[], Vec<ItemDetail>, named_item),
     endpoint!("GET" "/api/v1/blocked", Viewer, "The items that are blocked, and why", &[], &[], Vec<Blocked>, blocked),
     endpoint!("GET" "/api/v1/permissions/users", Viewer, "Who is on, by user and position", &[], &[], Vec<On>, rights::users),
     endpoint!("GET" "/api/v1/permissions/explain", Viewer, "Why a user may, or may not, see an item", rights::EXPLAIN, &[], rights::Explained, rights::explain),
@@ -371,6 +380,14 @@ async fn providers(api: &Api, _: &Asked) -> Result<Answer, Fault> {
     Answer::of(&all)
 }
 
+async fn peers(api: &Api, _: &Asked) -> Result<Answer, Fault> {
+    let mut all = Vec::new();
+    for answer in api.threads.ask_all(facts::peers).await {
+        all.extend(answer?);
+    }
+    Answer::of(&all)
+}
+
 /// What a thread has for a list, and the number to go on from.
 type Part<T> = (Vec<T>, Option<u32>);
 
@@ -384,18 +401,23 @@ async fn list<T: Serialize + Send + 'static>(
     let (mut found, mut next) = (Vec::new(), None);
     let limit = filter.limit;
     let first = filter.after.map_or(0, |(thread, _)| thread);
-    for number in first..api.threads.names().count() {
-        if found.len() >= limit {
-            next = Some(format!("{number}.0"));
-            break;
-        }
-        filter.limit = limit - found.len();
-        let question = filter.clone();
-        let (more, rest) = api.threads.ask(number, move |thread| of(thread, number, &question)).await?;
-        found.extend(more);
-        if let Some(rest) = rest {
-            next = Some(format!("{number}.{rest}"));
-            break;
+    'threads: for number in first..api.threads.names().count() {
+        // A question looks at so much: where it has found too little, the next one goes on, behind what else the thread has to do.
+        loop {
+            if found.len() >= limit {
+                next = Some(
+                    filter.after.map_or_else(|| format!("{number}.0"), |(thread, from)| format!("{thread}.{from}")),
+                );
+                break 'threads;
+            }
+            filter.limit = limit - found.len();
+            let question = filter.clone();
+            let (more, rest) = api.threads.ask(number, move |thread| of(thread, number, &question)).await?;
+            found.extend(more);
+            filter.after = Some(rest.map_or((number + 1, 0), |rest| (number, rest)));
+            if rest.is_none() {
+                break;
+            }
         }
     }
     Answer::of(&Page { found, next })
@@ -412,7 +434,8 @@ async fn items(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
 async fn item(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
     let (thread, number) = asked.id()?;
     let found = api.threads.ask(thread, move |t| facts::item(t, thread, number)).await?;
-    Answer::of(&found.ok_or_else(|| Fault::new(404, "there is no such item any more"))?)
+    let found = found.ok_or_else(|| Fault::new(404, "there is no such item any more"))?;
+    Answer::of(&found.told())
 }
 
 async fn named_item(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
@@ -425,7 +448,7 @@ async fn named_item(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
     if found.is_empty() {
         return Err(Fault::new(404, format!("nobody watches {name} of service {service} here")));
     }
-    Answer::of(&found)
+    Answer::of(&found.into_iter().map(FoundItem::told).collect::<Vec<_>>())
 }
 
 async fn blocked(api: &Api, _: &Asked) -> Result<Answer, Fault> {

@@ -1,16 +1,23 @@
 //! What is told of processes, services, providers, clients and items: the answers of `/api/v1`, and how each is read from the threads.
 
+use std::sync::Arc;
+
 use hub::distributor::Origin;
 use hub::p2ps::{ClientId, ItemChange, Mount};
+use net::tcp::{ConnId, Traffic};
+use rwf::dictionary::Dictionary;
+use rwf::json::Converter;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
+use crate::agents::backbone::HubPeer;
 use crate::agents::oversight::Thread;
 
 /// Items, clients and watchers of one answer, at most.
 pub const PAGE: usize = 1_000;
-/// Items that one question looks at; a list that is filtered goes on from there.
-const LOOKED_AT: usize = 200_000;
+/// Items that one question looks at, some hundred microseconds; a list that is filtered goes on with another question.
+const LOOKED_AT: usize = 4_000;
 
 /// A process.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -153,6 +160,39 @@ pub struct Provider {
     pub state: String,
     /// What it offers.
     pub services: Vec<String>,
+    /// What went over its connection.
+    pub traffic: Option<Connection>,
+}
+
+/// A connection, as the kernel sees it. Bytes are those of the network: encrypted, where they are.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+pub struct Connection {
+    /// Bytes that the other end has acknowledged, since it was made.
+    pub sent_bytes: u64,
+    /// Bytes received, since it was made.
+    pub received_bytes: u64,
+    /// Smoothed round trip, microseconds: from what was sent to its acknowledgement.
+    pub round_trip_us: u32,
+}
+
+impl Connection {
+    fn of(thread: &mut Thread<'_>, conn: ConnId) -> Option<Self> {
+        let Traffic { round_trip_us, bytes_acknowledged, bytes_received } = thread.io.tcp().traffic(conn).ok()?;
+        Some(Self { sent_bytes: bytes_acknowledged, received_bytes: bytes_received, round_trip_us })
+    }
+}
+
+/// One at the other end of the hub, where Source Distributors and P2PSs are processes of their own.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Peer {
+    /// `source-distributor` or `p2ps`.
+    pub kind: String,
+    /// Its name and address.
+    pub name: String,
+    /// `joined`, or how far the connection has come.
+    pub state: String,
+    /// Bytes of the data stream that it has yet to read, at most.
+    pub behind_bytes: u64,
 }
 
 /// A client.
@@ -182,6 +222,8 @@ pub struct Client {
     pub queued_bytes: u64,
     /// Its requests wait.
     pub held_back: bool,
+    /// What went over its connection.
+    pub traffic: Option<Connection>,
 }
 
 /// An item.
@@ -227,6 +269,35 @@ pub struct ItemDetail {
     pub blocked: Option<String>,
     /// What its watchers were told last, oldest first.
     pub changes: Vec<Change>,
+    /// Its image, where this P2PS caches it.
+    pub image: Option<CachedImage>,
+}
+
+/// The image of an item that is cached.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct CachedImage {
+    /// The provider would send the same now; else the image is of before a loss.
+    pub current: bool,
+    /// As a refresh that a WebSocket client gets.
+    pub refresh: Value,
+}
+
+/// What a thread has found out about an item. The rest is done elsewhere.
+pub(super) struct FoundItem {
+    detail: ItemDetail,
+    /// The refresh, whether it is current, and what it is read with.
+    image: Option<(Vec<u8>, bool, Arc<Dictionary>)>,
+}
+
+impl FoundItem {
+    pub(super) fn told(self) -> ItemDetail {
+        let told = |(refresh, current, dictionary): (Vec<u8>, bool, Arc<Dictionary>)| {
+            let mut text = String::new();
+            Converter::new(&dictionary).message(&refresh, &mut text).ok()?;
+            Some(CachedImage { current, refresh: serde_json::from_str(&text).ok()? })
+        };
+        ItemDetail { image: self.image.and_then(told), ..self.detail }
+    }
 }
 
 /// A state that the watchers of an item were told.
@@ -275,6 +346,8 @@ pub struct Filter {
     pub contains: String,
     /// Only of this service.
     pub service: String,
+    /// Only items of this state.
+    pub state: String,
     /// So many at most.
     pub limit: usize,
     /// Where to go on: what the last answer said.
@@ -323,7 +396,15 @@ pub(super) fn totals(thread: &mut Thread<'_>) -> (ThreadFacts, Totals) {
     (facts, totals)
 }
 
-/// The clients of a thread.
+/// Whether a text has another in it, which is in lower case, whatever the case.
+fn has(text: &str, wanted: &str) -> bool {
+    if text.is_ascii() {
+        let mut places = text.as_bytes().windows(wanted.len().max(1));
+        return wanted.is_empty() || places.any(|place| place.eq_ignore_ascii_case(wanted.as_bytes()));
+    }
+    text.to_lowercase().contains(wanted)
+}
+
 /// The clients of a thread that match, in the order of their numbers, and where to go on if there are more.
 pub fn clients(thread: &mut Thread<'_>, number: usize, filter: &Filter) -> (Vec<Client>, Option<u32>) {
     let Some(consumers) = &thread.consumers else { return (Vec::new(), None) };
@@ -332,33 +413,40 @@ pub fn clients(thread: &mut Thread<'_>, number: usize, filter: &Filter) -> (Vec<
     logins.sort_by_key(|(id, _)| id.0);
     let wanted = filter.contains.to_lowercase();
     let from = filter.after.filter(|(thread, _)| *thread == number).map_or(0, |(_, from)| from);
-    let mut found = Vec::new();
+    let (mut found, mut conns, mut next) = (Vec::new(), Vec::new(), None);
     for connection in consumers.connections().filter(|connection| connection.id.0 >= from) {
         if found.len() >= filter.limit {
-            return (found, Some(connection.id.0));
+            next = Some(connection.id.0);
+            break;
         }
         let login = logins.binary_search_by_key(&connection.id.0, |(id, _)| id.0).ok().map(|at| &logins[at].1);
-        let said = |of: fn(&Mount<'_>) -> String| login.map_or(String::new(), of);
-        let client = Client {
+        let said = |of: for<'m> fn(&Mount<'m>) -> &'m str| login.map_or("", of);
+        let (user, application, position) = (said(|l| l.user), said(|l| l.application_name), said(|l| l.position));
+        let texts = [connection.address, user, application, position, connection.program];
+        if !texts.iter().any(|text| has(text, &wanted)) {
+            continue;
+        }
+        conns.push(connection.conn);
+        found.push(Client {
             id: format!("{number}.{}", connection.id.0),
             address: connection.address.to_owned(),
-            user: said(|l| l.user.to_owned()),
-            application_id: said(|l| l.application_id.to_owned()),
-            application: said(|l| l.application_name.to_owned()),
-            position: said(|l| l.position.to_owned()),
+            user: user.to_owned(),
+            application_id: said(|l| l.application_id).to_owned(),
+            application: application.to_owned(),
+            position: position.to_owned(),
             program: connection.program.to_owned(),
             protocol: connection.protocol.name().to_owned(),
             connected_s: thread.now.saturating_sub(connection.since) / 1_000_000_000,
             items: login.map_or(0, |l| l.items.into()),
             queued_bytes: p2ps.client_waiting(connection.id) as u64,
             held_back: connection.is_held_back,
-        };
-        let texts = [&client.address, &client.user, &client.application, &client.position, &client.program];
-        if wanted.is_empty() || texts.iter().any(|text| text.to_lowercase().contains(&wanted)) {
-            found.push(client);
-        }
+            traffic: None,
+        });
     }
-    (found, None)
+    for (client, conn) in found.iter_mut().zip(conns) {
+        client.traffic = Connection::of(thread, conn);
+    }
+    (found, next)
 }
 
 /// The items of a thread.
@@ -371,9 +459,10 @@ pub(super) fn items(thread: &mut Thread<'_>, number: usize, filter: &Filter) -> 
     if service.is_none() && !filter.service.is_empty() {
         return (Vec::new(), None);
     }
-    let (found, next) = p2ps.item_overview(from, (filter.limit, LOOKED_AT), |of, name| {
-        let name = String::from_utf8_lossy(name);
-        service.is_none_or(|service| service == of) && (wanted.is_empty() || name.to_lowercase().contains(&wanted))
+    let (found, next) = p2ps.item_overview(from, (filter.limit, LOOKED_AT), |of, name, state| {
+        service.is_none_or(|service| service == of)
+            && (filter.state.is_empty() || filter.state == state)
+            && (wanted.is_empty() || has(&String::from_utf8_lossy(name), &wanted))
     });
     let named = |id: u16| p2ps.service_name(id).unwrap_or_default().to_owned();
     let items = found.into_iter().map(|item| Item {
@@ -390,7 +479,7 @@ pub(super) fn items(thread: &mut Thread<'_>, number: usize, filter: &Filter) -> 
 }
 
 /// One item of a thread with its watchers.
-pub(super) fn item(thread: &mut Thread<'_>, number: usize, item: u32) -> Option<ItemDetail> {
+pub(super) fn item(thread: &mut Thread<'_>, number: usize, item: u32) -> Option<FoundItem> {
     let filter = Filter { limit: 1, after: Some((number, item)), ..Filter::default() };
     let (mut found, _) = items(thread, number, &filter);
     let found = found.pop().filter(|found| found.id == format!("{number}.{item}"))?;
@@ -407,17 +496,20 @@ pub(super) fn item(thread: &mut Thread<'_>, number: usize, item: u32) -> Option<
     };
     let changes = service.into_iter().flat_map(|id| p2ps.item_history(id, found.name.as_bytes())).map(change);
     let why = p2ps.blocked_items().find(|(of, name, _)| *of == found.service && *name == found.name.as_bytes());
-    Some(ItemDetail {
+    let detail = ItemDetail {
         source: p2ps.item_source(item),
         blocked: why.map(|(_, _, why)| why.to_owned()),
         changes: changes.collect(),
         watchers: watchers.collect(),
         item: found,
-    })
+        image: None,
+    };
+    let image = p2ps.item_image(item).map(|(refresh, current)| (refresh, current, p2ps.dictionary().clone()));
+    Some(FoundItem { detail, image })
 }
 
 /// The items of a thread with this name: one a domain and quality, and private ones.
-pub(super) fn items_named(thread: &mut Thread<'_>, number: usize, service: &str, name: &str) -> Vec<ItemDetail> {
+pub(super) fn items_named(thread: &mut Thread<'_>, number: usize, service: &str, name: &str) -> Vec<FoundItem> {
     let Some(consumers) = &thread.consumers else { return Vec::new() };
     let numbers = consumers.p2ps.items_of(service, name.as_bytes());
     numbers.into_iter().take(PAGE).filter_map(|found| item(thread, number, found)).collect()
@@ -502,7 +594,7 @@ pub(super) fn merge(all: impl IntoIterator<Item = Service>) -> Vec<Service> {
 pub(super) fn providers(thread: &mut Thread<'_>, number: usize) -> Vec<Provider> {
     let Some(providers) = &thread.providers else { return Vec::new() };
     let mut found: Vec<Provider> = Vec::new();
-    let mut connected = Vec::new();
+    let (mut connected, mut conns) = (Vec::new(), Vec::new());
     for session in providers.distributor.session_overview() {
         let kind = match session.origin {
             Origin::Route(route) => {
@@ -517,7 +609,9 @@ pub(super) fn providers(thread: &mut Thread<'_>, number: usize) -> Vec<Provider>
             address: session.address.to_owned(),
             state: session.phase.to_owned(),
             services: session.services.iter().map(|offer| offer.service.to_owned()).collect(),
+            traffic: None,
         });
+        conns.push(providers.connection(session.id));
     }
     for (_, address) in providers.routes().filter(|(route, _)| !connected.contains(route)) {
         found.push(Provider {
@@ -526,7 +620,23 @@ pub(super) fn providers(thread: &mut Thread<'_>, number: usize) -> Vec<Provider>
             address,
             state: "not connected".to_owned(),
             services: Vec::new(),
+            traffic: None,
         });
     }
+    for (provider, conn) in found.iter_mut().zip(conns) {
+        provider.traffic = conn.and_then(|conn| Connection::of(thread, conn));
+    }
     found
+}
+
+/// Those at the other end of the hub.
+pub(super) fn peers(thread: &mut Thread<'_>) -> Vec<Peer> {
+    let kind = if thread.providers.is_some() { "p2ps" } else { "source-distributor" };
+    let peer = |peer: HubPeer| Peer {
+        kind: kind.to_owned(),
+        name: peer.name,
+        state: peer.state.to_owned(),
+        behind_bytes: peer.behind_bytes,
+    };
+    thread.peers.drain(..).map(peer).collect()
 }

@@ -16,4 +16,5 @@ mod permissions;
 mod report1;
 mod rooms;
 mod status;
+mod steering;
 mod tidy;

@@ -121,7 +121,12 @@ impl Items {
 
     /// Numbers of all items, those included that are free.
     pub(crate) fn all_ids(&self) -> impl Iterator<Item = ItemId> + use<> {
-        (0..self.cold.len() as u32).map(ItemId)
+        (0..self.numbers()).map(ItemId)
+    }
+
+    /// Numbers that were given out, whether or not in use.
+    pub(crate) fn numbers(&self) -> u32 {
+        self.cold.len() as u32
     }
 
     /// Numbers of the items in use.

@@ -20,7 +20,7 @@ use super::announcement::Announcement;
 use super::auth::{self, Nonce};
 use super::frames::{self, Challenge, Frame, FrameReader, Hello, Proof, Welcome};
 use super::wire::{Encryption, Wire};
-use super::{LinkError, Trust};
+use super::{HubPeer, LinkError, Trust};
 use crate::config::{Config, HubTransport};
 
 const PAUSE_FIRST: u64 = 100_000_000;
@@ -223,6 +223,20 @@ impl Links {
     /// What was counted.
     pub fn counters(&self) -> Counters {
         self.counters
+    }
+
+    /// The Source Distributors that are known.
+    pub(super) fn peers(&self) -> impl Iterator<Item = HubPeer> {
+        self.sources.iter().map(|source| HubPeer {
+            name: source.name.as_ref().map_or_else(|| source.host.clone(), |name| format!("{name} at {}", source.host)),
+            state: match source.state {
+                State::Idle => "not heard",
+                State::Waiting(_) | State::Resolving => "not connected",
+                State::Greeting { .. } => "joining",
+                State::Joined { .. } => "joined",
+            },
+            behind_bytes: 0,
+        })
     }
 
     /// The set, to be watched by the owner's.

@@ -50,6 +50,17 @@ const UNICAST: u32 = 0;
 /// And those of the data stream.
 const DATA: u32 = 1;
 
+/// One at the other end of the hub, as operators see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HubPeer {
+    /// Its name, as it has said or as it is configured, with its address.
+    pub name: String,
+    /// How far the connection has come: `joined`, or what is done about it.
+    pub state: &'static str,
+    /// Bytes of the data stream that it has yet to read, at most.
+    pub behind_bytes: u64,
+}
+
 /// Why the connection between a Source Distributor and a P2PS is ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

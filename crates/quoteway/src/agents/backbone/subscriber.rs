@@ -4,9 +4,9 @@ use std::io;
 
 use hub::p2ps::SourceId;
 
-use super::LinkError;
 use super::incoming::Incoming;
 use super::links::{Blocks, Counters, Links};
+use super::{HubPeer, LinkError};
 use crate::config::{Config, HubTransport};
 use rssl_io::RsslIo;
 
@@ -37,6 +37,11 @@ impl Subscriber {
     /// What was counted.
     pub fn counters(&self) -> Counters {
         self.links.counters()
+    }
+
+    /// The Source Distributors that are known.
+    pub fn peers(&self) -> Vec<HubPeer> {
+        self.links.peers().collect()
     }
 
     /// When [`Subscriber::turn`] wants to be called though no descriptor is ready.

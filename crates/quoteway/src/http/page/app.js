@@ -80,7 +80,7 @@ function help() {
 function keys() {
   let leader = 0;
   addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || document.getElementById("dialog").open) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     const typing = event.target.matches?.("input, select, textarea");
     if (typing && event.key !== "Escape" && event.key !== "Enter" && !event.key.startsWith("Arrow")) return;
     if (!typing) {
@@ -115,7 +115,7 @@ async function start() {
     }
   }
   document.title = `Quoteway · ${process.host}`;
-  views.system = new System(document.getElementById("system"), process);
+  views.system = new System(document.getElementById("system"), process, () => feed);
   if (process.takes_websocket && process.addresses.rssl) {
     feed = new Feed(websocketUrls(process), process.default_service);
     views.market = new Market(document.getElementById("market"), feed, process);
@@ -126,6 +126,8 @@ async function start() {
         toast(`No market data: ${feed.why}. Trying again.`, true);
       }
     });
+    // A page that is left ends its session at once, also where the browser keeps the page to come back to.
+    addEventListener("pagehide", () => feed.socket?.close());
     let last = 0;
     setInterval(() => {
       const rate = feed.updates - last;

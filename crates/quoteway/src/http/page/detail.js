@@ -8,6 +8,8 @@ const FIGURES = [
   ["Bid", "BID"], ["Ask", "ASK"], ["Open", "OPEN_PRC"], ["High", "HIGH_1"], ["Low", "LOW_1"], ["Prev. close", "HST_CLOSE"], ["Volume", "ACVOL_1", "size"], ["Trades", "NUM_MOVES", "size"],
 ];
 const LEVELS = 12;
+/** Steps of the time axis: its labels have whole seconds. */
+const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200];
 
 /** The prices of the chart's axis: those that there are, with room around them; a few ticks, or a price that stands still, fill no axis from 0. */
 function around(low, high, digits) {
@@ -144,7 +146,7 @@ export class Detail {
       legend: { show: false }, cursor: { points: { size: 7 }, drag: { x: true, y: false } },
       scales: { x: { time: true }, y: { range: (_, low, high) => around(low, high, digits()) } },
       axes: [
-        { ...axis, values: (_, splits) => splits.map((s) => clock(s * 1000).slice(0, 8)), space: 70 },
+        { ...axis, incrs: SECONDS, values: (_, splits) => splits.map((s) => clock(s * 1000).slice(0, 8)), space: 70 },
         { ...axis, side: 1, size: 64, space: 36, values: (_, splits) => splits.map((v) => v.toFixed(digits())).map((text, n, all) => (text === all[n - 1] ? "" : text)) },
       ],
       series: [{}, { stroke: colour("--accent"), width: 1.6, fill: colour("--accent-soft"), points: { show: false }, paths: uPlot.paths.stepped({ align: 1 }) }],

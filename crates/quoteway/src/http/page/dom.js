@@ -69,6 +69,15 @@ export function clockFine(ms) {
   return at.toLocaleTimeString("en-GB", { hour12: false }) + "." + String(at.getMilliseconds()).padStart(3, "0");
 }
 
+/** A word with a colour: good, warn, bad or quiet. */
+export function badge(text, kind) {
+  return el("span", { class: "badge " + kind, text });
+}
+
+export function button(text, onclick, attributes = {}) {
+  return el("button", { class: "plain small", text, type: "button", onclick, ...attributes });
+}
+
 /** A short message at the bottom. */
 export function toast(text, bad = false) {
   const at = document.getElementById("toast");

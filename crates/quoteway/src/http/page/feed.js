@@ -22,7 +22,7 @@ export class Feed extends EventTarget {
     super();
     this.urls = urls;
     this.service = service;
-    this.items = new Map(); // by "domain name"
+    this.items = new Map(); // by domain, name and service
     this.streams = new Map();
     this.next = FIRST;
     this.tries = 0;
@@ -156,12 +156,13 @@ export class Feed extends EventTarget {
     for (const listener of item.listeners) listener(item, message, was);
   }
 
-  /** Watches an item; the result ends that. */
-  watch(name, listener, domain = "MarketPrice") {
-    const key = domain + " " + name;
+  /** Watches an item, of the usual service unless another one is named; the result ends that. */
+  watch(name, listener, domain = "MarketPrice", service = "") {
+    const from = service === this.service ? "" : service;
+    const key = [domain, name, from].join("\n");
     let item = this.items.get(key);
     if (!item) {
-      item = { name, domain, key, fields: {}, entries: new Map(), listeners: new Set(), data: "", stream: "", text: "", updates: 0, imaged: false, at: 0 };
+      item = { name, domain, key, from, fields: {}, entries: new Map(), listeners: new Set(), data: "", stream: "", text: "", updates: 0, imaged: false, at: 0 };
       this.items.set(key, item);
       this.request(item);
     }
@@ -190,7 +191,8 @@ export class Feed extends EventTarget {
         item.parts = false;
         this.streams.set(item.id, item);
         const request = { ID: item.id, Key: { Name: item.name } };
-        if (this.service) request.Key.Service = this.service;
+        const service = item.from || this.service;
+        if (service) request.Key.Service = service;
         if (item.domain !== "MarketPrice") request.Domain = item.domain;
         // All of a dictionary but the comments.
         if (item.domain === "Dictionary") request.Key.Filter = 7;

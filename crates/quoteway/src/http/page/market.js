@@ -18,10 +18,10 @@ const COLUMNS = [
   { id: "change", title: "Change", ...price("NETCHNG_1"), width: 78, first: true, signed: true },
   { id: "percent", title: "%", field: "PCTCHNG", kind: "percent", width: 70, first: true, phone: true, signed: true },
   { id: "trend", title: "Trend", kind: "trend", width: 96, first: true, phone: true },
-  { id: "bidsize", title: "Bid size", field: "BIDSIZE", kind: "size", width: 72, first: true },
+  { id: "bidsize", title: "Bid size", field: "BIDSIZE", kind: "size", width: 88, first: true },
   { id: "bid", title: "Bid", ...price("BID"), width: 84, first: true, flash: true },
   { id: "ask", title: "Ask", ...price("ASK"), width: 84, first: true, flash: true },
-  { id: "asksize", title: "Ask size", field: "ASKSIZE", kind: "size", width: 72, first: true },
+  { id: "asksize", title: "Ask size", field: "ASKSIZE", kind: "size", width: 88, first: true },
   { id: "volume", title: "Volume", field: "ACVOL_1", kind: "size", width: 98, first: true },
   { id: "high", title: "High", ...price("HIGH_1"), width: 84 },
   { id: "low", title: "Low", ...price("LOW_1"), width: 84 },
@@ -188,8 +188,8 @@ export class Market {
     let columns = this.chosen();
     const total = () => columns.reduce((sum, column) => sum + column.width, 0);
     if (!this.columns) {
-      const giveWay = ["time", "bidsize", "asksize", "display", "change", "trend", "volume"];
-      for (const id of giveWay) if (total() > room && room >= 560) columns = columns.filter((column) => column.id !== id);
+      const giveWay = [["time"], ["display"], ["bidsize", "asksize"], ["change"], ["trend"], ["volume"]];
+      for (const ids of giveWay) if (total() > room && room >= 560) columns = columns.filter((column) => !ids.includes(column.id));
     }
     this.shown = columns;
     const stretch = Math.max(1, room / total());

@@ -1,29 +1,42 @@
 // The system: who provides, who serves, who watches; what happens; and what an operator can do about it.
 
-import { api, bytes, clock, duration, el, grouped, short, svg, toast } from "./dom.js";
+import { api, badge, button, bytes, clock, duration, el, grouped, short, toast } from "./dom.js";
+import { act, blockItem, switchService, trace, unblockItem } from "./act.js";
+import { Inspector, stateBadge } from "./inspect.js";
+import { paint, sides } from "./topology.js";
 
-const SHOWN = 9;
+const STATES = ["open", "view", "waiting", "opening", "suspect", "recovering"];
 
 export class System {
-  constructor(root, process) {
+  /** `feed` gives the page's session for market data, if there is one. */
+  constructor(root, process, feed) {
     this.root = root;
     this.process = process;
     this.events = [];
     this.last = null;
     this.rates = {};
+    /** What clients (`cID`) and providers (`pID`) have sent and received: bytes, and bytes a second. */
+    this.traffic = new Map();
+    this.known = new Map();
+    this.inspector = new Inspector(document.getElementById("sheet"), feed, (id) => this.known.get(id));
     this.build();
   }
 
   build() {
     this.cards = el("div", { class: "cards" });
     this.picture = el("div", { class: "picture card" });
-    this.services = table(["Service", "State", "Waiting", "Suspect", "Served by"]);
-    this.providers = table(["Provider", "Kind", "State", "Services", ""]);
-    this.clients = table(["Client", "User", "Application", "Protocol", "Items", "Waiting", "Here for", ""]);
+    this.services = table(["Service", "State", "Waiting", "Suspect", "Served by", ""]);
+    this.providers = table(["Provider", "Kind", "State", "Services", "Rate", ""]);
+    this.clients = table(["Client", "User", "Application", "Protocol", "Items", "Waiting", "Rate", "Round trip", "Here for", ""]);
+    this.clients.element.classList.add("clients");
     this.items = table(["Item", "Service", "State", "Watchers"]);
+    this.blocked = table(["Blocked", "Service", "Why", ""]);
     this.log = el("div", { class: "log" });
     this.clientSearch = el("input", { type: "search", class: "search", placeholder: "Filter clients", "aria-label": "Filter clients", oninput: () => this.refresh() });
     this.itemSearch = el("input", { type: "search", class: "search", placeholder: "Filter items", "aria-label": "Filter items", oninput: () => this.refresh() });
+    this.stateSearch = el("select", { "aria-label": "Items of one state", onchange: () => this.refresh() },
+      el("option", { value: "", text: "all states" }), STATES.map((state) => el("option", { value: state, text: state })));
+    this.block = el("button", { class: "plain", text: "Block…", title: "Have nobody get an item", onclick: () => blockItem(this.process.default_service, "", () => this.refresh()) });
     this.drain = el("button", { class: "plain", text: "Drain", title: "Take no new clients", onclick: () => this.askDrain() });
     this.level = el("select", { "aria-label": "Level of the log", onchange: (event) => this.setLevel(event.target.value) },
       el("option", { value: "", text: "log level" }), ["error", "warn", "info", "debug"].map((level) => el("option", { value: level, text: level })));
@@ -34,7 +47,7 @@ export class System {
         el("section", { class: "card" }, el("h2", { text: "Providers" }), this.providers.element)),
       el("section", { class: "card" }, el("div", { class: "card-head" }, el("h2", { text: "Clients" }), this.clientSearch, this.drain), this.clients.element),
       el("div", { class: "columns" },
-        el("section", { class: "card" }, el("div", { class: "card-head" }, el("h2", { text: "Items" }), this.itemSearch), this.items.element),
+        el("section", { class: "card" }, el("div", { class: "card-head" }, el("h2", { text: "Items" }), this.stateSearch, this.itemSearch, this.block), this.items.element, this.blocked.element),
         el("section", { class: "card" }, el("div", { class: "card-head" }, el("h2", { text: "Events" }), this.level), this.log))));
   }
 
@@ -55,18 +68,22 @@ export class System {
     try {
       const after = this.events.at(-1)?.number ?? 0;
       const wanted = (text) => encodeURIComponent(text.value.trim());
-      const [process, services, providers, clients, items, events] = await Promise.all([
+      const state = this.stateSearch.value ? `&state=${this.stateSearch.value}` : "";
+      const [process, services, providers, clients, items, blocked, peers, events] = await Promise.all([
         api("process"), api("services"), api("providers"), api(`clients?limit=200&contains=${wanted(this.clientSearch)}`),
-        api(`items?limit=100&contains=${wanted(this.itemSearch)}`), api(`events?after=${after}`),
+        api(`items?limit=100&contains=${wanted(this.itemSearch)}${state}`), api("blocked"), api("hub"), api(`events?after=${after}`),
       ]);
       this.measure(process);
+      this.measureTraffic(clients.found, providers);
       this.process = process;
+      this.known = new Map(clients.found.map((client) => [client.id, client]));
       this.paintCards(process);
-      this.paintPicture(process, services, providers, clients);
+      paint(this.picture, process, this.rates, sides({ services, providers, clients: clients.found, peers, rates: this.traffic }));
       this.paintServices(services);
       this.paintProviders(providers);
       this.paintClients(clients);
       this.paintItems(items);
+      this.paintBlocked(blocked);
       this.paintEvents(events);
       this.failed = false;
     } catch (e) {
@@ -111,80 +128,66 @@ export class System {
     this.drain.classList.toggle("warn", process.draining);
   }
 
-  /** Providers on the left, this process, clients on the right; rates on the arrows. */
-  paintPicture(process, services, providers, clients) {
-    const width = Math.max(320, this.picture.clientWidth - 24);
-    const narrow = width < 620;
-    const groups = groupClients(clients.found);
-    const left = providers.slice(0, SHOWN).map((provider) => ({
-      title: provider.address, about: provider.services.join(", ") || provider.state, bad: provider.state !== "ready",
-      label: count(services, provider),
-    }));
-    const right = groups.slice(0, SHOWN).map((group) => ({
-      title: group.title, about: `${grouped(group.count)} × ${group.protocol}`, bad: group.waiting > 1e6 || group.held > 0,
-      label: `${grouped(group.items)} items` + (group.waiting ? `, ${bytes(group.waiting)} waiting` : ""),
-    }));
-    if (!left.length) left.push({ title: "no provider", about: "", bad: true, label: "" });
-    if (!right.length) right.push({ title: "no client", about: "", bad: false, none: true, label: "" });
-    const box = { w: narrow ? 108 : Math.min(230, width * 0.24), h: 46 };
-    const gap = 60;
-    const rows = Math.max(left.length, right.length, 2);
-    const height = rows * gap + 16;
-    const middle = { x: width / 2, y: height / 2, w: narrow ? 84 : 190, h: 64 };
-    const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": "Providers, this process and its clients" });
-    const column = (nodes, isLeft) => nodes.forEach((node, n) => {
-      const y = (height / nodes.length) * (n + 0.5);
-      const x = isLeft ? 2 : width - box.w - 2;
-      const from = isLeft ? [x + box.w, y] : [middle.x + middle.w / 2, middle.y];
-      const to = isLeft ? [middle.x - middle.w / 2, middle.y] : [x, y];
-      const bend = (from[0] + to[0]) / 2;
-      if (!node.none) drawing.append(svg("path", { class: "arrow" + (node.bad ? " bad" : ""), d: `M${from[0]} ${from[1]} C${bend} ${from[1]} ${bend} ${to[1]} ${to[0]} ${to[1]}` }));
-      const label = isLeft ? [from[0] + 10, y - 7, "start"] : [to[0] - 10, y - 7, "end"];
-      if (!narrow && node.label) drawing.append(svg("text", { class: "label", x: label[0], y: label[1], "text-anchor": label[2], text: node.label }));
-      drawing.append(
-        svg("rect", { class: "node" + (node.bad ? " bad" : "") + (node.none ? " none" : ""), x, y: y - box.h / 2, width: box.w, height: box.h, rx: 8 }),
-        svg("text", { class: "name", x: x + 12, y: y - 3, text: cut(node.title, box.w - 20, 7.2) }),
-        svg("text", { class: "label", x: x + 12, y: y + 14, text: cut(node.about, box.w - 20, 6.2) }));
-    });
-    column(left, true);
-    column(right, false);
-    const sick = process.draining || process.threads.some((thread) => !thread.answers);
-    drawing.append(
-      svg("rect", { class: "node here" + (sick ? " bad" : ""), x: middle.x - middle.w / 2, y: middle.y - middle.h / 2, width: middle.w, height: middle.h, rx: 10 }),
-      svg("text", { class: "name centre", x: middle.x, y: middle.y - 8, "text-anchor": "middle", text: narrow ? process.role : `${process.role} on ${cut(process.host, 90, 7.2)}` }),
-      svg("text", { class: "label centre", x: middle.x, y: middle.y + 9, "text-anchor": "middle", text: `${short(this.rates.in)} in/s` }),
-      svg("text", { class: "label centre", x: middle.x, y: middle.y + 24, "text-anchor": "middle", text: `${short(this.rates.out)} out/s` }));
-    this.picture.replaceChildren(drawing);
-    const more = Math.max(0, providers.length - SHOWN) + Math.max(0, groups.length - SHOWN);
-    if (more) this.picture.append(el("p", { class: "quiet", text: `and ${more} more; the tables below have all` }));
+  /** Bytes a second over each connection, from one look to the next. */
+  measureTraffic(clients, providers) {
+    const now = performance.now();
+    const before = this.traffic;
+    this.traffic = new Map();
+    const one = (key, traffic) => {
+      if (!traffic) return;
+      const last = before.get(key);
+      const seconds = last ? (now - last.at) / 1000 : 0;
+      const rate = (name) => (seconds > 0.05 ? Math.max(0, (traffic[name] - last.traffic[name]) / seconds) : undefined);
+      this.traffic.set(key, { at: now, traffic, sent: rate("sent_bytes"), received: rate("received_bytes") });
+    };
+    for (const client of clients) one(`c${client.id}`, client.traffic);
+    for (const provider of providers) if (provider.id) one(`p${provider.id}`, provider.traffic);
+  }
+
+  rate(key, which) {
+    const rate = this.traffic.get(key)?.[which];
+    return rate === undefined ? "–" : rate < 1 ? "0" : `${bytes(Math.round(rate))}/s`;
   }
 
   paintServices(services) {
+    const again = () => this.refresh();
     this.services.fill(services.map((service) => ({ key: service.name, bad: !service.up, cells: [
       service.name, badge(service.up ? (service.accepting ? "up" : "up, takes no requests") : "down", service.up ? (service.accepting ? "good" : "warn") : "bad"),
-      grouped(service.waiting), grouped(service.suspect), service.providers.filter((offer) => offer.up).map((offer) => offer.address).join(", ") || "–",
+      grouped(service.waiting), grouped(service.suspect),
+      service.providers.map((offer) => `${offer.address}${offer.up ? ` (${grouped(offer.open)})` : " down"}`).join(", ") || "–",
+      buttons(service.providers.length > 1 && ["Switch", () => switchService(service, again), "Have its items go to another provider"]),
     ] })), "No service is known.");
   }
 
   paintProviders(providers) {
     this.providers.fill(providers.map((provider) => ({ key: provider.id || provider.address, bad: provider.state !== "ready", cells: [
-      provider.address, provider.kind, badge(provider.state, provider.state === "ready" ? "good" : "bad"), provider.services.join(", "),
-      provider.id ? button("Disconnect", () => this.act(`providers/${provider.id}/disconnect`, `End the session with ${provider.address}?`, "Its items go to other providers; a route is dialled again.")) : "",
+      provider.address, provider.kind, badge(provider.state, provider.state === "ready" ? "good" : "bad"), provider.services.join(", "), this.rate(`p${provider.id}`, "received"),
+      buttons(provider.id && ["Fail", () => this.act(`providers/${provider.id}/disconnect`, `Make ${provider.address} fail?`,
+        "Its session is ended as if it were lost: its items are Suspect or go to other providers, and a route is dialled again."), "End the session, as if it were lost"]),
     ] })), "No provider.");
   }
 
   paintClients(clients) {
     this.clients.fill(clients.found.map((client) => ({ key: client.id, bad: client.held_back, cells: [
       client.address, client.user || "–", client.application ? `${client.application} (${client.application_id})` : client.program, client.protocol,
-      grouped(client.items), bytes(client.queued_bytes), duration(client.connected_s),
-      button("Disconnect", () => this.act(`clients/${client.id}/disconnect`, `Disconnect ${client.user || "the client"} at ${client.address}?`, "The connection is closed; most clients connect again by themselves.")),
+      grouped(client.items), bytes(client.queued_bytes), this.rate(`c${client.id}`, "sent"), client.traffic ? micros(client.traffic.round_trip_us) : "–", duration(client.connected_s),
+      buttons(["Trace", () => trace(`clients/${client.id}`, `${client.user || "client"} at ${client.address}`), "Write what goes over its session to a file"],
+        ["Disconnect", () => this.act(`clients/${client.id}/disconnect`, `Disconnect ${client.user || "the client"} at ${client.address}?`, "The connection is closed; most clients connect again by themselves.")]),
     ], title: client.program })), "No client.", clients.next ? "more: narrow the filter" : "");
   }
 
   paintItems(items) {
-    this.items.fill(items.found.map((item) => ({ key: item.id, bad: item.state === "suspect", cells: [
-      item.name, item.service, badge(item.state, item.state === "open" || item.state === "view" ? "good" : item.state === "suspect" ? "bad" : "warn"), grouped(item.watchers + item.held_watchers),
+    this.items.fill(items.found.map((item) => ({ key: item.id, bad: item.state === "suspect", open: () => this.inspector.open(item), title: "Image, watchers, what they were told", cells: [
+      item.name, item.service, stateBadge(item.state), grouped(item.watchers + item.held_watchers),
     ] })), "No item.", items.next ? "more: narrow the filter" : "");
+  }
+
+  paintBlocked(blocked) {
+    this.blocked.element.hidden = blocked.length === 0;
+    const again = () => this.refresh();
+    this.blocked.fill(blocked.map((item) => ({ key: `${item.service}\n${item.name}`, bad: true, cells: [
+      item.name, item.service, item.why, buttons(["Unblock", () => unblockItem(item.service, item.name, again)]),
+    ] })), "");
   }
 
   paintEvents(events) {
@@ -198,23 +201,11 @@ export class System {
     if (atTop) this.log.scrollTop = 0;
   }
 
-  /** Asks why, does it, says what came of it. */
-  act(path, question, about, extra = {}) {
-    const dialog = document.getElementById("dialog");
-    const why = el("input", { type: "text", required: true, maxlength: 200, placeholder: "Why? Goes to the log and to the peer.", "aria-label": "Why" });
-    const form = el("form", { method: "dialog" }, why, el("div", { class: "buttons" },
-      el("button", { class: "plain", type: "button", text: "Cancel", onclick: () => dialog.close() }), el("button", { class: "danger", text: "Do it" })));
-    form.addEventListener("submit", async () => {
-      try {
-        toast((await api(path, { why: why.value, ...extra })).done);
-      } catch (e) {
-        toast(e.message, true);
-      }
+  act(path, question, about) {
+    act({ path, question, about, done: (answer) => {
+      toast(answer.done);
       this.refresh();
-    });
-    dialog.replaceChildren(el("h2", { text: question }), el("p", { class: "quiet", text: about }), form);
-    dialog.showModal();
-    why.focus();
+    } });
   }
 
   askDrain() {
@@ -241,40 +232,17 @@ export class System {
 }
 
 function micros(us) {
-  return us >= 1000 ? `${us / 1000} ms` : `${us} µs`;
+  return us >= 10_000 ? `${Math.round(us / 1000)} ms` : us >= 1000 ? `${(us / 1000).toFixed(1)} ms` : `${us} µs`;
 }
 
-function cut(text, width, per) {
-  const room = Math.max(3, Math.floor(width / per));
-  return text.length > room ? text.slice(0, room - 1) + "…" : text;
+/** Buttons of a line, each with its name, what it does, and what is said of it; those that are not to be there are false. */
+function buttons(...all) {
+  return el("span", { class: "buttons" }, all.filter(Boolean).map(([text, does, title]) => button(text, does, { title })));
 }
 
-function count(services, provider) {
-  const open = services.flatMap((service) => service.providers).filter((offer) => offer.provider === provider.id).reduce((sum, offer) => sum + offer.open, 0);
-  return provider.id ? `${grouped(open)} items` : "";
-}
-
-/** Clients of one user, application and protocol as one. */
-function groupClients(clients) {
-  const groups = new Map();
-  for (const client of clients) {
-    const key = [client.user, client.application, client.protocol].join("\n");
-    const group = groups.get(key) ?? { title: [client.user || "no login", client.application].filter(Boolean).join(" · "), protocol: client.protocol, count: 0, items: 0, waiting: 0, held: 0 };
-    group.count += 1;
-    group.items += client.items;
-    group.waiting += client.queued_bytes;
-    group.held += Number(client.held_back);
-    groups.set(key, group);
-  }
-  return [...groups.values()].sort((a, b) => b.held - a.held || b.waiting - a.waiting || b.items - a.items);
-}
-
-function badge(text, kind) {
-  return el("span", { class: "badge " + kind, text });
-}
-
-function button(text, onclick) {
-  return el("button", { class: "plain small", text, onclick });
+/** Puts a cell's content anew, unless the pointer or the keyboard is on one of its buttons: that one is not to vanish under it. */
+function keep(td, cell) {
+  if (!td.matches(":hover, :focus-within") || !td.querySelector("button")) td.replaceChildren(cell);
 }
 
 /** A table that keeps its lines from one filling to the next, so that a button does not vanish under the pointer. */
@@ -299,13 +267,18 @@ function table(heads) {
           line = el("tr", {}, row.cells.map((_, at) => el("td", { "data-title": heads[at] })));
           known.set(row.key, line);
         }
-        line.className = row.bad ? "bad" : "";
+        line.className = (row.bad ? "bad" : "") + (row.open ? " opens" : "");
+        if (row.open) {
+          line.tabIndex = 0;
+          line.onclick = row.open;
+          line.onkeydown = (event) => event.key === "Enter" && row.open();
+        }
         line.title = row.title ?? "";
         row.cells.forEach((cell, at) => {
           const td = line.children[at];
           if (typeof cell === "string") {
             if (td.textContent !== cell) td.textContent = cell;
-          } else if (!(cell.tagName === "BUTTON" && td.firstChild)) td.replaceChildren(cell);
+          } else keep(td, cell);
         });
         if (body.children[n] !== line) body.insertBefore(line, body.children[n] ?? null);
       });

@@ -1,0 +1,136 @@
+//! An operator looks at a server with two providers, at the hub between processes, and moves items from one provider to the other.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::http::{Process, ask, start};
+
+/// A program that ends with the test.
+struct Program(Child);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn program(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quoteway"));
+    command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// A source that takes connections, and where.
+fn source() -> (Program, String) {
+    let args = ["sink-driven-src", "--bind", "127.0.0.1", "-N", "0", "-K", "-U", "200"];
+    let mut child = program(&args).stderr(Stdio::piped()).spawn().expect("the source starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+    let line = lines.by_ref().map_while(Result::ok).find(|line| line.contains("is published on")).expect("it is ready");
+    std::thread::spawn(move || lines.for_each(drop));
+    let at = line.split(" on ").nth(1).and_then(|rest| rest.split(';').next()).expect("an address").to_owned();
+    (Program(child), at)
+}
+
+/// A consumer of three items that stays until the test ends.
+fn consumer(server: &Process) -> Program {
+    let port = server.at("rssl");
+    let port = port.rsplit(':').next().expect("a port");
+    let args = ["test-client", "-h", "127.0.0.1", "-p", port, "-il", "RDT{0..2}", "--seconds", "600"];
+    Program(program(&args).spawn().expect("it starts"))
+}
+
+fn ctl(server: &Process, args: &[&str]) -> (bool, String) {
+    let mut command = program(&["ctl", "--at", &server.web()]);
+    let output = command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).output().expect("it runs");
+    (output.status.success(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+}
+
+/// The items open at each provider of the first service, in the order of the routes that count.
+fn open_at(services: &str) -> Vec<(String, u64)> {
+    let services: Value = serde_json::from_str(services).expect("JSON");
+    let offers = services[0]["providers"].as_array().into_iter().flatten();
+    offers.map(|o| (o["address"].as_str().unwrap_or_default().to_owned(), o["open"].as_u64().unwrap_or(0))).collect()
+}
+
+fn server(dir: &Path, routes: [&str; 2]) -> Process {
+    let file = dir.join("q.toml");
+    let routes = routes.map(|at| format!("[[route]]\nhost_list = [\"{at}\"]\n")).concat();
+    let text = format!("[p2ps]\nenable_cache = true\n[source_distributor]\nprovider_choice = \"first\"\n{routes}");
+    std::fs::write(&file, text).expect("written");
+    let ports = ["serve", "--interface", "127.0.0.1", "--rssl-port", "0", "--nip-port", "0", "--http-port", "0"];
+    start(&[&ports[..], &["--config", file.to_str().expect("UTF-8")]].concat())
+}
+
+#[test]
+fn items_go_to_the_standby_and_back_by_hand() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let ((_one, first), (_two, second)) = (source(), source());
+    let server = server(dir.path(), [&first, &second]);
+    server.wait_for("/api/v1/providers", |_, body| body.matches("\"state\":\"ready\"").count() == 2);
+    let _consumer = consumer(&server);
+    let at = |address: &str, body: &str| open_at(body).iter().any(|(of, open)| of == address && *open == 3);
+    server.wait_for("/api/v1/services", |_, body| at(&first, body));
+
+    let post = |body: &str| ask(&server.web(), "POST", "/api/v1/switch", body, &[]);
+    assert_eq!(post("{\"service\":\"DIRECT_FEED\"}").0, 400, "why is wanted");
+    let (status, _, said) = post("{\"service\":\"DIRECT_FEED\",\"provider\":\"nobody:1\",\"why\":\"x\"}");
+    assert!(status == 409 && said.contains(&first) && said.contains(&second), "{said}");
+    assert_eq!(post("{\"service\":\"NONE\",\"why\":\"x\"}").0, 409);
+    let (status, _, said) =
+        post(&format!("{{\"service\":\"DIRECT_FEED\",\"provider\":\"{second}\",\"why\":\"first is replaced\"}}"));
+    assert!(status == 200 && said.contains("3 items go there: first is replaced"), "{said}");
+    server.wait_for("/api/v1/services", |_, body| at(&second, body));
+    server.wait_for("/api/v1/events", |_, body| {
+        body.contains("audit: operator local")
+            && body.contains(&format!("items of service DIRECT_FEED go from provider {first}"))
+    });
+    // Its watchers were told, are open again, and the image is the new provider's.
+    let item = server.wait_for("/api/v1/items/DIRECT_FEED/RDT1", |status, body| {
+        status == 200 && body.contains("Item goes from provider") && body.contains("\"current\":true")
+    });
+    let item: Value = serde_json::from_str(&item).expect("JSON");
+    assert_eq!((item[0]["item"]["state"].as_str(), item[0]["item"]["watchers"].as_u64()), (Some("open"), Some(1)));
+    assert!(item[0]["image"]["refresh"]["Fields"].is_object(), "{item}");
+
+    let (done, text) = ctl(&server, &["switch", "DIRECT_FEED", "--why", "first is back"]);
+    assert!(done && text.contains("is switched to the first provider of its routes"), "{text}");
+    server.wait_for("/api/v1/services", |_, body| at(&first, body));
+    let (done, text) = ctl(&server, &["item", "DIRECT_FEED", "RDT1"]);
+    assert!(done && text.contains("Item goes from provider") && text.contains("\nimage"), "{text}");
+    let (done, text) = ctl(&server, &["items", "rdt", "--state", "open"]);
+    assert!(done && text.lines().count() == 4, "{text}");
+    assert_eq!(ctl(&server, &["items", "--state", "suspect"]).1.lines().count(), 1);
+    // What went over the connections is known.
+    let clients = server.json("/api/v1/clients");
+    assert!(clients["found"][0]["traffic"]["sent_bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{clients}");
+    let providers = server.json("/api/v1/providers");
+    assert!(providers[0]["traffic"]["received_bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{providers}");
+    assert_eq!(server.json("/api/v1/hub"), Value::Array(Vec::new()), "both halves are here");
+}
+
+#[test]
+fn both_ends_of_a_hub_name_the_other() {
+    let ports = ["--interface", "127.0.0.1", "--http-port", "0"];
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("q.toml");
+    std::fs::write(&file, "[hub]\ntransport = \"tcp\"\n").expect("written");
+    let config = ["--config", file.to_str().expect("UTF-8")];
+    let distributor = ["source-distributor", "--nip-port", "0", "--hub-port", "0"];
+    let distributor = start(&[&distributor[..], &ports, &config].concat());
+    let at = distributor.at("hub");
+    let p2ps = start(&[&["p2ps", "--rssl-port", "0", "--source-distributor", &at][..], &ports, &config].concat());
+    p2ps.wait_for("/api/v1/hub", |_, body| body.contains("\"state\":\"joined\""));
+    distributor.wait_for("/api/v1/hub", |_, body| body.contains("\"state\":\"joined\""));
+    let (up, down) = (p2ps.json("/api/v1/hub"), distributor.json("/api/v1/hub"));
+    assert_eq!(
+        (up[0]["kind"].as_str(), up[0]["name"].as_str()),
+        (Some("source-distributor"), Some(at.as_str())),
+        "{up}"
+    );
+    assert_eq!((down[0]["kind"].as_str(), down[0]["behind_bytes"].as_u64()), (Some("p2ps"), Some(0)), "{down}");
+    assert!(ctl(&p2ps, &["hub"]).1.contains(&at));
+}
