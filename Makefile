@@ -46,8 +46,8 @@ chaos: ## kills, standstills, partitions, loss and hostile clients at random, ea
 fuzz: ## coverage-guided fuzzing, every target for so long: make fuzz MINUTES=10; one alone: TARGET=hub_operations
 	scripts/fuzz.sh $(or $(TARGET),all) $(or $(SECONDS),$(if $(MINUTES),$(shell expr $(MINUTES) '*' 60)))
 
-loom: ## every interleaving of small programs over the rings between threads
-	RUSTFLAGS="--cfg loom" $(CARGO) test --package quoteway-net --lib --release --target-dir target/loom ring::model_tests
+loom: ## every interleaving of small programs over the rings between threads and the log in shared memory
+	RUSTFLAGS="--cfg loom" $(CARGO) test --package quoteway-net --lib --release --target-dir target/loom model_tests
 
 miri: ## undefined behaviour and data races of the rings (a nightly compiler with miri); what makes system calls cannot run there
 	@$(CARGO) +nightly miri --version >/dev/null 2>&1 || \

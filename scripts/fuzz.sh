@@ -2,7 +2,7 @@
 # Fuzzes one target for so many seconds: fuzz.sh TARGET [SECONDS] [libFuzzer's options]. With "all", each target in turn.
 # Any compiler of the project will do: coverage is switched on as cargo-fuzz does it, by RUSTC_BOOTSTRAP. Needs a C++ compiler.
 # What is found lies in fuzz/artifacts/TARGET; what was learnt stays in fuzz/corpus/TARGET, and the inputs that
-# crates/*/tests keep (FILE.hex, one a line) are where it begins. `fuzz.sh keep TARGET` writes those anew, at most 200 of them.
+# crates/*/tests keep (FILE.hex, one a line) are where it begins. `fuzz.sh keep TARGET` writes those anew: the smallest, 24 KB of them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,6 +12,9 @@ kept() { # target -> the file that the tests read
         rwf_*) echo crates/rwf/tests/corpus/"$1".hex ;;
         rssl_*) echo crates/rssl/tests/corpus/"$1".hex ;;
         lbm_*) echo crates/lbm/tests/corpus/"$1".hex ;;
+        permissions_*) echo crates/permissions/tests/corpus/"$1".hex ;;
+        marketfeed | page) echo crates/marketfeed/tests/corpus/"$1".hex ;;
+        # Targets of binaries, which no test reads yet.
         *) echo crates/quoteway/tests/corpus/"$1".hex ;;
     esac
 }
@@ -50,10 +53,10 @@ keep() { # target
     out=$(kept "$target")
     mkdir -p "$(dirname "$out")"
     # The smallest first: they say most by the byte.
-    find "$small" -type f -size -2k -printf '%s %p\n' | sort -n | head -200 | while read -r _ file; do
+    find "$small" -type f -size -2k -printf '%s %p\n' | sort -n | while read -r _ file; do
         od -An -v -tx1 "$file" | tr -d ' \n'
         echo
-    done >"$out"
+    done | awk '{ total += length($0) + 1 } total > 24576 { exit } { print }' >"$out"
     rm -rf "$small"
     echo "$(wc -l <"$out") inputs in $out"
 }

@@ -7,6 +7,8 @@ const OF_ALL: [&str; 5] = ["title", "about", "goals", "group", "on_request"];
 const OF_IMAGES: [&str; 8] =
     ["items", "size", "data_size", "rates", "seconds", "warmup", "socket_buffer", "server_toml"];
 const OF_MEMORY: [&str; 7] = ["clients", "items", "size", "data_size", "mounts", "socket_buffer", "server_toml"];
+const OF_LOAD: [&str; 10] =
+    ["load", "items", "size", "data_size", "mounts", "rates", "seconds", "warmup", "socket_buffer", "server_toml"];
 const OF_STAGES: [&str; 6] = ["items", "size", "mounts", "common", "batches", "instructions"];
 const OF_LBM: [&str; 8] =
     ["seconds", "warmup", "original_seconds", "max_latency_us", "originals", "quick_rates", "lbm", "mean_latency_us"];
@@ -19,6 +21,7 @@ impl Scenario {
             Kind::Codec => false,
             Kind::Images => OF_IMAGES.contains(&key),
             Kind::Memory => OF_MEMORY.contains(&key),
+            Kind::Load => OF_LOAD.contains(&key),
             Kind::Stages => OF_STAGES.contains(&key),
             Kind::Lbm => OF_LBM.contains(&key) || self.lbm.as_ref().is_some_and(|grid| grid.has(key)),
             Kind::Flow => !NOT_OF_FLOW.contains(&key),

@@ -1,7 +1,7 @@
 //! The processes of a test: source, servers, clients; where they run, and how they find each other.
 
 use std::fmt::Write as _;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -59,6 +59,8 @@ pub struct Chain {
     pub servers: Vec<Process>,
     /// Where clients connect: each P2PS, path after path; without servers each source.
     endpoints: Vec<(IpAddr, u16)>,
+    /// Where non-interactive providers connect, if they may.
+    nip: Option<SocketAddr>,
     nodes: Nodes,
     /// On other machines: what each of `servers` is, and its number there.
     far: Vec<(&'static str, u32)>,
@@ -78,8 +80,15 @@ impl Chain {
         observation: Option<&Observation<'_>>,
     ) -> Result<Self, Fault> {
         let folder = tempfile::tempdir().map_err(|e| format!("no folder for configurations: {e}"))?;
-        let mut chain =
-            Self { sources: Vec::new(), servers: Vec::new(), endpoints: Vec::new(), nodes, far: Vec::new(), folder };
+        let mut chain = Self {
+            sources: Vec::new(),
+            servers: Vec::new(),
+            endpoints: Vec::new(),
+            nip: None,
+            nodes,
+            far: Vec::new(),
+            folder,
+        };
         for path in 0..scenario.paths {
             let first = path * scenario.distributors;
             let sources = first..first + scenario.distributors;
@@ -208,6 +217,22 @@ impl Chain {
             args.extend(observing(&observation.received(0), &observation.client));
         }
         product::start_part("JSON clients", &place(scenario, &self.nodes, "client"), &args)
+    }
+
+    /// Where the first clients connect.
+    ///
+    /// # Errors
+    /// Nowhere.
+    pub fn endpoint(&self) -> Result<SocketAddr, Fault> {
+        Ok(self.endpoints.first().copied().ok_or("no server for clients")?.into())
+    }
+
+    /// Where non-interactive providers connect.
+    ///
+    /// # Errors
+    /// Nowhere.
+    pub fn publishers(&self) -> Result<SocketAddr, Fault> {
+        Ok(self.nip.ok_or("no server for non-interactive providers")?)
     }
 
     /// The server that clients are connected to, where there is one.
@@ -342,7 +367,9 @@ impl Chain {
         let shards = if scenario.shards > 0 { format!(" --shards {}", scenario.shards) } else { String::new() };
         let before = place(scenario, &self.nodes, "server");
         let mut server = self.start_server("server", "server", &before, &format!("{flags}{shards}"))?;
-        let address = named(&server.wait_for("ready ", PATIENCE)?.text, "rssl=");
+        let ready = server.wait_for("ready ", PATIENCE)?.text;
+        let address = named(&ready, "rssl=");
+        self.nip = self.nip.or_else(|| named(&ready, "nip=")?.parse().ok());
         let port = address.as_deref().and_then(port_of).ok_or_else(|| server.failed("names no port"))?;
         self.servers.push(server);
         self.endpoints.push((self.nodes.server(), port));

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`scenario`], [`applies`] | what is measured: parameters, rates, goals, from a file; what `--set` changes |
 //! | [`session`], [`progress`], [`resume`] | pairs of runs by turns, the file of results, how far it is, what an earlier call has done |
-//! | [`flow`], [`images`], [`memory`], [`codec`], [`stages`], [`lbm`] | the procedures |
+//! | [`flow`], [`images`], [`memory`], [`codec`], [`stages`], [`lbm`], [`load`] | the procedures |
 //! | [`product`], [`chain`], [`nodes`], [`mod@run`] | the binary that is measured, its processes in a test, where they run, one run of them |
 //! | [`peers`], [`nats`] | other products on the same work |
 //! | [`observed`] | the files of two ends as the row of a report |
@@ -34,6 +34,7 @@ pub mod hosts;
 pub mod html;
 pub mod images;
 pub mod lbm;
+pub mod load;
 pub mod memory;
 pub mod nats;
 pub mod nodes;
@@ -377,6 +378,7 @@ fn estimate(scenario: &Scenario, pairs: u32, is_quick: bool, peers: &[rows::Side
         Kind::Memory => memory::estimate(scenario, pairs),
         Kind::Stages => stages::estimate(scenario, pairs, is_quick),
         Kind::Lbm => lbm::estimate(scenario, pairs, is_quick, peers.contains(&rows::Side::Aeron)),
+        Kind::Load => load::estimate(scenario, pairs),
     }
 }
 
@@ -388,6 +390,7 @@ fn run_scenario(session: &mut Session, scenario: &Scenario, outcome: &mut Outcom
         Kind::Memory => memory::run(session, scenario, outcome),
         Kind::Stages => stages::run(session, scenario, outcome),
         Kind::Lbm => lbm::run(session, scenario, outcome),
+        Kind::Load => load::run(session, scenario, outcome),
     }
 }
 

@@ -111,7 +111,7 @@ fn resident(scenario: &Scenario, items: u32) -> Result<(f64, f64), Fault> {
 }
 
 /// Resident bytes once they do not change any more.
-fn settled(server: &Process) -> Result<f64, Fault> {
+pub(super) fn settled(server: &Process) -> Result<f64, Fault> {
     let (mut size, mut calm) = (0.0, 0);
     for _ in 0..LOOKS_MAX {
         pause(0.25)?;

@@ -22,7 +22,7 @@
 //! # Testing
 //!
 //! `cargo test -p quoteway-net --features floor` uses real loopback sockets on ports that the kernel chooses. The ring is also model-checked:
-//! `RUSTFLAGS="--cfg loom" cargo test -p quoteway-net --lib --release ring::model_tests`; and runs under Miri:
+//! `RUSTFLAGS="--cfg loom" cargo test -p quoteway-net --lib --release model_tests`; and runs under Miri:
 //! `cargo +nightly miri test -p quoteway-net --lib ring::tests`.
 
 pub mod affinity;

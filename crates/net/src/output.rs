@@ -33,6 +33,14 @@ pub fn append(path: &Path) -> io::Result<File> {
     open(OpenOptions::new().append(true).create(true), path)
 }
 
+/// As [`append`], for a file that a group may read and others may not (mode 0640, if it is made).
+///
+/// # Errors
+/// As for [`create`].
+pub fn append_for_group(path: &Path) -> io::Result<File> {
+    open(OpenOptions::new().append(true).create(true).mode(0o640), path)
+}
+
 /// Makes a file of these bytes, in place of what it had.
 ///
 /// # Errors
@@ -41,7 +49,7 @@ pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     create(path)?.write_all(bytes.as_ref())
 }
 
-fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+pub(crate) fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let opened = options.custom_flags(libc::O_NOFOLLOW).open(path);
     opened.map_err(|e| match e.raw_os_error() {
         Some(libc::ELOOP) => {

@@ -3,6 +3,8 @@
 mod hostile {
     pub(crate) mod targets;
 }
+#[path = "../../../fuzz/kept.rs"]
+mod kept;
 
 use hostile::targets;
 use proptest::prelude::*;
@@ -25,4 +27,11 @@ proptest! {
         targets::lock(&near);
         targets::lock(&[near.as_slice(), data.as_slice(), near.as_slice()].concat());
     }
+}
+
+/// What coverage-guided fuzzing has learnt keeps the rules.
+#[test]
+fn kept_inputs_keep_the_rules() {
+    let folder = env!("CARGO_MANIFEST_DIR");
+    kept::run(folder, "permissions_lock", targets::lock);
 }

@@ -1,6 +1,8 @@
 //! Hostile bytes and hostile orders of events: no panic, and those who keep to the rules understand each other all the same.
 //! `QUOTEWAY_HOSTILE_CASES` is how many cases a test tries (default 300).
 
+#[path = "../../../../fuzz/kept.rs"]
+mod kept;
 mod targets;
 
 use hub::stream::{ALL, BlockWriter, Event, Request, flags};
@@ -57,4 +59,14 @@ proptest! {
     fn smoke_strangers(data in prop::collection::vec(any::<u8>(), 0..900)) {
         targets::strangers(&data);
     }
+}
+
+/// What coverage-guided fuzzing has learnt keeps the rules.
+#[test]
+fn kept_inputs_keep_the_rules() {
+    let folder = env!("CARGO_MANIFEST_DIR");
+    kept::run(folder, "hub_block", targets::block);
+    kept::run(folder, "hub_message", targets::message);
+    kept::run(folder, "hub_operations", targets::operations);
+    kept::run(folder, "hub_strangers", targets::strangers);
 }

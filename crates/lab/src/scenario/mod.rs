@@ -173,6 +173,9 @@ pub struct Scenario {
     /// The stages' instructions are counted under valgrind, which takes some seconds for each size of a turn.
     #[serde(default = "yes")]
     pub instructions: bool,
+    /// What is done to a server under load.
+    #[serde(default)]
+    pub load: Option<crate::load::Act>,
     /// What of LBM is measured.
     #[serde(default)]
     pub lbm: Option<crate::lbm::Grid>,
@@ -227,6 +230,8 @@ pub enum Kind {
     Stages,
     /// LBM beside the bare loops and Aeron.
     Lbm,
+    /// What many consumers, or hostile ones, cost those who watch.
+    Load,
 }
 
 fn items() -> u32 {
@@ -358,6 +363,9 @@ impl Scenario {
             if self.clients == Clients::Json {
                 self.mounts = self.mounts.min(QUICK_MEMORY_CLIENTS);
             }
+        }
+        if self.kind == Kind::Load {
+            self.mounts = self.mounts.min(QUICK_MEMORY_CLIENTS);
         }
         if let Some(grid) = &mut self.lbm {
             for list in [&mut grid.payloads, &mut grid.datagrams, &mut grid.rates] {
@@ -513,6 +521,9 @@ impl Scenario {
         }
         if self.kind == Kind::Flow && self.rates.trim().is_empty() {
             return Err(ScenarioError::Parameter("a flow needs rates"));
+        }
+        if self.kind == Kind::Load && (self.load.is_none() || !matches!(self.points()?[..], [Point::Rate(_)])) {
+            return Err(ScenarioError::Parameter("a load needs an act (load = \"storm\") and one rate"));
         }
         if self.kind == Kind::Images && !matches!(self.points()?[..], [Point::Rate(_)]) {
             return Err(ScenarioError::Parameter(

@@ -1,6 +1,8 @@
 //! Hostile bytes: a typed error, never a panic, and no more memory than the bytes justify. `QUOTEWAY_HOSTILE_CASES` is how many cases
 //! a test tries (default 4,000).
 
+#[path = "../../../../fuzz/kept.rs"]
+mod kept;
 mod targets;
 
 use proptest::prelude::*;
@@ -101,4 +103,15 @@ fn the_good_packets_are_good() {
     for packet in &packets[8..] {
         lbmr::Packet::decode(packet).expect("good");
     }
+}
+
+/// What coverage-guided fuzzing has learnt keeps the rules.
+#[test]
+fn kept_inputs_keep_the_rules() {
+    let folder = env!("CARGO_MANIFEST_DIR");
+    kept::run(folder, "lbm_datagram", targets::datagram);
+    kept::run(folder, "lbm_messages", targets::messages);
+    kept::run(folder, "lbm_stream", targets::stream);
+    kept::run(folder, "lbm_receiver", targets::receiver);
+    kept::run(folder, "lbm_sender", targets::sender);
 }

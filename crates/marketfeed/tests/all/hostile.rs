@@ -1,5 +1,7 @@
 //! Hostile bytes: a typed error, never a panic.
 
+#[path = "../../../../fuzz/kept.rs"]
+mod kept;
 #[path = "../hostile/targets.rs"]
 mod targets;
 
@@ -69,4 +71,12 @@ fn vectors_cut_and_changed() {
             }
         }
     }
+}
+
+/// What coverage-guided fuzzing has learnt keeps the rules.
+#[test]
+fn kept_inputs_keep_the_rules() {
+    let folder = env!("CARGO_MANIFEST_DIR");
+    kept::run(folder, "marketfeed", targets::marketfeed);
+    kept::run(folder, "page", targets::page);
 }

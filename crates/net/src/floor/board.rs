@@ -132,9 +132,10 @@ impl Shared {
     /// Maps a file, which is made if it is not there. Nobody may make it shorter.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// The path is a symbolic link, or what the system refuses.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let options = &mut OpenOptions::new();
+        let file = crate::output::open(options.read(true).write(true).create(true).truncate(false), path)?;
         if file.metadata()?.len() < SIZE as u64 {
             file.set_len(SIZE as u64)?;
         }

@@ -1,7 +1,8 @@
 //! The segment's file: its name, its locks, and the FIFOs beside it.
 
 use std::ffi::{CString, OsString, c_int};
-use std::fs::{self, File, OpenOptions};
+pub(super) use std::fs::File;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;

@@ -33,26 +33,43 @@
 //! between two looks at the same byte; with source pacing readers copy first, and what they parse stays as it is. No length or position
 //! from the segment reaches beyond the mapping, either way. Who does not trust all processes of a user runs them as several users.
 
+#[cfg(not(loom))]
 mod file;
+#[cfg(not(loom))]
 mod map;
+#[cfg(loom)]
+mod model;
 mod reader;
+mod sync;
 mod writer;
+
+#[cfg(loom)]
+use model::{file, map};
 
 use std::path::PathBuf;
 use std::{fmt, io};
 
+#[cfg(not(loom))]
 pub use file::sweep;
 pub use reader::{Overrun, Reader, WriterState};
 pub use writer::Writer;
 
 /// How many readers a segment can have.
+#[cfg(not(loom))]
 pub const READERS: usize = 96;
+/// As few as a model can be looked through with.
+#[cfg(loom)]
+pub const READERS: usize = 2;
 /// Bytes that identify a segment to the protocol above.
 pub const IDENTITY: usize = 64;
 /// A position is a multiple of it.
 pub const ALIGN: usize = 8;
 /// The smallest ring.
+#[cfg(not(loom))]
 pub const CAPACITY_MIN: usize = 65_536;
+/// Two words, so that a model sees the ring reused.
+#[cfg(loom)]
+pub const CAPACITY_MIN: usize = 16;
 /// The largest ring.
 pub const CAPACITY_MAX: usize = 1 << 36;
 
@@ -108,5 +125,7 @@ impl std::error::Error for ShmError {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, loom))]
+mod model_tests;
+#[cfg(all(test, not(loom)))]
 mod tests;

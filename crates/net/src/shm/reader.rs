@@ -1,13 +1,13 @@
 //! The reading side.
 
-use std::fs::File;
+#[cfg(not(loom))]
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
-use std::sync::atomic::{Ordering, fence};
 use std::{fmt, slice};
 
-use super::file::{self, Bell, Owner};
+use super::file::{self, Bell, File, Owner};
 use super::map::{Header, Map, UNUSED};
+use super::sync::{Ordering, fence, total_order};
 use super::{ALIGN, IDENTITY, Pacing, READERS, ShmError};
 
 /// Words that are copied at a time with source pacing: room for two of the longest datagrams.
@@ -198,6 +198,7 @@ impl Reader {
         // SYNC: releases our reads to the writer, which then overwrites; and comes before the look whether the writer waits, see
         // `Writer::arm`.
         self.map.position_of(self.entry).swap(self.position, Ordering::SeqCst);
+        total_order();
         if self.map.waiting().load(Ordering::SeqCst) != 0 {
             self.wake_writer();
         }
@@ -220,6 +221,7 @@ impl Reader {
         // SYNC: before the last look at what is published; see `Writer::publish`. The own flag comes first: a writer that takes
         // the common one finds it.
         self.map.sleepers().swap(1, Ordering::SeqCst);
+        total_order();
         let news = self.map.published().load(Ordering::SeqCst) != self.position
             || self.map.closed().load(Ordering::SeqCst) != 0;
         if news {
@@ -262,6 +264,15 @@ fn take_entry(file: &File) -> std::io::Result<Option<usize>> {
     Ok(None)
 }
 
+#[cfg(loom)]
+impl Reader {
+    /// Sleeps until something is published or the writer has left.
+    pub(super) fn wait(&self) {
+        self.bell.wait();
+    }
+}
+
+#[cfg(not(loom))]
 impl AsFd for Reader {
     /// Readable after [`Reader::arm`] when something is published or the writer has left.
     fn as_fd(&self) -> BorrowedFd<'_> {

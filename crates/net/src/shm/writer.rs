@@ -1,12 +1,12 @@
 //! The writing side.
 
-use std::fs::File;
+#[cfg(not(loom))]
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{Ordering, fence};
 
-use super::file::{self, Bell, Owner};
+use super::file::{self, Bell, File, Owner};
 use super::map::{Header, Map, RING_AT, UNUSED};
+use super::sync::{Ordering, fence, total_order};
 use super::{ALIGN, CAPACITY_MAX, CAPACITY_MIN, IDENTITY, Pacing, READERS, ShmError};
 
 /// Writes a log in shared memory. Dropping it ends the log in order and removes the segment.
@@ -102,6 +102,7 @@ impl Writer {
         // SYNC: releases what was written to readers that load it; and, in the one order of all SeqCst operations, comes before the
         // look for sleepers. A reader that lies down comes before this look, or sees what is published here.
         self.map.published().swap(self.published, Ordering::SeqCst);
+        total_order();
         if self.map.sleepers().load(Ordering::SeqCst) != 0 {
             self.wake();
         }
@@ -229,6 +230,15 @@ impl Writer {
     }
 }
 
+#[cfg(loom)]
+impl Writer {
+    /// Sleeps until readers have released something.
+    pub(super) fn wait(&self) {
+        self.bell.wait();
+    }
+}
+
+#[cfg(not(loom))]
 impl AsFd for Writer {
     /// Readable after [`Writer::arm`] when readers have released something.
     fn as_fd(&self) -> BorrowedFd<'_> {

@@ -1,5 +1,7 @@
 //! Hostile bytes: a typed error, never a panic, and no more memory than the bytes justify.
 
+#[path = "../../../../fuzz/kept.rs"]
+mod kept;
 pub(crate) mod targets;
 
 use proptest::prelude::*;
@@ -216,4 +218,14 @@ fn a_tap_goes_on_after_a_bad_frame() {
     })
     .unwrap();
     assert_eq!(events, ["compressed frame though no compression was agreed on", "cd"]);
+}
+
+/// What coverage-guided fuzzing has learnt keeps the rules.
+#[test]
+fn kept_inputs_keep_the_rules() {
+    let folder = env!("CARGO_MANIFEST_DIR");
+    kept::run(folder, "rssl_receive", targets::receive);
+    kept::run(folder, "rssl_record", targets::record);
+    kept::run(folder, "rssl_websocket", targets::websocket);
+    kept::run(folder, "rssl_write", targets::write);
 }

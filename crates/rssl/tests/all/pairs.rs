@@ -338,3 +338,32 @@ fn a_compressed_fragment_that_does_not_fit_goes_out_in_two_frames() {
     assert_eq!(seen.messages.len(), 1 + 4 * 1000);
     assert_eq!(seen.messages[0], message);
 }
+
+/// The largest images that providers send: thousands of fragments, read in pieces that end anywhere.
+#[test]
+fn an_image_of_sixteen_megabytes_crosses() {
+    let agreement = Agreement {
+        version: Version::V14,
+        server: Compression::None,
+        offer: CompressionSet::NONE,
+        force: false,
+        level: 0,
+        threshold: None,
+        max_user_message_size: 6_144,
+        client_keys: false,
+        server_keys: false,
+    };
+    let (mut client, mut server) = agreement.pair();
+    let (mut seen, mut out, mut answer) = (Seen::default(), Vec::new(), Vec::new());
+    client.start(0, &mut out);
+    server.receive(0, &out, &mut answer, &mut seen).unwrap();
+    client.receive(0, &answer, &mut Vec::new(), &mut seen).unwrap();
+    let image: Vec<u8> = (0..16_000_000_u32).map(|at| (at % 251) as u8).collect();
+    out.clear();
+    server.write(0, &image, &mut out).unwrap();
+    for piece in out.chunks(99_991) {
+        client.receive(0, piece, &mut Vec::new(), &mut seen).unwrap();
+    }
+    assert!(seen.messages == [image], "{} messages", seen.messages.len());
+    assert_eq!(client.orphaned_fragments(), 0);
+}

@@ -112,6 +112,8 @@ fn distributor_config(lossy: bool, random: &mut Random) -> distributor::Config {
         balance,
         failback: [0, 2 * SECOND, 9 * SECOND][(opens_per_turn / 3 % 3) as usize],
         age_unwatched,
+        // What nobody publishes any more: for ever, or less than a publisher stays away.
+        age_unpublished: [0, 2, 20][(opens_per_turn / 3 % 3) as usize] * SECOND,
         login_timeout: 10 * SECOND,
         request_timeout: 3 * SECOND,
         retry_interval: SECOND,

@@ -105,6 +105,14 @@ fn crowded_worlds_answer_from_caches() {
     }
 }
 
+#[test]
+fn what_nobody_publishes_any_more_is_forgotten_where_that_is_asked_for() {
+    let lines: Vec<String> = (1..61).flat_map(|seed| chain::history(seed, Between::Nothing)).collect();
+    let worlds = lines.iter().filter(|line| line.contains("has forgotten")).count();
+    // Where there is a publisher, and its images are not held for ever: two of three.
+    assert!((5..55).contains(&worlds), "{worlds} of 60");
+}
+
 /// From this seed on updates are conflated in such worlds: the content after each update is the provider's of that moment all the same,
 /// and no trade is left out.
 const CONFLATED: u64 = 7_000_000;

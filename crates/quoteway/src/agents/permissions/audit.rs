@@ -2,7 +2,7 @@
 //! for something new.
 
 use std::fmt::Write as _;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -158,7 +158,7 @@ impl AuditFile {
     /// Opens the file, behind what is in it.
     pub(super) fn open(c: &config::Permissions) -> io::Result<Self> {
         let path = PathBuf::from(&c.audit_file);
-        let file = append_to(&path).map_err(|e| {
+        let file = net::output::append_for_group(&path).map_err(|e| {
             io::Error::new(e.kind(), format!("the audit file {} cannot be opened: {e}", path.display()))
         })?;
         let bytes = file.metadata()?.len();
@@ -246,13 +246,8 @@ impl AuditFile {
                 fs::remove_file(numbered(&self.path, *number))?;
             }
         }
-        append_to(&self.path)
+        net::output::append_for_group(&self.path)
     }
-}
-
-fn append_to(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    OpenOptions::new().append(true).create(true).mode(0o640).open(path)
 }
 
 fn numbered(path: &Path, number: u64) -> PathBuf {

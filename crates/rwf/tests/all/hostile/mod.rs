@@ -2,6 +2,8 @@
 //! value, never a panic; and decoding them takes neither long nor much memory.
 
 mod checks;
+#[path = "../../../../../fuzz/kept.rs"]
+mod kept;
 
 use crate::golden::case::{self, Case};
 use rwf::msg::{Msg, RefreshMsg};
@@ -232,4 +234,15 @@ fn every_vector_shown_as_json_is_read_again() {
     for case in vectors().iter().filter(|case| case.root == DataType::MSG) {
         checks::json_of(&case.bytes);
     }
+}
+
+/// What coverage-guided fuzzing has learnt keeps the rules.
+#[test]
+fn kept_inputs_keep_the_rules() {
+    let folder = env!("CARGO_MANIFEST_DIR");
+    kept::run(folder, "rwf_message", checks::message);
+    kept::run(folder, "rwf_value", checks::value);
+    kept::run(folder, "rwf_text", checks::text);
+    kept::run(folder, "rwf_cursor", checks::cursor);
+    kept::run(folder, "rwf_json", checks::json);
 }

@@ -114,7 +114,7 @@ impl World {
         }
     }
 
-    fn publisher_down(&mut self) {
+    pub(super) fn publisher_down(&mut self) {
         self.note(|| "publisher down".to_owned());
         let publisher = &mut self.publishers[0];
         publisher.stop();

@@ -211,5 +211,27 @@ impl World {
         for (at, provider) in self.providers.iter().enumerate() {
             assert!(provider.streams.is_empty(), "provider {at}: left open: {:?}", provider.streams);
         }
+        self.publisher_leaves();
+    }
+
+    /// The publisher is gone for good, and nobody watches: its images are held for ever, or are all forgotten in their time, and its
+    /// service with them.
+    fn publisher_leaves(&mut self) {
+        let Some(number) = self.publishers.first().map(|publisher| publisher.distributor) else { return };
+        let held = self.hub.distributors[number].machine.items();
+        self.publisher_down();
+        for _ in 0..8 {
+            self.drain();
+            self.pass(10 * SECOND);
+        }
+        let machine = &self.hub.distributors[number].machine;
+        let (images, services) = (machine.counters().images_aged, machine.counters().services_aged);
+        let (left, services_left) = (machine.items(), machine.service_overview().filter(|s| s.is_cached).count());
+        if images + services > 0 {
+            self.note(|| format!("distributor {number} has forgotten {images} images and {services} services"));
+            assert_eq!((left, services_left), (0, 0), "items and services that nobody publishes, and are held");
+        } else {
+            assert_eq!(left, held, "images that are held for ever");
+        }
     }
 }

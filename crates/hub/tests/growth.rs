@@ -1,0 +1,199 @@
+//! What holds under load, small: an idle client costs little in the hub, and nothing is left behind by clients that come and go, by
+//! items that are opened and closed, and by a provider that reconnects. This binary has one test, because it counts the allocations of the
+//! whole process.
+
+use hub::distributor::{self, CloseReason, Origin, PeerInfo, ProviderSink, SessionId, SourceDistributor};
+use hub::p2ps::{self, ClientId, ClientInfo, P2ps, SourceId};
+use rwf::msg::{Domain, Msg, MsgKey, RefreshFlags, RefreshMsg, RequestFlags, RequestMsg};
+use rwf::rdm::directory::{self, Action, Info, Part, Service, ServiceState};
+use rwf::rdm::login;
+use rwf::wire::Writer;
+use rwf::{DataType, EncodeError, Qos};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use std::alloc::System;
+use std::net::{IpAddr, Ipv4Addr};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const SECOND: u64 = 1_000_000_000;
+const SOURCE: SourceId = SourceId(0);
+const CLIENTS: u32 = 40;
+const ITEMS: u32 = 25;
+/// Bytes of a client that is logged in and watches nothing, without its connection; a process has some 2.5 KB for each.
+const IDLE_MAX: isize = 2_000;
+
+fn encode(write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>) -> Vec<u8> {
+    let mut buf = vec![0; 4096];
+    let mut w = Writer::new(&mut buf);
+    write(&mut w).unwrap();
+    w.into_written().to_vec()
+}
+
+fn in_use() -> isize {
+    // What grows and shrinks by reallocation is among both.
+    let stats = ALLOCATOR.stats();
+    stats.bytes_allocated as isize - stats.bytes_deallocated as isize
+}
+
+/// A provider that answers everything.
+#[derive(Default)]
+struct Provider {
+    asked: Vec<Vec<u8>>,
+}
+
+impl ProviderSink for Provider {
+    fn send(&mut self, _: SessionId, msg: &[u8]) {
+        self.asked.push(msg.to_vec());
+    }
+
+    fn close(&mut self, session: SessionId, reason: &CloseReason) {
+        panic!("{session:?} closed: {reason}");
+    }
+}
+
+/// A provider, both sides of a hub, and clients.
+struct World {
+    now: u64,
+    sd: SourceDistributor,
+    p2ps: P2ps,
+    provider: Provider,
+}
+
+impl World {
+    fn new() -> Self {
+        let mut world = Self {
+            now: SECOND,
+            sd: SourceDistributor::new(distributor::Config { age_unwatched: 0, ..distributor::Config::default() }, 1),
+            p2ps: P2ps::new(p2ps::Config::default(), 1),
+            provider: Provider::default(),
+        };
+        world.p2ps.source_up(world.now, SOURCE);
+        world.sd.p2ps_up(world.now, 1);
+        world
+    }
+
+    fn provider_up(&mut self, id: SessionId) {
+        self.sd.session_up(self.now, id, Origin::Route(0), PeerInfo::default(), &mut self.provider);
+        self.provider.asked.clear();
+        let accept = login::Refresh::accept(&login::Request::default(), login::Features::default(), "");
+        self.sd.session_message(self.now, id, &encode(|w| accept.encode(w)), &mut self.provider);
+        let info = Info {
+            name: "FEED".into(),
+            capabilities: vec![Domain::MARKET_PRICE],
+            qos: vec![Qos::REALTIME_TICK],
+            ..Info::default()
+        };
+        let service = Service {
+            info: Some(Part::Set(info)),
+            state: Some(Part::Set(ServiceState::new(true))),
+            ..Service::new(1, Action::Add)
+        };
+        let ask = directory::Request { stream_id: 2, streaming: true, service_id: None, filter: 63 };
+        let refresh = directory::Refresh::answer(&ask, vec![service]);
+        self.sd.session_message(self.now, id, &encode(|w| refresh.encode(w)), &mut self.provider);
+    }
+
+    /// Everything that is on its way arrives. The bytes that clients get.
+    fn rest(&mut self, id: SessionId) -> usize {
+        let mut bytes = 0;
+        for _ in 0..200 {
+            self.sd.on_timer(self.now, &mut self.provider);
+            for message in std::mem::take(&mut self.provider.asked) {
+                self.answer(id, &message);
+            }
+            let Self { sd, p2ps, provider, now, .. } = self;
+            let mut moved = false;
+            if let Some(block) = sd.block() {
+                p2ps.hub_block(*now, SOURCE, block).unwrap();
+                p2ps.flush(block, |_, out| bytes += out.map(|(body, _)| body.len()).sum::<usize>());
+                moved = true;
+            }
+            sd.clear_block();
+            p2ps.on_timer(*now);
+            p2ps.flush(&[], |_, out| bytes += out.map(|(body, _)| body.len()).sum::<usize>());
+            p2ps.requests(|_, block| {
+                moved = true;
+                sd.request_block(*now, 1, block, provider).unwrap();
+            });
+            if !moved && provider.asked.is_empty() {
+                return bytes;
+            }
+        }
+        panic!("the world never comes to rest");
+    }
+
+    fn answer(&mut self, id: SessionId, message: &[u8]) {
+        let Ok(Msg::Request(request)) = Msg::decode(message) else { return };
+        if request.domain != Domain::MARKET_PRICE {
+            return;
+        }
+        let refresh = RefreshMsg {
+            container: DataType::NO_DATA,
+            flags: RefreshFlags(RefreshFlags::SOLICITED.0 | RefreshFlags::REFRESH_COMPLETE.0),
+            qos: Some(Qos::REALTIME_TICK),
+            ..RefreshMsg::new(Domain::MARKET_PRICE, request.stream_id)
+        };
+        self.sd.session_message(self.now, id, &encode(|w| refresh.encode(w)), &mut self.provider);
+    }
+
+    fn log_in(&mut self, client: ClientId) {
+        self.p2ps.client_up(self.now, client, ClientInfo { address: IpAddr::V4(Ipv4Addr::LOCALHOST) });
+        let request = login::Request { name: format!("user{}", client.0), ..login::Request::default() };
+        self.p2ps.client_message(self.now, client, &encode(|w| request.encode(w)));
+    }
+
+    /// Clients come, open items, and go; in the middle the provider does.
+    fn cycle(&mut self, number: u32) {
+        let sessions = [SessionId(number % 2), SessionId((number + 1) % 2)];
+        for client in (0..CLIENTS).map(ClientId) {
+            self.log_in(client);
+            for item in 0..ITEMS {
+                let name = format!("I{}", (number * 7 + client.0 * 3 + item) % 1_000);
+                let request = RequestMsg {
+                    flags: RequestFlags::STREAMING,
+                    key: MsgKey::item(1, name.as_bytes()),
+                    ..RequestMsg::new(Domain::MARKET_PRICE, 5 + item as i32)
+                };
+                self.p2ps.client_message(self.now, client, &encode(|w| request.encode(w)));
+            }
+        }
+        assert!(self.rest(sessions[0]) > 1_000, "images");
+        self.sd.session_down(self.now, sessions[0], "connection reset", &mut self.provider);
+        self.rest(sessions[0]);
+        self.provider_up(sessions[1]);
+        self.rest(sessions[1]);
+        (0..CLIENTS).map(ClientId).for_each(|client| self.p2ps.client_down(self.now, client));
+        self.rest(sessions[1]);
+        assert_eq!((self.p2ps.counters().items, self.sd.items()), (0, 0), "nothing is open");
+        // Ids that were given back may be used again.
+        self.now += 100 * SECOND;
+        self.rest(sessions[1]);
+        self.sd.notices().for_each(drop);
+        self.p2ps.notices().for_each(drop);
+    }
+}
+
+#[test]
+fn nothing_is_left_behind_by_those_who_come_and_go() {
+    let mut world = World::new();
+    world.provider_up(SessionId(0));
+    world.rest(SessionId(0));
+    // Until what keeps the last so many of something is full.
+    (0..60).for_each(|number| world.cycle(number));
+    let early = in_use();
+    (60..160).for_each(|number| world.cycle(number));
+    let grown = in_use() - early;
+    // A table may have doubled since.
+    assert!(
+        grown < 64 << 10,
+        "{grown} bytes more after {} further clients, 100 outages of the provider",
+        100 * CLIENTS
+    );
+
+    let before = in_use();
+    (0..2_000).map(ClientId).for_each(|client| world.log_in(client));
+    world.rest(SessionId(0));
+    let each = (in_use() - before) / 2_000;
+    assert!(each <= IDLE_MAX, "{each} bytes for an idle client");
+}
