@@ -6,6 +6,19 @@ use crate::scenario::{Kind, Scenario, ScenarioError};
 const OF_ALL: [&str; 5] = ["title", "about", "goals", "group", "on_request"];
 const OF_IMAGES: [&str; 8] =
     ["items", "size", "data_size", "rates", "seconds", "warmup", "socket_buffer", "server_toml"];
+const OF_SEEN: [&str; 11] = [
+    "items",
+    "size",
+    "data_size",
+    "rates",
+    "seconds",
+    "warmup",
+    "mounts",
+    "common",
+    "stamp_every",
+    "socket_buffer",
+    "server_toml",
+];
 const OF_MEMORY: [&str; 7] = ["clients", "items", "size", "data_size", "mounts", "socket_buffer", "server_toml"];
 const OF_LOAD: [&str; 10] =
     ["load", "items", "size", "data_size", "mounts", "rates", "seconds", "warmup", "socket_buffer", "server_toml"];
@@ -20,6 +33,7 @@ impl Scenario {
         let own = match self.kind {
             Kind::Codec => false,
             Kind::Images => OF_IMAGES.contains(&key),
+            Kind::Seen => OF_SEEN.contains(&key),
             Kind::Memory => OF_MEMORY.contains(&key),
             Kind::Load => OF_LOAD.contains(&key),
             Kind::Stages => OF_STAGES.contains(&key),

@@ -61,6 +61,8 @@ pub struct Chain {
     endpoints: Vec<(IpAddr, u16)>,
     /// Where non-interactive providers connect, if they may.
     nip: Option<SocketAddr>,
+    /// Where the last server has its page, if it has one.
+    web: Option<String>,
     nodes: Nodes,
     /// On other machines: what each of `servers` is, and its number there.
     far: Vec<(&'static str, u32)>,
@@ -85,6 +87,7 @@ impl Chain {
             servers: Vec::new(),
             endpoints: Vec::new(),
             nip: None,
+            web: None,
             nodes,
             far: Vec::new(),
             folder,
@@ -243,6 +246,11 @@ impl Chain {
         self.servers.last().ok_or_else(|| Fault::Failed("the scenario needs a server".to_owned()))
     }
 
+    /// Where the server that clients are connected to has its page.
+    pub fn web(&self) -> Option<&str> {
+        self.web.as_deref()
+    }
+
     /// Processor time of all sources and of all servers so far, in nanoseconds.
     pub fn cpu(&self) -> [Option<u64>; 2] {
         let here = |all: &[Process]| {
@@ -370,6 +378,7 @@ impl Chain {
         let ready = server.wait_for("ready ", PATIENCE)?.text;
         let address = named(&ready, "rssl=");
         self.nip = self.nip.or_else(|| named(&ready, "nip=")?.parse().ok());
+        self.web = named(&ready, "http=");
         let port = address.as_deref().and_then(port_of).ok_or_else(|| server.failed("names no port"))?;
         self.servers.push(server);
         self.endpoints.push((self.nodes.server(), port));

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`scenario`], [`applies`] | what is measured: parameters, rates, goals, from a file; what `--set` changes |
 //! | [`session`], [`progress`], [`resume`] | pairs of runs by turns, the file of results, how far it is, what an earlier call has done |
-//! | [`flow`], [`images`], [`memory`], [`codec`], [`stages`], [`lbm`], [`load`] | the procedures |
+//! | [`flow`], [`images`], [`seen`], [`memory`], [`codec`], [`stages`], [`lbm`], [`load`] | the procedures |
 //! | [`product`], [`chain`], [`nodes`], [`mod@run`] | the binary that is measured, its processes in a test, where they run, one run of them |
 //! | [`peers`], [`nats`] | other products on the same work |
 //! | [`observed`] | the files of two ends as the row of a report |
@@ -52,6 +52,7 @@ pub mod resume;
 pub mod rows;
 pub mod run;
 pub mod scenario;
+pub mod seen;
 pub mod session;
 pub mod stages;
 pub mod websocket;
@@ -375,6 +376,7 @@ fn estimate(scenario: &Scenario, pairs: u32, is_quick: bool, peers: &[rows::Side
         Kind::Codec => codec::estimate(pairs, is_quick),
         Kind::Flow => flow::estimate(scenario, pairs),
         Kind::Images => images::estimate(scenario, pairs),
+        Kind::Seen => seen::estimate(scenario, pairs),
         Kind::Memory => memory::estimate(scenario, pairs),
         Kind::Stages => stages::estimate(scenario, pairs, is_quick),
         Kind::Lbm => lbm::estimate(scenario, pairs, is_quick, peers.contains(&rows::Side::Aeron)),
@@ -387,6 +389,7 @@ fn run_scenario(session: &mut Session, scenario: &Scenario, outcome: &mut Outcom
         Kind::Codec => codec::run(session, outcome),
         Kind::Flow => flow::run(session, scenario, outcome),
         Kind::Images => images::run(session, scenario, outcome),
+        Kind::Seen => seen::run(session, scenario, outcome),
         Kind::Memory => memory::run(session, scenario, outcome),
         Kind::Stages => stages::run(session, scenario, outcome),
         Kind::Lbm => lbm::run(session, scenario, outcome),

@@ -154,6 +154,9 @@ pub(crate) struct Egress {
     behind: usize,
     /// Clients whose flow is `Releasing`, each once.
     releasing: Vec<ClientId>,
+    /// Clients that were handed out something in this flush. It stays where it lies until the flush is over: what is made of a body once for
+    /// all its receivers is known by its address.
+    handed_out: Vec<ClientId>,
     controls: Vec<(ClientId, FlowControl)>,
     cut_off: Vec<(ClientId, CloseReason)>,
     /// Streams that are to be told that they are not conflated any more.
@@ -315,12 +318,22 @@ impl Egress {
             debug_assert_eq!(queue.flow, Flow::Releasing, "{id:?} is not to get more");
             self.saved += queue.ready(self.limits.guaranteed, now);
             f(id, queue.kept.next(self.limits.guaranteed));
-            queue.kept.trim();
+            self.handed_out.push(id);
             if queue.is_empty() {
                 queue.flow = Flow::Passing;
                 self.releasing.swap_remove(at);
             }
             self.judge(id);
+        }
+    }
+
+    /// The flush is over: memory of what was handed out in it is given back.
+    pub(crate) fn end_flush(&mut self) {
+        for id in self.handed_out.drain(..) {
+            // It may have gone meanwhile, and then has nothing.
+            if let Some(queue) = self.queues.get_mut(id.0 as usize) {
+                queue.kept.trim();
+            }
         }
     }
 
@@ -330,7 +343,7 @@ impl Egress {
         if matches!(queue.flow, Flow::Held | Flow::Releasing) {
             self.saved += queue.ready(usize::MAX, now);
             f(queue.kept.next(usize::MAX));
-            queue.kept.trim();
+            self.handed_out.push(id);
             queue.flow = Flow::Passing;
             self.releasing.retain(|&other| other != id);
             self.judge(id);

@@ -369,6 +369,7 @@ impl P2ps {
                 });
             }
         });
+        self.egress.end_flush();
         self.dictionaries.end_turn();
         self.act_on_egress();
     }

@@ -224,6 +224,8 @@ pub enum Kind {
     Flow,
     /// Opening a watchlist while another client streams.
     Images,
+    /// What it costs clients that somebody looks at the server.
+    Seen,
     /// Bytes of an item and of a watcher.
     Memory,
     /// What each stage of an update's way costs, beside a bare system call or copy.
@@ -525,10 +527,8 @@ impl Scenario {
         if self.kind == Kind::Load && (self.load.is_none() || !matches!(self.points()?[..], [Point::Rate(_)])) {
             return Err(ScenarioError::Parameter("a load needs an act (load = \"storm\") and one rate"));
         }
-        if self.kind == Kind::Images && !matches!(self.points()?[..], [Point::Rate(_)]) {
-            return Err(ScenarioError::Parameter(
-                "images needs one rate, at which the first client streams: rates=100k",
-            ));
+        if matches!(self.kind, Kind::Images | Kind::Seen) && !matches!(self.points()?[..], [Point::Rate(_)]) {
+            return Err(ScenarioError::Parameter("images and seen need one rate, at which clients stream: rates=100k"));
         }
         Ok(())
     }

@@ -4,10 +4,11 @@
 //! and is written for each. Where no client speaks JSON nothing is converted.
 
 use std::cell::{Cell, OnceCell};
+use std::hash::Hasher as _;
 use std::ops::Range;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHasher};
 use rwf::DecodeError;
 use rwf::dictionary::Dictionary;
 use rwf::json::{Converter, Incoming, PONG, ServiceNames, Settings, write_number};
@@ -41,8 +42,9 @@ pub struct JsonTexts {
     login_payload: String,
     /// Texts of this flush.
     text: Vec<u8>,
-    /// Where the text of a body is, by the body's address and length. Good for one flush.
-    bodies: FxHashMap<(usize, usize), Range<usize>>,
+    /// Where the text of a body is, by the body's address and length, and the body's [`hash_of`]. Good for one flush, through which bodies stay
+    /// where they are.
+    bodies: FxHashMap<(usize, usize), (Range<usize>, u64)>,
     /// That of the last body, since many in turn get the same.
     last: Option<((usize, usize), Range<usize>)>,
     /// The part of a message that is one client's own.
@@ -161,14 +163,23 @@ impl JsonTexts {
         if let Some((last, range)) = &self.last
             && *last == address
         {
+            debug_assert!(self.is_same(body, address), "a body has changed within a flush");
             return Ok(range.clone());
         }
         let range = match self.bodies.get(&address) {
-            Some(range) => range.clone(),
+            Some((range, _)) => {
+                debug_assert!(self.is_same(body, address), "a body has changed within a flush");
+                range.clone()
+            }
             None => self.convert_first(body, address)?,
         };
         self.last = Some((address, range.clone()));
         Ok(range)
+    }
+
+    /// Whether what is at this address is what was converted, as far as debug builds know.
+    fn is_same(&self, body: &[u8], address: (usize, usize)) -> bool {
+        self.bodies.get(&address).is_some_and(|(_, hash)| *hash == hash_of(body))
     }
 
     /// The same, for a body that nobody has got yet in this flush.
@@ -182,7 +193,7 @@ impl JsonTexts {
         debug_assert!(!head.is_empty(), "a message begins with its id");
         let id = head.iter().position(|byte| *byte != b'-' && !byte.is_ascii_digit()).unwrap_or(head.len());
         let range = self.text.len() - head.len() + id..self.text.len();
-        self.bodies.insert(address, range.clone());
+        self.bodies.insert(address, (range.clone(), hash_of(body)));
         Ok(range)
     }
 
@@ -195,6 +206,16 @@ impl JsonTexts {
             self.text.shrink_to(TEXT_KEPT);
         }
     }
+}
+
+/// What tells bodies apart in debug builds, where it is checked that an address stands for one body through a flush; elsewhere nothing.
+fn hash_of(body: &[u8]) -> u64 {
+    if !cfg!(debug_assertions) {
+        return 0;
+    }
+    let mut hasher = FxHasher::default();
+    hasher.write(body);
+    hasher.finish()
 }
 
 /// How every message begins.

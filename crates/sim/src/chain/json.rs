@@ -288,50 +288,57 @@ impl JsonWire {
     }
 }
 
-/// The connection of a non-interactive provider that speaks JSON: what either side says arrives at once, cut anywhere, by real sessions
-/// and texts.
+/// The connection of a provider that speaks JSON, dialled or dialling: what either side says arrives at once, cut anywhere, by real
+/// sessions and texts.
 #[derive(Debug)]
-pub(crate) struct JsonPublisherWire {
-    publisher: Json,
+pub(crate) struct JsonProviderWire {
+    provider: Json,
     distributor: Json,
     dictionary: Arc<Dictionary>,
-    /// Its service.
+    /// Its services.
     names: BTreeMap<u16, String>,
-    /// It numbers its service.
+    /// It numbers its services.
     numbers: bool,
 }
 
-impl JsonPublisherWire {
-    /// A connection that is upgraded, of a publisher with this service.
-    pub(crate) fn new(now: u64, service: (u16, &str), random: &mut Random) -> Self {
+/// Who has dialled a provider's connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialled {
+    ByDistributor,
+    ByProvider,
+}
+
+impl JsonProviderWire {
+    /// A connection that is upgraded, of a provider with these services.
+    pub(crate) fn new(now: u64, dialled: Dialled, names: BTreeMap<u16, String>, random: &mut Random) -> Self {
         let small = if random.chance(30) { 128 + random.below(300) } else { MESSAGE_MAX };
         let config = JsonConfig { ping_timeout_s: PING_TIMEOUT_S, frame_payload_max: small };
         let limits = Limits { frames_max: 100_000, ..Limits::default() };
-        Self {
-            publisher: Json::new(Socket::new(Role::Client(random.next()), false, limits), config, now),
-            distributor: Json::new(Socket::new(Role::Server, false, limits), config, now),
-            dictionary: dictionary(),
-            names: BTreeMap::from([(service.0, service.1.to_owned())]),
-            numbers: random.chance(30),
-        }
+        let client = Json::new(Socket::new(Role::Client(random.next()), false, limits), config, now);
+        let server = Json::new(Socket::new(Role::Server, false, limits), config, now);
+        let (provider, distributor) = match dialled {
+            Dialled::ByDistributor => (server, client),
+            Dialled::ByProvider => (client, server),
+        };
+        Self { provider, distributor, dictionary: dictionary(), names, numbers: random.chance(30) }
     }
 
-    /// What the publisher says, as the Source Distributor takes it.
+    /// What the provider says, as the Source Distributor takes it.
     pub(crate) fn up(&mut self, now: u64, message: &[u8], random: &mut Random) -> Vec<u8> {
         let known = Known { names: &self.names, numbers: self.numbers };
         let says = Converter::new(&self.dictionary).with_settings(Settings::EXACT).with_services(&known);
         let settings = Settings { expand_enums: false, ..Settings::rtds() };
         let takes = says.with_settings(settings);
-        carry(now, (&mut self.publisher, says), (&mut self.distributor, takes), message, random)
+        carry(now, (&mut self.provider, says), (&mut self.distributor, takes), message, random)
     }
 
-    /// What the Source Distributor says, as the publisher takes it.
+    /// What the Source Distributor says, as the provider takes it.
     pub(crate) fn down(&mut self, now: u64, message: &[u8], random: &mut Random) -> Vec<u8> {
         let known = Known { names: &self.names, numbers: self.numbers };
         let settings = Settings { expand_enums: false, ..Settings::rtds() };
         let says = Converter::new(&self.dictionary).with_settings(settings).with_services(&known);
         let takes = says.with_settings(Settings { unknown_members: true, unknown_fields: true, ..Settings::default() });
-        carry(now, (&mut self.distributor, says), (&mut self.publisher, takes), message, random)
+        carry(now, (&mut self.distributor, says), (&mut self.provider, takes), message, random)
     }
 }
 

@@ -94,6 +94,8 @@ pub(crate) struct Provider {
     views: bool,
     /// It pauses streams.
     pauses: bool,
+    /// Its items are in groups; JSON has no place for them.
+    groups: bool,
     /// It answers the items that it never answers otherwise.
     pub(crate) healed: bool,
     pub(crate) inbox: VecDeque<Vec<u8>>,
@@ -118,6 +120,7 @@ impl Provider {
             shared: BTreeMap::new(),
             views: false,
             pauses: false,
+            groups: true,
             healed: false,
             inbox: VecDeque::new(),
             outbox: VecDeque::new(),
@@ -143,6 +146,16 @@ impl Provider {
             self.ids.insert(id);
             self.offers.push(Offer { service, id, up: true, accepting: true, window, listed });
         }
+    }
+
+    /// It speaks JSON in this life.
+    pub(crate) fn speak_json(&mut self) {
+        self.groups = false;
+    }
+
+    /// Its services in this life, whether or not in its directory now: ids and names.
+    pub(crate) fn service_names(&self) -> BTreeMap<u16, String> {
+        self.offers.iter().map(|offer| (offer.id, SERVICES[usize::from(offer.service)].to_owned())).collect()
     }
 
     /// The session is gone.
@@ -279,7 +292,7 @@ impl Provider {
             // Answers under way have made room already where this provider does not see it.
             assert!(fresh <= window as usize, "OpenWindow {window}: {fresh} requests are unanswered");
         }
-        let group = random.below(3) as u8;
+        let group = self.group(random);
         self.shared.entry(item).or_insert(Shared { suspect: false, group });
     }
 
@@ -339,7 +352,7 @@ impl Provider {
             29..=30 => self.change_state(random),
             31 => self.end_stream(random),
             32 => self.group_status(random),
-            33 => self.merge_groups(random),
+            33 if self.groups => self.merge_groups(random),
             34 => self.service_state(random),
             35 => self.list_service(random),
             36..=38 => self.acknowledge(random),
@@ -549,6 +562,10 @@ impl Provider {
         self.send(|w| update.encode(w));
     }
 
+    fn group(&self, random: &mut Random) -> u8 {
+        if self.groups { random.below(3) as u8 } else { 0 }
+    }
+
     fn members(&self, service: u8, group: Option<u8>) -> Vec<Item> {
         let of = |s: &&Stream| s.imaged && s.item.service == service;
         let items: BTreeSet<Item> = self.streams.values().filter(of).map(|s| s.item).collect();
@@ -558,7 +575,7 @@ impl Provider {
     fn group_status(&mut self, random: &mut Random) -> bool {
         let listed: Vec<(u8, u16)> = self.offers.iter().filter(|o| o.listed).map(|o| (o.service, o.id)).collect();
         let Some((service, id)) = random.pick(&listed) else { return false };
-        let group = random.below(3) as u8;
+        let group = self.group(random);
         let suspect = random.chance(50);
         let whole = random.chance(30);
         for item in self.members(service, (!whole).then_some(group)) {

@@ -284,8 +284,8 @@ impl Publisher {
     }
 
     /// Its service in this life: id and name.
-    pub(crate) fn service(&self) -> (u16, &'static str) {
-        (self.service_id, SERVICES[usize::from(PUBLISHED)])
+    pub(crate) fn service_names(&self) -> BTreeMap<u16, String> {
+        BTreeMap::from([(self.service_id, SERVICES[usize::from(PUBLISHED)].to_owned())])
     }
 
     /// Items published, whole or not.

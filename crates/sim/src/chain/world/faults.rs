@@ -3,7 +3,7 @@
 use super::super::consumer::Consumer;
 use super::super::content::SERVICES;
 use super::super::hub::LOGIN_TIMEOUT;
-use super::super::json::{JsonPublisherWire, JsonWire};
+use super::super::json::{Dialled, JsonProviderWire, JsonWire};
 use super::super::network::Fault;
 use super::super::socket::Socket;
 use super::super::wire::Wire;
@@ -50,24 +50,32 @@ impl World {
     fn provider_up(&mut self, at: usize) {
         self.note(|| format!("provider {at} up"));
         self.asked.retain(|(of, _), _| *of != at);
-        let Self { providers, provider_wires, truth, random, hub, now, .. } = self;
+        let Self { providers, provider_wires, json_providers, truth, random, hub, now, json, .. } = self;
         let provider = &mut providers[at];
         provider.now = *now;
         provider.start(OFFERS[at], truth, random);
         // Its session before may not have lost all of its items, or is replaced by this one.
         provider.session = at as u32 + super::OTHER_SLOT * u32::from(provider.life % 3 % 2);
-        if random.chance(30) {
+        if *json && random.chance(50) {
+            provider.speak_json();
+            let names = provider.service_names();
+            json_providers.insert(at, JsonProviderWire::new(*now, Dialled::ByDistributor, names, random));
+        } else if random.chance(30) {
             provider_wires.insert(at, Wire::new(*now, random));
         }
         let distributor = &mut hub.distributors[provider.distributor];
         let peer = PeerInfo { address: format!("provider{at}:14002") };
         let origin = Origin::Route(at as u16);
         distributor.machine.session_up(*now, SessionId(provider.session), origin, peer, &mut distributor.sink);
+        if self.json_providers.contains_key(&at) {
+            self.note(|| format!("provider {at} is dialled and speaks JSON"));
+        }
     }
 
     fn provider_down(&mut self, at: usize) {
         self.note(|| format!("provider {at} down"));
         self.provider_wires.remove(&at);
+        self.json_providers.remove(&at);
         let provider = &mut self.providers[at];
         provider.stop();
         let (number, session) = (provider.distributor, SessionId(provider.session));
@@ -104,8 +112,8 @@ impl World {
         let publisher = &mut publishers[0];
         let session = PUBLISHER_SESSION + random.below(2) as u32;
         publisher.start(session, truth, random);
-        *publisher_wire =
-            (*json && random.chance(50)).then(|| JsonPublisherWire::new(*now, publisher.service(), random));
+        *publisher_wire = (*json && random.chance(50))
+            .then(|| JsonProviderWire::new(*now, Dialled::ByProvider, publisher.service_names(), random));
         let distributor = &mut hub.distributors[publisher.distributor];
         let peer = PeerInfo { address: "publisher".into() };
         distributor.machine.session_up(*now, SessionId(session), Origin::NonInteractive, peer, &mut distributor.sink);
@@ -167,6 +175,7 @@ impl World {
             if self.providers[at].distributor == number {
                 self.providers[at].stop();
                 self.provider_wires.remove(&at);
+                self.json_providers.remove(&at);
             }
         }
         for publisher in self.publishers.iter_mut().filter(|publisher| publisher.distributor == number) {

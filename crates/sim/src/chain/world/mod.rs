@@ -14,7 +14,7 @@ use super::Between;
 use super::consumer::Consumer;
 use super::content::Truth;
 use super::hub::{Hub, Layout, SECOND};
-use super::json::JsonPublisherWire;
+use super::json::JsonProviderWire;
 use super::provider::Provider;
 use super::publisher::Publisher;
 use super::random::Random;
@@ -38,7 +38,7 @@ pub(crate) struct World {
     providers: Vec<Provider>,
     publishers: Vec<Publisher>,
     /// The publisher's connection, if it speaks JSON.
-    publisher_wire: Option<JsonPublisherWire>,
+    publisher_wire: Option<JsonProviderWire>,
     consumers: Vec<Option<Consumer>>,
     /// Images that were asked for on a provider's stream, and whether again while one was owed: of several answers only
     /// one is expected.
@@ -53,6 +53,8 @@ pub(crate) struct World {
     /// Strangers sent away by each P2PS in its present life.
     strangers_closed: Vec<u64>,
     provider_wires: BTreeMap<usize, Wire>,
+    /// Connections of providers that are dialled and speak JSON.
+    json_providers: BTreeMap<usize, JsonProviderWire>,
     /// Names of service ids, by shard.
     names: Vec<BTreeMap<u16, String>>,
     turn: u64,
@@ -60,7 +62,7 @@ pub(crate) struct World {
     eager: bool,
     /// Everyone wants the same few items, and changes how.
     crowded: bool,
-    /// Most clients speak JSON, and half of the publishers.
+    /// Most clients speak JSON, and half of the providers.
     json: bool,
     log: Option<Vec<String>>,
 }
@@ -124,6 +126,7 @@ impl World {
             next_stranger: FIRST_STRANGER,
             strangers_closed: vec![0; shards],
             provider_wires: BTreeMap::new(),
+            json_providers: BTreeMap::new(),
             names: vec![BTreeMap::new(); shards],
             turn: 0,
             eager: false,

@@ -115,6 +115,9 @@ impl World {
             read += bytes.len();
             if let Some(wire) = self.provider_wires.get_mut(&at) {
                 wire.server_sends(self.now, &[bytes]);
+            } else if let Some(wire) = self.json_providers.get_mut(&at) {
+                let heard = wire.up(self.now, &bytes, &mut self.random);
+                self.provider_says(at, &heard);
             } else {
                 self.provider_says(at, &bytes);
             }
@@ -266,6 +269,10 @@ impl World {
                     let provider = &mut self.providers[super::place(session)];
                     if let Some(wire) = self.provider_wires.get_mut(&super::place(session)) {
                         wire.client_sends(self.now, &bytes);
+                    } else if let Some(wire) =
+                        self.json_providers.get_mut(&super::place(session)).filter(|_| provider.up)
+                    {
+                        provider.deliver(wire.down(self.now, &bytes, &mut self.random));
                     } else if provider.up {
                         provider.deliver(bytes);
                     }
