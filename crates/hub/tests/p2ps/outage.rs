@@ -5,7 +5,7 @@ use hub::p2ps::{ClientId, ClientInfo, Config, Notice, P2ps, SourceId};
 use hub::stream::{ALL, Block, BlockWriter, Event, Request, flags};
 use rwf::msg::{MsgKey, RequestFlags, RequestMsg};
 use rwf::rdm::directory::{Action, Info, Part, Service, ServiceState};
-use rwf::rdm::login;
+use rwf::rdm::{directory, login};
 use rwf::{DataState, Qos, State, StateCode, StreamState};
 use std::net::Ipv4Addr;
 
@@ -196,6 +196,33 @@ fn a_service_that_is_withdrawn_is_told_of_in_turns() {
     outage.p2ps.check_invariants();
     assert_eq!(outage.got[0] - got, items as u64, "each item is told of once");
     assert!(outage.touched() - before <= 3 * items as u64);
+}
+
+/// A service is withdrawn, its source is lost before all is told, and an item of another service is asked of: the end of the first is told first.
+#[test]
+fn what_is_asked_of_one_service_leaves_the_end_of_another_what_it_is() {
+    let items = 3_000;
+    let mut outage = Outage::new(2);
+    let directory = directory::Request { stream_id: 2, streaming: true, service_id: None, filter: 3 };
+    outage.p2ps.client_message(outage.now, ClientId(0), &encode(|w| directory.encode(w)));
+    outage.open(1, 3, 10, 1);
+    outage.open(0, 1, 10, items);
+    outage.open(0, 2, 10 + items, 1);
+    let got = outage.got[0];
+    outage.writers[0].event(&Event::ServiceGone { service: 1 });
+    outage.publish(0);
+    outage.p2ps.source_down(outage.now, SourceId(0));
+    outage.flush(&[]);
+    let again = RequestMsg {
+        flags: RequestFlags::STREAMING,
+        key: MsgKey { name_type: Some(1), ..MsgKey::item(2, b"I0") },
+        ..RequestMsg::new(PRICE, 10 + items)
+    };
+    outage.p2ps.client_message(outage.now, ClientId(0), &encode(|w| again.encode(w)));
+    outage.turns(0);
+    outage.p2ps.check_invariants();
+    assert_eq!(outage.p2ps.counters().items_waiting, 1, "the directory has closed all items of the service");
+    assert!(outage.got[0] - got < 10, "{} messages about them", outage.got[0] - got);
 }
 
 #[test]

@@ -364,16 +364,15 @@ impl P2ps {
         let root = self.items.root(id);
         let item = self.items.get(root);
         let (service, state) = (item.service(), item.state());
-        let Some(mut outage) = self.outages.of(service, state, root).and_then(|at| self.outages.queue.remove(at))
-        else {
-            return false;
-        };
+        let Some(at) = self.outages.of(service, state, root) else { return false };
+        let Some(mut outage) = self.outages.queue.remove(at) else { return false };
         self.begin_outage_of(&mut outage, service);
         if let Some(begun) = outage.begun.get_mut(&service) {
             begun.staying.retain(|&other| other != root);
         }
         self.lose_item(&mut outage, service, root);
-        self.outages.queue.push_front(outage);
+        // In its place: the loss of a source means less to the items of a service that it had withdrawn before.
+        self.outages.queue.insert(at.min(self.outages.queue.len()), outage);
         true
     }
 
