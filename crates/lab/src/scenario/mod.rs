@@ -593,8 +593,8 @@ pub fn select(all: Vec<Scenario>, names: &[String]) -> Result<Vec<Scenario>, Sce
         chosen.extend(all.iter().filter(is_meant).cloned());
         if chosen.len() == before {
             let mut known: Vec<&str> = all.iter().flat_map(|s| [s.group.as_str(), s.name.as_str()]).collect();
-            known.retain(|name| !name.is_empty());
-            known.dedup();
+            let mut once = std::collections::HashSet::new();
+            known.retain(|name| !name.is_empty() && once.insert(*name));
             let likeness = |known: &&&str| (strsim::normalized_damerau_levenshtein(known, name) * 1e3) as u32;
             let nearest = known.iter().max_by_key(likeness).filter(|known| likeness(known) > 500);
             let nearest = nearest.map_or(String::new(), |nearest| format!("; the nearest is {nearest}"));
