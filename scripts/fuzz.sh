@@ -56,7 +56,7 @@ keep() { # target
     find "$small" -type f -size -2k -printf '%s %p\n' | sort -n | while read -r _ file; do
         od -An -v -tx1 "$file" | tr -d ' \n'
         echo
-    done | awk '{ total += length($0) + 1 } total > 24576 { exit } { print }' >"$out"
+    done | awk '{ total += length($0) + 1 } total <= 24576' >"$out"
     rm -rf "$small"
     echo "$(wc -l <"$out") inputs in $out"
 }
