@@ -37,6 +37,8 @@ pub struct Config {
     pub post_timeout: u64,
     /// How long a client may be connected without a login; 0 for any time.
     pub login_timeout: u64,
+    /// Nanoseconds between two measurements of the round trip to a client whose login offers it; 0 for none.
+    pub round_trip_interval: u64,
     /// Posts that one client may have unanswered; further ones get a nak. 0 for any number.
     pub max_posts_per_client: u32,
     /// Nanoseconds that an image may be on its way before those who want more than it holds hear why they wait.
@@ -93,6 +95,7 @@ impl Default for Config {
             max_fragment_size: 6_000,
             post_timeout: 15 * SECOND,
             login_timeout: 0,
+            round_trip_interval: 0,
             max_posts_per_client: 10_000,
             request_timeout: 15 * SECOND,
             recovery_delay: SECOND,

@@ -90,6 +90,10 @@ pub struct Counters {
     pub generics: u64,
     /// Generic messages that had nowhere to go.
     pub generics_dropped: u64,
+    /// Round trips measured over login streams.
+    pub round_trips: u64,
+    /// Round trips that a client did not answer before the next was due.
+    pub round_trips_unanswered: u64,
     /// Updates and images filtered for a view, once per view.
     pub views_filtered: u64,
     /// Bodies that could not be filtered and went out whole.

@@ -57,6 +57,7 @@ use crate::stream::{HubError, Request};
 use clients::awaited_logins::AwaitedLogins;
 use clients::dictionary::Dictionaries;
 use clients::posts::Posts;
+use clients::round_trips::{Measurement, RoundTrips};
 use clients::streams::Open;
 use clients::{Client, Clients, Tokens};
 use conflation::{Rules, TimeConflation};
@@ -95,6 +96,7 @@ pub struct P2ps {
     clients: Clients,
     tokens: Tokens,
     awaited_logins: AwaitedLogins,
+    round_trips: RoundTrips,
     items: Items,
     gate: Gate,
     services: Services,
@@ -132,6 +134,7 @@ impl P2ps {
             clients: Clients::default(),
             tokens: Tokens::default(),
             awaited_logins: AwaitedLogins::default(),
+            round_trips: RoundTrips::default(),
             items: Items::new(config.hash_seed, config.cache.max_items),
             gate: Gate::new(config.permissions),
             services: Services::default(),
@@ -290,6 +293,7 @@ impl P2ps {
             work,
             self.tokens.timeout(),
             self.awaited_logins.timeout(),
+            self.round_trips.timeout(),
             self.posts.timeout(),
             self.upstream.timeout(),
             self.dictionaries.timeout(),
@@ -316,6 +320,7 @@ impl P2ps {
         self.time_out_posts();
         self.expire_logins();
         self.close_without_login();
+        self.measure_round_trips();
         self.retry_items();
         self.explain_deferred();
         self.note_freeze();
@@ -502,6 +507,7 @@ impl P2ps {
                 application_id: &login.application_id,
                 application_name: &login.application_name,
                 items: client.items,
+                round_trip_us: login.round_trip.and_then(Measurement::latency),
             })
         })
     }

@@ -16,6 +16,7 @@ mod pause;
 mod permissions;
 mod recovery;
 mod requests;
+mod round_trips;
 mod streams;
 mod tokens;
 mod views;

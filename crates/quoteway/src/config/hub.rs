@@ -76,6 +76,7 @@ pub fn p2ps_limits(config: &Config) -> p2ps::Config {
         max_fragment_size: (c.max_fragment_size as usize).saturating_sub(DICTIONARY_HEADROOM).max(100),
         post_timeout: u64::from(c.post_timeout_s) * SECOND,
         login_timeout: u64::from(c.login_timeout_s) * SECOND,
+        round_trip_interval: u64::from(c.round_trip_interval_s) * SECOND,
         hash_seed: hash_seed(),
         image_part: (c.max_fragment_size as usize).saturating_sub(DICTIONARY_HEADROOM).max(100),
         cache: p2ps_cache(config),

@@ -31,6 +31,7 @@ section! {
     max_logins_per_address_per_second: u32 = 0, "", "Logins and reissued tokens of one address in a second; one more is refused. 0 means any number. With egress shards each counts for itself.";
     max_handshakes: u32 = 20_000, "", "Consumer connections of a thread that may be in their handshake at a time; a further one is closed at once. 0 means any number.";
     login_timeout_s: u16 = 60, "", "Time in which a consumer has to log in after the handshake, and again after a logout, seconds; pings and other messages count for nothing. 0 means any.";
+    round_trip_interval_s: u16 = 10, "", "Time between two measurements of the round trip to a consumer whose login offers it (RoundTripLatency 2), seconds. 0 measures none, and the login refresh says so.";
     token_keys_file: String = String::new(), "", "File with the public keys (JWKS) of those who issue tokens (JWT, RS256 or ES256); read again when it changes. Empty: logins by token are refused.";
     token_required: bool = true, "", "Where token_keys_file is set: logins by name are refused.";
     token_issuers: Vec<String> = Vec::new(), "", "Issuers (iss) whose tokens count; empty means any that a key is known of.";

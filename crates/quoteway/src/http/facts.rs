@@ -222,6 +222,8 @@ pub struct Client {
     pub queued_bytes: u64,
     /// Its requests wait.
     pub held_back: bool,
+    /// The last round trip over its login stream, microseconds: the program's own turn counts. Of clients that offer it (`RoundTripLatency`).
+    pub login_round_trip_us: Option<u64>,
     /// What went over its connection.
     pub traffic: Option<Connection>,
 }
@@ -440,6 +442,7 @@ pub fn clients(thread: &mut Thread<'_>, number: usize, filter: &Filter) -> (Vec<
             items: login.map_or(0, |l| l.items.into()),
             queued_bytes: p2ps.client_waiting(connection.id) as u64,
             held_back: connection.is_held_back,
+            login_round_trip_us: login.and_then(|l| l.round_trip_us),
             traffic: None,
         });
     }

@@ -1,4 +1,4 @@
-//! Generic messages, both ways on the streams of items.
+//! Generic messages, both ways on the streams of items; answers to round trips on the login stream.
 
 use crate::p2ps::ids::{ClientId, ItemId, StreamId};
 use crate::p2ps::{P2ps, encode};
@@ -6,10 +6,13 @@ use crate::stream::Request;
 use rwf::msg::{GenericFlags, GenericMsg, MsgKey};
 
 impl P2ps {
-    /// A generic message of a client: to the provider of the item. On other streams (standby and mirroring modes, round
-    /// trips) it has nowhere to go.
+    /// A generic message of a client: to the provider of the item, or the answer to a round trip. On other streams (standby and mirroring
+    /// modes) it has nowhere to go.
     pub(in crate::p2ps) fn generic_from_client(&mut self, client: ClientId, generic: &GenericMsg<'_>) {
         self.counters.generics += 1;
+        if self.round_trip_answered(client, generic) {
+            return;
+        }
         let item = self.clients.get(client).and_then(|known| known.streams.item(StreamId(generic.stream_id)));
         let target = item.map(|item| self.items.root(item));
         if target.is_none_or(|item| !self.generic_to_source(item, generic)) {

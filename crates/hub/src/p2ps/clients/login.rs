@@ -85,7 +85,8 @@ impl P2ps {
         self.clients.users_mut().mount(&request.name);
         self.counters.logins += 1;
         self.counters.mounts += 1;
-        let login = login_of(&request);
+        let round_trip = self.begin_round_trips(client, request.attributes.round_trip_latency);
+        let login = Login { round_trip, ..login_of(&request) };
         self.clients.count_login(&login, true);
         if let Some(known) = self.clients.get_mut(client) {
             known.streams.insert(stream, Open::Login, WatchState::default());
@@ -146,9 +147,7 @@ impl P2ps {
             refresh.name = self.user_of(client);
             refresh.authentication = authentication;
         }
-        let echo = &mut refresh.attributes;
-        // Round trips are not measured, so it is not claimed.
-        echo.round_trip_latency = None;
+        refresh.attributes.round_trip_latency = self.round_trips_granted(client);
         self.send(client, StreamId(request.stream_id), |w| refresh.encode(w));
     }
 
@@ -171,6 +170,7 @@ impl P2ps {
         if let Some(login) = known.login.take() {
             self.clients.count_login(&login, false);
             self.tokens.forget(client, &login);
+            self.end_round_trips(client, login.round_trip);
             self.counters.mounts -= 1;
             self.clients.users_mut().unmount(&login.name);
             self.await_login(client);
@@ -200,5 +200,6 @@ fn login_of(request: &login::Request) -> Login {
         paused: request.pause,
         wants_locks: request.attributes.provide_permission_expressions != Some(false),
         expires: u64::MAX,
+        round_trip: None,
     }
 }

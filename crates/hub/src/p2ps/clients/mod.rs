@@ -5,6 +5,7 @@
 //! * `requests`, `batch`: requests for items, reissues, closes;
 //! * `directory`, `dictionary`: the streams of these domains;
 //! * `posts`, `generics`: what clients send upstream;
+//! * `round_trips`: how long a client takes to send back what it was sent;
 //! * `refusal`: why a client does not get what it asked for.
 
 mod authentication;
@@ -17,6 +18,7 @@ mod login;
 pub(crate) mod posts;
 pub(crate) mod refusal;
 mod requests;
+pub(crate) mod round_trips;
 pub(crate) mod streams;
 
 pub(in crate::p2ps) use authentication::Tokens;
@@ -54,6 +56,8 @@ pub(crate) struct Login {
     pub(crate) wants_locks: bool,
     /// When the token that it came by runs out; `u64::MAX` for never.
     pub(crate) expires: u64,
+    /// Of a client whose round trips are measured.
+    pub(crate) round_trip: Option<round_trips::Measurement>,
 }
 
 /// An open directory stream.
@@ -148,6 +152,8 @@ pub struct Mount<'a> {
     pub application_name: &'a str,
     /// Items it watches.
     pub items: u32,
+    /// The last round trip over its login stream, microseconds, if it lets them be measured.
+    pub round_trip_us: Option<u64>,
 }
 
 /// What one user has over all connections.
