@@ -4,7 +4,7 @@ use super::Joined;
 use crate::p2ps::P2ps;
 use crate::p2ps::delivery::statuses::{Pending, Relayed, Telling};
 use crate::p2ps::ids::{Handle, ItemId, SourceId};
-use crate::stream::{Block, Continuity, Event, HubError, Messages, Request};
+use crate::stream::{Block, Continuity, Event, HubError, Kind, Messages, Request};
 use rwf::{DataState, State, StateCode, StreamState};
 use std::collections::VecDeque;
 
@@ -178,10 +178,24 @@ impl P2ps {
             let mut messages = block.messages();
             let old = known.saturating_sub(heading.first_seq);
             messages.by_ref().take(usize::try_from(old).unwrap_or(usize::MAX)).for_each(drop);
+            self.settle_updated(number, messages.clone());
             self.read_messages::<true>(number, &bytes, messages)?;
             self.has_read(number, heading.first_seq.saturating_add(heading.count.into()), bytes.len());
         }
         Ok(())
+    }
+
+    /// What was told of a gap may have withdrawn a service of which updates come behind the gap: clients that know of the end by their
+    /// directory hear nothing of its items any more.
+    fn settle_updated(&mut self, number: SourceId, messages: Messages<'_>) {
+        if !self.outages.is_telling() {
+            return;
+        }
+        for message in messages.flatten().filter(|message| message.kind == Kind::Update) {
+            if let Some(id) = self.sources.item_of(number, Handle(message.handle)) {
+                self.settle(id);
+            }
+        }
     }
 
     /// The stream of a source was acted upon up to a position.

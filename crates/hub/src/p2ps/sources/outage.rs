@@ -102,6 +102,11 @@ impl Outages {
         !(self.queue.is_empty() && self.moves.is_empty() && self.unparking.is_empty())
     }
 
+    /// True if there are items that an outage has yet to tell of.
+    pub(super) fn is_telling(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
     /// A stream is told its end.
     pub(crate) fn note_end(&mut self, watcher: Watcher) {
         if self.settling == Some(watcher) {
