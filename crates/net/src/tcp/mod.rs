@@ -209,6 +209,11 @@ impl Tcp {
             if options.reuse_address {
                 sys::set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
             }
+            if local.port() == 0 {
+                // The port is chosen by `connect`, which knows the peer: `bind` looks through all connections of the address, so that
+                // the 10,000th took a millisecond.
+                sys::set_option(fd.as_fd(), libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)?;
+            }
             sys::bind(fd.as_fd(), local)?;
         }
         // Even if it is complete at once, the event comes through epoll: one way for both.
