@@ -10,6 +10,7 @@ pub mod counters;
 pub mod distributor;
 pub mod hash_seed;
 pub mod item;
+mod keyed_queue;
 pub mod p2ps;
 mod roster;
 pub mod stream;

@@ -12,7 +12,6 @@
 
 use crate::login::{LoginPort, Wanted};
 use crate::outbox::Outbox;
-use rustc_hash::FxHashMap;
 use rwf::dictionary::Dictionary;
 use rwf::msg::{
     AckMsg, Domain, GenericMsg, Msg, MsgKey, NakCode, PostFlags, PostMsg, Priority, RefreshFlags, RefreshMsg,
@@ -22,7 +21,7 @@ use rwf::rdm::directory::{self, Action, Part, Service};
 use rwf::rdm::request::{Payload, View};
 use rwf::rdm::{dictionary, login};
 use rwf::{DataState, Qos, State, StateCode, StreamState};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Bytes of a part of a dictionary: goes through every session's default limits, and few of them are needed.
@@ -141,7 +140,7 @@ pub struct Provider {
     services: Vec<Service>,
     login: LoginPort,
     directory: Option<directory::Request>,
-    streams: FxHashMap<i32, Stream>,
+    streams: BTreeMap<i32, Stream>,
     out: Outbox,
     events: VecDeque<Event>,
     unexpected: u64,
@@ -155,7 +154,7 @@ impl Provider {
             config,
             login: LoginPort::default(),
             directory: None,
-            streams: FxHashMap::default(),
+            streams: BTreeMap::new(),
             out: Outbox::default(),
             events: VecDeque::new(),
             unexpected: 0,
@@ -174,9 +173,8 @@ impl Provider {
 
     /// The connection is gone: so are its streams.
     pub fn handle_disconnected(&mut self) {
-        let mut ids: Vec<i32> = self.streams.drain().map(|(id, _)| id).collect();
-        ids.sort_unstable();
-        self.events.extend(ids.into_iter().map(|stream_id| Event::Close { stream_id }));
+        let ids = std::mem::take(&mut self.streams).into_keys();
+        self.events.extend(ids.map(|stream_id| Event::Close { stream_id }));
         self.login = LoginPort::default();
         self.directory = None;
         self.out.clear();
@@ -278,9 +276,7 @@ impl Provider {
 
     fn streams_of(&self, wanted: impl Fn(&Asked) -> bool) -> Vec<i32> {
         let of = self.streams.iter().filter(|(_, stream)| wanted(&stream.asked));
-        let mut ids: Vec<i32> = of.map(|(&id, _)| id).collect();
-        ids.sort_unstable();
-        ids
+        of.map(|(&id, _)| id).collect()
     }
 
     fn hand_out_dictionary(&mut self, request: &RequestMsg<'_>) {

@@ -1,9 +1,8 @@
 //! Limits by address, and a bounded log of the connections that never became a session.
 
+use std::collections::HashMap;
 use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
-
-use rustc_hash::FxHashMap;
 
 use crate::reason::AdmissionError;
 
@@ -21,7 +20,7 @@ pub struct Limits {
 /// Who is there.
 #[derive(Debug, Default)]
 pub(crate) struct Admission {
-    addresses: FxHashMap<IpAddr, usize>,
+    addresses: HashMap<IpAddr, usize>,
     /// Connections that are no session yet.
     pub(crate) handshakes: usize,
     log: RefusalLog,
@@ -82,7 +81,7 @@ const ADDRESSES_MAX: usize = 256;
 
 #[derive(Debug, Default)]
 struct RefusalLog {
-    said: FxHashMap<IpAddr, Said>,
+    said: HashMap<IpAddr, Said>,
 }
 
 /// What was said of an address.

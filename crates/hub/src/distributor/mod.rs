@@ -129,7 +129,14 @@ impl SourceDistributor {
         }
     }
 
-    /// A session with a provider is established: we log in (route), or wait for its login.
+    /// Numbers that the next session may have, without end: no session has them, and nothing is left of one that had. If there are as many
+    /// sessions as may be, [`Self::session_up`] refuses all of them.
+    pub fn free_sessions(&self) -> impl Iterator<Item = SessionId> {
+        self.providers.free()
+    }
+
+    /// A session with a provider is established: we log in (route), or wait for its login. What is left of a session that had its number is
+    /// lost at once, however much that is: [`Self::free_sessions`] are without.
     pub fn session_up(&mut self, now: u64, id: SessionId, origin: Origin, peer: PeerInfo, out: &mut impl ProviderSink) {
         if id.0 >= providers::MAX_SESSIONS {
             out.close(id, &CloseReason::SessionsTaken);

@@ -137,7 +137,7 @@ impl P2ps {
             round_trips: RoundTrips::default(),
             items: Items::new(config.hash_seed, config.cache.max_items),
             gate: Gate::new(config.permissions),
-            services: Services::default(),
+            services: Services::new(config.hash_seed),
             sources: Sources::default(),
             upstream: Upstream::new(config.opens_per_turn),
             outages,

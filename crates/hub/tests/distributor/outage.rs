@@ -191,6 +191,23 @@ fn a_provider_that_is_back_in_the_middle_has_its_items_again_in_either_place() {
 }
 
 #[test]
+fn a_session_that_comes_in_the_middle_of_an_outage_does_not_hurry_it() {
+    let (mut world, ..) = many_items();
+    world.down(0);
+    let before = world.sd.counters().items_touched;
+    let id = world.sd.free_sessions().next().expect("numbers have no end").0;
+    assert!(id > 1, "0 still has items, 1 has a session, and so has no other");
+    world.route_up(id);
+    world.directory(id, vec![service(7, "FEED")]);
+    let touched = world.sd.counters().items_touched - before;
+    assert!(touched <= BUDGET as u64, "{touched} items in one turn");
+    while next_turn(&mut world) {}
+    assert_eq!(world.sd.free_sessions().next().map(|free| free.0), Some(0), "nothing is left of it");
+    world.turn();
+    assert_eq!(answer(&mut world, id).len(), ITEMS);
+}
+
+#[test]
 fn what_is_published_again_in_the_middle_of_an_outage_stays_good() {
     let mut world = World::new(config());
     world.p2ps_up(1);

@@ -75,8 +75,14 @@ impl ItemId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     Queued,
-    Resting { until: u64 },
-    Requested { deadline: u64 },
+    Resting {
+        until: u64,
+    },
+    /// `begun`: a part of the answer is in.
+    Requested {
+        deadline: u64,
+        begun: bool,
+    },
     Live,
 }
 

@@ -206,9 +206,9 @@ impl Consumer {
         let stream_id = rwf::peek::stream_id(msg)?;
         if stream_id >= FIRST_ITEM {
             let Self { session, directory, watchlist, events, .. } = self;
-            if matches!(rwf::peek::class(msg), Some(MsgClass::UPDATE | MsgClass::GENERIC | MsgClass::ACK)) {
+            if let Some(class @ (MsgClass::UPDATE | MsgClass::GENERIC | MsgClass::ACK)) = rwf::peek::class(msg) {
                 // These change nothing here, so that they cost one look-up.
-                return watchlist.pass(stream_id, msg);
+                return watchlist.pass(stream_id, class, msg);
             }
             let given = watchlist.message(now, stream_id, msg, events);
             watchlist.send_requests(now, directory, session);

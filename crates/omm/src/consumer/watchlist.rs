@@ -215,7 +215,7 @@ impl Watchlist {
     fn settle(&mut self, id: i32) {
         let item = self.items.get(&id).expect("an item of the list");
         match item.phase {
-            Phase::Requested { deadline } => {
+            Phase::Requested { deadline, .. } => {
                 self.timers.remove(&(deadline, id));
                 if let Some(queue) = self.queues.get_mut(&item.request.service) {
                     debug_assert!(queue.requested > 0, "an answer that nobody counted");
@@ -229,12 +229,17 @@ impl Watchlist {
         }
     }
 
-    /// Takes a message that changes nothing about its item.
+    /// Takes a message that changes nothing about its item. An update before the answer is of a stream that the server had closed here, or
+    /// has opened for a request that crossed with its close: the image that is asked for has it.
     #[inline]
-    pub(super) fn pass<'m>(&mut self, id: i32, msg: &'m [u8]) -> Option<ItemMessage<'m>> {
-        let is_open = self.items.get(&id).is_some_and(Item::is_open);
-        self.late += u64::from(!is_open);
-        is_open.then_some(ItemMessage { item: ItemId(id), msg })
+    pub(super) fn pass<'m>(&mut self, id: i32, class: MsgClass, msg: &'m [u8]) -> Option<ItemMessage<'m>> {
+        let is_due = self.items.get(&id).is_some_and(|item| match item.phase {
+            Phase::Live | Phase::Requested { begun: true, .. } => true,
+            Phase::Requested { begun: false, .. } => class != MsgClass::UPDATE,
+            Phase::Queued | Phase::Resting { .. } => false,
+        });
+        self.late += u64::from(!is_due);
+        is_due.then_some(ItemMessage { item: ItemId(id), msg })
     }
 
     /// Takes a refresh or status on the stream of an item.
@@ -314,7 +319,8 @@ impl Watchlist {
     /// A part of an image has come: the next one has the whole time again. A part that nobody waits for has no time.
     fn postpone(&mut self, now: u64, id: i32) {
         let timeout = self.request_timeout_ns;
-        let Phase::Requested { deadline } = &mut self.listed(id).phase else { return };
+        let Phase::Requested { deadline, begun } = &mut self.listed(id).phase else { return };
+        *begun = true;
         let old = std::mem::replace(deadline, now.saturating_add(timeout));
         let new = *deadline;
         self.timers.remove(&(old, id));
@@ -497,7 +503,7 @@ impl Watchlist {
             let window = load.and_then(|load| load.open_window).unwrap_or(self.open_window);
             let mut asked = |item: &mut Item, id: i32, requested: &mut u64| {
                 let deadline = now.saturating_add(self.request_timeout_ns);
-                item.phase = Phase::Requested { deadline };
+                item.phase = Phase::Requested { deadline, begun: false };
                 item.service = service.id;
                 item.group = Box::default();
                 put_in(open, service.id, &[], id);
@@ -550,7 +556,7 @@ impl Watchlist {
         for (&id, item) in &self.items {
             assert!(up || !item.is_open(), "stream {id} is open without a connection");
             match item.phase {
-                Phase::Requested { deadline } => {
+                Phase::Requested { deadline, .. } => {
                     *requested.entry(&item.request.service).or_default() += 1;
                     timers.insert((deadline, id));
                 }

@@ -150,6 +150,25 @@ fn what_is_closed_for_now_is_asked_for_again_after_a_rest() {
 }
 
 #[test]
+fn updates_of_a_stream_that_was_opened_anew_by_a_crossing_request_wait_for_the_image() {
+    let mut world = world(None);
+    let item = world.consumer.open(world.now, ItemRequest::new("FEED", "A")).unwrap();
+    world.connect().unwrap();
+    world.settle();
+    let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NO_RESOURCES, "later");
+    assert!(world.status(item, state));
+    // Crosses with the close: a new stream for the provider, with an image that is for nobody here.
+    world.consumer.reissue(item, |request| request.paused = false);
+    world.settle();
+    assert!(world.seen[&item].stale && world.provider.as_ref().unwrap().stream(item.stream_id()).is_some());
+    world.change("A", 7);
+    let late = world.consumer.late_messages();
+    world.pass(SECOND);
+    assert_eq!((world.seen[&item].value, world.seen[&item].stale), (Some(7), false));
+    assert_eq!(world.consumer.late_messages(), late + 1, "the update came before the image");
+}
+
+#[test]
 fn a_request_without_an_answer_is_made_again() {
     let mut world = world(None);
     world.answers = false;

@@ -31,6 +31,8 @@ pub struct Providers {
     nip_port: Option<NipPort>,
     /// By connection slot.
     sessions: Vec<Option<Session>>,
+    /// By the number of the session, until the connection has ended.
+    conns: Vec<Option<ConnId>>,
     /// Nothing is read from providers.
     held: bool,
     /// Sessions that have come meanwhile and are still read.
@@ -56,6 +58,8 @@ pub struct Counters {
 #[derive(Clone, Copy)]
 struct Session {
     conn: ConnId,
+    /// No slot of connections: what is left of a session that is lost may be worked off long after its connection's slot is another's.
+    id: SessionId,
     /// Its Marketfeed records become field lists.
     converts: bool,
 }
@@ -101,6 +105,7 @@ impl Providers {
             converting_routes: config.dialled_routes().map(|route| route.convert_mfeed_data_to_rwf).collect(),
             nip_port,
             sessions: Vec::new(),
+            conns: Vec::new(),
             held: false,
             unheld: Vec::new(),
         })
@@ -127,7 +132,7 @@ impl Providers {
 
     /// The connection of a session.
     pub fn connection(&self, id: SessionId) -> Option<ConnId> {
-        self.sessions.get(id.0 as usize)?.as_ref().map(|session| session.conn)
+        self.conns.get(id.0 as usize).copied().flatten()
     }
 
     /// A block of requests from a P2PS.
@@ -180,9 +185,12 @@ impl Providers {
         }
         let (gone, come) = config::routes(old, new);
         let why = &CloseReason::RouteRemoved.to_string();
-        for (_, conn) in gone.iter().filter_map(|route| self.routes.end(route)) {
+        let ended: Vec<_> = gone.iter().filter_map(|route| self.routes.end(route)).collect();
+        for (_, conn) in ended {
             let Some(conn) = conn else { continue };
-            self.distributor.session_down(now, session(conn), why, &mut self.outbox);
+            if let Some(session) = self.session(conn) {
+                self.distributor.session_down(now, session.id, why, &mut self.outbox);
+            }
             io.close_drained(conn, why);
         }
         let mut faults = Vec::new();
@@ -207,6 +215,27 @@ impl Providers {
     /// The hosts of each route that is dialled, with its number.
     pub fn routes(&self) -> impl Iterator<Item = (u16, String)> {
         self.routes.hosts()
+    }
+
+    /// The session of a connection.
+    fn session(&self, conn: ConnId) -> Option<Session> {
+        self.sessions.get(conn.slot()).copied().flatten().filter(|session| session.conn == conn)
+    }
+
+    /// A session number for a connection.
+    fn bind(&mut self, conn: ConnId, converts: bool) -> SessionId {
+        let is_bound = |id: &SessionId| self.conns.get(id.0 as usize).is_some_and(Option::is_some);
+        let id = self.distributor.free_sessions().find(|id| !is_bound(id)).expect("numbers have no end");
+        let place = id.0 as usize;
+        if self.conns.len() <= place {
+            self.conns.resize(place + 1, None);
+        }
+        self.conns[place] = Some(conn);
+        if self.sessions.len() <= conn.slot() {
+            self.sessions.resize(conn.slot() + 1, None);
+        }
+        self.sessions[conn.slot()] = Some(Session { conn, id, converts });
+        id
     }
 
     /// Stops or resumes reading from the providers: they are held back by their sockets.
@@ -242,13 +271,13 @@ impl Providers {
         let Outbox { bytes, messages, closes } = &mut self.outbox;
         messages.sort_by_key(|m| m.0.0);
         for group in messages.chunk_by(|a, b| a.0 == b.0) {
-            let Some(Some(session)) = self.sessions.get(group[0].0.0 as usize) else { continue };
-            if self.json.has(session.conn) {
+            let Some(&Some(conn)) = self.conns.get(group[0].0.0 as usize) else { continue };
+            if self.json.has(conn) {
                 let messages = group.iter().map(|(_, range)| &bytes[range.clone()]);
-                self.json.send(now, session.conn, messages, io);
+                self.json.send(now, conn, messages, io);
                 continue;
             }
-            io.send(now, session.conn, |packer| {
+            io.send(now, conn, |packer| {
                 for (_, range) in group {
                     packer.push(&bytes[range.clone()], None);
                 }
@@ -260,9 +289,9 @@ impl Providers {
             tracing::info!("{notice}");
         }
         for (session, reason) in closes.drain(..) {
-            if let Some(Some(session)) = self.sessions.get(session.0 as usize) {
+            if let Some(&Some(conn)) = self.conns.get(session.0 as usize) {
                 tracing::warn!("closing the session with a provider: {reason}");
-                io.close_drained(session.conn, &reason.to_string());
+                io.close_drained(conn, &reason.to_string());
             }
         }
     }
@@ -293,33 +322,30 @@ impl Handler for Providers {
             (None, Some(nip_port)) if Some(nip_port.listener) == opened.listener => Origin::NonInteractive,
             _ => return,
         };
-        if self.sessions.len() <= conn.slot() {
-            self.sessions.resize(conn.slot() + 1, None);
-        }
         let of_route = route.and_then(|route| self.converting_routes.get(route)).copied().unwrap_or(false);
-        self.sessions[conn.slot()] = Some(Session { conn, converts: self.converts_all || of_route });
+        let id = self.bind(conn, self.converts_all || of_route);
         self.unheld.extend(self.held.then_some(conn));
         if opened.spoken.is_json() {
             self.json.opened(conn, route.is_some());
         }
         tracing::info!("provider {} is up ({})", opened.peer, opened.spoken);
         let peer = PeerInfo { address: opened.peer.to_string() };
-        self.distributor.session_up(now, session(conn), origin, peer, &mut self.outbox);
+        self.distributor.session_up(now, id, origin, peer, &mut self.outbox);
     }
 
     #[inline]
     fn message(&mut self, now: u64, conn: ConnId, msg: &[u8]) {
-        let converts = matches!(self.sessions.get(conn.slot()), Some(Some(Session { converts: true, .. })));
+        let Some(Session { id, converts, .. }) = self.session(conn) else { return };
         let msg = if converts { self.marketfeed.convert(msg) } else { msg };
-        self.distributor.session_message(now, session(conn), msg, &mut self.outbox);
+        self.distributor.session_message(now, id, msg, &mut self.outbox);
     }
 
     fn text(&mut self, now: u64, conn: ConnId, text: &str) {
-        let Self { distributor, outbox, json, marketfeed, sessions, .. } = self;
-        let converts = matches!(sessions.get(conn.slot()), Some(Some(Session { converts: true, .. })));
+        let Some(Session { id, converts, .. }) = self.session(conn) else { return };
+        let Self { distributor, outbox, json, marketfeed, .. } = self;
         json.read(conn, text, |message| {
             let message = if converts { marketfeed.convert(message) } else { message };
-            distributor.session_message(now, session(conn), message, outbox);
+            distributor.session_message(now, id, message, outbox);
         });
     }
 
@@ -330,18 +356,15 @@ impl Handler for Providers {
         {
             nip_port.open -= 1;
         }
-        if self.sessions.get_mut(conn.slot()).and_then(Option::take).is_some() {
+        if let Some(session) = self.sessions.get_mut(conn.slot()).and_then(Option::take) {
             tracing::warn!("a provider is gone: {}", ended.why);
-            self.distributor.session_down(now, session(conn), &ended.why.to_string(), &mut self.outbox);
+            self.conns[session.id.0 as usize] = None;
+            self.distributor.session_down(now, session.id, &ended.why.to_string(), &mut self.outbox);
         }
         if let Some(route) = self.routes.of(conn) {
             self.routes.lost(now, route, &ended.why.to_string(), ended.next_version);
         }
     }
-}
-
-fn session(conn: ConnId) -> SessionId {
-    SessionId(conn.slot() as u32)
 }
 
 /// What the state machine wants sent, kept until the turn's input has been taken in.

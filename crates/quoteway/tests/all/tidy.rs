@@ -66,6 +66,33 @@ fn state_machines_know_nothing_of_the_world() {
 }
 
 #[test]
+fn tables_of_what_peers_choose_are_hashed_with_a_key() {
+    // Texts, addresses and numbers of streams come from peers; in these places they are the program's own.
+    let own = ["omm/src/consumer/watchlist.rs"];
+    let mut found = Vec::new();
+    for krate in
+        ["rwf", "rssl", "rssl-io", "hub", "omm", "permissions", "marketfeed", "quoteway", "net", "lbm", "lbm-io"]
+    {
+        visit(&root().join("crates").join(krate).join("src"), ".rs", &mut |path, text| {
+            let of_peers = |line: &str| {
+                ["FxHashMap<", "FxHashSet<"].iter().any(|table| {
+                    line.split(table).skip(1).any(|rest| {
+                        let key = rest.split(['>', ',']).next().unwrap_or(rest);
+                        let key = if key.starts_with('(') { rest.split(')').next().unwrap_or(rest) } else { key };
+                        ["String", "str", "[u8]", "i32", "IpAddr", "SocketAddr"].iter().any(|peers| key.contains(peers))
+                    })
+                })
+            };
+            if !own.iter().any(|own| path.ends_with(own)) {
+                let lines = text.lines().enumerate().filter(|(_, line)| of_peers(line));
+                found.extend(lines.map(|(at, line)| format!("{}:{}: {}", path.display(), at + 1, line.trim())));
+            }
+        });
+    }
+    fail_if_any(&found, "a peer that knows the hash makes all keys fall together (hub::hash_seed, or std's HashMap)");
+}
+
+#[test]
 fn crates_use_only_what_the_architecture_allows() {
     for (krate, allowed) in [
         ("rwf", &[][..]),

@@ -8,9 +8,9 @@ use crate::{
     MapHead, Primitive, SeriesEncoder, VectorAction, VectorEncoder, VectorHead,
 };
 use hashbrown::HashTable;
-use rustc_hash::FxHasher;
 use std::collections::BTreeMap;
-use std::hash::Hasher;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::LazyLock;
 
 /// An entry without what identifies it.
 #[derive(Debug, Default)]
@@ -68,8 +68,11 @@ pub(super) struct Map {
     removed: Vec<(Box<[u8]>, Row)>,
 }
 
+/// What rows are found by. Whoever publishes chooses their keys, so the hash is keyed (`SipHash`) with what no peer knows. Nothing that is
+/// seen depends on the key: the order of the rows is that of their arrival.
 fn hash(key: &[u8]) -> u64 {
-    let mut hasher = FxHasher::default();
+    static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    let mut hasher = SEED.build_hasher();
     hasher.write(key);
     hasher.finish()
 }

@@ -27,8 +27,6 @@ enum Why {
 /// The items of a service leave a provider.
 #[derive(Debug)]
 pub(super) struct Move {
-    service: u16,
-    session: SessionId,
     why: Why,
     /// Address of the provider, which may be gone when the move is over.
     provider: String,
@@ -93,9 +91,9 @@ impl SourceDistributor {
         let below = self.items.at(session, service).len();
         let provider = self.providers[session].peer.address.clone();
         let queue = &mut self.outages.moves;
-        match queue.iter_mut().find(|under_way| (under_way.service, under_way.session) == (service, session)) {
+        match queue.get_mut((service, session)) {
             Some(under_way) => (under_way.below, under_way.why) = (below, why),
-            None => queue.push_back(Move { service, session, why, provider, below, moved: 0 }),
+            None => queue.push_back((service, session), Move { why, provider, below, moved: 0 }),
         }
     }
 
@@ -246,7 +244,7 @@ impl SourceDistributor {
     /// Goes on with the moves, as far as this turn lets it.
     pub(in crate::distributor) fn work_moves(&mut self, now: u64, out: &mut dyn ProviderSink) {
         while self.outages.budget > 0
-            && let Some(&Move { service, session, below, ref why, .. }) = self.outages.moves.front()
+            && let Some(((service, session), &Move { below, ref why, .. })) = self.outages.moves.front()
         {
             let below = below.min(self.items.at(session, service).len());
             if below == 0 || !self.is_to_leave(session, service, why) {
@@ -258,7 +256,7 @@ impl SourceDistributor {
             self.outages.budget -= looked;
             let mut handles: Vec<Handle> = self.items.at(session, service).skip(rest).take(looked).collect();
             handles.retain(|&handle| !self.items[handle].is_private() && self.is_served_beside(handle, session));
-            let under_way = &mut self.outages.moves[0];
+            let Some((_, under_way)) = self.outages.moves.front_mut() else { return };
             under_way.below = rest;
             under_way.moved += handles.len();
             let text = match &under_way.why {
@@ -273,7 +271,7 @@ impl SourceDistributor {
 
     /// All items of the move in front are looked at, or there is no reason any more to move them.
     fn end_move(&mut self, out: &mut dyn ProviderSink) {
-        let Some(Move { service, provider, why, moved, .. }) = self.outages.moves.pop_front() else { return };
+        let Some(((service, _), Move { provider, why, moved, .. })) = self.outages.moves.pop_front() else { return };
         if moved > 0
             && let Some(known) = self.services.get(service)
         {

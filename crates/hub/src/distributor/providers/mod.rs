@@ -35,6 +35,7 @@ pub(crate) use streams::Stream;
 
 use super::ids::GroupId;
 use crate::hash_seed::HashSeed;
+use std::collections::BTreeSet;
 use std::ops::{Index, IndexMut};
 
 /// Sessions beyond this slot are refused: an item keeps its session in two bytes.
@@ -47,6 +48,8 @@ pub(crate) const MAX_SESSIONS: u32 = 1 << 16;
 #[derive(Debug)]
 pub(crate) struct Providers {
     sessions: Vec<Option<Session>>,
+    /// Slots of these that another session may have.
+    free: BTreeSet<u32>,
     /// Sessions that are lost, whose items have yet to leave them. Their slots are free for none meanwhile.
     leaving: Vec<(SessionId, Session)>,
     last_serial: u32,
@@ -57,7 +60,7 @@ pub(crate) struct Providers {
 
 impl Providers {
     pub(crate) fn new(seed: HashSeed) -> Self {
-        Self { sessions: Vec::new(), leaving: Vec::new(), last_serial: 0, last_group: 0, seed }
+        Self { sessions: Vec::new(), free: BTreeSet::new(), leaving: Vec::new(), last_serial: 0, last_group: 0, seed }
     }
 
     /// A session is established in a slot that is free. Its serial.
@@ -65,13 +68,18 @@ impl Providers {
         assert!(id.0 < MAX_SESSIONS, "the caller refuses more");
         let slot = id.0 as usize;
         if slot >= self.sessions.len() {
+            self.free.extend(self.sessions.len() as u32..=id.0);
             self.sessions.resize_with(slot + 1, || None);
         }
-        let is_free = self.sessions[slot].is_none() && !self.is_leaving(id);
-        assert!(is_free, "a session is lost to its end before another has its slot");
+        assert!(self.free.remove(&id.0), "a session is lost to its end before another has its slot");
         self.last_serial = self.last_serial.wrapping_add(1);
         self.sessions[slot] = Some(Session::new(origin, peer, self.last_serial, self.seed));
         self.last_serial
+    }
+
+    /// Slots that no session has, and none that is lost but still has items.
+    pub(crate) fn free(&self) -> impl Iterator<Item = SessionId> {
+        self.free.iter().copied().chain(self.sessions.len() as u32..).map(SessionId)
     }
 
     #[inline]
@@ -86,14 +94,11 @@ impl Providers {
         self.leaving.last().map(|(_, session)| session)
     }
 
-    /// True if a session is lost, and may still have items.
-    fn is_leaving(&self, id: SessionId) -> bool {
-        self.leaving.iter().any(|&(leaving, _)| leaving == id)
-    }
-
     /// A session that is lost has no items any more.
     fn forget(&mut self, id: SessionId) {
-        self.leaving.retain(|&(leaving, _)| leaving != id);
+        let left = self.leaving.extract_if(.., |&mut (leaving, _)| leaving == id).count();
+        debug_assert_eq!(left, 1, "a session is lost once");
+        self.free.insert(id.0);
     }
 
     /// Every session, and those that are lost and may still have items.

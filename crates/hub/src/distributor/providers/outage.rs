@@ -10,6 +10,7 @@ use super::Origin;
 use super::failover::Move;
 use crate::distributor::ids::Handle;
 use crate::distributor::{ProviderSink, SessionId, SourceDistributor};
+use crate::keyed_queue::KeyedQueue;
 use crate::stream::Event;
 use rwf::{DataState, State, StateCode, StreamState};
 use std::collections::VecDeque;
@@ -23,7 +24,7 @@ pub(crate) struct Outages {
     /// In the order in which they came.
     queue: VecDeque<Outage>,
     /// Items that leave providers at which their service is down, in the order in which it went down.
-    pub(super) moves: VecDeque<Move>,
+    pub(super) moves: KeyedQueue<(u16, SessionId), Move>,
     /// Items that may still be looked at in this turn.
     pub(super) budget: usize,
 }
@@ -46,7 +47,7 @@ enum Outage {
 
 impl Outages {
     pub(crate) fn new(budget: u32) -> Self {
-        Self { queue: VecDeque::new(), moves: VecDeque::new(), budget: budget.max(1) as usize }
+        Self { queue: VecDeque::new(), moves: KeyedQueue::default(), budget: budget.max(1) as usize }
     }
 
     pub(crate) fn begin_turn(&mut self, budget: u32) {
@@ -154,15 +155,15 @@ impl SourceDistributor {
     }
 
     fn finish_outages(&mut self, now: u64, out: &mut dyn ProviderSink, which: impl Fn(&Outage) -> bool) {
-        if !self.outages.queue.iter().any(&which) {
-            return;
-        }
-        // Those to the front, in the order that they have.
-        let (first, rest): (Vec<_>, Vec<_>) = self.outages.queue.drain(..).partition(&which);
-        self.outages.queue.extend(first.into_iter().chain(rest));
-        let budget = std::mem::replace(&mut self.outages.budget, usize::MAX);
-        while self.outages.queue.front().is_some_and(&which) {
-            self.work_outage(now, out);
+        let budget = self.outages.budget;
+        while let Some(at) = self.outages.queue.iter().position(&which) {
+            // To the front: most often that is where the outage is.
+            let outage = self.outages.queue.remove(at).expect("at a place in the queue");
+            self.outages.queue.push_front(outage);
+            self.outages.budget = usize::MAX;
+            while self.outages.queue.front().is_some_and(&which) {
+                self.work_outage(now, out);
+            }
         }
         self.outages.budget = budget;
     }

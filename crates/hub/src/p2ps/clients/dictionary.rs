@@ -5,13 +5,13 @@ use super::streams::{Open, WatchState};
 use crate::p2ps::delivery::turn::BodyId;
 use crate::p2ps::ids::{ClientId, RemoteService, ServiceId, SourceId, StreamId};
 use crate::p2ps::{Notice, P2ps, encode as writing};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use rwf::dictionary::{Conflict, Dictionary, Verbosity};
 use rwf::msg::{Domain, Msg, MsgKey, RefreshFlags, RefreshMsg, RequestFlags, RequestMsg};
 use rwf::rdm::dictionary::{ENUMS, FIELDS, RefreshParts, Request};
 use rwf::wire::Writer;
 use rwf::{EncodeError, State, StreamState};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// Nanoseconds after a change before those who have the dictionary get the new one: providers that come bring theirs in
@@ -111,7 +111,7 @@ pub(crate) struct Dictionaries {
     /// Dictionaries that are on their way in, by source and service.
     incoming: FxHashMap<(SourceId, RemoteService), Incoming>,
     /// Conflicts that were reported: field id and where it is defined otherwise.
-    reported: FxHashSet<(i16, String)>,
+    reported: BTreeSet<(i16, String)>,
     /// Whole refresh messages, without service id.
     parts: FxHashMap<Shape, Vec<Vec<u8>>>,
     /// Bodies that this turn has already.
@@ -128,7 +128,7 @@ impl Dictionaries {
             merged: Arc::new(configured.map_or_else(Dictionary::builtin, Clone::clone)),
             offered: configured.is_none().then(Dictionary::new),
             incoming: FxHashMap::default(),
-            reported: FxHashSet::default(),
+            reported: BTreeSet::new(),
             parts: FxHashMap::default(),
             bodies: Vec::new(),
             stale: VecDeque::new(),

@@ -6,10 +6,9 @@
 use super::super::conflation::merge::{Merged, Ripples, may_merge};
 use super::super::delivery::turn::KeptDeliveries;
 use super::super::encode;
-use rustc_hash::FxHashMap;
 use rwf::msg::{Domain, MsgClass, StatusMsg, UpdateMsg};
 use rwf::{DataState, State, StateCode, StreamState, peek};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Told ahead of the first update of a stream that is merged.
 pub(crate) const STARTED: &str =
@@ -40,9 +39,9 @@ pub(super) struct Conflating {
     /// Number of the first of them.
     first: u64,
     /// Number of the update of a stream that takes in further ones.
-    open: FxHashMap<i32, u64>,
+    open: BTreeMap<i32, u64>,
     /// Streams that were told, and their domains.
-    told: FxHashMap<i32, Domain>,
+    told: BTreeMap<i32, Domain>,
     bytes: usize,
 }
 

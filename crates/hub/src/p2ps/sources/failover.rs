@@ -13,8 +13,6 @@ use rwf::{DataState, State, StateCode, StreamState};
 /// The items of a service leave a source at which it is down.
 #[derive(Debug)]
 pub(crate) struct Move {
-    service: ServiceId,
-    source: SourceId,
     /// Places in the list of the items that are open there that are not looked at: all below this. An item that leaves the list gives
     /// its place to the last one, which is looked at already; an item that is opened there meanwhile becomes the last one, and stays.
     below: usize,
@@ -38,10 +36,10 @@ impl P2ps {
             let source = provider.source;
             let below = self.items.count_standing(service, Standing::Open(source));
             let moves = &mut self.outages.moves;
-            match moves.iter_mut().find(|under_way| (under_way.service, under_way.source) == (service, source)) {
+            match moves.get_mut((service, source)) {
                 Some(under_way) => under_way.below = below,
                 None if below == 0 => {}
-                None => moves.push_back(Move { service, source, below, moved: 0 }),
+                None => moves.push_back((service, source), Move { below, moved: 0 }),
             }
         }
         self.work_moves();
@@ -50,7 +48,7 @@ impl P2ps {
     /// Goes on with the moves, as far as this turn lets it.
     pub(super) fn work_moves(&mut self) {
         while self.outages.budget > 0
-            && let Some(&Move { service, source, below, .. }) = self.outages.moves.front()
+            && let Some(((service, source), &Move { below, .. })) = self.outages.moves.front()
         {
             let open = self.items.count_standing(service, Standing::Open(source));
             let next = below.min(open).checked_sub(1).filter(|_| self.is_down_beside(service, source));
@@ -63,9 +61,10 @@ impl P2ps {
             let cost = if moves { 1 + self.items.watchers(id).len() } else { 1 };
             self.counters.items_touched += cost as u64;
             self.outages.budget = self.outages.budget.saturating_sub(cost);
-            let under_way = &mut self.outages.moves[0];
-            under_way.below = place;
-            under_way.moved += u64::from(moves);
+            if let Some((_, under_way)) = self.outages.moves.front_mut() {
+                under_way.below = place;
+                under_way.moved += u64::from(moves);
+            }
             if moves {
                 self.move_item(service, id);
             }
@@ -74,7 +73,7 @@ impl P2ps {
 
     /// All items of the move in front are looked at, or there is no reason any more to move them.
     fn end_move(&mut self) {
-        let Some(Move { service, source, moved, .. }) = self.outages.moves.pop_front() else { return };
+        let Some(((service, source), Move { moved, .. })) = self.outages.moves.pop_front() else { return };
         if moved > 0
             && let Some(known) = self.services.get(service)
         {

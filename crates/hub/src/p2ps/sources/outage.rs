@@ -8,6 +8,7 @@
 use super::Joined;
 use super::failover::Move;
 use super::services::Provider;
+use crate::keyed_queue::KeyedQueue;
 use crate::p2ps::delivery::statuses::{Pending, Relayed, Telling};
 use crate::p2ps::ids::{ClientId, ItemId, ServiceId, SourceId, StreamId};
 use crate::p2ps::items::state::{Standing, State as ItemState};
@@ -68,7 +69,6 @@ struct Rejoin {
 /// The parked items of a service are looked at, for what may be had by now.
 #[derive(Debug)]
 struct Unparking {
-    service: ServiceId,
     /// Places in the list of parked items that are not looked at: all below this. What is looked at is at the end of the list, since an
     /// item that leaves the list gives its place to the last one, and an item that is parked becomes the last one.
     below: usize,
@@ -80,10 +80,12 @@ struct Unparking {
 #[derive(Debug, Default)]
 pub(crate) struct Outages {
     queue: VecDeque<Outage>,
+    /// Services that they are not done with, and how many of them each concerns.
+    concerned: FxHashMap<ServiceId, u32>,
     /// Items that leave sources at which their service is down, in the order in which it went down.
-    pub(super) moves: VecDeque<Move>,
+    pub(super) moves: KeyedQueue<(ServiceId, SourceId), Move>,
     /// Services whose items may find a source again: those that wait are being queued.
-    unparking: VecDeque<Unparking>,
+    unparking: KeyedQueue<ServiceId, Unparking>,
     /// Sources that are back before their outage was told of.
     rejoining: Vec<Rejoin>,
     /// The stream on which something is asked of an item that is to be told of an outage before.
@@ -121,8 +123,7 @@ impl Outages {
 
     /// True if items of a service are being queued, or told of an outage.
     pub(crate) fn concerns(&self, service: ServiceId) -> bool {
-        self.unparking.iter().any(|unparking| unparking.service == service)
-            || self.queue.iter().any(|outage| outage.services.contains(&service))
+        self.unparking.contains(service) || self.concerned.contains_key(&service)
     }
 
     /// A source is back that is not lost to its end: it has to wait.
@@ -137,12 +138,41 @@ impl Outages {
         self.rejoining.iter().any(|rejoin| rejoin.source == source)
     }
 
+    /// A further outage.
+    fn push(&mut self, outage: Outage) {
+        for &service in &outage.services {
+            *self.concerned.entry(service).or_insert(0) += 1;
+        }
+        self.queue.push_back(outage);
+    }
+
+    /// An outage is done with one of its services.
+    fn done_with(&mut self, service: ServiceId) {
+        let count = self.concerned.get_mut(&service).expect("a service that an outage has is counted");
+        *count -= 1;
+        if *count == 0 {
+            self.concerned.remove(&service);
+        }
+    }
+
+    /// Panics if the services are not counted right. For tests and simulations.
+    pub(crate) fn check(&self) {
+        let mut counted: FxHashMap<ServiceId, u32> = FxHashMap::default();
+        for &service in self.queue.iter().flat_map(|outage| &outage.services) {
+            *counted.entry(service).or_insert(0) += 1;
+        }
+        assert_eq!(counted, self.concerned, "services of outages counted");
+    }
+
     fn forget_rejoin(&mut self, source: SourceId) {
         self.rejoining.retain(|rejoin| rejoin.source != source);
     }
 
     /// The outage that has to tell of an item.
     fn of(&self, service: ServiceId, state: ItemState, id: ItemId) -> Option<usize> {
+        if !self.concerned.contains_key(&service) {
+            return None;
+        }
         self.queue.iter().position(|outage| {
             let begun = outage.begun.get(&service);
             let here = |source| source == outage.source || begun.is_some_and(|begun| begun.meaning == Meaning::Deleted);
@@ -166,7 +196,7 @@ impl P2ps {
         // What it was asked for in services that it has withdrawn since is answered by nobody, so all of them are looked at.
         let services = self.services.ids().collect();
         let begun = FxHashMap::default();
-        self.outages.queue.push_back(Outage { source: number, code, why, whole: true, services, begun, lost: 0 });
+        self.outages.push(Outage { source: number, code, why, whole: true, services, begun, lost: 0 });
         self.work_outages();
     }
 
@@ -192,7 +222,7 @@ impl P2ps {
         let has_other = known.providers.iter().any(other);
         let begun = if has_other { self.begin_service_outage(service, &outage) } else { self.begin_deletion(service) };
         outage.begun.insert(service, begun);
-        self.outages.queue.push_back(outage);
+        self.outages.push(outage);
         self.work_outages();
     }
 
@@ -269,6 +299,7 @@ impl P2ps {
             if *budget > 0 {
                 outage.services.pop_front();
                 outage.begun.remove(&service);
+                self.outages.done_with(service);
                 // Their turn comes after the outages: what is left of the budget is not known here.
                 self.list_parked(service);
             }
@@ -287,6 +318,9 @@ impl P2ps {
 
     /// Has the outages of a service begun: clients with a directory hear of them before anything else is said of the service.
     pub(in crate::p2ps) fn begin_outages_in(&mut self, service: ServiceId) {
+        if !self.outages.concerned.contains_key(&service) {
+            return;
+        }
         for _ in 0..self.outages.queue.len() {
             let Some(mut outage) = self.outages.queue.pop_front() else { return };
             if outage.services.contains(&service) {
@@ -387,13 +421,16 @@ impl P2ps {
             let deleted = outage.begun.get(&service).is_some_and(|begun| begun.meaning == Meaning::Deleted);
             outage.services.contains(&service) && (outage.source == source || deleted)
         };
-        if self.outages.queue.iter().any(before) {
+        if self.outages.concerned.contains_key(&service) && self.outages.queue.iter().any(before) {
             self.finish_outages_in(service);
         }
     }
 
     /// Has all outages told of a service, whatever that costs: something else happens to it that they know nothing of.
     pub(in crate::p2ps) fn finish_outages_in(&mut self, service: ServiceId) {
+        if !self.outages.concerned.contains_key(&service) {
+            return;
+        }
         let mut budget = usize::MAX;
         for _ in 0..self.outages.queue.len() {
             let Some(mut outage) = self.outages.queue.pop_front() else { return };
@@ -402,6 +439,7 @@ impl P2ps {
                 self.work_service_outage(&mut outage, service, &mut budget);
                 outage.services.retain(|&other| other != service);
                 outage.begun.remove(&service);
+                self.outages.done_with(service);
             }
             if outage.services.is_empty() {
                 self.end_outage(&outage);
@@ -468,30 +506,29 @@ impl P2ps {
 
     fn list_parked(&mut self, service: ServiceId) {
         let parked = self.items.count_standing(service, Standing::Parked);
-        let known = self.outages.unparking.iter_mut().find(|unparking| unparking.service == service);
-        match known {
+        match self.outages.unparking.get_mut(service) {
             Some(unparking) => unparking.again = true,
             None if parked == 0 => {}
-            None => self.outages.unparking.push_back(Unparking { service, below: parked, again: false }),
+            None => self.outages.unparking.push_back(service, Unparking { below: parked, again: false }),
         }
     }
 
     fn work_unparking(&mut self) {
         while self.outages.budget > 0
-            && let Some(&Unparking { service, below, again }) = self.outages.unparking.front()
+            && let Some((service, under_way)) = self.outages.unparking.front_mut()
         {
             let parked = self.items.count_standing(service, Standing::Parked);
-            match below.min(parked).checked_sub(1) {
+            match under_way.below.min(parked).checked_sub(1) {
                 Some(place) => {
+                    under_way.below = place;
                     self.outages.budget -= 1;
                     self.counters.items_touched += 1;
-                    self.outages.unparking[0].below = place;
                     let id = self.items.standing(service, Standing::Parked).nth(place).expect("a place in the list");
                     if self.provider_of(id).is_some() {
                         self.queue_open(id);
                     }
                 }
-                None if again => self.outages.unparking[0] = Unparking { service, below: parked, again: false },
+                None if under_way.again => *under_way = Unparking { below: parked, again: false },
                 None => drop(self.outages.unparking.pop_front()),
             }
         }

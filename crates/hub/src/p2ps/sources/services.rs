@@ -2,12 +2,13 @@
 
 use super::Sources;
 use super::qos::is_offered;
+use crate::hash_seed::{HashSeed, SeededMap};
 use crate::p2ps::clients::dictionary::DictionaryStream;
 use crate::p2ps::conflation::ServiceConflation;
 use crate::p2ps::ids::{ItemId, RemoteService, ServiceId, SourceId};
 use crate::p2ps::items::state::Standing;
 use crate::p2ps::{Notice, P2ps};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use rwf::Qos;
 use rwf::msg::Domain;
 use rwf::rdm::dictionary::{ENUMS, FIELDS};
@@ -185,7 +186,7 @@ const LOOK_PAUSE: u64 = 1_000_000_000;
 #[derive(Debug, Default)]
 pub(crate) struct Services {
     by_id: Vec<Service>,
-    by_name: FxHashMap<String, ServiceId>,
+    by_name: SeededMap<String, ServiceId>,
     /// Ids without a name, those first whose services went first.
     free: VecDeque<ServiceId>,
     /// Ids that were given to other names.
@@ -197,6 +198,10 @@ pub(crate) struct Services {
 }
 
 impl Services {
+    pub(crate) fn new(seed: HashSeed) -> Self {
+        Self { by_name: SeededMap::with_hasher(seed), ..Self::default() }
+    }
+
     fn index(id: ServiceId) -> Option<usize> {
         id.0.checked_sub(FIRST_ID).map(usize::from)
     }

@@ -3,6 +3,7 @@
 //! A body is converted once, however many clients get it. A record names its item, and an update of RWF does not: so the streams of these
 //! clients are followed from their refreshes on.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -49,8 +50,9 @@ pub(in crate::agents) struct ToClients {
     told: ToldLosses,
     items: Vec<Item>,
     free: Vec<usize>,
-    by_key: FxHashMap<(u16, Box<[u8]>), usize>,
-    streams: FxHashMap<(ClientId, i32), usize>,
+    /// Clients choose the names and the numbers of the streams: hashed with a key that nobody knows.
+    by_key: HashMap<(u16, Box<[u8]>), usize>,
+    streams: HashMap<(ClientId, i32), usize>,
     /// Messages of this flush, and where that of a body is, by the body's address and length; `None` for one that stays as it is.
     bytes: Vec<u8>,
     bodies: FxHashMap<(usize, usize), Option<Range<usize>>>,
@@ -70,8 +72,8 @@ impl ToClients {
             told: ToldLosses::default(),
             items: Vec::new(),
             free: Vec::new(),
-            by_key: FxHashMap::default(),
-            streams: FxHashMap::default(),
+            by_key: HashMap::new(),
+            streams: HashMap::new(),
             bytes: Vec::new(),
             bodies: FxHashMap::default(),
             converted: 0,
