@@ -1,7 +1,6 @@
 //! The turn of a thread's sockets and sessions, and sending.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -36,8 +35,9 @@ pub struct RsslIo {
     sessions: Vec<Option<Session>>,
     listeners: Vec<Listener>,
     admission: Admission,
-    /// When to ask a session again what is due. An entry whose time is not the session's `timer_at` is an old one.
-    timers: BinaryHeap<Reverse<(u64, ConnId)>>,
+    /// When to ask a session again what is due: one entry for each session that is there and has something, no more, so that connections that
+    /// come and go leave nothing behind.
+    timers: BTreeSet<(u64, ConnId)>,
     seed: u64,
     /// Foreign descriptors that have something, a bit for each number.
     ready: u32,
@@ -78,7 +78,7 @@ impl RsslIo {
             sessions: Vec::new(),
             listeners: Vec::new(),
             admission: Admission::default(),
-            timers: BinaryHeap::new(),
+            timers: BTreeSet::new(),
             seed,
             ready: 0,
         })
@@ -231,7 +231,8 @@ impl RsslIo {
         if self.sessions.len() <= conn.slot() {
             self.sessions.resize_with(conn.slot() + 1, || None);
         }
-        self.sessions[conn.slot()] = Some(session);
+        let before = self.sessions[conn.slot()].replace(session);
+        debug_assert!(before.is_none(), "a slot is free when a connection gets it");
     }
 
     fn session(&mut self, conn: ConnId) -> Option<&mut Session> {
@@ -243,7 +244,7 @@ impl RsslIo {
     /// # Errors
     /// Only what makes all sockets unusable.
     pub fn turn(&mut self, deadline: Option<u64>, handler: &mut impl Handler) -> io::Result<u64> {
-        let due = self.timers.peek().map(|t| t.0.0);
+        let due = self.timers.first().map(|&(at, _)| at);
         let deadline = match (deadline, due) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -269,14 +270,15 @@ impl RsslIo {
             Event::Readable { conn } => self.read(now, conn, handler),
             Event::Accepted { listener, conn, peer } => self.accept(now, listener, conn, peer, handler),
             Event::Closed { conn, why } => {
-                let Some(session) = self.session(conn) else { return };
+                let session = self.sessions.get_mut(conn.slot()).and_then(|known| known.take_if(|s| s.id == conn));
+                let Some(mut session) = session else { return };
+                session.clear_timer(&mut self.timers);
                 let ended = Ended {
                     established: session.established,
                     next_version: session.next_version(),
                     why: session.why.take().map_or(EndReason::Socket(why), |why| *why),
                 };
                 let (listener, peer) = (session.listener, session.peer);
-                self.sessions[conn.slot()] = None;
                 if listener.is_some() {
                     self.admission.leave(peer.ip(), ended.established);
                     if !ended.established {
@@ -367,15 +369,15 @@ impl RsslIo {
     }
 
     fn run_timers(&mut self, now: u64) {
-        while let Some(&Reverse((at, conn))) = self.timers.peek() {
-            if at > now {
-                return;
-            }
-            self.timers.pop();
-            let Some(session) = self.sessions.get_mut(conn.slot()).and_then(Option::as_mut) else { continue };
-            if session.id != conn || session.why.is_some() || session.timer_at != at {
+        while let Some(&(_, conn)) = self.timers.first().filter(|(at, _)| *at <= now) {
+            let session =
+                self.sessions.get_mut(conn.slot()).and_then(Option::as_mut).filter(|session| session.id == conn);
+            let Some(session) = session else {
+                debug_assert!(false, "a session's timer goes with it");
+                self.timers.pop_first();
                 continue;
-            }
+            };
+            session.clear_timer(&mut self.timers);
             self.out.clear();
             let result = session.on_timer(now, &mut self.out, &self.listeners);
             session.set_timer(now, &mut self.timers, &self.listeners);
@@ -540,6 +542,7 @@ impl RsslIo {
         let mut pending = std::mem::take(&mut session.pending);
         session.say_goodbye(&why, &mut pending);
         session.why = Some(Box::new(why));
+        session.clear_timer(&mut self.timers);
         if !pending.is_empty() {
             session.transmit(&mut self.tcp, &mut self.cipher, &pending);
         }
@@ -564,4 +567,43 @@ fn begin_tls(session: &Session, bytes: &[u8], listeners: &[Listener]) -> Option<
     }
     let Encryption::Offered(tls) = &listeners[session.listener?.index()].encryption else { return None };
     tls.accept().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handler::Opened;
+    use std::io::Write;
+    use std::net::TcpStream;
+
+    struct Gone(usize);
+
+    impl Handler for Gone {
+        fn opened(&mut self, _: u64, _: ConnId, _: &Opened<'_>) {}
+        fn message(&mut self, _: u64, _: ConnId, _: &[u8]) {}
+        fn closed(&mut self, _: u64, _: ConnId, _: &Ended) {
+            self.0 += 1;
+        }
+    }
+
+    #[test]
+    fn connections_that_come_and_go_leave_no_timers() {
+        let mut io = RsslIo::new(1).expect("descriptors");
+        let listener = Listener::rssl(Arc::new(ServerConfig::default()));
+        let any = ([127, 0, 0, 1], 0).into();
+        let (_, addr) = io.listen_as(any, &SocketOptions::default(), listener).expect("a port");
+        let mut gone = Gone(0);
+        for round in 1..=20 {
+            let mut clients: Vec<_> = (0..10).map(|_| TcpStream::connect(addr).expect("a connection")).collect();
+            // Half of them begin a handshake, half are silent; some say what is no RSSL.
+            for (n, client) in clients.iter_mut().enumerate().skip(5) {
+                client.write_all(if n == 9 { b"junk\n" } else { &[0, 9, 0] }).expect("room");
+            }
+            drop(clients);
+            while gone.0 < 10 * round {
+                io.turn(Some(net::clock::now() + 1_000_000_000), &mut gone).expect("sockets");
+            }
+            assert!(io.timers.is_empty(), "{} after round {round}", io.timers.len());
+        }
+    }
 }

@@ -1,7 +1,6 @@
 //! One connection's layers, and what its kind of session makes of bytes and of time.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -104,6 +103,7 @@ pub(crate) struct Session {
     pub(crate) spoke: bool,
     /// When a session that has not spoken is closed; `u64::MAX` for never.
     pub(crate) speak_by: u64,
+    /// Its place among the timers; 0 if nothing is due.
     pub(crate) timer_at: u64,
     /// Bytes that are read from it in one turn at most.
     pub(crate) read_most: usize,
@@ -182,16 +182,19 @@ impl Session {
         }
     }
 
-    /// Has the session asked again when it says, but not before the next turn.
-    pub(crate) fn set_timer(
-        &mut self,
-        now: u64,
-        timers: &mut BinaryHeap<Reverse<(u64, ConnId)>>,
-        listeners: &[Listener],
-    ) {
-        if let Some(at) = self.timeout(listeners) {
+    /// Has the session asked again when it says, but not before the next turn; never, if its end is decided.
+    pub(crate) fn set_timer(&mut self, now: u64, timers: &mut BTreeSet<(u64, ConnId)>, listeners: &[Listener]) {
+        self.clear_timer(timers);
+        if let Some(at) = self.timeout(listeners).filter(|_| self.why.is_none()) {
             self.timer_at = at.max(now + 1);
-            timers.push(Reverse((self.timer_at, self.id)));
+            timers.insert((self.timer_at, self.id));
+        }
+    }
+
+    /// Nothing of the session is due any more.
+    pub(crate) fn clear_timer(&mut self, timers: &mut BTreeSet<(u64, ConnId)>) {
+        if self.timer_at != 0 {
+            timers.remove(&(std::mem::take(&mut self.timer_at), self.id));
         }
     }
 
