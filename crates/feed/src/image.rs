@@ -1,9 +1,10 @@
 //! What an item shows, kept up to date by what happens to it: the rules of a cache for field lists, maps of them, and pages.
 //!
-//! A field of an update replaces the field; an entry of a map is added, changed or deleted by its key; a refresh replaces
+//! A field of an update replaces the field, or its part when it is an edit of a text; an entry of a map is added, changed or deleted by its key; a refresh replaces
 //! everything. Payloads of other types are replaced as a whole.
 
 use rwf::page::{Page, PageSize};
+use rwf::rmtes::{self, RmtesCache};
 use rwf::wire::{LenForm, Writer};
 use rwf::{
     DataType, EncodeError, FieldEntry, FieldList, FieldListEncoder, Map, MapAction, MapEncoder, MapHead, Primitive,
@@ -106,6 +107,7 @@ impl Fields {
         for entry in list.entries().map_while(Result::ok) {
             let value = standard(&entry);
             match self.0.iter_mut().find(|(fid, _)| *fid == entry.fid) {
+                Some((_, old)) if is_edit(&entry, old) => edit(old, &value),
                 Some((_, old)) => *old = value,
                 None => self.0.push((entry.fid, value)),
             }
@@ -161,6 +163,21 @@ fn standard(entry: &FieldEntry<'_>) -> Box<[u8]> {
     match entry.value(entry.enc).map(|value| value.encode(&mut w)) {
         Ok(Ok(())) => w.written().into(),
         _ => Box::default(),
+    }
+}
+
+/// Whether an entry changes a part of the text that is held. Types are not known here; only RMTES has sequences that say so,
+/// and a number may begin with the same bytes.
+fn is_edit(entry: &FieldEntry<'_>, held: &[u8]) -> bool {
+    let may_be_text = entry.enc == DataType::UNKNOWN || entry.enc.base() == DataType::RMTES_STRING;
+    may_be_text && rmtes::is_partial(entry.data) && rmtes::decode(held).is_ok()
+}
+
+/// Applies an edit. One that cannot be applied changes nothing.
+fn edit(held: &mut Box<[u8]>, value: &[u8]) {
+    let mut text = RmtesCache::new();
+    if text.apply(held).is_ok() && text.apply(value).is_ok() {
+        *held = text.bytes().into();
     }
 }
 
@@ -304,6 +321,18 @@ mod tests {
         let mut image = Image::of(DataType::FIELD_LIST, &list(&[(1, 10), (2, 20)]));
         image.apply(DataType::FIELD_LIST, &list(&[(2, 21), (3, 30)]));
         assert_eq!(bytes(&image), list(&[(1, 10), (2, 21), (3, 30)]));
+    }
+
+    #[test]
+    fn an_edit_changes_its_part_of_a_text() {
+        let row = |text: &[u8]| {
+            let mut out = Vec::new();
+            append_fields(&mut out, |w| w.raw(315, text));
+            out
+        };
+        let mut image = Image::of(DataType::FIELD_LIST, &row(b"EUR/USD 1.0815"));
+        image.apply(DataType::FIELD_LIST, &row(b"\x1b[12`20"));
+        assert_eq!(bytes(&image), row(b"EUR/USD 1.0820"));
     }
 
     #[test]

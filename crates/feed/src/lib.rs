@@ -18,9 +18,11 @@ pub mod provider;
 pub mod random;
 pub mod record;
 pub mod recording;
+pub mod records;
 pub mod replay;
 pub mod session;
 
+use rwf::DataState;
 use session::Nanos;
 
 /// An instrument of a source: dense from 0, in the order of first use.
@@ -92,6 +94,11 @@ pub trait MarketSource {
     /// Appends part `part` (from 0) of the image to `out`; true when another part follows.
     fn image(&mut self, id: InstrumentId, model: Model, part: usize, out: &mut Vec<u8>) -> bool;
 
+    /// Whether what [`Self::image`] gives is good: not when what came after it is not known.
+    fn data_state(&self, _id: InstrumentId, _model: Model) -> DataState {
+        DataState::OK
+    }
+
     /// Starts or stops the events of a model of an instrument.
     fn watch(&mut self, id: InstrumentId, model: Model, on: bool);
 
@@ -103,4 +110,9 @@ pub trait MarketSource {
 
     /// Tells what happened until `now`, in order, but about `limit` events at most.
     fn advance(&mut self, now: Nanos, limit: usize, sink: &mut dyn FnMut(Event<'_>));
+
+    /// What could not be told, for people; `None` when nothing was lost.
+    fn remarks(&self) -> Option<String> {
+        None
+    }
 }

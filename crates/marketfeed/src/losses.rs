@@ -53,7 +53,7 @@ impl Loss {
 }
 
 /// Counters by field and reason: at most one for each field id and reason.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Losses {
     counts: FxHashMap<(i16, Loss), u64>,
 }

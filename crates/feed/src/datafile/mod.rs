@@ -1,19 +1,23 @@
 //! Data files: what a simulated source publishes, written by people, by the SDK's tools, or by a recorder.
 //!
-//! Two forms, told apart by their first character: XML (`xml`: the `MsgData.xml` of the SDK's performance tools, and the
+//! Three forms, told apart by their first character: raw Marketfeed (`records`: from FS to FS), XML (`xml`: the `MsgData.xml` of the SDK's performance tools, and the
 //! traces that EMA and ETA write), and lines of JSON ([`super::lines`]). Either way a file is a row of messages about items;
 //! recordings have times, templates have none.
 
 mod encode;
+mod records;
 mod xml;
 
 use super::lines;
+use marketfeed::Losses;
 use rwf::dictionary::Dictionary;
 use rwf::json::Converter;
 use rwf::msg::{Domain, Msg, MsgClass};
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+
+pub(crate) use records::convert as convert_record;
 
 /// What a file holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +28,8 @@ pub struct DataFile {
     pub events: Vec<DataEvent>,
     /// Messages that are about no item that can be told, or of a kind that a source does not send.
     pub skipped: usize,
+    /// What Marketfeed says and RWF cannot.
+    pub losses: Losses,
 }
 
 /// An item of a file.
@@ -92,8 +98,23 @@ impl DataFile {
     /// It cannot be read, or makes no sense.
     pub fn open(path: &Path, dictionary: &Dictionary) -> Result<Self, OpenError> {
         let named = || path.to_owned();
-        let text = std::fs::read_to_string(path).map_err(|source| OpenError::Read { path: named(), source })?;
+        let bytes = std::fs::read(path).map_err(|source| OpenError::Read { path: named(), source })?;
+        if records::are_there(&bytes) {
+            return Self::of_records(&bytes, dictionary).map_err(|source| OpenError::Content { path: named(), source });
+        }
+        let invalid = |e| std::io::Error::new(std::io::ErrorKind::InvalidData, e);
+        let text = String::from_utf8(bytes).map_err(|e| OpenError::Read { path: named(), source: invalid(e) })?;
         Self::parse(&text, dictionary).map_err(|source| OpenError::Content { path: named(), source })
+    }
+
+    /// Reads raw Marketfeed. Records that cannot be read, and those of which RWF knows nothing, are skipped.
+    ///
+    /// # Errors
+    /// There is no record to publish.
+    pub fn of_records(bytes: &[u8], dictionary: &Dictionary) -> Result<Self, DataError> {
+        let mut builder = Builder::default();
+        records::read(bytes, dictionary, &mut builder);
+        builder.finish()
     }
 
     /// Reads the text of a file.
@@ -115,11 +136,7 @@ impl DataFile {
                 builder.add(at, entry.item, entry.from, entry.message);
             }
         }
-        let file = builder.file;
-        if file.events.is_empty() {
-            return Err(DataError { line: 0, what: "holds no refresh, update or status of an item".to_owned() });
-        }
-        Ok(file)
+        builder.finish()
     }
 
     /// Whether every event has a time: a recording.
@@ -143,6 +160,13 @@ struct Builder {
 }
 
 impl Builder {
+    fn finish(self) -> Result<DataFile, DataError> {
+        if self.file.events.is_empty() {
+            return Err(DataError { line: 0, what: "holds no refresh, update or status of an item".to_owned() });
+        }
+        Ok(self.file)
+    }
+
     fn add(&mut self, at: Option<u64>, name: Option<String>, from: String, message: Vec<u8>) {
         let Ok(decoded) = Msg::decode(&message) else {
             self.file.skipped += 1;

@@ -163,3 +163,18 @@ fn a_file_cut_off_anywhere_is_an_error_and_no_panic() {
         let _ = parse(&MSG_DATA[at..]);
     }
 }
+
+#[test]
+fn raw_marketfeed_is_read_record_by_record() {
+    let bytes = b"\n\x1c340\x1fXX\x1dGBP=\x1f77\x1f1\x1e22\x1f1.5520\x1e25\x1fnone\x1c\x1c316\x1c\x1c316\x1fXX\x1dGBP=\x1f2\x1e22\x1f1.5530\x1c\x1c317\x1d";
+    assert!(records::are_there(bytes) && !records::are_there(b"<MsgData/>") && !records::are_there(b""));
+    let file = DataFile::of_records(bytes, &Dictionary::builtin()).unwrap();
+    let item = DataItem { name: Some("GBP=".to_owned()), domain: Domain::MARKET_PRICE };
+    assert_eq!((&file.items[..], file.events.len(), file.skipped), (&[item][..], 2, 2));
+    assert_eq!(file.losses.all(), [(25, marketfeed::Loss::Value, 1)]);
+    assert!(!file.is_timed());
+    let Ok(Msg::Update(update)) = Msg::decode(&file.events[1].message) else { panic!("an update") };
+    assert_eq!(update.container, rwf::DataType::FIELD_LIST);
+    let nothing = DataFile::of_records(b"\x1c316\x1c", &Dictionary::builtin()).unwrap_err();
+    assert!(nothing.to_string().contains("no refresh"), "{nothing}");
+}

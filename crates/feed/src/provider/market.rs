@@ -8,7 +8,8 @@ use crate::{Event, InstrumentId, MarketSource, Model, Payload};
 use rwf::msg::{Domain, Msg, MsgKey, RefreshFlags, RefreshMsg, StatusMsg, UpdateMsg, UpdateType};
 use rwf::wire::Writer;
 use rwf::{
-    DataType, EncodeError, FieldList, MapAction, MapEncoder, MapHead, Primitive, Qos, SetScope, State, StateCode, peek,
+    DataState, DataType, EncodeError, FieldList, MapAction, MapEncoder, MapHead, Primitive, Qos, SetScope, State,
+    StateCode, peek,
 };
 
 /// A market source and its watchers.
@@ -287,16 +288,17 @@ impl<S: MarketSource> Items for Market<S> {
             let names = self.symbols.iter().skip(skip).take(SYMBOLS_PER_PART);
             append(out, SYMBOLS_PER_PART * 48, |w| write_symbols(names, w));
             let more = skip + SYMBOLS_PER_PART < self.symbols.len();
-            return ImagePart { container: DataType::MAP, sequence: None, more };
+            return ImagePart { container: DataType::MAP, sequence: None, data: DataState::OK, more };
         }
         let model = MODELS[item.0 as usize % MODELS.len()];
-        let start = out.len();
-        let more = self.source.image(InstrumentId(item.0 / MODELS.len() as u32), model, part, out);
+        let (start, id) = (out.len(), InstrumentId(item.0 / MODELS.len() as u32));
+        let more = self.source.image(id, model, part, out);
         // Of an image in parts the last one is the place where what was posted goes.
         if let Some(posted) = self.items[item.0 as usize].posted.as_ref().filter(|_| !more) {
             posted.apply(container_of(model), start, out);
         }
-        ImagePart { container: container_of(model), sequence: Some(self.items[item.0 as usize].sequence), more }
+        let sequence = Some(self.items[item.0 as usize].sequence);
+        ImagePart { container: container_of(model), sequence, data: self.source.data_state(id, model), more }
     }
 
     fn close(&mut self, item: ItemId, session: SessionId, stream_id: i32) {

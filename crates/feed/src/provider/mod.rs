@@ -154,6 +154,8 @@ pub struct ImagePart {
     pub container: DataType,
     /// Sequence number that the image belongs to.
     pub sequence: Option<u32>,
+    /// Whether the data is good.
+    pub data: DataState,
     /// Another part follows.
     pub more: bool,
 }

@@ -126,7 +126,7 @@ impl NonInteractive {
             container: image.container,
             flags: RefreshFlags::REFRESH_COMPLETE.with(RefreshFlags::CLEAR_CACHE),
             seq_num: image.sequence,
-            state: State::OPEN_OK,
+            state: State { data: image.data, ..State::OPEN_OK },
             qos: Some(Qos::REALTIME_TICK),
             body: &self.payload,
             ..RefreshMsg::new(DOMAIN, stream.get())

@@ -183,7 +183,7 @@ impl Session {
                 container: image.container,
                 flags,
                 seq_num: image.sequence,
-                state: State { stream, ..State::OPEN_OK },
+                state: State { stream, data: image.data, ..State::OPEN_OK },
                 qos: Some(Qos::REALTIME_TICK),
                 part_num: multi_part.then_some(part as u16),
                 body: &self.payload,

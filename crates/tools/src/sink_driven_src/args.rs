@@ -40,9 +40,9 @@ pub struct Args {
     #[arg(long, value_name = "NAMES", default_value = "RDT{0..999}")]
     pub items: String,
 
-    /// -Q: what to publish: a data file (XML or lines of JSON: templates at the rate of -U, or a recording), a directory of
-    /// recorded ticks, an exchange's capture (.pcap, .pcapng, .gz), `market` for the built-in market, or `pages` for ANSI
-    /// pages; without it the reference updates
+    /// -Q: what to publish: a data file (XML or lines of JSON: templates at the rate of -U, or a recording), raw Marketfeed
+    /// (a file, tcp:HOST:PORT or a named pipe), a directory of recorded ticks, an exchange's capture (.pcap, .pcapng, .gz),
+    /// `market` for the built-in market, or `pages` for ANSI pages; without it the reference updates
     #[arg(long, value_name = "FILE")]
     pub data_file: Option<PathBuf>,
 
@@ -169,6 +169,8 @@ Examples:
   quoteway sink-driven-src -U 1M --smooth --stamp-all               (open-loop latency of every update)
   quoteway sink-driven-src -Q MsgData.xml -c -U 10k                 (messages of your own, at a rate of your own)
   quoteway sink-driven-src -Q session.jsonl                         (what test-client --record wrote, in its own time)
+  quoteway sink-driven-src -Q old.mf -c -U 1000                     (raw Marketfeed, as RWF by the dictionary)
+  quoteway sink-driven-src -Q tcp:feedhandler:9200 -K               (raw Marketfeed as it comes)
   quoteway sink-driven-src -Q ticks-folder --speed 10               (a recorded day, ten times as fast)
   quoteway sink-driven-src --nip localhost:14003 --items 'RDT{0..999}' -U 1000
   (sleep 5; echo suspect IBM.N; sleep 2; echo down; sleep 2; echo up) | quoteway sink-driven-src -U 100

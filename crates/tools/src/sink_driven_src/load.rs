@@ -12,8 +12,8 @@ use feed::provider::{ImagePart, ItemId, Items, Open, Post, Posted, Refusal, Sess
 use feed::random::Random;
 use measure::latency::Latency;
 use measure::observer::{Observer, id_of, item_key};
-use rwf::StateCode;
 use rwf::msg::Domain;
+use rwf::{DataState, StateCode};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -400,7 +400,7 @@ impl Items for Load {
         if let Some(overlay) = self.posted.get(&item.0).filter(|_| !more) {
             overlay.apply(container, start, out);
         }
-        ImagePart { container, sequence: Some(entry.sequence), more }
+        ImagePart { container, sequence: Some(entry.sequence), data: DataState::OK, more }
     }
 
     fn close(&mut self, item: ItemId, _: SessionId, stream_id: i32) {

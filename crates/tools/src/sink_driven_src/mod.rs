@@ -1,7 +1,7 @@
 //! `sink-driven-src`: a provider that answers everything and publishes at a chosen rate.
 //!
 //! It either makes load (the reports' reference updates or those of a data file, over all open items) or publishes a market:
-//! the built-in one or a recorded one. While it runs, commands on standard input change the rate and break things on purpose.
+//! the built-in one, a recorded one, or records of Marketfeed as they come. While it runs, commands on standard input change the rate and break things on purpose.
 
 mod args;
 pub mod commands;
@@ -9,6 +9,7 @@ pub mod load;
 mod page;
 mod run;
 pub mod series;
+mod stream;
 pub mod template;
 
 pub use args::{Args, Idle, args_from};

@@ -4,15 +4,18 @@ use super::args::{Args, Idle};
 use super::commands::{self, Command};
 use super::load::{Load, LoadConfig};
 use super::series::Catalogue;
+use super::stream::Origin;
 use crate::dump;
 use crate::output::Output;
 use crate::source::publisher::{Egress, Feed, MarketFeed, Publisher};
 use crate::source::serve::{Composite, SourceSettings, is_capture};
 use crate::{names, table};
 use anyhow::anyhow;
+use feed::MarketSource;
 use feed::datafile::DataFile;
 use feed::pace::{Pacer, Rate};
 use feed::provider::{Items, Post, Prank, Provider, ProviderConfig, SessionId};
+use feed::records::RecordStream;
 use feed::replay::ReplaySpeed;
 use feed::replay::market::ReplayConfig;
 use measure::latency::{Latency, Summary};
@@ -21,6 +24,7 @@ use net::tcp::SocketOptions;
 use rssl::ServerConfig;
 use rssl_io::RsslIo;
 use rwf::dictionary::Dictionary;
+use rwf::msg::Domain;
 use rwf::{DataState, State, StateCode, StreamState};
 use std::io::BufRead as _;
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -49,11 +53,20 @@ pub fn run_until(args: &Args, stop: &dyn Fn() -> bool, ready: impl FnOnce(Socket
     let dictionary = dump::load_dictionary(args.dictionary.as_deref())?;
     let mut config = ProviderConfig { service: args.service.clone(), ..ProviderConfig::default() };
     let now = net::clock::now();
+    let mut io = RsslIo::new(now).map_err(|e| anyhow!("no sockets: {e}"))?;
+    let dictionary = Arc::new(dictionary);
     let source = match data_of(args, &dictionary)? {
         Data::Templates(catalogue) => {
             config.domains = catalogue.domains();
             let feed = LoadFeed::new(args, catalogue)?;
-            return publish(args, Provider::new(config, Arc::new(dictionary)), feed, stop, ready);
+            return publish(args, &mut io, Provider::new(config, dictionary), feed, stop, ready);
+        }
+        Data::Stream(origin) => {
+            let arrivals = origin.read(io.tcp().waker())?;
+            let source = RecordStream::new(Arc::clone(&dictionary), arrivals, args.keep);
+            config.domains = vec![Domain::MARKET_PRICE, Domain::SYMBOL_LIST];
+            let feed = MarketFeed::new(source, config.service_id, now).stamped(args.timestamps || args.stamp_all);
+            return publish(args, &mut io, Provider::new(config, dictionary), feed, stop, ready);
         }
         Data::Recorded(file) => Composite::of_recording(file, &settings_of(args, None), args.keep),
         Data::Market(path) => {
@@ -65,7 +78,7 @@ pub fn run_until(args: &Args, stop: &dyn Fn() -> bool, ready: impl FnOnce(Socket
     let stamped = args.timestamps || args.stamp_all;
     let pacer = is_paced(args).then(|| Pacer::new(args.shape(), args.update_rate, now));
     let feed = MarketFeed::new(source, config.service_id, now).stamped(stamped).paced(pacer);
-    publish(args, Provider::new(config, Arc::new(dictionary)), feed, stop, ready)
+    publish(args, &mut io, Provider::new(config, dictionary), feed, stop, ready)
 }
 
 /// What `-Q` names.
@@ -74,6 +87,8 @@ enum Data {
     Templates(Catalogue),
     /// Messages with times of their own.
     Recorded(DataFile),
+    /// Records of Marketfeed as they come.
+    Stream(Origin),
     /// A market: recorded, or generated when there is no path.
     Market(Option<std::path::PathBuf>),
 }
@@ -88,6 +103,9 @@ fn data_of(args: &Args, dictionary: &Dictionary) -> anyhow::Result<Data> {
     if path.as_os_str() == "pages" {
         return Ok(Data::Templates(Catalogue::pages(args.stamp_all)));
     }
+    if let Some(origin) = Origin::of(path) {
+        return Ok(Data::Stream(origin));
+    }
     if path.file_name().is_some_and(|n| n == "sample.xml") && !path.exists() {
         // The file that came with the original holds the reference update, which is built in here.
         eprintln!("{} is not there; the reference updates are published, which it held", path.display());
@@ -99,6 +117,9 @@ fn data_of(args: &Args, dictionary: &Dictionary) -> anyhow::Result<Data> {
     let file = DataFile::open(path, dictionary)?;
     if file.skipped > 0 {
         eprintln!("{}: {} messages are not those of a source, and left out", path.display(), file.skipped);
+    }
+    if file.losses.kinds() > 0 {
+        eprint!("{}: lost on the way from Marketfeed to RWF, by field:\n{}", path.display(), file.losses);
     }
     if file.is_timed() {
         return Ok(Data::Recorded(file));
@@ -166,13 +187,13 @@ struct Figures {
 
 fn publish<F: Steered>(
     args: &Args,
+    io: &mut RsslIo,
     provider: Provider,
     feed: F,
     stop: &dyn Fn() -> bool,
     ready: impl FnOnce(SocketAddr),
 ) -> anyhow::Result<()> {
     let mut publisher = Publisher::new(provider, feed);
-    let mut io = RsslIo::new(net::clock::now()).map_err(|e| anyhow!("no sockets: {e}"))?;
     let waker = io.tcp().waker();
     net::signal::wake(&waker);
     let commands = read_commands(waker);
@@ -182,7 +203,7 @@ fn publish<F: Steered>(
         eprintln!("{} is published to {address}; ur RATE changes the update rate", args.service);
         publisher.dial(address, socket_options(args), "sink-driven-src", names);
     } else {
-        ready(listen(args, &mut io)?);
+        ready(listen(args, io)?);
     }
     let started = net::clock::now();
     let every = args.every().as_nanos() as u64;
@@ -195,13 +216,13 @@ fn publish<F: Steered>(
     while now < end && !stop() && !printer.output.is_gone() {
         let limit = next_line.min(end).min(now + STOP_EVERY);
         let wake = match args.idle {
-            Idle::Block => publisher.due(now, &mut io).unwrap_or(u64::MAX).min(limit),
+            Idle::Block => publisher.due(now, io).unwrap_or(u64::MAX).min(limit),
             Idle::Yield | Idle::Spin => now,
         };
         if !delay.is_zero() {
             std::thread::sleep(delay);
         }
-        now = publisher.turn(&mut io, wake).map_err(|e| anyhow!("sockets: {e}"))?;
+        now = publisher.turn(io, wake).map_err(|e| anyhow!("sockets: {e}"))?;
         if args.idle == Idle::Yield {
             std::thread::yield_now();
         }
@@ -210,7 +231,7 @@ fn publish<F: Steered>(
             printer.line(&mut publisher, now, &mut total);
         }
         while let Ok(command) = commands.try_recv() {
-            delay = obey(&command, &mut publisher, &mut io, now).unwrap_or(delay);
+            delay = obey(&command, &mut publisher, io, now).unwrap_or(delay);
         }
     }
     printer.line(&mut publisher, now, &mut total);
@@ -534,7 +555,7 @@ impl Steered for LoadFeed {
     }
 }
 
-impl Steered for MarketFeed<Composite> {
+impl<S: MarketSource> Steered for MarketFeed<S> {
     fn set_rate(&mut self, rate: Rate, now: u64) -> anyhow::Result<()> {
         let Some(pacer) = self.pacer() else {
             return Err(anyhow!("this data has times of its own (--speed); start with -U to play it at a rate"));
@@ -562,5 +583,12 @@ impl Steered for MarketFeed<Composite> {
             skipped: 0,
             lateness: Latency::new(),
         }
+    }
+
+    fn finish(&mut self) -> anyhow::Result<()> {
+        if let Some(text) = self.source().remarks() {
+            eprintln!("{text}");
+        }
+        Ok(())
     }
 }

@@ -129,6 +129,39 @@ fn what_was_recorded_is_played_again() {
     }
 }
 
+const RECORDS: &[u8] = b"\x1c340\x1fXX\x1dGBP=\x1f77\x1f1\x1e22\x1f1.5520\x1e25\x1f1.5530\x1c\n\
+    \x1c316\x1fXX\x1dGBP=\x1f2\x1e22\x1f1.5521\x1c\n\x1c316\x1fXX\x1dGBP=\x1f3\x1e22\x1f1.5522\x1c\n";
+
+#[test]
+fn a_file_of_raw_marketfeed_is_published_at_a_rate() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("old.mf");
+    std::fs::write(&file, RECORDS).unwrap();
+    let source = Publishing::simulator(&format!("-Q {} -c -U 200", file.display()));
+    let report = measure(source.address.port(), "-il GBP=,EUR= --seconds 0.3 decodeFormat 3");
+    assert_eq!((report.counts.images, report.counts.refused, report.counts.strange), (1, 1, 0), "{report:?}");
+    assert!(report.counts.updates > 10 && report.counts.values >= report.counts.updates, "{report:?}");
+}
+
+#[test]
+fn a_stream_of_raw_marketfeed_is_published_as_it_comes() {
+    use std::io::Write as _;
+    let records = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let source = Publishing::simulator(&format!("-K -Q tcp:{}", records.local_addr().unwrap()));
+    let (mut sender, _) = records.accept().unwrap();
+    let writing = std::thread::spawn(move || {
+        // Until the source hangs up, which is when the test is over.
+        while sender.write_all(RECORDS).is_ok() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    });
+    let report = measure(source.address.port(), "-il GBP=,EUR= --seconds 0.3 decodeFormat 3");
+    assert_eq!((report.counts.refused, report.counts.strange), (0, 0), "{report:?}");
+    assert!(report.counts.images == 2 && report.counts.updates > 10, "{report:?}");
+    drop(source);
+    writing.join().unwrap();
+}
+
 #[test]
 fn the_books_are_published_at_a_rate_too() {
     let source = Publishing::simulator("-U 2000 -ts -UL 50");

@@ -15,7 +15,7 @@ use rssl_io::RsslIo;
 use rwf::dictionary::Dictionary;
 use rwf::msg::{Domain, UpdateMsg};
 use rwf::wire::Writer;
-use rwf::{DataType, StateCode};
+use rwf::{DataState, DataType, StateCode};
 use tools::source::publisher::{Egress, Feed, Publisher};
 
 use crate::hub::place::Place;
@@ -177,7 +177,7 @@ impl Items for Numbers {
 
     fn image(&mut self, item: ItemId, _: Domain, _: usize, out: &mut Vec<u8>) -> ImagePart {
         out.extend_from_slice(&self.items[item.0 as usize].number.to_be_bytes());
-        ImagePart { container: DataType::OPAQUE, sequence: None, more: false }
+        ImagePart { container: DataType::OPAQUE, sequence: None, data: DataState::OK, more: false }
     }
 
     fn name(&self, item: ItemId) -> Option<String> {
