@@ -1,6 +1,8 @@
 //! What an operator can set at a P2PS.
 
 use crate::hash_seed::HashSeed;
+use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// Limits and times of a [`super::P2ps`]. Names are those of the RMDS parameters, in snake case, where there is one.
@@ -10,6 +12,11 @@ pub struct Config {
     pub incarnation: u32,
     /// Text that names this server in the login ("Login accepted by host ...").
     pub host_name: String,
+    /// Ids that services have here whenever they come: clients that know several servers expect the same id for the same service. Others
+    /// get theirs in the order in which they are first heard of.
+    pub service_ids: ServiceIds,
+    /// Clients may have this server stand by for another one.
+    pub support_warm_standby: bool,
     /// Logins that one user may have at a time; 0 for any number.
     pub max_mounts_per_user: u32,
     /// Items that one client connection may have open; 0 for any number.
@@ -83,6 +90,8 @@ impl Default for Config {
         Self {
             incarnation: 1,
             host_name: "quoteway".to_owned(),
+            service_ids: ServiceIds::default(),
+            support_warm_standby: true,
             max_mounts_per_user: 0,
             item_limit: 0,
             aggregate_item_limit: 0,
@@ -113,5 +122,57 @@ impl Default for Config {
             permissions: permissions::Settings::default(),
             dictionary: None,
         }
+    }
+}
+
+/// Ids of services by name, each given once (RMDS `serviceId`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServiceIds(BTreeMap<String, u16>);
+
+/// Why a service cannot have an id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ServiceIdError {
+    /// 0, or above the largest.
+    Range(u16),
+    /// Another service has it: its name.
+    Taken(String),
+}
+
+impl fmt::Display for ServiceIdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Range(id) => write!(f, "{id} is no id of a service: 1 to {}", super::sources::MAX_SERVICE_ID),
+            Self::Taken(name) => write!(f, "service {name} has this id"),
+        }
+    }
+}
+
+impl std::error::Error for ServiceIdError {}
+
+impl ServiceIds {
+    /// None: ids go by the order in which services come.
+    pub const fn new() -> Self {
+        Self(BTreeMap::new())
+    }
+
+    /// Gives an id to a service, instead of the one that it had.
+    ///
+    /// # Errors
+    /// The id is out of range, or another service's.
+    pub fn give(&mut self, name: &str, id: u16) -> Result<(), ServiceIdError> {
+        if !(1..=super::sources::MAX_SERVICE_ID).contains(&id) {
+            return Err(ServiceIdError::Range(id));
+        }
+        if let Some((other, _)) = self.0.iter().find(|&(other, &taken)| taken == id && other != name) {
+            return Err(ServiceIdError::Taken(other.clone()));
+        }
+        self.0.insert(name.to_owned(), id);
+        Ok(())
+    }
+
+    /// Names and ids, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u16)> {
+        self.0.iter().map(|(name, &id)| (name.as_str(), id))
     }
 }

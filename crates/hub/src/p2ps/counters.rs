@@ -94,6 +94,8 @@ pub struct Counters {
     pub round_trips: u64,
     /// Round trips that a client did not answer before the next was due.
     pub round_trips_unanswered: u64,
+    /// Times that a client has made this server its active or its standby one.
+    pub standby_changes: u64,
     /// Updates and images filtered for a view, once per view.
     pub views_filtered: u64,
     /// Bodies that could not be filtered and went out whole.

@@ -44,7 +44,7 @@ mod sources;
 pub use clients::{Authenticator, Credentials, Identity, Rejected, TokenLife};
 pub use clients::{ClientInfo, Mount};
 pub use close_reason::CloseReason;
-pub use config::Config;
+pub use config::{Config, ServiceIdError, ServiceIds};
 pub use counters::Counters;
 pub use delivery::turn::Deliveries;
 pub use ids::{ClientId, SourceId};
@@ -58,6 +58,7 @@ use clients::awaited_logins::AwaitedLogins;
 use clients::dictionary::Dictionaries;
 use clients::posts::Posts;
 use clients::round_trips::{Measurement, RoundTrips};
+use clients::standby::Standbys;
 use clients::streams::Open;
 use clients::{Client, Clients, Tokens};
 use conflation::{Rules, TimeConflation};
@@ -97,6 +98,7 @@ pub struct P2ps {
     tokens: Tokens,
     awaited_logins: AwaitedLogins,
     round_trips: RoundTrips,
+    standbys: Standbys,
     items: Items,
     gate: Gate,
     services: Services,
@@ -135,9 +137,10 @@ impl P2ps {
             tokens: Tokens::default(),
             awaited_logins: AwaitedLogins::default(),
             round_trips: RoundTrips::default(),
+            standbys: Standbys::default(),
             items: Items::new(config.hash_seed, config.cache.max_items),
             gate: Gate::new(config.permissions),
-            services: Services::new(config.hash_seed),
+            services: Services::new(config.hash_seed, &config.service_ids),
             sources: Sources::default(),
             upstream: Upstream::new(config.opens_per_turn),
             outages,
@@ -463,9 +466,10 @@ impl P2ps {
         self.services.renamed()
     }
 
-    /// How many ids of services are given away: 1 to this number.
-    pub fn service_count(&self) -> usize {
-        self.services.iter().count()
+    /// Services, ids and names, those included that are gone, from a place on: in the order in which they got their ids, which stays as long
+    /// as [`P2ps::services_renamed`] is what it was.
+    pub fn services_from(&self, place: usize) -> impl ExactSizeIterator<Item = (u16, &str)> {
+        self.services.from(place).iter().map(|service| (service.id.0, service.name.as_str()))
     }
 
     /// The service that requests without one are for, where none is configured: the first that is there.
@@ -508,6 +512,7 @@ impl P2ps {
                 application_name: &login.application_name,
                 items: client.items,
                 round_trip_us: login.round_trip.and_then(Measurement::latency),
+                standby: self.standbys.get(&id).map(clients::standby::Standby::shown),
             })
         })
     }

@@ -21,4 +21,5 @@ mod streams;
 mod tokens;
 mod views;
 mod waits;
+mod warm_standby;
 mod world;

@@ -61,8 +61,7 @@ impl JsonClients {
             return;
         }
         self.texts.set_dictionary(p2ps.dictionary());
-        let name = |id| p2ps.service_name(id);
-        self.texts.set_services(p2ps.services_renamed(), p2ps.service_count(), name, p2ps.first_service());
+        self.texts.set_services(p2ps.services_renamed(), |place| p2ps.services_from(place), p2ps.first_service());
     }
 
     /// Reads a client's text: each message in it is handed on. What it gets for the rest (`Pong`, errors) follows with

@@ -191,11 +191,7 @@ pub(super) const TABLE: &[NoEffect] = &[
         OVERLOAD,
         "openQueueBurdenedThreshold openQueueHeavilyBurdenedThreshold openQueueHysteresis rrcpBurdenedThreshold rrcpHeavilyBurdenedThreshold rrcpHysteresis trafficManagement=False",
     ),
-    none(
-        Kind::P2ps,
-        "the login tells clients what is supported; it is the same for all",
-        "supportPauseResume=True supportWarmStandby=False",
-    ),
+    none(Kind::P2ps, "the login tells clients what is supported; it is the same for all", "supportPauseResume=True"),
     none(
         Kind::P2ps,
         "dictionaries go out in parts of maxFragmentSize to every client",
@@ -385,7 +381,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     ),
     none(Kind::Service, "ageUnwatchedItemTime says how long they stay; 0 removes them at once", "removeUnwatchedItems"),
     none(Kind::Service, DUMPS, "serviceCacheDumpFile serviceDumpFile"),
-    none(Kind::Service, "a service is known by its name; its number is given by the server", "serviceId"),
+    none(Kind::Service, "a service is known by its name; p2ps.service_ids gives it a number", "serviceId"),
     // RRCP
     none(
         Kind::Rrcp,

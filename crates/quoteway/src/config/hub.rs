@@ -67,6 +67,8 @@ pub fn p2ps_limits(config: &Config) -> p2ps::Config {
     p2ps::Config {
         egress: conflation::limits(&config.conflation, egress_limits(c)),
         conflation: conflation::settings(&config.conflation),
+        service_ids: c.service_ids.0.clone(),
+        support_warm_standby: c.support_warm_standby,
         max_mounts_per_user: c.max_mounts_per_user,
         item_limit: c.item_limit,
         aggregate_item_limit: c.aggregate_item_limit,

@@ -38,6 +38,7 @@ pub use section::{AnySection, Info, Param, Section};
 pub use value::{
     AbsentRights, AuditSync, CacheLocation, Compression, ConnectionType, DomainList, HubTransport, JustInTime,
     LogFormat, MarketfeedClients, PageSizeList, Parameter, PermissionMode, ProviderChoice, Raw, RouteProtocol,
+    ServiceIdList,
 };
 
 use std::fmt;

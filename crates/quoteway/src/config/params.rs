@@ -5,9 +5,10 @@
 use super::section::section;
 use super::value::{
     AbsentRights, AuditSync, CacheLocation, Compression, ConnectionType, DomainList, LogFormat, MarketfeedClients,
-    PageSizeList, PermissionMode, ProviderChoice, RouteProtocol,
+    PageSizeList, PermissionMode, ProviderChoice, RouteProtocol, ServiceIdList,
 };
 use hub::cache::rules::{Domains, PageSizes};
+use hub::p2ps::ServiceIds;
 use rwf::page::PageSize;
 use std::collections::BTreeMap;
 
@@ -55,6 +56,8 @@ section! {
     max_views_per_item: u32 = 1_000, "", "Different views through which one item may be watched at a time; a further one is refused. 0 means any number.";
     work_per_turn: u32 = 4_000, "", "Items and watchers that are told of a lost source or service before the updates of others have their turn.";
     cached_services: Vec<String> = Vec::new(), "", "Services whose items are cached where enable_cache is on; empty means all.";
+    service_ids: ServiceIdList = ServiceIdList(ServiceIds::new()), "", "Ids that services have here whenever they come, SERVICE=ID: for clients that know several servers and expect the same id for the same service (docs/operating/standby.md). Others get theirs, from 1, as they are first heard of.";
+    support_warm_standby: bool = true, "supportWarmStandby", "Clients may name this server their active or their standby one, for all services or by service: a standby sends states and images, and no updates until it is made active.";
     open_rate: u32 = 250_000, "", "Items a second that a thread opens over all its clients, so that large watchlists do not delay those that stream; those that someone watches already do not count. 0 means as they come.";
     guaranteed_output_buffers: u32 = 1_600, "guaranteedOutputBuffers", "Output buffers (of max_fragment_size bytes) that a client may fill before its own requests have to wait.";
     max_output_buffers: u32 = 16_000, "maxOutputBuffers", "Output buffers at which a slow client is cut off.";

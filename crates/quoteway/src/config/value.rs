@@ -1,6 +1,7 @@
 //! How one parameter's value is read, shown and named in messages.
 
 use hub::cache::rules::{Domains, PageSizes};
+use hub::p2ps::ServiceIds;
 use rwf::msg::Domain;
 
 /// A value as it stands in a file, before anyone knows which parameter it is for.
@@ -193,6 +194,27 @@ impl Parameter for PageSizeList {
     fn show(&self) -> String {
         let services = self.0.services.iter().map(|(name, size)| format!("{name}={size}"));
         format!("{:?}", std::iter::once(self.0.others.to_string()).chain(services).collect::<Vec<_>>())
+    }
+}
+
+/// Ids that services have whenever they come.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServiceIdList(pub ServiceIds);
+
+impl Parameter for ServiceIdList {
+    const KIND: &'static str = "a list of SERVICE=ID, each id (1 to 65000) given once";
+    fn read(raw: &Raw<'_>) -> Result<Self, String> {
+        let entries: Vec<String> = Parameter::read(raw).map_err(|_: String| expected::<Self>(raw))?;
+        let mut ids = ServiceIds::default();
+        for entry in &entries {
+            let (name, id) = entry.rsplit_once('=').ok_or_else(|| expected::<Self>(raw))?;
+            let id = id.trim().parse().map_err(|_| expected::<Self>(raw))?;
+            ids.give(name.trim(), id).map_err(|fault| format!("{entry}: {fault}"))?;
+        }
+        Ok(Self(ids))
+    }
+    fn show(&self) -> String {
+        format!("{:?}", self.0.iter().map(|(name, id)| format!("{name}={id}")).collect::<Vec<_>>())
     }
 }
 

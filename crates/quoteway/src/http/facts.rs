@@ -224,6 +224,8 @@ pub struct Client {
     pub held_back: bool,
     /// The last round trip over its login stream, microseconds: the program's own turn counts. Of clients that offer it (`RoundTripLatency`).
     pub login_round_trip_us: Option<u64>,
+    /// `active`, `standby`, or both by service: what this server is to a client that knows several, and has said so (warm standby).
+    pub warm_standby: Option<String>,
     /// What went over its connection.
     pub traffic: Option<Connection>,
 }
@@ -443,6 +445,7 @@ pub fn clients(thread: &mut Thread<'_>, number: usize, filter: &Filter) -> (Vec<
             queued_bytes: p2ps.client_waiting(connection.id) as u64,
             held_back: connection.is_held_back,
             login_round_trip_us: login.and_then(|l| l.round_trip_us),
+            warm_standby: login.and_then(|l| l.standby).map(str::to_owned),
             traffic: None,
         });
     }

@@ -4,6 +4,7 @@
 //! and is written for each. Where no client speaks JSON nothing is converted.
 
 use std::cell::{Cell, OnceCell};
+use std::collections::HashMap;
 use std::hash::Hasher as _;
 use std::ops::Range;
 use std::sync::Arc;
@@ -88,21 +89,21 @@ impl JsonTexts {
         }
     }
 
-    /// Takes over the services that there are: ids 1 to `count`, each by its name. `renamed` changes when an id has got another name;
-    /// `first` is the service of requests that name none, where the options do not say. To be called before texts are read or written.
-    pub fn set_services<'n>(
+    /// Takes over the services that there are. `from` gives those from a place on, ids and names, in an order that stays as long as `renamed`
+    /// is what it was; `first` is the service of requests that name none, where the options do not say. To be called before texts are read
+    /// or written.
+    pub fn set_services<'n, I: Iterator<Item = (u16, &'n str)>>(
         &mut self,
         renamed: u64,
-        count: usize,
-        name: impl Fn(u16) -> Option<&'n str>,
+        from: impl FnOnce(usize) -> I,
         first: Option<u16>,
     ) {
         if self.names.renamed != renamed {
             self.names.renamed = renamed;
-            self.names.known.clear();
+            self.names.forget_known();
         }
-        for id in self.names.known.len() + 1..=count {
-            self.names.known.push(name(id as u16).unwrap_or_default().to_owned());
+        for (id, name) in from(self.names.taken) {
+            self.names.take(id, name);
         }
         if self.names.next.get() >= UNKNOWN_MAX {
             self.names.forget_unknown();
@@ -241,8 +242,12 @@ pub fn answers_login(msg: &[u8]) -> bool {
 /// Names of services for the converter.
 #[derive(Debug, Default)]
 struct Names {
-    /// By id, from 1.
-    known: Vec<String>,
+    /// By id; empty for an id that no service has.
+    known: Vec<Box<str>>,
+    /// Clients choose what is looked for here: hashed with a key that nobody knows.
+    by_name: HashMap<Box<str>, u16>,
+    /// Services taken over, which is the place of the next one.
+    taken: usize,
     /// Renamings of services that `known` has followed.
     renamed: u64,
     /// Services are numbers in what is sent.
@@ -263,6 +268,22 @@ impl Names {
         names
     }
 
+    fn take(&mut self, id: u16, name: &str) {
+        let slot = usize::from(id);
+        if self.known.len() <= slot {
+            self.known.resize(slot + 1, Box::default());
+        }
+        self.known[slot] = name.into();
+        self.by_name.insert(name.into(), id);
+        self.taken += 1;
+    }
+
+    fn forget_known(&mut self) {
+        self.known.clear();
+        self.by_name.clear();
+        self.taken = 0;
+    }
+
     fn forget_unknown(&mut self) {
         self.unknown = (0..UNKNOWN_MAX).map(|_| OnceCell::new()).collect();
         self.next.set(0);
@@ -278,13 +299,13 @@ impl ServiceNames for Names {
         if self.numbers {
             return None;
         }
-        let known = usize::from(id).checked_sub(1).and_then(|index| self.known.get(index)).map(String::as_str);
+        let known = self.known.get(usize::from(id)).map(|name| &**name).filter(|name| !name.is_empty());
         known.or_else(|| self.unknown.get(usize::from(u16::MAX - id))?.get().map(|name| &**name))
     }
 
     fn id(&self, name: &str) -> Option<u16> {
-        if let Some(index) = self.known.iter().position(|known| known == name) {
-            return Some(index as u16 + 1);
+        if let Some(&id) = self.by_name.get(name) {
+            return Some(id);
         }
         let used = self.next.get().min(self.unknown.len());
         if let Some(index) = self.unknown[..used].iter().position(|known| known.get().is_some_and(|k| **k == *name)) {
@@ -307,8 +328,10 @@ mod tests {
     #[test]
     fn unknown_services_keep_their_names_for_the_answer() {
         let mut names = Names::new(false);
-        names.known.push("DIRECT_FEED".to_owned());
-        assert_eq!(names.id("DIRECT_FEED"), Some(1));
+        names.take(1, "DIRECT_FEED");
+        names.take(300, "FAR");
+        assert_eq!((names.id("DIRECT_FEED"), names.id("FAR")), (Some(1), Some(300)));
+        assert_eq!((names.name(2), names.name(300), names.name(301)), (None, Some("FAR"), None));
         let (a, b) = (names.id("A").unwrap(), names.id("B").unwrap());
         assert!(a != b && names.id("A") == Some(a));
         assert_eq!((names.name(a), names.name(b), names.name(1)), (Some("A"), Some("B"), Some("DIRECT_FEED")));

@@ -610,8 +610,7 @@ impl Shard {
     fn follow(&mut self) {
         if !self.speakers.is_empty() {
             let p2ps = &self.machine;
-            let name = |id| p2ps.service_name(id);
-            self.texts.set_services(p2ps.services_renamed(), p2ps.service_count(), name, p2ps.first_service());
+            self.texts.set_services(p2ps.services_renamed(), |place| p2ps.services_from(place), p2ps.first_service());
         }
     }
 

@@ -1,4 +1,4 @@
-//! Generic messages, both ways on the streams of items; answers to round trips on the login stream.
+//! Generic messages, both ways on the streams of items; answers to round trips and word of a standby on the streams of login and directory.
 
 use crate::p2ps::ids::{ClientId, ItemId, StreamId};
 use crate::p2ps::{P2ps, encode};
@@ -6,11 +6,11 @@ use crate::stream::Request;
 use rwf::msg::{GenericFlags, GenericMsg, MsgKey};
 
 impl P2ps {
-    /// A generic message of a client: to the provider of the item, or the answer to a round trip. On other streams (standby and mirroring
-    /// modes) it has nowhere to go.
+    /// A generic message of a client: to the provider of the item, the answer to a round trip, or what this server is to the client. On other
+    /// streams it has nowhere to go.
     pub(in crate::p2ps) fn generic_from_client(&mut self, client: ClientId, generic: &GenericMsg<'_>) {
         self.counters.generics += 1;
-        if self.round_trip_answered(client, generic) {
+        if self.round_trip_answered(client, generic) || self.standby_changes(client, generic) {
             return;
         }
         let item = self.clients.get(client).and_then(|known| known.streams.item(StreamId(generic.stream_id)));

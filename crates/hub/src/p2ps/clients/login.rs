@@ -10,13 +10,13 @@ use crate::p2ps::items::watchers::Watcher;
 use rwf::msg::{Domain, RequestMsg};
 use rwf::rdm::login::{self, Authentication, Features, name_type};
 
-/// What this server can do; it claims nothing else.
+/// What this server can do, if all of it is let be; it claims nothing else.
 const FEATURES: Features = Features {
     post: Some(true),
     batch: Some(login::batch::REQUESTS | login::batch::REISSUES | login::batch::CLOSES),
     view: Some(true),
-    standby: None,
-    standby_mode: None,
+    standby: Some(true),
+    standby_mode: Some(super::standby::SUPPORTED),
     optimized_pause_resume: Some(true),
     provider_dictionary_download: Some(true),
     enhanced_symbol_list: None,
@@ -137,7 +137,7 @@ impl P2ps {
 
     fn login_refresh(&mut self, client: ClientId, request: &login::Request, authentication: Authentication) {
         let text = format!("Login accepted by host {}.", self.config.host_name);
-        let mut refresh = login::Refresh::accept(request, FEATURES, &text);
+        let mut refresh = login::Refresh::accept(request, self.features(), &text);
         let echo = &mut refresh.attributes;
         echo.single_open.get_or_insert(true);
         echo.allow_suspect_data.get_or_insert(true);
@@ -149,6 +149,13 @@ impl P2ps {
         }
         refresh.attributes.round_trip_latency = self.round_trips_granted(client);
         self.send(client, StreamId(request.stream_id), |w| refresh.encode(w));
+    }
+
+    fn features(&self) -> Features {
+        if self.config.support_warm_standby {
+            return FEATURES;
+        }
+        Features { standby: None, standby_mode: None, ..FEATURES }
     }
 
     fn user_of(&self, client: ClientId) -> String {
@@ -167,6 +174,7 @@ impl P2ps {
         let Some(known) = self.clients.get_mut(client) else { return };
         debug_assert_eq!(known.items, 0, "items are left behind");
         known.streams = Streams::default();
+        self.standbys.remove(&client);
         if let Some(login) = known.login.take() {
             self.clients.count_login(&login, false);
             self.tokens.forget(client, &login);

@@ -19,6 +19,7 @@ pub(crate) mod posts;
 pub(crate) mod refusal;
 mod requests;
 pub(crate) mod round_trips;
+pub(crate) mod standby;
 pub(crate) mod streams;
 
 pub(in crate::p2ps) use authentication::Tokens;
@@ -154,6 +155,8 @@ pub struct Mount<'a> {
     pub items: u32,
     /// The last round trip over its login stream, microseconds, if it lets them be measured.
     pub round_trip_us: Option<u64>,
+    /// What this server is to a client that has said so: its active or its standby one.
+    pub standby: Option<&'static str>,
 }
 
 /// What one user has over all connections.

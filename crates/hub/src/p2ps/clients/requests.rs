@@ -289,7 +289,9 @@ impl P2ps {
     fn add_watcher(&mut self, watcher: Watcher, item: ItemId, msg: &RequestMsg<'_>, accepted: &Accepted) {
         let has = |flag| msg.flags.contains(flag);
         let snapshot = accepted.kind.snapshot;
+        let stands_by = !snapshot && self.stands_by(watcher.client, self.items.get(item).service());
         let state = WatchState::opened(snapshot, has(RequestFlags::PAUSE))
+            .stand_by(stands_by)
             .conflatable(accepted.conflatable, accepted.granted.just_in_time);
         let Self { clients, items, .. } = self;
         clients.add_watcher(watcher, item, state);
@@ -302,7 +304,7 @@ impl P2ps {
         let known = self.items.get(root);
         // Who begins without an image on an item that is lost would never hear of it.
         let open_already = known.is_open() && !known.is_suspect() && !self.items.may_rest(root);
-        let begins = has(RequestFlags::NO_REFRESH) && !snapshot && !has(RequestFlags::PAUSE) && open_already;
+        let begins = has(RequestFlags::NO_REFRESH) && !state.is_paused() && !snapshot && open_already;
         match if begins { self.admit_without_image(watcher, root) } else { None } {
             Some(Ok(())) => {
                 self.clients.change(watcher, WatchState::begin_without_image);
@@ -314,7 +316,7 @@ impl P2ps {
     }
 
     /// A watcher needs an image. If it was asked for before, and does not come, the watcher is told why.
-    fn need_image_for(&mut self, watcher: Watcher, item: ItemId) {
+    pub(super) fn need_image_for(&mut self, watcher: Watcher, item: ItemId) {
         let root = self.items.root(item);
         let asked = self.items.get(root).is_image_asked();
         self.need_image(item);
@@ -357,7 +359,7 @@ impl P2ps {
     }
 
     /// A watcher takes no part in updates from now on.
-    fn make_held(&mut self, watcher: Watcher, item: ItemId) {
+    pub(super) fn make_held(&mut self, watcher: Watcher, item: ItemId) {
         let Self { clients, items, .. } = self;
         let Some((place, _)) = clients.watch(watcher) else {
             debug_assert!(false, "a watcher that its client does not know: {watcher:?}");
@@ -448,7 +450,7 @@ impl P2ps {
     }
 
     /// True if an image is to come to a watcher: it asked for one, or it takes no part in updates and is not paused.
-    fn wants_image(&self, watcher: Watcher, item: ItemId) -> bool {
+    pub(super) fn wants_image(&self, watcher: Watcher, item: ItemId) -> bool {
         self.clients.watch(watcher).is_some_and(|(place, watch)| {
             let open = self.items.watchers(item).is_open(place);
             watch.is_asked() || !open && watch.waits()
@@ -461,7 +463,7 @@ impl P2ps {
         for (stream, item) in streams.unwrap_or_default() {
             let watcher = Watcher { client, stream };
             let watch = self.clients.watch(watcher);
-            if watch.is_some_and(|(_, watch)| watch.is_paused() != pause) {
+            if watch.is_some_and(|(_, watch)| watch.rests() != pause) {
                 self.change_watch(watcher, item, pause, true);
             }
         }

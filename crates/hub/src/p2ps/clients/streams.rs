@@ -16,7 +16,7 @@
 //! | `ArrivingAsked` | yes | yes | `Asked` (whole, or left); `Answering` (another set begins) |
 //! | `AnsweringAsked` | yes | its answer | `Asked` (whole, or left); `Answering` (another set begins) |
 //!
-//! Beside it: a watcher may be *conflated* when its client is slow, and may have been granted just that; it is *answered* from its first image on (in a set: always); *paused* ones are held; who was *told* that the
+//! Beside it: a watcher may be *conflated* when its client is slow, and may have been granted just that; it is *answered* from its first image on (in a set: always); *paused* ones are held, and those for whom this server *stands by*; who was *told* that the
 //! item is suspect has to be told when it is good again.
 
 use crate::p2ps::ids::{ItemId, StreamId};
@@ -120,7 +120,8 @@ impl Facts {
     const PAUSED: Self = Self(1 << 3);
     const ANSWERED: Self = Self(1 << 4);
     const TOLD_SUSPECT: Self = Self(1 << 5);
-    const ALL: u8 = (1 << 6) - 1;
+    const STANDBY: Self = Self(1 << 6);
+    const ALL: u8 = (1 << 7) - 1;
 
     const fn has(self, fact: Self) -> bool {
         self.0 & fact.0 != 0
@@ -167,9 +168,19 @@ impl WatchState {
         self.facts.has(Facts::SNAPSHOT)
     }
 
-    /// No data until it is resumed, but an image that it asked for.
+    /// No data but an image that it asked for: it has paused, or this server stands by for its client.
     pub(crate) const fn is_paused(self) -> bool {
+        self.rests() || self.stands_by()
+    }
+
+    /// Its client has paused it.
+    pub(crate) const fn rests(self) -> bool {
         self.facts.has(Facts::PAUSED)
+    }
+
+    /// Another server serves its client, and this one stands by.
+    pub(crate) const fn stands_by(self) -> bool {
+        self.facts.has(Facts::STANDBY)
     }
 
     /// It has had an image, or began without one: states for open streams are for it too.
@@ -225,8 +236,15 @@ impl WatchState {
     /// It wants data again, and has missed some if it was paused.
     #[must_use]
     pub(crate) const fn resume(self) -> Self {
-        let Self { image, facts } = if self.is_paused() { self.leave_set() } else { self };
+        let Self { image, facts } = if self.rests() { self.leave_set() } else { self };
         Self { image, facts: facts.with(Facts::PAUSED, false) }
+    }
+
+    /// This server stands by for its client from now on, or serves it again: then it has missed some.
+    #[must_use]
+    pub(crate) const fn stand_by(self, stands_by: bool) -> Self {
+        let Self { image, facts } = if self.stands_by() == stands_by { self } else { self.leave_set() };
+        Self { image, facts: facts.with(Facts::STANDBY, stands_by) }
     }
 
     /// It is in a set no more before its end. An answer that is broken off is owed as before.
@@ -285,10 +303,10 @@ impl WatchState {
     }
 }
 
-/// A table's entry has 32 bits for a watcher: its place among the item's watchers in the low 23, its state above.
+/// A table's entry has 32 bits for a watcher: its place among the item's watchers in the low 22, its state above.
 const PLACE: u32 = (1 << IMAGE_SHIFT) - 1;
-const IMAGE_SHIFT: u32 = 23;
-const FACTS_SHIFT: u32 = 26;
+const IMAGE_SHIFT: u32 = 22;
+const FACTS_SHIFT: u32 = 25;
 /// Most watchers that one item can have.
 pub(crate) const MAX_WATCHERS: usize = PLACE as usize;
 

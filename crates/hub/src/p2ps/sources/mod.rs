@@ -16,6 +16,8 @@ pub(crate) mod qos;
 pub(crate) mod services;
 pub(crate) mod upstream;
 
+pub(crate) use services::MAX_ID as MAX_SERVICE_ID;
+
 use super::ids::{Handle, ItemId, RemoteService, ServiceId, SourceId, Token};
 use crate::stream::{BlockWriter, Continuity};
 use gap_recovery::BehindGap;

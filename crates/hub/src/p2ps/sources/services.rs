@@ -4,6 +4,7 @@ use super::Sources;
 use super::qos::is_offered;
 use crate::hash_seed::{HashSeed, SeededMap};
 use crate::p2ps::clients::dictionary::DictionaryStream;
+use crate::p2ps::config::ServiceIds;
 use crate::p2ps::conflation::ServiceConflation;
 use crate::p2ps::ids::{ItemId, RemoteService, ServiceId, SourceId};
 use crate::p2ps::items::state::Standing;
@@ -13,12 +14,14 @@ use rwf::Qos;
 use rwf::msg::Domain;
 use rwf::rdm::dictionary::{ENUMS, FIELDS};
 use rwf::rdm::directory::{self, Info, Load, Part};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Ids are handed out from 1, so that those of the first 253 services stay one byte long in every key.
 const FIRST_ID: u16 = 1;
-/// Services known at a time. The ids above are left to whoever needs some that are no service's: JSON clients name services that there are not.
-const MAX_SERVICES: usize = 65_000;
+/// The largest id. Those above are left to whoever needs some that are no service's: JSON clients name services that there are not.
+pub(crate) const MAX_ID: u16 = 65_000;
+/// No place.
+const NOWHERE: u16 = u16::MAX;
 
 /// State and load of a service, as they are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -185,7 +188,15 @@ const LOOK_PAUSE: u64 = 1_000_000_000;
 /// long ago, and that nothing refers to, are given to others.
 #[derive(Debug, Default)]
 pub(crate) struct Services {
-    by_id: Vec<Service>,
+    /// In the order in which their ids were given out.
+    known: Vec<Service>,
+    /// Where in `known` the service of an id is, by id.
+    places: Vec<u16>,
+    /// Ids that the configuration gives to names: no other name gets them.
+    fixed: BTreeMap<String, ServiceId>,
+    reserved: BTreeSet<ServiceId>,
+    /// The lowest id that was not given out, and may be.
+    next: u16,
     by_name: SeededMap<String, ServiceId>,
     /// Ids without a name, those first whose services went first.
     free: VecDeque<ServiceId>,
@@ -198,12 +209,14 @@ pub(crate) struct Services {
 }
 
 impl Services {
-    pub(crate) fn new(seed: HashSeed) -> Self {
-        Self { by_name: SeededMap::with_hasher(seed), ..Self::default() }
+    pub(crate) fn new(seed: HashSeed, ids: &ServiceIds) -> Self {
+        let fixed: BTreeMap<_, _> = ids.iter().map(|(name, id)| (name.to_owned(), ServiceId(id))).collect();
+        let reserved = fixed.values().copied().collect();
+        Self { by_name: SeededMap::with_hasher(seed), fixed, reserved, ..Self::default() }
     }
 
-    fn index(id: ServiceId) -> Option<usize> {
-        id.0.checked_sub(FIRST_ID).map(usize::from)
+    fn place(&self, id: ServiceId) -> Option<usize> {
+        self.places.get(usize::from(id.0)).copied().filter(|&place| place != NOWHERE).map(usize::from)
     }
 
     /// A service that clients know.
@@ -213,11 +226,12 @@ impl Services {
 
     /// A service, gone or not.
     pub(crate) fn get(&self, id: ServiceId) -> Option<&Service> {
-        self.by_id.get(Self::index(id)?)
+        self.known.get(self.place(id)?)
     }
 
     pub(crate) fn get_mut(&mut self, id: ServiceId) -> Option<&mut Service> {
-        self.by_id.get_mut(Self::index(id)?)
+        let place = self.place(id)?;
+        self.known.get_mut(place)
     }
 
     /// How many times an id was given to another name.
@@ -225,22 +239,32 @@ impl Services {
         self.renamed
     }
 
-    /// Services in the order of their ids, those included that are gone.
+    /// Services in the order in which they got their ids, those included that are gone.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Service> {
-        self.by_id.iter()
+        self.known.iter()
+    }
+
+    /// Those of [`Services::iter`] from a place on.
+    pub(crate) fn from(&self, place: usize) -> &[Service] {
+        self.known.get(place..).unwrap_or_default()
     }
 
     /// All ids handed out.
-    pub(crate) fn ids(&self) -> impl Iterator<Item = ServiceId> + use<> {
-        (FIRST_ID..).take(self.by_id.len()).map(ServiceId)
+    pub(crate) fn ids(&self) -> impl Iterator<Item = ServiceId> {
+        self.known.iter().map(|service| service.id)
     }
 
-    /// All ids handed out, beginning with another one each time.
-    pub(crate) fn round(&mut self) -> impl Iterator<Item = ServiceId> + use<> {
-        let count = self.by_id.len() as u16;
+    /// The places of all services, beginning with another one each time: [`Services::at`].
+    pub(crate) fn round(&mut self) -> impl Iterator<Item = u16> + use<> {
+        let count = self.known.len() as u16;
         self.rounds = self.rounds.checked_add(1).filter(|&rounds| rounds < count).unwrap_or(0);
         let first = self.rounds;
-        (0..count).map(move |at| ServiceId(((u32::from(first) + u32::from(at)) % u32::from(count)) as u16 + FIRST_ID))
+        (0..count).map(move |at| ((u32::from(first) + u32::from(at)) % u32::from(count)) as u16)
+    }
+
+    /// The id at a place.
+    pub(crate) fn at(&self, place: u16) -> ServiceId {
+        self.known[usize::from(place)].id
     }
 
     /// The id that belongs to a name, a new one if it has none; `None` if all ids are taken.
@@ -260,18 +284,36 @@ impl Services {
             gone_at: 0,
             nameless: false,
         };
-        let id = if self.by_id.len() < MAX_SERVICES {
-            let id = ServiceId(self.by_id.len() as u16 + FIRST_ID);
-            self.by_id.push(service(id));
-            id
-        } else {
-            let id = self.free.pop_front()?;
-            self.renamed += 1;
-            self.by_id[usize::from(id.0 - FIRST_ID)] = service(id);
-            id
+        let id = match self.fixed.get(name) {
+            Some(&id) => id,
+            None => self.next_id().or_else(|| self.free.pop_front())?,
         };
+        if let Some(place) = self.place(id) {
+            self.renamed += 1;
+            self.known[place] = service(id);
+        } else {
+            let slots = usize::from(id.0) + 1;
+            if self.places.len() < slots {
+                self.places.resize(slots, NOWHERE);
+            }
+            self.places[slots - 1] = self.known.len() as u16;
+            self.known.push(service(id));
+        }
         self.by_name.insert(name.to_owned(), id);
         Some(id)
+    }
+
+    /// An id that was never given out.
+    fn next_id(&mut self) -> Option<ServiceId> {
+        self.next = self.next.max(FIRST_ID);
+        while self.reserved.contains(&ServiceId(self.next)) {
+            self.next += 1;
+        }
+        if self.next > MAX_ID {
+            return None;
+        }
+        self.next += 1;
+        Some(ServiceId(self.next - 1))
     }
 
     /// Takes the names from services that went long ago and that nothing refers to, as `is_used` says. False if it is too early to look
@@ -285,7 +327,9 @@ impl Services {
             let gone = !service.alive && !service.nameless && service.providers.is_empty() && service.queue.is_empty();
             gone && now >= service.gone_at.saturating_add(rest) && !is_used(service)
         };
-        let mut freed: Vec<&mut Service> = self.by_id.iter_mut().filter(idle).collect();
+        let reserved = &self.reserved;
+        let may_go = |service: &&mut Service| !reserved.contains(&service.id) && idle(service);
+        let mut freed: Vec<&mut Service> = self.known.iter_mut().filter(may_go).collect();
         freed.sort_by_key(|service| service.gone_at);
         for service in freed {
             self.by_name.remove(&std::mem::take(&mut service.name));
@@ -351,13 +395,13 @@ mod tests {
     #[test]
     fn ids_of_those_who_went_are_used_when_there_is_no_other() {
         let mut services = Services::default();
-        for n in 0..MAX_SERVICES {
-            assert_eq!(services.id_of(&n.to_string()), Some(ServiceId(n as u16 + FIRST_ID)));
+        for n in 0..MAX_ID {
+            assert_eq!(services.id_of(&n.to_string()), Some(ServiceId(n + FIRST_ID)));
         }
         for (id, gone_at) in [(9, 20), (4, 10), (5, 10), (6, 2_000)] {
             services.get_mut(ServiceId(id)).unwrap().leave(gone_at);
         }
-        for service in &mut services.by_id {
+        for service in &mut services.known {
             service.alive = service.gone_at == 0;
         }
         assert_eq!(services.id_of("new"), None);
@@ -369,6 +413,27 @@ mod tests {
         assert_eq!(services.id_of("4"), Some(ServiceId(5)), "one that is in use keeps it");
         let new = services.get(ServiceId(4)).unwrap();
         assert_eq!((new.name.as_str(), new.alive), ("new", false));
-        assert_eq!(services.by_name.len(), MAX_SERVICES);
+        assert_eq!(services.by_name.len(), usize::from(MAX_ID));
+    }
+
+    #[test]
+    fn ids_of_the_configuration_are_their_names_and_nobody_elses() {
+        let mut ids = ServiceIds::default();
+        for (name, id) in [("B", 2), ("HIGH", 40_000), ("TOP", MAX_ID)] {
+            ids.give(name, id).unwrap();
+        }
+        let mut services = Services::new(HashSeed::default(), &ids);
+        let got = ["A", "C", "HIGH", "B", "D", "TOP"].map(|name| services.id_of(name).map(|id| id.0));
+        assert_eq!(got, [1, 3, 40_000, 2, 4, MAX_ID].map(Some));
+        assert_eq!(services.get(ServiceId(40_000)).map(|service| service.name.as_str()), Some("HIGH"));
+        assert!(services.get(ServiceId(39_999)).is_none() && services.get(ServiceId(5)).is_none());
+        assert_eq!(services.ids().map(|id| id.0).collect::<Vec<_>>(), [1, 3, 40_000, 2, 4, MAX_ID]);
+        let mut round: Vec<u16> = services.round().map(|place| services.at(place).0).collect();
+        round.sort_unstable();
+        assert_eq!(round, [1, 2, 3, 4, 40_000, MAX_ID]);
+        // One that went long ago keeps its id.
+        assert!(services.free_ids(u64::MAX, 1, &|_: &Service| false));
+        assert!(services.free.iter().all(|id| !services.reserved.contains(id)) && services.free.len() == 3);
+        assert_eq!(services.id_of("HIGH"), Some(ServiceId(40_000)));
     }
 }

@@ -135,7 +135,8 @@ impl P2ps {
     pub(in crate::p2ps) fn open_waiting(&mut self) {
         let mut budget = self.upstream.opens_left;
         let mut looks = LOOKS_PER_TURN;
-        for service in self.services.round() {
+        for place in self.services.round() {
+            let service = self.services.at(place);
             while budget > 0 && looks > 0 {
                 let Some(id) = self.services.get(service).and_then(|known| known.queue.front().copied()) else { break };
                 let item = self.items.get(id);
@@ -385,7 +386,7 @@ impl P2ps {
         if item.is_snapshot() || self.items.is_cached(root) || !self.items.is_watched(root) {
             return false;
         }
-        let is_paused = |watcher: &Watcher| self.clients.watch(*watcher).is_some_and(|(_, watch)| watch.is_paused());
+        let is_paused = |watcher: &Watcher| self.clients.watch(*watcher).is_some_and(|(_, watch)| watch.rests());
         let rests = |&id: &ItemId| {
             let watchers = self.items.watchers(id);
             watchers.open_count() == 0 && watchers.all().iter().all(is_paused)

@@ -100,11 +100,16 @@ impl ToClients {
         if !Arc::ptr_eq(&self.dictionary, p2ps.dictionary()) {
             self.dictionary = Arc::clone(p2ps.dictionary());
         }
-        let ids_of = (p2ps.services_renamed(), p2ps.service_count());
+        let ids_of = (p2ps.services_renamed(), p2ps.services_from(0).len());
         if !self.services.is_empty() && self.ids_of != ids_of {
-            let is_named =
-                |id| p2ps.service_name(id).is_some_and(|name| self.services.iter().any(|named| named == name));
-            self.ids = (0..=ids_of.1).map(|id| is_named(id as u16)).collect();
+            self.ids.clear();
+            for (id, name) in p2ps.services_from(0) {
+                let slot = usize::from(id);
+                if self.ids.len() <= slot {
+                    self.ids.resize(slot + 1, false);
+                }
+                self.ids[slot] = self.services.iter().any(|named| named == name);
+            }
             self.ids_of = ids_of;
         }
     }
