@@ -17,6 +17,7 @@ pub mod lbmstat;
 pub mod lbmtest;
 pub mod lock;
 pub mod manual;
+pub mod marketfeed_lines;
 pub mod names;
 pub mod outbox;
 pub mod output;

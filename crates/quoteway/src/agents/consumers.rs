@@ -17,6 +17,7 @@ use rssl::ws::upgrade::Upgrade;
 use rwf::msg::MsgClass;
 use rwf::rdm::login;
 
+use super::consumer_ports::{Bound, Listeners, Port};
 use super::json::JsonClients;
 use super::logins::Logins;
 use super::marketfeed::{ToClients, Wants};
@@ -25,17 +26,13 @@ use super::permissions::Clerk;
 use super::trace::{self, Trace, Way};
 use crate::config::{self, Config};
 use crate::counters::{Label, Part, Samples};
-use rssl_io::{Encryption, Ended, Handler, Opened, RsslIo, Spoken};
+use rssl_io::{Ended, Handler, Opened, RsslIo, Spoken};
 
 /// The P2PS with its sessions.
 pub struct Consumers {
     /// The state machine.
     pub p2ps: P2ps,
-    listener: ListenerId,
-    encrypted: Option<(ListenerId, SocketAddr)>,
-    websocket: Option<(ListenerId, SocketAddr)>,
-    /// Where WebSocket clients connect, if they may: that port, or the one that they share with RSSL.
-    websocket_addr: Option<SocketAddr>,
+    listeners: Listeners,
     /// The cookie with the token by which WebSocket clients are logged in; empty: none.
     token_cookie: String,
     tls: Option<TlsServer>,
@@ -46,8 +43,8 @@ pub struct Consumers {
     limits: Limits,
     /// By connection slot.
     clients: Vec<Option<Client>>,
-    /// By connection slot: it is counted as a mount.
-    admitted: Vec<bool>,
+    /// By connection slot: where it came in, while it is counted as a mount.
+    admitted: Vec<Option<ListenerId>>,
     /// Connections of all shards together, those included that are in their handshake.
     mounts: Arc<AtomicUsize>,
     /// Clients with composed bytes that wait for the flush timer.
@@ -87,19 +84,6 @@ pub struct Counters {
     /// Fields that were dropped on the way to Marketfeed, since it has nothing for them; the log names field and reason.
     pub marketfeed_fields_lost: u64,
 }
-}
-
-/// The port for consumers.
-#[derive(Debug, Clone, Copy)]
-pub struct Port {
-    /// Its number; 0 takes a free one.
-    pub number: u16,
-    /// That of the encrypted connection type.
-    pub encrypted: u16,
-    /// That by which WebSocket clients find a server by habit.
-    pub websocket: u16,
-    /// Several shards listen on it; the kernel spreads the connections.
-    pub shared: bool,
 }
 
 struct Client {
@@ -183,8 +167,6 @@ impl Client {
 
 /// Composed bytes of one client that are sent before the turn's end: as much as a send call takes at the price of one.
 const GATHERED_MAX: usize = 64 << 10;
-/// Bytes that are read from one client in a turn: about a hundred requests, which take a tenth of a millisecond.
-const READ_MOST: usize = 8 << 10;
 
 /// The configuration's limits, times in nanoseconds.
 struct Limits {
@@ -203,57 +185,28 @@ impl Limits {
     }
 }
 
-impl Port {
-    /// The ports of a configuration.
-    #[must_use]
-    pub fn of(c: &config::P2ps, shared: bool) -> Self {
-        Self { number: c.rssl_port, encrypted: c.encrypted_port, websocket: c.websocket_port, shared }
-    }
-}
-
 impl Consumers {
-    /// Opens the port for consumers of a P2PS; `mounts` is shared by those that share the port.
+    /// Opens the ports for consumers of a P2PS; `mounts` is shared by those that share the ports.
     ///
     /// # Errors
-    /// The port cannot be listened on, or the certificate cannot be read.
+    /// A port cannot be listened on, or the certificate cannot be read.
     pub fn new(
         config: &Config,
         mut p2ps: P2ps,
         mounts: Arc<AtomicUsize>,
         port: Port,
         io: &mut RsslIo,
-    ) -> io::Result<(Self, SocketAddr)> {
+    ) -> io::Result<Self> {
         let c = &config.p2ps;
-        let at = super::address(&c.interface, port.number)?;
-        let mut options = super::socket_options(c.tcp_no_delay, c.tcp_send_buf_size, c.tcp_recv_buf_size);
-        options.reuse_port = port.shared;
         if let Some(logins) = Logins::from_config(c)? {
             p2ps.authenticate_by(Box::new(logins));
         }
         let tls = c.tls().map_err(io::Error::other)?;
-        let offered = super::encryption(tls.clone(), !c.client_ca_file.is_empty());
-        let (listener, addr) = io
-            .listen_as(at, &options, super::consumer_listener(c, offered.clone(), READ_MOST))
-            .map_err(|e| super::naming("consumers", at, "--rssl-port (p2ps.rssl_port)", &e))?;
-        let mut open = |number, (whom, setting), encryption| {
-            let at = super::address(&c.interface, number)?;
-            let listener = super::consumer_listener(c, encryption, READ_MOST);
-            io.listen_as(at, &options, listener).map_err(|e| super::naming(whom, at, setting, &e))
-        };
-        let required = tls.clone().map(Encryption::Required);
-        let encrypted = required
-            .map(|tls| open(port.encrypted, ("encrypted consumers", "p2ps.encrypted_port"), tls))
-            .transpose()?;
-        let opens_websocket = c.websocket && c.enable_websocket_port;
-        let websocket =
-            opens_websocket.then(|| open(port.websocket, ("WebSocket clients", "p2ps.websocket_port"), offered));
-        let websocket = websocket.transpose()?;
-        let new = Self {
+        let listeners = Listeners::open(c, port, tls.clone(), io)?;
+        let port = listeners.bound().rssl.port();
+        Ok(Self {
             p2ps,
-            listener,
-            encrypted,
-            websocket,
-            websocket_addr: c.websocket.then(|| websocket.map_or(addr, |(_, addr)| addr)),
+            listeners,
             token_cookie: c.websocket_token_cookie.clone(),
             tls,
             json: JsonClients::new(c),
@@ -274,9 +227,8 @@ impl Consumers {
             drained: None,
             traces: Vec::new(),
             next_trace: 1,
-            port: addr.port(),
-        };
-        Ok((new, addr))
+            port,
+        })
     }
 
     /// Has output gathered for [`Consumers::end_turn`], because a turn may bring several blocks: each client is then sent to
@@ -388,18 +340,22 @@ impl Consumers {
 
     /// Whether consumers come in at this listener.
     pub fn owns(&self, listener: ListenerId) -> bool {
-        let further = [self.encrypted, self.websocket];
-        listener == self.listener || further.into_iter().flatten().any(|(l, _)| l == listener)
+        self.listeners.own(listener)
     }
 
-    /// Where consumers with the encrypted connection type come in.
-    pub fn encrypted_addr(&self) -> Option<SocketAddr> {
-        self.encrypted.map(|(_, addr)| addr)
+    /// Where they come in.
+    pub fn bound(&self) -> Bound {
+        self.listeners.bound()
     }
 
-    /// Where WebSocket clients connect, if they may.
-    pub fn websocket_addr(&self) -> Option<SocketAddr> {
-        self.websocket_addr
+    /// What a client gets as Marketfeed before it has said anything.
+    fn marketfeed_of(&self, slot: usize, opened: &Opened<'_>) -> Wants {
+        let came_in_at = self.admitted.get(slot).copied().flatten();
+        match came_in_at {
+            _ if opened.spoken.is_json() => Wants::Nothing,
+            Some(listener) if self.listeners.is_for_marketfeed(listener) => Wants::All,
+            _ => self.marketfeed.at_first(),
+        }
     }
 
     /// A block of a source's stream, and what it brings for the clients: written to each once, packed.
@@ -687,16 +643,16 @@ fn is_request(msg: &[u8]) -> bool {
 
 impl Handler for Consumers {
     /// A mount is counted from its admission on: many that connect together are as many as they are.
-    fn admit(&mut self, _listener: ListenerId, conn: ConnId, _peer: SocketAddr) -> Result<(), String> {
+    fn admit(&mut self, listener: ListenerId, conn: ConnId, _peer: SocketAddr) -> Result<(), String> {
         if let Some(why) = &self.drained {
             return Err(CloseReason::Drained { why: why.clone() }.to_string());
         }
         let room = |mounts: usize| (mounts < self.limits.max_mounts).then_some(mounts + 1);
         if self.mounts.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_ok() {
             if self.admitted.len() <= conn.slot() {
-                self.admitted.resize(conn.slot() + 1, false);
+                self.admitted.resize(conn.slot() + 1, None);
             }
-            self.admitted[conn.slot()] = true;
+            self.admitted[conn.slot()] = Some(listener);
             return Ok(());
         }
         Err(CloseReason::MountsTaken { max: self.limits.max_mounts }.to_string())
@@ -720,7 +676,7 @@ impl Handler for Consumers {
             requesting: false,
             paced: false,
             unflushed: false,
-            marketfeed: if opened.spoken.is_json() { Wants::Nothing } else { self.marketfeed.at_first() },
+            marketfeed: self.marketfeed_of(slot, opened),
             json_errors: opened.spoken.is_json().then_some(0),
         });
         let id = ClientId(slot as u32);
@@ -779,7 +735,7 @@ impl Handler for Consumers {
     }
 
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
-        if self.admitted.get_mut(conn.slot()).is_some_and(std::mem::take) {
+        if self.admitted.get_mut(conn.slot()).is_some_and(|admitted| admitted.take().is_some()) {
             self.mounts.fetch_sub(1, Ordering::Relaxed);
         }
         if let Some(client) = self.clients.get_mut(conn.slot()).and_then(Option::take) {

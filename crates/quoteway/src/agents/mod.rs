@@ -5,6 +5,7 @@
 
 pub mod backbone;
 pub mod backpressure;
+pub mod consumer_ports;
 pub mod consumers;
 mod json;
 mod json_providers;

@@ -5,7 +5,6 @@
 
 use std::hash::{Hash as _, Hasher as _};
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -16,7 +15,8 @@ use hub::p2ps::{Joined, P2ps, SourceId};
 use super::backbone::links::Blocks;
 use super::backbone::subscriber::Subscriber;
 use super::backbone::{LinkError, Ready};
-use super::consumers::{Consumers, Port};
+use super::consumer_ports::{Bound, Port};
+use super::consumers::Consumers;
 use super::oversight::{Asker, Oversight, Thread, oversight};
 use super::permissions::Permissioning;
 use super::status::{STATUS, Status};
@@ -29,7 +29,6 @@ pub struct P2psAgent {
     io: RsslIo,
     consumers: Consumers,
     hub: Subscriber,
-    rssl: SocketAddr,
     status: Option<Status>,
     oversight: Oversight,
     asker: Asker,
@@ -50,13 +49,13 @@ impl P2psAgent {
     ) -> io::Result<Self> {
         let mut io = RsslIo::with(u64::from(incarnation), super::batching(config))?;
         let machine = P2ps::new(config::across_processes_p2ps(config, incarnation, key(config, shard)?)?, 0);
-        let (mut consumers, rssl) = Consumers::new(config, machine, mounts, port, &mut io)?;
+        let mut consumers = Consumers::new(config, machine, mounts, port, &mut io)?;
         consumers.employ(permissioning.map(|office| office.clerk(shard, io.tcp().waker())));
         consumers.gather();
-        let hub = Subscriber::new(config, incarnation, &format!("rssl port {}", rssl.port()), &mut io)?;
+        let hub = Subscriber::new(config, incarnation, &format!("rssl port {}", consumers.port()), &mut io)?;
         let status = Status::open_in(&mut io)?;
         let (oversight, asker) = oversight(&format!("p2ps {shard}"), io.tcp().waker());
-        Ok(Self { io, consumers, hub, rssl, status, oversight, asker })
+        Ok(Self { io, consumers, hub, status, oversight, asker })
     }
 
     /// The way to ask its thread.
@@ -65,18 +64,8 @@ impl P2psAgent {
     }
 
     /// Where consumers connect.
-    pub fn rssl_addr(&self) -> SocketAddr {
-        self.rssl
-    }
-
-    /// Where consumers with the encrypted connection type connect, if there is a certificate.
-    pub fn encrypted_addr(&self) -> Option<SocketAddr> {
-        self.consumers.encrypted_addr()
-    }
-
-    /// Where WebSocket clients connect, if they may.
-    pub fn websocket_addr(&self) -> Option<SocketAddr> {
-        self.consumers.websocket_addr()
+    pub fn bound(&self) -> Bound {
+        self.consumers.bound()
     }
 
     /// The sockets, for a waker that ends a turn.
@@ -135,7 +124,7 @@ impl P2psAgent {
 
     /// What was counted.
     pub fn sample(&self, samples: &mut Samples) {
-        let labels = [("rssl", self.rssl.to_string())];
+        let labels = [("rssl", self.consumers.bound().rssl.to_string())];
         self.consumers.sample(&labels, samples);
         samples.add(Part::HubSubscriber, &labels, &self.hub.counters());
         samples.add_sockets(&labels, self.io.counters());

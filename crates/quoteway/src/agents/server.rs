@@ -11,7 +11,8 @@ use hub::distributor::SourceDistributor;
 use hub::p2ps::{P2ps, SourceId};
 use net::tcp::{ConnId, ListenerId};
 
-use super::consumers::{Consumers, Port};
+use super::consumer_ports::{Bound, Port};
+use super::consumers::Consumers;
 use super::oversight::{Asker, Oversight, Thread, oversight};
 use super::permissions::{Administration, Permissioning};
 use super::providers::Providers;
@@ -34,8 +35,17 @@ pub struct Addresses {
     pub encrypted: Option<SocketAddr>,
     /// WebSocket clients, if they may: the port for consumers, or one of their own.
     pub websocket: Option<SocketAddr>,
+    /// Clients that want Marketfeed, if there is a port for them.
+    pub marketfeed: Option<SocketAddr>,
     /// Non-interactive providers, if they are accepted.
     pub nip: Option<SocketAddr>,
+}
+
+impl Addresses {
+    pub(super) fn new(consumers: Bound, nip: Option<SocketAddr>) -> Self {
+        let Bound { rssl, encrypted, websocket, marketfeed } = consumers;
+        Self { rssl, encrypted, websocket, marketfeed, nip }
+    }
 }
 
 /// The server.
@@ -74,7 +84,7 @@ impl Server {
         let mut io = RsslIo::with(u64::from(incarnation), super::batching(config))?;
         let port = Port::of(&config.p2ps, false);
         let p2ps = P2ps::new(config::p2ps_config(config, incarnation)?, P2PS);
-        let (mut consumers, rssl) = Consumers::new(config, p2ps, Arc::default(), port, &mut io)?;
+        let mut consumers = Consumers::new(config, p2ps, Arc::default(), port, &mut io)?;
         let permissioning = Permissioning::start(config)?;
         consumers.employ(permissioning.as_ref().map(|office| office.clerk(P2PS, io.tcp().waker())));
         consumers.p2ps.source_up(net::clock::now(), SOURCE);
@@ -85,8 +95,7 @@ impl Server {
         let distributor = SourceDistributor::new(config::distributor_config(config), incarnation);
         let mut providers = Providers::new(config, distributor, &mut io)?;
         providers.distributor.p2ps_up(net::clock::now(), P2PS);
-        let (encrypted, websocket) = (consumers.encrypted_addr(), consumers.websocket_addr());
-        let addresses = Addresses { rssl, encrypted, websocket, nip: providers.nip_addr() };
+        let addresses = Addresses::new(consumers.bound(), providers.nip_addr());
         let (oversight, asker) = oversight("server", io.tcp().waker());
         let status = Status::open_in(&mut io)?;
         let sessions = Sessions { providers, consumers, sides: Vec::new() };

@@ -12,7 +12,6 @@
 //! kernel spreads the connections over them.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
@@ -23,7 +22,8 @@ use net::Waker;
 use net::ring::{PushError, Reader, Writer, broadcast, spsc};
 
 use super::backpressure::{Backpressure, Load};
-use super::consumers::{Consumers, Port};
+use super::consumer_ports::{Bound, Port};
+use super::consumers::Consumers;
 use super::oversight::{Asker, Oversight, Thread, oversight};
 use super::permissions::{Administration, Permissioning};
 use super::providers::Providers;
@@ -128,9 +128,7 @@ struct Common<'a> {
 /// The ports of the shards. Those that the first one has got are the others' too.
 struct Ports {
     port: Port,
-    rssl: Option<SocketAddr>,
-    encrypted: Option<SocketAddr>,
-    websocket: Option<SocketAddr>,
+    bound: Option<Bound>,
 }
 
 impl Sharded {
@@ -156,7 +154,7 @@ impl Sharded {
         let permissioning = Permissioning::start(config)?;
         let (ingest_oversight, asker) = oversight("source distributor", io.tcp().waker());
         let (mut shards, mut requests, mut wakers, mut askers) = (Vec::new(), Vec::new(), Vec::new(), vec![asker]);
-        let mut ports = Ports { port: Port::of(&config.p2ps, count > 1), rssl: None, encrypted: None, websocket: None };
+        let mut ports = Ports { port: Port::of(&config.p2ps, count > 1), bound: None };
         let common = Common { config, incarnation, client_load: &client_load, permissioning: permissioning.as_ref() };
         for (id, events) in (0..count).zip(readers) {
             let (writer, mut reader) = spsc(REQUESTS);
@@ -168,9 +166,7 @@ impl Sharded {
             askers.push(asker);
             shards.push(shard.start(id, config, stop.clone())?);
         }
-        let Ports { rssl, encrypted, websocket, .. } = ports;
-        let rssl = rssl.expect("there is a shard");
-        let addresses = Addresses { rssl, encrypted, websocket, nip: providers.nip_addr() };
+        let addresses = Addresses::new(ports.bound.expect("there is a shard"), providers.nip_addr());
         let (backpressure, holding) = (Backpressure::default(), false);
         let (status, labels) = (Status::open_in(&mut io)?, [("hub", config.hub.name.clone())]);
         let oversight = ingest_oversight;
@@ -327,13 +323,9 @@ impl Ingest {
 
 impl Ports {
     /// The next shard listens where this one does.
-    fn opened(&mut self, rssl: SocketAddr, consumers: &Consumers) {
-        self.rssl = self.rssl.or(Some(rssl));
-        self.encrypted = self.encrypted.or(consumers.encrypted_addr());
-        self.websocket = self.websocket.or(consumers.websocket_addr());
-        self.port.number = rssl.port();
-        self.port.encrypted = self.encrypted.map_or(self.port.encrypted, |a| a.port());
-        self.port.websocket = self.websocket.map_or(self.port.websocket, |a| a.port());
+    fn opened(&mut self, consumers: &Consumers) {
+        let bound = *self.bound.get_or_insert(consumers.bound());
+        self.port.follow(&bound);
     }
 }
 
@@ -351,14 +343,15 @@ impl Shard {
         let mut io = RsslIo::with(seed, super::batching(config))?;
         let p2ps = P2ps::new(config::p2ps_config(config, incarnation)?, id);
         let mounts = client_load.mounts.clone();
-        let (mut consumers, addr) = Consumers::new(config, p2ps, mounts, ports.port, &mut io)?;
+        let mut consumers = Consumers::new(config, p2ps, mounts, ports.port, &mut io)?;
         consumers.employ(permissioning.map(|office| office.clerk(id, io.tcp().waker())));
         consumers.p2ps.source_up(net::clock::now(), SOURCE);
         consumers.gather();
-        ports.opened(addr, &consumers);
+        ports.opened(&consumers);
         events.wake_with(io.tcp().waker());
         let status = Status::open_in(&mut io)?;
         let (oversight, asker) = oversight(&format!("egress {id}"), io.tcp().waker());
+        let labels = [("rssl", consumers.bound().rssl.to_string()), ("shard", id.to_string())];
         let shard = Self {
             oversight,
             io,
@@ -370,7 +363,7 @@ impl Shard {
             unsent: Vec::new(),
             coalescing: SendCoalescing::new(config.p2ps.writer_thread_count.max(1), config.p2ps.shard_rest_us),
             status,
-            labels: [("rssl", addr.to_string()), ("shard", id.to_string())],
+            labels,
         };
         Ok((shard, asker))
     }

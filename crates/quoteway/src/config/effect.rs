@@ -88,7 +88,7 @@ const PERM_TEST: &str = "mode = \"test\" of [permissions] checks and logs withou
 const AUDIT: &str = "the audit says everything of logins, watches and denials: audit_file of [permissions]";
 const LOCK_SERVICE: &str = "the rights file says what service ids in locks mean: override_lock_service_id and translate_lock_service_ids of its [services.NAME]";
 const HEADLINES: &str = "the lock of an item decides for all that is in it; headlines are not checked each by itself";
-const SSL: &str = "the older SSL protocol is not spoken: its wire format is not public; clients use RSSL (rsslPort), over which they can have Marketfeed (p2ps.marketfeed)";
+const SSL: &str = "the older SSL protocol is not spoken: its wire format is not public; clients use RSSL (rsslPort), over which they can have Marketfeed (p2ps.marketfeed, marketfeed_port); quoteway marketfeed-lines gives records by lines of text on port 8101";
 const MARKETFEED: &str = "records are converted by the dictionary alone (convertMfeedDataToRWF, expandedEnumFields and seqNumFollowsMarketfeedRules count; docs/wire/marketfeed.md)";
 const CONFLATION: &str =
     "all fields of quotes are conflated and trades never, at one interval a service ([conflation]); the P2PS does it";

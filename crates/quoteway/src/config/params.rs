@@ -88,6 +88,8 @@ section! {
     shard_rest_us: u32 = 500, "", "Longest rest of an egress shard after a turn that brought little, microseconds: as long as the turn, for half as many sends. 0: none, for the lowest latency where processors are to spare.";
     io_uring: bool = false, "", "Send to all clients of a turn with one system call (io_uring), where the kernel allows it.";
     marketfeed: MarketfeedClients = MarketfeedClients::Asked, "", "Which RSSL clients get Market Price items as Marketfeed records (OPAQUE payloads): \"off\", \"asked\" (their login has MarketfeedData 1) or \"all\".";
+    enable_marketfeed_port: bool = false, "", "Open marketfeed_port too.";
+    marketfeed_port: u16 = 14016, "", "Port on which every RSSL client gets Market Price items as Marketfeed records, whatever marketfeed says; JSON clients are not concerned. 0 takes a free one.";
     marketfeed_services: Vec<String> = Vec::new(), "", "Services whose Market Price items every RSSL client gets as Marketfeed records.";
     expanded_enum_fields: bool = false, "expandedEnumFields" in "SERVICE", "Enumerations are their display text in Marketfeed, not their number.";
     seq_num_follows_marketfeed_rules: bool = false, "seqNumFollowsMarketfeedRules" in "SERVICE", "The record transaction level of Marketfeed is RWF's sequence number (16 bits of it), both ways; otherwise records are counted for each item, and RWF gets no number of them.";

@@ -58,6 +58,7 @@ fn listened(config: &Config) -> Vec<Port<'_>> {
     };
     add(!p.server_cert_file.is_empty(), "p2ps.encrypted_port", p.encrypted_port, &p.interface);
     add(p.websocket && p.enable_websocket_port, "p2ps.websocket_port", p.websocket_port, &p.interface);
+    add(p.enable_marketfeed_port, "p2ps.marketfeed_port", p.marketfeed_port, &p.interface);
     add(s.enable_nip_server, "source_distributor.nip_port", s.nip_port, &s.interface);
     add(true, "hub.port", h.port, &h.interface);
     add(true, "http.port", config.http.port, &config.http.interface);

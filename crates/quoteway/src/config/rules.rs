@@ -231,6 +231,7 @@ pub(super) fn idle(config: &Config) -> Vec<Idle> {
     idle(p.server_cert_file.is_empty(), p2ps, "encrypted_port", "server_cert_file is set");
     idle(!p.enable_websocket_port, p2ps, "websocket_port", "enable_websocket_port is true");
     idle(!p.websocket, p2ps, "enable_websocket_port", "websocket is true");
+    idle(!p.enable_marketfeed_port, p2ps, "marketfeed_port", "enable_marketfeed_port is true");
     for key in ["token_required", "token_issuers", "token_audience", "token_user_claim", "websocket_token_cookie"] {
         idle(p.token_keys_file.is_empty(), p2ps, key, "token_keys_file is set");
     }

@@ -1,7 +1,6 @@
 //! `quoteway p2ps`: the consumer side in a process of its own.
 
 use anyhow::anyhow;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
@@ -10,7 +9,7 @@ use clap::Args;
 
 use super::process::{self, HttpArgs};
 use super::service::{self, Pulse};
-use crate::agents::consumers::Port;
+use crate::agents::consumer_ports::{Bound, Port};
 use crate::agents::lifecycle::Lifecycle;
 use crate::agents::p2ps::P2psAgent;
 use crate::agents::permissions::Permissioning;
@@ -79,27 +78,24 @@ pub fn run(args: &P2psArgs) -> anyhow::Result<()> {
     for shard in 0..count {
         let life = incarnation.wrapping_add(u32::from(shard) << 24);
         let agent = P2psAgent::new(&config, (life, shard), Arc::clone(&mounts), port, permissioning.as_ref())?;
-        // The first may have taken free ports: the others share them.
-        port.number = agent.rssl_addr().port();
-        port.encrypted = agent.encrypted_addr().map_or(port.encrypted, |a| a.port());
-        port.websocket = agent.websocket_addr().map_or(port.websocket, |a| a.port());
+        port.follow(&agent.bound());
         agents.push(agent);
     }
     let askers = agents.iter().map(P2psAgent::asker).collect();
     let first = agents.remove(0);
+    let bound = first.bound();
     let about = About {
         role: "p2ps",
-        rssl: Some(first.rssl_addr()),
-        encrypted: first.encrypted_addr(),
-        websocket: first.websocket_addr(),
+        rssl: Some(bound.rssl),
+        encrypted: bound.encrypted,
+        websocket: bound.websocket,
         ..process::about(&config)
     };
     let again = args.clone();
     let life = Lifecycle::new(config.clone(), askers, Box::new(move || again.configuration()));
     let administration = permissioning.as_ref().map(Permissioning::administration);
     let web = http::start(&config.http, about, &life, administration).map_err(anyhow::Error::msg)?;
-    let line =
-        ready_line(first.rssl_addr(), first.encrypted_addr(), first.websocket_addr()) + &process::web(web.as_ref());
+    let line = ready_line(&bound) + &process::web(web.as_ref());
     serve(&config, &life, first, agents, &line)
 }
 
@@ -151,8 +147,8 @@ fn ended(thread: JoinHandle<anyhow::Result<()>>) -> anyhow::Result<()> {
 }
 
 /// What tells people and programs that the ports are open: addresses that can be connected to.
-fn ready_line(rssl: SocketAddr, encrypted: Option<SocketAddr>, websocket: Option<SocketAddr>) -> String {
-    let encrypted = encrypted.map_or(String::new(), |a| format!(" encrypted={}", process::show(a)));
-    let (websocket, bound) = (process::show_websocket(websocket), process::bound([Some(rssl)]));
-    format!("ready rssl={}{encrypted}{websocket}{bound}", process::show(rssl))
+fn ready_line(at: &Bound) -> String {
+    let (further, bound) =
+        (process::show_ports(at.encrypted, at.websocket, at.marketfeed), process::bound([Some(at.rssl)]));
+    format!("ready rssl={}{further}{bound}", process::show(at.rssl))
 }

@@ -118,7 +118,14 @@ pub fn show(a: SocketAddr) -> String {
     if a.ip().is_unspecified() { format!("127.0.0.1:{}", a.port()) } else { a.to_string() }
 }
 
-/// The part of a ready line that says where WebSocket clients connect; empty if they may not.
-pub fn show_websocket(at: Option<SocketAddr>) -> String {
-    at.map_or(String::new(), |at| format!(" websocket=ws://{}/WebSocket", show(at)))
+/// The part of a ready line that says where clients connect by other ports than that for all; empty where they may not.
+pub fn show_ports(
+    encrypted: Option<SocketAddr>,
+    websocket: Option<SocketAddr>,
+    marketfeed: Option<SocketAddr>,
+) -> String {
+    let encrypted = encrypted.map_or(String::new(), |at| format!(" encrypted={}", show(at)));
+    let websocket = websocket.map_or(String::new(), |at| format!(" websocket=ws://{}/WebSocket", show(at)));
+    let marketfeed = marketfeed.map_or(String::new(), |at| format!(" marketfeed={}", show(at)));
+    encrypted + &websocket + &marketfeed
 }

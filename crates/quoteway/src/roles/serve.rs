@@ -127,8 +127,7 @@ fn announce(config: &Config, addresses: Addresses, web: Option<&Running>, thread
 /// What tells people and programs that the ports are open: addresses that can be connected to.
 pub fn ready_line(addresses: Addresses) -> String {
     let nip = addresses.nip.map_or("off".to_string(), process::show);
-    let encrypted = addresses.encrypted.map_or(String::new(), |a| format!(" encrypted={}", process::show(a)));
-    let websocket = process::show_websocket(addresses.websocket);
+    let further = process::show_ports(addresses.encrypted, addresses.websocket, addresses.marketfeed);
     let bound = process::bound([Some(addresses.rssl), addresses.nip]);
-    format!("ready rssl={} nip={nip}{encrypted}{websocket}{bound}", process::show(addresses.rssl))
+    format!("ready rssl={} nip={nip}{further}{bound}", process::show(addresses.rssl))
 }

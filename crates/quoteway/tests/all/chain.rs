@@ -283,6 +283,21 @@ fn market_price_goes_out_as_marketfeed_and_comes_back_as_fields() {
     assert_eq!((&report["complete"], &report["streams"]), (&true.into(), &100.into()), "{report}");
 }
 
+/// One port gives Marketfeed to whoever comes, the others do not.
+#[test]
+fn a_port_may_be_one_for_marketfeed() {
+    let (_source, at) = source(&["-U", "2k"]);
+    let config = config_file("[p2ps]\nenable_marketfeed_port = true\nmarketfeed_port = 0\n");
+    let (server, rssl) = serve(&["--route", &at, "--config", config.path().to_str().expect("UTF-8")]);
+    for (port, container) in [(port_of(&server, "marketfeed="), DataType::OPAQUE), (rssl, DataType::FIELD_LIST)] {
+        let mut mount = Mount::connect(port, None);
+        mount.run_until(|m| m.service);
+        mount.open_items(&["RDT0"]);
+        mount.run_until(|m| (m.items > 3).then_some(()));
+        assert_eq!(Msg::decode(&mount.seen.last).expect("a message").container(), container, "port {port}");
+    }
+}
+
 #[test]
 fn a_log_that_nobody_reads_does_not_end_the_server() {
     let mut process = Command::new(env!("CARGO_BIN_EXE_quoteway"))

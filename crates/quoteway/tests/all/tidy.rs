@@ -105,7 +105,7 @@ fn crates_use_only_what_the_architecture_allows() {
         ("omm", &["rwf"]),
         ("permissions", &[]),
         ("marketfeed", &["rwf"]),
-        ("feed", &["omm", "rwf"]),
+        ("feed", &["marketfeed", "omm", "rwf"]),
         ("measure", &["net"]),
         ("floor", &["net"]),
         (

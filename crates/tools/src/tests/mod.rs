@@ -162,6 +162,63 @@ fn a_stream_of_raw_marketfeed_is_published_as_it_comes() {
     writing.join().unwrap();
 }
 
+/// Reads records up to one that is wanted; tells how many fields it has.
+fn record_that(
+    stream: &mut std::net::TcpStream,
+    bytes: &mut Vec<u8>,
+    is_wanted: impl Fn(&marketfeed::Record<'_>) -> bool,
+) -> usize {
+    use std::io::Read as _;
+    loop {
+        if let marketfeed::Scan::Message { start, end } = marketfeed::scan(bytes) {
+            let record = marketfeed::Record::parse(&bytes[start..end]).expect("a record");
+            let found = is_wanted(&record).then(|| record.fields().count());
+            bytes.drain(..end);
+            match found {
+                Some(fields) => return fields,
+                None => continue,
+            }
+        }
+        let mut part = vec![0; 65_536];
+        let len = stream.read(&mut part).expect("more comes in time");
+        assert!(len > 0, "the listener has closed");
+        bytes.extend_from_slice(&part[..len]);
+    }
+}
+
+#[test]
+fn lines_open_items_and_records_come() {
+    use crate::marketfeed_lines::{Args, run_until};
+    use marketfeed::RecordType;
+    use std::io::{Read as _, Write as _};
+    let source = Publishing::simulator("-U 500");
+    let args = Args {
+        server: source.address.to_string(),
+        bind: Ipv4Addr::LOCALHOST.into(),
+        port: 0,
+        user: "rmds".to_owned(),
+        clients: 1,
+    };
+    let lines = Publishing::start(move |stop, ready| run_until(&args, &|| stop.load(Ordering::Acquire), ready));
+    let mut client = std::net::TcpStream::connect(lines.address).unwrap();
+    client.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+    client.write_all(b"user alice\nopen DIRECT_FEED RDT0\r\nopen NOWHERE X\nsnap DIRECT_FEED RDT1\n").unwrap();
+    let mut bytes = Vec::new();
+    let mut next = |kind, item: &[u8]| {
+        record_that(&mut client, &mut bytes, |record| record.record_type == kind && record.item == item)
+    };
+    assert!(next(RecordType::IMAGE, b"RDT0") > 20);
+    assert!(next(RecordType::SNAPSHOT, b"RDT1") > 20);
+    assert!(next(RecordType::UPDATE, b"RDT0") > 2);
+    client.write_all(b"close DIRECT_FEED RDT0\nwhat\n").unwrap();
+    record_that(&mut client, &mut bytes, |record| record.text.is_some_and(|text| text.starts_with(b"unknown line")));
+    // There is one place.
+    let mut second = std::net::TcpStream::connect(lines.address).unwrap();
+    assert_eq!(second.read(&mut [0; 9]).unwrap(), 0);
+    client.write_all(b"quit\n").unwrap();
+    client.read_to_end(&mut bytes).unwrap();
+}
+
 #[test]
 fn the_books_are_published_at_a_rate_too() {
     let source = Publishing::simulator("-U 2000 -ts -UL 50");

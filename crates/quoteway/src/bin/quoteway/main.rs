@@ -66,6 +66,8 @@ enum Command {
     #[command(after_help = "Examples:\n  quoteway rrcpd --interface 10.0.0.7\n  quoteway rrcpd --config site.toml\n\n\
         One daemon a host, or one a network card. P2PSs and Source Distributors of the host have transport = \"lbt-ipc\" in [hub].")]
     Rrcpd(roles::rrcpd::RrcpdArgs),
+    /// Give items as raw Marketfeed by lines of text on a plain socket (not SSL)
+    MarketfeedLines(tools::marketfeed_lines::Args),
     /// Simulated source: publishes at a chosen rate, a built-in market or recorded data
     #[command(aliases = ["sink_driven_src", "Sink_Driven_Src"])]
     SinkDrivenSrc(tools::sink_driven_src::Args),
@@ -136,6 +138,7 @@ fn main() -> ExitCode {
         Command::SourceDistributor(args) => roles::source_distributor::run(&args),
         Command::P2ps(args) => roles::p2ps::run(&args),
         Command::Rrcpd(args) => roles::rrcpd::run(&args),
+        Command::MarketfeedLines(args) => tools::marketfeed_lines::run(&args),
         Command::SinkDrivenSrc(args) => tools::sink_driven_src::run(&args),
         Command::TestClient(args) => tools::test_client::run(&args),
         Command::Dump(args) => tools::dump::run(&args),

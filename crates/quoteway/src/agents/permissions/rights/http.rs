@@ -27,6 +27,7 @@ pub(in crate::agents::permissions) struct RightsServer {
     token_file: String,
     /// How long it may hold a request.
     poll: Duration,
+    /// Of the text that it gave last, once there are rights: without any, "nothing has changed" is no answer.
     etag: Option<String>,
     /// `None` until it has answered for the first time.
     rights: Option<Arc<Rights>>,
@@ -120,17 +121,18 @@ impl RightsServer {
 
     /// Takes over a text, unless it has faults.
     fn take(&mut self, text: String, is_json: bool, etag: Option<String>) -> Look {
-        self.etag = etag;
         if text == self.text && self.rights.is_some() {
+            self.etag = etag;
             return Look::Same;
         }
         let toml = if is_json { toml_of(&text) } else { Ok(text.clone()) };
         match toml.and_then(|toml| Rights::parse(&self.url, &toml).map_err(|e| e.to_string())) {
             Ok(rights) => {
-                (self.text, self.rights) = (text, Some(rights.into()));
+                (self.text, self.rights, self.etag) = (text, Some(rights.into()), etag);
                 Look::New
             }
             Err(faults) if self.rights.is_some() => {
+                self.etag = etag;
                 tracing::error!("the rights stay as they were: {faults}");
                 Look::Same
             }
@@ -275,6 +277,22 @@ mod tests {
         let mut server = RightsServer::new(&c).unwrap();
         assert!(matches!(server.look(), Look::Gone(why) if why.contains("304")));
         assert!(matches!(server.look(), Look::Gone(_)) && server.rights().is_none());
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn the_etag_of_a_first_text_with_faults_is_forgotten() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let c = source(listener.local_addr().unwrap(), "http", "");
+        let answers = [("200 OK", "ETag: \"a\"\r\n", "nonsense"), ("304 Not Modified", "", ""), ("200 OK", "", ALICE)];
+        let answers = answers.map(|(status, headers, body)| answer(status, headers, body)).to_vec();
+        let (thread, requests) = serve(listener, answers);
+        let mut server = RightsServer::new(&c).unwrap();
+        assert!(matches!(server.look(), Look::Gone(_)));
+        requests.recv().unwrap();
+        assert!(matches!(server.look(), Look::Gone(_)), "there are no rights that could be the same");
+        assert!(!requests.recv().unwrap().contains("if-none-match"));
+        assert_eq!((server.look(), users(&server)), (Look::New, vec!["alice".to_owned()]));
         thread.join().unwrap();
     }
 

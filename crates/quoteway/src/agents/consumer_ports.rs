@@ -1,0 +1,121 @@
+//! The ports on which consumers come in.
+
+use std::io;
+use std::net::SocketAddr;
+
+use net::tcp::ListenerId;
+use net::tls::TlsServer;
+use rssl_io::{Encryption, RsslIo};
+
+use crate::config;
+
+/// Bytes that are read from one client in a turn: about a hundred requests, which take a tenth of a millisecond.
+const READ_MOST: usize = 8 << 10;
+
+/// The port for consumers.
+#[derive(Debug, Clone, Copy)]
+pub struct Port {
+    /// Its number; 0 takes a free one.
+    pub number: u16,
+    /// That of the encrypted connection type.
+    pub encrypted: u16,
+    /// That by which WebSocket clients find a server by habit.
+    pub websocket: u16,
+    /// That on which every client gets Marketfeed.
+    pub marketfeed: u16,
+    /// Several shards listen on it; the kernel spreads the connections.
+    pub shared: bool,
+}
+
+impl Port {
+    /// The ports of a configuration.
+    #[must_use]
+    pub fn of(c: &config::P2ps, shared: bool) -> Self {
+        Self {
+            number: c.rssl_port,
+            encrypted: c.encrypted_port,
+            websocket: c.websocket_port,
+            marketfeed: c.marketfeed_port,
+            shared,
+        }
+    }
+
+    /// The next to listen does so where this one does: the first may have taken free ports.
+    pub fn follow(&mut self, bound: &Bound) {
+        self.number = bound.rssl.port();
+        self.encrypted = bound.encrypted.map_or(self.encrypted, |a| a.port());
+        self.websocket = bound.websocket.map_or(self.websocket, |a| a.port());
+        self.marketfeed = bound.marketfeed.map_or(self.marketfeed, |a| a.port());
+    }
+}
+
+/// Where consumers connect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bound {
+    /// All of them.
+    pub rssl: SocketAddr,
+    /// Those with the encrypted connection type, if there is a certificate.
+    pub encrypted: Option<SocketAddr>,
+    /// WebSocket clients, if they may: a port of their own, or that of all.
+    pub websocket: Option<SocketAddr>,
+    /// Those that want Marketfeed, if there is such a port.
+    pub marketfeed: Option<SocketAddr>,
+}
+
+/// What listens for consumers.
+pub(super) struct Listeners {
+    rssl: (ListenerId, SocketAddr),
+    encrypted: Option<(ListenerId, SocketAddr)>,
+    websocket: Option<(ListenerId, SocketAddr)>,
+    marketfeed: Option<(ListenerId, SocketAddr)>,
+    takes_websocket: bool,
+}
+
+impl Listeners {
+    /// Opens the ports that the configuration asks for.
+    ///
+    /// # Errors
+    /// One of them cannot be listened on.
+    pub(super) fn open(c: &config::P2ps, port: Port, tls: Option<TlsServer>, io: &mut RsslIo) -> io::Result<Self> {
+        let mut options = super::socket_options(c.tcp_no_delay, c.tcp_send_buf_size, c.tcp_recv_buf_size);
+        options.reuse_port = port.shared;
+        let offered = super::encryption(tls.clone(), !c.client_ca_file.is_empty());
+        let mut open = |number, (whom, setting), encryption| {
+            let at = super::address(&c.interface, number)?;
+            let listener = super::consumer_listener(c, encryption, READ_MOST);
+            io.listen_as(at, &options, listener).map_err(|e| super::naming(whom, at, setting, &e))
+        };
+        let rssl = open(port.number, ("consumers", "--rssl-port (p2ps.rssl_port)"), offered.clone())?;
+        let required = tls.map(Encryption::Required);
+        let encrypted = required
+            .map(|tls| open(port.encrypted, ("encrypted consumers", "p2ps.encrypted_port"), tls))
+            .transpose()?;
+        let opens_websocket = c.websocket && c.enable_websocket_port;
+        let whom = ("WebSocket clients", "p2ps.websocket_port");
+        let websocket = opens_websocket.then(|| open(port.websocket, whom, offered.clone())).transpose()?;
+        let whom = ("Marketfeed clients", "p2ps.marketfeed_port");
+        let marketfeed = c.enable_marketfeed_port.then(|| open(port.marketfeed, whom, offered)).transpose()?;
+        Ok(Self { rssl, encrypted, websocket, marketfeed, takes_websocket: c.websocket })
+    }
+
+    /// Whether a listener is one of these.
+    pub(super) fn own(&self, listener: ListenerId) -> bool {
+        let further = [self.encrypted, self.websocket, self.marketfeed];
+        listener == self.rssl.0 || further.into_iter().flatten().any(|(l, _)| l == listener)
+    }
+
+    /// Whether every client of a listener gets Marketfeed.
+    pub(super) fn is_for_marketfeed(&self, listener: ListenerId) -> bool {
+        self.marketfeed.is_some_and(|(l, _)| l == listener)
+    }
+
+    pub(super) fn bound(&self) -> Bound {
+        let address = |of: Option<(ListenerId, SocketAddr)>| of.map(|(_, address)| address);
+        Bound {
+            rssl: self.rssl.1,
+            encrypted: address(self.encrypted),
+            websocket: self.takes_websocket.then(|| address(self.websocket).unwrap_or(self.rssl.1)),
+            marketfeed: address(self.marketfeed),
+        }
+    }
+}
