@@ -75,7 +75,7 @@ fn a_standby_gives_images_and_states_and_no_updates_until_it_is_made_active() {
     });
     assert_eq!(
         world.take(1),
-        ["refresh 5 complete OPEN/OK group 3 22=4 25=2", "update 5 22=5"],
+        ["refresh 5 clear complete OPEN/OK group 3 key 1:A 22=4 25=2", "update 5 22=5"],
         "it answers no request"
     );
     assert_eq!(world.p2ps.counters().standby_changes, 2);
@@ -95,7 +95,7 @@ fn out_of_the_cache_whoever_is_made_active_has_its_images_at_once() {
     world.asked();
     say(&mut world, 1, ACTIVE);
     assert!(world.asked().is_empty(), "nobody is asked");
-    assert_eq!(world.take(1), ["refresh 5 complete OPEN/OK group 3 22=7 25=2"]);
+    assert_eq!(world.take(1), ["refresh 5 clear complete OPEN/OK group 3 key 1:A 22=7 25=2"]);
     world.publish(0, |p| {
         p.update(0, &[(22, 8)]);
     });
@@ -135,7 +135,7 @@ fn by_service_it_stands_by_for_some_and_serves_others() {
     world.publish(0, |p| {
         p.answered(0, 1).image(0, &[(22, 4)]).update(0, &[(22, 5)]).update(1, &[(22, 6)]);
     });
-    assert_eq!(world.take(1), ["refresh 5 complete OPEN/OK group 3 22=4", "update 5 22=5"]);
+    assert_eq!(world.take(1), ["refresh 5 clear complete OPEN/OK group 3 key 1:A 22=4", "update 5 22=5"]);
 }
 
 #[test]
@@ -155,6 +155,7 @@ fn a_client_that_pauses_while_it_is_stood_by_for_stays_paused() {
     // A new login begins anew.
     say(&mut world, 1, STANDBY);
     world.close(1, 1);
+    assert_eq!(world.asked(), ["0: close 0"]);
     world.login(1, None, None);
     world.take(1);
     assert!(world.p2ps.mounts().all(|mount| mount.standby.is_none()));
