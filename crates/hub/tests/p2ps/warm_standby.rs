@@ -1,9 +1,11 @@
 //! Clients that know several servers have this one stand by, and take it when the other is gone.
 
-use crate::world::{World, item};
+use crate::world::{World, item, refresh_with};
 use hub::cache::rules::CacheRules;
 use hub::p2ps::{Config, ServiceIds};
-use rwf::msg::{Msg, RequestFlags, RequestMsg};
+use hub::stream::flags;
+use rwf::State;
+use rwf::msg::{Msg, RefreshFlags, RequestFlags, RequestMsg};
 use rwf::rdm::directory::{self, Action, ConsumerStatus, ServiceStatus};
 use rwf::rdm::login::{self, ConnectionStatus, WarmStandby};
 
@@ -159,6 +161,33 @@ fn a_client_that_pauses_while_it_is_stood_by_for_stays_paused() {
     world.login(1, None, None);
     world.take(1);
     assert!(world.p2ps.mounts().all(|mount| mount.standby.is_none()));
+}
+
+#[test]
+fn an_answer_in_parts_that_standing_by_breaks_off_is_asked_for_again() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    world.request(1, &item(5, "A"));
+    let token = world.token();
+    world.asked();
+    let part = |number, last| {
+        let flags = if last { RefreshFlags::REFRESH_COMPLETE } else { RefreshFlags::NONE };
+        refresh_with(flags, State::OPEN_OK, Some(number), &[(22, 1)])
+    };
+    world.publish(0, |p| {
+        p.opened(token, 0).part(0, flags::FIRST, &part(0, false));
+    });
+    assert_eq!(world.take(1), ["refresh 5 solicited part 0 OPEN/OK group 3 key 1:A 22=1"]);
+    say(&mut world, 1, STANDBY);
+    world.publish(0, |p| {
+        p.part(0, flags::COMPLETE, &part(1, true));
+    });
+    assert!(world.take(1).is_empty(), "updates between the parts were not for it");
+    assert_eq!(world.asked().len(), 1, "its first image is still owed");
+    world.publish(0, |p| {
+        p.answered(0, 1).image(0, &[(22, 2)]).update(0, &[(22, 3)]);
+    });
+    assert_eq!(world.take(1), ["refresh 5 solicited complete OPEN/OK group 3 key 1:A 22=2"]);
 }
 
 #[test]

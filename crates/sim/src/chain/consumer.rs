@@ -2,6 +2,7 @@
 
 use super::content::{Change, DOMAINS, Item, NAMES, PUBLISHED, SERVICES, Truth, View, body, bytes_of, container};
 use super::random::Random;
+use super::standby::Standby;
 use super::watch::{Kind, Watch};
 use rwf::msg::{
     AckMsg, CloseFlags, CloseMsg, Domain, GenericMsg, Msg, MsgKey, PostFlags, PostMsg, Priority, RequestFlags,
@@ -14,8 +15,8 @@ use rwf::rdm::state::Recovery;
 use rwf::{DataState, DataType, Qos, Rate, StateCode, StreamState};
 use std::collections::BTreeMap;
 
-const LOGIN: i32 = 1;
-const DIRECTORY: i32 = 2;
+pub(super) const LOGIN: i32 = 1;
+pub(super) const DIRECTORY: i32 = 2;
 
 /// A post that wants an ack.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +38,7 @@ struct Batch {
 pub(crate) struct Listed {
     pub(crate) up: bool,
     pub(crate) accepting: bool,
-    service: u8,
+    pub(super) service: u8,
     qos: Vec<Qos>,
 }
 
@@ -48,7 +49,7 @@ pub(crate) struct Consumer {
     pub(crate) slot: u32,
     pub(crate) policy: Recovery,
     /// Filter of its directory stream; none if it took a snapshot of the directory.
-    filter: Option<u32>,
+    pub(super) filter: Option<u32>,
     pub(crate) logged_in: bool,
     pub(crate) listed: BTreeMap<u16, Listed>,
     pub(crate) watches: BTreeMap<i32, Watch>,
@@ -68,6 +69,9 @@ pub(crate) struct Consumer {
     pub(crate) speaks_json: bool,
     /// It wants what others want, and changes how.
     pub(crate) crowded: bool,
+    /// It knows several servers, and says what this one is to it.
+    pub(crate) warm: bool,
+    pub(super) standby: Standby,
     /// It asks for what is conflated by time, where that is offered.
     pub(crate) by_time: bool,
     /// Its streams may be conflated when it is slow.
@@ -113,6 +117,8 @@ impl Consumer {
             wired: false,
             speaks_json: false,
             crowded: false,
+            warm: false,
+            standby: Standby::default(),
             by_time: false,
             when_slow: false,
             out: Vec::new(),
@@ -124,7 +130,7 @@ impl Consumer {
         consumer
     }
 
-    fn send(&mut self, encode: impl FnOnce(&mut rwf::wire::Writer<'_>) -> Result<(), rwf::EncodeError>) {
+    pub(super) fn send(&mut self, encode: impl FnOnce(&mut rwf::wire::Writer<'_>) -> Result<(), rwf::EncodeError>) {
         self.out.push(bytes_of(encode));
     }
 
@@ -162,6 +168,7 @@ impl Consumer {
             // A reissue that crosses with the end of its stream would be a request.
             11..=13 if !self.wired => self.reissue_any(random),
             14..=16 => self.post_any(now, random),
+            17 if self.warm && !self.wired && random.chance(60) => self.change_standby(random),
             17 => self.generic_any(random),
             18 => self.batch_close(random),
             19..=20 => self.reopen(),
@@ -202,7 +209,9 @@ impl Consumer {
         let paused = paused && kind == Kind::Streaming;
         let stream = self.next_stream;
         self.next_stream += 1;
-        self.watches.insert(stream, Watch::new(item, kind, view, paused, (self.turn, self.now)));
+        let mut watch = Watch::new(item, kind, view, paused, (self.turn, self.now));
+        watch.stands_by = kind != Kind::Snapshot && self.standby.is_for(item.service);
+        self.watches.insert(stream, watch);
         self.request(stream, Some(service), RequestFlags::NONE, None);
     }
 
@@ -254,6 +263,7 @@ impl Consumer {
         for (at, &name) in names.iter().enumerate() {
             let item = Item { service, domain: domain.0, name };
             let mut watch = Watch::new(item, kind, None, false, (self.turn, self.now));
+            watch.stands_by = kind != Kind::Snapshot && self.standby.is_for(item.service);
             watch.conflated = self.when_slow || self.is_conflated_for_all(item);
             self.watches.insert(stream + 1 + at as i32, watch);
         }
@@ -350,9 +360,9 @@ impl Consumer {
             1 | 2 if watch.paused => {
                 watch.paused = false;
                 watch.miss();
-                watch.unasked |= no_refresh;
+                watch.unasked |= no_refresh && !watch.is_silent();
             }
-            3 if !watch.item.is_map() && !watch.paused => {
+            3 if !watch.item.is_map() && !watch.is_silent() => {
                 let view = random.chance(70).then(|| any_view(random)).filter(|_| !watch.item.is_page());
                 if view != watch.view {
                     let narrower = match (&view, &watch.view) {
@@ -447,6 +457,7 @@ impl Consumer {
 
     /// Resumes what is paused, so that all is to be current in the end.
     pub(crate) fn resume(&mut self) {
+        self.make_active();
         let paused: Vec<i32> = self
             .watches
             .iter()
@@ -512,6 +523,8 @@ impl Consumer {
         }
         match &msg {
             Msg::Refresh(refresh) => watch.refresh(refresh, policy, truth),
+            // What was merged before the P2PS could read that the stream wants something else; an image follows.
+            Msg::Update(_) if watch.conflated && watch.opened == self.turn && watch.misses() => {}
             Msg::Update(update) => watch.update(update, truth),
             Msg::Status(status) => watch.status(status, policy),
             Msg::Generic(_) => assert!(watch.imaged && watch.ended.is_none(), "a generic message on no open stream"),

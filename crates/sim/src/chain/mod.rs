@@ -26,6 +26,7 @@ mod provider;
 mod publisher;
 pub(crate) mod random;
 mod socket;
+mod standby;
 mod watch;
 mod wire;
 mod world;

@@ -29,7 +29,10 @@ pub(crate) struct Watch {
     pub(crate) item: Item,
     pub(crate) kind: Kind,
     pub(crate) view: Option<View>,
+    /// The consumer has paused it.
     pub(crate) paused: bool,
+    /// The server stands by for the consumer.
+    pub(crate) stands_by: bool,
     /// Turn in which it was asked for: a reissue before the answer to a refused request would be a request.
     pub(crate) opened: u64,
     /// An image was asked for and has not come.
@@ -75,6 +78,7 @@ impl Watch {
             kind,
             view,
             paused,
+            stands_by: false,
             opened,
             asked: true,
             begun: false,
@@ -109,11 +113,21 @@ impl Watch {
 
     /// It has asked for something else at this time: it waits from now on if it cannot go on with what it has.
     pub(crate) fn asked_at(&mut self, now: u64) {
-        if self.paused && !self.asked {
+        if self.is_silent() && !self.asked {
             self.waits_since = None;
         } else if self.gap || !self.imaged {
             self.waits_since.get_or_insert(now);
         }
+    }
+
+    /// No updates are to come.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.paused || self.stands_by
+    }
+
+    /// It has had an image, and gets no updates before the next one.
+    pub(crate) fn misses(&self) -> bool {
+        self.imaged && (self.gap || self.is_silent())
     }
 
     /// Whether the stream is whole and current as far as it knows.
@@ -190,7 +204,7 @@ impl Watch {
         self.data = msg.state.data;
         (self.waits_since, self.explained) = (None, msg.state.data == DataState::SUSPECT);
         // One that is paused lacks the updates between the parts, and hears of no loss in the middle of a set.
-        self.gap |= self.paused;
+        self.gap |= self.is_silent();
         let next_part = self.set.map_or(1, |set| set.next_part + 1);
         self.set = (!complete).then_some(Set { id, next_part, solicited });
         self.begun |= solicited;
@@ -212,7 +226,7 @@ impl Watch {
         // One of several answers may be to an older, narrower request; the next one makes up for it.
         let late = id.is_some_and(|id| truth.set(id).late);
         self.partial = late && self.rows != *expected;
-        if !self.paused && !held && !self.partial {
+        if !self.is_silent() && !held && !self.partial {
             assert_eq!(&self.rows, expected, "content of the image of version {} in life {}", self.version, self.life);
         }
         if self.kind == Kind::Snapshot {
@@ -263,7 +277,7 @@ impl Watch {
     /// Nothing that the view shows happened after what this stream has had, up to `version`.
     fn no_gap(&self, version: u16, versions: &[super::content::Version]) {
         assert!(version >= self.version, "version {version} after {}", self.version);
-        for missed in self.version + 1..=if self.paused { 0 } else { version } {
+        for missed in self.version + 1..=if self.is_silent() { 0 } else { version } {
             let changes = &versions[usize::from(missed)].changes;
             assert!(seen_changes(changes, self.view.as_ref()).is_empty(), "update {missed} was lost");
         }
@@ -273,7 +287,7 @@ impl Watch {
     pub(crate) fn update(&mut self, msg: &UpdateMsg<'_>, truth: &Truth) {
         assert!(self.ended.is_none(), "an update after the end");
         assert!(self.imaged, "an update before the image");
-        assert!(!self.paused, "an update while paused");
+        assert!(!self.is_silent(), "an update while paused");
         assert!(!self.gap, "an update before the image that a change of view asked for");
         assert!(!self.lost, "an update between Suspect and the next image");
         assert!(self.kind != Kind::Snapshot || self.set.is_some(), "an update of a snapshot, not between parts");
@@ -344,7 +358,7 @@ impl Watch {
             // Another loss before it is recovered is news; what is said of a whole service is said to those who know it.
             let of_service = state.text.starts_with(b"The source of service") || state.text.ends_with(b"is gone.");
             let news = self.said != state.text || of_service;
-            let waits = self.paused || self.asked || self.unasked;
+            let waits = self.is_silent() || self.asked || self.unasked;
             assert!(!self.lost || news || waits, "Suspect again, without an image between");
             if self.imaged {
                 self.lost = true;
@@ -353,7 +367,7 @@ impl Watch {
         }
         assert!(!own || state.data == DataState::SUSPECT || state.data == DataState::NO_CHANGE, "who says {state}?");
         if state.data == DataState::OK {
-            let waits = self.paused || self.asked || self.unasked;
+            let waits = self.is_silent() || self.asked || self.unasked;
             assert!(!self.lost || waits, "good again without an image: {state}");
             self.said.clear();
         }

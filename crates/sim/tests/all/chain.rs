@@ -147,6 +147,27 @@ fn worlds_with_json_clients_keep_the_rules() {
     }
 }
 
+/// From this seed on worlds are of all kinds by turns, and clients make their server their standby one and their active one again.
+const WARM: u64 = 11_000_000;
+
+#[test]
+fn worlds_with_warm_standby_keep_the_rules() {
+    if number("QUOTEWAY_SEED").or(number("QUOTEWAY_FIRST_SEED")).is_none() {
+        // A client made its server its standby one in the middle of an answer, and the rest was never asked for.
+        keep(Between::Nothing, WARM..WARM + 250, "random_worlds");
+        keep(Between::Network, WARM..WARM + 120, "a_network_apart");
+    }
+}
+
+#[test]
+fn servers_are_made_standby_and_active_again() {
+    let lines: Vec<String> = (WARM..WARM + 60).flat_map(|seed| chain::history(seed, Between::Nothing)).collect();
+    for (what, least) in [("GENERIC LOGIN on 1 ConsumerConnectionStatus", 50), ("on 2 ConsumerStatus", 10)] {
+        let count = lines.iter().filter(|line| line.contains("consumer") && line.contains(what)).count();
+        assert!(count >= least, "{what}: {count} times");
+    }
+}
+
 #[test]
 fn json_clients_come_pause_err_and_go() {
     let lines: Vec<String> = (JSON..JSON + 40).flat_map(|seed| chain::history(seed, Between::Nothing)).collect();

@@ -109,9 +109,11 @@ impl P2ps {
         }
         self.clients.change(watcher, |watch| watch.stand_by(stands_by));
         if stands_by {
-            return self.make_held(watcher, item);
+            self.make_held(watcher, item);
+        } else {
+            self.items.watchers_mut(item).mark_asked(true);
         }
-        self.items.watchers_mut(item).mark_asked(true);
+        // An answer of which only parts have come is broken off by either, and owed as before.
         if self.wants_image(watcher, item) {
             self.need_image_for(watcher, item);
         }

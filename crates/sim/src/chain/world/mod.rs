@@ -64,6 +64,8 @@ pub(crate) struct World {
     crowded: bool,
     /// Most clients speak JSON, and half of the providers.
     json: bool,
+    /// Clients say whether their server serves them or stands by.
+    warm: bool,
     log: Option<Vec<String>>,
 }
 
@@ -78,6 +80,8 @@ const SLOW: u64 = 5_000_000;
 const CONFLATED: u64 = 7_000_000;
 /// Worlds from this seed on are of all these kinds, by their last digit, and most of their clients speak JSON.
 const JSON: u64 = 9_000_000;
+/// Worlds from this seed on are of all these kinds, too; no more clients than before speak JSON, and they have their server stand by.
+const WARM: u64 = 11_000_000;
 /// Bytes that a distributor of a paced world reads from a provider at a time.
 const READ: usize = 1_200;
 
@@ -131,7 +135,8 @@ impl World {
             turn: 0,
             eager: false,
             crowded,
-            json: seed >= JSON,
+            json: (JSON..WARM).contains(&seed),
+            warm: seed >= WARM,
             log: logged.then(Vec::new),
         };
         world.note(|| format!("{layout:?}, {distributors} distributors, {shards} shards, {count} providers"));
