@@ -61,6 +61,12 @@ pub struct Config {
     pub report_bytes: usize,
     /// Nanoseconds of silence after which a Source Distributor counts as lost; 0 for never (same process).
     pub source_timeout: u64,
+    /// Source Distributors in the order in which they are asked, by the names that [`super::P2ps::name_source`] tells; others come after
+    /// these, in the order in which they were seen. Empty: all in that order, and items stay where they are.
+    pub source_order: Vec<String>,
+    /// Nanoseconds for which the first Source Distributor of a `source_order` has to have had a service again before its items go back
+    /// there; 0 leaves them where they are.
+    pub source_failback: u64,
     /// Nanoseconds that a Source Distributor may take to say what lost messages were about, before all of its items are
     /// asked for anew.
     pub gap_timeout: u64,
@@ -112,6 +118,8 @@ impl Default for Config {
             heartbeat_interval: 0,
             report_bytes: 0,
             source_timeout: 0,
+            source_order: Vec::new(),
+            source_failback: 0,
             gap_timeout: 5 * SECOND,
             hold_bytes: 64 << 20,
             hash_seed: HashSeed::default(),

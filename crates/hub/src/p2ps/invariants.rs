@@ -12,6 +12,7 @@ use super::P2ps;
 use super::ids::{ItemId, SourceId};
 use super::items::state::{State, Wait};
 use super::items::watchers::Watcher;
+use super::sources::services::Provider;
 use rustc_hash::FxHashSet;
 
 /// Items looked at in each turn of a debug build, so that worlds of a million items are not looked at as a whole each time.
@@ -43,7 +44,11 @@ impl P2ps {
         self.conflation.check(|view| self.items.get(view).is_view() && self.items.interval_of(view) > 0);
         self.gate.check(watchers, |id| self.items.get(id).is_live());
         self.check_sources();
+<<<<<<< HEAD
         self.outages.check();
+=======
+        self.check_order();
+>>>>>>> f0abd74 (Ask Source Distributors in a configured order)
         let queued: FxHashSet<ItemId> =
             self.services.iter().flat_map(|service| service.queue.iter().copied()).collect();
         for id in self.items.ids() {
@@ -62,6 +67,25 @@ impl P2ps {
             let open = ids.iter().filter(of_source).filter(|&&id| self.items.get(id).is_open()).count();
             let opening = ids.iter().filter(of_source).count() - open;
             assert_eq!((open, opening), (source.bound(), source.opening()), "open and opening at {number:?}");
+        }
+    }
+
+    /// Providers are asked in the order that is configured, and the first one is known.
+    fn check_order(&self) {
+        for service in self.services.iter() {
+            let key = |provider: &Provider| {
+                (service.choice.switched_to() != Some(provider.source), self.sources.rank(provider.source))
+            };
+            assert!(service.providers.is_sorted_by_key(key), "the order of {}: {:?}", service.name, service.providers);
+            // A source that is lost has yet to leave the lists of its services.
+            if service.alive && !self.outages.has_work() {
+                assert_eq!(
+                    service.choice.first(),
+                    service.first_source(&self.sources),
+                    "the first of {}",
+                    service.name
+                );
+            }
         }
     }
 

@@ -50,8 +50,9 @@ pub use delivery::turn::Deliveries;
 pub use ids::{ClientId, SourceId};
 pub use notice::Notice;
 pub use operation::{BLOCKED_MAX, BlockError, ItemChange};
-pub use overview::{ItemOverview, ServiceOverview};
+pub use overview::{ItemOverview, ServiceOverview, SourceOverview};
 pub use sources::Joined;
+pub use sources::failover::SwitchError;
 
 use crate::stream::{HubError, Request};
 use clients::awaited_logins::AwaitedLogins;
@@ -299,6 +300,7 @@ impl P2ps {
             self.round_trips.timeout(),
             self.posts.timeout(),
             self.upstream.timeout(),
+            self.outages.failback_timeout(),
             self.dictionaries.timeout(),
             self.conflation.timeout(),
             heartbeats,
@@ -315,6 +317,7 @@ impl P2ps {
         self.now = now;
         self.upstream.begin_turn(self.config.opens_per_turn);
         self.outages.begin_turn(self.config.work_per_turn);
+        self.fail_back();
         self.work_outages();
         self.release_due();
         if self.gate.is_on() {
@@ -342,6 +345,7 @@ impl P2ps {
         self.narrow_views();
         self.renew_demands();
         self.open_waiting();
+        self.note_whole();
         let now = self.now;
         for (number, source) in self.sources.iter_mut() {
             if let Some(block) = source.writer.block() {

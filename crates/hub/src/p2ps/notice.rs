@@ -1,6 +1,5 @@
 //! What an operator should hear of.
 
-use super::SourceId;
 use std::fmt;
 
 /// Something that an operator should hear of.
@@ -21,8 +20,8 @@ pub enum Notice {
     },
     /// A Source Distributor is lost; its items are suspect.
     SourceLost {
-        /// Which.
-        source: SourceId,
+        /// Its name, or its number if it has none.
+        source: String,
         /// Items that it served.
         items: u64,
         /// Why it counts as lost.
@@ -44,10 +43,41 @@ pub enum Notice {
     ItemsMoved {
         /// Its name.
         service: String,
-        /// Where it is down.
-        source: SourceId,
+        /// Where it is down: name, or number.
+        source: String,
         /// Items that were open there.
         items: u64,
+    },
+    /// The items of a service go from one source to another that comes before it.
+    ItemsSwitched {
+        /// Its name.
+        service: String,
+        /// Where they were: name, or number.
+        from: String,
+        /// Where they are asked for.
+        to: String,
+        /// How many.
+        items: u64,
+        /// An operator has said so.
+        by_hand: bool,
+    },
+    /// Another source is the first of those that have a service.
+    FirstSource {
+        /// Its name.
+        service: String,
+        /// The source: name, or number.
+        source: String,
+        /// The one that was the first before.
+        before: String,
+    },
+    /// All items of a service that were lost have their images again.
+    ItemsWhole {
+        /// Its name.
+        service: String,
+        /// Items that were lost.
+        items: u64,
+        /// Nanoseconds from the first loss to the last image.
+        took: u64,
     },
     /// A service is gone.
     ServiceGone {
@@ -71,7 +101,7 @@ impl fmt::Display for Notice {
                 write!(f, "the dictionary that service {service} offers cannot be read: {text}")
             }
             Self::SourceLost { source, items, why } => {
-                write!(f, "source distributor {} {why}: {items} items are suspect until another serves them", source.0)
+                write!(f, "source distributor {source} {why}: {items} items are suspect until another serves them")
             }
             Self::ServiceUp { service } => write!(f, "service {service} is here"),
             Self::ServiceState { service, up: true } => write!(f, "service {service} is up again"),
@@ -80,9 +110,22 @@ impl fmt::Display for Notice {
             }
             Self::ItemsMoved { service, source, items } => write!(
                 f,
-                "service {service} is down at source distributor {}: its {items} items there are asked for at another",
-                source.0
+                "service {service} is down at source distributor {source}: its {items} items there are asked for at another"
             ),
+            Self::ItemsSwitched { service, from, to, items, by_hand } => {
+                let why = if *by_hand { "an operator has switched to it" } else { "it comes first" };
+                write!(f, "{items} items of service {service} go from source distributor {from} to {to}: {why}")
+            }
+            Self::FirstSource { service, source, before } => {
+                write!(f, "source distributor {source} serves service {service}, instead of {before}")
+            }
+            Self::ItemsWhole { service, items, took } => {
+                let ms = *took as f64 / 1e6;
+                write!(
+                    f,
+                    "service {service} is whole again after {ms:.1} ms: the {items} items that were lost are served or given up"
+                )
+            }
             Self::ServiceGone { service } => write!(f, "service {service} is gone"),
             Self::NoServiceIds { service, refused } => write!(
                 f,

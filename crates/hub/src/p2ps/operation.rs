@@ -96,6 +96,11 @@ impl P2ps {
         own.post_timeout = config.post_timeout;
         own.egress = config.egress;
         self.egress.set_limits(config.egress);
+        if (&own.source_order, own.source_failback) != (&config.source_order, config.source_failback) {
+            own.source_order.clone_from(&config.source_order);
+            own.source_failback = config.source_failback;
+            self.reorder_sources();
+        }
     }
 
     /// Nobody gets an item from now on: its watchers are told so, which ends their streams, and later requests are refused. Tells how many

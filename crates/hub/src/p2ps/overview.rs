@@ -1,11 +1,29 @@
 //! What an operator is shown of a P2PS: its services, its items, who watches them. Nothing here changes anything.
 
 use super::P2ps;
-use super::ids::{ClientId, ItemId};
-use super::items::state::{Item, State, Wait};
+use super::ids::{ClientId, ItemId, ServiceId, SourceId};
+use super::items::state::{Item, Standing, State, Wait};
+use super::sources::services::Provider;
+
+/// A service as one Source Distributor offers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourceOverview<'a> {
+    /// Its number here.
+    pub id: SourceId,
+    /// Its name; empty if it has none.
+    pub name: &'a str,
+    /// The service is up there.
+    pub up: bool,
+    /// It takes requests.
+    pub accepting: bool,
+    /// Items open there.
+    pub open: usize,
+    /// Opens that it has not answered.
+    pub opening: usize,
+}
 
 /// A service as clients know it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceOverview<'a> {
     /// Its id here.
     pub id: u16,
@@ -17,8 +35,8 @@ pub struct ServiceOverview<'a> {
     pub up: bool,
     /// `AcceptingRequests`, as clients were told last.
     pub accepting: bool,
-    /// Source Distributors that have it.
-    pub sources: usize,
+    /// Source Distributors that have it, in the order in which they are asked.
+    pub sources: Vec<SourceOverview<'a>>,
     /// Items of it that wait to be opened.
     pub waiting: usize,
 }
@@ -69,9 +87,21 @@ impl P2ps {
             present: service.alive,
             up: service.alive && service.told.up,
             accepting: service.alive && service.told.accepting,
-            sources: service.providers.len(),
+            sources: service.providers.iter().map(|provider| self.source_overview(service.id, provider)).collect(),
             waiting: service.queue.len(),
         })
+    }
+
+    fn source_overview(&self, service: ServiceId, provider: &Provider) -> SourceOverview<'_> {
+        let count = |standing| self.items.count_standing(service, standing);
+        SourceOverview {
+            id: provider.source,
+            name: self.sources.get(provider.source).map_or("", |source| source.name.as_str()),
+            up: provider.offer.condition.up,
+            accepting: provider.takes_requests(&self.sources),
+            open: count(Standing::Open(provider.source)),
+            opening: count(Standing::Opening(provider.source)),
+        }
     }
 
     /// Items from number `from` on that `wanted` takes (by service id, name and state), at most `limit` of them, of at most `looked_at`

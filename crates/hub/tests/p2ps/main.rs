@@ -11,6 +11,7 @@ mod logins;
 mod model;
 mod network;
 mod operation;
+mod order;
 mod outage;
 mod pause;
 mod permissions;

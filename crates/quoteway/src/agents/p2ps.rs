@@ -177,7 +177,8 @@ impl Delivery<'_> {
 }
 
 impl Blocks for Delivery<'_> {
-    fn joined(&mut self, now: u64, source: SourceId, joined: Joined) {
+    fn joined(&mut self, now: u64, source: SourceId, joined: Joined, name: &str) {
+        self.consumers.p2ps.name_source(source, name);
         self.consumers.p2ps.source_joined(now, source, joined);
     }
 

@@ -77,6 +77,8 @@ pub fn p2ps_limits(config: &Config) -> p2ps::Config {
         open_window: c.minimum_open_window,
         max_fragment_size: (c.max_fragment_size as usize).saturating_sub(DICTIONARY_HEADROOM).max(100),
         post_timeout: u64::from(c.post_timeout_s) * SECOND,
+        source_order: c.source_distributor_order.clone(),
+        source_failback: u64::from(c.source_distributor_failback_s) * SECOND,
         login_timeout: u64::from(c.login_timeout_s) * SECOND,
         round_trip_interval: u64::from(c.round_trip_interval_s) * SECOND,
         hash_seed: hash_seed(),

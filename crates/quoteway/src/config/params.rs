@@ -93,6 +93,8 @@ section! {
     marketfeed_services: Vec<String> = Vec::new(), "", "Services whose Market Price items every RSSL client gets as Marketfeed records.";
     expanded_enum_fields: bool = false, "expandedEnumFields" in "SERVICE", "Enumerations are their display text in Marketfeed, not their number.";
     seq_num_follows_marketfeed_rules: bool = false, "seqNumFollowsMarketfeedRules" in "SERVICE", "The record transaction level of Marketfeed is RWF's sequence number (16 bits of it), both ways; otherwise records are counted for each item, and RWF gets no number of them.";
+    source_distributor_order: Vec<String> = Vec::new(), "", "Source Distributors in the order in which they are asked for items, by hub.instance, or as hub.source_distributors names them: the first that has a service serves, the others take over (docs/operating/standby.md). Those that are not named come after them. Empty: in the order in which they are heard.";
+    source_distributor_failback_s: u32 = 0, "", "With source_distributor_order: how long the first Source Distributor has to have a service again before items go back to it, seconds; 0 leaves them where they are.";
     post_timeout_s: u32 = 15, "insertTimeout" in "SERVICE", "Time in which a post has to be acknowledged by its provider, seconds.";
 }
 

@@ -35,7 +35,8 @@ macro_rules! at_reload {
 
 at_reload! {
     p2ps: max_mounts max_mounts_per_user item_limit aggregate_item_limit minimum_open_window open_rate guaranteed_output_buffers
-        max_output_buffers pool_size output_threshold_breach output_threshold_ok post_timeout_s drain_time_s redirect_text;
+        max_output_buffers pool_size output_threshold_breach output_threshold_ok post_timeout_s drain_time_s redirect_text
+        source_distributor_order source_distributor_failback_s;
     source_distributor: nip_max_mounts provider_choice failback_s request_timeout_s age_unwatched_item_time_s initial_open_limit;
     http: users;
     log: level format;

@@ -8,6 +8,7 @@ use hub::p2ps::{BlockError, ClientId};
 use serde::Serialize;
 
 use super::api::{Answer, Api, Asked, Done, Fault};
+use super::threads::Silent;
 use crate::agents::lifecycle::Reloaded;
 
 /// Writes the audit's line, and the answer.
@@ -53,26 +54,44 @@ pub(super) async fn end_provider(api: &Api, asked: &Asked) -> Result<Answer, Fau
     done(asked, format!("the session with provider {address} is ended: {why}"))
 }
 
+/// How many items a switch has go elsewhere, over all threads that have part in it; `None` if none has.
+fn items_switched(answers: Vec<Result<Option<Result<usize, String>>, Silent>>) -> Result<Option<usize>, Fault> {
+    let mut moved = None;
+    for answer in answers {
+        if let Some(switched) = answer? {
+            let items = switched.map_err(|why| Fault::new(409, why))?;
+            moved = Some(moved.unwrap_or(0) + items);
+        }
+    }
+    Ok(moved)
+}
+
 pub(super) async fn switch(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
     let why = why(asked)?;
     let service = asked.text("service").ok_or_else(|| Fault::new(400, "say which: {\"service\": \"...\"}"))?.to_owned();
     let provider = asked.text("provider").map(str::to_owned);
     let (of, to) = (service.clone(), provider.clone());
-    let answers = api.threads.ask_all(move |t| {
+    let providers_here = api.threads.ask_all(move |t| {
         let providers = t.providers.as_mut()?;
-        Some(providers.switch_by_operator(t.now, &of, to.as_deref(), t.io))
+        Some(providers.switch_by_operator(t.now, &of, to.as_deref(), t.io).map_err(|e| e.to_string()))
     });
-    let mut moved = None;
-    for answer in answers.await {
-        if let Some(switched) = answer? {
-            moved = Some(switched.map_err(|e| Fault::new(409, e.to_string()))?);
-        }
+    if let Some(items) = items_switched(providers_here.await)? {
+        let to = provider
+            .map_or_else(|| "the first provider of its routes".to_owned(), |provider| format!("provider {provider}"));
+        return done(asked, format!("service {service} is switched to {to}, {items} items go there: {why}"));
     }
-    let Some(items) = moved else {
-        return Err(Fault::new(409, "no providers connect to this process: switch at its Source Distributor"));
+    let (of, to) = (service.clone(), provider.clone());
+    let distributors_there = api.threads.ask_all(move |t| {
+        let p2ps = &mut t.consumers.as_mut()?.p2ps;
+        Some(p2ps.switch_source(t.now, &of, to.as_deref()).map_err(|e| e.to_string()))
+    });
+    let Some(items) = items_switched(distributors_there.await)? else {
+        return Err(Fault::new(409, "neither providers nor consumers connect to this process"));
     };
-    let to = provider
-        .map_or_else(|| "the first provider of its routes".to_owned(), |provider| format!("provider {provider}"));
+    let to = provider.map_or_else(
+        || "the first source distributor of its order".to_owned(),
+        |name| format!("source distributor {name}"),
+    );
     done(asked, format!("service {service} is switched to {to}, {items} items go there: {why}"))
 }
 

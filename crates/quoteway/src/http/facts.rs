@@ -133,9 +133,9 @@ pub struct Service {
 /// A service as one provider offers it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Offer {
-    /// The provider's number, as in `/providers`.
+    /// The provider's number, as in `/providers`; empty for a Source Distributor, at a P2PS.
     pub provider: String,
-    /// Its address.
+    /// Its address; a Source Distributor's name.
     pub address: String,
     /// It says that the service is up.
     pub up: bool,
@@ -571,11 +571,38 @@ pub(super) fn services(thread: &mut Thread<'_>, number: usize) -> Vec<Service> {
             accepting: service.accepting,
             waiting: service.waiting as u64,
             suspect: 0,
-            providers: Vec::new(),
+            providers: service.sources.iter().filter(|source| !source.name.is_empty()).map(of_source).collect(),
         });
         found.extend(known);
     }
     found
+}
+
+fn of_source(source: &hub::p2ps::SourceOverview<'_>) -> Offer {
+    Offer {
+        provider: String::new(),
+        address: source.name.to_owned(),
+        up: source.up,
+        accepting: source.accepting,
+        open: source.open as u64,
+        outstanding: source.opening as u64,
+    }
+}
+
+impl Service {
+    /// The same Source Distributor serves several threads; a provider has one session.
+    fn add_offer(&mut self, offer: Offer) {
+        let is_same = |known: &&mut Offer| known.provider.is_empty() && known.address == offer.address;
+        match self.providers.iter_mut().find(is_same) {
+            Some(known) => {
+                known.up &= offer.up;
+                known.accepting &= offer.accepting;
+                known.open += offer.open;
+                known.outstanding += offer.outstanding;
+            }
+            None => self.providers.push(offer),
+        }
+    }
 }
 
 /// Services of one name put together: up where somebody can be served.
@@ -588,7 +615,7 @@ pub(super) fn merge(all: impl IntoIterator<Item = Service>) -> Vec<Service> {
                 known.accepting &= service.accepting;
                 known.waiting += service.waiting;
                 known.suspect += service.suspect;
-                known.providers.extend(service.providers);
+                service.providers.into_iter().for_each(|offer| known.add_offer(offer));
             }
             None => merged.push(service),
         }

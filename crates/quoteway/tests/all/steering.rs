@@ -112,6 +112,49 @@ fn items_go_to_the_standby_and_back_by_hand() {
     assert_eq!(server.json("/api/v1/hub"), Value::Array(Vec::new()), "both halves are here");
 }
 
+/// A Source Distributor with this route, on a hub over TCP.
+fn distributor(config: &[&str], route: &str) -> Process {
+    let ports = ["--nip-port", "0", "--hub-port", "0", "--interface", "127.0.0.1", "--http-port", "0"];
+    start(&[&["source-distributor", "--route", route][..], &ports, config].concat())
+}
+
+#[test]
+fn a_p2ps_asks_its_distributors_in_order_and_switches_by_hand() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let ((_one, first), (_two, second)) = (source(), source());
+    let plain = dir.path().join("plain.toml");
+    std::fs::write(&plain, "[hub]\ntransport = \"tcp\"\n").expect("written");
+    let plain = ["--config", plain.to_str().expect("UTF-8")];
+    let (one, two) = (distributor(&plain, &first), distributor(&plain, &second));
+    let (one, two) = (one.at("hub"), two.at("hub"));
+    // The one that is configured last comes first.
+    let file = dir.path().join("q.toml");
+    let text = format!(
+        "[hub]\ntransport = \"tcp\"\nsource_distributors = [\"{one}\", \"{two}\"]\n[p2ps]\nsource_distributor_order = [\"{two}\", \"{one}\"]\n"
+    );
+    std::fs::write(&file, &text).expect("written");
+    let ports = ["--rssl-port", "0", "--interface", "127.0.0.1", "--http-port", "0"];
+    let server = start(&[&["p2ps"][..], &ports, &["--config", file.to_str().expect("UTF-8")]].concat());
+    let listed = |body: &str| open_at(body).into_iter().map(|(of, _)| of).collect::<Vec<_>>();
+    server.wait_for("/api/v1/services", |_, body| listed(body) == [two.clone(), one.clone()]);
+    let _consumer = consumer(&server);
+    let at = |address: &str, body: &str| open_at(body).iter().any(|(of, open)| of == address && *open == 3);
+    server.wait_for("/api/v1/services", |_, body| at(&two, body));
+
+    let (done, text) = ctl(&server, &["switch", "DIRECT_FEED", "nobody", "--why", "x"]);
+    assert!(!done && text.contains(&one) && text.contains(&two), "{text}");
+    let (done, text) = ctl(&server, &["switch", "DIRECT_FEED", &one, "--why", "two is replaced"]);
+    assert!(done && text.contains("3 items go there: two is replaced"), "{text}");
+    server.wait_for("/api/v1/services", |_, body| at(&one, body));
+    server.wait_for("/api/v1/events", |_, body| {
+        body.contains(&format!("3 items of service DIRECT_FEED go from source distributor {two} to {one}"))
+            && body.contains("service DIRECT_FEED is whole again after")
+    });
+    let (done, text) = ctl(&server, &["switch", "DIRECT_FEED", "--why", "two is back"]);
+    assert!(done && text.contains("the first source distributor of its order"), "{text}");
+    server.wait_for("/api/v1/services", |_, body| at(&two, body));
+}
+
 #[test]
 fn both_ends_of_a_hub_name_the_other() {
     let ports = ["--interface", "127.0.0.1", "--http-port", "0"];

@@ -94,6 +94,8 @@ pub(crate) struct Hub {
     /// Updates are conflated, by time for some and just in time for those that are slow.
     pub(crate) conflated: bool,
     pub(crate) next_incarnation: u32,
+    /// The order of the distributors at the P2PSs, and the time after which items go back to the first.
+    pub(crate) order: (Vec<String>, u64),
     /// What lies between, in the layout that has one.
     pub(crate) network: Option<Network>,
     /// What was read from blocks, for the log.
@@ -183,6 +185,28 @@ fn conflation() -> Settings {
     Settings { services: [("OTHER".to_owned(), all)].into(), others, ripple: false }
 }
 
+/// In two of three worlds the distributors have an order.
+fn order(number: usize) -> (Vec<String>, u64) {
+    let names = match number / 3 % 3 {
+        0 => vec![],
+        1 => vec![distributor_name(0), distributor_name(1)],
+        _ => vec![distributor_name(1), distributor_name(0)],
+    };
+    (names, [0, 2 * SECOND, 9 * SECOND][number % 3])
+}
+
+/// Tells a P2PS what the distributors are called.
+pub(crate) fn name_distributors(machine: &mut P2ps, count: usize) {
+    for number in 0..count {
+        machine.name_source(SourceId(number as u16), &distributor_name(number));
+    }
+}
+
+/// What a distributor is called.
+pub(crate) fn distributor_name(number: usize) -> String {
+    format!("sd{number}")
+}
+
 impl Hub {
     /// So many distributors and P2PSs, all joined.
     pub(crate) fn new(
@@ -204,6 +228,7 @@ impl Hub {
             paced: paced && layout == Layout::Network,
             slow,
             conflated,
+            order: order(longest),
             next_incarnation: 100,
             network: None,
             trace: None,
@@ -220,7 +245,11 @@ impl Hub {
         for id in 0..shards as u16 {
             let conflation = if conflated { conflation() } else { Settings::default() };
             let egress = limits(slow, conflated);
-            let mut machine = P2ps::new(p2ps::Config { egress, conflation, ..p2ps_config(lossy, random) }, id);
+            let (source_order, source_failback) = hub.order.clone();
+            let config =
+                p2ps::Config { egress, conflation, source_order, source_failback, ..p2ps_config(lossy, random) };
+            let mut machine = P2ps::new(config, id);
+            name_distributors(&mut machine, distributors);
             for number in 0..distributors as u16 {
                 machine.source_up(now, SourceId(number));
             }
@@ -245,7 +274,8 @@ impl Hub {
             self.distributors.push(Distributor { machine, sink: Sink::default() });
         }
         for at in 0..shards {
-            let machine = P2ps::new(self.p2ps_config(random), 0);
+            let mut machine = P2ps::new(self.p2ps_config(random), 0);
+            name_distributors(&mut machine, distributors);
             self.shards.push(Shard::new(machine, at));
         }
     }
@@ -272,6 +302,8 @@ impl Hub {
             key: if random.chance(50) { 1 + random.next() } else { 0 },
             egress: limits(self.slow, self.conflated),
             conflation: if self.conflated { conflation() } else { Settings::default() },
+            source_order: self.order.0.clone(),
+            source_failback: self.order.1,
             report_bytes: if self.paced { (WINDOW / 8) as usize } else { 0 },
             ..p2ps_config(self.lossy, random)
         }

@@ -106,6 +106,16 @@ fn crowded_worlds_answer_from_caches() {
 }
 
 #[test]
+fn operators_of_a_p2ps_have_items_go_from_one_distributor_to_another() {
+    let worlds = |between| (1..201).flat_map(move |seed| chain::history(seed, between));
+    let lines: Vec<String> = worlds(Between::Nothing).chain(worlds(Between::Network)).collect();
+    let made = lines.iter().filter(|line| line.contains(" at P2PS ") && line.contains(": Ok("));
+    let moved = made.clone().filter(|line| !line.contains(": Ok(0)"));
+    let (made, moved) = (made.count(), moved.count());
+    assert!(made > 400 && moved >= 5, "{made} switches, {moved} with items to move");
+}
+
+#[test]
 fn what_nobody_publishes_any_more_is_forgotten_where_that_is_asked_for() {
     let lines: Vec<String> = (1..61).flat_map(|seed| chain::history(seed, Between::Nothing)).collect();
     let worlds = lines.iter().filter(|line| line.contains("has forgotten")).count();

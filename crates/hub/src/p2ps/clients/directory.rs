@@ -104,7 +104,7 @@ impl P2ps {
             Some(provider) => (provider.service, provider.offer) = (remote, offer),
             None => service.providers.push(Provider { source, service: remote, offer }),
         }
-        service.providers.sort_by_key(|provider| provider.source);
+        service.sort_providers(&self.sources);
         service.alive = true;
         let condition = service.condition(&self.sources);
         if is_new {
@@ -121,6 +121,7 @@ impl P2ps {
             self.service_changed(id, None);
         }
         self.leave_down_sources(id);
+        self.note_first_source(id);
         self.unpark(id);
     }
 
@@ -172,6 +173,7 @@ impl P2ps {
     /// Clients know a service no more.
     pub(in crate::p2ps) fn delete_service(&mut self, id: ServiceId) {
         let Some(service) = self.services.get_mut(id).filter(|service| service.alive) else { return };
+        self.outages.order.forget(service);
         service.leave(self.now);
         self.broadcast(id, &Change { entry: directory::Service::delete(id.0), parts: 0 }, None);
     }

@@ -3,12 +3,14 @@
 //! * `services`, `qos`: the services of all sources merged;
 //! * `upstream`, `payload`: what is opened, asked for again, and closed;
 //! * `outage`: what the end of a source or of a service means;
-//! * `failover`: items of a service that is down at one source and up at another;
+//! * `failover`: items of a service that is down at one source and up at another, or that go back to the first one of an order;
+//! * `order`: which source comes first, and when what was lost is whole again;
 //! * `gap_recovery`: joining over a network, what is lost there, and silence;
 //! * `point_to_point`: images that come by another way than the updates.
 
-mod failover;
+pub(crate) mod failover;
 pub(crate) mod gap_recovery;
+pub(crate) mod order;
 pub(crate) mod outage;
 pub(crate) mod payload;
 mod point_to_point;
@@ -46,6 +48,10 @@ const TOKEN_MASK: u32 = (1 << TOKEN_BITS) - 1;
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) up: bool,
+    /// What it is called, the same in every life of it; empty where there is one only and nobody has named it.
+    pub(crate) name: String,
+    /// Its place in the configured order; those that are not in it share the last one.
+    pub(crate) rank: usize,
     /// The number that this P2PS has there.
     pub(crate) number: u16,
     /// The life of it that was joined over a network; `None` if there is none between.
@@ -80,6 +86,8 @@ impl Source {
     pub(crate) fn new(incarnation: u32) -> Self {
         Self {
             up: false,
+            name: String::new(),
+            rank: usize::MAX,
             number: crate::stream::ALL,
             joined: None,
             behind_gap: BehindGap::default(),
@@ -228,6 +236,17 @@ impl Sources {
 
     pub(crate) fn is_up(&self, id: SourceId) -> bool {
         self.up(id).is_some()
+    }
+
+    /// A source as operators know it.
+    pub(crate) fn name_of(&self, id: SourceId) -> String {
+        let name = self.get(id).map(|source| source.name.as_str()).filter(|name| !name.is_empty());
+        name.map_or_else(|| id.0.to_string(), str::to_owned)
+    }
+
+    /// Where a source stands in the configured order.
+    pub(crate) fn rank(&self, id: SourceId) -> (usize, SourceId) {
+        (self.get(id).map_or(usize::MAX, |source| source.rank), id)
     }
 
     /// True if a source's images may come by another way than its updates.

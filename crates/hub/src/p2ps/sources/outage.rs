@@ -7,6 +7,7 @@
 
 use super::Joined;
 use super::failover::Move;
+use super::order::Order;
 use super::services::Provider;
 use crate::keyed_queue::KeyedQueue;
 use crate::p2ps::delivery::statuses::{Pending, Relayed, Telling};
@@ -83,7 +84,13 @@ pub(crate) struct Outages {
     /// Services that they are not done with, and how many of them each concerns.
     concerned: FxHashMap<ServiceId, u32>,
     /// Items that leave sources at which their service is down, in the order in which it went down.
+<<<<<<< HEAD
     pub(super) moves: KeyedQueue<(ServiceId, SourceId), Move>,
+=======
+    pub(super) moves: VecDeque<Move>,
+    /// Services whose items may go back to their first source, and those whose items are not all back.
+    pub(in crate::p2ps) order: Order,
+>>>>>>> f0abd74 (Ask Source Distributors in a configured order)
     /// Services whose items may find a source again: those that wait are being queued.
     unparking: KeyedQueue<ServiceId, Unparking>,
     /// Sources that are back before their outage was told of.
@@ -102,6 +109,11 @@ impl Outages {
     /// True if there is something to do in the next turn.
     pub(crate) fn has_work(&self) -> bool {
         !(self.queue.is_empty() && self.moves.is_empty() && self.unparking.is_empty())
+    }
+
+    /// When items go back to a source.
+    pub(crate) fn failback_timeout(&self) -> Option<u64> {
+        self.order.timeout()
     }
 
     /// True if there are items that an outage has yet to tell of.
@@ -248,9 +260,7 @@ impl P2ps {
             debug_assert!(false, "a service that never was: {service:?}");
             return unanswered;
         };
-        let before = known.providers.len();
-        known.providers.retain(|provider| provider.source != outage.source);
-        if known.providers.len() == before {
+        if !known.lose_provider(outage.source) {
             return unanswered;
         }
         let text = format!("The source of service {} {}; it is asked for again by itself.", known.name, outage.why);
@@ -263,6 +273,7 @@ impl P2ps {
         }
         let any = !staying.is_empty() || self.next_at(service, outage).is_some();
         self.service_changed(service, (alone && any).then(|| lost_state(outage.code, &text)));
+        self.note_first_source(service);
         let relayed = if alone { Relayed::Status { filter: filter::STATE, at } } else { Relayed::No };
         ServiceOutage { text, relayed, meaning: Meaning::SourceLost, staying }
     }
@@ -362,7 +373,8 @@ impl P2ps {
         }
         let cost = 1 + self.items.watchers(id).len();
         self.counters.items_touched += cost as u64;
-        outage.lost += u64::from(item.source() == Some(outage.source) && begun.meaning != Meaning::Unanswered);
+        let was_served = item.source() == Some(outage.source) && begun.meaning != Meaning::Unanswered;
+        outage.lost += u64::from(was_served);
         let (code, text, relayed) = (outage.code, begun.text.as_str(), begun.relayed);
         let state = lost_state(code, text);
         let telling = match begun.meaning {
@@ -379,6 +391,9 @@ impl P2ps {
             self.tell_item(id, state, telling);
         }
         self.recover(id);
+        if was_served {
+            self.note_lost(service);
+        }
         cost
     }
 
@@ -481,7 +496,7 @@ impl P2ps {
             return;
         }
         self.counters.items_lost += lost;
-        self.notices.push(Notice::SourceLost { source, items: lost, why });
+        self.notices.push(Notice::SourceLost { source: self.sources.name_of(source), items: lost, why });
         if let Some(at) = self.outages.rejoining.iter().position(|rejoin| rejoin.source == source) {
             let Rejoin { joined, blocks, .. } = self.outages.rejoining.remove(at);
             self.connect_source(source, Some(joined));

@@ -1,6 +1,7 @@
 //! The services of all sources, merged by name: what clients see, and who is asked.
 
 use super::Sources;
+use super::order::Choice;
 use super::qos::is_offered;
 use crate::hash_seed::{HashSeed, SeededMap};
 use crate::p2ps::clients::dictionary::DictionaryStream;
@@ -66,7 +67,7 @@ pub(crate) struct Provider {
 }
 
 impl Provider {
-    fn takes_requests(&self, sources: &Sources) -> bool {
+    pub(crate) fn takes_requests(&self, sources: &Sources) -> bool {
         let condition = &self.offer.condition;
         sources.is_up(self.source) && condition.up && condition.accepting && condition.load.open_window != Some(0)
     }
@@ -79,7 +80,10 @@ pub(crate) struct Service {
     pub(crate) name: String,
     /// Clients know it. The id stays the name's when it is gone.
     pub(crate) alive: bool,
+    /// In the order in which they are asked.
     pub(crate) providers: Vec<Provider>,
+    /// Which of them comes first, and since when.
+    pub(crate) choice: Choice,
     /// Everything that any source offered since it came: an offer does not shrink when a source goes.
     pub(crate) info: Info,
     /// Qualities that any source offered. What clients are offered is in `info`.
@@ -132,6 +136,7 @@ impl Service {
         self.alive = false;
         self.gone_at = now;
         self.providers = Vec::new();
+        self.choice = Choice::default();
         self.info = Info::default();
         self.source_qos = Vec::new();
         self.told = Condition::default();
@@ -277,6 +282,7 @@ impl Services {
             name: name.to_owned(),
             alive: false,
             providers: Vec::new(),
+            choice: Choice::default(),
             info: Info::default(),
             source_qos: Vec::new(),
             told: Condition::default(),

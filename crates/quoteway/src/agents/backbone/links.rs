@@ -36,7 +36,7 @@ const MAX_REQUESTS: usize = 64 << 20;
 /// What the hub brings for the P2PS.
 pub trait Blocks {
     /// A Source Distributor has let this P2PS join.
-    fn joined(&mut self, now: u64, source: SourceId, joined: Joined);
+    fn joined(&mut self, now: u64, source: SourceId, joined: Joined, name: &str);
     /// A block of the data stream of a source.
     ///
     /// # Errors
@@ -131,7 +131,8 @@ impl Source {
         };
         counters.sources_joined += 1;
         self.incarnation = incarnation;
-        to.joined(now, id, Joined { incarnation, number, position });
+        let name = self.name.as_deref().unwrap_or(&self.host);
+        to.joined(now, id, Joined { incarnation, number, position }, name);
         self.held_bytes = 0;
         self.held.drain(..).try_for_each(|block| to.block(now, id, &block))
     }

@@ -2,7 +2,7 @@
 
 use super::super::consumer::Consumer;
 use super::super::content::SERVICES;
-use super::super::hub::LOGIN_TIMEOUT;
+use super::super::hub::{LOGIN_TIMEOUT, distributor_name};
 use super::super::json::{Dialled, JsonProviderWire, JsonWire};
 use super::super::network::Fault;
 use super::super::socket::Socket;
@@ -36,6 +36,21 @@ impl World {
             let switched =
                 distributor.machine.switch_provider(self.now, name, provider.as_deref(), &mut distributor.sink);
             self.note(|| format!("operator switches {name} to {provider:?}: {switched:?}"));
+        }
+        self.operator_switches_distributors(at);
+    }
+
+    /// The same at a P2PS, between distributors.
+    fn operator_switches_distributors(&mut self, at: usize) {
+        let (shard, turn) = (at % self.hub.shards.len(), at + self.now as usize / 10_000);
+        if self.hub.is_p2ps_still(shard, self.now) {
+            return;
+        }
+        let distributor = (turn % 4 < 2).then(|| distributor_name(turn % 2));
+        for &service in OFFERS[at] {
+            let name = SERVICES[usize::from(service)];
+            let switched = self.hub.shards[shard].machine.switch_source(self.now, name, distributor.as_deref());
+            self.note(|| format!("operator switches {name} at P2PS {shard} to {distributor:?}: {switched:?}"));
         }
     }
 

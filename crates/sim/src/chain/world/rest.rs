@@ -138,7 +138,26 @@ impl World {
         self.check_rest();
     }
 
+    /// Where the distributors have an order, and time enough has passed, everything is asked of the first one.
+    fn check_order(&self) {
+        let (names, failback) = &self.hub.order;
+        if names.is_empty() || *failback == 0 {
+            return;
+        }
+        for (at, shard) in self.hub.shards.iter().enumerate() {
+            let services: Vec<_> = shard.machine.service_overview().filter(|service| service.present).collect();
+            let wanted = |_: u16, _: &[u8], state: &str| state == "open";
+            let (items, _) = shard.machine.item_overview(0, (usize::MAX, usize::MAX), wanted);
+            for item in items.into_iter().filter(|item| !item.is_private) {
+                let service = services.iter().find(|service| service.id == item.service).expect("a service");
+                let first = service.sources.iter().find(|source| source.accepting).map(|source| u32::from(source.id.0));
+                assert_eq!(item.source, first, "P2PS {at}: {item:?} of {service:?} is not where the order has it");
+            }
+        }
+    }
+
     fn check_rest(&self) {
+        self.check_order();
         assert_eq!(self.strangers, BTreeMap::new(), "clients that never logged in, and are still there");
         for (at, consumer) in self.consumers.iter().enumerate() {
             let Some(consumer) = consumer else { continue };
