@@ -112,7 +112,7 @@ fn operators_of_a_p2ps_have_items_go_from_one_distributor_to_another() {
     let made = lines.iter().filter(|line| line.contains(" at P2PS ") && line.contains(": Ok("));
     let moved = made.clone().filter(|line| !line.contains(": Ok(0)"));
     let (made, moved) = (made.count(), moved.count());
-    assert!(made > 400 && moved >= 5, "{made} switches, {moved} with items to move");
+    assert!(made > 300 && moved >= 4, "{made} switches, {moved} with items to move");
 }
 
 #[test]

@@ -46,10 +46,17 @@ impl World {
         if self.hub.is_p2ps_still(shard, self.now) {
             return;
         }
-        let distributor = (turn % 4 < 2).then(|| distributor_name(turn % 2));
         for &service in OFFERS[at] {
             let name = SERVICES[usize::from(service)];
-            let switched = self.hub.shards[shard].machine.switch_source(self.now, name, distributor.as_deref());
+            let machine = &mut self.hub.shards[shard].machine;
+            // The last one that has it: seldom the one that has its items.
+            let last = machine
+                .service_overview()
+                .find(|known| known.name == name)
+                .and_then(|known| known.sources.last().copied());
+            let last = last.filter(|_| !turn.is_multiple_of(4)).map(|source| source.name.to_owned());
+            let distributor = if turn % 4 == 1 { Some(distributor_name(0)) } else { last };
+            let switched = machine.switch_source(self.now, name, distributor.as_deref());
             self.note(|| format!("operator switches {name} at P2PS {shard} to {distributor:?}: {switched:?}"));
         }
     }
