@@ -44,11 +44,8 @@ impl P2ps {
         self.conflation.check(|view| self.items.get(view).is_view() && self.items.interval_of(view) > 0);
         self.gate.check(watchers, |id| self.items.get(id).is_live());
         self.check_sources();
-<<<<<<< HEAD
         self.outages.check();
-=======
         self.check_order();
->>>>>>> f0abd74 (Ask Source Distributors in a configured order)
         let queued: FxHashSet<ItemId> =
             self.services.iter().flat_map(|service| service.queue.iter().copied()).collect();
         for id in self.items.ids() {

@@ -25,12 +25,7 @@ pub(super) enum Why {
 /// The items of a service leave a source.
 #[derive(Debug)]
 pub(crate) struct Move {
-<<<<<<< HEAD
-=======
-    service: ServiceId,
-    source: SourceId,
     why: Why,
->>>>>>> f0abd74 (Ask Source Distributors in a configured order)
     /// Places in the list of the items that are open there that are not looked at: all below this. An item that leaves the list gives
     /// its place to the last one, which is looked at already; an item that is opened there meanwhile becomes the last one, and stays.
     below: usize,
@@ -84,21 +79,9 @@ impl P2ps {
         if up == 0 || up == known.providers.len() {
             return;
         }
-<<<<<<< HEAD
-        for provider in known.providers.iter().filter(|provider| !provider.offer.condition.up) {
-            let source = provider.source;
-            let below = self.items.count_standing(service, Standing::Open(source));
-            let moves = &mut self.outages.moves;
-            match moves.get_mut((service, source)) {
-                Some(under_way) => under_way.below = below,
-                None if below == 0 => {}
-                None => moves.push_back((service, source), Move { below, moved: 0 }),
-            }
-=======
         let down = known.providers.iter().filter(|provider| !provider.offer.condition.up);
         for source in down.map(|provider| provider.source).collect::<Vec<_>>() {
             self.begin_move(service, source, Why::Down);
->>>>>>> f0abd74 (Ask Source Distributors in a configured order)
         }
         self.work_moves();
     }
@@ -108,9 +91,9 @@ impl P2ps {
         let below = self.items.count_standing(service, Standing::Open(source));
         let is_any = below + self.items.count_standing(service, Standing::Opening(source)) > 0;
         let moves = &mut self.outages.moves;
-        match moves.iter_mut().find(|under_way| (under_way.service, under_way.source) == (service, source)) {
+        match moves.get_mut((service, source)) {
             Some(under_way) => (under_way.below, under_way.why) = (below, why),
-            None if is_any => moves.push_back(Move { service, source, why, below, moved: 0 }),
+            None if is_any => moves.push_back((service, source), Move { why, below, moved: 0 }),
             None => {}
         }
     }
@@ -147,11 +130,7 @@ impl P2ps {
     /// Goes on with the moves, as far as this turn lets it.
     pub(super) fn work_moves(&mut self) {
         while self.outages.budget > 0
-<<<<<<< HEAD
-            && let Some(((service, source), &Move { below, .. })) = self.outages.moves.front()
-=======
-            && let Some(&Move { service, source, why, below, .. }) = self.outages.moves.front()
->>>>>>> f0abd74 (Ask Source Distributors in a configured order)
+            && let Some(((service, source), &Move { why, below, .. })) = self.outages.moves.front()
         {
             let open = self.items.count_standing(service, Standing::Open(source));
             let next = below.min(open).checked_sub(1).filter(|_| self.is_to_leave(service, source, why));
@@ -179,16 +158,10 @@ impl P2ps {
 
     /// All items of the move in front are looked at, or there is no reason any more to move them.
     fn end_move(&mut self) {
-<<<<<<< HEAD
-        let Some(((service, source), Move { moved, .. })) = self.outages.moves.pop_front() else { return };
-        if moved > 0
-            && let Some(known) = self.services.get(service)
-=======
-        let Some(Move { service, source, why, moved, .. }) = self.outages.moves.pop_front() else { return };
+        let Some(((service, source), Move { why, moved, .. })) = self.outages.moves.pop_front() else { return };
         if let Why::NotFirst { .. } = why
             && self.is_to_leave(service, source, why)
             && self.items.count_standing(service, Standing::Opening(source)) > 0
->>>>>>> f0abd74 (Ask Source Distributors in a configured order)
         {
             self.look_again_later(service);
         }

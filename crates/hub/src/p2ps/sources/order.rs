@@ -4,14 +4,12 @@
 use super::Sources;
 use super::failover::Why;
 use super::services::{Provider, Service};
+use crate::keyed_queue::KeyedQueue;
 use crate::p2ps::ids::{ServiceId, SourceId};
 use crate::p2ps::items::state::Standing;
 use crate::p2ps::{Notice, P2ps};
-use rustc_hash::FxHashMap;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
-/// Services whose items go back at the same time: the others wait for these.
-const MOVES_AT_ONCE: usize = 64;
 /// Services looked at in a turn for whether all of their items are back.
 const LOOKS_PER_TURN: usize = 64;
 
@@ -53,9 +51,8 @@ struct Loss {
 pub(crate) struct Order {
     /// When the items of a service go back to its first source: each service once.
     failbacks: BTreeSet<(u64, ServiceId)>,
-    losses: FxHashMap<ServiceId, Loss>,
-    /// The services of `losses`, each once, in the order in which they are looked at.
-    looks: VecDeque<ServiceId>,
+    /// In the order in which they are looked at.
+    losses: KeyedQueue<ServiceId, Loss>,
 }
 
 impl Order {
@@ -144,7 +141,7 @@ impl P2ps {
 
     /// With `anew`, the time for which a source has been the first counts from now on.
     fn sort_all_providers(&mut self, anew: bool) {
-        for id in self.services.ids() {
+        for id in self.services.ids().collect::<Vec<_>>() {
             let Some(service) = self.services.get_mut(id) else { continue };
             service.sort_providers(&self.sources);
             if service.alive {
@@ -177,9 +174,7 @@ impl P2ps {
 
     /// Has the items of services go back to their first sources where these have been there for long enough.
     pub(in crate::p2ps) fn fail_back(&mut self) {
-        while self.outages.moves.len() < MOVES_AT_ONCE
-            && let Some(id) = self.outages.order.take_due(self.now)
-        {
+        while let Some(id) = self.outages.order.take_due(self.now) {
             if let Some(service) = self.services.get_mut(id) {
                 service.choice.failback_at = None;
                 self.leave_later_sources(id, false);
@@ -222,29 +217,32 @@ impl P2ps {
 
     /// An item of a service is lost, and asked for again.
     pub(in crate::p2ps) fn note_lost(&mut self, service: ServiceId) {
-        let Order { losses, looks, .. } = &mut self.outages.order;
-        let loss = losses.entry(service).or_insert_with(|| {
-            looks.push_back(service);
-            Loss { since: self.now, items: 0 }
-        });
-        loss.items += 1;
+        let losses = &mut self.outages.order.losses;
+        match losses.get_mut(service) {
+            Some(loss) => loss.items += 1,
+            None => losses.push_back(service, Loss { since: self.now, items: 1 }),
+        }
     }
 
     /// Tells the operator of services whose lost items are all back.
     pub(in crate::p2ps) fn note_whole(&mut self) {
         // Not before all that is lost has been told of.
-        let looks = if self.outages.has_work() { 0 } else { self.outages.order.looks.len().min(LOOKS_PER_TURN) };
-        for _ in 0..looks {
-            let Some(id) = self.outages.order.looks.pop_front() else { return };
-            if self.items.apart(id).any(|item| self.items.get(item).is_recovering()) {
-                self.outages.order.looks.push_back(id);
-                continue;
+        if self.outages.has_work() {
+            return;
+        }
+        let mut first_left = None;
+        for _ in 0..LOOKS_PER_TURN {
+            let next = self.outages.order.losses.front().map(|(id, _)| id);
+            if next.is_none() || next == first_left {
+                return;
             }
-            let loss = self.outages.order.losses.remove(&id);
-            debug_assert!(loss.is_some(), "no loss of {id:?} is known");
-            if let (Some(Loss { since, items }), Some(service)) = (loss, self.services.alive(id)) {
-                let (service, took) = (service.name.clone(), self.now.saturating_sub(since));
-                self.notices.push(Notice::ItemsWhole { service, items, took });
+            let Some((id, loss)) = self.outages.order.losses.pop_front() else { return };
+            if self.items.apart(id).any(|item| self.items.get(item).is_recovering()) {
+                first_left = first_left.or(Some(id));
+                self.outages.order.losses.push_back(id, loss);
+            } else if let Some(service) = self.services.alive(id) {
+                let (service, took) = (service.name.clone(), self.now.saturating_sub(loss.since));
+                self.notices.push(Notice::ItemsWhole { service, items: loss.items, took });
             }
         }
     }

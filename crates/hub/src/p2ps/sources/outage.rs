@@ -84,13 +84,9 @@ pub(crate) struct Outages {
     /// Services that they are not done with, and how many of them each concerns.
     concerned: FxHashMap<ServiceId, u32>,
     /// Items that leave sources at which their service is down, in the order in which it went down.
-<<<<<<< HEAD
     pub(super) moves: KeyedQueue<(ServiceId, SourceId), Move>,
-=======
-    pub(super) moves: VecDeque<Move>,
     /// Services whose items may go back to their first source, and those whose items are not all back.
     pub(in crate::p2ps) order: Order,
->>>>>>> f0abd74 (Ask Source Distributors in a configured order)
     /// Services whose items may find a source again: those that wait are being queued.
     unparking: KeyedQueue<ServiceId, Unparking>,
     /// Sources that are back before their outage was told of.
