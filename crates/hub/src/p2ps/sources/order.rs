@@ -5,7 +5,7 @@ use super::Sources;
 use super::failover::Why;
 use super::services::{Provider, Service};
 use crate::keyed_queue::KeyedQueue;
-use crate::p2ps::ids::{ServiceId, SourceId};
+use crate::p2ps::ids::{ItemId, ServiceId, SourceId};
 use crate::p2ps::items::state::Standing;
 use crate::p2ps::{Notice, P2ps};
 use std::collections::BTreeSet;
@@ -44,6 +44,8 @@ struct Loss {
     /// When the first of them was lost.
     since: u64,
     items: u64,
+    /// One that was not back when they were looked at last: as long as it is away nobody looks through the others.
+    away: Option<ItemId>,
 }
 
 /// Services whose items are to go somewhere, or to come back.
@@ -220,7 +222,7 @@ impl P2ps {
         let losses = &mut self.outages.order.losses;
         match losses.get_mut(service) {
             Some(loss) => loss.items += 1,
-            None => losses.push_back(service, Loss { since: self.now, items: 1 }),
+            None => losses.push_back(service, Loss { since: self.now, items: 1, away: None }),
         }
     }
 
@@ -236,8 +238,13 @@ impl P2ps {
             if next.is_none() || next == first_left {
                 return;
             }
-            let Some((id, loss)) = self.outages.order.losses.pop_front() else { return };
-            if self.items.apart(id).any(|item| self.items.get(item).is_recovering()) {
+            let Some((id, mut loss)) = self.outages.order.losses.pop_front() else { return };
+            let is_away = |item: &ItemId| {
+                let item = self.items.get(*item);
+                item.service() == id && item.is_recovering()
+            };
+            loss.away = loss.away.filter(is_away).or_else(|| self.items.apart(id).find(is_away));
+            if loss.away.is_some() {
                 first_left = first_left.or(Some(id));
                 self.outages.order.losses.push_back(id, loss);
             } else if let Some(service) = self.services.alive(id) {
