@@ -8,6 +8,8 @@
 pub mod cache;
 pub mod counters;
 pub mod distributor;
+mod encode;
+pub mod filter;
 pub mod hash_seed;
 pub mod item;
 mod keyed_queue;

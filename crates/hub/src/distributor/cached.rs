@@ -45,7 +45,7 @@ impl SourceDistributor {
         let item = &self.items[handle];
         let Some(place) = item.place().filter(|_| item.is_open()) else { return };
         let stream = self.providers[place.session].streams.get(place.stream);
-        self.set_live(handle, stream.live().is_some() || stream.is_live_cached());
+        self.set_live(handle, stream.live().is_some() || stream.is_live_careful());
     }
 
     /// Applies a part of a provider's image.
@@ -62,13 +62,32 @@ impl SourceDistributor {
         self.counters.cache_failures += u64::from(applied.is_err());
     }
 
-    /// An update of an item that is not relayed as it comes: of a cached one, or of one that nobody watches.
-    pub(super) fn cached_update(&mut self, id: SessionId, handle: Handle, header: &peek::Header, rwf: &[u8]) {
-        if !self.cache.has(handle.0) {
-            self.counters.dropped_not_live += 1;
-            return;
-        }
+    /// What passes of an update that is not relayed as it comes: of an item that is cached or filtered, or that nobody watches. It goes
+    /// on if it `may_go`.
+    pub(super) fn cached_update(
+        &mut self,
+        id: SessionId,
+        handle: Handle,
+        header: &peek::Header,
+        rwf: &[u8],
+        may_go: bool,
+    ) {
         let bits = update_flags(header, rwf);
+        if self.cache.has(handle.0) {
+            self.apply_cached(handle, bits, rwf);
+        }
+        let is_live = self.providers[id].streams.get(super::StreamId(header.stream_id)).is_live_careful();
+        match (is_live, may_go) {
+            (true, true) => {
+                self.hub.update(handle, bits, rwf);
+                self.counters.updates += 1;
+            }
+            (true, false) => self.counters.updates_filtered += 1,
+            (false, _) => self.counters.dropped_not_live += 1,
+        }
+    }
+
+    fn apply_cached(&mut self, handle: Handle, bits: u8, rwf: &[u8]) {
         let schema = schema(self.cache_dictionary.as_deref());
         let applied = if bits & flags::HAS_LOCK != 0 {
             self.cache.locked_update(handle.0, rwf, &schema)
@@ -76,13 +95,6 @@ impl SourceDistributor {
             self.cache.update(handle.0, rwf, &schema)
         };
         self.counters.cache_failures += u64::from(applied.is_err());
-        let stream = self.providers[id].streams.get(super::StreamId(header.stream_id));
-        if stream.is_live_cached() {
-            self.hub.update(handle, bits, rwf);
-            self.counters.updates += 1;
-        } else {
-            self.counters.dropped_not_live += 1;
-        }
     }
 
     /// True if the cached image of an item is what its provider would send, and none is on its way.

@@ -78,6 +78,8 @@ pub struct Config {
     pub image_part: usize,
     /// Which items of interactive providers are cached, so that further images need no word to the provider; none unless said.
     pub cache: crate::cache::rules::CacheRules,
+    /// What of services passes; all of it unless said.
+    pub filters: crate::filter::rules::Filters,
     /// How large held pages are.
     pub page_sizes: crate::cache::rules::PageSizes,
     /// Pause between heartbeats on the hub stream; 0 sends none (both sides in one process).
@@ -141,6 +143,7 @@ impl Default for Config {
             max_pending_posts: 100_000,
             image_part: 32_000,
             cache: crate::cache::rules::CacheRules::default(),
+            filters: crate::filter::rules::Filters::default(),
             page_sizes: crate::cache::rules::PageSizes::default(),
             heartbeat_interval: 0,
             p2ps_timeout: 0,

@@ -37,6 +37,8 @@ pub struct Counters {
     pub dropped_unknown_stream: u64,
     /// Updates dropped: nobody watches, or the item has no image yet.
     pub dropped_not_live: u64,
+    /// Updates of filtered services that did not go on: nothing passed, or their type is withheld.
+    pub updates_filtered: u64,
     /// Messages dropped: class or domain has no place there.
     pub dropped_unexpected: u64,
     /// Messages dropped: they name a service that the provider has not announced.

@@ -40,11 +40,11 @@ impl SourceDistributor {
                 assert_eq!(place, Some((id, stream)), "{handle:?} is on a stream that is not its own: {item:?}");
                 assert_eq!(item.is_cached(), session.origin == Origin::NonInteractive, "{handle:?} {item:?}");
                 let live = entry == Stream::new(handle, true);
-                let live = live || entry.is_live_cached();
+                let live = live || entry.is_live_careful();
                 assert!(!live || (item.is_open() && item.is_watched()), "{handle:?} is live: {item:?}");
-                let by_cache = self.cache.has(handle.0);
-                assert!(!entry.is_live_cached() || by_cache, "{handle:?} is not cached: {item:?}");
-                assert!(!by_cache || entry.live().is_none(), "the cache misses the updates of {handle:?}: {item:?}");
+                let is_looked_at = self.cache.has(handle.0) || self.is_filtered(handle);
+                assert!(!entry.is_live_careful() || is_looked_at, "{handle:?} is not cached or filtered: {item:?}");
+                assert!(!is_looked_at || entry.live().is_none(), "nothing looks at updates of {handle:?}: {item:?}");
                 on_streams += 1;
             }
         }

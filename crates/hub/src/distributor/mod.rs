@@ -14,6 +14,7 @@
 //! | `p2ps_links` | the P2PSs: joining, leaving, leases, heartbeats, their requests, gap recovery |
 //! | `providers` | provider sessions, services, login, directory, dictionaries, groups; recovery when they go away |
 //! | `upstream` | requests to interactive providers, request merge, pending images, point to point, answers |
+//! | `filtered` | nothing: it takes out of what providers send what does not pass |
 //! | `cached` | the images of interactive items, and answers out of them |
 //! | `published` | what non-interactive providers publish, and the images held for them |
 //! | `posts` | posts and their acks |
@@ -27,6 +28,7 @@ mod cached;
 mod close_reason;
 mod config;
 mod counters;
+mod filtered;
 mod hub_stream;
 mod ids;
 mod invariants;
@@ -95,6 +97,8 @@ pub struct SourceDistributor {
     notices: Vec<Notice>,
     /// Canonical bytes of the key at hand.
     key: Vec<u8>,
+    /// What passes of the message at hand.
+    passing: Vec<u8>,
 }
 
 impl SourceDistributor {
@@ -114,7 +118,7 @@ impl SourceDistributor {
             hub: HubStream::new(&config, incarnation),
             links: Links::default(),
             providers: Providers::new(config.hash_seed),
-            services: Services::new(config.hash_seed),
+            services: Services::new(config.hash_seed, config.filters.clone()),
             outages: Outages::new(config.work_per_turn),
             dictionaries: Dictionaries::default(),
             items: Items::new(config.hash_seed),
@@ -125,6 +129,7 @@ impl SourceDistributor {
             posts: Posts::default(),
             notices: Vec::new(),
             key: Vec::new(),
+            passing: Vec::new(),
             config,
         }
     }
@@ -158,7 +163,8 @@ impl SourceDistributor {
             self.counters.dropped_unknown_session += 1;
             return;
         };
-        // The data path: an update for an item that is watched. Streams of non-interactive providers are never live here.
+        // The data path: an update for an item that is watched. Streams of non-interactive providers, and
+        // of items that are cached or filtered, are never live here.
         if peek::class(msg) == Some(MsgClass::UPDATE)
             && let Ok(header) = peek::header(msg)
             && let Some(handle) = session.streams.get(StreamId(header.stream_id)).live()

@@ -82,6 +82,8 @@ pub struct Config {
     pub cache: crate::cache::rules::CacheRules,
     /// How large held pages are.
     pub page_sizes: crate::cache::rules::PageSizes,
+    /// What of services is kept from all who watch; nothing unless said.
+    pub filters: crate::filter::rules::Filters,
     /// Who may see what; off unless said. What is granted comes later ([`super::P2ps::set_rights`]).
     pub permissions: permissions::Settings,
     /// Field and enumeration dictionary offered for every service; it goes before what providers offer. `None`: what
@@ -127,6 +129,7 @@ impl Default for Config {
             image_part: 6_000,
             cache: crate::cache::rules::CacheRules::default(),
             page_sizes: crate::cache::rules::PageSizes::default(),
+            filters: crate::filter::rules::Filters::default(),
             permissions: permissions::Settings::default(),
             dictionary: None,
         }

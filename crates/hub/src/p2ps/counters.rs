@@ -96,8 +96,10 @@ pub struct Counters {
     pub round_trips_unanswered: u64,
     /// Times that a client has made this server its active or its standby one.
     pub standby_changes: u64,
-    /// Updates and images filtered for a view, once per view.
+    /// Updates and images filtered for a view, or by the filter of their service, once per view.
     pub views_filtered: u64,
+    /// Updates that the filter of a service has withheld for their type, once per view.
+    pub updates_filtered: u64,
     /// Bodies that could not be filtered and went out whole.
     pub views_unfiltered: u64,
     /// Messages from the hub that could not be read or changed, and were dropped.

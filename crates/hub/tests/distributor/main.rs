@@ -2,6 +2,7 @@
 
 mod cache;
 mod directory;
+mod filters;
 mod hostile;
 mod interactive;
 mod network;

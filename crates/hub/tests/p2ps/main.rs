@@ -6,6 +6,7 @@ mod conflation;
 mod dictionaries;
 mod directories;
 mod egress;
+mod filters;
 mod hostile;
 mod logins;
 mod model;

@@ -9,7 +9,7 @@ use hub::hash_seed::HashSeed;
 use hub::{distributor, p2ps};
 use rwf::dictionary::Dictionary;
 
-use super::{CacheLocation, Config, DictionaryFiles, HubTransport, ProviderChoice, Route, conflation};
+use super::{CacheLocation, Config, DictionaryFiles, HubTransport, ProviderChoice, Route, conflation, filters};
 
 const SECOND: u64 = 1_000_000_000;
 const MILLISECOND: u64 = 1_000_000;
@@ -35,6 +35,7 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
         post_timeout: u64::from(config.p2ps.post_timeout_s) * SECOND,
         open_window: c.initial_open_limit,
         cache: distributor_cache(config),
+        filters: filters::of_distributor(&config.filters),
         page_sizes: c.page_sizes.0.clone(),
         hash_seed: hash_seed(),
         ..distributor::Config::default()
@@ -84,6 +85,7 @@ pub fn p2ps_limits(config: &Config) -> p2ps::Config {
         hash_seed: hash_seed(),
         image_part: (c.max_fragment_size as usize).saturating_sub(DICTIONARY_HEADROOM).max(100),
         cache: p2ps_cache(config),
+        filters: filters::of_p2ps(&config.filters),
         page_sizes: config.source_distributor.page_sizes.0.clone(),
         permissions: permission_settings(&config.permissions),
         ..p2ps::Config::default()

@@ -10,6 +10,7 @@ mod conflation;
 mod document;
 mod effect;
 mod files;
+mod filters;
 mod hub;
 mod listing;
 mod params;
@@ -25,6 +26,7 @@ mod value;
 pub use args::{ConfigArgs, Selection};
 pub use backbone::{Hub, Rrcpd};
 pub use conflation::Conflation;
+pub use filters::Filters;
 pub use hub::{
     across_processes_distributor, across_processes_p2ps, dictionary, distributor_config, p2ps_config, p2ps_limits,
     route_config,
@@ -36,7 +38,7 @@ pub use reload::{Applies, Change, applies, changes, routes};
 pub use rmds::import::import;
 pub use section::{AnySection, Info, Param, Section};
 pub use value::{
-    AbsentRights, AuditSync, CacheLocation, Compression, ConnectionType, DomainList, HubTransport, JustInTime,
+    AbsentRights, AuditSync, CacheLocation, Compression, ConnectionType, DomainList, Entries, HubTransport, JustInTime,
     LogFormat, MarketfeedClients, PageSizeList, Parameter, PermissionMode, ProviderChoice, Raw, RouteProtocol,
     ServiceIdList,
 };
@@ -55,6 +57,8 @@ pub struct Config {
     pub routes: Vec<Route>,
     /// Fewer updates.
     pub conflation: Conflation,
+    /// What is kept from all who watch.
+    pub filters: Filters,
     /// Who may see what.
     pub permissions: Permissions,
     /// Dictionary files.
@@ -76,6 +80,7 @@ impl Config {
             &self.source_distributor,
             &self.p2ps,
             &self.conflation,
+            &self.filters,
             &self.permissions,
             &self.dictionary,
             &self.hub,
@@ -91,6 +96,7 @@ impl Config {
             &mut self.source_distributor,
             &mut self.p2ps,
             &mut self.conflation,
+            &mut self.filters,
             &mut self.permissions,
             &mut self.dictionary,
             &mut self.hub,

@@ -6,8 +6,8 @@ use net::affinity::{CpuList, Priority};
 
 use super::hub::SMALLEST_WINDOW;
 use super::{
-    AnySection, Compression, Config, Conflation, Http, Hub, HubTransport, Log, P2ps, Permissions, Rrcpd, Section,
-    SourceDistributor, conflation,
+    AnySection, Compression, Config, Conflation, Filters, Http, Hub, HubTransport, Log, P2ps, Permissions, Rrcpd,
+    Section, SourceDistributor, conflation, filters,
 };
 
 /// A rule that a configuration breaks.
@@ -29,6 +29,9 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
     found.extend(of_http(&config.http));
     if let Some((key, what)) = conflation::fault(&config.conflation) {
         found.push(Broken { section: Conflation::NAME, key, what });
+    }
+    if let Some((key, what)) = filters::fault(&config.filters) {
+        found.push(Broken { section: Filters::NAME, key, what });
     }
     if !config.log.level.is_empty() && crate::log::filter(&config.log.level).is_err() {
         let what = "must be error, warn, info, debug, trace, or levels by module";

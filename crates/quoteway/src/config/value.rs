@@ -111,6 +111,29 @@ impl Parameter for Vec<String> {
     }
 }
 
+/// A list of texts, none of which is split: a text alone is a list of one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Entries(pub Vec<String>);
+
+impl Entries {
+    /// No text.
+    pub const NONE: Self = Self(Vec::new());
+}
+
+impl Parameter for Entries {
+    const KIND: &'static str = "a list of texts";
+    fn read(raw: &Raw<'_>) -> Result<Self, String> {
+        match raw {
+            Raw::List(list) => Ok(Self(list.iter().map(|&text| text.to_owned()).collect())),
+            Raw::Text(text) => Ok(Self(vec![(*text).to_owned()])),
+            _ => Err(expected::<Self>(raw)),
+        }
+    }
+    fn show(&self) -> String {
+        format!("{:?}", self.0)
+    }
+}
+
 /// A set of domains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DomainList(pub Domains);

@@ -298,6 +298,38 @@ fn a_port_may_be_one_for_marketfeed() {
     }
 }
 
+/// The fields of a message with a field list.
+fn fids(msg: &[u8]) -> Vec<i16> {
+    let list = FieldList::decode(rwf::peek::body(msg).expect("a body"), &SetScope::NONE).expect("a field list");
+    list.entries().map(|entry| entry.expect("a field").fid).collect()
+}
+
+#[test]
+fn what_is_filtered_reaches_no_client() {
+    let (_source, at) = source(&["-U", "20k"]);
+    let (_open, port) = serve(&["--route", &at]);
+    let mut client = Mount::connect(port, None);
+    client.run_until(|seen| seen.service);
+    client.open_items(&["RDT0"]);
+    let image = client.run_until(|seen| (seen.items == 1).then(|| fids(&seen.last)));
+    let update = client.run_until(|seen| (seen.items > 1).then(|| fids(&seen.last)));
+    let (here, there) = (update[0], *update.last().expect("a field"));
+    assert!(here != there && image.contains(&here) && image.contains(&there), "{image:?} {update:?}");
+    let config = config_file(&format!(
+        "[filters]\nremove_fields = \"{here}\"\np2ps_remove_fields = [\"RDFD:{there}\", \"{there}\"]\n"
+    ));
+    let (_filtering, port) = serve(&["--route", &at, "--config", config.path().to_str().expect("UTF-8")]);
+    let mut client = Mount::connect(port, None);
+    client.run_until(|seen| seen.service);
+    client.open_items(&["RDT0"]);
+    let passing: Vec<i16> = image.into_iter().filter(|fid| ![here, there].contains(fid)).collect();
+    assert_eq!(client.run_until(|seen| (seen.items == 1).then(|| fids(&seen.last))), passing);
+    for at in 2..20 {
+        let update = client.run_until(|seen| (seen.items >= at).then(|| fids(&seen.last)));
+        assert!(!update.is_empty() && update.iter().all(|fid| passing.contains(fid)), "{update:?}");
+    }
+}
+
 #[test]
 fn a_log_that_nobody_reads_does_not_end_the_server() {
     let mut process = Command::new(env!("CARGO_BIN_EXE_quoteway"))

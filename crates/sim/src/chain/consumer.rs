@@ -1,6 +1,7 @@
 //! A consumer: what it asks for, and what it makes of the answers.
 
 use super::content::{Change, DOMAINS, Item, NAMES, PUBLISHED, SERVICES, Truth, View, body, bytes_of, container};
+use super::filtering::Filtering;
 use super::random::Random;
 use super::standby::Standby;
 use super::watch::{Kind, Watch};
@@ -72,6 +73,8 @@ pub(crate) struct Consumer {
     /// It knows several servers, and says what this one is to it.
     pub(crate) warm: bool,
     pub(super) standby: Standby,
+    /// What passes of services.
+    pub(crate) filtering: Filtering,
     /// It asks for what is conflated by time, where that is offered.
     pub(crate) by_time: bool,
     /// Its streams may be conflated when it is slow.
@@ -114,6 +117,7 @@ impl Consumer {
             again: Vec::new(),
             next_stream: 4,
             next_post: 0,
+            filtering: Filtering::default(),
             wired: false,
             speaks_json: false,
             crowded: false,
@@ -209,7 +213,7 @@ impl Consumer {
         let paused = paused && kind == Kind::Streaming;
         let stream = self.next_stream;
         self.next_stream += 1;
-        let mut watch = Watch::new(item, kind, view, paused, (self.turn, self.now));
+        let mut watch = Watch::new(item, kind, view, paused, self.filtering, (self.turn, self.now));
         watch.stands_by = kind != Kind::Snapshot && self.standby.is_for(item.service);
         self.watches.insert(stream, watch);
         self.request(stream, Some(service), RequestFlags::NONE, None);
@@ -262,7 +266,7 @@ impl Consumer {
         let kind = if random.chance(20) { Kind::Snapshot } else { Kind::Streaming };
         for (at, &name) in names.iter().enumerate() {
             let item = Item { service, domain: domain.0, name };
-            let mut watch = Watch::new(item, kind, None, false, (self.turn, self.now));
+            let mut watch = Watch::new(item, kind, None, false, self.filtering, (self.turn, self.now));
             watch.stands_by = kind != Kind::Snapshot && self.standby.is_for(item.service);
             watch.conflated = self.when_slow || self.is_conflated_for_all(item);
             self.watches.insert(stream + 1 + at as i32, watch);

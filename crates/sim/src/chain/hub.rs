@@ -1,6 +1,7 @@
 //! The machines under test and the bytes between them: Source Distributors, P2PSs, and hub blocks on their way.
 
 use super::content::SERVICES;
+use super::filtering::Filtering;
 use super::json::{self, JsonWire};
 use super::network::{Fault, Network};
 use super::random::Random;
@@ -99,13 +100,14 @@ pub(crate) struct Hub {
     /// What lies between, in the layout that has one.
     pub(crate) network: Option<Network>,
     /// What was read from blocks, for the log.
+    pub(crate) filtering: Filtering,
     pub(crate) trace: Option<Vec<String>>,
 }
 
 /// One for all worlds: no peer here looks for keys that collide.
 const HASH_SEED: HashSeed = HashSeed::new(0x5155_4f54, 0x4557_4159);
 
-fn distributor_config(lossy: bool, random: &mut Random) -> distributor::Config {
+fn distributor_config(lossy: bool, filtering: Filtering, random: &mut Random) -> distributor::Config {
     let balance = if random.chance(50) { Balance::First } else { Balance::Load };
     let age_unwatched = if random.chance(50) { 0 } else { 4 * SECOND };
     let opens_per_turn = 1 + random.below(20) as u32;
@@ -127,6 +129,7 @@ fn distributor_config(lossy: bool, random: &mut Random) -> distributor::Config {
         work_per_turn: [1, 3, 4_000][(opens_per_turn % 3) as usize],
         image_part: if random.chance(50) { 40 } else { 32_000 },
         cache: cache_rules(random),
+        filters: filtering.of_distributors(),
         ..distributor::Config::default()
     }
 }
@@ -134,7 +137,7 @@ fn distributor_config(lossy: bool, random: &mut Random) -> distributor::Config {
 /// Time in which a client has to log in.
 pub(crate) const LOGIN_TIMEOUT: u64 = 20 * SECOND;
 
-fn p2ps_config(lossy: bool, random: &mut Random) -> p2ps::Config {
+fn p2ps_config(lossy: bool, filtering: Filtering, random: &mut Random) -> p2ps::Config {
     let incarnation = 1 + random.below(1000) as u32;
     let open_window = 1 + random.below(30) as u32;
     p2ps::Config {
@@ -151,6 +154,7 @@ fn p2ps_config(lossy: bool, random: &mut Random) -> p2ps::Config {
         recovery_delay_max: 4 * SECOND,
         image_part: if random.chance(50) { 40 } else { 32_000 },
         cache: cache_rules(random),
+        filters: filtering.of_p2pss(),
         ..p2ps::Config::default()
     }
 }
@@ -213,6 +217,7 @@ impl Hub {
         count: (usize, usize),
         layout: Layout,
         (paced, slow, conflated): (bool, bool, bool),
+        filtering: Filtering,
         now: u64,
         random: &mut Random,
     ) -> Self {
@@ -229,6 +234,7 @@ impl Hub {
             slow,
             conflated,
             order: order(longest),
+            filtering,
             next_incarnation: 100,
             network: None,
             trace: None,
@@ -239,15 +245,20 @@ impl Hub {
             return hub;
         }
         for number in 0..distributors {
-            let machine = SourceDistributor::new(distributor_config(lossy, random), 10 + number as u32);
+            let machine = SourceDistributor::new(distributor_config(lossy, filtering, random), 10 + number as u32);
             hub.distributors.push(Distributor { machine, sink: Sink::default() });
         }
         for id in 0..shards as u16 {
             let conflation = if conflated { conflation() } else { Settings::default() };
             let egress = limits(slow, conflated);
             let (source_order, source_failback) = hub.order.clone();
-            let config =
-                p2ps::Config { egress, conflation, source_order, source_failback, ..p2ps_config(lossy, random) };
+            let config = p2ps::Config {
+                egress,
+                conflation,
+                source_order,
+                source_failback,
+                ..p2ps_config(lossy, filtering, random)
+            };
             let mut machine = P2ps::new(config, id);
             name_distributors(&mut machine, distributors);
             for number in 0..distributors as u16 {
@@ -289,7 +300,7 @@ impl Hub {
             history_bytes: [0, 3_000, 1 << 20, 1 << 20][random.below(4)],
             window: if self.paced { WINDOW } else { 0 },
             patience: PATIENCE,
-            ..distributor_config(self.lossy, random)
+            ..distributor_config(self.lossy, self.filtering, random)
         }
     }
 
@@ -305,7 +316,7 @@ impl Hub {
             source_order: self.order.0.clone(),
             source_failback: self.order.1,
             report_bytes: if self.paced { (WINDOW / 8) as usize } else { 0 },
-            ..p2ps_config(self.lossy, random)
+            ..p2ps_config(self.lossy, self.filtering, random)
         }
     }
 
@@ -443,7 +454,7 @@ impl Hub {
             self.unlink(now, at, number);
         }
         self.next_incarnation += 1;
-        let machine = SourceDistributor::new(distributor_config(true, random), self.next_incarnation);
+        let machine = SourceDistributor::new(distributor_config(true, self.filtering, random), self.next_incarnation);
         self.distributors[number] = Distributor { machine, sink: Sink::default() };
         Some(number)
     }

@@ -9,6 +9,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | `content` | items and all their versions, so that any value can be judged |
+//! | `filtering` | which fields pass where, in worlds whose services are filtered |
 //! | `provider`, `publisher` | interactive and non-interactive providers |
 //! | `consumer`, `watch` | consumers, and the oracle of one item stream |
 //! | `hub` | the machines under test, and the blocks between them |
@@ -19,6 +20,7 @@
 
 mod consumer;
 mod content;
+mod filtering;
 mod hub;
 mod json;
 mod network;

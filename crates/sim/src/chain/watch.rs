@@ -1,6 +1,7 @@
 //! The oracle of one item stream of a consumer: what may come on it, given what came before and what providers said.
 
 use super::content::{Item, Rows, Truth, View, apply, is_trade, life_and_version, read_body, seen, seen_changes};
+use super::filtering::Filtering;
 use super::provider::MARK;
 use rwf::msg::{RefreshFlags, RefreshMsg, StatusMsg, UpdateMsg};
 use rwf::rdm::state::Recovery;
@@ -29,6 +30,9 @@ pub(crate) struct Watch {
     pub(crate) item: Item,
     pub(crate) kind: Kind,
     pub(crate) view: Option<View>,
+    /// What comes of that: not all of it passes everywhere.
+    pub(crate) shown: Option<View>,
+    filtering: Filtering,
     /// The consumer has paused it.
     pub(crate) paused: bool,
     /// The server stands by for the consumer.
@@ -72,11 +76,20 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn new(item: Item, kind: Kind, view: Option<View>, paused: bool, (opened, now): (u64, u64)) -> Self {
+    pub(crate) fn new(
+        item: Item,
+        kind: Kind,
+        view: Option<View>,
+        paused: bool,
+        filtering: Filtering,
+        (opened, now): (u64, u64),
+    ) -> Self {
         Self {
             item,
             kind,
+            shown: filtering.shown(item, view.as_ref()),
             view,
+            filtering,
             paused,
             stands_by: false,
             opened,
@@ -161,7 +174,8 @@ impl Watch {
     /// for an image all the same.
     pub(crate) fn change_view(&mut self, view: Option<View>, at_once: bool) -> bool {
         self.view = view;
-        self.rows = seen(&self.rows, self.view.as_ref());
+        self.shown = self.filtering.shown(self.item, self.view.as_ref());
+        self.rows = seen(&self.rows, self.shown.as_ref());
         let waits = !at_once || !self.imaged || self.gap || self.asked || self.set.is_some();
         if waits {
             self.miss();
@@ -209,7 +223,7 @@ impl Watch {
         self.set = (!complete).then_some(Set { id, next_part, solicited });
         self.begun |= solicited;
         if complete {
-            let expected = seen(&versions[usize::from(version)].rows, self.view.as_ref());
+            let expected = seen(&versions[usize::from(version)].rows, self.shown.as_ref());
             self.image_is_whole(msg.state.stream, id, &expected, truth);
         }
     }
@@ -279,7 +293,7 @@ impl Watch {
         assert!(version >= self.version, "version {version} after {}", self.version);
         for missed in self.version + 1..=if self.is_silent() { 0 } else { version } {
             let changes = &versions[usize::from(missed)].changes;
-            assert!(seen_changes(changes, self.view.as_ref()).is_empty(), "update {missed} was lost");
+            assert!(seen_changes(changes, self.shown.as_ref()).is_empty(), "update {missed} was lost");
         }
     }
 
@@ -300,7 +314,7 @@ impl Watch {
             assert!(self.conflated, "a merged update for one who gets all");
             assert!(!self.item.is_page(), "updates of a page are merged");
             let trades = (self.version + 1..=version).filter(|&at| is_trade(at));
-            let seen = |at: &u16| !seen_changes(&versions[usize::from(*at)].changes, self.view.as_ref()).is_empty();
+            let seen = |at: &u16| !seen_changes(&versions[usize::from(*at)].changes, self.shown.as_ref()).is_empty();
             assert_eq!(trades.filter(seen).count(), 0, "a trade is merged, between {} and {version}", self.version);
         } else if !self.partial {
             self.no_gap(version - 1, versions);
@@ -309,7 +323,7 @@ impl Watch {
             assert_eq!(key.name, Some(self.item.name.as_bytes()), "key of an update");
         }
         let changes = read_body(msg.container, msg.body);
-        let view = self.view.as_ref();
+        let view = self.shown.as_ref();
         if self.item.is_map() {
             assert!(!changes.is_empty(), "an empty update");
         } else if !self.partial && !is_merged {

@@ -145,6 +145,18 @@ fn updates_are_merged_in_worlds_with_conflation() {
     }
 }
 
+/// From this seed on worlds are of all kinds by turns, and services are filtered at distributors, at P2PSs, or at both: what a client
+/// has is what passes of its provider's content, and not a field more.
+const FILTERED: u64 = 13_000_000;
+
+#[test]
+fn worlds_with_filters_keep_the_rules() {
+    if number("QUOTEWAY_SEED").or(number("QUOTEWAY_FIRST_SEED")).is_none() {
+        keep(Between::Nothing, FILTERED..FILTERED + 300, "random_worlds");
+        keep(Between::Network, FILTERED..FILTERED + 150, "a_network_apart");
+    }
+}
+
 /// From this seed on worlds are of all kinds by turns, and most of their clients speak JSON in WebSocket.
 const JSON: u64 = 9_000_000;
 

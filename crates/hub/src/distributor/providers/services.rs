@@ -3,15 +3,19 @@
 use super::session::Domains;
 use crate::distributor::SessionId;
 use crate::distributor::ids::Handle;
+use crate::filter::rules::{Filters, ServiceFilter};
 use crate::hash_seed::{HashSeed, SeededMap};
 use rwf::Qos;
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
+use std::sync::Arc;
 
 /// One service. Its id belongs to its name for good.
 #[derive(Debug, Default)]
 pub(crate) struct Service {
     pub(crate) name: String,
+    /// What of it passes; everything if `None`.
+    pub(crate) filter: Option<Arc<ServiceFilter>>,
     /// `Vendor`, as the first provider had it.
     pub(crate) vendor: Option<String>,
     /// `ItemList`, as the first provider had it.
@@ -164,6 +168,8 @@ pub(crate) struct Services {
     free: VecDeque<u16>,
     /// As `free`, and too new to be used again.
     resting: Vec<u16>,
+    /// What of which service passes.
+    filters: Filters,
 }
 
 /// Ids above this are not given out; `0xFFFF` means something else on the hub.
@@ -171,8 +177,8 @@ const MAX_SERVICES: usize = 0xFFFE;
 
 impl Services {
     /// No services yet. Providers choose their names: `seed` keys the table.
-    pub(crate) fn new(seed: HashSeed) -> Self {
-        Self { by_name: SeededMap::with_hasher(seed), ..Self::default() }
+    pub(crate) fn new(seed: HashSeed, filters: Filters) -> Self {
+        Self { by_name: SeededMap::with_hasher(seed), filters, ..Self::default() }
     }
 
     pub(crate) fn get(&self, id: u16) -> Option<&Service> {
@@ -197,7 +203,8 @@ impl Services {
         if name.is_empty() {
             return None;
         }
-        let service = Service { name: name.to_owned(), cached, ..Service::default() };
+        let filter = self.filters.of(name).cloned();
+        let service = Service { name: name.to_owned(), filter, cached, ..Service::default() };
         let id = if self.list.len() < MAX_SERVICES {
             self.list.push(service);
             self.list.len() as u16

@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 
 const LIVE: u32 = 0x8000_0000;
 const KNOWN: u32 = 0x4000_0000;
-/// Updates are relayed when they are applied to the cached image.
-const CACHED: u32 = 0x2000_0000;
+/// Updates are relayed when they have been looked at.
+const CAREFUL: u32 = 0x2000_0000;
 
 /// What is known of a stream id: nothing, or an item and whether its updates are relayed. Four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,15 +24,15 @@ impl Stream {
         Self(handle.0 | KNOWN | if live { LIVE } else { 0 })
     }
 
-    /// The stream of a cached item: its updates are applied to the image before they are relayed.
-    pub(crate) fn of_cached(handle: Handle, live: bool) -> Self {
+    /// The stream of an item that is cached or filtered: its updates are applied to the image, or filtered, before they are relayed.
+    pub(crate) fn of_careful(handle: Handle, live: bool) -> Self {
         debug_assert!(handle.0 <= Handle::MAX);
-        Self(handle.0 | KNOWN | if live { CACHED } else { 0 })
+        Self(handle.0 | KNOWN | if live { CAREFUL } else { 0 })
     }
 
-    /// True if the updates of a cached item are relayed.
-    pub(crate) fn is_live_cached(self) -> bool {
-        self.0 & CACHED != 0
+    /// True if the updates of an item are relayed that is cached or filtered.
+    pub(crate) fn is_live_careful(self) -> bool {
+        self.0 & CAREFUL != 0
     }
 
     /// The item whose updates are relayed as they come; the data path's only question.

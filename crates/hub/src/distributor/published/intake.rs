@@ -3,7 +3,7 @@
 use crate::distributor::ids::{GroupId, Handle, StreamId};
 use crate::distributor::items::{Kind, Part, Place};
 use crate::distributor::providers::Stream;
-use crate::distributor::{CloseReason, SessionId, SourceDistributor};
+use crate::distributor::{SessionId, SourceDistributor};
 use crate::item::{ItemKey, KeyQos};
 use crate::stream::{ALL, Event, flags, update_flags_of};
 use permissions::lock::combine_bytes;
@@ -12,20 +12,18 @@ use rwf::msg::{Domain, Msg, MsgKey, RefreshFlags, RefreshMsg, StatusMsg, UpdateF
 use rwf::{DataState, Qos, State, StateCode, StreamState};
 
 impl SourceDistributor {
-    /// A message of a non-interactive provider on an item stream.
-    pub(crate) fn published_message(&mut self, id: SessionId, msg: &[u8]) -> Result<(), CloseReason> {
-        let decoded = Msg::decode(msg)?;
+    /// What passes of a message of a non-interactive provider on an item stream.
+    pub(crate) fn take_published(&mut self, id: SessionId, decoded: &Msg<'_>, msg: &[u8]) {
         if !matches!(decoded, Msg::Refresh(_)) {
             let place = Place { session: id, stream: StreamId(decoded.stream_id()) };
             if self.published.standby.item_at(place).is_some() {
-                self.standby_message(place, &decoded);
-                return Ok(());
+                return self.standby_message(place, decoded);
             }
         }
         match decoded {
-            Msg::Update(update) => self.published_update(id, &update, msg),
-            Msg::Refresh(refresh) => self.published_refresh(id, &refresh, msg),
-            Msg::Status(status) => self.published_status(id, &status, msg),
+            Msg::Update(update) => self.published_update(id, update, msg),
+            Msg::Refresh(refresh) => self.published_refresh(id, refresh, msg),
+            Msg::Status(status) => self.published_status(id, status, msg),
             Msg::Close(close) => {
                 if let Some(handle) = self.published_item(id, close.stream_id) {
                     let text = "Provider has closed the item";
@@ -41,7 +39,6 @@ impl SourceDistributor {
             }
             Msg::Ack(_) | Msg::Request(_) | Msg::Post(_) => self.counters.dropped_unexpected += 1,
         }
-        Ok(())
     }
 
     /// The item on a stream of the session; a message on another stream is dropped.
@@ -211,10 +208,18 @@ impl SourceDistributor {
         let watched = item.has_interest();
         self.take_update(handle, update);
         if watched {
-            self.hub.update(handle, update_flags_of(rwf), rwf);
-            self.counters.updates += 1;
+            self.relay_published(handle, rwf);
         } else {
             self.counters.dropped_not_live += 1;
+        }
+    }
+
+    /// Relays an update of a published item, unless it is one that its service withholds.
+    pub(super) fn relay_published(&mut self, handle: Handle, rwf: &[u8]) {
+        let bits = update_flags_of(rwf);
+        if self.relays_published(handle, rwf, bits) {
+            self.hub.update(handle, bits, rwf);
+            self.counters.updates += 1;
         }
     }
 

@@ -11,6 +11,8 @@ use rwf::{DataType, EncodeError, Qos};
 /// A refused post: code and text.
 type Nak = (NakCode, &'static str);
 
+const UNREADABLE: Nak = (NakCode::INVALID_CONTENT, "The message in the post is malformed");
+
 impl SourceDistributor {
     /// Applies a post to the held image of the item it names, and publishes it.
     pub(crate) fn post_to_cache(
@@ -20,7 +22,7 @@ impl SourceDistributor {
         post: &PostMsg<'_>,
     ) -> Result<(), Nak> {
         let nested = (post.container == DataType::MSG).then(|| Msg::decode(post.body)).transpose();
-        let nested = nested.map_err(|_| (NakCode::INVALID_CONTENT, "The message in the post is malformed"))?;
+        let nested = nested.map_err(|_| UNREADABLE)?;
         let handle = self.posted_to(service, handle, post, nested.as_ref())?;
         self.published.images.touch(self.items[handle].image().expect("a published item has an image"));
         let post_user_info = Some(post.post_user_info);
@@ -82,10 +84,10 @@ impl SourceDistributor {
 
     fn posted_update(&mut self, handle: Handle, update: &UpdateMsg<'_>) -> Result<(), Nak> {
         let bytes = self.posted_bytes(|w| update.encode(w))?;
-        self.take_update(handle, update);
+        let Some(bytes) = self.passing_post(handle, bytes) else { return Ok(()) };
+        self.take_update(handle, &UpdateMsg::decode(&bytes).map_err(|_| UNREADABLE)?);
         if self.items[handle].has_interest() {
-            self.hub.update(handle, crate::stream::update_flags_of(&bytes), &bytes);
-            self.counters.updates += 1;
+            self.relay_published(handle, &bytes);
         }
         Ok(())
     }
@@ -94,8 +96,8 @@ impl SourceDistributor {
         let bytes = self.posted_bytes(|w| refresh.encode(w))?;
         if refresh.state.stream.is_final() {
             self.published_final(handle, &refresh.state, None);
-        } else {
-            self.take_refresh(handle, refresh, &bytes);
+        } else if let Some(bytes) = self.passing_post(handle, bytes) {
+            self.take_refresh(handle, &RefreshMsg::decode(&bytes).map_err(|_| UNREADABLE)?, &bytes);
         }
         Ok(())
     }

@@ -46,7 +46,7 @@ impl StandbyImages {
     }
 
     /// The item of which an image stands by on a stream.
-    pub(super) fn item_at(&self, place: Place) -> Option<Handle> {
+    pub(crate) fn item_at(&self, place: Place) -> Option<Handle> {
         if self.by_place.is_empty() {
             return None;
         }

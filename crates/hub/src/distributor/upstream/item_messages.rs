@@ -26,11 +26,11 @@ impl SourceDistributor {
             return Ok(());
         };
         match header.class {
-            MsgClass::UPDATE => self.cached_update(id, handle, &header, msg),
+            MsgClass::UPDATE => self.careful_update(id, handle, &header, msg),
             MsgClass::REFRESH if !self.providers.is_reached(id, self.items[handle].service()) => {
                 self.answered_anew(now, handle, out);
             }
-            MsgClass::REFRESH => self.item_refresh(now, handle, &RefreshMsg::decode(msg)?, msg, out),
+            MsgClass::REFRESH => self.passing_refresh(now, handle, &header, msg, out)?,
             MsgClass::STATUS => self.item_status(now, handle, &StatusMsg::decode(msg)?, msg, out),
             MsgClass::GENERIC => {
                 let has_key = peek::has_key(header.class, header.flags);
@@ -41,8 +41,8 @@ impl SourceDistributor {
         Ok(())
     }
 
-    /// An image, or a part of one: the item's state takes it in, and those that it is for get it.
-    fn item_refresh(
+    /// What passes of an image, or of a part of one: the item's state takes it in, and those that it is for get it.
+    pub(in crate::distributor) fn item_refresh(
         &mut self,
         now: u64,
         handle: Handle,

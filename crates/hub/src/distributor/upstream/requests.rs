@@ -305,8 +305,8 @@ impl SourceDistributor {
         let item = &self.items[handle];
         if let Some(place) = item.place().filter(|_| item.is_open()) {
             debug_assert!(!live || item.is_watched(), "updates are relayed to nobody");
-            let stream =
-                if self.cache.has(handle.0) { Stream::of_cached(handle, live) } else { Stream::new(handle, live) };
+            let is_looked_at = self.cache.has(handle.0) || self.is_filtered(handle);
+            let stream = if is_looked_at { Stream::of_careful(handle, live) } else { Stream::new(handle, live) };
             self.providers[place.session].streams.set(place.stream, stream);
         }
     }

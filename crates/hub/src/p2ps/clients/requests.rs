@@ -2,13 +2,14 @@
 
 use super::refusal::{Refusal, Told};
 use super::streams::{MAX_WATCHERS, Open, WatchState};
+use crate::filter::rules::ServiceFilter;
 use crate::item::ItemKey;
 use crate::p2ps::P2ps;
 use crate::p2ps::conflation::{Granted, JustInTime};
 use crate::p2ps::delivery::statuses::told;
 use crate::p2ps::ids::{ClientId, ItemId, ServiceId, StreamId};
 use crate::p2ps::items::state::{Kind, Sharing, State as ItemState, Wait};
-use crate::p2ps::items::view_spec::ViewSpec;
+use crate::p2ps::items::view_spec::{Subset, ViewSpec};
 use crate::p2ps::items::views::NoView;
 use crate::p2ps::items::watchers::Watcher;
 use crate::p2ps::sources::payload;
@@ -17,11 +18,14 @@ use crate::p2ps::sources::services::Service;
 use rwf::msg::{AckMsg, CloseFlags, CloseMsg, Domain, MsgKey, Priority, RequestFlags, RequestMsg};
 use rwf::rdm::request::{Payload, View};
 use rwf::{DataState, Qos, Rate, State, StateCode, StreamState};
+use std::sync::Arc;
 
 /// A request for an item that can be served, now or later.
 struct Accepted {
     service: ServiceId,
     granted: Granted,
+    /// What the service's filter keeps from everyone.
+    filter: Option<Arc<ServiceFilter>>,
     /// Updates may be conflated when the client is slow.
     conflatable: bool,
     /// Nobody serves it now.
@@ -35,7 +39,7 @@ pub(super) enum WantedView {
     /// Everything is wanted.
     Whole,
     /// This much is wanted.
-    View(ViewSpec),
+    View(Subset),
     /// The view stays as it is.
     Keep,
 }
@@ -50,13 +54,13 @@ impl WantedView {
                 let mut fids = fids.clone();
                 fids.sort_unstable();
                 fids.dedup();
-                Ok(Self::View(ViewSpec::Fields(fids.into())))
+                Ok(Self::View(Subset::Fields(fids.into())))
             }
             (true, Some(View::Elements(names))) => {
                 let mut names = names.clone();
                 names.sort_unstable();
                 names.dedup();
-                Ok(Self::View(ViewSpec::Elements(names.into())))
+                Ok(Self::View(Subset::Elements(names.into())))
             }
             (true, Some(View::Unsupported(kind))) => Err(Refusal::UnknownViewType { kind: *kind }),
             (true, Some(View::Invalid)) => Err(Refusal::BadView {
@@ -143,8 +147,8 @@ impl P2ps {
         if is_new {
             self.items.set_elements(root, payload::relayed(msg.container, msg.body));
         }
-        let shown = if let WantedView::View(spec) = view { Some(spec.clone()) } else { None };
-        let item = match ViewSpec::at(accepted.granted.interval, shown) {
+        let subset = if let WantedView::View(subset) = view { Some(subset.clone()) } else { None };
+        let item = match ViewSpec::of(subset, accepted.granted.interval, accepted.filter.clone()) {
             Some(spec) => self.items.view(root, &spec, self.config.max_views_per_item),
             None => Ok(root),
         };
@@ -235,6 +239,7 @@ impl P2ps {
         Ok(Accepted {
             service: service.id,
             granted: if is_plain { plain } else { granted },
+            filter: self.config.filters.of(&service.name).cloned(),
             conflatable: conflatable && !is_plain,
             unavailable: service.choose(&self.sources, msg.domain, Some(granted.source)).is_none(),
             kind,
@@ -393,12 +398,13 @@ impl P2ps {
         no_refresh: bool,
     ) -> Result<ItemId, Told> {
         let root = self.items.root(item);
-        let shown = match wanted {
+        let subset = match wanted {
             WantedView::Keep => return Ok(item),
             WantedView::Whole => None,
-            WantedView::View(spec) => Some(spec.clone()),
+            WantedView::View(subset) => Some(subset.clone()),
         };
-        let (to, narrower) = match &ViewSpec::at(self.items.interval_of(item), shown) {
+        let as_now = self.items.spec_of(item).cloned().unwrap_or_default();
+        let (to, narrower) = match &as_now.with_subset(subset) {
             None => (root, false),
             Some(spec) => {
                 let narrower = self.items.spec_of(item).is_none_or(|old| old.covers(spec));

@@ -4,11 +4,11 @@
 //! whatever else its watchers get: an image, a state, an update that is kept, a generic message.
 
 use super::turn::BodyId;
+use crate::filter::bodies::Left;
 use crate::p2ps::P2ps;
 use crate::p2ps::conflation::Added;
 use crate::p2ps::conflation::merge::Merged;
 use crate::p2ps::ids::ItemId;
-use crate::p2ps::items::view_spec::{Filtered, append_filtered};
 use crate::p2ps::items::watchers::Watcher;
 use rwf::peek;
 
@@ -68,10 +68,10 @@ impl P2ps {
             let (head, data) = msg.split_at(header.body_offset);
             let body = turn.arena_body(|arena| {
                 arena.extend_from_slice(head);
-                match append_filtered(spec, header.container, data, arena) {
-                    Filtered::Written => {}
-                    Filtered::Whole => arena.extend_from_slice(data),
-                    Filtered::Nothing => return Err(()),
+                match spec.append(header.container, data, arena) {
+                    Left::Part => {}
+                    Left::Whole => arena.extend_from_slice(data),
+                    Left::Nothing => return Err(()),
                 }
                 Ok(())
             });

@@ -2,8 +2,8 @@
 
 use super::cached;
 use super::turn::BodyId;
+use crate::filter::bodies::Left;
 use crate::p2ps::ids::{Handle, HubGroup, ItemId, RemoteService, ServiceId, SourceId, Token};
-use crate::p2ps::items::view_spec::{Filtered, append_filtered};
 use crate::p2ps::items::watchers::Watcher;
 use crate::p2ps::sources::services::Provider;
 use crate::p2ps::{P2ps, encode};
@@ -251,6 +251,10 @@ impl P2ps {
     ) -> Option<BodyId> {
         let Self { turn, items, counters, scratch, .. } = self;
         let spec = items.spec_of(view)?;
+        if spec.withholds(message.body) {
+            counters.updates_filtered += 1;
+            return None;
+        }
         let service = items.get(view).service();
         scratch.update.clear();
         let has_key = message.flags & flags::HAS_KEY != 0;
@@ -263,21 +267,21 @@ impl P2ps {
             counters.hub_messages_bad += 1;
             return None;
         };
-        if spec.shown().is_none() {
+        if spec.shows_all() {
             let body = whole.or_else(|| turn.message_body(update, None))?;
             return Some(*whole.insert(body));
         }
         let (head, data) = update.split_at(header.body_offset);
-        let mut outcome = Filtered::Nothing;
+        let mut left = Left::Nothing;
         let body = turn.arena_body(|arena| {
             arena.extend_from_slice(head);
-            outcome = append_filtered(spec, header.container, data, arena);
-            if matches!(outcome, Filtered::Written) { Ok(()) } else { Err(()) }
+            left = spec.append(header.container, data, arena);
+            if left == Left::Part { Ok(()) } else { Err(()) }
         });
         counters.views_filtered += 1;
-        match (outcome, body) {
-            (Filtered::Written, Ok(body)) => Some(body),
-            (Filtered::Nothing, _) => None,
+        match (left, body) {
+            (Left::Part, Ok(body)) => Some(body),
+            (Left::Nothing, _) => None,
             _ => {
                 counters.views_unfiltered += 1;
                 let body = whole.or_else(|| turn.message_body(update, None))?;

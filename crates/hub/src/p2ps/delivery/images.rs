@@ -2,9 +2,9 @@
 
 use super::statuses::{GroupId, told};
 use super::turn::BodyId;
+use crate::filter::bodies::Left;
 use crate::p2ps::clients::streams::WatchState;
 use crate::p2ps::ids::{HubGroup, ItemId, SourceId};
-use crate::p2ps::items::view_spec::{Filtered, append_filtered};
 use crate::p2ps::items::watchers::Watcher;
 use crate::p2ps::{P2ps, encode};
 use crate::stream::flags;
@@ -102,9 +102,6 @@ impl Image<'_> {
         Variant { solicited, clear_cache, stream, data, is_bare, rate }
     }
 }
-
-/// A field or element list without entries.
-const EMPTY_LIST: &[u8] = &[0x08, 0, 0];
 
 impl P2ps {
     /// An image, or a part of one, of an open item.
@@ -242,16 +239,15 @@ impl P2ps {
             debug_assert!(false, "{view:?} is a view without a view");
             return 0;
         };
-        if spec.shown().is_none() {
+        if spec.shows_all() {
             return give(self, None);
         }
         let mut filtered = std::mem::take(&mut self.scratch.filtered);
         filtered.clear();
         self.counters.views_filtered += 1;
-        let body = match append_filtered(spec, image.refresh.container, image.refresh.body, &mut filtered) {
-            Filtered::Written => Some(&filtered[..]),
-            Filtered::Nothing => Some(EMPTY_LIST),
-            Filtered::Whole => {
+        let body = match spec.append(image.refresh.container, image.refresh.body, &mut filtered) {
+            Left::Part | Left::Nothing => Some(&filtered[..]),
+            Left::Whole => {
                 self.counters.views_unfiltered += 1;
                 None
             }

@@ -1,64 +1,86 @@
-//! Views: subsets of an item's fields or elements, and what they let through; and what is the same item at another rate.
+//! Views: subsets of an item's fields or elements, what the filter of its service leaves of them, and what is the same item at another
+//! rate.
 
+use crate::filter::bodies::{Left, Passing, append_passing};
+use crate::filter::rules::ServiceFilter;
 use crate::p2ps::encode;
-use rwf::container::{ElementList, ElementListEncoder, FieldList, FieldListEncoder, SetScope};
+use rwf::DataType;
 use rwf::rdm::request::{Payload, View};
-use rwf::wire::Writer;
-use rwf::{DataType, DecodeError, EncodeError};
+use std::sync::Arc;
 
-/// What a view lets through, in ascending order.
+/// What a client wants to see, in ascending order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum ViewSpec {
+pub(crate) enum Subset {
     /// Fields by id.
     Fields(Box<[i16]>),
     /// Elements by name.
     Elements(Box<[Vec<u8>]>),
-    /// What is shown, everything if `None`, conflated over so many milliseconds.
-    Conflated(u16, Option<Box<Self>>),
+}
+
+impl Subset {
+    /// True if all of `other` is in this subset too.
+    fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Fields(own), Self::Fields(other)) => other.iter().all(|fid| own.binary_search(fid).is_ok()),
+            (Self::Elements(own), Self::Elements(other)) => other.iter().all(|name| own.binary_search(name).is_ok()),
+            _ => false,
+        }
+    }
+}
+
+/// How an item is seen: the default shows all of it as it comes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct ViewSpec {
+    /// What is asked for; everything if `None`.
+    pub(super) subset: Option<Subset>,
+    /// Milliseconds over which the view is conflated; 0 for none.
+    interval: u16,
+    /// What the service's filter keeps from all. It is the same for all views of an item.
+    filter: Option<Arc<ServiceFilter>>,
 }
 
 impl ViewSpec {
-    /// The same conflated over an interval, 0 for none; everything if nothing else is said of what is shown.
-    pub(crate) fn at(interval: u16, shown: Option<Self>) -> Option<Self> {
-        if interval == 0 { shown } else { Some(Self::Conflated(interval, shown.map(Box::new))) }
+    /// A view; `None` for one that shows everything as it comes.
+    pub(crate) fn of(subset: Option<Subset>, interval: u16, filter: Option<Arc<ServiceFilter>>) -> Option<Self> {
+        let is_plain = subset.is_none() && interval == 0 && filter.is_none();
+        (!is_plain).then_some(Self { subset, interval, filter })
+    }
+
+    /// The same with another subset.
+    pub(crate) fn with_subset(self, subset: Option<Subset>) -> Option<Self> {
+        Self::of(subset, self.interval, self.filter)
     }
 
     /// Milliseconds over which the view is conflated; 0 for none.
     pub(crate) const fn interval(&self) -> u16 {
-        match self {
-            Self::Conflated(interval, _) => *interval,
-            Self::Fields(_) | Self::Elements(_) => 0,
-        }
+        self.interval
     }
 
-    /// The subset that it shows; `None` for everything.
-    pub(crate) fn shown(&self) -> Option<&Self> {
-        match self {
-            Self::Conflated(_, shown) => shown.as_deref(),
-            Self::Fields(_) | Self::Elements(_) => Some(self),
-        }
+    /// True if bodies are as they come.
+    pub(crate) fn shows_all(&self) -> bool {
+        !self.filters(DataType::FIELD_LIST) && !self.filters(DataType::ELEMENT_LIST)
     }
 
-    /// True if all that `other` lets through passes here too.
+    /// True if an update is kept from those who watch, whatever is in it.
+    pub(crate) fn withholds(&self, update: &[u8]) -> bool {
+        self.filter.as_ref().is_some_and(|filter| filter.withholds(update))
+    }
+
+    /// True if all that `other` asks for passes here too.
     pub(crate) fn covers(&self, other: &Self) -> bool {
-        match (self.shown(), other.shown()) {
+        match (&self.subset, &other.subset) {
             (None, _) => true,
-            (Some(Self::Fields(own)), Some(Self::Fields(other))) => {
-                other.iter().all(|fid| own.binary_search(fid).is_ok())
-            }
-            (Some(Self::Elements(own)), Some(Self::Elements(other))) => {
-                other.iter().all(|name| own.binary_search(name).is_ok())
-            }
-            _ => false,
+            (Some(own), Some(other)) => own.covers(other),
+            (Some(_), None) => false,
         }
     }
 
     /// The view as payload of a request.
     pub(crate) fn payload(&self) -> Vec<u8> {
-        let view = match self {
-            Self::Fields(fids) => View::Fields(fids.to_vec()),
-            Self::Elements(names) => View::Elements(names.to_vec()),
-            Self::Conflated(_, shown) => return shown.as_ref().map_or_else(Vec::new, |shown| shown.payload()),
+        let view = match &self.subset {
+            Some(Subset::Fields(fids)) => View::Fields(fids.to_vec()),
+            Some(Subset::Elements(names)) => View::Elements(names.to_vec()),
+            None => return Vec::new(),
         };
         let payload = Payload { view: Some(view), ..Payload::default() };
         let mut out = Vec::new();
@@ -69,156 +91,120 @@ impl ViewSpec {
         out
     }
 
-    /// Writes what passes of a container; `Ok(None)` if it is of a kind that this view does not filter, `Some(false)` if
-    /// nothing passes. Set data is written out as standard data.
-    fn filter(&self, container: DataType, body: &[u8], w: &mut Writer<'_>) -> Result<Option<bool>, Fault> {
-        match (self, container) {
-            (Self::Fields(fids), DataType::FIELD_LIST) => filter_fields(fids, body, w),
-            (Self::Elements(names), DataType::ELEMENT_LIST) => filter_elements(names, body, w),
-            (Self::Conflated(_, Some(shown)), _) => shown.filter(container, body, w),
-            _ => Ok(None),
+    /// Appends what the view lets through of a body.
+    pub(crate) fn append(&self, container: DataType, body: &[u8], out: &mut Vec<u8>) -> Left {
+        append_passing(self, container, body, out)
+    }
+}
+
+impl From<Subset> for ViewSpec {
+    fn from(subset: Subset) -> Self {
+        Self { subset: Some(subset), ..Self::default() }
+    }
+}
+
+impl Passing for ViewSpec {
+    fn filters(&self, list: DataType) -> bool {
+        let by_subset = match self.subset {
+            Some(Subset::Fields(_)) => list == DataType::FIELD_LIST,
+            Some(Subset::Elements(_)) => list == DataType::ELEMENT_LIST,
+            None => false,
+        };
+        by_subset || self.filter.as_ref().is_some_and(|filter| filter.filters(list))
+    }
+
+    fn field(&self, fid: i16) -> bool {
+        let is_wanted = match &self.subset {
+            Some(Subset::Fields(fids)) => fids.binary_search(&fid).is_ok(),
+            Some(Subset::Elements(_)) | None => true,
+        };
+        is_wanted && self.filter.as_ref().is_none_or(|filter| filter.field(fid))
+    }
+
+    fn element(&self, name: &[u8]) -> bool {
+        match &self.subset {
+            Some(Subset::Elements(names)) => names.binary_search_by(|known| known.as_slice().cmp(name)).is_ok(),
+            Some(Subset::Fields(_)) | None => true,
         }
     }
-}
-
-/// Why a body cannot be filtered.
-#[derive(Debug)]
-pub(crate) enum Fault {
-    Unreadable,
-    Unwritable(EncodeError),
-}
-
-impl From<DecodeError> for Fault {
-    fn from(_: DecodeError) -> Self {
-        Self::Unreadable
-    }
-}
-
-impl From<EncodeError> for Fault {
-    fn from(error: EncodeError) -> Self {
-        Self::Unwritable(error)
-    }
-}
-
-fn filter_fields(fids: &[i16], body: &[u8], w: &mut Writer<'_>) -> Result<Option<bool>, Fault> {
-    let list = FieldList::decode(body, &SetScope::NONE)?;
-    if list.is_set_skipped() {
-        return Ok(None);
-    }
-    let mut out = FieldListEncoder::begin(w)?;
-    if let Some(info) = list.info {
-        out.info(info)?;
-    }
-    for entry in list.entries() {
-        let entry = entry?;
-        if fids.binary_search(&entry.fid).is_err() {
-            continue;
-        }
-        if entry.enc == DataType::UNKNOWN || entry.enc.is_container() {
-            out.raw(entry.fid, entry.data)?;
-        } else {
-            out.field(entry.fid, &entry.value(DataType::UNKNOWN)?)?;
-        }
-    }
-    let any = !out.is_empty();
-    out.finish()?;
-    Ok(Some(any))
-}
-
-fn filter_elements(names: &[Vec<u8>], body: &[u8], w: &mut Writer<'_>) -> Result<Option<bool>, Fault> {
-    let list = ElementList::decode(body, &SetScope::NONE)?;
-    if list.is_set_skipped() {
-        return Ok(None);
-    }
-    let mut out = ElementListEncoder::begin(w)?;
-    if let Some(info) = list.info {
-        out.info(info)?;
-    }
-    copy_elements(&list, |name| names.binary_search_by(|known| known.as_slice().cmp(name)).is_ok(), &mut out)?;
-    let any = !out.is_empty();
-    out.finish()?;
-    Ok(Some(any))
-}
-
-/// Copies the elements with these names. Set data is written out as standard data.
-pub(crate) fn copy_elements(
-    list: &ElementList<'_>,
-    wanted: impl Fn(&[u8]) -> bool,
-    out: &mut ElementListEncoder<'_, '_>,
-) -> Result<(), Fault> {
-    for entry in list.entries() {
-        let entry = entry?;
-        if !wanted(entry.name) {
-            continue;
-        }
-        if entry.data_type.is_set_primitive() {
-            out.element(entry.name, entry.data_type.base(), &entry.value()?)?;
-        } else {
-            out.raw(entry.name, entry.data_type, entry.data)?;
-        }
-    }
-    Ok(())
-}
-
-/// What is left of a message's body under a view.
-pub(crate) enum Filtered {
-    /// It was filtered, into the end of the vector.
-    Written,
-    /// Nothing of it passes.
-    Nothing,
-    /// It is of a kind that is not filtered.
-    Whole,
-}
-
-/// Appends what a view lets through of a body.
-pub(crate) fn append_filtered(spec: &ViewSpec, container: DataType, body: &[u8], out: &mut Vec<u8>) -> Filtered {
-    let start = out.len();
-    let mut outcome = Filtered::Whole;
-    // Set data may grow when it is written out, by a byte or two a value.
-    let result = encode::append(out, body.len() * 2, |w| match spec.filter(container, body, w) {
-        Ok(Some(any)) => {
-            outcome = if any { Filtered::Written } else { Filtered::Nothing };
-            Ok(())
-        }
-        Ok(None) | Err(Fault::Unreadable) => {
-            outcome = Filtered::Whole;
-            Ok(())
-        }
-        Err(Fault::Unwritable(error)) => Err(error),
-    });
-    if result.is_err() {
-        outcome = Filtered::Whole;
-    }
-    if !matches!(outcome, Filtered::Written) {
-        out.truncate(start);
-    }
-    outcome
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Filtered, ViewSpec, append_filtered};
+    use super::{Subset, ViewSpec};
+    use crate::filter::bodies::Left;
+    use crate::filter::rules::{FieldRule, FieldSet, ServiceFilter, UpdateTypes};
     use rwf::DataType;
-    use rwf::container::{FieldList, FieldListEncoder, SetScope};
-    use rwf::wire::Writer;
+    use rwf::container::{
+        ElementListEncoder, FieldList, FieldListEncoder, Map, MapAction, MapEncoder, MapHead, SetScope,
+    };
+    use rwf::msg::UpdateType;
+    use rwf::wire::{LenForm, Writer};
+    use rwf::{EncodeError, Primitive};
+    use std::sync::Arc;
+
+    fn subset(fids: &[i16]) -> Subset {
+        Subset::Fields(fids.into())
+    }
 
     fn fields(fids: &[i16]) -> ViewSpec {
-        ViewSpec::Fields(fids.into())
+        subset(fids).into()
+    }
+
+    fn without(fids: &[i16]) -> Arc<ServiceFilter> {
+        let fields = FieldRule::AllBut(FieldSet::new(fids.iter().map(|&fid| (fid, fid))));
+        Arc::new(ServiceFilter { fields, ..ServiceFilter::default() })
+    }
+
+    fn written(write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>) -> Vec<u8> {
+        let mut buf = vec![0; 1_000];
+        let mut w = Writer::new(&mut buf);
+        write(&mut w).unwrap();
+        w.into_written().to_vec()
+    }
+
+    fn list_of(fids: &[i16]) -> Vec<u8> {
+        written(|w| write_list(fids, w))
+    }
+
+    fn write_list(fids: &[i16], w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        let mut list = FieldListEncoder::begin(w)?;
+        for &fid in fids {
+            list.uint(fid, fid as u64 & 0x7F)?;
+        }
+        list.finish()
+    }
+
+    fn fids_of(body: &[u8]) -> Vec<i16> {
+        let list = FieldList::decode(body, &SetScope::NONE).unwrap();
+        list.entries().map(|entry| entry.unwrap().fid).collect()
+    }
+
+    /// What a view leaves of a body, behind a byte that is there already.
+    fn left(view: &ViewSpec, container: DataType, body: &[u8]) -> (Left, Vec<u8>) {
+        let mut out = vec![7];
+        let left = view.append(container, body, &mut out);
+        assert_eq!(out.remove(0), 7);
+        (left, out)
     }
 
     #[test]
     fn a_view_covers_its_subsets() {
         let (a, b) = (fields(&[1, 2]), fields(&[2, 3]));
         assert!(!a.covers(&b) && a.covers(&fields(&[2])) && a.covers(&a));
-        assert!(!a.covers(&ViewSpec::Elements(Box::default())));
+        assert!(!a.covers(&Subset::Elements(Box::default()).into()));
     }
 
     #[test]
     fn a_conflated_view_shows_what_it_shows() {
-        let whole = ViewSpec::at(500, None).unwrap();
-        let part = ViewSpec::at(500, Some(fields(&[1, 2]))).unwrap();
-        assert_eq!(ViewSpec::at(0, Some(fields(&[1]))), Some(fields(&[1])));
+        let whole = ViewSpec::of(None, 500, None).unwrap();
+        let part = ViewSpec::of(Some(subset(&[1, 2])), 500, None).unwrap();
+        assert_eq!(
+            (ViewSpec::of(None, 0, None), whole.clone().with_subset(Some(subset(&[1, 2])))),
+            (None, Some(part.clone()))
+        );
         assert_eq!((whole.interval(), part.interval(), fields(&[1]).interval()), (500, 500, 0));
+        assert!(whole.shows_all() && !part.shows_all());
         assert!(whole.covers(&part) && !part.covers(&whole) && part.covers(&fields(&[2])));
         assert!(fields(&[1, 2, 3]).covers(&part) && !fields(&[1, 2]).covers(&whole));
         assert_eq!((whole.payload(), part.payload()), (Vec::new(), fields(&[1, 2]).payload()));
@@ -226,21 +212,70 @@ mod tests {
 
     #[test]
     fn only_wanted_fields_pass() {
-        let mut buf = [0; 100];
-        let mut w = Writer::new(&mut buf);
-        let mut list = FieldListEncoder::begin(&mut w).unwrap();
-        for fid in [3, 22, 25, -1] {
-            list.uint(fid, fid as u64 & 0x7F).unwrap();
+        let body = list_of(&[3, 22, 25, -1]);
+        let view = fields(&[-1, 22]);
+        let (outcome, out) = left(&view, DataType::FIELD_LIST, &body);
+        assert_eq!((outcome, fids_of(&out)), (Left::Part, vec![22, -1]));
+        let (outcome, out) = left(&fields(&[99]), DataType::FIELD_LIST, &body);
+        assert_eq!((outcome, fids_of(&out)), (Left::Nothing, vec![]));
+        for (container, body) in
+            [(DataType::MAP, &body[..]), (DataType::OPAQUE, &body), (DataType::FIELD_LIST, b"\xff")]
+        {
+            assert_eq!(left(&view, container, body), (Left::Whole, Vec::new()));
         }
-        list.finish().unwrap();
-        let body = w.into_written();
-        let mut out = vec![7];
-        assert!(matches!(append_filtered(&fields(&[-1, 22]), DataType::FIELD_LIST, body, &mut out), Filtered::Written));
-        assert_eq!(out[0], 7);
-        let list = FieldList::decode(&out[1..], &SetScope::NONE).unwrap();
-        let fids: Vec<i16> = list.entries().map(|entry| entry.unwrap().fid).collect();
-        assert_eq!(fids, [22, -1]);
-        assert!(matches!(append_filtered(&fields(&[99]), DataType::FIELD_LIST, body, &mut out), Filtered::Nothing));
-        assert!(matches!(append_filtered(&fields(&[22]), DataType::MAP, body, &mut out), Filtered::Whole));
+    }
+
+    #[test]
+    fn a_filter_takes_from_all_that_is_shown() {
+        let body = list_of(&[3, 22, 25]);
+        let whole = ViewSpec::of(None, 0, Some(without(&[22]))).unwrap();
+        assert_eq!(fids_of(&left(&whole, DataType::FIELD_LIST, &body).1), [3, 25]);
+        let part = whole.clone().with_subset(Some(subset(&[22, 25]))).unwrap();
+        assert_eq!(fids_of(&left(&part, DataType::FIELD_LIST, &body).1), [25]);
+        assert_eq!((whole.payload().len(), part.payload()), (0, fields(&[22, 25]).payload()));
+        // Elements have no field ids.
+        let elements = written(|w| {
+            let mut list = ElementListEncoder::begin(w)?;
+            list.element(b"A", DataType::UINT, &Primitive::UInt(1))?;
+            list.finish()
+        });
+        assert_eq!(left(&whole, DataType::ELEMENT_LIST, &elements).0, Left::Whole);
+        let kinds = ServiceFilter { withheld: UpdateTypes::NONE.with(UpdateType::QUOTE), ..ServiceFilter::default() };
+        let quiet = ViewSpec::of(None, 0, Some(Arc::new(kinds))).unwrap();
+        assert!(quiet.shows_all() && quiet.withholds(&[0, 0, 4, 6, 0, 0, 0, 5, 0, 0, 1]));
+    }
+
+    #[test]
+    fn entries_of_books_are_filtered_too() {
+        let body = |entries: &[(MapAction, u64, &[i16])]| {
+            written(|w| {
+                let mut map = MapEncoder::begin(w, MapHead::new(DataType::UINT, DataType::FIELD_LIST))?;
+                map.summary(LenForm::Shortest, |w| write_list(&[3, 22], w))?;
+                for (action, key, fids) in entries {
+                    map.entry(*action, &Primitive::UInt(*key), |w| write_list(fids, w))?;
+                }
+                map.finish()
+            })
+        };
+        let view = ViewSpec::of(None, 0, Some(without(&[3, 22]))).unwrap();
+        let book = body(&[
+            (MapAction::ADD, 1, &[22, 25]),
+            (MapAction::UPDATE, 2, &[22]),
+            (MapAction::ADD, 3, &[22]),
+            (MapAction::DELETE, 4, &[]),
+        ]);
+        let (outcome, out) = left(&view, DataType::MAP, &book);
+        assert_eq!(outcome, Left::Part);
+        let map = Map::decode(&out, &SetScope::NONE).unwrap();
+        assert_eq!(fids_of(map.summary().unwrap()), [0; 0]);
+        let entries: Vec<_> = map.entries().map(|entry| entry.unwrap()).collect();
+        let told: Vec<_> = entries.iter().map(|entry| (entry.action, entry.key, fids_of(entry.data))).collect();
+        let key = |n: u8| -> &[u8] { Box::leak(Box::new([n])) };
+        assert_eq!(
+            told,
+            [(MapAction::ADD, key(1), vec![25]), (MapAction::ADD, key(3), vec![]), (MapAction::DELETE, key(4), vec![]),]
+        );
+        let (outcome, out) = left(&view, DataType::MAP, &body(&[(MapAction::UPDATE, 2, &[22])]));
+        assert_eq!((outcome, Map::decode(&out, &SetScope::NONE).unwrap().len()), (Left::Nothing, 0));
     }
 }

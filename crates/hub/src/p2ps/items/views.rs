@@ -6,7 +6,7 @@
 
 use super::Items;
 use super::state::Item;
-use super::view_spec::ViewSpec;
+use super::view_spec::{Subset, ViewSpec};
 use crate::p2ps::ids::{ItemId, ViewId};
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ impl Views {
         *uses -= 1;
         if *uses == 0 {
             self.by_spec.remove(spec);
-            *spec = ViewSpec::Fields(Box::default());
+            *spec = ViewSpec::default();
             self.free.push(id);
         }
     }
@@ -61,23 +61,22 @@ struct Wanted {
     elements: BTreeMap<Vec<u8>, u32>,
     /// Views of fields, and views of elements.
     views: [u32; 2],
-    /// Views of everything, conflated.
+    /// Views of everything.
     wholes: u32,
 }
 
 impl Wanted {
     fn add(&mut self, spec: &ViewSpec) {
-        match spec {
-            ViewSpec::Fields(fids) => {
+        match &spec.subset {
+            Some(Subset::Fields(fids)) => {
                 self.views[0] += 1;
                 fids.iter().for_each(|&fid| *self.fields.entry(fid).or_default() += 1);
             }
-            ViewSpec::Elements(names) => {
+            Some(Subset::Elements(names)) => {
                 self.views[1] += 1;
                 names.iter().for_each(|name| *self.elements.entry(name.clone()).or_default() += 1);
             }
-            ViewSpec::Conflated(_, Some(shown)) => self.add(shown),
-            ViewSpec::Conflated(_, None) => self.wholes += 1,
+            None => self.wholes += 1,
         }
     }
 
@@ -92,17 +91,16 @@ impl Wanted {
                 counts.remove(key);
             }
         }
-        match spec {
-            ViewSpec::Fields(fids) => {
+        match &spec.subset {
+            Some(Subset::Fields(fids)) => {
                 self.views[0] -= 1;
                 fids.iter().for_each(|fid| less(&mut self.fields, fid));
             }
-            ViewSpec::Elements(names) => {
+            Some(Subset::Elements(names)) => {
                 self.views[1] -= 1;
                 names.iter().for_each(|name| less(&mut self.elements, name));
             }
-            ViewSpec::Conflated(_, Some(shown)) => self.remove(shown),
-            ViewSpec::Conflated(_, None) => self.wholes -= 1,
+            None => self.wholes -= 1,
         }
     }
 
@@ -112,8 +110,8 @@ impl Wanted {
             return None;
         }
         match self.views.map(|count| count > 0) {
-            [true, false] => Some(ViewSpec::Fields(self.fields.keys().copied().collect())),
-            [false, true] => Some(ViewSpec::Elements(self.elements.keys().cloned().collect())),
+            [true, false] => Some(Subset::Fields(self.fields.keys().copied().collect()).into()),
+            [false, true] => Some(Subset::Elements(self.elements.keys().cloned().collect()).into()),
             _ => None,
         }
     }
@@ -365,16 +363,16 @@ mod tests {
     use super::super::state::Kind;
     use super::{Coverage, Items, NoView, Wanted};
     use crate::p2ps::ids::{Handle, ServiceId, SourceId, Token};
-    use crate::p2ps::items::view_spec::ViewSpec;
+    use crate::p2ps::items::view_spec::{Subset, ViewSpec};
 
     fn fields(fids: &[i16]) -> ViewSpec {
-        ViewSpec::Fields(fids.into())
+        Subset::Fields(fids.into()).into()
     }
 
     #[test]
     fn what_is_wanted_is_the_union() {
         let mut wanted = Wanted::default();
-        let elements = ViewSpec::Elements(Box::new([b"x".to_vec()]));
+        let elements = Subset::Elements(Box::new([b"x".to_vec()])).into();
         assert_eq!(wanted.union(), None, "nobody wants anything");
         wanted.add(&fields(&[1, 2]));
         wanted.add(&fields(&[2, 3]));
@@ -384,7 +382,8 @@ mod tests {
         wanted.remove(&elements);
         wanted.remove(&fields(&[1, 2]));
         assert_eq!(wanted.union(), Some(fields(&[2, 3])));
-        let [part, whole] = [Some(fields(&[7])), None].map(|shown| ViewSpec::at(100, shown).unwrap());
+        let subset = Subset::Fields(Box::new([7]));
+        let [part, whole] = [Some(subset), None].map(|subset| ViewSpec::of(subset, 100, None).unwrap());
         wanted.add(&part);
         assert_eq!(wanted.union(), Some(fields(&[2, 3, 7])));
         wanted.add(&whole);

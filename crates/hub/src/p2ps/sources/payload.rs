@@ -1,8 +1,8 @@
 //! The payload of requests on its way upstream: elements that this server does not act upon go to the provider as they
 //! came.
 
+use crate::filter::bodies::{Fault, copy_elements};
 use crate::p2ps::encode;
-use crate::p2ps::items::view_spec::{Fault, copy_elements};
 use rwf::container::{ElementList, ElementListEncoder, SetScope};
 use rwf::wire::Writer;
 use rwf::{DataType, EncodeError};

@@ -222,6 +222,7 @@ impl World {
         let mut consumer = Consumer::new(shard, at as u32, self.now, &mut self.random);
         consumer.crowded = self.crowded;
         consumer.warm = self.warm;
+        consumer.filtering = self.hub.filtering;
         consumer.by_time = self.hub.conflated && self.random.chance(40);
         if self.json && self.random.chance(60) {
             let wire = JsonWire::new(self.now, &mut self.random);

@@ -13,6 +13,7 @@ mod traffic;
 use super::Between;
 use super::consumer::Consumer;
 use super::content::Truth;
+use super::filtering::Filtering;
 use super::hub::{Hub, Layout, SECOND};
 use super::json::JsonProviderWire;
 use super::provider::Provider;
@@ -82,8 +83,16 @@ const CONFLATED: u64 = 7_000_000;
 const JSON: u64 = 9_000_000;
 /// Worlds from this seed on are of all these kinds, too; no more clients than before speak JSON, and they have their server stand by.
 const WARM: u64 = 11_000_000;
+/// Worlds from this seed on are as those, but that few have clients that speak JSON, and services are filtered in most.
+const FILTERED: u64 = 13_000_000;
 /// Bytes that a distributor of a paced world reads from a provider at a time.
 const READ: usize = 1_200;
+
+/// Where services are filtered in the world of a seed.
+fn filtering(seed: u64) -> Filtering {
+    let on = |turn| seed >= FILTERED && seed / 5 % 4 != turn;
+    Filtering { at_distributors: on(1), at_p2pss: on(2) }
+}
 
 /// The provider that has a session.
 fn place(session: u32) -> usize {
@@ -107,7 +116,8 @@ impl World {
         let crowded = seed_of_kind >= CROWDED;
         let shards = if layout == Layout::Inline { 1 } else { 1 + random.below(if crowded { 5 } else { 3 }) };
         let kind = ((PACED..SLOW).contains(&seed_of_kind), seed_of_kind >= SLOW, seed_of_kind >= CONFLATED);
-        let mut hub = Hub::new((distributors, shards), layout, kind, now, &mut random);
+        let filtering = filtering(seed);
+        let mut hub = Hub::new((distributors, shards), layout, kind, filtering, now, &mut random);
         hub.trace = logged.then(Vec::new);
         let home = |at: usize| usize::from(distributors == 2 && at >= 2);
         let count = 1 + random.below(OFFERS.len());
@@ -135,8 +145,8 @@ impl World {
             turn: 0,
             eager: false,
             crowded,
-            json: (JSON..WARM).contains(&seed),
-            warm: seed >= WARM,
+            json: (JSON..WARM).contains(&seed) || seed >= FILTERED && seed.is_multiple_of(7),
+            warm: (WARM..FILTERED).contains(&seed) || seed >= FILTERED && seed.is_multiple_of(3),
             log: logged.then(Vec::new),
         };
         world.note(|| format!("{layout:?}, {distributors} distributors, {shards} shards, {count} providers"));

@@ -180,7 +180,7 @@ impl World {
                 let life = self.life_of(item, watch.kind, watch.life);
                 assert!(life, "{}: served by life {}, which is over: {watch:?}", whom(), watch.life);
                 let versions = self.truth.known(watch.life, item).expect("a life");
-                let rows = seen(&versions.last().expect("a version").rows, watch.view.as_ref());
+                let rows = seen(&versions.last().expect("a version").rows, watch.shown.as_ref());
                 assert_eq!(watch.rows, rows, "{}: stale content marked Ok", whom());
             }
         }

@@ -1,0 +1,141 @@
+//! Services that are filtered: what does not pass is taken out of what providers send before anything else looks at it.
+//!
+//! Fields that do not pass are in no image and no update from here on. Updates of a type that is withheld are applied to cached and
+//! published images, and not relayed: an image says what its provider's would. The streams of items that are filtered are not live, so
+//! their updates come here and not to the data path, which does not know of filters.
+
+use super::ids::{Handle, StreamId};
+use super::items::Place;
+use super::{CloseReason, ProviderSink, SessionId, SourceDistributor};
+use crate::filter::bodies::{Left, append_passing};
+use crate::filter::rules::{FieldRule, ServiceFilter};
+use crate::stream::{flags, update_flags};
+use rwf::msg::{Msg, MsgClass, RefreshMsg};
+use rwf::peek;
+
+/// Writes what passes of a refresh or an update. Of an update with a lock of its own that is left, without fields.
+fn write_passing(filter: &ServiceFilter, header: &peek::Header, msg: &[u8], out: &mut Vec<u8>) -> Left {
+    out.clear();
+    if filter.fields == FieldRule::All || !matches!(header.class, MsgClass::REFRESH | MsgClass::UPDATE) {
+        return Left::Whole;
+    }
+    let (head, body) = msg.split_at(header.body_offset);
+    out.extend_from_slice(head);
+    let left = append_passing(filter, header.container, body, out);
+    let is_needed = || header.class == MsgClass::REFRESH || update_flags(header, msg) & flags::HAS_LOCK != 0;
+    if left == Left::Nothing && is_needed() { Left::Part } else { left }
+}
+
+impl SourceDistributor {
+    /// An update of an interactive item that is not relayed as it comes.
+    pub(super) fn careful_update(&mut self, id: SessionId, handle: Handle, header: &peek::Header, msg: &[u8]) {
+        let Some(filter) = &self.services[self.items[handle].service()].filter else {
+            return self.cached_update(id, handle, header, msg, true);
+        };
+        let mut passing = std::mem::take(&mut self.passing);
+        let left = write_passing(filter, header, msg, &mut passing);
+        let relays = !filter.withholds(msg) || update_flags(header, msg) & flags::HAS_LOCK != 0;
+        match left {
+            Left::Nothing => self.counters.updates_filtered += 1,
+            Left::Part => self.cached_update(id, handle, header, &passing, relays),
+            Left::Whole => self.cached_update(id, handle, header, msg, relays),
+        }
+        self.passing = passing;
+    }
+
+    /// A refresh of an interactive item.
+    pub(super) fn passing_refresh(
+        &mut self,
+        now: u64,
+        handle: Handle,
+        header: &peek::Header,
+        msg: &[u8],
+        out: &mut dyn ProviderSink,
+    ) -> Result<(), CloseReason> {
+        let Some(filter) = &self.services[self.items[handle].service()].filter else {
+            self.item_refresh(now, handle, &RefreshMsg::decode(msg)?, msg, out);
+            return Ok(());
+        };
+        let mut passing = std::mem::take(&mut self.passing);
+        let part = write_passing(filter, header, msg, &mut passing) != Left::Whole;
+        let msg = if part { &passing[..] } else { msg };
+        let decoded = RefreshMsg::decode(msg);
+        if let Ok(refresh) = &decoded {
+            self.item_refresh(now, handle, refresh, msg, out);
+        }
+        decoded?;
+        self.passing = passing;
+        Ok(())
+    }
+
+    /// A message of a non-interactive provider on an item stream.
+    pub(super) fn published_message(&mut self, id: SessionId, msg: &[u8]) -> Result<(), CloseReason> {
+        let decoded = Msg::decode(msg)?;
+        let service = if self.config.filters.is_on() { self.service_of_published(id, &decoded) } else { None };
+        let Some(filter) = service.and_then(|service| self.services[service].filter.as_ref()) else {
+            self.take_published(id, &decoded, msg);
+            return Ok(());
+        };
+        let header = peek::header(msg)?;
+        let mut passing = std::mem::take(&mut self.passing);
+        match write_passing(filter, &header, msg, &mut passing) {
+            Left::Nothing => self.counters.updates_filtered += 1,
+            Left::Whole => self.take_published(id, &decoded, msg),
+            Left::Part => match Msg::decode(&passing) {
+                Ok(part) => self.take_published(id, &part, &passing),
+                // Of what can be read each part can be.
+                Err(_) => self.counters.encode_failures += 1,
+            },
+        }
+        self.passing = passing;
+        Ok(())
+    }
+
+    /// The service of the item that a message is for, if that is known.
+    fn service_of_published(&self, id: SessionId, msg: &Msg<'_>) -> Option<u16> {
+        let stream = StreamId(msg.stream_id());
+        let by_key = || {
+            let offers = &self.providers[id];
+            let offer = match msg.key()?.service_id {
+                Some(service) => offers.offer_by_id(service),
+                None => offers.offers.only(),
+            };
+            offer.map(|offer| offer.service)
+        };
+        let by_stream = || {
+            let placed = self.providers[id].streams.get(stream).handle();
+            let handle = placed.or_else(|| self.published.standby.item_at(Place { session: id, stream }))?;
+            Some(self.items[handle].service())
+        };
+        // A refresh may put another item on its stream.
+        if matches!(msg, Msg::Refresh(_)) { by_key().or_else(by_stream) } else { by_stream().or_else(by_key) }
+    }
+
+    /// True if updates of an item have to be looked at before they are relayed.
+    pub(super) fn is_filtered(&self, handle: Handle) -> bool {
+        self.services[self.items[handle].service()].filter.is_some()
+    }
+
+    /// What passes of a message that was posted to an item; `None` for an update of which nothing is left.
+    pub(super) fn passing_post(&mut self, handle: Handle, msg: Vec<u8>) -> Option<Vec<u8>> {
+        let filter = self.services[self.items[handle].service()].filter.as_ref();
+        let (Some(filter), Ok(header)) = (filter, peek::header(&msg)) else { return Some(msg) };
+        let mut passing = Vec::new();
+        match write_passing(filter, &header, &msg, &mut passing) {
+            Left::Whole => Some(msg),
+            Left::Part => Some(passing),
+            Left::Nothing => {
+                self.counters.updates_filtered += 1;
+                None
+            }
+        }
+    }
+
+    /// True if an update of a published item goes on; one that does not is counted.
+    pub(super) fn relays_published(&mut self, handle: Handle, update: &[u8], bits: u8) -> bool {
+        let filter = self.services[self.items[handle].service()].filter.as_ref();
+        let is_withheld = filter.is_some_and(|filter| filter.withholds(update)) && bits & flags::HAS_LOCK == 0;
+        self.counters.updates_filtered += u64::from(is_withheld);
+        !is_withheld
+    }
+}

@@ -1,0 +1,178 @@
+//! Which fields and updates of which services go on.
+
+use rwf::msg::UpdateType;
+use rwf::peek;
+use rwf::wire::Reader;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The filters of all services. The default lets everything pass.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filters {
+    /// What holds for a service, by its name.
+    pub services: BTreeMap<String, Arc<ServiceFilter>>,
+    /// What holds for all other services.
+    pub others: Option<Arc<ServiceFilter>>,
+}
+
+impl Filters {
+    /// The filter of a service; none if all of it passes.
+    pub fn of(&self, service: &str) -> Option<&Arc<ServiceFilter>> {
+        let filter = self.services.get(service).or(self.others.as_ref())?;
+        (**filter != ServiceFilter::default()).then_some(filter)
+    }
+
+    /// True if some service may be filtered.
+    pub fn is_on(&self) -> bool {
+        self.others.is_some() || !self.services.is_empty()
+    }
+}
+
+/// What of a service passes. The default lets everything pass.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct ServiceFilter {
+    /// Fields that pass, in images, updates and entries of books.
+    pub fields: FieldRule,
+    /// Updates that do not go on, whatever is in them. Images hold what they say.
+    pub withheld: UpdateTypes,
+}
+
+impl ServiceFilter {
+    /// True if an update, an RWF message, is of a type that is withheld. One that is cut off is not: nobody can read it.
+    pub fn withholds(&self, update: &[u8]) -> bool {
+        self.withheld != UpdateTypes::NONE && update_type(update).is_some_and(|kind| self.withheld.has(kind))
+    }
+}
+
+/// The type of an update: it follows the flags and the container's type.
+fn update_type(update: &[u8]) -> Option<UpdateType> {
+    let mut r = Reader::new(update.get(peek::STREAM_ID_OFFSET + 4..)?, "update");
+    r.rb15().ok()?;
+    r.u8().ok()?;
+    r.u8().ok().map(UpdateType)
+}
+
+/// Which fields pass.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum FieldRule {
+    /// Every field.
+    #[default]
+    All,
+    /// These.
+    Only(FieldSet),
+    /// All but these.
+    AllBut(FieldSet),
+}
+
+impl FieldRule {
+    /// True if a field passes.
+    pub fn passes(&self, fid: i16) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(fields) => fields.has(fid),
+            Self::AllBut(fields) => !fields.has(fid),
+        }
+    }
+}
+
+/// A set of field ids.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct FieldSet(
+    /// Ranges, first and last, in ascending order, none of which touches the next.
+    Box<[(i16, i16)]>,
+);
+
+impl FieldSet {
+    /// The fields of these ranges, each from its first to its last; a range whose last is before its first is empty.
+    pub fn new(ranges: impl IntoIterator<Item = (i16, i16)>) -> Self {
+        let mut ranges: Vec<(i16, i16)> = ranges.into_iter().filter(|(first, last)| first <= last).collect();
+        ranges.sort_unstable();
+        let mut merged: Vec<(i16, i16)> = Vec::with_capacity(ranges.len());
+        for (first, last) in ranges {
+            match merged.last_mut() {
+                Some((_, end)) if i32::from(first) <= i32::from(*end) + 1 => *end = last.max(*end),
+                _ => merged.push((first, last)),
+            }
+        }
+        Self(merged.into())
+    }
+
+    /// True if a field is in the set.
+    pub fn has(&self, fid: i16) -> bool {
+        let at = self.0.partition_point(|&(_, last)| last < fid);
+        self.0.get(at).is_some_and(|&(first, _)| first <= fid)
+    }
+
+    /// True if no field is in the set.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// A set of types of updates; none by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct UpdateTypes([u64; 4]);
+
+impl UpdateTypes {
+    /// No type.
+    pub const NONE: Self = Self([0; 4]);
+
+    /// The set with this type.
+    #[must_use]
+    pub const fn with(mut self, kind: UpdateType) -> Self {
+        self.0[kind.0 as usize / 64] |= 1 << (kind.0 % 64);
+        self
+    }
+
+    /// True if a type is in the set.
+    pub const fn has(self, kind: UpdateType) -> bool {
+        self.0[kind.0 as usize / 64] & 1 << (kind.0 % 64) != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FieldRule, FieldSet, Filters, ServiceFilter, UpdateTypes};
+    use rwf::msg::{Domain, UpdateMsg, UpdateType};
+    use rwf::wire::Writer;
+    use std::sync::Arc;
+
+    #[test]
+    fn ranges_that_meet_are_one() {
+        let set = FieldSet::new([(22, 25), (26, 30), (-5, -1), (7, 3), (24, 24), (i16::MAX, i16::MAX), (i16::MIN, -8)]);
+        assert_eq!(set.0[..], [(i16::MIN, -8), (-5, -1), (22, 30), (i16::MAX, i16::MAX)]);
+        for (fid, is_in) in [(21, false), (22, true), (30, true), (31, false), (-6, false), (-5, true), (0, false)] {
+            assert_eq!(set.has(fid), is_in, "{fid}");
+        }
+        assert!(set.has(i16::MIN) && set.has(i16::MAX) && FieldSet::new([]).is_empty());
+        assert!(FieldRule::Only(set.clone()).passes(25) && !FieldRule::AllBut(set).passes(25));
+    }
+
+    #[test]
+    fn a_service_that_is_named_has_its_own() {
+        let fields = FieldRule::AllBut(FieldSet::new([(22, 22)]));
+        let some = Arc::new(ServiceFilter { fields, ..ServiceFilter::default() });
+        let mut filters = Filters { others: Some(some.clone()), ..Filters::default() };
+        assert!(filters.is_on() && !Filters::default().is_on());
+        filters.services.insert("OPEN".to_owned(), Arc::default());
+        assert_eq!((filters.of("OPEN"), filters.of("FEED")), (None, Some(&some)));
+    }
+
+    #[test]
+    fn the_type_of_an_update_is_where_it_stands() {
+        let filter = ServiceFilter {
+            withheld: UpdateTypes::NONE.with(UpdateType::QUOTE).with(UpdateType(200)),
+            ..ServiceFilter::default()
+        };
+        for (kind, withheld) in [(UpdateType::QUOTE, true), (UpdateType::TRADE, false), (UpdateType(200), true)] {
+            let mut buf = [0; 64];
+            for seq_num in [None, Some(7)] {
+                let mut w = Writer::new(&mut buf);
+                let update = UpdateMsg { update_type: kind, seq_num, ..UpdateMsg::new(Domain::MARKET_PRICE, -2) };
+                update.encode(&mut w).unwrap();
+                assert_eq!(filter.withholds(w.written()), withheld, "{kind}");
+            }
+        }
+        assert!(!filter.withholds(&[]) && !filter.withholds(&[0; 9]));
+    }
+}

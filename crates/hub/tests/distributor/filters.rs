@@ -1,0 +1,159 @@
+//! Filtered services: what does not pass is in no image and no update from the Source Distributor on.
+
+use crate::world::*;
+use hub::cache::rules::CacheRules;
+use hub::distributor::Config;
+use hub::filter::rules::{FieldRule, FieldSet, Filters, ServiceFilter, UpdateTypes};
+use hub::stream::{Kind, Request, flags};
+use rwf::DataType;
+use rwf::msg::{Domain, MsgKey, PostMsg, RefreshFlags, UpdateMsg, UpdateType};
+use std::sync::Arc;
+
+const WHOLE: RefreshFlags = RefreshFlags(RefreshFlags::SOLICITED.0 | RefreshFlags::REFRESH_COMPLETE.0);
+
+/// The service loses fields 25 and 30, and quotes.
+fn filtering(service: &str, cache: CacheRules) -> Config {
+    let filter = ServiceFilter {
+        fields: FieldRule::AllBut(FieldSet::new([(25, 25), (30, 31)])),
+        withheld: UpdateTypes::NONE.with(UpdateType::QUOTE),
+    };
+    let filters = Filters { services: [(service.to_owned(), Arc::new(filter))].into(), others: None };
+    Config { filters, cache, ..Config::default() }
+}
+
+fn typed(stream: i32, kind: UpdateType, fields: &[(i16, &[u8])], lock: Option<&[u8]>) -> Vec<u8> {
+    let body = field_list(fields);
+    let update = UpdateMsg {
+        container: DataType::FIELD_LIST,
+        update_type: kind,
+        perm_data: lock,
+        body: &body,
+        ..UpdateMsg::new(Domain::MARKET_PRICE, stream)
+    };
+    bytes_of(|w| update.encode(w))
+}
+
+/// The fields of what came over the hub, by kind.
+fn told(world: &mut World) -> Vec<(Kind, Vec<i16>)> {
+    let events = world.events().into_iter().filter(|event| matches!(event.kind, Kind::Image | Kind::Update));
+    let fids = |body: &[u8]| fields_of(body).into_iter().map(|(fid, _)| fid).collect();
+    let told = |event: Ev| match event.kind {
+        Kind::Image => (event.kind, fids(event.image().body)),
+        _ => (event.kind, fids(rwf::peek::body(&event.body).unwrap())),
+    };
+    events.map(told).collect()
+}
+
+#[test]
+fn fields_and_updates_that_do_not_pass_stay_behind() {
+    let mut world = World::with_two_p2pss(filtering("FEED", CacheRules::default()));
+    world.open(1, "A");
+    let (stream, ..) = world.requests(0)[0];
+    world.refresh(0, stream, &[(22, b"1"), (25, b"2"), (31, b"3")], WHOLE);
+    world.update(0, stream, &[(25, b"2"), (22, b"3")]);
+    world.update(0, stream, &[(25, b"4")]);
+    world.update(0, stream, &[(18, b"5")]);
+    assert_eq!(
+        told(&mut world),
+        [(Kind::Image, vec![22]), (Kind::Update, vec![22]), (Kind::Update, vec![18])],
+        "an update of which nothing is left is not sent"
+    );
+    world.bytes(0, &typed(stream, UpdateType::QUOTE, &[(22, b"1")], None));
+    world.bytes(0, &typed(stream, UpdateType::TRADE, &[(22, b"1")], None));
+    // What it says of who may see the item is not lost.
+    world.bytes(0, &typed(stream, UpdateType::QUOTE, &[(25, b"1")], Some(&[3, 1, 0])));
+    assert_eq!(told(&mut world), [(Kind::Update, vec![22]), (Kind::Update, vec![])]);
+    assert_eq!((world.sd.counters().updates, world.sd.counters().updates_filtered), (4, 2));
+}
+
+#[test]
+fn a_service_without_a_filter_passes_as_it_comes() {
+    let mut world = World::with_two_p2pss(filtering("OTHER", CacheRules::default()));
+    let (_, stream) = world.open_imaged(1, "A");
+    world.update(0, stream, &[(25, b"2")]);
+    world.bytes(0, &typed(stream, UpdateType::QUOTE, &[(30, b"1")], None));
+    assert_eq!(told(&mut world), [(Kind::Update, vec![25]), (Kind::Update, vec![30])]);
+    assert_eq!(world.sd.counters().updates_filtered, 0);
+}
+
+#[test]
+fn cached_images_are_without_the_fields_and_with_the_quotes() {
+    let mut world = World::with_two_p2pss(filtering("FEED", CacheRules::everything()));
+    world.open(1, "A");
+    let (stream, ..) = world.requests(0)[0];
+    world.refresh(0, stream, &[(22, b"1"), (25, b"2")], WHOLE);
+    world.bytes(0, &typed(stream, UpdateType::QUOTE, &[(22, b"7"), (25, b"3")], None));
+    assert_eq!(told(&mut world), [(Kind::Image, vec![22])]);
+    world.open_with(2, "A", flags::STREAMING);
+    let events = world.events();
+    assert_eq!(fields_of(events[1].image().body), [(22, b"7".to_vec())]);
+    assert!(world.requests(0).is_empty());
+    world.update(0, stream, &[(22, b"8")]);
+    assert_eq!(told(&mut world), [(Kind::Update, vec![22])]);
+}
+
+#[test]
+fn snapshots_and_parts_are_filtered() {
+    let mut world = World::with_two_p2pss(filtering("FEED", CacheRules::default()));
+    world.open_with(2, "B", flags::SNAPSHOT_ONLY);
+    let (stream, ..) = world.requests(0)[0];
+    world.refresh_with(0, &[(22, b"1"), (25, b"2")], |refresh| {
+        (refresh.stream_id, refresh.part_num) = (stream, Some(0));
+        refresh.flags = RefreshFlags::SOLICITED;
+    });
+    world.refresh_with(0, &[(30, b"2")], |refresh| {
+        (refresh.stream_id, refresh.part_num) = (stream, Some(1));
+        refresh.flags = WHOLE;
+        refresh.state.stream = rwf::StreamState::NON_STREAMING;
+    });
+    assert_eq!(told(&mut world), [(Kind::Image, vec![22]), (Kind::Image, vec![])], "a part may be empty");
+}
+
+#[test]
+fn what_non_interactive_providers_publish_is_filtered() {
+    let mut world = World::new(filtering("NI_PUB", CacheRules::default()));
+    world.p2ps_up(1);
+    for id in [0, 1] {
+        world.nip_up(id);
+        world.directory(id, vec![service(3, "NI_PUB")]);
+    }
+    world.publish(0, 5, 3, "A", &[(22, b"1"), (25, b"2")]);
+    world.events();
+    let handle = world.open(1, "A");
+    world.update(0, 5, &[(25, b"7")]);
+    world.update(0, 5, &[(22, b"7"), (25, b"7")]);
+    world.bytes(0, &typed(5, UpdateType::QUOTE, &[(18, b"7")], None));
+    assert_eq!(told(&mut world), [(Kind::Update, vec![22])]);
+    world.request(1, &Request::Refresh { handle, in_stream: false }).unwrap();
+    assert_eq!(told(&mut world), [(Kind::Image, vec![22, 18])], "the image has what was withheld");
+    // Another one takes the item over, and leaves it: what stood by meanwhile is filtered as well.
+    world.publish(1, 8, 3, "A", &[(22, b"9"), (30, b"2")]);
+    world.update(0, 5, &[(22, b"8"), (25, b"8")]);
+    assert_eq!(told(&mut world), [(Kind::Image, vec![22])]);
+    world.down(1);
+    assert_eq!(told(&mut world), [(Kind::Image, vec![22, 18])]);
+}
+
+#[test]
+fn what_is_posted_is_filtered() {
+    let mut world = World::new(filtering("NI_PUB", CacheRules::default()));
+    world.p2ps_up(1);
+    world.nip_up(0);
+    world.directory(0, vec![service(3, "NI_PUB")]);
+    world.publish(0, 5, 3, "A", &[(22, b"1")]);
+    world.events();
+    let handle = world.open(1, "A");
+    world.events();
+    for fields in [&[(22, &b"2"[..]), (25, b"2")][..], &[(25, b"3")]] {
+        let body = field_list(fields);
+        let post = PostMsg {
+            container: DataType::FIELD_LIST,
+            key: Some(MsgKey::item(3, b"A")),
+            body: &body,
+            ..PostMsg::new(Domain::MARKET_PRICE, 1)
+        };
+        let rwf = bytes_of(|w| post.encode(w));
+        world.request(1, &Request::Post { service: 1, handle: Some(handle), token: 1, rwf: &rwf }).unwrap();
+    }
+    assert_eq!(told(&mut world), [(Kind::Update, vec![22])]);
+}

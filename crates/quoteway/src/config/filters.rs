@@ -1,0 +1,195 @@
+//! Filters: their parameters, and what they say of each service.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use hub::filter::rules::{FieldRule, FieldSet, Filters as Rules, ServiceFilter, UpdateTypes};
+use rwf::msg::UpdateType;
+
+use super::section::section;
+use super::value::Entries;
+
+section! {
+    /// What of services is kept from all who watch (docs/operating/filters.md).
+    Filters = "filters", "Filters";
+    remove_fields: Entries = Entries::NONE, "", "Fields that the Source Distributor takes out of images and updates: SERVICE:FIELDS for one service, FIELDS for all others. Fields are numbers and ranges, such as \"FEED:22,25,-8000..-4001\".";
+    pass_fields: Entries = Entries::NONE, "", "The only fields that the Source Distributor lets pass, written as remove_fields; a service has either.";
+    withhold_updates: Entries = Entries::NONE, "", "Types of updates that the Source Distributor does not send on: SERVICE:TYPES for one service, TYPES for all others. Types are names (quote, trade, correction, ...) or numbers, such as \"FEED:quote,200\". Images that it holds say what they said.";
+    p2ps_remove_fields: Entries = Entries::NONE, "", "As remove_fields, for the clients of this P2PS alone; its cache has all fields.";
+    p2ps_pass_fields: Entries = Entries::NONE, "", "As pass_fields, for the clients of this P2PS alone.";
+    p2ps_withhold_updates: Entries = Entries::NONE, "", "As withhold_updates, for the clients of this P2PS alone.";
+}
+
+/// The three lists of one side.
+struct Lists<'a> {
+    remove: &'a Entries,
+    pass: &'a Entries,
+    withhold: &'a Entries,
+}
+
+impl Filters {
+    fn at_distributor(&self) -> Lists<'_> {
+        Lists { remove: &self.remove_fields, pass: &self.pass_fields, withhold: &self.withhold_updates }
+    }
+
+    fn at_p2ps(&self) -> Lists<'_> {
+        Lists { remove: &self.p2ps_remove_fields, pass: &self.p2ps_pass_fields, withhold: &self.p2ps_withhold_updates }
+    }
+}
+
+/// What the Source Distributor is told.
+pub(super) fn of_distributor(c: &Filters) -> Rules {
+    c.at_distributor().rules()
+}
+
+/// What the P2PS is told.
+pub(super) fn of_p2ps(c: &Filters) -> Rules {
+    c.at_p2ps().rules()
+}
+
+/// What is wrong with the lists: the key and the end of a sentence that begins with it.
+pub(super) fn fault(c: &Filters) -> Option<(&'static str, &'static str)> {
+    const FIELDS: &str = "must be fields, or SERVICE:FIELDS, such as FEED:22,25,-8000..-4001";
+    const TYPES: &str = "must be types of updates, or SERVICE:TYPES, such as FEED:quote,trade";
+    let is_good = |list: &Entries, good: fn(&str) -> bool| list.0.iter().all(|entry| good(parts(entry).1));
+    let fields = |list| is_good(list, |text| fields(text).is_some());
+    let types = |list| is_good(list, |text| types(text).is_some());
+    [
+        ("remove_fields", fields(&c.remove_fields), FIELDS),
+        ("pass_fields", fields(&c.pass_fields), FIELDS),
+        ("withhold_updates", types(&c.withhold_updates), TYPES),
+        ("p2ps_remove_fields", fields(&c.p2ps_remove_fields), FIELDS),
+        ("p2ps_pass_fields", fields(&c.p2ps_pass_fields), FIELDS),
+        ("p2ps_withhold_updates", types(&c.p2ps_withhold_updates), TYPES),
+        ("pass_fields", c.at_distributor().is_either(), "and remove_fields are two ways for one service: use one"),
+        ("p2ps_pass_fields", c.at_p2ps().is_either(), "and p2ps_remove_fields are two ways for one service: use one"),
+    ]
+    .into_iter()
+    .find_map(|(key, good, what)| (!good).then_some((key, what)))
+}
+
+/// The service that an entry names, if it names one, and what it says.
+fn parts(entry: &str) -> (Option<&str>, &str) {
+    entry.split_once(':').map_or((None, entry), |(service, rest)| (Some(service.trim()), rest))
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split([',', ' ', '\t']).filter(|word| !word.is_empty())
+}
+
+/// Fields by number, and ranges of them.
+fn fields(text: &str) -> Option<Vec<(i16, i16)>> {
+    let range = |word: &str| {
+        let (first, last) = word.split_once("..").unwrap_or((word, word));
+        let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+        (first <= last).then_some((first, last))
+    };
+    words(text).map(range).collect::<Option<Vec<_>>>().filter(|ranges| !ranges.is_empty())
+}
+
+/// Types of updates by name or number.
+fn types(text: &str) -> Option<UpdateTypes> {
+    let kind = |word: &str| {
+        let number = || word.parse().ok().map(UpdateType);
+        UpdateType::from_name(&word.to_ascii_uppercase()).or_else(number)
+    };
+    let add = |types: UpdateTypes, word: &str| Some(types.with(kind(word)?));
+    words(text).try_fold(UpdateTypes::NONE, add).filter(|types| *types != UpdateTypes::NONE)
+}
+
+impl Lists<'_> {
+    fn services(&self) -> BTreeSet<&str> {
+        let all = [self.remove, self.pass, self.withhold].into_iter().flat_map(|list| &list.0);
+        all.filter_map(|entry| parts(entry).0).collect()
+    }
+
+    /// No service has both ways to say which fields pass.
+    fn is_either(&self) -> bool {
+        let has_both = |name| !of(self.remove, name).is_empty() && !of(self.pass, name).is_empty();
+        !has_both(None) && !self.services().into_iter().any(|name| has_both(Some(name)))
+    }
+
+    fn rules(&self) -> Rules {
+        let others = self.filter(None);
+        let services = self.services().into_iter().map(|name| (name.to_owned(), Arc::new(self.filter(Some(name)))));
+        let others = (others != ServiceFilter::default()).then(|| Arc::new(others));
+        Rules { services: services.collect(), others }
+    }
+
+    /// What is said of a service, or of all that nothing names.
+    fn filter(&self, name: Option<&str>) -> ServiceFilter {
+        let set = |texts: Vec<&str>| FieldSet::new(texts.into_iter().filter_map(fields).flatten());
+        let (remove, pass) = (set(of(self.remove, name)), set(of(self.pass, name)));
+        let rule = match (pass.is_empty(), remove.is_empty()) {
+            (false, _) => FieldRule::Only(pass),
+            (true, false) => FieldRule::AllBut(remove),
+            (true, true) => FieldRule::All,
+        };
+        let words = of(self.withhold, name).join(",");
+        ServiceFilter { fields: rule, withheld: types(&words).unwrap_or_default() }
+    }
+}
+
+/// What a list says of a service: its own entries, else those for all others.
+fn of<'a>(list: &'a Entries, name: Option<&str>) -> Vec<&'a str> {
+    let of = |name: Option<&str>| -> Vec<&'a str> {
+        list.0.iter().map(|entry| parts(entry)).filter(|(of, _)| *of == name).map(|(_, what)| what).collect()
+    };
+    let own = if name.is_some() { of(name) } else { Vec::new() };
+    if own.is_empty() { of(None) } else { own }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Config;
+    use super::{Filters, fault, of_distributor, of_p2ps};
+    use hub::filter::rules::FieldRule;
+    use rwf::msg::UpdateType;
+
+    fn parsed(text: &str) -> Filters {
+        Config::parse("q.toml", &format!("[filters]\n{text}")).unwrap().filters
+    }
+
+    #[test]
+    fn everything_passes_unless_said() {
+        let c = Filters::default();
+        assert!(!of_distributor(&c).is_on() && !of_p2ps(&c).is_on() && fault(&c).is_none());
+    }
+
+    #[test]
+    fn each_service_has_its_own() {
+        let c = parsed(
+            "remove_fields = [\"25, 30..31\", \"FEED:22\", \"FEED:-8000..-4001\"]\np2ps_pass_fields = \"FEED:3,4\"\n\
+             p2ps_withhold_updates = [\"quote 200\", \"FEED:Trade\"]\n",
+        );
+        let rules = of_distributor(&c);
+        let (feed, other) = (rules.of("FEED").unwrap(), rules.of("ANY").unwrap());
+        let passing = |rule: &FieldRule| [22, 25, 31, -4001, -4000].map(|fid| rule.passes(fid));
+        assert_eq!(passing(&feed.fields), [false, true, true, false, true]);
+        assert_eq!(passing(&other.fields), [true, false, false, true, true]);
+        let rules = of_p2ps(&c);
+        let (feed, other) = (rules.of("FEED").unwrap(), rules.of("ANY").unwrap());
+        assert!(feed.fields.passes(4) && !feed.fields.passes(5) && other.fields == FieldRule::All);
+        let withheld = |kind| (feed.withheld.has(kind), other.withheld.has(kind));
+        assert_eq!(withheld(UpdateType::QUOTE), (false, true));
+        assert_eq!(withheld(UpdateType::TRADE), (true, false));
+        assert_eq!(withheld(UpdateType(200)), (false, true));
+    }
+
+    #[test]
+    fn what_cannot_be_is_said() {
+        for (text, key) in [
+            ("remove_fields = [\"BID\"]", "remove_fields"),
+            ("remove_fields = [\"FEED:\"]", "remove_fields"),
+            ("remove_fields = [\"FEED:40000\"]", "remove_fields"),
+            ("p2ps_remove_fields = [\"9..3\"]", "p2ps_remove_fields"),
+            ("withhold_updates = [\"FEED:quotes\"]", "withhold_updates"),
+            ("remove_fields = [\"22\"]\npass_fields = [\"FEED:25\"]", "pass_fields"),
+        ] {
+            let faults = Config::parse("q.toml", &format!("[filters]\n{text}\n")).unwrap_err().faults;
+            assert!(faults[0].contains(&format!("filters.{key} ")), "{faults:?}");
+        }
+        let apart = "remove_fields = [\"A:22\"]\npass_fields = [\"B:25\"]\np2ps_pass_fields = [\"A:22\"]\n";
+        assert!(fault(&parsed(apart)).is_none());
+    }
+}
