@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cache;
+mod cascade;
 pub mod counters;
 pub mod distributor;
 mod encode;

@@ -39,6 +39,9 @@ pub struct Config {
     pub position: String,
     /// How a provider is chosen.
     pub balance: Balance,
+    /// What this site is called among those that serve each other, the same for all Source Distributors of a hub. Services say
+    /// through which sites they have come, and none is taken that has come through this one. Empty: nothing is said, and all are taken.
+    pub site: String,
     /// With [`Balance::First`]: how long a provider has to have a service again before the items of later ones go back to it; 0 leaves
     /// them where they are.
     pub failback: u64,
@@ -125,6 +128,7 @@ impl Default for Config {
             application_name: "Quoteway".into(),
             position: "127.0.0.1/net".into(),
             balance: Balance::default(),
+            site: String::new(),
             failback: 0,
             age_unwatched: 0,
             age_unpublished: 0,

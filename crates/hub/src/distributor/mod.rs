@@ -282,8 +282,9 @@ impl SourceDistributor {
             Timer::Session(id, serial) if self.is_session(id, serial) => self.login_timer(now, id, out),
             Timer::Directory(id, serial) if self.is_session(id, serial) => self.request_directory(id, out),
             Timer::Dictionaries(id, serial) if self.is_session(id, serial) => self.dictionaries_waited(id),
+            Timer::Link(id, serial, service) if self.is_session(id, serial) => self.link_timer(now, id, service, out),
             // Of a session that is gone.
-            Timer::Session(..) | Timer::Directory(..) | Timer::Dictionaries(..) => {}
+            Timer::Session(..) | Timer::Directory(..) | Timer::Dictionaries(..) | Timer::Link(..) => {}
             Timer::FailBack(service) => self.failback_timer(now, service, out),
             Timer::Lease(slot, serial) => self.lease_timer(now, slot, serial, out),
             Timer::Retention => self.retention_timer(now, out),

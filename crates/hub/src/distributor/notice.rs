@@ -36,6 +36,15 @@ pub enum Notice {
         /// Address of the provider that has it now.
         provider: String,
     },
+    /// A service of a provider has come through this site, or through too many: it is not taken.
+    ServiceComesBack {
+        /// Its name.
+        service: String,
+        /// Address of the provider.
+        provider: String,
+        /// The sites, the provider's own first.
+        through: String,
+    },
     /// A service is down at one provider: its items were closed there, and are asked for at others.
     ItemsMoved {
         /// Its name.
@@ -94,6 +103,10 @@ impl fmt::Display for Notice {
             Self::ServiceTakenOver { service, provider } => {
                 write!(f, "service {service} is taken over by provider {provider}: those that had it are gone")
             }
+            Self::ServiceComesBack { service, provider, through } => write!(
+                f,
+                "service {service} of provider {provider} is not taken: it goes in a circle ({through}); it is taken when it comes another way"
+            ),
             Self::ItemsTakenBack { service, provider, items } => {
                 write!(
                     f,

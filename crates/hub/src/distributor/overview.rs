@@ -50,6 +50,8 @@ pub struct ServiceOverview<'a> {
     pub waiting: usize,
     /// Items that were told Suspect and are not back.
     pub lost: u32,
+    /// The sites that it comes through, as P2PSs were told last: this one first.
+    pub path: &'a [String],
 }
 
 impl SourceDistributor {
@@ -89,6 +91,7 @@ impl SourceDistributor {
             providers: service.providers().to_vec(),
             waiting: service.queued().count(),
             lost: service.lost_items(),
+            path: &service.path,
         })
     }
 

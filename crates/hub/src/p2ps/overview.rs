@@ -39,6 +39,8 @@ pub struct ServiceOverview<'a> {
     pub sources: Vec<SourceOverview<'a>>,
     /// Items of it that wait to be opened.
     pub waiting: usize,
+    /// The sites that it comes through, as clients were told last.
+    pub path: &'a [String],
 }
 
 /// An item as operators see it.
@@ -89,6 +91,7 @@ impl P2ps {
             accepting: service.alive && service.told.accepting,
             sources: service.providers.iter().map(|provider| self.source_overview(service.id, provider)).collect(),
             waiting: service.queue.len(),
+            path: &service.told_path,
         })
     }
 

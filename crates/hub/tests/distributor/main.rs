@@ -1,6 +1,7 @@
 //! The Source Distributor between hand-built providers and P2PSs.
 
 mod cache;
+mod cascade;
 mod directory;
 mod filters;
 mod hostile;

@@ -1,7 +1,7 @@
-use crate::world::{World, info, item};
-use hub::stream::Event;
+use crate::world::{World, encode, info, item};
+use hub::stream::{ALL, Event};
 use rwf::msg::{Domain, Msg};
-use rwf::rdm::directory::{Action, Part, Refresh, Request, Service, ServiceState, Update, filter};
+use rwf::rdm::directory::{Action, Link, Part, Refresh, Request, Service, ServiceState, Update, filter};
 use rwf::{DataState, Qos, State, StateCode, StreamState};
 
 fn request(stream_id: i32, service_id: Option<u16>, filter: u32) -> Request {
@@ -313,4 +313,52 @@ fn a_group_is_not_closed_by_the_directory_for_one_that_rests_in_an_earlier_group
     });
     assert_eq!(world.take(1), ["status 5 CLOSED_RECOVER/SUSPECT"]);
     assert_eq!(world.asked(), ["0: close 0"]);
+}
+
+/// A service that comes through these sites.
+fn through(sites: &[&str]) -> Vec<u8> {
+    let link = |name: &&str| Link {
+        name: (*name).to_owned(),
+        action: Action::Add,
+        up: Some(true),
+        kind: None,
+        code: None,
+        text: None,
+    };
+    let mut entry = Service::new(40, Action::Add);
+    entry.info = Some(Part::Set(info("A", &[6], &[Qos::REALTIME_TICK])));
+    entry.state = Some(Part::Set(ServiceState::new(true)));
+    entry.links = Some(Part::Set(sites.iter().map(link).collect()));
+    encode(|w| entry.encode_filters(u32::MAX, w))
+}
+
+fn sites(service: &Service) -> Vec<&str> {
+    let links = service.links.as_ref().and_then(Part::value).into_iter().flatten();
+    links.map(|link| link.name.as_str()).collect()
+}
+
+#[test]
+fn the_links_of_a_service_are_the_sites_that_it_comes_through() {
+    let mut world = World::new();
+    world.source(0);
+    world.clients([1, 2]);
+    let offer = |world: &mut World, names: &[&str]| {
+        let filters = through(names);
+        world.publish(0, |p| {
+            p.event(Event::Service { target: ALL, service: 40, cached: false, name: "A", filters: &filters });
+        });
+    };
+    offer(&mut world, &["here", "there"]);
+    world.send_with(1, |w| request(2, None, 0x3F).encode(w));
+    assert_eq!(sites(only(&refresh(&mut world, 1).services)), ["here", "there"]);
+    // Who asks for less is not bothered.
+    world.send_with(2, |w| request(2, None, 0x03).encode(w));
+    assert!(only(&refresh(&mut world, 2).services).links.is_none());
+    offer(&mut world, &["here"]);
+    let changed = update(&mut world, 1);
+    let service = only(&changed.services);
+    assert_eq!((sites(service), service.action), (vec!["here"], Action::Update));
+    assert!(service.info.is_none() && service.state.is_none());
+    offer(&mut world, &["here"]);
+    assert!(world.take(1).is_empty() && world.take(2).is_empty());
 }

@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use hub::cache::rules::{CacheRules, Domains, NamePattern, ServiceRule};
 use hub::hash_seed::HashSeed;
@@ -28,6 +28,7 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
             ProviderChoice::Load => distributor::Balance::Load,
             ProviderChoice::First => distributor::Balance::First,
         },
+        site: site(&c.site),
         failback: u64::from(c.failback_s) * SECOND,
         age_unwatched: u64::from(c.age_unwatched_item_time_s) * SECOND,
         age_unpublished: u64::from(c.age_unpublished_s) * SECOND,
@@ -40,6 +41,16 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
         hash_seed: hash_seed(),
         ..distributor::Config::default()
     }
+}
+
+/// What this site is called. One that was given no name is this process alone.
+fn site(given: &str) -> String {
+    static OWN: OnceLock<String> = OnceLock::new();
+    if !given.is_empty() {
+        return given.to_owned();
+    }
+    let number = || RandomState::new().hash_one(0_u8) & 0xFFFF_FFFF;
+    OWN.get_or_init(|| format!("{}-{:08x}", net::host::name(), number())).clone()
 }
 
 /// A key for hash tables that no peer can know: each `RandomState` is keyed by the operating system.

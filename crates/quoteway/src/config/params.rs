@@ -117,6 +117,7 @@ section! {
     application_id: u32 = 256, "applicationId" in "ROUTE*route", "Application id towards interactive providers.";
     recovery_interval_ms: u32 = 1_000, "recoveryInterval" in "ROUTE*route" times 1000, "First pause before a lost route is dialled again, milliseconds; doubles up to ten times as much.";
     provider_choice: ProviderChoice = ProviderChoice::Load, "", "Which provider is asked for an item where several routes have its service: \"load\" by load factor and number of items, \"first\" the first route that takes requests, while the others stand by (docs/operating/standby.md).";
+    site: String = String::new(), "", "Name of this site among those that are each other's providers, the same for all Source Distributors of a hub: a service that has come through this site is not taken (docs/operating/cascades.md). Empty: the host's name and a number drawn at each start.";
     failback_s: u32 = 0, "", "With provider_choice \"first\": how long the first route has to have a service again before items go back to it, seconds; 0 leaves them where they are.";
     request_timeout_s: u32 = 15, "retryTimer" in "SERVICE", "Time after which an unanswered open is reported as Timeout and asked again, seconds.";
     age_unwatched_item_time_s: u32 = 0, "ageUnwatchedItemTime" in "SERVICE", "How long an item that nobody watches stays open at its provider, seconds; 0 closes it at once.";

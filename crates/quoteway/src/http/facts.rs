@@ -128,6 +128,8 @@ pub struct Service {
     pub suspect: u64,
     /// Who serves it.
     pub providers: Vec<Offer>,
+    /// The sites that it comes through, this one first (`source_distributor.site`).
+    pub path: Vec<String>,
 }
 
 /// A service as one provider offers it.
@@ -561,6 +563,7 @@ pub(super) fn services(thread: &mut Thread<'_>, number: usize) -> Vec<Service> {
                 waiting: service.waiting as u64,
                 suspect: service.lost.into(),
                 providers: offers,
+                path: service.path.to_vec(),
             });
         }
     }
@@ -572,6 +575,7 @@ pub(super) fn services(thread: &mut Thread<'_>, number: usize) -> Vec<Service> {
             waiting: service.waiting as u64,
             suspect: 0,
             providers: service.sources.iter().filter(|source| !source.name.is_empty()).map(of_source).collect(),
+            path: service.path.to_vec(),
         });
         found.extend(known);
     }
@@ -616,6 +620,8 @@ pub(super) fn merge(all: impl IntoIterator<Item = Service>) -> Vec<Service> {
                 known.waiting += service.waiting;
                 known.suspect += service.suspect;
                 service.providers.into_iter().for_each(|offer| known.add_offer(offer));
+                let news: Vec<String> = service.path.into_iter().filter(|site| !known.path.contains(site)).collect();
+                known.path.extend(news);
             }
             None => merged.push(service),
         }

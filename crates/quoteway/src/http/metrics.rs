@@ -180,6 +180,7 @@ mod tests {
             reading.clients.insert("rssl", [1, 2, 3]);
             reading.latency.counts[3] = 4;
             reading.services.push(Service {
+                path: Vec::new(),
                 name: "A\"B".to_owned(),
                 up: true,
                 accepting: true,

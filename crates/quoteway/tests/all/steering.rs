@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::http::{Process, ask, start};
 
 /// A program that ends with the test.
-struct Program(Child);
+pub(crate) struct Program(pub(crate) Child);
 
 impl Drop for Program {
     fn drop(&mut self) {
@@ -18,14 +18,14 @@ impl Drop for Program {
     }
 }
 
-fn program(args: &[&str]) -> Command {
+pub(crate) fn program(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quoteway"));
     command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
 
 /// A source that takes connections, and where.
-fn source() -> (Program, String) {
+pub(crate) fn source() -> (Program, String) {
     let args = ["sink-driven-src", "--bind", "127.0.0.1", "-N", "0", "-K", "-U", "200"];
     let mut child = program(&args).stderr(Stdio::piped()).spawn().expect("the source starts");
     let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
@@ -36,14 +36,14 @@ fn source() -> (Program, String) {
 }
 
 /// A consumer of three items that stays until the test ends.
-fn consumer(server: &Process) -> Program {
+pub(crate) fn consumer(server: &Process) -> Program {
     let port = server.at("rssl");
     let port = port.rsplit(':').next().expect("a port");
     let args = ["test-client", "-h", "127.0.0.1", "-p", port, "-il", "RDT{0..2}", "--seconds", "600"];
     Program(program(&args).spawn().expect("it starts"))
 }
 
-fn ctl(server: &Process, args: &[&str]) -> (bool, String) {
+pub(crate) fn ctl(server: &Process, args: &[&str]) -> (bool, String) {
     let mut command = program(&["ctl", "--at", &server.web()]);
     let output = command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).output().expect("it runs");
     (output.status.success(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())

@@ -182,6 +182,20 @@ fn nothing_names_a_machine() {
     fail_if_any(&found, "paths of a machine");
 }
 
+#[test]
+fn no_conflict_was_left_in_a_text() {
+    let mut found = Vec::new();
+    for (dir, ending) in [(".", "CHANGELOG.md"), ("docs", ".md"), ("crates", ".rs"), ("crates", ".toml")] {
+        visit(&root().join(dir), ending, &mut |path, text| {
+            let marks = ["<".repeat(7) + " ", ">".repeat(7) + " "];
+            if text.lines().any(|line| marks.iter().any(|mark| line.starts_with(mark))) {
+                found.push(path.display().to_string());
+            }
+        });
+    }
+    fail_if_any(&found, "marks of a conflict");
+}
+
 /// Licences under which what is linked in may be given on with this project.
 const LICENCES: [&str; 12] = [
     "MIT",

@@ -1,6 +1,7 @@
 //! The source directory: what providers announce, and what the P2PSs are told of it.
 
 use super::{Offer, Origin, Phase};
+use crate::cascade;
 use crate::distributor::timers::Timer;
 use crate::distributor::{CloseReason, Notice, ProviderSink, SessionId, SourceDistributor};
 use crate::stream::{ALL, Event};
@@ -62,6 +63,7 @@ impl SourceDistributor {
         self.providers[id].phase = Phase::Ready;
         if refresh.clear_cache && refresh.complete {
             let named: BTreeSet<u16> = refresh.services.iter().map(|entry| entry.id).collect();
+            self.providers[id].linked.retain(|service| named.contains(&service));
             let gone: Vec<u16> = self.providers[id]
                 .offers
                 .iter()
@@ -79,6 +81,7 @@ impl SourceDistributor {
 
     /// The directory stream is closed: everything it said is void. It is asked for again after a pause.
     fn directory_closed(&mut self, now: u64, id: SessionId, out: &mut dyn ProviderSink) {
+        self.providers[id].linked.retain(|_| false);
         let session = &self.providers[id];
         let (serial, route) = (session.serial, matches!(session.origin, Origin::Route(_)));
         let services: Vec<u16> = session.offers.iter().map(|offer| offer.service).collect();
@@ -98,6 +101,9 @@ impl SourceDistributor {
         entry: &Entry,
         out: &mut dyn ProviderSink,
     ) {
+        if !self.may_take(now, id, entry, out) {
+            return;
+        }
         if entry.action == Action::Delete && self.providers[id].is_refused(entry.id) {
             return self.providers[id].forget_refused(entry.id);
         }
@@ -118,6 +124,7 @@ impl SourceDistributor {
         if let Some(Part::Set(load) | Part::Update(load)) = &entry.load {
             self.apply_load(id, service, load);
         }
+        self.note_path(id, service, entry.id);
         let state = entry.state.as_ref().and_then(Part::value);
         self.apply_state(id, service, state);
         self.request_dictionaries(now, id, service, entry, out);
@@ -149,8 +156,7 @@ impl SourceDistributor {
             }
             return known;
         };
-        let route = self.config.route(session.origin);
-        if route.is_some_and(|r| !r.services.is_empty() && !r.services.iter().any(|s| s.as_str() == name)) {
+        if !self.is_wanted(id, name) {
             return None;
         }
         let Some(service) = self.services.find_or_add(name, cached) else {
@@ -170,6 +176,12 @@ impl SourceDistributor {
         session.offers.offer(entry.id, service);
         self.services[service].add_provider(id, |id| self.providers.rank(id));
         Some(service)
+    }
+
+    /// Whether the route of a session takes services of this name.
+    pub(super) fn is_wanted(&self, id: SessionId, name: &str) -> bool {
+        let route = self.config.route(self.providers[id].origin);
+        route.is_none_or(|route| route.services.is_empty() || route.services.iter().any(|known| known == name))
     }
 
     /// The name of a service is taken by a provider of the other kind, or there is no id left for it: this one stands by.
@@ -268,6 +280,7 @@ impl SourceDistributor {
         let offers = service.providers().iter().filter_map(|&provider| {
             self.providers.get(provider).filter(|session| session.phase == Phase::Ready)?.offer(id)
         });
+        let path = self.path_of(offers.clone());
         let (mut up, mut accepting) = (false, false);
         for offer in offers.filter(|offer| offer.up) {
             up = true;
@@ -278,7 +291,7 @@ impl SourceDistributor {
         // One that is new waits for the dictionaries of the first provider that has them all.
         let ready = |&id: &SessionId| self.providers.get(id).is_some_and(|session| !session.downloads.is_awaited());
         let wanted = service.advertised || !service.is_deleting && service.providers().iter().any(ready);
-        let news = !service.advertised || service.stale || service.state != state;
+        let news = !service.advertised || service.stale || service.state != state || service.path != path;
         if !wanted || !news {
             return;
         }
@@ -287,6 +300,7 @@ impl SourceDistributor {
             self.notices.push(Notice::ServiceState { service: service.name.clone(), up: state.0 });
         }
         service.state = state;
+        service.path = path;
         service.stale = false;
         service.advertised = true;
         self.publish_service(id, ALL);
@@ -313,7 +327,8 @@ impl SourceDistributor {
         };
         let (up, accepting) = service.state;
         let state = ServiceState { up, accepting_requests: Some(accepting), status: None };
-        let entry = Entry { info: Some(Part::Set(info)), state: Some(Part::Set(state)), ..Entry::new(id, Action::Add) };
+        let (info, state, links) = (Some(Part::Set(info)), Some(Part::Set(state)), cascade::links(&service.path));
+        let entry = Entry { info, state, links, ..Entry::new(id, Action::Add) };
         // One that cannot be written is counted, and its service stays as P2PSs know it.
         let Some(filters) = self.composer.write(&mut self.counters, |w| entry.encode_filters(filter::ALL, w)) else {
             return;

@@ -5,11 +5,13 @@
 //! | `session`, `streams` | one session: how far it has come, its offers, its streams |
 //! | `services` | the services as P2PSs know them, and what waits for a provider |
 //! | `login`, `directory`, `dictionaries` | the administrative domains |
+//! | `cascade` | services that come through other sites, or would come back to this one |
 //! | `groups` | states and mergers of services and item groups |
 //! | `outage` | sessions and services that go away: what becomes of their items, in turns |
 //! | `recovery` | items that have lost their provider, and how they come back |
 //! | `failover` | services that are down at one provider and up at another |
 
+mod cascade;
 mod dictionaries;
 mod directory;
 mod failover;

@@ -40,9 +40,27 @@ enum Outage {
         services: VecDeque<u16>,
     },
     /// A session offers a service no more.
-    Withdrawal { session: SessionId, service: u16 },
+    Withdrawal { session: SessionId, service: u16, by: By },
     /// Nobody offers a service any more, and its last provider said so.
     Deletion { service: u16 },
+}
+
+/// Who has a service offered no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    /// The provider has said so: with the service its items are closed.
+    Provider,
+    /// It is not taken any more, as it goes in a circle: the provider has its items still.
+    Site,
+}
+
+impl By {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Provider => "Provider has withdrawn the service",
+            Self::Site => "Service goes in a circle of sites",
+        }
+    }
 }
 
 impl Outages {
@@ -76,13 +94,11 @@ impl Outage {
     fn text(&self, at: SessionId, of: u16) -> Option<&str> {
         match self {
             Self::Session { session, text, .. } => (*session == at).then_some(text),
-            Self::Withdrawal { session, service } => (*session == at && *service == of).then_some(WITHDRAWN),
+            Self::Withdrawal { session, service, by } => (*session == at && *service == of).then_some(by.text()),
             Self::Deletion { .. } => None,
         }
     }
 }
-
-const WITHDRAWN: &str = "Provider has withdrawn the service";
 
 /// What those are told who watch an item that its provider has no more.
 fn lost(text: &str) -> State<'_> {
@@ -103,6 +119,17 @@ impl SourceDistributor {
 
     /// A provider does not offer a service any more. Its items go to another provider; without one the service is gone.
     pub(crate) fn withdraw(&mut self, now: u64, id: SessionId, service: u16, delete: bool, out: &mut dyn ProviderSink) {
+        self.begin_withdrawal(id, service, delete, By::Provider);
+        self.work_outages(now, out);
+    }
+
+    /// What a provider offers of a service is not taken any more.
+    pub(super) fn take_no_more(&mut self, now: u64, id: SessionId, service: u16, out: &mut dyn ProviderSink) {
+        self.begin_withdrawal(id, service, false, By::Site);
+        self.work_outages(now, out);
+    }
+
+    fn begin_withdrawal(&mut self, id: SessionId, service: u16, delete: bool, by: By) {
         self.forget_standbys_of(id, service);
         self.providers[id].offers.withdraw(service);
         let known = &mut self.services[service];
@@ -110,8 +137,7 @@ impl SourceDistributor {
         if delete && known.providers().is_empty() {
             self.begin_deletion(service);
         }
-        self.outages.queue.push_back(Outage::Withdrawal { session: id, service });
-        self.work_outages(now, out);
+        self.outages.queue.push_back(Outage::Withdrawal { session: id, service, by });
     }
 
     /// Nobody offers the service any more, and its last provider said so: its items are over.
@@ -149,7 +175,7 @@ impl SourceDistributor {
     pub(super) fn finish_outages_in(&mut self, now: u64, id: SessionId, of: u16, out: &mut dyn ProviderSink) {
         self.finish_outages(now, out, |outage| match *outage {
             Outage::Session { .. } => false,
-            Outage::Withdrawal { session, service } => (session, service) == (id, of),
+            Outage::Withdrawal { session, service, .. } => (session, service) == (id, of),
             Outage::Deletion { service } => service == of,
         });
     }
@@ -184,13 +210,13 @@ impl SourceDistributor {
                     services.pop_front();
                     self.services[service].remove_provider(id);
                 }
-                self.leave_provider(now, id, service, &text, out);
+                self.leave_provider(now, (id, By::Provider), service, &text, out);
             }
-            &mut Outage::Withdrawal { session, service } => {
+            &mut Outage::Withdrawal { session, service, by } => {
                 if self.items.at(session, service).len() <= self.outages.budget {
                     self.outages.queue.pop_front();
                 }
-                self.leave_provider(now, session, service, WITHDRAWN, out);
+                self.leave_provider(now, (session, by), service, by.text(), out);
             }
             &mut Outage::Deletion { service } => self.end_items(now, service, out),
         }
@@ -198,7 +224,14 @@ impl SourceDistributor {
     }
 
     /// Items of a service leave a provider that has them no more, as many as this turn may look at.
-    fn leave_provider(&mut self, now: u64, id: SessionId, service: u16, text: &str, out: &mut dyn ProviderSink) {
+    fn leave_provider(
+        &mut self,
+        now: u64,
+        (id, by): (SessionId, By),
+        service: u16,
+        text: &str,
+        out: &mut dyn ProviderSink,
+    ) {
         let there = self.items.at(id, service).len();
         let mut handles: Vec<Handle> = self.items.at(id, service).take(self.outages.budget).collect();
         handles.sort_unstable();
@@ -210,7 +243,7 @@ impl SourceDistributor {
             self.published_lost(service, &handles, lost(text), is_last);
         } else {
             for &handle in &handles {
-                self.take_off(now, handle, out);
+                self.take_off(now, handle, by, out);
             }
             waited_for = self.lose_items(service, &handles, lost(text), is_last);
         }
@@ -226,8 +259,8 @@ impl SourceDistributor {
 
     /// Takes an item off an interactive provider that offers its service no more, if it is at one. A stream that the provider has closed
     /// by that needs no close; one that it may not even have opened yet does.
-    fn take_off(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) {
-        if self.items[handle].is_asked() {
+    fn take_off(&mut self, now: u64, handle: Handle, by: By, out: &mut dyn ProviderSink) {
+        if by == By::Site || self.items[handle].is_asked() {
             self.close_upstream(now, handle, out);
         } else {
             self.detach(now, handle);
@@ -239,7 +272,7 @@ impl SourceDistributor {
     pub(in crate::distributor) fn answered_anew(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) {
         let service = self.items[handle].service();
         self.close_upstream(now, handle, out);
-        let waited_for = self.lose_items(service, &[handle], lost(WITHDRAWN), false);
+        let waited_for = self.lose_items(service, &[handle], lost(By::Provider.text()), false);
         self.send_queued(now, service, out);
         self.explain_waits(now, &waited_for);
     }
@@ -255,7 +288,7 @@ impl SourceDistributor {
         for handle in handles {
             // The end of a cached item ends the snapshots that wait for it.
             if self.items.get(handle).is_some_and(|item| !item.is_ended()) {
-                self.take_off(now, handle, out);
+                self.take_off(now, handle, By::Provider, out);
                 self.unpublish(handle);
                 self.end_item(handle);
             }

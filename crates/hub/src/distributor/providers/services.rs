@@ -28,6 +28,8 @@ pub(crate) struct Service {
     pub(crate) is_deleting: bool,
     /// What P2PSs were told last: `ServiceState`, `AcceptingRequests`.
     pub(crate) state: (bool, bool),
+    /// What P2PSs were told last: the sites that it comes through.
+    pub(crate) path: Vec<String>,
     /// Every domain and quality that any provider has offered. They only grow: a provider that takes over must not
     /// change what a consumer has seen.
     pub(crate) domains: Domains,

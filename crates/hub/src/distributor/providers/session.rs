@@ -1,5 +1,6 @@
 //! Provider sessions and what each of them offers.
 
+use super::cascade::LinkedServices;
 use super::dictionaries::Downloads;
 use super::streams::{StreamIds, Streams};
 use crate::distributor::ids::GroupId;
@@ -92,6 +93,8 @@ pub(crate) struct Offer {
     pub(crate) domains: Domains,
     /// `QoS`; empty means real time, tick by tick.
     pub(crate) qos: Vec<Qos>,
+    /// The sites that it has come through.
+    pub(crate) path: Vec<String>,
     phase: OfferPhase,
 }
 
@@ -243,6 +246,8 @@ pub(crate) struct Session {
     pub(crate) downloads: Downloads,
     /// What it says of services whose names are taken by a provider of the other kind, or that found no id, for when they are free.
     refused: Vec<Entry>,
+    /// Services that come through other sites.
+    pub(super) linked: LinkedServices,
     /// Ours for the provider's groups, by our service id and its group id.
     groups: SeededMap<Box<[u8]>, GroupId>,
     /// The last that was named, with its key as in `groups`: images name the same group again and again.
@@ -266,6 +271,7 @@ impl Session {
             port: LoginPort::default(),
             downloads: Downloads::default(),
             refused: Vec::new(),
+            linked: LinkedServices::default(),
             groups: SeededMap::with_hasher(seed),
             recent_group: (Vec::new(), GroupId::NONE),
         }

@@ -3,6 +3,7 @@
 use super::DirectoryStream;
 use super::refusal::Refusal;
 use super::streams::{Open, WatchState};
+use crate::cascade;
 use crate::p2ps::delivery::statuses::{GroupId, told};
 use crate::p2ps::delivery::turn::BodyId;
 use crate::p2ps::ids::{ClientId, RemoteService, ServiceId, SourceId, StreamId};
@@ -108,7 +109,7 @@ impl P2ps {
         service.alive = true;
         let condition = service.condition(&self.sources);
         if is_new {
-            service.told = condition;
+            (service.told, service.told_path) = (condition, service.path());
             let change = whole_entry(service);
             self.notices.push(Notice::ServiceUp { service: name.to_owned() });
             self.broadcast(id, &change, None);
@@ -142,6 +143,13 @@ impl P2ps {
         if before.load != condition.load {
             entry.load = Some(Part::Update(condition.load));
             parts |= filter::LOAD;
+        }
+        let path = service.path();
+        if service.told_path != path {
+            // The last one may be gone.
+            entry.links = cascade::links(&path).or(Some(Part::Clear));
+            parts |= filter::LINK;
+            service.told_path = path;
         }
         if parts != 0 {
             self.broadcast(id, &Change { entry, parts }, status);
@@ -267,6 +275,10 @@ fn whole_entry(service: &Service) -> Change {
     if service.told.load != directory::Load::default() {
         entry.load = Some(Part::Set(service.told.load));
         parts |= filter::LOAD;
+    }
+    entry.links = cascade::links(&service.told_path);
+    if entry.links.is_some() {
+        parts |= filter::LINK;
     }
     Change { entry, parts }
 }

@@ -39,6 +39,8 @@ pub(crate) struct Condition {
 pub(crate) struct Offer {
     pub(crate) info: Info,
     pub(crate) condition: Condition,
+    /// The sites that it has come through.
+    pub(crate) path: Vec<String>,
 }
 
 impl Offer {
@@ -53,6 +55,14 @@ impl Offer {
                 accepting: state.is_some_and(|state| state.accepting_requests.unwrap_or(true)),
                 load: load.copied().unwrap_or_default(),
             },
+            path: entry
+                .links
+                .as_ref()
+                .and_then(Part::value)
+                .into_iter()
+                .flatten()
+                .map(|link| link.name.clone())
+                .collect(),
         }
     }
 }
@@ -90,6 +100,8 @@ pub(crate) struct Service {
     pub(crate) source_qos: Vec<Qos>,
     /// As clients were told last.
     pub(crate) told: Condition,
+    /// The sites that it comes through, as clients were told last.
+    pub(crate) told_path: Vec<String>,
     /// Items to be opened.
     pub(crate) queue: VecDeque<ItemId>,
     /// When it went, if it was ever there.
@@ -140,6 +152,7 @@ impl Service {
         self.info = Info::default();
         self.source_qos = Vec::new();
         self.told = Condition::default();
+        self.told_path = Vec::new();
     }
 
     /// True if the service has this domain.
@@ -160,6 +173,17 @@ impl Service {
             }
         }
         merged
+    }
+
+    /// The sites that it comes through, by all sources together.
+    pub(crate) fn path(&self) -> Vec<String> {
+        let mut path: Vec<String> = Vec::new();
+        for site in self.providers.iter().flat_map(|provider| &provider.offer.path) {
+            if !path.contains(site) {
+                path.push(site.clone());
+            }
+        }
+        path
     }
 
     /// The source that serves an item of this domain and quality now, and the service's id there.
@@ -286,6 +310,7 @@ impl Services {
             info: Info::default(),
             source_qos: Vec::new(),
             told: Condition::default(),
+            told_path: Vec::new(),
             queue: VecDeque::new(),
             gone_at: 0,
             nameless: false,
