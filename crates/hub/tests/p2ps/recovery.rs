@@ -1,10 +1,10 @@
 //! Loss and return: what watchers are told, and which images they get.
 
-use crate::world::{SECOND, World, item, refresh, refresh_with, status, token_of};
+use crate::world::{SECOND, World, item, refresh, refresh_with, status, token_of, untokened};
 use hub::p2ps::Config;
 use hub::stream::{ALL, Event, NO_GROUP, flags};
 use rwf::msg::{RefreshFlags, RequestFlags, RequestMsg, StatusMsg};
-use rwf::{DataState, State, StateCode, StreamState};
+use rwf::{DataState, DataType, State, StateCode, StreamState};
 
 const RECOVER: StreamState = StreamState::CLOSED_RECOVER;
 const SUSPECT: DataState = DataState::SUSPECT;
@@ -600,4 +600,28 @@ fn who_heard_that_an_item_is_good_again_gets_no_image_for_it() {
 fn sorted(mut words: Vec<String>) -> Vec<String> {
     words.sort_unstable();
     words
+}
+
+#[test]
+fn what_a_private_stream_is_asked_for_with_goes_to_its_provider() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    let flags = RequestFlags::STREAMING | RequestFlags::PRIVATE_STREAM | RequestFlags::QUALIFIED_STREAM;
+    let with = |stream, flags| RequestMsg {
+        flags,
+        container: DataType::FILTER_LIST,
+        body: &[0, 0, 0],
+        ext_header: Some(b"abc"),
+        ..item(stream, "A")
+    };
+    world.request(1, &with(5, flags));
+    assert_eq!(
+        untokened(&world.asked()),
+        [
+            "0: open 40 private request 0 [STREAMING|PRIVATE_STREAM|QUALIFIED_STREAM] REALTIME/TICK_BY_TICK FILTER_LIST of 3 bytes header of 3 bytes key A"
+        ]
+    );
+    // Those who share an item are asked for what all of them can have.
+    world.request(1, &with(6, RequestFlags::STREAMING));
+    assert_eq!(untokened(&world.asked()), ["0: open 40 streaming request 0 [STREAMING] REALTIME/TICK_BY_TICK key A"]);
 }

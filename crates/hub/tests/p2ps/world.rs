@@ -454,6 +454,12 @@ pub(crate) fn words(msg: &[u8]) -> String {
             if let Some(qos) = request.qos {
                 write!(out, " {qos}").unwrap();
             }
+            if ![DataType::NO_DATA, DataType::ELEMENT_LIST].contains(&request.container) {
+                write!(out, " {} of {} bytes", request.container, request.body.len()).unwrap();
+            }
+            if let Some(header) = request.ext_header {
+                write!(out, " header of {} bytes", header.len()).unwrap();
+            }
         }
         Msg::Ack(AckMsg { ack_id, nak_code, seq_num, .. }) => {
             write!(out, " id {ack_id}").unwrap();

@@ -12,7 +12,7 @@ use crate::p2ps::items::state::{Kind, Sharing, State as ItemState, Wait};
 use crate::p2ps::items::view_spec::{Subset, ViewSpec};
 use crate::p2ps::items::views::NoView;
 use crate::p2ps::items::watchers::Watcher;
-use crate::p2ps::sources::payload;
+use crate::p2ps::sources::payload::RelayedPayload;
 use crate::p2ps::sources::qos::matching;
 use crate::p2ps::sources::services::Service;
 use rwf::msg::{AckMsg, CloseFlags, CloseMsg, Domain, MsgKey, Priority, RequestFlags, RequestMsg};
@@ -145,7 +145,7 @@ impl P2ps {
             return Ok(());
         }
         if is_new {
-            self.items.set_elements(root, payload::relayed(msg.container, msg.body));
+            self.items.set_relayed(root, RelayedPayload::of(msg, accepted.kind.is_private()));
         }
         let subset = if let WantedView::View(subset) = view { Some(subset.clone()) } else { None };
         let item = match ViewSpec::of(subset, accepted.granted.interval, accepted.filter.clone()) {

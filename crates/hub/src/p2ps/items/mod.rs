@@ -12,6 +12,7 @@ pub(crate) mod views;
 pub(crate) mod watchers;
 
 use super::ids::{Handle, HubGroup, ItemId, ServiceId, SourceId, Token};
+use super::sources::payload::RelayedPayload;
 use crate::cache::images::Cache;
 use crate::hash_seed::HashSeed;
 use crate::item::{HashedKey, ItemHash, ItemKey};
@@ -41,8 +42,8 @@ pub(crate) struct Items {
     views: Views,
     /// What is known of items that are seen through views, or were.
     viewed: FxHashMap<ItemId, ViewedItem>,
-    /// What the first watcher asked the provider for beside a view, as an element list. Few items have that.
-    elements: FxHashMap<ItemId, Box<[u8]>>,
+    /// What the first watcher asked the provider for beside a view. Few items have that.
+    relayed: FxHashMap<ItemId, RelayedPayload>,
     /// Positions in the stream of an item's source at which, and before which, an image is of no use: it would go back in time for
     /// those that wait.
     barred: FxHashMap<ItemId, u64>,
@@ -200,7 +201,7 @@ impl Items {
         self.unlist(id);
         self.pending.forget(id);
         self.barred.remove(&id);
-        self.elements.remove(&id);
+        self.relayed.remove(&id);
         self.viewed.remove(&id);
         self.cache.remove(id.0);
         self.watchers[id.index()] = Watchers::default();
@@ -232,17 +233,15 @@ impl Items {
         !watchers.is_empty() || watchers.has_views()
     }
 
-    /// What its first watcher asked the provider for beside a view: an element list, or nothing.
-    pub(crate) fn elements(&self, id: ItemId) -> &[u8] {
-        self.elements.get(&id).map_or(&[], |elements| elements)
+    /// What its first watcher asked the provider for beside a view.
+    pub(crate) fn relayed(&self, id: ItemId) -> Option<&RelayedPayload> {
+        self.relayed.get(&id)
     }
 
     /// Notes what the first watcher of an item asks the provider for.
-    pub(crate) fn set_elements(&mut self, id: ItemId, elements: Vec<u8>) {
+    pub(crate) fn set_relayed(&mut self, id: ItemId, relayed: Option<RelayedPayload>) {
         debug_assert!(self.get(id).is_waiting(), "what an open item was asked for with does not change");
-        if !elements.is_empty() {
-            self.elements.insert(id, elements.into());
-        }
+        self.relayed.extend(relayed.map(|relayed| (id, relayed)));
     }
 
     /// The Source Distributor that serves an item, or serves what it is a view of.
@@ -362,7 +361,7 @@ impl Items {
         assert!(item.is_open() || !self.pending.holds_for(id), "held for the image of {id:?}: {item:?}");
         if !item.is_live() {
             assert!(watchers.is_empty() && views.is_empty(), "a free item is watched: {id:?}");
-            assert!(!self.viewed.contains_key(&id) && !self.elements.contains_key(&id), "left of {id:?}");
+            assert!(!self.viewed.contains_key(&id) && !self.relayed.contains_key(&id), "left of {id:?}");
         }
         assert_eq!(watchers.is_cached(), self.cache.get(id.0).is_some(), "{id:?} is cached: {item:?}");
         assert!(!watchers.is_cached() || !item.is_view() && item.is_live(), "cached: {item:?}");

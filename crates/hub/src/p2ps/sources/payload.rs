@@ -1,27 +1,56 @@
 //! The payload of requests on its way upstream: elements that this server does not act upon go to the provider as they
-//! came.
+//! came, and whatever else there is in the request of a private stream, which is between its two ends.
 
 use crate::filter::bodies::{Fault, copy_elements};
 use crate::p2ps::encode;
 use rwf::container::{ElementList, ElementListEncoder, SetScope};
+use rwf::msg::RequestMsg;
 use rwf::wire::Writer;
 use rwf::{DataType, EncodeError};
 
 /// Elements that are acted upon here.
 const OWN: [&[u8]; 4] = [b":ItemList", b":StreamIdList", b":ViewType", b":ViewData"];
 
-/// The elements of a request's payload that are left to the provider, as an element list; empty if there are none.
-pub(crate) fn relayed(container: DataType, body: &[u8]) -> Vec<u8> {
-    if container == DataType::ELEMENT_LIST { merged(&[body], |name| !OWN.contains(&name)) } else { Vec::new() }
+/// What of a request's payload is left to the provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RelayedPayload {
+    container: DataType,
+    body: Box<[u8]>,
+    ext_header: Option<Box<[u8]>>,
 }
 
-/// A view as payload together with other elements; empty if there is neither.
-pub(crate) fn joined(view: Option<Vec<u8>>, elements: &[u8]) -> Vec<u8> {
-    match view {
-        Some(view) if elements.is_empty() => view,
-        Some(view) => merged(&[&view, elements], |_| true),
-        None => elements.to_vec(),
+impl RelayedPayload {
+    /// Of a request for an item that watchers may share: elements. Of one for a private stream (a tunnel's class of service is a filter
+    /// list) everything but what is acted upon here.
+    pub(crate) fn of(request: &RequestMsg<'_>, is_private: bool) -> Option<Self> {
+        let (container, body) = match request.container {
+            DataType::ELEMENT_LIST => (DataType::ELEMENT_LIST, merged(&[request.body], |name| !OWN.contains(&name))),
+            container if is_private => (container, request.body.to_vec()),
+            _ => (DataType::NO_DATA, Vec::new()),
+        };
+        let container = if body.is_empty() { DataType::NO_DATA } else { container };
+        let ext_header = request.ext_header.filter(|_| is_private).map(Into::into);
+        let any = container != DataType::NO_DATA || ext_header.is_some();
+        any.then(|| Self { container, body: body.into(), ext_header })
     }
+
+    /// `ExtendedHeader` of the request.
+    pub(crate) fn ext_header(&self) -> Option<&[u8]> {
+        self.ext_header.as_deref()
+    }
+}
+
+/// A view as payload together with what else there is; of another container than an element list there is no view.
+pub(crate) fn joined(view: Option<Vec<u8>>, relayed: Option<&RelayedPayload>) -> (DataType, Vec<u8>) {
+    let body = match (view, relayed) {
+        (Some(view), Some(RelayedPayload { container: DataType::ELEMENT_LIST, body, .. })) => {
+            merged(&[&view, body], |_| true)
+        }
+        (Some(view), _) => view,
+        (None, Some(RelayedPayload { container, body, .. })) => return (*container, body.to_vec()),
+        (None, None) => Vec::new(),
+    };
+    (if body.is_empty() { DataType::NO_DATA } else { DataType::ELEMENT_LIST }, body)
 }
 
 /// One element list of several; empty if no element has such a name, or if one of the lists cannot be read.

@@ -1,6 +1,6 @@
 //! Towards the Source Distributors: what is opened where and when, what is asked for again, and what is closed.
 
-use super::payload;
+use super::payload::{self, RelayedPayload};
 use crate::p2ps::clients::refusal::Refusal;
 use crate::p2ps::delivery::statuses::{Pending, Relayed, Telling};
 use crate::p2ps::ids::{Handle, ItemId, RemoteService, ServiceId, SourceId};
@@ -12,7 +12,7 @@ use crate::p2ps::{P2ps, encode};
 use crate::stream::{Request, flags};
 use rustc_hash::FxHashSet;
 use rwf::msg::{Domain, Priority, RequestFlags, RequestMsg};
-use rwf::{DataState, DataType, State, StateCode, StreamState};
+use rwf::{DataState, State, StateCode, StreamState};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -220,7 +220,8 @@ impl P2ps {
         self.items.get_mut(id).set_priority(priority);
         let item = self.items.get(id);
         let key = item.key();
-        let payload = payload::joined(view.map(ViewSpec::payload), self.items.elements(id));
+        let relayed = self.items.relayed(id);
+        let (container, payload) = payload::joined(view.map(ViewSpec::payload), relayed);
         let mut flags = RequestFlags::NONE;
         flags.set(RequestFlags::STREAMING, !item.is_snapshot());
         flags.set(RequestFlags::PRIVATE_STREAM, item.is_private());
@@ -234,11 +235,12 @@ impl P2ps {
             key: msg_key,
             qos: key.qos.to_qos(),
             priority: Some(priority),
-            container: if payload.is_empty() { DataType::NO_DATA } else { DataType::ELEMENT_LIST },
+            container,
             body: &payload,
+            ext_header: relayed.and_then(RelayedPayload::ext_header),
             ..RequestMsg::new(Domain(key.domain), 0)
         };
-        let room = 96 + item.key_bytes().len() + request.body.len();
+        let room = 96 + item.key_bytes().len() + request.body.len() + request.ext_header.map_or(0, <[u8]>::len);
         let written = encode::append(out, room, |w| request.encode(w)).is_ok();
         self.counters.messages_unwritable += u64::from(!written);
         written

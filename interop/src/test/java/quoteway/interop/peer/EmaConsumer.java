@@ -12,6 +12,7 @@ import com.refinitiv.ema.access.PostMsg;
 import com.refinitiv.ema.access.RefreshMsg;
 import com.refinitiv.ema.access.ReqMsg;
 import com.refinitiv.ema.access.StatusMsg;
+import com.refinitiv.ema.access.TunnelStreamRequest;
 import com.refinitiv.ema.access.UpdateMsg;
 import com.refinitiv.ema.rdm.EmaRdm;
 import quoteway.interop.wire.Ema;
@@ -51,6 +52,20 @@ public final class EmaConsumer implements AutoCloseable {
     public Stream open(ReqMsg request) {
         var stream = new Stream(name + " " + (request.hasName() ? request.name() : request.domainType()));
         stream.handle = consumer.registerClient(request, stream);
+        return stream;
+    }
+
+    /** Opens a tunnel stream. */
+    public Stream open(TunnelStreamRequest request, String tunnel) {
+        var stream = new Stream(name + " tunnel " + tunnel);
+        stream.handle = consumer.registerClient(request, stream);
+        return stream;
+    }
+
+    /** Opens a stream inside a tunnel. */
+    public Stream open(ReqMsg request, Stream tunnel) {
+        var stream = new Stream(name + " in a tunnel");
+        stream.handle = consumer.registerClient(request, stream, null, tunnel.handle);
         return stream;
     }
 

@@ -36,6 +36,10 @@ public record Service(
         return new Service(name, id, nowDomains, qos, up, accepting, dictionaries, load);
     }
 
+    public Service withoutDictionaries() {
+        return new Service(name, id, domains, qos, up, accepting, List.of(), load);
+    }
+
     public Service withQos(List<Qos> nowQos) {
         return new Service(name, id, domains, nowQos, up, accepting, dictionaries, load);
     }
