@@ -23,6 +23,15 @@ pub struct Config {
     pub item_limit: u32,
     /// Items that all clients of one user together may have open; 0 for any number.
     pub aggregate_item_limit: u32,
+    /// Items that all clients together may have open; 0 for any number. When it is reached, no more are taken until it is below the upper
+    /// mark.
+    pub total_item_limit: u32,
+    /// Where what is near one of these limits is told of.
+    pub load_percents: super::Percents,
+    /// When the opens that wait are told of.
+    pub open_queue: super::QueueMarks,
+    /// Items that nobody gets.
+    pub blocked: super::BlockedList,
     /// Different views through which one item may be watched at a time; further ones are refused, because every update of the item is
     /// filtered once for each. 0 for any number.
     pub max_views_per_item: u32,
@@ -103,6 +112,10 @@ impl Default for Config {
             max_mounts_per_user: 0,
             item_limit: 0,
             aggregate_item_limit: 0,
+            total_item_limit: 0,
+            load_percents: super::Percents::default(),
+            open_queue: super::QueueMarks::default(),
+            blocked: super::BlockedList::default(),
             max_views_per_item: 1_000,
             open_window: 5_000,
             opens_per_turn: 100,

@@ -16,6 +16,18 @@ pub struct Counters {
     pub watchers: u64 as Gauge,
     /// Items that wait to be opened at a Source Distributor.
     pub items_waiting: u64 as Gauge,
+    /// Items of all clients against totalItemLimit: 0 normal, 1 burdened, 2 overloaded.
+    pub load_state: u64 as Gauge,
+    /// Opens that wait, as openQueueBurdenedThreshold and its like say: 0 normal, 1 burdened, 2 overloaded.
+    pub open_queue_state: u64 as Gauge,
+    /// Clients near their limit of items (itemLimitPerMount).
+    pub mounts_burdened: u64 as Gauge,
+    /// Clients at their limit of items, or not below its upper mark since.
+    pub mounts_overloaded: u64 as Gauge,
+    /// Users near their limit of items (aggregateItemLimit).
+    pub users_burdened: u64 as Gauge,
+    /// Users at their limit of items, or not below its upper mark since.
+    pub users_overloaded: u64 as Gauge,
     /// Items whose images are cached.
     pub items_cached: u64 as Gauge,
     /// Images given out of the cache, each client counted.

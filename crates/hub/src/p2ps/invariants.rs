@@ -46,6 +46,7 @@ impl P2ps {
         self.check_sources();
         self.outages.check();
         self.check_order();
+        self.check_load();
         let queued: FxHashSet<ItemId> =
             self.services.iter().flat_map(|service| service.queue.iter().copied()).collect();
         for id in self.items.ids() {

@@ -19,11 +19,13 @@
 //! * `gate`: who may see what: where permissions are asked, and what follows;
 //! * `conflation`: fewer updates that lead to the same image;
 //! * `egress`: what waits for clients that take too little, and what becomes of them;
-//! * `operation`: what operators do: other limits, blocked items, words to clients;
+//! * `operation`, `blocked`: what operators do: other limits, words to clients, blocked items;
+//! * `load`: how near clients are to their limits;
 //! * `invariants`: what holds at the end of every turn.
 //!
 //! `ids`, `encode` and `items` know no other room; `clients` and `sources` know `items`; `delivery` and `gate` know all of them.
 
+mod blocked;
 mod clients;
 mod close_reason;
 mod config;
@@ -36,11 +38,13 @@ mod gate;
 mod ids;
 mod invariants;
 mod items;
+mod load;
 mod notice;
 mod operation;
 mod overview;
 mod sources;
 
+pub use blocked::{BLOCKED_MAX, BlockError, BlockedList};
 pub use clients::{Authenticator, Credentials, Identity, Rejected, TokenLife};
 pub use clients::{ClientInfo, Mount};
 pub use close_reason::CloseReason;
@@ -48,13 +52,15 @@ pub use config::{Config, ServiceIdError, ServiceIds};
 pub use counters::Counters;
 pub use delivery::turn::Deliveries;
 pub use ids::{ClientId, SourceId};
+pub use load::{LoadOf, LoadState, Percents, QueueMarks};
 pub use notice::Notice;
-pub use operation::{BLOCKED_MAX, BlockError, ItemChange};
+pub use operation::ItemChange;
 pub use overview::{ItemOverview, ServiceOverview, SourceOverview};
 pub use sources::Joined;
 pub use sources::failover::SwitchError;
 
 use crate::stream::{HubError, Request};
+use blocked::Blocked;
 use clients::awaited_logins::AwaitedLogins;
 use clients::dictionary::Dictionaries;
 use clients::posts::Posts;
@@ -69,9 +75,9 @@ use egress::{Egress, FlowControl, Merging};
 use gate::Gate;
 use ids::StreamId;
 use items::Items;
-use items::state::Standing;
 use items::watchers::Watcher;
-use operation::{Blocked, History};
+use load::Load;
+use operation::History;
 use rwf::msg::Msg;
 use rwf::{DataState, State, StreamState, peek};
 use sources::Sources;
@@ -111,6 +117,7 @@ pub struct P2ps {
     dictionaries: Dictionaries,
     posts: Posts,
     blocked: Blocked,
+    load: Load,
     history: History,
     closing: Vec<(ClientId, CloseReason)>,
     notices: Vec<Notice>,
@@ -148,7 +155,8 @@ impl P2ps {
             ticked: 0,
             dictionaries,
             posts: Posts::default(),
-            blocked: Blocked::default(),
+            blocked: Blocked::new(config.blocked.clone()),
+            load: Load::default(),
             history: History::default(),
             closing: Vec::new(),
             notices: Vec::new(),
@@ -303,6 +311,7 @@ impl P2ps {
             self.outages.failback_timeout(),
             self.dictionaries.timeout(),
             self.conflation.timeout(),
+            self.load.timeout(),
             heartbeats,
             trim,
         ]
@@ -332,6 +341,7 @@ impl P2ps {
         self.note_freeze();
         self.watch_sources();
         self.renew_dictionaries();
+        self.look_at_queue();
         if now >= self.trim_at {
             self.trim_at = now + TRIM_INTERVAL;
             if self.turn.dirty().is_empty() {
@@ -489,14 +499,12 @@ impl P2ps {
 
     /// What was counted.
     pub fn counters(&self) -> Counters {
-        let waits = [Standing::Queued, Standing::Parked];
-        let waiting =
-            |service| waits.map(|standing| self.items.count_standing(service, standing)).iter().sum::<usize>();
-        let waiting: usize = self.services.ids().map(waiting).sum();
         Counters {
             items: self.items.len() as u64,
             items_cached: self.items.cache().len() as u64,
-            items_waiting: waiting as u64,
+            items_waiting: self.items_waiting(),
+            load_state: self.load_states().0 as u64,
+            open_queue_state: self.load_states().1 as u64,
             clients_conflated: self.egress.conflated() as u64,
             updates_conflated: self.counters.updates_conflated + self.egress.saved(),
             ..self.counters
@@ -515,6 +523,7 @@ impl P2ps {
                 application_id: &login.application_id,
                 application_name: &login.application_name,
                 items: client.items,
+                load: client.load,
                 round_trip_us: login.round_trip.and_then(Measurement::latency),
                 standby: self.standbys.get(&id).map(clients::standby::Standby::shown),
             })

@@ -1,5 +1,6 @@
 //! What an operator should hear of.
 
+use super::load::{LoadOf, LoadState};
 use std::fmt;
 
 /// Something that an operator should hear of.
@@ -84,6 +85,17 @@ pub enum Notice {
         /// Its name.
         service: String,
     },
+    /// Something has come near its limit, has reached it, or is away from it again.
+    Load {
+        /// What.
+        of: LoadOf,
+        /// How near it is now.
+        state: LoadState,
+        /// Items that are open, or wait to be opened.
+        load: u64,
+        /// The limit; of a queue the mark that counts.
+        limit: u32,
+    },
     /// A service cannot be offered: all ids are in use.
     NoServiceIds {
         /// Its name.
@@ -127,6 +139,15 @@ impl fmt::Display for Notice {
                 )
             }
             Self::ServiceGone { service } => write!(f, "service {service} is gone"),
+            Self::Load { of, state, load, limit } => {
+                let again = if *state == LoadState::Normal { " again" } else { "" };
+                let does = match (of, state) {
+                    (LoadOf::OpenQueue, _) => "wait to be opened",
+                    (_, LoadState::Overloaded) => "are open, and no more are taken",
+                    _ => "are open",
+                };
+                write!(f, "{of} is {state}{again}: {load} items {does} (limit {limit})")
+            }
             Self::NoServiceIds { service, refused } => write!(
                 f,
                 "service {service} is not offered: all 65000 service ids are in use ({refused} services refused so far); the id of one that is gone, and that no client has to do with, is free after a minute"

@@ -1,35 +1,14 @@
-//! What operators do to a P2PS that runs: other limits, blocked items, words to its clients.
+//! What operators do to a P2PS that runs: other limits, words to its clients.
 
-use super::clients::refusal::Refusal;
-use super::delivery::statuses::Telling;
 use super::ids::{ClientId, ItemId};
 use super::{CloseReason, Config, P2ps, encode};
 use rwf::msg::{Domain, RefreshMsg};
 use rwf::wire::Writer;
 use rwf::{DataState, State, StateCode, StreamState};
-use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
+use std::collections::VecDeque;
 
-/// Items that may be blocked at a time.
-pub const BLOCKED_MAX: usize = 10_000;
 /// Changes of items' states that are remembered, over all items.
 const HISTORY: usize = 8_192;
-
-/// The items that nobody gets, by service and name, each with why.
-#[derive(Debug, Default)]
-pub(crate) struct Blocked {
-    items: BTreeMap<(String, Vec<u8>), String>,
-}
-
-impl Blocked {
-    /// Why an item is blocked, if it is.
-    pub(crate) fn why(&self, service: &str, name: Option<&[u8]>) -> Option<&str> {
-        if self.items.is_empty() {
-            return None;
-        }
-        self.items.get(&(service.to_owned(), name?.to_vec())).map(String::as_str)
-    }
-}
 
 /// A state that the watchers of an item were told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,26 +43,6 @@ impl History {
     }
 }
 
-/// Why an item cannot be blocked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BlockError {
-    /// There are so many already.
-    TooMany,
-    /// It is.
-    Already,
-}
-
-impl fmt::Display for BlockError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooMany => write!(f, "{BLOCKED_MAX} items are blocked, the most that can be: unblock some first"),
-            Self::Already => write!(f, "the item is blocked already"),
-        }
-    }
-}
-
-impl std::error::Error for BlockError {}
-
 impl P2ps {
     /// Takes over those limits that may change while clients are there; everything else of `config` counts from the next start on. What is
     /// open beyond a smaller limit stays.
@@ -92,6 +51,9 @@ impl P2ps {
         own.max_mounts_per_user = config.max_mounts_per_user;
         own.item_limit = config.item_limit;
         own.aggregate_item_limit = config.aggregate_item_limit;
+        own.total_item_limit = config.total_item_limit;
+        own.load_percents = config.load_percents;
+        own.open_queue = config.open_queue;
         own.open_window = config.open_window;
         own.post_timeout = config.post_timeout;
         own.egress = config.egress;
@@ -101,42 +63,7 @@ impl P2ps {
             own.source_failback = config.source_failback;
             self.reorder_sources();
         }
-    }
-
-    /// Nobody gets an item from now on: its watchers are told so, which ends their streams, and later requests are refused. Tells how many
-    /// watched it. The block is of the name, in whatever domain, whether or not the service is there now.
-    ///
-    /// # Errors
-    /// It is blocked already, or too many are.
-    pub fn block_item(&mut self, now: u64, service: &str, name: &[u8], why: &str) -> Result<usize, BlockError> {
-        self.now = now;
-        let key = (service.to_owned(), name.to_vec());
-        if self.blocked.items.contains_key(&key) {
-            return Err(BlockError::Already);
-        }
-        if self.blocked.items.len() >= BLOCKED_MAX {
-            return Err(BlockError::TooMany);
-        }
-        self.blocked.items.insert(key, why.to_owned());
-        let text = Refusal::Blocked { why }.to_string();
-        let state = State::new(StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_ENTITLED, &text);
-        let mut watchers = 0;
-        for id in self.items_named(service, name) {
-            let views: usize = self.items.views_of(id).iter().map(|&view| self.items.watchers(view).len()).sum();
-            watchers += views + self.items.watchers(id).len();
-            self.tell_item(id, state, Telling::ALL);
-        }
-        Ok(watchers)
-    }
-
-    /// An item may be watched again; false if it was not blocked.
-    pub fn unblock_item(&mut self, service: &str, name: &[u8]) -> bool {
-        self.blocked.items.remove(&(service.to_owned(), name.to_vec())).is_some()
-    }
-
-    /// The blocked items: service, name, and why.
-    pub fn blocked_items(&self) -> impl Iterator<Item = (&str, &[u8], &str)> {
-        self.blocked.items.iter().map(|((service, name), why)| (service.as_str(), name.as_slice(), why.as_str()))
+        self.reconsider_load();
     }
 
     /// What the watchers of an item were told last, oldest first; the last of `HISTORY` changes of all items are remembered.
@@ -174,7 +101,7 @@ impl P2ps {
     }
 
     /// Every item of a name, its views left out.
-    fn items_named(&self, service: &str, name: &[u8]) -> Vec<ItemId> {
+    pub(super) fn items_named(&self, service: &str, name: &[u8]) -> Vec<ItemId> {
         let Some(service) = self.services.iter().find(|known| known.name == service).map(|known| known.id) else {
             return Vec::new();
         };

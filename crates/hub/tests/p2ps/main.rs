@@ -8,6 +8,7 @@ mod directories;
 mod egress;
 mod filters;
 mod hostile;
+mod limits;
 mod logins;
 mod model;
 mod network;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hub::p2ps::egress::FlowControl;
-use hub::p2ps::{ClientId, ClientInfo, CloseReason, P2ps, SourceId};
+use hub::p2ps::{BlockedList, ClientId, ClientInfo, CloseReason, LoadState, Notice, P2ps, SourceId};
 use hub::stream::HubError;
 use net::tcp::{Close, ConnId, ListenerId};
 use net::tls::TlsServer;
@@ -257,6 +257,13 @@ impl Consumers {
         self.p2ps.reconfigure(&config::p2ps_limits(config));
     }
 
+    /// Another list of blocked items. Tells how many watched what is new in it: their streams have ended.
+    pub fn block_list(&mut self, now: u64, list: BlockedList, io: &mut RsslIo) -> usize {
+        let watchers = self.p2ps.set_blocked_list(now, list);
+        self.flush(now, &[], io);
+        watchers
+    }
+
     /// Has up to so many clients go elsewhere: each is told so, then closed. Tells how many were, and how many are there, those
     /// included that are on their way.
     pub fn dismiss(&mut self, now: u64, most: usize, why: &str, io: &mut RsslIo) -> (usize, usize) {
@@ -427,7 +434,11 @@ impl Consumers {
         self.report_backlogs(io);
         self.close_clients(io);
         for notice in self.p2ps.notices() {
-            tracing::info!("{notice}");
+            if let Notice::Load { state: LoadState::Overloaded, .. } = notice {
+                tracing::warn!("{notice}");
+            } else {
+                tracing::info!("{notice}");
+            }
         }
     }
 

@@ -14,6 +14,8 @@ use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use super::oversight::Asker;
+use hub::p2ps::BlockedList;
+
 use crate::config::{self, Applies, Config, LogFormat};
 
 /// Between two parts of the clients that are sent elsewhere.
@@ -134,6 +136,7 @@ impl Lifecycle {
         let mut current = self.0.config.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = (self.0.load)().map_err(|e| format!("{e:#}"))?;
         let next = current.reloaded(&wanted);
+        let blocked = config::blocked_list(&next)?;
         let mut reloaded = Reloaded::default();
         for change in config::changes(&current, &wanted) {
             let list = if change.applies == Applies::Reload { &mut reloaded.applied } else { &mut reloaded.restart };
@@ -150,6 +153,7 @@ impl Lifecycle {
             });
             reloaded.faults.extend(answer.unwrap_or_else(|silent| vec![silent]));
         }
+        self.block(blocked, &mut reloaded);
         let (old, new) = &*both;
         if old.log != new.log {
             set_log(new, true);
@@ -159,6 +163,25 @@ impl Lifecycle {
         }
         current.clone_from(new);
         Ok(reloaded)
+    }
+
+    /// Takes over the list of blocked items.
+    fn block(&self, blocked: BlockedList, reloaded: &mut Reloaded) {
+        let (items, mut watchers) = (blocked.len(), 0);
+        for asker in &self.0.askers {
+            let list = blocked.clone();
+            let answer = asker.answer(move |thread| match thread.consumers.as_mut() {
+                Some(consumers) => consumers.block_list(thread.now, list, thread.io),
+                None => 0,
+            });
+            match answer {
+                Ok(told) => watchers += told,
+                Err(silent) => reloaded.faults.push(silent),
+            }
+        }
+        if watchers > 0 {
+            reloaded.applied.push(format!("{items} items are blocked by files: {watchers} watchers are told"));
+        }
     }
 
     /// Takes no new clients from now on, and tells those that are there why; with `close`, they are sent elsewhere as `drain_time_s` says.

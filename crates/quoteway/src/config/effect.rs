@@ -189,7 +189,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(
         Kind::P2ps,
         OVERLOAD,
-        "openQueueBurdenedThreshold openQueueHeavilyBurdenedThreshold openQueueHysteresis rrcpBurdenedThreshold rrcpHeavilyBurdenedThreshold rrcpHysteresis trafficManagement=False",
+        "rrcpBurdenedThreshold rrcpHeavilyBurdenedThreshold rrcpHysteresis trafficManagement=False",
     ),
     none(Kind::P2ps, "the login tells clients what is supported; it is the same for all", "supportPauseResume=True"),
     none(
@@ -334,8 +334,8 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(Kind::Service, "what a turn has brought goes out at its end", "rrmpFlushInterval=0"),
     none(
         Kind::Service,
-        "no list of blocked items is read: `quoteway ctl block` and `unblock` act while the process runs",
-        "blockedItemsFile blockedServerList",
+        "no servers are blocked: routes, and the users of a port, say who may connect",
+        "blockedServerList",
     ),
     none(Kind::Service, "recoveryInterval is the pause before a route is dialled again", "connectRetryInterval"),
     none(

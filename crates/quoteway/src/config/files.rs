@@ -5,7 +5,7 @@ use std::path::Path;
 use lbm::options::Options;
 use net::tls::{TlsClient, TlsError, TlsServer};
 
-use super::{Config, ConnectionType, P2ps, SourceDistributor, dictionary};
+use super::{Config, ConnectionType, P2ps, SourceDistributor, blocked_list, dictionary};
 
 /// What is wrong with the files that the configuration names, one sentence each; LBM options with file and line.
 pub(super) fn faults(config: &Config) -> Vec<String> {
@@ -13,6 +13,9 @@ pub(super) fn faults(config: &Config) -> Vec<String> {
     let p = &config.p2ps;
     if let Err(e) = dictionary(&config.dictionary) {
         found.push(e.to_string());
+    }
+    if let Err(e) = blocked_list(config) {
+        found.push(e);
     }
     if let Err(e) = p.tls() {
         found.push(format!("p2ps.server_cert_file: {e}"));

@@ -9,6 +9,7 @@ use hub::hash_seed::HashSeed;
 use hub::{distributor, p2ps};
 use rwf::dictionary::Dictionary;
 
+use super::blocked::blocked_list;
 use super::{CacheLocation, Config, DictionaryFiles, HubTransport, ProviderChoice, Route, conflation, filters};
 
 const SECOND: u64 = 1_000_000_000;
@@ -70,10 +71,11 @@ pub fn route_config(route: &Route) -> distributor::RouteConfig {
 /// A dictionary file cannot be read; the message names it and the line.
 pub fn p2ps_config(config: &Config, incarnation: u32) -> io::Result<p2ps::Config> {
     let dictionary = dictionary(&config.dictionary)?.map(Arc::new);
-    Ok(p2ps::Config { incarnation, dictionary, ..p2ps_limits(config) })
+    let blocked = blocked_list(config).map_err(|what| io::Error::new(io::ErrorKind::InvalidData, what))?;
+    Ok(p2ps::Config { incarnation, dictionary, blocked, ..p2ps_limits(config) })
 }
 
-/// What a P2PS is told but for its dictionary and the number of its life: nothing is read for it.
+/// What a P2PS is told but for its dictionary, its blocked items and the number of its life: nothing is read for it.
 pub fn p2ps_limits(config: &Config) -> p2ps::Config {
     let c = &config.p2ps;
     p2ps::Config {
@@ -84,6 +86,13 @@ pub fn p2ps_limits(config: &Config) -> p2ps::Config {
         max_mounts_per_user: c.max_mounts_per_user,
         item_limit: c.item_limit,
         aggregate_item_limit: c.aggregate_item_limit,
+        total_item_limit: c.total_item_limit,
+        load_percents: p2ps::Percents { upper: c.limit_upper_percent, lower: c.limit_lower_percent },
+        open_queue: p2ps::QueueMarks {
+            burdened: c.open_queue_burdened,
+            overloaded: c.open_queue_overloaded,
+            hysteresis: c.open_queue_hysteresis,
+        },
         max_views_per_item: c.max_views_per_item,
         work_per_turn: c.work_per_turn,
         open_window: c.minimum_open_window,

@@ -5,6 +5,7 @@
 
 mod args;
 mod backbone;
+mod blocked;
 pub mod command;
 mod conflation;
 mod document;
@@ -25,6 +26,7 @@ mod value;
 
 pub use args::{ConfigArgs, Selection};
 pub use backbone::{Hub, Rrcpd};
+pub use blocked::blocked_list;
 pub use conflation::Conflation;
 pub use filters::Filters;
 pub use hub::{

@@ -34,7 +34,8 @@ macro_rules! at_reload {
 }
 
 at_reload! {
-    p2ps: max_mounts max_mounts_per_user item_limit aggregate_item_limit minimum_open_window open_rate guaranteed_output_buffers
+    p2ps: max_mounts max_mounts_per_user item_limit aggregate_item_limit total_item_limit limit_upper_percent limit_lower_percent
+        open_queue_burdened open_queue_overloaded open_queue_hysteresis blocked_items_file minimum_open_window open_rate guaranteed_output_buffers
         max_output_buffers pool_size output_threshold_breach output_threshold_ok post_timeout_s drain_time_s redirect_text
         source_distributor_order source_distributor_failback_s;
     source_distributor: nip_max_mounts provider_choice failback_s request_timeout_s age_unwatched_item_time_s initial_open_limit;

@@ -93,6 +93,16 @@ fn of_p2ps(config: &Config) -> Vec<Broken> {
         "client_ca_file",
         "needs server_cert_file: certificates are shown under TLS",
     );
+    rule(
+        p.limit_lower_percent <= p.limit_upper_percent && p.limit_upper_percent <= 100,
+        "limit_upper_percent",
+        "needs limit_lower_percent <= limit_upper_percent <= 100",
+    );
+    rule(
+        p.open_queue_overloaded == 0 || p.open_queue_burdened <= p.open_queue_overloaded,
+        "open_queue_burdened",
+        "must not be over open_queue_overloaded (its default is 10000)",
+    );
     rule(p.work_per_turn > 0, "work_per_turn", "must be over 0");
     rule(p.writer_thread_count <= 64, "writer_thread_count", "must be at most 64");
     rule(p.min_compression_threshold <= 65_535, "min_compression_threshold", "must be at most 65535");

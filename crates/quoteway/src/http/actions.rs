@@ -264,11 +264,21 @@ pub(super) async fn unblock(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
     let ((service, name), why) = (item(asked)?, why(asked)?);
     let (of, called) = (service.clone(), name.clone());
     let answers = api.threads.ask_all(move |t| {
-        t.consumers.as_mut().is_some_and(|consumers| consumers.p2ps.unblock_item(&of, called.as_bytes()))
+        let Some(consumers) = t.consumers.as_mut() else { return (false, false) };
+        let was = consumers.p2ps.unblock_item(&of, called.as_bytes());
+        (was, consumers.p2ps.is_listed_as_blocked(&of, called.as_bytes()))
     });
-    let mut was = false;
+    let (mut was, mut is_listed) = (false, false);
     for answer in answers.await {
-        was |= answer?;
+        let answer: (bool, bool) = answer?;
+        (was, is_listed) = (was | answer.0, is_listed | answer.1);
+    }
+    if is_listed {
+        let way = "take it out of the file (blocked_items_file), and reload";
+        return Err(Fault::new(
+            409,
+            format!("item {name} of service {service} is in the list of blocked items: {way}"),
+        ));
     }
     if !was {
         return Err(Fault::new(404, format!("item {name} of service {service} is not blocked")));

@@ -324,6 +324,10 @@ async fn process(api: &Api, _: &Asked) -> Result<Answer, Fault> {
         totals.clients_cut_off += counted.clients_cut_off;
         totals.requests_refused += counted.requests_refused;
         totals.clients_behind += counted.clients_behind;
+        totals.load = totals.load.max(counted.load);
+        totals.open_queue = totals.open_queue.max(counted.open_queue);
+        totals.mounts_burdened += counted.mounts_burdened;
+        totals.users_burdened += counted.users_burdened;
     }
     let about = &api.about;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());

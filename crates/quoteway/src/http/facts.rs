@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hub::distributor::Origin;
-use hub::p2ps::{ClientId, ItemChange, Mount};
+use hub::p2ps::{BLOCKED_MAX, ClientId, ItemChange, LoadState, Mount};
 use net::tcp::{ConnId, Traffic};
 use rwf::dictionary::Dictionary;
 use rwf::json::Converter;
@@ -16,6 +16,8 @@ use crate::agents::oversight::Thread;
 
 /// Items, clients and watchers of one answer, at most.
 pub const PAGE: usize = 1_000;
+/// Blocked items of one answer, at most: those of operators, and the first ones of a list.
+const BLOCKED: usize = 2 * BLOCKED_MAX;
 /// Items that one question looks at, some hundred microseconds; a list that is filtered goes on with another question.
 const LOOKED_AT: usize = 4_000;
 
@@ -111,6 +113,37 @@ pub struct Totals {
     pub requests_refused: u64,
     /// Clients for which more waits than a socket takes.
     pub clients_behind: u64,
+    /// All open items against `total_item_limit`, of the thread that is nearest to it: `normal`, `burdened` or `overloaded`.
+    pub load: Load,
+    /// Items that wait to be opened against `open_queue_burdened` and its like, likewise.
+    pub open_queue: Load,
+    /// Clients near their limit of items, or at it.
+    pub mounts_burdened: u64,
+    /// Users near their limit of items, or at it, of each thread.
+    pub users_burdened: u64,
+}
+
+/// How near something is to its limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Load {
+    /// Away from it.
+    #[default]
+    Normal,
+    /// Near it.
+    Burdened,
+    /// At it, or not far enough below it since.
+    Overloaded,
+}
+
+impl From<LoadState> for Load {
+    fn from(state: LoadState) -> Self {
+        match state {
+            LoadState::Normal => Self::Normal,
+            LoadState::Burdened => Self::Burdened,
+            LoadState::Overloaded => Self::Overloaded,
+        }
+    }
 }
 
 /// A service.
@@ -220,6 +253,8 @@ pub struct Client {
     pub connected_s: u64,
     /// Items it watches.
     pub items: u64,
+    /// How near that is to its limit.
+    pub load: Load,
     /// Bytes that wait for it.
     pub queued_bytes: u64,
     /// Its requests wait.
@@ -365,6 +400,7 @@ pub(super) fn totals(thread: &mut Thread<'_>) -> (ThreadFacts, Totals) {
     let mut totals = Totals::default();
     if let Some(consumers) = &thread.consumers {
         let c = consumers.p2ps.counters();
+        let (load, queue) = consumers.p2ps.load_states();
         totals = Totals {
             clients: c.clients,
             mounts: c.mounts,
@@ -378,6 +414,10 @@ pub(super) fn totals(thread: &mut Thread<'_>) -> (ThreadFacts, Totals) {
             requests_refused: c.requests_refused,
             clients_behind: consumers.behind() as u64,
             source_items: 0,
+            load: load.into(),
+            open_queue: queue.into(),
+            mounts_burdened: c.mounts_burdened + c.mounts_overloaded,
+            users_burdened: c.users_burdened + c.users_overloaded,
         };
     }
     if let Some(providers) = &thread.providers {
@@ -444,6 +484,7 @@ pub fn clients(thread: &mut Thread<'_>, number: usize, filter: &Filter) -> (Vec<
             protocol: connection.protocol.name().to_owned(),
             connected_s: thread.now.saturating_sub(connection.since) / 1_000_000_000,
             items: login.map_or(0, |l| l.items.into()),
+            load: login.map_or(Load::Normal, |l| l.load.into()),
             queued_bytes: p2ps.client_waiting(connection.id) as u64,
             held_back: connection.is_held_back,
             login_round_trip_us: login.and_then(|l| l.round_trip_us),
@@ -503,10 +544,10 @@ pub(super) fn item(thread: &mut Thread<'_>, number: usize, item: u32) -> Option<
         text: change.text.clone(),
     };
     let changes = service.into_iter().flat_map(|id| p2ps.item_history(id, found.name.as_bytes())).map(change);
-    let why = p2ps.blocked_items().find(|(of, name, _)| *of == found.service && *name == found.name.as_bytes());
+    let why = p2ps.why_blocked(&found.service, found.name.as_bytes());
     let detail = ItemDetail {
         source: p2ps.item_source(item),
-        blocked: why.map(|(_, _, why)| why.to_owned()),
+        blocked: why.map(str::to_owned),
         changes: changes.collect(),
         watchers: watchers.collect(),
         item: found,
@@ -532,7 +573,7 @@ pub(super) fn blocked(thread: &mut Thread<'_>) -> Vec<Blocked> {
         name: String::from_utf8_lossy(name).into_owned(),
         why: why.to_owned(),
     };
-    all.map(named).collect()
+    all.take(BLOCKED).map(named).collect()
 }
 
 /// The services of a thread; those of several threads are put together by [`merge`].

@@ -331,6 +331,21 @@ fn what_is_filtered_reaches_no_client() {
 }
 
 #[test]
+fn a_full_server_and_blocked_items_are_refused_with_a_text() {
+    let (_source, at) = source(&["-U", "20k"]);
+    let blocked = config_file("RDT1\nRDT2\n");
+    let text = format!("[p2ps]\ntotal_item_limit = 5\nblocked_items_file = [\"{}\"]\n", blocked.path().display());
+    let config = config_file(&text);
+    let (_server, port) = serve(&["--route", &at, "--config", config.path().to_str().expect("UTF-8")]);
+    let report = client(port, &[&["-il", "RDT{0..9}"][..], &SHORT].concat());
+    assert_eq!(
+        (&report["refused"], &report["lost"]),
+        (&5.into(), &0.into()),
+        "two are blocked, three too many: {report}"
+    );
+}
+
+#[test]
 fn a_log_that_nobody_reads_does_not_end_the_server() {
     let mut process = Command::new(env!("CARGO_BIN_EXE_quoteway"))
         .args(["serve", "--interface", "127.0.0.1", "--rssl-port", "0", "--nip-port", "0"])

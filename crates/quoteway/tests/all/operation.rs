@@ -161,6 +161,28 @@ fn a_blocked_item_is_nobodys() {
 }
 
 #[test]
+fn items_are_blocked_by_a_file_that_a_reload_reads_again() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (file, list) = (dir.path().join("q.toml"), dir.path().join("blocked"));
+    std::fs::write(&list, "# none yet\n").expect("written");
+    let text = format!("[p2ps]\nblocked_items_file = [\"{}\"]\n", list.display());
+    std::fs::write(&file, text).expect("written");
+    let server = serve(&file);
+    assert_eq!(server.json("/api/v1/blocked"), Value::Array(Vec::new()));
+    std::fs::write(&list, "A\nB\n").expect("written");
+    let (status, answer) = post(&server, "/api/v1/reload", "{\"why\":\"a test\"}");
+    assert_eq!(status, 200, "{answer}");
+    let blocked = server.json("/api/v1/blocked");
+    assert_eq!(blocked.as_array().map(Vec::len), Some(2), "{blocked}");
+    let (status, answer) = post(&server, "/api/v1/unblock", "{\"service\":\"X\",\"name\":\"A\",\"why\":\"a test\"}");
+    assert!(status == 409 && answer.to_string().contains("blocked_items_file"), "{status} {answer}");
+    std::fs::remove_file(&list).expect("removed");
+    let (status, answer) = post(&server, "/api/v1/reload", "{\"why\":\"a test\"}");
+    assert!(status == 422 && answer.to_string().contains("cannot be read"), "{status} {answer}");
+    assert_eq!(server.json("/api/v1/blocked"), blocked, "what cannot be read changes nothing");
+}
+
+#[test]
 fn administrators_ask_and_act_on_permissions() {
     let dir = tempfile::tempdir().expect("a folder");
     let (file, rights) = (dir.path().join("q.toml"), dir.path().join("rights.toml"));

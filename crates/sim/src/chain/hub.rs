@@ -11,7 +11,7 @@ use hub::distributor::{self, Balance, CloseReason, ProviderSink, SessionId, Sour
 use hub::hash_seed::HashSeed;
 use hub::p2ps::conflation::{JustInTime, ServiceConflation, Settings};
 use hub::p2ps::egress::FlowControl;
-use hub::p2ps::{self, ClientId, P2ps, SourceId};
+use hub::p2ps::{self, ClientId, P2ps, Percents, SourceId};
 use hub::stream::HubError;
 use rssl::ws::JsonTexts;
 use std::collections::{BTreeMap, VecDeque};
@@ -153,6 +153,11 @@ fn p2ps_config(lossy: bool, filtering: Filtering, random: &mut Random) -> p2ps::
         recovery_delay: SECOND,
         recovery_delay_max: 4 * SECOND,
         image_part: if random.chance(50) { 40 } else { 32_000 },
+        // Nobody reaches these, and many pass the marks of them.
+        item_limit: 1_000,
+        aggregate_item_limit: 1_000,
+        total_item_limit: 3_000,
+        load_percents: Percents { upper: 1, lower: 0 },
         cache: cache_rules(random),
         filters: filtering.of_p2pss(),
         ..p2ps::Config::default()

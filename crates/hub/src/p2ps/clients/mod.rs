@@ -27,6 +27,7 @@ pub use authentication::{Authenticator, Credentials, Identity, Rejected, TokenLi
 
 use super::ids::{ClientId, ItemId, ServiceId, StreamId};
 use super::items::watchers::Watcher;
+use super::load::LoadState;
 use dictionary::DictionaryStream;
 use rwf::msg::Priority;
 use rwf::rdm::state::Recovery;
@@ -95,6 +96,8 @@ pub(crate) struct Client {
     pub(crate) priorities: BTreeMap<StreamId, Priority>,
     /// Watchers, each of its item streams one.
     pub(crate) items: u32,
+    /// How near that is to its limit.
+    pub(crate) load: LoadState,
     /// Posts that are not answered.
     pub(crate) posts: u32,
     /// It is to be closed: nothing more is read from it.
@@ -115,6 +118,7 @@ impl Client {
             dictionaries: Vec::new(),
             priorities: BTreeMap::new(),
             items: 0,
+            load: LoadState::Normal,
             posts: 0,
             closing: false,
             speaks_json: false,
@@ -153,6 +157,8 @@ pub struct Mount<'a> {
     pub application_name: &'a str,
     /// Items it watches.
     pub items: u32,
+    /// How near that is to its limit.
+    pub load: LoadState,
     /// The last round trip over its login stream, microseconds, if it lets them be measured.
     pub round_trip_us: Option<u64>,
     /// What this server is to a client that has said so: its active or its standby one.
@@ -164,6 +170,8 @@ pub struct Mount<'a> {
 pub(crate) struct Usage {
     pub(crate) mounts: u32,
     pub(crate) items: u32,
+    /// How near the items are to their limit.
+    pub(crate) load: LoadState,
 }
 
 /// Users that are logged in, by name. Clients choose the names, so they are found by comparison and not by hash.
@@ -177,11 +185,21 @@ impl Users {
         self.by_name.get(name).copied().unwrap_or_default()
     }
 
+    /// What a user has who is logged in.
+    pub(crate) fn usage_mut(&mut self, name: &str) -> Option<&mut Usage> {
+        self.by_name.get_mut(name)
+    }
+
+    /// How near each user is to the limit.
+    pub(crate) fn states(&self) -> impl Iterator<Item = LoadState> {
+        self.by_name.values().map(|usage| usage.load)
+    }
+
     pub(crate) fn mount(&mut self, name: &str) {
         if let Some(usage) = self.by_name.get_mut(name) {
             usage.mounts += 1;
         } else {
-            self.by_name.insert(name.to_owned(), Usage { mounts: 1, items: 0 });
+            self.by_name.insert(name.to_owned(), Usage { mounts: 1, ..Usage::default() });
         }
     }
 
@@ -292,6 +310,12 @@ impl Clients {
 
     pub(crate) fn users_mut(&mut self) -> &mut Users {
         &mut self.users
+    }
+
+    /// A client, and all users.
+    pub(crate) fn with_users(&mut self, id: ClientId) -> Option<(&mut Client, &mut Users)> {
+        let Self { slots, users, .. } = self;
+        Some((slots.get_mut(id.0 as usize)?.as_deref_mut()?, users))
     }
 
     /// The streams of a client.

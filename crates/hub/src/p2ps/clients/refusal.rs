@@ -42,6 +42,8 @@ pub(crate) enum Refusal<'a> {
     ItemLimit { limit: u32 },
     /// The user has enough items.
     AggregateItemLimit { user: &'a str, limit: u32 },
+    /// All clients together have enough items.
+    TotalItemLimit { items: u64, limit: u32 },
     /// A table of this process is full.
     NoResources { what: &'static str },
     /// The batch cannot be read.
@@ -97,7 +99,9 @@ impl Refusal<'_> {
             Self::UnknownService { .. } => StateCode::SOURCE_UNKNOWN,
             Self::NoSuchQos { .. } | Self::UnknownDictionary { .. } => StateCode::NOT_FOUND,
             Self::StreamInUse { .. } | Self::KeyChanged { .. } => StateCode::ALREADY_OPEN,
-            Self::ItemLimit { .. } | Self::AggregateItemLimit { .. } => StateCode::TOO_MANY_ITEMS,
+            Self::ItemLimit { .. } | Self::AggregateItemLimit { .. } | Self::TotalItemLimit { .. } => {
+                StateCode::TOO_MANY_ITEMS
+            }
             Self::NoResources { .. } | Self::TooManyViews { .. } => StateCode::NO_RESOURCES,
             Self::BadView { .. } => StateCode::INVALID_VIEW,
             Self::UnknownViewType { .. } => StateCode::UNSUPPORTED_VIEW_TYPE,
@@ -184,6 +188,12 @@ impl fmt::Display for Refusal<'_> {
                 write!(
                     f,
                     "User {user} has {limit} items open, the most allowed (aggregateItemLimit): close some first."
+                )
+            }
+            Self::TotalItemLimit { items, limit } => {
+                write!(
+                    f,
+                    "This server is overloaded: {items} items are open, of {limit} (totalItemLimit). Ask another server, or again later."
                 )
             }
             Self::NoResources { what } => write!(f, "No room for more {what} in this server: ask again later."),

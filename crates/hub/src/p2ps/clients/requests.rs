@@ -257,6 +257,7 @@ impl P2ps {
             debug_assert!(false, "a request of a client that is gone: {client:?}");
             return Err(Refusal::NotLoggedIn);
         };
+        self.check_total()?;
         let limit = self.config.item_limit;
         if limit > 0 && known.items >= limit {
             return Err(Refusal::ItemLimit { limit });
@@ -302,6 +303,7 @@ impl P2ps {
         clients.add_watcher(watcher, item, state);
         items.watchers_mut(item).add_held(watcher, |watcher, place| clients.set_place(watcher, place));
         self.counters.watchers += 1;
+        self.note_load(watcher.client);
         if let Some(priority) = msg.priority {
             self.note_priority(watcher, item, priority);
         }
@@ -535,6 +537,7 @@ impl P2ps {
         debug_assert_eq!(items.watchers(item).all().get(place as usize), Some(&watcher), "place of a watcher");
         items.watchers_mut(item).remove(place, |watcher, place| clients.set_place(watcher, place));
         self.counters.watchers -= 1;
+        self.note_load(watcher.client);
         self.egress.close_stream(watcher.client, watcher.stream);
         self.gate.close(self.now, watcher);
         self.release(item);
