@@ -1,7 +1,8 @@
 //! The steady path of the Source Distributor does not allocate: updates of interactive items, and of published ones into
-//! their held images. This binary has one test, because it counts the allocations of the whole process.
+//! their held images, filtered or not. This binary has one test, because it counts the allocations of the whole process.
 
 use hub::distributor::{Config, Origin, PeerInfo, ProviderSink, SessionId, SourceDistributor};
+use hub::filter::rules::{FieldRule, FieldSet, Filters, ServiceFilter};
 use hub::stream::{BlockWriter, Request, flags};
 use rwf::container::FieldListEncoder;
 use rwf::msg::{Domain, MsgKey, RefreshFlags, RefreshMsg, RequestFlags, RequestMsg, UpdateMsg};
@@ -11,6 +12,7 @@ use rwf::wire::Writer;
 use rwf::{DataType, Qos};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use std::alloc::System;
+use std::sync::Arc;
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -82,8 +84,8 @@ fn provider_up(sd: &mut SourceDistributor, id: SessionId, origin: Origin, name: 
 }
 
 /// A distributor with items of both kinds, open for P2PS 1 and imaged.
-fn busy() -> SourceDistributor {
-    let mut sd = SourceDistributor::new(Config::default(), 1);
+fn busy(config: Config) -> SourceDistributor {
+    let mut sd = SourceDistributor::new(config, 1);
     sd.p2ps_up(0, 1);
     provider_up(&mut sd, ROUTE, Origin::Route(0), "FEED");
     provider_up(&mut sd, NIP, Origin::NonInteractive, "NI_PUB");
@@ -121,9 +123,22 @@ fn turn(sd: &mut SourceDistributor, updates: &[(SessionId, Vec<u8>)]) -> usize {
     bytes
 }
 
+/// Every other field of every service does not pass.
+fn filtering() -> Config {
+    let fields = FieldRule::AllBut(FieldSet::new((20..30).step_by(2).map(|fid| (fid, fid))));
+    let others = Some(Arc::new(ServiceFilter { fields, ..ServiceFilter::default() }));
+    Config { filters: Filters { others, ..Filters::default() }, ..Config::default() }
+}
+
 #[test]
 fn a_warm_turn_does_not_allocate() {
-    let mut sd = busy();
+    let whole = check(busy(Config::default()));
+    let part = check(busy(filtering()));
+    assert!(part < whole, "half of the fields: {part} of {whole} bytes");
+}
+
+/// Has turns of updates relayed, and tells how many bytes a turn has.
+fn check(mut sd: SourceDistributor) -> usize {
     let body = fields(2);
     let mut updates = Vec::new();
     for n in 0..ITEMS {
@@ -148,4 +163,5 @@ fn a_warm_turn_does_not_allocate() {
     }
     assert!(quiet, "every turn allocates");
     assert_eq!(sd.counters().updates, (1 + ROUNDS) * updates.len() as u64, "every update was relayed");
+    first
 }

@@ -70,6 +70,15 @@ fn fields_and_updates_that_do_not_pass_stay_behind() {
     });
     assert_eq!(world.take(1), ["update 5 22=7", "update 5 18=9"]);
     assert_eq!(world.p2ps.counters().updates_filtered, 1);
+    // What says who may see the item is told, without the fields.
+    let body = fields(&[(25, 1)]);
+    let (container, perm_data) = (DataType::FIELD_LIST, Some(&[3, 1, 1, 0x65, 0x62, 0xC0][..]));
+    let update_type = UpdateType::QUOTE;
+    let locked = UpdateMsg { container, perm_data, update_type, body: &body, ..UpdateMsg::new(PRICE, 77) };
+    world.publish(0, |p| {
+        p.writer.update_with(4, flags::HAS_LOCK, &encode(|w| locked.encode(w)));
+    });
+    assert_eq!(world.take(1), ["update 5"]);
     // A reissue, a snapshot and a private stream see no more.
     world.request(1, &item(5, "IBM"));
     world.request(2, &RequestMsg { flags: RequestFlags::NONE, ..item(6, "IBM") });

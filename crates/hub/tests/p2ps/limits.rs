@@ -5,7 +5,7 @@ use hub::p2ps::{BlockedList, Config, LoadOf, LoadState, Notice, QueueMarks};
 
 /// What operators hear.
 fn heard(world: &mut World) -> Vec<String> {
-    let loads = world.p2ps.notices().into_iter().filter(|notice| matches!(notice, Notice::Load { .. }));
+    let loads = world.p2ps.notices().filter(|notice| matches!(notice, Notice::Load { .. }));
     loads.map(|notice| notice.to_string()).collect()
 }
 

@@ -153,7 +153,7 @@ impl Lifecycle {
             });
             reloaded.faults.extend(answer.unwrap_or_else(|silent| vec![silent]));
         }
-        self.block(blocked, &mut reloaded);
+        self.block(&blocked, &mut reloaded);
         let (old, new) = &*both;
         if old.log != new.log {
             set_log(new, true);
@@ -166,7 +166,7 @@ impl Lifecycle {
     }
 
     /// Takes over the list of blocked items.
-    fn block(&self, blocked: BlockedList, reloaded: &mut Reloaded) {
+    fn block(&self, blocked: &BlockedList, reloaded: &mut Reloaded) {
         let (items, mut watchers) = (blocked.len(), 0);
         for asker in &self.0.askers {
             let list = blocked.clone();

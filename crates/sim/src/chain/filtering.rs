@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub(crate) struct Filtering {
     /// Every Source Distributor takes field 2 out of the first service and out of the published one.
     pub(crate) at_distributors: bool,
-    /// Every P2PS lets fields 1, 3 and 5 of the second service pass, and takes field 4 out of all others.
+    /// Every P2PS lets fields 1, 3 and 5 of the second service pass, and takes field 4 out of all others; and it has small limits of items.
     pub(crate) at_p2pss: bool,
 }
 

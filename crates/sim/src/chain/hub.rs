@@ -153,11 +153,15 @@ fn p2ps_config(lossy: bool, filtering: Filtering, random: &mut Random) -> p2ps::
         recovery_delay: SECOND,
         recovery_delay_max: 4 * SECOND,
         image_part: if random.chance(50) { 40 } else { 32_000 },
-        // Nobody reaches these, and many pass the marks of them.
-        item_limit: 1_000,
+        // In worlds without a filter here nobody reaches these, and many pass their marks.
+        item_limit: if filtering.at_p2pss { 9 } else { 1_000 },
         aggregate_item_limit: 1_000,
-        total_item_limit: 3_000,
-        load_percents: Percents { upper: 1, lower: 0 },
+        total_item_limit: if filtering.at_p2pss { 14 } else { 3_000 },
+        load_percents: if filtering.at_p2pss {
+            Percents { upper: 80, lower: 50 }
+        } else {
+            Percents { upper: 1, lower: 0 }
+        },
         cache: cache_rules(random),
         filters: filtering.of_p2pss(),
         ..p2ps::Config::default()

@@ -157,6 +157,16 @@ fn worlds_with_filters_keep_the_rules() {
     }
 }
 
+#[test]
+fn limits_are_reached_in_worlds_with_filters() {
+    let lines: Vec<String> =
+        (FILTERED..FILTERED + 40).flat_map(|seed| chain::history(seed, Between::Nothing)).collect();
+    for (what, least) in [("TOO_MANY_ITEMS", 10), ("overloaded: ", 3)] {
+        let count = lines.iter().filter(|line| line.contains(what)).count();
+        assert!(count >= least, "{what}: {count} times");
+    }
+}
+
 /// From this seed on worlds are of all kinds by turns, and most of their clients speak JSON in WebSocket.
 const JSON: u64 = 9_000_000;
 

@@ -9,6 +9,7 @@ use crate::p2ps::sources::services::Provider;
 use crate::p2ps::{P2ps, encode};
 use crate::stream::{ALL, Block, Event, HubError, Message, Messages, Seen, flags};
 use rwf::StateCode;
+use rwf::msg::UpdateFlags;
 use rwf::peek;
 use rwf::rdm::directory::{self, Action};
 
@@ -251,10 +252,6 @@ impl P2ps {
     ) -> Option<BodyId> {
         let Self { turn, items, counters, scratch, .. } = self;
         let spec = items.spec_of(view)?;
-        if spec.withholds(message.body) {
-            counters.updates_filtered += 1;
-            return None;
-        }
         let service = items.get(view).service();
         scratch.update.clear();
         let has_key = message.flags & flags::HAS_KEY != 0;
@@ -267,6 +264,12 @@ impl P2ps {
             counters.hub_messages_bad += 1;
             return None;
         };
+        // A filter takes nothing from who may see the item.
+        let is_due = spec.is_filtered() && header.flags & UpdateFlags::HAS_PERM_DATA.0 != 0;
+        if !is_due && spec.withholds(update) {
+            counters.updates_filtered += 1;
+            return None;
+        }
         if spec.shows_all() {
             let body = whole.or_else(|| turn.message_body(update, None))?;
             return Some(*whole.insert(body));
@@ -276,6 +279,9 @@ impl P2ps {
         let body = turn.arena_body(|arena| {
             arena.extend_from_slice(head);
             left = spec.append(header.container, data, arena);
+            if is_due && left == Left::Nothing {
+                left = Left::Part;
+            }
             if left == Left::Part { Ok(()) } else { Err(()) }
         });
         counters.views_filtered += 1;

@@ -61,6 +61,11 @@ impl ViewSpec {
         !self.filters(DataType::FIELD_LIST) && !self.filters(DataType::ELEMENT_LIST)
     }
 
+    /// True if its service is filtered.
+    pub(crate) const fn is_filtered(&self) -> bool {
+        self.filter.is_some()
+    }
+
     /// True if an update is kept from those who watch, whatever is in it.
     pub(crate) fn withholds(&self, update: &[u8]) -> bool {
         self.filter.as_ref().is_some_and(|filter| filter.withholds(update))
