@@ -39,6 +39,8 @@ pub struct Counters {
     pub dropped_not_live: u64,
     /// Updates of filtered services that did not go on: nothing passed, or their type is withheld.
     pub updates_filtered: u64,
+    /// Images and updates of filtered services that could not be read, and went on whole.
+    pub unfiltered: u64,
     /// Messages dropped: class or domain has no place there.
     pub dropped_unexpected: u64,
     /// Messages dropped: they name a service that the provider has not announced.

@@ -34,11 +34,12 @@ impl SourceDistributor {
         };
         let mut passing = std::mem::take(&mut self.passing);
         let left = write_passing(filter, header, msg, &mut passing);
+        self.counters.unfiltered += u64::from(left == Left::Unreadable);
         let relays = !filter.withholds(msg) || update_flags(header, msg) & flags::HAS_LOCK != 0;
         match left {
             Left::Nothing => self.counters.updates_filtered += 1,
             Left::Part => self.cached_update(id, handle, header, &passing, relays),
-            Left::Whole => self.cached_update(id, handle, header, msg, relays),
+            Left::Whole | Left::Unreadable => self.cached_update(id, handle, header, msg, relays),
         }
         self.passing = passing;
     }
@@ -57,8 +58,9 @@ impl SourceDistributor {
             return Ok(());
         };
         let mut passing = std::mem::take(&mut self.passing);
-        let part = write_passing(filter, header, msg, &mut passing) != Left::Whole;
-        let msg = if part { &passing[..] } else { msg };
+        let left = write_passing(filter, header, msg, &mut passing);
+        self.counters.unfiltered += u64::from(left == Left::Unreadable);
+        let msg = if matches!(left, Left::Whole | Left::Unreadable) { msg } else { &passing[..] };
         let decoded = RefreshMsg::decode(msg);
         if let Ok(refresh) = &decoded {
             self.item_refresh(now, handle, refresh, msg, out);
@@ -78,9 +80,11 @@ impl SourceDistributor {
         };
         let header = peek::header(msg)?;
         let mut passing = std::mem::take(&mut self.passing);
-        match write_passing(filter, &header, msg, &mut passing) {
+        let left = write_passing(filter, &header, msg, &mut passing);
+        self.counters.unfiltered += u64::from(left == Left::Unreadable);
+        match left {
             Left::Nothing => self.counters.updates_filtered += 1,
-            Left::Whole => self.take_published(id, &decoded, msg),
+            Left::Whole | Left::Unreadable => self.take_published(id, &decoded, msg),
             Left::Part => match Msg::decode(&passing) {
                 Ok(part) => self.take_published(id, &part, &passing),
                 // Of what can be read each part can be.
@@ -121,8 +125,10 @@ impl SourceDistributor {
         let filter = self.services[self.items[handle].service()].filter.as_ref();
         let (Some(filter), Ok(header)) = (filter, peek::header(&msg)) else { return Some(msg) };
         let mut passing = Vec::new();
-        match write_passing(filter, &header, &msg, &mut passing) {
-            Left::Whole => Some(msg),
+        let left = write_passing(filter, &header, &msg, &mut passing);
+        self.counters.unfiltered += u64::from(left == Left::Unreadable);
+        match left {
+            Left::Whole | Left::Unreadable => Some(msg),
             Left::Part => Some(passing),
             Left::Nothing => {
                 self.counters.updates_filtered += 1;

@@ -44,8 +44,10 @@ pub(crate) enum Left {
     Part,
     /// It was filtered, and nothing passes: what was written is a container without entries.
     Nothing,
-    /// It is of a kind that is not filtered, or cannot be.
+    /// It is of a kind that is not filtered.
     Whole,
+    /// It cannot be read, or not be written without what does not pass: it stays whole.
+    Unreadable,
 }
 
 /// Why a body cannot be filtered.
@@ -76,23 +78,24 @@ impl Fault {
     }
 }
 
-/// Appends what passes of a body; nothing if it is to stay whole. Set data is written out as standard data.
+/// Appends what passes of a body; nothing if it stays whole. Set data is written out as standard data.
 pub(crate) fn append_passing(passing: &impl Passing, container: DataType, body: &[u8], out: &mut Vec<u8>) -> Left {
     let start = out.len();
-    let mut left = Left::Whole;
+    let mut left = Left::Unreadable;
     // Set data may grow when it is written out, by a byte or two a value.
     let result = crate::encode::append(out, body.len() * 2, |w| {
         left = match write_passing(passing, container, body, Within::TOP, w) {
             Ok(Some(true)) => Left::Part,
             Ok(Some(false)) => Left::Nothing,
-            Ok(None) | Err(Fault::Unreadable) => Left::Whole,
+            Ok(None) => Left::Whole,
+            Err(Fault::Unreadable) => Left::Unreadable,
             Err(Fault::Unwritable(error)) => return Err(error),
         };
         Ok(())
     });
-    if result.is_err() || left == Left::Whole {
+    let left = if result.is_ok() { left } else { Left::Unreadable };
+    if matches!(left, Left::Whole | Left::Unreadable) {
         out.truncate(start);
-        return Left::Whole;
     }
     left
 }
@@ -137,7 +140,7 @@ fn write_fields(
 ) -> Result<Option<bool>, Fault> {
     let list = FieldList::decode(body, scope)?;
     if list.is_set_skipped() {
-        return Ok(None);
+        return Err(Fault::Unreadable);
     }
     let mut out = FieldListEncoder::begin(w)?;
     if let Some(info) = list.info {
@@ -167,7 +170,7 @@ fn write_elements(
 ) -> Result<Option<bool>, Fault> {
     let list = ElementList::decode(body, scope)?;
     if list.is_set_skipped() {
-        return Ok(None);
+        return Err(Fault::Unreadable);
     }
     let mut out = ElementListEncoder::begin(w)?;
     if let Some(info) = list.info {

@@ -64,6 +64,12 @@ fn fields_and_updates_that_do_not_pass_stay_behind() {
     world.bytes(0, &typed(stream, UpdateType::QUOTE, &[(25, b"1")], Some(&[3, 1, 0])));
     assert_eq!(told(&mut world), [(Kind::Update, vec![22]), (Kind::Update, vec![])]);
     assert_eq!((world.sd.counters().updates, world.sd.counters().updates_filtered), (4, 2));
+    // What cannot be read goes on as it is, and is counted.
+    let update =
+        UpdateMsg { container: DataType::FIELD_LIST, body: b"\xff", ..UpdateMsg::new(Domain::MARKET_PRICE, stream) };
+    world.bytes(0, &bytes_of(|w| update.encode(w)));
+    assert_eq!(world.kinds(), [Kind::Update]);
+    assert_eq!(world.sd.counters().unfiltered, 1);
 }
 
 #[test]

@@ -70,7 +70,7 @@ impl P2ps {
                 arena.extend_from_slice(head);
                 match spec.append(header.container, data, arena) {
                     Left::Part => {}
-                    Left::Whole => arena.extend_from_slice(data),
+                    Left::Whole | Left::Unreadable => arena.extend_from_slice(data),
                     Left::Nothing => return Err(()),
                 }
                 Ok(())

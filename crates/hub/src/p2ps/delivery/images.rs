@@ -247,7 +247,7 @@ impl P2ps {
         self.counters.views_filtered += 1;
         let body = match spec.append(image.refresh.container, image.refresh.body, &mut filtered) {
             Left::Part | Left::Nothing => Some(&filtered[..]),
-            Left::Whole => {
+            Left::Whole | Left::Unreadable => {
                 self.counters.views_unfiltered += 1;
                 None
             }

@@ -223,10 +223,12 @@ mod tests {
         assert_eq!((outcome, fids_of(&out)), (Left::Part, vec![22, -1]));
         let (outcome, out) = left(&fields(&[99]), DataType::FIELD_LIST, &body);
         assert_eq!((outcome, fids_of(&out)), (Left::Nothing, vec![]));
-        for (container, body) in
-            [(DataType::MAP, &body[..]), (DataType::OPAQUE, &body), (DataType::FIELD_LIST, b"\xff")]
-        {
-            assert_eq!(left(&view, container, body), (Left::Whole, Vec::new()));
+        for (container, body, expected) in [
+            (DataType::MAP, &body[..], Left::Unreadable),
+            (DataType::OPAQUE, &body, Left::Whole),
+            (DataType::FIELD_LIST, b"\xff", Left::Unreadable),
+        ] {
+            assert_eq!(left(&view, container, body), (expected, Vec::new()));
         }
     }
 
