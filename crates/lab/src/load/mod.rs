@@ -33,7 +33,7 @@ use super::nodes::Nodes;
 use super::rows::{Metrics, Outcome, Side};
 use super::scenario::{Point, Scenario, ScenarioError};
 use super::session::{Run, Session};
-use swarm::Swarm;
+use swarm::{Crowd, Swarm};
 use watcher::Watcher;
 
 /// What is done; see the module.
@@ -116,8 +116,16 @@ fn rate(scenario: &Scenario) -> Result<f64, Fault> {
 }
 
 fn start(scenario: &Scenario) -> Result<(Chain, SocketAddr), Fault> {
-    net::rlimit::raise_open_files(u64::from(scenario.mounts) + 1_000)
+    let wanted = u64::from(scenario.mounts) + 1_000;
+    let files = net::rlimit::raise_open_files(wanted)
         .map_err(|e| Fault::Failed(format!("open files for {} consumers: {e}", scenario.mounts)))?;
+    if files.soft < wanted {
+        let (count, may) = (scenario.mounts, files.soft);
+        return Err(Fault::Failed(format!(
+            "{count} consumers need {wanted} open files, and {may} are allowed: raise `ulimit -Hn`, or `--set mounts={}`",
+            may.saturating_sub(1_000)
+        )));
+    }
     let chain = Chain::start(scenario, Nodes::loopback(), Spacing::Even, None)?;
     let server = chain.endpoint()?;
     Ok((chain, server))
@@ -231,12 +239,12 @@ fn take_slowly(scenario: &Scenario, server: SocketAddr, is_over: &AtomicBool) ->
         let name = format!("RDT{item}");
         swarm.say_all(|w| request(service, name.as_bytes(), 5 + item as i32).encode(w))?;
     }
-    swarm.set_reading(0, false);
+    let (stalled, slow) = (swarm.crowd().present[0], swarm.crowd().present[1]);
+    swarm.set_reading(stalled, false);
     let began = net::clock::now();
     while !is_over.load(Ordering::Relaxed) {
         let may = (net::clock::now() - began) / 1_000_000 * SLOWLY / 1_000;
-        let last = swarm.crowd().present.len().saturating_sub(1);
-        swarm.set_reading(last, swarm.crowd().bytes < may && last > 0);
+        swarm.set_reading(slow, swarm.crowd().bytes < may);
         swarm.turn(Duration::from_millis(2))?;
     }
     Ok(swarm.crowd().closed)
@@ -346,14 +354,15 @@ fn services(scenario: &Scenario) -> Result<Metrics, Fault> {
     }
     let items = u64::from(SERVICES) * u64::from(ITEMS_EACH);
     swarm.until("images", |crowd| crowd.images >= items)?;
-    lateness(scenario, &mut watcher, || {
+    let mut told = 0.0;
+    let mut metrics = lateness(scenario, &mut watcher, || {
         provider.drop_all()?;
-        // States of the services, or statuses of the items: as the directory of this consumer allows.
-        for _ in 0..200 {
-            swarm.turn(Duration::from_millis(10))?;
-        }
+        let lost = |crowd: &Crowd| crowd.down.len() >= usize::from(SERVICES);
+        told = swarm.until("the loss of all services", lost)?;
         Ok(())
-    })
+    })?;
+    metrics.push("told_s", told);
+    Ok(metrics)
 }
 
 fn service_name(n: u16) -> String {

@@ -1,6 +1,6 @@
 //! Many consumers over RSSL in one thread: they connect, log in, ask, and leave, as fast as the server lets them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use net::tcp::{Close, ConnId, SocketOptions};
 use rssl::ClientConfig;
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rwf::msg::{Domain, Msg, MsgClass};
+use rwf::rdm::directory::Part;
 use rwf::rdm::{directory, login};
 use rwf::wire::Writer;
 use rwf::{EncodeError, peek};
@@ -59,6 +60,8 @@ pub(super) struct Crowd {
     pub(super) why: String,
     /// Services by name, for those that have asked for the directory.
     pub(super) services: BTreeMap<String, u16>,
+    /// Services that are down, by their ids.
+    pub(super) down: BTreeSet<u16>,
 }
 
 impl Handler for Crowd {
@@ -96,6 +99,11 @@ impl Crowd {
         for entry in entries.into_iter().flatten() {
             if let Some(name) = entry.name() {
                 self.services.insert(name.to_owned(), entry.id);
+            }
+            match entry.state.as_ref().and_then(Part::value) {
+                Some(state) if state.up => drop(self.down.remove(&entry.id)),
+                Some(_) => drop(self.down.insert(entry.id)),
+                None => {}
             }
         }
     }
@@ -161,8 +169,8 @@ impl Swarm {
         let (began, mut moved, mut seen) = (now(), now(), 0);
         while !enough(&self.crowd) {
             self.turn(Duration::from_millis(5))?;
-            let Crowd { images, updates, statuses, present, services, .. } = &self.crowd;
-            let got = *images + *updates + *statuses + (present.len() + services.len()) as u64;
+            let Crowd { images, updates, statuses, present, services, down, .. } = &self.crowd;
+            let got = *images + *updates + *statuses + (present.len() + services.len() + down.len()) as u64;
             if got != seen {
                 (seen, moved) = (got, now());
             } else if now() - moved > PATIENCE.as_nanos() as u64 {
@@ -173,10 +181,11 @@ impl Swarm {
     }
 
     fn summary(&self) -> String {
-        let Crowd { present, images, updates, statuses, closed, why, .. } = &self.crowd;
+        let Crowd { present, images, updates, statuses, closed, why, down, .. } = &self.crowd;
         format!(
-            "{} logged in, {images} images, {updates} updates, {statuses} statuses, {closed} closed ({why})",
-            present.len()
+            "{} logged in, {images} images, {updates} updates, {statuses} statuses, {} services down, {closed} closed ({why})",
+            present.len(),
+            down.len()
         )
     }
 
@@ -199,10 +208,10 @@ impl Swarm {
                 coming += 1;
             }
             self.turn(Duration::from_millis(5))?;
-            coming -= (self.crowd.present.len() - present).min(coming);
             if self.crowd.closed > closed {
                 return Err(Fault::Failed(format!("a consumer was closed: {}", self.summary())));
             }
+            coming -= (self.crowd.present.len() - present).min(coming);
         }
         Ok((now() - began) as f64 / 1e9)
     }
@@ -220,9 +229,9 @@ impl Swarm {
         Ok(())
     }
 
-    /// Stops reading what comes for one, or goes on.
-    pub(super) fn set_reading(&mut self, at: usize, reading: bool) {
-        if let Some(&conn) = self.crowd.present.get(at) {
+    /// Stops reading what comes for one, or goes on; one that is gone may be named.
+    pub(super) fn set_reading(&mut self, conn: ConnId, reading: bool) {
+        if self.crowd.present.contains(&conn) {
             self.io.set_reading(conn, reading);
         }
     }
