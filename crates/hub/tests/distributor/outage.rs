@@ -3,7 +3,7 @@
 use crate::world::*;
 use hub::distributor::{Balance, Config};
 use hub::stream::{Kind, flags};
-use rwf::msg::RefreshFlags;
+use rwf::msg::{Msg, RefreshFlags};
 use rwf::rdm::directory::{self, Action, Service};
 use rwf::{DataState, StateCode, StreamState};
 use std::collections::BTreeMap;
@@ -338,4 +338,36 @@ fn a_provider_of_the_other_kind_takes_over_when_the_last_item_has_ended() {
     world.events();
     world.open(1, "I1");
     assert!(world.sd.notices().any(|notice| notice.to_string().contains("FEED")));
+}
+
+#[test]
+fn a_service_that_comes_and_goes_twice_in_a_turn_leaves_no_stream_open_twice() {
+    let mut world = World::with_two_p2pss(Config { work_per_turn: 1, ..Config::default() });
+    // Another provider has the service, and takes nothing.
+    world.route_up(1);
+    world.directory(1, vec![service(7, "FEED"), state_update(7, true, false)]);
+    for name in ["A", "B", "C"] {
+        world.open_imaged(1, name);
+    }
+    world.turn();
+    world.sent(0);
+    let gone = || directory::Service::delete(7);
+    world.directory_update(0, vec![gone(), service(7, "FEED"), gone(), service(7, "FEED")]);
+    let mut open = BTreeMap::new();
+    for _ in 0..20 {
+        for sent in world.sent(0) {
+            match Msg::decode(&sent).unwrap() {
+                Msg::Request(request) => {
+                    let name = request.key.name.unwrap().to_vec();
+                    assert!(!open.values().any(|known| *known == name), "asked for twice: {open:?}");
+                    open.insert(request.stream_id, name);
+                    world.refresh(0, request.stream_id, &[(22, b"1")], WHOLE);
+                }
+                Msg::Close(close) => drop(open.remove(&close.stream_id)),
+                other => panic!("{other:?}"),
+            }
+        }
+        world.turn();
+    }
+    assert_eq!(open.len(), 3);
 }

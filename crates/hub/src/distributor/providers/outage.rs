@@ -131,13 +131,17 @@ impl SourceDistributor {
 
     fn begin_withdrawal(&mut self, id: SessionId, service: u16, delete: bool, by: By) {
         self.forget_standbys_of(id, service);
+        // Its items are leaving already since it was withdrawn before, and none has been opened since.
+        let is_leaving = self.providers[id].offer(service).is_some_and(|offer| !offer.is_settled());
         self.providers[id].offers.withdraw(service);
         let known = &mut self.services[service];
         known.remove_provider(id);
         if delete && known.providers().is_empty() {
             self.begin_deletion(service);
         }
-        self.outages.queue.push_back(Outage::Withdrawal { session: id, service, by });
+        if !is_leaving {
+            self.outages.queue.push_back(Outage::Withdrawal { session: id, service, by });
+        }
     }
 
     /// Nobody offers the service any more, and its last provider said so: its items are over.
