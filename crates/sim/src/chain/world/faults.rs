@@ -59,6 +59,9 @@ impl World {
             let switched = machine.switch_source(self.now, name, distributor.as_deref());
             self.note(|| format!("operator switches {name} at P2PS {shard} to {distributor:?}: {switched:?}"));
         }
+        // What clients are told of it is with them before they say anything else: what crosses is another request.
+        self.hub.flush(self.now);
+        self.read_clients();
     }
 
     pub(super) fn providers_up(&mut self) {
