@@ -454,7 +454,15 @@ fn all(client: &Client, list: &str, filter: &[(&str, Option<&str>)]) -> anyhow::
 fn text(command: &Command, answer: &Value) -> String {
     match command {
         Command::Process => lines("", answer),
-        Command::Services => table(answer, &["name", "up", "accepting", "waiting", "suspect", "providers"]),
+        Command::Services => {
+            let mut columns = vec!["name", "up", "accepting", "waiting", "suspect", "providers"];
+            // A service that comes from no other site has this one on its way, and nothing to tell.
+            let is_far = |service: &Value| service["path"].as_array().is_some_and(|path| path.len() > 1);
+            if answer.as_array().is_some_and(|services| services.iter().any(is_far)) {
+                columns.push("path");
+            }
+            table(answer, &columns)
+        }
         Command::Providers => table(answer, &["id", "kind", "address", "state", "services"]),
         Command::Hub => table(answer, &["kind", "name", "state", "behind_bytes"]),
         Command::Clients { .. } => {
@@ -556,6 +564,14 @@ fn table(list: &Value, columns: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn services_of_other_sites_have_their_way() {
+        let list = json!([{ "name": "A", "path": ["oslo"] }, { "name": "B", "path": ["oslo", "rome"] }]);
+        let shown = text(&Command::Services, &list);
+        assert!(shown.contains("path\n") && shown.contains("oslo, rome\n"), "{shown}");
+        assert!(!text(&Command::Services, &json!([{ "name": "A", "path": ["oslo"] }])).contains("path"));
+    }
 
     #[test]
     fn answers_are_tables_and_lines() {
