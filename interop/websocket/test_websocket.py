@@ -28,7 +28,7 @@ from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from permissions import (test_a_user_is_forced_out_and_comes_back, test_denied_items_among_granted_ones,  # noqa: F401
                          test_locks_and_rights_change_while_streams_are_open)
-from world import SECONDS, SERVICE, Client, Provider, Proxy, Publisher, Server, image, order, values
+from world import SECONDS, SERVICE, Client, Provider, Proxy, Publisher, Server, image, order, symbol, values
 
 
 class World:
@@ -221,6 +221,35 @@ def test_a_book_is_the_one_that_was_published(server):
     refresh = client.next(ID=5, Type="Refresh")
     book = {entry["Key"]: entry["Fields"] for entry in refresh["Map"]["Entries"]}
     assert book == {f"order {at}": order("BOOK", at) for at in range(40)}, book
+
+
+def test_a_symbol_list_brings_the_items_that_it_names(server):
+    client = Client(server.port)
+    behaviours = {":SymbolListBehaviors": {"Type": "ElementList", "Data": {":DataStreams": 1}}}
+    client.send({"ID": 5, "Domain": "SymbolList", "Key": {"Name": "LIST"}, "Elements": behaviours})
+    refresh = client.next(ID=5, Type="Refresh")
+    assert [entry["Key"] for entry in refresh["Map"]["Entries"]] == [symbol("Add", f"LIST.{at}")["Key"] for at in range(3)], refresh
+    got = {message["Key"]["Name"]: message for message in (client.next(Type="Refresh") for _ in range(3))}
+    assert sorted(got) == ["LIST.0", "LIST.1", "LIST.2"], got
+    for name, message in got.items():
+        assert message["ID"] < 0 and message["Fields"] == image(name, server.provider.generation), message
+    server.provider.update(("LIST.1", 1))
+    update = client.next(Type="Update")
+    assert (update["ID"], update["Fields"]) == (got["LIST.1"]["ID"], values("LIST.1", 1)), update
+    server.provider.change_list("LIST", ("Add", "NONE.LISTED"), ("Delete", "LIST.0"))
+    assert client.next(Type="Update")["ID"] == 5
+    status = client.next(Type="Status")
+    assert status["ID"] < 0 and status["Key"]["Name"] == "NONE.LISTED" and status["State"]["Code"] == "NotFound", status
+    client.send({"ID": got["LIST.2"]["ID"], "Type": "Close"})
+    server.provider.update(("LIST.0", 2))
+    assert client.next(Type="Update")["Fields"] == values("LIST.0", 2)
+    # Other clients of the same list get names alone.
+    other = Client(server.port)
+    other.send({"ID": 5, "Domain": "SymbolList", "Key": {"Name": "LIST"}})
+    assert other.next(ID=5)["Type"] == "Refresh"
+    server.provider.change_list("LIST", ("Add", "LIST.9"))
+    assert other.next()["ID"] == 5
+    assert client.next(Type="Refresh")["Key"]["Name"] == "LIST.9"
 
 
 def every_value(server, publish, prepare, names):

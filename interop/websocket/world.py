@@ -4,6 +4,7 @@ Every value that a provider publishes follows from the item's name and a sequenc
 it has and that no field of it is another's.
 """
 
+import base64
 import contextlib
 import json
 import os
@@ -133,7 +134,7 @@ class Provider:
                 "Name": message["Key"]["Name"], "Elements": {"SupportOMMPost": 1, "SupportViewRequests": 0}},
                 "Elements": {"PingTimeout": 30, "MaxMsgSize": 61440}})
         elif message.get("Domain") == "Source":
-            info = {"Name": self.service, "Capabilities": {"Type": "Array", "Data": {"Type": "UInt", "Data": [6, 7]}}}
+            info = {"Name": self.service, "Capabilities": {"Type": "Array", "Data": {"Type": "UInt", "Data": [6, 7, 10]}}}
             state = {"ServiceState": 1, "AcceptingRequests": 1}
             self.send(ws, {"ID": stream, "Type": "Refresh", "Domain": "Source", "State": ok, "Key": {"Filter": 63}, "Map": {
                 "KeyType": "UInt", "Entries": [{"Action": "Add", "Key": 1, "FilterList": {"Entries": [
@@ -157,6 +158,8 @@ class Provider:
         if domain == "MarketByOrder":
             refresh["Map"] = {"KeyType": "AsciiString", "Summary": {"Fields": {"CURRENCY": "USD"}}, "Entries": [
                 {"Action": "Add", "Key": f"order {at}", "Fields": order(name, at)} for at in range(40)]}
+        elif domain == "SymbolList":
+            refresh["Map"] = {"KeyType": "Buffer", "Entries": [symbol("Add", f"{name}.{at}") for at in range(3)]}
         else:
             refresh["Fields"] = image(name, self.generation)
         self.send(ws, refresh)
@@ -176,10 +179,21 @@ class Provider:
         for ws, messages in frames.items():
             self.send(ws, *messages)
 
+    def change_list(self, name, *entries):
+        """An update of a symbol list: actions and names."""
+        ws, stream = self.items[name]
+        entries = [symbol(action, of) for action, of in entries]
+        self.send(ws, {"ID": stream, "Type": "Update", "Domain": "SymbolList", "Map": {"KeyType": "Buffer", "Entries": entries}})
+
     def await_opened(self, *names):
         missing = set(names)
         while missing:
             missing.discard(self.opened.get(timeout=SECONDS))
+
+
+def symbol(action, name):
+    """An entry of a symbol list as an ADS writes it: the name is a buffer."""
+    return {"Action": action, "Key": base64.b64encode(name.encode()).decode()}
 
 
 def order(name, at):

@@ -38,6 +38,10 @@ pub struct Counters {
     pub items_uncached: u64,
     /// Images and updates that could not be applied to a cached image.
     pub cache_failures: u64,
+    /// Streams that were opened for clients because a symbol list named the item.
+    pub streams_listed: u64,
+    /// Messages of symbol lists whose names could not be read.
+    pub symbol_lists_bad: u64,
     /// Messages received from clients.
     pub messages_in: u64,
     /// Messages of clients that were to be closed already, or were never told of.

@@ -67,6 +67,7 @@ use clients::posts::Posts;
 use clients::round_trips::{Measurement, RoundTrips};
 use clients::standby::Standbys;
 use clients::streams::Open;
+use clients::symbol_lists::SymbolLists;
 use clients::{Client, Clients, Tokens};
 use conflation::{Rules, TimeConflation};
 use delivery::images::Scratch;
@@ -117,6 +118,7 @@ pub struct P2ps {
     dictionaries: Dictionaries,
     posts: Posts,
     blocked: Blocked,
+    symbol_lists: SymbolLists,
     load: Load,
     history: History,
     closing: Vec<(ClientId, CloseReason)>,
@@ -156,6 +158,7 @@ impl P2ps {
             dictionaries,
             posts: Posts::default(),
             blocked: Blocked::new(config.blocked.clone()),
+            symbol_lists: SymbolLists::default(),
             load: Load::default(),
             history: History::default(),
             closing: Vec::new(),
@@ -299,8 +302,8 @@ impl P2ps {
         };
         let trim = (!self.clients.is_empty()).then_some(self.trim_at);
         // What is asked for after a flush may have come to an end, and those who wait are to hear of it.
-        let work =
-            (self.work_left() || self.outages.has_work() || self.has_deliveries() || self.gate.has_work()).then_some(0);
+        let has_work = self.work_left() || self.outages.has_work() || self.has_deliveries() || self.gate.has_work();
+        let work = (has_work || self.symbol_lists.has_work()).then_some(0);
         [
             work,
             self.tokens.timeout(),
@@ -342,6 +345,7 @@ impl P2ps {
         self.watch_sources();
         self.renew_dictionaries();
         self.look_at_queue();
+        self.open_named();
         if now >= self.trim_at {
             self.trim_at = now + TRIM_INTERVAL;
             if self.turn.dirty().is_empty() {

@@ -32,7 +32,7 @@ fn a_login_is_echoed_and_claims_what_works() {
     assert_eq!((features.post, features.batch, features.view), (Some(true), Some(7), Some(true)));
     assert_eq!((features.optimized_pause_resume, features.provider_dictionary_download), (Some(true), Some(true)));
     assert_eq!((features.standby, features.standby_mode), (Some(true), Some(3)));
-    assert_eq!(features.enhanced_symbol_list, None);
+    assert_eq!(features.enhanced_symbol_list, Some(1));
     assert!(!answer.iter().any(|msg| msg.windows(6).any(|bytes| bytes == b"secret")));
 
     let mounts: Vec<_> = world.p2ps.mounts().collect();

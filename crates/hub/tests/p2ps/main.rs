@@ -21,6 +21,7 @@ mod recovery;
 mod requests;
 mod round_trips;
 mod streams;
+mod symbol_lists;
 mod tokens;
 mod views;
 mod waits;

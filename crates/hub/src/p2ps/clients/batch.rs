@@ -91,6 +91,7 @@ impl P2ps {
         let mut ok = 0;
         for stream in streams.into_iter().map(StreamId) {
             if self.clients.get(client).is_some_and(|known| known.streams.item(stream).is_some()) {
+                self.symbol_lists.forget(client, Some(stream));
                 self.close_stream(client, stream);
                 ok += 1;
             }

@@ -9,6 +9,7 @@ use crate::p2ps::ids::{ClientId, StreamId};
 use crate::p2ps::items::watchers::Watcher;
 use rwf::msg::{Domain, RequestMsg};
 use rwf::rdm::login::{self, Authentication, Features, name_type};
+use rwf::rdm::request::data_streams;
 
 /// What this server can do, if all of it is let be; it claims nothing else.
 const FEATURES: Features = Features {
@@ -19,7 +20,7 @@ const FEATURES: Features = Features {
     standby_mode: Some(super::standby::SUPPORTED),
     optimized_pause_resume: Some(true),
     provider_dictionary_download: Some(true),
-    enhanced_symbol_list: None,
+    enhanced_symbol_list: Some(data_streams::STREAMS),
 };
 
 impl P2ps {
@@ -165,6 +166,7 @@ impl P2ps {
 
     /// Ends a login, and with it everything that is open. The connection may log in again.
     pub(in crate::p2ps) fn logout(&mut self, client: ClientId) {
+        self.symbol_lists.forget(client, None);
         let Some(known) = self.clients.get_mut(client) else { return };
         known.directories.clear();
         known.dictionaries.clear();
@@ -174,6 +176,7 @@ impl P2ps {
         let Some(known) = self.clients.get_mut(client) else { return };
         debug_assert_eq!(known.items, 0, "items are left behind");
         known.streams = Streams::default();
+        known.listed = None;
         self.standbys.remove(&client);
         if let Some(login) = known.login.take() {
             self.clients.count_login(&login, false);

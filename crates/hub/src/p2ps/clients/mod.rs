@@ -5,6 +5,7 @@
 //! * `requests`, `batch`: requests for items, reissues, closes;
 //! * `directory`, `dictionary`: the streams of these domains;
 //! * `posts`, `generics`: what clients send upstream;
+//! * `symbol_lists`: items that the server opens for a client because a list names them;
 //! * `round_trips`: how long a client takes to send back what it was sent;
 //! * `refusal`: why a client does not get what it asked for.
 
@@ -21,6 +22,7 @@ mod requests;
 pub(crate) mod round_trips;
 pub(crate) mod standby;
 pub(crate) mod streams;
+pub(crate) mod symbol_lists;
 
 pub(in crate::p2ps) use authentication::Tokens;
 pub use authentication::{Authenticator, Credentials, Identity, Rejected, TokenLife};
@@ -34,6 +36,7 @@ use rwf::rdm::state::Recovery;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use streams::{Open, Streams, WatchState};
+use symbol_lists::ListedStreams;
 
 /// What is known of a client before it says anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,6 +107,8 @@ pub(crate) struct Client {
     pub(crate) closing: bool,
     /// Its messages go to it as JSON.
     pub(crate) speaks_json: bool,
+    /// What symbol lists have opened for it.
+    pub(crate) listed: Option<Box<ListedStreams>>,
 }
 
 impl Client {
@@ -122,6 +127,14 @@ impl Client {
             posts: 0,
             closing: false,
             speaks_json: false,
+            listed: None,
+        }
+    }
+
+    /// A stream has ended; a list may name again what it was opened for.
+    pub(crate) fn end_listed(&mut self, stream: StreamId) {
+        if let Some(listed) = &mut self.listed {
+            listed.remove(stream);
         }
     }
 
@@ -371,6 +384,7 @@ impl Clients {
         let (place, _) = client.streams.watch(watcher.stream)?;
         client.streams.remove(watcher.stream);
         client.priorities.remove(&watcher.stream);
+        client.end_listed(watcher.stream);
         debug_assert!(client.items > 0, "{watcher:?} is not counted");
         client.items = client.items.saturating_sub(1);
         if let Some(login) = &client.login {

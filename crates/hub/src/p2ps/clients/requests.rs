@@ -2,6 +2,7 @@
 
 use super::refusal::{Refusal, Told};
 use super::streams::{MAX_WATCHERS, Open, WatchState};
+use super::symbol_lists::DataStreams;
 use crate::filter::rules::ServiceFilter;
 use crate::item::ItemKey;
 use crate::p2ps::P2ps;
@@ -107,6 +108,7 @@ impl P2ps {
         let result = match self.clients.open_on(client, stream) {
             Some(Open::Item(item)) => self.reissue(Watcher { client, stream }, item, msg, view),
             Some(_) => Err(Refusal::StreamInUse { stream: stream.0 }.told()),
+            None if stream.0 <= 0 => Err(Refusal::BadStreamId { stream: stream.0 }.told()),
             None => self.open_stream(Watcher { client, stream }, msg, view),
         };
         if let Err(told) = result {
@@ -115,7 +117,12 @@ impl P2ps {
     }
 
     /// Opens a stream, or says why not.
-    fn open_stream(&mut self, watcher: Watcher, msg: &RequestMsg<'_>, view: &WantedView) -> Result<(), Told> {
+    pub(super) fn open_stream(
+        &mut self,
+        watcher: Watcher,
+        msg: &RequestMsg<'_>,
+        view: &WantedView,
+    ) -> Result<(), Told> {
         if let Some(service) = msg.key.service_id {
             self.begin_outages_in(ServiceId(service));
         }
@@ -148,7 +155,8 @@ impl P2ps {
             self.items.set_relayed(root, RelayedPayload::of(msg, accepted.kind.is_private()));
         }
         let subset = if let WantedView::View(subset) = view { Some(subset.clone()) } else { None };
-        let item = match ViewSpec::of(subset, accepted.granted.interval, accepted.filter.clone()) {
+        let (interval, filter) = (accepted.granted.interval, accepted.filter.clone());
+        let item = match ViewSpec::of(subset, interval, filter, DataStreams::of_request(msg)) {
             Some(spec) => self.items.view(root, &spec, self.config.max_views_per_item),
             None => Ok(root),
         };
@@ -201,9 +209,6 @@ impl P2ps {
 
     /// Checks a request for an item against services and limits.
     fn check(&self, watcher: Watcher, msg: &RequestMsg<'_>) -> Result<Accepted, Refusal<'_>> {
-        if msg.stream_id <= 0 {
-            return Err(Refusal::BadStreamId { stream: msg.stream_id });
-        }
         let service = self.service_of(&msg.key)?;
         if !service.has_domain(msg.domain) {
             return Err(Refusal::UnknownDomain { domain: msg.domain.0, service: &service.name });
@@ -497,6 +502,7 @@ impl P2ps {
             return self.batch_close(client, msg);
         }
         let stream = StreamId(msg.stream_id);
+        self.symbol_lists.forget(client, Some(stream));
         self.close_stream(client, stream);
         if msg.flags.contains(CloseFlags::ACK) {
             let ack = AckMsg { ack_id: msg.stream_id as u32, ..AckMsg::new(msg.domain, msg.stream_id) };

@@ -2,6 +2,7 @@
 
 use super::turn::BodyId;
 use crate::p2ps::clients::refusal::{Refusal, Told};
+use crate::p2ps::clients::symbol_lists::listed_key;
 use crate::p2ps::ids::{ClientId, StreamId};
 use crate::p2ps::{P2ps, encode};
 use rwf::msg::{Domain, StatusMsg};
@@ -40,7 +41,9 @@ impl P2ps {
         domain: Domain,
         state: State<'_>,
     ) {
-        let status = StatusMsg { state: Some(state), ..StatusMsg::new(domain, stream.0) };
+        let listed = self.listed_on(client, stream);
+        let key = listed.as_ref().map(listed_key);
+        let status = StatusMsg { state: Some(state), key, ..StatusMsg::new(domain, stream.0) };
         self.send(client, stream, |w| status.encode(w));
     }
 

@@ -227,6 +227,10 @@ impl P2ps {
 
     /// Delivers an update as a view shows it.
     fn view_update(&mut self, view: ItemId, message: &Message<'_>, whole: &mut Option<BodyId>) {
+        if self.items.data_streams_of(view).is_some() {
+            let open = self.items.watchers(view).open().to_vec();
+            self.note_named_by_update(view, &open, message.body);
+        }
         let Some(body) = self.view_body(view, message, whole) else { return };
         let interval = self.items.interval_of(view);
         if interval > 0 {

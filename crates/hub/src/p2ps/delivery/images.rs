@@ -312,6 +312,8 @@ impl P2ps {
         let private = self.items.get(root).is_private();
         let interval = self.items.interval_of(id);
         let (is_guarded, mut denied) = (self.gate.is_on() && image.first, 0);
+        let mut named =
+            self.items.data_streams_of(id).map(|streams| ((self.items.get(id).service(), streams), Vec::new()));
         for recipient in recipients {
             let Watcher { client, stream } = recipient.watcher;
             let Some(policy) = self.clients.get(client).map(|known| known.policy) else {
@@ -340,12 +342,18 @@ impl P2ps {
                 variants.push((variant, made));
             }
             self.turn.deliver(made, client, stream);
+            if let Some((_, named)) = &mut named {
+                named.push(recipient.watcher);
+            }
             self.advance(recipient, id, image, state.stream);
             if let Some(reached) = self.scratch.reached.as_mut().filter(|_| image.first) {
                 reached.push((id, recipient.watcher));
             }
         }
         self.scratch.variants = variants;
+        if let Some((list, named)) = named {
+            self.note_named(list, named, image.refresh.container, image.refresh.body);
+        }
         recipients.len() as u64 - denied
     }
 

@@ -2,6 +2,7 @@
 
 use super::turn::BodyId;
 use crate::p2ps::P2ps;
+use crate::p2ps::clients::symbol_lists::listed_key;
 use crate::p2ps::ids::{HubGroup, ItemId, ServiceId, SourceId};
 use crate::p2ps::items::state::{Standing, Trouble};
 use crate::p2ps::items::watchers::Watcher;
@@ -219,6 +220,16 @@ impl P2ps {
         let is_bare = status.perm_data.is_some() && !self.wants_locks(watcher.client);
         let variant = (stream, data, is_bare);
         let perm_data = status.perm_data.filter(|_| !is_bare);
+        if let Some(listed) = self.listed_on(watcher.client, watcher.stream) {
+            // It may be the first that this stream hears.
+            let key = status.key.or_else(|| Some(listed_key(&listed)));
+            let own = StatusMsg { state, perm_data, key, ..status.clone() };
+            if let Some(body) = self.body(256 + listed.1.len() + status.body.len(), |w| own.encode(w)) {
+                self.turn.deliver(body, watcher.client, watcher.stream);
+                self.counters.statuses_out += 1;
+            }
+            return;
+        }
         let known = variants.iter().find(|(known, _)| *known == variant).map(|(_, body)| *body);
         let body = known.or_else(|| {
             let body =

@@ -145,6 +145,7 @@ impl P2ps {
         let mut bodies: Vec<((ItemId, bool), Option<BodyId>)> = Vec::new();
         let mut wholes: [Option<BodyId>; 2] = [None; 2];
         let mut delivered = 0;
+        let mut named = Vec::new();
         for &(item, watcher) in recipients {
             if !self.gate.permits(watcher.client, lock) {
                 self.counters.messages_denied += 1;
@@ -173,8 +174,12 @@ impl P2ps {
             if let Some(body) = body {
                 self.turn.deliver(body, watcher.client, watcher.stream);
                 delivered += 1;
+                if self.items.data_streams_of(item).is_some() {
+                    named.push((item, watcher));
+                }
             }
         }
+        self.note_named_to(&named, message);
         delivered
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::filter::bodies::{Left, Passing, append_passing};
 use crate::filter::rules::ServiceFilter;
+use crate::p2ps::clients::symbol_lists::DataStreams;
 use crate::p2ps::encode;
 use rwf::DataType;
 use rwf::rdm::request::{Payload, View};
@@ -37,23 +38,35 @@ pub(crate) struct ViewSpec {
     interval: u16,
     /// What the service's filter keeps from all. It is the same for all views of an item.
     filter: Option<Arc<ServiceFilter>>,
+    /// How the items are opened that a symbol list names to those who watch it so.
+    data_streams: Option<DataStreams>,
 }
 
 impl ViewSpec {
     /// A view; `None` for one that shows everything as it comes.
-    pub(crate) fn of(subset: Option<Subset>, interval: u16, filter: Option<Arc<ServiceFilter>>) -> Option<Self> {
-        let is_plain = subset.is_none() && interval == 0 && filter.is_none();
-        (!is_plain).then_some(Self { subset, interval, filter })
+    pub(crate) fn of(
+        subset: Option<Subset>,
+        interval: u16,
+        filter: Option<Arc<ServiceFilter>>,
+        data_streams: Option<DataStreams>,
+    ) -> Option<Self> {
+        let is_plain = subset.is_none() && interval == 0 && filter.is_none() && data_streams.is_none();
+        (!is_plain).then_some(Self { subset, interval, filter, data_streams })
     }
 
     /// The same with another subset.
     pub(crate) fn with_subset(self, subset: Option<Subset>) -> Option<Self> {
-        Self::of(subset, self.interval, self.filter)
+        Self::of(subset, self.interval, self.filter, self.data_streams)
     }
 
     /// Milliseconds over which the view is conflated; 0 for none.
     pub(crate) const fn interval(&self) -> u16 {
         self.interval
+    }
+
+    /// How the items are opened that its messages name.
+    pub(crate) const fn data_streams(&self) -> Option<DataStreams> {
+        self.data_streams
     }
 
     /// True if bodies are as they come.
@@ -202,10 +215,10 @@ mod tests {
 
     #[test]
     fn a_conflated_view_shows_what_it_shows() {
-        let whole = ViewSpec::of(None, 500, None).unwrap();
-        let part = ViewSpec::of(Some(subset(&[1, 2])), 500, None).unwrap();
+        let whole = ViewSpec::of(None, 500, None, None).unwrap();
+        let part = ViewSpec::of(Some(subset(&[1, 2])), 500, None, None).unwrap();
         assert_eq!(
-            (ViewSpec::of(None, 0, None), whole.clone().with_subset(Some(subset(&[1, 2])))),
+            (ViewSpec::of(None, 0, None, None), whole.clone().with_subset(Some(subset(&[1, 2])))),
             (None, Some(part.clone()))
         );
         assert_eq!((whole.interval(), part.interval(), fields(&[1]).interval()), (500, 500, 0));
@@ -235,7 +248,7 @@ mod tests {
     #[test]
     fn a_filter_takes_from_all_that_is_shown() {
         let body = list_of(&[3, 22, 25]);
-        let whole = ViewSpec::of(None, 0, Some(without(&[22]))).unwrap();
+        let whole = ViewSpec::of(None, 0, Some(without(&[22])), None).unwrap();
         assert_eq!(fids_of(&left(&whole, DataType::FIELD_LIST, &body).1), [3, 25]);
         let part = whole.clone().with_subset(Some(subset(&[22, 25]))).unwrap();
         assert_eq!(fids_of(&left(&part, DataType::FIELD_LIST, &body).1), [25]);
@@ -248,7 +261,7 @@ mod tests {
         });
         assert_eq!(left(&whole, DataType::ELEMENT_LIST, &elements).0, Left::Whole);
         let kinds = ServiceFilter { withheld: UpdateTypes::NONE.with(UpdateType::QUOTE), ..ServiceFilter::default() };
-        let quiet = ViewSpec::of(None, 0, Some(Arc::new(kinds))).unwrap();
+        let quiet = ViewSpec::of(None, 0, Some(Arc::new(kinds)), None).unwrap();
         assert!(quiet.shows_all() && quiet.withholds(&[0, 0, 4, 6, 0, 0, 0, 5, 0, 0, 1]));
     }
 
@@ -264,7 +277,7 @@ mod tests {
                 map.finish()
             })
         };
-        let view = ViewSpec::of(None, 0, Some(without(&[3, 22]))).unwrap();
+        let view = ViewSpec::of(None, 0, Some(without(&[3, 22])), None).unwrap();
         let book = body(&[
             (MapAction::ADD, 1, &[22, 25]),
             (MapAction::UPDATE, 2, &[22]),

@@ -7,6 +7,7 @@
 use super::Items;
 use super::state::Item;
 use super::view_spec::{Subset, ViewSpec};
+use crate::p2ps::clients::symbol_lists::DataStreams;
 use crate::p2ps::ids::{ItemId, ViewId};
 use std::collections::BTreeMap;
 
@@ -228,6 +229,11 @@ impl Items {
         self.spec_of(item).map_or(0, ViewSpec::interval)
     }
 
+    /// How the items are opened that messages of a view name; `None` for what opens none.
+    pub(crate) fn data_streams_of(&self, item: ItemId) -> Option<DataStreams> {
+        self.spec_of(item).and_then(ViewSpec::data_streams)
+    }
+
     /// What has to be asked for upstream: the union of all views, or everything (`None`) if anyone wants that.
     pub(crate) fn wanted_view(&self, root: ItemId) -> Option<ViewSpec> {
         // The cache holds whole images.
@@ -383,7 +389,7 @@ mod tests {
         wanted.remove(&fields(&[1, 2]));
         assert_eq!(wanted.union(), Some(fields(&[2, 3])));
         let subset = Subset::Fields(Box::new([7]));
-        let [part, whole] = [Some(subset), None].map(|subset| ViewSpec::of(subset, 100, None).unwrap());
+        let [part, whole] = [Some(subset), None].map(|subset| ViewSpec::of(subset, 100, None, None).unwrap());
         wanted.add(&part);
         assert_eq!(wanted.union(), Some(fields(&[2, 3, 7])));
         wanted.add(&whole);

@@ -4,12 +4,14 @@
 use crate::filter::bodies::{Fault, copy_elements};
 use crate::p2ps::encode;
 use rwf::container::{ElementList, ElementListEncoder, SetScope};
-use rwf::msg::RequestMsg;
+use rwf::msg::{Domain, RequestMsg};
 use rwf::wire::Writer;
 use rwf::{DataType, EncodeError};
 
 /// Elements that are acted upon here.
 const OWN: [&[u8]; 4] = [b":ItemList", b":StreamIdList", b":ViewType", b":ViewData"];
+/// The one that is acted upon in requests for symbol lists.
+const OWN_OF_LISTS: &[u8] = b":SymbolListBehaviors";
 
 /// What of a request's payload is left to the provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +26,11 @@ impl RelayedPayload {
     /// list) everything but what is acted upon here.
     pub(crate) fn of(request: &RequestMsg<'_>, is_private: bool) -> Option<Self> {
         let (container, body) = match request.container {
-            DataType::ELEMENT_LIST => (DataType::ELEMENT_LIST, merged(&[request.body], |name| !OWN.contains(&name))),
+            DataType::ELEMENT_LIST => {
+                let is_list = request.domain == Domain::SYMBOL_LIST && !is_private;
+                let is_own = |name: &[u8]| OWN.contains(&name) || is_list && name == OWN_OF_LISTS;
+                (DataType::ELEMENT_LIST, merged(&[request.body], |name| !is_own(name)))
+            }
             container if is_private => (container, request.body.to_vec()),
             _ => (DataType::NO_DATA, Vec::new()),
         };

@@ -133,6 +133,7 @@ impl P2ps {
                 self.counters.updates_out += self.deliver_guarded(root, &message, &open, true);
                 continue;
             }
+            self.note_named_to(&reached, &message);
             let mut bodies: Vec<(ItemId, Option<BodyId>)> = Vec::new();
             let mut whole = None;
             for &(item, watcher) in &reached {
