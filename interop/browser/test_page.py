@@ -76,7 +76,7 @@ READY = r"ready .*rssl=\S+:(\d+).* http=(\S+)"
 class Chain:
     """Two sources of one service, a server that asks the first of them, and a consumer of three items."""
 
-    def __init__(self):
+    def __init__(self, more="", site=""):
         self.all = []
         self.dir = tempfile.mkdtemp()
         try:
@@ -84,7 +84,7 @@ class Chain:
             self.first, self.second = sources
             config = os.path.join(self.dir, "q.toml")
             with open(config, "w") as file:
-                file.write('[source_distributor]\nprovider_choice = "first"\n' + "".join(f'[[route]]\nhost_list = ["{at}"]\n' for at in sources))
+                file.write(f'[source_distributor]\nprovider_choice = "first"\n{site}\n{more}' + "".join(f'[[route]]\nhost_list = ["{at}"]\n' for at in sources))
             self.rssl, self.url = self.start(READY, "serve", "--interface", "127.0.0.1", "--rssl-port", "0", "--nip-port", "0", "--http-port", "0", "--config", config).at
             self.start(r".", "test-client", "-h", "127.0.0.1", "-p", self.rssl, "-il", "RDT{0..2}", "--seconds", "600")
         except BaseException:
@@ -381,6 +381,36 @@ def test_a_p2ps_shows_its_source_distributor(page, demo):
         for one in reversed(started):
             one.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_process_is_drained_and_takes_clients_again(page, demo):
+    page.open(demo.url + "#system")
+    button = "[...document.querySelectorAll('#system button')].find(b => b.textContent === '{}')"
+    for text, then, reason in (("Drain", "End draining", "a new machine"), ("End draining", "Drain", "it is not needed")):
+        page.wait(button.format(text), text)
+        page.value(button.format(text) + ".click()")
+        why(page, reason)
+        page.wait(button.format(then), f"{then} in its place")
+        page.wait(f"document.querySelector('.log').innerText.includes('{reason}')", "the audit line")
+        with urllib.request.urlopen(demo.url + "api/v1/process", timeout=SECONDS) as answer:
+            assert json.load(answer)["draining"] == (then == "End draining")
+
+
+def test_limits_that_are_near_and_the_sites_of_a_service_are_seen(page, demo):
+    chain = Chain("[p2ps]\nitem_limit = 3\ntotal_item_limit = 3\n", 'site = "LONDON"')
+    try:
+        page.open(chain.url + "#system")
+        page.wait("[...document.querySelectorAll('.figure.warn')].some(f => f.innerText.includes('overloaded (totalItemLimit)'))", "the limit of the server")
+        page.wait("[...document.querySelectorAll('.clients .badge')].some(b => b.textContent === '3, overloaded')", "the limit of the client")
+        config = os.path.join(chain.dir, "paris.toml")
+        with open(config, "w") as file:
+            file.write(f'[source_distributor]\nsite = "PARIS"\n[[route]]\nhost_list = ["127.0.0.1:{chain.rssl}"]\n')
+        _, url = chain.start(READY, "serve", "--interface", "127.0.0.1", "--rssl-port", "0", "--nip-port", "0", "--http-port", "0", "--config", config).at
+        page.open(url + "#system")
+        page.wait("document.querySelector('#system').innerText.includes('by PARIS › LONDON')", "the way of the service")
+        assert not page.problems, page.problems
+    finally:
+        chain.stop()
 
 
 def test_the_administration_describes_itself_as_openapi(page, demo):

@@ -263,21 +263,29 @@ def every_value(server, publish, prepare, names):
 
 
 def test_every_value_arrives_in_order(server):
+    """Three clients have the same items on the same streams, and a fourth on others."""
     names = [f"ALL.{at}" for at in range(20)]
-    client = Client(server.port)
-    queues = {name: queue.Queue() for name in names}
-    for at, name in enumerate(names):
-        client.request(5 + at, name)
-        assert client.next(ID=5 + at)["Fields"] == image(name, server.provider.generation)
+    watching = [(Client(server.port), 5), (Client(server.port), 5), (Client(server.port), 5), (Client(server.port), 6)]
+    queues = [{name: queue.Queue() for name in names} for _ in watching]
+    for client, first in watching:
+        for at, name in enumerate(names):
+            client.request(first + at, name)
+            assert client.next(ID=first + at)["Fields"] == image(name, server.provider.generation)
 
-    def read():
+    def read(number):
+        client, first = watching[number]
         for _ in range(100 * len(names)):
             message = client.next(Type="Update")
-            queues[names[message["ID"] - 5]].put(message["Fields"])
+            queues[number][names[message["ID"] - first]].put(message["Fields"])
 
-    threading.Thread(target=read, daemon=True).start()
-    every_value(server, lambda all, sequence: server.provider.update(*((name, sequence) for name in all)),
-                lambda: lambda name: queues[name].get(timeout=SECONDS), names)
+    for number in range(len(watching)):
+        threading.Thread(target=read, args=(number,), daemon=True).start()
+    for sequence in range(1, 101):
+        server.provider.update(*((name, sequence) for name in names))
+    for got in queues:
+        for name in names:
+            wanted = [values(name, sequence) for sequence in range(1, 101)]
+            assert [got[name].get(timeout=SECONDS) for _ in wanted] == wanted, name
 
 
 def test_a_provider_is_killed_and_comes_back(server):

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use net::tcp::{Batching, Close, ConnId, Event, ListenerId, RecvOutcome, Scratch, SocketOptions, Tcp, TcpConfig};
 use net::tls::{TlsServer, TlsSession};
-use rssl::ws::JsonPacker;
+use rssl::ws::{FrameKind, JsonPacker};
 use rssl::{ClientConfig, Connection, Packer, ServerConfig};
 
 use crate::admission::Admission;
@@ -28,6 +28,10 @@ pub struct RsslIo {
     frames: Vec<u8>,
     /// Memory for what sessions have pending, for reuse.
     spare: Vec<Vec<u8>>,
+    /// The same, of those with much room: one serves many connections, each of which is sent to as soon as much is composed for it.
+    large: Vec<Vec<u8>>,
+    /// Bytes that are taken from one connection a turn.
+    read_most: usize,
     /// That the batching is refused has been said.
     told_refusal: bool,
     /// What [`RsslIo::flush_all`] hands over.
@@ -50,6 +54,9 @@ const OUT_KEPT: usize = 1 << 20;
 /// Largest memory of pending bytes that is kept, and how many.
 const PENDING_KEPT: usize = 128 << 10;
 const SPARES: usize = 1024;
+/// The same of large memory.
+const LARGE_KEPT: usize = 4 << 20;
+const LARGE: usize = 2;
 
 impl RsslIo {
     /// No sockets yet. `seed` feeds the key exchange of the sessions.
@@ -74,6 +81,8 @@ impl RsslIo {
             cipher: Vec::new(),
             frames: Vec::new(),
             spare: Vec::new(),
+            large: Vec::new(),
+            read_most: usize::MAX,
             batch: Vec::new(),
             sessions: Vec::new(),
             listeners: Vec::new(),
@@ -239,6 +248,11 @@ impl RsslIo {
         self.sessions.get_mut(conn.slot())?.as_mut().filter(|s| s.id == conn)
     }
 
+    /// Takes no more than so many bytes from a connection in a turn from now on; `usize::MAX`: as much as one read gives.
+    pub fn read_at_most(&mut self, bytes: usize) {
+        self.read_most = bytes;
+    }
+
     /// Waits for input until `deadline` (absolute nanoseconds; `None` for ever), takes it in and returns the time of it.
     ///
     /// # Errors
@@ -320,7 +334,7 @@ impl RsslIo {
     #[inline]
     fn read(&mut self, now: u64, conn: ConnId, handler: &mut impl Handler) {
         let Some(session) = self.sessions.get_mut(conn.slot()).and_then(Option::as_mut) else { return };
-        let received = self.tcp.recv_at_most(conn, &mut self.scratch, session.read_most);
+        let received = self.tcp.recv_at_most(conn, &mut self.scratch, session.read_most.min(self.read_most));
         let RecvOutcome::Data(bytes) = received else { return };
         if session.id != conn || session.why.is_some() {
             return;
@@ -433,7 +447,7 @@ impl RsslIo {
     pub fn queue(&mut self, now: u64, conn: ConnId, write: impl FnOnce(&mut Packer<'_>)) -> Option<usize> {
         let session = self.sessions.get_mut(conn.slot())?.as_mut().filter(|s| s.id == conn)?;
         if session.pending.capacity() == 0 {
-            session.pending = self.spare.pop().unwrap_or_default();
+            session.pending = self.large.pop().or_else(|| self.spare.pop()).unwrap_or_default();
         }
         let mut pending = std::mem::take(&mut session.pending);
         session.compose(now, &mut pending, &mut self.frames, write);
@@ -445,11 +459,38 @@ impl RsslIo {
     pub fn queue_json(&mut self, now: u64, conn: ConnId, write: impl FnOnce(&mut JsonPacker<'_>)) -> Option<usize> {
         let session = self.sessions.get_mut(conn.slot())?.as_mut().filter(|s| s.id == conn)?;
         if session.pending.capacity() == 0 {
-            session.pending = self.spare.pop().unwrap_or_default();
+            session.pending = self.large.pop().or_else(|| self.spare.pop()).unwrap_or_default();
         }
         let mut pending = std::mem::take(&mut session.pending);
         session.compose_json(now, &mut pending, write);
         session.pending = pending;
+        Some(session.pending.len() + self.tcp.queued(conn))
+    }
+
+    /// How a session's JSON is framed; `None` for one that takes none.
+    pub fn frame_kind(&mut self, conn: ConnId) -> Option<FrameKind> {
+        match &self.session(conn)?.kind {
+            Kind::Json(json) => json.frame_kind(),
+            _ => None,
+        }
+    }
+
+    /// What was composed for a session and not sent, from a byte on.
+    pub fn composed(&mut self, conn: ConnId, from: usize) -> &[u8] {
+        self.session(conn).and_then(|session| session.pending.get(from..)).unwrap_or_default()
+    }
+
+    /// Gives a session frames that were composed for another of the same [`FrameKind`], behind what is composed for it. So many bytes or
+    /// more are sent at once, without being copied, where nothing is before them. Gives the bytes that wait, as [`RsslIo::queue_json`].
+    pub fn queue_frames(&mut self, now: u64, conn: ConnId, frames: &[u8], at_once: usize) -> Option<usize> {
+        let session = self.sessions.get_mut(conn.slot())?.as_mut().filter(|s| s.id == conn)?;
+        if let Kind::Json(json) = &mut session.kind {
+            json.sends_packed(now);
+        }
+        if session.pending.is_empty() && frames.len() >= at_once {
+            return session.transmit(&mut self.tcp, &mut self.cipher, frames);
+        }
+        session.pending.extend_from_slice(frames);
         Some(session.pending.len() + self.tcp.queued(conn))
     }
 
@@ -480,6 +521,9 @@ impl RsslIo {
     /// Sends what [`RsslIo::queue`] has gathered. Gives the bytes that the kernel did not take.
     pub fn flush(&mut self, conn: ConnId) -> Option<usize> {
         let session = self.sessions.get_mut(conn.slot())?.as_mut().filter(|s| s.id == conn)?;
+        if session.pending.is_empty() {
+            return Some(self.tcp.queued(conn));
+        }
         let pending = std::mem::take(&mut session.pending);
         let queued = session.transmit(&mut self.tcp, &mut self.cipher, &pending);
         self.keep(pending);
@@ -512,7 +556,12 @@ impl RsslIo {
 
     /// Keeps memory for what others will have pending.
     fn keep(&mut self, mut memory: Vec<u8>) {
-        if memory.capacity() > 0 && memory.capacity() <= PENDING_KEPT && self.spare.len() < SPARES {
+        if memory.capacity() > PENDING_KEPT {
+            if memory.capacity() <= LARGE_KEPT && self.large.len() < LARGE {
+                memory.clear();
+                self.large.push(memory);
+            }
+        } else if memory.capacity() > 0 && self.spare.len() < SPARES {
             memory.clear();
             self.spare.push(memory);
         }

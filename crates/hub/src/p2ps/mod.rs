@@ -50,7 +50,7 @@ pub use clients::{ClientInfo, Mount};
 pub use close_reason::CloseReason;
 pub use config::{Config, ServiceIdError, ServiceIds};
 pub use counters::Counters;
-pub use delivery::turn::Deliveries;
+pub use delivery::turn::{Deliveries, DeliveryList};
 pub use ids::{ClientId, SourceId};
 pub use load::{LoadOf, LoadState, Percents, QueueMarks};
 pub use notice::Notice;

@@ -305,15 +305,8 @@ const BEGIN: &[u8] = br#"{"ID":"#;
 const NUMBER: &[u8] = br#"SeqNumber":"#;
 
 fn next_message(frame: &[u8], from: usize) -> usize {
-    let mut at = from;
-    while let Some(found) = frame[at..].iter().position(|byte| *byte == b'{') {
-        at += found;
-        if frame[at..].starts_with(BEGIN) {
-            return at;
-        }
-        at += 1;
-    }
-    frame.len()
+    let begins = |at: &usize| frame[*at..].starts_with(BEGIN);
+    memchr::memchr_iter(b'{', &frame[from..]).map(|at| from + at).find(begins).unwrap_or(frame.len())
 }
 
 fn read(message: &[u8]) -> Option<Seen> {
@@ -321,16 +314,8 @@ fn read(message: &[u8]) -> Option<Seen> {
     let (sign, rest) = rest.strip_prefix(b"-").map_or((1, rest), |rest| (-1, rest));
     let (id, rest) = digits(rest);
     let kind = *rest.strip_prefix(br#","Type":""#)?.first()?;
-    let mut number = None;
-    let mut at = rest;
-    while let Some(found) = at.iter().position(|byte| *byte == b'S') {
-        at = &at[found..];
-        if let Some(rest) = at.strip_prefix(NUMBER) {
-            number = Some(digits(rest).0);
-            break;
-        }
-        at = &at[1..];
-    }
+    let numbered = memchr::memchr_iter(b'S', rest).find_map(|at| rest[at..].strip_prefix(NUMBER));
+    let number = numbered.map(|rest| digits(rest).0);
     const CLOSED: &[u8] = br#""Stream":"Closed"#;
     let is_closed = kind == b'S' && rest.windows(CLOSED.len()).any(|word| word == CLOSED);
     Some(Seen { stream: sign * id as i32, kind, number, is_closed })

@@ -17,6 +17,7 @@ use rssl::ws::upgrade::Upgrade;
 use rwf::msg::MsgClass;
 use rwf::rdm::login;
 
+use super::backpressure::Load;
 use super::consumer_ports::{Bound, Listeners, Port};
 use super::json::JsonClients;
 use super::logins::Logins;
@@ -167,6 +168,8 @@ impl Client {
 
 /// Composed bytes of one client that are sent before the turn's end: as much as a send call takes at the price of one.
 const GATHERED_MAX: usize = 64 << 10;
+/// Bytes that a turn takes from each provider where there are JSON clients.
+const JSON_INPUT: usize = 64 << 10;
 
 /// The configuration's limits, times in nanoseconds.
 struct Limits {
@@ -396,7 +399,7 @@ impl Consumers {
                 if !std::mem::replace(&mut client.unflushed, true) {
                     json.await_sending(conn);
                 }
-                match json.deliver(now, conn, deliveries, io) {
+                match json.deliver(now, conn, deliveries, GATHERED_MAX, io) {
                     Some(bytes) if bytes >= GATHERED_MAX => io.flush(conn),
                     _ => return,
                 }
@@ -489,6 +492,17 @@ impl Consumers {
                 ),
             }
         }
+    }
+
+    /// What waits for clients, as it bears on whether more is to be taken in.
+    pub fn load(&self) -> Load {
+        Load { lag: 0, behind: self.behind(), mounts: self.mounts.load(Ordering::Relaxed) }
+    }
+
+    /// Bytes that a turn should take from each provider. As JSON they become three times as many: what is composed for a client, and what is
+    /// sent to it, should stay in the processor's cache and fit its socket.
+    pub fn input_of_turn(&self) -> usize {
+        if self.json.is_empty() { usize::MAX } else { JSON_INPUT }
     }
 
     /// When [`Consumers::on_timer`] is due.

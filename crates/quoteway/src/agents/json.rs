@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use hub::p2ps::{CloseReason, Deliveries, P2ps};
+use hub::p2ps::{CloseReason, Deliveries, DeliveryList, P2ps};
 use net::tcp::ConnId;
-use rssl::ws::{JsonTexts, Read, TextOptions, login_payload};
+use rssl::ws::{FrameKind, JsonTexts, Read, TextOptions, login_payload};
 use rssl_io::RsslIo;
 
 use crate::config;
@@ -19,7 +19,22 @@ pub(super) struct JsonClients {
     unsent: VecDeque<ConnId>,
     /// Messages that no JSON stands for.
     unconvertible: u64,
+    frames: SharedFrames,
 }
+
+/// The frames of the client that was composed for last, for others that get the same in the same flush.
+#[derive(Default)]
+struct SharedFrames {
+    list: DeliveryList,
+    kind: Option<FrameKind>,
+    /// The frames; none until a second client gets the same.
+    bytes: Vec<u8>,
+}
+
+/// Messages from which on it is worth a look whether the next client gets the same.
+const SHARED_MIN: usize = 8;
+/// Frames of which no more is kept between flushes, bytes.
+const FRAMES_KEPT: usize = 1 << 20;
 
 /// JSON clients that are sent to in one turn: some hundred microseconds.
 const SENT_IN_A_TURN: usize = 64;
@@ -43,7 +58,13 @@ impl JsonClients {
             default_service: c.default_service.clone(),
             login_payload: login_payload(c.websocket_ping_timeout_s, super::WEBSOCKET_MESSAGE_MAX),
         });
-        Self { count: 0, texts, replies: Vec::new(), unsent: VecDeque::new(), unconvertible: 0 }
+        let frames = SharedFrames::default();
+        Self { count: 0, texts, replies: Vec::new(), unsent: VecDeque::new(), unconvertible: 0, frames }
+    }
+
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
     }
 
     pub(super) fn joined(&mut self) {
@@ -112,14 +133,38 @@ impl JsonClients {
         self.unsent.drain(..count)
     }
 
-    /// Writes a client's deliveries into its session. Gives the bytes that wait there, as [`RsslIo::queue_json`].
+    /// Writes a client's deliveries into its session. Gives the bytes that wait there, as [`RsslIo::queue_json`]; so many or more are sent at
+    /// once where that saves a copy.
     pub(super) fn deliver(
         &mut self,
         now: u64,
         conn: ConnId,
         deliveries: Deliveries<'_>,
+        at_once: usize,
         io: &mut RsslIo,
     ) -> Option<usize> {
+        let kind = io.frame_kind(conn);
+        if deliveries.len() < SHARED_MIN || kind.is_none() {
+            return self.compose(now, conn, deliveries, io);
+        }
+        let is_same = self.frames.kind == kind && self.frames.list.is_same(&deliveries);
+        if is_same && !self.frames.bytes.is_empty() {
+            return io.queue_frames(now, conn, &self.frames.bytes, at_once);
+        }
+        if !is_same {
+            self.frames.bytes.clear();
+            self.frames.kind = kind;
+            self.frames.list.set(&deliveries);
+        }
+        let before = io.composed(conn, 0).len();
+        let queued = self.compose(now, conn, deliveries, io);
+        if is_same {
+            self.frames.bytes.extend_from_slice(io.composed(conn, before));
+        }
+        queued
+    }
+
+    fn compose(&mut self, now: u64, conn: ConnId, deliveries: Deliveries<'_>, io: &mut RsslIo) -> Option<usize> {
         let Self { texts, unconvertible, .. } = self;
         let mut answered = false;
         let queued = io.queue_json(now, conn, |packer| {
@@ -138,6 +183,8 @@ impl JsonClients {
             }
         });
         if answered {
+            // Nobody else's login was answered by that.
+            self.frames.list.clear();
             io.logged_in(conn);
         }
         queued
@@ -146,5 +193,8 @@ impl JsonClients {
     /// The bodies of a flush are void: others will lie where they lay.
     pub(super) fn end_flush(&mut self) {
         self.texts.end_flush();
+        self.frames.list.clear();
+        self.frames.bytes.clear();
+        self.frames.bytes.shrink_to(FRAMES_KEPT);
     }
 }

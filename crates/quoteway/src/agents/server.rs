@@ -11,6 +11,7 @@ use hub::distributor::SourceDistributor;
 use hub::p2ps::{P2ps, SourceId};
 use net::tcp::{ConnId, ListenerId};
 
+use super::backpressure::Backpressure;
 use super::consumer_ports::{Bound, Port};
 use super::consumers::Consumers;
 use super::oversight::{Asker, Oversight, Thread, oversight};
@@ -57,6 +58,9 @@ pub struct Server {
     name: String,
     /// Behind the consumers, whose last lines its audit takes. `None` while permissions are off.
     permissioning: Option<Permissioning>,
+    backpressure: Backpressure,
+    /// The providers are not read, since most of the clients are behind.
+    holding: bool,
     oversight: Oversight,
     asker: Asker,
 }
@@ -99,7 +103,9 @@ impl Server {
         let (oversight, asker) = oversight("server", io.tcp().waker());
         let status = Status::open_in(&mut io)?;
         let sessions = Sessions { providers, consumers, sides: Vec::new() };
-        Ok(Self { io, sessions, addresses, status, name: config.hub.name.clone(), permissioning, oversight, asker })
+        let (name, backpressure) = (config.hub.name.clone(), Backpressure::default());
+        let holding = false;
+        Ok(Self { io, sessions, addresses, status, name, permissioning, backpressure, holding, oversight, asker })
     }
 
     /// What administrators ask and do about permissions; `None` while they are off.
@@ -135,12 +141,19 @@ impl Server {
     }
 
     fn turn(&mut self) -> io::Result<()> {
-        let Self { io, sessions, .. } = self;
-        let deadline = [sessions.consumers.timeout(), sessions.providers.timeout()].into_iter().flatten().min();
+        let Self { io, sessions, backpressure, holding, .. } = self;
+        let again = if *holding { backpressure.timeout() } else { None };
+        let deadline = [sessions.consumers.timeout(), sessions.providers.timeout(), again].into_iter().flatten().min();
+        io.read_at_most(sessions.consumers.input_of_turn());
         let now = io.turn(deadline, sessions)?;
         sessions.providers.on_timer(now, io);
         sessions.consumers.on_timer(now, io);
         sessions.exchange(now, io);
+        let before = std::mem::replace(holding, backpressure.must_wait(now, sessions.consumers.load()));
+        if before || *holding {
+            // Those that came since are held, too.
+            sessions.providers.hold(*holding, io);
+        }
         self.oversight.end_turn(now, || self.sessions.consumers.p2ps.delivered());
         if self.oversight.is_asked() {
             self.oversee(now);
@@ -173,7 +186,7 @@ impl Server {
     pub fn sample(&self, samples: &mut Samples) {
         let hub = [("hub", self.name.clone())];
         let rssl = [("rssl", self.addresses.rssl.to_string())];
-        self.sessions.providers.sample(&hub, false, samples);
+        self.sessions.providers.sample(&hub, self.holding, samples);
         self.sessions.consumers.sample(&rssl, samples);
         samples.add_sockets(&rssl, self.io.counters());
         samples.add(Part::Log, &[], &crate::log::counters());

@@ -128,9 +128,19 @@ fn shards_serve_their_clients_as_one_thread_does() {
 /// twentieth of the usual backlog is allowed, because the source is held back.
 #[test]
 fn shards_hold_an_unpaced_source_back() {
+    holds_an_unpaced_source_back(2);
+}
+
+/// The same where one thread does everything.
+#[test]
+fn a_single_thread_holds_an_unpaced_source_back() {
+    holds_an_unpaced_source_back(0);
+}
+
+fn holds_an_unpaced_source_back(threads: u32) {
     let (_source, at) = source(&["-U", "max"]);
-    let config =
-        config_file("[p2ps]\nguaranteed_output_buffers = 80\nmax_output_buffers = 4000\nwriter_thread_count = 2\n");
+    let limits = "guaranteed_output_buffers = 80\nmax_output_buffers = 4000";
+    let config = config_file(&format!("[p2ps]\n{limits}\nwriter_thread_count = {threads}\n"));
     let (_server, port) = serve(&["--route", &at, "--config", config.path().to_str().expect("UTF-8")]);
     let args = ["-il", "RDT{0..199}", "--mounts", "20", "decodeFormat", "3", "--seconds", "2"];
     assert_whole(&client(port, &args), 4_000);

@@ -22,6 +22,13 @@ impl Default for JsonConfig {
     }
 }
 
+/// How a server's session frames its messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameKind {
+    deflates: bool,
+    payload_max: usize,
+}
+
 /// Shortest payload limit that is heeded: a fragment must hold a character and two brackets.
 const PAYLOAD_MIN: usize = 128;
 
@@ -147,6 +154,20 @@ impl Json {
     /// Appends a close frame, once.
     pub fn close(&mut self, code: u16, reason: &str, out: &mut Vec<u8>) {
         self.socket.close(code, reason, out);
+    }
+
+    /// What has to be equal of two sessions for the frames of one to be right for the other too; none of the client's side of a session,
+    /// whose frames are masked.
+    #[must_use]
+    pub fn frame_kind(&self) -> Option<FrameKind> {
+        self.socket
+            .is_server()
+            .then(|| FrameKind { deflates: self.socket.deflates(), payload_max: self.config.frame_payload_max })
+    }
+
+    /// Says that frames go out that a session of the same [`FrameKind`] has packed.
+    pub fn sends_packed(&mut self, now: u64) {
+        self.last_sent_ns = now;
     }
 
     /// Packs messages into as few frames as they fit, at the end of `out`.

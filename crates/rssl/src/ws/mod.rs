@@ -17,7 +17,7 @@ mod socket;
 mod texts;
 pub mod upgrade;
 
-pub use json::{Json, JsonConfig, JsonPacker};
+pub use json::{FrameKind, Json, JsonConfig, JsonPacker};
 pub use socket::{Limits, Role, Sink, Socket};
 pub use texts::{JsonTexts, Read, TextOptions, answers_login, login_payload};
 

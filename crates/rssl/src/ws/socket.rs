@@ -73,6 +73,11 @@ impl Socket {
         Self { phase: Phase::Open, role, deflate, limits, tail: Vec::new(), begun: None, inflate: None }
     }
 
+    /// Whether this is the server's side, whose frames are not masked.
+    pub fn is_server(&self) -> bool {
+        self.role == Role::Server
+    }
+
     /// Whether messages that this side sends may be compressed.
     #[must_use]
     pub fn deflates(&self) -> bool {

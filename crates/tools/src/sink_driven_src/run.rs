@@ -215,15 +215,18 @@ fn publish<F: Steered>(
     let mut delay = Duration::ZERO;
     while now < end && !stop() && !printer.output.is_gone() {
         let limit = next_line.min(end).min(now + STOP_EVERY);
-        let wake = match args.idle {
-            Idle::Block => publisher.due(now, io).unwrap_or(u64::MAX).min(limit),
-            Idle::Yield | Idle::Spin => now,
+        let due = publisher.due(now, io);
+        let wake = match (args.idle, due) {
+            // Nobody listens, or the sockets take no more: that is no wait for the next update.
+            (_, None) => limit,
+            (Idle::Block, Some(due)) => due.min(limit),
+            (Idle::Yield | Idle::Spin, Some(_)) => now,
         };
         if !delay.is_zero() {
             std::thread::sleep(delay);
         }
         now = publisher.turn(io, wake).map_err(|e| anyhow!("sockets: {e}"))?;
-        if args.idle == Idle::Yield {
+        if args.idle == Idle::Yield && due.is_some() {
             std::thread::yield_now();
         }
         if now >= next_line {

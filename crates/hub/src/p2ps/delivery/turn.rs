@@ -24,7 +24,7 @@ struct Span {
 pub(crate) struct BodyId(u32);
 
 /// One message for one client.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Delivery {
     body: BodyId,
     stream: StreamId,
@@ -174,7 +174,7 @@ impl Turn {
                 }
                 *busy = true;
                 delivered += list.len() as u64;
-                f(client, Deliveries { list, at: 0, spans: &self.spans, arena: &self.arena, block });
+                f(client, Deliveries { list, at: 0, spans: &self.spans, arena: &self.arena, block, is_of_turn: true });
                 list.clear();
             }
         }
@@ -214,6 +214,35 @@ pub struct Deliveries<'a> {
     spans: &'a [Span],
     arena: &'a [u8],
     block: &'a [u8],
+    /// The bodies are the turn's; else those of one client alone, for whom they were kept.
+    is_of_turn: bool,
+}
+
+/// What one client gets in a flush, to be held against what others get in the same flush: clients of one program often watch the same
+/// items on the same streams.
+#[derive(Debug, Default)]
+pub struct DeliveryList {
+    list: Vec<Delivery>,
+}
+
+impl DeliveryList {
+    /// Remembers what a client gets, if others may get the same; nothing else.
+    pub fn set(&mut self, deliveries: &Deliveries<'_>) {
+        self.list.clear();
+        if deliveries.is_of_turn {
+            self.list.extend_from_slice(&deliveries.list[deliveries.at..]);
+        }
+    }
+
+    /// Forgets it: the bodies are void.
+    pub fn clear(&mut self) {
+        self.list.clear();
+    }
+
+    /// True if a client gets the same messages on the same streams in the same order. False of nothing.
+    pub fn is_same(&self, deliveries: &Deliveries<'_>) -> bool {
+        deliveries.is_of_turn && !self.list.is_empty() && self.list == deliveries.list[deliveries.at..]
+    }
 }
 
 impl<'a> Iterator for Deliveries<'a> {
@@ -273,7 +302,7 @@ impl KeptDeliveries {
         let count = self.spans[from..].iter().take_while(fits).count();
         self.given = (from + count.max(1)).min(self.list.len());
         let list = &self.list[from..self.given];
-        Deliveries { list, at: 0, spans: &self.spans, arena: &self.arena, block: &[] }
+        Deliveries { list, at: 0, spans: &self.spans, arena: &self.arena, block: &[], is_of_turn: false }
     }
 
     /// Gives memory back that what was handed out took.
@@ -294,7 +323,44 @@ impl KeptDeliveries {
 
 #[cfg(test)]
 mod tests {
-    use super::{ClientId, KeptDeliveries, StreamId, Turn, Watcher};
+    use super::{ClientId, DeliveryList, KeptDeliveries, StreamId, Turn, Watcher};
+
+    #[test]
+    fn who_gets_the_same_as_another_is_told_from_who_does_not() {
+        let mut turn = Turn::default();
+        let watch = |client, stream| Watcher { client: ClientId(client), stream: StreamId(stream) };
+        (0..6).for_each(|client| turn.ensure(ClientId(client)));
+        let text = |text: &'static [u8]| {
+            move |arena: &mut Vec<u8>| -> Result<(), ()> {
+                arena.extend_from_slice(text);
+                Ok(())
+            }
+        };
+        let (one, two) = (turn.arena_body(text(b"one")).unwrap(), turn.arena_body(text(b"two")).unwrap());
+        // The same; the same; another order; another stream; more; less.
+        turn.fan_out(one, &[watch(0, 5), watch(1, 5), watch(3, 5), watch(4, 5), watch(5, 5)]);
+        turn.fan_out(two, &[watch(0, 6), watch(1, 6), watch(2, 6), watch(3, 7), watch(4, 6)]);
+        turn.fan_out(one, &[watch(2, 5), watch(4, 5)]);
+        let (mut list, mut same) = (DeliveryList::default(), Vec::new());
+        turn.flush(&[], |client, deliveries| {
+            same.push((client.0, list.is_same(&deliveries)));
+            if client.0 == 0 {
+                list.set(&deliveries);
+                let mut rest = deliveries.clone();
+                rest.next();
+                assert!(list.is_same(&deliveries) && !list.is_same(&rest));
+            }
+        });
+        same.sort_unstable();
+        assert_eq!(same, [(0, false), (1, true), (2, false), (3, false), (4, false), (5, false)]);
+        list.clear();
+        // What was kept for a client is nobody else's.
+        let mut kept = KeptDeliveries::default();
+        kept.push(b"one", 5);
+        let deliveries = kept.next(usize::MAX);
+        list.set(&deliveries);
+        assert!(!list.is_same(&deliveries));
+    }
 
     #[test]
     fn who_is_to_be_served_last_is_and_each_gets_its_own_in_order() {

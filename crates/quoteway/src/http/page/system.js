@@ -116,8 +116,8 @@ export class System {
     const cards = [
       ["Updates in", short(this.rates.in), "a second"],
       ["Updates out", short(this.rates.out), "a second, to all clients"],
-      ["Clients", grouped(totals.clients), totals.clients_behind ? `${totals.clients_behind} behind` : "none behind", totals.clients_behind > 0],
-      ["Items", grouped(totals.items || totals.source_items), `${grouped(totals.watchers)} watchers, ${grouped(totals.items_waiting)} waiting`, totals.items_waiting > 0],
+      ["Clients", grouped(totals.clients), totals.clients_behind ? `${totals.clients_behind} behind` : nearLimits(totals), totals.clients_behind > 0 || totals.mounts_burdened > 0],
+      ["Items", grouped(totals.items || totals.source_items), itemsAbout(totals), totals.items_waiting > 0 || heavy(totals.load) || heavy(totals.open_queue)],
       ["Latency in here", worst ? `≤ ${micros(worst)}` : "–", worst ? `99 % of turns; half within ${micros(median)}` : "no samples yet"],
       ["Traffic", `${bytes(this.rates.sent)}/s`, `out; ${bytes(this.rates.received)}/s in`],
       ["Up", duration(process.uptime_s), `${process.role} ${process.version} on ${process.host}`, silent.length > 0 || process.draining],
@@ -152,7 +152,7 @@ export class System {
   paintServices(services) {
     const again = () => this.refresh();
     this.services.fill(services.map((service) => ({ key: service.name, bad: !service.up, cells: [
-      service.name, badge(service.up ? (service.accepting ? "up" : "up, takes no requests") : "down", service.up ? (service.accepting ? "good" : "warn") : "bad"),
+      el("span", {}, service.name, service.path.length > 1 ? el("small", { class: "quiet", title: "The sites that it comes through, this one first", text: ` by ${service.path.join(" › ")}` }) : null), badge(service.up ? (service.accepting ? "up" : "up, takes no requests") : "down", service.up ? (service.accepting ? "good" : "warn") : "bad"),
       grouped(service.waiting), grouped(service.suspect),
       service.providers.map((offer) => `${offer.address}${offer.up ? ` (${grouped(offer.open)})` : " down"}`).join(", ") || "–",
       buttons(service.providers.length > 1 && ["Switch", () => switchService(service, again), "Have its items go to another provider"]),
@@ -170,7 +170,7 @@ export class System {
   paintClients(clients) {
     this.clients.fill(clients.found.map((client) => ({ key: client.id, bad: client.held_back, cells: [
       client.address, client.user || "–", client.application ? `${client.application} (${client.application_id})` : client.program, client.protocol,
-      grouped(client.items), bytes(client.queued_bytes), this.rate(`c${client.id}`, "sent"), client.traffic ? micros(client.traffic.round_trip_us) : "–", duration(client.connected_s),
+      heavy(client.load) ? badge(`${grouped(client.items)}, ${client.load}`, "warn") : grouped(client.items), bytes(client.queued_bytes), this.rate(`c${client.id}`, "sent"), client.traffic ? micros(client.traffic.round_trip_us) : "–", duration(client.connected_s),
       buttons(["Trace", () => trace(`clients/${client.id}`, `${client.user || "client"} at ${client.address}`), "Write what goes over its session to a file"],
         ["Disconnect", () => this.act(`clients/${client.id}/disconnect`, `Disconnect ${client.user || "the client"} at ${client.address}?`, "The connection is closed; most clients connect again by themselves.")]),
     ], title: client.program })), "No client.", clients.next ? "more: narrow the filter" : "");
@@ -229,6 +229,19 @@ export class System {
     }
     if (event.key === "Escape") document.activeElement?.blur();
   }
+}
+
+/** True of a state of load that an operator should see. */
+const heavy = (load) => load === "burdened" || load === "overloaded";
+
+function itemsAbout(totals) {
+  const load = heavy(totals.load) ? `${totals.load} (totalItemLimit), ` : "";
+  const queue = heavy(totals.open_queue) ? ` (opens ${totals.open_queue})` : "";
+  return `${load}${grouped(totals.watchers)} watchers, ${grouped(totals.items_waiting)} waiting${queue}`;
+}
+
+function nearLimits(totals) {
+  return totals.mounts_burdened ? `${grouped(totals.mounts_burdened)} near their limit of items` : "none behind";
 }
 
 function micros(us) {
