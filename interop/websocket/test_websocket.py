@@ -437,7 +437,7 @@ def test_a_reconnect_storm_and_slow_starters_leave_others_as_they_are(server):
         sock.close()
 
 
-def test_node_gets_every_value(server):
+def test_node_gets_every_value_and_sees_the_provider_die(server):
     for deflate in ("plain", "deflate"):
         names = [f"NODE.{at}.{deflate}" for at in range(5)]
         command = ["node", os.path.join(os.path.dirname(__file__), "client.cjs"), server.server.url, deflate, *names]
@@ -457,6 +457,17 @@ def test_node_gets_every_value(server):
             wanted = [(5 + at, values(name, sequence)) for sequence in range(1, 101) for at, name in enumerate(names)]
             updates = (message for message in lines if message["Type"] == "Update")
             assert [(message["ID"], message["Fields"]) for _, message in zip(wanted, updates)] == wanted
+            server.provider.stop()
+            statuses = (message for message in lines if message["Type"] == "Status")
+            lost = {message["ID"]: message["State"]["Data"] for _, message in zip(names, statuses)}
+            assert lost == {5 + at: "Suspect" for at in range(len(names))}, lost
+            server.provider.start()
+            refreshes = (message for message in lines if message["Type"] == "Refresh")
+            again = {message["ID"]: message["Fields"] for _, message in zip(names, refreshes)}
+            assert again == {5 + at: image(name, server.provider.generation) for at, name in enumerate(names)}, again
+            server.provider.update((names[0], 101))
+            update = next(message for message in lines if message["Type"] == "Update")
+            assert (update["ID"], update["Fields"]) == (5, values(names[0], 101)), update
             node.stdin.write("end\n")
             node.stdin.flush()
             assert node.wait(SECONDS) == 0
