@@ -124,7 +124,14 @@ fn nothing_is_lost_at_20_percent_by_trains() {
 /// Trains of 40 and more datagrams (as fast as it goes, the rate limit lets a burst out every 20 ms), each of which is one packet to the filter that takes one of twenty; received as trains, or one
 /// by one after the kernel has cut them.
 fn long_trains_are_repaired(gro: u32) {
-    let Some(lan) = Lan::new(&["feed", "client"]) else { return };
+    // On a busy machine the publisher may be done before packets begin to be dropped: then it goes on for longer.
+    let met_losses = [2, 6, 18].into_iter().any(|seconds| trains_that_met_losses_are_repaired(gro, seconds));
+    assert!(met_losses, "no packet was dropped in 18 seconds");
+}
+
+/// Tells whether any packet was dropped.
+fn trains_that_met_losses_are_repaired(gro: u32, seconds: u32) -> bool {
+    let Some(lan) = Lan::new(&["feed", "client"]) else { return true };
     let long = format!(
         "{LOSSY}\ncontext transport_lbtrm_datagram_max_size 1472\nsource implicit_batching_minimum_length 1400
         context transport_lbtrm_receiver_socket_buffer 16777216
@@ -133,9 +140,10 @@ fn long_trains_are_repaired(gro: u32) {
     let (sending, receiving) = (Tools::new(&long), Tools::new(&format!("{long}\ncontext udp_offload {gro}")));
     let (feed, client) = (lan.host("feed"), lan.host("client"));
     let mut subscriber = receiving.subscriber(client, "lbmsub --strict --patience 60");
-    let words =
-        "lbmpub --profile throughput --rate max --payload 600 --seconds 2 --lead-in 1 --tolerance 100 --linger 3";
-    let mut publisher = sending.start(feed, words);
+    let words = format!(
+        "lbmpub --profile throughput --rate max --payload 600 --seconds {seconds} --lead-in 1 --tolerance 100 --linger 3"
+    );
+    let mut publisher = sending.start(feed, &words);
     begun(&mut subscriber);
     client.lose(5);
     let published = publisher.json(PATIENCE).expect("a result");
@@ -144,8 +152,9 @@ fn long_trains_are_repaired(gro: u32) {
     eprintln!("gro {gro}: {} a second, {dropped} packets dropped, {again} retransmissions", published["rate"]);
     assert_eq!(number(&received, "messages"), number(&published, "sent"), "{received}\n{published}");
     assert_eq!((number(&received, "lost"), number(&received, "reported_lost")), (0, 0), "{received}");
-    // More than one datagram a packet: trains were lost whole.
-    assert!(dropped > 5 && again > 2 * dropped, "{dropped} dropped, {again} again");
+    // More than one datagram a packet: trains were lost whole. Of a few packets nothing can be said.
+    assert!(dropped <= 5 || again > 2 * dropped, "{dropped} dropped, {again} again");
+    dropped > 5
 }
 
 #[test]
