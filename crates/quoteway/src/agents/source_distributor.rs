@@ -139,6 +139,7 @@ impl SourceDistributorAgent {
     /// The P2PSs that have joined.
     fn peers(&self) -> impl Iterator<Item = HubPeer> {
         self.providers.distributor.p2pss().map(|(number, behind_bytes, left_behind)| HubPeer {
+            kind: "p2ps",
             name: self.hub.peer(number).unwrap_or("-").to_owned(),
             state: if left_behind { "left behind" } else { "joined" },
             behind_bytes,

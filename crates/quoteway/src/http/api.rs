@@ -15,7 +15,7 @@ use super::facts::{
 };
 use super::metrics;
 use super::threads::{Silent, Threads};
-use super::{About, actions, rights};
+use super::{About, RRCPD, actions, rights};
 use crate::agents::lifecycle::Lifecycle;
 use crate::agents::oversight::Thread;
 use crate::agents::permissions::{Administration, On};
@@ -194,12 +194,12 @@ macro_rules! endpoint {
 /// Everything that can be asked and done.
 pub(super) static ENDPOINTS: &[Endpoint] = &[
     endpoint!("GET" "/healthz", Anybody, "Whether every serving thread goes on", &[], &[], Fitness, health),
-    endpoint!("GET" "/readyz", Anybody, "Whether clients get data here: the threads go on, and a service is up", &[], &[], Fitness, readiness),
+    endpoint!("GET" "/readyz", Anybody, "Whether clients get data here: the threads go on, and a service is up (at an rrcpd: a stream is carried)", &[], &[], Fitness, readiness),
     endpoint!("GET" "/metrics", Viewer, "All counters, as OpenMetrics", &[], &[], String, metrics_text),
     endpoint!("GET" "/api/v1/process", Viewer, "This process: addresses, threads, totals", &[], &[], Process, process),
     endpoint!("GET" "/api/v1/services", Viewer, "The services, and who serves them", &[], &[], Vec<Service>, services),
     endpoint!("GET" "/api/v1/providers", Viewer, "The providers: routes that are dialled, non-interactive ones that have come", &[], &[], Vec<Provider>, providers),
-    endpoint!("GET" "/api/v1/hub", Viewer, "Those at the other end of the hub: P2PSs at a Source Distributor, Source Distributors at a P2PS", &[], &[], Vec<Peer>, peers),
+    endpoint!("GET" "/api/v1/hub", Viewer, "Those at the other end of the hub: P2PSs at a Source Distributor, Source Distributors at a P2PS, the streams that an rrcpd carries", &[], &[], Vec<Peer>, peers),
     endpoint!("GET" "/api/v1/clients", Viewer, "The clients", LIST, &[], Page<Client>, clients),
     endpoint!("GET" "/api/v1/items", Viewer, "The items that clients watch, with their states", ITEMS, &[], Page<Item>, items),
     endpoint!("GET" "/api/v1/items/{id}", Viewer, "An item, and who watches it", &[], &[], ItemDetail, item),
@@ -288,7 +288,12 @@ async fn readiness(api: &Api, _: &Asked) -> Result<Answer, Fault> {
     if api.life.is_draining() {
         why.push("it is being drained".to_owned());
     }
-    if !services.iter().any(|service| service.up) {
+    if api.about.role == RRCPD {
+        let streams = api.threads.ask_all(|t| t.peers.len()).await;
+        if streams.iter().flatten().all(|carried| *carried == 0) {
+            why.push("no stream is carried".to_owned());
+        }
+    } else if !services.iter().any(|service| service.up) {
         why.push(if services.is_empty() { "no service is known" } else { "no service is up" }.to_owned());
         why.extend(missing.iter().map(|route| format!("provider {}: {}", route.address, route.state)));
     }

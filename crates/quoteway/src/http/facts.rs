@@ -220,13 +220,13 @@ impl Connection {
 /// One at the other end of the hub, where Source Distributors and P2PSs are processes of their own.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Peer {
-    /// `source-distributor` or `p2ps`.
+    /// `source-distributor` or `p2ps`; of an rrcpd's streams `stream-to-host` or `stream-to-network`.
     pub kind: String,
-    /// Its name and address.
+    /// Its name and address; a stream's topic, and where it comes from.
     pub name: String,
-    /// `joined`, or how far the connection has come.
+    /// `joined`, or how far the connection has come; `carried` of a stream.
     pub state: String,
-    /// Bytes of the data stream that it has yet to read, at most.
+    /// Bytes of the data stream that it has yet to read, at most; of a stream, those that wait for LBM.
     pub behind_bytes: u64,
 }
 
@@ -709,11 +709,10 @@ pub(super) fn providers(thread: &mut Thread<'_>, number: usize) -> Vec<Provider>
     found
 }
 
-/// Those at the other end of the hub.
+/// Those at the other end of the hub, or the streams of a daemon.
 pub(super) fn peers(thread: &mut Thread<'_>) -> Vec<Peer> {
-    let kind = if thread.providers.is_some() { "p2ps" } else { "source-distributor" };
     let peer = |peer: HubPeer| Peer {
-        kind: kind.to_owned(),
+        kind: peer.kind.to_owned(),
         name: peer.name,
         state: peer.state.to_owned(),
         behind_bytes: peer.behind_bytes,

@@ -32,10 +32,13 @@ pub use threads::Threads;
 
 use std::net::SocketAddr;
 
+/// The role of the daemon that carries streams ([`About::role`]).
+pub const RRCPD: &str = "rrcpd";
+
 /// What the page and the administration tell of a process, and do not have to ask for.
 #[derive(Debug, Clone, Default)]
 pub struct About {
-    /// `serve`, `p2ps`, `source-distributor`, `demo`.
+    /// `serve`, `p2ps`, `source-distributor`, `rrcpd`, `demo`.
     pub role: &'static str,
     /// Where consumers connect.
     pub rssl: Option<SocketAddr>,

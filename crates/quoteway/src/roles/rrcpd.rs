@@ -2,11 +2,13 @@
 
 use clap::Args;
 
-use super::process;
+use super::process::{self, HttpArgs};
 use super::service::{self, Pulse};
 use crate::agents::backbone::relay::Relay;
+use crate::agents::lifecycle::Lifecycle;
 use crate::config::{self, Config, ConfigArgs, HubTransport};
 use crate::counters::Samples;
+use crate::http::{self, About};
 
 /// What the command line says; it wins over the file.
 #[derive(Debug, Clone, Default, Args)]
@@ -17,6 +19,9 @@ pub struct RrcpdArgs {
     /// Hub to carry; may be given several times [default: hub.name of the file, or quoteway]
     #[arg(long = "hub", value_name = "NAME")]
     pub hubs: Vec<String>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it")]
+    pub http: HttpArgs,
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it")]
     pub file: ConfigArgs,
@@ -39,6 +44,7 @@ impl RrcpdArgs {
             config.hub.name.clone_from(first);
             config.rrcpd.hubs = others.to_vec();
         }
+        self.http.apply(&mut config.http);
         Ok(config)
     }
 }
@@ -53,11 +59,13 @@ pub fn run(args: &RrcpdArgs) -> anyhow::Result<()> {
     let mut relay = Relay::new(&config)?;
     config::place("rrcpd", &config.rrcpd.bind_main_thread, &config.rrcpd.priority);
     let pulse = Pulse::default();
-    process::announce(&format!("ready hub={}", config.hub.name), vec![(pulse.clone(), relay.waker())]);
-    let ended = relay.run(|| {
-        pulse.beat();
-        process::stopped()
-    });
+    let again = args.clone();
+    let life = Lifecycle::new(config.clone(), vec![relay.asker()], Box::new(move || again.configuration()));
+    let about = About { role: http::RRCPD, takes_websocket: false, ..process::about(&config) };
+    let web = http::start(&config.http, about, &life, None).map_err(anyhow::Error::msg)?;
+    let line = format!("ready hub={}", config.hub.name) + &process::web(web.as_ref());
+    process::announce(&line, vec![(pulse.clone(), relay.waker())]);
+    let ended = relay.run(|| process::turn_over(&pulse, &life));
     let ended = ended.map_err(anyhow::Error::from);
     service::stopping();
     let mut samples = Samples::default();

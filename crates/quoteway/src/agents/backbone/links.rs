@@ -229,6 +229,7 @@ impl Links {
     /// The Source Distributors that are known.
     pub(super) fn peers(&self) -> impl Iterator<Item = HubPeer> {
         self.sources.iter().map(|source| HubPeer {
+            kind: "source-distributor",
             name: source.name.as_ref().map_or_else(|| source.host.clone(), |name| format!("{name} at {}", source.host)),
             state: match source.state {
                 State::Idle => "not heard",

@@ -53,11 +53,13 @@ const DATA: u32 = 1;
 /// One at the other end of the hub, as operators see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HubPeer {
+    /// What it is: `p2ps`, `source-distributor`; of a daemon `stream-to-host` or `stream-to-network`.
+    pub kind: &'static str,
     /// Its name, as it has said or as it is configured, with its address.
     pub name: String,
-    /// How far the connection has come: `joined`, or what is done about it.
+    /// How far the connection has come: `joined`, or what is done about it; `carried` of a stream.
     pub state: &'static str,
-    /// Bytes of the data stream that it has yet to read, at most.
+    /// Bytes of the data stream that it has yet to read, at most; of a stream, those that wait for LBM.
     pub behind_bytes: u64,
 }
 

@@ -16,15 +16,16 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::AsFd;
 use std::time::Duration;
 
 use lbm_io::options::Options;
 use lbm_io::{Context, Delivery, EndReason, Events, SendError, SendFlags, SourceId, Sources, Stream, Transport};
-use net::tcp::{Event, Tcp, TcpConfig};
+use net::tcp::ConnId;
+use rssl_io::{Ended, Handler, Opened, RsslIo};
 
 use super::announcement::Announcement;
-use super::{Trust, options};
+use super::{HubPeer, Trust, options, watch};
+use crate::agents::oversight::{Asker, Oversight, Thread, oversight};
 use crate::agents::status::{STATUS, Status};
 use crate::config::{self, Config, HubTransport};
 use crate::counters::{Part, Samples};
@@ -58,12 +59,14 @@ pub struct Counters {
 
 /// The agent. See the module's description.
 pub struct Relay {
-    set: Tcp,
+    /// Watches the descriptors of both sides. No session ever comes to it.
+    io: RsslIo,
     network: Side,
     local: Side,
-    events: Vec<Event>,
     status: Option<Status>,
     name: String,
+    oversight: Oversight,
+    asker: Asker,
 }
 
 /// A context, and where its streams go on the other side.
@@ -99,6 +102,8 @@ enum Route {
 /// A source that carries a stream of the other side.
 struct Carried {
     id: SourceId,
+    /// Its topic, and where it comes from.
+    from: String,
     waiting: VecDeque<Box<[u8]>>,
     waiting_bytes: usize,
 }
@@ -128,20 +133,23 @@ impl Relay {
             network.receive(&options::topic(hub))?;
             local.receive(&options::local_topic(hub))?;
         }
-        let mut set = Tcp::new(TcpConfig::default())?;
-        set.watch(network.context.as_fd(), NETWORK)?;
-        set.watch(local.context.as_fd(), LOCAL)?;
-        let status = Status::open();
-        if let Some(status) = &status {
-            set.watch(status.as_fd(), STATUS)?;
-        }
+        let mut io = RsslIo::new(0)?;
+        watch(&mut io, &network.context, NETWORK)?;
+        watch(&mut io, &local.context, LOCAL)?;
+        let status = Status::open_in(&mut io)?;
         let name = hubs(config).map(String::as_str).collect::<Vec<_>>().join(",");
-        Ok(Self { set, network, local, events: Vec::new(), status, name })
+        let (oversight, asker) = oversight("rrcpd", io.tcp().waker());
+        Ok(Self { io, network, local, status, name, oversight, asker })
     }
 
     /// The sockets, for a waker that ends a turn.
-    pub fn waker(&self) -> net::Waker {
-        self.set.waker()
+    pub fn waker(&mut self) -> net::Waker {
+        self.io.tcp().waker()
+    }
+
+    /// The way to ask its thread.
+    pub fn asker(&self) -> Asker {
+        self.asker.clone()
     }
 
     /// What was carried into the host, and to the network.
@@ -166,15 +174,40 @@ impl Relay {
     pub fn run(&mut self, stop: impl Fn() -> bool) -> io::Result<()> {
         while !stop() {
             let due = [self.network.context.timeout(), self.local.context.timeout()].into_iter().flatten().min();
-            let wait = due.map(|at| Duration::from_nanos(at.saturating_sub(net::clock::now())));
-            self.set.poll(wait, &mut self.events)?;
+            let now = self.io.turn(due, &mut NoSessions)?;
             carry(&mut self.network, &mut self.local)?;
             carry(&mut self.local, &mut self.network)?;
-            if self.events.iter().any(|event| matches!(event, Event::Ready { token: STATUS })) {
+            self.oversight.end_turn(now, || self.network.counters.blocks + self.local.counters.blocks);
+            if self.oversight.is_asked() {
+                self.oversee(now);
+            }
+            if self.io.take_ready(STATUS) {
                 self.answer();
             }
         }
         Ok(())
+    }
+
+    /// Answers what the thread of HTTP asks.
+    #[cold]
+    fn oversee(&mut self, now: u64) {
+        let (mut samples, latency) = (Samples::default(), self.oversight.latency());
+        self.sample(&mut samples);
+        let peers = self.streams().collect();
+        let (consumers, providers) = (None, None);
+        self.oversight.answer(Thread { now, io: &mut self.io, consumers, providers, peers, samples, latency });
+    }
+
+    /// The streams that are carried.
+    fn streams(&self) -> impl Iterator<Item = HubPeer> {
+        let to_host = self.local.sources.iter().map(|source| ("stream-to-host", source));
+        let to_network = self.network.sources.iter().map(|source| ("stream-to-network", source));
+        to_host.chain(to_network).map(|(kind, source)| HubPeer {
+            kind,
+            name: source.from.clone(),
+            state: "carried",
+            behind_bytes: source.waiting_bytes as u64,
+        })
     }
 
     /// Tells what is counted, for `quoteway lbmstat`.
@@ -184,6 +217,15 @@ impl Relay {
             question.answer(|samples| self.sample(samples));
         }
     }
+}
+
+/// Hears of no session: an `rrcpd` has neither clients nor providers.
+struct NoSessions;
+
+impl Handler for NoSessions {
+    fn opened(&mut self, _now: u64, _conn: ConnId, _opened: &Opened<'_>) {}
+    fn message(&mut self, _now: u64, _conn: ConnId, _msg: &[u8]) {}
+    fn closed(&mut self, _now: u64, _conn: ConnId, _ended: &Ended) {}
 }
 
 /// The hubs whose streams are carried.
@@ -227,10 +269,10 @@ impl Side {
     }
 
     /// A source for a stream of the other side.
-    fn add(&mut self, topic: &str) -> io::Result<SourceId> {
+    fn add(&mut self, topic: &str, from: String) -> io::Result<SourceId> {
         let id = self.context.source(topic, &self.options).map_err(options::failed)?;
         options::log_warnings(&mut self.context);
-        self.sources.push(Carried { id, waiting: VecDeque::new(), waiting_bytes: 0 });
+        self.sources.push(Carried { id, from, waiting: VecDeque::new(), waiting_bytes: 0 });
         Ok(id)
     }
 
@@ -323,7 +365,7 @@ impl Carrier<'_> {
     fn open(&mut self, stream: &Stream<'_>) -> Route {
         // To the host under the hub's own topic, to the network as well.
         let topic = stream.topic.strip_suffix(options::LOCAL_SUFFIX).unwrap_or(stream.topic);
-        match self.to.add(topic) {
+        match self.to.add(topic, format!("{topic} on {}", stream.transport)) {
             Ok(id) => {
                 self.counters.streams_begun += 1;
                 tracing::info!("{topic}: the stream on {} is carried on", stream.transport);

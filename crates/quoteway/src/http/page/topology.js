@@ -16,21 +16,26 @@ export function sides({ services, providers, clients, peers, rates }) {
     title: group.title, about: `${grouped(group.count)} × ${group.protocol}`, bad: group.waiting > 1e6 || group.held > 0,
     label: [flow(rate(group.ids, "sent")), `${grouped(group.items)} items` + (group.waiting ? `, ${bytes(group.waiting)} waiting` : "")],
   }));
+  const about = { p2ps: "P2PS", "source-distributor": "Source Distributor", "stream-to-host": "stream into this host", "stream-to-network": "stream to the network" };
   for (const peer of peers) {
-    const isUp = peer.state === "joined";
-    const node = { title: peer.name, about: peer.kind === "p2ps" ? "P2PS" : "Source Distributor", bad: !isUp, label: [isUp ? "" : peer.state, peer.behind_bytes ? `${bytes(peer.behind_bytes)} behind` : ""] };
-    (peer.kind === "p2ps" ? right : left).push(node);
+    const isUp = ["joined", "carried"].includes(peer.state);
+    const node = { title: peer.name, about: about[peer.kind] || peer.kind, bad: !isUp, label: [isUp ? "" : peer.state, peer.behind_bytes ? `${bytes(peer.behind_bytes)} behind` : ""] };
+    (["p2ps", "stream-to-network"].includes(peer.kind) ? right : left).push(node);
   }
   return { left, right };
 }
+
+/** What stands on a side where nobody is, by role. */
+const NOBODY_LEFT = { p2ps: "no Source Distributor", rrcpd: "no stream in" };
+const NOBODY_RIGHT = { "source-distributor": "no P2PS", rrcpd: "no stream out" };
 
 /** Draws it into `root`, as wide as that is. */
 export function paint(root, process, rates, { left, right }) {
   const width = Math.max(320, root.clientWidth - 24);
   const narrow = width < 620;
   const more = Math.max(0, left.length - SHOWN) + Math.max(0, right.length - SHOWN);
-  const shownLeft = left.length ? left.slice(0, SHOWN) : [{ title: process.role === "p2ps" ? "no Source Distributor" : "no provider", about: "", bad: true, label: [] }];
-  const shownRight = right.length ? right.slice(0, SHOWN) : [{ title: process.role === "source-distributor" ? "no P2PS" : "no client", about: "", none: true, label: [] }];
+  const shownLeft = left.length ? left.slice(0, SHOWN) : [{ title: NOBODY_LEFT[process.role] || "no provider", about: "", bad: process.role !== "rrcpd", label: [] }];
+  const shownRight = right.length ? right.slice(0, SHOWN) : [{ title: NOBODY_RIGHT[process.role] || "no client", about: "", none: true, label: [] }];
   const box = { w: narrow ? 108 : Math.min(230, width * 0.24), h: 46 };
   const rows = Math.max(shownLeft.length, shownRight.length, 2);
   const height = rows * 62 + 16;

@@ -133,6 +133,35 @@ fn daemons_fail() {
     }
 }
 
+/// What a daemon carries can be seen at its HTTP port: a stream from the network at that of the P2PSs, one to the network at that of the
+/// Source Distributor. Without a stream a daemon is not ready.
+#[test]
+fn daemons_show_the_streams_that_they_carry() {
+    let mut scene = Scene::new(Join::Rrcpd);
+    for (relay, kind, to) in
+        [(&scene.site.relays[0], "stream-to-network", "network"), (&scene.site.relays[1], "stream-to-host", "host")]
+    {
+        let ready = relay.wait_for_http("/readyz", |status, _| status == 200);
+        assert!(ready.contains("true"), "{ready}");
+        let streams = relay.wait_for_http("/api/v1/hub", |status, _| status == 200);
+        let streams: serde_json::Value = serde_json::from_str(&streams).expect("JSON");
+        assert_eq!(streams.as_array().map(Vec::len), Some(1), "{streams}");
+        assert_eq!((&streams[0]["kind"], &streams[0]["state"]), (&kind.into(), &"carried".into()), "{streams}");
+        let metrics = relay.wait_for_http("/metrics", |status, _| status == 200);
+        let carried =
+            metrics.lines().find(|line| line.starts_with("quoteway_rrcpd_blocks_total{") && line.contains(to));
+        let blocks = carried.and_then(|line| line.rsplit(' ').next()).and_then(|count| count.parse::<f64>().ok());
+        assert!(blocks.is_some_and(|blocks| blocks > 0.0), "{metrics}");
+    }
+    // Streams without a word end after LBM's time for that, a minute: a daemon that begins has none at once.
+    scene.site.distributors[0].kill();
+    for relay in &mut scene.site.relays {
+        relay.restart();
+        let why = relay.wait_for_http("/readyz", |status, _| status == 503);
+        assert!(why.contains("no stream is carried"), "{why}");
+    }
+}
+
 /// The provider goes and comes back while both sides of the hub stay.
 fn the_provider_goes(join: Join) {
     let scene = Scene::new(join);

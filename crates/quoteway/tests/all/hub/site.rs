@@ -60,9 +60,23 @@ impl Part {
         Self { name: name.into(), place: place.clone(), args, process: Some(process), line }
     }
 
+    /// The answer of its HTTP port, once that is as wanted.
+    pub(crate) fn wait_for_http(&self, path: &str, wanted: impl Fn(u16, &str) -> bool) -> String {
+        let host = self.addr("http=http://").to_string();
+        let begun = std::time::Instant::now();
+        loop {
+            let (status, _, body) = crate::http::ask(&host, "GET", path, "", &[]);
+            if wanted(status, &body) {
+                return body;
+            }
+            assert!(begun.elapsed() < crate::hub::PATIENCE, "{}: {path} is {status}: {body}", self.name);
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+    }
+
     /// An address of the ready line.
     pub(crate) fn addr(&self, key: &str) -> SocketAddr {
-        let text = self.line.split(key).nth(1).and_then(|t| t.split(' ').next());
+        let text = self.line.split(key).nth(1).and_then(|t| t.split([' ', '/']).next());
         text.and_then(|t| t.parse().ok()).unwrap_or_else(|| panic!("{}: no {key} in {}", self.name, self.line))
     }
 
@@ -244,7 +258,11 @@ impl Site {
             tuning.hub
         );
         let config = self.file(&format!("rrcpd{side}"), &text);
-        self.relays.push(Part::start(place, &format!("rrcpd {side}"), &["rrcpd", "--config", &config]));
+        self.relays.push(Part::start(
+            place,
+            &format!("rrcpd {side}"),
+            &["rrcpd", "--config", &config, "--http-port", "0"],
+        ));
     }
 
     fn file(&self, name: &str, text: &str) -> String {
