@@ -261,6 +261,96 @@ def test_columns_sort(page, demo):
     page.value("localStorage.clear()")
 
 
+LIBRARIES_WRONG = {"odd/size", "random/84", "random/122", "odd/space_in_csi"}
+
+
+def page_cases():
+    """Bytes of ANSI pages and what the SDK's libraries make of them; `QUOTEWAY_VECTORS` names another folder."""
+    folder = os.environ.get("QUOTEWAY_VECTORS", os.path.join(os.path.dirname(__file__), "../../../shared/vectors"))
+    cases = []
+    for name in ["pages.jsonl", "random.jsonl"]:
+        with open(os.path.join(folder, "pages", name)) as file:
+            cases += [json.loads(line) for line in file]
+    return cases
+
+
+CHECK_PAGES = """(async (cases) => {
+  const { Page } = await import('/pages.js');
+  const wrong = [];
+  for (const test of cases) {
+    const page = new Page(test.rows, test.cols);
+    const texts = {};
+    for (const [at, step] of test.steps.entries()) {
+      page.apply(String.fromCharCode(...(step.in.match(/../g) ?? []).map((two) => parseInt(two, 16))));
+      Object.assign(texts, step.text ?? step.text_changes);
+      const shown = page.grid.map((row) => row.map((cell) => String.fromCharCode(cell.code)).join('').trimEnd());
+      const plain = (cell) => cell.set === 'B' && !cell.style && !cell.fadeStyle && cell.colours === 255 && cell.fadeColours === 255;
+      const cells = page.grid.flatMap((row, r) => row.map((c, n) => [`${r + 1},${n + 1}`, c]).filter(([, c]) => !plain(c)).map(([where, c]) => [where, c.set, c.style, c.fadeStyle, c.colours, c.fadeColours].join()));
+      const wanted = step.cells.flatMap(([row, column, length, ...look]) => Array.from({ length }, (_, n) => [row, column + n, ...look].join()));
+      const same = shown.every((text, n) => text === (texts[n + 1] ?? '')) && cells.sort().join('|') === wanted.sort().join('|');
+      if (!same || page.row + 1 !== step.cursor[0] || page.column + 1 !== step.cursor[1]) {
+        wrong.push(`${test.name} step ${at}`);
+        break;
+      }
+    }
+  }
+  return wrong;
+})"""
+
+
+def test_ansi_pages_are_those_of_the_libraries(page, demo):
+    cases = page_cases()
+    page.open(demo.url)
+    wrong = page.value(f"{CHECK_PAGES}({json.dumps(cases)})")
+    # Faults of the libraries, which are not copied: crates/rwf/tests/all/pages.rs says what each is.
+    faults = [name for name in wrong if name.split(" ")[0] in LIBRARIES_WRONG]
+    assert wrong == faults, f"of {len(cases)}: {wrong}"
+    assert len(cases) > 200, len(cases)
+
+
+def test_a_page_is_shown_with_its_colours_and_fades(page, demo):
+    source = Started(r"is published on ([^;\s]+)", "sink-driven-src", "--bind", "127.0.0.1", "-N", "0", "-K", "-Q", "pages", "-U", "5")
+    server = Started(READY, "serve", "--interface", "127.0.0.1", "--rssl-port", "0", "--nip-port", "0", "--http-port", "0", "--route", source.at[0])
+    try:
+        rssl, url = server.at
+        page.open(url + "#market/SPOT")
+        page.wait("document.querySelector('.page-rows')?.innerText.includes('SPOT RATES')", "the page, without a tab chosen")
+        text = "[...document.querySelectorAll('.page-row')].map(row => row.textContent.trimEnd())"
+        page.wait(f"{text}.length === 25 && {text}[24].startsWith('quoteway')", "25 rows, the status line the last")
+        page.wait("document.querySelector('.page-row .paper2')", "a price that has just changed, in reverse green")
+        before = page.value(f"{text}[24]")
+        page.wait(f"{text}[24] !== {json.dumps(before)}", "the clock goes on")
+        # The same rows as the viewer of the terminal gives, at a moment when both have seen the same.
+        with subprocess.Popen([BINARY, "page", "DIRECT_FEED", "SPOT", "--json", "--port", rssl], stdout=subprocess.PIPE, text=True) as viewer:
+            for line in itertools.islice(viewer.stdout, 100):
+                rows = json.loads(line)["Rows"]
+                shown = page.value(f"{text}.join('\\n').trimEnd()")
+                if shown == "\n".join(rows):
+                    break
+            else:
+                raise AssertionError(f"{shown}\nis never\n{rows}")
+            viewer.terminate()
+        for width, height in [(1440, 900), (800, 1000), (390, 844)]:
+            for dark in [True, False]:
+                page.open(url + "#market/SPOT", width, height, dark)
+                page.wait("document.querySelector('.page-rows')?.innerText.includes('SPOT RATES')", f"the page at {width}")
+                wide = page.value("Math.max(document.documentElement.scrollWidth, document.body.scrollWidth)")
+                assert wide <= width, f"{width} is {wide} wide"
+                time.sleep(2.5 if SHOTS else 0)
+                page.picture(f"page-{width}-{'dark' if dark else 'light'}")
+    finally:
+        server.stop()
+        source.stop()
+
+
+def test_rows_of_page_records_take_partial_edits(page, demo):
+    page.open(demo.url)
+    edited = page.value("import('/pages.js').then(({ edited }) => [edited('ABCDEFGH', '\\x1b[3`xy'), edited('ABC', '\\x1b[5`z'), edited('12345678', '\\x1b[2`-\\x1b[3b')])")
+    assert edited == ["ABCxyFGH", "ABC  z", "12----78"], edited
+    rows = page.value("import('/pages.js').then(({ recordRows }) => [recordRows({ BID: 1 }), recordRows({ ROW64_1: 'a', ROW64_14: 'b' })])")
+    assert rows[0] is None and rows[1]["columns"] == 64 and len(rows[1]["texts"]) == 14 and rows[1]["texts"][13] == "b", rows
+
+
 def test_the_system_is_seen_and_a_client_disconnected(page, demo):
     page.open(demo.url + "#system")
     page.wait("[...document.querySelectorAll('.figure b')].some(b => /\\d/.test(b.textContent))", "figures")

@@ -329,6 +329,9 @@ pub fn run(args: &Args) -> anyhow::Result<String> {
         return password_line(name, *role, &read_password()?).map(|line| line + "\n");
     }
     let client = args.process.client()?;
+    if let Some(list) = List::of(&args.command) {
+        return if args.json { list.json(&client) } else { list.text(&client) };
+    }
     let answer = ask(&client, &args.command)?;
     if args.json {
         return Ok(format!("{answer:#}\n"));
@@ -370,12 +373,7 @@ fn ask(client: &Client, command: &Command) -> anyhow::Result<Value> {
         Command::Process => api("process"),
         Command::Services => api("services"),
         Command::Providers => api("providers"),
-        Command::Clients { contains } => all(client, "clients", &[("contains", contains.as_deref())]),
         Command::Hub => api("hub"),
-        Command::Items { contains, service, state } => {
-            let filter = [("contains", contains), ("service", service), ("state", state)];
-            all(client, "items", &filter.map(|(name, value)| (name, value.as_deref())))
-        }
         Command::Item { id, name: None } => api(&format!("items/{}", escaped(id))).map(|item| Value::Array(vec![item])),
         Command::Item { id: service, name: Some(name) } => {
             api(&format!("items/{}/{}", escaped(service), escaped(name)))
@@ -409,6 +407,7 @@ fn ask(client: &Client, command: &Command) -> anyhow::Result<Value> {
         Command::Drain { close: false, why } => act("drain", json!({ "why": why.why })),
         Command::Undrain { why } => act("undrain", json!({ "why": why.why })),
         Command::Log { level } => act("log", json!({ "level": level })),
+        Command::Clients { .. } | Command::Items { .. } => Err(anyhow!("lists come page by page")),
         Command::Password { .. } => Err(anyhow!("no process is asked for a password")),
     }
 }
@@ -430,24 +429,77 @@ fn escaped(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
 }
 
-/// A whole list, page by page.
-fn all(client: &Client, list: &str, filter: &[(&str, Option<&str>)]) -> anyhow::Result<Value> {
-    let (mut found, mut after): (Vec<Value>, Option<String>) = (Vec::new(), None);
-    loop {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query.append_pair("limit", "1000");
-        for (name, value) in filter {
-            value.map(|value| query.append_pair(name, value));
+/// A list that may be long: the process gives a page at a time.
+struct List<'a> {
+    name: &'static str,
+    filter: Vec<(&'static str, Option<&'a str>)>,
+    columns: &'static [&'static str],
+}
+
+/// Rows of a page. A row is 0.5 KB of JSON; what is made of a page is small enough for memory that was used before.
+const PAGE: &str = "500";
+
+impl<'a> List<'a> {
+    fn of(command: &'a Command) -> Option<Self> {
+        match command {
+            Command::Clients { contains } => Some(Self {
+                name: "clients",
+                filter: vec![("contains", contains.as_deref())],
+                columns: &[
+                    "id",
+                    "address",
+                    "user",
+                    "application",
+                    "protocol",
+                    "items",
+                    "queued_bytes",
+                    "connected_s",
+                    "traffic.sent_bytes",
+                    "traffic.round_trip_us",
+                ],
+            }),
+            Command::Items { contains, service, state } => Some(Self {
+                name: "items",
+                filter: vec![
+                    ("contains", contains.as_deref()),
+                    ("service", service.as_deref()),
+                    ("state", state.as_deref()),
+                ],
+                columns: &["id", "service", "name", "domain", "state", "watchers", "held_watchers"],
+            }),
+            _ => None,
         }
-        after.as_ref().map(|after| query.append_pair("after", after));
-        let mut page = client.get(&format!("/api/v1/{list}?{}", query.finish()))?;
-        if let Some(more) = page["found"].as_array_mut() {
-            found.append(more);
+    }
+
+    /// Each page of it, in order.
+    fn pages(&self, client: &Client, mut take: impl FnMut(&mut Value)) -> anyhow::Result<()> {
+        let mut after: Option<String> = None;
+        loop {
+            let mut query = form_urlencoded::Serializer::new(String::new());
+            query.append_pair("limit", PAGE);
+            for (name, value) in &self.filter {
+                value.map(|value| query.append_pair(name, value));
+            }
+            after.as_ref().map(|after| query.append_pair("after", after));
+            let mut page = client.get(&format!("/api/v1/{}?{}", self.name, query.finish()))?;
+            take(&mut page["found"]);
+            after = page["next"].as_str().map(str::to_owned);
+            if after.is_none() {
+                return Ok(());
+            }
         }
-        after = page["next"].as_str().map(str::to_owned);
-        if after.is_none() {
-            return Ok(Value::Array(found));
-        }
+    }
+
+    fn json(&self, client: &Client) -> anyhow::Result<String> {
+        let mut all = Vec::new();
+        self.pages(client, |page| all.append(page.as_array_mut().unwrap_or(&mut Vec::new())))?;
+        Ok(format!("{:#}\n", Value::Array(all)))
+    }
+
+    fn text(&self, client: &Client) -> anyhow::Result<String> {
+        let mut table = Table::new(self.columns);
+        self.pages(client, |page| table.add(page))?;
+        Ok(table.text())
     }
 }
 
@@ -465,15 +517,6 @@ fn text(command: &Command, answer: &Value) -> String {
         }
         Command::Providers => table(answer, &["id", "kind", "address", "state", "services"]),
         Command::Hub => table(answer, &["kind", "name", "state", "behind_bytes"]),
-        Command::Clients { .. } => {
-            let mut columns =
-                vec!["id", "address", "user", "application", "protocol", "items", "queued_bytes", "connected_s"];
-            columns.extend(["traffic.sent_bytes", "traffic.round_trip_us"]);
-            table(answer, &columns)
-        }
-        Command::Items { .. } => {
-            table(answer, &["id", "service", "name", "domain", "state", "watchers", "held_watchers"])
-        }
         Command::Item { .. } => {
             let one = |detail: &Value| {
                 let changes = table(&detail["changes"], &["ago_s", "stream", "data", "code", "text"]);
@@ -502,8 +545,9 @@ fn image_text(image: &Value) -> String {
     let Value::Object(_) = image else { return String::new() };
     let of = if image["current"] == true { "" } else { " of before a loss" };
     let refresh = &image["refresh"];
-    let content = match &refresh["Fields"] {
-        Value::Object(_) => lines("", &refresh["Fields"]),
+    let content = match (&image["rows"], &refresh["Fields"]) {
+        (Value::Array(rows), _) => rows.iter().map(|row| row.as_str().unwrap_or_default().to_owned() + "\n").collect(),
+        (_, Value::Object(_)) => lines("", &refresh["Fields"]),
         _ => format!("{refresh:#}\n"),
     };
     format!("\nimage{of}:\n{content}")
@@ -543,22 +587,64 @@ fn lines(before: &str, value: &Value) -> String {
 
 /// A list as a table, as wide as its texts.
 fn table(list: &Value, columns: &[&str]) -> String {
-    let empty = Vec::new();
-    let rows: Vec<Vec<String>> = list
-        .as_array()
-        .unwrap_or(&empty)
-        .iter()
-        .map(|row| columns.iter().map(|column| shown(column.split('.').fold(row, |of, member| &of[member]))).collect())
-        .collect();
-    let width = |n: usize| rows.iter().map(|row| row[n].chars().count()).chain([columns[n].len()]).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
-    let line = |cells: &[String]| {
-        let cells = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-    };
-    let heading = |column: &&str| column.rsplit('.').next().unwrap_or_default().replace('_', " ");
-    let heading: Vec<String> = columns.iter().map(heading).collect();
-    line(&heading) + &rows.iter().map(|row| line(row)).collect::<String>()
+    let mut table = Table::new(columns);
+    table.add(list);
+    table.text()
+}
+
+/// A table in the making. The texts of its cells stand one behind the other: a thousand rows are one piece of memory.
+struct Table<'a> {
+    columns: &'a [&'a str],
+    /// All cells, row by row.
+    texts: String,
+    /// Where each cell ends in `texts`, and its characters.
+    cells: Vec<(usize, usize)>,
+    /// Characters of the widest cell of each column.
+    widths: Vec<usize>,
+}
+
+impl<'a> Table<'a> {
+    /// With these members as columns: `a.b` is member `b` of member `a`.
+    fn new(columns: &'a [&'a str]) -> Self {
+        let mut table = Self { columns, texts: String::new(), cells: Vec::new(), widths: vec![0; columns.len()] };
+        for (column, name) in columns.iter().enumerate() {
+            table.cell(column, &name.rsplit('.').next().unwrap_or_default().replace('_', " "));
+        }
+        table
+    }
+
+    fn add(&mut self, list: &Value) {
+        for row in list.as_array().into_iter().flatten() {
+            for (column, name) in self.columns.iter().enumerate() {
+                let value = name.split('.').fold(row, |of, member| &of[member]);
+                match value {
+                    Value::String(text) if !text.contains(char::is_control) => self.cell(column, text),
+                    other => self.cell(column, &shown(other)),
+                }
+            }
+        }
+    }
+
+    fn cell(&mut self, column: usize, text: &str) {
+        let width = text.chars().count();
+        self.texts.push_str(text);
+        self.cells.push((self.texts.len(), width));
+        self.widths[column] = self.widths[column].max(width);
+    }
+
+    fn text(&self) -> String {
+        let (mut text, mut begin) = (String::new(), 0);
+        for row in self.cells.chunks(self.columns.len()) {
+            for ((end, width), widest) in row.iter().zip(&self.widths) {
+                text.push_str(&self.texts[begin..*end]);
+                text.extend(std::iter::repeat_n(' ', widest - width + 2));
+                begin = *end;
+            }
+            text.truncate(text.trim_end_matches(' ').len());
+            text.push('\n');
+        }
+        text
+    }
 }
 
 #[cfg(test)]

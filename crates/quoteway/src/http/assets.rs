@@ -13,6 +13,7 @@ static ASSETS: &[Asset] = &[
     ("/feed.js", SCRIPT, include_bytes!("page/feed.js")),
     ("/market.js", SCRIPT, include_bytes!("page/market.js")),
     ("/detail.js", SCRIPT, include_bytes!("page/detail.js")),
+    ("/pages.js", SCRIPT, include_bytes!("page/pages.js")),
     ("/system.js", SCRIPT, include_bytes!("page/system.js")),
     ("/topology.js", SCRIPT, include_bytes!("page/topology.js")),
     ("/inspect.js", SCRIPT, include_bytes!("page/inspect.js")),

@@ -4,9 +4,13 @@ use std::sync::Arc;
 
 use hub::distributor::Origin;
 use hub::p2ps::{BLOCKED_MAX, ClientId, ItemChange, LoadState, Mount};
+use marketfeed::page::{Layout, RecordPage};
 use net::tcp::{ConnId, Traffic};
 use rwf::dictionary::Dictionary;
 use rwf::json::Converter;
+use rwf::msg::Msg;
+use rwf::page::{Page as Grid, PageSize, SIDE_MAX};
+use rwf::{DataType, FieldList, SetScope};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -26,7 +30,7 @@ const LOOKED_AT: usize = 4_000;
 pub struct Process {
     /// Its version.
     pub version: String,
-    /// What it is: serve, demo, p2ps, source-distributor.
+    /// What it is: serve, demo, p2ps, source-distributor, rrcpd.
     pub role: String,
     /// The host's name.
     pub host: String,
@@ -321,6 +325,9 @@ pub struct CachedImage {
     pub current: bool,
     /// As a refresh that a WebSocket client gets.
     pub refresh: Value,
+    /// Of a page (an ANSI page, or a record with `ROW64_` or `ROW80_` fields) the texts of its rows, without empty ones at its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows: Option<Vec<String>>,
 }
 
 /// What a thread has found out about an item. The rest is done elsewhere.
@@ -335,9 +342,34 @@ impl FoundItem {
         let told = |(refresh, current, dictionary): (Vec<u8>, bool, Arc<Dictionary>)| {
             let mut text = String::new();
             Converter::new(&dictionary).message(&refresh, &mut text).ok()?;
-            Some(CachedImage { current, refresh: serde_json::from_str(&text).ok()? })
+            Some(CachedImage { current, refresh: serde_json::from_str(&text).ok()?, rows: page_rows(&refresh) })
         };
         ItemDetail { image: self.image.and_then(told), ..self.detail }
+    }
+}
+
+/// The rows of a refresh that is a page.
+fn page_rows(refresh: &[u8]) -> Option<Vec<String>> {
+    let Ok(Msg::Refresh(refresh)) = Msg::decode(refresh) else { return None };
+    match refresh.container {
+        DataType::ANSI_PAGE => {
+            // An image puts each row at its place: the largest page shows one of any size.
+            let mut page = Grid::new(PageSize::new(SIDE_MAX, SIDE_MAX));
+            page.refresh(refresh.body);
+            Some(page.texts())
+        }
+        DataType::FIELD_LIST => {
+            let list = FieldList::decode(refresh.body, &SetScope::NONE).ok()?;
+            let mut record = None;
+            for entry in list.entries().map_while(Result::ok) {
+                let Some((layout, _)) = Layout::of(entry.fid) else { continue };
+                let record = record.get_or_insert_with(|| RecordPage::new(layout));
+                // A row that cannot be read stays blank.
+                let _ = record.apply(entry.fid, entry.data);
+            }
+            record.map(|record: RecordPage| record.page().texts())
+        }
+        _ => None,
     }
 }
 

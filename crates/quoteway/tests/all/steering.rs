@@ -26,8 +26,13 @@ pub(crate) fn program(args: &[&str]) -> Command {
 
 /// A source that takes connections, and where.
 pub(crate) fn source() -> (Program, String) {
+    source_of(&[])
+}
+
+/// The same with more to its command line.
+fn source_of(more: &[&str]) -> (Program, String) {
     let args = ["sink-driven-src", "--bind", "127.0.0.1", "-N", "0", "-K", "-U", "200"];
-    let mut child = program(&args).stderr(Stdio::piped()).spawn().expect("the source starts");
+    let mut child = program(&[&args[..], more].concat()).stderr(Stdio::piped()).spawn().expect("the source starts");
     let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
     let line = lines.by_ref().map_while(Result::ok).find(|line| line.contains("is published on")).expect("it is ready");
     std::thread::spawn(move || lines.for_each(drop));
@@ -153,6 +158,21 @@ fn a_p2ps_asks_its_distributors_in_order_and_switches_by_hand() {
     let (done, text) = ctl(&server, &["switch", "DIRECT_FEED", "--why", "two is back"]);
     assert!(done && text.contains("the first source distributor of its order"), "{text}");
     server.wait_for("/api/v1/services", |_, body| at(&two, body));
+}
+
+#[test]
+fn the_image_of_a_page_is_told_as_rows() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let ((_one, first), (_two, second)) = (source_of(&["-Q", "pages"]), source_of(&["-Q", "pages"]));
+    let server = server(dir.path(), [&first, &second]);
+    let _consumer = consumer(&server);
+    let found = server.wait_for("/api/v1/items/DIRECT_FEED/RDT1", |_, body| body.contains("\"current\":true"));
+    let found: Value = serde_json::from_str(&found).expect("JSON");
+    let rows = found[0]["image"]["rows"].as_array().expect("rows");
+    let row = |n: usize| rows[n].as_str().expect("a text");
+    assert!(rows.len() == 25 && row(0).starts_with(" SPOT RATES") && row(24).starts_with("quoteway"), "{rows:?}");
+    let (done, text) = ctl(&server, &["item", "DIRECT_FEED", "RDT1"]);
+    assert!(done && text.contains("\n SPOT RATES") && text.contains("\nquoteway"), "{text}");
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn update(step: u32) -> Vec<u8> {
     let quote = step * 7 % QUOTES;
     let (row, minute, second) = (TOP + quote, step / 60, step % 60);
     let body = format!(
-        "\x1b[{row};7H\x1b[>7;32m{}\x1b[>m\x1b[{row};25H12:{minute:02}\x1b[25;73H12:{minute:02}:{second:02}",
+        "\x1b[{row};7H\x1b[>7;32m{}\x1b[>m\x1b[{row};23H12:{minute:02}\x1b[25;73H12:{minute:02}:{second:02}",
         price(quote, step + 1)
     );
     let update = UpdateMsg {
@@ -88,5 +88,7 @@ mod tests {
         }
         assert_eq!(shown.row_text(24), format!("quoteway{}12:00:20", " ".repeat(64)));
         assert_eq!(shown.row(TOP as u16 - 1)[6].fade_style, style::REVERSE);
+        // An update writes each thing where the image has it.
+        assert_eq!(shown.row_text(2).len(), " GBP  1.5000/05  LDN  12:00".len(), "{}", shown.row_text(2));
     }
 }

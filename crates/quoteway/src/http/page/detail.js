@@ -2,8 +2,9 @@
 
 import { clock, clockFine, el, grouped, kept } from "./dom.js";
 import { decimals } from "./market.js";
+import { PageView, recordRows } from "./pages.js";
 
-const TABS = [["chart", "Chart"], ["book", "Book"], ["trades", "Trades"], ["fields", "Fields"]];
+const TABS = [["chart", "Chart"], ["book", "Book"], ["trades", "Trades"], ["fields", "Fields"], ["cells", "Page"]];
 const FIGURES = [
   ["Bid", "BID"], ["Ask", "ASK"], ["Open", "OPEN_PRC"], ["High", "HIGH_1"], ["Low", "LOW_1"], ["Prev. close", "HST_CLOSE"], ["Volume", "ACVOL_1", "size"], ["Trades", "NUM_MOVES", "size"],
 ];
@@ -50,7 +51,18 @@ export class Detail {
     this.row = row;
     this.lastPrice = null;
     this.headPaint();
-    this.tab(this.shown);
+    this.tab(this.startTab());
+  }
+
+  /** The page where the item is one, else what was looked at last. */
+  startTab() {
+    if (this.isPage()) return "cells";
+    return this.shown === "cells" ? kept.get("tab", "chart") : this.shown;
+  }
+
+  isPage() {
+    const item = this.row?.item;
+    return Boolean(item?.page) || recordRows(item?.fields ?? {}) !== null;
   }
 
   close() {
@@ -69,8 +81,14 @@ export class Detail {
   tab(id) {
     if (!this.row) return;
     this.shown = id;
-    kept.set("tab", id);
-    for (const button of this.tabs.children) button.setAttribute("aria-selected", String(button.dataset.tab === id));
+    if (id !== "cells") kept.set("tab", id);
+    // Eighty columns want more room than a chart.
+    this.root.classList.toggle("wide", id === "cells");
+    for (const button of this.tabs.children) {
+      button.setAttribute("aria-selected", String(button.dataset.tab === id));
+      if (button.dataset.tab === "cells") button.hidden = !this.isPage();
+    }
+    this.knownPage = this.isPage();
     this.leave();
     this.pane.replaceChildren();
     this.pane.className = "pane " + id;
@@ -78,6 +96,7 @@ export class Detail {
     if (id === "book") this.bookOpen();
     if (id === "trades") this.tradesOpen();
     if (id === "fields") this.fieldsOpen();
+    if (id === "cells") this.pageOpen();
   }
 
   take(row, message) {
@@ -92,11 +111,14 @@ export class Detail {
     if (now - (this.drawn ?? 0) < 80) return;
     this.drawn = now;
     this.changed = false;
+    // That an item is a page shows with its image.
+    if (this.isPage() && !this.knownPage) this.tab("cells");
     this.headPaint();
     if (this.shown === "chart") this.chartPaint(now);
     if (this.shown === "book") this.bookPaint();
     if (this.shown === "trades") this.tradesPaint();
     if (this.shown === "fields") this.fieldsPaint();
+    if (this.shown === "cells") this.pagePaint();
   }
 
   price(value) {
@@ -117,7 +139,7 @@ export class Detail {
     this.head.replaceChildren(...[
       el("div", { class: "title" }, el("h1", { text: row.name }), el("span", { class: "quiet", text: [fields.DSPLY_NAME, service, fields.CURRENCY].filter(Boolean).join(" · ") })),
       el("div", { class: "quote" },
-        el("span", { class: "big" + (move > 0 ? " gain" : move < 0 ? " loss" : ""), text: this.price(last) || "–" }),
+        last === undefined && this.isPage() ? null : el("span", { class: "big" + (move > 0 ? " gain" : move < 0 ? " loss" : ""), text: this.price(last) || "–" }),
         typeof change === "number" ? el("span", { class: change > 0 ? "gain" : change < 0 ? "loss" : "quiet", text: `${change > 0 ? "+" : ""}${this.price(change)}${typeof percent === "number" ? ` (${percent > 0 ? "+" : ""}${percent.toFixed(2)} %)` : ""}` }) : null,
         el("span", { class: "badge " + (isBad ? "bad" : item?.imaged ? "good" : "quiet"), text: isBad ? item.data : item?.imaged ? "Ok" : "waiting", title: item?.text ?? "" })),
       isBad && item.text ? el("p", { class: "why", text: item.text }) : null].filter(Boolean));
@@ -270,6 +292,18 @@ export class Detail {
         el("span", { class: "quiet", text: clockFine(sale.at) }),
         el("span", { class: sale.tick === "up" ? "gain" : sale.tick === "down" ? "loss" : "", text: this.price(sale.price) }),
         el("span", { text: grouped(sale.size) }))));
+  }
+
+  // A page.
+
+  pageOpen() {
+    this.pageView = new PageView(this.pane);
+    this.changed = true;
+  }
+
+  pagePaint() {
+    // What fades has to be drawn again when nothing comes as well.
+    if (this.isPage() && this.pageView.paint(this.row.item, Date.now())) this.changed = true;
   }
 
   // The whole image.

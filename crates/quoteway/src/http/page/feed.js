@@ -1,6 +1,8 @@
 // Market data: one WebSocket session with the P2PS, as any client's (tr_json2). Items are opened once however many parts of the
 // page watch them.
 
+import { edited, Page } from "./pages.js";
+
 const LOGIN = 1;
 const FIRST = 5;
 const RETRY_MS = [500, 1000, 2000, 5000];
@@ -128,7 +130,14 @@ export class Feed extends EventTarget {
     }
     if (message.Fields) {
       item.changed = message.Fields;
-      Object.assign(item.fields, message.Fields);
+      for (const [name, value] of Object.entries(message.Fields)) {
+        item.fields[name] = typeof value === "string" && value.includes("\x1b[") ? edited(String(item.fields[name] ?? ""), value) : value;
+      }
+    }
+    if (message.AnsiPage !== undefined) {
+      item.page ??= new Page();
+      if (message.Type === "Refresh") item.page.refresh(message.AnsiPage, now);
+      else item.page.apply(message.AnsiPage, now);
     }
     if (message.Map) this.map(item, message);
     if (message.Type === "Update") {

@@ -477,7 +477,7 @@ export class Market {
         this.remove(this.selected);
         toast(`${name} is off the list.`);
       },
-      1: () => this.detail.tab("chart"), 2: () => this.detail.tab("book"), 3: () => this.detail.tab("trades"), 4: () => this.detail.tab("fields"),
+      1: () => this.detail.tab("chart"), 2: () => this.detail.tab("book"), 3: () => this.detail.tab("trades"), 4: () => this.detail.tab("fields"), 5: () => this.detail.isPage() && this.detail.tab("cells"),
     };
     const action = actions[event.key];
     if (action) {
