@@ -42,6 +42,7 @@ impl P2ps {
         }
         self.egress.check();
         self.conflation.check(|view| self.items.get(view).is_view() && self.items.interval_of(view) > 0);
+        self.item_rules.check(|item| self.items.get(item).is_live());
         self.gate.check(watchers, |id| self.items.get(id).is_live());
         self.check_sources();
         self.outages.check();

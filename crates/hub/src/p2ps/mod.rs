@@ -69,7 +69,7 @@ use clients::standby::Standbys;
 use clients::streams::Open;
 use clients::symbol_lists::SymbolLists;
 use clients::{Client, Clients, Tokens};
-use conflation::{Rules, TimeConflation};
+use conflation::{ItemRules, Rules, TimeConflation};
 use delivery::images::Scratch;
 use delivery::turn::Turn;
 use egress::{Egress, FlowControl, Merging};
@@ -100,6 +100,8 @@ pub struct P2ps {
     turn: Turn,
     egress: Egress,
     conflation: TimeConflation,
+    /// Items that are conflated otherwise than the rest of their service.
+    item_rules: ItemRules,
     /// How updates are merged.
     rules: Rules,
     clients: Clients,
@@ -142,6 +144,7 @@ impl P2ps {
             turn: Turn::default(),
             egress: Egress::new(config.egress),
             conflation: TimeConflation::default(),
+            item_rules: ItemRules::default(),
             rules: Rules::new(config.conflation.ripple),
             clients: Clients::default(),
             tokens: Tokens::default(),

@@ -1,11 +1,15 @@
 //! Streams that are conflated: by time, and just in time for clients that take less than there is for them.
 
 use crate::world::{PRICE, SECOND, World, encode, fields, item, token_of, update, update_with_key};
-use hub::p2ps::conflation::{JustInTime, ServiceConflation, Settings};
+use hub::cache::rules::NamePattern;
+use hub::filter::rules::FieldSet;
+use hub::p2ps::conflation::{Exceptions, FieldIntervals, FieldValue, JustInTime, ServiceConflation, Settings};
 use hub::p2ps::egress::{FlowControl, Limits};
 use hub::p2ps::{ClientId, CloseReason, Config};
+use hub::stream::flags;
 use rwf::msg::{CloseMsg, Conflation, Msg, RequestFlags, RequestMsg, UpdateMsg, UpdateType};
 use rwf::{DataType, Qos, Rate, Timeliness};
+use std::sync::Arc;
 
 const MS: u64 = SECOND / 1_000;
 
@@ -21,7 +25,7 @@ fn config(service: ServiceConflation, ripple: bool) -> Config {
 }
 
 fn offering() -> ServiceConflation {
-    ServiceConflation { offered: vec![100, 1_000], just_in_time: JustInTime::Asked, interval: 0 }
+    ServiceConflation { offered: vec![100, 1_000], just_in_time: JustInTime::Asked, ..ServiceConflation::default() }
 }
 
 fn asking(stream: i32, qos: Qos) -> RequestMsg<'static> {
@@ -279,6 +283,81 @@ fn a_service_may_be_conflated_for_all() {
     });
     let image = "refresh 7 solicited complete NON_STREAMING/OK group 3 key 1:IBM 22=4";
     assert_eq!(world.take(1), ["update 5 22=4", image]);
+    world.pass(SECOND);
+}
+
+/// A service that is conflated by 200 ms; items with 7 in field 4 by 500, those with 9 not at all, nor those called FX...; only fields 4 and
+/// 20 to 29 wait.
+fn with_exceptions() -> Config {
+    let values = vec![(FieldValue::Number(7), 500), (FieldValue::Number(9), 0)];
+    let exceptions = Exceptions {
+        by_field: Some(FieldIntervals { fid: 4, values }),
+        not_items: vec![NamePattern::new("FX*")],
+        only_fields: Some(Arc::new(FieldSet::new([(4, 4), (20, 29)]))),
+    };
+    config(ServiceConflation { interval: 200, exceptions, ..ServiceConflation::default() }, false)
+}
+
+/// Opens an item of [`with_exceptions`] with this exchange.
+fn open_with(world: &mut World, (stream, name, handle): (i32, &'static str, u32), exchange: u64) {
+    world.request(1, &item(stream, name));
+    let opens = world.asked();
+    world.publish(0, |p| {
+        p.opened(token_of(&opens[0]), handle).image(handle, &[(22, 1), (4, exchange)]);
+    });
+    let image = world.raw(1);
+    let Ok(Msg::Refresh(refresh)) = Msg::decode(&image[0]) else { panic!("no image") };
+    assert_eq!(refresh.qos, Some(conflated(200)), "the quality is the service's");
+}
+
+#[test]
+fn items_of_an_exchange_have_an_interval_of_their_own() {
+    let mut world = World::with_feed_and(with_exceptions());
+    world.clients([1]);
+    for (item, exchange) in [((5, "IBM", 4), 7), ((6, "TRI", 5), 8), ((7, "LSEG", 6), 9), ((8, "FXEUR", 7), 7)] {
+        open_with(&mut world, item, exchange);
+    }
+    let quotes = |world: &mut World, value| {
+        world.publish(0, |p| {
+            for handle in 4..8 {
+                p.update(handle, &[(22, value)]);
+            }
+        });
+    };
+    quotes(&mut world, 2);
+    assert_eq!(world.take(1), ["update 7 22=2", "update 8 22=2"], "by exchange, by name");
+    quotes(&mut world, 3);
+    assert_eq!(world.take(1), ["update 7 22=3", "update 8 22=3"]);
+    world.pass(200 * MS);
+    assert_eq!(world.take(1), ["update 6 22=3"], "the service's interval");
+    world.pass(299 * MS);
+    assert_eq!(world.take(1), [""; 0]);
+    world.pass(MS);
+    assert_eq!(world.take(1), ["update 5 22=3"]);
+    // An image may say another exchange.
+    let other = crate::world::refresh(&[(22, 4), (4, 9)]);
+    world.publish(0, |p| {
+        p.image_with(4, flags::UNSOLICITED, &other).update(4, &[(22, 5)]);
+    });
+    let got = world.take(1);
+    assert!(got[0].starts_with("refresh 5") && got[1] == "update 5 22=5", "{got:?}");
+}
+
+#[test]
+fn fields_that_are_not_conflated_bring_the_others_out() {
+    let mut world = World::with_feed_and(with_exceptions());
+    world.clients([1]);
+    open_with(&mut world, (5, "IBM", 4), 8);
+    world.publish(0, |p| {
+        p.update(4, &[(22, 2)]).update(4, &[(22, 3), (25, 1)]).update(4, &[(6, 77)]).update(4, &[(22, 4)]);
+    });
+    assert_eq!(world.take(1), ["update 5 22=3 25=1", "update 5 6=77"]);
+    world.pass(200 * MS);
+    assert_eq!(world.take(1), ["update 5 22=4"]);
+    // Nobody watches any more: nothing is kept of the item, which the check of every turn sees.
+    let close = CloseMsg::new(PRICE, 5);
+    world.send_with(1, |w| close.encode(w));
+    assert_eq!(world.asked(), ["0: close 4"]);
     world.pass(SECOND);
 }
 

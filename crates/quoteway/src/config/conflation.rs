@@ -5,14 +5,24 @@ use std::collections::BTreeMap;
 use hub::p2ps;
 use hub::p2ps::conflation::{ServiceConflation, Settings};
 
+use std::sync::Arc;
+
+use super::filters::{fields, parts, words};
 use super::section::section;
-use super::value::JustInTime;
+use super::value::{Entries, JustInTime};
+use hub::cache::rules::NamePattern;
+use hub::filter::rules::FieldSet;
+use hub::p2ps::conflation::{Exceptions, FieldIntervals, FieldValue};
 
 section! {
     /// Fewer updates that lead to the same image (docs/operating/conflation.md).
     Conflation = "conflation", "P2PS";
     update_aggregation: Vec<String> = Vec::new(), "updateAggregation" in "SERVICES", "Services whose every stream is conflated by aggregation_interval_ms; \"*\" means all. In rmds.cnf True or False at the service.";
     aggregation_interval_ms: Vec<String> = vec![String::from("2000")], "aggregationInterval" in "SERVICES", "Time over which they are conflated, milliseconds: a number for all, SERVICE:NUMBER for one. The longest is 65535.";
+    aggregation_interval_field: Entries = Entries::NONE, "aggregationIntervalField" in "SERVICES", "Field whose value in the image decides about the interval of an item, such as 4, its exchange: FIELD for all services, SERVICE:FIELD for one.";
+    aggregation_interval_values: Vec<String> = Vec::new(), "", "Intervals by the value of that field: VALUE=MILLISECONDS for all services, SERVICE:VALUE=MILLISECONDS for one; a value is the number of an enumeration, or a text. 0 lets every update pass.";
+    aggregation_fields: Entries = Entries::NONE, "aggregationFields" in "SERVICES", "The only fields that are conflated: an update with another one goes out at once. FIELDS for all services, SERVICE:FIELDS for one, such as \"SLOW:22,25,30..35\". Empty: all.";
+    disable_aggregation_item_list: Entries = Entries::NONE, "disableAggregationItemList" in "SERVICES", "Items of conflated services whose updates all pass: NAMES for all services, SERVICE:NAMES for one; * stands for any text, ? for one character.";
     offered_interval_ms: Vec<String> = Vec::new(), "", "Times, milliseconds, that are offered beside the rate of the source to clients that ask for the quality TimeConflated: a number for all services, SERVICE:NUMBER for one.";
     just_in_time: JustInTime = JustInTime::default(), "", "What becomes of the updates of slow clients: \"off\" cuts such clients off; \"asked\" conflates the streams whose request allows JitConflated, by asking for it, for a range with it, or for no quality; \"all\" conflates all but private ones.";
     just_in_time_services: Vec<String> = Vec::new(), "", "Services for which just_in_time counts; empty means all.";
@@ -37,6 +47,20 @@ fn interval(text: &str) -> Option<(Option<&str>, u16)> {
     (service != Some("")).then_some((service, number.min(LONGEST) as u16))
 }
 
+/// `VALUE=NUMBER` or `SERVICE:VALUE=NUMBER`: the service, if one is named, the value, and the milliseconds.
+fn value_interval(text: &str) -> Option<(Option<&str>, FieldValue, u16)> {
+    let (of, number) = text.rsplit_once('=')?;
+    let (service, value) = parts(of);
+    let value = value.trim();
+    let value = match value.parse() {
+        Ok(number) => FieldValue::Number(number),
+        Err(_) if value.is_empty() => return None,
+        Err(_) => FieldValue::Text(value.as_bytes().into()),
+    };
+    let number = number.trim().parse::<u32>().ok()?;
+    (service != Some("")).then_some((service, value, number.min(LONGEST) as u16))
+}
+
 /// What is wrong with the lists: the key and the end of a sentence that begins with it.
 pub(super) fn fault(c: &Conflation) -> Option<(&'static str, &'static str)> {
     let is_good = |list: &[String]| list.iter().all(|text| interval(text).is_some());
@@ -45,6 +69,18 @@ pub(super) fn fault(c: &Conflation) -> Option<(&'static str, &'static str)> {
     }
     if !is_good(&c.offered_interval_ms) {
         return Some(("offered_interval_ms", "must be numbers over 0, or SERVICE:NUMBER"));
+    }
+    if !c.aggregation_interval_field.0.iter().all(|entry| parts(entry).1.trim().parse::<i16>().is_ok()) {
+        return Some(("aggregation_interval_field", "must be one field by number, or SERVICE:FIELD, such as SLOW:4"));
+    }
+    if !c.aggregation_interval_values.iter().all(|text| value_interval(text).is_some()) {
+        return Some((
+            "aggregation_interval_values",
+            "must be VALUE=MILLISECONDS, or SERVICE:VALUE=MILLISECONDS, such as SLOW:2=500",
+        ));
+    }
+    if !c.aggregation_fields.0.iter().all(|entry| fields(parts(entry).1).is_some()) {
+        return Some(("aggregation_fields", "must be fields, or SERVICE:FIELDS, such as SLOW:22,25,30..35"));
     }
     if c.end_percent >= c.start_percent || c.start_percent >= 100 {
         return Some(("start_percent", "needs end_percent < start_percent < 100"));
@@ -57,7 +93,10 @@ pub(super) fn settings(c: &Conflation) -> Settings {
     let named =
         |list: &[String]| list.iter().filter_map(|text| interval(text)?.0.map(str::to_owned)).collect::<Vec<_>>();
     let plain = c.update_aggregation.iter().chain(&c.just_in_time_services).filter(|name| *name != ALL).cloned();
-    let names = plain.chain(named(&c.aggregation_interval_ms)).chain(named(&c.offered_interval_ms));
+    let lists = [&c.aggregation_interval_field, &c.aggregation_fields, &c.disable_aggregation_item_list];
+    let entries = lists.into_iter().flat_map(|list| &list.0).chain(&c.aggregation_interval_values);
+    let excepted = entries.filter_map(|entry| parts(entry).0).filter(|name| *name != ALL).map(str::to_owned);
+    let names = plain.chain(named(&c.aggregation_interval_ms)).chain(named(&c.offered_interval_ms)).chain(excepted);
     let services: BTreeMap<String, ServiceConflation> =
         names.map(|name| (name.clone(), of_service(c, Some(&name)))).collect();
     Settings { services, others: of_service(c, None), ripple: c.ripple }
@@ -78,8 +117,29 @@ fn of_service(c: &Conflation, name: Option<&str>) -> ServiceConflation {
     let counts = c.just_in_time_services.is_empty() || c.just_in_time_services.iter().any(is);
     ServiceConflation {
         interval: if is_aggregated { intervals.last().copied().unwrap_or(2_000) } else { 0 },
+        exceptions: exceptions(c, name),
         offered: own_or_all(&c.offered_interval_ms),
         just_in_time: if counts { c.just_in_time.0 } else { p2ps::conflation::JustInTime::Off },
+    }
+}
+
+/// What of a service is conflated otherwise than the rest of it.
+fn exceptions(c: &Conflation, name: Option<&str>) -> Exceptions {
+    // "*:" says the same as no service, where an item's name has a colon.
+    let of = |list: &Entries| super::filters::of_or_all(list, name, ALL).join(",");
+    let of_this = |service: &Option<&str>, name: Option<&str>| service.filter(|service| *service != ALL) == name;
+    let values = |name: Option<&str>| -> Vec<(FieldValue, u16)> {
+        let all = c.aggregation_interval_values.iter().filter_map(|text| value_interval(text));
+        all.filter(|(service, ..)| of_this(service, name)).map(|(_, value, interval)| (value, interval)).collect()
+    };
+    let own = name.map_or_else(Vec::new, |_| values(name));
+    let values = if own.is_empty() { values(None) } else { own };
+    let fid = of(&c.aggregation_interval_field).trim().parse().ok();
+    let only = fields(&of(&c.aggregation_fields)).map(|ranges| Arc::new(FieldSet::new(ranges)));
+    Exceptions {
+        by_field: fid.filter(|_| !values.is_empty()).map(|fid| FieldIntervals { fid, values }),
+        not_items: words(&of(&c.disable_aggregation_item_list)).map(NamePattern::new).collect(),
+        only_fields: only,
     }
 }
 
@@ -120,7 +180,7 @@ mod tests {
         assert_eq!((settings.of("SLOW").interval, settings.of("SLOWER").interval), (500, 65_535));
         assert_eq!((settings.of("FEED").interval, &settings.of("FEED").offered[..]), (0, &[100, 250][..]));
         assert_eq!(settings.of("FEED").just_in_time, JustInTime::Asked);
-        let other = ServiceConflation { interval: 0, offered: vec![1_000], just_in_time: JustInTime::Off };
+        let other = ServiceConflation { offered: vec![1_000], ..ServiceConflation::default() };
         assert_eq!(*settings.of("ANY"), other);
         let limits = limits(&c, Limits { max: 1_000, ..Limits::default() });
         assert_eq!((limits.conflate, limits.tick_by_tick), (150, 20));
@@ -133,6 +193,9 @@ mod tests {
             ("aggregation_interval_ms = [\"fast\"]", "aggregation_interval_ms"),
             ("offered_interval_ms = [\":5\"]", "offered_interval_ms"),
             ("offered_interval_ms = [\"FEED:0\"]", "offered_interval_ms"),
+            ("aggregation_interval_field = [\"exchange\"]", "aggregation_interval_field"),
+            ("aggregation_interval_values = [\"2\"]", "aggregation_interval_values"),
+            ("aggregation_fields = [\"BID\"]", "aggregation_fields"),
             ("end_percent = 15", "start_percent"),
         ] {
             let faults = Config::parse("q.toml", &format!("[conflation]\n{text}\n")).unwrap_err().faults;
@@ -141,6 +204,22 @@ mod tests {
                 "{faults:?}"
             );
         }
+    }
+
+    #[test]
+    fn exchanges_items_and_fields_have_their_own() {
+        let c = parsed(
+            "update_aggregation = [\"SLOW\"]\naggregation_interval_field = [\"SLOW:4\"]\n\
+             aggregation_interval_values = [\"SLOW:2=500\", \"SLOW:NYS=0\", \"7=9\"]\n\
+             aggregation_fields = [\"22,25\"]\ndisable_aggregation_item_list = [\"SLOW:FX*\", \"*:0#CL:\"]\n",
+        );
+        let settings = settings(&c);
+        let slow = &settings.of("SLOW").exceptions;
+        let by_field = slow.by_field.as_ref().unwrap();
+        assert_eq!((by_field.fid, by_field.values.len(), by_field.values[1].1), (4, 2, 0));
+        assert_eq!((slow.not_items.len(), slow.only_fields.is_some()), (1, true));
+        let others = &settings.others.exceptions;
+        assert!(others.by_field.is_none() && others.not_items[0].matches(b"0#CL:"));
     }
 
     #[test]

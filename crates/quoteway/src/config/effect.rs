@@ -90,8 +90,7 @@ const LOCK_SERVICE: &str = "the rights file says what service ids in locks mean:
 const HEADLINES: &str = "the lock of an item decides for all that is in it; headlines are not checked each by itself";
 const SSL: &str = "the older SSL protocol is not spoken: its wire format is not public; clients use RSSL (rsslPort), over which they can have Marketfeed (p2ps.marketfeed, marketfeed_port); quoteway marketfeed-lines gives records by lines of text on port 8101";
 const MARKETFEED: &str = "records are converted by the dictionary alone (convertMfeedDataToRWF, expandedEnumFields and seqNumFollowsMarketfeedRules count; docs/wire/marketfeed.md)";
-const CONFLATION: &str =
-    "all fields of quotes are conflated and trades never, at one interval a service ([conflation]); the P2PS does it";
+const CONFLATION: &str = "quotes are conflated and trades never, by the P2PS; intervals by exchange are aggregation_interval_values of [conflation] (docs/operating/conflation.md)";
 const STANDBY: &str = "there is no hot standby of Source Distributors; list several routes, of which another one takes over (docs/operating/standby.md)";
 const BACKBONE: &str = "the backbone is not RRCP; see docs/operating/if-you-know-rmds.md";
 const NEEDLESS: &str = "memory and tables grow with what is in them";
@@ -155,11 +154,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(Kind::P2ps, PERM_TEST, "enableDacsPermTest"),
     none(Kind::P2ps, AUDIT, "accessLockDumpFile"),
     none(Kind::P2ps, HEADLINES, "headlinePermissioningLogging=False"),
-    none(
-        Kind::P2ps,
-        CONFLATION,
-        "aggregationFields aggregationIntervalField aggregationIntervalFieldValues aggregationStyle disableAggregationItemList pauseTradeSafeUpdates=True",
-    ),
+    none(Kind::P2ps, CONFLATION, "aggregationIntervalFieldValues aggregationStyle pauseTradeSafeUpdates=True"),
     none(Kind::P2ps, DUMPS, "auditDumpFile consumerDbDumpFile databaseDumpFile producerDbDumpFile viewDbDumpFile"),
     none(
         Kind::P2ps,

@@ -69,16 +69,17 @@ pub(super) fn fault(c: &Filters) -> Option<(&'static str, &'static str)> {
 }
 
 /// The service that an entry names, if it names one, and what it says.
-fn parts(entry: &str) -> (Option<&str>, &str) {
+pub(super) fn parts(entry: &str) -> (Option<&str>, &str) {
     entry.split_once(':').map_or((None, entry), |(service, rest)| (Some(service.trim()), rest))
 }
 
-fn words(text: &str) -> impl Iterator<Item = &str> {
+/// Words between commas and spaces.
+pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split([',', ' ', '\t']).filter(|word| !word.is_empty())
 }
 
 /// Fields by number, and ranges of them.
-fn fields(text: &str) -> Option<Vec<(i16, i16)>> {
+pub(super) fn fields(text: &str) -> Option<Vec<(i16, i16)>> {
     let range = |word: &str| {
         let (first, last) = word.split_once("..").unwrap_or((word, word));
         let (first, last) = (first.parse().ok()?, last.parse().ok()?);
@@ -132,11 +133,19 @@ impl Lists<'_> {
 
 /// What a list says of a service: its own entries, else those for all others.
 fn of<'a>(list: &'a Entries, name: Option<&str>) -> Vec<&'a str> {
-    let of = |name: Option<&str>| -> Vec<&'a str> {
-        list.0.iter().map(|entry| parts(entry)).filter(|(of, _)| *of == name).map(|(_, what)| what).collect()
-    };
-    let own = if name.is_some() { of(name) } else { Vec::new() };
-    if own.is_empty() { of(None) } else { own }
+    let own = if name.is_some() { of_named(list, name) } else { Vec::new() };
+    if own.is_empty() { of_named(list, None) } else { own }
+}
+
+/// What the entries say that name this service, or none.
+fn of_named<'a>(list: &'a Entries, name: Option<&str>) -> Vec<&'a str> {
+    list.0.iter().map(|entry| parts(entry)).filter(|(of, _)| *of == name).map(|(_, what)| what).collect()
+}
+
+/// As [`of`], where entries of the service `all` are such for all others, too.
+pub(super) fn of_or_all<'a>(list: &'a Entries, name: Option<&str>, all: &str) -> Vec<&'a str> {
+    let own = if name.is_some() { of_named(list, name) } else { Vec::new() };
+    if own.is_empty() { [of_named(list, None), of_named(list, Some(all))].concat() } else { own }
 }
 
 #[cfg(test)]

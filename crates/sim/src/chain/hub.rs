@@ -6,10 +6,11 @@ use super::json::{self, JsonWire};
 use super::network::{Fault, Network};
 use super::random::Random;
 use super::socket::{LIMITS, Socket};
-use hub::cache::rules::{CacheRules, ServiceRule};
+use hub::cache::rules::{CacheRules, NamePattern, ServiceRule};
 use hub::distributor::{self, Balance, CloseReason, ProviderSink, SessionId, SourceDistributor};
+use hub::filter::rules::FieldSet;
 use hub::hash_seed::HashSeed;
-use hub::p2ps::conflation::{JustInTime, ServiceConflation, Settings};
+use hub::p2ps::conflation::{Exceptions, FieldIntervals, FieldValue, JustInTime, ServiceConflation, Settings};
 use hub::p2ps::egress::FlowControl;
 use hub::p2ps::{self, ClientId, P2ps, Percents, SourceId};
 use hub::stream::HubError;
@@ -193,7 +194,8 @@ fn limits(slow: bool, conflated: bool) -> p2ps::egress::Limits {
 
 /// One interval for those that ask for it, another one for all of one service, and whoever is slow.
 fn conflation() -> Settings {
-    let others = ServiceConflation { offered: vec![700], just_in_time: JustInTime::All, interval: 0 };
+    let others =
+        ServiceConflation { offered: vec![700], just_in_time: JustInTime::All, ..ServiceConflation::default() };
     let all = ServiceConflation { interval: 400, ..others.clone() };
     Settings { services: [("OTHER".to_owned(), all)].into(), others, ripple: false }
 }

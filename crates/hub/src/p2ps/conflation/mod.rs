@@ -2,15 +2,19 @@
 //!
 //! * [`Settings`]: which services conflate, and what they offer to those that ask;
 //! * `merge`: updates of one stream merged into fewer;
+//! * [`Exceptions`]: items and fields of a service that are conflated otherwise than the rest of it;
 //! * `TimeConflation`: what waits for the end of an interval. A stream that is conflated by time is a view of its item
 //!   (`items::view_spec`): all who watch the item at the same interval share one merge and one body. What becomes of updates and when
 //!   they go out is in `delivery::conflated`.
 //!
 //! Conflation just in time, of a client that takes less than there is for it, is in `egress`.
 
+mod item_rules;
 pub(crate) mod merge;
 
 use super::ids::ItemId;
+pub(crate) use item_rules::ItemRules;
+pub use item_rules::{Exceptions, FieldIntervals, FieldValue};
 use merge::{Merged, Ripples, may_merge};
 use rustc_hash::FxHashMap;
 use rwf::dictionary::Dictionary;
@@ -38,6 +42,8 @@ pub enum JustInTime {
 pub struct ServiceConflation {
     /// Milliseconds over which every stream of the service is conflated (`aggregationInterval`); 0 for none.
     pub interval: u16,
+    /// What of a service with such an interval has another one, or none.
+    pub exceptions: Exceptions,
     /// Intervals, in milliseconds, that are offered beside the rate of the source to those that ask for them.
     pub offered: Vec<u16>,
     /// Conflation of slow clients.

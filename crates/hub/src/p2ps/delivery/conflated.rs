@@ -10,11 +10,17 @@ use crate::p2ps::conflation::Added;
 use crate::p2ps::conflation::merge::Merged;
 use crate::p2ps::ids::ItemId;
 use crate::p2ps::items::watchers::Watcher;
+use rwf::msg::RefreshMsg;
 use rwf::peek;
 
 impl P2ps {
     /// An update of a view with an interval.
     pub(super) fn conflate(&mut self, view: ItemId, interval: u16, body: BodyId) {
+        let interval = self.item_rules.interval(self.items.root(view), interval, self.turn.arena_bytes(body));
+        if interval == 0 {
+            self.release_view(view);
+            return self.fan_update(view, body);
+        }
         let Self { turn, conflation, rules, dictionaries, now, .. } = self;
         match conflation.add(view, interval, turn.arena_bytes(body), *now, rules.ripples(&dictionaries.merged)) {
             Added::Waits => {}
@@ -25,6 +31,19 @@ impl P2ps {
                 }
                 self.fan_update(view, body);
             }
+        }
+    }
+
+    /// What an item's name and image say of its interval is noted.
+    pub(super) fn note_interval(&mut self, id: ItemId, refresh: &RefreshMsg<'_>) {
+        let Self { items, services, item_rules, config, .. } = self;
+        let item = items.get(id);
+        let Some(service) = services.get(item.service()) else { return };
+        let conflation = config.conflation.of(&service.name);
+        if conflation.interval > 0 {
+            let key = items.key(id);
+            let image = (refresh.container, refresh.body);
+            item_rules.note(id, conflation.interval, &conflation.exceptions, key.name.unwrap_or_default(), image);
         }
     }
 

@@ -154,6 +154,7 @@ impl P2ps {
         };
         self.cache_image(id, &image, narrow);
         if first {
+            self.note_interval(id, &refresh);
             self.begin_set(id, !has(flags::UNSOLICITED) && !narrow, complete);
         }
         self.give_image(id, &image);

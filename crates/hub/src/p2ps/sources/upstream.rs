@@ -458,6 +458,7 @@ impl P2ps {
     /// Frees an item that nobody watches and that is asked for nowhere.
     pub(in crate::p2ps) fn remove_item(&mut self, id: ItemId) {
         self.items.remove(id);
+        self.item_rules.forget(id);
         self.gate.drop_item(self.now, id);
     }
 

@@ -1,0 +1,148 @@
+//! What is conflated otherwise than the rest of its service: items of an exchange (`aggregationIntervalField`), items by name
+//! (`disableAggregationItemList`), and updates with fields that are not to wait (`aggregationFields`).
+
+use crate::cache::rules::NamePattern;
+use crate::filter::rules::FieldSet;
+use crate::p2ps::ids::ItemId;
+use rustc_hash::FxHashMap;
+use rwf::msg::UpdateMsg;
+use rwf::{DataType, FieldList, SetScope};
+use std::sync::Arc;
+
+/// Exceptions of a service that is conflated as a whole. The default has none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Exceptions {
+    /// Items with an interval of their own.
+    pub by_field: Option<FieldIntervals>,
+    /// Items whose updates pass one by one.
+    pub not_items: Vec<NamePattern>,
+    /// The only fields that wait: an update with another one passes at once.
+    pub only_fields: Option<Arc<FieldSet>>,
+}
+
+impl Exceptions {
+    fn is_none(&self) -> bool {
+        self.by_field.is_none() && self.not_items.is_empty() && self.only_fields.is_none()
+    }
+}
+
+/// Intervals by the value of a field of the image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldIntervals {
+    /// The field, such as 4, the exchange.
+    pub fid: i16,
+    /// Values and their milliseconds; 0 lets updates pass one by one.
+    pub values: Vec<(FieldValue, u16)>,
+}
+
+/// A value of a field, as it is compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FieldValue {
+    /// Of an enumeration or an unsigned number.
+    Number(u64),
+    /// Of a text, without spaces around it.
+    Text(Box<[u8]>),
+}
+
+impl FieldValue {
+    fn is(&self, data: &[u8]) -> bool {
+        match self {
+            Self::Number(number) => {
+                (1..=8).contains(&data.len()) && data.iter().fold(0, |n, &byte| n << 8 | u64::from(byte)) == *number
+            }
+            Self::Text(text) => data.trim_ascii() == &text[..],
+        }
+    }
+}
+
+impl FieldIntervals {
+    /// The interval of an item with this image; none if the image has not the field, or a value that is not named.
+    fn of(&self, container: DataType, body: &[u8]) -> Option<u16> {
+        if container != DataType::FIELD_LIST {
+            return None;
+        }
+        let list = FieldList::decode(body, &SetScope::NONE).ok()?;
+        let entry = list.entries().flatten().find(|entry| entry.fid == self.fid)?;
+        self.values.iter().find(|(value, _)| value.is(entry.data)).map(|&(_, interval)| interval)
+    }
+}
+
+/// What holds for one item.
+#[derive(Debug, Clone)]
+struct ItemRule {
+    interval: u16,
+    only_fields: Option<Arc<FieldSet>>,
+}
+
+/// Items that are conflated otherwise than the rest of their service.
+#[derive(Debug, Default)]
+pub(crate) struct ItemRules(FxHashMap<ItemId, ItemRule>);
+
+impl ItemRules {
+    /// Notes what holds for an item of a service that is conflated by `interval`, from its name and its image.
+    pub(crate) fn note(
+        &mut self,
+        item: ItemId,
+        interval: u16,
+        exceptions: &Exceptions,
+        name: &[u8],
+        (container, body): (DataType, &[u8]),
+    ) {
+        if exceptions.is_none() {
+            return;
+        }
+        let passes = exceptions.not_items.iter().any(|pattern| pattern.matches(name));
+        let by_field = || exceptions.by_field.as_ref().and_then(|fields| fields.of(container, body));
+        let own = if passes { 0 } else { by_field().unwrap_or(interval) };
+        if own == interval && exceptions.only_fields.is_none() {
+            self.0.remove(&item);
+        } else {
+            self.0.insert(item, ItemRule { interval: own, only_fields: exceptions.only_fields.clone() });
+        }
+    }
+
+    /// The milliseconds that an update of an item waits at most, where its view says `interval`; 0 if it passes at once.
+    pub(crate) fn interval(&self, item: ItemId, interval: u16, update: &[u8]) -> u16 {
+        let Some(rule) = (!self.0.is_empty()).then(|| self.0.get(&item)).flatten() else { return interval };
+        match &rule.only_fields {
+            Some(fields) if rule.interval > 0 && !has_only(update, fields) => 0,
+            _ => rule.interval,
+        }
+    }
+
+    /// The item is there no more.
+    pub(crate) fn forget(&mut self, item: ItemId) {
+        if !self.0.is_empty() {
+            self.0.remove(&item);
+        }
+    }
+
+    /// Panics if a rule is kept for an item that is not there.
+    pub(crate) fn check(&self, is_live: impl Fn(ItemId) -> bool) {
+        for &item in self.0.keys() {
+            assert!(is_live(item), "an interval is kept for {item:?}");
+        }
+    }
+}
+
+/// True if an update has a field list with no field but these.
+fn has_only(update: &[u8], fields: &FieldSet) -> bool {
+    let Ok(update) = UpdateMsg::decode(update) else { return false };
+    update.container == DataType::FIELD_LIST
+        && FieldList::decode(update.body, &SetScope::NONE)
+            .is_ok_and(|list| list.entries().all(|entry| entry.is_ok_and(|entry| fields.has(entry.fid))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FieldValue;
+
+    #[test]
+    fn values_are_numbers_or_text() {
+        assert!(FieldValue::Number(2).is(&[2]) && FieldValue::Number(300).is(&[1, 44]));
+        assert!(!FieldValue::Number(0).is(&[]), "a blank is no number");
+        assert!(!FieldValue::Number(1).is(&[0, 0, 0, 0, 0, 0, 0, 0, 1]));
+        assert!(FieldValue::Text((*b"NYS").into()).is(b" NYS "));
+        assert!(!FieldValue::Text((*b"NYS").into()).is(b"NYSE"));
+    }
+}
