@@ -224,6 +224,10 @@ def test_an_item_opens_with_chart_book_trades_and_fields(page, demo):
     page.wait("document.querySelector('.detail h1').textContent === 'IBM.N'", "the item")
     page.key("1")
     page.wait("document.querySelector('.chart-box canvas')?.width > 100", "a chart")
+    page.wait("document.querySelectorAll('.spans button').length === 4", "spans of time")
+    page.value("[...document.querySelectorAll('.spans button')].find(b => b.textContent === '1 min').click()")
+    page.wait("document.querySelector('.spans [aria-pressed=true]').textContent === '1 min'", "the span")
+    page.value("[...document.querySelectorAll('.spans button')].find(b => b.textContent === 'Session').click()")
     page.key("2")
     # The book itself: until its image is there, the ladder shows the best quotes of the price record. Then the ladder is read in one piece,
     # for each change draws it anew.
@@ -236,6 +240,35 @@ def test_an_item_opens_with_chart_book_trades_and_fields(page, demo):
     page.wait("[...document.querySelectorAll('.field')].some(f => f.innerText.includes('BID') && /REAL/.test(f.innerText))", "fields with types")
     page.key("Escape")
     page.wait("document.querySelector('.detail').hidden", "it closes")
+
+
+def mouse(page, kind, x, y, **more):
+    page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
+
+
+def test_times_that_were_chosen_in_the_chart_stay_while_ticks_come(page, demo):
+    page.open(demo.url + "#market/SPY.P")
+    page.wait("document.querySelector('.detail h1').textContent === 'SPY.P'", "the item")
+    page.key("1")
+    shown = "document.querySelector('.chart-box').getAttribute('aria-label')"
+    page.wait(f"{shown}.startsWith('Chart from ')", "the times of the chart")
+    first = page.value(shown)
+    page.wait(f"{shown} !== {json.dumps(first)}", "they go on with the ticks")
+    left, top, width, height = page.value("(() => { const b = document.querySelector('.chart-box .u-over').getBoundingClientRect(); return [b.left, b.top, b.width, b.height] })()")
+    for kind, part in [("mouseMoved", 0.3), ("mousePressed", 0.3), ("mouseMoved", 0.5), ("mouseMoved", 0.7), ("mouseReleased", 0.7)]:
+        mouse(page, kind, left + width * part, top + height / 2, button="left" if kind != "mouseMoved" or part > 0.3 else "none", buttons=1 if part > 0.3 else 0, clickCount=1)
+    page.wait(f"(window.chosen = {shown}) && {shown} !== {json.dumps(first)}", "other times")
+    time.sleep(0.1)
+    chosen = page.value(shown)
+    ticks = page.value("document.querySelector('.stats').innerText")
+    page.wait(f"document.querySelector('.stats').innerText !== {json.dumps(ticks)}", "further ticks")
+    time.sleep(0.6)  # Longer than between two paints of the chart.
+    assert page.value(shown) == chosen, (chosen, page.value(shown))
+    for count in (1, 2):
+        for kind in ("mousePressed", "mouseReleased"):
+            mouse(page, kind, left + width / 2, top + height / 2, button="left", clickCount=count)
+    page.wait(f"{shown} !== {json.dumps(chosen)}", "the session again")
+    page.value("localStorage.clear()")
 
 
 def test_an_item_is_added_by_name_and_stays_on_the_list(page, demo):
@@ -569,7 +602,7 @@ def test_every_width_and_both_themes_look_right(page, demo):
         if width < 600:
             page.open(demo.url + "#market/IBM.N", width, height, True)
             page.wait("document.querySelector('.detail h1').textContent === 'IBM.N' && /\\d/.test(document.querySelector('.big').textContent)", "the quote screen")
-            for tab, name in [("1", "chart"), ("2", "book"), ("4", "fields")]:
+            for tab, name in [("1", "chart"), ("2", "book"), ("3", "trades"), ("4", "fields")]:
                 page.key(tab)
                 time.sleep(2.5 if SHOTS else 0)
                 page.picture(f"quote-{width}-{name}")

@@ -59,12 +59,12 @@ pub enum ScenarioError {
     #[error("variant: {0}")]
     Variant(Box<ScenarioError>),
     /// A name that was asked for.
-    #[error("no scenario {asked:?}; there are {known}")]
+    #[error("no scenario {asked:?}{nearest} (`quoteway-lab list` shows all)")]
     Unknown {
         /// What was asked for.
         asked: String,
-        /// What there is.
-        known: String,
+        /// What there is that is like it.
+        nearest: String,
     },
     /// A change that is none.
     #[error("--set {0}: write KEY=VALUE")]

@@ -598,7 +598,7 @@ pub fn select(all: Vec<Scenario>, names: &[String]) -> Result<Vec<Scenario>, Sce
             let likeness = |known: &&&str| (strsim::normalized_damerau_levenshtein(known, name) * 1e3) as u32;
             let nearest = known.iter().max_by_key(likeness).filter(|known| likeness(known) > 500);
             let nearest = nearest.map_or(String::new(), |nearest| format!("; the nearest is {nearest}"));
-            return Err(ScenarioError::Unknown { asked: name.clone(), known: known.join(", ") + &nearest });
+            return Err(ScenarioError::Unknown { asked: name.clone(), nearest });
         }
     }
     Ok(chosen)

@@ -18,6 +18,7 @@ use rwf::msg::MsgClass;
 use rwf::rdm::login;
 
 use super::backpressure::Load;
+use super::class_latency::ClassLatency;
 use super::consumer_ports::{Bound, Listeners, Port};
 use super::json::JsonClients;
 use super::logins::Logins;
@@ -65,6 +66,7 @@ pub struct Consumers {
     /// Why no new clients are taken.
     drained: Option<String>,
     traces: Vec<Trace>,
+    latency: ClassLatency<ConnId>,
     /// Of the next trace.
     next_trace: u32,
     /// Our port, as traces show it.
@@ -229,6 +231,7 @@ impl Consumers {
             slow: Vec::new(),
             drained: None,
             traces: Vec::new(),
+            latency: ClassLatency::default(),
             next_trace: 1,
             port,
         })
@@ -308,6 +311,16 @@ impl Consumers {
         Some(self.traces.swap_remove(at))
     }
 
+    /// The turn that began then is one of those that are timed.
+    pub fn time_turn(&mut self, began: u64) {
+        self.latency.time_turn(began);
+    }
+
+    /// How long messages are in here until clients have them, by what those speak.
+    pub fn latencies(&self) -> impl Iterator<Item = (Protocol, super::oversight::TurnLatency)> {
+        self.latency.all()
+    }
+
     /// Our port, as traces show it.
     pub fn port(&self) -> u16 {
         self.port
@@ -385,7 +398,7 @@ impl Consumers {
         self.report_backlogs(io);
         self.json.follow(&self.p2ps);
         self.marketfeed.follow(&self.p2ps);
-        let Self { p2ps, clients, slow, unflushed, limits, json, marketfeed, traces, .. } = self;
+        let Self { p2ps, clients, slow, unflushed, limits, json, marketfeed, traces, latency, .. } = self;
         let timed = limits.flush_interval_ns.is_some();
         let gathered = self.gathering && !timed && limits.packing;
         p2ps.flush(block, |id, deliveries| {
@@ -394,6 +407,7 @@ impl Consumers {
                 deliveries.clone().for_each(|(body, stream)| trace.record(now, (id, stream), Way::Out, body));
             }
             let conn = client.conn;
+            latency.bring(conn, client.protocol);
             let backlog = if client.json_errors.is_some() {
                 // They are sent to at the turn's end, behind all others.
                 if !std::mem::replace(&mut client.unflushed, true) {
@@ -431,6 +445,7 @@ impl Consumers {
         });
         self.json.end_flush();
         self.marketfeed.end_flush();
+        self.settle_latency();
         if timed && self.flush_at.is_none() && !self.unflushed.is_empty() {
             self.flush_at = self.limits.flush_interval_ns.map(|interval| now + interval);
         }
@@ -443,6 +458,15 @@ impl Consumers {
                 tracing::info!("{notice}");
             }
         }
+    }
+
+    /// Those whose latency is followed, and for whom nothing composed waits, have got it.
+    fn settle_latency(&mut self) {
+        let Self { latency, clients, .. } = self;
+        latency.settle(net::clock::now, |conn| {
+            let client = clients.get(conn.slot()).and_then(Option::as_ref).filter(|client| client.conn == conn);
+            client.map(|client| client.unflushed)
+        });
     }
 
     /// Closes the clients that the P2PS wants closed; what it had for them was written before.
@@ -575,6 +599,7 @@ impl Consumers {
             self.send_unflushed(io);
         }
         self.send_json(now, io);
+        self.latency.end_turn();
     }
 
     fn send_unflushed(&mut self, io: &mut RsslIo) {
@@ -613,6 +638,7 @@ impl Consumers {
         slow.retain(|&(conn, backlog)| {
             backlog > 0 || matches!(clients.get(conn.slot()), Some(Some(c)) if c.queued > 0)
         });
+        self.settle_latency();
         self.report_backlogs(io);
         self.close_clients(io);
         composed

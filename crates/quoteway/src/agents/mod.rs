@@ -5,6 +5,7 @@
 
 pub mod backbone;
 pub mod backpressure;
+pub mod class_latency;
 pub mod consumer_ports;
 pub mod consumers;
 mod json;

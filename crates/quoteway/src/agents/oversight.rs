@@ -74,7 +74,7 @@ pub struct TurnLatency {
 }
 
 impl TurnLatency {
-    fn record(&mut self, ns: u64) {
+    pub(super) fn record(&mut self, ns: u64) {
         let bucket = BOUNDS_NS.partition_point(|bound| *bound < ns);
         self.counts[bucket] += 1;
         self.sum_ns += ns;
@@ -161,6 +161,12 @@ impl Oversight {
         self.latency
     }
 
+    /// Whether the turn that is about to begin is one of those that are timed.
+    #[inline]
+    pub fn times_next_turn(&self) -> bool {
+        self.turns % SAMPLED == SAMPLED - 1
+    }
+
     /// Answers all that is asked.
     pub fn answer(&mut self, mut thread: Thread<'_>) {
         self.asked.store(false, Ordering::Release);
@@ -215,13 +221,15 @@ mod tests {
         let mut io = RsslIo::new(1).expect("sockets");
         let (mut oversight, _asker) = oversight("a", io.tcp().waker());
         let mut delivered = 0;
+        let mut said = 0;
         for turn in 0..64 * SAMPLED {
+            said += u32::from(oversight.times_next_turn());
             // Every second of those that are looked at delivers something.
             delivered += u64::from((turn / SAMPLED) % 2);
             oversight.end_turn(net::clock::now(), || delivered);
         }
         let timed: u64 = oversight.latency.counts.iter().sum();
-        assert_eq!(timed, 32);
+        assert_eq!((timed, said), (32, 64));
         let mut slow = TurnLatency::default();
         slow.record(5_000);
         slow.record(5_001);

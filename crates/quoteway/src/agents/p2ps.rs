@@ -92,6 +92,9 @@ impl P2psAgent {
         let Self { io, consumers, hub, .. } = self;
         let deadline = [consumers.timeout(), hub.timeout()].into_iter().flatten().min();
         let now = io.turn(deadline, consumers)?;
+        if self.oversight.times_next_turn() {
+            consumers.time_turn(now);
+        }
         // Before anything is read from the hub: after a standstill, what has become stale is to be known as such.
         consumers.on_timer(now, io);
         let ready = Ready::take(io);

@@ -146,6 +146,9 @@ impl Server {
         let deadline = [sessions.consumers.timeout(), sessions.providers.timeout(), again].into_iter().flatten().min();
         io.read_at_most(sessions.consumers.input_of_turn());
         let now = io.turn(deadline, sessions)?;
+        if self.oversight.times_next_turn() {
+            sessions.consumers.time_turn(now);
+        }
         sessions.providers.on_timer(now, io);
         sessions.consumers.on_timer(now, io);
         sessions.exchange(now, io);

@@ -395,6 +395,9 @@ impl Shard {
         };
         let now = io.turn(deadline, consumers)?;
         events.awake();
+        if self.oversight.times_next_turn() {
+            consumers.time_turn(now);
+        }
         consumers.on_timer(now, io);
         let before = *io.tcp().counters();
         let is_rested = coalescing.until() <= now;

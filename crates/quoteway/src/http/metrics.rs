@@ -18,6 +18,8 @@ pub(super) struct Reading {
     pub(super) name: String,
     pub(super) samples: Samples,
     pub(super) latency: TurnLatency,
+    /// By protocol: from the receipt of messages until a client had them.
+    pub(super) latencies: Vec<(&'static str, TurnLatency)>,
     /// By protocol: clients, their items, bytes that wait for them.
     pub(super) clients: BTreeMap<&'static str, [u64; 3]>,
     pub(super) services: Vec<Service>,
@@ -41,6 +43,9 @@ pub(super) fn read(thread: &mut Thread<'_>) -> Reading {
         name: String::new(),
         samples: thread.samples.clone(),
         latency: thread.latency,
+        latencies: thread.consumers.as_ref().map_or_else(Vec::new, |consumers| {
+            consumers.latencies().map(|(protocol, latency)| (protocol.name(), latency)).collect()
+        }),
         clients,
         services: super::facts::services(thread, 0),
         providers: super::facts::providers(thread, 0),
@@ -59,7 +64,7 @@ pub(super) fn text(readings: &[Reading], silent: usize, started: u64) -> String 
     }
     samples.open_metrics(&mut out);
     families(&mut out, readings);
-    histogram(&mut out, readings);
+    histograms(&mut out, readings);
     head(&mut out, "quoteway_threads_silent", "gauge", "Serving threads that did not answer.");
     let _ = writeln!(out, "quoteway_threads_silent {silent}");
     head(&mut out, "quoteway_start_time_seconds", "gauge", "When the process was ready, Unix time.");
@@ -141,8 +146,8 @@ fn families(out: &mut String, readings: &[Reading]) {
     }
 }
 
-/// How long messages are in each thread.
-fn histogram(out: &mut String, readings: &[Reading]) {
+/// How long messages are in each thread, and until clients of each class have them.
+fn histograms(out: &mut String, readings: &[Reading]) {
     let family = "quoteway_turn_latency_seconds";
     head(
         out,
@@ -151,17 +156,35 @@ fn histogram(out: &mut String, readings: &[Reading]) {
         "From the receipt of messages until all that came of them was handed to the kernel, of every 32nd turn.",
     );
     for reading in readings {
-        let thread = escaped(&reading.name);
-        let mut below = 0;
-        for (count, bound) in reading.latency.counts.iter().zip(BOUNDS_NS) {
-            below += count;
-            let _ = writeln!(out, "{family}_bucket{{thread=\"{thread}\",le=\"{}\"}} {below}", bound as f64 / 1e9);
-        }
-        let all: u64 = reading.latency.counts.iter().sum();
-        let _ = writeln!(out, "{family}_bucket{{thread=\"{thread}\",le=\"+Inf\"}} {all}");
-        let _ = writeln!(out, "{family}_sum{{thread=\"{thread}\"}} {}", reading.latency.sum_ns as f64 / 1e9);
-        let _ = writeln!(out, "{family}_count{{thread=\"{thread}\"}} {all}");
+        histogram(out, family, &format!("thread=\"{}\"", escaped(&reading.name)), &reading.latency);
     }
+    let family = "quoteway_client_latency_seconds";
+    if readings.iter().any(|reading| !reading.latencies.is_empty()) {
+        head(
+            out,
+            family,
+            "histogram",
+            "From the receipt of messages until a client had what came of them, by what it speaks: one client each of every 32nd turn.",
+        );
+    }
+    for reading in readings {
+        for (protocol, latency) in &reading.latencies {
+            let labels = format!("protocol=\"{protocol}\",thread=\"{}\"", escaped(&reading.name));
+            histogram(out, family, &labels, latency);
+        }
+    }
+}
+
+fn histogram(out: &mut String, family: &str, labels: &str, latency: &TurnLatency) {
+    let mut below = 0;
+    for (count, bound) in latency.counts.iter().zip(BOUNDS_NS) {
+        below += count;
+        let _ = writeln!(out, "{family}_bucket{{{labels},le=\"{}\"}} {below}", bound as f64 / 1e9);
+    }
+    let all: u64 = latency.counts.iter().sum();
+    let _ = writeln!(out, "{family}_bucket{{{labels},le=\"+Inf\"}} {all}");
+    let _ = writeln!(out, "{family}_sum{{{labels}}} {}", latency.sum_ns as f64 / 1e9);
+    let _ = writeln!(out, "{family}_count{{{labels}}} {all}");
 }
 
 #[cfg(test)]
@@ -179,6 +202,7 @@ mod tests {
             reading.samples.add(Part::Log, &[], &crate::log::counters());
             reading.clients.insert("rssl", [1, 2, 3]);
             reading.latency.counts[3] = 4;
+            reading.latencies.push(("tr_json2", reading.latency));
             reading.services.push(Service {
                 path: Vec::new(),
                 name: "A\"B".to_owned(),
@@ -211,6 +235,7 @@ mod tests {
             "quoteway_clients{protocol=\"rssl\"} 2",
             "quoteway_service_items_waiting{service=\"A\\\"B\"} 2",
             "quoteway_turn_latency_seconds_bucket{thread=\"egress 1\",le=\"0.00005\"} 4",
+            "quoteway_client_latency_seconds_count{protocol=\"tr_json2\",thread=\"egress 0\"} 4",
             "quoteway_p2ps_clients{rssl=\"127.0.0.1:14002\",thread=\"egress 1\"} 0",
         ] {
             assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");

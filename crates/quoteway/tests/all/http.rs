@@ -162,12 +162,24 @@ fn metrics_are_open_metrics() {
     let counted =
         |text: &str| text.lines().any(|l| l.starts_with("quoteway_turn_latency_seconds_count") && !l.ends_with(" 0"));
     let text = demo.wait_for("/metrics", |status, text| status == 200 && counted(text));
+    // The demo's own client speaks RSSL, and nobody JSON.
+    let of =
+        |protocol: &str| format!("quoteway_client_latency_seconds_count{{protocol=\"{protocol}\",thread=\"server\"}} ");
+    let had = |text: &str, protocol: &str| {
+        text.lines().find_map(|line| line.strip_prefix(&of(protocol))?.parse::<u64>().ok())
+    };
+    demo.wait_for("/metrics", |_, text| had(text, "rssl") > Some(0));
+    assert_eq!(had(&text, "tr_json2"), Some(0), "{text}");
     assert!(text.ends_with("# EOF\n"));
     let (_, head, _) = demo.get("/metrics");
     assert!(head.to_lowercase().contains("content-type: application/openmetrics-text; version=1.0.0"), "{head}");
-    for family in
-        ["quoteway_p2ps_updates_out_total", "quoteway_service_up", "quoteway_clients{", "quoteway_provider_ready{"]
-    {
+    for family in [
+        "quoteway_p2ps_updates_out_total",
+        "quoteway_service_up",
+        "quoteway_clients{",
+        "quoteway_provider_ready{",
+        "quoteway_client_latency_seconds_bucket{protocol=\"tr_json2\",",
+    ] {
         assert!(text.contains(family), "{family} is not in\n{text}");
     }
     check_with_promtool(&text);

@@ -5,6 +5,28 @@ use crate::table::micros;
 use rwf::Real;
 use std::fmt::Write as _;
 
+/// As many of the parts as fit into `room`, two blanks between them: those that come first are wanted most.
+pub fn fit(parts: &[String], room: u16) -> String {
+    let mut line = String::new();
+    for part in parts {
+        let wanted = line.chars().count() + if line.is_empty() { 0 } else { 2 } + part.chars().count();
+        if wanted <= usize::from(room) {
+            line += if line.is_empty() { "" } else { "  " };
+            line += part;
+        }
+    }
+    line
+}
+
+/// Text that ends with a mark where it was cut.
+pub fn cut(text: &str, room: u16) -> String {
+    let room = usize::from(room);
+    if text.chars().count() <= room {
+        return text.to_owned();
+    }
+    text.chars().take(room.saturating_sub(1)).chain((room > 0).then_some('…')).collect()
+}
+
 /// The line that says that everything is up: the first one.
 pub fn ready(snapshot: &Snapshot) -> String {
     let mut text = format!(

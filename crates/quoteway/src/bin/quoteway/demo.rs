@@ -212,14 +212,11 @@ const SERVICE: &str = "DIRECT_FEED";
 
 fn view(args: &DemoArgs, addresses: Addresses, web: Option<&Running>) -> ui::Settings {
     let port = addresses.rssl.port();
-    let mut hints = vec![format!(
-        "EMA Java: EmaFactory.createOmmConsumer(EmaFactory.createOmmConsumerConfig().host(\"localhost:{port}\").username(\"user\"))"
-    )];
+    let mut hints =
+        vec![format!("EMA and ETA: service {SERVICE} at localhost:{port}, any user name (README.md: which lines).")];
     if let Some(websocket) = addresses.websocket {
         let port = websocket.port();
-        hints.push(format!(
-            "WebSocket: ws://localhost:{port}/WebSocket, protocol tr_json2 (docs/operating/websocket.md)."
-        ));
+        hints.push(format!("WebSocket: ws://localhost:{port}/WebSocket, protocol tr_json2."));
     }
     if let Some(nip) = addresses.nip {
         hints.push(format!("Non-interactive providers publish to localhost:{}.", nip.port()));

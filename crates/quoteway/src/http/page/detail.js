@@ -9,6 +9,8 @@ const FIGURES = [
   ["Bid", "BID"], ["Ask", "ASK"], ["Open", "OPEN_PRC"], ["High", "HIGH_1"], ["Low", "LOW_1"], ["Prev. close", "HST_CLOSE"], ["Volume", "ACVOL_1", "size"], ["Trades", "NUM_MOVES", "size"],
 ];
 const LEVELS = 12;
+/** How much of the session the chart shows, in seconds; 0: all of it. */
+const SPANS = [[60, "1 min"], [300, "5 min"], [1800, "30 min"], [0, "Session"]];
 /** Steps of the time axis: its labels have whole seconds. */
 const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200];
 
@@ -137,7 +139,7 @@ export class Detail {
     const isBad = item?.data && item.data !== "Ok";
     const service = item?.service ?? this.feed.service ?? "";
     this.head.replaceChildren(...[
-      el("div", { class: "title" }, el("h1", { text: row.name }), el("span", { class: "quiet", text: [fields.DSPLY_NAME, service, fields.CURRENCY].filter(Boolean).join(" · ") })),
+      el("div", { class: "title" }, el("h1", { text: row.name }), el("span", { class: "quiet", text: [fields.DSPLY_NAME === row.name ? null : fields.DSPLY_NAME, service, fields.CURRENCY].filter(Boolean).join(" · ") })),
       el("div", { class: "quote" },
         last === undefined && this.isPage() ? null : el("span", { class: "big" + (move > 0 ? " gain" : move < 0 ? " loss" : ""), text: this.price(last) || "–" }),
         typeof change === "number" ? el("span", { class: change > 0 ? "gain" : change < 0 ? "loss" : "quiet", text: `${change > 0 ? "+" : ""}${this.price(change)}${typeof percent === "number" ? ` (${percent > 0 ? "+" : ""}${percent.toFixed(2)} %)` : ""}` }) : null,
@@ -150,8 +152,12 @@ export class Detail {
   // The chart of the session.
 
   chartOpen() {
-    this.chartBox = el("div", { class: "chart-box" });
-    this.pane.append(this.chartBox);
+    this.chartBox = el("div", { class: "chart-box", role: "img" });
+    this.span = kept.get("span", 0);
+    this.zoomed = false;
+    this.spans = el("div", { class: "spans", role: "group", "aria-label": "Time shown" }, SPANS.map(([seconds, title]) =>
+      el("button", { text: title, "aria-pressed": String(seconds === this.span), onclick: () => this.spanOf(seconds) })));
+    this.pane.append(this.spans, this.chartBox);
     requestAnimationFrame(() => this.chartMake());
   }
 
@@ -166,18 +172,41 @@ export class Detail {
     this.chart = new uPlot({
       width: clientWidth, height: clientHeight, padding: [12, 8, 0, 0],
       legend: { show: false }, cursor: { points: { size: 7 }, drag: { x: true, y: false } },
-      scales: { x: { time: true }, y: { range: (_, low, high) => around(low, high, digits()) } },
+      scales: { x: { time: true, range: (_, low, high) => this.timesOf(low, high) }, y: { range: (_, low, high) => around(low, high, digits()) } },
       axes: [
-        { ...axis, incrs: SECONDS, values: (_, splits) => splits.map((s) => clock(s * 1000).slice(0, 8)), space: 70 },
+        { ...axis, incrs: SECONDS, values: (plot, splits) => splits.map((s) => (plot.valToPos(s, "x") < 24 ? "" : clock(s * 1000).slice(0, 8))), space: 70 },
         { ...axis, side: 1, size: 64, space: 36, values: (_, splits) => splits.map((v) => v.toFixed(digits())).map((text, n, all) => (text === all[n - 1] ? "" : text)) },
       ],
       series: [{}, { stroke: colour("--accent"), width: 1.6, fill: colour("--accent-soft"), points: { show: false }, paths: uPlot.paths.stepped({ align: 1 }) }],
-      plugins: [{ hooks: { setCursor: (plot) => this.cursor(plot) } }],
+      plugins: [{ hooks: { setCursor: (plot) => this.cursor(plot), setSelect: (plot) => { this.zoomed ||= plot.select.width > 0; }, setScale: (plot, scale) => this.scaled(plot, scale) } }],
     }, this.row.ticks, this.chartBox);
     this.tip = el("div", { class: "tip", hidden: true });
     this.chartBox.append(this.tip);
+    // What was chosen with the mouse stays until a double click, or until another span is chosen.
+    this.chart.over.addEventListener("dblclick", () => this.spanOf(this.span));
     this.charted = performance.now();
     this.note();
+  }
+
+  /** The times of the axis: what the mouse has chosen, or the end of the session. */
+  timesOf(low, high) {
+    if (this.zoomed || !this.span || typeof high !== "number") return [low, high];
+    const last = this.row?.ticks[0].at(-1) ?? high;
+    return [Math.max(this.row?.ticks[0][0] ?? low, last - this.span), last];
+  }
+
+  /** Says which times are shown to those who do not see the axis. */
+  scaled(plot, scale) {
+    const { min, max } = plot.scales.x;
+    if (scale === "x" && typeof min === "number") this.chartBox.setAttribute("aria-label", `Chart from ${clockFine(min * 1000)} to ${clockFine(max * 1000)}`);
+  }
+
+  spanOf(seconds) {
+    this.span = seconds;
+    kept.set("span", seconds);
+    this.zoomed = false;
+    for (const [n, button] of [...this.spans.children].entries()) button.setAttribute("aria-pressed", String(SPANS[n][0] === seconds));
+    this.chart?.setData(this.row.ticks);
   }
 
   note() {
@@ -204,7 +233,9 @@ export class Detail {
     }
     this.charted = now;
     if (this.chartNote) this.note();
-    return this.chart.setData(this.row.ticks);
+    this.chart.setData(this.row.ticks, !this.zoomed);
+    if (this.zoomed) this.chart.redraw();
+    return undefined;
   }
 
   resize() {
@@ -256,15 +287,17 @@ export class Detail {
   bookPaint() {
     const { bid, ask, whole } = this.levels();
     const most = Math.max(1, ...[...bid, ...ask].map((level) => level.size ?? 0));
-    const line = (side, level) => el("div", { class: "level " + side },
-      el("span", { class: "bar", style: `width:${((level.size ?? 0) / most) * 50}%` }),
-      el("span", { class: "orders quiet", text: level.orders ? grouped(level.orders) : "" }),
-      el("span", { class: "size", text: side === "bid" ? grouped(level.size) : "" }),
+    const bar = (level) => el("span", { class: "bar", style: `width:${((level.size ?? 0) / most) * 100}%` });
+    const sizes = (level) => el("span", { class: "size" }, bar(level), el("b", { text: grouped(level.size) }));
+    const orders = (level) => el("span", { class: "orders quiet", text: level.orders ? grouped(level.orders) : "" });
+    const none = () => el("span");
+    const line = (side, level) => el("div", { class: "level " + side }, ...(side === "bid" ? [orders(level), sizes(level)] : [none(), none()]),
       el("span", { class: "price " + (side === "bid" ? "gain" : "loss"), text: this.price(level.price) }),
-      el("span", { class: "size right", text: side === "ask" ? grouped(level.size) : "" }));
+      ...(side === "ask" ? [sizes(level), orders(level)] : [none(), none()]));
+    const counts = [...bid, ...ask].some((level) => level.orders);
     const spread = bid.length && ask.length ? ask[0].price - bid[0].price : null;
     this.ladder.replaceChildren(
-      el("div", { class: "level heads quiet" }, el("span", { class: "orders" }), el("span", { class: "size", text: "Bid size" }), el("span", { class: "price", text: "Price" }), el("span", { class: "size right", text: "Ask size" })),
+      el("div", { class: "level heads quiet" }, ...[counts ? "Orders" : "", "Bid size", "Price", "Ask size", counts ? "Orders" : ""].map((text) => el("span", { text }))),
       ...ask.toReversed().map((level) => line("ask", level)),
       el("div", { class: "spread quiet", text: spread === null ? "" : `spread ${this.price(Math.round(spread * 1e6) / 1e6)}` }),
       ...bid.map((level) => line("bid", level)));

@@ -118,7 +118,7 @@ export class System {
       ["Updates out", short(this.rates.out), "a second, to all clients"],
       ["Clients", grouped(totals.clients), totals.clients_behind ? `${totals.clients_behind} behind` : nearLimits(totals), totals.clients_behind > 0 || totals.mounts_burdened > 0],
       ["Items", grouped(totals.items || totals.source_items), itemsAbout(totals), totals.items_waiting > 0 || heavy(totals.load) || heavy(totals.open_queue)],
-      ["Latency in here", worst ? `≤ ${micros(worst)}` : "–", worst ? `99 % of turns; half within ${micros(median)}` : "no samples yet"],
+      ["Latency in here", worst ? `≤ ${micros(worst)}` : "–", worst ? `99 %; half ≤ ${micros(median)}` : "no samples yet"],
       ["Traffic", `${bytes(this.rates.sent)}/s`, `out; ${bytes(this.rates.received)}/s in`],
       ["Up", duration(process.uptime_s), `${process.role} ${process.version} on ${process.host}`, silent.length > 0 || process.draining],
     ];

@@ -4,7 +4,7 @@ mod clients;
 mod detail;
 
 use super::navigation::{Navigation, Pane, Sort};
-use super::plain::{price, thousands};
+use super::plain::{cut, fit as fit_parts, price, thousands};
 use super::{Direction, Row, Snapshot};
 use crate::table::micros;
 use ratatui::Frame;
@@ -83,11 +83,16 @@ fn draw_help(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot) {
 
 fn draw_head(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot) {
     let state = if snapshot.connected { "connected".green() } else { "not connected".red() };
+    // A figure is shown whole or not at all.
+    let room = area.width.saturating_sub(11 + 2 + state.content.chars().count() as u16);
+    let place = fit_parts(&[format!("{} on {}", snapshot.service, snapshot.address)], room);
+    let left = room.saturating_sub(place.chars().count() as u16 + 2);
+    let more = [format!("up {}", clock(snapshot.uptime_s)), format!("{} items", snapshot.rows.len())];
     let line = Line::from(vec![
         " Quoteway ".bold().reversed(),
-        Span::raw(format!(" {} on {}  ", snapshot.service, snapshot.address)),
+        Span::raw(format!(" {place}  ")),
         state,
-        Span::raw(format!("  up {}  {} items", clock(snapshot.uptime_s), snapshot.rows.len())),
+        Span::raw(format!("  {}", fit_parts(&more, left))),
     ]);
     frame.render_widget(Paragraph::new(line), area);
 }
@@ -278,7 +283,8 @@ fn draw_latency(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot) {
 
 fn draw_foot(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot, navigation: &Navigation) {
     let room = usize::from(area.height.saturating_sub(1));
-    let mut lines: Vec<Line<'_>> = snapshot.hints.iter().take(room).map(|h| Line::from(h.as_str())).collect();
+    let mut lines: Vec<Line<'_>> =
+        snapshot.hints.iter().take(room).map(|hint| Line::from(cut(hint, area.width))).collect();
     let keys = match navigation.pane {
         Pane::Watchlist if navigation.is_typing => "Enter ends the search  Esc forgets it",
         Pane::Watchlist => "q quit  Enter item  / search  s sort  ? keys",
@@ -573,6 +579,7 @@ pub(super) mod tests {
         snapshot.rows.extend((0..40).map(|n| Row { name: format!("ITEM{n}.O"), ..first.clone() }));
         let mut at = Navigation::default();
         for step in 0..2_000_u64 {
+            snapshot.uptime_s = 3_725.0;
             let random = |salt: u64| {
                 let mixed = (step * 8 + salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
                 ((mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) as usize
@@ -589,6 +596,8 @@ pub(super) mod tests {
             let opened = screen.lines().filter(|line| line.starts_with('│')).count();
             let closed = screen.lines().filter(|line| line.starts_with('│') && line.ends_with(['│', '┐', '┘'])).count();
             assert_eq!(opened, closed, "{at:?} at {width} x {height}\n{screen}");
+            let head = screen.lines().next().unwrap_or_default();
+            assert!(!head.contains("up ") || head.contains("up 1:02:05"), "{width}\n{screen}");
             let whole = ["184.51", "184.47", "1,234,567", "1,234.5678"];
             for word in screen.split(|c: char| c == '│' || c.is_whitespace()) {
                 let is_part = |number: &&str| number.len() > word.len() && word.len() > 3 && number.ends_with(word);
