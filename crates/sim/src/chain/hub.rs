@@ -16,6 +16,7 @@ use hub::p2ps::{self, ClientId, P2ps, Percents, SourceId};
 use hub::stream::HubError;
 use rssl::ws::JsonTexts;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
 /// Bytes that may be on their way to a P2PS in a paced world.
@@ -192,11 +193,17 @@ fn limits(slow: bool, conflated: bool) -> p2ps::egress::Limits {
     }
 }
 
-/// One interval for those that ask for it, another one for all of one service, and whoever is slow.
+/// One interval for those that ask for it, another one for all of one service with exceptions by value, name and field, and whoever is slow.
 fn conflation() -> Settings {
     let others =
         ServiceConflation { offered: vec![700], just_in_time: JustInTime::All, ..ServiceConflation::default() };
-    let all = ServiceConflation { interval: 400, ..others.clone() };
+    let values = vec![(FieldValue::Number(1), 90), (FieldValue::Number(1_000_001), 0)];
+    let exceptions = Exceptions {
+        by_field: Some(FieldIntervals { fid: 1, values }),
+        not_items: vec![NamePattern::new("B")],
+        only_fields: Some(Arc::new(FieldSet::new([(1, 4)]))),
+    };
+    let all = ServiceConflation { interval: 400, exceptions, ..others.clone() };
     Settings { services: [("OTHER".to_owned(), all)].into(), others, ripple: false }
 }
 
