@@ -41,6 +41,14 @@ pub fn append_for_group(path: &Path) -> io::Result<File> {
     open(OpenOptions::new().append(true).create(true).mode(0o640), path)
 }
 
+/// A file to read and to write, as it is: made if there is none, for its owner alone (mode 0600).
+///
+/// # Errors
+/// As for [`create`].
+pub fn keep(path: &Path) -> io::Result<File> {
+    open(OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600), path)
+}
+
 /// Makes a file of these bytes, in place of what it had.
 ///
 /// # Errors

@@ -31,6 +31,8 @@ pub enum Part {
     SourceDistributor,
     /// Its sessions with providers.
     Providers,
+    /// Its persistent cache.
+    Records,
     /// Its side of the hub between processes.
     HubPublisher,
     /// One P2PS, as its Source Distributor sees it.
@@ -51,9 +53,10 @@ pub enum Part {
 
 impl Part {
     /// All parts.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::SourceDistributor,
         Self::Providers,
+        Self::Records,
         Self::HubPublisher,
         Self::P2psOf,
         Self::P2ps,
@@ -69,6 +72,7 @@ impl Part {
         match self {
             Self::SourceDistributor => "source_distributor",
             Self::Providers => "providers",
+            Self::Records => "persistent_cache",
             Self::HubPublisher => "hub_publisher",
             Self::P2psOf => "hub_p2ps",
             Self::P2ps => "p2ps",
@@ -85,6 +89,7 @@ impl Part {
         match self {
             Self::SourceDistributor => hub::distributor::Counters::TABLE,
             Self::Providers => agents::providers::Counters::TABLE,
+            Self::Records => agents::records::Counters::TABLE,
             Self::HubPublisher => publisher::Counters::TABLE,
             Self::P2psOf => agents::source_distributor::P2psBehind::TABLE,
             Self::P2ps => hub::p2ps::Counters::TABLE,
@@ -99,7 +104,7 @@ impl Part {
     /// The kind of the status line on which its counters stand. Parts of one agent share a line, on which names are unique.
     pub const fn line(self) -> &'static str {
         match self {
-            Self::SourceDistributor | Self::Providers | Self::HubPublisher => "source-distributor",
+            Self::SourceDistributor | Self::Providers | Self::Records | Self::HubPublisher => "source-distributor",
             Self::P2psOf => "p2ps-of",
             Self::P2ps | Self::Consumers | Self::HubSubscriber => "p2ps",
             Self::Rrcpd => "rrcpd",

@@ -3,7 +3,7 @@
 use rwf::image::Schema;
 use rwf::msg::Domain;
 use rwf::page::PageSize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Which items of which services are cached. The default caches nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -63,6 +63,51 @@ impl PageSizes {
     /// What refreshes of a service are read with where no dictionary is needed.
     pub(crate) fn schema(&self, service: &str) -> Schema<'static> {
         Schema { page_size: self.of(service), ..Schema::NONE }
+    }
+}
+
+/// Some services, by their names.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum ServiceSet {
+    /// No service.
+    #[default]
+    None,
+    /// Every service.
+    All,
+    /// These.
+    Named(BTreeSet<String>),
+}
+
+impl ServiceSet {
+    /// True if a service is one of them.
+    pub fn has(&self, service: &str) -> bool {
+        match self {
+            Self::None => false,
+            Self::All => true,
+            Self::Named(names) => names.contains(service),
+        }
+    }
+}
+
+/// What of the images of non-interactive services outlives the process, and when they expire: a *record* is an item of such a service with
+/// its image.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RecordRules {
+    /// Services whose records are kept outside: [`take_record_changes`](crate::distributor::SourceDistributor::take_record_changes) gives
+    /// them out.
+    pub kept: ServiceSet,
+    /// Services whose records expire.
+    pub expiring: ServiceSet,
+    /// Nanoseconds without a refresh or an update after which a record of theirs ends; 0 for ever.
+    pub max_age: u64,
+    /// Records of each of them; beyond it the one that was published longest ago ends. 0 for any number.
+    pub max_number: u32,
+}
+
+impl RecordRules {
+    /// Whether records of any service are looked at.
+    pub fn is_on(&self) -> bool {
+        self.kept != ServiceSet::None || self.expiring != ServiceSet::None
     }
 }
 

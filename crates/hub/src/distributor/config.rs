@@ -81,6 +81,8 @@ pub struct Config {
     pub image_part: usize,
     /// Which items of interactive providers are cached, so that further images need no word to the provider; none unless said.
     pub cache: crate::cache::rules::CacheRules,
+    /// Which images of non-interactive services outlive the process, and which expire; none unless said.
+    pub records: crate::cache::rules::RecordRules,
     /// What of services passes; all of it unless said.
     pub filters: crate::filter::rules::Filters,
     /// How large held pages are.
@@ -147,6 +149,7 @@ impl Default for Config {
             max_pending_posts: 100_000,
             image_part: 32_000,
             cache: crate::cache::rules::CacheRules::default(),
+            records: crate::cache::rules::RecordRules::default(),
             filters: crate::filter::rules::Filters::default(),
             page_sizes: crate::cache::rules::PageSizes::default(),
             heartbeat_interval: 0,

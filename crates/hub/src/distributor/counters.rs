@@ -59,6 +59,12 @@ pub struct Counters {
     pub taken_back: u64,
     /// Images of second publishers that were not kept: as many stand by as there may be items.
     pub standby_dropped: u64,
+    /// Records that were too old, or one too many for their service.
+    pub records_expired: u64,
+    /// Records taken back after a start.
+    pub records_restored: u64,
+    /// Ends of records that the persistent cache was not told of, since too many of them waited.
+    pub record_ends_lost: u64,
     /// Services that nobody offered any more and that had no item, forgotten.
     pub services_aged: u64,
     /// Images of interactive items given out of the cache; those of several parts count once.

@@ -49,6 +49,7 @@ pub use counters::Counters;
 pub use notice::Notice;
 pub use overview::{OfferOverview, ServiceOverview, SessionOverview};
 pub use providers::{Origin, PeerInfo, SessionId, SwitchError};
+pub use published::{Record, RecordChange, Restore, RestoreError, Restored};
 
 use crate::cache::images::Cache;
 use crate::stream::{Event, update_flags};
@@ -110,6 +111,9 @@ impl SourceDistributor {
         }
         if config.age_unpublished > 0 {
             timers.set(0, Timer::Retention);
+        }
+        if config.records.max_age > 0 {
+            timers.set(0, Timer::Records);
         }
         Self {
             counters: Counters::default(),
@@ -194,6 +198,7 @@ impl SourceDistributor {
     /// Does what is due, begins a turn, and goes on with what the last turn's budget left. Call it when [`Self::timeout`] has
     /// come; more often does no harm, but that more is asked for in one turn.
     pub fn on_timer(&mut self, now: u64, out: &mut impl ProviderSink) {
+        self.published.records.set_now(now);
         self.upstream.pacing.begin_turn(self.config.opens_per_turn);
         self.outages.begin_turn(self.config.work_per_turn);
         while let Some(due) = self.timers.pop(now) {
@@ -288,6 +293,7 @@ impl SourceDistributor {
             Timer::FailBack(service) => self.failback_timer(now, service, out),
             Timer::Lease(slot, serial) => self.lease_timer(now, slot, serial, out),
             Timer::Retention => self.retention_timer(now, out),
+            Timer::Records => self.records_timer(now),
             Timer::Heartbeat => self.heartbeat(now, out),
         }
     }
@@ -317,6 +323,7 @@ impl SourceDistributor {
         let header = peek::header(msg)?;
         let session = &self.providers[id];
         if session.origin == Origin::NonInteractive {
+            self.published.records.set_now(now);
             return match header.domain {
                 Domain::LOGIN => self.provider_login(id, msg, out),
                 _ if session.phase == Phase::LoggingIn => Err(CloseReason::NotLoggedIn),

@@ -32,6 +32,8 @@ pub(crate) enum Timer {
     Lease(Slot, u32),
     /// The next look at what nobody publishes or offers any more.
     Retention,
+    /// The oldest record may have expired.
+    Records,
     /// The next heartbeat.
     Heartbeat,
 }

@@ -13,6 +13,7 @@ mod posts;
 mod published;
 mod random;
 mod random_published;
+mod records;
 mod recovery;
 mod retention;
 mod standby;

@@ -18,6 +18,7 @@ pub mod oversight;
 pub mod p2ps;
 pub mod permissions;
 pub mod providers;
+pub mod records;
 pub mod routes;
 pub mod send_coalescing;
 pub mod server;

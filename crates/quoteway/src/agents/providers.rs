@@ -11,6 +11,7 @@ use net::tcp::{ConnId, ListenerId};
 
 use super::json_providers::JsonProviders;
 use super::marketfeed::FromProviders;
+use super::records::Keeper;
 use super::routes::Routes;
 use crate::config::{self, Config};
 use crate::counters::{Label, Part, Samples};
@@ -24,6 +25,8 @@ pub struct Providers {
     routes: Routes,
     json: JsonProviders,
     marketfeed: FromProviders,
+    /// Keeps images over a restart, where that is configured.
+    keeper: Option<Keeper>,
     /// Records of all providers are converted, not only those of routes that say so.
     converts_all: bool,
     /// By route: its records are converted.
@@ -80,8 +83,8 @@ impl Providers {
     /// [`Providers::on_timer`].
     ///
     /// # Errors
-    /// The port cannot be listened on, or a dictionary cannot be read.
-    pub fn new(config: &Config, distributor: SourceDistributor, io: &mut RsslIo) -> io::Result<Self> {
+    /// The port cannot be listened on, a dictionary cannot be read, or there is no persistent cache where there is to be one.
+    pub fn new(config: &Config, mut distributor: SourceDistributor, io: &mut RsslIo) -> io::Result<Self> {
         let c = &config.source_distributor;
         let mut nip_port = None;
         if c.enable_nip_server {
@@ -92,6 +95,7 @@ impl Providers {
             })?;
             nip_port = Some(NipPort { listener, addr, open: 0, admitted: Vec::new(), max: c.nip_max_mounts as usize });
         }
+        let keeper = Keeper::start(c, net::clock::now(), &mut distributor)?;
         let (outbox, routes) = (Outbox::default(), Routes::new(config)?);
         let json = JsonProviders::new(config::dictionary(&config.dictionary)?, c);
         let marketfeed = FromProviders::new(json.dictionary(), &config.p2ps);
@@ -101,6 +105,7 @@ impl Providers {
             routes,
             json,
             marketfeed,
+            keeper,
             converts_all: c.convert_mfeed_data_to_rwf,
             converting_routes: config.dialled_routes().map(|route| route.convert_mfeed_data_to_rwf).collect(),
             nip_port,
@@ -128,6 +133,9 @@ impl Providers {
             marketfeed_fields_lost,
         };
         samples.add(Part::Providers, labels, &counters);
+        if let Some(keeper) = &self.keeper {
+            samples.add(Part::Records, labels, &keeper.counters(&self.distributor));
+        }
     }
 
     /// The connection of a session.
@@ -248,10 +256,8 @@ impl Providers {
 
     /// When [`Providers::on_timer`] is due.
     pub fn timeout(&self) -> Option<u64> {
-        match (self.distributor.timeout(), self.routes.timeout()) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        let keeper = self.keeper.as_ref().and_then(|keeper| keeper.timeout(&self.distributor));
+        [self.distributor.timeout(), self.routes.timeout(), keeper].into_iter().flatten().min()
     }
 
     /// Does what is due.
@@ -259,6 +265,9 @@ impl Providers {
         self.routes.on_timer(now, io);
         if self.distributor.timeout().is_some_and(|at| at <= now) {
             self.distributor.on_timer(now, &mut self.outbox);
+        }
+        if let Some(keeper) = &mut self.keeper {
+            keeper.on_timer(now, &mut self.distributor);
         }
     }
 
@@ -293,6 +302,15 @@ impl Providers {
                 tracing::warn!("closing the session with a provider: {reason}");
                 io.close_drained(conn, &reason.to_string());
             }
+        }
+    }
+}
+
+/// A process that is stopped leaves what it holds on the disk.
+impl Drop for Providers {
+    fn drop(&mut self) {
+        if let Some(keeper) = self.keeper.take() {
+            keeper.finish(&mut self.distributor);
         }
     }
 }

@@ -98,7 +98,10 @@ const BIAS: &str = "a turn reads at most 256 KB of each connection, so that all 
 const THREADS: &str =
     "that thread does not exist here; writerThreadCount and bindWriteThread.N place the threads there are";
 const CACHE: &str = "what is cached is said by cacheLocation, nonCachingItemList, and enableCache, maxCacheSize and the domains of the P2PS (docs/operating/cache.md)";
-const PERSISTENCE: &str = "nothing is kept over a restart: the provider is asked again";
+const PERSISTENCE: &str = "what has changed is written every persistent_interval_ms, and at a stop, to one file that grows as it has to (docs/operating/cache.md)";
+const RESILIENCY: &str = "a Source Distributor that starts copies no other's images";
+const P2PS_PERSISTENCE: &str =
+    "a P2PS keeps nothing over a restart: images that outlive one are the Source Distributor's";
 const DISCOVERY: &str = "clients are not redirected; list the servers in the client's configuration";
 const SERVICES: &str = "every service that a provider offers is served";
 const RECOVERY: &str = "an item is asked for again for ever, with a pause that grows from 1 s to 60 s";
@@ -192,7 +195,7 @@ pub(super) const TABLE: &[NoEffect] = &[
         "dictionaries go out in parts of maxFragmentSize to every client",
         "enableMultipartDictionary=True",
     ),
-    none(Kind::P2ps, PERSISTENCE, "persistentRestoreAsStale"),
+    none(Kind::P2ps, P2PS_PERSISTENCE, "persistentRestoreAsStale"),
     none(Kind::P2ps, "a TLS connection takes TLS 1.2 or 1.3, whichever the client can", "encryptionProtocol"),
     // Src_Dist, ADH
     none(
@@ -232,11 +235,8 @@ pub(super) const TABLE: &[NoEffect] = &[
         "blockedSubjectText delayConfigFile delayEnabled=False delayFileLimit delayPrimaryDir delayReplayCutoff delaySecondaryDir delaySpaceThreshold delayTrace delayUpdateAfterAggregation disableDelayItemFile disableDelayItemList feeliableFieldList remapDelayServiceId remapDelayServiceName vendorDelayedSubjectText",
     ),
     none(Kind::SrcDist, FILTER, "contains filterField filterFieldValues remove featureEnabled=False"),
-    none(
-        Kind::SrcDist,
-        PERSISTENCE,
-        "cacheResDownloadPace supportCacheResiliency=False enablePersistentOnShutdown=False persistentCacheDirectory persistentCacheServiceList supportPersistentCache=False",
-    ),
+    none(Kind::SrcDist, RESILIENCY, "cacheResDownloadPace supportCacheResiliency=False"),
+    none(Kind::SrcDist, PERSISTENCE, "enablePersistentOnShutdown=False"),
     none(Kind::SrcDist, CONTRIBUTIONS, "contribServiceList"),
     none(
         Kind::SrcDist,
@@ -345,11 +345,8 @@ pub(super) const TABLE: &[NoEffect] = &[
     ),
     none(Kind::Service, OUTAGE, "disconnectServiceDown=False discourageRequestsOnOutage dismountOnOutage=False"),
     none(Kind::Service, FILTER, "featureEnabled=False"),
-    none(
-        Kind::Service,
-        PERSISTENCE,
-        "fileDirectory fileSize logFlushInterval persistentRestoreAsStale CacheResiliency*hostList CacheResiliency*port",
-    ),
+    none(Kind::Service, PERSISTENCE, "fileDirectory fileSize logFlushInterval"),
+    none(Kind::Service, RESILIENCY, "CacheResiliency*hostList CacheResiliency*port"),
     none(Kind::Service, PRIORITY, "forwardItemPriorityToSrcApp=False itemPriorityFile"),
     none(
         Kind::Service,

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use hub::cache::rules::{CacheRules, Domains, NamePattern, ServiceRule};
+use hub::cache::rules::{CacheRules, Domains, NamePattern, RecordRules, ServiceRule, ServiceSet};
 use hub::hash_seed::HashSeed;
 use hub::{distributor, p2ps};
 use rwf::dictionary::Dictionary;
@@ -37,6 +37,7 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
         post_timeout: u64::from(config.p2ps.post_timeout_s) * SECOND,
         open_window: c.initial_open_limit,
         cache: distributor_cache(config),
+        records: record_rules(c),
         filters: filters::of_distributor(&config.filters),
         page_sizes: c.page_sizes.0.clone(),
         hash_seed: hash_seed(),
@@ -136,6 +137,21 @@ fn cache_rules(config: &Config, enabled: bool, domains: Domains, services: &[Str
     }
     let services = services.iter().map(|name| (name.clone(), rule.clone())).collect();
     CacheRules { services, max_items, ..CacheRules::default() }
+}
+
+/// Which images of non-interactive services outlive the process, and which expire.
+fn record_rules(c: &super::SourceDistributor) -> RecordRules {
+    let services = |wanted: bool, names: &[String]| match (wanted, names) {
+        (false, _) => ServiceSet::None,
+        (true, []) => ServiceSet::All,
+        (true, names) => ServiceSet::Named(names.iter().cloned().collect()),
+    };
+    RecordRules {
+        kept: services(c.support_persistent_cache, &c.persistent_cache_service_list),
+        expiring: services(c.record_max_age_s > 0 || c.record_max_number > 0, &c.expiring_services),
+        max_age: u64::from(c.record_max_age_s) * SECOND,
+        max_number: c.record_max_number,
+    }
 }
 
 fn permission_settings(c: &super::Permissions) -> permissions::Settings {

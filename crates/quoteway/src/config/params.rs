@@ -129,6 +129,14 @@ section! {
     request_timeout_s: u32 = 15, "retryTimer" in "SERVICE", "Time after which an unanswered open is reported as Timeout and asked again, seconds.";
     age_unwatched_item_time_s: u32 = 0, "ageUnwatchedItemTime" in "SERVICE", "How long an item that nobody watches stays open at its provider, seconds; 0 closes it at once.";
     age_unpublished_s: u32 = 86_400, "", "How long the image of an item is held that no provider publishes any more and nobody watches, and a service that nobody offers and has no item, seconds; 0 for ever. They make room sooner where max_items is reached.";
+    support_persistent_cache: bool = false, "supportPersistentCache", "Keep the images of non-interactive services in a file of persistent_cache_directory, so that they are there again after a restart (docs/operating/cache.md).";
+    persistent_cache_directory: String = String::new(), "persistentCacheDirectory", "Folder of that file, for this process alone; made if it is not there.";
+    persistent_cache_service_list: Vec<String> = Vec::new(), "persistentCacheServiceList", "Services whose images are kept; empty means all that are not interactive.";
+    persistent_restore_as_stale: bool = true, "persistentRestoreAsStale" in "SERVICE", "Images that were kept are Suspect after a restart until they are published again; false gives them as they were.";
+    persistent_interval_ms: u32 = 1_000, "", "Pause between two rounds of writing what has changed, milliseconds: so much of what was published last may be lost by a crash.";
+    record_max_age_s: u32 = 0, "", "Time without a refresh or an update after which an item of a non-interactive service ends, on disk and for who watches it, seconds; 0 for ever.";
+    record_max_number: u32 = 0, "", "Items of a non-interactive service; beyond it the one that was published longest ago ends. 0 means any number.";
+    expiring_services: Vec<String> = Vec::new(), "", "Services for which record_max_age_s and record_max_number count; empty means all that are not interactive.";
     cache_location: CacheLocation = CacheLocation::SrcApp, "cacheLocation" in "SERVICE", "\"ssl\" holds the images of interactive providers' items here, too: a P2PS that asks for an image, joins or has lost messages gets it from memory (docs/operating/cache.md). \"srcApp\" asks the provider.";
     max_cache_size: u32 = 1_000_000, "", "Items of interactive providers that are cached at a time; beyond it the one that was asked for longest ago is cached no more. 0 means any number.";
     domains_cached: DomainList = DomainList(Domains::ALL), "", "Domains whose items are cached where cache_location is \"ssl\".";

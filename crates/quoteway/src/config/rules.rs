@@ -154,6 +154,12 @@ fn of_distributor_and_daemon(config: &Config) -> Vec<Broken> {
         "nip_client_ca_file",
         "needs nip_cert_file: certificates are shown under TLS",
     );
+    rule(
+        !s.support_persistent_cache || !s.persistent_cache_directory.is_empty(),
+        "persistent_cache_directory",
+        "must name a folder when support_persistent_cache is true",
+    );
+    rule((10..=3_600_000).contains(&s.persistent_interval_ms), "persistent_interval_ms", "must be from 10 to 3600000");
     if !cpus(&config.rrcpd.bind_main_thread) {
         let what = "must be a list of processors such as 0-3,5";
         found.push(Broken { section: Rrcpd::NAME, key: "bind_main_thread", what });

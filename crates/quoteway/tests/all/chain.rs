@@ -420,27 +420,27 @@ fn a_port_that_is_taken_is_named() {
 }
 
 /// A consumer by hand: login and directory by the tools' own, items and reading by the test.
-struct Mount {
+pub(crate) struct Mount {
     io: RsslIo,
     conn: ConnId,
-    seen: Seen,
+    pub(crate) seen: Seen,
 }
 
-struct Seen {
+pub(crate) struct Seen {
     consumer: Consumer,
     replies: Vec<Vec<u8>>,
-    service: Option<u16>,
-    opened: bool,
+    pub(crate) service: Option<u16>,
+    pub(crate) opened: bool,
     /// Messages on item streams.
-    items: usize,
+    pub(crate) items: usize,
     /// The first of them, and the last.
-    first: Vec<u8>,
-    last: Vec<u8>,
+    pub(crate) first: Vec<u8>,
+    pub(crate) last: Vec<u8>,
     ended: Option<String>,
 }
 
 impl Mount {
-    fn connect(port: u16, tls: Option<&TlsClient>) -> Self {
+    pub(crate) fn connect(port: u16, tls: Option<&TlsClient>) -> Self {
         let mut io = RsslIo::new(1).expect("descriptors");
         let tls = tls.map(|t| t.connect("127.0.0.1").expect("a name"));
         let addr = SocketAddr::from(([127, 0, 0, 1], port));
@@ -468,7 +468,7 @@ impl Mount {
     }
 
     /// Turns until `done` gives something; half a minute at most.
-    fn run_until<T>(&mut self, done: impl Fn(&Seen) -> Option<T>) -> T {
+    pub(crate) fn run_until<T>(&mut self, done: impl Fn(&Seen) -> Option<T>) -> T {
         let deadline = net::clock::now() + 30_000_000_000;
         loop {
             if let Some(t) = done(&self.seen) {
@@ -481,7 +481,7 @@ impl Mount {
         }
     }
 
-    fn open_items(&mut self, names: &[&str]) {
+    pub(crate) fn open_items(&mut self, names: &[&str]) {
         let service = self.seen.service.expect("the service is up");
         let now = net::clock::now();
         for (name, stream) in names.iter().zip(5..) {

@@ -14,6 +14,7 @@ mod lbm_tools;
 mod log;
 mod operation;
 mod permissions;
+mod persistence;
 mod report1;
 mod rooms;
 mod status;

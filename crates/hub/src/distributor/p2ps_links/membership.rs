@@ -57,6 +57,7 @@ impl SourceDistributor {
         block: &[u8],
         out: &mut impl ProviderSink,
     ) -> Result<(), HubError> {
+        self.published.records.set_now(now);
         let read = self.read_block(now, from, block, out);
         if read.is_err() {
             self.counters.closed_p2ps += 1;

@@ -285,6 +285,9 @@ impl SourceDistributor {
         debug_assert!(self.items[handle].place().is_none(), "an item leaves its stream before it is forgotten");
         self.upstream.forget_item(handle);
         self.cache.remove(handle.0);
+        if let Some(image) = self.items[handle].image() {
+            self.end_record(handle, image);
+        }
         let item = self.items.remove(handle);
         if item.is_lost() {
             self.services[item.service()].item_is_back();
@@ -308,6 +311,9 @@ impl SourceDistributor {
         self.cache.remove(handle.0);
         let item = &self.items[handle];
         let (image, service, watched) = (item.image(), item.service(), item.has_interest());
+        if let Some(image) = image {
+            self.end_record(handle, image);
+        }
         let was_lost = self.items.end(handle);
         if let Some(image) = image {
             self.published.images.remove(image);

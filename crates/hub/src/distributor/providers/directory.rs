@@ -162,6 +162,7 @@ impl SourceDistributor {
         let Some(service) = self.services.find_or_add(name, cached) else {
             self.counters.refused_services += 1;
             self.refuse_service(id, name, entry);
+            self.give_up_restored(now, name, out);
             return None;
         };
         self.providers[id].forget_refused(entry.id);
@@ -195,6 +196,15 @@ impl SourceDistributor {
             } else {
                 Notice::NoServiceIds { service, provider }
             });
+        }
+    }
+
+    /// A provider of the other kind stands by for a service that nobody has offered since it was taken back: that is over.
+    fn give_up_restored(&mut self, now: u64, name: &str, out: &mut dyn ProviderSink) {
+        let restored = self.services.by_name(name).filter(|&service| self.services[service].is_restored);
+        if let Some(service) = restored {
+            self.services[service].is_restored = false;
+            self.take_over(now, service, out);
         }
     }
 
@@ -252,9 +262,11 @@ impl SourceDistributor {
             service.stale |= service.domains.insert(domain.0);
         }
         if service.vendor.is_none() {
+            service.stale |= info.vendor.is_some();
             service.vendor.clone_from(&info.vendor);
         }
         if service.item_list.is_none() {
+            service.stale |= info.item_list.is_some();
             service.item_list.clone_from(&info.item_list);
         }
     }
@@ -281,7 +293,7 @@ impl SourceDistributor {
             self.providers.get(provider).filter(|session| session.phase == Phase::Ready)?.offer(id)
         });
         let path = self.path_of(offers.clone());
-        let (mut up, mut accepting) = (false, false);
+        let (mut up, mut accepting) = (service.is_restored, service.is_restored);
         for offer in offers.filter(|offer| offer.up) {
             up = true;
             accepting |= offer.accepting && offer.open_window != Some(0);
@@ -290,7 +302,8 @@ impl SourceDistributor {
         let state = (up, accepting || !up || service.cached);
         // One that is new waits for the dictionaries of the first provider that has them all.
         let ready = |&id: &SessionId| self.providers.get(id).is_some_and(|session| !session.downloads.is_awaited());
-        let wanted = service.advertised || !service.is_deleting && service.providers().iter().any(ready);
+        let known = service.is_restored || service.providers().iter().any(ready);
+        let wanted = service.advertised || !service.is_deleting && known;
         let news = !service.advertised || service.stale || service.state != state || service.path != path;
         if !wanted || !news {
             return;

@@ -22,6 +22,8 @@ pub(crate) struct Service {
     pub(crate) item_list: Option<String>,
     /// Non-interactive: its images are held here.
     pub(crate) cached: bool,
+    /// It was taken back after a start, and no provider has offered it since: requests are answered from what is held.
+    pub(crate) is_restored: bool,
     /// P2PSs know it.
     pub(crate) advertised: bool,
     /// P2PSs were told that it is gone, and its items have yet to end: until then nothing new is made of it.
@@ -74,6 +76,7 @@ impl Service {
     pub(crate) fn add_provider<K: Ord>(&mut self, id: SessionId, rank: impl Fn(SessionId) -> K) {
         if !self.providers.contains(&id) {
             self.providers.push(id);
+            self.is_restored = false;
             self.sort_providers(rank);
         }
     }

@@ -161,6 +161,7 @@ impl SourceDistributor {
             let tell = item.has_interest() && !at_once && !item.is_suspect();
             let image = item.image().expect("a cached item has an image");
             self.published.images.get_mut(image).set_state(&state);
+            self.note_changed(handle);
             self.abandon_set(handle);
             self.mark_lost(handle);
             if tell {

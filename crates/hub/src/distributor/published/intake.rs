@@ -128,6 +128,7 @@ impl SourceDistributor {
         }
         let image = self.published.images.add();
         let handle = self.items.insert_hashed(hash, service, &self.key, Kind::Cached { image });
+        self.begin_record(handle, 0, false);
         let known = &mut self.services[service];
         if known.domains.insert(self.items[handle].domain()) {
             known.stale = true;
@@ -190,6 +191,7 @@ impl SourceDistributor {
         if was_lost {
             self.services[item.service()].item_is_back();
         }
+        self.note_published(handle);
         if awaited {
             self.answer_now(handle, ALL);
         }
@@ -259,6 +261,7 @@ impl SourceDistributor {
             self.counters.cache_failures += 1;
         }
         narrow(image, update);
+        self.note_published(handle);
     }
 
     fn published_status(&mut self, id: SessionId, status: &StatusMsg<'_>, rwf: &[u8]) {
@@ -293,6 +296,7 @@ impl SourceDistributor {
             image.set_state(&state);
             item.tell_state(if image.is_suspect() { DataState::SUSPECT } else { DataState::OK });
         }
+        self.note_changed(handle);
         let (target, flags) = (ALL, flags::PENDING_TOO);
         self.hub.event(&Event::ItemStatus { target, handle: handle.0, group: group.0, flags, rwf });
         self.counters.statuses += 1;

@@ -6,6 +6,7 @@
 //! | `intake` | what non-interactive providers send |
 //! | `images` | answers from held images, and items whose provider is gone |
 //! | `posted` | posts to published items |
+//! | `records` | which items outlive the process, and which expire |
 //! | `retention` | how long what nobody publishes any more is held |
 //! | `standby` | what a second publisher of an item has, and how it gets the item back |
 
@@ -13,15 +14,19 @@ mod held;
 mod images;
 mod intake;
 mod posted;
+mod records;
 mod retention;
 mod standby;
 
 use held::{HeldImages, WaitingSnapshots};
+use records::Records;
+pub use records::{Record, RecordChange, Restore, Restored};
 use retention::Retention;
 use standby::StandbyImages;
 
 use super::items::Items;
 use crate::hash_seed::HashSeed;
+use std::fmt;
 
 /// What is held of published items beside their states.
 #[derive(Debug, Default)]
@@ -29,8 +34,35 @@ pub(crate) struct Published {
     pub(crate) images: HeldImages,
     pub(crate) snapshots: WaitingSnapshots,
     pub(crate) standby: StandbyImages,
+    pub(crate) records: Records,
     retention: Retention,
 }
+
+/// Why a record cannot be taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RestoreError {
+    /// Its key cannot be read.
+    Key,
+    /// Its image cannot be read.
+    Image,
+    /// Its service is one of interactive providers, or finds no id.
+    Service,
+    /// As many items are held as may be.
+    Room,
+}
+
+impl fmt::Display for RestoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Key => "its key cannot be read",
+            Self::Image => "its image cannot be read",
+            Self::Service => "its service is one of interactive providers, or finds no id",
+            Self::Room => "as many items are held as may be",
+        })
+    }
+}
+
+impl std::error::Error for RestoreError {}
 
 impl Published {
     /// Nothing yet; what providers choose the keys of is keyed with `seed`.
@@ -54,6 +86,7 @@ impl Published {
         }
         assert_eq!(images, self.images.len(), "cached items, and images that are held");
         self.standby.check(items, &self.images);
+        self.records.check();
         for (shared, instance) in self.snapshots.iter() {
             assert!(items.get(shared).is_some_and(super::items::Item::is_cached), "snapshots wait for {shared:?}");
             assert!(items.get(instance).is_some_and(|item| item.is_cached_snapshot() && !item.is_ended()));

@@ -233,6 +233,7 @@ impl SourceDistributor {
         *self.published.images.get_mut(item.image().expect("a cached item has an image")) = standby.image;
         let (_, was_lost) = item.complete_set();
         assert!(!was_lost, "what is lost has nothing that stands by");
+        self.note_published(handle);
         self.counters.taken_back += 1;
         if watched {
             self.publish_image_with(handle, handle, ALL, flags::UNSOLICITED);
