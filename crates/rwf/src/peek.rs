@@ -108,6 +108,31 @@ pub fn body(msg: &[u8]) -> Option<&[u8]> {
     msg.get(2 + len as usize..)
 }
 
+/// The sequence number of an update, by its header; `None` if it has none.
+///
+/// ```
+/// use rwf::{msg::{Domain, UpdateMsg}, peek, wire::Writer};
+/// for seq_num in [None, Some(0), Some(7_000_000)] {
+///     let mut buf = [0; 64];
+///     let mut w = Writer::new(&mut buf);
+///     UpdateMsg { seq_num, ..UpdateMsg::new(Domain::MARKET_PRICE, 5) }.encode(&mut w)?;
+///     let msg = w.into_written();
+///     assert_eq!(peek::update_seq_num(&peek::header(msg)?, msg), seq_num);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[inline]
+pub fn update_seq_num(header: &Header, msg: &[u8]) -> Option<u32> {
+    if header.class != MsgClass::UPDATE || header.flags & UpdateFlags::HAS_SEQ_NUM.0 == 0 {
+        return None;
+    }
+    let mut r = Reader::new(msg.get(FIXED_LEN..header.body_offset)?, "");
+    r.rb15().ok()?;
+    // Container and update type come before it.
+    r.bytes(2).ok()?;
+    r.u32().ok()
+}
+
 /// Overwrites the stream id. False, and nothing changed, if the message is too short to have one.
 #[inline]
 pub fn set_stream_id(msg: &mut [u8], id: i32) -> bool {

@@ -41,7 +41,7 @@ impl SourceDistributor {
     }
 
     /// An item is cached from now on, or no more: its updates go on to the P2PSs as before.
-    fn set_relaying(&mut self, handle: Handle) {
+    pub(super) fn set_relaying(&mut self, handle: Handle) {
         let item = &self.items[handle];
         let Some(place) = item.place().filter(|_| item.is_open()) else { return };
         let stream = self.providers[place.session].streams.get(place.stream);

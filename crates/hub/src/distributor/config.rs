@@ -10,9 +10,18 @@ const SECOND: u64 = 1_000_000_000;
 pub enum Balance {
     /// The first that can take the item, in the order of the routes; the others stand by.
     First,
+    /// As `First`; and each item is asked for at the next provider, too, which takes it over when the first is lost.
+    Hot,
     /// The one with the lowest load factor, then with the fewest items.
     #[default]
     Load,
+}
+
+impl Balance {
+    /// Whether one provider is asked, and the others stand by.
+    pub(super) const fn is_ordered(self) -> bool {
+        matches!(self, Self::First | Self::Hot)
+    }
 }
 
 /// What is special to the sessions of one route.
@@ -39,10 +48,12 @@ pub struct Config {
     pub position: String,
     /// How a provider is chosen.
     pub balance: Balance,
+    /// With [`Balance::Hot`]: providers of one service number the updates of an item alike, so that a takeover needs no image.
+    pub sequence_numbers: bool,
     /// What this site is called among those that serve each other, the same for all Source Distributors of a hub. Services say
     /// through which sites they have come, and none is taken that has come through this one. Empty: nothing is said, and all are taken.
     pub site: String,
-    /// With [`Balance::First`]: how long a provider has to have a service again before the items of later ones go back to it; 0 leaves
+    /// With [`Balance::First`] and [`Balance::Hot`]: how long a provider has to have a service again before the items of later ones go back to it; 0 leaves
     /// them where they are.
     pub failback: u64,
     /// How long an item stays open upstream when nobody watches it any more; 0 closes it at once
@@ -130,6 +141,7 @@ impl Default for Config {
             application_name: "Quoteway".into(),
             position: "127.0.0.1/net".into(),
             balance: Balance::default(),
+            sequence_numbers: false,
             site: String::new(),
             failback: 0,
             age_unwatched: 0,

@@ -31,6 +31,16 @@ pub struct Counters {
     pub request_timeouts: u64,
     /// Items lost with their provider, or closed by it to be recovered, and queued to be asked for again.
     pub recoveries: u64,
+    /// Items asked for at the provider that stands by for the one that has them (hot standby).
+    pub mirror_requests: u64,
+    /// Updates of providers that stand by, which nobody gets unless they take over.
+    pub mirror_updates: u64,
+    /// Items that a hot standby has taken over.
+    pub hot_takeovers: u64,
+    /// Items of these that went on with the next update, without a new image.
+    pub hot_takeovers_in_sequence: u64,
+    /// Updates dropped after a takeover: the provider before had sent them.
+    pub dropped_repeats: u64,
     /// Messages dropped: session not known.
     pub dropped_unknown_session: u64,
     /// Messages dropped: no item on their stream (crossed with a close, usually).

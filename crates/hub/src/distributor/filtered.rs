@@ -29,6 +29,13 @@ fn write_passing(filter: &ServiceFilter, header: &peek::Header, msg: &[u8], out:
 impl SourceDistributor {
     /// An update of an interactive item that is not relayed as it comes.
     pub(super) fn careful_update(&mut self, id: SessionId, handle: Handle, header: &peek::Header, msg: &[u8]) {
+        if self.config.sequence_numbers
+            && self.hot_standby.has(handle)
+            && !self.hot_standby.update_passed(handle, peek::update_seq_num(header, msg))
+        {
+            self.counters.dropped_repeats += 1;
+            return;
+        }
         let Some(filter) = &self.services[self.items[handle].service()].filter else {
             return self.cached_update(id, handle, header, msg, true);
         };

@@ -31,9 +31,14 @@ impl SourceDistributor {
 
     /// An item has a stream exactly if the stream has the item, and updates are relayed of those only that somebody watches.
     fn check_streams(&self) {
-        let mut on_streams = 0;
+        let mirrors = self.check_mirrors();
+        let (mut on_streams, mut mirrored) = (0, 0);
         for (id, session) in self.providers.with_leaving() {
             for (stream, entry) in session.streams.iter() {
+                if entry.mirror().is_some() {
+                    mirrored += 1;
+                    continue;
+                }
                 let handle = entry.handle().expect("a stream in use is an item's");
                 let item = self.items.get(handle).expect("an item is gone that is on a stream");
                 let place = item.place().map(|place| (place.session, place.stream));
@@ -42,13 +47,14 @@ impl SourceDistributor {
                 let live = entry == Stream::new(handle, true);
                 let live = live || entry.is_live_careful();
                 assert!(!live || (item.is_open() && item.is_watched()), "{handle:?} is live: {item:?}");
-                let is_looked_at = self.cache.has(handle.0) || self.is_filtered(handle);
-                assert!(!entry.is_live_careful() || is_looked_at, "{handle:?} is not cached or filtered: {item:?}");
+                let is_looked_at = self.is_looked_at(handle);
+                assert!(!entry.is_live_careful() || is_looked_at, "{handle:?} is not looked at: {item:?}");
                 assert!(!is_looked_at || entry.live().is_none(), "nothing looks at updates of {handle:?}: {item:?}");
                 on_streams += 1;
             }
         }
         let placed = self.items.iter().filter(|(_, item)| item.place().is_some()).count();
+        assert_eq!(mirrored, mirrors, "streams of mirrors, and mirrors");
         assert_eq!(on_streams, placed, "items on streams, and items that say that they are");
     }
 
@@ -65,6 +71,10 @@ impl SourceDistributor {
                 counts[1] += u32::from(item.is_open());
                 counts[2] += u32::from(item.is_snapshot());
             }
+        }
+        for (handle, place, unanswered) in self.hot_standby.iter() {
+            let counts = offers.entry((place.session.0, self.items[handle].service())).or_default();
+            counts[usize::from(!unanswered)] += 1;
         }
         let mut queued: HashSet<Handle> = HashSet::new();
         for id in self.services.ids() {

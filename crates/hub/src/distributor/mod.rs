@@ -15,6 +15,7 @@
 //! | `providers` | provider sessions, services, login, directory, dictionaries, groups; recovery when they go away |
 //! | `upstream` | requests to interactive providers, request merge, pending images, point to point, answers |
 //! | `filtered` | nothing: it takes out of what providers send what does not pass |
+//! | `hot_standby` | the streams of items at providers that stand by, and how they take over |
 //! | `cached` | the images of interactive items, and answers out of them |
 //! | `published` | what non-interactive providers publish, and the images held for them |
 //! | `posts` | posts and their acks |
@@ -29,6 +30,7 @@ mod close_reason;
 mod config;
 mod counters;
 mod filtered;
+mod hot_standby;
 mod hub_stream;
 mod ids;
 mod invariants;
@@ -53,6 +55,7 @@ pub use published::{Record, RecordChange, Restore, RestoreError, Restored};
 
 use crate::cache::images::Cache;
 use crate::stream::{Event, update_flags};
+use hot_standby::HotStandby;
 use hub_stream::{Composer, HubStream};
 use ids::{GroupId, Handle, StreamId};
 use items::Items;
@@ -89,6 +92,7 @@ pub struct SourceDistributor {
     dictionaries: Dictionaries,
     items: Items,
     upstream: Upstream,
+    hot_standby: HotStandby,
     published: Published,
     /// Images of interactive items, by handle.
     cache: Cache,
@@ -127,6 +131,7 @@ impl SourceDistributor {
             dictionaries: Dictionaries::default(),
             items: Items::new(config.hash_seed),
             upstream: Upstream::new(&config),
+            hot_standby: HotStandby::default(),
             published: Published::new(config.hash_seed),
             cache: Cache::new(config.cache.max_items),
             cache_dictionary: config.cache.is_on().then(|| Box::new(Dictionary::builtin())),
@@ -168,7 +173,7 @@ impl SourceDistributor {
             return;
         };
         // The data path: an update for an item that is watched. Streams of non-interactive providers, and
-        // of items that are cached or filtered, are never live here.
+        // of items that are cached, filtered or mirrored, are never live here.
         if peek::class(msg) == Some(MsgClass::UPDATE)
             && let Ok(header) = peek::header(msg)
             && let Some(handle) = session.streams.get(StreamId(header.stream_id)).live()
@@ -189,7 +194,7 @@ impl SourceDistributor {
 
     /// When [`Self::on_timer`] wants to be called, at the latest. Zero: as soon as this turn is over.
     pub fn timeout(&self) -> Option<u64> {
-        if self.upstream.pacing.is_exhausted() || self.outages.has_work() {
+        if self.upstream.pacing.is_exhausted() || self.outages.has_work() || self.hot_standby.has_work() {
             return Some(0);
         }
         self.timers.next().into_iter().chain(self.hub.deadline()).min()
@@ -210,6 +215,7 @@ impl SourceDistributor {
         for service in self.services.ids() {
             self.send_queued(now, service, out);
         }
+        self.work_mirrors(now, out);
     }
 
     /// What was published since [`Self::clear_block`].
@@ -290,6 +296,7 @@ impl SourceDistributor {
             Timer::Link(id, serial, service) if self.is_session(id, serial) => self.link_timer(now, id, service, out),
             // Of a session that is gone.
             Timer::Session(..) | Timer::Directory(..) | Timer::Dictionaries(..) | Timer::Link(..) => {}
+            Timer::Mirrors(service) => self.mirrors_timer(service),
             Timer::FailBack(service) => self.failback_timer(now, service, out),
             Timer::Lease(slot, serial) => self.lease_timer(now, slot, serial, out),
             Timer::Retention => self.retention_timer(now, out),

@@ -67,6 +67,17 @@ pub enum Notice {
         /// An operator has said so; else that provider has the service again.
         by_hand: bool,
     },
+    /// A provider has left items, and the hot standby of each has taken it over.
+    ItemsTakenOver {
+        /// Its name.
+        service: String,
+        /// Address of the provider that has left them.
+        provider: String,
+        /// Items that were taken over.
+        items: usize,
+        /// Those of them that went on with the next update, without a new image.
+        in_sequence: usize,
+    },
     /// A non-interactive provider has left items that another one publishes too: that one has them back.
     ItemsTakenBack {
         /// Its name.
@@ -106,6 +117,10 @@ impl fmt::Display for Notice {
             Self::ServiceComesBack { service, provider, through } => write!(
                 f,
                 "service {service} of provider {provider} is not taken: it goes in a circle ({through}); it is taken when it comes another way"
+            ),
+            Self::ItemsTakenOver { service, provider, items, in_sequence } => write!(
+                f,
+                "{items} items of service {service} go on at the hot standby of provider {provider}: {in_sequence} with their next update, the others with a new image"
             ),
             Self::ItemsTakenBack { service, provider, items } => {
                 write!(

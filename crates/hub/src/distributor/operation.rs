@@ -8,10 +8,17 @@ impl SourceDistributor {
     pub fn reconfigure(&mut self, config: &Config) {
         let own = &mut self.config;
         own.age_unwatched = config.age_unwatched;
+        let becomes_hot = own.balance != config.balance;
         (own.balance, own.failback) = (config.balance, config.failback);
+        if std::mem::replace(&mut own.sequence_numbers, config.sequence_numbers) != config.sequence_numbers {
+            self.hot_standby.forget_numbers();
+        }
         own.request_timeout = config.request_timeout;
         own.post_timeout = config.post_timeout;
         own.open_window = config.open_window;
+        if becomes_hot {
+            self.services.ids().for_each(|service| self.want_mirrors(service));
+        }
     }
 
     /// What is special to a route from its next session on. Numbers before it that nothing was said of have nothing special.

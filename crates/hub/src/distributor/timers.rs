@@ -26,6 +26,8 @@ pub(crate) enum Timer {
     Dictionaries(SessionId, u32),
     /// A provider may have had a service for long enough that items go back to it: service.
     FailBack(u16),
+    /// A service may have items that lack a mirror: service.
+    Mirrors(u16),
     /// A service that came through this site may come another way now: session, serial of the session, the provider's id.
     Link(SessionId, u32, u16),
     /// The lease of a P2PS that is gone ends: slot, serial of the P2PS.

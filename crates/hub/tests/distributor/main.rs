@@ -5,6 +5,7 @@ mod cascade;
 mod directory;
 mod filters;
 mod hostile;
+mod hot_standby;
 mod interactive;
 mod network;
 mod outage;

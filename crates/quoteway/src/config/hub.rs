@@ -28,7 +28,9 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
         balance: match c.provider_choice {
             ProviderChoice::Load => distributor::Balance::Load,
             ProviderChoice::First => distributor::Balance::First,
+            ProviderChoice::Hot => distributor::Balance::Hot,
         },
+        sequence_numbers: c.provides_sequence_numbers,
         site: site(&c.site),
         failback: u64::from(c.failback_s) * SECOND,
         age_unwatched: u64::from(c.age_unwatched_item_time_s) * SECOND,

@@ -277,14 +277,17 @@ pub enum ProviderChoice {
     Load,
     /// The first of the routes that takes requests; the others stand by.
     First,
+    /// As `First`, and the next one is asked for everything, too.
+    Hot,
 }
 
 impl Parameter for ProviderChoice {
-    const KIND: &'static str = "\"load\" or \"first\"";
+    const KIND: &'static str = "\"load\", \"first\" or \"hot\"";
     fn read(raw: &Raw<'_>) -> Result<Self, String> {
         match raw {
             Raw::Text(text) if text.eq_ignore_ascii_case("load") => Ok(Self::Load),
             Raw::Text(text) if text.eq_ignore_ascii_case("first") => Ok(Self::First),
+            Raw::Text(text) if text.eq_ignore_ascii_case("hot") => Ok(Self::Hot),
             _ => Err(expected::<Self>(raw)),
         }
     }
@@ -292,6 +295,7 @@ impl Parameter for ProviderChoice {
         match self {
             Self::Load => "\"load\"",
             Self::First => "\"first\"",
+            Self::Hot => "\"hot\"",
         }
         .to_owned()
     }

@@ -61,10 +61,10 @@ fn open_at(services: &str) -> Vec<(String, u64)> {
     offers.map(|o| (o["address"].as_str().unwrap_or_default().to_owned(), o["open"].as_u64().unwrap_or(0))).collect()
 }
 
-fn server(dir: &Path, routes: [&str; 2]) -> Process {
+fn server(dir: &Path, choice: &str, routes: [&str; 2]) -> Process {
     let file = dir.join("q.toml");
     let routes = routes.map(|at| format!("[[route]]\nhost_list = [\"{at}\"]\n")).concat();
-    let text = format!("[p2ps]\nenable_cache = true\n[source_distributor]\nprovider_choice = \"first\"\n{routes}");
+    let text = format!("[p2ps]\nenable_cache = true\n[source_distributor]\nprovider_choice = \"{choice}\"\n{routes}");
     std::fs::write(&file, text).expect("written");
     let ports = ["serve", "--interface", "127.0.0.1", "--rssl-port", "0", "--nip-port", "0", "--http-port", "0"];
     start(&[&ports[..], &["--config", file.to_str().expect("UTF-8")]].concat())
@@ -74,7 +74,7 @@ fn server(dir: &Path, routes: [&str; 2]) -> Process {
 fn items_go_to_the_standby_and_back_by_hand() {
     let dir = tempfile::tempdir().expect("a folder");
     let ((_one, first), (_two, second)) = (source(), source());
-    let server = server(dir.path(), [&first, &second]);
+    let server = server(dir.path(), "first", [&first, &second]);
     server.wait_for("/api/v1/providers", |_, body| body.matches("\"state\":\"ready\"").count() == 2);
     let _consumer = consumer(&server);
     let at = |address: &str, body: &str| open_at(body).iter().any(|(of, open)| of == address && *open == 3);
@@ -115,6 +115,34 @@ fn items_go_to_the_standby_and_back_by_hand() {
     let providers = server.json("/api/v1/providers");
     assert!(providers[0]["traffic"]["received_bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{providers}");
     assert_eq!(server.json("/api/v1/hub"), Value::Array(Vec::new()), "both halves are here");
+}
+
+#[test]
+fn a_hot_standby_takes_over_from_a_provider_that_is_gone() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let ((one, first), (_two, second)) = (source(), source());
+    let server = server(dir.path(), "hot", [&first, &second]);
+    let _consumer = consumer(&server);
+    // The items are open at both, whichever of them came first.
+    server.wait_for("/api/v1/services", |_, body| {
+        let open = open_at(body);
+        open.len() == 2 && open.iter().all(|(_, items)| *items == 3)
+    });
+    let (moved, said) = ctl(&server, &["switch", "DIRECT_FEED", &first, "--why", "it is to be the one that is used"]);
+    assert!(moved, "{said}");
+    drop(one);
+    server.wait_for("/api/v1/events", |_, body| {
+        body.contains(&format!("3 items of service DIRECT_FEED go on at the hot standby of provider {first}"))
+    });
+    // Those who watch were told nothing of it, and are served.
+    for name in ["RDT0", "RDT1", "RDT2"] {
+        let item = server.wait_for(&format!("/api/v1/items/DIRECT_FEED/{name}"), |status, body| {
+            status == 200 && body.contains("\"current\":true")
+        });
+        assert!(!item.contains("Suspect") && !item.contains("lost"), "{item}");
+    }
+    let at = |address: &str, body: &str| open_at(body).iter().any(|(of, open)| of == address && *open == 3);
+    server.wait_for("/api/v1/services", |_, body| at(&second, body));
 }
 
 /// A Source Distributor with this route, on a hub over TCP.
@@ -164,7 +192,7 @@ fn a_p2ps_asks_its_distributors_in_order_and_switches_by_hand() {
 fn the_image_of_a_page_is_told_as_rows() {
     let dir = tempfile::tempdir().expect("a folder");
     let ((_one, first), (_two, second)) = (source_of(&["-Q", "pages"]), source_of(&["-Q", "pages"]));
-    let server = server(dir.path(), [&first, &second]);
+    let server = server(dir.path(), "first", [&first, &second]);
     let _consumer = consumer(&server);
     let found = server.wait_for("/api/v1/items/DIRECT_FEED/RDT1", |_, body| body.contains("\"current\":true"));
     let found: Value = serde_json::from_str(&found).expect("JSON");

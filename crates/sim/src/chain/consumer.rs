@@ -75,6 +75,8 @@ pub(crate) struct Consumer {
     pub(super) standby: Standby,
     /// What passes of services.
     pub(crate) filtering: Filtering,
+    /// Providers have hot standbys.
+    pub(crate) hot: bool,
     /// It asks for what is conflated by time, where that is offered.
     pub(crate) by_time: bool,
     /// Its streams may be conflated when it is slow.
@@ -118,6 +120,7 @@ impl Consumer {
             next_stream: 4,
             next_post: 0,
             filtering: Filtering::default(),
+            hot: false,
             wired: false,
             speaks_json: false,
             crowded: false,
@@ -214,6 +217,7 @@ impl Consumer {
         let stream = self.next_stream;
         self.next_stream += 1;
         let mut watch = Watch::new(item, kind, view, paused, self.filtering, (self.turn, self.now));
+        watch.hot = self.hot;
         watch.stands_by = kind != Kind::Snapshot && self.standby.is_for(item.service);
         self.watches.insert(stream, watch);
         self.request(stream, Some(service), RequestFlags::NONE, None);
@@ -267,6 +271,7 @@ impl Consumer {
         for (at, &name) in names.iter().enumerate() {
             let item = Item { service, domain: domain.0, name };
             let mut watch = Watch::new(item, kind, None, false, self.filtering, (self.turn, self.now));
+            watch.hot = self.hot;
             watch.stands_by = kind != Kind::Snapshot && self.standby.is_for(item.service);
             watch.conflated = self.when_slow || self.is_conflated_for_all(item);
             self.watches.insert(stream + 1 + at as i32, watch);

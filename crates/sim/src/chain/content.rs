@@ -121,6 +121,8 @@ pub(crate) struct SetInfo {
 pub(crate) struct Truth {
     lives: Vec<BTreeMap<Item, Vec<Version>>>,
     sets: Vec<SetInfo>,
+    /// The life that all interactive providers share, if they say the same.
+    shared: Option<u16>,
 }
 
 impl Truth {
@@ -128,6 +130,20 @@ impl Truth {
     pub(crate) fn begin_life(&mut self) -> u16 {
         self.lives.push(BTreeMap::new());
         self.lives.len() as u16
+    }
+
+    /// Interactive providers say the same from now on, each in its own time, with the same numbers.
+    pub(crate) fn share_life(&mut self) {
+        self.shared = Some(self.begin_life());
+    }
+
+    /// An interactive provider begins another life, or goes on with the one that all share.
+    pub(crate) fn begin_interactive_life(&mut self) -> u16 {
+        self.shared.unwrap_or_else(|| self.begin_life())
+    }
+
+    pub(crate) const fn is_shared(&self, life: u16) -> bool {
+        matches!(self.shared, Some(shared) if shared == life)
     }
 
     pub(crate) fn new_set(&mut self, for_everyone: bool) -> u32 {

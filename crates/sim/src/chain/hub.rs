@@ -103,19 +103,27 @@ pub(crate) struct Hub {
     pub(crate) network: Option<Network>,
     /// What was read from blocks, for the log.
     pub(crate) filtering: Filtering,
+    /// Providers have hot standbys; whether they number alike.
+    pub(crate) hot: Option<bool>,
     pub(crate) trace: Option<Vec<String>>,
 }
 
 /// One for all worlds: no peer here looks for keys that collide.
 const HASH_SEED: HashSeed = HashSeed::new(0x5155_4f54, 0x4557_4159);
 
-fn distributor_config(lossy: bool, filtering: Filtering, random: &mut Random) -> distributor::Config {
+fn distributor_config(
+    lossy: bool,
+    filtering: Filtering,
+    hot: Option<bool>,
+    random: &mut Random,
+) -> distributor::Config {
     let balance = if random.chance(50) { Balance::First } else { Balance::Load };
     let age_unwatched = if random.chance(50) { 0 } else { 4 * SECOND };
     let opens_per_turn = 1 + random.below(20) as u32;
     distributor::Config {
         hash_seed: HASH_SEED,
-        balance,
+        balance: if hot.is_some() { Balance::Hot } else { balance },
+        sequence_numbers: hot == Some(true),
         failback: [0, 2 * SECOND, 9 * SECOND][(opens_per_turn / 3 % 3) as usize],
         age_unwatched,
         // What nobody publishes any more: for ever, or less than a publisher stays away.
@@ -235,7 +243,7 @@ impl Hub {
         count: (usize, usize),
         layout: Layout,
         (paced, slow, conflated): (bool, bool, bool),
-        filtering: Filtering,
+        (filtering, hot): (Filtering, Option<bool>),
         now: u64,
         random: &mut Random,
     ) -> Self {
@@ -253,6 +261,7 @@ impl Hub {
             conflated,
             order: order(longest),
             filtering,
+            hot,
             next_incarnation: 100,
             network: None,
             trace: None,
@@ -263,7 +272,7 @@ impl Hub {
             return hub;
         }
         for number in 0..distributors {
-            let machine = SourceDistributor::new(distributor_config(lossy, filtering, random), 10 + number as u32);
+            let machine = SourceDistributor::new(distributor_config(lossy, filtering, hot, random), 10 + number as u32);
             hub.distributors.push(Distributor { machine, sink: Sink::default() });
         }
         for id in 0..shards as u16 {
@@ -318,7 +327,7 @@ impl Hub {
             history_bytes: [0, 3_000, 1 << 20, 1 << 20][random.below(4)],
             window: if self.paced { WINDOW } else { 0 },
             patience: PATIENCE,
-            ..distributor_config(self.lossy, self.filtering, random)
+            ..distributor_config(self.lossy, self.filtering, self.hot, random)
         }
     }
 
@@ -472,7 +481,8 @@ impl Hub {
             self.unlink(now, at, number);
         }
         self.next_incarnation += 1;
-        let machine = SourceDistributor::new(distributor_config(true, self.filtering, random), self.next_incarnation);
+        let machine =
+            SourceDistributor::new(distributor_config(true, self.filtering, self.hot, random), self.next_incarnation);
         self.distributors[number] = Distributor { machine, sink: Sink::default() };
         Some(number)
     }

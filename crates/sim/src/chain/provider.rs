@@ -90,6 +90,8 @@ pub(crate) struct Provider {
     /// Virtual time.
     pub(crate) now: u64,
     shared: BTreeMap<Item, Shared>,
+    /// The version of each item that it has come to, where others say the same.
+    versions: BTreeMap<Item, u16>,
     /// It filters by views.
     views: bool,
     /// It pauses streams.
@@ -118,6 +120,7 @@ impl Provider {
             ended: BTreeMap::new(),
             now: 0,
             shared: BTreeMap::new(),
+            versions: BTreeMap::new(),
             views: false,
             pauses: false,
             groups: true,
@@ -135,7 +138,7 @@ impl Provider {
         *self = Self::new(distributor, session);
         (self.healed, self.now) = (healed, now);
         self.up = true;
-        self.life = truth.begin_life();
+        self.life = truth.begin_interactive_life();
         self.views = random.chance(50);
         self.pauses = self.life.is_multiple_of(2);
         for (at, &service) in services.iter().enumerate() {
@@ -397,9 +400,12 @@ impl Provider {
             stream.pending -= 1;
         }
         let set = truth.new_set(!solicited);
-        let versions = truth.versions(life, stream.item);
-        let version = (stream.snapshot || stream.item.name == "ONCE").then_some((versions.len() - 1) as u16);
-        let rows = &versions.last().expect("a version").rows;
+        let item = stream.item;
+        let latest = self.latest(truth, item);
+        let stream = self.streams.get_mut(&id).expect("a stream");
+        let versions = truth.versions(life, item);
+        let version = (stream.snapshot || item.name == "ONCE").then_some(latest);
+        let rows = &versions[usize::from(latest)].rows;
         let cells: Vec<_> = seen(rows, stream.view.as_ref()).into_keys().collect();
         let parts = if random.chance(60) { 1 } else { 2 + random.below(3) };
         let mut rest: VecDeque<Vec<_>> = VecDeque::new();
@@ -426,11 +432,12 @@ impl Provider {
 
     fn send_part(&mut self, id: i32, truth: &mut Truth, random: &mut Random) {
         let life = self.life;
+        let item = self.streams[&id].item;
+        let latest = self.latest(truth, item);
         let stream = self.streams.get_mut(&id).expect("a stream");
-        let item = stream.item;
         let sending = stream.sending.as_mut().expect("an image under way");
         let versions = truth.versions(life, item);
-        let version = sending.version.unwrap_or((versions.len() - 1) as u16);
+        let version = sending.version.unwrap_or(latest);
         let rows = &versions[usize::from(version)].rows;
         let cells = sending.rest.pop_front().unwrap_or_default();
         let changes: Vec<Change> = cells.iter().filter_map(|cell| Some(Change::Set(*cell, *rows.get(cell)?))).collect();
@@ -477,18 +484,54 @@ impl Provider {
     pub(crate) fn update(&mut self, truth: &mut Truth, random: &mut Random) -> bool {
         let items: Vec<Item> = self.streams.values().filter(|s| s.imaged).map(|s| s.item).collect();
         let Some(item) = random.pick(&items) else { return false };
+        if self.follow(item, truth) {
+            return true;
+        }
         let rows = truth.versions(self.life, item).last().expect("a version").rows.clone();
         let changes = changes(item, &rows, random);
         let version = truth.change(self.life, item, changes.clone());
-        let seq_num = Some(seq_num(self.life, version));
+        self.versions.insert(item, version);
         let with_key = random.chance(20);
+        self.send_update(item, version, &changes, with_key);
+        true
+    }
+
+    /// The version that it has come to: the last one, unless others say the same and are ahead.
+    fn latest(&mut self, truth: &mut Truth, item: Item) -> u16 {
+        let last = (truth.versions(self.life, item).len() - 1) as u16;
+        let is_followed = self.streams.values().any(|stream| stream.item == item && stream.imaged);
+        if !truth.is_shared(self.life) || !is_followed {
+            self.versions.insert(item, last);
+        }
+        *self.versions.entry(item).or_insert(last)
+    }
+
+    /// Says the next thing that another has said before of an item, if there is one.
+    fn follow(&mut self, item: Item, truth: &mut Truth) -> bool {
+        let at = self.latest(truth, item) + 1;
+        let Some(next) = truth.versions(self.life, item).get(usize::from(at)).cloned() else { return false };
+        self.versions.insert(item, at);
+        self.send_update(item, at, &next.changes, false);
+        true
+    }
+
+    /// Says all that others have said before.
+    pub(crate) fn catch_up(&mut self, truth: &mut Truth) {
+        let items: BTreeSet<Item> = self.streams.values().filter(|s| s.imaged).map(|s| s.item).collect();
+        for item in items {
+            while self.follow(item, truth) {}
+        }
+    }
+
+    fn send_update(&mut self, item: Item, version: u16, changes: &[Change], with_key: bool) {
+        let seq_num = Some(seq_num(self.life, version));
         let name = item.name.as_bytes();
         let key = with_key.then(|| MsgKey { name_type: Some(1), ..MsgKey::item(self.id_of(item.service), name) });
         let streams: Vec<i32> =
             self.streams.iter().filter(|(_, s)| s.item == item && s.imaged).map(|(id, _)| *id).collect();
         for id in streams {
             let stream = &self.streams[&id];
-            let changes = seen_changes(&changes, stream.view.as_ref());
+            let changes = seen_changes(changes, stream.view.as_ref());
             let rests = stream.paused && stream.sending.is_none();
             if changes.is_empty() || stream.snapshot || rests || item.name == "ONCE" {
                 continue;
@@ -504,7 +547,6 @@ impl Provider {
             };
             self.send(|w| update.encode(w));
         }
-        true
     }
 
     fn idle_stream(&self, random: &mut Random) -> Option<i32> {

@@ -71,6 +71,8 @@ pub(crate) struct Watch {
     explained: bool,
     /// Its updates may be merged.
     pub(crate) conflated: bool,
+    /// Its provider may be followed by a hot standby: without a word of a loss another image comes, which begins afresh.
+    pub(crate) hot: bool,
     /// It has heard something since it was looked at last: its time begins again.
     heard: bool,
 }
@@ -112,6 +114,7 @@ impl Watch {
             waits_since: Some(now),
             explained: false,
             conflated: false,
+            hot: false,
             heard: false,
         }
     }
@@ -264,6 +267,7 @@ impl Watch {
         let clear = msg.flags.contains(RefreshFlags::CLEAR_CACHE);
         assert!(msg.part_num.is_none_or(|part| part == 0), "a set begins with part {:?}", msg.part_num);
         let suspect = self.data == DataState::SUSPECT;
+        let taken_over = self.hot && clear;
         if !self.imaged {
             assert!(solicited || !self.asked, "the first image is solicited");
         } else if solicited {
@@ -271,9 +275,12 @@ impl Watch {
         } else {
             let by_provider = id.is_some_and(|id| truth.set(id).for_everyone);
             let broken_off = self.set.is_some();
-            assert!(by_provider || suspect || self.unasked || broken_off, "an image that is nothing to this watcher");
+            assert!(
+                by_provider || suspect || self.unasked || broken_off || taken_over,
+                "an image that is nothing to this watcher"
+            );
         }
-        if self.imaged && !self.gap && !self.lost && !suspect {
+        if self.imaged && !self.gap && !self.lost && !suspect && !taken_over {
             assert_eq!(life, self.life, "another life without a Suspect between");
             self.no_gap(version, versions);
         }

@@ -253,3 +253,28 @@ fn a_run_is_a_function_of_its_seed() {
         assert!(outcomes[0].len() > 100, "seed {seed}: something happens");
     }
 }
+
+/// From this seed on worlds are of all kinds by turns, and each item is open at two providers where there are two: those that number alike
+/// take over without losing or repeating an update, others with an image, and nobody hears of it.
+const HOT: u64 = 15_000_000;
+
+#[test]
+fn worlds_with_hot_standby_keep_the_rules() {
+    if number("QUOTEWAY_SEED").or(number("QUOTEWAY_FIRST_SEED")).is_none() {
+        keep(Between::Nothing, HOT..HOT + 200, "random_worlds");
+        keep(Between::Network, HOT..HOT + 120, "a_network_apart");
+    }
+}
+
+#[test]
+fn hot_standbys_take_over_with_an_image_and_without_one() {
+    let lines: Vec<String> = (HOT..HOT + 60).flat_map(|seed| chain::history(seed, Between::Nothing)).collect();
+    let taken = lines.iter().filter_map(|line| line.split_once("those in sequence: ")).map(|(_, taken)| taken);
+    let numbers = |taken: &str| {
+        let digits = taken.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse::<u64>().ok());
+        let pairs: Vec<u64> = digits.collect();
+        pairs.chunks_exact(2).fold((0, 0), |(all, in_sequence), pair| (all + pair[0], in_sequence + pair[1]))
+    };
+    let (all, in_sequence) = taken.map(numbers).fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
+    assert!(in_sequence >= 5 && all - in_sequence >= 12, "{all} takeovers, {in_sequence} of them in sequence");
+}

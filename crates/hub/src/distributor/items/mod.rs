@@ -164,6 +164,11 @@ impl Items {
         self.change(handle, |item| item.ask(session, stream));
     }
 
+    /// See [`Item::take_over`].
+    pub(crate) fn take_over(&mut self, handle: Handle, place: Place, in_sequence: bool) {
+        self.change(handle, |item| item.take_over(place.session, place.stream, in_sequence));
+    }
+
     /// See [`Item::leave`].
     pub(crate) fn leave(&mut self, handle: Handle) -> Option<Left> {
         self.change(handle, Item::leave)

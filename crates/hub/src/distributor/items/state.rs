@@ -143,6 +143,8 @@ enum Told {
     Suspect,
     /// It was good or Suspect, and its provider is gone: the next image is a recovery.
     Lost,
+    /// Its provider is gone, and another has it already: nobody was told, and the next image is a recovery.
+    TakenOver,
     /// Lost, and parts of the image that recovers it have come.
     Returning,
 }
@@ -157,7 +159,7 @@ impl Told {
     }
 
     const fn is_lost(self) -> bool {
-        matches!(self, Self::Lost | Self::Returning)
+        matches!(self, Self::Lost | Self::TakenOver | Self::Returning)
     }
 
     /// An image or a status that has this to say of the data.
@@ -175,7 +177,7 @@ impl Told {
         match self {
             Self::Nothing => Self::Waits,
             Self::Good => Self::Suspect,
-            Self::Returning => Self::Lost,
+            Self::Returning | Self::TakenOver => Self::Lost,
             other => other,
         }
     }
@@ -184,7 +186,7 @@ impl Told {
     const fn recovered(self) -> Self {
         match self {
             Self::Lost => Self::Suspect,
-            Self::Returning => Self::Good,
+            Self::Returning | Self::TakenOver => Self::Good,
             other => other,
         }
     }
@@ -371,6 +373,10 @@ impl Item {
         self.image().is_some()
     }
 
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
     pub(crate) fn is_of(&self, kind: Kind) -> bool {
         self.kind == kind
     }
@@ -509,6 +515,30 @@ impl Item {
         self.stage = Stage::Open { session, stream };
         self.failures = 0;
         true
+    }
+
+    /// The stream of its mirror is its stream from now on. Unless it goes on with the next update, an image is asked for, which is a
+    /// recovery to those who watch.
+    pub(super) fn take_over(&mut self, session: SessionId, stream: StreamId, in_sequence: bool) {
+        assert!(self.is_open() && self.is_answered(), "{:?} is taken over", self.stage);
+        self.stage = Stage::Open { session: slot_of(session), stream };
+        self.failures = 0;
+        if in_sequence {
+            assert!(self.is_undisturbed(), "a takeover in sequence leaves nothing open");
+            return;
+        }
+        self.told = if self.told.is_suspect() { Told::Lost } else { Told::TakenOver };
+        self.images = ImagesDue { expecting: true, unanswered: 1, ..ImagesDue::NONE };
+    }
+
+    /// It is good, and no image is under way or asked for.
+    pub(crate) fn is_undisturbed(&self) -> bool {
+        self.is_open() && self.told == Told::Good && self.images == ImagesDue::NONE
+    }
+
+    /// A mirror has taken it over, and those who watch were told nothing: its image is to come.
+    pub(crate) fn is_taken_over(&self) -> bool {
+        self.told == Told::TakenOver
     }
 
     /// Takes it off its stream at an interactive provider, if it has one. What was under way is forgotten, but for an image that

@@ -165,6 +165,7 @@ impl SourceDistributor {
         }
         let asked = match self.config.balance {
             Balance::First => 1,
+            Balance::Hot => 2,
             Balance::Load => usize::MAX,
         };
         for site in

@@ -131,14 +131,15 @@ impl SourceDistributor {
         if before != self.providers.offer(id, service).map(Offer::takes_requests) {
             self.note_first_provider(now, service, out);
             self.leave_down_providers(now, service, out);
+            self.want_mirrors(service);
         }
         self.advertise(service);
         // Transient states come after the service is known to be there, groups before the service: they are narrower.
         for group in entry.groups.iter().filter_map(Part::value) {
-            self.group_entry(now, id, service, group);
+            self.group_entry(now, id, service, group, out);
         }
         if let Some(status) = state.and_then(|state| state.status.as_ref()) {
-            self.service_status(now, id, service, status.as_state());
+            self.service_status(now, id, service, status.as_state(), out);
         }
         self.send_queued(now, service, out);
     }

@@ -7,7 +7,7 @@
 
 use super::session::Role;
 use super::{DIRECTORY_STREAM, Phase};
-use crate::distributor::config::Balance;
+use crate::distributor::hot_standby::Former;
 use crate::distributor::ids::Handle;
 use crate::distributor::timers::Timer;
 use crate::distributor::{Notice, ProviderSink, SessionId, SourceDistributor};
@@ -99,7 +99,7 @@ impl SourceDistributor {
 
     fn is_down_with_items(&self, session: SessionId, service: u16) -> bool {
         let offer = self.providers.offer(session, service);
-        offer.is_some_and(|offer| !offer.up && offer.open + offer.outstanding > 0)
+        offer.is_some_and(|offer| !offer.up) && self.items.at(session, service).len() > 0
     }
 
     /// The first provider of a service that takes requests.
@@ -119,7 +119,7 @@ impl SourceDistributor {
         let first = self.first_provider(service);
         let Some(known) = self.services.get_mut(service) else { return };
         let is_news = known.note_first(now, first);
-        if is_news && first.is_some() && self.config.failback > 0 && self.config.balance == Balance::First {
+        if is_news && first.is_some() && self.config.failback > 0 && self.config.balance.is_ordered() {
             self.timers.set(now.saturating_add(self.config.failback), Timer::FailBack(service));
         }
         self.tell_roles(service, out);
@@ -128,7 +128,7 @@ impl SourceDistributor {
     /// Tells the providers of a service whether they are asked or stand by, where they have an order (RDM `ConsumerStatus`).
     fn tell_roles(&mut self, service: u16, out: &mut dyn ProviderSink) {
         let Some(known) = self.services.get(service) else { return };
-        if known.cached || self.config.balance != Balance::First && known.switched_to().is_none() {
+        if known.cached || !self.config.balance.is_ordered() && known.switched_to().is_none() {
             return;
         }
         let first = self.first_provider(service);
@@ -136,10 +136,11 @@ impl SourceDistributor {
         let there: Vec<SessionId> = known.providers().iter().copied().filter(is_there).collect();
         let is_alone = there.len() < 2;
         for id in there {
+            let has_items = self.items.at(id, service).len() > 0;
             let Some(offer) = self.providers[id].offer_mut(service).filter(|offer| offer.takes_consumer_status) else {
                 continue;
             };
-            let role = match (first == Some(id) || offer.open + offer.outstanding > 0, is_alone) {
+            let role = match (first == Some(id) || has_items, is_alone) {
                 (true, true) => Role::ActiveNoStandby,
                 (true, false) => Role::ActiveWithStandby,
                 (false, _) => Role::Standby,
@@ -224,7 +225,7 @@ impl SourceDistributor {
         }
         self.services[id].switch_to(wanted, |session| self.providers.rank(session));
         self.note_first_provider(now, id, out);
-        let is_ordered = wanted.is_some() || self.config.balance == Balance::First;
+        let is_ordered = wanted.is_some() || self.config.balance.is_ordered();
         let Some(first) = self.first_provider(id).filter(|_| is_ordered) else { return Ok(0) };
         let others = self.services[id].providers().iter().filter(|&&session| session != first);
         let items = others.map(|&session| self.items.at(session, id).len()).sum();
@@ -265,13 +266,21 @@ impl SourceDistributor {
                 }
                 Why::NotFirst { first, .. } => format!("Item goes from provider {} to {first}", under_way.provider),
             };
+            let first = match under_way.why {
+                Why::Down => None,
+                Why::NotFirst { .. } => self.first_provider(service),
+            };
+            let handles = self.move_hot(now, handles, first, out);
             self.move_items(now, service, &handles, &text, out);
         }
     }
 
     /// All items of the move in front are looked at, or there is no reason any more to move them.
     fn end_move(&mut self, out: &mut dyn ProviderSink) {
-        let Some(((service, _), Move { provider, why, moved, .. })) = self.outages.moves.pop_front() else { return };
+        let Some(((service, session), Move { provider, why, moved, .. })) = self.outages.moves.pop_front() else {
+            return;
+        };
+        self.tell_taken_over(session, &provider, service);
         if moved > 0
             && let Some(known) = self.services.get(service)
         {
@@ -284,6 +293,22 @@ impl SourceDistributor {
             });
         }
         self.tell_roles(service, out);
+    }
+
+    /// Items that move go over to their mirrors where they have one: if a provider is preferred, where it is at that one, and the provider
+    /// that they leave stands by. The others.
+    fn move_hot(
+        &mut self,
+        now: u64,
+        handles: Vec<Handle>,
+        preferred: Option<SessionId>,
+        out: &mut dyn ProviderSink,
+    ) -> Vec<Handle> {
+        let Some(preferred) = preferred else { return self.not_taken_over(now, handles, Former::Closed, out) };
+        let (mirrored, mut rest): (Vec<Handle>, Vec<Handle>) =
+            handles.into_iter().partition(|&handle| self.hot_standby.mirror_session(handle) == Some(preferred));
+        rest.extend(self.not_taken_over(now, mirrored, Former::StandsBy, out));
+        rest
     }
 
     fn move_items(&mut self, now: u64, service: u16, handles: &[Handle], text: &str, out: &mut dyn ProviderSink) {

@@ -1,18 +1,27 @@
 //! States and mergers of services and item groups: what providers say of many items at once.
 
 use super::Origin;
+use crate::distributor::hot_standby::Former;
 use crate::distributor::ids::{GroupId, Handle};
 use crate::distributor::items::Item;
-use crate::distributor::{SessionId, SourceDistributor};
+use crate::distributor::{ProviderSink, SessionId, SourceDistributor};
 use crate::stream::{ALL, Event};
 use rwf::rdm::directory::Group;
 use rwf::{State, StreamState};
 
 impl SourceDistributor {
     /// A transient state for all items that a session has open for a service.
-    pub(super) fn service_status(&mut self, now: u64, id: SessionId, service: u16, state: State<'_>) {
+    pub(super) fn service_status(
+        &mut self,
+        now: u64,
+        id: SessionId,
+        service: u16,
+        state: State<'_>,
+        out: &mut dyn ProviderSink,
+    ) {
+        self.mirrors_state(now, (id, service), None, state, out);
         if state.stream.is_final() {
-            self.recover_group(now, id, service, None, state);
+            self.recover_group(now, id, service, None, state, out);
             return;
         }
         let state = open(state);
@@ -37,13 +46,23 @@ impl SourceDistributor {
     }
 
     /// Status and merger of a group, in this order.
-    pub(super) fn group_entry(&mut self, now: u64, id: SessionId, service: u16, entry: &Group) {
+    pub(super) fn group_entry(
+        &mut self,
+        now: u64,
+        id: SessionId,
+        service: u16,
+        entry: &Group,
+        out: &mut dyn ProviderSink,
+    ) {
         // A group that no item was in has nothing to be told.
         let Some(group) = self.providers[id].known_group(service, &entry.group) else { return };
         let merged_to = entry.merged_to.as_deref().filter(|to| *to != entry.group);
         let state = entry.status.as_ref().map(|status| status.as_state());
+        if let Some(state) = state {
+            self.mirrors_state(now, (id, service), Some(group), state, out);
+        }
         if let Some(state) = state.filter(|state| state.stream.is_final()) {
-            self.recover_group(now, id, service, Some(group), state);
+            self.recover_group(now, id, service, Some(group), state, out);
         }
         let state = state.filter(|state| !state.stream.is_final()).map(open);
         let members = state.map(|state| self.note_state(id, service, Some(group), state)).unwrap_or_default();
@@ -55,6 +74,7 @@ impl SourceDistributor {
         let merged_to = merged_to.filter(|&to| to != group);
         if let Some(to) = merged_to {
             self.merge_groups(group, to);
+            self.merge_mirror_groups((id, service), group, to);
         }
         // Members that are lost are still members to a P2PS, but the state is not theirs.
         let apart = state.filter(|_| self.services[service].lost_items() > 0);
@@ -111,7 +131,15 @@ impl SourceDistributor {
     }
 
     /// The provider has closed all items of a service, or of a group of it, and they are to be recovered.
-    fn recover_group(&mut self, now: u64, id: SessionId, service: u16, group: Option<GroupId>, state: State<'_>) {
+    fn recover_group(
+        &mut self,
+        now: u64,
+        id: SessionId,
+        service: u16,
+        group: Option<GroupId>,
+        state: State<'_>,
+        out: &mut dyn ProviderSink,
+    ) {
         let handles = self.members(id, service, group, |_| true);
         let state = State { data: rwf::DataState::SUSPECT, ..state };
         if self.providers[id].origin == Origin::NonInteractive {
@@ -120,8 +148,11 @@ impl SourceDistributor {
             }
             return;
         }
+        let handles = self.not_taken_over(now, handles, Former::Gone, out);
+        let address = self.providers[id].peer.address.clone();
+        self.tell_taken_over(id, &address, service);
         for &handle in &handles {
-            self.detach(now, handle);
+            self.detach(now, handle, out);
         }
         for handle in handles {
             let waited_for = self.items[handle].is_waited_for();

@@ -8,6 +8,7 @@
 
 use super::Origin;
 use super::failover::Move;
+use crate::distributor::hot_standby::Former;
 use crate::distributor::ids::Handle;
 use crate::distributor::{ProviderSink, SessionId, SourceDistributor};
 use crate::keyed_queue::KeyedQueue;
@@ -210,14 +211,16 @@ impl SourceDistributor {
                     self.outages.queue.pop_front();
                     return true;
                 };
-                if self.items.at(id, service).len() <= self.outages.budget {
+                let there = self.items.at(id, service).len() + self.hot_standby.at(id, service).len();
+                if there <= self.outages.budget {
                     services.pop_front();
                     self.services[service].remove_provider(id);
                 }
                 self.leave_provider(now, (id, By::Provider), service, &text, out);
             }
             &mut Outage::Withdrawal { session, service, by } => {
-                if self.items.at(session, service).len() <= self.outages.budget {
+                let there = self.items.at(session, service).len() + self.hot_standby.at(session, service).len();
+                if there <= self.outages.budget {
                     self.outages.queue.pop_front();
                 }
                 self.leave_provider(now, (session, by), service, by.text(), out);
@@ -239,19 +242,27 @@ impl SourceDistributor {
         let there = self.items.at(id, service).len();
         let mut handles: Vec<Handle> = self.items.at(id, service).take(self.outages.budget).collect();
         handles.sort_unstable();
-        let is_last = handles.len() == there;
-        self.outages.spend(handles.len() + if is_last { SERVICE_COST } else { 0 });
+        let (mirrors, room) = (self.hot_standby.at(id, service).len(), self.outages.budget - handles.len());
+        let is_last = handles.len() == there && mirrors <= room;
+        self.outages.spend(handles.len() + mirrors.min(room) + if is_last { SERVICE_COST } else { 0 });
         self.counters.items_touched += handles.len() as u64;
+        if mirrors > 0 && room > 0 {
+            self.leave_mirrors_at(now, (id, service), room, by == By::Site, out);
+        }
         let mut waited_for = Vec::new();
         if self.providers[id].origin == Origin::NonInteractive {
             self.published_lost(service, &handles, lost(text), is_last);
         } else {
+            let former = if by == By::Site { Former::Closed } else { Former::Gone };
+            handles = self.not_taken_over(now, handles, former, out);
             for &handle in &handles {
                 self.take_off(now, handle, by, out);
             }
             waited_for = self.lose_items(service, &handles, lost(text), is_last);
         }
         if is_last {
+            let address = self.providers[id].peer.address.clone();
+            self.tell_taken_over(id, &address, service);
             self.providers[id].offers.settle(service);
             self.note_first_provider(now, service, out);
             self.take_over(now, service, out);
@@ -267,7 +278,7 @@ impl SourceDistributor {
         if by == By::Site || self.items[handle].is_asked() {
             self.close_upstream(now, handle, out);
         } else {
-            self.detach(now, handle);
+            self.detach(now, handle, out);
         }
     }
 

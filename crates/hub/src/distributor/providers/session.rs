@@ -12,7 +12,7 @@ use rwf::rdm::login::Features;
 use std::collections::BTreeMap;
 
 /// A session with a provider, by the dense slot that the agent chose for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u32);
 
 /// How a session came about.

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 const LIVE: u32 = 0x8000_0000;
 const KNOWN: u32 = 0x4000_0000;
-/// Updates are relayed when they have been looked at.
+/// Updates are relayed when they have been looked at; without `KNOWN`, those of a mirror.
 const CAREFUL: u32 = 0x2000_0000;
 
 /// What is known of a stream id: nothing, or an item and whether its updates are relayed. Four bytes.
@@ -24,15 +24,27 @@ impl Stream {
         Self(handle.0 | KNOWN | if live { LIVE } else { 0 })
     }
 
-    /// The stream of an item that is cached or filtered: its updates are applied to the image, or filtered, before they are relayed.
+    /// The stream of an item that is cached, filtered or mirrored: its updates are looked at before they are relayed.
     pub(crate) fn of_careful(handle: Handle, live: bool) -> Self {
         debug_assert!(handle.0 <= Handle::MAX);
         Self(handle.0 | KNOWN | if live { CAREFUL } else { 0 })
     }
 
-    /// True if the updates of an item are relayed that is cached or filtered.
+    /// The stream of an item's mirror: what comes on it goes to nobody.
+    pub(crate) fn of_mirror(handle: Handle) -> Self {
+        debug_assert!(handle.0 <= Handle::MAX);
+        Self(handle.0 | CAREFUL)
+    }
+
+    /// The item whose mirror is on the stream.
+    #[inline]
+    pub(crate) fn mirror(self) -> Option<Handle> {
+        (self.0 & (LIVE | KNOWN | CAREFUL) == CAREFUL).then_some(Handle(self.0 & Handle::MAX))
+    }
+
+    /// True if the updates of an item are relayed that is cached, filtered or mirrored.
     pub(crate) fn is_live_careful(self) -> bool {
-        self.0 & CAREFUL != 0
+        self.0 & (KNOWN | CAREFUL) == KNOWN | CAREFUL
     }
 
     /// The item whose updates are relayed as they come; the data path's only question.

@@ -1,6 +1,7 @@
 //! What interactive providers send on item streams.
 
 use super::point_to_point::Recipients;
+use crate::distributor::hot_standby::Former;
 use crate::distributor::ids::{GroupId, Handle, Slot, StreamId};
 use crate::distributor::items::{News, P2psSet, Part};
 use crate::distributor::{CloseReason, ProviderSink, SessionId, SourceDistributor};
@@ -21,7 +22,11 @@ impl SourceDistributor {
         if header.class == MsgClass::ACK {
             return self.provider_ack(id, msg);
         }
-        let Some(handle) = self.providers[id].streams.get(StreamId(header.stream_id)).handle() else {
+        let stream = self.providers[id].streams.get(StreamId(header.stream_id));
+        if let Some(handle) = stream.mirror() {
+            return self.mirror_message(now, id, handle, &header, msg, out);
+        }
+        let Some(handle) = stream.handle() else {
             self.counters.dropped_unknown_stream += 1;
             return Ok(());
         };
@@ -66,6 +71,9 @@ impl SourceDistributor {
         let (part, news) = item.take_part(first, complete, refresh.state.data);
         let watched = item.has_interest();
         self.cache_refresh(handle, first, one_shot, refresh);
+        if first {
+            self.hot_standby.image_passed(handle, refresh.seq_num);
+        }
         if watched {
             self.tell_news(handle, news, part, one_shot, &refresh.state);
             for (slot, serial) in reissues {
@@ -158,7 +166,7 @@ impl SourceDistributor {
         }
         let item = &self.items[handle];
         let (service, group, watched) = (item.service(), item.group().0, item.has_interest());
-        self.detach(now, handle);
+        self.detach(now, handle, out);
         if watched {
             let flags = flags::FIRST | flags::COMPLETE | flags::SNAPSHOT | flags::UNSOLICITED;
             let position = self.hub.next_position();
@@ -177,7 +185,7 @@ impl SourceDistributor {
             self.services[item.service()].item_is_back();
         }
         if one_shot {
-            self.detach(now, handle);
+            self.detach(now, handle, out);
             self.end_item(handle);
         } else if another && !self.answer_wanted(handle) {
             self.want_another_image(now, handle, out);
@@ -191,6 +199,8 @@ impl SourceDistributor {
             return None;
         }
         self.upstream.forget_failure(handle);
+        self.begin_pair(handle);
+        let item = &self.items[handle];
         let (service, place) = (item.service(), item.place().expect("an item that is answered has a stream"));
         if let Some(offer) = self.providers[place.session].offer_mut(service) {
             offer.answered();
@@ -256,7 +266,10 @@ impl SourceDistributor {
         let item = &self.items[handle];
         let service = item.service();
         let recoverable = state.stream == StreamState::CLOSED_RECOVER && !item.is_private();
-        let session = self.detach(now, handle).map(|(session, _)| session);
+        if recoverable && self.take_over_hot(now, handle, Former::Gone, out) {
+            return self.send_queued(now, service, out);
+        }
+        let session = self.detach(now, handle, out).map(|(session, _)| session);
         if recoverable {
             // The provider's word on the item itself: an answer also to those that wait for their first.
             let item = &mut self.items[handle];

@@ -17,6 +17,7 @@ mod requests;
 mod routing;
 
 pub(crate) use point_to_point::write_image;
+pub(in crate::distributor) use routing::Wait;
 
 use super::ids::{Handle, Slot};
 use super::items::Items;
@@ -118,14 +119,19 @@ impl RequestPacing {
     }
 
     /// Whether another request may be sent; if not, something waits for the next turn from now on.
-    fn may_send(&mut self) -> bool {
+    pub(in crate::distributor) fn may_send(&mut self) -> bool {
         self.exhausted |= self.left == 0;
         self.left > 0
     }
 
-    fn sent(&mut self) {
+    pub(in crate::distributor) fn sent(&mut self) {
         assert!(self.left > 0, "more requests were sent than a turn has");
         self.left -= 1;
+    }
+
+    /// Something other than requests waits for the next turn.
+    pub(in crate::distributor) fn go_on_next_turn(&mut self) {
+        self.exhausted = true;
     }
 
     /// The number of an item that is taken from a queue.

@@ -1,7 +1,7 @@
 //! Requests to interactive providers: how many at a time, and again when they failed.
 
 use crate::distributor::ids::{Epoch, Handle, Slot, StreamId};
-use crate::distributor::items::Item;
+use crate::distributor::items::{Item, Place};
 use crate::distributor::providers::Stream;
 use crate::distributor::timers::Timer;
 use crate::distributor::{ProviderSink, SessionId, SourceDistributor};
@@ -127,15 +127,26 @@ impl SourceDistributor {
     }
 
     /// Sets the timer for what the provider is asked for now.
-    fn await_answer(&mut self, now: u64, handle: Handle) {
+    pub(in crate::distributor) fn await_answer(&mut self, now: u64, handle: Handle) {
         let timer = Timer::Request(handle, self.items.renew(handle));
         self.timers.set(now.saturating_add(self.config.request_timeout), timer);
     }
 
     /// Writes the request for an item as its P2PSs want it together, on the stream that it has.
     fn send_request(&mut self, handle: Handle, extra: RequestFlags, out: &mut dyn ProviderSink) {
+        let place = self.items[handle].place().expect("a request goes out on the stream of its item");
+        self.send_request_to(place, handle, extra, out);
+    }
+
+    /// As [`Self::send_request`], on a stream that the item has or is to have.
+    pub(in crate::distributor) fn send_request_to(
+        &mut self,
+        place: Place,
+        handle: Handle,
+        extra: RequestFlags,
+        out: &mut dyn ProviderSink,
+    ) {
         let item = &self.items[handle];
-        let place = item.place().expect("a request goes out on the stream of its item");
         if !self.providers.is_reached(place.session, item.service()) {
             // The item is about to leave.
             return;
@@ -143,8 +154,8 @@ impl SourceDistributor {
         let session = &self.providers[place.session];
         let key = ItemKey::read(item.key()).expect("keys of items are canonical");
         let provider_id = session.offer(item.service()).map_or(0, |offer| offer.provider_id);
-        // The cache holds whole images, and needs every update.
-        let whole = self.cache.has(handle.0);
+        // The cache holds whole images, and needs every update; and a standby is to have what the other has.
+        let whole = self.cache.has(handle.0) || self.is_hot(handle);
         let (views, can_pause) = if whole { (false, false) } else { session.views_and_pauses() };
         let demands = self.upstream.merge.merged(handle, item.interest().len());
         let mut flags = extra;
@@ -267,7 +278,7 @@ impl SourceDistributor {
     /// Closes the item's stream at its interactive provider, if it has one. The session that it was at.
     pub(crate) fn close_upstream(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) -> Option<SessionId> {
         let domain = self.items[handle].domain();
-        let (session, stream) = self.detach(now, handle)?;
+        let (session, stream) = self.detach(now, handle, out)?;
         let close = CloseMsg::new(Domain(domain), stream.0);
         self.counters.closes += 1;
         self.send(session, out, |w| close.encode(w));
@@ -275,7 +286,13 @@ impl SourceDistributor {
     }
 
     /// Takes the item off its stream at an interactive provider, and frees that. The stream that it had.
-    pub(crate) fn detach(&mut self, now: u64, handle: Handle) -> Option<(SessionId, StreamId)> {
+    pub(crate) fn detach(
+        &mut self,
+        now: u64,
+        handle: Handle,
+        out: &mut dyn ProviderSink,
+    ) -> Option<(SessionId, StreamId)> {
+        self.leave_mirror(now, handle, true, out);
         let left = self.leave_stream(handle)?;
         let service = self.items[handle].service();
         let session = &mut self.providers[left.place.session];
@@ -305,10 +322,15 @@ impl SourceDistributor {
         let item = &self.items[handle];
         if let Some(place) = item.place().filter(|_| item.is_open()) {
             debug_assert!(!live || item.is_watched(), "updates are relayed to nobody");
-            let is_looked_at = self.cache.has(handle.0) || self.is_filtered(handle);
-            let stream = if is_looked_at { Stream::of_careful(handle, live) } else { Stream::new(handle, live) };
+            let stream =
+                if self.is_looked_at(handle) { Stream::of_careful(handle, live) } else { Stream::new(handle, live) };
             self.providers[place.session].streams.set(place.stream, stream);
         }
+    }
+
+    /// Whether the item's updates are looked at before they are relayed.
+    pub(crate) fn is_looked_at(&self, handle: Handle) -> bool {
+        self.cache.has(handle.0) || self.is_filtered(handle) || self.hot_standby.has(handle)
     }
 
     /// An open or a reissue has not been answered, or an item has waited for a provider all that time.
@@ -319,6 +341,11 @@ impl SourceDistributor {
         };
         if item.give_up_image() {
             self.counters.request_timeouts += 1;
+            if item.is_taken_over() {
+                // Those who watch were told nothing of the takeover, since its image was a matter of moments.
+                item.explain_wait();
+                self.publish_status(handle, ALL, 0, UNANSWERED);
+            }
             self.publish_status(handle, ALL, flags::WAITING_ONLY, UNANSWERED);
             self.want_another_image(now, handle, out);
         } else if item.in_set() || item.is_cached_snapshot() {

@@ -1,6 +1,5 @@
 //! Which provider is asked for an item.
 
-use crate::distributor::config::Balance;
 use crate::distributor::ids::Handle;
 use crate::distributor::items::Item;
 use crate::distributor::providers::{Offer, Phase};
@@ -10,7 +9,7 @@ use rwf::{Qos, StateCode};
 
 /// Why an item cannot be asked for at a provider now. In order: what the best provider lacks counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Wait {
+pub(in crate::distributor) enum Wait {
     /// Its open window is full; it will not take long.
     Window,
     OpenLimit,
@@ -59,6 +58,11 @@ impl SourceDistributor {
         matches!(self.route_without(&self.items[handle], Some(without)), Ok(_) | Err(Wait::Window))
     }
 
+    /// The provider that stands by for an item which is open at another.
+    pub(in crate::distributor) fn standby_for(&self, handle: Handle, used: SessionId) -> Result<SessionId, Wait> {
+        self.route_without(&self.items[handle], Some(used))
+    }
+
     /// The provider to ask for an item, but for one.
     fn route_without(&self, item: &Item, without: Option<SessionId>) -> Result<SessionId, Wait> {
         let qos = ItemKey::qos_of(item.key());
@@ -75,7 +79,7 @@ impl SourceDistributor {
             else {
                 continue;
             };
-            let is_preferred = self.config.balance == Balance::First || known.switched_to() == Some(id);
+            let is_preferred = self.config.balance.is_ordered() || known.switched_to() == Some(id);
             if let Err(reason) = offer.place(item.is_snapshot(), self.config.open_window) {
                 wait = wait.min(reason);
                 // Those behind it stand by, and are not there for what has to wait a moment.

@@ -85,6 +85,8 @@ const JSON: u64 = 9_000_000;
 const WARM: u64 = 11_000_000;
 /// Worlds from this seed on are as those, but that few have clients that speak JSON, and services are filtered in most.
 const FILTERED: u64 = 13_000_000;
+/// Worlds from this seed on are as those, and providers have hot standbys; in every other one they all say the same with the same numbers.
+const HOT: u64 = 15_000_000;
 /// Bytes that a distributor of a paced world reads from a provider at a time.
 const READ: usize = 1_200;
 
@@ -116,11 +118,12 @@ impl World {
         let crowded = seed_of_kind >= CROWDED;
         let shards = if layout == Layout::Inline { 1 } else { 1 + random.below(if crowded { 5 } else { 3 }) };
         let kind = ((PACED..SLOW).contains(&seed_of_kind), seed_of_kind >= SLOW, seed_of_kind >= CONFLATED);
+        let hot = (seed >= HOT).then_some(seed % 4 < 2);
         let filtering = filtering(seed);
-        let mut hub = Hub::new((distributors, shards), layout, kind, filtering, now, &mut random);
+        let mut hub = Hub::new((distributors, shards), layout, kind, (filtering, hot), now, &mut random);
         hub.trace = logged.then(Vec::new);
         let home = |at: usize| usize::from(distributors == 2 && at >= 2);
-        let count = 1 + random.below(OFFERS.len());
+        let count = if seed >= HOT { 2 + random.below(OFFERS.len() - 1) } else { 1 + random.below(OFFERS.len()) };
         let providers = (0..count).map(|at| Provider::new(home(at), at as u32)).collect();
         let publishers = if random.chance(60) { vec![Publisher::new(0, PUBLISHER_SESSION)] } else { Vec::new() };
         let clients = if crowded { 3 + random.below(8) } else { 1 + random.below(6) };
@@ -149,6 +152,9 @@ impl World {
             warm: (WARM..FILTERED).contains(&seed) || seed >= FILTERED && seed.is_multiple_of(3),
             log: logged.then(Vec::new),
         };
+        if hot == Some(true) {
+            world.truth.share_life();
+        }
         world.note(|| format!("{layout:?}, {distributors} distributors, {shards} shards, {count} providers"));
         world
     }
@@ -177,6 +183,12 @@ impl World {
         let given: u64 = self.hub.shards.iter().map(of).map(|c| c.images_from_cache + c.images_stale).sum();
         let of = |distributor: &super::hub::Distributor| distributor.machine.counters().images_from_cache;
         let above: u64 = self.hub.distributors.iter().map(of).sum();
+        let of = |distributor: &super::hub::Distributor| {
+            let counters = distributor.machine.counters();
+            (counters.hot_takeovers, counters.hot_takeovers_in_sequence)
+        };
+        let taken: Vec<(u64, u64)> = self.hub.distributors.iter().map(of).collect();
+        self.note(|| format!("hot takeovers, and those in sequence: {taken:?}"));
         self.note(|| format!("{above} images at distributors and {given} at P2PSs came out of caches"));
         self.leave();
     }

@@ -106,6 +106,7 @@ impl World {
             let Self { providers, publishers, truth, random, consumers, .. } = self;
             for provider in providers.iter_mut() {
                 provider.heal(random);
+                provider.catch_up(truth);
             }
             for publisher in publishers.iter_mut() {
                 publisher.heal(truth, random);
@@ -132,6 +133,10 @@ impl World {
                     providers[at].update(truth, random);
                 }
             }
+        }
+        let Self { providers, truth, .. } = self;
+        for provider in providers {
+            provider.catch_up(truth);
         }
         self.drain();
         self.end_intervals();

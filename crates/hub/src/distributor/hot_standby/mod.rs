@@ -1,0 +1,281 @@
+//! Hot standby: items that are open at two providers, of which one is used.
+//!
+//! With [`super::Balance::Hot`] each shared item of an interactive provider is asked for at the next provider of its service, too: that is
+//! its *mirror*. What the mirror's provider sends goes to nobody. When the provider in use is lost, or has the item no more, the mirror's
+//! stream becomes the item's stream in the same turn, and those who watch hear of no loss.
+//!
+//! What they get depends on the sequence numbers. Where both providers number alike ([`super::Config::sequence_numbers`]) and the mirror's
+//! tail reaches back to the last number that was passed on, they get the updates behind that and nothing else: none is lost, none comes
+//! twice. Otherwise they get one new image, which the mirror's provider is asked for.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `tail` | the updates of a mirror that have not been passed on yet |
+//! | `mirrors` | which items are to have a mirror, asking for it, and what its provider sends |
+//! | `takeover` | a mirror becomes the stream in use |
+//!
+//! A mirror is there only while its item is open at another provider. It counts as an item open at its own provider for that one's open
+//! window and limit, and is asked for with what requests of a turn are left.
+
+mod mirrors;
+mod tail;
+mod takeover;
+
+pub(crate) use takeover::Former;
+
+use super::SessionId;
+use super::ids::{GroupId, Handle};
+use super::items::Place;
+use crate::roster::{ListKey, Roster};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use tail::{Tail, is_after};
+
+/// Bytes of updates that all tails together may hold.
+const TAILS_BYTES: usize = 64 << 20;
+
+/// How far behind the last number an update may be to be one that was passed on before; one further behind has been numbered anew.
+const REPEATS: u32 = 1 << 16;
+
+/// An item that may have a mirror.
+#[derive(Debug, Default)]
+struct Pair {
+    /// The number of the last image or update of the provider in use.
+    passed: Option<u32>,
+    /// A mirror has taken over, and its provider may be behind the one before: what has come from that is dropped.
+    catches_up: bool,
+    mirror: Option<Mirror>,
+}
+
+impl Pair {
+    /// An update of the provider in use has come: true if it goes on, false if it was passed on before a takeover.
+    fn pass(&mut self, number: Option<u32>) -> bool {
+        if self.catches_up
+            && let (Some(number), Some(passed)) = (number, self.passed)
+            && passed.wrapping_sub(number) < REPEATS
+        {
+            return false;
+        }
+        self.catches_up = false;
+        self.passed = number;
+        true
+    }
+}
+
+/// An item's stream at the provider that stands by.
+#[derive(Debug)]
+struct Mirror {
+    place: Place,
+    /// When it was asked for, as long as that is not answered.
+    asked_at: Option<u64>,
+    /// As of the last image or status.
+    group: GroupId,
+    /// Its image has come.
+    is_whole: bool,
+    /// It is not Suspect.
+    is_good: bool,
+    tail: Tail,
+}
+
+/// Items of a service that are to have a mirror.
+#[derive(Debug, Default)]
+struct Filling {
+    queue: VecDeque<Handle>,
+    /// Places in the list of the service's items that are to be looked at: all below this. An item that leaves the list gives its place
+    /// to the last one, which is looked at already.
+    below: usize,
+    /// The standby's open window is full.
+    is_blocked: bool,
+}
+
+/// Items that a mirror has taken over when a provider went away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Taken {
+    pub(crate) items: usize,
+    /// Those among them that needed no new image.
+    pub(crate) in_sequence: usize,
+}
+
+/// The mirrors, and what is to have one.
+#[derive(Debug, Default)]
+pub(crate) struct HotStandby {
+    /// By handle.
+    pairs: Vec<Option<Box<Pair>>>,
+    /// Items by the session and service of their mirror.
+    mirrors: Roster,
+    /// By service.
+    filling: BTreeMap<u16, Filling>,
+    /// Services with a timer for the next look.
+    timed: BTreeSet<u16>,
+    /// By the session that has left the items, and service.
+    taken: BTreeMap<(SessionId, u16), Taken>,
+    /// Bytes in all tails.
+    tail_bytes: usize,
+}
+
+fn list(session: SessionId, service: u16) -> ListKey {
+    ListKey::new(u32::from(service), session.0)
+}
+
+impl HotStandby {
+    /// Whether the updates of an item have to be looked at before they go on.
+    pub(crate) fn has(&self, handle: Handle) -> bool {
+        self.pair(handle).is_some()
+    }
+
+    fn pair(&self, handle: Handle) -> Option<&Pair> {
+        self.pairs.get(handle.0 as usize)?.as_deref()
+    }
+
+    fn pair_mut(&mut self, handle: Handle) -> Option<&mut Pair> {
+        self.pairs.get_mut(handle.0 as usize)?.as_deref_mut()
+    }
+
+    fn mirror(&self, handle: Handle) -> Option<&Mirror> {
+        self.pair(handle)?.mirror.as_ref()
+    }
+
+    /// The session of an item's mirror.
+    pub(crate) fn mirror_session(&self, handle: Handle) -> Option<SessionId> {
+        Some(self.mirror(handle)?.place.session)
+    }
+
+    fn mirror_mut(&mut self, handle: Handle) -> Option<&mut Mirror> {
+        self.pair_mut(handle)?.mirror.as_mut()
+    }
+
+    /// The item may have a mirror from now on.
+    fn add_pair(&mut self, handle: Handle) {
+        let index = handle.0 as usize;
+        if self.pairs.len() <= index {
+            self.pairs.resize_with(index + 1, || None);
+        }
+        self.pairs[index].get_or_insert_default();
+    }
+
+    /// The item is gone, or over. Its mirror has gone with its stream.
+    pub(crate) fn forget(&mut self, handle: Handle) {
+        if let Some(pair) = self.pairs.get_mut(handle.0 as usize) {
+            debug_assert!(pair.as_ref().is_none_or(|pair| pair.mirror.is_none()), "a mirror without an item");
+            *pair = None;
+        }
+    }
+
+    fn set_mirror(&mut self, handle: Handle, service: u16, mirror: Mirror) {
+        let key = list(mirror.place.session, service);
+        let pair = self.pair_mut(handle).expect("an item that may have a mirror");
+        assert!(pair.mirror.is_none(), "an item has one mirror");
+        pair.mirror = Some(mirror);
+        self.mirrors.refile(handle.0, None, Some(key));
+    }
+
+    fn take_mirror(&mut self, handle: Handle, service: u16) -> Option<Mirror> {
+        let mirror = self.pair_mut(handle)?.mirror.take()?;
+        self.mirrors.refile(handle.0, Some(list(mirror.place.session, service)), None);
+        self.tail_bytes -= mirror.tail.bytes();
+        Some(mirror)
+    }
+
+    /// The items of a service that have their mirror at a session, in no order.
+    pub(crate) fn at(&self, session: SessionId, service: u16) -> impl ExactSizeIterator<Item = Handle> + '_ {
+        self.mirrors.of(list(session, service)).iter().copied().map(Handle)
+    }
+
+    /// An image, or the first part of one, of the provider in use has this number.
+    pub(crate) fn image_passed(&mut self, handle: Handle, number: Option<u32>) {
+        if let Some(pair) = self.pair_mut(handle) {
+            (pair.passed, pair.catches_up) = (number, false);
+            self.trim_tail(handle);
+        }
+    }
+
+    /// An update of the provider in use has come: whether it goes on.
+    pub(crate) fn update_passed(&mut self, handle: Handle, number: Option<u32>) -> bool {
+        let Some(pair) = self.pair_mut(handle) else { return true };
+        let goes_on = pair.pass(number);
+        self.trim_tail(handle);
+        goes_on
+    }
+
+    /// What the tail holds up to the last number that was passed on is of no use.
+    fn trim_tail(&mut self, handle: Handle) {
+        let Some(Pair { passed: Some(passed), mirror: Some(mirror), .. }) = self.pair_mut(handle) else { return };
+        let freed = mirror.tail.trim(*passed);
+        self.tail_bytes -= freed;
+    }
+
+    /// An update of the mirror's provider has come.
+    fn keep_update(&mut self, handle: Handle, number: Option<u32>, msg: &[u8]) {
+        let room = TAILS_BYTES.saturating_sub(self.tail_bytes);
+        let Some(Pair { passed, mirror: Some(mirror), .. }) = self.pair_mut(handle) else { return };
+        let before = mirror.tail.bytes();
+        let is_old = matches!((number, *passed), (Some(number), Some(passed)) if !is_after(number, passed));
+        if is_old {
+            mirror.tail.skip(number);
+        } else {
+            mirror.tail.push(number, msg, room);
+        }
+        let after = mirror.tail.bytes();
+        self.tail_bytes = self.tail_bytes - before + after;
+    }
+
+    /// The numbers of before mean nothing any more.
+    pub(crate) fn forget_numbers(&mut self) {
+        for pair in self.pairs.iter_mut().flatten() {
+            (pair.passed, pair.catches_up) = (None, false);
+            if let Some(mirror) = &mut pair.mirror {
+                mirror.tail = Tail::default();
+            }
+        }
+        self.tail_bytes = 0;
+    }
+
+    /// The items of a service are to be looked through for those without a mirror.
+    pub(crate) fn look_through(&mut self, service: u16, items: usize) {
+        let filling = self.filling.entry(service).or_default();
+        filling.below = items;
+        filling.is_blocked = false;
+    }
+
+    /// The standby of a service may have room again.
+    fn unblock(&mut self, service: u16) {
+        if let Some(filling) = self.filling.get_mut(&service) {
+            filling.is_blocked = false;
+        }
+    }
+
+    /// True if something may be asked for in the next turn.
+    pub(crate) fn has_work(&self) -> bool {
+        self.filling.values().any(|filling| !filling.is_blocked)
+    }
+
+    /// What was taken over from a session that has left a service to its end.
+    pub(crate) fn taken_from(&mut self, session: SessionId, service: u16) -> Option<Taken> {
+        self.taken.remove(&(session, service))
+    }
+
+    /// Every mirror: its item, its place, and whether it is not answered yet.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Handle, Place, bool)> + '_ {
+        let mirror = |(index, pair): (usize, &Option<Box<Pair>>)| {
+            let mirror = pair.as_ref()?.mirror.as_ref()?;
+            Some((Handle(index as u32), mirror.place, mirror.asked_at.is_some()))
+        };
+        self.pairs.iter().enumerate().filter_map(mirror)
+    }
+
+    /// Every item that may have a mirror.
+    pub(crate) fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
+        self.pairs.iter().enumerate().filter(|(_, pair)| pair.is_some()).map(|(index, _)| Handle(index as u32))
+    }
+
+    /// Asserts that the lists and the bytes are those of the mirrors.
+    pub(crate) fn check(&self, service_of: impl Fn(Handle) -> u16) {
+        let mut count = 0;
+        for (handle, place, _) in self.iter() {
+            self.mirrors.check(handle.0, list(place.session, service_of(handle)));
+            count += 1;
+        }
+        assert_eq!(self.mirrors.len(), count, "mirrors, and those on lists");
+        let bytes: usize = self.pairs.iter().flatten().filter_map(|p| p.mirror.as_ref()).map(|m| m.tail.bytes()).sum();
+        assert_eq!(self.tail_bytes, bytes, "bytes in tails");
+    }
+}

@@ -1,0 +1,181 @@
+//! A mirror becomes the stream in use.
+
+use super::Mirror;
+use super::tail::Tail;
+use crate::distributor::ids::{GroupId, Handle};
+use crate::distributor::items::Place;
+use crate::distributor::providers::Stream;
+use crate::distributor::{Notice, ProviderSink, SessionId, SourceDistributor};
+use crate::stream::{ALL, Event};
+use rwf::msg::{Domain, RequestFlags, StatusMsg};
+use rwf::peek;
+
+/// What becomes of the stream that was in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Former {
+    /// Its provider has ended it, or is gone.
+    Gone,
+    /// It is closed.
+    Closed,
+    /// It is the mirror from now on.
+    StandsBy,
+}
+
+impl SourceDistributor {
+    /// Those of these items that no mirror takes over; the others have gone over to it when this returns.
+    pub(in crate::distributor) fn not_taken_over(
+        &mut self,
+        now: u64,
+        handles: Vec<Handle>,
+        former: Former,
+        out: &mut dyn ProviderSink,
+    ) -> Vec<Handle> {
+        let mut rest = handles;
+        rest.retain(|&handle| !self.take_over_hot(now, handle, former, out));
+        rest
+    }
+
+    /// The mirror of an item takes over, if its provider has it whole and good. False if there is none that could.
+    pub(in crate::distributor) fn take_over_hot(
+        &mut self,
+        now: u64,
+        handle: Handle,
+        former: Former,
+        out: &mut dyn ProviderSink,
+    ) -> bool {
+        let item = &self.items[handle];
+        let service = item.service();
+        let Some(used) = item.place().filter(|_| item.is_open() && item.is_watched() && item.is_answered()) else {
+            return false;
+        };
+        if !self.hot_standby.mirror(handle).is_some_and(|mirror| self.may_take_over(service, mirror)) {
+            return false;
+        }
+        let Some(mut mirror) = self.hot_standby.take_mirror(handle, service) else { return false };
+        let passed = self.hot_standby.pair(handle).and_then(|pair| pair.passed);
+        let in_sequence = self.config.sequence_numbers
+            && self.items[handle].is_undisturbed()
+            && passed.is_some_and(|passed| mirror.tail.reaches_back_to(passed));
+        let (new, group) = (mirror.place, mirror.group);
+        let tail = std::mem::take(&mut mirror.tail);
+        self.leave_former(now, handle, (used, former), passed, out);
+        self.providers[new.session].streams.set(new.stream, Stream::of_careful(handle, false));
+        self.note_taken(used.session, service, in_sequence);
+        if in_sequence {
+            self.go_on_in_sequence(handle, new, group, tail);
+        } else {
+            self.go_on_with_image(now, handle, new, out);
+        }
+        if former != Former::StandsBy {
+            self.hot_standby.filling.entry(service).or_default().queue.push_back(handle);
+        }
+        true
+    }
+
+    fn may_take_over(&self, service: u16, mirror: &Mirror) -> bool {
+        let is_up = self.providers.offer(mirror.place.session, service).is_some_and(|offer| offer.up);
+        is_up && mirror.is_whole && mirror.is_good && self.providers.is_reached(mirror.place.session, service)
+    }
+
+    /// The stream that was in use is closed, or stands by.
+    fn leave_former(
+        &mut self,
+        now: u64,
+        handle: Handle,
+        (used, former): (Place, Former),
+        passed: Option<u32>,
+        out: &mut dyn ProviderSink,
+    ) {
+        if former != Former::StandsBy {
+            return self.free_mirror_stream(now, handle, used, false, former == Former::Closed, out);
+        }
+        let item = &self.items[handle];
+        let (service, group) = (item.service(), item.group());
+        let (is_whole, is_good) = (!item.in_set(), !item.is_suspect());
+        self.providers[used.session].streams.set(used.stream, Stream::of_mirror(handle));
+        let tail = Tail::behind(passed);
+        let mirror = Mirror { place: used, asked_at: None, group, is_whole, is_good, tail };
+        self.hot_standby.set_mirror(handle, service, mirror);
+    }
+
+    /// Those who watch get the updates that the provider before has not sent, and nothing else.
+    fn go_on_in_sequence(&mut self, handle: Handle, new: Place, group: GroupId, tail: Tail) {
+        self.items.take_over(handle, new, true);
+        self.items.renew(handle);
+        self.set_live(handle, self.items[handle].is_watched());
+        self.tell_group(handle, group);
+        if let Some(pair) = self.hot_standby.pair_mut(handle) {
+            pair.catches_up = true;
+        }
+        for msg in tail.into_updates() {
+            if let Ok(header) = peek::header(&msg) {
+                self.careful_update(new.session, handle, &header, &msg);
+            }
+        }
+    }
+
+    /// P2PSs know the item by its new provider's group from now on: no image tells them.
+    fn tell_group(&mut self, handle: Handle, group: GroupId) {
+        if group == self.items[handle].group() {
+            return;
+        }
+        self.items.set_group(handle, group);
+        let status = StatusMsg::new(Domain(self.items[handle].domain()), 0);
+        if let Some(rwf) = self.composer.write(&mut self.counters, |w| status.encode(w)) {
+            self.hub.event(&Event::ItemStatus { target: ALL, handle: handle.0, group: group.0, flags: 0, rwf });
+            self.counters.statuses += 1;
+        }
+    }
+
+    /// Those who watch get one new image of the new provider, and no updates before it.
+    fn go_on_with_image(&mut self, now: u64, handle: Handle, new: Place, out: &mut dyn ProviderSink) {
+        self.cache.lose(handle.0);
+        self.upstream.left_stream(handle);
+        let was_lost = self.items[handle].is_lost();
+        self.items.take_over(handle, new, false);
+        if !was_lost {
+            self.services[self.items[handle].service()].item_is_lost();
+        }
+        if let Some(pair) = self.hot_standby.pair_mut(handle) {
+            (pair.passed, pair.catches_up) = (None, false);
+        }
+        self.await_answer(now, handle);
+        self.counters.reissues += 1;
+        self.send_request_to(new, handle, RequestFlags::NONE, out);
+    }
+
+    fn note_taken(&mut self, from: SessionId, service: u16, in_sequence: bool) {
+        let taken = self.hot_standby.taken.entry((from, service)).or_default();
+        taken.items += 1;
+        taken.in_sequence += usize::from(in_sequence);
+        self.counters.hot_takeovers += 1;
+        self.counters.hot_takeovers_in_sequence += u64::from(in_sequence);
+    }
+
+    /// A provider has left a service to its end: the operator hears what mirrors have taken over from it.
+    pub(in crate::distributor) fn tell_taken_over(&mut self, from: SessionId, address: &str, service: u16) {
+        let Some(taken) = self.hot_standby.taken_from(from, service) else { return };
+        let Some(known) = self.services.get(service) else { return };
+        let (service, provider) = (known.name.clone(), address.to_owned());
+        let (items, in_sequence) = (taken.items, taken.in_sequence);
+        self.notices.push(Notice::ItemsTakenOver { service, provider, items, in_sequence });
+    }
+
+    /// Asserts that mirrors are of items that are open elsewhere, on the streams that they say.
+    pub(in crate::distributor) fn check_mirrors(&self) -> usize {
+        self.hot_standby.check(|handle| self.items[handle].service());
+        for handle in self.hot_standby.handles() {
+            let item = self.items.get(handle).expect("an item is gone that may have a mirror");
+            assert!(!item.is_instance() && !item.is_cached() && !item.is_ended(), "{handle:?} has a pair: {item:?}");
+        }
+        let mut mirrors = 0;
+        for (handle, place, _) in self.hot_standby.iter() {
+            let item = &self.items[handle];
+            assert!(item.is_open(), "{handle:?} has a mirror and is not open: {item:?}");
+            assert!(item.place().is_some_and(|used| used.session != place.session), "{handle:?} mirrors itself");
+            assert_eq!(self.mirror_on(place.session, place.stream), Some(handle), "the stream of a mirror");
+            mirrors += 1;
+        }
+        mirrors
+    }
+}
