@@ -25,6 +25,8 @@ pub struct Scenario {
     pub receivers: u32,
     /// How the network is while messages are sent.
     pub link: Link,
+    /// Datagrams that no receiver gets, per million: a switch loses them before it copies them.
+    pub shared_loss: u32,
     /// Messages that each sender sends.
     pub messages: u32,
     /// Mean time between two messages of a sender, ns.
@@ -56,6 +58,7 @@ impl Default for Scenario {
             senders: 1,
             receivers: 2,
             link: Link { delay_ns: 50_000, jitter_ns: 100_000, ..Link::default() },
+            shared_loss: 0,
             messages: 400,
             interval_ns: 200_000,
             length_max: 300,
@@ -98,6 +101,10 @@ pub struct Outcome {
     pub packets_lost: u64,
     /// Retransmissions that senders sent.
     pub retransmissions: u64,
+    /// NAKs that reached senders, packets.
+    pub naks: u64,
+    /// Datagrams that no receiver got.
+    pub lost_to_all: u64,
     /// Virtual time, ns.
     pub time_ns: u64,
 }
@@ -397,7 +404,13 @@ impl World {
         let retransmissions = output.retransmissions().map(&mut send).count();
         let mut sent = 0;
         for train in output.trains(65_000, 8) {
-            train.datagrams().for_each(&mut send);
+            for datagram in train.datagrams() {
+                if self.random.chance(self.scenario.shared_loss) {
+                    self.outcome.lost_to_all += 1;
+                } else {
+                    send(datagram);
+                }
+            }
             sent += train.datagrams;
             if self.random.chance(100_000) {
                 break;
@@ -511,6 +524,7 @@ impl World {
         let packet = Packet::decode(bytes).expect("our own packet");
         if to < 100 {
             let Body::Nak { sqns, .. } = packet.body else { panic!("senders get NAKs only") };
+            self.outcome.naks += 1;
             let i = to as usize;
             if self.senders[i].sender.framing().session_id == packet.session_id {
                 self.senders[i].sender.nak(now, u64::from(from), sqns.iter());

@@ -26,6 +26,8 @@ impl SourceDistributor {
         for (handle, item) in self.items.iter() {
             let stranger = item.interest().iter().find(|&slot| !self.links.is_taken(slot));
             assert_eq!(stranger, None, "{handle:?} is open at a P2PS that nobody is: {item:?}");
+            let unlisted = item.interest().iter().find(|&slot| !self.links.lists(slot, handle));
+            assert_eq!(unlisted, None, "{handle:?} would stay open when a P2PS goes: {item:?}");
         }
     }
 

@@ -102,8 +102,12 @@ impl SourceDistributorAgent {
         if ready.any() || self.hub.timeout().is_some_and(|at| at <= now) {
             self.hub.turn(now, ready, &mut self.providers)?;
             self.publish(now);
-            while let Some(number) = self.hub.join(self.providers.distributor.next_position()) {
-                self.providers.distributor.p2ps_up(now, number);
+            while let Some(newcomer) = self.hub.join(self.providers.distributor.next_position()) {
+                if newcomer.unpaced {
+                    self.providers.distributor.p2ps_up_unpaced(now, newcomer.number);
+                } else {
+                    self.providers.distributor.p2ps_up(now, newcomer.number);
+                }
                 self.publish(now);
             }
         }

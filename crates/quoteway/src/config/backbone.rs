@@ -15,7 +15,7 @@ section! {
     key_file: String = String::new(), "", "File with the hub's shared key, at least 32 bytes that its owner alone can read: who does not have it can neither join nor announce. Empty means no key.";
     clock_tolerance_s: u32 = 30, "", "How far the clocks of a hub with a key may differ, seconds: an announcement that is older is a copy.";
     allow: Vec<String> = Vec::new(), "", "Addresses and networks (10.1.0.0/16) of this hub's processes: from others nobody connects, and no announcement is taken. Empty means all.";
-    p2ps_per_host: u32 = 32, "", "P2PSs of one address that a Source Distributor takes at a time, of 64 in all.";
+    p2ps_per_host: u32 = 32, "", "P2PSs of one address that a Source Distributor takes at a time, of 2,048 in all.";
     tls_ca_file: String = String::new(), "", "PEM file with the certificates to which those of the other side of unicast connections must lead; with it they are encrypted. Empty means no TLS.";
     tls_cert_file: String = String::new(), "", "PEM file with this process's certificate chain for them, leaf first; it carries the address (or name) by which P2PSs connect.";
     tls_key_file: String = String::new(), "", "PEM file with the private key of tls_cert_file.";
@@ -33,6 +33,7 @@ section! {
     max_backlog: u32 = 67_108_864, "", "Bytes that may wait for one P2PS's connection before it is cut off and has to join again.";
     window_bytes: u32 = 8_388_608, "", "Bytes of the data stream that may be on their way to a P2PS before the providers have to wait for it; at least 1 MB, or 0, which waits for nobody.";
     patience_ms: u32 = 500, "", "How long the providers wait for a P2PS that does not read, milliseconds; it is left behind then until it has caught up.";
+    paces_providers: bool = true, "", "Whether the providers wait for this P2PS when it is behind. With false they never do, and what it alone has asked for comes on its unicast connection: for hubs with very many P2PSs (quoteway desktop).";
     max_lag: u64 = 0, "", "Messages of the data stream by which a P2PS may be behind before it is declared lost; 0 for any number.";
     max_requests: u32 = 1_000_000, "", "Requests that a P2PS may send between two heartbeats before it is declared lost; 0 for any number.";
     tcp_send_buf_size: u32 = 1_048_576, "", "Socket send buffer of the unicast connections, bytes; 0 leaves it to the kernel.";

@@ -213,7 +213,8 @@ pub fn across_processes_p2ps(config: &Config, incarnation: u32, key: u64) -> io:
         heartbeat_interval: u64::from(config.hub.heartbeat_interval_ms) * MILLISECOND,
         source_timeout: u64::from(config.hub.peer_timeout_ms) * MILLISECOND,
         gap_timeout: u64::from(config.hub.peer_timeout_ms) * MILLISECOND,
-        report_bytes: REPORT_BYTES,
+        // Nobody asks how far one has read that nobody waits for.
+        report_bytes: if config.hub.paces_providers { REPORT_BYTES } else { 0 },
         key,
         ..p2ps_config(config, incarnation)?
     })

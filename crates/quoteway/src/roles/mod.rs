@@ -1,5 +1,6 @@
 //! The processes of a deployment.
 
+pub mod desktop;
 pub mod p2ps;
 pub mod process;
 pub mod rrcpd;

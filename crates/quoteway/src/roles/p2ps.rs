@@ -10,7 +10,7 @@ use clap::Args;
 use super::process::{self, HttpArgs};
 use super::service::{self, Pulse};
 use crate::agents::consumer_ports::{Bound, Port};
-use crate::agents::lifecycle::Lifecycle;
+use crate::agents::lifecycle::{Lifecycle, Load};
 use crate::agents::p2ps::P2psAgent;
 use crate::agents::permissions::Permissioning;
 use crate::config::{self, Config, ConfigArgs};
@@ -68,16 +68,22 @@ impl P2psArgs {
 pub fn run(args: &P2psArgs) -> anyhow::Result<()> {
     let config = args.configuration()?;
     process::install_signals()?;
+    let again = args.clone();
+    serve(&config, Box::new(move || again.configuration()))
+}
+
+/// Serves by a configuration until the process is to end; `again` reads it anew.
+pub(super) fn serve(config: &Config, again: Load) -> anyhow::Result<()> {
     process::raise_open_files(u64::from(config.p2ps.max_mounts) + 200);
     let count = config.p2ps.writer_thread_count.max(1);
     let (mounts, incarnation) = (Arc::default(), process::incarnation());
     let mut port = Port::of(&config.p2ps, count > 1);
     // Ends behind the agents, whose last lines its audit takes.
-    let permissioning = Permissioning::start(&config)?;
+    let permissioning = Permissioning::start(config)?;
     let mut agents = Vec::new();
     for shard in 0..count {
         let life = incarnation.wrapping_add(u32::from(shard) << 24);
-        let agent = P2psAgent::new(&config, (life, shard), Arc::clone(&mounts), port, permissioning.as_ref())?;
+        let agent = P2psAgent::new(config, (life, shard), Arc::clone(&mounts), port, permissioning.as_ref())?;
         port.follow(&agent.bound());
         agents.push(agent);
     }
@@ -89,18 +95,17 @@ pub fn run(args: &P2psArgs) -> anyhow::Result<()> {
         rssl: Some(bound.rssl),
         encrypted: bound.encrypted,
         websocket: bound.websocket,
-        ..process::about(&config)
+        ..process::about(config)
     };
-    let again = args.clone();
-    let life = Lifecycle::new(config.clone(), askers, Box::new(move || again.configuration()));
+    let life = Lifecycle::new(config.clone(), askers, again);
     let administration = permissioning.as_ref().map(Permissioning::administration);
     let web = http::start(&config.http, about, &life, administration).map_err(anyhow::Error::msg)?;
     let line = ready_line(&bound) + &process::web(web.as_ref());
-    serve(&config, &life, first, agents, &line)
+    run_all(config, &life, first, agents, &line)
 }
 
 /// Runs the first agent here and each other one in a thread of its own.
-fn serve(
+fn run_all(
     config: &Config,
     life: &Lifecycle,
     mut first: P2psAgent,

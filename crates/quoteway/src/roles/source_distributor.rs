@@ -4,6 +4,7 @@ use clap::Args;
 
 use super::process::{self, HttpArgs};
 use super::service::{self, Pulse};
+use crate::agents::backbone::publisher::CONNECTIONS;
 use crate::agents::lifecycle::Lifecycle;
 use crate::agents::source_distributor::{Addresses, SourceDistributorAgent};
 use crate::config::{self, Config, ConfigArgs, Route};
@@ -62,7 +63,7 @@ impl SourceDistributorArgs {
 pub fn run(args: &SourceDistributorArgs) -> anyhow::Result<()> {
     let config = args.configuration()?;
     process::install_signals()?;
-    process::raise_open_files(u64::from(config.source_distributor.nip_max_mounts) + 200);
+    process::raise_open_files(u64::from(config.source_distributor.nip_max_mounts) + CONNECTIONS as u64 + 200);
     let mut agent = SourceDistributorAgent::new(&config, process::incarnation())?;
     let c = &config.source_distributor;
     config::place("the main thread", &c.bind_main_thread, &c.priority);

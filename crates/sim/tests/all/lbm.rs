@@ -23,6 +23,8 @@ fn seeds(test: &str, scenario: &Scenario) -> Outcome {
         total.lost += outcome.lost;
         total.packets_lost += outcome.packets_lost;
         total.retransmissions += outcome.retransmissions;
+        total.naks += outcome.naks;
+        total.lost_to_all += outcome.lost_to_all;
     }
     total
 }
@@ -163,4 +165,29 @@ fn what_is_retained_is_fetched() {
     scenario.receiver.nak_generation_interval_ns = 15 * MS;
     let outcome = seeds("what_is_retained_is_fetched", &scenario);
     assert!(outcome.delivered > 0 && outcome.lost == 0, "{outcome:?}");
+}
+
+/// Desktops on one multicast: each datagram that a switch loses is missed by all of them, and one repetition serves them all. NAKs do not grow
+/// as they do: who waits longer has seen the repetition before it would ask.
+#[test]
+fn naks_of_very_many_receivers_are_few() {
+    let naks = |receivers: u32, backoff_ms: u64| {
+        let usual = Scenario::default();
+        let receiver = lbm::transport::ReceiverConfig {
+            nak_initial_backoff_interval_ns: backoff_ms * MS,
+            nak_backoff_interval_ns: 4 * backoff_ms * MS,
+            nak_suppress_interval_ns: 4 * backoff_ms * MS,
+            ..usual.receiver.clone()
+        };
+        let scenario = Scenario { receivers, receiver, link: link(0), shared_loss: 100_000, messages: 100, ..usual };
+        let outcome = run(1, &scenario);
+        assert!(outcome.lost_to_all > 3 && outcome.lost == 0, "{outcome:?}");
+        outcome.naks as f64 / outcome.lost_to_all as f64
+    };
+    let (few, many, hasty) = (naks(10, 50), naks(100, 50), naks(100, 5));
+    println!(
+        "NAKs a lost datagram: 10 receivers {few:.1}, 100 receivers {many:.1}, and {hasty:.1} where they wait for 5 ms"
+    );
+    assert!(many < 3.0 * few, "{many:.1} for the common losses of 100 receivers, {few:.1} for those of 10");
+    assert!(many < hasty / 2.0, "{many:.1} beside {hasty:.1}");
 }

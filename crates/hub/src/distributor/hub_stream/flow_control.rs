@@ -98,14 +98,19 @@ impl FlowControl {
 
     /// It is gone.
     pub(crate) fn left(&mut self, slot: Slot) {
-        if let Some(reader) = self.readers.get_mut(usize::from(slot.0)) {
-            *reader = None;
+        if let Some(reader) = self.readers.get_mut(usize::from(slot.0))
+            && reader.take().is_some()
+        {
             self.find_slowest();
         }
     }
 
     /// It has read the stream up to a position.
     pub(crate) fn has_read(&mut self, now: u64, slot: Slot, position: u64) {
+        if !self.readers.get(usize::from(slot.0)).is_some_and(Option::is_some) {
+            // One that nobody waits for.
+            return;
+        }
         let behind = self.marks.partition_point(|mark| mark.position <= position);
         let bytes = match behind.checked_sub(1).and_then(|at| self.marks.get(at)) {
             _ if position >= self.position => self.published,

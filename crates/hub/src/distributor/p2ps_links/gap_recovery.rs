@@ -71,7 +71,7 @@ impl SourceDistributor {
         let mut handles = missed.handles;
         if missed.services.iter().any(|(_, of_items)| *of_items) {
             let said = |service: u16| missed.services.contains(&(service, true));
-            handles.extend(self.items.iter().filter(|(_, item)| said(item.service())).map(|(handle, _)| handle));
+            handles.extend(self.open_at(slot, |item| said(item.service())));
         }
         handles.sort_unstable();
         handles.dedup();

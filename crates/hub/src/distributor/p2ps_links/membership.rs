@@ -11,22 +11,40 @@ impl SourceDistributor {
     /// A P2PS has joined: it gets every service and dictionary there is. What is for it comes at [`Self::next_position`] or
     /// behind it. `id` is the number that the caller gives it, one that no P2PS has which is there.
     pub fn p2ps_up(&mut self, now: u64, id: u16) {
+        self.take_in(now, id, false);
+    }
+
+    /// As [`Self::p2ps_up`], one of which there may be very many (a desktop): providers never wait for it, and what is for it alone (dictionaries,
+    /// images, where not several want them) comes by [`Self::point_to_point_blocks`] and costs no other P2PS anything.
+    pub fn p2ps_up_unpaced(&mut self, now: u64, id: u16) {
+        self.take_in(now, id, true);
+    }
+
+    fn take_in(&mut self, now: u64, id: u16, is_unpaced: bool) {
         if self.links.slot(id).is_some() {
             return;
         }
-        let (incarnation, position) = (self.hub.incarnation(), self.hub.next_position());
-        let joined = if id == ALL { None } else { self.links.join(id, now, incarnation, position) };
+        let stream = (self.hub.incarnation(), self.hub.next_position());
+        let joined = if id == ALL { None } else { self.links.join(id, now, stream, is_unpaced) };
         let Some(slot) = joined else {
             self.counters.refused_p2ps += 1;
             return;
         };
-        self.hub.reader_joined(now, slot);
+        if !is_unpaced {
+            self.hub.reader_joined(now, slot);
+        }
         for service in self.services.ids() {
             if self.services[service].advertised {
                 self.publish_service(service, id);
             }
         }
+        if is_unpaced {
+            self.swap_point_to_point(slot);
+        }
         self.publish_dictionaries(id);
+        if is_unpaced {
+            self.swap_point_to_point(slot);
+        }
     }
 
     /// The transport to a P2PS has ended. What it had open stays so for [`crate::distributor::Config::lease`]; its number is free.
@@ -123,9 +141,10 @@ impl SourceDistributor {
 
     /// The P2PS has come back as another: nothing of the old one counts.
     fn restart_p2ps(&mut self, now: u64, id: u16, block: &Block<'_>, out: &mut dyn ProviderSink) {
+        let is_unpaced = self.links.slot(id).is_some_and(|slot| self.links.is_unpaced(slot));
         self.drop_p2ps(now, id, out);
         self.make_room(now, id, out);
-        self.p2ps_up(now, id);
+        self.take_in(now, id, is_unpaced);
         if let Some(slot) = self.links.slot(id) {
             self.links.heard(slot, now, &block.heading);
         }
@@ -215,9 +234,11 @@ impl SourceDistributor {
     }
 
     /// The items of a kind that a P2PS has open.
-    fn open_at(&self, slot: Slot, of: impl Fn(&Item) -> bool) -> Vec<Handle> {
-        let wanted = |(_, item): &(Handle, &Item)| item.interest().contains(slot) && of(item);
-        self.items.iter().filter(wanted).map(|(handle, _)| handle).collect()
+    pub(super) fn open_at(&mut self, slot: Slot, of: impl Fn(&Item) -> bool) -> Vec<Handle> {
+        let Self { links, items, .. } = self;
+        let mut open = links.opened(slot, |handle| items.get(handle).is_some_and(|i| i.interest().contains(slot)));
+        open.retain(|&handle| of(&items[handle]));
+        open
     }
 
     /// The lease of a P2PS that is gone has ended, if it is still that one's.

@@ -10,7 +10,7 @@ mod gap_recovery;
 mod membership;
 mod requests;
 
-use super::ids::Slot;
+use super::ids::{Handle, Slot};
 use crate::stream::{BlockWriter, Continuity, Event, Heading, Seen};
 use rustc_hash::FxHashMap;
 
@@ -19,6 +19,11 @@ pub(crate) const MAX_P2PSS: usize = 4_096;
 
 /// Gaps that a P2PS may tell of between two heartbeats: one that loses more is not able to follow.
 const MAX_GAPS: u32 = 200;
+
+/// The same for one that nobody waits for: joining anew costs the others less than long answers to each of very many.
+const MAX_GAPS_UNPACED: u32 = 20;
+/// Messages in the longest gap that such a one is told of.
+const LONGEST_GAP_UNPACED: u64 = 100_000;
 
 /// One P2PS: what it said of itself, how far it has come, and what it has cost since the last heartbeat.
 #[derive(Debug)]
@@ -45,6 +50,39 @@ struct Link {
     told_to: u64,
     /// What goes to it alone.
     point_to_point: BlockWriter,
+    /// Providers never wait for it, and what is for it alone comes to it alone.
+    is_unpaced: bool,
+    opened: OpenedItems,
+}
+
+/// The items that a P2PS has open, so that its end costs what it had and not what there is. Items that it has given back are among
+/// them until the list is swept: handles are looked at before they are believed.
+#[derive(Debug, Default)]
+struct OpenedItems {
+    handles: Vec<Handle>,
+    /// The list is swept when it is as long as this.
+    sweep_at: usize,
+}
+
+/// A list of opened items is not swept before it is so long.
+const SWEEP_LEAST: usize = 64;
+
+impl OpenedItems {
+    /// Adds an item. `is_open` tells those that are still open at the P2PS: half of a list that is swept at least has to be
+    /// stale before it is swept again, so an item costs a constant.
+    fn add(&mut self, handle: Handle, is_open: impl Fn(Handle) -> bool) {
+        self.handles.push(handle);
+        if self.handles.len() >= self.sweep_at.max(SWEEP_LEAST) {
+            self.sweep(is_open);
+            self.sweep_at = 2 * self.handles.len();
+        }
+    }
+
+    fn sweep(&mut self, is_open: impl Fn(Handle) -> bool) {
+        self.handles.sort_unstable();
+        self.handles.dedup();
+        self.handles.retain(|&handle| is_open(handle));
+    }
 }
 
 /// The answer to a P2PS that tells of a gap.
@@ -74,7 +112,7 @@ pub(crate) struct Links {
 
 impl Links {
     /// A slot for a P2PS that is not known. `None` if all are taken.
-    fn join(&mut self, id: u16, now: u64, incarnation: u32, position: u64) -> Option<Slot> {
+    fn join(&mut self, id: u16, now: u64, (incarnation, position): (u32, u64), is_unpaced: bool) -> Option<Slot> {
         debug_assert!(!self.by_id.contains_key(&id), "a number is one P2PS's");
         let slot = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
         if slot >= MAX_P2PSS {
@@ -97,6 +135,8 @@ impl Links {
             gaps: 0,
             told_to: 0,
             point_to_point: BlockWriter::new(incarnation),
+            is_unpaced,
+            opened: OpenedItems::default(),
         });
         let slot = Slot(slot as u16);
         self.by_id.insert(id, slot);
@@ -155,6 +195,28 @@ impl Links {
         self.slots[usize::from(slot.0)].as_mut().expect("a slot of ours is a P2PS's")
     }
 
+    /// Whether what is for the P2PS alone is to come to it alone, whatever is usual.
+    pub(crate) fn is_unpaced(&self, slot: Slot) -> bool {
+        self.slots.get(usize::from(slot.0)).and_then(Option::as_ref).is_some_and(|link| link.is_unpaced)
+    }
+
+    /// The P2PS has opened an item. `is_open` tells of any item whether the P2PS has it open.
+    fn opens(&mut self, slot: Slot, handle: Handle, is_open: impl Fn(Handle) -> bool) {
+        self.link_mut(slot).opened.add(handle, is_open);
+    }
+
+    /// The items that a P2PS may have open, each once.
+    fn opened(&mut self, slot: Slot, is_open: impl Fn(Handle) -> bool) -> Vec<Handle> {
+        let opened = &mut self.link_mut(slot).opened;
+        opened.sweep(is_open);
+        opened.handles.clone()
+    }
+
+    /// Whether an item is on the list of those that a P2PS has opened: each that it has open is.
+    pub(crate) fn lists(&self, slot: Slot, handle: Handle) -> bool {
+        self.link(slot).opened.handles.contains(&handle)
+    }
+
     /// One that is there and of which this is true.
     fn find(&self, wanted: impl Fn(&Link) -> bool) -> Option<u16> {
         self.slots.iter().flatten().filter(|link| wanted(link)).find_map(|link| link.id)
@@ -197,7 +259,12 @@ impl Links {
         }
         link.told_to = to;
         link.gaps += 1;
-        if link.gaps > MAX_GAPS { Gap::TooMany } else { Gap::Recoverable }
+        let too_many = if link.is_unpaced {
+            link.gaps > MAX_GAPS_UNPACED || to - from > LONGEST_GAP_UNPACED
+        } else {
+            link.gaps > MAX_GAPS
+        };
+        if too_many { Gap::TooMany } else { Gap::Recoverable }
     }
 
     /// We stood still ourselves, and have heard nobody: that time does not count.

@@ -89,9 +89,15 @@ impl SourceDistributor {
         held.then_some(handle)
     }
 
+    /// A P2PS waits for an image of an item, in the stream if it says so, else as is usual for it.
+    fn want_by_its_way(&mut self, handle: Handle, slot: Slot, in_stream: bool) {
+        let alone = !in_stream && (self.config.point_to_point || self.links.is_unpaced(slot));
+        self.upstream.delivery.want(handle, slot, alone);
+    }
+
     /// A P2PS wants an image of an item that it has open.
     fn refresh_wanted(&mut self, now: u64, handle: Handle, slot: Slot, in_stream: bool, out: &mut dyn ProviderSink) {
-        self.upstream.delivery.want(handle, slot, in_stream);
+        self.want_by_its_way(handle, slot, in_stream);
         if self.items[handle].is_ended() {
             self.repeat_end(handle, slot);
         } else {
@@ -117,7 +123,7 @@ impl SourceDistributor {
         }
         self.upstream.merge.note(handle, slot, message);
         let Some(serial) = serial else { return self.reissue(now, handle, false, out) };
-        self.upstream.delivery.want(handle, slot, in_stream);
+        self.want_by_its_way(handle, slot, in_stream);
         self.owe_reissue(handle, slot, serial);
         self.reissue(now, handle, true, out);
         self.want_image(now, handle, slot, out);
@@ -138,13 +144,18 @@ impl SourceDistributor {
         };
         let item = &mut self.items[handle];
         let was_watched = item.has_interest();
+        let is_new = !item.interest().contains(slot);
         item.watch(slot);
         let (cached, snapshot) = (item.is_cached(), item.is_cached_snapshot());
+        if is_new {
+            let items = &self.items;
+            self.links.opens(slot, handle, |h| items.get(h).is_some_and(|item| item.interest().contains(slot)));
+        }
         if !cached && !snapshot {
             self.upstream.merge.note(handle, slot, request);
         }
         self.hub.event(&Event::ItemOpened { target, handle: handle.0, token });
-        self.upstream.delivery.want(handle, slot, false);
+        self.want_by_its_way(handle, slot, false);
         if snapshot {
             self.open_snapshot(now, handle);
         } else if self.answer_snapshot_from_held(handle) {

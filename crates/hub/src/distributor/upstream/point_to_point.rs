@@ -8,6 +8,9 @@ use crate::distributor::p2ps_links::Links;
 use crate::stream::{ALL, Event};
 use rustc_hash::FxHashMap;
 
+/// An image that so many P2PSs wait for goes by the stream, if nobody else has the item open: once, whatever their number.
+const CROWD: usize = 8;
+
 /// P2PSs by the way on which an image is to come to them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Recipients {
@@ -39,7 +42,7 @@ impl Recipients {
 /// Who waits for images, by item.
 #[derive(Debug, Default)]
 pub(crate) struct PointToPoint {
-    /// Images may go to one P2PS alone.
+    /// Images go to one P2PS alone where it does not say otherwise.
     on: bool,
     wanted: FxHashMap<Handle, Recipients>,
     /// Those that the set under way is for.
@@ -55,10 +58,10 @@ impl PointToPoint {
         self.on
     }
 
-    /// A P2PS waits for an image of an item.
-    pub(crate) fn want(&mut self, handle: Handle, slot: Slot, in_stream: bool) {
+    /// A P2PS waits for an image of an item, which is to go to it alone or by the stream.
+    pub(crate) fn want(&mut self, handle: Handle, slot: Slot, alone: bool) {
         let recipients = self.wanted.entry(handle).or_default();
-        let set = if self.on && !in_stream { &mut recipients.alone } else { &mut recipients.by_stream };
+        let set = if alone { &mut recipients.alone } else { &mut recipients.by_stream };
         set.insert(slot);
     }
 
@@ -163,10 +166,11 @@ impl SourceDistributor {
         let &Event::Image { handle, group, flags, rwf, .. } = image else {
             unreachable!("only images have recipients")
         };
-        if to.alone.is_empty() && to.by_stream == *self.items[Handle(handle)].interest() {
+        let all = to.alone.union(&to.by_stream);
+        if (to.alone.is_empty() || all.len() >= CROWD) && all == *self.items[Handle(handle)].interest() {
             return self.hub.event(image);
         }
-        for slot in to.alone.union(&to.by_stream).iter() {
+        for slot in all.iter() {
             // Who has left since, waits no more.
             let Some(target) = self.links.id(slot) else { continue };
             let position = self.hub.next_position();

@@ -26,6 +26,8 @@ pub struct Hello {
     pub incarnation: u32,
     /// It wants the data stream on this connection too.
     pub data: bool,
+    /// One of very many (a desktop): nobody waits for it.
+    pub unpaced: bool,
     /// The hub that it means to join.
     pub hub: String,
     /// Its name, for people.
@@ -70,6 +72,8 @@ pub enum Welcome {
 const DATA: u8 = 1;
 /// Flag of a [`Hello`]: a nonce follows the texts.
 const NONCE: u8 = 2;
+/// Flag of a [`Hello`]: nobody is to wait for this P2PS.
+const UNPACED: u8 = 16;
 /// Flag of a [`Welcome`]: refused.
 const REFUSED: u8 = 1;
 /// Flag of a [`Challenge`].
@@ -112,7 +116,8 @@ impl fmt::Display for FrameError {
 impl Hello {
     /// Appends it to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let flags = if self.data { DATA } else { 0 } | if self.nonce.is_some() { NONCE } else { 0 };
+        let flag = |set: bool, bit: u8| if set { bit } else { 0 };
+        let flags = flag(self.data, DATA) | flag(self.nonce.is_some(), NONCE) | flag(self.unpaced, UNPACED);
         let nonce = self.nonce.as_ref().map_or(&[][..], |nonce| nonce);
         greeting(out, flags, self.incarnation, 0, 0, &[cut(&self.hub), cut(&self.name)], nonce);
     }
@@ -125,7 +130,8 @@ impl Hello {
         let (hub, rest) = text(frame.get(GREETING_HEADER..).ok_or(FrameError::Length(frame.len()))?)?;
         let (name, rest) = text(rest)?;
         let nonce = if frame[3] & NONCE != 0 { Some(*rest.first_chunk().ok_or(FrameError::Text)?) } else { None };
-        Ok(Self { incarnation: word(frame, 8), data: frame[3] & DATA != 0, hub, name, nonce })
+        let has = |flag: u8| frame[3] & flag != 0;
+        Ok(Self { incarnation: word(frame, 8), data: has(DATA), unpaced: has(UNPACED), hub, name, nonce })
     }
 
     /// What both sides sign, each under its own label, so that neither can be handed the other's: this greeting and the challenge.
@@ -373,7 +379,8 @@ mod tests {
     use hub::stream::{BlockWriter, Event, Request};
 
     fn hello() -> Hello {
-        Hello { incarnation: 7, data: true, hub: "quoteway".into(), name: "p2ps at host:14002".into(), nonce: None }
+        let (hub, name) = ("quoteway".into(), "p2ps at host:14002".into());
+        Hello { incarnation: 7, data: true, unpaced: false, hub, name, nonce: None }
     }
 
     #[test]

@@ -197,7 +197,8 @@ impl Links {
         let c = &config.hub;
         let tcp = Tcp::new(TcpConfig::default())?;
         let data = c.transport == HubTransport::Tcp;
-        let hello = Hello { incarnation, data, hub: c.name.clone(), name: name.to_owned(), nonce: None };
+        let (hub, name) = (c.name.clone(), name.to_owned());
+        let hello = Hello { incarnation, data, unpaced: !c.paces_providers, hub, name, nonce: None };
         let (resolver, resolved) = channel();
         // With the other transports they say by themselves who they are and where.
         let sources =

@@ -23,9 +23,11 @@ use crate::config::{Config, HubTransport};
 use rssl_io::RsslIo;
 
 /// P2PSs at a time: half of those that the Source Distributor keeps apart, since one that is gone keeps its place for its lease.
-const MOST: u16 = 64;
+pub const MOST: u16 = 2_048;
 /// Connections at a time, those included that have not greeted.
-const CONNECTIONS: usize = 256;
+pub const CONNECTIONS: usize = 4_096;
+/// Those of one address that have not greeted.
+const UNGREETED_OF_HOST: usize = 64;
 /// Longest block that is sent; longer ones are cut between messages.
 const CUT: usize = LONGEST_BLOCK / 4;
 /// Time in which a new connection has to greet.
@@ -79,8 +81,8 @@ pub struct Publisher {
     links: Vec<Option<Link>>,
     /// Connections that have greeted and wait for [`Publisher::join`].
     greeted: Vec<ConnId>,
-    /// Numbers that are taken, a bit each.
-    numbers: u64,
+    /// The connections of those that have joined, by their numbers.
+    numbers: Vec<Option<ConnId>>,
     /// New connections are looked through for such that never greet.
     sweep_at: Option<u64>,
     trust: Trust,
@@ -102,6 +104,15 @@ pub struct Publisher {
     /// Numbers of P2PSs whose connections were ended because they took too little.
     cut_off: Vec<u16>,
     counters: Counters,
+}
+
+/// A P2PS that has joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Newcomer {
+    /// Its number.
+    pub number: u16,
+    /// Nobody is to wait for it.
+    pub unpaced: bool,
 }
 
 struct Link {
@@ -210,7 +221,7 @@ impl Publisher {
             addr,
             links: Vec::new(),
             greeted: Vec::new(),
-            numbers: 0,
+            numbers: Vec::new(),
             sweep_at: None,
             trust: Trust::new(c)?,
             encryption: Encryption::server(c)?,
@@ -247,8 +258,8 @@ impl Publisher {
 
     /// Who a P2PS is, for people: the name that it gave and its address.
     pub fn peer(&self, number: u16) -> Option<&str> {
-        let is = |link: &&Link| matches!(link.state, State::Joined { number: n, .. } if n == number);
-        self.links.iter().flatten().find(is).map(|link| link.peer.as_str())
+        let conn = self.conn_of(number)?;
+        self.links.get(conn.slot())?.as_ref().map(|link| link.peer.as_str())
     }
 
     /// When [`Publisher::turn`] wants to be called though its descriptor is quiet.
@@ -328,14 +339,14 @@ impl Publisher {
     }
 
     /// Whether one more connection can be taken. When none can, the oldest that has not greeted gives way: of the same host if that
-    /// has a quarter of all, else of any.
+    /// has as many as a host may have, else of any.
     fn has_place(&mut self, ip: IpAddr) -> bool {
-        let of_host = self.links.iter().flatten().filter(|link| link.ip == ip).count();
+        let new_of_host = self.links.iter().flatten().filter(|link| link.ip == ip && link.state.is_new()).count();
         let full = self.links.iter().flatten().count() >= CONNECTIONS;
-        if !full && of_host < CONNECTIONS / 4 {
+        if !full && new_of_host < UNGREETED_OF_HOST {
             return true;
         }
-        let same = of_host >= CONNECTIONS / 4;
+        let same = new_of_host >= UNGREETED_OF_HOST;
         let waiting = self.links.iter().flatten().filter(|l| l.state.is_new() && (!same || l.ip == ip));
         let Some(oldest) = waiting.min_by_key(|link| link.since).map(|link| link.conn) else { return false };
         self.tcp.close(oldest, Close::Now);
@@ -417,7 +428,7 @@ impl Publisher {
             tracing::warn!("a connection of {} to the hub port has ended: {why}", link.peer);
             return None;
         };
-        self.numbers &= !(1 << number);
+        self.numbers[usize::from(number)] = None;
         self.counters.p2ps_lost += 1;
         tracing::warn!("P2PS {number} ({}) is gone: {why}", link.peer);
         Some(number)
@@ -436,14 +447,15 @@ impl Publisher {
 
     /// Lets the next P2PS join that has greeted, and gives its number: it is to be told all there is. To be called between
     /// two blocks, until there is none; `position` is that of the next.
-    pub fn join(&mut self, position: u64) -> Option<u16> {
+    pub fn join(&mut self, position: u64) -> Option<Newcomer> {
         while let Some(conn) = self.greeted.pop() {
             let Some(link) = self.links.get(conn.slot()).and_then(Option::as_ref).filter(|l| l.conn == conn) else {
                 continue;
             };
             let State::Greeted(hello) = &link.state else { continue };
             let (hello, ip) = (hello.clone(), link.ip);
-            let free = (!self.numbers).trailing_zeros() as u16;
+            let free = self.numbers.iter().position(Option::is_none).unwrap_or(self.numbers.len());
+            let free = u16::try_from(free).unwrap_or(MOST);
             let joined = |l: &&Link| l.ip == ip && matches!(l.state, State::Joined { .. });
             let of_host = self.links.iter().flatten().filter(joined).count();
             let refusal = if hello.hub != self.trust.hub {
@@ -468,9 +480,12 @@ impl Publisher {
             tracing::info!("P2PS {free} ({}) has joined", link.peer);
             let data = hello.data;
             link.state = State::Joined { number: free, data };
-            self.numbers |= 1 << free;
+            if self.numbers.len() <= usize::from(free) {
+                self.numbers.push(None);
+            }
+            self.numbers[usize::from(free)] = Some(conn);
             self.counters.p2ps_joined += 1;
-            return Some(free);
+            return Some(Newcomer { number: free, unpaced: hello.unpaced });
         }
         None
     }
@@ -511,8 +526,7 @@ impl Publisher {
     }
 
     fn conn_of(&self, number: u16) -> Option<ConnId> {
-        let is = |link: &&Link| matches!(link.state, State::Joined { number: n, .. } if n == number);
-        self.links.iter().flatten().find(is).map(|link| link.conn)
+        *self.numbers.get(usize::from(number))?
     }
 
     fn send(&mut self, conn: ConnId, bytes: &[u8]) {

@@ -7,7 +7,7 @@ use hub::p2ps::SourceId;
 use super::incoming::Incoming;
 use super::links::{Blocks, Counters, Links};
 use super::{HubPeer, LinkError};
-use crate::config::{Config, HubTransport};
+use crate::config::{Config, Hub, HubTransport};
 use rssl_io::RsslIo;
 
 /// Connections and data streams. See the module's description.
@@ -15,7 +15,14 @@ pub struct Subscriber {
     links: Links,
     /// Where the data streams come over LBM.
     incoming: Option<Incoming>,
+    /// When it is said that no Source Distributor has been heard; `None` once that is said, or one was.
+    alone_at: Option<u64>,
+    /// What is said then.
+    alone: String,
 }
+
+/// How long nobody may be heard before that is said, nanoseconds. Topic resolution takes about a second.
+const ALONE: u64 = 10_000_000_000;
 
 impl Subscriber {
     /// A P2PS of this hub; the Source Distributors are connected by [`Subscriber::turn`]. `name` is for people there.
@@ -31,7 +38,8 @@ impl Subscriber {
             super::watch(io, stream.context(), super::DATA)?;
             incoming = Some(stream);
         }
-        Ok(Self { links, incoming })
+        let alone_at = incoming.as_ref().map(|_| net::clock::now() + ALONE);
+        Ok(Self { links, incoming, alone_at, alone: alone(&config.hub) })
     }
 
     /// What was counted.
@@ -46,7 +54,8 @@ impl Subscriber {
 
     /// When [`Subscriber::turn`] wants to be called though no descriptor is ready.
     pub fn timeout(&mut self) -> Option<u64> {
-        self.links.timeout().into_iter().chain(self.incoming.as_mut().and_then(Incoming::timeout)).min()
+        let data = self.incoming.as_mut().and_then(Incoming::timeout);
+        [self.links.timeout(), data, self.alone_at].into_iter().flatten().min()
     }
 
     /// Takes in what there is, and connects what is due. `ready` says which of the owner's watched numbers are.
@@ -54,7 +63,8 @@ impl Subscriber {
     /// # Errors
     /// The sockets have become unusable.
     pub fn turn(&mut self, now: u64, ready: super::Ready, to: &mut impl Blocks) -> io::Result<()> {
-        let Self { links, incoming } = self;
+        self.note_alone(now);
+        let Self { links, incoming, .. } = self;
         // The connections first: a welcome is sent before what it opens in the data stream.
         if ready.unicast || links.timeout().is_some_and(|at| at <= now) {
             links.turn(now, to)?;
@@ -70,6 +80,19 @@ impl Subscriber {
         Ok(())
     }
 
+    /// Says once that nobody was heard.
+    fn note_alone(&mut self, now: u64) {
+        if self.alone_at.is_none() {
+            return;
+        }
+        if self.links.peers().next().is_some() {
+            self.alone_at = None;
+        } else if self.alone_at.is_some_and(|at| at <= now) {
+            tracing::warn!("{}", self.alone);
+            self.alone_at = None;
+        }
+    }
+
     /// As [`Links::send`].
     ///
     /// # Errors
@@ -82,4 +105,20 @@ impl Subscriber {
     pub fn leave(&mut self, now: u64, source: SourceId, why: &str, to: &mut impl Blocks) {
         self.links.leave(now, source, why, to);
     }
+}
+
+/// What is said when no Source Distributor has been heard, and what to look at.
+fn alone(hub: &Hub) -> String {
+    let interface = if hub.interface.is_empty() { "the kernel's choice" } else { &hub.interface };
+    let name = &hub.name;
+    if hub.transport == HubTransport::LbtIpc {
+        return format!(
+            "no Source Distributor of hub {name} has been heard for 10 s in this host's memory: does an rrcpd of hub {name} run here?"
+        );
+    }
+    format!(
+        "no Source Distributor of hub {name} has been heard for 10 s: is its name {name} too (hub.name), does multicast reach this machine \
+         by the right interface (now {interface}: hub.interface), and does the firewall let it in? Where no multicast passes: \
+         --source-distributor HOST:PORT with hub.transport \"tcp\". It goes on listening"
+    )
 }

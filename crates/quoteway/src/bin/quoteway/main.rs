@@ -62,6 +62,18 @@ enum Command {
         Consumers connect to port 14002. Several P2PSs may join the same Source Distributors."
     )]
     P2ps(roles::p2ps::P2psArgs),
+    /// Serve the programs of one user on their own machine, with the data of a hub that it finds by itself (RTIC)
+    #[command(
+        alias = "rtic",
+        after_help = "Examples:\n  quoteway desktop\n  quoteway desktop --hub prod --hub-interface 10.1.0.0/16\n  \
+        quoteway desktop --source-distributor sdhost:14004\n\n\
+        It needs neither root nor a file. Programs of this machine connect to port 14002 (RSSL and WebSocket) or 15000 (WebSocket), such as:\n  \
+        quoteway test-client -h localhost -il 'IBM.N TRI.N'\n\n\
+        The hub is found by multicast (its Source Distributors have transport = \"lbt-rm\" in [hub], and the same name). If none is heard within \
+        10 s the log says what to look at. Where no multicast passes, as by a VPN, name a Source Distributor. http://localhost:8080 shows \
+        what comes in; docs/operating/desktop.md says the rest."
+    )]
+    Desktop(roles::desktop::DesktopArgs),
     /// Carry the hub's data streams between the network and the shared memory of this host
     #[command(after_help = "Examples:\n  quoteway rrcpd --interface 10.0.0.7\n  quoteway rrcpd --config site.toml\n\n\
         One daemon a host, or one a network card. P2PSs and Source Distributors of the host have transport = \"lbt-ipc\" in [hub].")]
@@ -137,6 +149,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => roles::serve::run(&args),
         Command::SourceDistributor(args) => roles::source_distributor::run(&args),
         Command::P2ps(args) => roles::p2ps::run(&args),
+        Command::Desktop(args) => roles::desktop::run(&args),
         Command::Rrcpd(args) => roles::rrcpd::run(&args),
         Command::MarketfeedLines(args) => tools::marketfeed_lines::run(&args),
         Command::SinkDrivenSrc(args) => tools::sink_driven_src::run(&args),

@@ -24,6 +24,7 @@ macro_rules! over_every_transport {
 
 mod chaos;
 mod conformance;
+mod desktops;
 mod faults;
 mod flood;
 mod network;

@@ -69,7 +69,19 @@ impl Place {
 
     /// Starts `quoteway` there and gives it with the first line that it writes on standard output.
     pub(crate) fn start(&self, name: &str, args: &[String]) -> (Process, String) {
-        let mut command = self.command();
+        Self::begin(name, self.command(), args)
+    }
+
+    /// As [`Place::start`], as the user `nobody`.
+    pub(crate) fn start_as_nobody(&self, name: &str, args: &[String]) -> (Process, String) {
+        let mut command = Command::new("ip");
+        let Self::Host { namespace, .. } = self else { panic!("{name}: only a host has other users") };
+        command.args(["netns", "exec", namespace, "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]);
+        command.arg(env!("CARGO_BIN_EXE_quoteway"));
+        Self::begin(name, command, args)
+    }
+
+    fn begin(name: &str, mut command: Command, args: &[String]) -> (Process, String) {
         let started = Process::start(name, command.args(args).env_remove("QUOTEWAY_LOG"));
         let mut process = started.unwrap_or_else(|fault| panic!("{name}: {fault:?}"));
         let line = process.wait_for("ready ", 30.0).unwrap_or_else(|fault| panic!("{name}: {fault:?}"));

@@ -60,6 +60,24 @@ impl Part {
         Self { name: name.into(), place: place.clone(), args, process: Some(process), line }
     }
 
+    /// Starts it without any rights: as the user `nobody`.
+    pub(crate) fn start_as_nobody(place: &Place, name: &str, args: &[&str]) -> Self {
+        let args: Vec<String> = args.iter().map(|a| (*a).to_owned()).collect();
+        let (process, line) = place.start_as_nobody(name, &args);
+        Self { name: name.into(), place: place.clone(), args, process: Some(process), line }
+    }
+
+    /// Nanoseconds of processor that it has used.
+    pub(crate) fn cpu(&self) -> u64 {
+        self.process.as_ref().and_then(Process::cpu).expect("it runs")
+    }
+
+    /// Waits for a line of its log with this in it.
+    pub(crate) fn wait_for(&mut self, sign: &str) -> String {
+        let process = self.process.as_mut().expect("it runs");
+        process.wait_for(sign, crate::hub::PATIENCE.as_secs_f64()).unwrap_or_else(|fault| panic!("{fault:?}")).text
+    }
+
     /// The answer of its HTTP port, once that is as wanted.
     pub(crate) fn wait_for_http(&self, path: &str, wanted: impl Fn(u16, &str) -> bool) -> String {
         let host = self.addr("http=http://").to_string();
@@ -146,6 +164,8 @@ pub(crate) struct Tuning {
     pub(crate) hub: String,
     /// Silence that is borne, where it is another than a second.
     pub(crate) peer_timeout_ms: Option<u32>,
+    /// Pause between heartbeats, where it is another than 100 ms.
+    pub(crate) heartbeat_interval_ms: Option<u32>,
     /// LBM options.
     pub(crate) lbm: &'static [&'static str],
     /// What [`network`] gave; another network for each site without it.
@@ -154,8 +174,14 @@ pub(crate) struct Tuning {
 
 impl Tuning {
     fn times(&self, config: &str) -> String {
-        let Some(ms) = self.peer_timeout_ms else { return config.to_owned() };
-        config.replace("peer_timeout_ms = 1000", &format!("peer_timeout_ms = {ms}"))
+        let mut text = config.to_owned();
+        if let Some(ms) = self.peer_timeout_ms {
+            text = text.replace("peer_timeout_ms = 1000", &format!("peer_timeout_ms = {ms}"));
+        }
+        if let Some(ms) = self.heartbeat_interval_ms {
+            text = text.replace("heartbeat_interval_ms = 100\n", &format!("heartbeat_interval_ms = {ms}\n"));
+        }
+        text
     }
 }
 
