@@ -6,7 +6,7 @@ use hub::distributor::{Config, Record, RecordChange, Restore, RestoreError, Rest
 use hub::stream::{Kind, flags};
 use proptest::prelude::*;
 use rwf::{DataState, StateCode, StreamState};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const STALE: Restore = Restore { as_stale: true, is_kept: true };
 const AS_IT_WAS: Restore = Restore { as_stale: false, is_kept: true };
@@ -38,10 +38,11 @@ impl Kept {
     fn restore(&self, world: &mut World, how: Restore) -> Vec<Result<Restored, RestoreError>> {
         let mut all: Vec<_> = self.records.iter().collect();
         all.sort_by_key(|(_, (_, age))| std::cmp::Reverse(*age));
-        let restore = |((service, key), (parts, age)): (&(String, Vec<u8>), &(Vec<u8>, u64))| {
-            world.sd.restore(world.now, &Record { service, key, parts, age: *age }, how)
-        };
-        all.into_iter().map(restore).collect()
+        let mut restored = Vec::new();
+        for ((service, key), (parts, age)) in all {
+            restored.push(world.sd.restore(world.now, &Record { service, key, parts, age: *age }, how));
+        }
+        restored
     }
 }
 
@@ -72,8 +73,11 @@ fn start_nip(world: &mut World) {
     world.sent(0);
 }
 
+/// Stream, data and code of a state.
+type Told = (StreamState, DataState, StateCode);
+
 /// The state and the fields that P2PS 1 is given for an item of service 1.
-fn image(world: &mut World, name: &str) -> ((StreamState, DataState, StateCode), Vec<(i16, Vec<u8>)>) {
+fn image(world: &mut World, name: &str) -> (Told, Vec<(i16, Vec<u8>)>) {
     world.events();
     world.open_with(1, name, flags::STREAMING);
     let events = world.events();
@@ -82,8 +86,8 @@ fn image(world: &mut World, name: &str) -> ((StreamState, DataState, StateCode),
     ((refresh.state.stream, refresh.state.data, refresh.state.code), fields_of(refresh.body))
 }
 
-const OPEN_OK: (StreamState, DataState, StateCode) = (StreamState::OPEN, DataState::OK, StateCode::NONE);
-const OPEN_SUSPECT: (StreamState, DataState, StateCode) = (StreamState::OPEN, DataState::SUSPECT, StateCode::NONE);
+const OPEN_OK: Told = (StreamState::OPEN, DataState::OK, StateCode::NONE);
+const OPEN_SUSPECT: Told = (StreamState::OPEN, DataState::SUSPECT, StateCode::NONE);
 
 #[test]
 fn a_record_is_given_out_as_it_is_and_once_however_often_it_has_changed() {
@@ -314,7 +318,7 @@ fn step() -> impl Strategy<Value = Step> {
 #[derive(Debug, Default, Clone)]
 struct Model {
     items: BTreeMap<u8, (u8, u64)>,
-    streams: BTreeMap<u8, ()>,
+    streams: BTreeSet<u8>,
 }
 
 impl Model {
@@ -326,7 +330,7 @@ impl Model {
             self.items.remove(&oldest);
         }
         let Self { items, streams } = self;
-        streams.retain(|item, ()| items.contains_key(item));
+        streams.retain(|item| items.contains_key(item));
     }
 }
 
@@ -348,18 +352,18 @@ proptest! {
                 Step::Publish(item, value) => {
                     world.publish(0, i32::from(item) + 1, 3, &format!("I{item}"), &[(22, &[value])]);
                     model.items.insert(item, (value, now));
-                    model.streams.insert(item, ());
+                    model.streams.insert(item);
                     model.expire(now, u64::MAX, MAX_NUMBER as usize);
                 }
                 Step::Update(item, value) => {
                     world.update(0, i32::from(item) + 1, &[(22, &[value])]);
-                    if model.streams.contains_key(&item) {
+                    if model.streams.contains(&item) {
                         model.items.insert(item, (value, now));
                     }
                 }
                 Step::Close(item) => {
                     world.provider_close(0, i32::from(item) + 1);
-                    if model.streams.remove(&item).is_some() {
+                    if model.streams.remove(&item) {
                         model.items.remove(&item);
                     }
                 }
@@ -404,7 +408,7 @@ proptest! {
                         world.now += SECOND / 1_000;
                         world.publish(0, i32::from(item) + 1, 3, &format!("I{item}"), &[(22, &[value])]);
                         model.items.insert(item, (value, world.now));
-                        model.streams.insert(item, ());
+                        model.streams.insert(item);
                     }
                 }
             }

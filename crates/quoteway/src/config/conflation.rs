@@ -127,10 +127,10 @@ fn of_service(c: &Conflation, name: Option<&str>) -> ServiceConflation {
 fn exceptions(c: &Conflation, name: Option<&str>) -> Exceptions {
     // "*:" says the same as no service, where an item's name has a colon.
     let of = |list: &Entries| super::filters::of_or_all(list, name, ALL).join(",");
-    let of_this = |service: &Option<&str>, name: Option<&str>| service.filter(|service| *service != ALL) == name;
+    let of_this = |service: Option<&str>, name: Option<&str>| service.filter(|service| *service != ALL) == name;
     let values = |name: Option<&str>| -> Vec<(FieldValue, u16)> {
         let all = c.aggregation_interval_values.iter().filter_map(|text| value_interval(text));
-        all.filter(|(service, ..)| of_this(service, name)).map(|(_, value, interval)| (value, interval)).collect()
+        all.filter(|(service, ..)| of_this(*service, name)).map(|(_, value, interval)| (value, interval)).collect()
     };
     let own = name.map_or_else(Vec::new, |_| values(name));
     let values = if own.is_empty() { values(None) } else { own };
