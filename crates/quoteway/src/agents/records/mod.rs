@@ -1,7 +1,7 @@
 //! The persistent cache: images of non-interactive services in a file, written by a thread of its own.
 //!
 //! The state machine knows which records have changed. Every `persistent_interval_ms` the serving thread takes those that have, a batch in a
-//! turn, and gives them to the thread that writes, by a queue of [`QUEUE`] batches. When that is full, since the disk is slow or takes nothing, they
+//! turn, and gives them to the thread that writes, by a queue of eight batches. When that is full, since the disk is slow or takes nothing, they
 //! stay where they are: nothing is lost and nothing grows, a record that changes again meanwhile is written once, as it is then.
 
 mod store;
