@@ -212,8 +212,7 @@ const SERVICE: &str = "DIRECT_FEED";
 
 fn view(args: &DemoArgs, addresses: Addresses, web: Option<&Running>) -> ui::Settings {
     let port = addresses.rssl.port();
-    let mut hints =
-        vec![format!("EMA and ETA: service {SERVICE} at localhost:{port}, any user name (README.md: which lines).")];
+    let mut hints = vec![format!("EMA Java: .host(\"localhost:{port}\").username(\"user\"), service {SERVICE}.")];
     if let Some(websocket) = addresses.websocket {
         let port = websocket.port();
         hints.push(format!("WebSocket: ws://localhost:{port}/WebSocket, protocol tr_json2."));
