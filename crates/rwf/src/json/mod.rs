@@ -29,6 +29,7 @@ mod number;
 mod parse;
 mod read;
 mod read_container;
+mod read_members;
 mod read_plain;
 mod write;
 mod write_container;

@@ -2,7 +2,7 @@
 
 use super::names::{Named, member_container};
 use super::parse::Node;
-use super::read::{Encoded, JsonReader};
+use super::read_members::{Encoded, JsonReader};
 use super::{ErrorKind, number};
 use crate::container::{
     Array, ArrayEncoder, ElementListEncoder, FieldListEncoder, FilterAction, FilterHead, FilterListEncoder, MapAction,

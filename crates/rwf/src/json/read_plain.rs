@@ -5,7 +5,7 @@
 //! messages, and the errors. The values are read by the same functions both ways.
 
 use super::parse::{Node, Parser};
-use super::read::{Encoded, JsonReader};
+use super::read_members::{Encoded, JsonReader};
 use super::{Converter, Incoming, JsonError};
 use crate::container::FieldListEncoder;
 use crate::dictionary::FieldDef;
