@@ -73,6 +73,7 @@ lint: ## format check, clippy, documentation, dependencies
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
+	scripts/deny.sh
 
 doc: ## the API documentation
 	$(CARGO) doc --workspace --no-deps

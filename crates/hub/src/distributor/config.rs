@@ -153,7 +153,7 @@ impl Default for Config {
             post_timeout: 15 * SECOND,
             open_window: 5_000,
             opens_per_turn: 200,
-            work_per_turn: 4_000,
+            work_per_turn: 1_000,
             max_items: 10_000_000,
             download_dictionaries: true,
             dictionary_timeout: 3 * SECOND,

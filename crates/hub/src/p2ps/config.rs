@@ -119,7 +119,7 @@ impl Default for Config {
             max_views_per_item: 1_000,
             open_window: 5_000,
             opens_per_turn: 100,
-            work_per_turn: 4_000,
+            work_per_turn: 1_000,
             egress: super::egress::Limits::default(),
             conflation: super::conflation::Settings::default(),
             max_fragment_size: 6_000,

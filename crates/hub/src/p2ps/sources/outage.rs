@@ -20,6 +20,9 @@ use rwf::rdm::directory::filter;
 use rwf::{DataState, State, StateCode, StreamState};
 use std::collections::VecDeque;
 
+/// What a service costs beside its items: texts, a line of the log, and what clients with a directory are told.
+const SERVICE_COST: usize = 16;
+
 /// A source that is lost, or one of its services that it offers no more.
 #[derive(Debug)]
 struct Outage {
@@ -300,7 +303,7 @@ impl P2ps {
             if self.begin_outage_of(outage, service) {
                 // Every client may have a directory that is told of it.
                 let looks = (self.counters.items_touched - touched) as usize;
-                *budget = budget.saturating_sub(1 + looks + self.clients.ids().len() / 8);
+                *budget = budget.saturating_sub(SERVICE_COST + looks + self.clients.ids().len() / 8);
             }
             self.work_service_outage(outage, service, budget);
             if *budget > 0 {
