@@ -166,6 +166,17 @@ pub enum Event<'a> {
         /// Why, in words.
         why: &'a str,
     },
+    /// An image that is held, for another Source Distributor that starts: no P2PS is sent it.
+    Record {
+        /// Its service.
+        service: &'a str,
+        /// Canonical bytes of its key ([`crate::item::ItemKey`]).
+        key: &'a [u8],
+        /// Nanoseconds since it was published last.
+        age: u64,
+        /// The image, as in [`crate::distributor::Record::parts`].
+        parts: &'a [u8],
+    },
     /// The Source Distributor ends in order; nothing comes behind it.
     Leaving {
         /// Why, in words.
@@ -229,6 +240,12 @@ impl<'a> Event<'a> {
             }
             Kind::Resync => Self::Resync { target, why: std::str::from_utf8(body).map_err(|_| bad("text"))? },
             Kind::Leaving => Self::Leaving { why: std::str::from_utf8(body).map_err(|_| bad("text"))? },
+            Kind::Record => {
+                let (service, rest) = read_name(body).ok_or(bad("service name"))?;
+                let (key, rest) = read_short(rest).ok_or(bad("key"))?;
+                let (age, parts) = rest.split_first_chunk::<8>().ok_or(bad("age"))?;
+                Self::Record { service, key, age: u64::from_le_bytes(*age), parts }
+            }
             other => return Err(HubError::WrongDirection(other)),
         })
     }
@@ -261,6 +278,7 @@ impl<'a> Event<'a> {
             Self::Missed { target, handle } => (Kind::Missed, 0, target, handle, 0),
             Self::CaughtUp { target, .. } => (Kind::CaughtUp, 0, target, NO_HANDLE, 0),
             Self::Resync { target, .. } => (Kind::Resync, 0, target, NO_HANDLE, 0),
+            Self::Record { .. } => (Kind::Record, 0, ALL, NO_HANDLE, 0),
             Self::Leaving { .. } => (Kind::Leaving, 0, ALL, NO_HANDLE, 0),
         }
     }
@@ -268,8 +286,7 @@ impl<'a> Event<'a> {
     pub(super) fn write_body(&self, out: &mut Vec<u8>) {
         match self {
             Self::Service { name, filters, .. } => {
-                out.extend_from_slice(&(name.len().min(usize::from(u16::MAX)) as u16).to_le_bytes());
-                out.extend_from_slice(&name.as_bytes()[..name.len().min(usize::from(u16::MAX))]);
+                write_short(name.as_bytes(), out);
                 out.extend_from_slice(filters);
             }
             Self::ServiceStatus { state, .. } | Self::Refused { state, .. } => state::write(state, out),
@@ -289,6 +306,12 @@ impl<'a> Event<'a> {
             | Self::Generic { rwf, .. }
             | Self::Dictionary { rwf, .. } => out.extend_from_slice(rwf),
             Self::Heartbeat { announcement } => out.extend_from_slice(announcement),
+            Self::Record { service, key, age, parts } => {
+                write_short(service.as_bytes(), out);
+                write_short(key, out);
+                out.extend_from_slice(&age.to_le_bytes());
+                out.extend_from_slice(parts);
+            }
             Self::Answered { position, .. } => out.extend_from_slice(&position.to_le_bytes()),
             Self::CaughtUp { to, .. } => out.extend_from_slice(&to.to_le_bytes()),
             Self::Resync { why, .. } | Self::Leaving { why } => out.extend_from_slice(why.as_bytes()),
@@ -298,7 +321,18 @@ impl<'a> Event<'a> {
 }
 
 fn read_name(body: &[u8]) -> Option<(&str, &[u8])> {
+    let (name, rest) = read_short(body)?;
+    Some((std::str::from_utf8(name).ok()?, rest))
+}
+
+/// Bytes behind their length, and what follows.
+fn read_short(body: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = body.split_first_chunk::<2>()?;
-    let (name, filters) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
-    Some((std::str::from_utf8(name).ok()?, filters))
+    rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))
+}
+
+fn write_short(bytes: &[u8], out: &mut Vec<u8>) {
+    let bytes = &bytes[..bytes.len().min(usize::from(u16::MAX))];
+    out.extend_from_slice(&(bytes.len() as u16).to_le_bytes());
+    out.extend_from_slice(bytes);
 }

@@ -42,6 +42,8 @@ pub enum Kind {
     Leaving = 17,
     /// [`super::Event::Answered`]
     Answered = 18,
+    /// [`super::Event::Record`]
+    Record = 19,
     /// [`super::Request::Hello`]
     Hello = 64,
     /// [`super::Request::Open`]
@@ -90,6 +92,7 @@ impl Kind {
             16 => Self::Resync,
             17 => Self::Leaving,
             18 => Self::Answered,
+            19 => Self::Record,
             64 => Self::Hello,
             65 => Self::Open,
             66 => Self::Refresh,

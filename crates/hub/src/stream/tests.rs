@@ -32,6 +32,7 @@ fn every_event() -> Vec<Event<'static>> {
         Event::Missed { target: 3, handle: 9 },
         Event::CaughtUp { target: 3, to: 1 << 40 },
         Event::Resync { target: 3, why: "too late" },
+        Event::Record { service: "FEED", key: b"key", age: 1 << 40, parts: b"parts" },
         Event::Leaving { why: "end of day" },
     ]
 }

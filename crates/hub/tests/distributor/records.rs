@@ -292,6 +292,42 @@ fn nothing_is_noted_of_services_that_are_not_named() {
     assert_eq!((world.sd.items(), world.sd.record_changes(), world.sd.counters().records_expired), (2, 0, 0));
 }
 
+#[test]
+fn another_distributor_gets_all_that_is_held_in_parts() {
+    let mut world = with_nip(Config::default());
+    world.route_up(5);
+    world.directory(5, vec![service(9, "FEED")]);
+    for stream in 0..50 {
+        world.publish(0, stream, 3, &format!("I{stream}"), &[(22, b"1")]);
+    }
+    world.provider_close(0, 7);
+    world.refresh_with(0, &[(22, b"1")], |msg| {
+        msg.stream_id = 99;
+        msg.flags = rwf::msg::RefreshFlags::NONE;
+        msg.part_num = Some(0);
+        msg.key = Some(rwf::msg::MsgKey { name_type: Some(1), ..rwf::msg::MsgKey::item(3, b"NOT_WHOLE") });
+    });
+    let mut other = World::new(kept());
+    other.p2ps_up(1);
+    let (mut from, mut parts) = (0, 0);
+    let how = Restore { as_stale: true, is_kept: false };
+    loop {
+        parts += 1;
+        let mut given = 0;
+        let next = world.sd.copy_records(from, 8, |record| {
+            given += 1;
+            assert_eq!(other.sd.restore(other.now, &record, how), Ok(Restored::Taken));
+        });
+        assert!(given <= 8);
+        let Some(next) = next else { break };
+        from = next;
+    }
+    assert!(parts > 6, "{parts}");
+    assert_eq!((other.sd.items(), other.sd.record_changes()), (49, 49), "and they are to be kept there");
+    assert_eq!(image(&mut other, "I49").0, OPEN_SUSPECT);
+    other.sd.check_invariants();
+}
+
 /// A step of a random life.
 #[derive(Debug, Clone, Copy)]
 enum Step {

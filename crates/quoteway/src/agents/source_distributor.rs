@@ -3,10 +3,10 @@
 use std::io;
 use std::net::SocketAddr;
 
-use hub::distributor::SourceDistributor;
+use hub::distributor::{Restore, SourceDistributor};
 
 use super::backbone::publisher::{Publisher, Requests};
-use super::backbone::{HubPeer, LinkError, Ready};
+use super::backbone::{HubPeer, LinkError, Ready, copy};
 use super::oversight::{Asker, Oversight, Thread, oversight};
 use super::providers::Providers;
 use super::status::{STATUS, Status};
@@ -53,7 +53,9 @@ impl SourceDistributorAgent {
     /// A port cannot be listened on; the message names it.
     pub fn new(config: &Config, incarnation: u32) -> io::Result<Self> {
         let mut io = RsslIo::new(u64::from(incarnation))?;
-        let machine = SourceDistributor::new(config::across_processes_distributor(config), incarnation);
+        let mut machine = SourceDistributor::new(config::across_processes_distributor(config), incarnation);
+        // Before any port is open: of two that start together neither waits for the other.
+        copy_images(config, incarnation, &mut machine)?;
         let providers = Providers::new(config, machine, &mut io)?;
         let hub = Publisher::new(config, incarnation, &mut io)?;
         let status = Status::open_in(&mut io)?;
@@ -111,6 +113,8 @@ impl SourceDistributorAgent {
                 self.publish(now);
             }
         }
+        let distributor = &mut self.providers.distributor;
+        self.hub.give_copies(now, |from, most, each| distributor.copy_records(from, most, each));
         self.send_point_to_point(now);
         let hold = self.providers.distributor.must_wait(now) || self.hub.is_congested();
         if hold != self.holding {
@@ -208,4 +212,24 @@ impl Requests for Providers {
     fn gone(&mut self, now: u64, number: u16) {
         self.p2ps_gone(now, number);
     }
+}
+
+/// Takes over the images that another Source Distributor holds, as Suspect: what has become of them since, their providers will say.
+fn copy_images(config: &Config, incarnation: u32, machine: &mut SourceDistributor) -> io::Result<()> {
+    if config.source_distributor.cache_resiliency_hosts.is_empty() {
+        return Ok(());
+    }
+    let (now, how) = (net::clock::now(), Restore { as_stale: true, is_kept: false });
+    let (mut refused, mut why) = (0_u64, None);
+    copy::copy(config, incarnation, |record| match machine.restore(now, record, how) {
+        Ok(_) => {}
+        Err(error) => {
+            refused += 1;
+            why.get_or_insert(error);
+        }
+    })?;
+    if let Some(why) = why {
+        tracing::warn!("{refused} of the images that were copied are not taken: of the first, {why}");
+    }
+    Ok(())
 }

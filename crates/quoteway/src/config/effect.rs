@@ -99,7 +99,7 @@ const THREADS: &str =
     "that thread does not exist here; writerThreadCount and bindWriteThread.N place the threads there are";
 const CACHE: &str = "what is cached is said by cacheLocation, nonCachingItemList, and enableCache, maxCacheSize and the domains of the P2PS (docs/operating/cache.md)";
 const PERSISTENCE: &str = "what has changed is written every persistent_interval_ms, and at a stop, to one file that grows as it has to (docs/operating/cache.md)";
-const RESILIENCY: &str = "a Source Distributor that starts copies no other's images";
+const RESILIENCY: &str = "cache_resiliency_hosts names the hub ports of those whose images a Source Distributor copies when it starts (docs/operating/cache.md)";
 const P2PS_PERSISTENCE: &str =
     "a P2PS keeps nothing over a restart: images that outlive one are the Source Distributor's";
 const DISCOVERY: &str = "clients are not redirected; list the servers in the client's configuration";
@@ -235,7 +235,7 @@ pub(super) const TABLE: &[NoEffect] = &[
         "blockedSubjectText delayConfigFile delayEnabled=False delayFileLimit delayPrimaryDir delayReplayCutoff delaySecondaryDir delaySpaceThreshold delayTrace delayUpdateAfterAggregation disableDelayItemFile disableDelayItemList feeliableFieldList remapDelayServiceId remapDelayServiceName vendorDelayedSubjectText",
     ),
     none(Kind::SrcDist, FILTER, "contains filterField filterFieldValues remove featureEnabled=False"),
-    none(Kind::SrcDist, RESILIENCY, "cacheResDownloadPace supportCacheResiliency=False"),
+    none(Kind::SrcDist, RESILIENCY, "supportCacheResiliency=False"),
     none(Kind::SrcDist, PERSISTENCE, "enablePersistentOnShutdown=False"),
     none(Kind::SrcDist, CONTRIBUTIONS, "contribServiceList"),
     none(

@@ -159,6 +159,13 @@ fn of_distributor_and_daemon(config: &Config) -> Vec<Broken> {
         "persistent_cache_directory",
         "must name a folder when support_persistent_cache is true",
     );
+    rule(
+        s.cache_resiliency_hosts
+            .iter()
+            .all(|host| host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok())),
+        "cache_resiliency_hosts",
+        "must be HOST:PORT each",
+    );
     rule((10..=3_600_000).contains(&s.persistent_interval_ms), "persistent_interval_ms", "must be from 10 to 3600000");
     if !cpus(&config.rrcpd.bind_main_thread) {
         let what = "must be a list of processors such as 0-3,5";

@@ -1,4 +1,5 @@
-//! Images that outlive their server: killed or stopped and started again, with a file that is whole, damaged or another's.
+//! Images that outlive their server: killed or stopped and started again, with a file that is whole, damaged or another's; or copied from
+//! another one that has them.
 
 use std::fs;
 use std::path::Path;
@@ -202,4 +203,72 @@ fn a_cache_of_another_process_or_of_nowhere_stops_the_start() {
     let nowhere = folder.path().join("nowhere.toml");
     fs::write(&nowhere, "[source_distributor]\nsupport_persistent_cache = true\n").expect("written");
     fails(nowhere.to_str().expect("UTF-8"), "persistent_cache_directory must name a folder");
+}
+
+/// A Source Distributor that copies from others, and a P2PS that joins it.
+fn distributor(folder: &Path, name: &str, hub: &str) -> Process {
+    let file = folder.join(name);
+    fs::write(&file, format!("[hub]\ntransport = \"tcp\"\n{hub}")).expect("written");
+    let ports = ["--interface", "127.0.0.1", "--nip-port", "0", "--hub-port", "0", "--http-port", "0"];
+    let file = ["--config", file.to_str().expect("UTF-8")];
+    start(&[&["source-distributor"][..], &ports, &file].concat())
+}
+
+fn p2ps(folder: &Path, at: &str, key: &str) -> Process {
+    let file = folder.join("p2ps.toml");
+    let hub = format!("[hub]\ntransport = \"tcp\"\nsource_distributors = [\"{at}\"]\n{key}");
+    fs::write(&file, hub).expect("written");
+    let ports = ["--interface", "127.0.0.1", "--rssl-port", "0", "--http-port", "0"];
+    start(&[&["p2ps"][..], &ports, &["--config", file.to_str().expect("UTF-8")]].concat())
+}
+
+/// With and without a key, a Source Distributor that starts has the images of one that lives, and its clients get them before anybody publishes
+/// there; then the publisher's.
+#[test]
+fn a_distributor_that_starts_copies_the_images_of_one_that_lives() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let secret = folder.path().join("hub.key");
+    fs::write(&secret, "0123456789abcdef".repeat(4)).expect("written");
+    assert!(Command::new("chmod").arg("600").arg(&secret).status().expect("chmod").success());
+    for key in [String::new(), format!("key_file = \"{}\"\n", secret.display())] {
+        let first = distributor(folder.path(), "first.toml", &key);
+        let _publisher = publisher(&first, "0");
+        let known = p2ps(folder.path(), &first.at("hub"), &key);
+        let (state, content) = consumer(&known).run_until(|seen| image(&seen.last));
+        assert_eq!(state, DataState::OK);
+        first.wait_for("/metrics", |_, body| metric(body, "quoteway_providers_items") == 10);
+
+        // The first of those that are named is not there.
+        let hosts =
+            format!("{key}[source_distributor]\ncache_resiliency_hosts = [\"127.0.0.1:1\", \"{}\"]\n", first.at("hub"));
+        let second = distributor(folder.path(), "second.toml", &hosts);
+        assert_eq!(metric(&second.get("/metrics").2, RESTORED), 10, "all of them are there when it is ready");
+        wait_for(&first, |counter| {
+            counter("quoteway_hub_publisher_copies_given_total") == 1
+                && counter("quoteway_hub_publisher_images_copied_total") == 10
+        });
+        let joined = p2ps(folder.path(), &second.at("hub"), &key);
+        let mut late = consumer(&joined);
+        assert_eq!(late.run_until(|seen| image(&seen.last)), (DataState::SUSPECT, content));
+        let _second_publisher = publisher(&second, "0");
+        late.run_until(|seen| image(&seen.last).filter(|(data, _)| *data == DataState::OK));
+    }
+}
+
+#[test]
+fn a_distributor_starts_without_a_copy_where_nobody_gives_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let other = distributor(folder.path(), "other.toml", "name = \"another\"\n");
+    // One that takes the connection and says nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let silent = silent.local_addr().expect("bound");
+    let hosts = format!(
+        "[source_distributor]\ncache_resiliency_hosts = [\"{}\", \"{silent}\"]\ncache_resiliency_time_s = 1\n",
+        other.at("hub")
+    );
+    let server = distributor(folder.path(), "alone.toml", &hosts);
+    server.wait_for("/api/v1/events", |_, body| {
+        body.contains("this is hub another, not quoteway") && body.contains("no images are copied from")
+    });
+    assert_eq!(metric(&server.get("/metrics").2, RESTORED), 0);
 }

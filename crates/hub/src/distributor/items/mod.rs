@@ -219,6 +219,11 @@ impl Items {
         self.rosters.unpublished.of(state::UNPUBLISHED)
     }
 
+    /// No item has a handle of this number or above.
+    pub(crate) fn handles_end(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
     /// Every item.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Handle, &Item)> + '_ {
         let place = |(index, slot)| Some((Handle(index as u32), Option::as_ref(slot)?));

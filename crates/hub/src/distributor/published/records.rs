@@ -382,6 +382,32 @@ impl SourceDistributor {
         self.published.records.parts = parts;
     }
 
+    /// Gives another Source Distributor what is held: up to `most` images, from handle `from` on. Where the next ones begin; `None` if that was
+    /// all. What is published meanwhile may be among them or not.
+    pub fn copy_records(&mut self, from: u32, most: usize, mut each: impl FnMut(Record<'_>)) -> Option<u32> {
+        /// Items that are looked at for one that has an image.
+        const LOOKS: usize = 16;
+        let mut parts = std::mem::take(&mut self.published.records.parts);
+        let (mut at, mut given, mut looks) = (from, 0, 0);
+        while at < self.items.handles_end() && given < most && looks < most * LOOKS {
+            let handle = Handle(at);
+            (at, looks) = (at + 1, looks + 1);
+            let Some(slot) = self.items.get(handle).and_then(crate::distributor::items::Item::image) else { continue };
+            if !self.write_parts(handle, slot, &mut parts) {
+                continue;
+            }
+            given += 1;
+            let records = &mut self.published.records;
+            let now = records.now as i64;
+            let age = records.note(slot).map_or(0, |note| now.saturating_sub(note.at).max(0) as u64);
+            let item = &self.items[handle];
+            let service = self.services[item.service()].name.as_str();
+            each(Record { service, key: item.key(), parts: &parts, age });
+        }
+        self.published.records.parts = parts;
+        (at < self.items.handles_end()).then_some(at)
+    }
+
     /// Writes the image of an item as [`Record::parts`] says; false if there is none that is whole.
     fn write_parts(&mut self, handle: Handle, slot: ImageSlot, out: &mut Vec<u8>) -> bool {
         out.clear();
@@ -417,6 +443,13 @@ impl SourceDistributor {
         let service = self.services.find_or_add(record.service, true).ok_or(RestoreError::Service)?;
         let hash = self.items.hash(service, record.key);
         if self.items.find_hashed(hash, service, record.key).is_some() {
+            if let Some(slot) =
+                self.items.find_hashed(hash, service, record.key).and_then(|known| self.items[known].image())
+                && let Some(note) = self.published.records.note(slot).filter(|_| how.is_kept)
+            {
+                // What is kept of it is older, and has to go with it.
+                note.is_stored = true;
+            }
             return Ok(Restored::Known);
         }
         if !self.find_room(None) {

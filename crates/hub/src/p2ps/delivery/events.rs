@@ -346,7 +346,12 @@ impl P2ps {
                 self.claimed(id, |p2ps, id| p2ps.item_event(number, id, event));
             }
             // What answers a gap comes to one P2PS alone.
-            Event::Update { .. } | Event::Heartbeat { .. } | Event::Missed { .. } | Event::CaughtUp { .. } => {}
+            // Of these records are for other Source Distributors.
+            Event::Update { .. }
+            | Event::Heartbeat { .. }
+            | Event::Missed { .. }
+            | Event::CaughtUp { .. }
+            | Event::Record { .. } => {}
         }
     }
 

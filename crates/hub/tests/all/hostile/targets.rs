@@ -518,7 +518,7 @@ fn event(writer: &mut BlockWriter, input: &mut Input<'_>) {
     let rwf = if input.byte() > 240 { input.piece() } else { &good };
     let text = "why";
     let mut filters = Vec::new();
-    writer.event(&match input.byte() % 17 {
+    writer.event(&match input.byte() % 18 {
         0 | 1 => {
             let services = services(input);
             filters.extend(encode(|w| services[0].encode_filters(u32::MAX, w)));
@@ -536,6 +536,7 @@ fn event(writer: &mut BlockWriter, input: &mut Input<'_>) {
         13 => Event::Ack { target, token: group, rwf },
         14 => Event::Generic { target, handle, has_key: group & 1 == 0, rwf },
         15 => Event::Missed { target, handle },
+        16 => Event::Record { service: &name, key: rwf, age: u64::from(handle), parts: rwf },
         _ => Event::Leaving { why: text },
     });
 }

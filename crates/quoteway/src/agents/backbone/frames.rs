@@ -28,6 +28,8 @@ pub struct Hello {
     pub data: bool,
     /// One of very many (a desktop): nobody waits for it.
     pub unpaced: bool,
+    /// It is a Source Distributor that starts, and wants a copy of the images that are held; it does not join.
+    pub copy: bool,
     /// The hub that it means to join.
     pub hub: String,
     /// Its name, for people.
@@ -74,6 +76,8 @@ const DATA: u8 = 1;
 const NONCE: u8 = 2;
 /// Flag of a [`Hello`]: nobody is to wait for this P2PS.
 const UNPACED: u8 = 16;
+/// Flag of a [`Hello`]: a copy of the images is wanted, and no more.
+const COPY: u8 = 32;
 /// Flag of a [`Welcome`]: refused.
 const REFUSED: u8 = 1;
 /// Flag of a [`Challenge`].
@@ -117,7 +121,8 @@ impl Hello {
     /// Appends it to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
         let flag = |set: bool, bit: u8| if set { bit } else { 0 };
-        let flags = flag(self.data, DATA) | flag(self.nonce.is_some(), NONCE) | flag(self.unpaced, UNPACED);
+        let wants = flag(self.data, DATA) | flag(self.unpaced, UNPACED) | flag(self.copy, COPY);
+        let flags = wants | flag(self.nonce.is_some(), NONCE);
         let nonce = self.nonce.as_ref().map_or(&[][..], |nonce| nonce);
         greeting(out, flags, self.incarnation, 0, 0, &[cut(&self.hub), cut(&self.name)], nonce);
     }
@@ -131,7 +136,8 @@ impl Hello {
         let (name, rest) = text(rest)?;
         let nonce = if frame[3] & NONCE != 0 { Some(*rest.first_chunk().ok_or(FrameError::Text)?) } else { None };
         let has = |flag: u8| frame[3] & flag != 0;
-        Ok(Self { incarnation: word(frame, 8), data: has(DATA), unpaced: has(UNPACED), hub, name, nonce })
+        let (data, unpaced, copy) = (has(DATA), has(UNPACED), has(COPY));
+        Ok(Self { incarnation: word(frame, 8), data, unpaced, copy, hub, name, nonce })
     }
 
     /// What both sides sign, each under its own label, so that neither can be handed the other's: this greeting and the challenge.
@@ -380,13 +386,13 @@ mod tests {
 
     fn hello() -> Hello {
         let (hub, name) = ("quoteway".into(), "p2ps at host:14002".into());
-        Hello { incarnation: 7, data: true, unpaced: false, hub, name, nonce: None }
+        Hello { incarnation: 7, data: true, unpaced: false, copy: false, hub, name, nonce: None }
     }
 
     #[test]
     fn both_sides_prove_that_they_have_the_key() {
         let (key, other) = (Key::new(&[1; 32]).expect("a key"), Key::new(&[2; 32]).expect("a key"));
-        let hello = Hello { nonce: Some([3; 32]), ..hello() };
+        let hello = Hello { nonce: Some([3; 32]), copy: true, ..hello() };
         let (mut bytes, nonce) = (Vec::new(), [4; 32]);
         hello.write(&mut bytes);
         assert_eq!(Hello::read(&bytes), Ok(hello.clone()));

@@ -173,7 +173,7 @@ enum Proving {
 }
 
 /// The answer to a challenge of a Source Distributor that has the hub's key; `hello` is what it was greeted with.
-fn prove(trust: &Trust, hello: &Hello, bytes: &[u8]) -> Result<Proof, LinkError> {
+pub(super) fn prove(trust: &Trust, hello: &Hello, bytes: &[u8]) -> Result<Proof, LinkError> {
     let genuine = |key| Challenge::read(bytes).filter(|c| c.is_genuine(key, hello)).map(|c| (c, key));
     let (challenge, key) = trust.key.as_ref().and_then(genuine).ok_or(LinkError::NotGenuine)?;
     Ok(Proof::new(key, hello, &challenge.nonce))
@@ -198,7 +198,7 @@ impl Links {
         let tcp = Tcp::new(TcpConfig::default())?;
         let data = c.transport == HubTransport::Tcp;
         let (hub, name) = (c.name.clone(), name.to_owned());
-        let hello = Hello { incarnation, data, unpaced: !c.paces_providers, hub, name, nonce: None };
+        let hello = Hello { incarnation, data, unpaced: !c.paces_providers, copy: false, hub, name, nonce: None };
         let (resolver, resolved) = channel();
         // With the other transports they say by themselves who they are and where.
         let sources =

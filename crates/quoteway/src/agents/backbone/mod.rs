@@ -15,12 +15,15 @@
 //! | [`frames`], [`announcement`] | the bytes of the unicast connection, and of a Source Distributor's word of itself |
 //! | [`auth`], `wire` | the hub's key; TLS between socket and frames |
 //! | [`publisher`], `outgoing` | the Source Distributor's side: connections, data stream |
+//! | [`copy`], `copying` | images that one Source Distributor gives to another that starts |
 //! | [`subscriber`], [`links`], `incoming` | the P2PS's side |
 //! | [`relay`] | `rrcpd`: between the network and the shared memory of a host |
 //! | `options` | LBM options of the data streams |
 
 pub mod announcement;
 pub mod auth;
+pub mod copy;
+mod copying;
 pub mod frames;
 mod incoming;
 pub mod links;

@@ -15,6 +15,7 @@ use net::tcp::{Close, ConnId, Event, RecvOutcome, Scratch, SendOutcome, Tcp, Tcp
 
 use super::announcement::Announcement;
 use super::auth::{self, Nonce};
+use super::copying::Progress;
 use super::frames::{self, Challenge, Frame, FrameError, FrameReader, Hello, LONGEST_BLOCK, Proof, Welcome};
 use super::outgoing::{Outgoing, public_address};
 use super::wire::{Encryption, Wire};
@@ -33,7 +34,7 @@ const CUT: usize = LONGEST_BLOCK / 4;
 /// Time in which a new connection has to greet.
 const GREETING_TIME: u64 = 10_000_000_000;
 /// Time in which a refusal has to be taken.
-const DRAIN: Duration = Duration::from_secs(2);
+pub(super) const DRAIN: Duration = Duration::from_secs(2);
 
 /// What the connections bring for the Source Distributor.
 pub trait Requests {
@@ -57,6 +58,10 @@ pub struct Counters {
     pub p2ps_cut_off: u64,
     /// Connections refused, or ended before they had joined.
     pub p2ps_refused: u64,
+    /// Copies of all images that were given to Source Distributors that start.
+    pub copies_given: u64,
+    /// Images in them.
+    pub images_copied: u64,
     /// Blocks published.
     pub blocks: u64,
     /// Bytes of the blocks published.
@@ -72,13 +77,13 @@ pub struct Counters {
 
 /// The sockets and the data stream. See the module's description.
 pub struct Publisher {
-    tcp: Tcp,
+    pub(super) tcp: Tcp,
     events: Vec<Event>,
     scratch: Scratch,
-    out: Vec<u8>,
+    pub(super) out: Vec<u8>,
     addr: SocketAddr,
     /// By connection slot.
-    links: Vec<Option<Link>>,
+    pub(super) links: Vec<Option<Link>>,
     /// Connections that have greeted and wait for [`Publisher::join`].
     greeted: Vec<ConnId>,
     /// The connections of those that have joined, by their numbers.
@@ -88,9 +93,11 @@ pub struct Publisher {
     trust: Trust,
     encryption: Encryption,
     /// What leaves a connection with TLS.
-    cipher: Vec<u8>,
+    pub(super) cipher: Vec<u8>,
+    /// Images a second that a Source Distributor is given that starts; 0 for as many as it takes.
+    pub(super) copy_pace: u32,
     per_host: usize,
-    incarnation: u32,
+    pub(super) incarnation: u32,
     /// Where the data stream goes over LBM.
     outgoing: Option<Outgoing>,
     /// What the heartbeats of the data stream say: name, address, transport session.
@@ -103,7 +110,7 @@ pub struct Publisher {
     max_backlog: usize,
     /// Numbers of P2PSs whose connections were ended because they took too little.
     cut_off: Vec<u16>,
-    counters: Counters,
+    pub(super) counters: Counters,
 }
 
 /// A P2PS that has joined.
@@ -115,17 +122,17 @@ pub struct Newcomer {
     pub unpaced: bool,
 }
 
-struct Link {
-    conn: ConnId,
+pub(super) struct Link {
+    pub(super) conn: ConnId,
     ip: IpAddr,
-    peer: String,
-    wire: Wire,
+    pub(super) peer: String,
+    pub(super) wire: Wire,
     reader: FrameReader,
-    state: State,
+    pub(super) state: State,
     since: u64,
 }
 
-enum State {
+pub(super) enum State {
     New,
     /// It is to prove that it has the key.
     Challenged(Hello, Nonce),
@@ -134,6 +141,8 @@ enum State {
         number: u16,
         data: bool,
     },
+    /// A Source Distributor that starts, and how far the copy has come that it is given.
+    Copying(Progress),
 }
 
 impl State {
@@ -226,6 +235,7 @@ impl Publisher {
             trust: Trust::new(c)?,
             encryption: Encryption::server(c)?,
             cipher: Vec::new(),
+            copy_pace: config.source_distributor.cache_res_download_pace,
             per_host: c.p2ps_per_host as usize,
             incarnation,
             outgoing,
@@ -265,7 +275,7 @@ impl Publisher {
     /// When [`Publisher::turn`] wants to be called though its descriptor is quiet.
     pub fn timeout(&mut self) -> Option<u64> {
         let data = self.outgoing.as_mut().and_then(Outgoing::timeout);
-        [self.tcp.timeout(), self.sweep_at, data].into_iter().flatten().min()
+        [self.tcp.timeout(), self.sweep_at, data, self.copies_due()].into_iter().flatten().min()
     }
 
     /// What the Source Distributor is to say of itself in its heartbeats from now on, if it is something new.
@@ -454,6 +464,10 @@ impl Publisher {
             };
             let State::Greeted(hello) = &link.state else { continue };
             let (hello, ip) = (hello.clone(), link.ip);
+            if hello.copy && hello.hub == self.trust.hub {
+                self.begin_copy(conn);
+                continue;
+            }
             let free = self.numbers.iter().position(Option::is_none).unwrap_or(self.numbers.len());
             let free = u16::try_from(free).unwrap_or(MOST);
             let joined = |l: &&Link| l.ip == ip && matches!(l.state, State::Joined { .. });

@@ -92,8 +92,16 @@ fn welcome(stream: &mut TcpStream) -> Option<Welcome> {
 
 fn hello(nonce: Option<[u8; 32]>) -> Vec<u8> {
     let mut out = Vec::new();
-    Hello { incarnation: 1, data: true, unpaced: false, hub: "quoteway".into(), name: "a stranger".into(), nonce }
-        .write(&mut out);
+    Hello {
+        incarnation: 1,
+        data: true,
+        unpaced: false,
+        copy: false,
+        hub: "quoteway".into(),
+        name: "a stranger".into(),
+        nonce,
+    }
+    .write(&mut out);
     out
 }
 

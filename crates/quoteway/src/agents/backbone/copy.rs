@@ -1,0 +1,188 @@
+//! A Source Distributor that starts copies the images that another one holds, before it opens its ports.
+
+use std::io;
+use std::net::ToSocketAddrs as _;
+use std::time::{Duration, Instant};
+
+use hub::distributor::Record;
+use hub::stream::{Block, Event, HubError};
+use net::tcp::{self, Close, RecvOutcome, Scratch, Tcp, TcpConfig};
+
+use super::frames::{Frame, FrameError, FrameReader, Hello, Welcome};
+use super::links::prove;
+use super::wire::Encryption;
+use super::{LinkError, Trust, auth, socket_options};
+use crate::config::Config;
+
+/// Images of the first Source Distributor that is there and gives all of its own; each goes to `take`. What is wrong with others is a line of
+/// the log, and nothing that keeps a process from starting.
+///
+/// # Errors
+/// The hub's key, certificates or networks cannot be used.
+pub fn copy(config: &Config, incarnation: u32, mut take: impl FnMut(&Record<'_>)) -> io::Result<()> {
+    let (c, hosts) = (&config.hub, &config.source_distributor.cache_resiliency_hosts);
+    let (trust, encryption) = (Trust::new(c)?, Encryption::client(c)?);
+    let end = Instant::now() + Duration::from_secs(config.source_distributor.cache_resiliency_time_s.into());
+    for host in hosts {
+        let nonce = trust.key.as_ref().map(|_| auth::nonce()).transpose()?;
+        let name = format!("{} (starts)", net::host::name());
+        let hello = Hello { incarnation, data: false, unpaced: false, copy: true, hub: c.name.clone(), name, nonce };
+        let (begun, mut images) = (Instant::now(), 0_u64);
+        let copied = from(host, &hello, (config, &trust, &encryption), end, |record| {
+            images += 1;
+            take(record);
+        });
+        match copied {
+            Ok(()) => {
+                let took = begun.elapsed().as_millis();
+                tracing::info!("{images} images were copied from the Source Distributor at {host} in {took} ms");
+                return Ok(());
+            }
+            Err(why) if images > 0 => {
+                tracing::warn!("the copy of images from {host} has ended after {images} of them: {why}");
+            }
+            Err(why) => tracing::info!("no images are copied from {host}: {why}"),
+        }
+    }
+    Ok(())
+}
+
+/// Why there is no copy, or no whole one.
+#[derive(Debug, thiserror::Error)]
+enum CopyError {
+    /// The socket.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The peer.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// The time is over.
+    #[error("its time is over (cache_resiliency_time_s)")]
+    Late,
+    /// The connection has ended.
+    #[error("{0}")]
+    Closed(String),
+}
+
+impl From<FrameError> for CopyError {
+    fn from(e: FrameError) -> Self {
+        Self::Link(e.into())
+    }
+}
+
+impl From<HubError> for CopyError {
+    fn from(why: HubError) -> Self {
+        Self::Link(LinkError::Block { what: "its images", why })
+    }
+}
+
+/// Takes all that one Source Distributor has.
+fn from(
+    host: &str,
+    hello: &Hello,
+    (config, trust, encryption): (&Config, &Trust, &Encryption),
+    end: Instant,
+    mut take: impl FnMut(&Record<'_>),
+) -> Result<(), CopyError> {
+    let addr = host.to_socket_addrs()?.next().ok_or_else(|| io::Error::other("no address has this name"))?;
+    let mut wire = encryption.connect(host).map_err(|e| CopyError::Closed(e.to_string()))?;
+    let mut tcp = Tcp::new(TcpConfig::default())?;
+    let conn = tcp.connect(addr, &socket_options(&config.hub))?;
+    let mut reader = FrameReader::new(trust.key.is_some());
+    let (mut events, mut scratch, mut cipher, mut out) = (Vec::new(), Scratch::default(), Vec::new(), Vec::new());
+    // With a key the first greeting is its challenge.
+    let mut stage = if trust.key.is_some() { Stage::Proving } else { Stage::Greeting };
+    while stage != Stage::Done {
+        let left = end.checked_duration_since(Instant::now()).ok_or(CopyError::Late)?;
+        events.clear();
+        tcp.poll(Some(left), &mut events)?;
+        for event in events.drain(..) {
+            match event {
+                tcp::Event::Connected { .. } => {
+                    out.clear();
+                    hello.write(&mut out);
+                    wire.send(&out, (&mut tcp, conn, &mut cipher));
+                }
+                tcp::Event::Closed { why, .. } => return Err(CopyError::Closed(why.to_string())),
+                tcp::Event::Readable { .. } => {
+                    let RecvOutcome::Data(bytes) = tcp.recv(conn, &mut scratch) else { continue };
+                    let mut read: Result<(), CopyError> = Ok(());
+                    out.clear();
+                    let opened = wire.receive(bytes, (&mut tcp, conn, &mut cipher), |bytes| {
+                        if read.is_ok() {
+                            let each = |frame: Frame<'_>| stage.frame(&frame, (trust, hello), &mut out, &mut take);
+                            read = reader.read(bytes, each);
+                        }
+                    });
+                    opened.map_err(|e| CopyError::Closed(e.to_string()))?;
+                    read?;
+                    if !out.is_empty() {
+                        wire.send(&out, (&mut tcp, conn, &mut cipher));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    tcp.close(conn, Close::Now);
+    Ok(())
+}
+
+/// What is to come next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// The challenge of a hub with a key.
+    Proving,
+    /// The welcome.
+    Greeting,
+    /// Images.
+    Images,
+    /// Nothing.
+    Done,
+}
+
+impl Stage {
+    fn frame(
+        &mut self,
+        frame: &Frame<'_>,
+        (trust, hello): (&Trust, &Hello),
+        out: &mut Vec<u8>,
+        take: &mut impl FnMut(&Record<'_>),
+    ) -> Result<(), CopyError> {
+        match (frame, &self) {
+            (Frame::Greeting(bytes), Self::Proving | Self::Greeting) => {
+                // One that refuses says so whatever is due.
+                if let Welcome::Refused(why) = Welcome::read(bytes)? {
+                    return Err(LinkError::Refused(why).into());
+                }
+                if *self == Self::Proving {
+                    prove(trust, hello, bytes)?.write(out);
+                    *self = Self::Greeting;
+                } else {
+                    *self = Self::Images;
+                }
+                Ok(())
+            }
+            (Frame::Block(block), Self::Images) => {
+                if records(block, take)? {
+                    *self = Self::Done;
+                }
+                Ok(())
+            }
+            _ => Err(FrameError::OutOfTurn.into()),
+        }
+    }
+}
+
+/// Takes the images of a block; true if no more follow.
+fn records(block: &[u8], take: &mut impl FnMut(&Record<'_>)) -> Result<bool, CopyError> {
+    for message in Block::parse(block)?.messages() {
+        match Event::decode(&message?)? {
+            Event::Record { service, key, age, parts } => take(&Record { service, key, parts, age }),
+            Event::Leaving { .. } => return Ok(true),
+            // What later versions may say beside.
+            _ => {}
+        }
+    }
+    Ok(false)
+}
