@@ -330,6 +330,13 @@ impl Items {
         asked(&id) || self.views_of(id).iter().any(asked)
     }
 
+    /// No open watcher of an item, or of a view of it, has asked for an image.
+    pub(crate) fn nobody_open_has_asked(&mut self, id: ItemId) {
+        for id in [id].into_iter().chain(self.views_of(id).to_vec()) {
+            self.watchers_mut(id).mark_asked(false);
+        }
+    }
+
     /// True if an item, or one of its views, waits for more than was asked for at first.
     pub(crate) fn is_widening(&self, id: ItemId) -> bool {
         let widening = |&id: &ItemId| self.get(id).awaits_wider();

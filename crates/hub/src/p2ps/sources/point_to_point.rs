@@ -94,6 +94,7 @@ impl P2ps {
             self.image_late(id);
         } else {
             self.scratch.reached = Some(Vec::new());
+            let asked_by_open = self.items.is_asked_by_open(id);
             let mut next = 0;
             for part in &parts {
                 next = self.replay(id, &updates, next, part.position);
@@ -101,6 +102,10 @@ impl P2ps {
             }
             self.replay(id, &updates, next, u64::MAX);
             self.scratch.reached = None;
+            if !asked_by_open {
+                // All of its parts were here, so it leaves nobody behind who is owed the rest of it.
+                self.items.nobody_open_has_asked(id);
+            }
         }
         if self.must_come_in_stream(id) {
             self.ask_image(id);

@@ -1,0 +1,393 @@
+//! The machines of a scenario: Source Distributors and P2PSs with nothing random about them, joined by calls or as over a network.
+
+use hub::cache::rules::{CacheRules, ServiceRule};
+use hub::distributor::{self, Balance, CloseReason, Origin, PeerInfo, ProviderSink, SessionId, SourceDistributor};
+use hub::p2ps::conflation::{ServiceConflation, Settings};
+use hub::p2ps::{self, ClientId, ClientInfo, Joined, P2ps, SourceId};
+use std::collections::BTreeMap;
+
+pub(super) const SECOND: u64 = 1_000_000_000;
+/// Bytes of a block on a network: small, so that blocks are cut.
+const LONGEST: usize = 300;
+
+/// What lies between consumers and providers beside the rules that all variants share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Variant {
+    /// One process, no cache.
+    Plain,
+    /// One process, the Source Distributor has a cache.
+    DistributorCache,
+    /// One process, the P2PS has a cache.
+    P2psCache,
+    /// Two processes and the hub between them, no cache.
+    Network,
+}
+
+impl Variant {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Plain, Self::DistributorCache, Self::P2psCache, Self::Network];
+
+    /// What scripts call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::DistributorCache => "distributor-cache",
+            Self::P2psCache => "p2ps-cache",
+            Self::Network => "network",
+        }
+    }
+
+    /// Whether it is one of these, by its name or as `cached` or `uncached`.
+    pub(super) fn is_one_of(self, names: &[String]) -> bool {
+        let cached = matches!(self, Self::DistributorCache | Self::P2psCache);
+        let fits = |name: &String| match name.as_str() {
+            "cached" => cached,
+            "uncached" => !cached,
+            name => name == self.name(),
+        };
+        names.is_empty() || names.iter().any(fits)
+    }
+}
+
+/// What distributors say to their sessions.
+#[derive(Debug, Default)]
+struct Sink {
+    sent: Vec<(u32, Vec<u8>)>,
+    closed: Vec<(u32, String)>,
+}
+
+impl ProviderSink for Sink {
+    fn send(&mut self, session: SessionId, msg: &[u8]) {
+        self.sent.push((session.0, msg.to_vec()));
+    }
+
+    fn close(&mut self, session: SessionId, reason: &CloseReason) {
+        self.closed.push((session.0, reason.to_string()));
+    }
+}
+
+/// Something that left the servers.
+#[derive(Debug)]
+pub(super) enum Out {
+    ToProvider(u32, Vec<u8>),
+    ProviderClosed(u32, String),
+    ToConsumer(u32, Vec<u8>),
+    ConsumerClosed(u32, String),
+}
+
+/// What a scenario sets at the servers, beside the variant.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Set {
+    distributor: distributor::Config,
+    p2ps: p2ps::Config,
+    pub(super) distributors: usize,
+    pub(super) p2pss: usize,
+}
+
+impl Set {
+    pub(super) fn new(settings: &[(String, String)], variant: Variant) -> Result<Self, String> {
+        let mut set = Self { distributors: 1, p2pss: 1, ..Self::default() };
+        for (key, value) in settings {
+            set.apply(key, value).map_err(|why| format!("set: {key}={value}: {why}"))?;
+        }
+        let everything = CacheRules::everything();
+        match variant {
+            Variant::Plain => {}
+            Variant::DistributorCache => set.distributor.cache = everything,
+            Variant::P2psCache => set.p2ps.cache = everything,
+            Variant::Network => {
+                set.distributor.heartbeat_interval = SECOND;
+                set.distributor.p2ps_timeout = 3 * SECOND;
+                set.distributor.history_bytes = 1 << 20;
+                set.distributor.point_to_point = true;
+                set.p2ps.heartbeat_interval = SECOND;
+                set.p2ps.source_timeout = 3 * SECOND;
+            }
+        }
+        Ok(set)
+    }
+
+    fn apply(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let number = || value.parse::<u64>().map_err(|_| "no number".to_owned());
+        let seconds = || number().map(|n| n * SECOND);
+        match key {
+            "distributors" => self.distributors = number()? as usize,
+            "p2pss" => self.p2pss = number()? as usize,
+            "provider-choice" => {
+                self.distributor.balance = match value {
+                    "first" => Balance::First,
+                    "load" => Balance::Load,
+                    _ => return Err("first or load".to_owned()),
+                }
+            }
+            "failback-s" => self.distributor.failback = seconds()?,
+            "age-unwatched-s" => self.distributor.age_unwatched = seconds()?,
+            "post-timeout-s" => self.distributor.post_timeout = seconds()?,
+            "image-part" => {
+                self.distributor.image_part = number()? as usize;
+                self.p2ps.image_part = number()? as usize;
+            }
+            "max-mounts-per-user" => self.p2ps.max_mounts_per_user = number()? as u32,
+            "item-limit" => self.p2ps.item_limit = number()? as u32,
+            "open-window" => self.p2ps.open_window = number()? as u32,
+            "max-posts-per-client" => self.p2ps.max_posts_per_client = number()? as u32,
+            "round-trip-s" => self.p2ps.round_trip_interval = seconds()?,
+            "login-timeout-s" => self.p2ps.login_timeout = seconds()?,
+            "conflate-ms" => self.conflation().interval = number()? as u16,
+            "conflation-offered-ms" => self.conflation().offered = vec![number()? as u16],
+            "blocked" => {
+                let (service, item) = value.split_once('/').ok_or("SERVICE/ITEM")?;
+                self.p2ps.blocked.add(service, item.as_bytes());
+            }
+            "not-cached" => {
+                let rule = ServiceRule::default();
+                self.distributor.cache.services.insert(value.to_owned(), rule.clone());
+                self.p2ps.cache.services.insert(value.to_owned(), rule);
+            }
+            _ => return Err("no such setting".to_owned()),
+        }
+        Ok(())
+    }
+
+    fn conflation(&mut self) -> &mut ServiceConflation {
+        let settings: &mut Settings = &mut self.p2ps.conflation;
+        &mut settings.others
+    }
+}
+
+struct Distributor {
+    machine: SourceDistributor,
+    sink: Sink,
+    alive: bool,
+}
+
+/// The machines.
+pub(super) struct Chain {
+    set: Set,
+    networked: bool,
+    pub(super) now: u64,
+    distributors: Vec<Distributor>,
+    p2pss: Vec<P2ps>,
+    /// Distributor of a session, P2PS of a client.
+    sessions: BTreeMap<u32, usize>,
+    clients: BTreeMap<u32, usize>,
+    incarnation: u32,
+    out: Vec<Out>,
+}
+
+impl Chain {
+    pub(super) fn new(set: Set, variant: Variant) -> Self {
+        let mut chain = Self {
+            networked: variant == Variant::Network,
+            now: 100 * SECOND,
+            distributors: Vec::new(),
+            p2pss: Vec::new(),
+            sessions: BTreeMap::new(),
+            clients: BTreeMap::new(),
+            incarnation: 10,
+            out: Vec::new(),
+            set,
+        };
+        for at in 0..chain.set.p2pss {
+            let mut machine = P2ps::new(chain.set.p2ps.clone(), at as u16);
+            for number in 0..chain.set.distributors {
+                machine.name_source(SourceId(number as u16), &format!("sd{}", number + 1));
+            }
+            chain.p2pss.push(machine);
+        }
+        for number in 0..chain.set.distributors {
+            let machine = SourceDistributor::new(chain.set.distributor.clone(), chain.incarnation + number as u32);
+            chain.distributors.push(Distributor { machine, sink: Sink::default(), alive: true });
+            chain.join(number);
+        }
+        chain.incarnation += chain.set.distributors as u32;
+        chain.settle();
+        chain
+    }
+
+    /// All P2PSs join a distributor.
+    fn join(&mut self, number: usize) {
+        let machine = &mut self.distributors[number].machine;
+        for (at, p2ps) in self.p2pss.iter_mut().enumerate() {
+            let (incarnation, position) = (machine.incarnation(), machine.next_position());
+            machine.p2ps_up(self.now, at as u16);
+            let source = SourceId(number as u16);
+            if self.networked {
+                p2ps.source_joined(self.now, source, Joined { number: at as u16, incarnation, position });
+            } else {
+                p2ps.source_up(self.now, source);
+            }
+        }
+    }
+
+    /// A distributor ends, and its sessions with it.
+    pub(super) fn kill(&mut self, number: usize) {
+        self.distributors[number].alive = false;
+        self.sessions.retain(|_, at| *at != number);
+        for p2ps in &mut self.p2pss {
+            p2ps.source_down(self.now, SourceId(number as u16));
+        }
+        self.settle();
+    }
+
+    /// A distributor starts again, in another life.
+    pub(super) fn start(&mut self, number: usize) {
+        self.incarnation += 1;
+        let machine = SourceDistributor::new(self.set.distributor.clone(), self.incarnation);
+        self.distributors[number] = Distributor { machine, sink: Sink::default(), alive: true };
+        self.join(number);
+        self.settle();
+    }
+
+    pub(super) fn session_up(&mut self, session: u32, number: usize, route: Option<u16>) {
+        self.sessions.insert(session, number);
+        let origin = route.map_or(Origin::NonInteractive, Origin::Route);
+        let peer = PeerInfo { address: format!("provider{session}:14002") };
+        let Distributor { machine, sink, .. } = &mut self.distributors[number];
+        machine.session_up(self.now, SessionId(session), origin, peer, sink);
+        self.settle();
+    }
+
+    pub(super) fn session_down(&mut self, session: u32) {
+        if let Some(number) = self.sessions.remove(&session) {
+            let Distributor { machine, sink, .. } = &mut self.distributors[number];
+            machine.session_down(self.now, SessionId(session), "connection closed by the peer", sink);
+            self.settle();
+        }
+    }
+
+    pub(super) fn provider_message(&mut self, session: u32, bytes: &[u8]) -> Result<(), String> {
+        let number = *self.sessions.get(&session).ok_or("it is not connected")?;
+        let Distributor { machine, sink, .. } = &mut self.distributors[number];
+        machine.session_message(self.now, SessionId(session), bytes, sink);
+        self.settle();
+        Ok(())
+    }
+
+    pub(super) fn client_up(&mut self, client: u32, at: usize) {
+        self.clients.insert(client, at);
+        let address = std::net::IpAddr::from([10, 0, 0, client as u8]);
+        self.p2pss[at].client_up(self.now, ClientId(client), ClientInfo { address });
+        self.settle();
+    }
+
+    pub(super) fn client_down(&mut self, client: u32) {
+        if let Some(at) = self.clients.remove(&client) {
+            self.p2pss[at].client_down(self.now, ClientId(client));
+            self.settle();
+        }
+    }
+
+    pub(super) fn consumer_message(&mut self, client: u32, bytes: &[u8]) -> Result<(), String> {
+        let at = *self.clients.get(&client).ok_or("it is not connected")?;
+        self.p2pss[at].client_message(self.now, ClientId(client), bytes);
+        self.settle();
+        Ok(())
+    }
+
+    pub(super) fn take(&mut self) -> Vec<Out> {
+        std::mem::take(&mut self.out)
+    }
+
+    /// Time passes; what is due meanwhile happens at its time.
+    pub(super) fn pass(&mut self, nanoseconds: u64) {
+        let until = self.now + nanoseconds;
+        loop {
+            let distributors = self.distributors.iter().filter(|d| d.alive).filter_map(|d| d.machine.timeout());
+            let next = distributors.chain(self.p2pss.iter().filter_map(P2ps::timeout)).min();
+            match next {
+                Some(next) if next <= until => self.now = self.now.max(next),
+                _ => break,
+            }
+            self.settle();
+        }
+        self.now = until;
+        self.settle();
+    }
+
+    /// Turns, until nothing is on its way any more.
+    fn settle(&mut self) {
+        for round in 0.. {
+            assert!(round < 10_000, "the machines never come to rest");
+            for Distributor { machine, sink, alive } in &mut self.distributors {
+                if *alive {
+                    machine.on_timer(self.now, sink);
+                }
+            }
+            for p2ps in &mut self.p2pss {
+                p2ps.on_timer(self.now);
+            }
+            let busy = self.exchange();
+            let waits = |timeout: Option<u64>| timeout.is_some_and(|at| at <= self.now);
+            let due = self.distributors.iter().any(|d| d.alive && waits(d.machine.timeout()))
+                || self.p2pss.iter().any(|p2ps| waits(p2ps.timeout()));
+            if !busy && !due {
+                break;
+            }
+        }
+        for p2ps in &self.p2pss {
+            p2ps.check_invariants();
+        }
+    }
+
+    /// One round: requests up, blocks down, messages out.
+    fn exchange(&mut self) -> bool {
+        let Self { distributors, p2pss, out, now, networked, .. } = self;
+        let (now, longest) = (*now, if *networked { LONGEST } else { usize::MAX });
+        let mut busy = false;
+        for (at, p2ps) in p2pss.iter_mut().enumerate() {
+            p2ps.requests(|source, block| {
+                busy = true;
+                let Distributor { machine, sink, alive } = &mut distributors[usize::from(source.0)];
+                for part in hub::stream::parts(block, longest).filter(|_| *alive) {
+                    machine.request_block(now, at as u16, &part, sink).expect("a request block");
+                }
+            });
+            assert!(p2ps.closing_sources().next().is_none(), "a P2PS parts from a Source Distributor");
+        }
+        for (number, Distributor { machine, sink, alive }) in distributors.iter_mut().enumerate() {
+            out.extend(sink.sent.drain(..).map(|(session, msg)| Out::ToProvider(session, msg)));
+            out.extend(sink.closed.drain(..).map(|(session, why)| Out::ProviderClosed(session, why)));
+            if !*alive {
+                continue;
+            }
+            let source = SourceId(number as u16);
+            if let Some(block) = machine.block() {
+                busy = true;
+                for p2ps in p2pss.iter_mut() {
+                    for part in hub::stream::parts(block, longest) {
+                        p2ps.hub_block(now, source, &part).expect("an event block");
+                        flush(p2ps, &part, out);
+                    }
+                }
+                machine.clear_block();
+                machine.check_invariants();
+            }
+            machine.point_to_point_blocks(|to, block| {
+                busy = true;
+                let p2ps = &mut p2pss[usize::from(to)];
+                p2ps.point_to_point_block(now, source, block).expect("a block point to point");
+                flush(p2ps, block, out);
+            });
+            assert!(machine.closing_p2ps().next().is_none(), "a Source Distributor parts from a P2PS");
+            machine.notices();
+        }
+        for p2ps in p2pss.iter_mut() {
+            flush(p2ps, &[], out);
+        }
+        busy
+    }
+}
+
+fn flush(p2ps: &mut P2ps, block: &[u8], out: &mut Vec<Out>) {
+    p2ps.flush(block, |client, deliveries| {
+        for (body, stream) in deliveries {
+            let mut bytes = body.to_vec();
+            assert!(rwf::peek::set_stream_id(&mut bytes, stream), "a delivery is a message");
+            out.push(Out::ToConsumer(client.0, bytes));
+        }
+    });
+    out.extend(p2ps.closing().map(|(client, reason)| Out::ConsumerClosed(client.0, reason.to_string())));
+    p2ps.flow_control();
+    p2ps.notices();
+}

@@ -1,0 +1,547 @@
+//! Running of scenarios: what is done at each step, and what has to have come.
+
+use super::chain::{Chain, Out, SECOND, Set, Variant};
+use super::directory;
+use super::script::{Scenario, Step};
+use super::words::{ServiceIds, Told, Words, build, bytes_of};
+use rwf::msg::{Domain, Msg};
+use rwf::rdm::directory::{self as rdm_directory, Part, Service, filter};
+use rwf::rdm::login;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+const LOGIN: i32 = 1;
+
+/// A step that did not go as it says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Title of the scenario.
+    pub scenario: String,
+    /// The variant in which it failed.
+    pub variant: Variant,
+    /// Line in the file, from 1.
+    pub line: usize,
+    /// What was expected there.
+    pub expected: String,
+    /// What was got instead.
+    pub got: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { scenario, variant, line, expected, got } = self;
+        write!(f, "line {line}, variant {}: {scenario}\n  expected: {expected}\n  got: {got}", variant.name())
+    }
+}
+
+/// Runs a scenario in a variant. `false` if it is not one for that variant.
+///
+/// # Errors
+/// The first step that does not go as it says, or what is left over at the end.
+pub fn run(scenario: &Scenario, variant: Variant) -> Result<bool, Failure> {
+    if !variant.is_one_of(&scenario.only) {
+        return Ok(false);
+    }
+    let failure = |line: usize, expected: &str, got: String| Failure {
+        scenario: scenario.title.clone(),
+        variant,
+        line,
+        expected: expected.to_owned(),
+        got,
+    };
+    let last = scenario.steps.last().map_or(0, |step| step.line);
+    let set = Set::new(&scenario.settings, variant).map_err(|why| failure(last, "settings that there are", why))?;
+    let mut world = World { chain: Chain::new(set, variant), actors: BTreeMap::new(), by_number: Vec::new() };
+    for step in scenario.steps.iter().filter(|step| variant.is_one_of(&step.only)) {
+        // A broken invariant of a machine is a failure of the step that broke it.
+        let done = catch_unwind(AssertUnwindSafe(|| world.step(step)));
+        let done = done.unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().cloned();
+            Err(text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default())
+        });
+        done.map_err(|got| failure(step.line, &step.text, got))?;
+    }
+    for (name, actor) in &world.actors {
+        if let Some(told) = actor.inbox.first() {
+            let got = format!("{name} also got {}", actor.line(told));
+            return Err(failure(last, "no more than the steps say", got));
+        }
+    }
+    Ok(true)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Consumer,
+    /// A provider that is dialled; the number of its route.
+    Interactive(u16),
+    NonInteractive,
+}
+
+/// A consumer or provider of the scenario.
+#[derive(Debug)]
+struct Actor {
+    role: Role,
+    number: u32,
+    /// Ids of services on its connection.
+    services: ServiceIds,
+    /// What a provider offers.
+    offered: Vec<Service>,
+    /// What came and was not expected yet, in order.
+    inbox: Vec<Told>,
+    /// What came on the streams of login and directory of providers, and of the directory of consumers. Steps look for what concerns them.
+    aside: Vec<Told>,
+    directory: Vec<(String, Vec<String>)>,
+    /// Streams of a provider by name.
+    streams: BTreeMap<String, i32>,
+    next_stream: i32,
+    closed: Option<String>,
+}
+
+impl Actor {
+    fn stream_name(&self, stream: i32) -> String {
+        match stream {
+            LOGIN => "login".to_owned(),
+            directory::STREAM => "directory".to_owned(),
+            stream => {
+                let named = self.streams.iter().find(|(_, id)| **id == stream).map(|(name, _)| name.clone());
+                named.unwrap_or_else(|| stream.to_string())
+            }
+        }
+    }
+
+    fn line(&self, told: &Told) -> String {
+        told.line(&self.stream_name(told.stream))
+    }
+
+    fn lines(&self) -> String {
+        let lines: Vec<String> = self.inbox.iter().map(|told| self.line(told)).collect();
+        let closed = self.closed.iter().map(|why| format!("the connection is closed: {why}"));
+        let all: Vec<String> = lines.into_iter().chain(closed).collect();
+        if all.is_empty() { "nothing".to_owned() } else { all.join("\n       ") }
+    }
+}
+
+struct World {
+    chain: Chain,
+    actors: BTreeMap<String, Actor>,
+    /// Names by the numbers of connections.
+    by_number: Vec<String>,
+}
+
+impl World {
+    fn step(&mut self, step: &Step) -> Result<(), String> {
+        let words: Vec<&str> = step.words.iter().map(String::as_str).collect();
+        match words.as_slice() {
+            ["after", time, "s"] => {
+                let seconds: f64 = time.parse().map_err(|_| "after SECONDS s")?;
+                self.chain.pass((seconds * SECOND as f64) as u64);
+            }
+            ["distributor", number, "dies"] => {
+                let number = number.parse::<usize>().map_err(|_| "a number")?;
+                self.chain.kill(number - 1);
+            }
+            ["distributor", number, "starts"] => {
+                let number = number.parse::<usize>().map_err(|_| "a number")?;
+                self.chain.start(number - 1);
+            }
+            [name, "comes", "up", "with", services, ..] => self.comes_up(name, services, &step.words[5..])?,
+            [name, "publishes", services, ..] => self.publishes(name, services, &step.words[3..])?,
+            [name, "connects", ..] => self.connects(name, &step.words[2..])?,
+            [name, "logs", "in", ..] => self.logs_in(name, &step.words[3..])?,
+            [name, "goes", "away"] => self.goes_away(name)?,
+            [name, "sends", "DIRECTORY", service, ..] => {
+                let actor = self.actor(name)?;
+                let bytes = directory::change(service, &step.words[4..], &actor.services)?;
+                self.send(name, &bytes)?;
+            }
+            [name, "sends", "REQUEST", "login", ..] => {
+                let bytes = login_request(&step.words[4..])?;
+                self.send(name, &bytes)?;
+            }
+            [name, "sends", class, stream, ..] => self.sends(name, class, stream, &step.words[4..])?,
+            [name, "gets", "nothing"] => {
+                let actor = self.actor(name)?;
+                if !actor.inbox.is_empty() || actor.closed.is_some() {
+                    return Err(actor.lines());
+                }
+            }
+            [name, "is", "closed", ..] => {
+                let actor = self.actor(name)?;
+                let why = actor.closed.as_ref().ok_or_else(|| format!("it is connected, and got {}", actor.lines()))?;
+                let text = step.words.get(3).map_or("", |text| text.trim_matches('"'));
+                if !why.contains(text) {
+                    return Err(format!("closed: {why}"));
+                }
+            }
+            [name, "gets", "DIRECTORY", service, ..] => self.gets_directory(name, service, &step.words[4..])?,
+            [name, "gets", class, stream, "as", known_as, ..] => {
+                self.gets(name, class, stream, Some(known_as), &step.words[6..])?;
+            }
+            [name, "gets", class, stream, ..] => self.gets(name, class, stream, None, &step.words[4..])?,
+            _ => return Err("this is no step that there is".to_owned()),
+        }
+        self.hear()
+    }
+
+    fn actor(&self, name: &str) -> Result<&Actor, String> {
+        self.actors.get(name).ok_or_else(|| format!("{name} has not come yet"))
+    }
+
+    fn actor_mut(&mut self, name: &str) -> Result<&mut Actor, String> {
+        self.actors.get_mut(name).ok_or_else(|| format!("{name} has not come yet"))
+    }
+
+    fn enter(&mut self, name: &str, role: Role, offered: Vec<Service>) -> u32 {
+        let number = self.by_number.len() as u32;
+        self.by_number.push(name.to_owned());
+        let services = offered.iter().filter_map(|service| Some((service.name()?.to_owned(), service.id))).collect();
+        let actor = Actor {
+            role,
+            number,
+            services,
+            offered,
+            inbox: Vec::new(),
+            aside: Vec::new(),
+            directory: Vec::new(),
+            streams: BTreeMap::new(),
+            next_stream: 5,
+            closed: None,
+        };
+        self.actors.insert(name.to_owned(), actor);
+        number
+    }
+
+    fn offers(services: &str, first: u16, words: &mut Words<'_>) -> Result<Vec<Service>, String> {
+        let ids = (first..).step_by(10);
+        services.split(',').zip(ids).map(|(name, id)| directory::offer(id, name, words)).collect()
+    }
+
+    fn comes_up(&mut self, name: &str, services: &str, words: &[String]) -> Result<(), String> {
+        let route = name.trim_start_matches(|letter: char| !letter.is_ascii_digit()).parse::<u16>();
+        let route = route.map_err(|_| "a provider that is dialled has a number in its name, that of its route")?;
+        let mut words = Words::new(words);
+        let at = words.number::<usize>("at")?.unwrap_or(1) - 1;
+        let offered = Self::offers(services, 100 * route, &mut words)?;
+        words.end()?;
+        let number = self.enter(name, Role::Interactive(route - 1), offered);
+        self.chain.session_up(number, at, Some(route - 1));
+        Ok(())
+    }
+
+    fn publishes(&mut self, name: &str, services: &str, words: &[String]) -> Result<(), String> {
+        let mut words = Words::new(words);
+        let at = words.number::<usize>("at")?.unwrap_or(1) - 1;
+        let offered = Self::offers(services, 7_000, &mut words)?;
+        words.end()?;
+        let number = self.enter(name, Role::NonInteractive, offered.clone());
+        self.chain.session_up(number, at, None);
+        let request =
+            login::Request { name: name.to_owned(), role: Some(login::ROLE_PROVIDER), ..login::Request::default() };
+        self.send(name, &bytes_of(|w| request.encode(w))?)?;
+        self.hear()?;
+        let is_login = |told: &&Told| told.class == "REFRESH" && told.domain == Domain::LOGIN;
+        let actor = self.actor(name)?;
+        let accepted =
+            actor.aside.iter().find(is_login).is_some_and(|told| told.differs(&["Open/Ok".into()]).is_none());
+        if !accepted {
+            return Err(format!("its login is not accepted: {:?} {}", actor.aside, actor.lines()));
+        }
+        let refresh = rdm_directory::Refresh {
+            solicited: false,
+            stream_id: directory::STREAM,
+            ..rdm_directory::Refresh::answer(&directory_request(), offered)
+        };
+        self.send(name, &bytes_of(|w| refresh.encode(w))?)
+    }
+
+    fn connects(&mut self, name: &str, words: &[String]) -> Result<(), String> {
+        let mut words = Words::new(words);
+        let at = words.number::<usize>("at")?.unwrap_or(1) - 1;
+        words.end()?;
+        let number = self.enter(name, Role::Consumer, Vec::new());
+        self.chain.client_up(number, at);
+        Ok(())
+    }
+
+    /// Connects, logs in and asks for the directory; both are granted.
+    fn logs_in(&mut self, name: &str, words: &[String]) -> Result<(), String> {
+        let (at, login): (Vec<String>, Vec<String>) = words.iter().cloned().partition(|word| word.starts_with("at="));
+        let (directory, login): (Vec<String>, Vec<String>) =
+            login.into_iter().partition(|word| word.starts_with("directory="));
+        self.connects(name, &at)?;
+        self.send(name, &login_request(&login)?)?;
+        self.gets(name, "REFRESH", "login", None, &["Open/Ok".to_owned(), "solicited".to_owned()])?;
+        let asked = Words::new(&directory).number("directory")?;
+        let request = rdm_directory::Request { filter: asked.unwrap_or(filter::ALL), ..directory_request() };
+        self.send(name, &bytes_of(|w| request.encode(w))?)?;
+        self.hear()?;
+        let actor = self.actor(name)?;
+        if actor.aside.iter().any(|told| told.class == "REFRESH" && told.domain == Domain::SOURCE) {
+            Ok(())
+        } else {
+            Err(format!("no directory came: {}", actor.lines()))
+        }
+    }
+
+    fn goes_away(&mut self, name: &str) -> Result<(), String> {
+        let actor = self.actor(name)?;
+        let number = actor.number;
+        match actor.role {
+            Role::Consumer => self.chain.client_down(number),
+            Role::Interactive(_) | Role::NonInteractive => self.chain.session_down(number),
+        }
+        self.hear()?;
+        // What it had open is gone with it. What came before has to have been expected.
+        let actor = self.actor_mut(name)?;
+        if !actor.inbox.is_empty() {
+            return Err(format!("before it went it also got {}", actor.lines()));
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, name: &str, bytes: &[u8]) -> Result<(), String> {
+        let actor = self.actor(name)?;
+        let number = actor.number;
+        match actor.role {
+            Role::Consumer => self.chain.consumer_message(number, bytes),
+            Role::Interactive(_) | Role::NonInteractive => self.chain.provider_message(number, bytes),
+        }
+    }
+
+    fn sends(&mut self, name: &str, class: &str, stream: &str, words: &[String]) -> Result<(), String> {
+        let actor = self.actor_mut(name)?;
+        let mut words = words.to_vec();
+        let id = match (stream, actor.role) {
+            ("login", _) => LOGIN,
+            ("directory", _) => directory::STREAM,
+            (number, Role::Consumer) => number.parse().map_err(|_| format!("{number} is no number of a stream"))?,
+            (item, Role::Interactive(_)) => {
+                *actor.streams.get(item).ok_or_else(|| format!("{item} is not open at {name}"))?
+            }
+            (item, Role::NonInteractive) => {
+                let next = actor.next_stream;
+                let id = *actor.streams.entry(item.to_owned()).or_insert(next);
+                actor.next_stream += i32::from(id == next);
+                // What is published says what it is about.
+                if class == "REFRESH" {
+                    words.push(format!("item={item}"));
+                    if !words.iter().any(|word| word.starts_with("service=")) {
+                        let service = actor.services.keys().next().cloned().unwrap_or_default();
+                        words.push(format!("service={service}"));
+                    }
+                }
+                id
+            }
+        };
+        if id == LOGIN && !words.iter().any(|word| word.starts_with("domain=")) {
+            words.push("domain=Login".to_owned());
+        }
+        let services = actor.services.clone();
+        let bytes = build(class, id, &words, &services)?;
+        self.send(name, &bytes)
+    }
+
+    fn gets(
+        &mut self,
+        name: &str,
+        class: &str,
+        stream: &str,
+        known_as: Option<&str>,
+        words: &[String],
+    ) -> Result<(), String> {
+        self.hear()?;
+        let actor = self.actor_mut(name)?;
+        let id = match (stream, actor.role) {
+            ("login", _) => Some(LOGIN),
+            ("directory", _) => Some(directory::STREAM),
+            (number, Role::Consumer) => Some(number.parse().map_err(|_| format!("{number} is no number of a stream"))?),
+            (item, _) => actor.streams.get(known_as.unwrap_or(item)).copied(),
+        };
+        if id.is_some_and(|id| id <= directory::STREAM && id > 0)
+            && let Some(at) = actor
+                .aside
+                .iter()
+                .position(|told| Some(told.stream) == id && told.class == class && told.differs(words).is_none())
+        {
+            actor.aside.remove(at);
+            return Ok(());
+        }
+        let is_new = |told: &Told| {
+            let bound =
+                actor.streams.iter().any(|(known, id)| *id == told.stream && known_as.is_none_or(|n| n == known));
+            told.class == "REQUEST" && !bound && told.item.as_deref() == Some(stream)
+        };
+        let at = actor.inbox.iter().position(|told| Some(told.stream) == id || is_new(told));
+        let at = at.ok_or_else(|| actor.lines())?;
+        let told = &actor.inbox[at];
+        if told.class != class {
+            return Err(actor.line(told));
+        }
+        if let Some(why) = told.differs(words) {
+            return Err(format!("{} ({why})", actor.line(told)));
+        }
+        let told = actor.inbox.remove(at);
+        if actor.role != Role::Consumer {
+            actor.streams.insert(known_as.unwrap_or(stream).to_owned(), told.stream);
+            if told.class == "CLOSE" {
+                actor.streams.remove(known_as.unwrap_or(stream));
+            }
+        }
+        Ok(())
+    }
+
+    fn gets_directory(&mut self, name: &str, service: &str, words: &[String]) -> Result<(), String> {
+        self.hear()?;
+        let actor = self.actor_mut(name)?;
+        let fits = |(of, told): &(String, Vec<String>)| {
+            let has = |word: &String| match word.strip_prefix('!') {
+                Some(absent) => !told.iter().any(|told| told == absent),
+                None => told.contains(word),
+            };
+            of == service && words.iter().all(has)
+        };
+        let Some(at) = actor.directory.iter().position(fits) else {
+            let of = actor.directory.iter().filter(|(of, _)| of == service);
+            return Err(format!("of {service}: {:?}", of.map(|(_, words)| words.join(" ")).collect::<Vec<_>>()));
+        };
+        // What came before it is past.
+        actor.directory.drain(..=at);
+        Ok(())
+    }
+
+    /// Takes what the machines have said; providers answer logins and requests for the directory by themselves.
+    fn hear(&mut self) -> Result<(), String> {
+        loop {
+            let out = self.chain.take();
+            if out.is_empty() {
+                return Ok(());
+            }
+            for out in out {
+                match out {
+                    Out::ToProvider(number, bytes) | Out::ToConsumer(number, bytes) => self.take(number, &bytes)?,
+                    Out::ProviderClosed(number, why) => {
+                        self.chain.session_down(number);
+                        self.close(number, why);
+                    }
+                    Out::ConsumerClosed(number, why) => {
+                        self.chain.client_down(number);
+                        self.close(number, why);
+                    }
+                }
+            }
+        }
+    }
+
+    fn close(&mut self, number: u32, why: String) {
+        let name = &self.by_number[number as usize];
+        if let Some(actor) = self.actors.get_mut(name).filter(|actor| actor.number == number) {
+            actor.closed = Some(why);
+        }
+    }
+
+    fn take(&mut self, number: u32, bytes: &[u8]) -> Result<(), String> {
+        let name = self.by_number[number as usize].clone();
+        // An earlier connection under the same name.
+        let Some(actor) = self.actors.get_mut(&name).filter(|actor| actor.number == number) else { return Ok(()) };
+        let msg = Msg::decode(bytes).map_err(|error| format!("{name} got what is no message: {error}"))?;
+        if actor.role == Role::Consumer && msg.domain() == Domain::SOURCE {
+            actor.learn(&msg)?;
+        }
+        let mut told = Told::of(bytes, &actor.services);
+        if msg.domain() == Domain::LOGIN
+            && let Msg::Refresh(refresh) = &msg
+        {
+            told.words.extend(login_words(&login::Refresh::decode(refresh).map_err(|error| error.to_string())?));
+        }
+        let aside = match actor.role {
+            Role::Consumer => told.domain == Domain::SOURCE,
+            _ => [Domain::SOURCE, Domain::LOGIN].contains(&told.domain),
+        };
+        if aside { &mut actor.aside } else { &mut actor.inbox }.push(told);
+        if let (Role::Interactive(_), Msg::Request(request)) = (actor.role, &msg) {
+            let answer = match request.domain {
+                Domain::LOGIN => {
+                    let request = login::Request::decode(request).map_err(|error| error.to_string())?;
+                    let features = login::Features { post: Some(true), ..login::Features::default() };
+                    let refresh = login::Refresh::accept(&request, features, "");
+                    Some(bytes_of(|w| refresh.encode(w))?)
+                }
+                Domain::SOURCE => {
+                    let request = rdm_directory::Request::decode(request);
+                    let refresh = rdm_directory::Refresh::answer(&request, actor.offered.clone());
+                    Some(bytes_of(|w| refresh.encode(w))?)
+                }
+                _ => None,
+            };
+            if let Some(answer) = answer {
+                self.chain.provider_message(number, &answer)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Actor {
+    /// What a message of the directory says: names with their ids, and the words of each service.
+    fn learn(&mut self, msg: &Msg<'_>) -> Result<(), String> {
+        let services = match msg {
+            Msg::Refresh(refresh) => rdm_directory::services(refresh.container, refresh.body),
+            Msg::Update(update) => rdm_directory::services(update.container, update.body),
+            _ => return Ok(()),
+        };
+        let services = services.map_err(|error| error.to_string())?;
+        for service in &services {
+            if let Some(Part::Set(info) | Part::Update(info)) = &service.info {
+                self.services.insert(info.name.clone(), service.id);
+            }
+        }
+        self.directory.extend(directory::told(&services, &self.services));
+        Ok(())
+    }
+}
+
+fn directory_request() -> rdm_directory::Request {
+    rdm_directory::Request { stream_id: directory::STREAM, streaming: true, service_id: None, filter: filter::ALL }
+}
+
+/// `user=`, `position=`, `password=`, `app-id=`, `single-open=`, `allow-suspect=`, `pause`, `no-refresh`, `round-trip`, `snapshot`.
+fn login_request(words: &[String]) -> Result<Vec<u8>, String> {
+    let mut words = Words::new(words);
+    let flag = |number: Option<u8>| number.map(|number| number != 0);
+    let mut request = login::Request {
+        name: words.value("user").unwrap_or("user").to_owned(),
+        pause: words.flag("pause"),
+        no_refresh: words.flag("no-refresh"),
+        streaming: !words.flag("snapshot"),
+        password: words.value("password").map(str::to_owned),
+        ..login::Request::default()
+    };
+    request.name_type = words.number("name-type")?.or(request.name_type);
+    request.attributes.single_open = flag(words.number("single-open")?);
+    request.attributes.allow_suspect_data = flag(words.number("allow-suspect")?);
+    request.attributes.position = words.value("position").map(str::to_owned);
+    request.attributes.application_id = words.value("app-id").map(str::to_owned);
+    request.attributes.round_trip_latency = words.flag("round-trip").then_some(2);
+    words.end()?;
+    bytes_of(|w| request.encode(w))
+}
+
+/// What a login refresh says that the server can do.
+fn login_words(refresh: &login::Refresh) -> Vec<String> {
+    let features = &refresh.features;
+    let flag = |name: &str, value: Option<bool>| value.map(|value| format!("{name}={}", u8::from(value)));
+    let number = |name: &str, value: Option<u64>| value.map(|value| format!("{name}={value}"));
+    let words = [
+        flag("post", features.post),
+        number("batch", features.batch),
+        flag("views", features.view),
+        flag("standby", features.standby),
+        flag("pause-resume", features.optimized_pause_resume),
+        number("symbol-lists", features.enhanced_symbol_list),
+        flag("single-open", refresh.attributes.single_open),
+        flag("allow-suspect", refresh.attributes.allow_suspect_data),
+    ];
+    words.into_iter().flatten().collect()
+}
