@@ -7,6 +7,7 @@
 pub mod book;
 pub mod chains;
 pub mod datafile;
+pub mod delay;
 pub mod fields;
 pub mod generator;
 pub mod image;

@@ -8,6 +8,7 @@ pub mod administration;
 pub mod command_line;
 pub mod consumer;
 pub mod ctl;
+pub mod delay;
 pub mod dump;
 pub mod flags;
 pub mod hubstat;

@@ -15,7 +15,7 @@ use rwf::{DataType, FieldList, SetScope};
 use tools::consumer::{Consumer, Heard, Identity};
 
 /// A process that ends with the test, and its first line.
-struct Process {
+pub(crate) struct Process {
     child: Child,
     line: String,
 }
@@ -27,13 +27,13 @@ impl Drop for Process {
     }
 }
 
-enum From {
+pub(crate) enum From {
     Output,
     Error,
 }
 
 /// Starts `quoteway` and waits for the first line that contains `sign`.
-fn start(args: &[&str], from: &From, sign: &str) -> Process {
+pub(crate) fn start(args: &[&str], from: &From, sign: &str) -> Process {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quoteway"));
     command.args(args).stdin(Stdio::piped());
     let mut child = match from {
@@ -53,7 +53,7 @@ fn start(args: &[&str], from: &From, sign: &str) -> Process {
     Process { child, line }
 }
 
-fn source(args: &[&str]) -> (Process, String) {
+pub(crate) fn source(args: &[&str]) -> (Process, String) {
     let mut all = vec!["sink-driven-src", "--bind", "127.0.0.1", "-N", "0", "-K"];
     all.extend(args);
     let process = start(&all, &From::Error, "is published on");
@@ -61,7 +61,7 @@ fn source(args: &[&str]) -> (Process, String) {
     (process, address)
 }
 
-fn serve(args: &[&str]) -> (Process, u16) {
+pub(crate) fn serve(args: &[&str]) -> (Process, u16) {
     let mut all = vec!["serve", "--interface", "127.0.0.1", "--rssl-port", "0", "--nip-port", "0"];
     all.extend(args);
     let process = start(&all, &From::Output, "ready ");
@@ -69,7 +69,7 @@ fn serve(args: &[&str]) -> (Process, u16) {
     (process, port)
 }
 
-fn port_of(process: &Process, key: &str) -> u16 {
+pub(crate) fn port_of(process: &Process, key: &str) -> u16 {
     let at = process.line.split(key).nth(1).and_then(|t| t.split(' ').next()).expect("an address in the ready line");
     at.parse::<SocketAddr>().expect("an address").port()
 }

@@ -4,6 +4,7 @@ mod cascade;
 mod certificates;
 mod chain;
 mod config;
+mod delay;
 mod full_disk;
 mod hosts;
 mod http;

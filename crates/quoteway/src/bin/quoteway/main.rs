@@ -80,6 +80,8 @@ enum Command {
     Rrcpd(roles::rrcpd::RrcpdArgs),
     /// Give items as raw Marketfeed by lines of text on a plain socket (not SSL)
     MarketfeedLines(tools::marketfeed_lines::Args),
+    /// Publish the data of a service later, under another name
+    Delay(tools::delay::Args),
     /// Simulated source: publishes at a chosen rate, a built-in market or recorded data
     #[command(aliases = ["sink_driven_src", "Sink_Driven_Src"])]
     SinkDrivenSrc(tools::sink_driven_src::Args),
@@ -151,6 +153,7 @@ fn main() -> ExitCode {
         Command::P2ps(args) => roles::p2ps::run(&args),
         Command::Desktop(args) => roles::desktop::run(&args),
         Command::Rrcpd(args) => roles::rrcpd::run(&args),
+        Command::Delay(args) => tools::delay::run(&args),
         Command::MarketfeedLines(args) => tools::marketfeed_lines::run(&args),
         Command::SinkDrivenSrc(args) => tools::sink_driven_src::run(&args),
         Command::TestClient(args) => tools::test_client::run(&args),

@@ -1,0 +1,120 @@
+//! `quoteway delay`: the data of a service so much later, under another name.
+//!
+//! It consumes the service at a P2PS, keeps a journal on disk ([`feed::delay`]), and publishes at a Source Distributor what is due.
+
+mod files;
+mod relay;
+
+use anyhow::{Context as _, anyhow};
+use clap::Args as ClapArgs;
+use feed::delay::Rule;
+use relay::Relay;
+use rssl_io::RsslIo;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::path::PathBuf;
+
+const SECOND: u64 = 1_000_000_000;
+/// How often time is looked at when nothing happens, nanoseconds.
+const TURN: u64 = SECOND / 20;
+
+/// Publish the data of a service later, under another name.
+///
+/// It watches items of --service as a consumer, writes what comes into a journal on disk, and publishes it --delay seconds later as
+/// --as, as a non-interactive provider. The journal survives a restart. Where nothing was written down, the delayed items are Suspect at
+/// that place in time. Images and directory say how late they are (quality of service Delayed).
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Examples:\n  \
+    quoteway serve --source localhost:14000 --nip-port 14003\n  \
+    quoteway delay --service FEED --as FEED_15 --delay 900 --items list.txt --journal /var/lib/quoteway/feed15\n\n\
+    A field of the image may decide how late an item is: --rule 4=145:1200 delays items whose field 4 (RDN_EXCHID) is 145 by 20 minutes.")]
+pub struct Args {
+    /// Where consumers connect to the P2PS
+    #[arg(long, value_name = "HOST:PORT", default_value = "localhost:14002")]
+    pub server: String,
+    /// Where non-interactive providers connect to the Source Distributor (`nip_port`)
+    #[arg(long, value_name = "HOST:PORT", default_value = "localhost:14003")]
+    pub publish: String,
+    /// Service to delay
+    #[arg(long, value_name = "NAME")]
+    pub service: String,
+    /// Name of the delayed service
+    #[arg(long = "as", value_name = "NAME")]
+    pub published_as: String,
+    /// Id of the delayed service at the Source Distributor
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub service_id: u16,
+    /// How late, seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
+    pub delay: u64,
+    /// Another delay for items whose image has this value in a field; the first that fits holds
+    #[arg(long = "rule", value_name = "FID=VALUE:SECONDS")]
+    pub rules: Vec<Rule>,
+    /// File with the names of the items, one a line
+    #[arg(long, value_name = "FILE", required_unless_present = "names")]
+    pub items: Option<PathBuf>,
+    /// Names of items: IBM.N,RDT{0..99}
+    #[arg(long = "item-list", value_name = "NAMES")]
+    pub names: Option<String>,
+    /// Domains by number: 6 is Market Price, 7 Market By Order, 8 Market By Price
+    #[arg(long = "domain", value_name = "NUMBER", default_values_t = [6])]
+    pub domains: Vec<u8>,
+    /// Folder of the journal
+    #[arg(long, value_name = "FOLDER")]
+    pub journal: PathBuf,
+    /// Most megabytes of the journal; beyond, the oldest minute goes, and is a hole
+    #[arg(long, value_name = "MEGABYTES", default_value_t = 10_000)]
+    pub disk_limit: u64,
+    /// Seconds in a file of the journal
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    pub file_seconds: u64,
+    /// User name of both logins
+    #[arg(long, value_name = "NAME", default_value = "delay")]
+    pub user: String,
+}
+
+impl Args {
+    fn names(&self) -> anyhow::Result<Vec<String>> {
+        let mut names = match &self.names {
+            Some(list) => crate::names::parse_list(list)?,
+            None => Vec::new(),
+        };
+        if let Some(file) = &self.items {
+            let more = crate::names::read_file(file).with_context(|| format!("items {}", file.display()))?;
+            names.extend(more);
+        }
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+}
+
+fn address(text: &str, flag: &str) -> anyhow::Result<SocketAddr> {
+    let found = text.to_socket_addrs().map_err(|e| anyhow!("{flag} {text:?}: {e}; write HOST:PORT"))?;
+    found.min_by_key(SocketAddr::is_ipv6).ok_or_else(|| anyhow!("{flag} {text:?} has no address"))
+}
+
+/// Nanoseconds since 1970: journals outlive processes.
+fn wall_clock() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos() as u64)
+}
+
+/// Delays until it is stopped.
+///
+/// # Errors
+/// A text for the user: the servers have no address, the items cannot be read, or the journal cannot be read or written.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    net::signal::install().map_err(|e| anyhow!("signals: {e}"))?;
+    let (from, to) = (address(&args.server, "--server")?, address(&args.publish, "--publish")?);
+    let names = args.names()?;
+    let mut io = RsslIo::new(net::clock::now()).map_err(|e| anyhow!("no sockets: {e}"))?;
+    net::signal::wake(&io.tcp().waker());
+    let mut relay =
+        Relay::new(args, &names, (from, to)).with_context(|| format!("the journal in {}", args.journal.display()))?;
+    eprintln!("{} of {from} is published {} s later as {} at {to}", args.service, args.delay, args.published_as);
+    while net::signal::stop_requested() == 0 {
+        let now = io.turn(Some(net::clock::now() + TURN), &mut relay).map_err(|e| anyhow!("sockets: {e}"))?;
+        relay.work(now, wall_clock(), &mut io).context("the journal")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,351 @@
+//! The consumer of a service, its journal, and the publisher of the same later.
+
+use super::files::Files;
+use super::{Args, SECOND, wall_clock};
+use feed::delay::{Key, Play, Player, Recorder, RecorderConfig, Rules};
+use net::tcp::{ConnId, SocketOptions};
+use omm::consumer::{Consumer, ConsumerConfig, Event, ItemId, ItemRequest};
+use omm::publisher::{self, Publisher, PublisherConfig, StreamId};
+use omm::{ConnectionList, Server};
+use rssl::{ClientConfig, Version};
+use rssl_io::{Ended, Handler, Opened, RsslIo};
+use rwf::image::Image;
+use rwf::msg::{Domain, Msg, MsgClass, RefreshMsg, StatusMsg, UpdateMsg};
+use rwf::rdm::directory::{Action, Info, Part, Service, ServiceState};
+use rwf::rdm::{dictionary, login};
+use rwf::wire::Writer;
+use rwf::{Qos, Rate, State, Timeliness};
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Payload in a part of an image, bytes.
+const IMAGE_PART: usize = 30_000;
+/// Room for a message, bytes.
+const ROOM: usize = 128_000;
+/// Records that one turn plays of each delay, so that both connections have their turns.
+const RECORDS: usize = 20_000;
+
+/// A connection that this process makes.
+struct Dialled {
+    to: SocketAddr,
+    conn: Option<ConnId>,
+    version: Version,
+}
+
+impl Dialled {
+    const fn new(to: SocketAddr) -> Self {
+        Self { to, conn: None, version: Version::V14 }
+    }
+
+    /// True if it was dialled.
+    fn dial(&mut self, now: u64, io: &mut RsslIo) -> bool {
+        let config = ClientConfig { version: self.version, ..ClientConfig::default() };
+        self.conn = io.connect(now, self.to, &SocketOptions::default(), Arc::new(config), None).ok();
+        self.conn.is_some()
+    }
+}
+
+/// What goes out.
+struct Output {
+    service_id: u16,
+    publisher: Publisher,
+    streams: BTreeMap<Key, StreamId>,
+    buf: Vec<u8>,
+}
+
+pub(super) struct Relay {
+    source: Dialled,
+    target: Dialled,
+    consumer: Consumer,
+    keys: HashMap<ItemId, Key>,
+    files: Files,
+    recorder: Recorder,
+    /// By their delays.
+    players: Vec<(u64, Player)>,
+    output: Output,
+    /// The images are to go out, on a new connection.
+    begin: bool,
+    /// Items whose lock is another one now.
+    relocked: Vec<Key>,
+    alive_at: u64,
+    tidy_at: u64,
+    failed: Option<io::Error>,
+}
+
+impl Relay {
+    pub(super) fn new(args: &Args, names: &[String], (from, to): (SocketAddr, SocketAddr)) -> io::Result<Self> {
+        let rules = Rules { delay: args.delay.saturating_mul(SECOND), rules: args.rules.clone() };
+        let delays = rules.delays();
+        let longest = delays.last().copied().unwrap_or_default();
+        let one = || ConnectionList::new(vec![Server::new("", 0)]);
+        let mut config = ConsumerConfig::new(one(), &args.user);
+        config.login.attributes.application_name = Some("delay".to_owned());
+        let login = config.login.clone();
+        config.dictionary = false;
+        let mut consumer = Consumer::new(config);
+        let mut keys = HashMap::new();
+        let wanted = args.domains.iter().flat_map(|domain| names.iter().map(move |name| (*domain, name)));
+        for (domain, name) in wanted {
+            let request = ItemRequest { domain: Domain(domain), ..ItemRequest::new(&args.service, name) };
+            let item = consumer.open(0, request).map_err(io::Error::other)?;
+            keys.insert(item, Key { domain, name: name.as_str().into() });
+        }
+        let services = vec![service(args, &delays)];
+        let login = login::Request { role: Some(login::ROLE_PROVIDER), ..login };
+        let publisher =
+            Publisher::new(PublisherConfig { connections: one(), login, services, login_timeout_ns: 45 * SECOND });
+        let recorder = Recorder::new(RecorderConfig {
+            segment: args.file_seconds * SECOND,
+            keep: longest,
+            bytes_max: args.disk_limit << 20,
+        });
+        let players = delays.into_iter().map(|delay| (delay, Player::new(delay, rules.clone()))).collect();
+        Ok(Self {
+            source: Dialled::new(from),
+            target: Dialled::new(to),
+            consumer,
+            keys,
+            files: Files::open(&args.journal)?,
+            recorder,
+            players,
+            output: Output { service_id: args.service_id, publisher, streams: BTreeMap::new(), buf: vec![0; ROOM] },
+            begin: false,
+            relocked: Vec::new(),
+            alive_at: 0,
+            tidy_at: 0,
+            failed: None,
+        })
+    }
+
+    /// Connects, plays what is due, keeps the journal in its bounds, sends.
+    ///
+    /// # Errors
+    /// The journal cannot be read or written: what is published would not be true any more.
+    pub(super) fn work(&mut self, now: u64, wall: u64, io: &mut RsslIo) -> io::Result<()> {
+        self.consumer.handle_timeout(now);
+        self.hear_source();
+        self.output.publisher.handle_timeout(now);
+        self.hear_target();
+        if self.source.conn.is_none() && self.consumer.poll_connect(now).is_some() && !self.source.dial(now, io) {
+            self.consumer.handle_disconnected(now);
+        }
+        let publisher = &mut self.output.publisher;
+        if self.target.conn.is_none() && publisher.poll_connect(now).is_some() && !self.target.dial(now, io) {
+            publisher.handle_disconnected(now);
+        }
+        if wall >= self.alive_at {
+            self.recorder.alive(wall, &mut self.files)?;
+            self.alive_at = wall + SECOND;
+        }
+        self.play(wall)?;
+        if wall >= self.tidy_at {
+            let early = self.recorder.tidy(wall, &mut self.files)?;
+            if early > 0 {
+                eprintln!("the journal is full (--disk-limit): {early} of its files went before they were published");
+            }
+            self.tidy_at = wall + 5 * SECOND;
+        }
+        self.send(now, io);
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    fn play(&mut self, wall: u64) -> io::Result<()> {
+        let Self { players, files, output, recorder, begin, relocked, .. } = self;
+        for (delay, player) in players.iter_mut() {
+            let qos = quality(*delay);
+            player.advance(wall, RECORDS, files, &mut |key, play| match play {
+                Play::Image(image) => output.image(key, image, qos, recorder.lock(key)),
+                Play::Update(update) => output.update(key, update),
+                Play::State(state) => output.state(key, state),
+            })?;
+            if *begin {
+                for (key, image) in player.items() {
+                    output.image(key, image, qos, recorder.lock(key));
+                }
+            }
+            for key in relocked.iter() {
+                if let Some(image) = player.image(key).filter(|image| image.is_whole()) {
+                    output.image(key, image, qos, recorder.lock(key));
+                }
+            }
+        }
+        *begin = false;
+        relocked.clear();
+        Ok(())
+    }
+
+    fn send(&mut self, now: u64, io: &mut RsslIo) {
+        if let Some(conn) = self.source.conn {
+            let consumer = &mut self.consumer;
+            io.send(now, conn, |packer| {
+                while let Some(msg) = consumer.poll_transmit() {
+                    packer.push(msg, None);
+                }
+            });
+        }
+        if let Some(conn) = self.target.conn {
+            let publisher = &mut self.output.publisher;
+            io.send(now, conn, |packer| {
+                while let Some(msg) = publisher.poll_transmit() {
+                    packer.push(msg, None);
+                }
+            });
+        }
+    }
+
+    /// Writes down what came of an item. A change of its lock counts at once, not when it is due.
+    fn record(&mut self, key: &Key, message: &[u8]) {
+        let had = self.recorder.lock(key).map(<[u8]>::to_vec);
+        if let Err(error) = self.recorder.message(wall_clock(), key, message, &mut self.files) {
+            self.failed.get_or_insert(error);
+        }
+        let has_lock = matches!(rwf::peek::class(message), Some(MsgClass::REFRESH | MsgClass::STATUS));
+        if has_lock && self.recorder.lock(key) != had.as_deref() {
+            self.relocked.push(key.clone());
+        }
+    }
+
+    fn hear_source(&mut self) {
+        while let Some(event) = self.consumer.poll_event() {
+            match event {
+                Event::ItemState { item, state } => {
+                    let Some(key) = self.keys.get(&item).cloned() else { continue };
+                    let state = Some(state.as_state());
+                    let status = StatusMsg { state, ..StatusMsg::new(Domain(key.domain), 0) };
+                    let mut buf = [0; 1024];
+                    let mut w = Writer::new(&mut buf);
+                    if status.encode(&mut w).is_ok() {
+                        let message = w.into_written().to_vec();
+                        self.record(&key, &message);
+                    }
+                }
+                Event::LoginRefused(state) => {
+                    eprintln!("the login at {} is refused: {}", self.source.to, state.as_state());
+                }
+                Event::ServiceUp { name, .. } => eprintln!("{name} is up at {}", self.source.to),
+                Event::ServiceDown { name, .. } => eprintln!("{name} is down at {}", self.source.to),
+                _ => {}
+            }
+        }
+    }
+
+    fn hear_target(&mut self) {
+        while let Some(event) = self.output.publisher.poll_event() {
+            match event {
+                publisher::Event::Ready(_) => {
+                    eprintln!("published at {}", self.target.to);
+                    self.begin = true;
+                }
+                publisher::Event::Lost => eprintln!("{} is lost: published again when it is back", self.target.to),
+                publisher::Event::LoginRefused(state) => {
+                    eprintln!("the login at {} is refused: {}", self.target.to, state.as_state());
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Output {
+    fn stream(&mut self, key: &Key) -> Option<StreamId> {
+        if let Some(stream) = self.streams.get(key) {
+            return Some(*stream);
+        }
+        let stream = self.publisher.open(Domain(key.domain), self.service_id, key.name.clone())?;
+        self.streams.insert(key.clone(), stream);
+        Some(stream)
+    }
+
+    fn image(&mut self, key: &Key, image: &Image, qos: Qos, lock: Option<&[u8]>) {
+        let Some(stream) = self.stream(key) else { return };
+        let mut parts = image.parts(RefreshMsg::new(Domain(key.domain), 0), IMAGE_PART);
+        while !parts.is_done() {
+            let mut w = Writer::new(&mut self.buf);
+            if parts.write(&mut w).is_err() {
+                return;
+            }
+            if let Ok(Msg::Refresh(refresh)) = Msg::decode(w.written()) {
+                let perm_data = lock.or(refresh.perm_data);
+                self.publisher.refresh(stream, &RefreshMsg { qos: Some(qos), perm_data, ..refresh });
+            }
+        }
+    }
+
+    fn update(&mut self, key: &Key, update: &UpdateMsg<'_>) {
+        if let Some(&stream) = self.streams.get(key) {
+            self.publisher.update(stream, &UpdateMsg { key: None, ..update.clone() });
+        }
+    }
+
+    fn state(&mut self, key: &Key, state: State<'_>) {
+        let Some(&stream) = self.streams.get(key) else { return };
+        self.publisher.status(stream, state);
+        if state.stream.is_final() {
+            self.streams.remove(key);
+        }
+    }
+}
+
+impl Handler for Relay {
+    fn opened(&mut self, now: u64, conn: ConnId, _: &Opened<'_>) {
+        if self.source.conn == Some(conn) {
+            self.consumer.handle_connected(now);
+        } else if self.target.conn == Some(conn) {
+            self.output.publisher.handle_connected(now);
+        }
+    }
+
+    fn message(&mut self, now: u64, conn: ConnId, msg: &[u8]) {
+        if self.source.conn == Some(conn) {
+            let item = self.consumer.handle_message(now, msg).map(|given| given.item);
+            // An item's states come before its message where both do.
+            self.hear_source();
+            let class = rwf::peek::class(msg);
+            let is_data = matches!(class, Some(MsgClass::REFRESH | MsgClass::UPDATE | MsgClass::STATUS));
+            if let Some(key) = item.filter(|_| is_data).and_then(|item| self.keys.get(&item).cloned()) {
+                self.record(&key, msg);
+            }
+        } else if self.target.conn == Some(conn) {
+            // Nobody can post to what was said long ago.
+            self.output.publisher.handle_message(now, msg);
+            self.hear_target();
+        }
+    }
+
+    fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
+        let next = ended.next_version.unwrap_or(Version::V14);
+        if self.source.conn == Some(conn) {
+            (self.source.conn, self.source.version) = (None, next);
+            self.consumer.handle_disconnected(now);
+            self.hear_source();
+        } else if self.target.conn == Some(conn) {
+            (self.target.conn, self.target.version) = (None, next);
+            self.output.publisher.handle_disconnected(now);
+            self.hear_target();
+        }
+    }
+}
+
+/// The quality of data that is so late. The wire has room for 18 hours.
+fn quality(delay: u64) -> Qos {
+    let late = |timeliness| Qos::new(timeliness, Rate::TICK_BY_TICK);
+    match u16::try_from(delay / SECOND) {
+        Ok(time_info) => Qos { time_info, ..late(Timeliness::DELAYED) },
+        Err(_) => late(Timeliness::DELAYED_UNKNOWN),
+    }
+}
+
+fn service(args: &Args, delays: &[u64]) -> Service {
+    let mut service = Service::new(args.service_id, Action::Add);
+    service.info = Some(Part::Set(Info {
+        name: args.published_as.clone(),
+        capabilities: args.domains.iter().map(|domain| Domain(*domain)).collect(),
+        dictionaries_used: vec![dictionary::FIELDS.to_owned(), dictionary::ENUMS.to_owned()],
+        qos: delays.iter().map(|delay| quality(*delay)).collect(),
+        ..Info::default()
+    }));
+    service.state = Some(Part::Set(ServiceState::new(true)));
+    service
+}
