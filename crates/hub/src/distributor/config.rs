@@ -1,7 +1,9 @@
 //! What a Source Distributor can be told.
 
 use super::Origin;
+use crate::cache::rules::NamePattern;
 use crate::hash_seed::HashSeed;
+use crate::item::ItemKey;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -12,7 +14,7 @@ pub enum Balance {
     First,
     /// As `First`; and each item is asked for at the next provider, too, which takes it over when the first is lost.
     Hot,
-    /// The one with the lowest load factor, then with the fewest items.
+    /// The one with the lowest cost, then with the lowest load factor, then with the fewest items.
     #[default]
     Load,
 }
@@ -31,6 +33,22 @@ pub struct RouteConfig {
     pub user_name: String,
     /// Names of the services to take from the provider; empty for all.
     pub services: Vec<String>,
+    /// With [`Balance::Load`]: a provider of a lower cost is asked before those of a higher one, whatever their load (`serverCost`).
+    pub server_cost: u32,
+    /// Names of the items that the provider has; empty for all (`serverPartitionList`).
+    pub partitions: Vec<NamePattern>,
+}
+
+impl RouteConfig {
+    /// Whether the provider has the item with this key, in canonical bytes.
+    pub(super) fn has_item_of(&self, key: &[u8]) -> bool {
+        if self.partitions.is_empty() {
+            return true;
+        }
+        let key = ItemKey::read(key).expect("keys of items are canonical");
+        let name = key.name.unwrap_or_default();
+        self.partitions.iter().any(|pattern| pattern.matches(name))
+    }
 }
 
 /// Settings of a [`super::SourceDistributor`]. Times are nanoseconds.

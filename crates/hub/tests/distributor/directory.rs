@@ -32,7 +32,7 @@ fn the_login_is_that_of_a_consumer() {
 
 #[test]
 fn a_route_may_have_a_user_name_and_a_list_of_services() {
-    let route = RouteConfig { user_name: "special".into(), services: vec!["FEED".into()] };
+    let route = RouteConfig { user_name: "special".into(), services: vec!["FEED".into()], ..RouteConfig::default() };
     let mut world = World::new(Config { routes: vec![RouteConfig::default(), route], ..Config::default() });
     world.p2ps_up(1);
     world.events();

@@ -714,3 +714,100 @@ fn a_p2ps_that_is_gone_has_closed_everything() {
     let events = world.events();
     assert_eq!((events[0].kind, events[0].target), (Kind::Service, 2), "it is told the services again");
 }
+
+/// Providers 0 and 1 of FEED on routes of these costs and partitions.
+fn world_of_routes(routes: [(u32, &str); 2]) -> World {
+    let route = |(server_cost, pattern): (u32, &str)| {
+        let partitions = pattern.split_whitespace().map(hub::cache::rules::NamePattern::new).collect();
+        hub::distributor::RouteConfig { server_cost, partitions, ..hub::distributor::RouteConfig::default() }
+    };
+    let mut world = World::new(Config { routes: routes.map(route).to_vec(), ..Config::default() });
+    world.p2ps_up(1);
+    for id in [0, 1] {
+        world.route_up(id);
+        world.directory(id, vec![service(7, "FEED")]);
+    }
+    world.events();
+    world.sent(0);
+    world.sent(1);
+    world
+}
+
+fn names(world: &mut World, id: u32) -> Vec<String> {
+    world.requests(id).into_iter().map(|(_, name, _)| name).collect()
+}
+
+#[test]
+fn a_provider_of_a_lower_cost_is_asked_first() {
+    let mut world = world_of_routes([(5, ""), (1, "")]);
+    let load = rwf::rdm::directory::Load { load_factor: Some(60_000), ..rwf::rdm::directory::Load::default() };
+    world.directory_update(1, vec![with_load(state_update(7, true, true), load)]);
+    for name in ["A", "B", "C"] {
+        world.open(1, name);
+    }
+    assert_eq!((names(&mut world, 0).len(), names(&mut world, 1).len()), (0, 3), "whatever its load");
+    world.directory_update(1, vec![state_update(7, true, false)]);
+    world.open(1, "D");
+    assert_eq!(names(&mut world, 0), ["D"]);
+}
+
+#[test]
+fn items_are_asked_for_in_the_partition_that_they_are_in() {
+    let mut world = world_of_routes([(0, "A* B*"), (0, "C*")]);
+    for name in ["AAA", "CCC", "BBB"] {
+        world.open(1, name);
+    }
+    assert_eq!((names(&mut world, 0), names(&mut world, 1)), (vec!["AAA".into(), "BBB".into()], vec!["CCC".into()]));
+    world.down(1);
+    world.turn();
+    assert!(names(&mut world, 0).is_empty(), "the other has not got it");
+}
+
+#[test]
+fn what_no_provider_has_does_not_stand_in_the_way() {
+    let mut world = world_of_routes([(0, "A*"), (0, "C*")]);
+    for n in 0..100 {
+        world.open_with(1, &format!("X{n}"), flags::STREAMING);
+    }
+    let events = world.events();
+    assert!(events.iter().any(|event| event.kind == Kind::ItemStatus), "who watches hears why it waits");
+    world.open(1, "AAA");
+    for _ in 0..5 {
+        world.sd.on_timer(world.now, &mut world.sent);
+    }
+    assert_eq!(names(&mut world, 0), ["AAA"]);
+}
+
+#[test]
+fn what_no_provider_has_is_asked_for_when_one_says_that_it_has_it() {
+    let mut world = World::plain();
+    world.route_up(0);
+    let domains = |domains: &[Domain]| {
+        let mut entry = service(7, "FEED");
+        if let Some(rwf::rdm::directory::Part::Set(info)) = &mut entry.info {
+            info.capabilities = domains.to_vec();
+        }
+        entry
+    };
+    world.directory(0, vec![domains(&[Domain::MARKET_BY_PRICE])]);
+    world.route_up(1);
+    world.directory(1, vec![service(7, "FEED")]);
+    world.down(1);
+    world.turn();
+    world.events();
+    world.sent(0);
+    for n in 0..500 {
+        let handle = world.open(1, "GONE AGAIN");
+        world.close(1, handle);
+        world.open_with(1, &format!("X{}", n % 3), flags::STREAMING);
+    }
+    world.events();
+    let overview = world.sd.service_overview().next().expect("FEED");
+    assert!(overview.waiting < 200, "{} wait of 3 items", overview.waiting);
+    assert!(names(&mut world, 0).is_empty());
+    world.directory_update(0, vec![domains(&[Domain::MARKET_BY_PRICE, Domain::MARKET_PRICE])]);
+    world.turn();
+    let mut asked = names(&mut world, 0);
+    asked.sort();
+    assert_eq!(asked, ["X0", "X1", "X2"]);
+}

@@ -65,7 +65,12 @@ fn hash_seed() -> HashSeed {
 
 /// What is special to a route.
 pub fn route_config(route: &Route) -> distributor::RouteConfig {
-    distributor::RouteConfig { user_name: route.user_name.clone(), services: route.service_list.clone() }
+    distributor::RouteConfig {
+        user_name: route.user_name.clone(),
+        services: route.service_list.clone(),
+        server_cost: route.server_cost,
+        partitions: route.server_partition_list.iter().map(|pattern| NamePattern::new(pattern)).collect(),
+    }
 }
 
 /// What a P2PS is told. `incarnation` is another one for each start and shard.

@@ -172,6 +172,8 @@ section! {
     user_name: String = String::new(), "userName", "Login name towards this provider; empty means that of source_distributor.";
     convert_mfeed_data_to_rwf: bool = false, "", "As source_distributor.convert_mfeed_data_to_rwf, for this provider.";
     service_list: Vec<String> = Vec::new(), "serviceList", "Services to take from this provider; empty means all.";
+    server_cost: u32 = 0, "", "With provider_choice \"load\": providers of a lower cost are asked before those of a higher one, whatever their load (docs/operating/standby.md).";
+    server_partition_list: Vec<String> = Vec::new(), "", "Names of the items that this provider has; * stands for any text, ? for one character. Empty means all.";
 }
 
 section! {

@@ -268,7 +268,7 @@ fn worlds_with_hot_standby_keep_the_rules() {
 
 #[test]
 fn hot_standbys_take_over_with_an_image_and_without_one() {
-    let lines: Vec<String> = (HOT..HOT + 60).flat_map(|seed| chain::history(seed, Between::Nothing)).collect();
+    let lines: Vec<String> = (HOT..HOT + 150).flat_map(|seed| chain::history(seed, Between::Nothing)).collect();
     let taken = lines.iter().filter_map(|line| line.split_once("those in sequence: ")).map(|(_, taken)| taken);
     let numbers = |taken: &str| {
         let digits = taken.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse::<u64>().ok());

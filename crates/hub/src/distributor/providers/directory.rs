@@ -141,6 +141,7 @@ impl SourceDistributor {
         if let Some(status) = state.and_then(|state| state.status.as_ref()) {
             self.service_status(now, id, service, status.as_state(), out);
         }
+        self.services[service].look_at_set_aside();
         self.send_queued(now, service, out);
     }
 

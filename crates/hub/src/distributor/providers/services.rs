@@ -52,6 +52,8 @@ pub(crate) struct Service {
     fresh: VecDeque<Handle>,
     /// Items wanted back.
     lost: VecDeque<Handle>,
+    /// Items that no provider has, as far as they have said.
+    set_aside: Vec<Handle>,
     /// Items that are lost: told Suspect and not back.
     lost_items: u32,
 }
@@ -127,15 +129,32 @@ impl Service {
         if answered { self.lost.push_front(handle) } else { self.fresh.push_front(handle) }
     }
 
+    /// An item that no provider has waits for one that does. Of those that were set aside before some may be gone by now: where there are
+    /// more of them than the service has `items`, all are looked at again.
+    pub(crate) fn set_aside(&mut self, handle: Handle, items: usize) {
+        self.set_aside.push(handle);
+        if self.set_aside.len() > 64 + 2 * items {
+            self.look_at_set_aside();
+        }
+    }
+
+    /// A provider has said something of what it offers: it may have what was set aside.
+    pub(crate) fn look_at_set_aside(&mut self) {
+        self.set_aside.sort_unstable();
+        self.set_aside.dedup();
+        self.fresh.extend(self.set_aside.drain(..));
+    }
+
     /// Nothing waits any more.
     pub(crate) fn clear_queues(&mut self) {
         self.fresh.clear();
         self.lost.clear();
+        self.set_aside.clear();
     }
 
     /// What waits, in no order.
     pub(crate) fn queued(&self) -> impl Iterator<Item = Handle> + '_ {
-        self.fresh.iter().chain(&self.lost).copied()
+        self.fresh.iter().chain(&self.lost).chain(&self.set_aside).copied()
     }
 
     /// Items that are lost: told Suspect and not back.

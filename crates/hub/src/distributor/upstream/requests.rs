@@ -4,6 +4,7 @@ use crate::distributor::ids::{Epoch, Handle, Slot, StreamId};
 use crate::distributor::items::{Item, Place};
 use crate::distributor::providers::Stream;
 use crate::distributor::timers::Timer;
+use crate::distributor::upstream::Wait;
 use crate::distributor::{ProviderSink, SessionId, SourceDistributor};
 use crate::item::ItemKey;
 use crate::stream::{ALL, Event, flags};
@@ -39,7 +40,7 @@ impl SourceDistributor {
 
     /// Asks providers for what waits in a service's queue, as far as windows and this turn's requests go.
     pub(crate) fn send_queued(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
-        let mut passed = Vec::new();
+        let (mut passed, mut set_aside) = (Vec::new(), 0);
         if self.services[service].is_deleting {
             return;
         }
@@ -54,6 +55,16 @@ impl SourceDistributor {
                 Ok(session) => {
                     self.upstream.pacing.sent();
                     self.ask(now, handle, session, out);
+                }
+                // What no provider has does not stand in the way of what one may have in a moment.
+                Err(Wait::NoProvider) => {
+                    let items = self.items.of_service(service).len();
+                    self.services[service].set_aside(handle, items);
+                    set_aside += 1;
+                    if set_aside == self.config.work_per_turn.max(1) {
+                        self.upstream.pacing.go_on_next_turn();
+                        break;
+                    }
                 }
                 Err(_) => passed.push(handle),
             }
@@ -91,7 +102,7 @@ impl SourceDistributor {
         if !item.is_waiting() || item.is_cached() || item.is_cached_snapshot() {
             return None;
         }
-        let why = self.route(handle).err().and_then(super::routing::Wait::text);
+        let why = self.route(handle).err().and_then(Wait::text);
         let lost = (StateCode::NONE, "Item was lost, or closed for recovery: it is asked for again");
         let (code, text) = why.or(item.is_suspect().then_some(lost))?;
         Some(State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, code, text))

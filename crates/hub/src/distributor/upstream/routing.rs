@@ -66,14 +66,16 @@ impl SourceDistributor {
     /// The provider to ask for an item, but for one.
     fn route_without(&self, item: &Item, without: Option<SessionId>) -> Result<SessionId, Wait> {
         let qos = ItemKey::qos_of(item.key());
-        let mut best: Option<((u64, u32), SessionId)> = None;
+        let mut best: Option<((u32, u64, u32), SessionId)> = None;
         let mut wait = Wait::NoProvider;
         let known = &self.services[item.service()];
         for &id in known.providers().iter().filter(|&&id| Some(id) != without) {
-            let Some(offer) = self
-                .providers
-                .get(id)
-                .filter(|session| session.phase == Phase::Ready)
+            let Some(session) = self.providers.get(id).filter(|session| session.phase == Phase::Ready) else {
+                continue;
+            };
+            let route = self.config.route(session.origin);
+            let Some(offer) = Some(session)
+                .filter(|_| route.is_none_or(|route| route.has_item_of(item.key())))
                 .and_then(|session| session.offer(item.service()))
                 .filter(|offer| offer.serves(item.domain(), qos))
             else {
@@ -88,7 +90,8 @@ impl SourceDistributor {
                 }
                 continue;
             }
-            let load = (offer.load_factor, offer.open + offer.outstanding);
+            let cost = route.map_or(0, |route| route.server_cost);
+            let load = (cost, offer.load_factor, offer.open + offer.outstanding);
             if best.is_none_or(|(least, _)| load < least) {
                 best = Some((load, id));
             }
