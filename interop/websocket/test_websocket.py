@@ -75,6 +75,28 @@ def test_an_item_streams_from_the_default_service(server):
     server.provider.update((server.items[0], 7))
     update = client.next(ID=5, Type="Update")
     assert update["Fields"] == values(server.items[0], 7) and update["SeqNumber"] == 7, update
+    assert update["Key"] == refresh["Key"], update
+
+
+def test_updates_have_keys_unless_they_are_not_wanted(server):
+    client = Client(server.port)
+    client.send({"ID": 10, "Key": {"Name": ["KEY.A", "KEY.B"]}})
+    client.request(20, "KEY.A", KeyInUpdates=False)
+    assert {client.next(Type="Refresh")["ID"] for _ in range(3)} == {11, 12, 20}
+    server.provider.update(("KEY.A", 1), ("KEY.B", 1))
+    got = {message["ID"]: message.get("Key") for message in (client.next(Type="Update") for _ in range(3))}
+    assert got == {11: {"Service": SERVICE, "Name": "KEY.A"}, 12: {"Service": SERVICE, "Name": "KEY.B"}, 20: None}, got
+    # A reissue may say otherwise.
+    client.request(20, "KEY.A", Refresh=False)
+    client.request(11, "KEY.A", Refresh=False, KeyInUpdates=False)
+    client.send({"Type": "Ping"})
+    client.next(Type="Pong")
+    server.provider.update(("KEY.A", 2))
+    got = {message["ID"]: message.get("Key") for message in (client.next(Type="Update") for _ in range(2))}
+    assert got == {11: None, 20: {"Service": SERVICE, "Name": "KEY.A"}}, got
+    # Statuses have them always.
+    client.request(30, "NONE.KEY", KeyInUpdates=False)
+    assert client.next(ID=30, Type="Status")["Key"] == {"Service": SERVICE, "Name": "NONE.KEY"}
 
 
 def test_a_snapshot_ends_with_its_image(server):
@@ -110,7 +132,7 @@ def test_an_unknown_service_is_told_under_its_name(server):
     status = client.next(ID=5)
     assert status["Type"] == "Status" and status["State"]["Stream"] == "Closed", status
     assert status["State"]["Code"] == "SourceUnknown" and status["State"]["Data"] == "Suspect", status
-    assert status.get("Key", {}).get("Service", "NO_SUCH_SERVICE") == "NO_SUCH_SERVICE", status
+    assert status["Key"] == {"Service": "NO_SUCH_SERVICE", "Name": "IBM.N"}, status
 
 
 def test_a_ping_is_answered_once(server):
@@ -131,6 +153,27 @@ def test_a_fault_in_one_message_does_not_stop_the_next(server):
     client.send("this is no JSON")
     error = client.next(Type="Error")
     assert error["ID"] == 0 and error["Debug"]["Message"] == "this is no JSON", error
+
+
+def test_what_is_unknown_is_an_error_or_not_as_configured(server):
+    post = {"ID": 2, "Type": "Post", "PostID": 5, "Ack": True, "Key": {"Name": "UNK", "Service": SERVICE}}
+    odd = {"ID": 5, "Key": {"Name": server.items[0]}, "NoSuchMember": 1}
+
+    def answers(port):
+        client = Client(port)
+        client.send(odd)
+        first = client.next(ID=5)["Type"]
+        client.send({**post, "Fields": {"BID": 1, "NO_SUCH_FIELD": 2}})
+        return first, client.next(ID=2)["Type"]
+
+    assert answers(server.port) == ("Refresh", "Error")
+    other = Server("[p2ps]\ncatch_unknown_json_keys = true\ncatch_unknown_json_fids = false\n", [server.provider.port])
+    try:
+        World.awake(other.port)
+        assert answers(other.port) == ("Error", "Ack")
+        assert server.provider.posts.get(timeout=SECONDS)["Fields"] == {"BID": 1}
+    finally:
+        other.stop()
 
 
 def test_the_dictionaries_come_in_one_message(server):

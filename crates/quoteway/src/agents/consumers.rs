@@ -13,6 +13,7 @@ use hub::p2ps::{BlockedList, ClientId, ClientInfo, CloseReason, LoadState, Notic
 use hub::stream::HubError;
 use net::tcp::{Close, ConnId, ListenerId};
 use net::tls::TlsServer;
+use rssl::ws::JsonPeer;
 use rssl::ws::upgrade::Upgrade;
 use rwf::msg::MsgClass;
 use rwf::rdm::login;
@@ -105,8 +106,8 @@ struct Client {
     unflushed: bool,
     /// What it gets as Marketfeed.
     marketfeed: Wants,
-    /// Its messages are JSON; this many of them were wrong.
-    json_errors: Option<u32>,
+    /// Its messages are JSON.
+    json: Option<Box<JsonPeer>>,
 }
 
 /// What a client speaks.
@@ -408,12 +409,12 @@ impl Consumers {
             }
             let conn = client.conn;
             latency.bring(conn, client.protocol);
-            let backlog = if client.json_errors.is_some() {
+            let backlog = if let Some(peer) = &mut client.json {
                 // They are sent to at the turn's end, behind all others.
                 if !std::mem::replace(&mut client.unflushed, true) {
                     json.await_sending(conn);
                 }
-                match json.deliver(now, conn, deliveries, GATHERED_MAX, io) {
+                match json.deliver(now, (conn, peer), deliveries, GATHERED_MAX, io) {
                     Some(bytes) if bytes >= GATHERED_MAX => io.flush(conn),
                     _ => return,
                 }
@@ -728,7 +729,7 @@ impl Handler for Consumers {
             paced: false,
             unflushed: false,
             marketfeed: self.marketfeed_of(slot, opened),
-            json_errors: opened.spoken.is_json().then_some(0),
+            json: opened.spoken.is_json().then(Box::default),
         });
         let id = ClientId(slot as u32);
         self.p2ps.client_up(now, id, ClientInfo { address: opened.peer.ip() });
@@ -764,14 +765,14 @@ impl Handler for Consumers {
     fn text(&mut self, now: u64, conn: ConnId, text: &str) {
         let id = ClientId(conn.slot() as u32);
         let Some(Some(client)) = self.clients.get_mut(conn.slot()) else { return };
-        let Some(mut errors) = client.json_errors else { return };
+        let Some(mut peer) = client.json.take() else { return };
         if !std::mem::replace(&mut client.requesting, true) {
             self.requesting.push(conn);
         }
         let Self { p2ps, json, traces, .. } = self;
         json.follow(p2ps);
         let was_in = p2ps.is_logged_in(id);
-        let may_go_on = json.read(conn, &mut errors, text, |message| {
+        let may_go_on = json.read(conn, &mut peer, text, |message| {
             record_all(traces, now, id, message);
             p2ps.client_message(now, id, message);
         });
@@ -781,7 +782,7 @@ impl Handler for Consumers {
             json.close(conn, CloseReason::LoggedOut);
         }
         if let Some(Some(client)) = self.clients.get_mut(conn.slot()) {
-            client.json_errors = Some(errors);
+            client.json = Some(peer);
         }
     }
 
@@ -791,7 +792,7 @@ impl Handler for Consumers {
         }
         if let Some(client) = self.clients.get_mut(conn.slot()).and_then(Option::take) {
             tracing::info!("client {} is gone: {}", client.name, ended.why);
-            if client.json_errors.is_some() {
+            if client.json.is_some() {
                 self.json.left();
             }
             if client.marketfeed != Wants::Nothing {

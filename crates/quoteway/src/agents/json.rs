@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use hub::p2ps::{CloseReason, Deliveries, DeliveryList, P2ps};
 use net::tcp::ConnId;
-use rssl::ws::{FrameKind, JsonTexts, Read, TextOptions, login_payload};
+use rssl::ws::{FrameKind, JsonPeer, JsonTexts, Read, TextOptions, login_payload};
 use rssl_io::RsslIo;
 
 use crate::config;
@@ -26,7 +26,8 @@ pub(super) struct JsonClients {
 #[derive(Default)]
 struct SharedFrames {
     list: DeliveryList,
-    kind: Option<FrameKind>,
+    /// How they are framed, and whether updates in them have keys.
+    kind: Option<(FrameKind, bool)>,
     /// The frames; none until a second client gets the same.
     bytes: Vec<u8>,
 }
@@ -55,6 +56,8 @@ impl JsonClients {
         let texts = JsonTexts::new(TextOptions {
             service_numbers: !c.json_service_names,
             expand_enums: c.json_expand_enums,
+            catch_unknown_members: c.catch_unknown_json_keys,
+            skip_unknown_fields: !c.catch_unknown_json_fids,
             default_service: c.default_service.clone(),
             login_payload: login_payload(c.websocket_ping_timeout_s, super::WEBSOCKET_MESSAGE_MAX),
         });
@@ -87,10 +90,10 @@ impl JsonClients {
 
     /// Reads a client's text: each message in it is handed on. What it gets for the rest (`Pong`, errors) follows with
     /// [`JsonClients::reply`]. False if it has made too many errors to go on.
-    pub(super) fn read(&mut self, conn: ConnId, errors: &mut u32, text: &str, mut each: impl FnMut(&[u8])) -> bool {
+    pub(super) fn read(&mut self, conn: ConnId, peer: &mut JsonPeer, text: &str, mut each: impl FnMut(&[u8])) -> bool {
         let Self { texts, replies, .. } = self;
         let mut may_go_on = true;
-        texts.read(errors, text, |read| match read {
+        texts.read(peer, text, |read| match read {
             Read::Message(message) => each(message),
             Read::Reply(text) => replies.push(Reply::Text(conn, text)),
             Read::Complaint(text) => tracing::warn!("a JSON client could not read what it was sent: {text}"),
@@ -138,14 +141,14 @@ impl JsonClients {
     pub(super) fn deliver(
         &mut self,
         now: u64,
-        conn: ConnId,
+        (conn, peer): (ConnId, &mut JsonPeer),
         deliveries: Deliveries<'_>,
         at_once: usize,
         io: &mut RsslIo,
     ) -> Option<usize> {
-        let kind = io.frame_kind(conn);
+        let kind = io.frame_kind(conn).zip(peer.uniform());
         if deliveries.len() < SHARED_MIN || kind.is_none() {
-            return self.compose(now, conn, deliveries, io);
+            return self.compose(now, (conn, peer), deliveries, io);
         }
         let is_same = self.frames.kind == kind && self.frames.list.is_same(&deliveries);
         if is_same && !self.frames.bytes.is_empty() {
@@ -157,19 +160,28 @@ impl JsonClients {
             self.frames.list.set(&deliveries);
         }
         let before = io.composed(conn, 0).len();
-        let queued = self.compose(now, conn, deliveries, io);
-        if is_same {
+        let queued = self.compose(now, (conn, &mut *peer), deliveries, io);
+        if peer.wrote_its_own() {
+            self.frames.list.clear();
+        } else if is_same {
             self.frames.bytes.extend_from_slice(io.composed(conn, before));
         }
         queued
     }
 
-    fn compose(&mut self, now: u64, conn: ConnId, deliveries: Deliveries<'_>, io: &mut RsslIo) -> Option<usize> {
+    fn compose(
+        &mut self,
+        now: u64,
+        (conn, peer): (ConnId, &mut JsonPeer),
+        deliveries: Deliveries<'_>,
+        io: &mut RsslIo,
+    ) -> Option<usize> {
         let Self { texts, unconvertible, .. } = self;
+        peer.begin();
         let mut answered = false;
         let queued = io.queue_json(now, conn, |packer| {
             for (body, stream) in deliveries {
-                match texts.write(body, stream, packer) {
+                match texts.write(peer, body, stream, packer) {
                     Ok(is_login) => answered |= is_login,
                     Err(error) => {
                         *unconvertible += 1;

@@ -28,6 +28,8 @@ section! {
     default_service: String = String::new(), "", "Service of JSON requests that name none; empty means the first there is.";
     json_expand_enums: bool = true, "", "Enumerated fields are their display text in JSON, not their number.";
     json_service_names: bool = true, "", "Services are names in JSON, not numbers.";
+    catch_unknown_json_keys: bool = false, "catchUnknownJsonKeys", "A message of a JSON client with a member that nobody knows is answered with an error; else the member is passed over.";
+    catch_unknown_json_fids: bool = true, "catchUnknownJsonFids", "The same for a field that the dictionary does not have.";
     max_connections_per_address: u32 = 0, "", "Consumer connections of one address at a time; 0 means any number.";
     max_logins_per_address_per_second: u32 = 0, "", "Logins and reissued tokens of one address in a second; one more is refused. 0 means any number. With egress shards each counts for itself.";
     max_handshakes: u32 = 20_000, "", "Consumer connections of a thread that may be in their handshake at a time; a further one is closed at once. 0 means any number.";

@@ -181,7 +181,12 @@ impl Json {
         if !self.socket.deflates() || op == OpCode::Continuation || !fin {
             return frame::write(out, op, fin, false, mask, payload);
         }
-        // Each message is compressed for itself: the same bytes for every client, and no window kept for any.
+        let packed = self.compress(payload);
+        frame::write(out, op, fin, true, mask, &packed);
+    }
+
+    /// A message compressed for itself: the same bytes for every client, and no window kept for any.
+    fn compress(&mut self, payload: &[u8]) -> Vec<u8> {
         let deflate = self.deflate.get_or_insert_with(|| Box::new(Compress::new(Compression::fast(), false)));
         deflate.reset();
         let mut packed = Vec::with_capacity(payload.len() / 2 + 64);
@@ -196,7 +201,8 @@ impl Json {
             packed.reserve(payload.len() / 2 + 64);
         }
         let end = packed.strip_suffix(&[0, 0, 0xFF, 0xFF]).map_or(packed.len(), <[u8]>::len);
-        frame::write(out, op, fin, true, mask, &packed[..end]);
+        packed.truncate(end);
+        packed
     }
 }
 
@@ -267,8 +273,15 @@ impl JsonPacker<'_> {
     fn fragments(&mut self, own: &[u8], shared: &[u8], most: usize) {
         let whole = [b"[", own, shared, b"]"].concat();
         if self.json.socket.deflates() {
-            // Compressed frames have no bound of their own: the message is one frame.
-            return self.json.frame(OpCode::Text, true, &whole, self.out);
+            // The frames are of the compressed bytes, and only the first says that they are.
+            let packed = self.json.compress(&whole);
+            let pieces = packed.len().div_ceil(most);
+            for (at, piece) in packed.chunks(most).enumerate() {
+                let op = if at == 0 { OpCode::Text } else { OpCode::Continuation };
+                let mask = self.json.socket.mask();
+                frame::write(self.out, op, at + 1 == pieces, at == 0, mask, piece);
+            }
+            return;
         }
         let begins_character = |byte: u8| byte & 0xC0 != 0x80;
         let (mut op, mut rest) = (OpCode::Text, &whole[..]);

@@ -7,17 +7,20 @@
 //! | [`Socket`] | frames as messages: fragments, control frames, compression |
 //! | [`Json`] | a session of `tr_json2`: packing, fragments, pings by message, times |
 //! | [`JsonTexts`] | a server's messages as the texts of its clients, each body converted once |
+//! | [`JsonPeer`] | what a server knows of one of them: errors, and the keys of its streams |
 //!
 //! `rssl.rwf` needs no session of its own: the bytes of a [`Connection`](crate::Connection) go through
 //! [`Socket::wrap_rssl`] and come out of [`Sink::binary`]. The protocol is described in `docs/wire/websocket.md`.
 
 pub mod frame;
 mod json;
+mod keys;
 mod socket;
 mod texts;
 pub mod upgrade;
 
 pub use json::{FrameKind, Json, JsonConfig, JsonPacker};
+pub use keys::JsonPeer;
 pub use socket::{Limits, Role, Sink, Socket};
 pub use texts::{JsonTexts, Read, TextOptions, answers_login, login_payload};
 

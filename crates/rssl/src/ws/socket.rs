@@ -146,6 +146,9 @@ impl Socket {
         if header.compressed && (!self.deflate || header.op == OpCode::Continuation) {
             return Err(self.fail(code::PROTOCOL, "compressed frame though none was agreed on", out));
         }
+        // ETA Java as a server gives a long message up when its buffers run out, with fragments of it sent, and goes on with others.
+        let gives_up = self.role != Role::Server && header.op != OpCode::Continuation;
+        let outer = if gives_up { self.begun.take() } else { None };
         let mut begun = match (self.begun.take(), header.op) {
             (None, OpCode::Continuation) => {
                 return Err(self.fail(code::PROTOCOL, "fragment of a message that has not begun", out));
@@ -168,6 +171,8 @@ impl Socket {
         }
         if header.fin {
             self.message(begun, out, sink)?;
+            // It may go on all the same.
+            self.begun = outer;
         } else {
             self.begun = Some(begun);
         }

@@ -1,7 +1,7 @@
 //! The texts of a server's JSON clients: what they say as RWF messages, and RWF messages as what they get.
 //!
 //! A body is converted once, however many clients get it: what differs between them is the stream id, which stands first in the text
-//! and is written for each. Where no client speaks JSON nothing is converted.
+//! and is written for each, and behind it the key of an item in its statuses and updates. Where no client speaks JSON nothing is converted.
 
 use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
@@ -16,6 +16,7 @@ use rwf::json::{Converter, Incoming, PONG, ServiceNames, Settings, write_number}
 use rwf::msg::{Domain, MsgClass};
 
 use super::JsonPacker;
+use super::keys::{JsonPeer, KeyTexts, Kind};
 
 /// Errors that a client may make in one connection before it is closed.
 const ERRORS_MAX: u32 = 1_000;
@@ -27,6 +28,10 @@ pub struct TextOptions {
     pub service_numbers: bool,
     /// Enumerated fields are shown by their display where the dictionary has one.
     pub expand_enums: bool,
+    /// A client's message with an unknown member is an error.
+    pub catch_unknown_members: bool,
+    /// A client's unknown fields are passed over, and no error.
+    pub skip_unknown_fields: bool,
     /// The service of requests that name none; empty for the first there is.
     pub default_service: String,
     /// What is added to the answer to a login: see [`login_payload`].
@@ -45,11 +50,20 @@ pub struct JsonTexts {
     text: Vec<u8>,
     /// Where the text of a body is, by the body's address and length, and the body's [`hash_of`]. Good for one flush, through which bodies stay
     /// where they are.
-    bodies: FxHashMap<(usize, usize), (Range<usize>, u64)>,
+    bodies: FxHashMap<(usize, usize), (Text, u64)>,
     /// That of the last body, since many in turn get the same.
-    last: Option<((usize, usize), Range<usize>)>,
+    last: Option<((usize, usize), Text)>,
+    keys: KeyTexts,
     /// The part of a message that is one client's own.
     own: Vec<u8>,
+}
+
+/// The text of a body.
+#[derive(Debug, Clone)]
+struct Text {
+    /// Where it is, behind its stream id.
+    range: Range<usize>,
+    kind: Kind,
 }
 
 /// What a text of a client holds.
@@ -72,12 +86,18 @@ impl JsonTexts {
         Self {
             dictionary: Arc::new(Dictionary::new()),
             names: Names::new(options.service_numbers),
-            settings: Settings { expand_enums: options.expand_enums, ..Settings::rtds() },
+            settings: Settings {
+                expand_enums: options.expand_enums,
+                unknown_members: options.catch_unknown_members,
+                unknown_fields: !options.skip_unknown_fields,
+                ..Settings::rtds()
+            },
             default_service: options.default_service,
             login_payload: options.login_payload,
             text: Vec::new(),
             bodies: FxHashMap::default(),
             last: None,
+            keys: KeyTexts::default(),
             own: Vec::new(),
         }
     }
@@ -116,17 +136,22 @@ impl JsonTexts {
         Converter::new(&self.dictionary).with_settings(self.settings).with_services(&self.names)
     }
 
-    /// Reads a client's text, part by part; `errors` counts those of its connection.
-    pub fn read(&self, errors: &mut u32, text: &str, mut each: impl FnMut(Read<'_>)) {
-        for message in self.converter().messages(text) {
+    /// Reads a client's text, part by part.
+    pub fn read(&mut self, peer: &mut JsonPeer, text: &str, mut each: impl FnMut(Read<'_>)) {
+        let Self { dictionary, names, settings, keys, .. } = self;
+        let converter = Converter::new(dictionary).with_settings(*settings).with_services(names);
+        for message in converter.messages(text) {
             match message {
-                Ok(Incoming::Message(message)) => each(Read::Message(&message)),
+                Ok(Incoming::Message(message)) => {
+                    peer.heard(&message, &converter, keys);
+                    each(Read::Message(&message));
+                }
                 Ok(Incoming::Ping) => each(Read::Reply(PONG.to_owned())),
                 Ok(Incoming::Pong) => {}
                 Ok(Incoming::Error(text)) => each(Read::Complaint(text)),
                 Err(error) => {
-                    *errors += 1;
-                    if *errors > ERRORS_MAX {
+                    peer.errors += 1;
+                    if peer.errors > ERRORS_MAX {
                         return each(Read::Hopeless);
                     }
                     each(Read::Reply(error.reply()));
@@ -140,11 +165,18 @@ impl JsonTexts {
     ///
     /// # Errors
     /// The message cannot be decoded, so no JSON stands for it; nothing is written then.
-    pub fn write(&mut self, body: &[u8], stream: i32, packer: &mut JsonPacker<'_>) -> Result<bool, DecodeError> {
-        let range = self.convert(body)?;
+    pub fn write(
+        &mut self,
+        peer: &mut JsonPeer,
+        body: &[u8],
+        stream: i32,
+        packer: &mut JsonPacker<'_>,
+    ) -> Result<bool, DecodeError> {
+        let Text { range, kind } = self.convert(body)?;
         self.own.clear();
         self.own.extend_from_slice(ID);
         write_number(stream.into(), &mut self.own);
+        peer.passes(kind, stream, &mut self.own);
         let shared = &self.text[range];
         if !answers_login(body) {
             packer.push_parts(&self.own, shared);
@@ -159,23 +191,23 @@ impl JsonTexts {
     }
 
     /// The text of a body behind its stream id.
-    fn convert(&mut self, body: &[u8]) -> Result<Range<usize>, DecodeError> {
+    fn convert(&mut self, body: &[u8]) -> Result<Text, DecodeError> {
         let address = (body.as_ptr() as usize, body.len());
-        if let Some((last, range)) = &self.last
+        if let Some((last, text)) = &self.last
             && *last == address
         {
             debug_assert!(self.is_same(body, address), "a body has changed within a flush");
-            return Ok(range.clone());
+            return Ok(text.clone());
         }
-        let range = match self.bodies.get(&address) {
-            Some((range, _)) => {
+        let text = match self.bodies.get(&address) {
+            Some((text, _)) => {
                 debug_assert!(self.is_same(body, address), "a body has changed within a flush");
-                range.clone()
+                text.clone()
             }
             None => self.convert_first(body, address)?,
         };
-        self.last = Some((address, range.clone()));
-        Ok(range)
+        self.last = Some((address, text.clone()));
+        Ok(text)
     }
 
     /// Whether what is at this address is what was converted, as far as debug builds know.
@@ -184,7 +216,7 @@ impl JsonTexts {
     }
 
     /// The same, for a body that nobody has got yet in this flush.
-    fn convert_first(&mut self, body: &[u8], address: (usize, usize)) -> Result<Range<usize>, DecodeError> {
+    fn convert_first(&mut self, body: &[u8], address: (usize, usize)) -> Result<Text, DecodeError> {
         let start = self.text.len();
         let mut text = std::mem::take(&mut self.text);
         let converted = self.converter().message_utf8(body, &mut text);
@@ -194,8 +226,9 @@ impl JsonTexts {
         debug_assert!(!head.is_empty(), "a message begins with its id");
         let id = head.iter().position(|byte| *byte != b'-' && !byte.is_ascii_digit()).unwrap_or(head.len());
         let range = self.text.len() - head.len() + id..self.text.len();
-        self.bodies.insert(address, (range.clone(), hash_of(body)));
-        Ok(range)
+        let text = Text { range, kind: Kind::of(body) };
+        self.bodies.insert(address, (text.clone(), hash_of(body)));
+        Ok(text)
     }
 
     /// The bodies of a flush are void: others will lie where they lay.

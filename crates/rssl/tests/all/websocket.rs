@@ -108,7 +108,7 @@ fn replay_upgrade(name: &str, recording: &Value) -> Option<Protocol> {
     // What the recorded server was set to is what it answered with.
     let chosen = answer.lines().find_map(|line| line.strip_prefix("Sec-WebSocket-Protocol: "));
     let protocols = chosen.and_then(Protocol::from_name).into_iter().collect();
-    match upgrade::read(&request, &Offer { deflate: true, protocols, ..Offer::default() }) {
+    match upgrade::read(&request, &Offer { deflate: deflates, protocols, ..Offer::default() }) {
         Request::Upgrade(upgrade, length) => {
             assert_eq!(length, request.len(), "{name}");
             assert!(answer.starts_with("HTTP/1.1 101 "), "{name}: {answer}");
@@ -258,6 +258,36 @@ fn a_large_message_is_cut_between_characters() {
     assert_eq!(fins, [false, false, false, false, true]);
 }
 
+/// ETA takes no frame that is larger than its input buffer, compressed or not.
+#[test]
+fn a_large_message_is_cut_when_compressed_too() {
+    let mut sender = json(Role::Server, true, 1000);
+    let mut digits = 1_u64;
+    let mut noise = || {
+        digits = digits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        format!("{digits:x}")
+    };
+    let text = format!("{{\"ID\":1,\"T\":\"{}\"}}", (0..1000).map(|_| noise()).collect::<String>());
+    let mut wire = Vec::new();
+    let mut packer = sender.pack(0, &mut wire);
+    packer.push(&text);
+    packer.push("{}");
+    packer.finish();
+    let (mut rest, mut seen) = (&wire[..], Vec::new());
+    while let Some(header) = frame::Header::parse(rest).unwrap() {
+        assert!(header.payload <= 1000);
+        seen.push((header.op, header.fin, header.compressed));
+        rest = &rest[header.length + header.payload as usize..];
+    }
+    use frame::OpCode::{Continuation, Text};
+    assert!(seen.len() > 6, "{seen:?}");
+    assert_eq!((seen[0], seen[1]), ((Text, false, true), (Continuation, false, false)));
+    assert_eq!(seen[seen.len() - 2..], [(Continuation, true, false), (Text, true, true)]);
+    let (mut receiver, mut texts) = (json(Role::Client(9), true, 300), Vec::new());
+    receiver.receive(0, &wire, &mut Vec::new(), |text| texts.push(text.to_owned())).unwrap();
+    assert_eq!(texts, [format!("[{text}]"), "[{}]".to_owned()]);
+}
+
 #[test]
 fn peers_that_break_the_rules_are_told_so() {
     let masked = |op, fin, payload: &[u8]| {
@@ -289,6 +319,37 @@ fn peers_that_break_the_rules_are_told_so() {
         assert_eq!((out[0], &out[2..4]), (0x88, &expected.to_be_bytes()[..]));
         assert_eq!(socket.receive(&[], &mut out, &mut seen), Err(Closed::AlreadyClosed));
     }
+}
+
+/// EMA Java as a provider whose buffers run out in the midst of its dictionary: a status in place of the rest, and then images.
+#[test]
+fn a_server_may_leave_a_message_unfinished() {
+    use frame::OpCode::{Continuation, Text};
+    let mut wire = Vec::new();
+    for (op, fin, text) in [
+        (Text, false, "[{"),
+        (Text, true, r#"[{"Type":"Ping"}]"#),
+        (Continuation, false, "\"ID\":5"),
+        (Continuation, true, "}]"),
+    ] {
+        frame::write(&mut wire, op, fin, false, None, text.as_bytes());
+    }
+    for step in 1..wire.len() {
+        let (mut socket, mut seen) = (Socket::new(Role::Client(3), false, Limits::default()), Seen::default());
+        for piece in wire.chunks(step) {
+            socket.receive(piece, &mut Vec::new(), &mut seen).unwrap();
+        }
+        assert_eq!(seen.texts, [r#"[{"Type":"Ping"}]"#, r#"[{"ID":5}]"#]);
+    }
+    // The next long one takes the place of one that was given up.
+    let (mut socket, mut seen, mut wire) =
+        (Socket::new(Role::Client(3), false, Limits::default()), Seen::default(), Vec::new());
+    for (op, fin, text) in [(Text, false, "[{"), (Text, true, "[1]"), (Text, false, "[2,"), (Continuation, true, "3]")]
+    {
+        frame::write(&mut wire, op, fin, false, None, text.as_bytes());
+    }
+    socket.receive(&wire, &mut Vec::new(), &mut seen).unwrap();
+    assert_eq!(seen.texts, ["[1]", "[2,3]"]);
 }
 
 #[test]

@@ -37,6 +37,7 @@ mod write_container;
 use std::fmt;
 
 use crate::dictionary::Dictionary;
+use crate::msg::{Domain, MsgKey};
 use crate::{DecodeError, EncodeError};
 
 /// How to convert; the names of the SDK's properties are in parentheses.
@@ -153,6 +154,11 @@ impl<'a> Converter<'a> {
             out.truncate(start);
         }
         result
+    }
+
+    /// Appends the member `Key` of a message of this domain, as UTF-8.
+    pub fn key_utf8(&self, domain: Domain, key: &MsgKey<'_>, out: &mut Vec<u8>) {
+        write::key(*self, domain, key, out);
     }
 
     /// The messages in a text, which is one or an array of them. Text that is no JSON gives one error; a message that

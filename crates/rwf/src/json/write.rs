@@ -42,6 +42,15 @@ pub(super) fn message(converter: Converter<'_>, msg: &[u8], out: &mut Vec<u8>) -
     JsonWriter { converter, out, depth: 0 }.message(msg)
 }
 
+/// The member `Key`, without what it may have of attributes.
+pub(super) fn key(converter: Converter<'_>, domain: Domain, key: &MsgKey<'_>, out: &mut Vec<u8>) {
+    let key = MsgKey { attrib: None, ..*key };
+    let mut inner = vec![b'{'];
+    let written = JsonWriter { converter, out: &mut inner, depth: 0 }.key(domain, &key, None);
+    debug_assert!(written.is_ok(), "only attributes may not be readable");
+    out.extend_from_slice(&inner[1..]);
+}
+
 /// Whether nothing in a text has to be escaped: looked at by eight bytes at a time, since most of a message is names. With `is_ascii`
 /// nothing may be above ASCII either.
 #[inline]

@@ -11,6 +11,7 @@ use rwf::msg::{Domain, UpdateMsg};
 use rwf::wire::Writer;
 use rwf::{DataType, Primitive, Real, RealHint};
 use serde_json::Value;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
@@ -127,15 +128,56 @@ fn only_message(results: Vec<Result<Incoming, JsonError>>) -> Result<Vec<u8>, St
     }
 }
 
-/// Our text with what the SDK gets wrong as the SDK writes it.
-fn with_the_faults_of_the_sdk(text: &str) -> String {
+/// Where a text in JSON that begins behind its quote ends.
+fn end_of_text(rest: &str) -> usize {
+    let mut escaped = false;
+    rest.find(|c| {
+        let ends = c == '"' && !escaped;
+        escaped = c == '\\' && !escaped;
+        ends
+    })
+    .expect("a text ends")
+}
+
+/// Our text with what the SDK gets wrong as the SDK writes it, recognised by what is wrong with the SDK's.
+fn with_the_faults_of_the_sdk(text: &str, sdk: &str) -> String {
     let mut text = text.replace("\"Inf\"", "Inf").replace("\"-Inf\"", "-Inf").replace("\"NaN\"", "NaN");
     for code in 0..128 {
         text = text.replace(&format!("\"Code\":{code},"), "\"Code\":null,");
     }
-    // The text of a state, byte by byte as signed characters; and RMTES that is not quite legal.
-    text = text.replace("Text\":\"caf\u{e9}", "Text\":\"caf\\uFFC3\\uFFA9");
-    text.replace("\"`UZDN\"", "").replace("\"`DRLW\"", "")
+    // The text of a state, byte by byte as signed characters.
+    if sdk.contains("\\uFF") {
+        const TEXT: &str = "\"Text\":\"";
+        let mut garbled = String::new();
+        while let Some(at) = text.find(TEXT).map(|at| at + TEXT.len()) {
+            let end = at + end_of_text(&text[at..]);
+            garbled.push_str(&text[..at]);
+            for byte in text[at..end].bytes() {
+                if byte.is_ascii() { garbled.push(byte.into()) } else { write!(garbled, "\\uFF{byte:02X}").unwrap() }
+            }
+            text = text.split_off(end);
+        }
+        text = garbled + &text;
+    }
+    // RMTES that is not quite legal: no value at all.
+    for at in
+        (0..sdk.len()).filter(|at| [&b":}"[..], b":,"].iter().any(|nothing| sdk.as_bytes()[*at..].starts_with(nothing)))
+    {
+        if text.get(at + 1..).is_some_and(|rest| rest.starts_with('"')) {
+            let end = at + 2 + end_of_text(&text[at + 2..]);
+            text.replace_range(at + 1..=end, "");
+        }
+    }
+    text
+}
+
+#[test]
+fn faults_of_the_sdk_are_known_by_what_is_wrong() {
+    let ours = r#"{"State":{"Code":99,"Text":"naïve \" ok"},"Fields":{"A":"x\"y","B":"z"}}"#;
+    let sdk = r#"{"State":{"Code":null,"Text":"na\uFFC3\uFFAFve \" ok"},"Fields":{"A":,"B":"z"}}"#;
+    assert_eq!(with_the_faults_of_the_sdk(ours, sdk), sdk);
+    // What is not the SDK's fault stays a difference.
+    assert_ne!(with_the_faults_of_the_sdk(ours, r#"{"State":{"Code":null}}"#), r#"{"State":{"Code":null}}"#);
 }
 
 #[test]
@@ -149,7 +191,7 @@ fn messages_have_the_texts_of_the_sdk() {
         match case["json"].as_str() {
             Some(expected) if expected == found => same += 1,
             Some(expected) => {
-                assert_eq!(with_the_faults_of_the_sdk(&found), expected, "{name}");
+                assert_eq!(with_the_faults_of_the_sdk(&found, expected), expected, "{name}");
                 better += 1;
             }
             None => refused += 1,

@@ -670,7 +670,7 @@ impl Shard {
     pub(crate) fn hear(&mut self, now: u64, client: u32, all: bool, random: &mut Random) -> Vec<Vec<u8>> {
         self.follow();
         let Some(speaker) = self.speakers.get_mut(&client) else { return Vec::new() };
-        let (messages, answers) = speaker.arrive_up(now, all, &self.texts, random);
+        let (messages, answers) = speaker.arrive_up(now, all, &mut self.texts, random);
         if !answers.is_empty() {
             send(client, answers, &mut self.sockets, &mut self.delivered);
         }

@@ -5,13 +5,13 @@
 
 use super::content::{Change, Rows, SERVICES, apply, read_body};
 use super::random::Random;
-use rssl::ws::{Json, JsonConfig, JsonTexts, Limits, Read, Role, Socket, TextOptions, login_payload};
+use rssl::ws::{Json, JsonConfig, JsonPeer, JsonTexts, Limits, Read, Role, Socket, TextOptions, login_payload};
 use rwf::DataType;
 use rwf::dictionary::Dictionary;
 use rwf::json::{Converter, Incoming, ServiceNames, Settings};
 use rwf::msg::{Domain, Msg};
 use serde_json::Value;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// The longest message that these P2PSs take, bytes.
@@ -66,8 +66,14 @@ pub(crate) struct JsonWire {
     pub(crate) at_once: bool,
     dictionary: Arc<Dictionary>,
     numbers: bool,
-    /// Errors that the server has counted.
-    errors: u32,
+    /// What the server knows of it.
+    peer: JsonPeer,
+    /// Its updates have keys.
+    keys: bool,
+    /// The names of items that it has asked for, by stream.
+    asked: BTreeMap<i64, Vec<String>>,
+    /// Streams that it has closed once: what is on its way on them may have no key.
+    closed: BTreeSet<i64>,
     /// Answers that the client is owed, in order: to messages that make no sense, and to pings.
     owed: VecDeque<Owed>,
     /// The client has its answer to the login.
@@ -106,7 +112,10 @@ impl JsonWire {
             at_once: random.chance(60),
             dictionary: dictionary(),
             numbers: random.chance(30),
-            errors: 0,
+            peer: JsonPeer::default(),
+            keys: !deflate,
+            asked: BTreeMap::new(),
+            closed: BTreeSet::new(),
             owed: VecDeque::new(),
             greeted: false,
         }
@@ -123,7 +132,8 @@ impl JsonWire {
         let mut packer = self.server.pack(now, &mut bytes);
         let mut logged_in = false;
         for (body, stream) in messages {
-            logged_in |= texts.write(body, stream, &mut packer).expect("a message that JSON stands for");
+            let written = texts.write(&mut self.peer, body, stream, &mut packer);
+            logged_in |= written.expect("a message that JSON stands for");
         }
         packer.finish();
         if logged_in {
@@ -140,13 +150,19 @@ impl JsonWire {
     /// The client says these messages: in an array or one by one, and now and then something that makes no sense between them, or a ping.
     pub(crate) fn say(&mut self, now: u64, messages: &[Vec<u8>], names: &BTreeMap<u16, String>, random: &mut Random) {
         let known = Known { names, numbers: self.numbers };
-        let converter = Converter::new(&self.dictionary).with_settings(Settings::EXACT).with_services(&known);
+        let dictionary = Arc::clone(&self.dictionary);
+        let converter = Converter::new(&dictionary).with_settings(Settings::EXACT).with_services(&known);
         let mut texts: Vec<String> = Vec::new();
         for message in messages {
             let mut text = String::new();
             converter.message(message, &mut text).expect("a message of a client");
+            if self.keys {
+                text = text.replace("\"KeyInUpdates\":false,", "");
+            }
+            self.note(&serde_json::from_str(&text).expect("JSON"));
             if random.chance(8) {
-                let nonsense = format!("{{\"ID\":{},{}}}", 5_000 + self.errors, random.pick(&NONSENSE).expect("one"));
+                let nonsense =
+                    format!("{{\"ID\":{},{}}}", 5_000 + self.peer.errors(), random.pick(&NONSENSE).expect("one"));
                 self.owed.push_back(Owed::Error(serde_json::from_str(&nonsense).expect("JSON")));
                 texts.push(nonsense);
             }
@@ -173,14 +189,14 @@ impl JsonWire {
         &mut self,
         now: u64,
         all: bool,
-        texts: &JsonTexts,
+        texts: &mut JsonTexts,
         random: &mut Random,
     ) -> (Vec<Vec<u8>>, Vec<u8>) {
-        let Self { server, up, errors, .. } = self;
+        let Self { server, up, peer, .. } = self;
         let (mut messages, mut replies, mut answers) = (Vec::new(), Vec::new(), Vec::new());
         for piece in pieces(up, all, random) {
             let received = server.receive(now, &piece, &mut answers, |text| {
-                texts.read(errors, text, |read| match read {
+                texts.read(peer, text, |read| match read {
                     Read::Message(message) => messages.push(message.to_vec()),
                     Read::Reply(reply) => replies.push(reply),
                     Read::Complaint(text) => panic!("the client could not read: {text}"),
@@ -236,6 +252,7 @@ impl JsonWire {
             match incoming.unwrap_or_else(|error| panic!("{error}: {value}")) {
                 Incoming::Message(message) => {
                     check_values(value, &message);
+                    self.check_key(value);
                     self.greet(value, values.len());
                     messages.push(message);
                 }
@@ -250,6 +267,43 @@ impl JsonWire {
             }
         }
         messages
+    }
+
+    /// The client asks for items, or closes streams.
+    fn note(&mut self, said: &Value) {
+        let ids = |value: &Value| match value {
+            Value::Array(ids) => ids.iter().filter_map(Value::as_i64).collect(),
+            id => Vec::from_iter(id.as_i64()),
+        };
+        if said["Type"] == "Close" {
+            self.closed.extend(ids(&said["ID"]));
+        } else if said["Type"] == "Request" {
+            let Some(id) = said["ID"].as_i64() else { return };
+            match &said["Key"]["Name"] {
+                Value::Array(names) => {
+                    for (id, name) in (id + 1..).zip(names.iter().filter_map(Value::as_str)) {
+                        self.asked.entry(id).or_default().push(name.to_owned());
+                    }
+                }
+                name => self.asked.entry(id).or_default().extend(name.as_str().map(str::to_owned)),
+            }
+        }
+    }
+
+    /// An update has the key of the item that was asked for on its stream, where that was wanted; a status has it, too. Providers write keys into
+    /// some updates themselves, whatever was wanted.
+    fn check_key(&self, value: &Value) {
+        let (kind, key) = (&value["Type"], &value["Key"]);
+        let Some(id) = value["ID"].as_i64().filter(|_| kind == "Update" || kind == "Status") else { return };
+        // A redirection names the other item.
+        if value["Domain"] == "Source" || value["Domain"] == "Login" || value["State"]["Stream"] == "Redirected" {
+            return;
+        }
+        let Some(asked) = self.asked.get(&id) else { return };
+        match key["Name"].as_str() {
+            Some(name) => assert!(asked.iter().any(|asked| asked == name), "{asked:?} were asked for: {value}"),
+            None => assert!(kind == "Status" || !self.keys || self.closed.contains(&id), "no key: {value}"),
+        }
     }
 
     /// The answer to the login comes first, and alone in its frame.
@@ -279,7 +333,7 @@ impl JsonWire {
 
     /// Messages that made no sense and were answered by an error.
     pub(crate) fn nonsense(&self) -> u32 {
-        self.errors
+        self.peer.errors()
     }
 
     /// Whether it has got an answer to everything.

@@ -107,6 +107,15 @@ fn objects(line: &Line) -> Vec<Value> {
     }
 }
 
+/// The line that says when the audit of a process begins or ends: between an end and the next beginning nobody was served, and a beginning
+/// without an end before it tells of a process that was killed.
+fn process_line(name: &str, code: u8) -> String {
+    let line = json!({
+        "time": time(net::clock::wall()), "event": name, "code": code, "process": std::process::id(), "version": env!("CARGO_PKG_VERSION"),
+    });
+    format!("{line}\n")
+}
+
 fn event_object(shard: u16, at: u64, event: &AuditEvent) -> Value {
     let mut out = Map::new();
     let mut set = |key: &str, value: Value| _ = out.insert(key.to_owned(), value);
@@ -270,6 +279,7 @@ fn numbers(path: &Path) -> io::Result<Vec<u64>> {
 pub(super) fn start(mut file: AuditFile, lines: Receiver<Line>, stop: Arc<AtomicBool>) -> io::Result<JoinHandle<()>> {
     Builder::new().name("audit".to_owned()).spawn(move || {
         let mut text = String::new();
+        file.write(&process_line("server_start", 7), &stop);
         loop {
             let first = match lines.recv_timeout(Duration::from_secs(1)) {
                 Ok(line) => line,
@@ -290,6 +300,7 @@ pub(super) fn start(mut file: AuditFile, lines: Receiver<Line>, stop: Arc<Atomic
             file.write(&text, &stop);
             file.sync(Instant::now());
         }
+        file.write(&process_line("server_stop", 8), &stop);
         file.sync = if file.sync == AuditSync::Never { AuditSync::Never } else { AuditSync::Each };
         file.sync(Instant::now());
     })
@@ -373,8 +384,11 @@ mod tests {
         drop(sender);
         thread.join().unwrap();
         let text = fs::read_to_string(&path).unwrap();
-        let numbers: Vec<u64> =
-            text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["number"].as_u64().unwrap()).collect();
+        let mut lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let (last, first) = (lines.pop().unwrap(), lines.remove(0));
+        assert_eq!((&first["event"], &first["code"]), (&"server_start".into(), &7.into()));
+        assert_eq!((&last["event"], &last["code"]), (&"server_stop".into(), &8.into()));
+        let numbers: Vec<u64> = lines.iter().map(|line| line["number"].as_u64().unwrap()).collect();
         assert_eq!(numbers, (1..=1_000).collect::<Vec<_>>());
     }
 }

@@ -12,13 +12,17 @@ import com.refinitiv.eta.codec.DataStates;
 import com.refinitiv.eta.codec.NakCodes;
 import com.refinitiv.eta.codec.StateCodes;
 import com.refinitiv.eta.codec.StreamStates;
+import com.sun.net.httpserver.HttpServer;
 import java.io.IOException;
+import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -108,6 +112,9 @@ class PermissionsTest {
 
     private static final String TWO =
             "[users.one.grants]\n" + World.FEED + " = [1]\n[users.both.grants]\n" + World.FEED + " = [1, 2]\n";
+
+    private static final String THE_OTHER_WAY =
+            "[users.both.grants]\n" + World.FEED + " = [1]\n[users.one.grants]\n" + World.FEED + " = [1, 2]\n";
 
     @Test
     void deniedAmongGrantedAndLateJoiners(World w) throws IOException {
@@ -316,6 +323,113 @@ class PermissionsTest {
             status.state(StreamStates.CLOSED, DataStates.SUSPECT, StateCodes.NOT_ENTITLED);
             assertEquals(DENIED, status.state.text());
         }
+    }
+
+    /** Two processes, each with rights of its own; both hold images, and who comes late is checked against the lock of now. */
+    @Test
+    void twoP2psAndLateJoinersFromTheirCaches(World w) throws IOException {
+        EmaProvider provider = provider(w);
+        Quoteway distributor = w.sourceDistributor(provider.port());
+        List<String> users = List.of("one", "both");
+        EmaConsumer[][] at = new EmaConsumer[2][2];
+        for (int site = 0; site < 2; site++) {
+            Path folder = Files.createTempDirectory("site");
+            Path rights = folder.resolve("rights.toml");
+            Path config = folder.resolve("site.toml");
+            w.with(() -> {
+                for (Path file : List.of(rights, config, folder)) {
+                    Files.deleteIfExists(file);
+                }
+            });
+            // The second grants the same the other way round.
+            Files.writeString(rights, SERVICE + (site == 0 ? TWO : THE_OTHER_WAY));
+            Files.writeString(config, "[permissions]\nmode = \"on\"\nrights_file = \"" + rights + "\"\n[p2ps]\nenable_cache = true\n");
+            w.p2ps(distributor, "--config", config.toString());
+            for (int user = 0; user < 2; user++) {
+                at[site][user] = consumer(w, users.get(user));
+            }
+        }
+        var kept = new EmaConsumer.Stream[2];
+        for (int site = 0; site < 2; site++) {
+            EmaConsumer granted = at[site][1 - site];
+            EmaConsumer refused = at[site][site];
+            var seen = granted.open(World.FEED, "A2");
+            seen.next().solicitedImage().openOk();
+            // From the cache of this P2PS, which the one before has filled.
+            denied(refused.open(World.FEED, "A2"), DENIED);
+            granted.open(World.FEED, "A2").next().solicitedImage().openOk();
+            // Another one watches it, so that it stays open when the one is denied.
+            granted.open(World.FEED, "A1").next().solicitedImage().openOk();
+            kept[site] = refused.open(World.FEED, "A1");
+            kept[site].next().solicitedImage().openOk();
+        }
+        // Both P2PSs have one stream at the provider: its lock changes for both.
+        EmaProvider.Item item = provider.awaitOpen("A1");
+        item.lock(lock(2));
+        for (int site = 0; site < 2; site++) {
+            denied(kept[site], DENIED);
+            denied(at[site][site].open(World.FEED, "A1"), DENIED);
+            at[site][1 - site].open(World.FEED, "A1").next().solicitedImage().openOk();
+        }
+    }
+
+    /** A server of rights that ends and comes back, with other rights; EMA's users stay, go and come as these say. */
+    @Test
+    void aServerOfRightsIsLostAndBack(World w) throws IOException {
+        EmaProvider provider = provider(w);
+        var text = new AtomicReference<>(SERVICE + TWO);
+        HttpServer first = rightsServer(0, text);
+        int port = first.getAddress().getPort();
+        w.serve("[permissions]\nmode = \"on\"\nfail = \"closed\"\nrights_poll_s = 1\nrights_grace_s = 0\nrights_url = \"http://127.0.0.1:"
+                + port + "/rights\"\n", provider.port());
+        EmaConsumer both = consumer(w, "both");
+        var stream = both.open(World.FEED, "A2");
+        stream.next().solicitedImage().openOk();
+        EmaProvider.Item item = provider.awaitOpen("A2");
+        first.stop(0);
+        for (int tries = 0; ; tries++) {
+            Message answer = answerToLogin(w, "down " + tries);
+            if (answer.kind == Kind.STATUS) {
+                answer.state(StreamStates.CLOSED_RECOVER, DataStates.SUSPECT, StateCodes.DACS_DOWN);
+                break;
+            }
+            assertTrue(tries < 200, "logins are refused without rights");
+            LockSupport.parkNanos(50_000_000);
+        }
+        item.update(1);
+        stream.next().is(Kind.UPDATE);
+        text.set(SERVICE + "[users.both.grants]\n" + World.FEED + " = [1]\n");
+        HttpServer second = rightsServer(port, text);
+        w.with(() -> second.stop(0));
+        denied(stream, DENIED);
+        both.open(World.FEED, "A1").next().solicitedImage().openOk();
+        assertEquals(Kind.REFRESH, answerToLogin(w, "up").kind);
+    }
+
+    private static Message answerToLogin(World w, String name) {
+        EtaClient raw = w.with(new EtaClient(name, w.port()));
+        raw.awaitReady();
+        raw.login(1, "both", Map.of("Position", "10.0.0.1/raw"));
+        return raw.next(1);
+    }
+
+    /** Holds no request: answers at once, 304 while the text is what was given. */
+    private static HttpServer rightsServer(int port, AtomicReference<String> text) throws IOException {
+        HttpServer server = HttpServer.create(new InetSocketAddress("127.0.0.1", port), 0);
+        server.createContext("/rights", exchange -> {
+            byte[] body = text.get().getBytes(StandardCharsets.UTF_8);
+            String tag = "\"" + Integer.toHexString(text.get().hashCode()) + "\"";
+            exchange.getResponseHeaders().set("ETag", tag);
+            if (tag.equals(exchange.getRequestHeaders().getFirst("If-None-Match"))) {
+                exchange.sendResponseHeaders(304, -1);
+            } else {
+                exchange.sendResponseHeaders(200, body.length);
+                exchange.getResponseBody().write(body);
+            }
+            exchange.close();
+        });
+        server.start();
+        return server;
     }
 
     @Test

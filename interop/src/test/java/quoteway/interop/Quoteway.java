@@ -22,6 +22,8 @@ import java.util.regex.Pattern;
 public final class Quoteway implements AutoCloseable {
     private static final Pattern SERVING = Pattern.compile("ready rssl=\\S*:(\\d+) nip=\\S*:(\\d+).*");
     private static final Pattern DEMONSTRATING = Pattern.compile("ready: DIRECT_FEED on \\S*:(\\d+), ().*");
+    private static final Pattern DISTRIBUTING = Pattern.compile("ready nip=\\S* hub=\\S*:(\\d+)().*");
+    private static final Pattern FACING_CONSUMERS = Pattern.compile("ready rssl=\\S*:(\\d+)().*");
     private static final int LOG_LINES = 400;
 
     private final Process process;
@@ -68,6 +70,23 @@ public final class Quoteway implements AutoCloseable {
         arguments.addAll(List.of("--nip-port", "0"));
         arguments.addAll(List.of(more));
         return new Quoteway(SERVING, arguments);
+    }
+
+    /** Starts a Source Distributor that dials these provider ports; {@link #rsslPort} is where P2PSs join it. */
+    public static Quoteway sourceDistributor(List<Integer> routes) {
+        var arguments = new ArrayList<String>(List.of("source-distributor", "--nip-port", "0", "--hub-port", "0"));
+        for (int port : routes) {
+            arguments.add("--route");
+            arguments.add("127.0.0.1:" + port);
+        }
+        return new Quoteway(DISTRIBUTING, arguments);
+    }
+
+    /** Starts a P2PS of the Source Distributor with this port. */
+    public static Quoteway p2ps(int sourceDistributor, String... more) {
+        var arguments = new ArrayList<String>(List.of("p2ps", "--source-distributor", "127.0.0.1:" + sourceDistributor, "--rssl-port", "0"));
+        arguments.addAll(List.of(more));
+        return new Quoteway(FACING_CONSUMERS, arguments);
     }
 
     /** Starts the demo without its screen; non-interactive providers' port is not known. */

@@ -43,6 +43,15 @@ class WebSocketTest {
         everyValueArrives(provider, w.emaConsumer(EmaWebSocket.consumer(w.port(), protocol)));
     }
 
+    /** The dictionary, too, which is one message of many frames. */
+    @ParameterizedTest(name = "{0}")
+    @ValueSource(strings = {"tr_json2", "rssl.rwf"})
+    void aCompressingConsumerGetsEveryValue(String protocol, World w) {
+        EmaProvider provider = w.emaProvider();
+        w.serve("[p2ps]\nwebsocket_compression = true\ncompression_type = \"zlib\"\n", provider.port());
+        everyValueArrives(provider, w.emaConsumer(EmaWebSocket.compressing(w.port(), protocol)));
+    }
+
     @ParameterizedTest(name = "{0}")
     @ValueSource(strings = {"tr_json2", "rssl.rwf"})
     void aConsumerSeesItsProviderDieAndComeBack(String protocol, World w) {
@@ -91,6 +100,15 @@ class WebSocketTest {
         for (long s = 1; s <= 500; s++) {
             same(Quotes.update("NIP", s), stream.next().is(Kind.UPDATE));
         }
+        stream.inbox().assertEmpty();
+        nip.close();
+        stream.next().is(Kind.STATUS).openSuspect();
+        EmaNip again = w.with(new EmaNip(EmaWebSocket.nonInteractive(w.nipPort(), "rssl.rwf")));
+        again.image("NIP", 600);
+        same(Quotes.image("NIP", 600), stream.next().is(Kind.REFRESH).openOk());
+        again.update("NIP", 601, false);
+        same(Quotes.update("NIP", 601), stream.next().is(Kind.UPDATE));
+        stream.inbox().assertEmpty();
     }
 
     /** ETA's; as JSON the providers of the other suites are tested, since EMA Java 3.9.1 never gets as far as its login so. */

@@ -90,6 +90,19 @@ public final class World implements AutoCloseable {
         return started(Quoteway.start(routes, more));
     }
 
+    /** Starts a Source Distributor that dials these provider ports, as a process of its own. */
+    public Quoteway sourceDistributor(int... routes) {
+        Quoteway server = Quoteway.sourceDistributor(java.util.Arrays.stream(routes).boxed().toList());
+        with(server);
+        servers.add(server);
+        return server;
+    }
+
+    /** Starts a P2PS of it, as a process of its own, which {@link #port} then names. */
+    public Quoteway p2ps(Quoteway sourceDistributor, String... more) {
+        return started(Quoteway.p2ps(sourceDistributor.rsslPort(), more));
+    }
+
     /** Starts the demo. */
     public Quoteway demo(String... arguments) {
         return started(Quoteway.demo(arguments));

@@ -15,9 +15,20 @@ public final class EmaWebSocket {
 
     /** A consumer that speaks {@code protocols} (a list as EMA takes it, such as {@code tr_json2}) and downloads its dictionary. */
     public static OmmConsumerConfig consumer(int port, String protocols) {
+        return consumer(channel(port, protocols));
+    }
+
+    /** The same; it offers to compress what goes either way. */
+    public static OmmConsumerConfig compressing(int port, String protocols) {
+        ElementList channel = channel(port, protocols);
+        channel.add(EmaFactory.createElementEntry().ascii("CompressionType", "CompressionType::ZLIB"));
+        return consumer(channel);
+    }
+
+    private static OmmConsumerConfig consumer(ElementList channel) {
         Map config = EmaFactory.createMap();
         group(config, "Consumer", "Consumer_1", named("Channel", "Channel_1", "Dictionary", "Dictionary_1"));
-        group(config, "Channel", "Channel_1", channel(port, protocols));
+        group(config, "Channel", "Channel_1", channel);
         group(config, "Dictionary", "Dictionary_1", named("DictionaryType", "DictionaryType::ChannelDictionary"));
         return EmaFactory.createOmmConsumerConfig().config(config).consumerName("Consumer_1").username("user");
     }
