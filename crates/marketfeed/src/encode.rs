@@ -85,9 +85,7 @@ impl<'w, 'b> RecordEncoder<'w, 'b> {
     }
 
     fn head(&mut self, fid: i16) -> Result<(), EncodeError> {
-        self.w.u8(RS)?;
-        self.number(i32::from(fid))?;
-        self.w.u8(US)
+        crate::value::write_marked(self.w, RS, fid, US)
     }
 
     /// Where the next byte goes.

@@ -101,25 +101,31 @@ pub struct Field<'a> {
     pub value: &'a [u8],
 }
 
-/// Offset of the first separator (0x1C to 0x1F) at or after `from`; the length if there is none.
+const ONES: u64 = u64::from_ne_bytes([1; 8]);
+
+/// Offset of the first byte at or after `from` that is `wanted` where `mask` is set; the length if there is none.
 #[inline]
-pub fn separator(bytes: &[u8], from: usize) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
+fn find(bytes: &[u8], from: usize, mask: u8, wanted: u8) -> usize {
     let mut at = from;
-    while let Some(word) = bytes.get(at..at + 8) {
-        let word = u64::from_le_bytes([word[0], word[1], word[2], word[3], word[4], word[5], word[6], word[7]]);
-        // Bytes of 0x1C to 0x1F become zero; the lowest zero byte is the first one marked.
-        let zeros = (word & (ONES * 0xFC)) ^ (ONES * 0x1C);
+    while let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        // Such bytes become zero; the lowest zero byte is the first one marked.
+        let zeros = (u64::from_le_bytes(*word) & (ONES * u64::from(mask))) ^ (ONES * u64::from(wanted));
         let marks = zeros.wrapping_sub(ONES) & !zeros & (ONES * 0x80);
         if marks != 0 {
             return at + (marks.trailing_zeros() / 8) as usize;
         }
         at += 8;
     }
-    while at < bytes.len() && bytes[at] & 0xFC != 0x1C {
+    while at < bytes.len() && bytes[at] & mask != wanted {
         at += 1;
     }
     at
+}
+
+/// Offset of the first separator (0x1C to 0x1F) at or after `from`; the length if there is none.
+#[inline]
+pub fn separator(bytes: &[u8], from: usize) -> usize {
+    find(bytes, from, 0xFC, 0x1C)
 }
 
 /// The parts of a header, one after the other.
@@ -226,7 +232,7 @@ impl<'a> Record<'a> {
 
 /// The first FS at or after an offset; the length if there is none.
 fn separator_fs(bytes: &[u8], from: usize) -> usize {
-    bytes[from..].iter().position(|byte| *byte == FS).map_or(bytes.len(), |at| from + at)
+    find(bytes, from, 0xFF, FS)
 }
 
 /// The status of an image, which stands as a field would: `RS status US number US`. After a field comes RS or FS.

@@ -25,9 +25,32 @@ fn signed(value: &[u8]) -> (bool, &[u8]) {
     }
 }
 
+/// So many digits are less than any bound of an `i64`.
+const SAFE_DIGITS: usize = 18;
+
 /// Digits as a number that an `i64` holds, too.
+#[inline]
 fn digits(text: &[u8]) -> Option<u64> {
-    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
+    if text.is_empty() {
+        return None;
+    }
+    if text.len() > SAFE_DIGITS {
+        return many_digits(text);
+    }
+    let mut number = 0;
+    for byte in text {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number = number * 10 + u64::from(digit);
+    }
+    Some(number)
+}
+
+#[cold]
+fn many_digits(text: &[u8]) -> Option<u64> {
+    if !text.iter().all(u8::is_ascii_digit) {
         return None;
     }
     let number = text.iter().try_fold(0u64, |n, digit| n.checked_mul(10)?.checked_add(u64::from(digit - b'0')))?;
@@ -43,8 +66,10 @@ pub(crate) fn real(value: &[u8]) -> Option<Real> {
     let (is_negative, text) = signed(trimmed(value));
     let mut magnitude = 0u64;
     let mut point = None;
+    let is_safe = text.len() <= SAFE_DIGITS;
     for (at, byte) in text.iter().enumerate() {
         match byte {
+            b'0'..=b'9' if is_safe => magnitude = magnitude * 10 + u64::from(byte - b'0'),
             b'0'..=b'9' => magnitude = magnitude.checked_mul(10)?.checked_add(u64::from(byte - b'0'))?,
             b'.' if point.is_none() => point = Some(at),
             b' ' | b'/' => return fraction(is_negative, text),
@@ -76,7 +101,13 @@ fn fraction(is_negative: bool, text: &[u8]) -> Option<Real> {
     Some(Real::new(with_sign(is_negative, magnitude)?, hint))
 }
 
+#[inline]
 pub(crate) fn uint(value: &[u8]) -> Option<u64> {
+    digits(value).or_else(|| uint_in_blanks(value))
+}
+
+/// The same with what may stand around the digits.
+fn uint_in_blanks(value: &[u8]) -> Option<u64> {
     match signed(trimmed(value)) {
         (false, text) => digits(text),
         (true, text) => digits(text).filter(|number| *number == 0),
@@ -100,6 +131,13 @@ pub(crate) fn date(value: &[u8]) -> Option<Date> {
 
 /// `10:34`, `10:34:56`, `10:34:56.789`.
 pub(crate) fn time(value: &[u8]) -> Option<Time> {
+    if let &[a, b, b':', c, d, b':', e, f] = value
+        && [a, b, c, d, e, f].iter().all(u8::is_ascii_digit)
+    {
+        let two = |tens: u8, ones: u8| (tens - b'0') * 10 + (ones - b'0');
+        let (hour, minute, second) = (two(a, b), two(c, d), two(e, f));
+        return (hour < 24 && minute < 60 && second <= 60).then(|| Time::new(hour, minute, second));
+    }
     let text = trimmed(value);
     let (clock, thousandths) = match text.iter().position(|byte| *byte == b'.') {
         Some(point) => (&text[..point], digits(&text[point + 1..]).filter(|_| text.len() - point == 4)?),
@@ -131,55 +169,107 @@ pub(crate) fn binary(value: &[u8]) -> Option<u64> {
     Some(value.iter().rev().fold(0, |number, byte| number << 6 | u64::from(byte & 0x3F)))
 }
 
-pub(crate) fn write_uint(w: &mut Writer<'_>, number: u64) -> Result<(), EncodeError> {
-    let mut text = [0; 20];
-    let mut at = text.len();
-    let mut left = number;
-    loop {
-        at -= 1;
-        text[at] = b'0' + (left % 10) as u8;
-        left /= 10;
-        if left == 0 {
-            return w.bytes(&text[at..]);
+/// A number as it is written, from its last character on.
+struct Backwards {
+    text: [u8; 40],
+    at: usize,
+}
+
+impl Backwards {
+    const fn new() -> Self {
+        Self { text: [0; 40], at: 40 }
+    }
+
+    #[inline]
+    fn put(&mut self, byte: u8) {
+        self.at -= 1;
+        self.text[self.at] = byte;
+    }
+
+    /// So many digits of a number; gives what is left of it.
+    #[inline]
+    fn places(&mut self, mut number: u64, places: u32) -> u64 {
+        for _ in 0..places {
+            self.put(b'0' + (number % 10) as u8);
+            number /= 10;
         }
+        number
+    }
+
+    /// All digits of a number, at least one.
+    #[inline]
+    fn whole(&mut self, mut number: u64) {
+        loop {
+            self.put(b'0' + (number % 10) as u8);
+            number /= 10;
+            if number == 0 {
+                return;
+            }
+        }
+    }
+
+    fn text(&self) -> &[u8] {
+        &self.text[self.at..]
     }
 }
 
+pub(crate) fn write_uint(w: &mut Writer<'_>, number: u64) -> Result<(), EncodeError> {
+    let mut text = Backwards::new();
+    text.whole(number);
+    w.bytes(text.text())
+}
+
 pub(crate) fn write_int(w: &mut Writer<'_>, number: i64) -> Result<(), EncodeError> {
+    let mut text = Backwards::new();
+    text.whole(number.unsigned_abs());
     if number < 0 {
-        w.u8(b'-')?;
+        text.put(b'-');
     }
-    write_uint(w, number.unsigned_abs())
+    w.bytes(text.text())
+}
+
+/// A field id between the marks that stand around it.
+#[inline]
+pub(crate) fn write_marked(w: &mut Writer<'_>, before: u8, fid: i16, behind: u8) -> Result<(), EncodeError> {
+    let mut text = Backwards::new();
+    text.put(behind);
+    text.whole(u64::from(fid.unsigned_abs()));
+    if fid < 0 {
+        text.put(b'-');
+    }
+    text.put(before);
+    w.bytes(text.text())
 }
 
 /// Digits with leading zeros.
 fn write_padded(w: &mut Writer<'_>, number: u64, width: u32) -> Result<(), EncodeError> {
-    for place in (0..width).rev() {
-        w.u8(b'0' + (number / 10u64.pow(place) % 10) as u8)?;
-    }
-    Ok(())
+    let mut text = Backwards::new();
+    text.places(number, width);
+    w.bytes(text.text())
 }
 
 /// A number as text. Gives what the text does not keep.
 pub(crate) fn write_real(w: &mut Writer<'_>, real: Real) -> Result<Option<Loss>, Error> {
     let magnitude = real.mantissa.unsigned_abs();
+    if let Some(exponent) = real.hint.exponent().filter(|exponent| *exponent < 0) {
+        let mut text = Backwards::new();
+        let whole = text.places(magnitude, exponent.unsigned_abs());
+        text.put(b'.');
+        text.whole(whole);
+        if real.mantissa < 0 {
+            text.put(b'-');
+        }
+        return Ok(w.bytes(text.text()).map(|()| None)?);
+    }
     if real.mantissa < 0 {
         w.u8(b'-')?;
     }
     if let Some(exponent) = real.hint.exponent() {
-        if exponent >= 0 {
-            write_uint(w, magnitude)?;
-            if magnitude != 0 {
-                (0..exponent).try_for_each(|_| w.u8(b'0'))?;
-            }
-            return Ok((exponent > 0).then_some(Loss::Hint));
+        write_uint(w, magnitude)?;
+        if magnitude != 0 {
+            (0..exponent).try_for_each(|_| w.u8(b'0'))?;
         }
-        let places = exponent.unsigned_abs();
-        let scale = 10u64.pow(places);
-        write_uint(w, magnitude / scale)?;
-        w.u8(b'.')?;
-        write_padded(w, magnitude % scale, places)?;
-        return Ok(None);
+        return Ok((exponent > 0).then_some(Loss::Hint));
     }
     match real.hint.divisor().map(u64::from) {
         Some(1) => {
@@ -229,13 +319,10 @@ pub(crate) fn write_time(w: &mut Writer<'_>, time: Time, form: TimeForm) -> Resu
     let millis = seconds * 1000 + u64::from(millisecond);
     let is_cut = match form {
         TimeForm::Minutes | TimeForm::Seconds => {
-            write_padded(w, u64::from(hour), 2)?;
-            w.u8(b':')?;
-            write_padded(w, u64::from(minute), 2)?;
-            if form == TimeForm::Seconds {
-                w.u8(b':')?;
-                write_padded(w, u64::from(second), 2)?;
-            }
+            let two = |number: u8| [b'0' + number / 10, b'0' + number % 10];
+            let ([a, b], [c, d], [e, f]) = (two(hour), two(minute), two(second));
+            let text = [a, b, b':', c, d, b':', e, f];
+            w.bytes(if form == TimeForm::Seconds { &text } else { &text[..5] })?;
             form == TimeForm::Minutes && second != 0 || millisecond != 0 || below_milli
         }
         TimeForm::Millis => {
