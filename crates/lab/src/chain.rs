@@ -261,6 +261,43 @@ impl Chain {
         [here(&self.sources), servers]
     }
 
+    /// Resident bytes of all sources, and of all servers; `None` for those that run on other machines.
+    pub fn resident(&self) -> [Option<u64>; 2] {
+        let of = |all: &[Process]| {
+            let bytes: Option<Vec<u64>> = all.iter().map(|process| process.resident().ok()).collect();
+            bytes.filter(|bytes| !bytes.is_empty()).map(|bytes| bytes.iter().sum())
+        };
+        let is_here = self.nodes.hosts().is_none();
+        [of(&self.sources), of(&self.servers).filter(|_| is_here)]
+    }
+
+    /// NAKs that the hub's sources were sent, and datagrams that they sent again, as `quoteway lbmstat` says; `None` where there is no LBM
+    /// between the processes, or where they run on other machines.
+    pub fn repairs(&self) -> Option<[u64; 2]> {
+        if self.nodes.hosts().is_some() {
+            return None;
+        }
+        let mut sum = [0, 0];
+        let mut any = false;
+        let mut asked: Vec<Vec<String>> = ["distributor", "server"].map(|place| self.nodes.enter(place)).to_vec();
+        asked.dedup();
+        for enter in asked {
+            let words = ["lbmstat", "--once", "--json"].map(str::to_owned);
+            let mut process = product::start("lbmstat", &enter, &words).ok()?;
+            let answer = process.json(PATIENCE).ok()?;
+            for session in answer["sessions"].as_array()? {
+                let of_ours = self.servers.iter().any(|server| session["pid"] == server.id());
+                if session["kind"] == "sending" && of_ours {
+                    any = true;
+                    for (sum, name) in sum.iter_mut().zip(["naks", "retransmissions"]) {
+                        *sum += session[name].as_u64().unwrap_or(0);
+                    }
+                }
+            }
+        }
+        any.then_some(sum)
+    }
+
     /// Gives all sources their part of so many updates a second; `None` is as many as go.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::hosts::Hosts;
-use super::html::svg::escape;
+use super::html::prose;
 use super::scenario::{Kind, Scenario};
 
 /// An aspect of a test: there, here, and whether that is the same.
@@ -292,14 +292,14 @@ pub fn html(all: &[Deviation]) -> String {
         return String::new();
     }
     let mut out = String::from(
-        "<details class=\"deviations\"><summary>Where this differs from the report</summary><div class=\"scroll\"><table><tr><th></th><th>report</th><th>here</th><th>same</th></tr>\n",
+        "<details class=\"deviations\"><summary>Where this differs from the report</summary><div class=\"scroll\"><table><tr><th></th><th class=\"text\">report</th><th class=\"text\">here</th><th>same</th></tr>\n",
     );
     for Deviation { aspect, original, ours, is_same } in all {
         let _ = writeln!(
             out,
             "<tr><td>{aspect}</td><td class=\"text\">{}</td><td class=\"text\">{}</td><td>{}</td></tr>",
-            escape(original),
-            escape(ours),
+            prose(original),
+            prose(ours),
             if *is_same { "yes" } else { "no" }
         );
     }

@@ -119,15 +119,24 @@ fn congestion_control() -> String {
     if text.trim().is_empty() { "unknown".to_owned() } else { text.trim().to_owned() }
 }
 
-/// The commit of the folder that the lab is run in, if that is a checkout; `+` if files differ from it.
+/// The commit of the checkout that this program was built in; `+` if files differ from it, and a word where it was built before that commit was
+/// made. An installed program knows none.
 fn commit() -> String {
+    let program = std::env::current_exe().unwrap_or_default();
+    let folder = program.parent().map(std::path::Path::to_path_buf).unwrap_or_default();
     let git = |args: &[&str]| {
-        let output = Command::new("git").args(args).output().ok().filter(|o| o.status.success())?;
+        let output = Command::new("git").arg("-C").arg(&folder).args(args).output().ok()?;
+        let output = Some(output).filter(|output| output.status.success())?;
         Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let Some(id) = git(&["rev-parse", "--short", "HEAD"]) else { return "unknown".to_owned() };
     let is_changed = git(&["status", "--porcelain", "-uno"]).is_some_and(|text| !text.is_empty());
-    if is_changed { format!("{id}+") } else { id }
+    let built = fs::metadata(&program).and_then(|data| data.modified()).ok();
+    let built = built.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok()).map(|since| since.as_secs());
+    let made = git(&["show", "-s", "--format=%ct", "HEAD"]).and_then(|seconds| seconds.parse::<u64>().ok());
+    let is_older = built.zip(made).is_some_and(|(built, made)| built < made);
+    let mark = if is_changed { "+" } else { "" };
+    format!("{id}{mark}{}", if is_older { " (built before it)" } else { "" })
 }
 
 /// Wall-clock nanoseconds as `2026-11-20T10:15:00Z`.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use super::originals::Series;
 use super::scenario::Goal;
-use measure::observer::analysis::Percentile;
+use measure::observer::analysis::{Outlier, Percentile};
 use measure::observer::steady::Window;
 use measure::stats::{Spread, ratios};
 
@@ -113,6 +113,12 @@ pub struct Observed {
     pub discarded_s: f64,
     /// Whether there was one.
     pub is_steady: bool,
+    /// The slowest messages of the steady state.
+    #[serde(default)]
+    pub outliers: Vec<Outlier>,
+    /// Deliveries in each whole second of the run.
+    #[serde(default)]
+    pub each_second: Vec<f64>,
 }
 
 impl FromIterator<(String, f64)> for Metrics {

@@ -136,6 +136,7 @@ pub fn ours(scenario: &Scenario, ask: Ask<'_>) -> Result<Metrics, Fault> {
     if reports.is_empty() {
         return Err(first.failed("ended without a result"));
     }
+    let (resident, repairs) = (chain.resident(), chain.repairs());
     for client in rest {
         reports.push(client.json(PATIENCE)?);
     }
@@ -156,6 +157,14 @@ pub fn ours(scenario: &Scenario, ask: Ask<'_>) -> Result<Metrics, Fault> {
         interval.rate *= of_all;
     }
     add_costs(&mut metrics, scenario, &intervals, &costs);
+    for (name, bytes) in ["source_resident_bytes", "server_resident_bytes"].into_iter().zip(resident) {
+        if let Some(bytes) = bytes {
+            metrics.push(name, bytes as f64);
+        }
+    }
+    for (name, count) in ["hub_naks", "hub_retransmissions"].into_iter().zip(repairs.into_iter().flatten()) {
+        metrics.push(name, count as f64);
+    }
     Ok(metrics)
 }
 
@@ -335,6 +344,11 @@ fn figures(
     }
     let mut metrics = Metrics::default();
     metrics.push("rate", value("rate_per_s"));
+    metrics.push("gbps", value("rate_per_s") * scenario.message_size() as f64 * 8.0 / 1e9);
+    if let Some((least, most)) = by_second(measured(intervals, scenario.seconds)) {
+        metrics.push("rate_least_second", least);
+        metrics.push("rate_most_second", most);
+    }
     let mut points: Vec<(f64, f64)> =
         measured(intervals, scenario.seconds).iter().filter_map(|i| Some((i.seconds, i.p50_us?))).collect();
     match analysis {
@@ -360,6 +374,16 @@ fn figures(
     }
     metrics.push("images_s", value("images_s"));
     Ok(metrics)
+}
+
+/// The least and the greatest rate in a whole second of the measured intervals; `None` in a run that is shorter than one.
+fn by_second(intervals: &[Interval]) -> Option<(f64, f64)> {
+    let in_a_second = (1.0 / INTERVAL).round() as usize;
+    let rates = intervals.chunks_exact(in_a_second).map(|of| of.iter().map(|i| i.rate).sum::<f64>() / of.len() as f64);
+    rates.fold(None, |bounds, rate| {
+        let (least, most) = bounds.unwrap_or((rate, rate));
+        Some((rate.min(least), rate.max(most)))
+    })
 }
 
 /// The figures of the reports' harness: by the stamps of ten updates a second, which say when the source called the API.
@@ -433,6 +457,8 @@ pub fn add_observed(metrics: &mut Metrics, analysis: &Analysis, heads: &Heads) -
         windows: analysis.windows.clone(),
         discarded_s: analysis.discarded_s,
         is_steady: analysis.is_steady,
+        outliers: analysis.outliers.clone(),
+        each_second: analysis.each_second.clone(),
         ..Observed::default()
     });
     Ok(())
@@ -443,7 +469,15 @@ fn add_costs(metrics: &mut Metrics, scenario: &Scenario, intervals: &[Interval],
     let from = intervals.len() - measured(intervals, scenario.seconds).len();
     let deliveries: f64 =
         intervals.windows(2).skip(from).map(|w| w[1].rate * (w[1].at.saturating_sub(w[0].at)) as f64 / 1e9).sum();
-    for (n, name) in ["source_cpu_ns", "server_cpu_ns", "client_cpu_ns"].into_iter().enumerate() {
+    let spanned = |n: &usize| intervals.get(*n).map_or(0, |interval| interval.at);
+    for (n, (name, cores)) in [
+        ("source_cpu_ns", "source_processors"),
+        ("server_cpu_ns", "server_processors"),
+        ("client_cpu_ns", "client_processors"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
         let first = costs.get(from).and_then(|c| c[n]);
         let last = costs.iter().rev().find_map(|c| c[n]);
         if let Some((first, last)) = first.zip(last)
@@ -451,6 +485,10 @@ fn add_costs(metrics: &mut Metrics, scenario: &Scenario, intervals: &[Interval],
             && last > first
         {
             metrics.push(name, (last - first) as f64 / deliveries);
+            let time = intervals.last().map_or(0, |interval| interval.at).saturating_sub(spanned(&from));
+            if time > 0 {
+                metrics.push(cores, (last - first) as f64 / time as f64);
+            }
         }
     }
 }
@@ -471,6 +509,14 @@ mod tests {
         assert_eq!((idle.p50_us, idle.images), (None, 3));
         assert_eq!(Interval::read(7, &table::heading(table::CLIENT)), None);
         assert_eq!(Interval::read(7, "{}"), None);
+    }
+
+    #[test]
+    fn rates_are_told_by_whole_seconds() {
+        let interval = |rate: f64| Interval { at: 0, seconds: 0.0, rate, p50_us: None, p99_us: None, images: 0 };
+        let rates = [10.0, 20.0, 30.0, 40.0, 100.0, 100.0, 100.0, 100.0, 7.0];
+        assert_eq!(by_second(&rates.map(interval)), Some((25.0, 100.0)));
+        assert_eq!(by_second(&[interval(5.0)]), None);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Which charts a scenario has, and what is in them.
 
+use std::fmt::Write as _;
+
 use super::svg::{self, Axis, Bar, Histogram, Line, Scale, duration, short};
 use crate::rows::{OTHERS, Observed, Outcome, Row, Side};
 use crate::scenario::Point;
@@ -354,4 +356,32 @@ fn over_time(rows: &[(f64, &Row)]) -> String {
     let rates = Axis { name: "received a second", scale: Scale::Linear, text: short };
     svg::timeline(&title, y, observed.discarded_s, &points, OURS)
         + &svg::timeline("... and its rate", rates, observed.discarded_s, &sent, OURS)
+}
+
+/// Of each observed run, the last of its row: the rate in each second, and the slowest messages with the time at which each was due.
+pub(super) fn by_second(outcome: &Outcome) -> String {
+    let mut rows = String::new();
+    for (rate, row) in rated(outcome) {
+        for side in [Side::Ours, Side::Smooth] {
+            let Some(observed) = row.observed(side).filter(|o| !o.outliers.is_empty()) else { continue };
+            let seconds: Vec<String> = observed.each_second.iter().map(|count| format!("{count:.0}")).collect();
+            let outliers: Vec<String> =
+                observed.outliers.iter().map(|o| format!("{} at {:.3} s", duration(o.us), o.at_s)).collect();
+            let _ = writeln!(
+                rows,
+                "<tr><td>{rate:.0}</td><td class=\"text\">{}</td><td class=\"text\">{}</td><td class=\"text\">{}</td></tr>",
+                side.title(),
+                if seconds.is_empty() { "shorter than a second".to_owned() } else { seconds.join(" ") },
+                outliers.join(", ")
+            );
+        }
+    }
+    if rows.is_empty() {
+        return rows;
+    }
+    format!(
+        "<details><summary>The rate in each second, and the slowest messages</summary><div class=\"scroll\"><table><tr><th>update rate</th>\
+         <th class=\"text\"></th><th class=\"text\">received in each second</th><th class=\"text\">the slowest, from the intended time, and when each was due</th></tr>\n\
+         {rows}</table></div></details>\n"
+    )
 }

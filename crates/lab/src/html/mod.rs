@@ -97,7 +97,7 @@ fn with_conditions(outcome: &Outcome, mut lines: Vec<String>) -> Vec<String> {
 }
 
 /// Text of a scenario, with the words in back quotes as code.
-fn prose(text: &str) -> String {
+pub(super) fn prose(text: &str) -> String {
     let mut out = String::new();
     for (n, part) in escape(text).split('`').enumerate() {
         out += match n {
@@ -269,13 +269,13 @@ fn said(metric: &str) -> &str {
 }
 
 fn system(out: &mut String, environment: &Environment) {
-    out.push_str("<h2>System</h2><table>\n");
+    out.push_str("<h2>System</h2><div class=\"scroll\"><table>\n");
     let main = [("machine", &environment.host), ("sockets", &environment.sockets), ("program", &environment.program)];
     let all = main.into_iter().chain(environment.facts.iter().map(|(name, value)| (name.as_str(), value)));
     for (name, value) in all {
         let _ = writeln!(out, "<tr><td>{}</td><td class=\"text\">{}</td></tr>", escape(name), escape(value));
     }
-    out.push_str("</table>\n");
+    out.push_str("</table></div>\n");
 }
 
 fn method(out: &mut String, pairs: u32) {
@@ -316,6 +316,7 @@ fn section(out: &mut String, outcome: &Outcome) {
     out.push_str(&super::lbm::published::html(outcome));
     as_published(out, outcome);
     all_figures(out, outcome);
+    out.push_str(&charts::by_second(outcome));
     if !outcome.notes.is_empty() {
         out.push_str("<ul class=\"notes\">");
         for note in &outcome.notes {
@@ -441,6 +442,16 @@ pub fn csv(outcomes: &[Outcome]) -> String {
                     for (name, value) in &metrics.figures {
                         let _ =
                             writeln!(out, "{},{},{},{},{name},{value}", outcome.name, row.label, side.name(), n + 1);
+                    }
+                    for (second, count) in metrics.observed.iter().flat_map(|o| o.each_second.iter().enumerate()) {
+                        let (scenario, label, side) = (&outcome.name, &row.label, side.name());
+                        let _ = writeln!(out, "{scenario},{label},{side},{},second_{second},{count}", n + 1);
+                    }
+                    for (place, outlier) in metrics.observed.iter().flat_map(|o| o.outliers.iter().enumerate()) {
+                        let (scenario, label, side) = (&outcome.name, &row.label, side.name());
+                        let (n, place) = (n + 1, place + 1);
+                        let _ = writeln!(out, "{scenario},{label},{side},{n},outlier_{place}_us,{}", outlier.us);
+                        let _ = writeln!(out, "{scenario},{label},{side},{n},outlier_{place}_at_s,{}", outlier.at_s);
                     }
                     for p in metrics.observed.iter().flat_map(|o| &o.percentiles) {
                         let (scenario, label, side) = (&outcome.name, &row.label, side.name());

@@ -37,7 +37,8 @@ fn page(report: &Report, environment: &Environment, pairs: u32, outcomes: &[Outc
     let mut out = begin(&title);
     let _ = writeln!(out, "<h1>{}</h1>", escape(&title));
     environment_line(&mut out, environment);
-    out += &overviews(report, outcomes);
+    let overviews = overviews(report, outcomes);
+    out += if overviews.is_empty() { lead(outcomes) } else { overviews }.as_str();
     let _ = writeln!(
         out,
         "<details><summary>Whose marks these are, and what this is not</summary><p>{}</p></details>",
@@ -56,6 +57,18 @@ fn page(report: &Report, environment: &Environment, pairs: u32, outcomes: &[Outc
     system(&mut out, environment);
     method(&mut out, pairs);
     out + "</main></body></html>\n"
+}
+
+/// The first chart of the scenarios, for a report without charts across them: something is seen before anything is read.
+fn lead(outcomes: &[Outcome]) -> String {
+    const END: &str = "</figure>";
+    let first = |outcome: &Outcome| {
+        let charts = charts::of(outcome) + &crate::lbm::published::html(outcome);
+        let (_, from) = charts.split_once("<figure>")?;
+        let (figure, _) = from.split_once(END)?;
+        Some(format!("<figure>{figure}{END}\n"))
+    };
+    outcomes.iter().find_map(first).unwrap_or_default()
 }
 
 /// Mean and highest latency across scenarios, ours and published.
@@ -278,6 +291,20 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_report_without_charts_across_scenarios_begins_with_the_first_of_theirs() {
+        let tables = Tables::built_in();
+        let scenarios = read(BUILT_IN).unwrap();
+        let intel = scenarios.iter().find(|s| s.name == "intel-5050-mtu1500").unwrap();
+        let mut outcome = crate::outcome_of(intel, &tables, None);
+        let mut row = crate::rows::Row::new("max");
+        row.add(Side::Ours, [("rate".to_owned(), 5e6)].into_iter().collect());
+        outcome.rows.push(row);
+        let page = pages(&Environment::default(), 1, &[outcome], &tables).remove(0).html;
+        let at = |part: &str| page.find(part).unwrap_or_else(|| panic!("{part}"));
+        assert!(at("<figure>") < at("Key results") && page.matches("<figure>").count() >= 2, "{page}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::originals::{Point, Series};
 use crate::rows::{Metrics, Observed, Verdict};
-use measure::observer::analysis::Percentile;
+use measure::observer::analysis::{Outlier, Percentile};
 use measure::observer::steady::Window;
 
 fn metrics(figures: &[(&str, f64)]) -> Metrics {
@@ -40,6 +40,8 @@ fn outcomes() -> Vec<Outcome> {
                 .collect(),
             discarded_s: 0.5,
             is_steady: true,
+            outliers: vec![Outlier { at_s: 1.25, us: 9_000.0 }],
+            each_second: vec![9_990.0, 10_010.0],
             ..Observed::default()
         });
         row.add(Side::Ours, ours);
@@ -104,6 +106,7 @@ fn the_tables_hold_the_numbers_of_the_rows() {
         "<li>a &lt; b</li>",
         "1.0 % beyond",
         "steady from 0.50 s on",
+        "<td class=\"text\">9990 10010</td><td class=\"text\">9 ms at 1.250 s</td>",
         "Percentile distributions (HDR), Quoteway",
         ">99 %</text>",
     ] {
@@ -111,6 +114,7 @@ fn the_tables_hold_the_numbers_of_the_rows() {
     }
     let csv = csv(&outcomes());
     assert!(csv.contains("two,10k,ours,1,call_mean_us,68.7\n") && csv.contains("all,max,floor,1,rate,10000000\n"));
+    assert!(csv.contains("two,10k,ours,1,second_1,10010\n") && csv.contains("two,10k,ours,1,outlier_1_at_s,1.25\n"));
     assert!(csv.contains("two,10k,ours,1,hdr_99,65\n") && csv.contains("two,10k,ours,1,hdr_100,9000\n"));
     assert!(csv.contains("two,200000,\"published: RMDS 6, table 1\",,mean_us,2000\n"));
 }

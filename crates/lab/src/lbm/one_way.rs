@@ -8,7 +8,7 @@ use lbm_io::{Delivery, Events, Loss, SendFlags, Sources, Stream};
 use net::clock;
 
 use super::cell::Profile;
-use super::stream::{end, find_receivers, topic};
+use super::stream::{Repairs, end, find_receivers, topic};
 use super::work::{Args, context, turn};
 
 /// Messages between two looks at the clock.
@@ -58,7 +58,7 @@ pub(super) fn receive(args: &Args, work: &Work, board: &Board) -> anyhow::Result
 }
 
 /// The source.
-pub(super) fn send(args: &Args, work: &Work, boards: &[&Board]) -> anyhow::Result<()> {
+pub(super) fn send(args: &Args, work: &Work, boards: &[&Board]) -> anyhow::Result<Repairs> {
     let alone = args.profile == Profile::Latency;
     let (mut context, options) = context(args, if alone { 1 } else { work.datagram })?;
     let source = context.source(&topic(args), &options).map_err(anyhow::Error::msg)?;

@@ -8,6 +8,7 @@ use lbm_io::{Delivery, SendFlags, Sources};
 use net::clock;
 
 use super::cell::Idle;
+use super::stream::Repairs;
 use super::work::{Args, context, turn};
 
 const THERE: &str = "lab.there";
@@ -36,7 +37,7 @@ pub(super) fn echo(args: &Args, board: &Board) -> anyhow::Result<()> {
 }
 
 /// The side that asks.
-pub(super) fn ping(args: &Args, work: &Work, board: &Board) -> anyhow::Result<RoundTrips> {
+pub(super) fn ping(args: &Args, work: &Work, board: &Board) -> anyhow::Result<(RoundTrips, Repairs)> {
     let (mut context, options) = context(args, args.datagram)?;
     context.receiver(BACK, &options).map_err(anyhow::Error::msg)?;
     let there = context.source(THERE, &options).map_err(anyhow::Error::msg)?;
@@ -59,7 +60,7 @@ pub(super) fn ping(args: &Args, work: &Work, board: &Board) -> anyhow::Result<Ro
         let now = clock::now();
         if trips.is_over(now) {
             board.end(0);
-            return Ok(trips.result());
+            return Ok((trips.result(), Repairs::of(&mut context)));
         }
         // One as a rule. Behind, those that are due leave together, as Aeron's driver does by itself.
         let mut due = trips.due(now);

@@ -98,7 +98,7 @@ pub(super) fn find_receivers(
 }
 
 /// Serves the receivers until they have everything, or will not, and says that it is over.
-pub(super) fn end(context: &mut Context, source: SourceId, boards: &[&Board], sent: u64) -> anyhow::Result<()> {
+pub(super) fn end(context: &mut Context, source: SourceId, boards: &[&Board], sent: u64) -> anyhow::Result<Repairs> {
     let mut nothing = |_: &mut Sources, _: &Delivery<'_>| {};
     context.flush(source).map_err(anyhow::Error::msg)?;
     let ending = Instant::now();
@@ -109,11 +109,37 @@ pub(super) fn end(context: &mut Context, source: SourceId, boards: &[&Board], se
     for board in boards {
         board.end(sent);
     }
-    Ok(())
+    Ok(Repairs::of(context))
+}
+
+/// What a context had to send again: numbers that were asked for by NAKs, datagrams that were sent once more.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+pub(super) struct Repairs {
+    naks: u64,
+    retransmissions: u64,
+}
+
+impl Repairs {
+    /// Of all sessions of this context so far.
+    pub(super) fn of(context: &mut Context) -> Self {
+        let all = context.stats().sending;
+        Self {
+            naks: all.iter().map(|session| session.sent.naks).sum(),
+            retransmissions: all.iter().map(|session| session.sent.retransmissions).sum(),
+        }
+    }
+
+    /// A report with these in it.
+    pub(super) fn in_report(self, report: &str) -> anyhow::Result<String> {
+        let mut report: serde_json::Value = serde_json::from_str(report)?;
+        report["naks"] = self.naks.into();
+        report["retransmissions"] = self.retransmissions.into();
+        Ok(report.to_string())
+    }
 }
 
 /// The source.
-pub(super) fn send(args: &Args, work: &Work, boards: &[&Board]) -> anyhow::Result<Streamed> {
+pub(super) fn send(args: &Args, work: &Work, boards: &[&Board]) -> anyhow::Result<(Streamed, Repairs)> {
     let batching = if args.medium == Medium::Lbtipc { 8_192 } else { work.datagram };
     let (mut context, options) = context(args, batching)?;
     let source = context.source(&topic(args), &options).map_err(anyhow::Error::msg)?;
@@ -141,6 +167,6 @@ pub(super) fn send(args: &Args, work: &Work, boards: &[&Board]) -> anyhow::Resul
         }
     }
     let streamed = meter.result();
-    end(&mut context, source, boards, sent)?;
-    Ok(streamed)
+    let repairs = end(&mut context, source, boards, sent)?;
+    Ok((streamed, repairs))
 }

@@ -26,7 +26,7 @@ const HELD: f64 = 0.985;
 /// ... and the latency rises by no more than this many microseconds a second: a thousandth of the rate is left behind.
 const RISE_MAX: f64 = 1_000.0;
 /// Figures that a run may have.
-const FIGURES: [&str; 26] = [
+const FIGURES: [&str; 28] = [
     "rate",
     "samples",
     "min_us",
@@ -53,6 +53,8 @@ const FIGURES: [&str; 26] = [
     "receiver_cpu_ns",
     "receiver_user_ns",
     "receiver_system_ns",
+    "naks",
+    "retransmissions",
 ];
 /// Those that are shown of each path where there are several.
 const OF_PATHS: [&str; 6] = ["rate", "call_p50_us", "call_mean_us", "call_p99_us", "call_p999_us", "call_max_us"];
@@ -253,6 +255,9 @@ impl Trial<'_> {
                     metrics.push(&format!("path{}_{name}", n + 1), value);
                 }
             }
+        }
+        if let Some(rate) = metrics.get("rate") {
+            metrics.push("gbps", rate * self.cell.payload as f64 * 8.0 / 1e9);
         }
         let histogram = reports.first().and_then(|of| of.iter().find_map(|report| report["histogram"].as_array()));
         let fine: Vec<u64> = histogram.into_iter().flatten().filter_map(Value::as_u64).collect();

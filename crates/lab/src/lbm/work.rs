@@ -146,14 +146,20 @@ fn side(args: &Args) -> anyhow::Result<String> {
 
 fn ours(args: &Args, work: &Work, boards: &[&Board]) -> anyhow::Result<String> {
     Ok(match (args.measure, args.role) {
-        (Measure::Stream, Role::Source) => stream::send(args, work, boards)?.to_json(),
+        (Measure::Stream, Role::Source) => {
+            let (streamed, repairs) = stream::send(args, work, boards)?;
+            repairs.in_report(&streamed.to_json())?
+        }
         (Measure::Stream, Role::Receiver) => lost(stream::receive(args, boards[0])?),
         (Measure::OneWay, Role::Source) => {
-            one_way::send(args, work, boards)?;
-            nothing()
+            let repairs = one_way::send(args, work, boards)?;
+            repairs.in_report(&nothing())?
         }
         (Measure::OneWay, Role::Receiver) => one_way::receive(args, work, boards[0])?.to_json(),
-        (Measure::RoundTrips, Role::Source) => round_trips::ping(args, work, boards[0])?.to_json(),
+        (Measure::RoundTrips, Role::Source) => {
+            let (trips, repairs) = round_trips::ping(args, work, boards[0])?;
+            repairs.in_report(&trips.to_json())?
+        }
         (Measure::RoundTrips, Role::Receiver) => {
             round_trips::echo(args, boards[0])?;
             nothing()

@@ -151,7 +151,23 @@ pub struct Analysis {
     pub windows: Vec<Window>,
     /// Latencies of the steady state from the intended time in nanoseconds, for histograms of other forms.
     pub nanos: Vec<u64>,
+    /// The slowest messages of the steady state, the slowest first.
+    pub outliers: Vec<Outlier>,
+    /// Deliveries in each whole second of the test.
+    pub each_second: Vec<f64>,
 }
+
+/// A message that took long.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Deserialize, serde::Serialize)]
+pub struct Outlier {
+    /// When it was to be sent, in seconds since the first message was.
+    pub at_s: f64,
+    /// How long it took from then.
+    pub us: f64,
+}
+
+/// How many of the slowest messages are listed.
+pub const OUTLIERS: usize = 10;
 
 /// Analyses a test. Each element of `receivers` holds the records of one process; `every` is how many messages stand behind
 /// a record. Order is that of a log: of one connection, or it means nothing.
@@ -284,11 +300,45 @@ fn measure(analysis: &mut Analysis, sent: &[Sent], deliveries: &[(usize, u64)], 
             }
         })
         .collect();
+    analysis.each_second = each_second(deliveries, begin, every);
     let first = steady::begin(&analysis.windows);
     analysis.is_steady = first.is_some();
     let from = begin + first.unwrap_or(0) as u64 * width;
     analysis.discarded_s = (from - begin) as f64 / 1e9;
     settle(analysis, sent, deliveries, (from, end), every);
+    for outlier in &mut analysis.outliers {
+        outlier.at_s += analysis.discarded_s;
+    }
+}
+
+/// Deliveries in each second since `begin`; the last one, which is not whole, is left out.
+fn each_second(deliveries: &[(usize, u64)], begin: u64, every: f64) -> Vec<f64> {
+    const SECOND: u64 = 1_000_000_000;
+    let second = |at: u64| (at.saturating_sub(begin) / SECOND) as usize;
+    let mut counts = vec![0.0; deliveries.iter().map(|(_, at)| second(*at)).max().unwrap_or(0)];
+    for (_, at) in deliveries {
+        if let Some(count) = counts.get_mut(second(*at)) {
+            *count += every;
+        }
+    }
+    counts
+}
+
+/// The slowest of those that are counted, by times since `from`.
+fn slowest(got: &[(&Sent, u64)], from: u64) -> Vec<Outlier> {
+    let latency = |(message, at): &(&Sent, u64)| at.saturating_sub(message.intended);
+    let mut all: Vec<usize> = (0..got.len()).collect();
+    let by_latency = |a: &usize, b: &usize| latency(&got[*b]).cmp(&latency(&got[*a])).then(a.cmp(b));
+    if all.len() > OUTLIERS {
+        all.select_nth_unstable_by(OUTLIERS, by_latency);
+        all.truncate(OUTLIERS);
+    }
+    all.sort_unstable_by(by_latency);
+    let outlier = |n: usize| Outlier {
+        at_s: got[n].0.intended.saturating_sub(from) as f64 / 1e9,
+        us: latency(&got[n]) as f64 / 1e3,
+    };
+    all.into_iter().map(outlier).collect()
 }
 
 /// The figures of the messages that were intended from `from` on.
@@ -305,6 +355,7 @@ fn settle(analysis: &mut Analysis, sent: &[Sent], deliveries: &[(usize, u64)], (
         analysis.received_per_s = (got.len() - 1) as f64 * every / ((last - first) as f64 / 1e9).max(1e-9);
     }
     analysis.nanos = got.iter().map(|(m, at)| at.saturating_sub(m.intended)).collect();
+    analysis.outliers = slowest(&got, from);
     analysis.latency = Distribution::of(analysis.nanos.clone());
     analysis.from_call = Distribution::of(got.iter().map(|(m, at)| at.saturating_sub(m.at)).collect());
     analysis.lateness = Distribution::of(counted.iter().map(|m| m.at.saturating_sub(m.intended)).collect());

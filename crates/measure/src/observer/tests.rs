@@ -51,6 +51,24 @@ fn both_ends_choose_the_same_messages_and_all_items_alike() {
 }
 
 #[test]
+fn the_slowest_are_listed_and_each_second_is_counted() {
+    const MS: u64 = 1_000_000;
+    // A thousand a second for 3.5 s, 20 us each; twelve of them late, each later than the one before.
+    let late = |n: u64| n % 250 == 249 && n < 3_000;
+    let sent: Vec<Sent> = (0..3_500).map(|n| Sent { id: id_of(1, n as u32), at: n * MS, intended: n * MS }).collect();
+    let took = |n: u64| if late(n) { 100_000 + n } else { 20_000 };
+    let received: Vec<Received> =
+        (0..3_500).map(|n| Received { id: id_of(1, n as u32), at: n * MS + took(n) }).collect();
+    let analysis = analyse(&sent, &[received], 1);
+    assert_eq!(analysis.each_second, [1_000.0, 1_000.0, 1_000.0]);
+    let counted: Vec<u64> = (0..3_500).filter(|n| late(*n) && *n as f64 / 1e3 >= analysis.discarded_s).collect();
+    let wanted: Vec<(u64, u64)> = counted.iter().rev().take(10).map(|n| (*n, took(*n))).collect();
+    let listed: Vec<(u64, u64)> =
+        analysis.outliers.iter().map(|o| ((o.at_s * 1e3).round() as u64, (o.us * 1e3).round() as u64)).collect();
+    assert_eq!(listed, wanted);
+}
+
+#[test]
 fn items_have_keys_of_their_own() {
     assert_eq!((item_key("RDT0"), item_key("RDT99999"), item_key("12")), (0, 99_999, 12));
     let named: HashSet<u32> = ["IBM.N", "TRI.N", "", "X99999999999", "GOOG.O"].map(item_key).into();
