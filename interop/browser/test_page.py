@@ -608,6 +608,33 @@ def test_every_width_and_both_themes_look_right(page, demo):
                 page.picture(f"quote-{width}-{name}")
 
 
+def test_the_pages_of_the_lab_begin_with_a_chart_and_fit_every_width(page, demo):
+    lab = os.path.join(os.path.dirname(BINARY), "quoteway-lab")
+    assert os.path.exists(lab), f"{lab} is not built"
+    folder = tempfile.mkdtemp()
+    html = os.path.join(folder, "report.html")
+    small = [word for change in ["rates=1k", "items=200"] for word in ("--set", change)]
+    try:
+        done = subprocess.run([lab, "ibm-latency", "--quick", "--loopback", "--peers", "none", *small, "--html", html], capture_output=True, text=True,
+                              env={**os.environ, "QUOTEWAY_BIN": BINARY})
+        assert done.returncode == 0, done.stderr[-2000:]
+        for width, height in [(1440, 900), (800, 1000), (390, 844)]:
+            for dark in [True, False]:
+                page.open(f"file://{html}", width, height, dark)
+                page.wait("document.querySelector('h1')?.textContent.startsWith('After the report of IBM, 2010')", "the title")
+                assert page.value("document.documentElement.scrollWidth") <= width, f"wider than {width}"
+                assert page.value("document.querySelector('figure svg').getBoundingClientRect().top") < height / 2, "a chart on the first screen"
+                ink, paper = page.value("(() => { const s = getComputedStyle(document.body); return [s.color, s.backgroundColor].map(c => Math.max(...c.match(/\\d+/g).slice(0, 3))) })()")
+                assert (ink > paper) == dark, (dark, ink, paper)
+                page.value("document.querySelectorAll('details').forEach(d => { d.open = true })")
+                assert page.value("document.documentElement.scrollWidth") <= width, f"opened, wider than {width}"
+                assert "received in each second" in page.value("document.body.innerText"), "what each run was like"
+                page.picture(f"lab-{width}-{'dark' if dark else 'light'}")
+        assert page.requests == [f"file://{html}"] or not page.requests, page.requests
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def main():
     if CHROMIUM is None:
         print("skipped: Chromium is not installed (Debian: chromium)")

@@ -179,8 +179,9 @@ pub fn figure(metric: &str, value: f64) -> String {
         "rate" | "MODEL_rate" | "rate_least_second" | "rate_most_second" => format!("{value:.0} /s"),
         "rise_us_per_s" => format!("{value:.0} us/s"),
         "gbps" => format!("{value:.3} Gbit/s"),
-        "hub_naks" | "hub_retransmissions" | "naks" | "retransmissions" => format!("{value:.0}"),
-        "instructions" | "delivery_instructions" => format!("{value:.0}"),
+        "instructions" | "delivery_instructions" | "hub_naks" | "hub_retransmissions" | "naks" | "retransmissions" => {
+            format!("{value:.0}")
+        }
         name if name.contains("ratio") => format!("{value:.2}"),
         name if name.ends_with("_us") => format!("{} us", short(value)),
         name if name.ends_with("ns") => format!("{value:.1} ns"),
