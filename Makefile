@@ -14,7 +14,7 @@ HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 # How long `make chaos` runs, in seconds; QUOTEWAY_SEED repeats a schedule.
 SECONDS_OF_CHAOS ?= 7200
 
-.PHONY: help build build-lab build-c run test test-rust test-interop chaos fuzz loom miri deny bench bench-peers fmt lint doc man install install-c deb static container-root sbom checksums page-vendor clean
+.PHONY: help build build-lab build-c run test test-rust test-aeron test-interop chaos fuzz loom miri deny bench bench-peers fmt lint doc man install install-c deb static container-root sbom checksums page-vendor clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -36,6 +36,11 @@ test: ## every test: Rust, then EMA and ETA Java against the binary
 
 test-rust: ## the Rust tests alone
 	$(CARGO) test --workspace
+
+test-aeron: ## the hub over Aeron: its crate, and the suite of every transport (cmake 3.30, clang; crates/aeron-io/README.md)
+	$(CARGO) clippy --package aeron-io --features aeron --all-targets -- -D warnings
+	$(CARGO) test --package aeron-io --features aeron
+	$(CARGO) test --package quoteway --features aeron --test all -- hub:: aeron
 
 test-interop: build ## EMA and ETA Java alone (JDK 17 and Maven)
 	mvn -B -q -f interop/pom.xml test

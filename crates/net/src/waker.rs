@@ -64,6 +64,13 @@ pub struct Sleeper {
     waker: Waker,
 }
 
+impl AsFd for Sleeper {
+    /// Readable once it is woken, until [`Sleeper::sleep`] has taken that: for a thread that polls other things as well.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.waker.fd()
+    }
+}
+
 impl Sleeper {
     /// A new one.
     ///

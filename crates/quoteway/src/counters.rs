@@ -21,7 +21,7 @@ use std::fmt::Write as _;
 
 use hub::counters::{Counted, Counter, Kind, Unit};
 
-use crate::agents::backbone::{links, publisher, relay};
+use crate::agents::backbone::{aeron, links, publisher, relay};
 use crate::{agents, log};
 
 /// A part of the program that counts for itself, with counters of its own.
@@ -43,6 +43,8 @@ pub enum Part {
     Consumers,
     /// Its side of the hub between processes.
     HubSubscriber,
+    /// One end of the hub's data stream over Aeron.
+    HubAeron,
     /// One direction of an `rrcpd`.
     Rrcpd,
     /// The TCP sockets of a thread that serves.
@@ -53,7 +55,7 @@ pub enum Part {
 
 impl Part {
     /// All parts.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::SourceDistributor,
         Self::Providers,
         Self::Records,
@@ -62,6 +64,7 @@ impl Part {
         Self::P2ps,
         Self::Consumers,
         Self::HubSubscriber,
+        Self::HubAeron,
         Self::Rrcpd,
         Self::Sockets,
         Self::Log,
@@ -78,6 +81,7 @@ impl Part {
             Self::P2ps => "p2ps",
             Self::Consumers => "consumers",
             Self::HubSubscriber => "hub_subscriber",
+            Self::HubAeron => "hub_aeron",
             Self::Rrcpd => "rrcpd",
             Self::Sockets => "sockets",
             Self::Log => "log",
@@ -95,6 +99,7 @@ impl Part {
             Self::P2ps => hub::p2ps::Counters::TABLE,
             Self::Consumers => agents::consumers::Counters::TABLE,
             Self::HubSubscriber => links::Counters::TABLE,
+            Self::HubAeron => aeron::Counters::TABLE,
             Self::Rrcpd => relay::Counters::TABLE,
             Self::Sockets => Sockets::TABLE,
             Self::Log => log::Counters::TABLE,
@@ -107,6 +112,7 @@ impl Part {
             Self::SourceDistributor | Self::Providers | Self::Records | Self::HubPublisher => "source-distributor",
             Self::P2psOf => "p2ps-of",
             Self::P2ps | Self::Consumers | Self::HubSubscriber => "p2ps",
+            Self::HubAeron => "aeron",
             Self::Rrcpd => "rrcpd",
             Self::Sockets => "sockets",
             Self::Log => "log",

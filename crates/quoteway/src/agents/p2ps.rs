@@ -130,6 +130,9 @@ impl P2psAgent {
         let labels = [("rssl", self.consumers.bound().rssl.to_string())];
         self.consumers.sample(&labels, samples);
         samples.add(Part::HubSubscriber, &labels, &self.hub.counters());
+        if let Some(counters) = self.hub.aeron() {
+            samples.add(Part::HubAeron, &labels, &counters);
+        }
         samples.add_sockets(&labels, self.io.counters());
         samples.add(Part::Log, &[], &crate::log::counters());
     }

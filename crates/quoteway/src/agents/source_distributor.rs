@@ -159,6 +159,9 @@ impl SourceDistributorAgent {
         let labels = [("hub", self.name.clone())];
         self.providers.sample(&labels, self.holding, samples);
         samples.add(Part::HubPublisher, &labels, &self.hub.counters());
+        if let Some(counters) = self.hub.aeron() {
+            samples.add(Part::HubAeron, &labels, &counters);
+        }
         for (number, behind_bytes, left_behind) in self.providers.distributor.p2pss() {
             let peer = self.hub.peer(number).unwrap_or("-").to_owned();
             let behind = P2psBehind { behind_bytes, left_behind: left_behind.into() };

@@ -8,7 +8,7 @@ section! {
     Hub = "hub", "RRCP";
     name: String = String::from("quoteway"), "", "Name of the hub: those of one name find each other; its data stream is the topic quoteway.hub.NAME.";
     instance: String = String::new(), "", "Name of this Source Distributor within the hub, the same in every life of it; empty means the address of its hub port.";
-    transport: HubTransport = HubTransport::Tcp, "transportType" in "PROCESS", "How the data stream travels: \"tcp\" (on the unicast connections), \"lbt-rm\" (multicast), \"lbt-ru\" (UDP), \"lbt-tcp\", or \"lbt-ipc\" (shared memory: one host, or a host's rrcpd).";
+    transport: HubTransport = HubTransport::Tcp, "transportType" in "PROCESS", "How the data stream travels: \"tcp\" (on the unicast connections), \"lbt-rm\" (multicast), \"lbt-ru\" (UDP), \"lbt-tcp\", \"lbt-ipc\" (shared memory: one host, or a host's rrcpd), or \"aeron\" (as the section aeron says).";
     interface: String = String::new(), "", "Address of the network interface that the hub uses, or its network, as 10.1.0.0/16: so one file does for many hosts. Empty leaves it to the kernel, and listens on all.";
     port: u16 = 14004, "", "Port on which a Source Distributor takes the unicast connections of its P2PSs; 0 takes a free one.";
     source_distributors: Vec<String> = Vec::new(), "", "HOST:PORT of the Source Distributors that a P2PS joins when the transport is \"tcp\"; with the others it finds them.";
@@ -19,7 +19,7 @@ section! {
     tls_ca_file: String = String::new(), "", "PEM file with the certificates to which those of the other side of unicast connections must lead; with it they are encrypted. Empty means no TLS.";
     tls_cert_file: String = String::new(), "", "PEM file with this process's certificate chain for them, leaf first; it carries the address (or name) by which P2PSs connect.";
     tls_key_file: String = String::new(), "", "PEM file with the private key of tls_cert_file.";
-    multicast_address: String = String::new(), "sendMultAddress", "Multicast group of the data stream; empty leaves it to the LBM options.";
+    multicast_address: String = String::new(), "sendMultAddress", "Multicast group of the data stream; empty leaves it to the LBM options, and is 239.101.3.11 with Aeron, where the last number must be odd.";
     multicast_ttl: u32 = 16, "ipMultTTL|PacketTTL", "Time to live of multicast: how many routers it may pass.";
     udp_recv_buf_size: u32 = 8_388_608, "udpRecvBufSize" times 1024, "Socket receive buffer of multicast and UDP, bytes; what the kernel does not grant is said in the log.";
     udp_send_buf_size: u32 = 1_048_576, "udpSendBufSize" times 1024, "Socket send buffer of multicast and UDP, bytes.";

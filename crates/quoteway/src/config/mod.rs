@@ -3,6 +3,7 @@
 //! A file is checked as a whole before any port is opened: all of its faults are reported at once, each with file,
 //! line and, for an unknown key, the nearest one that exists. What is accepted but has no effect here is a [`Note`].
 
+mod aeron;
 mod args;
 mod backbone;
 mod blocked;
@@ -24,6 +25,7 @@ mod section;
 mod toml_file;
 mod value;
 
+pub use aeron::{Aeron, AeronDriver, AeronFlowControl, AeronIdle, AeronMedium};
 pub use args::{ConfigArgs, Selection};
 pub use backbone::{Hub, Rrcpd};
 pub use blocked::blocked_list;
@@ -69,6 +71,8 @@ pub struct Config {
     pub hub: Hub,
     /// The daemon of a host.
     pub rrcpd: Rrcpd,
+    /// The data stream over Aeron.
+    pub aeron: Aeron,
     /// Web page, metrics, administration.
     pub http: Http,
     /// What is logged, and how.
@@ -87,6 +91,7 @@ impl Config {
             &self.dictionary,
             &self.hub,
             &self.rrcpd,
+            &self.aeron,
             &self.http,
             &self.log,
         ]
@@ -103,6 +108,7 @@ impl Config {
             &mut self.dictionary,
             &mut self.hub,
             &mut self.rrcpd,
+            &mut self.aeron,
             &mut self.http,
             &mut self.log,
         ]

@@ -37,6 +37,8 @@ pub(super) fn faults(config: &Config) -> Vec<String> {
     }
     let hosts = config.dialled_routes().flat_map(|r| r.host_list.iter().map(|h| ("route.host_list", h)));
     let hosts = hosts.chain(config.hub.source_distributors.iter().map(|h| ("hub.source_distributors", h)));
+    let hosts = hosts.chain(config.aeron.sources.iter().map(|h| ("aeron.sources", h)));
+    let hosts = hosts.chain(config.aeron.destinations.iter().map(|h| ("aeron.destinations", h)));
     for (key, host) in hosts {
         // An IPv6 address without a port has colons too.
         let port = host.rsplit_once(':').map(|(_, port)| port).filter(|_| host.parse::<IpAddr>().is_err());

@@ -6,8 +6,8 @@ use net::affinity::{CpuList, Priority};
 
 use super::hub::SMALLEST_WINDOW;
 use super::{
-    AnySection, Compression, Config, Conflation, Filters, Http, Hub, HubTransport, Log, P2ps, Permissions, Rrcpd,
-    Section, SourceDistributor, conflation, filters,
+    Aeron, AeronDriver, AeronFlowControl, AeronMedium, AnySection, Compression, Config, Conflation, Filters, Http, Hub,
+    HubTransport, Log, P2ps, Permissions, Rrcpd, Section, SourceDistributor, conflation, filters,
 };
 
 /// A rule that a configuration breaks.
@@ -27,6 +27,7 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
     found.extend(of_distributor_and_daemon(config));
     found.extend(of_hub(&config.hub));
     found.extend(of_http(&config.http));
+    found.extend(of_aeron(config));
     if let Some((key, what)) = conflation::fault(&config.conflation) {
         found.push(Broken { section: Conflation::NAME, key, what });
     }
@@ -210,6 +211,52 @@ fn of_hub(h: &Hub) -> Vec<Broken> {
     found
 }
 
+fn of_aeron(config: &Config) -> Vec<Broken> {
+    let (a, h) = (&config.aeron, &config.hub);
+    if h.transport != HubTransport::Aeron {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let mut rule = |holds: bool, section, key, what| {
+        if !holds {
+            found.push(Broken { section, key, what });
+        }
+    };
+    let aeron = Aeron::NAME;
+    let needs_dir = a.medium == AeronMedium::Ipc || a.driver == AeronDriver::External;
+    rule(
+        !needs_dir || !a.dir.is_empty(),
+        aeron,
+        "dir",
+        "must be set for \"ipc\" and for an \"external\" driver: the processes meet there",
+    );
+    rule(a.medium == AeronMedium::Ipc || a.port != 0, aeron, "port", "must be set: the other side has to know it");
+    let term = a.term_bytes;
+    rule(
+        term.is_power_of_two() && (4 << 20..=64 << 20).contains(&term),
+        aeron,
+        "term_bytes",
+        "must be a power of two from 4194304 to 67108864",
+    );
+    rule(
+        a.mtu % 32 == 0 && (288..=65_504).contains(&a.mtu),
+        aeron,
+        "mtu",
+        "must be a multiple of 32 from 288 to 65504",
+    );
+    let tagged = a.flow_control == AeronFlowControl::Tagged;
+    rule(!tagged || a.group_tag != 0, aeron, "group_tag", "must be set where flow_control is \"tagged\"");
+    let odd = h.multicast_address.parse::<Ipv4Addr>().is_ok_and(|group| group.octets()[3] % 2 == 1);
+    rule(
+        a.medium != AeronMedium::Multicast || h.multicast_address.is_empty() || odd,
+        Hub::NAME,
+        "multicast_address",
+        "must end in an odd number with Aeron, which answers on the next one",
+    );
+    rule(h.patience_ms > 0, Hub::NAME, "patience_ms", "must be over 0 with Aeron");
+    found
+}
+
 fn of_http(http: &Http) -> Vec<Broken> {
     let mut found = Vec::new();
     let mut rule = |holds: bool, key, what| {
@@ -289,15 +336,29 @@ pub(super) fn idle(config: &Config) -> Vec<Idle> {
     }
     idle(h.transport != HubTransport::Tcp, hub, "source_distributors", "transport is tcp");
     idle(h.key_file.is_empty(), hub, "clock_tolerance_s", "key_file is set");
-    idle(h.transport != HubTransport::LbtRm, hub, "multicast_address", "transport is lbt-rm");
-    idle(h.transport == HubTransport::Tcp, hub, "lbm_options_file", "transport is one of LBM's");
-    idle(h.transport == HubTransport::Tcp, hub, "lbm_options", "transport is one of LBM's");
-    let udp = matches!(h.transport, HubTransport::LbtRm | HubTransport::LbtRu);
-    idle(!udp, hub, "udp_recv_buf_size", "transport is lbt-rm or lbt-ru");
-    idle(!udp, hub, "udp_send_buf_size", "transport is lbt-rm or lbt-ru");
-    idle(h.transport == HubTransport::Tcp, hub, "multicast_ttl", "transport is one of LBM's");
-    idle(h.transport == HubTransport::Tcp, hub, "use_point_to_point_data", "transport is one of LBM's");
+    idle_of_transport(config, &mut idle);
     found
+}
+
+fn idle_of_transport(config: &Config, idle: &mut impl FnMut(bool, &'static str, &'static str, &'static str)) {
+    let (h, hub) = (&config.hub, Hub::NAME);
+    let aeron = h.transport == HubTransport::Aeron;
+    let group = h.transport == HubTransport::LbtRm || aeron && config.aeron.medium == AeronMedium::Multicast;
+    idle(!group, hub, "multicast_address", "transport is lbt-rm, or aeron with multicast");
+    let lbm = h.transport != HubTransport::Tcp && !aeron;
+    idle(!lbm, hub, "lbm_options_file", "transport is one of LBM's");
+    idle(!lbm, hub, "lbm_options", "transport is one of LBM's");
+    let udp = matches!(h.transport, HubTransport::LbtRm | HubTransport::LbtRu | HubTransport::Aeron);
+    idle(!udp, hub, "udp_recv_buf_size", "transport is lbt-rm, lbt-ru or aeron");
+    idle(!udp, hub, "udp_send_buf_size", "transport is lbt-rm, lbt-ru or aeron");
+    idle(h.transport == HubTransport::Tcp, hub, "multicast_ttl", "transport is one of LBM's, or aeron");
+    idle(h.transport == HubTransport::Tcp, hub, "use_point_to_point_data", "transport is one of LBM's, or aeron");
+    for param in Aeron::params() {
+        idle(!aeron, Aeron::NAME, param.info.key, "hub.transport is aeron");
+    }
+    let unicast = config.aeron.medium == AeronMedium::Unicast;
+    idle(aeron && !unicast, Aeron::NAME, "sources", "medium is unicast");
+    idle(aeron && !unicast, Aeron::NAME, "destinations", "medium is unicast");
 }
 
 impl Idle {

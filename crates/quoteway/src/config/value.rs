@@ -44,7 +44,7 @@ pub trait Parameter: Sized {
     fn show(&self) -> String;
 }
 
-fn expected<T: Parameter>(raw: &Raw<'_>) -> String {
+pub(super) fn expected<T: Parameter>(raw: &Raw<'_>) -> String {
     format!("expected {}, found {}", T::KIND, raw.describe())
 }
 
@@ -509,20 +509,23 @@ pub enum HubTransport {
     LbtTcp,
     /// Shared memory.
     LbtIpc,
+    /// Aeron; the section `aeron` says how.
+    Aeron,
 }
 
 impl HubTransport {
-    const NAMES: [(Self, &str); 5] = [
+    const NAMES: [(Self, &str); 6] = [
         (Self::Tcp, "tcp"),
         (Self::LbtRm, "lbt-rm"),
         (Self::LbtRu, "lbt-ru"),
         (Self::LbtTcp, "lbt-tcp"),
         (Self::LbtIpc, "lbt-ipc"),
+        (Self::Aeron, "aeron"),
     ];
 }
 
 impl Parameter for HubTransport {
-    const KIND: &'static str = "\"tcp\", \"lbt-rm\", \"lbt-ru\", \"lbt-tcp\" or \"lbt-ipc\"";
+    const KIND: &'static str = "\"tcp\", \"lbt-rm\", \"lbt-ru\", \"lbt-tcp\", \"lbt-ipc\" or \"aeron\"";
     fn read(raw: &Raw<'_>) -> Result<Self, String> {
         let Raw::Text(text) = raw else { return Err(expected::<Self>(raw)) };
         // RMDS's own reliable multicast.

@@ -40,6 +40,28 @@ fn blocks(markdown: &str, language: &str) -> Vec<(usize, String)> {
 }
 
 #[test]
+fn aeron_says_what_it_lacks() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("aeron.toml");
+    let start = |lines: &str| {
+        std::fs::write(&file, format!("[hub]\ntransport = \"aeron\"\n[aeron]\n{lines}\n")).unwrap();
+        let out = quoteway(&["p2ps", "--config", file.to_str().unwrap(), "--rssl-port", "0", "--http-port", "0"]);
+        assert!(!out.status.success());
+        text(&out.stderr)
+    };
+    let said = start("medium = \"ipc\"");
+    assert!(said.contains("aeron.dir must be set"), "{said}");
+    let said = start("term_bytes = 5000000");
+    assert!(said.contains("aeron.term_bytes must be a power of two"), "{said}");
+    let said = start("flow_control = \"tagged\"");
+    assert!(said.contains("aeron.group_tag must be set"), "{said}");
+    if !cfg!(feature = "aeron") {
+        let said = start("port = 40456");
+        assert!(said.contains("hub.transport is \"aeron\"") && said.contains("--features aeron"), "{said}");
+    }
+}
+
+#[test]
 fn every_example_of_the_documentation_is_read() {
     let dir = tempfile::tempdir().unwrap();
     let (mut count, mut wrong) = (0, Vec::new());

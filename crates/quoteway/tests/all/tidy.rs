@@ -101,6 +101,7 @@ fn crates_use_only_what_the_architecture_allows() {
         ("hub", &["omm", "permissions", "rwf"]),
         ("net", &[]),
         ("lbm-io", &["lbm", "net"]),
+        ("aeron-io", &["net"]),
         ("rssl-io", &["rssl", "net"]),
         ("omm", &["rwf"]),
         ("permissions", &[]),

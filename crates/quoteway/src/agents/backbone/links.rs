@@ -14,13 +14,11 @@ use std::time::Duration;
 use hub::p2ps::{Joined, SourceId};
 use net::tcp::{Close, ConnId, Event, RecvOutcome, Scratch, SendOutcome, SocketOptions, Tcp, TcpConfig};
 
-use lbm_io::Transport;
-
 use super::announcement::Announcement;
 use super::auth::{self, Nonce};
 use super::frames::{self, Challenge, Frame, FrameReader, Hello, Proof, Welcome};
 use super::wire::{Encryption, Wire};
-use super::{HubPeer, LinkError, Trust};
+use super::{HubPeer, LinkError, Session, Trust};
 use crate::config::{Config, HubTransport};
 
 const PAUSE_FIRST: u64 = 100_000_000;
@@ -299,7 +297,7 @@ impl Links {
         now: u64,
         incarnation: u32,
         announcement: &Announcement<'_>,
-        session: &Transport,
+        session: &Session,
     ) -> Option<usize> {
         let known = self.sources.iter().position(|s| s.name.as_deref() == Some(announcement.name));
         let since = known.map_or(0, |number| self.sources[number].signed_at);
@@ -354,7 +352,7 @@ impl Links {
     }
 
     #[cold]
-    fn refuse(&mut self, announcement: &Announcement<'_>, session: &Transport, why: &str) -> Option<usize> {
+    fn refuse(&mut self, announcement: &Announcement<'_>, session: &Session, why: &str) -> Option<usize> {
         self.counters.announcements_refused += 1;
         let refusal = format!("{why} ({session})");
         if self.refusal != refusal {
@@ -380,7 +378,7 @@ impl Links {
         self.sources[number].state = State::Idle;
     }
 
-    /// A block of a source's data stream that has come over LBM.
+    /// A block of a source's data stream that has come over LBM or Aeron.
     pub(super) fn data_block(
         &mut self,
         now: u64,

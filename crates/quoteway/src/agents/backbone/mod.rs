@@ -7,7 +7,7 @@
 //!
 //! A P2PS has one unicast connection (TCP) to each Source Distributor. It opens with a greeting each way, by which the
 //! P2PS gets its number and the position at which its part of the data stream begins; then it carries request blocks. The
-//! data stream comes on the same connection (transport `tcp`) or over LBM. Both sides keep their sockets in a set of their
+//! data stream comes on the same connection (transport `tcp`), over LBM or over Aeron. Both sides keep their sockets in a set of their
 //! own, whose descriptor the owner's set watches: input is handed on from where it was received, without a copy.
 //!
 //! | module | what it is |
@@ -18,8 +18,9 @@
 //! | [`copy`], `copying` | images that one Source Distributor gives to another that starts |
 //! | [`subscriber`], [`links`], `incoming` | the P2PS's side |
 //! | [`relay`] | `rrcpd`: between the network and the shared memory of a host |
-//! | `options` | LBM options of the data streams |
+//! | `options`, [`aeron`] | LBM options of the data streams; what is asked of Aeron |
 
+pub mod aeron;
 pub mod announcement;
 pub mod auth;
 pub mod copy;
@@ -114,6 +115,37 @@ impl Ready {
     }
 }
 
+/// The transport session that a data stream comes by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Session {
+    /// The same text on both sides; it is signed.
+    name: String,
+    /// Whose datagrams carry it; `None` for one in this host's memory.
+    from: Option<IpAddr>,
+}
+
+impl From<&Transport> for Session {
+    fn from(transport: &Transport) -> Self {
+        let from = match *transport {
+            Transport::Lbtrm { source, .. } => Some(source),
+            Transport::Lbtru { address, .. } | Transport::Tcp { address, .. } => Some(address),
+            _ => None,
+        };
+        Self { name: transport.to_string(), from: from.map(IpAddr::V4) }
+    }
+}
+
+impl std::fmt::Display for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name)?;
+        // LBM's names of sessions have the address in them.
+        match self.from.filter(|_| self.name.starts_with("AERON:")) {
+            Some(from) => write!(f, " from {from}"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Whom a hub lets in: the holders of its key, if it has one, from the networks that are allowed, if they are named.
 #[derive(Debug)]
 struct Trust {
@@ -141,18 +173,14 @@ impl Trust {
         &self,
         announcement: &Announcement<'_>,
         incarnation: u32,
-        session: &Transport,
+        session: &Session,
         since: u64,
     ) -> Option<String> {
         let Ok(address) = announcement.address.parse::<SocketAddr>() else {
             return Some(format!("it gives {} as its address", announcement.address));
         };
-        let from = match *session {
-            Transport::Lbtrm { source, .. } => Some(source),
-            Transport::Lbtru { address, .. } | Transport::Tcp { address, .. } => Some(address),
-            _ => None,
-        };
-        if let Some(stranger) = from.map(IpAddr::V4).into_iter().chain([address.ip()]).find(|ip| !self.allows(*ip)) {
+        let from = session.from;
+        if let Some(stranger) = from.into_iter().chain([address.ip()]).find(|ip| !self.allows(*ip)) {
             return Some(format!("{stranger} is not in hub.allow"));
         }
         let key = self.key.as_ref()?;
@@ -161,7 +189,7 @@ impl Trust {
         };
         // What a daemon carries was sent in another session: in this host's memory, or in that of the sender's host.
         let carried = from.is_none() || proof.session.starts_with("LBTIPC:");
-        if !carried && proof.session != session.to_string() {
+        if !carried && proof.session != session.name {
             return Some(format!("it was made for {}", proof.session));
         }
         if unix_ms().abs_diff(proof.time) > self.clock_tolerance_ms {

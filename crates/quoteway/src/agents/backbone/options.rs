@@ -57,6 +57,10 @@ pub(super) fn of(config: &config::Hub) -> io::Result<Options> {
         HubTransport::LbtRu => "lbtru",
         HubTransport::Tcp | HubTransport::LbtTcp => "tcp",
         HubTransport::LbtIpc => "lbtipc",
+        HubTransport::Aeron => {
+            let what = "hub.transport is \"aeron\": an rrcpd carries LBM's streams only (a host's processes share an Aeron media driver)";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
     };
     let mut lines = vec![format!("source transport {transport}")];
     if config.transport == HubTransport::LbtIpc {

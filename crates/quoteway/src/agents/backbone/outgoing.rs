@@ -1,68 +1,116 @@
-//! The data stream of a Source Distributor over LBM: each block is a message of the hub's topic, sent at once.
+//! The data stream of a Source Distributor over LBM or Aeron: each block is a message of the hub's topic, sent at once.
 //!
-//! Where LBM would block (a rate limit, a full socket, receivers that pace), blocks wait here in order, up to a bound; at half
+//! Where the carrier would block (a rate limit, a full socket, receivers that pace), blocks wait here in order, up to a bound; at half
 //! of it the providers' sockets are not read any more until it has halved again. Nothing is dropped for that.
 
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use hub::stream::parts;
 use lbm_io::{Context, Delivery, Events, SendError, SendFlags, SourceId, Sources, Transport};
 
-use super::options;
-use crate::config;
+use super::{aeron, options};
+use crate::config::{Config, HubTransport};
 
 /// Longest message; longer blocks are cut.
 const CUT: usize = 512 << 10;
 
 /// The sending end. See the module's description.
 pub(super) struct Outgoing {
-    context: Context,
-    source: SourceId,
+    carrier: Carrier,
     waiting: VecDeque<Box<[u8]>>,
     waiting_bytes: usize,
     limit: usize,
     /// Providers are to wait.
     congested: bool,
-    /// Times that LBM would have blocked.
+    /// Times that the carrier would have blocked.
     pub(super) blocked: u64,
     /// Times that providers had to wait for that.
     pub(super) congestions: u64,
+}
+
+enum Carrier {
+    Lbm(Box<Context>, SourceId),
+    Aeron { publication: Box<aeron_io::Publication>, hub: String },
+}
+
+/// What became of a block.
+enum Sent {
+    Gone,
+    WouldBlock,
+}
+
+impl Carrier {
+    fn new(config: &Config) -> io::Result<Self> {
+        let c = &config.hub;
+        if c.transport == HubTransport::Aeron {
+            let publication = aeron_io::Publication::new(aeron::settings(config)?).map_err(aeron::failed)?;
+            return Ok(Self::Aeron { publication: Box::new(publication), hub: c.name.clone() });
+        }
+        let options = options::of(c)?;
+        let mut context = Context::new(&options).map_err(options::failed)?;
+        let source = context.source(&options::topic_sent(c), &options).map_err(options::failed)?;
+        options::log_warnings(&mut context);
+        Ok(Self::Lbm(Box::new(context), source))
+    }
+
+    /// Sends a block if that needs no waiting. One that cannot be sent is gone: positions tell every P2PS that something is missing.
+    #[inline]
+    fn send(&mut self, block: &[u8]) -> Sent {
+        match self {
+            Self::Lbm(context, source) => match context.send(*source, block, SendFlags::FLUSH | SendFlags::NONBLOCK) {
+                Ok(_) => return Sent::Gone,
+                Err(SendError::WouldBlock) => return Sent::WouldBlock,
+                Err(e) => tracing::error!("a block of the hub stream cannot be sent: {e}"),
+            },
+            Self::Aeron { publication, .. } => match publication.offer(block) {
+                // Nobody subscribes: as with LBM, it is sent to nobody.
+                aeron_io::Offer::Taken | aeron_io::Offer::Unheard => {}
+                aeron_io::Offer::Full => return Sent::WouldBlock,
+                aeron_io::Offer::TooLong => {
+                    tracing::error!(
+                        "a block of the hub stream cannot be sent: {} bytes are over an eighth of aeron.term_bytes",
+                        block.len()
+                    );
+                }
+            },
+        }
+        Sent::Gone
+    }
 }
 
 impl Outgoing {
     /// The source of a hub's topic.
     ///
     /// # Errors
-    /// The LBM options are wrong, or the operating system refuses a socket.
-    pub(super) fn new(config: &config::Hub) -> io::Result<Self> {
-        let options = options::of(config)?;
-        let mut context = Context::new(&options).map_err(options::failed)?;
-        let source = context.source(&options::topic_sent(config), &options).map_err(options::failed)?;
-        options::log_warnings(&mut context);
+    /// The LBM options are wrong, the operating system refuses a socket, or Aeron is not built in.
+    pub(super) fn new(config: &Config) -> io::Result<Self> {
         Ok(Self {
-            context,
-            source,
+            carrier: Carrier::new(config)?,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
-            limit: config.max_backlog as usize / 2,
+            limit: config.hub.max_backlog as usize / 2,
             congested: false,
             blocked: 0,
             congestions: 0,
         })
     }
 
-    /// What the owner's set watches.
-    pub(super) fn context(&self) -> &Context {
-        &self.context
+    /// What the owner's set watches. Aeron has nothing to watch: its turns come by [`Outgoing::timeout`].
+    pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        match &self.carrier {
+            Carrier::Lbm(context, _) => Some(context.as_fd()),
+            Carrier::Aeron { .. } => None,
+        }
     }
 
     /// An address by which other hosts reach this one: that from which the stream is sent, if it is one of a network.
     pub(super) fn address(&mut self) -> Option<IpAddr> {
-        let source = self.source;
-        let address = match *self.context.sources().transport(source)? {
+        let Carrier::Lbm(context, source) = &mut self.carrier else { return None };
+        let address = match *context.sources().transport(*source)? {
             Transport::Lbtrm { source, .. } => source,
             Transport::Lbtru { address, .. } | Transport::Tcp { address, .. } => address,
             _ => return None,
@@ -70,15 +118,28 @@ impl Outgoing {
         (address != Ipv4Addr::UNSPECIFIED).then_some(IpAddr::V4(address))
     }
 
-    /// The transport session of the stream, as text.
+    /// The transport session of the stream, as text; Aeron's is another one whenever its driver is.
     pub(super) fn session(&mut self) -> Option<String> {
-        let source = self.source;
-        self.context.sources().transport(source).map(ToString::to_string)
+        match &mut self.carrier {
+            Carrier::Lbm(context, source) => context.sources().transport(*source).map(ToString::to_string),
+            Carrier::Aeron { publication, hub } => Some(aeron::session(hub, publication.session()?)),
+        }
     }
 
     /// When [`Outgoing::turn`] wants to be called though the descriptor is quiet.
     pub(super) fn timeout(&mut self) -> Option<u64> {
-        self.context.timeout()
+        match &mut self.carrier {
+            Carrier::Lbm(context, _) => context.timeout(),
+            Carrier::Aeron { publication, .. } => Some(publication.timeout()),
+        }
+    }
+
+    /// What Aeron has counted.
+    pub(super) fn aeron(&self) -> Option<aeron::Counters> {
+        match &self.carrier {
+            Carrier::Lbm(..) => None,
+            Carrier::Aeron { publication, .. } => Some(publication.counters().into()),
+        }
     }
 
     /// True while providers are to wait.
@@ -92,12 +153,20 @@ impl Outgoing {
     }
 
     /// Answers NAKs, and sends what waits.
-    pub(super) fn turn(&mut self) -> io::Result<()> {
-        self.context.poll(Some(Duration::ZERO), &mut Nothing)?;
+    pub(super) fn turn(&mut self, now: u64) -> io::Result<()> {
+        match &mut self.carrier {
+            Carrier::Lbm(context, _) => {
+                context.poll(Some(Duration::ZERO), &mut Nothing)?;
+            }
+            Carrier::Aeron { publication, .. } => {
+                publication.turn(now);
+                for warning in publication.warnings() {
+                    tracing::warn!("{warning}");
+                }
+            }
+        }
         while let Some(block) = self.waiting.front() {
-            if self.context.send(self.source, block, SendFlags::FLUSH | SendFlags::NONBLOCK)
-                == Err(SendError::WouldBlock)
-            {
+            if matches!(self.carrier.send(block), Sent::WouldBlock) {
                 break;
             }
             self.waiting_bytes -= block.len();
@@ -111,14 +180,9 @@ impl Outgoing {
     pub(super) fn publish(&mut self, block: &[u8]) {
         for part in parts(block, CUT) {
             if self.waiting.is_empty() {
-                match self.context.send(self.source, &part, SendFlags::FLUSH | SendFlags::NONBLOCK) {
-                    Ok(_) => continue,
-                    Err(SendError::WouldBlock) => self.blocked += 1,
-                    Err(e) => {
-                        // Positions tell every P2PS that something is missing.
-                        tracing::error!("a block of the hub stream cannot be sent: {e}");
-                        continue;
-                    }
+                match self.carrier.send(&part) {
+                    Sent::Gone => continue,
+                    Sent::WouldBlock => self.blocked += 1,
                 }
             }
             self.waiting_bytes += part.len();

@@ -66,11 +66,11 @@ pub struct Counters {
     pub blocks: u64,
     /// Bytes of the blocks published.
     pub bytes: u64 in Bytes,
-    /// Times that LBM would have blocked.
+    /// Times that LBM or Aeron would have blocked.
     pub blocked: u64,
-    /// Times that providers had to wait since too much waited for LBM.
+    /// Times that providers had to wait since too much waited for LBM or Aeron.
     pub congestions: u64,
-    /// Bytes that wait for LBM.
+    /// Bytes that wait for LBM or Aeron.
     pub waiting_bytes: u64 as Gauge in Bytes,
 }
 }
@@ -98,10 +98,10 @@ pub struct Publisher {
     pub(super) copy_pace: u32,
     per_host: usize,
     pub(super) incarnation: u32,
-    /// Where the data stream goes over LBM.
+    /// Where the data stream goes over LBM or Aeron.
     outgoing: Option<Outgoing>,
-    /// What the heartbeats of the data stream say: name, address, transport session.
-    announced: [String; 3],
+    /// What the heartbeats of the data stream say: name, address.
+    announced: [String; 2],
     /// When they say it anew; `None` once it stays as it is.
     announce_at: Option<u64>,
     announce_every: u64,
@@ -211,8 +211,10 @@ impl Publisher {
         super::watch(io, &tcp, super::UNICAST)?;
         let (mut outgoing, mut sending) = (None, None);
         if c.transport != HubTransport::Tcp {
-            let mut stream = Outgoing::new(c)?;
-            super::watch(io, stream.context(), super::DATA)?;
+            let mut stream = Outgoing::new(config)?;
+            if let Some(fd) = stream.fd() {
+                super::watch(io, &fd, super::DATA)?;
+            }
             sending = stream.address();
             outgoing = Some(stream);
         }
@@ -221,7 +223,6 @@ impl Publisher {
         if (Announcement { name: &name, address: &address, proof: None }).encode().is_none() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "hub.instance is over 255 bytes long"));
         }
-        let session = outgoing.as_mut().and_then(Outgoing::session).unwrap_or_default();
         Ok(Self {
             tcp,
             events: Vec::new(),
@@ -239,7 +240,7 @@ impl Publisher {
             per_host: c.p2ps_per_host as usize,
             incarnation,
             outgoing,
-            announced: [name, address, session],
+            announced: [name, address],
             announce_at: Some(0),
             // Each heartbeat has one of its own.
             announce_every: u64::from(c.heartbeat_interval_ms) * 500_000,
@@ -266,6 +267,11 @@ impl Publisher {
         }
     }
 
+    /// What Aeron has counted, where the data stream goes over it.
+    pub fn aeron(&self) -> Option<super::aeron::Counters> {
+        self.outgoing.as_ref().and_then(Outgoing::aeron)
+    }
+
     /// Who a P2PS is, for people: the name that it gave and its address.
     pub fn peer(&self, number: u16) -> Option<&str> {
         let conn = self.conn_of(number)?;
@@ -281,15 +287,17 @@ impl Publisher {
     /// What the Source Distributor is to say of itself in its heartbeats from now on, if it is something new.
     pub fn announcement(&mut self, now: u64) -> Option<Vec<u8>> {
         self.announce_at.filter(|at| *at <= now)?;
-        let [name, address, session] = &self.announced;
+        let [name, address] = &self.announced;
         let plain = Announcement { name, address, proof: None };
         let Some(key) = &self.trust.key else {
             self.announce_at = None;
             return plain.encode();
         };
+        // Over Aeron there is none before its driver has said it.
+        let session = self.outgoing.as_mut().map_or(Some(String::new()), Outgoing::session)?;
         self.announce_at = Some(now.saturating_add(self.announce_every));
         self.signed_at = unix_ms().max(self.signed_at + 1);
-        plain.signed(key, &self.trust.hub, self.incarnation, session, self.signed_at).encode()
+        plain.signed(key, &self.trust.hub, self.incarnation, &session, self.signed_at).encode()
     }
 
     /// True while the data stream does not flow: providers are to wait.
@@ -305,7 +313,7 @@ impl Publisher {
         if let Some(outgoing) = &mut self.outgoing
             && (ready.data || outgoing.timeout().is_some_and(|at| at <= now))
         {
-            outgoing.turn()?;
+            outgoing.turn(now)?;
         }
         let due = [self.tcp.timeout(), self.sweep_at].into_iter().flatten().any(|at| at <= now);
         if ready.unicast || due { self.requests(now, to) } else { Ok(()) }

@@ -347,7 +347,7 @@ impl Carrier<'_> {
         let hub = stream.topic.strip_suffix(options::LOCAL_SUFFIX).unwrap_or(stream.topic);
         let trust = self.trusts.iter().find(|trust| options::topic(&trust.hub) == hub);
         let refusal = match trust {
-            Some(trust) => trust.refusal(&announcement, incarnation, stream.transport, 0),
+            Some(trust) => trust.refusal(&announcement, incarnation, &stream.transport.into(), 0),
             None => Some("no hub of this name is carried".to_owned()),
         };
         let refusal =

@@ -13,7 +13,7 @@ use rssl_io::RsslIo;
 /// Connections and data streams. See the module's description.
 pub struct Subscriber {
     links: Links,
-    /// Where the data streams come over LBM.
+    /// Where the data streams come over LBM or Aeron.
     incoming: Option<Incoming>,
     /// When it is said that no Source Distributor has been heard; `None` once that is said, or one was.
     alone_at: Option<u64>,
@@ -34,8 +34,8 @@ impl Subscriber {
         super::watch(io, links.tcp(), super::UNICAST)?;
         let mut incoming = None;
         if config.hub.transport != HubTransport::Tcp {
-            let stream = Incoming::new(&config.hub)?;
-            super::watch(io, stream.context(), super::DATA)?;
+            let stream = Incoming::new(config)?;
+            super::watch(io, &stream, super::DATA)?;
             incoming = Some(stream);
         }
         let alone_at = incoming.as_ref().map(|_| net::clock::now() + ALONE);
@@ -45,6 +45,11 @@ impl Subscriber {
     /// What was counted.
     pub fn counters(&self) -> Counters {
         self.links.counters()
+    }
+
+    /// What Aeron has counted, where the data streams come over it.
+    pub fn aeron(&self) -> Option<super::aeron::Counters> {
+        self.incoming.as_ref().and_then(Incoming::aeron)
     }
 
     /// The Source Distributors that are known.

@@ -119,6 +119,13 @@ suite! {
     rrcpd: Join::Rrcpd;
 }
 
+#[cfg(feature = "aeron")]
+suite! {
+    aeron_unicast: Join::AeronUnicast;
+    aeron_multicast: Join::AeronMulticast;
+    aeron_ipc: Join::AeronIpc;
+}
+
 /// What LBM does not take waits, and the providers with it.
 #[test]
 fn providers_wait_for_a_rate_limit() {

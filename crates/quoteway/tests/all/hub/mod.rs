@@ -11,6 +11,14 @@ macro_rules! over_every_transport {
         over_every_transport!(@module lbt_tcp, LbtTcp, $($test),*);
         over_every_transport!(@module lbt_ipc, LbtIpc, $($test),*);
         over_every_transport!(@module rrcpd, Rrcpd, $($test),*);
+        #[cfg(feature = "aeron")]
+        over_every_transport!(@module aeron_unicast, AeronUnicast, $($test),*);
+        #[cfg(feature = "aeron")]
+        over_every_transport!(@module aeron_destinations, AeronDestinations, $($test),*);
+        #[cfg(feature = "aeron")]
+        over_every_transport!(@module aeron_multicast, AeronMulticast, $($test),*);
+        #[cfg(feature = "aeron")]
+        over_every_transport!(@module aeron_ipc, AeronIpc, $($test),*);
     };
     (@module $name:ident, $join:ident, $($test:ident),*) => {
         mod $name {

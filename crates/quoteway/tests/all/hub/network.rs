@@ -116,6 +116,19 @@ losses! {
     daemons_lose_5_percent: Join::Rrcpd, THREE, 5, &[];
 }
 
+#[cfg(feature = "aeron")]
+losses! {
+    aeron_multicast_loses_5_percent: Join::AeronMulticast, TWO, 5, &[];
+    aeron_unicast_loses_1_percent: Join::AeronUnicast, TWO, 1, &[];
+    aeron_unicast_loses_5_percent: Join::AeronUnicast, TWO, 5, &[];
+}
+
+#[cfg(feature = "aeron")]
+#[test]
+fn aeron_falls_apart_and_comes_back() {
+    partition(Join::AeronUnicast, TWO);
+}
+
 #[test]
 fn two_hosts_fall_apart_and_find_each_other() {
     partition(Join::LbtRm, TWO);

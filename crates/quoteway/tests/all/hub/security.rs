@@ -151,6 +151,12 @@ fn only_holders_of_the_key_join_over_shared_memory() {
     only_holders_of_the_key_join(Join::LbtIpc);
 }
 
+#[cfg(feature = "aeron")]
+#[test]
+fn only_holders_of_the_key_join_over_aeron() {
+    only_holders_of_the_key_join(Join::AeronUnicast);
+}
+
 #[test]
 fn only_holders_of_the_key_join_behind_daemons() {
     only_holders_of_the_key_join(Join::Rrcpd);

@@ -26,6 +26,18 @@ pub(crate) enum Join {
     LbtTcp,
     /// Over shared memory.
     LbtIpc,
+    /// Over Aeron, to each P2PS that asks for it, with a media driver in each process.
+    #[cfg(feature = "aeron")]
+    AeronUnicast,
+    /// The same, to P2PSs that the Source Distributors name.
+    #[cfg(feature = "aeron")]
+    AeronDestinations,
+    /// Over Aeron, to a group.
+    #[cfg(feature = "aeron")]
+    AeronMulticast,
+    /// Over Aeron, in the memory of the first Source Distributor's media driver.
+    #[cfg(feature = "aeron")]
+    AeronIpc,
     /// Over shared memory to an `rrcpd`, by multicast to another one, and over shared memory again.
     Rrcpd,
 }
@@ -39,6 +51,8 @@ impl Join {
             Self::LbtRu => "lbt-ru",
             Self::LbtTcp => "lbt-tcp",
             Self::LbtIpc | Self::Rrcpd => "lbt-ipc",
+            #[cfg(feature = "aeron")]
+            Self::AeronUnicast | Self::AeronDestinations | Self::AeronMulticast | Self::AeronIpc => "aeron",
         }
     }
 }
@@ -245,8 +259,11 @@ impl Site {
             }
         }
         let mut hubs = Vec::new();
+        let aeron = Aeron::new(join, (near_source, providers.len()), (near_consumers, p2pss));
         for (number, routes) in providers.iter().enumerate() {
-            let text = tuning.times(&config(join, routes, &tuning.hub, &options(near_source, 0)));
+            let text = aeron.interface(near_source) + &tuning.hub;
+            let text =
+                tuning.times(&config(join, routes, &text, &options(near_source, 0))) + &aeron.of_distributor(number);
             let (config, port) = (site.file(&format!("sd{number}"), &text), free_port(near_source));
             let interface = near_source.address().to_string();
             let mut args = vec!["source-distributor", "--config", &config, "--interface", &interface];
@@ -258,8 +275,8 @@ impl Site {
         for number in 0..p2pss {
             let own = tuning.hub.contains("source_distributors");
             let known = if own { String::new() } else { format!("source_distributors = [{}]\n", hubs.join(", ")) };
-            let text = known + &tuning.hub;
-            let text = tuning.times(&config(join, &[], &text, &options(near_consumers, 1)));
+            let text = known + &aeron.interface(near_consumers) + &tuning.hub;
+            let text = tuning.times(&config(join, &[], &text, &options(near_consumers, 1))) + &aeron.of_p2ps(number);
             let (config, port) = (site.file(&format!("p2ps{number}"), &text), free_port(near_consumers));
             let interface = near_consumers.address().to_string();
             let args = ["p2ps", "--config", &config, "--interface", &interface, "--rssl-port", &port];
@@ -301,6 +318,78 @@ impl Site {
     pub(crate) fn rssl(&self, p2ps: usize) -> SocketAddr {
         self.p2pss.get(p2ps).unwrap_or(&self.distributors[0]).addr("rssl=")
     }
+}
+
+/// What the processes of a site are told of Aeron.
+struct Aeron {
+    join: Join,
+    /// `HOST:PORT` of the Source Distributors, and of the P2PSs.
+    ends: [Vec<String>; 2],
+    /// Apart from all other sites.
+    number: u32,
+}
+
+impl Aeron {
+    fn new(join: Join, distributors: (&Place, usize), p2pss: (&Place, usize)) -> Self {
+        let number = std::process::id() * 128 + u32::from(SITES.load(Ordering::Relaxed)) % 128;
+        let end = |(place, count): (&Place, usize)| {
+            let one = |_| format!("{}:{}", place.address(), free_udp_port(place));
+            (0..count).map(one).collect()
+        };
+        Self { join, ends: [end(distributors), end(p2pss)], number }
+    }
+
+    #[cfg(not(feature = "aeron"))]
+    fn section(&self, _: usize, _: usize) -> String {
+        let _ = (&self.ends, self.number);
+        String::new()
+    }
+
+    /// The section `aeron` of a process.
+    #[cfg(feature = "aeron")]
+    fn section(&self, side: usize, number: usize) -> String {
+        let port = || self.ends[side][number].rsplit(':').next().expect("a port").to_owned();
+        let lines = match (self.join, side) {
+            (Join::AeronUnicast, 0) => format!("port = {}", port()),
+            (Join::AeronUnicast, _) => format!("port = {}\nsources = {:?}", port(), self.ends[0]),
+            (Join::AeronDestinations, 0) => format!("destinations = {:?}", self.ends[1]),
+            (Join::AeronDestinations, _) => format!("port = {}", port()),
+            (Join::AeronMulticast, _) => format!("medium = \"multicast\"\nport = {}", 20_000 + self.number % 12_000),
+            (Join::AeronIpc, _) => {
+                let driver = if (side, number) == (0, 0) { "embedded" } else { "external" };
+                format!(
+                    "medium = \"ipc\"\ndriver = \"{driver}\"\ndir = \"/dev/shm/quoteway-aeron-test-{}\"",
+                    self.number
+                )
+            }
+            _ => return String::new(),
+        };
+        // Many tests on few processors: their memory adds up too.
+        format!("\n[aeron]\nterm_bytes = 4194304\n{lines}\n")
+    }
+
+    /// What LBM has an option for.
+    fn interface(&self, place: &Place) -> String {
+        let is_aeron = self.join.transport() == "aeron";
+        if is_aeron { format!("interface = \"{}\"\n", place.address()) } else { String::new() }
+    }
+
+    fn of_distributor(&self, number: usize) -> String {
+        self.section(0, number)
+    }
+
+    fn of_p2ps(&self, number: usize) -> String {
+        self.section(1, number)
+    }
+}
+
+/// A UDP port of a place that nobody has; it is known before its process starts.
+fn free_udp_port(place: &Place) -> String {
+    if let Place::Host { .. } = place {
+        return (25_000 + PORTS.fetch_add(1, Ordering::Relaxed) % 7_000).to_string();
+    }
+    let socket = std::net::UdpSocket::bind((place.address(), 0)).expect("a port");
+    socket.local_addr().expect("bound").port().to_string()
 }
 
 /// Topic resolution of a host's shared memory.

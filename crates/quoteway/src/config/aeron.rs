@@ -1,0 +1,84 @@
+//! Parameters of the hub's data stream over Aeron.
+
+use super::section::section;
+use super::value::{Parameter, Raw, expected};
+
+section! {
+    /// The hub's data stream over Aeron (hub.transport = "aeron"): needs a program built with --features aeron.
+    Aeron = "aeron", "Aeron";
+    medium: AeronMedium = AeronMedium::Unicast, "", "What the data stream goes over: \"unicast\" (UDP to each P2PS, clouds included), \"multicast\" (UDP to hub.multicast_address), or \"ipc\" (memory shared by the processes of one media driver).";
+    driver: AeronDriver = AeronDriver::Embedded, "", "Whose the media driver is: \"embedded\" (a thread of this process) or \"external\" (another process, in dir).";
+    dir: String = String::new(), "", "Directory of the media driver (aeron.dir of Aeron), in memory: /dev/shm/.... Empty gives an embedded one a directory of its own.";
+    port: u16 = 40_456, "", "UDP port: of a Source Distributor where P2PSs ask for its stream, of a P2PS without sources where it listens, or of the group.";
+    sources: Vec<String> = Vec::new(), "", "HOST:PORT of the Source Distributors that a P2PS asks for their streams when the medium is \"unicast\"; empty means that they send by themselves (destinations).";
+    destinations: Vec<String> = Vec::new(), "", "HOST:PORT of the P2PSs to which a Source Distributor sends when the medium is \"unicast\"; empty means to those that ask (sources).";
+    flow_control: AeronFlowControl = AeronFlowControl::Min, "", "Whom a Source Distributor waits for: \"min\" (all P2PSs), \"max\" (the fastest; the others lose what they cannot take), or \"tagged\" (those of its group_tag).";
+    group_tag: u32 = 0, "", "Tag of this P2PS, or of those that a Source Distributor with tagged flow control waits for; 0 means none.";
+    term_bytes: u32 = 16_777_216, "", "Bytes of a term buffer, a power of two from 4 MB to 64 MB; a stream has three on each side.";
+    mtu: u32 = 1_408, "", "Longest UDP payload, bytes, a multiple of 32: 8192 and more where frames are that long, or on one host.";
+    idle: AeronIdle = AeronIdle::Backoff, "", "What Aeron's threads of this process do while there is nothing to do: \"backoff\" (sleep, a millisecond at most), \"yield\" or \"spin\" (a processor each, and microseconds).";
+}
+
+/// Declares a parameter with a closed set of names; the first is the default.
+macro_rules! choice {
+    ($(#[doc = $about:literal])+ $name:ident, $kind:literal; $($(#[doc = $meaning:literal])+ $variant:ident = $text:literal),+ $(,)?) => {
+        $(#[doc = $about])+
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $name { $($(#[doc = $meaning])+ $variant,)+ }
+
+        impl Parameter for $name {
+            const KIND: &'static str = $kind;
+            fn read(raw: &Raw<'_>) -> Result<Self, String> {
+                match raw {
+                    $(Raw::Text(text) if text.eq_ignore_ascii_case($text) => Ok(Self::$variant),)+
+                    _ => Err(expected::<Self>(raw)),
+                }
+            }
+            fn show(&self) -> String {
+                format!("{:?}", match self { $(Self::$variant => $text,)+ })
+            }
+        }
+    };
+}
+
+choice! {
+    /// What the data stream goes over.
+    AeronMedium, "\"unicast\", \"multicast\" or \"ipc\"";
+    /// UDP to each P2PS.
+    Unicast = "unicast",
+    /// UDP to a group.
+    Multicast = "multicast",
+    /// Memory of a host.
+    Ipc = "ipc",
+}
+
+choice! {
+    /// Whose the media driver is.
+    AeronDriver, "\"embedded\" or \"external\"";
+    /// A thread of this process.
+    Embedded = "embedded",
+    /// Another process.
+    External = "external",
+}
+
+choice! {
+    /// Whom a Source Distributor waits for.
+    AeronFlowControl, "\"min\", \"max\" or \"tagged\"";
+    /// All P2PSs.
+    Min = "min",
+    /// The fastest.
+    Max = "max",
+    /// Those of a tag.
+    Tagged = "tagged",
+}
+
+choice! {
+    /// What a thread does while there is nothing to do.
+    AeronIdle, "\"backoff\", \"yield\" or \"spin\"";
+    /// It sleeps, longer and longer.
+    Backoff = "backoff",
+    /// It lets others run.
+    Yield = "yield",
+    /// It keeps its processor.
+    Spin = "spin",
+}
