@@ -68,7 +68,8 @@ struct Run {
 
 impl Run {
     fn new(seed: u64) -> Self {
-        let mut world = World::new(Config { image_part: 10, ..Config::default() });
+        // All steps are one turn, and the model knows no outage that goes on in the next one.
+        let mut world = World::new(Config { image_part: 10, work_per_turn: u32::MAX, ..Config::default() });
         for id in [1, 2] {
             world.p2ps_up(id);
         }

@@ -159,6 +159,7 @@ fn services_without_an_id_are_said_and_come_in_when_there_is_room() {
     // The one who has them all withdraws a few: they are forgotten soon, since no P2PS knows them any more.
     let gone = |id: u16| rwf::rdm::directory::Service::delete(id);
     world.directory_update(0, (100..200).map(gone).collect());
+    world.turn();
     world.sd.clear_block();
     for _ in 0..4 {
         world.now += 600 * SECOND + SECOND;

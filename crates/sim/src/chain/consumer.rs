@@ -534,7 +534,12 @@ impl Consumer {
             Msg::Refresh(refresh) => watch.refresh(refresh, policy, truth),
             // What was merged before the P2PS could read that the stream wants something else; an image follows.
             Msg::Update(_) if watch.conflated && watch.opened == self.turn && watch.misses() => {}
-            Msg::Update(update) => watch.update(update, truth),
+            Msg::Update(update) => {
+                if watch.opened < self.turn {
+                    watch.view_has_arrived();
+                }
+                watch.update(update, truth);
+            }
             Msg::Status(status) => watch.status(status, policy),
             Msg::Generic(_) => assert!(watch.imaged && watch.ended.is_none(), "a generic message on no open stream"),
             other => panic!("consumer got {other:?}"),

@@ -24,6 +24,12 @@ struct Set {
     solicited: bool,
 }
 
+/// What a watcher saw before it took a narrower view; the whole item if that was no view.
+#[derive(Debug, Clone)]
+struct Narrowed {
+    from: Option<View>,
+}
+
 /// One item stream.
 #[derive(Debug)]
 pub(crate) struct Watch {
@@ -32,6 +38,8 @@ pub(crate) struct Watch {
     pub(crate) view: Option<View>,
     /// What comes of that: not all of it passes everywhere.
     pub(crate) shown: Option<View>,
+    /// What was shown before, in the turn in which a narrower view was taken without an image: an update of before may be on its way.
+    shown_before: Option<Narrowed>,
     filtering: Filtering,
     /// The consumer has paused it.
     pub(crate) paused: bool,
@@ -90,6 +98,7 @@ impl Watch {
             item,
             kind,
             shown: filtering.shown(item, view.as_ref()),
+            shown_before: None,
             view,
             filtering,
             paused,
@@ -177,13 +186,20 @@ impl Watch {
     /// for an image all the same.
     pub(crate) fn change_view(&mut self, view: Option<View>, at_once: bool) -> bool {
         self.view = view;
-        self.shown = self.filtering.shown(self.item, self.view.as_ref());
+        let before = std::mem::replace(&mut self.shown, self.filtering.shown(self.item, self.view.as_ref()));
         self.rows = seen(&self.rows, self.shown.as_ref());
         let waits = !at_once || !self.imaged || self.gap || self.asked || self.set.is_some();
         if waits {
             self.miss();
+        } else {
+            self.shown_before = Some(Narrowed { from: before });
         }
         !waits
+    }
+
+    /// The turn in which the view was changed is over: all that comes is of the new one.
+    pub(crate) fn view_has_arrived(&mut self) {
+        self.shown_before = None;
     }
 
     /// A refresh has come.
@@ -329,8 +345,15 @@ impl Watch {
         if let Some(key) = msg.key {
             assert_eq!(key.name, Some(self.item.name.as_bytes()), "key of an update");
         }
-        let changes = read_body(msg.container, msg.body);
+        let mut changes = read_body(msg.container, msg.body);
         let view = self.shown.as_ref();
+        if let Some(Narrowed { from: before }) = &self.shown_before {
+            let is_older =
+                is_merged || changes == seen_changes(&versions[usize::from(version)].changes, before.as_ref());
+            if is_older {
+                changes = seen_changes(&changes, view);
+            }
+        }
         if self.item.is_map() {
             assert!(!changes.is_empty(), "an empty update");
         } else if !self.partial && !is_merged {

@@ -102,7 +102,8 @@ impl SourceDistributor {
         self.services.rest_is_over();
         for id in self.services.ids() {
             let known = &self.services[id];
-            if known.is_forgotten() {
+            // Its deletion has an end of its own.
+            if known.is_forgotten() || known.is_deleting {
                 continue;
             }
             if !known.providers().is_empty() || self.items.any_of_service(id) {
