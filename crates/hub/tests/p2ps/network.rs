@@ -114,6 +114,34 @@ fn image(handle: u32, flags: u8, position: u64, rwf: &[u8]) -> Event<'_> {
     }
 }
 
+/// Its Source Distributor takes who waits for one who has begun to get the image, and explains no more than a state for such.
+#[test]
+fn who_waits_for_the_rest_of_a_set_is_told_of_its_loss() {
+    for is_early in [false, true] {
+        let mut net = Net::new(config());
+        net.world.request(1, &item(5, "A"));
+        let token = token_of(net.world.asked().last().unwrap());
+        net.publish(|p| {
+            p.event(Event::ItemOpened { target: NUMBER, handle: 0, token });
+        });
+        let body = refresh(&[(22, 1)]);
+        let position = net.stream.next_position() + u64::from(is_early);
+        net.tell(&[Event::Image {
+            target: NUMBER,
+            handle: 0,
+            group: NO_GROUP,
+            flags: flags::FIRST,
+            position,
+            rwf: &body,
+        }]);
+        assert_eq!(net.world.take(1), [""; 0], "the set is not whole");
+        net.publish(|p| {
+            p.status(0, 0, &status(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE));
+        });
+        assert_eq!(net.world.take(1), ["status 5 OPEN/SUSPECT"], "early: {is_early}");
+    }
+}
+
 #[test]
 fn nothing_counts_before_the_join_nor_from_another_life() {
     let mut net = Net { world: World::with(config()), stream: stream_at(100), point_to_point: BlockWriter::new(LIFE) };

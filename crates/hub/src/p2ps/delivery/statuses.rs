@@ -273,7 +273,7 @@ impl P2ps {
         let status = StatusMsg { group_id, key, flags: flags_out, ..status };
         let pending = if bits & flags::WAITING_ONLY != 0 {
             Pending::Alone
-        } else if closed || bits & flags::PENDING_TOO != 0 {
+        } else if closed || bits & flags::PENDING_TOO != 0 || self.has_begun_set(source, id) {
             Pending::Told
         } else {
             Pending::Untold

@@ -111,6 +111,11 @@ impl Items {
     }
 
     /// What is held for images that come by another way.
+    pub(crate) const fn pending(&self) -> &PendingImages {
+        &self.pending
+    }
+
+    /// The same, to be changed.
     pub(crate) fn pending_mut(&mut self) -> &mut PendingImages {
         &mut self.pending
     }

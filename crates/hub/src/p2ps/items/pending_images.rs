@@ -82,6 +82,11 @@ impl PendingImages {
         }
     }
 
+    /// Parts of a set are here, and not all of them.
+    pub(crate) fn has_parts(&self, id: ItemId) -> bool {
+        !self.items.is_empty() && self.items.get(&id).is_some_and(|pending| !pending.parts.is_empty())
+    }
+
     /// Takes out all that is held for an item.
     pub(crate) fn take(&mut self, id: ItemId) -> PendingImage {
         let pending = self.items.remove(&id).unwrap_or_default();

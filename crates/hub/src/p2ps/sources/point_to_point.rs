@@ -44,6 +44,15 @@ impl P2ps {
         }
     }
 
+    /// Parts of a set for this P2PS alone are here: at its source those who wait for the image count as those who have begun to get it, and here
+    /// they have got nothing.
+    pub(in crate::p2ps) fn has_begun_set(&self, number: SourceId, id: ItemId) -> bool {
+        let Some((_, handle)) = self.items.open_at(id) else { return false };
+        let is_early = |parts: &VecDeque<Part>| parts.iter().any(|part| part.handle == handle);
+        self.items.pending().has_parts(id)
+            || self.sources.up(number).is_some_and(|source| is_early(&source.early_images.parts))
+    }
+
     /// The stream was read on: images that were ahead of it may have their place now.
     pub(super) fn take_early_images(&mut self, number: SourceId) {
         while let Some(source) = self.sources.up_mut(number)
