@@ -122,7 +122,7 @@ pub struct Config {
     pub p2ps_timeout: u64,
     /// How long what a P2PS had open stays open when it is gone, so that it finds it when it is back; 0 closes it at once.
     pub lease: u64,
-    /// Bytes of the stream that are kept to tell a P2PS what it has lost; 0 keeps nothing (both sides in one process).
+    /// Bytes of the stream of which is kept what they were about, to tell a P2PS what it has lost; 0 keeps nothing (both sides in one process).
     pub history_bytes: usize,
     /// Whether an image that only one P2PS waits for goes to that one alone ([`super::SourceDistributor::point_to_point_blocks`];
     /// `usePointToPointData`) and not by the stream that all read.

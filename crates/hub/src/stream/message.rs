@@ -67,6 +67,12 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Whether a message that is lost to a P2PS is said again to it as it was: answers, which come but once. Others are about what can be said as it
+    /// is by then.
+    pub(crate) const fn is_repeated(self) -> bool {
+        matches!(self, Self::Refused | Self::Ack | Self::Resync)
+    }
+
     /// The kind with this number on the wire.
     ///
     /// # Errors

@@ -1,17 +1,103 @@
 //! What was published lately: to tell a P2PS that has lost some of it what that was about.
+//!
+//! Of an update, and that is nearly all there is, its handle suffices: the P2PS asks for an image of the item. So what is kept of a block is
+//! four bytes a message, and not the block, which would be a copy of the whole stream through memory that no cache holds.
 
-use crate::stream::{Block, Message};
+use crate::stream::{ALL, Block, Kind, Message};
 use std::collections::VecDeque;
 
-/// Blocks of the stream, the newest ones that fit.
+/// What is kept of the stream: of the newest blocks that fit.
 #[derive(Debug, Default)]
 pub(crate) struct History {
-    /// Position behind the last message, and bytes, of each block in order.
-    blocks: VecDeque<(u64, Vec<u8>)>,
+    /// In the order of the stream.
+    blocks: VecDeque<Kept>,
+    /// Bytes that the kept blocks had.
     bytes: usize,
+    /// Bytes that they may have had.
     limit: usize,
     /// Position of the first message kept.
     from: u64,
+}
+
+/// What is kept of one block.
+#[derive(Debug, Default)]
+struct Kept {
+    /// Position of the first message.
+    first: u64,
+    /// Bytes that the block had.
+    bytes: usize,
+    /// The handle of each message.
+    handles: Vec<u32>,
+    /// The messages that are no updates for all, in order.
+    others: Vec<Other>,
+    /// The bodies of those among them that are said again as they were.
+    bodies: Vec<u8>,
+}
+
+/// A message that is more than an update for all.
+#[derive(Debug)]
+struct Other {
+    position: u64,
+    kind: Kind,
+    flags: u8,
+    target: u16,
+    arg: u32,
+    /// Where its body ends among the bodies; the one before ends where this one starts.
+    body_end: usize,
+}
+
+impl Kept {
+    /// Takes what is kept of a block. Whatever was kept here before is gone; its memory is used again.
+    fn fill(&mut self, block: &[u8]) {
+        self.handles.clear();
+        self.others.clear();
+        self.bodies.clear();
+        self.bytes = block.len();
+        let block = Block::parse(block).expect("a writer's block is one");
+        self.first = block.heading.first_seq;
+        let mut messages = block.messages();
+        loop {
+            while let Some(update) = messages.next_update() {
+                self.note(&update);
+            }
+            let Some(message) = messages.next() else { break };
+            self.note(&message.expect("a writer's messages are whole"));
+        }
+    }
+
+    #[inline]
+    fn note(&mut self, message: &Message<'_>) {
+        let &Message { kind, flags, target, handle, arg, position, body } = message;
+        self.handles.push(handle);
+        if kind == Kind::Update && target == ALL {
+            return;
+        }
+        if kind.is_repeated() {
+            self.bodies.extend_from_slice(body);
+        }
+        self.others.push(Other { position, kind, flags, target, arg, body_end: self.bodies.len() });
+    }
+
+    /// Position behind the last message.
+    fn end(&self) -> u64 {
+        self.first + self.handles.len() as u64
+    }
+
+    /// Its messages from one position up to before another.
+    fn messages(&self, from: u64, to: u64) -> impl Iterator<Item = Message<'_>> {
+        let (from, to) = (from.max(self.first), to.min(self.end()));
+        let mut other = self.others.partition_point(|other| other.position < from);
+        (from..to).map(move |position| {
+            let handle = self.handles[(position - self.first) as usize];
+            let Some(found) = self.others.get(other).filter(|found| found.position == position) else {
+                return Message { kind: Kind::Update, flags: 0, target: ALL, handle, arg: 0, position, body: &[] };
+            };
+            let start = other.checked_sub(1).map_or(0, |before| self.others[before].body_end);
+            other += 1;
+            let &Other { kind, flags, target, arg, body_end, .. } = found;
+            Message { kind, flags, target, handle, arg, position, body: &self.bodies[start..body_end] }
+        })
+    }
 }
 
 impl History {
@@ -19,26 +105,26 @@ impl History {
         Self { limit, ..Self::default() }
     }
 
-    /// Keeps a block, and lets the oldest ones go that have no room beside it. Their memory is used again.
+    /// Keeps what a block was about, and lets the oldest ones go that have no room beside it.
     pub(crate) fn keep(&mut self, block: &[u8], end: u64) {
         if self.limit == 0 {
             return;
         }
-        let mut room = Vec::new();
+        let mut kept = Kept::default();
         while self.bytes + block.len() > self.limit {
-            let Some((behind, old)) = self.blocks.pop_front() else { break };
-            self.bytes -= old.len();
-            self.from = behind;
-            room = old;
+            let Some(old) = self.blocks.pop_front() else { break };
+            self.bytes -= old.bytes;
+            self.from = old.end();
+            kept = old;
         }
         if block.len() > self.limit {
             self.from = end;
             return;
         }
-        room.clear();
-        room.extend_from_slice(block);
-        self.bytes += room.len();
-        self.blocks.push_back((end, room));
+        kept.fill(block);
+        debug_assert_eq!(kept.end(), end, "every message has a position");
+        self.bytes += kept.bytes;
+        self.blocks.push_back(kept);
     }
 
     /// True if everything from this position on is kept.
@@ -46,13 +132,12 @@ impl History {
         self.limit > 0 && from >= self.from
     }
 
-    /// The messages from one position up to before another, as far as they are kept.
+    /// The messages from one position up to before another, as far as they are kept. Bodies are there of those that are said again alone
+    /// ([`Kind::is_repeated`]).
     pub(crate) fn messages(&self, from: u64, to: u64) -> impl Iterator<Item = Message<'_>> {
-        let first = self.blocks.partition_point(|(end, _)| *end <= from);
-        let blocks = self.blocks.range(first..).map_while(|(_, block)| Block::parse(block).ok());
-        let blocks = blocks.take_while(move |block| block.heading.first_seq < to);
-        let messages = blocks.flat_map(|block| block.messages().map_while(Result::ok));
-        messages.filter(move |message| (from..to).contains(&message.position))
+        let first = self.blocks.partition_point(|kept| kept.end() <= from);
+        let blocks = self.blocks.range(first..).take_while(move |kept| kept.first < to);
+        blocks.flat_map(move |kept| kept.messages(from, to))
     }
 }
 
@@ -78,6 +163,35 @@ mod tests {
         assert_eq!(handles(15, 17), [NO_HANDLE, 8]);
         assert_eq!(handles(16, 16), []);
         assert_eq!(handles(20, 30), []);
+    }
+
+    #[test]
+    fn what_is_said_again_is_kept_whole_and_the_rest_by_its_item() {
+        let mut writer = BlockWriter::new(1);
+        let mut history = History::new(1 << 20);
+        for round in 0..3_u32 {
+            writer.message_with(Kind::Ack, 1, 7, round, 70, |body| body.extend_from_slice(b"ack"));
+            writer.update(round, true, &[0; 10]);
+            writer.message_with(Kind::Image, 2, ALL, round, 0, |body| body.extend_from_slice(&[1; 500]));
+            writer.message_with(Kind::Refused, 3, 8, NO_HANDLE, 71, |body| body.extend_from_slice(b"refused"));
+            history.keep(writer.block().unwrap(), writer.next_position());
+            writer.clear();
+        }
+        let found: Vec<_> = history.messages(0, 12).collect();
+        assert_eq!(found.iter().map(|m| m.position).collect::<Vec<_>>(), (0..12).collect::<Vec<_>>());
+        for (round, found) in found.chunks(4).enumerate() {
+            let round = round as u32;
+            let seen = |m: &Message<'_>| (m.kind, m.target, m.handle, m.arg, m.body.to_vec());
+            assert_eq!(seen(&found[0]), (Kind::Ack, 7, round, 70, b"ack".to_vec()));
+            assert_eq!(seen(&found[1]), (Kind::Update, ALL, round, 0, Vec::new()));
+            assert_eq!(seen(&found[2]), (Kind::Image, ALL, round, 0, Vec::new()));
+            assert_eq!(seen(&found[3]), (Kind::Refused, 8, NO_HANDLE, 71, b"refused".to_vec()));
+        }
+        // From and to the middle of blocks, beginning behind and before a message with a body.
+        let kinds =
+            |from, to| history.messages(from, to).map(|m| (m.position, m.kind, m.body.len())).collect::<Vec<_>>();
+        assert_eq!(kinds(3, 6), [(3, Kind::Refused, 7), (4, Kind::Ack, 3), (5, Kind::Update, 0)]);
+        assert_eq!(kinds(7, 8), [(7, Kind::Refused, 7)]);
     }
 
     #[test]

@@ -43,9 +43,7 @@ impl Missed {
                 self.answers.push((kind, handle.0, arg, Vec::new()));
                 self.handles.push(handle);
             }
-            Kind::Refused | Kind::Ack | Kind::Resync => {
-                self.answers.push((kind, handle.0, arg, body.to_vec()));
-            }
+            _ if kind.is_repeated() => self.answers.push((kind, handle.0, arg, body.to_vec())),
             Kind::Dictionary => self.dictionaries = true,
             _ => {}
         }
