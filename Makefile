@@ -111,18 +111,21 @@ install-c: build-c ## the C library under PREFIX: header, shared and static libr
 deb: man ## a Debian package with systemd units: target/packages
 	BINARY=$(BINARY) LAB=$(LAB) MAN=$(MAN) packaging/deb.sh $(PACKAGES)
 
-static: ## the binary without shared libraries, for containers: target/static/release/quoteway
+static: ## the binary without shared libraries, for containers: target/static/quoteway
 	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --package quoteway --target $(HOST) --target-dir target/static
-	@ln -sf ../$(HOST)/release/quoteway target/static/quoteway
+	@ln -sf $(HOST)/release/quoteway target/static/quoteway
 
 container-root: static ## what packaging/Containerfile copies: target/container
 	install -D -m 755 target/static/quoteway target/container/quoteway
+	strip --strip-debug target/container/quoteway
 	target/container/quoteway config > target/container/quoteway.toml
 
 sbom: ## every crate in the binary with version and licence (CycloneDX): target/packages; needs cargo-cyclonedx
 	$(CARGO) cyclonedx --format json --manifest-path crates/quoteway/Cargo.toml --override-filename quoteway.cdx
 	install -d $(PACKAGES)
-	mv crates/quoteway/quoteway.cdx.json $(PACKAGES)/
+	# cargo-cyclonedx writes one list beside each manifest, with the folder of this checkout in the names of our own crates.
+	sed 's|path+file://$(CURDIR)/|path+file:///|g' crates/quoteway/quoteway.cdx.json > $(PACKAGES)/quoteway.cdx.json
+	rm -f crates/*/quoteway.cdx.json
 
 checksums: ## SHA-256 of everything in target/packages
 	cd $(PACKAGES) && sha256sum $$(ls | grep -v SHA256SUMS) > SHA256SUMS

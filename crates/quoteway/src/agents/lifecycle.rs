@@ -276,6 +276,10 @@ impl Lifecycle {
                 );
                 self.close_clients(&text);
             }
+            // The serving threads end at a second signal, and answer nothing from then on.
+            Err(_) if net::signal::stop_requested() > 1 => {
+                tracing::info!("a second signal ends the process at once, without a word to its clients");
+            }
             Err(why) => tracing::warn!("the process ends without a word to its clients: {why}"),
         }
         self.0.over.store(true, Ordering::Release);
