@@ -77,6 +77,11 @@ impl LoginStream {
         self.request.stream_id
     }
 
+    /// Whether the request asks which servers there are (`DownloadConnectionConfig`).
+    pub(crate) fn asks_for_servers(&self) -> bool {
+        self.request.download_connection_config == Some(true)
+    }
+
     /// What the other end has said that it can do; nothing before it has accepted.
     pub const fn features(&self) -> &Features {
         &self.features

@@ -39,6 +39,9 @@ impl ConnectionList {
     }
 }
 
+/// Servers that are taken from what a server says, at most.
+const TOLD_MAX: usize = 64;
+
 /// Walks the list.
 #[derive(Debug)]
 pub(crate) struct Walk {
@@ -57,6 +60,26 @@ impl Walk {
 
     pub(crate) fn server(&self, index: usize) -> Option<&Server> {
         self.list.servers.get(index)
+    }
+
+    /// The server in use, of this number, has said which ones there are: they are tried first, in its order, and those that were known
+    /// otherwise behind them. Gives the number that the server in use has now.
+    pub(crate) fn learn(&mut self, current: usize, told: impl Iterator<Item = Server>) -> usize {
+        let known = std::mem::take(&mut self.list.servers);
+        let (in_use, preferred) =
+            (known.get(current).cloned(), self.list.preferred.and_then(|n| known.get(n).cloned()));
+        let mut servers: Vec<Server> = Vec::new();
+        for server in told.take(TOLD_MAX).chain(known) {
+            if !servers.contains(&server) {
+                servers.push(server);
+            }
+        }
+        let place = |server: Option<Server>| servers.iter().position(|known| Some(known) == server.as_ref());
+        let current = place(in_use).unwrap_or(0);
+        self.list.preferred = place(preferred);
+        self.next = usize::from(current == 0 && servers.len() > 1);
+        self.list.servers = servers;
+        current
     }
 
     /// The server to try now.
@@ -130,6 +153,27 @@ mod tests {
         walk.lost(50);
         assert_eq!(walk.take(), Some(1));
         assert_eq!(walk.succeeded(1, 60), None);
+    }
+
+    #[test]
+    fn servers_that_one_tells_of_come_before_those_that_were_known() {
+        let told = |hosts: &[&str]| hosts.iter().map(|host| Server::new(*host, 14_002)).collect::<Vec<_>>().into_iter();
+        let hosts = |walk: &mut Walk| (0..4).map(|_| walk.take().unwrap()).collect::<Vec<_>>();
+        let mut walk = walk(Some(2));
+        assert_eq!(walk.take(), Some(2));
+        // Those of the list, then a and b; c is in use.
+        assert_eq!(walk.learn(2, told(&["x", "c"])), 1);
+        assert_eq!(walk.list.servers.iter().map(|server| server.host.as_str()).collect::<String>(), "xcab");
+        assert_eq!(hosts(&mut walk), [0, 1, 2, 3]);
+        walk.lost(0);
+        assert_eq!(walk.take(), Some(1), "the preferred one is still that");
+        // One that is the first itself is not what comes after it.
+        assert_eq!(walk.learn(1, told(&["c", "x"])), 0);
+        assert_eq!(hosts(&mut walk), [1, 2, 3, 0]);
+        let many: Vec<_> = (0..1_000).map(|n| format!("h{n}")).collect();
+        let many: Vec<_> = many.iter().map(String::as_str).collect();
+        walk.learn(0, told(&many));
+        assert_eq!(walk.list.servers.len(), TOLD_MAX + 4);
     }
 
     #[test]

@@ -162,6 +162,14 @@ impl Session {
             debug_assert!(false, "a login was accepted in {:?}", self.phase);
             return Login::Nothing;
         };
+        let told = refresh.connection_config.as_ref().filter(|_| self.login.asks_for_servers());
+        let server = told.map_or(server, |told| {
+            let servers = told.servers.iter().filter_map(|server| {
+                let port = u16::try_from(server.port).ok().filter(|port| *port > 0)?;
+                (!server.host.is_empty()).then(|| Server::new(server.host.clone(), port))
+            });
+            self.walk.learn(server, servers)
+        });
         self.phase = Phase::Up { server, leave_at: self.walk.succeeded(server, now) };
         Login::Accepted(refresh)
     }

@@ -17,6 +17,8 @@ pub struct Config {
     pub service_ids: ServiceIds,
     /// Clients may have this server stand by for another one.
     pub support_warm_standby: bool,
+    /// Servers that clients are told of that ask for them.
+    pub connections: super::Connections,
     /// Logins that one user may have at a time; 0 for any number.
     pub max_mounts_per_user: u32,
     /// Items that one client connection may have open; 0 for any number.
@@ -109,6 +111,7 @@ impl Default for Config {
             host_name: "quoteway".to_owned(),
             service_ids: ServiceIds::default(),
             support_warm_standby: true,
+            connections: super::Connections::default(),
             max_mounts_per_user: 0,
             item_limit: 0,
             aggregate_item_limit: 0,

@@ -46,7 +46,7 @@ mod sources;
 
 pub use blocked::{BLOCKED_MAX, BlockError, BlockedList};
 pub use clients::{Authenticator, Credentials, Identity, Rejected, TokenLife};
-pub use clients::{ClientInfo, Mount};
+pub use clients::{ClientInfo, Connections, Mount, ServerOrder};
 pub use close_reason::CloseReason;
 pub use config::{Config, ServiceIdError, ServiceIds};
 pub use counters::Counters;

@@ -1,5 +1,5 @@
 use crate::world::{PRICE, SECOND, World, item, texts};
-use hub::p2ps::{ClientId, CloseReason, Config};
+use hub::p2ps::{ClientId, CloseReason, Config, Connections, ServerOrder};
 use rwf::msg::{CloseMsg, Domain, Msg};
 use rwf::rdm::login;
 
@@ -40,6 +40,38 @@ fn a_login_is_echoed_and_claims_what_works() {
     assert_eq!((mount.client, mount.user, mount.position), (ClientId(3), "alice", "10.0.0.3/net"));
     assert_eq!((mount.application_id, mount.application_name), ("256", "tester"));
     assert_eq!(mount.address.to_string(), "10.0.0.3");
+}
+
+/// The first answer to a login that asks where else to connect, or does not.
+fn told_of(world: &mut World, client: u32, asks: Option<bool>) -> Option<login::ConnectionConfig> {
+    world.connect(client);
+    let request = login::Request { download_connection_config: asks, ..request("alice") };
+    world.send_with(client, |w| request.encode(w));
+    let answer = world.raw(client);
+    let Ok(Msg::Refresh(refresh)) = Msg::decode(&answer[0]) else { panic!("{answer:?}") };
+    login::Refresh::decode(&refresh).unwrap().connection_config
+}
+
+#[test]
+fn who_asks_is_told_where_else_to_connect() {
+    let servers = vec![("p2ps1".to_owned(), 14_002), ("10.1.0.7".to_owned(), 14_003)];
+    let connections = Connections { servers, standby_servers: 1, order: ServerOrder::Spread };
+    let mut world = World::with(Config { connections: connections.clone(), ..Config::default() });
+    assert_eq!(told_of(&mut world, 1, None), None);
+    assert_eq!(told_of(&mut world, 2, Some(false)), None);
+    let hosts = |told: Option<login::ConnectionConfig>| {
+        let told = told.expect("servers");
+        assert_eq!(told.standby_servers, 1);
+        told.servers.into_iter().map(|server| (server.host, server.port, server.kind)).collect::<Vec<_>>()
+    };
+    let [first, second] = [("p2ps1".to_owned(), 14_002, 0), ("10.1.0.7".to_owned(), 14_003, 1)];
+    let of = |(host, port, _): &(String, u64, u16), kind| (host.clone(), *port, Some(kind));
+    assert_eq!(hosts(told_of(&mut world, 3, Some(true))), [of(&first, 0), of(&second, 1)]);
+    assert_eq!(hosts(told_of(&mut world, 4, Some(true))), [of(&second, 0), of(&first, 1)]);
+
+    // A reload counts for those who come.
+    world.p2ps.reconfigure(&Config { connections: Connections::default(), ..Config::default() });
+    assert_eq!(told_of(&mut world, 5, Some(true)), None);
 }
 
 #[test]

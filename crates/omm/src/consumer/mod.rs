@@ -33,7 +33,8 @@ const FIRST_ITEM: i32 = 5;
 pub struct ConsumerConfig {
     /// Where to connect.
     pub connections: ConnectionList,
-    /// The login: user name, application, position. Its `SingleOpen` says whether items are recovered here.
+    /// The login: user name, application, position. Its `SingleOpen` says whether items are recovered here; where it asks for them
+    /// (`DownloadConnectionConfig`), the servers that the answer names are tried before those of `connections`.
     pub login: login::Request,
     /// Whether the dictionaries of the first service that has them are wanted.
     pub dictionary: bool,

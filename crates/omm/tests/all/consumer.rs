@@ -5,6 +5,7 @@ use omm::Disconnect;
 use omm::consumer::{ConsumerConfig, Event, ItemRequest};
 use rwf::rdm::directory::{Action, Group, Part, Service, ServiceState};
 use rwf::rdm::login;
+use rwf::wire::Writer;
 use rwf::{DataState, State, StateCode, StreamState};
 
 fn world(open_window: Option<u64>) -> World {
@@ -260,6 +261,35 @@ fn a_login_that_is_not_answered_or_refused_ends_the_connection() {
     assert_eq!(world.consumer.poll_connect(u64::MAX), None, "refused for good");
     world.consumer.restart(world.now);
     assert!(world.consumer.poll_connect(world.now).is_some());
+}
+
+#[test]
+fn a_consumer_that_asks_where_else_to_connect_goes_there() {
+    for asks in [true, false] {
+        let mut config = consumer_config(2);
+        config.login.download_connection_config = Some(asks);
+        let mut world = World::new(config, provider_config(Vec::new()));
+        assert_eq!(world.connect().as_deref(), Some("server0"));
+        let request = login::Request { name: "user".to_owned(), ..login::Request::default() };
+        let mut refresh = login::Refresh::accept(&request, login::Features::default(), "welcome");
+        let server = |host: &str, port| login::Server { host: host.to_owned(), port, load_factor: None, kind: None };
+        // Two of them are none.
+        let servers = [server("other", 14_003), server("", 14_002), server("wrong", 70_000), server("server0", 14_002)];
+        refresh.connection_config = Some(login::ConnectionConfig { standby_servers: 0, servers: servers.to_vec() });
+        let mut buffer = [0; 1_024];
+        let mut w = Writer::new(&mut buffer);
+        refresh.encode(&mut w).unwrap();
+        world.consumer.handle_message(world.now, w.written());
+        assert_eq!(world.consumer.server().map(|server| server.host.as_str()), Some("server0"));
+        let mut tried = Vec::new();
+        for _ in 0..3 {
+            world.disconnect();
+            world.now += 60 * SECOND;
+            tried.extend(world.connect());
+        }
+        let expected = if asks { ["other", "server0", "server1"] } else { ["server1", "server0", "server1"] };
+        assert_eq!(tried, expected);
+    }
 }
 
 #[test]

@@ -102,7 +102,7 @@ const PERSISTENCE: &str = "what has changed is written every persistent_interval
 const RESILIENCY: &str = "cache_resiliency_hosts names the hub ports of those whose images a Source Distributor copies when it starts (docs/operating/cache.md)";
 const P2PS_PERSISTENCE: &str =
     "a P2PS keeps nothing over a restart: images that outlive one are the Source Distributor's";
-const DISCOVERY: &str = "clients are not redirected; list the servers in the client's configuration";
+const DISCOVERY: &str = "P2PSs do not know of each other: p2ps.connection_list says of which servers clients are told";
 const SERVICES: &str = "every service that a provider offers is served";
 const RECOVERY: &str = "an item is asked for again for ever, with a pause that grows from 1 s to 60 s";
 const CONTRIBUTIONS: &str = "posts and inserts go straight to the provider; insertTimeout bounds the answer";

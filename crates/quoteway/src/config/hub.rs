@@ -91,6 +91,7 @@ pub fn p2ps_limits(config: &Config) -> p2ps::Config {
         conflation: conflation::settings(&config.conflation),
         service_ids: c.service_ids.0.clone(),
         support_warm_standby: c.support_warm_standby,
+        connections: connections(c),
         max_mounts_per_user: c.max_mounts_per_user,
         item_limit: c.item_limit,
         aggregate_item_limit: c.aggregate_item_limit,
@@ -117,6 +118,20 @@ pub fn p2ps_limits(config: &Config) -> p2ps::Config {
         page_sizes: config.source_distributor.page_sizes.0.clone(),
         permissions: permission_settings(&config.permissions),
         ..p2ps::Config::default()
+    }
+}
+
+/// What clients are told of other servers.
+fn connections(c: &super::P2ps) -> p2ps::Connections {
+    // Entries without a port that can be connected to are a fault of the file (`ports`).
+    let server = |entry: &String| {
+        let (host, port) = entry.rsplit_once(':')?;
+        Some((host.trim_matches(['[', ']']).to_owned(), port.parse().ok()?))
+    };
+    p2ps::Connections {
+        servers: c.connection_list.iter().filter_map(server).collect(),
+        standby_servers: c.connection_standby_servers,
+        order: c.connection_order.0,
     }
 }
 

@@ -5,7 +5,7 @@
 use super::section::section;
 use super::value::{
     AbsentRights, AuditSync, CacheLocation, Compression, ConnectionType, DomainList, Entries, LogFormat,
-    MarketfeedClients, PageSizeList, PermissionMode, ProviderChoice, RouteProtocol, ServiceIdList,
+    MarketfeedClients, PageSizeList, PermissionMode, ProviderChoice, RouteProtocol, ServerOrder, ServiceIdList,
 };
 use hub::cache::rules::{Domains, PageSizes};
 use hub::p2ps::ServiceIds;
@@ -67,6 +67,9 @@ section! {
     cached_services: Vec<String> = Vec::new(), "", "Services whose items are cached where enable_cache is on; empty means all.";
     service_ids: ServiceIdList = ServiceIdList(ServiceIds::new()), "", "Ids that services have here whenever they come, SERVICE=ID: for clients that know several servers and expect the same id for the same service (docs/operating/standby.md). Others get theirs, from 1, as they are first heard of.";
     support_warm_standby: bool = true, "supportWarmStandby", "Clients may name this server their active or their standby one, for all services or by service: a standby sends states and images, and no updates until it is made active.";
+    connection_list: Vec<String> = Vec::new(), "", "Servers (HOST:PORT) that clients are told of that ask for them at login (DownloadConnectionConfig), most wanted first, this one among them (docs/operating/discovery.md). Empty tells nobody.";
+    connection_order: ServerOrder = ServerOrder::default(), "", "Which of them a client finds first: \"list\" the first of connection_list, \"spread\" another one for each login.";
+    connection_standby_servers: u16 = 0, "", "How many connections such a client is to hold beside its first (NumStandbyServers).";
     open_rate: u32 = 250_000, "", "Items a second that a thread opens over all its clients, so that large watchlists do not delay those that stream; those that someone watches already do not count. 0 means as they come.";
     guaranteed_output_buffers: u32 = 1_600, "guaranteedOutputBuffers", "Output buffers (of max_fragment_size bytes) that a client may fill before its own requests have to wait.";
     max_output_buffers: u32 = 16_000, "maxOutputBuffers", "Output buffers at which a slow client is cut off.";

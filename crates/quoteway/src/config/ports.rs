@@ -38,10 +38,14 @@ pub(super) fn faults(config: &Config) -> Vec<String> {
     let hosts = config.dialled_routes().flat_map(|r| r.host_list.iter().map(|h| ("route.host_list", h)));
     let hosts = hosts.chain(config.hub.source_distributors.iter().map(|h| ("hub.source_distributors", h)));
     let hosts = hosts.chain(config.aeron.sources.iter().map(|h| ("aeron.sources", h)));
+    let hosts = hosts.chain(config.p2ps.connection_list.iter().map(|h| ("p2ps.connection_list", h)));
     let hosts = hosts.chain(config.aeron.destinations.iter().map(|h| ("aeron.destinations", h)));
     for (key, host) in hosts {
         // An IPv6 address without a port has colons too.
         let port = host.rsplit_once(':').map(|(_, port)| port).filter(|_| host.parse::<IpAddr>().is_err());
+        if port.is_none() && key == "p2ps.connection_list" {
+            found.push(format!("{key}: {host:?} has no port: HOST:PORT, or [ADDRESS]:PORT for IPv6"));
+        }
         if let Some(port) = port.filter(|port| !matches!(port.parse::<u16>(), Ok(1..))) {
             found.push(format!("{key}: {host:?} has {port:?} for a port, which must be from 1 to 65535"));
         }
@@ -93,6 +97,8 @@ mod tests {
     fn a_host_needs_a_port_that_can_be_dialled() {
         let found = of("[[route]]\nhost_list = [\"a:0\", \"b:70000\", \"c\", \"d:14002\", \"::1\"]\n");
         assert_eq!(found.len(), 2, "{found:?}");
+        let told = of("[p2ps]\nconnection_list = [\"a:14002\", \"[::1]:14002\", \"b\", \"c:0\"]\n");
+        assert!(matches!(&told[..], [b, c] if b.contains("\"b\" has no port") && c.contains("\"c:0\"")), "{told:?}");
         assert!(found[0].contains("\"a:0\"") && found[1].contains("from 1 to 65535"), "{found:?}");
     }
 }

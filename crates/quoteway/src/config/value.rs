@@ -406,6 +406,12 @@ choice!(
     Off = "off", Asked = "asked", All = "all"
 );
 
+choice!(
+    /// Which server of a list a client finds first.
+    ServerOrder(hub::p2ps::ServerOrder): "\"list\" or \"spread\"",
+    List = "list", Spread = "spread"
+);
+
 /// When the audit is forced to the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AuditSync {

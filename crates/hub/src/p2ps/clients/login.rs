@@ -149,6 +149,7 @@ impl P2ps {
             refresh.authentication = authentication;
         }
         refresh.attributes.round_trip_latency = self.round_trips_granted(client);
+        refresh.connection_config = self.connections_for(request.download_connection_config);
         self.send(client, StreamId(request.stream_id), |w| refresh.encode(w));
     }
 

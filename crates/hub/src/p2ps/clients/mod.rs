@@ -2,6 +2,7 @@
 //!
 //! * `streams`: what each client has open, and the state of its watchers;
 //! * `login`, `authentication`: logins, what they allow, and tokens;
+//! * `connections`: where else a client may connect;
 //! * `requests`, `batch`: requests for items, reissues, closes;
 //! * `directory`, `dictionary`: the streams of these domains;
 //! * `posts`, `generics`: what clients send upstream;
@@ -12,6 +13,7 @@
 mod authentication;
 pub(crate) mod awaited_logins;
 mod batch;
+mod connections;
 pub(crate) mod dictionary;
 mod directory;
 mod generics;
@@ -26,6 +28,7 @@ pub(crate) mod symbol_lists;
 
 pub(in crate::p2ps) use authentication::Tokens;
 pub use authentication::{Authenticator, Credentials, Identity, Rejected, TokenLife};
+pub use connections::{Connections, ServerOrder};
 
 use super::ids::{ClientId, ItemId, ServiceId, StreamId};
 use super::items::watchers::Watcher;
