@@ -132,6 +132,23 @@ pub struct BlockWriter {
     buf: Vec<u8>,
     count: u32,
     next_seq: u64,
+    index: Option<Index>,
+}
+
+/// What the messages of a block are about, noted while it is written and its bytes are at hand.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    /// The handle of each message.
+    pub(crate) handles: Vec<u32>,
+    /// Which messages are no updates for all, and where they start in the block.
+    pub(crate) others: Vec<(u32, usize)>,
+}
+
+impl Index {
+    pub(crate) fn clear(&mut self) {
+        self.handles.clear();
+        self.others.clear();
+    }
 }
 
 impl BlockWriter {
@@ -141,7 +158,17 @@ impl BlockWriter {
         buf[0..2].copy_from_slice(&MAGIC.to_le_bytes());
         buf[2] = VERSION;
         buf[4..8].copy_from_slice(&incarnation.to_le_bytes());
-        Self { buf, count: 0, next_seq: 0 }
+        Self { buf, count: 0, next_seq: 0, index: None }
+    }
+
+    /// As [`Self::new`]; it notes what the messages are about.
+    pub(crate) fn indexed(incarnation: u32) -> Self {
+        Self { index: Some(Index::default()), ..Self::new(incarnation) }
+    }
+
+    /// The block as [`Self::block`] gives it, and what its messages are about where that is noted.
+    pub(crate) fn parts_mut(&mut self) -> (Option<&[u8]>, Option<&mut Index>) {
+        ((self.count > 0).then_some(&self.buf), self.index.as_mut())
     }
 
     /// The block so far, or `None` if nothing was written since [`Self::clear`].
@@ -163,6 +190,9 @@ impl BlockWriter {
     pub fn clear(&mut self) {
         self.buf.truncate(BLOCK_HEADER);
         self.count = 0;
+        if let Some(index) = &mut self.index {
+            index.clear();
+        }
         self.buf[8..16].copy_from_slice(&self.next_seq.to_le_bytes());
         self.patch();
     }
@@ -196,7 +226,7 @@ impl BlockWriter {
     pub fn update_with(&mut self, handle: u32, flags: u8, rwf: &[u8]) {
         self.buf.extend_from_slice(&Message::header(Kind::Update, flags, ALL, handle, 0, rwf.len()));
         self.buf.extend_from_slice(rwf);
-        self.appended();
+        self.appended(handle);
     }
 
     /// Appends a message whose body `write` appends to the vector it is given (it must only append). Header members
@@ -216,11 +246,17 @@ impl BlockWriter {
         let length = (self.buf.len() - start) as u32;
         debug_assert!(length as usize >= MESSAGE_HEADER, "a body writer only appends");
         self.buf[start..start + 4].copy_from_slice(&length.to_le_bytes());
-        self.appended();
+        if let Some(index) = &mut self.index {
+            index.others.push((self.count, start));
+        }
+        self.appended(handle);
     }
 
     #[inline]
-    fn appended(&mut self) {
+    fn appended(&mut self, handle: u32) {
+        if let Some(index) = &mut self.index {
+            index.handles.push(handle);
+        }
         self.count += 1;
         self.next_seq = self.next_seq.wrapping_add(1);
         self.patch();

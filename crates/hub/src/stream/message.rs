@@ -148,7 +148,7 @@ impl<'a> Message<'a> {
 
     /// Reads the message at `offset` of a block; the second value is the offset behind it.
     #[inline]
-    pub(super) fn at(block: &'a [u8], offset: usize, position: u64) -> Result<(Self, usize), HubError> {
+    pub(crate) fn at(block: &'a [u8], offset: usize, position: u64) -> Result<(Self, usize), HubError> {
         let Some(header) = block.get(offset..).and_then(|rest| rest.first_chunk::<MESSAGE_HEADER>()) else {
             return Err(HubError::MessageLength { offset, length: MESSAGE_HEADER });
         };

@@ -18,6 +18,7 @@ mod parts;
 mod request;
 mod state;
 
+pub(crate) use block::Index;
 pub use block::{Block, BlockWriter, Continuity, Heading, Messages, Seen};
 pub use error::HubError;
 pub use event::Event;

@@ -3,7 +3,7 @@
 //! Of an update, and that is nearly all there is, its handle suffices: the P2PS asks for an image of the item. So what is kept of a block is
 //! four bytes a message, and not the block, which would be a copy of the whole stream through memory that no cache holds.
 
-use crate::stream::{ALL, Block, Kind, Message};
+use crate::stream::{ALL, Index, Kind, Message};
 use std::collections::VecDeque;
 
 /// What is kept of the stream: of the newest blocks that fit.
@@ -47,35 +47,21 @@ struct Other {
 }
 
 impl Kept {
-    /// Takes what is kept of a block. Whatever was kept here before is gone; its memory is used again.
-    fn fill(&mut self, block: &[u8]) {
-        self.handles.clear();
+    /// Takes what is kept of a block. Whatever was kept here before is gone; its memory is what the index gets.
+    fn fill(&mut self, block: &[u8], index: &mut Index, first: u64) {
         self.others.clear();
         self.bodies.clear();
-        self.bytes = block.len();
-        let block = Block::parse(block).expect("a writer's block is one");
-        self.first = block.heading.first_seq;
-        let mut messages = block.messages();
-        loop {
-            while let Some(update) = messages.next_update() {
-                self.note(&update);
+        std::mem::swap(&mut self.handles, &mut index.handles);
+        (self.first, self.bytes) = (first, block.len());
+        for &(number, offset) in &index.others {
+            let position = first + u64::from(number);
+            let (message, _) = Message::at(block, offset, position).expect("a writer knows where its messages are");
+            let Message { kind, flags, target, arg, body, .. } = message;
+            if kind.is_repeated() {
+                self.bodies.extend_from_slice(body);
             }
-            let Some(message) = messages.next() else { break };
-            self.note(&message.expect("a writer's messages are whole"));
+            self.others.push(Other { position, kind, flags, target, arg, body_end: self.bodies.len() });
         }
-    }
-
-    #[inline]
-    fn note(&mut self, message: &Message<'_>) {
-        let &Message { kind, flags, target, handle, arg, position, body } = message;
-        self.handles.push(handle);
-        if kind == Kind::Update && target == ALL {
-            return;
-        }
-        if kind.is_repeated() {
-            self.bodies.extend_from_slice(body);
-        }
-        self.others.push(Other { position, kind, flags, target, arg, body_end: self.bodies.len() });
     }
 
     /// Position behind the last message.
@@ -105,8 +91,8 @@ impl History {
         Self { limit, ..Self::default() }
     }
 
-    /// Keeps what a block was about, and lets the oldest ones go that have no room beside it.
-    pub(crate) fn keep(&mut self, block: &[u8], end: u64) {
+    /// Keeps what a block was about, and lets the oldest ones go that have no room beside it. `end` is the position behind its last message.
+    pub(crate) fn keep(&mut self, block: &[u8], index: &mut Index, end: u64) {
         if self.limit == 0 {
             return;
         }
@@ -121,8 +107,7 @@ impl History {
             self.from = end;
             return;
         }
-        kept.fill(block);
-        debug_assert_eq!(kept.end(), end, "every message has a position");
+        kept.fill(block, index, end - index.handles.len() as u64);
         self.bytes += kept.bytes;
         self.blocks.push_back(kept);
     }
@@ -146,15 +131,21 @@ mod tests {
     use super::*;
     use crate::stream::{BlockWriter, NO_HANDLE};
 
+    fn end_block(history: &mut History, writer: &mut BlockWriter) {
+        let end = writer.next_position();
+        let (Some(block), Some(index)) = writer.parts_mut() else { panic!("nothing was written") };
+        history.keep(block, index, end);
+        writer.clear();
+    }
+
     #[test]
     fn it_keeps_what_fits_and_knows_what_it_has_let_go() {
-        let mut writer = BlockWriter::new(1);
+        let mut writer = BlockWriter::indexed(1);
         let mut history = History::new(300);
         for handle in 0..10 {
             writer.update(handle, false, &[0; 10]);
             writer.update(NO_HANDLE, false, &[0; 10]);
-            history.keep(writer.block().unwrap(), writer.next_position());
-            writer.clear();
+            end_block(&mut history, &mut writer);
         }
         // Each block has 76 bytes: three fit.
         assert!(!history.reaches(13) && history.reaches(14));
@@ -167,15 +158,14 @@ mod tests {
 
     #[test]
     fn what_is_said_again_is_kept_whole_and_the_rest_by_its_item() {
-        let mut writer = BlockWriter::new(1);
+        let mut writer = BlockWriter::indexed(1);
         let mut history = History::new(1 << 20);
         for round in 0..3_u32 {
             writer.message_with(Kind::Ack, 1, 7, round, 70, |body| body.extend_from_slice(b"ack"));
             writer.update(round, true, &[0; 10]);
             writer.message_with(Kind::Image, 2, ALL, round, 0, |body| body.extend_from_slice(&[1; 500]));
             writer.message_with(Kind::Refused, 3, 8, NO_HANDLE, 71, |body| body.extend_from_slice(b"refused"));
-            history.keep(writer.block().unwrap(), writer.next_position());
-            writer.clear();
+            end_block(&mut history, &mut writer);
         }
         let found: Vec<_> = history.messages(0, 12).collect();
         assert_eq!(found.iter().map(|m| m.position).collect::<Vec<_>>(), (0..12).collect::<Vec<_>>());
@@ -196,10 +186,10 @@ mod tests {
 
     #[test]
     fn a_block_that_is_too_large_leaves_nothing_before_it() {
-        let mut writer = BlockWriter::new(1);
+        let mut writer = BlockWriter::indexed(1);
         let mut history = History::new(100);
         writer.update(1, false, &[0; 200]);
-        history.keep(writer.block().unwrap(), writer.next_position());
+        end_block(&mut history, &mut writer);
         assert!(!history.reaches(0) && history.reaches(1));
         assert!(!History::new(0).reaches(0), "nothing is kept at all");
     }

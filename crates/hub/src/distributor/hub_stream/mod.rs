@@ -24,7 +24,11 @@ pub(crate) struct HubStream {
 impl HubStream {
     pub(crate) fn new(config: &Config, incarnation: u32) -> Self {
         Self {
-            writer: BlockWriter::new(incarnation),
+            writer: if config.history_bytes > 0 {
+                BlockWriter::indexed(incarnation)
+            } else {
+                BlockWriter::new(incarnation)
+            },
             history: History::new(config.history_bytes),
             flow_control: FlowControl::new(config.window, config.patience),
             incarnation,
@@ -68,9 +72,13 @@ impl HubStream {
 
     /// The block was handed on.
     pub(crate) fn end_block(&mut self) {
-        if let Some(block) = self.writer.block() {
-            self.history.keep(block, self.writer.next_position());
-            self.flow_control.published(block.len(), self.writer.next_position());
+        let end = self.writer.next_position();
+        let (block, index) = self.writer.parts_mut();
+        if let Some(block) = block {
+            if let Some(index) = index {
+                self.history.keep(block, index, end);
+            }
+            self.flow_control.published(block.len(), end);
         }
         self.writer.clear();
     }
