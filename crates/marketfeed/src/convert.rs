@@ -311,10 +311,7 @@ impl Converter {
 }
 
 fn write_text(w: &mut Writer<'_>, text: &[u8]) -> Result<(), value::Error> {
-    if text.iter().any(|byte| byte & 0xFC == 0x1C) {
-        return Err(value::Error::Lost(Loss::Separator));
-    }
-    Ok(w.bytes(text)?)
+    if value::write_text(w, text)? { Ok(()) } else { Err(value::Error::Lost(Loss::Separator)) }
 }
 
 /// The state that a status or drop is: closed for a drop, open for all else, since nobody says what the codes mean.
@@ -391,21 +388,25 @@ fn field_to_rwf(
     if value::is_blank(text) {
         return Ok(list.blank(fid)?);
     }
-    let primitive = match data_type {
-        DataType::REAL => value::real(text).map(Primitive::Real),
-        DataType::UINT if def.marketfeed_type() == MarketfeedType::BINARY => value::binary(text).map(Primitive::UInt),
-        DataType::UINT => value::uint(text).map(Primitive::UInt),
-        DataType::INT => value::int(text).map(Primitive::Int),
-        DataType::DATE => value::date(text).map(Primitive::Date),
-        DataType::TIME if def.marketfeed_type() == MarketfeedType::INTEGER => {
-            value::time_of_count(text, def.rwf_length()).map(Primitive::Time)
+    let wrong = value::Error::Lost(Loss::Value);
+    // Each kind is written where it is read: a value of any kind between the two would be stored and loaded again.
+    let written = match data_type {
+        DataType::REAL => list.real(fid, value::real(text).ok_or(wrong)?),
+        DataType::UINT if def.marketfeed_type() == MarketfeedType::BINARY => {
+            list.uint(fid, value::binary(text).ok_or(wrong)?)
         }
-        DataType::TIME => value::time(text).map(Primitive::Time),
-        DataType::ENUM => enumeration(dictionary, def, text).map(Primitive::Enum),
+        DataType::UINT => list.uint(fid, value::uint(text).ok_or(wrong)?),
+        DataType::INT => list.int(fid, value::int(text).ok_or(wrong)?),
+        DataType::DATE => list.field(fid, &Primitive::Date(value::date(text).ok_or(wrong)?)),
+        DataType::TIME if def.marketfeed_type() == MarketfeedType::INTEGER => {
+            let time = value::time_of_count(text, def.rwf_length()).ok_or(wrong)?;
+            list.field(fid, &Primitive::Time(time))
+        }
+        DataType::TIME => list.field(fid, &Primitive::Time(value::time(text).ok_or(wrong)?)),
+        DataType::ENUM => list.enumeration(fid, enumeration(dictionary, def, text).ok_or(wrong)?),
         _ => return Err(value::Error::Lost(Loss::Type)),
     };
-    let primitive = primitive.ok_or(value::Error::Lost(Loss::Value))?;
-    Ok(list.field(fid, &primitive)?)
+    Ok(written?)
 }
 
 /// Digits are the value; other text is looked up among the displays of the field.

@@ -63,15 +63,15 @@ impl<'w, 'b> RecordEncoder<'w, 'b> {
     /// [`EncodeError::BufferFull`]; [`EncodeError::Unrepresentable`] for a separator in the value. The message is as before
     /// then.
     pub fn field(&mut self, fid: i16, value: &[u8]) -> Result<(), EncodeError> {
-        if value.iter().any(|byte| byte & 0xFC == 0x1C) {
-            return Err(EncodeError::Unrepresentable("a separator (0x1C to 0x1F) in a Marketfeed value"));
-        }
         let start = self.w.position();
-        let written = self.head(fid).and_then(|()| self.w.bytes(value));
-        if written.is_err() {
+        let written = self.head(fid).and_then(|()| crate::value::write_text(self.w, value));
+        if !matches!(written, Ok(true)) {
             self.w.rollback(start);
         }
-        written
+        if written? {
+            return Ok(());
+        }
+        Err(EncodeError::Unrepresentable("a separator (0x1C to 0x1F) in a Marketfeed value"))
     }
 
     /// A field whose value `write` writes, without separators.
@@ -85,7 +85,7 @@ impl<'w, 'b> RecordEncoder<'w, 'b> {
     }
 
     fn head(&mut self, fid: i16) -> Result<(), EncodeError> {
-        crate::value::write_marked(self.w, RS, fid, US)
+        crate::value::write_field_id(self.w, fid)
     }
 
     /// Where the next byte goes.
@@ -107,11 +107,11 @@ impl<'w, 'b> RecordEncoder<'w, 'b> {
     }
 
     fn part(&mut self, mark: u8, text: &[u8]) -> Result<(), EncodeError> {
-        if text.iter().any(|byte| byte & 0xFC == 0x1C) {
-            return Err(EncodeError::Unrepresentable("a separator (0x1C to 0x1F) in a Marketfeed header"));
-        }
         self.w.u8(mark)?;
-        self.w.bytes(text)
+        if crate::value::write_text(self.w, text)? {
+            return Ok(());
+        }
+        Err(EncodeError::Unrepresentable("a separator (0x1C to 0x1F) in a Marketfeed header"))
     }
 
     fn numbered(&mut self, mark: u8, number: u16) -> Result<(), EncodeError> {

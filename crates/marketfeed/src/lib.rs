@@ -30,6 +30,7 @@ mod opaque;
 pub mod page;
 mod record;
 mod value;
+mod words;
 
 pub use convert::{ConvertError, Converter, Options, RtlRule, RwfHeader};
 pub use edit::{EditError, FieldCache, has_edit};

@@ -4,6 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
+use crate::words::{self, WORD};
 use crate::{FS, GS, RS, US};
 
 /// The number after the first byte of a message.
@@ -101,31 +102,21 @@ pub struct Field<'a> {
     pub value: &'a [u8],
 }
 
-const ONES: u64 = u64::from_ne_bytes([1; 8]);
-
-/// Offset of the first byte at or after `from` that is `wanted` where `mask` is set; the length if there is none.
-#[inline]
-fn find(bytes: &[u8], from: usize, mask: u8, wanted: u8) -> usize {
-    let mut at = from;
-    while let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
-        // Such bytes become zero; the lowest zero byte is the first one marked.
-        let zeros = (u64::from_le_bytes(*word) & (ONES * u64::from(mask))) ^ (ONES * u64::from(wanted));
-        let marks = zeros.wrapping_sub(ONES) & !zeros & (ONES * 0x80);
-        if marks != 0 {
-            return at + (marks.trailing_zeros() / 8) as usize;
-        }
-        at += 8;
-    }
-    while at < bytes.len() && bytes[at] & mask != wanted {
-        at += 1;
-    }
-    at
-}
-
 /// Offset of the first separator (0x1C to 0x1F) at or after `from`; the length if there is none.
 #[inline]
 pub fn separator(bytes: &[u8], from: usize) -> usize {
-    find(bytes, from, 0xFC, 0x1C)
+    let mut at = from;
+    while let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        let offset = words::offset(u64::from_le_bytes(*word), 0xFC, 0x1C);
+        if offset < WORD {
+            return at + offset;
+        }
+        at += WORD;
+    }
+    while at < bytes.len() && bytes[at] & 0xFC != 0x1C {
+        at += 1;
+    }
+    at
 }
 
 /// The parts of a header, one after the other.
@@ -232,7 +223,7 @@ impl<'a> Record<'a> {
 
 /// The first FS at or after an offset; the length if there is none.
 fn separator_fs(bytes: &[u8], from: usize) -> usize {
-    find(bytes, from, 0xFF, FS)
+    bytes.get(from..).and_then(|rest| memchr::memchr(FS, rest)).map_or(bytes.len(), |offset| from + offset)
 }
 
 /// The status of an image, which stands as a field would: `RS status US number US`. After a field comes RS or FS.
@@ -279,19 +270,7 @@ impl<'a> Iterator for Fields<'a> {
         if rest.is_empty() {
             return None;
         }
-        let is_negative = rest.get(1) == Some(&b'-');
-        let mut at = 1 + usize::from(is_negative);
-        let first = at;
-        let mut number = 0i32;
-        // Five digits are enough for any field id, and cannot overflow.
-        while at < rest.len() && at < first + 5 && rest[at].is_ascii_digit() {
-            number = number * 10 + i32::from(rest[at] - b'0');
-            at += 1;
-        }
-        let number = if is_negative { -number } else { number };
-        let (Ok(fid), true) = (i16::try_from(number), at > first && rest[0] == RS && rest.get(at) == Some(&US)) else {
-            return Some(self.fail());
-        };
+        let Some((fid, at)) = field_id(rest) else { return Some(self.fail()) };
         let end = separator(rest, at + 1);
         if rest.get(end).is_some_and(|mark| *mark != RS) {
             return Some(self.fail());
@@ -300,6 +279,25 @@ impl<'a> Iterator for Fields<'a> {
         self.base += end;
         Some(Ok(Field { fid, value: &rest[at + 1..end] }))
     }
+}
+
+/// Five digits are enough for any field id, and cannot overflow.
+const LONGEST_ID: usize = 5;
+
+/// The id of the field at whose RS `rest` begins, and the offset of the US behind the id. Digit by digit: how many there are is guessed well by
+/// a processor, which goes on with what follows meanwhile.
+#[inline]
+fn field_id(rest: &[u8]) -> Option<(i16, usize)> {
+    let is_negative = rest.get(1) == Some(&b'-');
+    let first = 1 + usize::from(is_negative);
+    let mut at = first;
+    let mut number = 0i32;
+    while at < rest.len() && at < first + LONGEST_ID && rest[at].is_ascii_digit() {
+        number = number * 10 + i32::from(rest[at] - b'0');
+        at += 1;
+    }
+    let fid = i16::try_from(if is_negative { -number } else { number }).ok()?;
+    (at > first && rest[0] == RS && rest.get(at) == Some(&US)).then_some((fid, at))
 }
 
 /// What [`scan`] finds.

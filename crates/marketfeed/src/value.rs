@@ -3,7 +3,8 @@
 use rwf::wire::Writer;
 use rwf::{Date, EncodeError, Real, RealHint, Time};
 
-use crate::Loss;
+use crate::words::{self, WORD};
+use crate::{Loss, RS, US};
 
 const MONTHS: [&[u8; 3]; 12] =
     [b"JAN", b"FEB", b"MAR", b"APR", b"MAY", b"JUN", b"JUL", b"AUG", b"SEP", b"OCT", b"NOV", b"DEC"];
@@ -213,7 +214,12 @@ impl Backwards {
     }
 }
 
+#[inline]
 pub(crate) fn write_uint(w: &mut Writer<'_>, number: u64) -> Result<(), EncodeError> {
+    if number < words::BOUND {
+        let (text, len) = words::text_of(number, 1);
+        return w.short(text.to_le_bytes(), len);
+    }
     let mut text = Backwards::new();
     text.whole(number);
     w.bytes(text.text())
@@ -228,17 +234,32 @@ pub(crate) fn write_int(w: &mut Writer<'_>, number: i64) -> Result<(), EncodeErr
     w.bytes(text.text())
 }
 
-/// A field id between the marks that stand around it.
+/// A field id between the marks that stand around it: the head of a field.
 #[inline]
-pub(crate) fn write_marked(w: &mut Writer<'_>, before: u8, fid: i16, behind: u8) -> Result<(), EncodeError> {
-    let mut text = Backwards::new();
-    text.put(behind);
-    text.whole(u64::from(fid.unsigned_abs()));
+pub(crate) fn write_field_id(w: &mut Writer<'_>, fid: i16) -> Result<(), EncodeError> {
+    let (mut text, mut len) = words::text_of(u64::from(fid.unsigned_abs()), 1);
     if fid < 0 {
-        text.put(b'-');
+        (text, len) = (text << 8 | u64::from(b'-'), len + 1);
     }
-    text.put(before);
-    w.bytes(text.text())
+    // A sign, five digits and two marks fill a word.
+    let word = u64::from(RS) | text << 8 | u64::from(US) << (8 * (len + 1));
+    w.short(word.to_le_bytes(), len + 2)
+}
+
+/// Text as it is; false, and nothing is written, if there is a separator in it.
+#[inline]
+pub(crate) fn write_text(w: &mut Writer<'_>, text: &[u8]) -> Result<bool, EncodeError> {
+    if let Some(word) = words::word(text) {
+        // What lies behind the text is no separator.
+        if words::offset(word, 0xFC, 0x1C) < WORD {
+            return Ok(false);
+        }
+        return w.short(word.to_le_bytes(), text.len()).map(|()| true);
+    }
+    if text.iter().any(|byte| byte & 0xFC == 0x1C) {
+        return Ok(false);
+    }
+    w.bytes(text).map(|()| true)
 }
 
 /// Digits with leading zeros.
@@ -248,8 +269,29 @@ fn write_padded(w: &mut Writer<'_>, number: u64, width: u32) -> Result<(), Encod
     w.bytes(text.text())
 }
 
+/// A number below [`words::BOUND`] with so many places behind the point, one to seven.
+#[inline]
+fn write_short_real(w: &mut Writer<'_>, is_negative: bool, magnitude: u64, places: usize) -> Result<(), EncodeError> {
+    let (digits, len) = words::text_of(magnitude, places + 1);
+    let (whole, point) = (words::first(digits, len - places), 8 * (len - places));
+    let text = u128::from(whole) | u128::from(b'.') << point | u128::from(digits ^ whole) << 8;
+    let (text, len) = if is_negative { (text << 8 | u128::from(b'-'), len + 2) } else { (text, len + 1) };
+    w.short(text.to_le_bytes(), len)
+}
+
 /// A number as text. Gives what the text does not keep.
+#[inline]
 pub(crate) fn write_real(w: &mut Writer<'_>, real: Real) -> Result<Option<Loss>, Error> {
+    let magnitude = real.mantissa.unsigned_abs();
+    let exponent = real.hint.exponent();
+    if let Some(exponent) = exponent.filter(|exponent| (-7..0).contains(exponent) && magnitude < words::BOUND) {
+        let places = usize::from(exponent.unsigned_abs() as u16);
+        return Ok(write_short_real(w, real.mantissa < 0, magnitude, places).map(|()| None)?);
+    }
+    write_any_real(w, real)
+}
+
+fn write_any_real(w: &mut Writer<'_>, real: Real) -> Result<Option<Loss>, Error> {
     let magnitude = real.mantissa.unsigned_abs();
     if let Some(exponent) = real.hint.exponent().filter(|exponent| *exponent < 0) {
         let mut text = Backwards::new();
@@ -322,7 +364,7 @@ pub(crate) fn write_time(w: &mut Writer<'_>, time: Time, form: TimeForm) -> Resu
             let two = |number: u8| [b'0' + number / 10, b'0' + number % 10];
             let ([a, b], [c, d], [e, f]) = (two(hour), two(minute), two(second));
             let text = [a, b, b':', c, d, b':', e, f];
-            w.bytes(if form == TimeForm::Seconds { &text } else { &text[..5] })?;
+            w.short(text, if form == TimeForm::Seconds { 8 } else { 5 })?;
             form == TimeForm::Minutes && second != 0 || millisecond != 0 || below_milli
         }
         TimeForm::Millis => {

@@ -198,12 +198,10 @@ impl<'a> Primitive<'a> {
     #[inline]
     pub(crate) fn short_number(&self) -> Option<ShortNumber> {
         match self {
-            Self::UInt(v) => Some(ShortNumber::new(None, *v, uint_len(*v))),
-            Self::Enum(v) => Some(ShortNumber::new(None, u64::from(*v), uint_len(u64::from(*v)))),
-            Self::Int(v) => Some(ShortNumber::new(None, *v as u64, int_len(*v))),
-            Self::Real(v) if v.hint <= RealHint::FRACTION_256 => {
-                Some(ShortNumber::new(Some(v.hint.0), v.mantissa as u64, int_len(v.mantissa)))
-            }
+            Self::UInt(v) => Some(ShortNumber::uint(*v)),
+            Self::Enum(v) => Some(ShortNumber::uint(u64::from(*v))),
+            Self::Int(v) => Some(ShortNumber::int(*v)),
+            Self::Real(v) => ShortNumber::real(*v),
             _ => None,
         }
     }
@@ -529,6 +527,23 @@ impl ShortNumber {
     #[inline]
     fn new(hint: Option<u8>, value: u64, len: usize) -> Self {
         Self { hint, bytes: (value << (64 - 8 * len)).to_be_bytes(), len }
+    }
+
+    #[inline]
+    pub(crate) fn uint(value: u64) -> Self {
+        Self::new(None, value, uint_len(value))
+    }
+
+    #[inline]
+    pub(crate) fn int(value: i64) -> Self {
+        Self::new(None, value as u64, int_len(value))
+    }
+
+    /// `None` for a hint that has no number.
+    #[inline]
+    pub(crate) fn real(value: Real) -> Option<Self> {
+        let has_number = value.hint <= RealHint::FRACTION_256;
+        has_number.then(|| Self::new(Some(value.hint.0), value.mantissa as u64, int_len(value.mantissa)))
     }
 }
 

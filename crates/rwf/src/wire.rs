@@ -394,10 +394,16 @@ impl<'b> Writer<'b> {
     }
 
     /// Writes the first `len` bytes of `bytes`. What lies in the buffer after them is unspecified: where there is room, all
-    /// eight are stored at once.
+    /// of them are stored at once, which is much less work than a copy of unknown length.
+    ///
+    /// # Errors
+    /// [`EncodeError::BufferFull`]
+    ///
+    /// # Panics
+    /// `len` is more than there are.
     #[inline]
-    pub(crate) fn short(&mut self, bytes: [u8; 8], len: usize) -> Result<(), EncodeError> {
-        debug_assert!(len <= 8);
+    pub fn short<const N: usize>(&mut self, bytes: [u8; N], len: usize) -> Result<(), EncodeError> {
+        assert!(len <= N);
         let Some(room) = self.buf.get_mut(self.position..).and_then(<[u8]>::first_chunk_mut) else {
             return self.bytes(&bytes[..len]);
         };

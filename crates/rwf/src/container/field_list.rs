@@ -5,7 +5,7 @@
 use super::parts::payload_of;
 use super::sets::{FieldSetDef, SetEncoder, SetScope, TypesLeft};
 use crate::macros::flag_set;
-use crate::primitive::{self, Primitive};
+use crate::primitive::{self, Primitive, ShortNumber};
 use crate::wire::{LenForm, Reader, Writer};
 use crate::{DataType, DecodeError, EncodeError, Real};
 
@@ -405,9 +405,14 @@ impl<'w, 'b> FieldListEncoder<'w, 'b> {
     #[inline]
     pub fn field(&mut self, fid: i16, value: &Primitive<'_>) -> Result<(), EncodeError> {
         match value.short_number() {
-            Some(number) => self.whole_entry(|w| w.numbered(fid, &number)),
+            Some(number) => self.number(fid, &number),
             None => self.entry(fid, |w| value.encode_ob16(w)),
         }
+    }
+
+    #[inline]
+    fn number(&mut self, fid: i16, number: &ShortNumber) -> Result<(), EncodeError> {
+        self.whole_entry(|w| w.numbered(fid, number))
     }
 
     /// A field with a value that is encoded already.
@@ -434,7 +439,11 @@ impl<'w, 'b> FieldListEncoder<'w, 'b> {
     /// [`EncodeError::BufferFull`]; [`EncodeError::Unrepresentable`] for an unknown hint.
     #[inline]
     pub fn real(&mut self, fid: i16, value: Real) -> Result<(), EncodeError> {
-        self.field(fid, &Primitive::Real(value))
+        match ShortNumber::real(value) {
+            Some(number) => self.number(fid, &number),
+            // Infinity and the like, or an unknown hint.
+            None => self.field(fid, &Primitive::Real(value)),
+        }
     }
 
     /// An unsigned integer.
@@ -443,7 +452,25 @@ impl<'w, 'b> FieldListEncoder<'w, 'b> {
     /// [`EncodeError::BufferFull`]
     #[inline]
     pub fn uint(&mut self, fid: i16, value: u64) -> Result<(), EncodeError> {
-        self.field(fid, &Primitive::UInt(value))
+        self.number(fid, &ShortNumber::uint(value))
+    }
+
+    /// A signed integer.
+    ///
+    /// # Errors
+    /// [`EncodeError::BufferFull`]
+    #[inline]
+    pub fn int(&mut self, fid: i16, value: i64) -> Result<(), EncodeError> {
+        self.number(fid, &ShortNumber::int(value))
+    }
+
+    /// The value of an enumeration.
+    ///
+    /// # Errors
+    /// [`EncodeError::BufferFull`]
+    #[inline]
+    pub fn enumeration(&mut self, fid: i16, value: u16) -> Result<(), EncodeError> {
+        self.number(fid, &ShortNumber::uint(value.into()))
     }
 
     /// A field whose value is a container or array, which `body` writes.
