@@ -93,6 +93,10 @@ fn answer(
     }
 }
 
+/// What is said of a post for a provider that takes none.
+const NO_POSTS: (NakCode, &str) =
+    (NakCode::DENIED_BY_SRC, "The provider takes no posts: its login says so (SupportOMMPost 0)");
+
 impl SourceDistributor {
     #[expect(clippy::too_many_arguments, reason = "the members of one request")]
     pub(crate) fn post(
@@ -153,18 +157,23 @@ impl SourceDistributor {
                 let service_id = self.providers.offer(place.session, service)?.provider_id;
                 Some(Target { session: place.session, stream: place.stream, service_id })
             });
-            return target.ok_or((NakCode::NOT_OPEN, "Item is not open at a provider now: post again when it is"));
+            let target =
+                target.ok_or((NakCode::NOT_OPEN, "Item is not open at a provider now: post again when it is"))?;
+            return if self.providers[target.session].refuses_posts() { Err(NO_POSTS) } else { Ok(target) };
         }
         let providers = self.services[service].providers().iter();
         let best = providers
             .filter_map(|&id| {
                 let session = self.providers.get(id).filter(|session| session.phase == Phase::Ready)?;
                 let offer = session.offer(service).filter(|offer| offer.up)?;
-                Some((offer.load_factor, id.0, offer.provider_id))
+                Some((session.refuses_posts(), offer.load_factor, id.0, offer.provider_id))
             })
             .min();
-        let (_, id, service_id) =
+        let (refuses, _, id, service_id) =
             best.ok_or((NakCode::SOURCE_DOWN, "No provider of the service is up: post again when it is"))?;
+        if refuses {
+            return Err(NO_POSTS);
+        }
         Ok(Target { session: SessionId(id), stream: StreamId(LOGIN_STREAM), service_id })
     }
 

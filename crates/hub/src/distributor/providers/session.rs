@@ -284,6 +284,11 @@ impl Session {
         (says(|features| features.view), says(|features| features.optimized_pause_resume))
     }
 
+    /// Whether the provider says that it takes no posts (`SupportOMMPost` 0). One that says nothing of it may take them.
+    pub(crate) fn refuses_posts(&self) -> bool {
+        self.login.as_deref().is_some_and(|login| login.features().post == Some(false))
+    }
+
     /// It offers a service whose name is taken, or says something else of it. True if that is news.
     pub(super) fn note_refused(&mut self, entry: &Entry) -> bool {
         if let Some(known) = self.refused.iter_mut().find(|known| known.id == entry.id) {

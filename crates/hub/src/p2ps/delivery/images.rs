@@ -433,7 +433,10 @@ impl P2ps {
         flags.set(RefreshFlags::SOLICITED, variant.solicited);
         flags.set(RefreshFlags::CLEAR_CACHE, variant.clear_cache);
         flags.set(RefreshFlags::REFRESH_COMPLETE, image.complete);
-        flags.set(RefreshFlags::PRIVATE_STREAM, item.is_private());
+        // A redirect says of the other item that it is to be had by a private stream.
+        let redirects = variant.stream == StreamState::REDIRECTED;
+        let is_private = item.is_private() || redirects && refresh.flags.contains(RefreshFlags::PRIVATE_STREAM);
+        flags.set(RefreshFlags::PRIVATE_STREAM, is_private);
         let service = item.service().0;
         let changed = RefreshMsg {
             flags,
@@ -441,9 +444,7 @@ impl P2ps {
             group_id: if item.group().is_none() { &[] } else { group.as_bytes() },
             key: Some(match refresh.key {
                 // The key says where the item has gone to.
-                Some(other) if variant.stream == StreamState::REDIRECTED => {
-                    MsgKey { service_id: Some(service), ..other }
-                }
+                Some(other) if redirects => MsgKey { service_id: Some(service), ..other },
                 _ => key.msg_key(service),
             }),
             qos: match (refresh.qos.or(key.qos.to_qos()), variant.rate) {

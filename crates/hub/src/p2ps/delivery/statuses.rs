@@ -268,7 +268,10 @@ impl P2ps {
         let (item_key, service) = (item.key_bytes().to_vec(), item.service());
         let key = status.key.map(|key| client_key(key, &item_key, service, status.state));
         let mut flags_out = status.flags;
-        flags_out.set(StatusFlags::PRIVATE_STREAM, item.is_private());
+        // A redirect says of the other item that it is to be had by a private stream.
+        let redirects = status.state.is_some_and(|state| state.stream == StreamState::REDIRECTED);
+        let is_private = item.is_private() || redirects && status.flags.contains(StatusFlags::PRIVATE_STREAM);
+        flags_out.set(StatusFlags::PRIVATE_STREAM, is_private);
         let group_id = (!group.is_none()).then_some(group_id.as_bytes());
         let status = StatusMsg { group_id, key, flags: flags_out, ..status };
         let pending = if bits & flags::WAITING_ONLY != 0 {
