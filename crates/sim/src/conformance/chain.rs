@@ -1,10 +1,13 @@
 //! The machines of a scenario: Source Distributors and P2PSs with nothing random about them, joined by calls or as over a network.
 
+use super::words::update_type;
 use hub::cache::rules::{CacheRules, ServiceRule};
 use hub::distributor::{self, Balance, CloseReason, Origin, PeerInfo, ProviderSink, SessionId, SourceDistributor};
-use hub::p2ps::conflation::{ServiceConflation, Settings};
+use hub::filter::rules::{FieldRule, FieldSet, Filters, ServiceFilter, UpdateTypes};
+use hub::p2ps::conflation::{JustInTime, ServiceConflation, Settings};
 use hub::p2ps::{self, ClientId, ClientInfo, Joined, P2ps, SourceId};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub(super) const SECOND: u64 = 1_000_000_000;
 /// Bytes of a block on a network: small, so that blocks are cut.
@@ -117,9 +120,11 @@ impl Set {
                 self.distributor.balance = match value {
                     "first" => Balance::First,
                     "load" => Balance::Load,
-                    _ => return Err("first or load".to_owned()),
+                    "hot" => Balance::Hot,
+                    _ => return Err("first, hot or load".to_owned()),
                 }
             }
+            "sequence-numbers" => self.distributor.sequence_numbers = number()? != 0,
             "failback-s" => self.distributor.failback = seconds()?,
             "age-unwatched-s" => self.distributor.age_unwatched = seconds()?,
             "post-timeout-s" => self.distributor.post_timeout = seconds()?,
@@ -129,15 +134,41 @@ impl Set {
             }
             "max-mounts-per-user" => self.p2ps.max_mounts_per_user = number()? as u32,
             "item-limit" => self.p2ps.item_limit = number()? as u32,
+            "items-per-user" => self.p2ps.aggregate_item_limit = number()? as u32,
+            "total-items" => self.p2ps.total_item_limit = number()? as u32,
+            "max-views-per-item" => self.p2ps.max_views_per_item = number()? as u32,
+            "dictionary-part" => self.p2ps.max_fragment_size = number()? as usize,
+            "warm-standby" => self.p2ps.support_warm_standby = number()? != 0,
             "open-window" => self.p2ps.open_window = number()? as u32,
             "max-posts-per-client" => self.p2ps.max_posts_per_client = number()? as u32,
             "round-trip-s" => self.p2ps.round_trip_interval = seconds()?,
             "login-timeout-s" => self.p2ps.login_timeout = seconds()?,
             "conflate-ms" => self.conflation().interval = number()? as u16,
             "conflation-offered-ms" => self.conflation().offered = vec![number()? as u16],
+            "conflate-above" => {
+                let (above, below) = value.split_once('/').ok_or("BYTES/BYTES")?;
+                let bytes = |text: &str| text.parse::<usize>().map_err(|_| "BYTES/BYTES");
+                let (conflate, tick_by_tick) = (bytes(above)?, bytes(below)?);
+                let limits = &mut self.p2ps.egress;
+                (limits.guaranteed, limits.conflate, limits.tick_by_tick) = (conflate / 2, conflate, tick_by_tick);
+                self.conflation().just_in_time = JustInTime::All;
+            }
+            "max-output-bytes" => {
+                self.p2ps.egress.max = number()? as usize;
+                self.p2ps.egress.guaranteed = number()? as usize / 2;
+            }
             "blocked" => {
-                let (service, item) = value.split_once('/').ok_or("SERVICE/ITEM")?;
+                let (service, item) = of_service(value)?;
                 self.p2ps.blocked.add(service, item.as_bytes());
+            }
+            "distributor-without" => filter(&mut self.distributor.filters, value, without)?,
+            "p2ps-without" => filter(&mut self.p2ps.filters, value, without)?,
+            "p2ps-only" => filter(&mut self.p2ps.filters, value, only)?,
+            "distributor-withholds" => filter(&mut self.distributor.filters, value, withholding)?,
+            "service-id" => {
+                let (service, id) = of_service(value)?;
+                let id = id.parse().map_err(|_| "SERVICE/ID")?;
+                self.p2ps.service_ids.give(service, id).map_err(|error| error.to_string())?;
             }
             "not-cached" => {
                 let rule = ServiceRule::default();
@@ -153,6 +184,36 @@ impl Set {
         let settings: &mut Settings = &mut self.p2ps.conflation;
         &mut settings.others
     }
+}
+
+/// `SERVICE/` and what is said of it.
+fn of_service(text: &str) -> Result<(&str, &str), String> {
+    text.split_once('/').ok_or_else(|| "SERVICE/ and what of it".to_owned())
+}
+
+fn filter(filters: &mut Filters, text: &str, what: fn(&str) -> Result<ServiceFilter, String>) -> Result<(), String> {
+    let (service, of_it) = of_service(text)?;
+    filters.services.insert(service.to_owned(), Arc::new(what(of_it)?));
+    Ok(())
+}
+
+fn fields(text: &str) -> Result<FieldSet, String> {
+    let fid = |fid: &str| fid.parse::<i16>().map(|fid| (fid, fid)).map_err(|_| format!("{fid} is no field"));
+    Ok(FieldSet::new(text.split(',').map(fid).collect::<Result<Vec<_>, String>>()?))
+}
+
+fn without(text: &str) -> Result<ServiceFilter, String> {
+    Ok(ServiceFilter { fields: FieldRule::AllBut(fields(text)?), ..ServiceFilter::default() })
+}
+
+fn only(text: &str) -> Result<ServiceFilter, String> {
+    Ok(ServiceFilter { fields: FieldRule::Only(fields(text)?), ..ServiceFilter::default() })
+}
+
+fn withholding(text: &str) -> Result<ServiceFilter, String> {
+    let kinds = text.split(',').map(update_type).collect::<Result<Vec<_>, String>>()?;
+    let withheld = kinds.into_iter().fold(UpdateTypes::NONE, UpdateTypes::with);
+    Ok(ServiceFilter { withheld, ..ServiceFilter::default() })
 }
 
 struct Distributor {
@@ -242,7 +303,7 @@ impl Chain {
     pub(super) fn session_up(&mut self, session: u32, number: usize, route: Option<u16>) {
         self.sessions.insert(session, number);
         let origin = route.map_or(Origin::NonInteractive, Origin::Route);
-        let peer = PeerInfo { address: format!("provider{session}:14002") };
+        let peer = PeerInfo { address: address(session) };
         let Distributor { machine, sink, .. } = &mut self.distributors[number];
         machine.session_up(self.now, SessionId(session), origin, peer, sink);
         self.settle();
@@ -281,6 +342,50 @@ impl Chain {
     pub(super) fn consumer_message(&mut self, client: u32, bytes: &[u8]) -> Result<(), String> {
         let at = *self.clients.get(&client).ok_or("it is not connected")?;
         self.p2pss[at].client_message(self.now, ClientId(client), bytes);
+        self.settle();
+        Ok(())
+    }
+
+    /// So many bytes have not been taken by a client's connection.
+    pub(super) fn backlog(&mut self, client: u32, bytes: usize) {
+        if let Some(&at) = self.clients.get(&client) {
+            self.p2pss[at].client_backlog(ClientId(client), bytes);
+            self.settle();
+        }
+    }
+
+    /// Operators block `SERVICE/ITEM`.
+    pub(super) fn block(&mut self, what: &str) -> Result<(), String> {
+        let (service, item) = of_service(what)?;
+        for p2ps in &mut self.p2pss {
+            let blocked = p2ps.block_item(self.now, service, item.as_bytes(), "blocked by the script");
+            blocked.map_err(|error| error.to_string())?;
+        }
+        self.settle();
+        Ok(())
+    }
+
+    pub(super) fn unblock(&mut self, what: &str) -> Result<(), String> {
+        let (service, item) = of_service(what)?;
+        let all = self.p2pss.iter_mut().all(|p2ps| p2ps.unblock_item(service, item.as_bytes()));
+        self.settle();
+        if all { Ok(()) } else { Err("it is not blocked".to_owned()) }
+    }
+
+    /// An operator has a client go elsewhere.
+    pub(super) fn dismiss(&mut self, client: u32, why: &str) -> Result<(), String> {
+        let at = *self.clients.get(&client).ok_or("it is not connected")?;
+        let done = self.p2pss[at].dismiss(self.now, ClientId(client), why);
+        self.settle();
+        if done { Ok(()) } else { Err("its connection is closed already".to_owned()) }
+    }
+
+    /// An operator has a service served by the provider of this session.
+    pub(super) fn switch(&mut self, service: &str, session: u32) -> Result<(), String> {
+        let number = *self.sessions.get(&session).ok_or("it is not connected")?;
+        let Distributor { machine, sink, .. } = &mut self.distributors[number];
+        let switched = machine.switch_provider(self.now, service, Some(&address(session)), sink);
+        switched.map_err(|error| error.to_string())?;
         self.settle();
         Ok(())
     }
@@ -377,6 +482,11 @@ impl Chain {
         }
         busy
     }
+}
+
+/// Where the provider of a session is.
+fn address(session: u32) -> String {
+    format!("provider{session}:14002")
 }
 
 fn flush(p2ps: &mut P2ps, block: &[u8], out: &mut Vec<Out>) {

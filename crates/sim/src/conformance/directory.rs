@@ -21,14 +21,21 @@ const DOMAINS: [Domain; 8] = [
     Domain(200),
 ];
 
-/// A service as it is first offered. Words: `down`, `not-accepting`, `qos=`, `open-limit=`, `open-window=`, `load-factor=`, `item-list=`.
+/// A service as it is first offered. Words: `down`, `not-accepting`, `qos=`, `qos-range`, `provides=`, `open-limit=`, `open-window=`,
+/// `load-factor=`, `item-list=`.
 pub(super) fn offer(id: u16, name: &str, words: &mut Words<'_>) -> Result<Service, String> {
     let mut service = Service::new(id, Action::Add);
-    let qos = words.value("qos").map(parse_qos).transpose()?.unwrap_or(Qos::REALTIME_TICK);
+    let qos = words.value("qos").map(|all| all.split(',').map(parse_qos).collect::<Result<Vec<Qos>, String>>());
+    let qos = qos.transpose()?.unwrap_or_else(|| vec![Qos::REALTIME_TICK]);
     service.info = Some(Part::Set(Info {
         name: name.to_owned(),
         capabilities: DOMAINS.to_vec(),
-        qos: vec![qos],
+        qos,
+        supports_qos_range: words.flag("qos-range").then_some(true),
+        dictionaries_provided: words
+            .value("provides")
+            .map(|names| names.split(',').map(str::to_owned).collect())
+            .unwrap_or_default(),
         item_list: words.value("item-list").map(str::to_owned),
         ..Info::default()
     }));

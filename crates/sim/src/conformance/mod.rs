@@ -12,6 +12,7 @@ mod chain;
 mod directory;
 mod runner;
 mod script;
+mod special;
 mod words;
 
 pub use chain::Variant;

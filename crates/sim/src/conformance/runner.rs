@@ -3,6 +3,7 @@
 use super::chain::{Chain, Out, SECOND, Set, Variant};
 use super::directory;
 use super::script::{Scenario, Step};
+use super::special;
 use super::words::{ServiceIds, Told, Words, build, bytes_of};
 use rwf::msg::{Domain, Msg};
 use rwf::rdm::directory::{self as rdm_directory, Part, Service, filter};
@@ -60,7 +61,7 @@ pub fn run(scenario: &Scenario, variant: Variant) -> Result<bool, Failure> {
             let text = panic.downcast_ref::<String>().cloned();
             Err(text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default())
         });
-        done.map_err(|got| failure(step.line, &step.text, got))?;
+        done.map_err(|got| failure(step.line, &step.text, got + &world.left_of_others(step)))?;
     }
     for (name, actor) in &world.actors {
         if let Some(told) = actor.inbox.first() {
@@ -88,6 +89,8 @@ struct Actor {
     services: ServiceIds,
     /// What a provider offers.
     offered: Vec<Service>,
+    /// What the login of a provider says that it can do.
+    features: login::Features,
     /// What came and was not expected yet, in order.
     inbox: Vec<Told>,
     /// What came on the streams of login and directory of providers, and of the directory of consumers. Steps look for what concerns them.
@@ -113,6 +116,11 @@ impl Actor {
 
     fn line(&self, told: &Told) -> String {
         told.line(&self.stream_name(told.stream))
+    }
+
+    /// There is something that no step has expected.
+    fn has_news(&self) -> bool {
+        !self.inbox.is_empty() || self.closed.is_some()
     }
 
     fn lines(&self) -> String {
@@ -151,11 +159,35 @@ impl World {
             [name, "connects", ..] => self.connects(name, &step.words[2..])?,
             [name, "logs", "in", ..] => self.logs_in(name, &step.words[3..])?,
             [name, "goes", "away"] => self.goes_away(name)?,
+            [name, "is", "behind", "by", bytes] => {
+                let number = self.actor(name)?.number;
+                self.chain.backlog(number, bytes.parse().map_err(|_| "a number of bytes")?);
+            }
+            ["operator", "blocks", what] => self.chain.block(what)?,
+            ["operator", "unblocks", what] => self.chain.unblock(what)?,
+            ["operator", "dismisses", name, why] => {
+                let number = self.actor(name)?.number;
+                self.chain.dismiss(number, why.trim_matches('"'))?;
+            }
+            ["operator", "switches", service, "to", name] => {
+                let number = self.actor(name)?.number;
+                self.chain.switch(service, number)?;
+            }
             [name, "sends", "DIRECTORY", service, ..] => {
                 let actor = self.actor(name)?;
                 let bytes = directory::change(service, &step.words[4..], &actor.services)?;
                 self.send(name, &bytes)?;
             }
+            [name, "sends", "STANDBY", of, part] => {
+                let bytes = special::standby(of, part, &self.actor(name)?.services)?;
+                self.send(name, &bytes)?;
+            }
+            [name, "sends", "DICTIONARY", stream, fields, how] => {
+                let stream = self.actor(name)?.streams.get(*stream).copied();
+                let stream = stream.ok_or("the dictionary is not open")?;
+                self.send(name, &special::dictionary(stream, fields, *how == "solicited")?)?;
+            }
+            [name, "gets", "parts", "of", stream, ..] => self.gets_parts(name, stream, &step.words[5..])?,
             [name, "sends", "REQUEST", "login", ..] => {
                 let bytes = login_request(&step.words[4..])?;
                 self.send(name, &bytes)?;
@@ -163,7 +195,7 @@ impl World {
             [name, "sends", class, stream, ..] => self.sends(name, class, stream, &step.words[4..])?,
             [name, "gets", "nothing"] => {
                 let actor = self.actor(name)?;
-                if !actor.inbox.is_empty() || actor.closed.is_some() {
+                if actor.has_news() {
                     return Err(actor.lines());
                 }
             }
@@ -185,6 +217,13 @@ impl World {
         self.hear()
     }
 
+    /// What those have got, and no step has expected yet, that a step is not about: often the reason why that fails.
+    fn left_of_others(&self, step: &Step) -> String {
+        let others = self.actors.iter().filter(|(name, actor)| step.words.first() != Some(name) && actor.has_news());
+        let lines: Vec<String> = others.map(|(name, actor)| format!("{name} got {}", actor.lines())).collect();
+        if lines.is_empty() { String::new() } else { format!("\n       beside it {}", lines.join("\n       and ")) }
+    }
+
     fn actor(&self, name: &str) -> Result<&Actor, String> {
         self.actors.get(name).ok_or_else(|| format!("{name} has not come yet"))
     }
@@ -202,6 +241,7 @@ impl World {
             number,
             services,
             offered,
+            features: login::Features { post: Some(true), ..login::Features::default() },
             inbox: Vec::new(),
             aside: Vec::new(),
             directory: Vec::new(),
@@ -224,8 +264,14 @@ impl World {
         let mut words = Words::new(words);
         let at = words.number::<usize>("at")?.unwrap_or(1) - 1;
         let offered = Self::offers(services, 100 * route, &mut words)?;
+        let features = login::Features {
+            post: Some(!words.flag("no-posts")),
+            optimized_pause_resume: words.flag("pauses").then_some(true),
+            ..login::Features::default()
+        };
         words.end()?;
         let number = self.enter(name, Role::Interactive(route - 1), offered);
+        self.actor_mut(name)?.features = features;
         self.chain.session_up(number, at, Some(route - 1));
         Ok(())
     }
@@ -392,6 +438,16 @@ impl World {
         Ok(())
     }
 
+    /// An image in two parts at least, the last of which completes it.
+    fn gets_parts(&mut self, name: &str, stream: &str, words: &[String]) -> Result<(), String> {
+        let with = |flag: &str| [words, &[flag.to_owned()]].concat();
+        self.gets(name, "REFRESH", stream, None, &with("!complete"))?;
+        while self.gets(name, "REFRESH", stream, None, &with("complete")).is_err() {
+            self.gets(name, "REFRESH", stream, None, &with("!complete"))?;
+        }
+        Ok(())
+    }
+
     fn gets_directory(&mut self, name: &str, service: &str, words: &[String]) -> Result<(), String> {
         self.hear()?;
         let actor = self.actor_mut(name)?;
@@ -464,8 +520,7 @@ impl World {
             let answer = match request.domain {
                 Domain::LOGIN => {
                     let request = login::Request::decode(request).map_err(|error| error.to_string())?;
-                    let features = login::Features { post: Some(true), ..login::Features::default() };
-                    let refresh = login::Refresh::accept(&request, features, "");
+                    let refresh = login::Refresh::accept(&request, actor.features, "");
                     Some(bytes_of(|w| refresh.encode(w))?)
                 }
                 Domain::SOURCE => {

@@ -3,6 +3,7 @@
 //!
 //! `conformance/README.md` lists the words.
 
+use super::special;
 use rwf::container::{
     FieldList, FieldListEncoder, Map, MapAction, MapEncoder, MapHead, SetScope, Vector, VectorAction, VectorEncoder,
     VectorHead,
@@ -159,6 +160,11 @@ fn service_id(name: &str, services: &ServiceIds) -> Result<u16, String> {
         return Ok(id);
     }
     services.get(name).copied().ok_or_else(|| format!("the service {name} is not in the directory here"))
+}
+
+/// A type of updates by its name.
+pub(super) fn update_type(text: &str) -> Result<UpdateType, String> {
+    named!(UpdateType, text)
 }
 
 pub(super) fn parse_qos(text: &str) -> Result<Qos, String> {
@@ -347,7 +353,7 @@ fn update(stream: i32, words: &mut Words<'_>, services: &ServiceIds) -> Result<V
         flags,
         container,
         body: &body,
-        update_type: words.value("type").map_or(Ok(UpdateType::UNSPECIFIED), |text| named!(UpdateType, text))?,
+        update_type: words.value("type").map_or(Ok(UpdateType::UNSPECIFIED), update_type)?,
         seq_num: words.number("seq")?,
         key: words.item_key(services)?,
         post_user_info: words.user_info()?,
@@ -491,7 +497,10 @@ impl Told {
                 self.class = "GENERIC";
                 self.option("seq", m.seq_num);
                 self.key(m.key.as_ref(), services);
-                self.body(m.container, m.body);
+                match m.domain {
+                    Domain::SOURCE => self.words.extend(special::mirroring_words(m, services)),
+                    _ => self.body(m.container, m.body),
+                }
             }
             Msg::Post(m) => {
                 self.class = "POST";
@@ -533,8 +542,10 @@ impl Told {
         self.option("group", (!m.group_id.is_empty()).then(|| list(m.group_id)));
         self.option("user-info", m.post_user_info.map(|info| format!("{}/{}", info.ip(), info.id)));
         self.key(m.key.as_ref(), services);
-        if ![Domain::LOGIN, Domain::SOURCE].contains(&m.domain) {
-            self.body(m.container, m.body);
+        match m.domain {
+            Domain::LOGIN | Domain::SOURCE => {}
+            Domain::DICTIONARY => self.words.extend(special::dictionary_words(m)),
+            _ => self.body(m.container, m.body),
         }
     }
 

@@ -34,7 +34,7 @@ fn every_scenario_goes_as_it_says() {
         }
     }
     assert!(failures.is_empty(), "{} of {count} scenarios:\n{}", failures.len(), failures.join("\n"));
-    assert!(wanted.is_some() || count >= 20 && runs >= 3 * count, "{count} scenarios, {runs} runs");
+    assert!(wanted.is_some() || count >= 120 && runs >= 3 * count, "{count} scenarios, {runs} runs");
 }
 
 #[test]
