@@ -34,35 +34,6 @@ pub(crate) struct Merged<'a> {
     pub(crate) ext_header: Option<&'a [u8]>,
 }
 
-/// What a request says of an item that is not the usual.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Said {
-    priority: Priority,
-    flags: RequestFlags,
-    body: Box<[u8]>,
-    ext_header: Option<Box<[u8]>>,
-}
-
-impl Said {
-    /// What a request says; `None` if it is no more than that so many P2PSs watch the item.
-    pub(crate) fn of(request: &RequestMsg<'_>, watching: usize) -> Option<Self> {
-        let priority = request.priority.unwrap_or_default();
-        let usual = Priority { class: 1, count: (watching as u16).max(1) };
-        let said = Self {
-            priority,
-            flags: request.flags.without(RequestFlags::NO_REFRESH),
-            body: request.body.into(),
-            ext_header: request.ext_header.map(Into::into),
-        };
-        let is_usual = priority == usual
-            && !request.flags.contains(RequestFlags::PAUSE)
-            && !KEPT_FLAGS.into_iter().any(|flag| request.flags.contains(flag))
-            && request.body.is_empty()
-            && request.ext_header.is_none();
-        (!is_usual).then_some(said)
-    }
-}
-
 /// The demands by item.
 #[derive(Debug, Default)]
 pub(crate) struct RequestMerge {
@@ -72,8 +43,6 @@ pub(crate) struct RequestMerge {
     narrowed: FxHashSet<Handle>,
     /// Items that the last request on their present stream has paused.
     paused: FxHashSet<Handle>,
-    /// What the last request on their present stream said, where that was not the usual.
-    said: FxHashMap<Handle, Said>,
     /// A view that is the union of several.
     union: Vec<u8>,
 }
@@ -128,20 +97,8 @@ impl RequestMerge {
         self.left_stream(handle);
     }
 
-    /// Whether what a request says is other than what the last one on the item's stream has said.
-    pub(crate) fn is_news(&self, handle: Handle, said: Option<&Said>) -> bool {
-        self.said.get(&handle) != said
-    }
-
-    /// A request was sent on the item's stream, which said this.
-    pub(crate) fn note_sent(&mut self, handle: Handle, said: Option<Said>) {
-        let has = |flag| said.as_ref().is_some_and(|said| said.flags.contains(flag));
-        let (view, pause) = (has(RequestFlags::HAS_VIEW), has(RequestFlags::PAUSE));
-        if let Some(said) = said {
-            self.said.insert(handle, said);
-        } else if !self.said.is_empty() {
-            self.said.remove(&handle);
-        }
+    /// A request was sent on the item's stream: for a view, with a pause.
+    pub(crate) fn note_sent(&mut self, handle: Handle, view: bool, pause: bool) {
         if view || pause {
             self.narrowed.insert(handle);
         }
@@ -165,9 +122,6 @@ impl RequestMerge {
 
     /// The item is off its stream: the next one is asked for all that is wanted by then.
     pub(crate) fn left_stream(&mut self, handle: Handle) {
-        if !self.said.is_empty() {
-            self.said.remove(&handle);
-        }
         // Who is paused is narrowed, too.
         if !self.narrowed.is_empty() {
             self.narrowed.remove(&handle);
@@ -177,7 +131,7 @@ impl RequestMerge {
 
     /// The items that something special is known of.
     pub(crate) fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
-        self.items.keys().chain(&self.narrowed).chain(self.said.keys()).copied()
+        self.items.keys().chain(&self.narrowed).copied()
     }
 
     /// What to ask the provider for, given how many P2PSs have the item open.

@@ -5,7 +5,6 @@ use crate::distributor::items::{Item, Place};
 use crate::distributor::providers::Stream;
 use crate::distributor::timers::Timer;
 use crate::distributor::upstream::Wait;
-use crate::distributor::upstream::request_merge::Said;
 use crate::distributor::{ProviderSink, SessionId, SourceDistributor};
 use crate::item::ItemKey;
 use crate::stream::{ALL, Event, flags};
@@ -169,8 +168,7 @@ impl SourceDistributor {
         // The cache holds whole images, and needs every update; and a standby is to have what the other has.
         let whole = self.cache.has(handle.0) || self.is_hot(handle);
         let (views, can_pause) = if whole { (false, false) } else { session.views_and_pauses() };
-        let watching = item.interest().len();
-        let demands = self.upstream.merge.merged(handle, watching);
+        let demands = self.upstream.merge.merged(handle, item.interest().len());
         let mut flags = extra;
         for flag in
             [RequestFlags::QUALIFIED_STREAM, RequestFlags::MSG_KEY_IN_UPDATES, RequestFlags::CONF_INFO_IN_UPDATES]
@@ -194,16 +192,10 @@ impl SourceDistributor {
             request.flags.set(RequestFlags::HAS_VIEW, is_view);
             (request.container, request.body) = (demands.container, demands.body);
         }
-        let said = Said::of(&request, watching);
-        let bytes = self.composer.write(&mut self.counters, |w| request.encode(w));
-        // One that asks for no image is for what it says, and that the provider may not be able to do.
-        if extra.contains(RequestFlags::NO_REFRESH) && !self.upstream.merge.is_news(handle, said.as_ref()) {
-            return;
-        }
-        if let Some(bytes) = bytes {
+        if let Some(bytes) = self.composer.write(&mut self.counters, |w| request.encode(w)) {
             out.send(place.session, bytes);
         }
-        self.upstream.merge.note_sent(handle, said);
+        self.upstream.merge.note_sent(handle, is_view && views, pauses);
     }
 
     /// A P2PS needs an image of an item that it has open.
