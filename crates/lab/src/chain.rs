@@ -16,6 +16,10 @@ use measure::process::{Fault, Process};
 /// How long a process may say nothing.
 pub const PATIENCE: f64 = 60.0;
 
+/// What every image demands where there are permissions, and who may have it: the user that the clients log in as.
+const LOCK: &str = "1: 62 & (144 | 145)";
+const RIGHTS: &str = "[services.DIRECT_FEED]\nid = 1\n\n[users.rmds.grants]\nDIRECT_FEED = [62, \"100-199\"]\n";
+
 /// Hubs of this process so far.
 static HUBS: AtomicU32 = AtomicU32::new(0);
 
@@ -129,6 +133,9 @@ impl Chain {
         match pace {
             Spacing::Even => args.push("--smooth".to_owned()),
             Spacing::Bursts(per_second) => args.extend(words(&format!("-tps {per_second}"))),
+        }
+        if !scenario.permissions.is_empty() {
+            args.extend(["--lock".to_owned(), LOCK.to_owned()]);
         }
         match observation {
             // As the reports stamp: ten updates a second.
@@ -325,8 +332,9 @@ impl Chain {
     /// Starts what is between a source and its clients: Source Distributor and P2PS in one process, or each in its own, with an
     /// `rrcpd` between and several P2PSs where the scenario says so.
     fn start_servers(&mut self, scenario: &Scenario, sources: &[String], path: u32) -> Result<(), Fault> {
+        let settings = self.settings(scenario)?;
         if !scenario.is_split() {
-            let file = self.configuration("server", &format!("serve-{path}.toml"), &scenario.server_toml)?;
+            let file = self.configuration("server", &format!("serve-{path}.toml"), &settings)?;
             let listen = format!(
                 "serve --config {file} --interface {} --rssl-port 0 --nip-port 0 --route {source}",
                 self.nodes.server(),
@@ -336,7 +344,7 @@ impl Chain {
         }
         let (near_hub, far_hub) = (self.nodes.distributor(), self.nodes.far_hub());
         let hub = Hub::new(path);
-        let text = |transport: &str, interface: IpAddr| hub.text(transport, interface) + &scenario.server_toml;
+        let text = |transport: &str, interface: IpAddr| hub.text(transport, interface) + &settings;
         let near = if scenario.source_rrcpd { "lbt-ipc" } else { &scenario.hub };
         let file = self.configuration("distributor", &format!("distributor-{path}.toml"), &text(near, near_hub))?;
         let (mut address, mut started) = (String::new(), Vec::new());
@@ -377,6 +385,16 @@ impl Chain {
         let join = if scenario.hub == "tcp" { format!("--source-distributor {address}") } else { String::new() };
         let flags = format!("p2ps --config {p2ps} --interface {} --rssl-port 0 {join}", self.nodes.server());
         (0..scenario.p2ps).try_for_each(|_| self.start_endpoint(scenario, &flags))
+    }
+
+    /// What all servers of a scenario have in their configuration, the rights of its user included.
+    fn settings(&self, scenario: &Scenario) -> Result<String, Fault> {
+        let Scenario { server_toml, permissions, .. } = scenario;
+        if permissions.is_empty() {
+            return Ok(server_toml.clone());
+        }
+        let rights = self.configuration("server", "rights.toml", RIGHTS)?;
+        Ok(format!("{server_toml}\n[permissions]\nmode = \"{permissions}\"\nrights_file = \"{rights}\"\n"))
     }
 
     /// Writes a configuration where a process of this role reads it; gives its path there.

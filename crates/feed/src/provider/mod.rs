@@ -33,6 +33,8 @@ pub struct ProviderConfig {
     pub open_window: Option<u64>,
     /// Login refresh's text and the directory's vendor.
     pub vendor: String,
+    /// Permission data of the images that sessions send (`RefreshMsg.permData`); empty for none.
+    pub lock: Arc<[u8]>,
 }
 
 impl Default for ProviderConfig {
@@ -44,6 +46,7 @@ impl Default for ProviderConfig {
             domains: vec![Domain::MARKET_PRICE, Domain::MARKET_BY_ORDER, Domain::MARKET_BY_PRICE, Domain::SYMBOL_LIST],
             open_window: None,
             vendor: "Quoteway".to_owned(),
+            lock: Arc::default(),
         }
     }
 }

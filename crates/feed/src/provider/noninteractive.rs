@@ -7,6 +7,7 @@ use omm::{ConnectionList, Server};
 use rwf::msg::{Domain, RefreshFlags, RefreshMsg};
 use rwf::rdm::login;
 use rwf::{Qos, State, StreamState};
+use std::sync::Arc;
 
 /// Of all that is published.
 const DOMAIN: Domain = Domain::MARKET_PRICE;
@@ -22,6 +23,7 @@ pub struct NonInteractive {
     names: Vec<String>,
     published: Vec<(ItemId, StreamId)>,
     payload: Vec<u8>,
+    lock: Arc<[u8]>,
 }
 
 /// What a message meant.
@@ -71,6 +73,7 @@ impl NonInteractive {
             names,
             published: Vec::new(),
             payload: Vec::with_capacity(4 * 1024),
+            lock: Arc::clone(&provider.config.lock),
         }
     }
 
@@ -128,6 +131,7 @@ impl NonInteractive {
             seq_num: image.sequence,
             state: State { data: image.data, ..State::OPEN_OK },
             qos: Some(Qos::REALTIME_TICK),
+            perm_data: Some(&self.lock),
             body: &self.payload,
             ..RefreshMsg::new(DOMAIN, stream.get())
         };

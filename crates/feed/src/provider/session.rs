@@ -5,6 +5,7 @@ use omm::provider::{Asked, Event, Upstream};
 use rwf::msg::{Domain, NakCode, PostMsg, RefreshFlags, RefreshMsg, UpdateMsg};
 use rwf::{DataState, DataType, Qos, State, StreamState};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A connection of the owner: dense, chosen by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +28,7 @@ pub struct Session {
     /// What is shown on the streams.
     streams: BTreeMap<i32, Stream>,
     payload: Vec<u8>,
+    lock: Arc<[u8]>,
     /// Accepted, and not taken yet.
     posts: Vec<Post>,
 }
@@ -59,6 +61,7 @@ impl Session {
             login_text: format!("Login accepted by {}", provider.config.vendor),
             streams: BTreeMap::new(),
             payload: Vec::with_capacity(4 * 1024),
+            lock: Arc::clone(&provider.config.lock),
             posts: Vec::new(),
         }
     }
@@ -186,6 +189,7 @@ impl Session {
                 state: State { stream, data: image.data, ..State::OPEN_OK },
                 qos: Some(Qos::REALTIME_TICK),
                 part_num: multi_part.then_some(part as u16),
+                perm_data: Some(&self.lock),
                 body: &self.payload,
                 ..RefreshMsg::new(domain, stream_id)
             };

@@ -128,6 +128,10 @@ pub struct Scenario {
     /// Lines for the configuration file of all servers, for example `[p2ps]` and a parameter.
     #[serde(default)]
     pub server_toml: String,
+    /// Permissions at the servers: `on`, `test` or `off`. Then the images of all items have a lock that the clients' user has the right to; empty
+    /// for neither locks nor rights.
+    #[serde(default)]
+    pub permissions: String,
     /// Parameters that are different in runs beside ours, `KEY=VALUE` separated by semicolons: `shards=1`.
     #[serde(default)]
     pub variant: String,

@@ -24,7 +24,7 @@ fn an_unknown_scenario_gets_the_nearest_name() {
 fn the_built_in_scenarios_are_sound() {
     let all = read(BUILT_IN).unwrap();
     let names: Vec<&str> = all.iter().map(|s| s.name.as_str()).collect();
-    assert_eq!(names[..4], ["codec", "chain", "chain-serve", "fanout"]);
+    assert_eq!(names[..5], ["codec", "chain", "chain-serve", "chain-permissions", "fanout"]);
     let servers = |name: &str| all.iter().find(|s| s.name == name).map(Scenario::servers);
     assert_eq!([servers("chain"), servers("latency"), servers("hop")], [Some(2), Some(1), Some(0)]);
     let is_judged = |s: &Scenario| !s.goals.is_empty() || !s.originals.is_empty() || s.kind == Kind::Stages;

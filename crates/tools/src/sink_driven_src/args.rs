@@ -6,9 +6,11 @@ use anyhow::anyhow;
 use clap::{Parser, ValueEnum};
 use feed::pace::{Rate, Shape};
 use measure::observer::{End, Observer, Plan};
+use permissions::lock::Lock;
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Publishes: answers every item and updates all that are open, at the rate that you ask for.
@@ -103,6 +105,10 @@ pub struct Args {
     /// Put a time stamp into every so manieth update; 0 leaves it to -UL
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     pub stamp_every: u32,
+
+    /// The lock (permission data) of every image, as `quoteway lock` writes it: '1: 62 & (144 | 145)'
+    #[arg(long, value_name = "LOCK", conflicts_with = "data_file", value_parser = lock)]
+    pub lock: Option<Arc<[u8]>>,
 
     /// Update the items in a random order, the same in every run, and not in that in which they were opened
     #[arg(long)]
@@ -241,6 +247,10 @@ fn protocol(text: &str) -> anyhow::Result<String> {
     }
 }
 
+fn lock(text: &str) -> anyhow::Result<Arc<[u8]>> {
+    Ok(text.parse::<Lock>()?.encode()?.into())
+}
+
 fn data_size(text: &str) -> anyhow::Result<usize> {
     let data = text.parse::<usize>().map_err(|_| anyhow!("not a number of bytes"))?;
     let whole = data.saturating_add(template::header());
@@ -275,6 +285,14 @@ mod tests {
         assert_eq!((args.template_item.as_deref(), args.timestamp_item.as_deref()), (Some("GOOG.O"), Some("RTRSY.O")));
         assert!(args.keep && args.cycle && args.tcp_no_delay && args.timestamps);
         assert_eq!(args.update_rate, Rate::Stopped);
+    }
+
+    #[test]
+    fn a_lock_is_given_as_text_and_sent_as_bytes() {
+        let lock = |text: &str| Args::try_parse_from(["src", "--lock", text]).map(|args| args.lock.unwrap());
+        let text = "257: 62 & (144 | 145)";
+        assert_eq!(Lock::decode(&lock(text).unwrap()).unwrap().to_string(), text);
+        assert!(lock("IDN: 62").is_err());
     }
 
     #[test]

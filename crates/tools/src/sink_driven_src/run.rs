@@ -51,7 +51,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 /// A text for the user.
 pub fn run_until(args: &Args, stop: &dyn Fn() -> bool, ready: impl FnOnce(SocketAddr)) -> anyhow::Result<()> {
     let dictionary = dump::load_dictionary(args.dictionary.as_deref())?;
-    let mut config = ProviderConfig { service: args.service.clone(), ..ProviderConfig::default() };
+    let lock = args.lock.clone().unwrap_or_default();
+    let mut config = ProviderConfig { service: args.service.clone(), lock, ..ProviderConfig::default() };
     let now = net::clock::now();
     let mut io = RsslIo::new(now).map_err(|e| anyhow!("no sockets: {e}"))?;
     let dictionary = Arc::new(dictionary);
