@@ -1,7 +1,9 @@
 //! The steady path of the Source Distributor does not allocate: updates of interactive items, and of published ones into
-//! their held images, filtered or not. This binary has one test, because it counts the allocations of the whole process.
+//! their held images, filtered, watched for interruptions, or neither. This binary has one test, because it counts the allocations of the whole process.
 
-use hub::distributor::{Config, Origin, PeerInfo, ProviderSink, SessionId, SourceDistributor};
+use hub::distributor::{
+    Config, Interruption, Origin, PeerInfo, ProviderSink, RouteConfig, SessionId, SourceDistributor,
+};
 use hub::filter::rules::{FieldRule, FieldSet, Filters, ServiceFilter};
 use hub::stream::{BlockWriter, Request, flags};
 use rwf::container::FieldListEncoder;
@@ -130,9 +132,16 @@ fn filtering() -> Config {
     Config { filters: Filters { others, ..Filters::default() }, ..Config::default() }
 }
 
+/// The provider's data are watched for interruptions.
+fn monitored() -> Config {
+    let interruption = Some(Interruption { duration: 1_000_000_000, traffic_window: 0 });
+    Config { routes: vec![RouteConfig { interruption, ..RouteConfig::default() }], ..Config::default() }
+}
+
 #[test]
 fn a_warm_turn_does_not_allocate() {
     let whole = check(busy(Config::default()));
+    assert_eq!(check(busy(monitored())), whole, "nothing is held back");
     let part = check(busy(filtering()));
     assert!(part < whole, "half of the fields: {part} of {whole} bytes");
 }

@@ -21,6 +21,20 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of an answer.
 const ANSWER_MAX: usize = 64 << 20;
 
+/// A provider of a service in a word: its address, and how many of its items it has, or why it may have none. `None` if it is something
+/// else.
+pub fn offer_text(value: &Value) -> Option<String> {
+    let (address, open) = (value["address"].as_str()?, value["open"].as_u64());
+    let items = open.map(|open| open.to_string());
+    let state = match (value["up"].as_bool(), value["silent"].as_bool()) {
+        (Some(false), _) => Some("down"),
+        (_, Some(true)) => Some("silent"),
+        _ => None,
+    };
+    let about: Vec<&str> = state.into_iter().chain(items.as_deref()).collect();
+    Some(if about.is_empty() { address.to_owned() } else { format!("{address} ({})", about.join(", ")) })
+}
+
 /// Where a process is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {

@@ -10,7 +10,7 @@ use base64ct::{Base64, Encoding as _};
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use crate::administration::{Client, Target};
+use crate::administration::{Client, Target, offer_text};
 
 /// The command line.
 #[derive(Debug, Clone, ClapArgs)]
@@ -560,7 +560,7 @@ fn shown(value: &Value) -> String {
         Value::Bool(is) => if *is { "yes" } else { "no" }.to_owned(),
         Value::String(text) => text.replace(char::is_control, "?"),
         Value::Array(list) => {
-            let one = |value: &Value| value["address"].as_str().map_or_else(|| shown(value), str::to_owned);
+            let one = |value: &Value| offer_text(value).unwrap_or_else(|| shown(value));
             list.iter().map(one).collect::<Vec<_>>().join(", ")
         }
         other => other.to_string(),
@@ -661,11 +661,13 @@ mod tests {
 
     #[test]
     fn answers_are_tables_and_lines() {
-        let list = json!([{ "name": "A", "up": true, "providers": [{ "address": "h:1" }, { "address": "h:2" }] },
+        let offers = json!([{ "address": "h:1", "up": true, "silent": true, "open": 0 }, { "address": "h:2", "up": true, "open": 1200 },
+            { "address": "h:3", "up": false, "open": 0 }]);
+        let list = json!([{ "name": "A", "up": true, "providers": offers },
             { "name": "LONGER", "up": false, "providers": [] }]);
         assert_eq!(
             table(&list, &["name", "up", "providers"]),
-            "name    up   providers\nA       yes  h:1, h:2\nLONGER  no\n"
+            "name    up   providers\nA       yes  h:1 (silent, 0), h:2 (1200), h:3 (down, 0)\nLONGER  no\n"
         );
         let process = json!({ "role": "serve", "addresses": { "rssl": "h:1", "nip": null }, "threads": [{ "name": "server", "answers": true }] });
         assert_eq!(

@@ -26,6 +26,15 @@ impl Balance {
     }
 }
 
+/// When a provider that is connected counts as one that sends no data. Times are nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interruption {
+    /// Silence of a service with open items after which it is interrupted there (`interruptionDuration`).
+    pub duration: u64,
+    /// How long the service has to have ticked there before, without such a silence (`trafficWindow`).
+    pub traffic_window: u64,
+}
+
 /// What is special to the sessions of one route.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RouteConfig {
@@ -37,6 +46,8 @@ pub struct RouteConfig {
     pub server_cost: u32,
     /// Names of the items that the provider has; empty for all (`serverPartitionList`).
     pub partitions: Vec<NamePattern>,
+    /// Its services are watched for interruptions of their data; not if `None`.
+    pub interruption: Option<Interruption>,
 }
 
 impl RouteConfig {

@@ -31,6 +31,12 @@ pub struct Counters {
     pub request_timeouts: u64,
     /// Items lost with their provider, or closed by it to be recovered, and queued to be asked for again.
     pub recoveries: u64,
+    /// Times that a service was silent at a provider for too long.
+    pub data_interruptions: u64,
+    /// Times that data came again after that.
+    pub data_resumptions: u64,
+    /// Items that were told Suspect because their provider was silent and no other had them.
+    pub items_silent: u64,
     /// Items asked for at the provider that stands by for the one that has them (hot standby).
     pub mirror_requests: u64,
     /// Updates of providers that stand by, which nobody gets unless they take over.

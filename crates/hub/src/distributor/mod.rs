@@ -46,7 +46,7 @@ mod timers;
 mod upstream;
 
 pub use close_reason::CloseReason;
-pub use config::{Balance, Config, RouteConfig};
+pub use config::{Balance, Config, Interruption, RouteConfig};
 pub use counters::Counters;
 pub use notice::Notice;
 pub use overview::{OfferOverview, ServiceOverview, SessionOverview};
@@ -159,6 +159,7 @@ impl SourceDistributor {
         self.lose_session(now, id, "replaced by a new session", out);
         self.finish_outage_of(now, id, out);
         let serial = self.providers.up(id, origin, peer);
+        self.providers[id].interruption = self.config.route(origin).and_then(|route| route.interruption);
         self.timers.set(now.saturating_add(self.config.login_timeout), Timer::Session(id, serial));
         if matches!(origin, Origin::Route(_)) {
             self.send_login(id, out);
@@ -173,7 +174,7 @@ impl SourceDistributor {
             return;
         };
         // The data path: an update for an item that is watched. Streams of non-interactive providers, and
-        // of items that are cached, filtered or mirrored, are never live here.
+        // of items that are cached, filtered, mirrored or watched for interruptions, are never live here.
         if peek::class(msg) == Some(MsgClass::UPDATE)
             && let Ok(header) = peek::header(msg)
             && let Some(handle) = session.streams.get(StreamId(header.stream_id)).live()
@@ -294,8 +295,10 @@ impl SourceDistributor {
             Timer::Directory(id, serial) if self.is_session(id, serial) => self.request_directory(id, out),
             Timer::Dictionaries(id, serial) if self.is_session(id, serial) => self.dictionaries_waited(id),
             Timer::Link(id, serial, service) if self.is_session(id, serial) => self.link_timer(now, id, service, out),
+            Timer::Data(id, serial, service) if self.is_session(id, serial) => self.data_timer(now, id, service, out),
             // Of a session that is gone.
-            Timer::Session(..) | Timer::Directory(..) | Timer::Dictionaries(..) | Timer::Link(..) => {}
+            Timer::Session(..) | Timer::Directory(..) | Timer::Dictionaries(..) | Timer::Link(..) | Timer::Data(..) => {
+            }
             Timer::Mirrors(service) => self.mirrors_timer(service),
             Timer::FailBack(service) => self.failback_timer(now, service, out),
             Timer::Lease(slot, serial) => self.lease_timer(now, slot, serial, out),

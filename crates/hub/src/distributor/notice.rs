@@ -53,6 +53,24 @@ pub enum Notice {
         provider: String,
         /// Items that were open there, or asked for.
         items: usize,
+        /// It is up there, and its data are interrupted.
+        silent: bool,
+    },
+    /// A provider is connected, has items of a service open and has sent no data of it for too long.
+    DataInterrupted {
+        /// Its name.
+        service: String,
+        /// Address of the provider.
+        provider: String,
+        /// How long it has been silent, nanoseconds.
+        silent: u64,
+    },
+    /// A provider that was silent sends data of a service again.
+    DataResumed {
+        /// Its name.
+        service: String,
+        /// Address of the provider.
+        provider: String,
     },
     /// A provider is preferred to others that have a service: its items were closed there, and are asked for at that one.
     ItemsSwitched {
@@ -132,7 +150,21 @@ impl fmt::Display for Notice {
                 let why = if *by_hand { "an operator has switched to it" } else { "it has the service again" };
                 write!(f, "{items} items of service {service} go from provider {from} to {to}: {why}")
             }
-            Self::ItemsMoved { service, provider, items } => {
+            Self::DataInterrupted { service, provider, silent } => write!(
+                f,
+                "service {service} is silent at provider {provider}: no data for {:.1} s though items are open; another takes over, or they are suspect until data come",
+                *silent as f64 / 1e9
+            ),
+            Self::DataResumed { service, provider } => {
+                write!(f, "provider {provider} sends data of service {service} again")
+            }
+            Self::ItemsMoved { service, provider, items, silent: true } => {
+                write!(
+                    f,
+                    "service {service} is silent at provider {provider}: {items} items there are asked for at another"
+                )
+            }
+            Self::ItemsMoved { service, provider, items, silent: false } => {
                 write!(
                     f,
                     "service {service} is down at provider {provider}: its {items} items there are asked for at another"

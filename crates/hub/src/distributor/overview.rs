@@ -31,6 +31,8 @@ pub struct OfferOverview<'a> {
     pub open: u32,
     /// Requests that it has not answered.
     pub outstanding: u32,
+    /// It should send data, and is silent.
+    pub interrupted: bool,
 }
 
 /// A service over all providers.
@@ -75,6 +77,7 @@ impl SourceDistributor {
                     accepting: offer.accepting,
                     open: offer.open,
                     outstanding: offer.outstanding,
+                    interrupted: offer.flow.is_interrupted(),
                 })
                 .collect(),
         })

@@ -30,6 +30,8 @@ pub(crate) enum Timer {
     Mirrors(u16),
     /// A service that came through this site may come another way now: session, serial of the session, the provider's id.
     Link(SessionId, u32, u16),
+    /// A provider may have sent no data of a service for too long: session, serial of the session, service.
+    Data(SessionId, u32, u16),
     /// The lease of a P2PS that is gone ends: slot, serial of the P2PS.
     Lease(Slot, u32),
     /// The next look at what nobody publishes or offers any more.

@@ -8,6 +8,7 @@ mod filters;
 mod hostile;
 mod hot_standby;
 mod interactive;
+mod interruption;
 mod network;
 mod outage;
 mod pause;

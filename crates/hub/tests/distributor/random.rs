@@ -9,10 +9,12 @@
 //! * values arrive in order, none lost and none twice, between an image and the next loss;
 //! * what a provider has been asked is exactly what is open: no stream opened twice, none closed twice;
 //! * in the end, with all providers answering, every watched item has an image, and nothing is left when all is closed.
+//!
+//! In every third world the data of providers are watched for interruptions, of which there are many, since nobody publishes for seconds.
 
 use crate::world::*;
 use hub::cache::rules::CacheRules;
-use hub::distributor::Config;
+use hub::distributor::{Balance, Config, Interruption, RouteConfig};
 use hub::stream::{Kind, Request, flags};
 use rwf::msg::{Msg, RefreshFlags};
 use rwf::{DataState, StateCode, StreamState};
@@ -88,6 +90,8 @@ struct Run {
     p2ps: BTreeMap<u16, P2ps>,
     /// The last value published for an item, by name.
     values: HashMap<String, u64>,
+    /// A provider that publishes nothing for a while is silent.
+    is_monitored: bool,
     log: Vec<String>,
 }
 
@@ -108,13 +112,28 @@ impl Run {
         let cache = if seed % 2 == 1 { cached } else { CacheRules::default() };
         let opens_per_turn = 1 + random.below(5) as u32;
         let work_per_turn = [1, 3, 4_000][(seed % 3) as usize];
-        let config = Config { age_unwatched: age, opens_per_turn, work_per_turn, cache, ..Config::default() };
+        let is_monitored = (seed / 7).is_multiple_of(3);
+        let interruption = is_monitored.then_some(Interruption { duration: 2 * SECOND, traffic_window: SECOND });
+        let routes = vec![RouteConfig { interruption, ..RouteConfig::default() }; PROVIDERS];
+        let balance = if (seed / 21).is_multiple_of(2) { Balance::Load } else { Balance::First };
+        let failback = (seed / 42 % 2) * 3 * SECOND;
+        let config = Config {
+            age_unwatched: age,
+            opens_per_turn,
+            work_per_turn,
+            cache,
+            routes,
+            balance,
+            failback,
+            ..Config::default()
+        };
         let mut run = Self {
             world: World::new(config),
             random,
             providers: (0..PROVIDERS).map(|_| Provider::default()).collect(),
             p2ps: BTreeMap::new(),
             values: HashMap::new(),
+            is_monitored,
             log: Vec::new(),
         };
         for id in 1..=3 {
@@ -267,6 +286,22 @@ impl Run {
         self.world.status(id as u32, stream, state(end, DataState::SUSPECT, StateCode::NONE));
     }
 
+    /// Every provider updates what it has open.
+    fn tick(&mut self) {
+        for id in 0..PROVIDERS {
+            let streams = &self.providers[id].streams;
+            let whole = streams.iter().filter(|(_, stream)| stream.imaged && !stream.in_set);
+            for (stream, name) in whole.map(|(id, stream)| (*id, stream.name.clone())).collect::<Vec<_>>() {
+                let value = self.values.entry(name).or_default();
+                *value += 1;
+                let bytes = value.to_be_bytes();
+                self.log.push(format!("provider {id} updates {stream} to {value}"));
+                self.world.update(id as u32, stream, &[(1, &bytes)]);
+            }
+        }
+        self.world.turn();
+    }
+
     /// Reads what the Source Distributor has sent both ways, and checks it.
     fn check(&mut self) {
         for id in 0..PROVIDERS {
@@ -329,7 +364,7 @@ impl Run {
         for id in 0..PROVIDERS {
             self.provider_up(id);
         }
-        for _ in 0..400 {
+        for _ in 0..if self.is_monitored { 1_000 } else { 400 } {
             self.check();
             let owed = self.providers.iter().enumerate().find_map(|(id, provider)| {
                 let stream = provider.streams.iter().find(|(_, s)| s.owed > 0 || s.in_set)?;
@@ -337,6 +372,11 @@ impl Run {
             });
             match owed {
                 Some((id, stream)) => self.send_image(id, stream, true, true),
+                None if self.is_monitored => {
+                    self.world.pass(1);
+                    self.check();
+                    self.tick();
+                }
                 None => self.world.pass(2),
             }
         }

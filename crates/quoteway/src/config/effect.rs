@@ -292,11 +292,6 @@ pub(super) const TABLE: &[NoEffect] = &[
         "commLinks groupList Interactive*groupList Broadcast*groupList statusTextIntroducer",
     ),
     none(Kind::Route, DACS, "dacsAttributes"),
-    none(
-        Kind::Route,
-        "a provider counts as lost when its pings stop (pingInterval), not when its data do",
-        "datastreamMonitor*interruptionDetection=False datastreamMonitor*interruptionDuration datastreamMonitor*trafficWindow",
-    ),
     none(Kind::Route, "a route is dialled when the process starts, and stays", "dynamicMount=False"),
     none(Kind::Route, DUMPS, "lockedDumpFile"),
     none(Kind::Route, NEEDLESS, "maxCache"),

@@ -70,6 +70,10 @@ pub fn route_config(route: &Route) -> distributor::RouteConfig {
         services: route.service_list.clone(),
         server_cost: route.server_cost,
         partitions: route.server_partition_list.iter().map(|pattern| NamePattern::new(pattern)).collect(),
+        interruption: route.interruption_detection.then(|| distributor::Interruption {
+            duration: u64::from(route.interruption_duration_ms) * MILLISECOND,
+            traffic_window: u64::from(route.traffic_window_s) * SECOND,
+        }),
     }
 }
 

@@ -179,6 +179,9 @@ section! {
     service_list: Vec<String> = Vec::new(), "serviceList", "Services to take from this provider; empty means all.";
     server_cost: u32 = 0, "", "With provider_choice \"load\": providers of a lower cost are asked before those of a higher one, whatever their load (docs/operating/standby.md).";
     server_partition_list: Vec<String> = Vec::new(), "", "Names of the items that this provider has; * stands for any text, ? for one character. Empty means all.";
+    interruption_detection: bool = false, "interruptionDetection" in "datastreamMonitor", "A service that has ticked and sends no data any more, though items of it are open, is left as if it were down: another provider takes over, or its items are Suspect until data come (docs/operating/standby.md).";
+    interruption_duration_ms: u32 = 10_000, "interruptionDuration" in "datastreamMonitor" times 1000, "Silence of a service after which that is so, milliseconds.";
+    traffic_window_s: u32 = 10, "trafficWindow" in "datastreamMonitor", "How long a service has to have ticked before, without such a silence, seconds; 0 counts any silence behind the first update.";
 }
 
 section! {

@@ -7,7 +7,7 @@ use net::affinity::{CpuList, Priority};
 use super::hub::SMALLEST_WINDOW;
 use super::{
     Aeron, AeronDriver, AeronFlowControl, AeronMedium, AnySection, Compression, Config, Conflation, Filters, Http, Hub,
-    HubTransport, Log, P2ps, Permissions, Rrcpd, Section, SourceDistributor, conflation, filters,
+    HubTransport, Log, P2ps, Permissions, Route, Rrcpd, Section, SourceDistributor, conflation, filters,
 };
 
 /// A rule that a configuration breaks.
@@ -176,6 +176,20 @@ fn of_distributor_and_daemon(config: &Config) -> Vec<Broken> {
         found.push(Broken { section: Rrcpd::NAME, key: "priority", what: PRIORITY });
     }
     found
+}
+
+/// The rule that a route breaks, if there is one.
+pub(super) fn of_route(route: &Route) -> Option<Broken> {
+    let is_wrong = route.interruption_detection && route.interruption_duration_ms == 0;
+    let what = "must be over 0 when interruption_detection is true";
+    is_wrong.then_some(Broken { section: Route::NAME, key: "interruption_duration_ms", what })
+}
+
+/// Parameters of a route that have no effect because of others.
+pub(super) fn idle_of_route(route: &Route) -> Vec<Idle> {
+    let unless = "interruption_detection is true";
+    let keys = ["interruption_duration_ms", "traffic_window_s"].into_iter().filter(|_| !route.interruption_detection);
+    keys.map(|key| Idle { section: Route::NAME, key, unless }).collect()
 }
 
 fn of_hub(h: &Hub) -> Vec<Broken> {

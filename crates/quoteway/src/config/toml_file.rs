@@ -78,8 +78,9 @@ impl Reader<'_> {
             let mut route = Route::default();
             match entry.get_ref() {
                 DeValue::Table(t) => {
-                    let faults = self.faults.len();
+                    let (faults, keys) = (self.faults.len(), self.set.len());
                     self.fill(&mut route, t);
+                    self.rules_of_route(&route, keys, entry.span().start);
                     // A host_list that cannot be read has its own message.
                     if route.host_list.is_empty() && (faults == self.faults.len() || !t.contains_key("host_list")) {
                         let what = "a route needs host_list, such as host_list = [\"localhost:14010\"]";
@@ -89,6 +90,23 @@ impl Reader<'_> {
                 _ => self.add(entry.span().start, "a route is a table: write [[route]] and its keys below"),
             }
             config.routes.push(route);
+        }
+    }
+
+    /// What is wrong or idle in a route that begins at `at`, and has set the keys behind the first `keys`.
+    fn rules_of_route(&mut self, route: &Route, keys: usize, at: usize) {
+        let place = |set: &[(_, &str, usize)], key| set[keys..].iter().find(|(_, k, _)| *k == key).map(|known| known.2);
+        if let Some(rule) = rules::of_route(route) {
+            let at = place(&self.set, rule.key).unwrap_or(at);
+            self.add(at, &format!("{}.{} {}", rule.section, rule.key, rule.what));
+        }
+        for idle in rules::idle_of_route(route) {
+            if let Some(at) = place(&self.set, idle.key)
+                && let Some(text) = idle.sentence(route, &format!("{}.{}", idle.section, idle.key))
+            {
+                let line = self.line(at);
+                self.notes.push(Note { line, file: self.name.to_owned(), weight: Weight::Information, text });
+            }
         }
     }
 

@@ -184,6 +184,8 @@ pub struct Offer {
     pub open: u64,
     /// Requests that it has not answered.
     pub outstanding: u64,
+    /// It should send data, and sends none (`interruption_detection` of its route).
+    pub silent: bool,
 }
 
 /// A provider: a route that is dialled, or a non-interactive one that has come.
@@ -623,6 +625,7 @@ pub(super) fn services(thread: &mut Thread<'_>, number: usize) -> Vec<Service> {
                     accepting: offer.accepting,
                     open: offer.open.into(),
                     outstanding: offer.outstanding.into(),
+                    silent: offer.interrupted,
                 })
             };
             let mut offers: Vec<Offer> = Vec::new();
@@ -663,6 +666,7 @@ fn of_source(source: &hub::p2ps::SourceOverview<'_>) -> Offer {
         accepting: source.accepting,
         open: source.open as u64,
         outstanding: source.opening as u64,
+        silent: false,
     }
 }
 

@@ -2,7 +2,9 @@
 
 use super::words::update_type;
 use hub::cache::rules::{CacheRules, ServiceRule};
-use hub::distributor::{self, Balance, CloseReason, Origin, PeerInfo, ProviderSink, SessionId, SourceDistributor};
+use hub::distributor::{
+    self, Balance, CloseReason, Interruption, Origin, PeerInfo, ProviderSink, RouteConfig, SessionId, SourceDistributor,
+};
 use hub::filter::rules::{FieldRule, FieldSet, Filters, ServiceFilter, UpdateTypes};
 use hub::p2ps::conflation::{JustInTime, ServiceConflation, Settings};
 use hub::p2ps::{self, ClientId, ClientInfo, Joined, P2ps, SourceId};
@@ -10,6 +12,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(super) const SECOND: u64 = 1_000_000_000;
+/// Routes that a scenario may use.
+const ROUTES: usize = 10;
 /// Bytes of a block on a network: small, so that blocks are cut.
 const LONGEST: usize = 300;
 
@@ -82,6 +86,7 @@ pub(super) enum Out {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Set {
     distributor: distributor::Config,
+    interruption: Option<Interruption>,
     p2ps: p2ps::Config,
     pub(super) distributors: usize,
     pub(super) p2pss: usize,
@@ -93,6 +98,8 @@ impl Set {
         for (key, value) in settings {
             set.apply(key, value).map_err(|why| format!("set: {key}={value}: {why}"))?;
         }
+        let route = RouteConfig { interruption: set.interruption, ..RouteConfig::default() };
+        set.distributor.routes = vec![route; ROUTES];
         let everything = CacheRules::everything();
         match variant {
             Variant::Plain => {}
@@ -125,6 +132,8 @@ impl Set {
                 }
             }
             "sequence-numbers" => self.distributor.sequence_numbers = number()? != 0,
+            "interruption-s" => self.interruption().duration = seconds()?,
+            "traffic-window-s" => self.interruption().traffic_window = seconds()?,
             "failback-s" => self.distributor.failback = seconds()?,
             "age-unwatched-s" => self.distributor.age_unwatched = seconds()?,
             "post-timeout-s" => self.distributor.post_timeout = seconds()?,
@@ -178,6 +187,11 @@ impl Set {
             _ => return Err("no such setting".to_owned()),
         }
         Ok(())
+    }
+
+    /// Of all routes.
+    fn interruption(&mut self) -> &mut Interruption {
+        self.interruption.get_or_insert(Interruption { duration: 10 * SECOND, traffic_window: 10 * SECOND })
     }
 
     fn conflation(&mut self) -> &mut ServiceConflation {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::administration::offer_text;
 use crate::ui::plain::thousands;
 
 /// The lists that can be shown.
@@ -153,11 +154,9 @@ pub(super) fn shown(value: &Value) -> String {
         Value::Bool(is) => if *is { "yes" } else { "no" }.to_owned(),
         Value::Number(number) => number.as_f64().map_or_else(String::new, thousands),
         Value::String(text) => text.replace(char::is_control, "?"),
-        Value::Array(list) => list
-            .iter()
-            .map(|one| one["address"].as_str().map_or_else(|| shown(one), str::to_owned))
-            .collect::<Vec<_>>()
-            .join(", "),
+        Value::Array(list) => {
+            list.iter().map(|one| offer_text(one).unwrap_or_else(|| shown(one))).collect::<Vec<_>>().join(", ")
+        }
     }
 }
 

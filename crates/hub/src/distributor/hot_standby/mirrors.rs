@@ -245,6 +245,7 @@ impl SourceDistributor {
         match header.class {
             MsgClass::UPDATE => {
                 self.counters.mirror_updates += 1;
+                self.note_data(now, id, self.items[handle].service(), out);
                 if self.config.sequence_numbers {
                     self.hot_standby.keep_update(handle, peek::update_seq_num(header, msg), msg);
                 }
@@ -258,6 +259,9 @@ impl SourceDistributor {
                         !refresh.state.stream.is_final() && !refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE);
                     self.mirror_ended(now, handle, is_gone || goes_on, out);
                 } else {
+                    if !refresh.flags.contains(RefreshFlags::SOLICITED) {
+                        self.note_data(now, id, self.items[handle].service(), out);
+                    }
                     self.mirror_refresh(now, handle, &refresh, out);
                 }
             }

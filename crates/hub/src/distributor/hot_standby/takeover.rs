@@ -73,7 +73,8 @@ impl SourceDistributor {
     }
 
     fn may_take_over(&self, service: u16, mirror: &Mirror) -> bool {
-        let is_up = self.providers.offer(mirror.place.session, service).is_some_and(|offer| offer.up);
+        let ticks = |offer: &crate::distributor::providers::Offer| offer.up && !offer.flow.is_interrupted();
+        let is_up = self.providers.offer(mirror.place.session, service).is_some_and(ticks);
         is_up && mirror.is_whole && mirror.is_good && self.providers.is_reached(mirror.place.session, service)
     }
 

@@ -141,7 +141,7 @@ enum Told {
     Waits,
     Good,
     Suspect,
-    /// It was good or Suspect, and its provider is gone: the next image is a recovery.
+    /// It was good or Suspect, and its provider is gone, or is silent: the next image is a recovery.
     Lost,
     /// Its provider is gone, and another has it already: nobody was told, and the next image is a recovery.
     TakenOver,
@@ -620,6 +620,15 @@ impl Item {
         let suspect = if data == DataState::NO_CHANGE { self.told.is_suspect() } else { data == DataState::SUSPECT };
         self.told = self.told.data(suspect);
         debug_assert!(self.is_answered());
+    }
+
+    /// Its provider is there and sends no data: the next image is a recovery. False if it was not good, or an image of it is under way.
+    pub(crate) fn fall_silent(&mut self) -> bool {
+        let falls = self.is_open() && !self.is_private() && self.told == Told::Good && !self.in_set();
+        if falls {
+            self.told = Told::Lost;
+        }
+        falls
     }
 
     /// Its provider is gone. True if it was not lost already; an item without an answer has nothing to lose.

@@ -240,7 +240,8 @@ impl SourceDistributor {
             return self.explain_wait(handle, crate::stream::ALL);
         }
         if !was_watched {
-            self.set_live(handle, item.is_answered());
+            // What is lost has an image to come, and nothing goes on before it.
+            self.set_live(handle, item.is_answered() && !item.awaits_recovery());
         }
         if self.upstream.merge.is_narrowed(handle) {
             self.owe_open(handle, open.slot);

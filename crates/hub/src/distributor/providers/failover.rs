@@ -20,6 +20,10 @@ use std::fmt;
 enum Why {
     /// The service is down there.
     Down,
+    /// It sends no data there. Items that no other provider has stay, and are told Suspect.
+    Silent,
+    /// It sends data again: the items stay, and those that were told Suspect get an image.
+    Returns,
     /// Another provider comes first: address of that one, and whether an operator has said so.
     NotFirst { first: String, by_hand: bool },
 }
@@ -81,10 +85,20 @@ impl SourceDistributor {
         }
         let down: Vec<SessionId> =
             known.providers().iter().copied().filter(|&id| self.is_down_with_items(id, service)).collect();
+        self.leave_silent_providers(service);
         for session in down {
             self.begin_move(service, session, Why::Down);
         }
         self.work_moves(now, out);
+    }
+
+    /// The items of a service leave the providers that are silent, in the turns to come: another may have them now.
+    pub(super) fn leave_silent_providers(&mut self, service: u16) {
+        let silent = |&id: &SessionId| self.is_interrupted(id, service) && self.items.at(id, service).len() > 0;
+        let silent: Vec<SessionId> = self.services[service].providers().iter().copied().filter(silent).collect();
+        for session in silent {
+            self.begin_silence(service, session);
+        }
     }
 
     fn begin_move(&mut self, service: u16, session: SessionId, why: Why) {
@@ -97,12 +111,33 @@ impl SourceDistributor {
         }
     }
 
+    /// A provider is silent: its items leave it, unless they are on their way to a provider that comes first. Then those that are left
+    /// in the end are looked at.
+    pub(super) fn begin_silence(&mut self, service: u16, session: SessionId) {
+        if self.is_free_to_turn(service, session) {
+            self.begin_move(service, session, Why::Silent);
+        }
+    }
+
+    /// A provider sends data again: its items stay there, unless they are on their way to a provider that comes first.
+    pub(super) fn begin_return(&mut self, service: u16, session: SessionId) {
+        if self.is_free_to_turn(service, session) {
+            self.begin_move(service, session, Why::Returns);
+        }
+    }
+
+    /// Whether the items of a provider are on their way for nothing else than that its data have stopped, or come again.
+    fn is_free_to_turn(&mut self, service: u16, session: SessionId) -> bool {
+        let under_way = self.outages.moves.get_mut((service, session));
+        under_way.is_none_or(|under_way| matches!(under_way.why, Why::Silent | Why::Returns))
+    }
+
     fn is_down_with_items(&self, session: SessionId, service: u16) -> bool {
         let offer = self.providers.offer(session, service);
         offer.is_some_and(|offer| !offer.up) && self.items.at(session, service).len() > 0
     }
 
-    /// The first provider of a service that takes requests.
+    /// The first provider of a service that takes requests: one that is silent only if there is no other.
     fn first_provider(&self, service: u16) -> Option<SessionId> {
         let takes = |id: &SessionId| {
             let session = self.providers.get(*id).filter(|session| session.phase == Phase::Ready);
@@ -110,7 +145,9 @@ impl SourceDistributor {
                 .and_then(|session| session.offer(service))
                 .is_some_and(|offer| offer.takes_requests() == (true, true))
         };
-        self.services.get(service)?.providers().iter().copied().find(takes)
+        let providers = self.services.get(service)?.providers();
+        let ticks = |id: &SessionId| takes(id) && !self.is_interrupted(*id, service);
+        providers.iter().find(|id| ticks(id)).or_else(|| providers.iter().find(|id| takes(id))).copied()
     }
 
     /// Another provider may be the first that takes requests: if items are to go back to that one, they do so when it has been the
@@ -223,6 +260,9 @@ impl SourceDistributor {
         if let Some(session) = wanted.filter(|&session| !takes(session)) {
             return Err(SwitchError::NotUp { provider: address(&session).unwrap_or_default() });
         }
+        if let Some(session) = wanted {
+            self.trust_again(now, session, id);
+        }
         self.services[id].switch_to(wanted, |session| self.providers.rank(session));
         self.note_first_provider(now, id, out);
         let is_ordered = wanted.is_some() || self.config.balance.is_ordered();
@@ -238,6 +278,8 @@ impl SourceDistributor {
     fn is_to_leave(&self, session: SessionId, service: u16, why: &Why) -> bool {
         match why {
             Why::Down => self.is_down_with_items(session, service),
+            Why::Silent => self.is_interrupted(session, service),
+            Why::Returns => !self.is_interrupted(session, service),
             Why::NotFirst { .. } => self.first_provider(service).is_some_and(|first| first != session),
         }
     }
@@ -255,24 +297,59 @@ impl SourceDistributor {
             let looked = below.min(self.outages.budget);
             let rest = below - looked;
             self.outages.budget -= looked;
-            let mut handles: Vec<Handle> = self.items.at(session, service).skip(rest).take(looked).collect();
-            handles.retain(|&handle| !self.items[handle].is_private() && self.is_served_beside(handle, session));
+            let handles: Vec<Handle> = self.items.at(session, service).skip(rest).take(looked).collect();
             let Some((_, under_way)) = self.outages.moves.front_mut() else { return };
             under_way.below = rest;
-            under_way.moved += handles.len();
-            let text = match &under_way.why {
-                Why::Down => {
-                    format!("Service is down at provider {}: the item is asked for at another", under_way.provider)
+            let (why, provider) = (under_way.why.clone(), under_way.provider.clone());
+            let (leaving, staying) = match why {
+                Why::Returns => (Vec::new(), handles),
+                _ => self.leave_by(now, (session, service), handles, &why, out),
+            };
+            let moved = looked - staying.len();
+            match why {
+                Why::Returns => self.return_items(now, &staying, out),
+                Why::Silent => self.fall_silent(now, session, &staying, out),
+                Why::Down | Why::NotFirst { .. } => {}
+            }
+            if let Some((_, under_way)) = self.outages.moves.front_mut() {
+                under_way.moved += moved;
+            }
+            let text = match why {
+                Why::Down => format!("Service is down at provider {provider}: the item is asked for at another"),
+                Why::Silent | Why::Returns => {
+                    format!("No data from provider {provider}: the item is asked for at another")
                 }
-                Why::NotFirst { first, .. } => format!("Item goes from provider {} to {first}", under_way.provider),
+                Why::NotFirst { first, .. } => format!("Item goes from provider {provider} to {first}"),
             };
-            let first = match under_way.why {
-                Why::Down => None,
-                Why::NotFirst { .. } => self.first_provider(service),
-            };
-            let handles = self.move_hot(now, handles, first, out);
-            self.move_items(now, service, &handles, &text, out);
+            self.move_items(now, service, &leaving, &text, out);
         }
+    }
+
+    /// Of items that are to leave a provider: those that are to be asked for at another one, and those that stay since no other has them.
+    /// All others have gone over to their mirrors.
+    fn leave_by(
+        &mut self,
+        now: u64,
+        (session, service): (SessionId, u16),
+        handles: Vec<Handle>,
+        why: &Why,
+        out: &mut dyn ProviderSink,
+    ) -> (Vec<Handle>, Vec<Handle>) {
+        let (private, shared): (Vec<Handle>, Vec<Handle>) =
+            handles.into_iter().partition(|&handle| self.items[handle].is_private());
+        let rest = match why {
+            Why::NotFirst { .. } => match self.first_provider(service) {
+                Some(first) => self.move_hot(now, shared, first, out),
+                None => shared,
+            },
+            // The silent one stands by: so it is seen when it sends data again.
+            Why::Silent => self.not_taken_over(now, shared, Former::StandsBy, out),
+            Why::Down | Why::Returns => self.not_taken_over(now, shared, Former::Closed, out),
+        };
+        let (leaving, mut staying): (Vec<Handle>, Vec<Handle>) =
+            rest.into_iter().partition(|&handle| self.is_served_beside(handle, session, *why == Why::Down));
+        staying.extend(private);
+        (leaving, staying)
     }
 
     /// All items of the move in front are looked at, or there is no reason any more to move them.
@@ -281,30 +358,38 @@ impl SourceDistributor {
             return;
         };
         self.tell_taken_over(session, &provider, service);
+        let is_over = !matches!(why, Why::Silent | Why::Returns);
         if moved > 0
             && let Some(known) = self.services.get(service)
         {
             let service = known.name.clone();
             self.notices.push(match why {
-                Why::Down => Notice::ItemsMoved { service, provider, items: moved },
+                Why::Down => Notice::ItemsMoved { service, provider, items: moved, silent: false },
+                Why::Silent | Why::Returns => Notice::ItemsMoved { service, provider, items: moved, silent: true },
                 Why::NotFirst { first, by_hand } => {
                     Notice::ItemsSwitched { service, from: provider, to: first, items: moved, by_hand }
                 }
             });
         }
+        let is_monitored = self.providers.get(session).is_some_and(|known| known.interruption.is_some());
+        match self.is_interrupted(session, service) {
+            _ if !is_over || !is_monitored => {}
+            // What could not leave may have been told Suspect before.
+            false => self.begin_return(service, session),
+            true if self.is_down_with_items(session, service) => {}
+            true => self.begin_silence(service, session),
+        }
         self.tell_roles(service, out);
     }
 
-    /// Items that move go over to their mirrors where they have one: if a provider is preferred, where it is at that one, and the provider
-    /// that they leave stands by. The others.
+    /// Items that move to a provider that is preferred go over to their mirrors there, and the provider that they leave stands by. The others.
     fn move_hot(
         &mut self,
         now: u64,
         handles: Vec<Handle>,
-        preferred: Option<SessionId>,
+        preferred: SessionId,
         out: &mut dyn ProviderSink,
     ) -> Vec<Handle> {
-        let Some(preferred) = preferred else { return self.not_taken_over(now, handles, Former::Closed, out) };
         let (mirrored, mut rest): (Vec<Handle>, Vec<Handle>) =
             handles.into_iter().partition(|&handle| self.hot_standby.mirror_session(handle) == Some(preferred));
         rest.extend(self.not_taken_over(now, mirrored, Former::StandsBy, out));

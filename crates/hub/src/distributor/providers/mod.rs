@@ -10,12 +10,14 @@
 //! | `outage` | sessions and services that go away: what becomes of their items, in turns |
 //! | `recovery` | items that have lost their provider, and how they come back |
 //! | `failover` | services that are down at one provider and up at another |
+//! | `interruption` | services that send no data at one provider |
 
 mod cascade;
 mod dictionaries;
 mod directory;
 mod failover;
 mod groups;
+mod interruption;
 mod login;
 mod outage;
 mod recovery;

@@ -2,7 +2,9 @@
 
 use super::cascade::LinkedServices;
 use super::dictionaries::Downloads;
+use super::interruption::DataFlow;
 use super::streams::{StreamIds, Streams};
+use crate::distributor::config::Interruption;
 use crate::distributor::ids::GroupId;
 use crate::hash_seed::{HashSeed, SeededMap};
 use omm::login::{LoginPort, LoginStream};
@@ -95,6 +97,8 @@ pub(crate) struct Offer {
     pub(crate) qos: Vec<Qos>,
     /// The sites that it has come through.
     pub(crate) path: Vec<String>,
+    /// What it sends, where that is watched for interruptions.
+    pub(in crate::distributor) flow: DataFlow,
     phase: OfferPhase,
 }
 
@@ -244,6 +248,8 @@ pub(crate) struct Session {
     /// The login of a non-interactive provider here.
     pub(crate) port: LoginPort,
     pub(crate) downloads: Downloads,
+    /// When its data count as interrupted, as of the beginning of the session.
+    pub(in crate::distributor) interruption: Option<Interruption>,
     /// What it says of services whose names are taken by a provider of the other kind, or that found no id, for when they are free.
     refused: Vec<Entry>,
     /// Services that come through other sites.
@@ -270,6 +276,7 @@ impl Session {
             login: None,
             port: LoginPort::default(),
             downloads: Downloads::default(),
+            interruption: None,
             refused: Vec::new(),
             linked: LinkedServices::default(),
             groups: SeededMap::with_hasher(seed),

@@ -31,7 +31,10 @@ impl SourceDistributor {
             return Ok(());
         };
         match header.class {
-            MsgClass::UPDATE => self.careful_update(id, handle, &header, msg),
+            MsgClass::UPDATE => {
+                self.note_data(now, id, self.items[handle].service(), out);
+                self.careful_update(id, handle, &header, msg);
+            }
             MsgClass::REFRESH if !self.providers.is_reached(id, self.items[handle].service()) => {
                 self.answered_anew(now, handle, out);
             }
@@ -57,6 +60,11 @@ impl SourceDistributor {
     ) {
         if refresh.state.stream.is_final() {
             return self.final_refresh(now, handle, refresh, rwf, out);
+        }
+        if !refresh.flags.contains(RefreshFlags::SOLICITED)
+            && let Some(place) = self.items[handle].place()
+        {
+            self.note_data(now, place.session, self.items[handle].service(), out);
         }
         self.note_group(handle, refresh.group_id);
         let answered_service = self.first_answer(handle);
@@ -187,8 +195,11 @@ impl SourceDistributor {
         if one_shot {
             self.detach(now, handle, out);
             self.end_item(handle);
-        } else if another && !self.answer_wanted(handle) {
-            self.want_another_image(now, handle, out);
+        } else {
+            if another && !self.answer_wanted(handle) {
+                self.want_another_image(now, handle, out);
+            }
+            self.answered_in_silence(now, handle, out);
         }
     }
 

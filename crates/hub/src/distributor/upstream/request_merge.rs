@@ -114,6 +114,11 @@ impl RequestMerge {
         !self.narrowed.is_empty() && self.narrowed.contains(&handle)
     }
 
+    /// Whether the last request on the item's present stream has paused it.
+    pub(crate) fn is_paused(&self, handle: Handle) -> bool {
+        self.paused.contains(&handle)
+    }
+
     /// Whether those that watch want an item paused that is not.
     pub(crate) fn is_to_pause(&self, handle: Handle, watching: usize) -> bool {
         let demands = self.items.get(&handle).map(Vec::as_slice).unwrap_or_default();

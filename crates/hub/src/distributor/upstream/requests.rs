@@ -341,7 +341,10 @@ impl SourceDistributor {
 
     /// Whether the item's updates are looked at before they are relayed.
     pub(crate) fn is_looked_at(&self, handle: Handle) -> bool {
-        self.cache.has(handle.0) || self.is_filtered(handle) || self.hot_standby.has(handle)
+        self.cache.has(handle.0)
+            || self.is_filtered(handle)
+            || self.hot_standby.has(handle)
+            || self.is_monitored(handle)
     }
 
     /// An open or a reissue has not been answered, or an item has waited for a provider all that time.

@@ -44,27 +44,41 @@ impl SourceDistributor {
         })
     }
 
-    /// The provider to ask for an item: another than the one that has failed it last, if there is one.
+    /// The provider to ask for an item: another than the one that has failed it last, and than those that are silent, if there is one.
     pub(super) fn route(&self, handle: Handle) -> Result<SessionId, Wait> {
         let (item, failed) = (&self.items[handle], self.upstream.failed_at.get(&handle).copied());
-        match self.route_without(item, failed) {
-            Err(_) if failed.is_some() => self.route_without(item, None),
+        match self.route_beside(item, failed) {
+            Err(_) if failed.is_some() => self.route_beside(item, None),
             route => route,
         }
     }
 
-    /// Whether another provider than one would be asked for an item, now or in a moment.
-    pub(crate) fn is_served_beside(&self, handle: Handle, without: SessionId) -> bool {
-        matches!(self.route_without(&self.items[handle], Some(without)), Ok(_) | Err(Wait::Window))
+    /// Whether another provider than one would be asked for an item, now or in a moment: one that is silent, if `even_silent`.
+    pub(crate) fn is_served_beside(&self, handle: Handle, without: SessionId, even_silent: bool) -> bool {
+        let item = &self.items[handle];
+        let route = if even_silent {
+            self.route_beside(item, Some(without))
+        } else {
+            self.route_without(item, Some(without), false)
+        };
+        matches!(route, Ok(_) | Err(Wait::Window))
     }
 
     /// The provider that stands by for an item which is open at another.
     pub(in crate::distributor) fn standby_for(&self, handle: Handle, used: SessionId) -> Result<SessionId, Wait> {
-        self.route_without(&self.items[handle], Some(used))
+        self.route_beside(&self.items[handle], Some(used))
     }
 
-    /// The provider to ask for an item, but for one.
-    fn route_without(&self, item: &Item, without: Option<SessionId>) -> Result<SessionId, Wait> {
+    /// The provider to ask for an item, but for one; one that is silent only if there is no other.
+    fn route_beside(&self, item: &Item, without: Option<SessionId>) -> Result<SessionId, Wait> {
+        match self.route_without(item, without, false) {
+            Err(wait) if wait != Wait::Window => self.route_without(item, without, true),
+            route => route,
+        }
+    }
+
+    /// The provider to ask for an item, but for one, and unless `even_silent` for those that are silent.
+    fn route_without(&self, item: &Item, without: Option<SessionId>, even_silent: bool) -> Result<SessionId, Wait> {
         let qos = ItemKey::qos_of(item.key());
         let mut best: Option<((u32, u64, u32), SessionId)> = None;
         let mut wait = Wait::NoProvider;
@@ -78,6 +92,7 @@ impl SourceDistributor {
                 .filter(|_| route.is_none_or(|route| route.has_item_of(item.key())))
                 .and_then(|session| session.offer(item.service()))
                 .filter(|offer| offer.serves(item.domain(), qos))
+                .filter(|offer| even_silent || !offer.flow.is_interrupted())
             else {
                 continue;
             };

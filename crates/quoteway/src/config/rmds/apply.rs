@@ -282,7 +282,30 @@ impl<'a> Reader<'a> {
                 let name = name.as_deref().unwrap_or("NAME");
                 self.faults.push((listed, format!("route {name} has no host: write *Src_Dist*{name}.route*hostList")));
             }
+            self.rules_of_route(&section, route);
             config.routes.push(section);
+        }
+    }
+
+    /// What is wrong or idle in the route of this number.
+    fn rules_of_route(&mut self, section: &Route, route: usize) {
+        let infos = section.infos();
+        let line_of = |origins: &[Origin], key: &str| {
+            let index = infos.iter().position(|info| info.key == key)?;
+            let is_it = |o: &&Origin| o.section == Route::NAME && o.route == route && o.index == index;
+            origins.iter().find(is_it).map(|origin| origin.line)
+        };
+        if let Some(rule) = rules::of_route(section) {
+            let line = line_of(&self.origins, rule.key).unwrap_or(0);
+            self.faults.push((line, format!("{}.{} {}", rule.section, rule.key, rule.what)));
+        }
+        for idle in rules::idle_of_route(section) {
+            let line = line_of(&self.origins, idle.key).and_then(|of| self.lines.iter().find(|l| l.number == of));
+            if let Some(line) = line
+                && let Some(text) = idle.sentence(section, &line.key.to_string())
+            {
+                self.note(line.number, Gravity::Information, text);
+            }
         }
     }
 

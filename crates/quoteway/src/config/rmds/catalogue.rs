@@ -104,7 +104,10 @@ impl Mapped {
         match self.section {
             _ if self.scope == "SERVICE" => format!("*SERVICE*{}", self.name),
             _ if self.is_by_service() => format!("*{}*SERVICE*{}", self.components[0], self.name),
-            Route::NAME => format!("*{}*NAME.route*{}", self.components[0], self.name),
+            Route::NAME => {
+                let levels = self.scope.strip_prefix("ROUTE*").unwrap_or(self.scope);
+                format!("*{}*NAME.{levels}*{}", self.components[0], self.name)
+            }
             _ if self.scope.is_empty() || self.scope == "PORT" || self.scope.starts_with("ROUTE") => {
                 format!("*{}*{}", self.components[0], self.name)
             }
@@ -144,7 +147,9 @@ impl Catalogue {
                         (_, "SERVICE") => (ANY_COMPONENT, "SERVICE"),
                         (_, "PROCESS") => (ANY_COMPONENT, ""),
                         ("P2PS", scope) => (P2PS, scope),
-                        ("route", _) => (SRC_DIST, "ROUTE*route"),
+                        ("route", "") => (SRC_DIST, "ROUTE*route"),
+                        ("route", "datastreamMonitor") => (SRC_DIST, "ROUTE*route*datastreamMonitor"),
+                        ("route", scope) => unreachable!("a route has no level {scope}"),
                         ("RRCP", scope) => (RRCP, scope),
                         (_, scope) => (SRC_DIST, scope),
                     };

@@ -77,6 +77,32 @@ fn routes_come_from_the_list_or_from_their_lines() {
 }
 
 #[test]
+fn the_monitor_of_a_datastream_is_a_level_of_a_route() {
+    let host = "*adh*a.route*hostList : h1\n*adh*b.route*hostList : h2\n";
+    let monitor = "*adh*route*datastreamMonitor*interruptionDuration : 4\n*adh*a.route*datastreamMonitor*interruptionDetection : True\n\
+         *adh*a.route*datastreamMonitor*trafficWindow : 20\n";
+    let c = config(&format!("{host}{monitor}"));
+    let told: Vec<_> = c.routes.iter().map(crate::config::hub::route_config).map(|route| route.interruption).collect();
+    let on = ::hub::distributor::Interruption { duration: 4_000_000_000, traffic_window: 20_000_000_000 };
+    assert_eq!(told, [Some(on), None]);
+    let never = "*adh*a.route*datastreamMonitor*interruptionDuration : 0\n";
+    assert_eq!(
+        faults(&format!("{host}{monitor}{never}")),
+        ["r.cnf:6: route.interruption_duration_ms must be over 0 when interruption_detection is true"]
+    );
+    let idle = "*adh*b.route*datastreamMonitor*trafficWindow : 20\n";
+    let notes =
+        read("r.cnf", &format!("{host}{idle}"), &place("box", "1")).unwrap_or_else(|e| panic!("{e}")).loaded.notes;
+    let notes: Vec<String> = notes.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        notes,
+        ["r.cnf:3: *adh*b.route*datastreamMonitor*trafficWindow has no effect unless interruption_detection is true"]
+    );
+    let wrong = faults(&format!("{host}*adh*a.route*datastreamMonitor*trafficWindw : 20\n"));
+    assert!(wrong[0].starts_with("r.cnf:3: ") && wrong[0].contains("the nearest is trafficWindow"), "{wrong:?}");
+}
+
+#[test]
 fn writer_threads_are_numbered_from_one() {
     let c = config("*ads*bindWriteThread.2 : 5\n*ads*bindWriteThread.1 : 3-4\n");
     assert_eq!(c.p2ps.bind_writer_threads, ["3-4", "5"]);
