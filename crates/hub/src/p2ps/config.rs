@@ -67,6 +67,8 @@ pub struct Config {
     pub recovery_delay_max: u64,
     /// Nanoseconds between the heartbeats sent to a Source Distributor; 0 for none (same process).
     pub heartbeat_interval: u64,
+    /// Nobody waits for this P2PS, one of very many: it sends a heartbeat each [`crate::stream::UNPACED_HEARTBEATS`] such intervals.
+    pub is_unpaced: bool,
     /// Bytes of a Source Distributor's stream after which it is told how far this P2PS has read, beside the heartbeats; 0 for
     /// never. Less than half of its [`crate::distributor::Config::window`].
     pub report_bytes: usize,
@@ -134,6 +136,7 @@ impl Default for Config {
             recovery_delay: SECOND,
             recovery_delay_max: 60 * SECOND,
             heartbeat_interval: 0,
+            is_unpaced: false,
             report_bytes: 0,
             source_timeout: 0,
             source_order: Vec::new(),

@@ -40,6 +40,9 @@ pub const BLOCK_HEADER: usize = 24;
 pub const MESSAGE_HEADER: usize = 16;
 /// `target` of an event that is meant for every P2PS.
 pub const ALL: u16 = 0xFFFF;
+/// A P2PS that nobody waits for, one of very many, sends a heartbeat only each so many intervals, and may be silent so many times as long
+/// as others: each of its heartbeats wakes the Source Distributor, which thousands of them would keep busy.
+pub const UNPACED_HEARTBEATS: u64 = 5;
 /// `handle` of a message that belongs to no item.
 pub const NO_HANDLE: u32 = 0xFFFF_FFFF;
 /// Group of an item that has none (yet), and "unchanged" where a status may carry one.

@@ -95,6 +95,23 @@ fn providers_wait_for_others_and_never_for_a_desktop() {
 }
 
 #[test]
+fn a_desktop_may_be_silent_and_behind_five_times_as_long() {
+    let mut world = World::with_two_p2pss(Config { max_lag: 20, ..config() });
+    desktop_up(&mut world, FIRST);
+    world.open_imaged(1, "A");
+    for n in 0..40 {
+        world.update(0, 5, &[(22, format!("{n}").as_bytes())]);
+    }
+    world.events();
+    world.pass(1);
+    assert_eq!(world.sd.closing_p2ps().map(|(id, _)| id).collect::<Vec<_>>(), [1, 2], "too far behind are the others");
+    world.pass(14);
+    assert_eq!(world.sd.closing_p2ps().count(), 0);
+    world.pass(1);
+    assert_eq!(world.sd.closing_p2ps().collect::<Vec<_>>(), [(FIRST, "was silent for too long")]);
+}
+
+#[test]
 fn a_desktop_that_goes_takes_what_it_had_and_nothing_else() {
     let mut world = world(2);
     let (kept, _) = world.open_imaged(1, "KEPT");

@@ -418,6 +418,32 @@ fn silence_is_noticed_but_not_ones_own() {
 }
 
 #[test]
+fn one_of_very_many_sends_few_heartbeats_and_still_notices_that_it_stood_still() {
+    let mut net = Net::new(Config { is_unpaced: true, ..config() });
+    net.open(5, "A", 0);
+    for second in 1..=10 {
+        let due = net.world.p2ps.timeout().expect("it looks at the time");
+        assert!(due <= net.world.now + SECOND, "after {second} s");
+        net.world.pass(SECOND);
+        net.publish(|p| {
+            p.event(Event::Heartbeat { announcement: b"" });
+        });
+        let expected: &[&str] = if second % 5 == 0 { &["0: heartbeat"] } else { &[] };
+        assert_eq!(net.world.asked(), expected, "after {second} s");
+    }
+    // A lid was closed: the source had no chance to be heard.
+    net.world.pass(20 * SECOND);
+    assert_eq!(net.closing(), [""; 0]);
+    assert_eq!(net.world.p2ps.counters().freezes, 1);
+    for _ in 0..3 {
+        net.world.pass(SECOND);
+    }
+    assert_eq!(net.closing(), ["is silent"]);
+    assert_eq!(net.world.take(1), ["status 5 OPEN/SUSPECT/TIMEOUT"]);
+    net.world.asked();
+}
+
+#[test]
 fn an_image_behind_the_stream_is_followed_by_the_updates_that_it_does_not_hold() {
     let mut net = Net::new(config());
     let token = net.ask(5, "A");

@@ -26,8 +26,8 @@ section! {
     lbm_options_file: String = String::new(), "", "File of LBM options (lines of context|source|receiver NAME VALUE) for the hub's topics.";
     lbm_options: Vec<String> = Vec::new(), "", "LBM options as such lines; they win over those of the file.";
     use_point_to_point_data: bool = false, "usePointToPointData" in "SERVICE", "Send what is for one P2PS (images, answers) on its unicast connection and not in the data stream.";
-    heartbeat_interval_ms: u32 = 1_000, "", "Pause between heartbeats in each direction, milliseconds.";
-    peer_timeout_ms: u32 = 5_000, "", "Silence after which the other side counts as lost, milliseconds.";
+    heartbeat_interval_ms: u32 = 1_000, "", "Pause between heartbeats in each direction, milliseconds. A P2PS with paces_providers = false sends one each fifth time.";
+    peer_timeout_ms: u32 = 5_000, "", "Silence after which the other side counts as lost, milliseconds; five times that for a P2PS with paces_providers = false.";
     lease_ms: u32 = 10_000, "", "How long a Source Distributor keeps open what a P2PS had open that is gone, milliseconds.";
     history_bytes: u32 = 67_108_864, "", "Bytes of its data stream of which a Source Distributor remembers the items, to tell a P2PS which ones lost messages were of. Memory is some 4 bytes a message.";
     max_backlog: u32 = 67_108_864, "", "Bytes that may wait for one P2PS's connection before it is cut off and has to join again.";

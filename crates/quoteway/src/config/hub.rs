@@ -235,6 +235,7 @@ pub(super) const SMALLEST_WINDOW: u64 = 8 * REPORT_BYTES as u64;
 pub fn across_processes_p2ps(config: &Config, incarnation: u32, key: u64) -> io::Result<p2ps::Config> {
     Ok(p2ps::Config {
         heartbeat_interval: u64::from(config.hub.heartbeat_interval_ms) * MILLISECOND,
+        is_unpaced: !config.hub.paces_providers,
         source_timeout: u64::from(config.hub.peer_timeout_ms) * MILLISECOND,
         gap_timeout: u64::from(config.hub.peer_timeout_ms) * MILLISECOND,
         // Nobody asks how far one has read that nobody waits for.

@@ -90,7 +90,7 @@ fn suit_hub(hub: &mut Hub) {
         suit(&mut hub.transport, &usual.transport, HubTransport::LbtRm);
     }
     suit(&mut hub.paces_providers, &usual.paces_providers, false);
-    // A Source Distributor takes one for gone that is silent for hub.peer_timeout_ms: 5 s.
+    // One each 10 s: a Source Distributor takes such a P2PS for gone that is silent for five times its hub.peer_timeout_ms, 25 s.
     suit(&mut hub.heartbeat_interval_ms, &usual.heartbeat_interval_ms, 2_000);
     suit(&mut hub.udp_recv_buf_size, &usual.udp_recv_buf_size, 2 << 20);
     suit(&mut hub.udp_send_buf_size, &usual.udp_send_buf_size, 64 << 10);

@@ -1,6 +1,6 @@
 //! The P2PSs themselves: joining, their blocks, and leaving in all its ways.
 
-use super::Gap;
+use super::{Gap, Link};
 use crate::distributor::ids::{Handle, Slot};
 use crate::distributor::items::Item;
 use crate::distributor::timers::Timer;
@@ -271,14 +271,15 @@ impl SourceDistributor {
         if interval > 0 {
             self.hub.event(&Event::Heartbeat { announcement: &self.links.announcement });
         }
-        let heard = now.saturating_sub(timeout);
-        while let Some(id) = self.links.find(|link| timeout > 0 && link.last_heard < heard) {
+        let is_silent = |link: &Link| now.saturating_sub(link.last_heard) > timeout.saturating_mul(link.patience());
+        while let Some(id) = self.links.find(|link| timeout > 0 && is_silent(link)) {
             self.counters.closed_p2ps += 1;
             self.counters.silent_p2ps += 1;
             self.cut_off(now, id, "was silent for too long", out);
         }
         let (limit, position) = (self.config.max_lag, self.hub.next_position());
-        while let Some(id) = self.links.find(|link| limit > 0 && position.saturating_sub(link.read_to) > limit) {
+        let is_behind = |link: &Link| position.saturating_sub(link.read_to) > limit.saturating_mul(link.patience());
+        while let Some(id) = self.links.find(|link| limit > 0 && is_behind(link)) {
             self.counters.overrun_p2ps += 1;
             self.cut_off(now, id, "is too far behind", out);
         }

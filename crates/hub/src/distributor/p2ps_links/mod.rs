@@ -11,7 +11,7 @@ mod membership;
 mod requests;
 
 use super::ids::{Handle, Slot};
-use crate::stream::{BlockWriter, Continuity, Event, Heading, Seen};
+use crate::stream::{BlockWriter, Continuity, Event, Heading, Seen, UNPACED_HEARTBEATS};
 use rustc_hash::FxHashMap;
 
 /// P2PSs at once, those included that are gone and whose lease still runs. A set of them is a bit for each.
@@ -93,6 +93,13 @@ enum Gap {
     /// It loses too much to be able to follow.
     TooMany,
     Recoverable,
+}
+
+impl Link {
+    /// How many times as long as others it may be silent, and as far behind what it said last.
+    fn patience(&self) -> u64 {
+        if self.is_unpaced { UNPACED_HEARTBEATS } else { 1 }
+    }
 }
 
 /// P2PSs by slot, and what is to be said of them.

@@ -4,7 +4,7 @@ use super::Joined;
 use crate::p2ps::P2ps;
 use crate::p2ps::delivery::statuses::{Pending, Relayed, Telling};
 use crate::p2ps::ids::{Handle, ItemId, SourceId};
-use crate::stream::{Block, Continuity, Event, HubError, Kind, Messages, Request};
+use crate::stream::{Block, Continuity, Event, HubError, Kind, Messages, Request, UNPACED_HEARTBEATS};
 use rwf::{DataState, State, StateCode, StreamState};
 use std::collections::VecDeque;
 
@@ -282,8 +282,10 @@ impl P2ps {
     pub(in crate::p2ps) fn source_timeout(&self) -> Option<u64> {
         let ups = self.sources.iter().map(|(_, source)| source).filter(|source| source.up);
         let due = |at: u64, interval: u64| if interval > 0 { at.saturating_add(interval) } else { u64::MAX };
+        // Whoever sends few heartbeats looks at the time as often as others, and so notices that it stood still.
+        let last = |sent_at: u64| if self.config.is_unpaced { self.ticked.max(sent_at) } else { sent_at };
         ups.map(|source| {
-            let heartbeat = due(source.sent_at, self.config.heartbeat_interval);
+            let heartbeat = due(last(source.sent_at), self.config.heartbeat_interval);
             let silent = due(source.heard_at, self.config.source_timeout);
             let gap = source.behind_gap.deadline().unwrap_or(u64::MAX);
             heartbeat.min(silent).min(gap)
@@ -308,7 +310,9 @@ impl P2ps {
 
     /// Sends heartbeats, and gives up sources that are silent for too long or do not say what was lost.
     pub(in crate::p2ps) fn watch_sources(&mut self) {
-        let (now, interval, limit) = (self.now, self.config.heartbeat_interval, self.config.source_timeout);
+        let (now, limit) = (self.now, self.config.source_timeout);
+        let each = if self.config.is_unpaced { UNPACED_HEARTBEATS } else { 1 };
+        let interval = self.config.heartbeat_interval * each;
         for number in self.sources.ids() {
             let Some(source) = self.sources.up_mut(number) else { continue };
             if limit > 0 && now.saturating_sub(source.heard_at) >= limit {

@@ -30,7 +30,7 @@ impl Desktops {
         let feed = Place::from(lan.host("feed"));
         let provider = Counting::start(&feed);
         // Desktops say less often than other P2PSs of these tests that they are there.
-        let (peer_timeout_ms, network) = (Some(5_000), Some(Vec::new()));
+        let (peer_timeout_ms, network) = (Some(3_000), Some(Vec::new()));
         let tuning = Tuning { peer_timeout_ms, heartbeat_interval_ms, network, ..Tuning::default() };
         let site = Site::tuned(Join::LbtRm, &tuning, (&feed, &feed), &[&[provider.addr]], 0);
         let machines = hosts.iter().map(|host| {
