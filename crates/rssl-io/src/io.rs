@@ -16,6 +16,7 @@ use crate::handler::{Ended, Handler};
 use crate::listener::{Beginning, Encryption, Listener, WebSocketDial, beginning};
 use crate::reason::{AdmissionError, EndReason};
 use crate::session::{Dialling, Kind, Session, Undecided};
+use crate::tunnel::{Tunnel, Way};
 
 /// The sockets and sessions of one thread.
 pub struct RsslIo {
@@ -162,8 +163,8 @@ impl RsslIo {
         Ok((id, addr))
     }
 
-    /// Dials a server, with TLS in between if there is some. Success and failure come as [`Handler::opened`] or
-    /// [`Handler::closed`].
+    /// Dials a server, with TLS or a proxy in between if there is some ([`Way`]). Success and failure come as [`Handler::opened`]
+    /// or [`Handler::closed`].
     ///
     /// # Errors
     /// The socket cannot even be made.
@@ -173,11 +174,12 @@ impl RsslIo {
         addr: SocketAddr,
         options: &SocketOptions,
         config: Arc<ClientConfig>,
-        tls: Option<TlsSession>,
+        way: impl Into<Way>,
     ) -> io::Result<ConnId> {
         let conn = self.tcp.connect(addr, options)?;
+        let patience = config.handshake_timeout_ns;
         let rssl = Connection::client(config).with_seed(self.next_seed() ^ now);
-        self.insert(now, conn, Kind::Rssl(rssl), tls, (None, addr));
+        self.dial(now, conn, Kind::Rssl(rssl), way.into(), (addr, patience));
         Ok(conn)
     }
 
@@ -191,12 +193,19 @@ impl RsslIo {
         addr: SocketAddr,
         options: &SocketOptions,
         dial: Arc<WebSocketDial>,
-        tls: Option<TlsSession>,
+        way: impl Into<Way>,
     ) -> io::Result<ConnId> {
         let conn = self.tcp.connect(addr, options)?;
+        let patience = dial.rssl.handshake_timeout_ns;
         let dialling = Dialling::new(now, self.next_seed() ^ now, dial);
-        self.insert(now, conn, Kind::Dialling(Box::new(dialling)), tls, (None, addr));
+        self.dial(now, conn, Kind::Dialling(Box::new(dialling)), way.into(), (addr, patience));
         Ok(conn)
+    }
+
+    /// A connection that this side makes. A proxy has so many nanoseconds to answer.
+    fn dial(&mut self, now: u64, conn: ConnId, kind: Kind, way: Way, (peer, patience): (SocketAddr, u64)) {
+        let tunnel = way.through_proxy_to.map(|target| Box::new(Tunnel::new(target, now.saturating_add(patience))));
+        self.insert(now, conn, kind, (way.tls, tunnel), (None, peer));
     }
 
     fn next_seed(&mut self) -> u64 {
@@ -209,7 +218,7 @@ impl RsslIo {
         now: u64,
         conn: ConnId,
         kind: Kind,
-        tls: Option<TlsSession>,
+        (tls, tunnel): (Option<TlsSession>, Option<Box<Tunnel>>),
         (listener, peer): (Option<ListenerId>, SocketAddr),
     ) {
         let read_most = listener.map_or(usize::MAX, |l| self.listeners[l.index()].read_most);
@@ -217,6 +226,7 @@ impl RsslIo {
             id: conn,
             kind,
             tls,
+            tunnel,
             listener,
             peer,
             pending: Vec::new(),
@@ -228,13 +238,14 @@ impl RsslIo {
             why: None,
         };
         self.out.clear();
-        match &mut session.kind {
-            Kind::Rssl(rssl) => rssl.start(now, &mut self.out),
-            Kind::Dialling(dialling) => dialling.start(&mut self.out),
-            _ => {}
-        }
-        if !self.out.is_empty() {
-            session.transmit(&mut self.tcp, &mut self.cipher, &self.out);
+        if let Some(tunnel) = &session.tunnel {
+            tunnel.start(&mut self.out);
+            self.tcp.send(conn, &self.out);
+        } else {
+            session.start(now, &mut self.out);
+            if !self.out.is_empty() {
+                session.transmit(&mut self.tcp, &mut self.cipher, &self.out);
+            }
         }
         session.set_timer(0, &mut self.timers, &self.listeners);
         if self.sessions.len() <= conn.slot() {
@@ -328,7 +339,7 @@ impl RsslIo {
         };
         let refusal = handler.admit(id, conn, peer).err();
         let undecided = Undecided::new(now, self.next_seed() ^ now, refusal);
-        self.insert(now, conn, Kind::Undecided(Box::new(undecided)), tls, (Some(id), peer));
+        self.insert(now, conn, Kind::Undecided(Box::new(undecided)), (tls, None), (Some(id), peer));
     }
 
     #[inline]
@@ -336,10 +347,23 @@ impl RsslIo {
         let Some(session) = self.sessions.get_mut(conn.slot()).and_then(Option::as_mut) else { return };
         let received = self.tcp.recv_at_most(conn, &mut self.scratch, session.read_most.min(self.read_most));
         let RecvOutcome::Data(bytes) = received else { return };
+        let mut bytes: &[u8] = bytes;
         if session.id != conn || session.why.is_some() {
             return;
         }
         self.out.clear();
+        if session.tunnel.is_some() {
+            match session.pass_proxy(now, bytes, &mut self.out) {
+                Ok(None) => return,
+                Ok(Some(answered)) => {
+                    session.transmit(&mut self.tcp, &mut self.cipher, &self.out);
+                    session.set_timer(now, &mut self.timers, &self.listeners);
+                    bytes = &bytes[answered..];
+                }
+                Err(why) => return self.end(conn, why, Close::Now),
+            }
+            self.out.clear();
+        }
         let was_established = session.established;
         if matches!(session.kind, Kind::Undecided(_)) && session.tls.is_none() {
             session.tls = begin_tls(session, bytes, &self.listeners);
@@ -595,7 +619,7 @@ impl RsslIo {
         if !pending.is_empty() {
             session.transmit(&mut self.tcp, &mut self.cipher, &pending);
         }
-        if let Some(tls) = &mut session.tls {
+        if let Some(tls) = session.tls.as_mut().filter(|_| session.tunnel.is_none()) {
             self.cipher.clear();
             tls.close(&mut self.cipher);
             self.tcp.send(conn, &self.cipher);

@@ -14,6 +14,7 @@
 //! | [`Handler`] | what the owner is told |
 //! | `session` | one connection's layers; what its kind of session makes of bytes and of time |
 //! | [`listener`] | what a port accepts, and how the first bytes tell the protocols apart |
+//! | `tunnel` | the way of a dialled connection through an HTTP proxy |
 //! | `reason` | why connections are not taken, and why they end |
 //! | [`admission`] | limits by address, and the bounded log of those that never became a session |
 #![forbid(unsafe_code)]
@@ -24,8 +25,10 @@ mod io;
 pub mod listener;
 mod reason;
 mod session;
+mod tunnel;
 
 pub use handler::{Ended, Handler, Opened, Spoken};
 pub use io::RsslIo;
 pub use listener::{Encryption, Listener, WebSocket, WebSocketDial};
 pub use reason::{AdmissionError, EndReason};
+pub use tunnel::Way;

@@ -53,6 +53,8 @@ pub enum EndReason {
     Http(Refusal),
     /// The server that was dialled gives no WebSocket session; its words, or that there were none in time.
     NotUpgraded(String),
+    /// The HTTP proxy on the way to the server does not connect with it; its words, or that there were none in time.
+    Proxy(String),
     /// The owner of the port refused the session ([`crate::Handler::admit`]); the text that the peer was told.
     Refused(String),
     /// Nothing came after the handshake in the time that the port gives (`login_timeout`).
@@ -84,7 +86,7 @@ impl fmt::Display for EndReason {
             Self::Rssl(closed) => closed.fmt(f),
             Self::WebSocket(closed) => closed.fmt(f),
             Self::Http(refusal) => write!(f, "HTTP request answered with {}: {}", refusal.status, refusal.why),
-            Self::NotUpgraded(text) | Self::Owner(text) => f.write_str(text),
+            Self::NotUpgraded(text) | Self::Proxy(text) | Self::Owner(text) => f.write_str(text),
             Self::Refused(text) => refused(f, text),
             Self::NoMessage => refused(f, "no message came after the handshake (login_timeout)"),
             Self::TextFrame => refused(f, "text frame in a session of RSSL"),

@@ -13,6 +13,7 @@ use rssl::{Closed, Connection, Negotiated, Packer, Version};
 use crate::handler::{Handler, Opened, Spoken};
 use crate::listener::{Beginning, Listener, WebSocket, WebSocketDial, beginning};
 use crate::reason::EndReason;
+use crate::tunnel::Tunnel;
 
 /// The protocol above the socket and its encryption.
 #[allow(
@@ -94,6 +95,8 @@ pub(crate) struct Session {
     pub(crate) kind: Kind,
     /// Between the socket and the session where the connection is encrypted.
     pub(crate) tls: Option<TlsSession>,
+    /// The proxy that has not opened the way yet: encryption and session begin behind it.
+    pub(crate) tunnel: Option<Box<Tunnel>>,
     pub(crate) listener: Option<ListenerId>,
     pub(crate) peer: SocketAddr,
     /// Composed bytes that wait for [`RsslIo::flush`](crate::RsslIo::flush); empty unless writes are timed.
@@ -139,10 +142,38 @@ impl Session {
         }
     }
 
+    /// Appends the first words of a session that this side begins.
+    pub(crate) fn start(&mut self, now: u64, out: &mut Vec<u8>) {
+        match &mut self.kind {
+            Kind::Rssl(rssl) => rssl.start(now, out),
+            Kind::Dialling(dialling) => {
+                dialling.since = now;
+                dialling.start(out);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes what a proxy sends. When the way is open, the first words of the session are appended to `out`, and the bytes of the
+    /// proxy's answer are counted.
+    #[cold]
+    pub(crate) fn pass_proxy(&mut self, now: u64, bytes: &[u8], out: &mut Vec<u8>) -> Result<Option<usize>, EndReason> {
+        let Some(tunnel) = &mut self.tunnel else { return Ok(Some(0)) };
+        let answered = tunnel.receive(bytes).map_err(EndReason::Proxy)?;
+        if answered.is_some() {
+            self.tunnel = None;
+            self.start(now, out);
+        }
+        Ok(answered)
+    }
+
     /// Does what is due by time; what is to be sent goes to `out`.
     pub(crate) fn on_timer(&mut self, now: u64, out: &mut Vec<u8>, listeners: &[Listener]) -> Result<(), EndReason> {
         if self.established && !self.spoke && now >= self.speak_by {
             return Err(EndReason::NoMessage);
+        }
+        if let Some(tunnel) = &self.tunnel {
+            return if now >= tunnel.until { Err(EndReason::Proxy(tunnel.silence())) } else { Ok(()) };
         }
         match &mut self.kind {
             Kind::Rssl(rssl) => rssl.on_timer(now, out).map_err(EndReason::Rssl),
@@ -166,6 +197,9 @@ impl Session {
     }
 
     fn timeout(&self, listeners: &[Listener]) -> Option<u64> {
+        if let Some(tunnel) = &self.tunnel {
+            return Some(tunnel.until);
+        }
         let own = match &self.kind {
             Kind::Rssl(rssl) => rssl.timeout(),
             Kind::RsslInWebSocket(wrapped) => wrapped.rssl.timeout(),
@@ -200,6 +234,9 @@ impl Session {
 
     /// The version to try next, if the server that was dialled seems not to know the one that was offered.
     pub(crate) fn next_version(&self) -> Option<Version> {
+        if self.tunnel.is_some() {
+            return None;
+        }
         match &self.kind {
             Kind::Rssl(rssl) => rssl.next_version(),
             Kind::RsslInWebSocket(wrapped) => wrapped.rssl.next_version(),
@@ -209,6 +246,9 @@ impl Session {
 
     /// Appends the last words that the protocol has for an end that this side decides.
     pub(crate) fn say_goodbye(&mut self, why: &EndReason, out: &mut Vec<u8>) {
+        if self.tunnel.is_some() {
+            return;
+        }
         match &mut self.kind {
             Kind::Json(json) => json.close(code::NORMAL, &why.to_string(), out),
             Kind::RsslInWebSocket(wrapped) => wrapped.socket.close(code::NORMAL, &why.to_string(), out),

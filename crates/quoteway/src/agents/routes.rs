@@ -1,5 +1,7 @@
-//! Dialling interactive providers: one session a route, tried again for ever with a growing pause.
+//! Dialling interactive providers: one session a route, tried again for ever with a growing pause. The addresses that a name has are tried
+//! one after the other before the next host is.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
@@ -13,15 +15,15 @@ use rssl::{ClientConfig, CompressionSet, Version};
 use crate::config::{self, Compression, Config, ConnectionType, RouteProtocol};
 use rssl::ws::upgrade::Protocol;
 use rssl::ws::{self, JsonConfig};
-use rssl_io::{RsslIo, WebSocketDial};
+use rssl_io::{RsslIo, Way, WebSocketDial};
 
 /// The routes of a Source Distributor.
 pub struct Routes {
     dialled: Vec<Route>,
     options: SocketOptions,
     first_pause_ns: u64,
-    resolved: Receiver<(usize, Result<SocketAddr, String>)>,
-    resolver: Sender<(usize, Result<SocketAddr, String>)>,
+    resolved: Receiver<(usize, Result<Vec<SocketAddr>, String>)>,
+    resolver: Sender<(usize, Result<Vec<SocketAddr>, String>)>,
 }
 
 struct Route {
@@ -29,6 +31,10 @@ struct Route {
     hosts: Vec<String>,
     /// The host to try next.
     next: usize,
+    /// Further addresses of that host, or of the proxy on the way to it.
+    addresses: VecDeque<SocketAddr>,
+    /// The address that is or was dialled last.
+    address: Option<SocketAddr>,
     client: ClientConfig,
     protocol: RouteProtocol,
     tls: Option<TlsClient>,
@@ -95,7 +101,10 @@ impl Routes {
                 continue;
             }
             match result {
-                Ok(addr) => self.connect(now, index, addr, io),
+                Ok(addresses) => {
+                    self.dialled[index].addresses = addresses.into();
+                    self.dial(now, index, io);
+                }
                 Err(why) => self.failed(now, index, &why),
             }
         }
@@ -103,7 +112,11 @@ impl Routes {
 
     fn dial(&mut self, now: u64, index: usize, io: &mut RsslIo) {
         let route = &mut self.dialled[index];
-        let host = route.hosts[route.next].clone();
+        if let Some(addr) = route.addresses.pop_front() {
+            return self.connect(now, index, addr, io);
+        }
+        // Whoever is reached through a proxy has its name looked up there.
+        let host = route.proxy().unwrap_or_else(|| route.hosts[route.next].clone());
         if let Ok(addr) = host.replace("localhost:", "127.0.0.1:").parse() {
             self.connect(now, index, addr, io);
             return;
@@ -113,7 +126,8 @@ impl Routes {
         let (answer, waker) = (self.resolver.clone(), io.tcp().waker());
         std::thread::spawn(move || {
             let result = match host.to_socket_addrs() {
-                Ok(mut addrs) => addrs.next().ok_or_else(|| format!("{host}: no address has this name")),
+                Ok(addrs) if addrs.len() == 0 => Err(format!("{host}: no address has this name")),
+                Ok(addrs) => Ok(addrs.collect()),
                 Err(e) => Err(format!("{host}: {e}")),
             };
             let _ = answer.send((index, result));
@@ -123,17 +137,20 @@ impl Routes {
 
     fn connect(&mut self, now: u64, index: usize, addr: SocketAddr, io: &mut RsslIo) {
         let route = &mut self.dialled[index];
+        route.address = Some(addr);
         let host = route.hosts[route.next].rsplit_once(':').map_or("", |(host, _)| host);
         let tls = match route.tls.as_ref().map(|tls| tls.connect(host)).transpose() {
             Ok(tls) => tls,
             Err(e) => return self.failed(now, index, &e.to_string()),
         };
         let client = Arc::new(route.client.clone());
+        let through_proxy_to = route.proxy().map(|_| route.hosts[route.next].clone());
+        let way = Way { tls, through_proxy_to };
         let dialled = match route.protocol {
-            RouteProtocol::Rssl => io.connect(now, addr, &self.options, client, tls),
+            RouteProtocol::Rssl => io.connect(now, addr, &self.options, client, way),
             RouteProtocol::Json | RouteProtocol::RwfInWebSocket => {
                 let dial = Arc::new(route.websocket(client));
-                io.connect_websocket(now, addr, &self.options, dial, tls)
+                io.connect_websocket(now, addr, &self.options, dial, way)
             }
         };
         match dialled {
@@ -171,6 +188,8 @@ impl Routes {
         let route = &mut self.dialled[index];
         route.pause_ns = 0;
         route.told = None;
+        // If this session is lost, the next host is due: it takes over because the one before it cannot serve, by whatever address.
+        route.addresses.clear();
     }
 
     /// The connection of a route is over. `next_version` is what to offer if the server did not know ours.
@@ -178,6 +197,8 @@ impl Routes {
         let route = &mut self.dialled[index];
         if let Some(version) = next_version {
             route.client.version = version;
+            route.addresses.extend(route.address);
+            route.addresses.rotate_right(1);
             route.state = State::Waiting(now);
             return;
         }
@@ -188,6 +209,11 @@ impl Routes {
     fn failed(&mut self, now: u64, index: usize, why: &str) {
         let first = self.first_pause_ns;
         let route = &mut self.dialled[index];
+        if let (Some(_), Some(addr)) = (route.addresses.front(), route.address) {
+            tracing::info!("route {}: {why} at {addr}; trying its next address", route.hosts[route.next]);
+            route.state = State::Waiting(now);
+            return;
+        }
         route.pause_ns = (route.pause_ns * 2).clamp(first, first * PAUSE_GROWTH_MAX);
         route.state = State::Waiting(now + route.pause_ns);
         if route.told.as_deref() != Some(why) {
@@ -203,6 +229,12 @@ impl Routes {
 }
 
 impl Route {
+    /// `HOST:PORT` of the proxy that is dialled instead of the host.
+    fn proxy(&self) -> Option<String> {
+        let (host, port) = (&self.config.proxy_host, self.config.proxy_port);
+        (!host.is_empty()).then(|| format!("{host}:{port}"))
+    }
+
     fn new(route: &config::Route, config: &Config) -> io::Result<Self> {
         let hosts = route
             .host_list
@@ -228,7 +260,19 @@ impl Route {
         let tls = tls.transpose().map_err(|e| io::Error::other(e.to_string()))?;
         let protocol = route.protocol;
         let config = route.clone();
-        Ok(Self { config, hosts, next: 0, client, protocol, tls, state: State::Waiting(0), pause_ns: 0, told: None })
+        Ok(Self {
+            config,
+            hosts,
+            next: 0,
+            addresses: VecDeque::new(),
+            address: None,
+            client,
+            protocol,
+            tls,
+            state: State::Waiting(0),
+            pause_ns: 0,
+            told: None,
+        })
     }
 
     /// What to ask the host for that is next.
@@ -246,6 +290,60 @@ impl Route {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Counts sessions, and tells routes of connections that are lost.
+    struct Told<'a>(&'a mut Routes, u32);
+
+    impl rssl_io::Handler for Told<'_> {
+        fn opened(&mut self, _: u64, conn: ConnId, _: &rssl_io::Opened<'_>) {
+            let index = self.0.of(conn).expect("a route's");
+            self.0.established(index);
+            self.1 += 1;
+        }
+        fn message(&mut self, _: u64, _: ConnId, _: &[u8]) {}
+        fn closed(&mut self, now: u64, conn: ConnId, ended: &rssl_io::Ended) {
+            if let Some(index) = self.0.of(conn) {
+                self.0.lost(now, index, &ended.why.to_string(), ended.next_version);
+            }
+        }
+    }
+
+    #[test]
+    fn the_addresses_of_a_name_are_tried_before_the_next_host() {
+        let text = "[[route]]\nhost_list = [\"feed:1\", \"other:2\"]\n";
+        let mut routes = Routes::new(&Config::parse("test", text).expect("no faults")).expect("a route");
+        let mut io = RsslIo::new(1).expect("descriptors");
+        let any = ([127, 0, 0, 1], 0).into();
+        let server = rssl_io::Listener::rssl(Arc::new(rssl::ServerConfig::default()));
+        let (_, there) = io.listen_as(any, &SocketOptions::default(), server).expect("a port");
+        let gone = std::net::TcpListener::bind("127.0.0.1:0").and_then(|taken| taken.local_addr()).expect("a port");
+        // The name was looked up, and has three addresses: at two of them is nobody.
+        routes.dialled[0].addresses = [gone, gone, there].into();
+        let (mut now, mut sessions) = (net::clock::now(), 0);
+        while sessions == 0 {
+            routes.on_timer(now, &mut io);
+            assert_eq!((routes.dialled[0].next, routes.dialled[0].pause_ns), (0, 0), "no other host, and no pause");
+            let mut told = Told(&mut routes, 0);
+            now = io.turn(Some(now + 1_000_000_000), &mut told).expect("sockets");
+            sessions = told.1;
+        }
+        assert_eq!(routes.dialled[0].address, Some(there));
+        // Who had a session and lost it goes to the next host, after a pause.
+        routes.lost(now, 0, "gone", None);
+        assert_eq!(routes.dialled[0].next, 1);
+        assert!(routes.timeout().is_some_and(|at| at > now));
+    }
+
+    #[test]
+    fn a_version_that_a_server_does_not_know_is_offered_lower_at_the_same_address() {
+        let text = "[[route]]\nhost_list = [\"feed:1\"]\n";
+        let mut routes = Routes::new(&Config::parse("test", text).expect("no faults")).expect("a route");
+        let [one, two] = [1, 2].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        (routes.dialled[0].address, routes.dialled[0].addresses) = (Some(one), [two].into());
+        routes.lost(5, 0, "unknown version", Version::V14.lower());
+        assert_eq!(routes.dialled[0].addresses, [one, two]);
+        assert_eq!(routes.timeout(), Some(5));
+    }
 
     #[test]
     fn no_keys_are_offered_within_websocket() {

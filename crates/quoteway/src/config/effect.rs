@@ -115,7 +115,6 @@ const QOS: &str = "quality of service is what the provider's directory says";
 const LBM: &str = "the backbone's reliable multicast has its own ways: NAKs as in LBT-RM (docs/wire/lbm.md)";
 const NEWS: &str = "news is carried as any other item";
 const SESSION: &str = "a session lives by RSSL pings: pingTimeout";
-const PROXY: &str = "routes are dialled directly, without a proxy";
 const TUNNEL: &str = "tunnel streams are not supported";
 const LOAD: &str = "a route's load is not limited; several routes of one service share it";
 const PRIORITY: &str =
@@ -303,7 +302,6 @@ pub(super) const TABLE: &[NoEffect] = &[
     ),
     none(Kind::Route, "a provider is known by its address", "serverId serverMode"),
     none(Kind::Route, "the provider's own threshold for compression counts", "minCompressionThreshold"),
-    none(Kind::Route, PROXY, "proxyHost proxyPort"),
     none(Kind::Route, "TLS 1.2 or 1.3 is used, whichever the provider can", "encryptionProtocol"),
     none(Kind::Route, "there is one way to run a session", "useReactor primaryProvider downloadCriteriaName"),
     none(Kind::Route, "item names go as they are", "hashIDs"),

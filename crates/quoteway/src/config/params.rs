@@ -173,6 +173,8 @@ section! {
     protocol: RouteProtocol = RouteProtocol::Rssl, "", "\"rssl\", or by WebSocket \"tr_json2\" (JSON) or \"rssl.rwf\"; each with TLS where rssl_connection_type is \"encrypted\".";
     rssl_connection_type: ConnectionType = ConnectionType::Socket, "rsslConnectionType", "\"socket\", or \"encrypted\" for TLS.";
     ca_file: String = String::new(), "", "PEM file with the certificates that an encrypted provider's must lead to; empty means those of this machine.";
+    proxy_host: String = String::new(), "proxyHost", "HTTP proxy through which the provider is dialled (CONNECT); it looks the provider's name up. Empty means straight.";
+    proxy_port: u16 = 8080, "proxyPort", "Port of proxy_host.";
     compression_type: Compression = Compression::None, "compressionType", "Compression to offer.";
     user_name: String = String::new(), "userName", "Login name towards this provider; empty means that of source_distributor.";
     convert_mfeed_data_to_rwf: bool = false, "", "As source_distributor.convert_mfeed_data_to_rwf, for this provider.";

@@ -35,6 +35,9 @@ pub(super) fn faults(config: &Config) -> Vec<String> {
             ));
         }
     }
+    for route in config.dialled_routes().filter(|route| !route.proxy_host.is_empty() && route.proxy_port == 0) {
+        found.push(format!("route.proxy_port: {:?} cannot be connected to at port 0", route.proxy_host));
+    }
     let hosts = config.dialled_routes().flat_map(|r| r.host_list.iter().map(|h| ("route.host_list", h)));
     let hosts = hosts.chain(config.hub.source_distributors.iter().map(|h| ("hub.source_distributors", h)));
     let hosts = hosts.chain(config.aeron.sources.iter().map(|h| ("aeron.sources", h)));

@@ -1,5 +1,7 @@
 //! One port, every protocol: what the first bytes of a connection lead to.
 
+mod proxy;
+
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -2,5 +2,6 @@
 
 mod chain;
 mod conformance;
+mod desktops;
 mod lbm;
 mod permissions;

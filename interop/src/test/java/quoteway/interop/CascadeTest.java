@@ -13,6 +13,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import quoteway.interop.peer.EmaConsumer;
 import quoteway.interop.peer.EmaProvider;
+import quoteway.interop.peer.ForwardProxy;
 import quoteway.interop.peer.Ports;
 import quoteway.interop.wire.Ema;
 import quoteway.interop.wire.Message;
@@ -59,6 +60,37 @@ class CascadeTest {
         Message lost = stream.next().is(Kind.STATUS);
         assertTrue(lost.toString().toLowerCase().contains("suspect"), lost::toString);
         w.serve(List.of(first), "--rssl-port", String.valueOf(middlePort));
+        Message next = stream.next();
+        while (next.kind == Kind.STATUS) {
+            next = stream.next();
+        }
+        assertEquals(Kind.REFRESH, next.kind);
+        next.openOk();
+    }
+
+    @Test
+    void aLinkGoesThroughAProxyAndComesBackWithIt(World w) {
+        EmaProvider provider = w.emaProvider();
+        int firstPort = Ports.free();
+        Quoteway first = w.serve(List.of(provider.port()), "--rssl-port", String.valueOf(firstPort));
+        ForwardProxy proxy = w.with(new ForwardProxy());
+        w.serve("[[route]]\nhost_list = [\"localhost:" + firstPort + "\"]\ncompression_type = \"zlib\"\n"
+                + "proxy_host = \"127.0.0.1\"\nproxy_port = " + proxy.port() + "\n");
+        var stream = w.emaConsumer().open(World.FEED, "A");
+        var item = provider.awaitOpen("A");
+        image(stream);
+        assertEquals(1, proxy.tunnels());
+        item.update(1);
+        stream.next().is(Kind.UPDATE).fields(Quotes.update("A", 1));
+        first.kill();
+        stream.next().is(Kind.STATUS);
+        w.serve(List.of(provider.port()), "--rssl-port", String.valueOf(firstPort));
+        image(stream);
+        assertEquals(2, proxy.tunnels());
+    }
+
+    /** What follows is an image, after any number of states. */
+    private static void image(EmaConsumer.Stream stream) {
         Message next = stream.next();
         while (next.kind == Kind.STATUS) {
             next = stream.next();
