@@ -8,6 +8,7 @@ import com.refinitiv.ema.rdm.EmaRdm;
 import com.refinitiv.eta.codec.DataStates;
 import com.refinitiv.eta.codec.StateCodes;
 import com.refinitiv.eta.codec.StreamStates;
+import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -15,6 +16,7 @@ import quoteway.interop.peer.EmaConsumer;
 import quoteway.interop.peer.EmaProvider;
 import quoteway.interop.peer.ForwardProxy;
 import quoteway.interop.peer.Ports;
+import quoteway.interop.peer.SlowLink;
 import quoteway.interop.wire.Ema;
 import quoteway.interop.wire.Message;
 import quoteway.interop.wire.Message.Kind;
@@ -66,6 +68,39 @@ class CascadeTest {
         }
         assertEquals(Kind.REFRESH, next.kind);
         next.openOk();
+    }
+
+    @Test
+    void nothingIsLostOverALongLineThatLosesOneSegmentInAHundred(World w) {
+        EmaProvider provider = w.emaProvider();
+        w.serve(provider.port());
+        SlowLink line = w.with(new SlowLink(w.port(), 100));
+        w.serve("[[route]]\nhost_list = [\"127.0.0.1:" + line.port() + "\"]\n");
+        w.serve(w.port());
+        EmaConsumer consumer = w.emaConsumer();
+        List<String> names = List.of("A", "B", "C");
+        List<EmaConsumer.Stream> streams = new ArrayList<>();
+        List<EmaProvider.Item> items = new ArrayList<>();
+        for (String name : names) {
+            streams.add(consumer.open(World.FEED, name));
+            items.add(provider.awaitOpen(name));
+        }
+        for (EmaConsumer.Stream stream : streams) {
+            image(stream);
+        }
+        int rounds = 1000;
+        for (int n = 1; n <= rounds; n++) {
+            for (EmaProvider.Item item : items) {
+                item.update(n);
+            }
+        }
+        for (int i = 0; i < names.size(); i++) {
+            for (int n = 1; n <= rounds; n++) {
+                streams.get(i).next().is(Kind.UPDATE).fields(Quotes.update(names.get(i), n));
+            }
+            streams.get(i).inbox().assertEmpty();
+        }
+        assertTrue(line.lost() > 0, "the line has lost nothing");
     }
 
     @Test
