@@ -69,9 +69,22 @@ fn who_asks_is_told_where_else_to_connect() {
     assert_eq!(hosts(told_of(&mut world, 3, Some(true))), [of(&first, 0), of(&second, 1)]);
     assert_eq!(hosts(told_of(&mut world, 4, Some(true))), [of(&second, 0), of(&first, 1)]);
 
-    // A reload counts for those who come.
+    // A reload counts for those who come. The order of a list is the same for all, and there are no more standbys than other servers.
+    let servers = ["a", "b", "c"].map(|host| (host.to_owned(), 14_002)).to_vec();
+    let (list, spread) = (ServerOrder::List, ServerOrder::Spread);
+    // They are the fifth login and those that follow.
+    let expected = [(list, 9, "abc"), (list, 0, "abc"), (spread, 0, "abc"), (spread, 0, "bca")];
+    for (client, (order, standby_servers, hosts)) in (5..).zip(expected) {
+        let connections = Connections { servers: servers.clone(), standby_servers, order };
+        world.p2ps.reconfigure(&Config { connections, ..Config::default() });
+        let told = told_of(&mut world, client, Some(true)).expect("servers");
+        assert_eq!(told.servers.iter().map(|server| server.host.as_str()).collect::<String>(), hosts);
+        assert_eq!(told.standby_servers, u64::from(standby_servers.min(2)));
+        let kinds = [Some(0), Some(1), Some(1)].map(|kind| kind.filter(|_| standby_servers > 0));
+        assert_eq!(told.servers.iter().map(|server| server.kind).collect::<Vec<_>>(), kinds);
+    }
     world.p2ps.reconfigure(&Config { connections: Connections::default(), ..Config::default() });
-    assert_eq!(told_of(&mut world, 5, Some(true)), None);
+    assert_eq!(told_of(&mut world, 20, Some(true)), None);
 }
 
 #[test]

@@ -57,32 +57,3 @@ impl P2ps {
         (asked == Some(true)).then(|| self.config.connections.told(self.counters.logins.saturating_sub(1))).flatten()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn told(order: ServerOrder, standby_servers: u16, turn: u64) -> (Vec<(String, Option<u16>)>, u64) {
-        let servers = ["a", "b", "c"].map(|host| (host.to_owned(), 14_002)).to_vec();
-        let config = Connections { servers, standby_servers, order }.told(turn).expect("servers");
-        (config.servers.into_iter().map(|server| (server.host, server.kind)).collect(), config.standby_servers)
-    }
-
-    #[test]
-    fn the_order_is_that_of_the_list_or_goes_round_with_the_logins() {
-        let hosts = |order, turn| told(order, 0, turn).0.into_iter().map(|(host, _)| host).collect::<String>();
-        assert_eq!([0, 1, 5].map(|turn| hosts(ServerOrder::List, turn)), ["abc"; 3]);
-        assert_eq!([0, 1, 2, 3].map(|turn| hosts(ServerOrder::Spread, turn)), ["abc", "bca", "cab", "abc"]);
-    }
-
-    #[test]
-    fn the_first_is_active_where_standbys_are_wanted_and_there_are_not_more_than_servers() {
-        let (servers, standbys) = told(ServerOrder::Spread, 9, 1);
-        let kinds: Vec<_> = servers.iter().map(|(host, kind)| (host.as_str(), *kind)).collect();
-        assert_eq!((kinds, standbys), (vec![("b", Some(0)), ("c", Some(1)), ("a", Some(1))], 2));
-        assert_eq!(told(ServerOrder::List, 0, 0).0[0].1, None);
-        for order in [ServerOrder::List, ServerOrder::Spread] {
-            assert_eq!(Connections { order, ..Connections::default() }.told(3), None);
-        }
-    }
-}
