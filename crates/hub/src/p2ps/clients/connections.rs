@@ -24,36 +24,23 @@ pub enum ServerOrder {
     Spread,
 }
 
-/// `ServerType` of the server to be served by, and of one to hold beside it.
-const ACTIVE: u16 = 0;
-const STANDBY: u16 = 1;
-
-impl Connections {
-    /// What the `turn`th login is told.
-    fn told(&self, turn: u64) -> Option<ConnectionConfig> {
-        let count = self.servers.len() as u64;
-        let first = match self.order {
-            ServerOrder::List => 0,
-            ServerOrder::Spread => turn.checked_rem(count)?,
-        };
-        let (before, from) = self.servers.split_at_checked(first as usize)?;
-        let kind = |place| if place == 0 { ACTIVE } else { STANDBY };
+impl P2ps {
+    /// What a login is told of other servers, which asks for that or does not.
+    pub(super) fn connections_for(&self, asked: Option<bool>) -> Option<ConnectionConfig> {
+        asked.filter(|asked| *asked)?;
+        let Connections { servers, standby_servers, order } = &self.config.connections;
+        // Another turn for each login, which is all that spreading needs.
+        let turn = (self.counters.logins.saturating_sub(1) as usize).checked_rem(servers.len())?;
+        let (before, from) = servers.split_at(if *order == ServerOrder::Spread { turn } else { 0 });
         let server = |(place, (host, port)): (usize, &(String, u16))| Server {
             host: host.clone(),
             port: u64::from(*port),
             load_factor: None,
-            kind: (self.standby_servers > 0).then(|| kind(place)),
+            // `ServerType`: 0 is to be served by, 1 to be held beside it.
+            kind: (*standby_servers > 0).then_some(u16::from(place > 0)),
         };
-        let servers: Vec<_> = from.iter().chain(before).enumerate().map(server).collect();
-        let standby_servers = u64::from(self.standby_servers).min(count.saturating_sub(1));
-        (!servers.is_empty()).then_some(ConnectionConfig { standby_servers, servers })
-    }
-}
-
-impl P2ps {
-    /// What a login is told of other servers, which asks for that or does not.
-    pub(super) fn connections_for(&self, asked: Option<bool>) -> Option<ConnectionConfig> {
-        // Another number for each login, which is all that spreading needs.
-        (asked == Some(true)).then(|| self.config.connections.told(self.counters.logins.saturating_sub(1))).flatten()
+        let standby_servers = u64::from(*standby_servers).min(servers.len() as u64 - 1);
+        let servers = from.iter().chain(before).enumerate().map(server).collect();
+        Some(ConnectionConfig { standby_servers, servers })
     }
 }
