@@ -16,4 +16,5 @@ pub mod item;
 mod keyed_queue;
 pub mod p2ps;
 mod roster;
-pub mod stream;
+
+pub use hub_stream as stream;

@@ -2,13 +2,14 @@
 //!
 //! A stream is a sequence of *blocks*, and a block a header and the messages of one turn behind it. Everything is
 //! little-endian; the RWF messages carried inside keep their own byte order. `docs/wire/hub.md` is the specification
-//! that other implementations read; this module is the only place that knows the bytes.
+//! that other implementations read; this crate is the only place that knows the bytes.
 //!
 //! * [`BlockWriter`] composes the block of a turn, [`Block`] reads one and yields [`Message`]s.
 //! * [`Event`] is what a Source Distributor publishes, [`Request`] what a P2PS asks; both borrow from the block.
 //! * The data path needs neither: [`BlockWriter::update`] is one header write and one copy, and a reader that finds
 //!   [`Kind::Update`] has handle and body in the [`Message`] already.
 //! * [`Continuity`] tells a gap and a restarted peer from the next block in order.
+#![forbid(unsafe_code)]
 
 mod block;
 mod error;
@@ -18,8 +19,7 @@ mod parts;
 mod request;
 mod state;
 
-pub(crate) use block::Index;
-pub use block::{Block, BlockWriter, Continuity, Heading, Messages, Seen};
+pub use block::{Block, BlockWriter, Continuity, Heading, Index, Messages, Seen};
 pub use error::HubError;
 pub use event::Event;
 pub use message::{Kind, Message};
@@ -32,7 +32,7 @@ use rwf::{DataType, peek};
 
 /// First two bytes of every block: `Qw`, read as a little-endian number.
 pub const MAGIC: u16 = u16::from_le_bytes(*b"Qw");
-/// Version of the hub stream that this module speaks. A block of another version is refused as a whole.
+/// Version of the hub stream that this crate speaks. A block of another version is refused as a whole.
 pub const VERSION: u8 = 1;
 /// Bytes of a block's header.
 pub const BLOCK_HEADER: usize = 24;

@@ -69,7 +69,7 @@ pub enum Kind {
 impl Kind {
     /// Whether a message that is lost to a P2PS is said again to it as it was: answers, which come but once. Others are about what can be said as it
     /// is by then.
-    pub(crate) const fn is_repeated(self) -> bool {
+    pub const fn is_repeated(self) -> bool {
         matches!(self, Self::Refused | Self::Ack | Self::Resync)
     }
 
@@ -147,8 +147,11 @@ impl<'a> Message<'a> {
     }
 
     /// Reads the message at `offset` of a block; the second value is the offset behind it.
+    ///
+    /// # Errors
+    /// The message is shorter than its header, longer than the block, or of no known kind.
     #[inline]
-    pub(crate) fn at(block: &'a [u8], offset: usize, position: u64) -> Result<(Self, usize), HubError> {
+    pub fn at(block: &'a [u8], offset: usize, position: u64) -> Result<(Self, usize), HubError> {
         let Some(header) = block.get(offset..).and_then(|rest| rest.first_chunk::<MESSAGE_HEADER>()) else {
             return Err(HubError::MessageLength { offset, length: MESSAGE_HEADER });
         };

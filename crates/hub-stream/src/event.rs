@@ -170,11 +170,11 @@ pub enum Event<'a> {
     Record {
         /// Its service.
         service: &'a str,
-        /// Canonical bytes of its key ([`crate::item::ItemKey`]).
+        /// Canonical bytes of its key (`hub::item::ItemKey`).
         key: &'a [u8],
         /// Nanoseconds since it was published last.
         age: u64,
-        /// The image, as in [`crate::distributor::Record::parts`].
+        /// The image, as in `hub::distributor::Record::parts`.
         parts: &'a [u8],
     },
     /// The Source Distributor ends in order; nothing comes behind it.

@@ -73,7 +73,7 @@ impl<'a> Messages<'a> {
     /// The next message if it is a whole update, for the data path: no other kind is looked into. Whatever else is next is left
     /// for the iterator.
     #[inline]
-    pub(crate) fn next_update(&mut self) -> Option<Message<'a>> {
+    pub fn next_update(&mut self) -> Option<Message<'a>> {
         let rest = self.bytes.get(self.offset..)?;
         let header = rest.first_chunk::<MESSAGE_HEADER>().filter(|header| header[4] == Kind::Update as u8)?;
         let length = super::message::u32_at(header, 0) as usize;
@@ -137,15 +137,16 @@ pub struct BlockWriter {
 
 /// What the messages of a block are about, noted while it is written and its bytes are at hand.
 #[derive(Debug, Default)]
-pub(crate) struct Index {
+pub struct Index {
     /// The handle of each message.
-    pub(crate) handles: Vec<u32>,
+    pub handles: Vec<u32>,
     /// Which messages are no updates for all, and where they start in the block.
-    pub(crate) others: Vec<(u32, usize)>,
+    pub others: Vec<(u32, usize)>,
 }
 
 impl Index {
-    pub(crate) fn clear(&mut self) {
+    /// Nothing is noted any more.
+    pub fn clear(&mut self) {
         self.handles.clear();
         self.others.clear();
     }
@@ -162,12 +163,12 @@ impl BlockWriter {
     }
 
     /// As [`Self::new`]; it notes what the messages are about.
-    pub(crate) fn indexed(incarnation: u32) -> Self {
+    pub fn indexed(incarnation: u32) -> Self {
         Self { index: Some(Index::default()), ..Self::new(incarnation) }
     }
 
     /// The block as [`Self::block`] gives it, and what its messages are about where that is noted.
-    pub(crate) fn parts_mut(&mut self) -> (Option<&[u8]>, Option<&mut Index>) {
+    pub fn parts_mut(&mut self) -> (Option<&[u8]>, Option<&mut Index>) {
         ((self.count > 0).then_some(&self.buf), self.index.as_mut())
     }
 
