@@ -1,5 +1,6 @@
 //! The machines of a scenario: Source Distributors and P2PSs with nothing random about them, joined by calls or as over a network.
 
+use super::servers::{Deed, Out, Servers};
 use super::words::update_type;
 use hub::cache::rules::{CacheRules, ServiceRule};
 use hub::distributor::{
@@ -45,7 +46,7 @@ impl Variant {
     }
 
     /// Whether it is one of these, by its name or as `cached` or `uncached`.
-    pub(super) fn is_one_of(self, names: &[String]) -> bool {
+    pub fn is_one_of(self, names: &[String]) -> bool {
         let cached = matches!(self, Self::DistributorCache | Self::P2psCache);
         let fits = |name: &String| match name.as_str() {
             "cached" => cached,
@@ -71,15 +72,6 @@ impl ProviderSink for Sink {
     fn close(&mut self, session: SessionId, reason: &CloseReason) {
         self.closed.push((session.0, reason.to_string()));
     }
-}
-
-/// Something that left the servers.
-#[derive(Debug)]
-pub(super) enum Out {
-    ToProvider(u32, Vec<u8>),
-    ProviderClosed(u32, String),
-    ToConsumer(u32, Vec<u8>),
-    ConsumerClosed(u32, String),
 }
 
 /// What a scenario sets at the servers, beside the variant.
@@ -240,7 +232,7 @@ struct Distributor {
 pub(super) struct Chain {
     set: Set,
     networked: bool,
-    pub(super) now: u64,
+    now: u64,
     distributors: Vec<Distributor>,
     p2pss: Vec<P2ps>,
     /// Distributor of a session, P2PS of a client.
@@ -296,7 +288,7 @@ impl Chain {
     }
 
     /// A distributor ends, and its sessions with it.
-    pub(super) fn kill(&mut self, number: usize) {
+    fn kill(&mut self, number: usize) {
         self.distributors[number].alive = false;
         self.sessions.retain(|_, at| *at != number);
         for p2ps in &mut self.p2pss {
@@ -306,7 +298,7 @@ impl Chain {
     }
 
     /// A distributor starts again, in another life.
-    pub(super) fn start(&mut self, number: usize) {
+    fn start(&mut self, number: usize) {
         self.incarnation += 1;
         let machine = SourceDistributor::new(self.set.distributor.clone(), self.incarnation);
         self.distributors[number] = Distributor { machine, sink: Sink::default(), alive: true };
@@ -314,54 +306,8 @@ impl Chain {
         self.settle();
     }
 
-    pub(super) fn session_up(&mut self, session: u32, number: usize, route: Option<u16>) {
-        self.sessions.insert(session, number);
-        let origin = route.map_or(Origin::NonInteractive, Origin::Route);
-        let peer = PeerInfo { address: address(session) };
-        let Distributor { machine, sink, .. } = &mut self.distributors[number];
-        machine.session_up(self.now, SessionId(session), origin, peer, sink);
-        self.settle();
-    }
-
-    pub(super) fn session_down(&mut self, session: u32) {
-        if let Some(number) = self.sessions.remove(&session) {
-            let Distributor { machine, sink, .. } = &mut self.distributors[number];
-            machine.session_down(self.now, SessionId(session), "connection closed by the peer", sink);
-            self.settle();
-        }
-    }
-
-    pub(super) fn provider_message(&mut self, session: u32, bytes: &[u8]) -> Result<(), String> {
-        let number = *self.sessions.get(&session).ok_or("it is not connected")?;
-        let Distributor { machine, sink, .. } = &mut self.distributors[number];
-        machine.session_message(self.now, SessionId(session), bytes, sink);
-        self.settle();
-        Ok(())
-    }
-
-    pub(super) fn client_up(&mut self, client: u32, at: usize) {
-        self.clients.insert(client, at);
-        let address = std::net::IpAddr::from([10, 0, 0, client as u8]);
-        self.p2pss[at].client_up(self.now, ClientId(client), ClientInfo { address });
-        self.settle();
-    }
-
-    pub(super) fn client_down(&mut self, client: u32) {
-        if let Some(at) = self.clients.remove(&client) {
-            self.p2pss[at].client_down(self.now, ClientId(client));
-            self.settle();
-        }
-    }
-
-    pub(super) fn consumer_message(&mut self, client: u32, bytes: &[u8]) -> Result<(), String> {
-        let at = *self.clients.get(&client).ok_or("it is not connected")?;
-        self.p2pss[at].client_message(self.now, ClientId(client), bytes);
-        self.settle();
-        Ok(())
-    }
-
     /// So many bytes have not been taken by a client's connection.
-    pub(super) fn backlog(&mut self, client: u32, bytes: usize) {
+    fn backlog(&mut self, client: u32, bytes: usize) {
         if let Some(&at) = self.clients.get(&client) {
             self.p2pss[at].client_backlog(ClientId(client), bytes);
             self.settle();
@@ -369,7 +315,7 @@ impl Chain {
     }
 
     /// Operators block `SERVICE/ITEM`.
-    pub(super) fn block(&mut self, what: &str) -> Result<(), String> {
+    fn block(&mut self, what: &str) -> Result<(), String> {
         let (service, item) = of_service(what)?;
         for p2ps in &mut self.p2pss {
             let blocked = p2ps.block_item(self.now, service, item.as_bytes(), "blocked by the script");
@@ -379,7 +325,7 @@ impl Chain {
         Ok(())
     }
 
-    pub(super) fn unblock(&mut self, what: &str) -> Result<(), String> {
+    fn unblock(&mut self, what: &str) -> Result<(), String> {
         let (service, item) = of_service(what)?;
         let all = self.p2pss.iter_mut().all(|p2ps| p2ps.unblock_item(service, item.as_bytes()));
         self.settle();
@@ -387,7 +333,7 @@ impl Chain {
     }
 
     /// An operator has a client go elsewhere.
-    pub(super) fn dismiss(&mut self, client: u32, why: &str) -> Result<(), String> {
+    fn dismiss(&mut self, client: u32, why: &str) -> Result<(), String> {
         let at = *self.clients.get(&client).ok_or("it is not connected")?;
         let done = self.p2pss[at].dismiss(self.now, ClientId(client), why);
         self.settle();
@@ -395,7 +341,7 @@ impl Chain {
     }
 
     /// An operator has a service served by the provider of this session.
-    pub(super) fn switch(&mut self, service: &str, session: u32) -> Result<(), String> {
+    fn switch(&mut self, service: &str, session: u32) -> Result<(), String> {
         let number = *self.sessions.get(&session).ok_or("it is not connected")?;
         let Distributor { machine, sink, .. } = &mut self.distributors[number];
         let switched = machine.switch_provider(self.now, service, Some(&address(session)), sink);
@@ -404,12 +350,8 @@ impl Chain {
         Ok(())
     }
 
-    pub(super) fn take(&mut self) -> Vec<Out> {
-        std::mem::take(&mut self.out)
-    }
-
     /// Time passes; what is due meanwhile happens at its time.
-    pub(super) fn pass(&mut self, nanoseconds: u64) {
+    fn pass(&mut self, nanoseconds: u64) {
         let until = self.now + nanoseconds;
         loop {
             let distributors = self.distributors.iter().filter(|d| d.alive).filter_map(|d| d.machine.timeout());
@@ -495,6 +437,74 @@ impl Chain {
             flush(p2ps, &[], out);
         }
         busy
+    }
+}
+
+impl Servers for Chain {
+    fn session_up(&mut self, session: u32, number: usize, route: Option<u16>) -> Result<(), String> {
+        self.sessions.insert(session, number);
+        let origin = route.map_or(Origin::NonInteractive, Origin::Route);
+        let peer = PeerInfo { address: address(session) };
+        let Distributor { machine, sink, .. } = &mut self.distributors[number];
+        machine.session_up(self.now, SessionId(session), origin, peer, sink);
+        self.settle();
+        Ok(())
+    }
+
+    fn session_down(&mut self, session: u32) {
+        if let Some(number) = self.sessions.remove(&session) {
+            let Distributor { machine, sink, .. } = &mut self.distributors[number];
+            machine.session_down(self.now, SessionId(session), "connection closed by the peer", sink);
+            self.settle();
+        }
+    }
+
+    fn client_up(&mut self, client: u32, at: usize) -> Result<(), String> {
+        self.clients.insert(client, at);
+        let address = std::net::IpAddr::from([10, 0, 0, client as u8]);
+        self.p2pss[at].client_up(self.now, ClientId(client), ClientInfo { address });
+        self.settle();
+        Ok(())
+    }
+
+    fn client_down(&mut self, client: u32) {
+        if let Some(at) = self.clients.remove(&client) {
+            self.p2pss[at].client_down(self.now, ClientId(client));
+            self.settle();
+        }
+    }
+
+    fn provider_message(&mut self, session: u32, bytes: &[u8]) -> Result<(), String> {
+        let number = *self.sessions.get(&session).ok_or("it is not connected")?;
+        let Distributor { machine, sink, .. } = &mut self.distributors[number];
+        machine.session_message(self.now, SessionId(session), bytes, sink);
+        self.settle();
+        Ok(())
+    }
+
+    fn consumer_message(&mut self, client: u32, bytes: &[u8]) -> Result<(), String> {
+        let at = *self.clients.get(&client).ok_or("it is not connected")?;
+        self.p2pss[at].client_message(self.now, ClientId(client), bytes);
+        self.settle();
+        Ok(())
+    }
+
+    fn happens(&mut self, deed: Deed<'_>) -> Result<(), String> {
+        match deed {
+            Deed::Time(nanoseconds) => self.pass(nanoseconds),
+            Deed::Dies(number) => self.kill(number),
+            Deed::Starts(number) => self.start(number),
+            Deed::Backlog(client, bytes) => self.backlog(client, bytes),
+            Deed::Blocks(what) => self.block(what)?,
+            Deed::Unblocks(what) => self.unblock(what)?,
+            Deed::Dismisses(client, why) => self.dismiss(client, why)?,
+            Deed::Switches(service, session) => self.switch(service, session)?,
+        }
+        Ok(())
+    }
+
+    fn take(&mut self) -> Result<Vec<Out>, String> {
+        Ok(std::mem::take(&mut self.out))
     }
 }
 

@@ -12,9 +12,11 @@ mod chain;
 mod directory;
 mod runner;
 mod script;
+mod servers;
 mod special;
 mod words;
 
 pub use chain::Variant;
-pub use runner::{Failure, run};
+pub use runner::{Failure, run, run_at};
 pub use script::{Scenario, ScriptError, Step, scenarios};
+pub use servers::{Deed, Out, Servers};

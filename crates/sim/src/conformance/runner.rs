@@ -1,8 +1,9 @@
 //! Running of scenarios: what is done at each step, and what has to have come.
 
-use super::chain::{Chain, Out, SECOND, Set, Variant};
+use super::chain::{Chain, SECOND, Set, Variant};
 use super::directory;
 use super::script::{Scenario, Step};
+use super::servers::{Deed, Out, Servers};
 use super::special;
 use super::words::{ServiceIds, Told, Words, build, bytes_of};
 use rwf::msg::{Domain, Msg};
@@ -44,16 +45,25 @@ pub fn run(scenario: &Scenario, variant: Variant) -> Result<bool, Failure> {
     if !variant.is_one_of(&scenario.only) {
         return Ok(false);
     }
-    let failure = |line: usize, expected: &str, got: String| Failure {
-        scenario: scenario.title.clone(),
-        variant,
-        line,
-        expected: expected.to_owned(),
-        got,
-    };
-    let last = scenario.steps.last().map_or(0, |step| step.line);
-    let set = Set::new(&scenario.settings, variant).map_err(|why| failure(last, "settings that there are", why))?;
-    let mut world = World { chain: Chain::new(set, variant), actors: BTreeMap::new(), by_number: Vec::new() };
+    let set = Set::new(&scenario.settings, variant);
+    let set = set.map_err(|why| failure(scenario, variant, last_line(scenario), "settings that there are", why))?;
+    run_at(scenario, variant, Chain::new(set, variant)).map(|()| true)
+}
+
+fn last_line(scenario: &Scenario) -> usize {
+    scenario.steps.last().map_or(0, |step| step.line)
+}
+
+fn failure(scenario: &Scenario, variant: Variant, line: usize, expected: &str, got: String) -> Failure {
+    Failure { scenario: scenario.title.clone(), variant, line, expected: expected.to_owned(), got }
+}
+
+/// Runs a scenario at servers that are set up as it says, and as the variant says that its steps are for.
+///
+/// # Errors
+/// The first step that does not go as it says, or what is left over at the end.
+pub fn run_at(scenario: &Scenario, variant: Variant, servers: impl Servers) -> Result<(), Failure> {
+    let mut world = World { servers, actors: BTreeMap::new(), by_number: Vec::new() };
     for step in scenario.steps.iter().filter(|step| variant.is_one_of(&step.only)) {
         // A broken invariant of a machine is a failure of the step that broke it.
         let done = catch_unwind(AssertUnwindSafe(|| world.step(step)));
@@ -61,15 +71,15 @@ pub fn run(scenario: &Scenario, variant: Variant) -> Result<bool, Failure> {
             let text = panic.downcast_ref::<String>().cloned();
             Err(text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default())
         });
-        done.map_err(|got| failure(step.line, &step.text, got + &world.left_of_others(step)))?;
+        done.map_err(|got| failure(scenario, variant, step.line, &step.text, got + &world.left_of_others(step)))?;
     }
     for (name, actor) in &world.actors {
         if let Some(told) = actor.inbox.first() {
             let got = format!("{name} also got {}", actor.line(told));
-            return Err(failure(last, "no more than the steps say", got));
+            return Err(failure(scenario, variant, last_line(scenario), "no more than the steps say", got));
         }
     }
-    Ok(true)
+    Ok(())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,28 +141,28 @@ impl Actor {
     }
 }
 
-struct World {
-    chain: Chain,
+struct World<S> {
+    servers: S,
     actors: BTreeMap<String, Actor>,
     /// Names by the numbers of connections.
     by_number: Vec<String>,
 }
 
-impl World {
+impl<S: Servers> World<S> {
     fn step(&mut self, step: &Step) -> Result<(), String> {
         let words: Vec<&str> = step.words.iter().map(String::as_str).collect();
         match words.as_slice() {
             ["after", time, "s"] => {
                 let seconds: f64 = time.parse().map_err(|_| "after SECONDS s")?;
-                self.chain.pass((seconds * SECOND as f64) as u64);
+                self.servers.happens(Deed::Time((seconds * SECOND as f64) as u64))?;
             }
             ["distributor", number, "dies"] => {
                 let number = number.parse::<usize>().map_err(|_| "a number")?;
-                self.chain.kill(number - 1);
+                self.servers.happens(Deed::Dies(number - 1))?;
             }
             ["distributor", number, "starts"] => {
                 let number = number.parse::<usize>().map_err(|_| "a number")?;
-                self.chain.start(number - 1);
+                self.servers.happens(Deed::Starts(number - 1))?;
             }
             [name, "comes", "up", "with", services, ..] => self.comes_up(name, services, &step.words[5..])?,
             [name, "publishes", services, ..] => self.publishes(name, services, &step.words[3..])?,
@@ -161,17 +171,17 @@ impl World {
             [name, "goes", "away"] => self.goes_away(name)?,
             [name, "is", "behind", "by", bytes] => {
                 let number = self.actor(name)?.number;
-                self.chain.backlog(number, bytes.parse().map_err(|_| "a number of bytes")?);
+                self.servers.happens(Deed::Backlog(number, bytes.parse().map_err(|_| "a number of bytes")?))?;
             }
-            ["operator", "blocks", what] => self.chain.block(what)?,
-            ["operator", "unblocks", what] => self.chain.unblock(what)?,
+            ["operator", "blocks", what] => self.servers.happens(Deed::Blocks(what))?,
+            ["operator", "unblocks", what] => self.servers.happens(Deed::Unblocks(what))?,
             ["operator", "dismisses", name, why] => {
                 let number = self.actor(name)?.number;
-                self.chain.dismiss(number, why.trim_matches('"'))?;
+                self.servers.happens(Deed::Dismisses(number, why.trim_matches('"')))?;
             }
             ["operator", "switches", service, "to", name] => {
                 let number = self.actor(name)?.number;
-                self.chain.switch(service, number)?;
+                self.servers.happens(Deed::Switches(service, number))?;
             }
             [name, "sends", "DIRECTORY", service, ..] => {
                 let actor = self.actor(name)?;
@@ -200,12 +210,8 @@ impl World {
                 }
             }
             [name, "is", "closed", ..] => {
-                let actor = self.actor(name)?;
-                let why = actor.closed.as_ref().ok_or_else(|| format!("it is connected, and got {}", actor.lines()))?;
                 let text = step.words.get(3).map_or("", |text| text.trim_matches('"'));
-                if !why.contains(text) {
-                    return Err(format!("closed: {why}"));
-                }
+                self.patiently(|world| world.is_closed(name, text))?;
             }
             [name, "gets", "DIRECTORY", service, ..] => self.gets_directory(name, service, &step.words[4..])?,
             [name, "gets", class, stream, "as", known_as, ..] => {
@@ -272,8 +278,7 @@ impl World {
         words.end()?;
         let number = self.enter(name, Role::Interactive(route - 1), offered);
         self.actor_mut(name)?.features = features;
-        self.chain.session_up(number, at, Some(route - 1));
-        Ok(())
+        self.servers.session_up(number, at, Some(route - 1))
     }
 
     fn publishes(&mut self, name: &str, services: &str, words: &[String]) -> Result<(), String> {
@@ -282,7 +287,7 @@ impl World {
         let offered = Self::offers(services, 7_000, &mut words)?;
         words.end()?;
         let number = self.enter(name, Role::NonInteractive, offered.clone());
-        self.chain.session_up(number, at, None);
+        self.servers.session_up(number, at, None)?;
         let request =
             login::Request { name: name.to_owned(), role: Some(login::ROLE_PROVIDER), ..login::Request::default() };
         self.send(name, &bytes_of(|w| request.encode(w))?)?;
@@ -307,8 +312,7 @@ impl World {
         let at = words.number::<usize>("at")?.unwrap_or(1) - 1;
         words.end()?;
         let number = self.enter(name, Role::Consumer, Vec::new());
-        self.chain.client_up(number, at);
-        Ok(())
+        self.servers.client_up(number, at)
     }
 
     /// Connects, logs in and asks for the directory; both are granted.
@@ -335,8 +339,8 @@ impl World {
         let actor = self.actor(name)?;
         let number = actor.number;
         match actor.role {
-            Role::Consumer => self.chain.client_down(number),
-            Role::Interactive(_) | Role::NonInteractive => self.chain.session_down(number),
+            Role::Consumer => self.servers.client_down(number),
+            Role::Interactive(_) | Role::NonInteractive => self.servers.session_down(number),
         }
         self.hear()?;
         // What it had open is gone with it. What came before has to have been expected.
@@ -351,8 +355,8 @@ impl World {
         let actor = self.actor(name)?;
         let number = actor.number;
         match actor.role {
-            Role::Consumer => self.chain.consumer_message(number, bytes),
-            Role::Interactive(_) | Role::NonInteractive => self.chain.provider_message(number, bytes),
+            Role::Consumer => self.servers.consumer_message(number, bytes),
+            Role::Interactive(_) | Role::NonInteractive => self.servers.provider_message(number, bytes),
         }
     }
 
@@ -389,6 +393,23 @@ impl World {
         self.send(name, &bytes)
     }
 
+    /// Looks for something again as long as more may come.
+    fn patiently(&mut self, look: impl Fn(&mut Self) -> Result<(), String>) -> Result<(), String> {
+        self.hear()?;
+        loop {
+            match look(self) {
+                Err(_) if self.servers.wait() => self.hear()?,
+                done => return done,
+            }
+        }
+    }
+
+    fn is_closed(&self, name: &str, text: &str) -> Result<(), String> {
+        let actor = self.actor(name)?;
+        let why = actor.closed.as_ref().ok_or_else(|| format!("it is connected, and got {}", actor.lines()))?;
+        if why.contains(text) || !self.servers.says_why_closed() { Ok(()) } else { Err(format!("closed: {why}")) }
+    }
+
     fn gets(
         &mut self,
         name: &str,
@@ -397,7 +418,17 @@ impl World {
         known_as: Option<&str>,
         words: &[String],
     ) -> Result<(), String> {
-        self.hear()?;
+        self.patiently(|world| world.has_got(name, class, stream, known_as, words))
+    }
+
+    fn has_got(
+        &mut self,
+        name: &str,
+        class: &str,
+        stream: &str,
+        known_as: Option<&str>,
+        words: &[String],
+    ) -> Result<(), String> {
         let actor = self.actor_mut(name)?;
         let id = match (stream, actor.role) {
             ("login", _) => Some(LOGIN),
@@ -442,14 +473,17 @@ impl World {
     fn gets_parts(&mut self, name: &str, stream: &str, words: &[String]) -> Result<(), String> {
         let with = |flag: &str| [words, &[flag.to_owned()]].concat();
         self.gets(name, "REFRESH", stream, None, &with("!complete"))?;
-        while self.gets(name, "REFRESH", stream, None, &with("complete")).is_err() {
+        while self.has_got(name, "REFRESH", stream, None, &with("complete")).is_err() {
             self.gets(name, "REFRESH", stream, None, &with("!complete"))?;
         }
         Ok(())
     }
 
     fn gets_directory(&mut self, name: &str, service: &str, words: &[String]) -> Result<(), String> {
-        self.hear()?;
+        self.patiently(|world| world.has_got_directory(name, service, words))
+    }
+
+    fn has_got_directory(&mut self, name: &str, service: &str, words: &[String]) -> Result<(), String> {
         let actor = self.actor_mut(name)?;
         let fits = |(of, told): &(String, Vec<String>)| {
             let has = |word: &String| match word.strip_prefix('!') {
@@ -470,7 +504,7 @@ impl World {
     /// Takes what the machines have said; providers answer logins and requests for the directory by themselves.
     fn hear(&mut self) -> Result<(), String> {
         loop {
-            let out = self.chain.take();
+            let out = self.servers.take()?;
             if out.is_empty() {
                 return Ok(());
             }
@@ -478,11 +512,11 @@ impl World {
                 match out {
                     Out::ToProvider(number, bytes) | Out::ToConsumer(number, bytes) => self.take(number, &bytes)?,
                     Out::ProviderClosed(number, why) => {
-                        self.chain.session_down(number);
+                        self.servers.session_down(number);
                         self.close(number, why);
                     }
                     Out::ConsumerClosed(number, why) => {
-                        self.chain.client_down(number);
+                        self.servers.client_down(number);
                         self.close(number, why);
                     }
                 }
@@ -531,7 +565,7 @@ impl World {
                 _ => None,
             };
             if let Some(answer) = answer {
-                self.chain.provider_message(number, &answer)?;
+                self.servers.provider_message(number, &answer)?;
             }
         }
         Ok(())

@@ -39,6 +39,7 @@ mod network;
 mod paths;
 mod place;
 mod provider;
+mod scenarios;
 mod security;
 mod site;
 mod soak;

@@ -1,0 +1,310 @@
+//! The processes of a scenario, and the connections of its providers and consumers.
+
+use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use measure::process::Process;
+use net::tcp::{Close, ConnId, ListenerId, SocketOptions};
+use rssl::{ClientConfig, ServerConfig};
+use rssl_io::{Ended, Handler, Opened, RsslIo};
+use sim::conformance::{Deed, Out, Servers};
+
+use super::fence::Fence;
+use super::setup::Setup;
+use crate::hub::place::Place;
+
+/// Providers of a scenario that can be dialled.
+const ROUTES: usize = 4;
+/// How long anything may take; a loaded machine is slow.
+const PATIENCE: u64 = 30_000_000_000;
+/// How long something that a step waits for may be on its way behind the fence.
+const LATENESS: u64 = 5_000_000_000;
+
+/// Whose connection it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Provider(u32),
+    Consumer(u32),
+    FenceProvider,
+    FenceConsumer,
+}
+
+/// What the sockets have brought.
+#[derive(Default)]
+struct Seen {
+    ends: HashMap<ConnId, End>,
+    /// Those of them that are established.
+    established: HashSet<ConnId>,
+    /// What a route is for that is dialled, by the number of its listener; none is for nobody, and is refused.
+    routes: Vec<Option<End>>,
+    out: Vec<Out>,
+    fence: Fence,
+    replies: Vec<(ConnId, Vec<u8>)>,
+}
+
+impl Seen {
+    fn reply(&mut self, conn: ConnId, of: impl FnOnce(&mut Fence, &mut Vec<Vec<u8>>)) {
+        let mut replies = Vec::new();
+        of(&mut self.fence, &mut replies);
+        self.replies.extend(replies.into_iter().map(|reply| (conn, reply)));
+    }
+
+    fn conn_of(&self, end: End) -> Option<ConnId> {
+        self.ends.iter().find(|(conn, of)| **of == end && self.established.contains(conn)).map(|(conn, _)| *conn)
+    }
+}
+
+impl Handler for Seen {
+    fn admit(&mut self, listener: ListenerId, conn: ConnId, _: SocketAddr) -> Result<(), String> {
+        let end = self.routes[listener.index()].ok_or("this provider is not up")?;
+        self.ends.insert(conn, end);
+        Ok(())
+    }
+
+    fn opened(&mut self, now: u64, conn: ConnId, _: &Opened<'_>) {
+        self.established.insert(conn);
+        if self.ends.get(&conn) == Some(&End::FenceConsumer) {
+            self.reply(conn, |fence, replies| fence.begin(now, replies));
+        }
+    }
+
+    fn message(&mut self, now: u64, conn: ConnId, msg: &[u8]) {
+        match self.ends.get(&conn) {
+            Some(End::Provider(number)) => self.out.push(Out::ToProvider(*number, msg.to_vec())),
+            Some(End::Consumer(number)) => self.out.push(Out::ToConsumer(*number, msg.to_vec())),
+            Some(End::FenceProvider) => self.reply(conn, |fence, replies| fence.at_provider(conn, msg, replies)),
+            Some(End::FenceConsumer) => self.reply(conn, |fence, replies| fence.at_consumer(now, msg, replies)),
+            None => {}
+        }
+    }
+
+    fn closed(&mut self, _: u64, conn: ConnId, ended: &Ended) {
+        let was_up = self.established.remove(&conn);
+        let Some(end) = self.ends.remove(&conn).filter(|_| was_up) else { return };
+        // A provider that is dialled is up until it goes away, or is sent away.
+        if let Some(route) = self.routes.iter_mut().find(|of| **of == Some(end)) {
+            *route = None;
+        }
+        match end {
+            End::Provider(number) => self.out.push(Out::ProviderClosed(number, ended.why.to_string())),
+            End::Consumer(number) => self.out.push(Out::ConsumerClosed(number, ended.why.to_string())),
+            End::FenceProvider | End::FenceConsumer => {}
+        }
+    }
+}
+
+/// Source Distributor and P2PS, in one process or in two.
+pub(super) struct Sockets {
+    io: RsslIo,
+    seen: Seen,
+    addresses: Addresses,
+    /// Where the providers are dialled.
+    routes: Vec<SocketAddr>,
+    /// Something was said to the servers since the last fence.
+    stirred: bool,
+    fences: u32,
+    _processes: Vec<Process>,
+    _folder: tempfile::TempDir,
+}
+
+struct Addresses {
+    rssl: SocketAddr,
+    nip: SocketAddr,
+    /// Where operators ask the Source Distributor, and the P2PS.
+    http: [String; 2],
+}
+
+/// What stands behind `key` in the line that says that a process is ready.
+fn at<'a>(line: &'a str, key: &str) -> &'a str {
+    let found = line.split(' ').find_map(|word| word.strip_prefix(key));
+    found.unwrap_or_else(|| panic!("no {key} in {line}"))
+}
+
+fn web(line: &str) -> String {
+    at(line, "http=").trim_start_matches("http://").trim_end_matches('/').to_owned()
+}
+
+fn start(setup: &Setup, routes: &[SocketAddr], folder: &std::path::Path) -> (Addresses, Vec<Process>) {
+    let process = |name: &str, ports: &[&str], routes: &[SocketAddr], hub: Option<&str>| {
+        let config = folder.join(format!("{name}.toml"));
+        std::fs::write(&config, setup.text(routes, hub, folder)).expect("written");
+        let config = config.to_str().expect("UTF-8");
+        let mut args = vec![name, "--config", config, "--interface", "127.0.0.1", "--http-port", "0"];
+        for port in ports {
+            args.extend([*port, "0"]);
+        }
+        let args: Vec<String> = args.into_iter().map(str::to_owned).collect();
+        Place::Here.start(name, &args)
+    };
+    let parse = |line: &str, key: &str| at(line, key).parse().expect("an address");
+    if !setup.two_processes {
+        let (server, line) = process("serve", &["--rssl-port", "--nip-port"], routes, None);
+        let http = [web(&line), web(&line)];
+        return (Addresses { rssl: parse(&line, "rssl="), nip: parse(&line, "nip="), http }, vec![server]);
+    }
+    let (distributor, line) = process("source-distributor", &["--nip-port", "--hub-port"], routes, None);
+    let (p2ps, beyond) = process("p2ps", &["--rssl-port"], &[], Some(at(&line, "hub=")));
+    let http = [web(&line), web(&beyond)];
+    (Addresses { rssl: parse(&beyond, "rssl="), nip: parse(&line, "nip="), http }, vec![distributor, p2ps])
+}
+
+impl Sockets {
+    /// Starts the processes. They are ready when the fence is up.
+    pub(super) fn start(setup: &Setup) -> Result<Self, String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut io = RsslIo::new(1).expect("descriptors");
+        let mut seen = Seen::default();
+        let mut routes = Vec::new();
+        for number in 0..=ROUTES {
+            let here = SocketAddr::from(([127, 0, 0, 1], 0));
+            let listening = io.listen(here, &SocketOptions::default(), Arc::new(ServerConfig::default()));
+            routes.push(listening.map_err(|error| error.to_string())?.1);
+            seen.routes.push((number == ROUTES).then_some(End::FenceProvider));
+        }
+        let (addresses, processes) = start(setup, &routes, folder.path());
+        let (stirred, fences) = (true, 0);
+        let mut servers = Self { io, seen, addresses, routes, stirred, fences, _processes: processes, _folder: folder };
+        servers.dial(servers.addresses.rssl, End::FenceConsumer)?;
+        servers.turn_until("the image of the fence", |seen| seen.fence.down.is_some())?;
+        Ok(servers)
+    }
+
+    /// Takes what the sockets bring until then.
+    fn turn(&mut self, until: u64) -> Result<u64, String> {
+        let now = self.io.turn(Some(until), &mut self.seen).map_err(|error| error.to_string())?;
+        for (conn, reply) in std::mem::take(&mut self.seen.replies) {
+            self.io.send(now, conn, |packer| packer.push(&reply, None));
+        }
+        Ok(now)
+    }
+
+    fn turn_until(&mut self, what: &str, so: impl Fn(&Seen) -> bool) -> Result<(), String> {
+        let deadline = net::clock::now() + PATIENCE;
+        while !so(&self.seen) {
+            if self.turn(deadline)? >= deadline {
+                return Err(format!("waited in vain for {what}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn dial(&mut self, at: SocketAddr, end: End) -> Result<(), String> {
+        let (options, config) = (SocketOptions::default(), Arc::new(ClientConfig::default()));
+        let conn = self.io.connect(net::clock::now(), at, &options, config, None).map_err(|error| error.to_string())?;
+        self.seen.ends.insert(conn, end);
+        self.stirred = true;
+        self.turn_until("a connection", |seen| seen.established.contains(&conn) || !seen.ends.contains_key(&conn))
+    }
+
+    fn send(&mut self, end: End, bytes: &[u8]) -> Result<(), String> {
+        let conn = self.seen.conn_of(end).ok_or("it is not connected")?;
+        self.stirred = true;
+        let sent = self.io.send(net::clock::now(), conn, |packer| packer.push(bytes, None));
+        sent.map(|_| ()).ok_or_else(|| "its connection takes nothing".to_owned())
+    }
+
+    fn hang_up(&mut self, end: End) {
+        if let Some(route) = self.seen.routes.iter_mut().find(|of| **of == Some(end)) {
+            *route = None;
+        }
+        let Some(conn) = self.seen.conn_of(end) else { return };
+        self.seen.ends.remove(&conn);
+        self.stirred = true;
+        self.io.close(conn, "goes away", Close::Now);
+    }
+
+    /// Something goes down through the servers and up again, behind all that was said to them.
+    fn fence(&mut self) -> Result<(), String> {
+        self.fences += 1;
+        let number = self.fences;
+        let (conn, update) = self.seen.fence.downward(number).ok_or("the fence is not up")?;
+        self.io.send(net::clock::now(), conn, |packer| packer.push(&update, None));
+        self.turn_until("the fence to come down", |seen| seen.fence.down == Some(number))?;
+        self.send(End::FenceConsumer, &Fence::upward(number))?;
+        self.turn_until("the fence to come up", |seen| seen.fence.up == number)
+    }
+
+    fn ask(&self, of_p2ps: bool, action: &str, body: &serde_json::Value) -> Result<(), String> {
+        let host = &self.addresses.http[usize::from(of_p2ps)];
+        let (status, _, said) = crate::http::ask(host, "POST", &format!("/api/v1/{action}"), &body.to_string(), &[]);
+        if status == 200 { Ok(()) } else { Err(format!("{action}: {status} {said}")) }
+    }
+
+    fn item(what: &str) -> Result<serde_json::Value, String> {
+        let (service, name) = what.split_once('/').ok_or("SERVICE/ITEM")?;
+        Ok(serde_json::json!({ "service": service, "name": name, "why": "blocked by the script" }))
+    }
+}
+
+impl Servers for Sockets {
+    fn session_up(&mut self, session: u32, _: usize, route: Option<u16>) -> Result<(), String> {
+        let end = End::Provider(session);
+        let Some(route) = route else { return self.dial(self.addresses.nip, end) };
+        *self.seen.routes.get_mut(usize::from(route)).ok_or("more providers than routes")? = Some(end);
+        self.stirred = true;
+        self.turn_until("a provider to be dialled", |seen| seen.conn_of(end).is_some())
+    }
+
+    fn session_down(&mut self, session: u32) {
+        self.hang_up(End::Provider(session));
+    }
+
+    fn client_up(&mut self, client: u32, _: usize) -> Result<(), String> {
+        self.dial(self.addresses.rssl, End::Consumer(client))
+    }
+
+    fn client_down(&mut self, client: u32) {
+        self.hang_up(End::Consumer(client));
+    }
+
+    fn provider_message(&mut self, session: u32, bytes: &[u8]) -> Result<(), String> {
+        self.send(End::Provider(session), bytes)
+    }
+
+    fn consumer_message(&mut self, client: u32, bytes: &[u8]) -> Result<(), String> {
+        self.send(End::Consumer(client), bytes)
+    }
+
+    fn happens(&mut self, deed: Deed<'_>) -> Result<(), String> {
+        self.stirred = true;
+        match deed {
+            Deed::Blocks(what) => self.ask(true, "block", &Self::item(what)?),
+            Deed::Unblocks(what) => self.ask(true, "unblock", &Self::item(what)?),
+            Deed::Switches(service, session) => {
+                let end = Some(End::Provider(session));
+                let route = self.seen.routes.iter().position(|of| *of == end).ok_or("it is not dialled")?;
+                let provider = self.routes[route].to_string();
+                let body = serde_json::json!({ "service": service, "provider": provider, "why": "the script" });
+                self.ask(false, "switch", &body)
+            }
+            other => Err(format!("{other:?} cannot be done to processes")),
+        }
+    }
+
+    /// Two fences: what the first one overtakes within a turn of a process, the second one does not.
+    fn take(&mut self) -> Result<Vec<Out>, String> {
+        if std::mem::take(&mut self.stirred) {
+            for _ in 0..2 {
+                self.fence()?;
+            }
+            self.stirred = false;
+        }
+        self.turn(net::clock::now())?;
+        Ok(std::mem::take(&mut self.seen.out))
+    }
+
+    fn wait(&mut self) -> bool {
+        let deadline = net::clock::now() + LATENESS;
+        while self.seen.out.is_empty() {
+            if !self.turn(deadline).is_ok_and(|now| now < deadline) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn says_why_closed(&self) -> bool {
+        false
+    }
+}

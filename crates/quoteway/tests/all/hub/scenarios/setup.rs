@@ -1,0 +1,114 @@
+//! What a scenario sets, as the configuration of the processes that run it.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use sim::conformance::{Scenario, Step, Variant};
+
+use super::fence::SERVICE;
+
+/// The sections of a configuration, each with its lines.
+#[derive(Debug)]
+pub(super) struct Setup {
+    sections: BTreeMap<&'static str, Vec<String>>,
+    /// Names of blocked items, by service.
+    blocked: Option<(String, String)>,
+    pub(super) two_processes: bool,
+}
+
+impl Setup {
+    /// What a scenario sets, in a variant. The error says why it cannot be run over sockets.
+    pub(super) fn of(scenario: &Scenario, variant: Variant) -> Result<Self, String> {
+        if let Some(why) = scenario.steps.iter().find_map(not_here) {
+            return Err(why);
+        }
+        let (sections, two_processes) = (BTreeMap::new(), variant == Variant::Network);
+        let mut setup = Self { sections, blocked: None, two_processes };
+        setup.add("source_distributor", "recovery_interval_ms = 20");
+        match variant {
+            Variant::Plain => {}
+            Variant::DistributorCache => setup.add("source_distributor", "cache_location = \"ssl\""),
+            Variant::P2psCache => setup.add("p2ps", "enable_cache = true"),
+            Variant::Network => {
+                setup.add("hub", "transport = \"tcp\"");
+                setup.add("hub", "use_point_to_point_data = true");
+            }
+        }
+        for (key, value) in &scenario.settings {
+            setup.set(key, value).map_err(|why| format!("{key}={value}: {why}"))?;
+        }
+        Ok(setup)
+    }
+
+    fn add(&mut self, section: &'static str, line: impl Into<String>) {
+        self.sections.entry(section).or_default().push(line.into());
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let of_service = || value.split_once('/').ok_or_else(|| "SERVICE/ and what of it".to_owned());
+        let number = || value.parse::<u64>().map_err(|_| "no number".to_owned());
+        let listed = |key: &str| of_service().map(|(service, what)| format!("{key} = [\"{service}:{what}\"]"));
+        let (section, line) = match key {
+            "provider-choice" => ("source_distributor", format!("provider_choice = \"{value}\"")),
+            "sequence-numbers" => ("source_distributor", format!("provides_sequence_numbers = {}", value != "0")),
+            "max-mounts-per-user" => ("p2ps", format!("max_mounts_per_user = {}", number()?)),
+            "item-limit" => ("p2ps", format!("item_limit = {}", number()?)),
+            "items-per-user" => ("p2ps", format!("aggregate_item_limit = {}", number()?)),
+            // That of the fence is one, too.
+            "total-items" => ("p2ps", format!("total_item_limit = {}", number()? + 1)),
+            "max-views-per-item" => ("p2ps", format!("max_views_per_item = {}", number()?)),
+            "warm-standby" => ("p2ps", format!("support_warm_standby = {}", value != "0")),
+            "service-id" => ("p2ps", format!("service_ids = [\"{}\"]", value.replace('/', "="))),
+            "distributor-without" => ("filters", listed("remove_fields")?),
+            "p2ps-without" => ("filters", listed("p2ps_remove_fields")?),
+            "p2ps-only" => ("filters", listed("p2ps_pass_fields")?),
+            "distributor-withholds" => ("filters", listed("withhold_updates")?.replace("Quote", "quote")),
+            "not-cached" => {
+                let line = format!("cached_services = [\"{SERVICE}\"]");
+                self.add("p2ps", line.clone());
+                ("source_distributor", line)
+            }
+            "blocked" => {
+                let (service, item) = of_service()?;
+                self.blocked = Some((service.to_owned(), item.to_owned()));
+                return Ok(());
+            }
+            _ => return Err("set in memory alone".to_owned()),
+        };
+        self.add(section, line);
+        Ok(())
+    }
+
+    /// The configuration of a process: its routes and the hub's Source Distributor, if it has them, and files that it names in `folder`.
+    pub(super) fn text(&self, routes: &[SocketAddr], hub: Option<&str>, folder: &std::path::Path) -> String {
+        let mut sections = self.sections.clone();
+        if let Some(hub) = hub {
+            sections.entry("hub").or_default().push(format!("source_distributors = [\"{hub}\"]"));
+        }
+        if let Some((service, item)) = &self.blocked {
+            let file = folder.join("blocked");
+            std::fs::write(&file, format!("{item}\n")).expect("written");
+            let line = format!("blocked_items_file = [\"{service}:{}\"]", file.display());
+            sections.entry("p2ps").or_default().push(line);
+        }
+        let sections = sections.iter().map(|(name, lines)| format!("[{name}]\n{}\n", lines.join("\n")));
+        let routes = routes.iter().map(|at| format!("[[route]]\nhost_list = [\"{at}\"]\n"));
+        sections.chain(routes).collect::<Vec<_>>().concat()
+    }
+}
+
+/// Why a step is for the simulated world alone, if it is.
+fn not_here(step: &Step) -> Option<String> {
+    let words: Vec<&str> = step.words.iter().map(String::as_str).collect();
+    let why = match words.as_slice() {
+        ["after", ..] => "time passes",
+        ["distributor", ..] => "a Source Distributor ends",
+        [_, "is", "behind", ..] => "a connection that takes nothing",
+        ["operator", "dismisses", ..] => "an operator dismisses a client",
+        words if words.iter().any(|word| word.starts_with("at=")) => "several servers of a kind",
+        // Where the fence's is the first session.
+        words if words.iter().any(|word| word.starts_with("group=0,")) => "the number of a session",
+        _ => return None,
+    };
+    Some(why.to_owned())
+}
