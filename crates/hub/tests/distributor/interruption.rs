@@ -286,13 +286,19 @@ fn a_provider_that_comes_gets_what_is_silent_elsewhere() {
     assert_eq!(world.sd.service_overview().next().expect("FEED").lost, 0);
 }
 
-#[test]
-fn a_hot_standby_takes_over_from_a_silent_provider() {
+/// An item that is open at provider 0 and stands by at provider 1: handle, and its stream at each.
+fn hot_pair() -> (World, u32, i32, i32) {
     let mut world = world(2, |config| config.balance = Balance::Hot);
     let (handle, used) = world.open_imaged(1, "A");
     world.turn();
     let standby = world.requests(1)[0].0;
     image(&mut world, 1, standby);
+    (world, handle, used, standby)
+}
+
+#[test]
+fn a_hot_standby_takes_over_from_a_silent_provider() {
+    let (mut world, handle, used, standby) = hot_pair();
     for _ in 0..=WINDOW {
         world.update(0, used, &[(22, b"1")]);
         world.update(1, standby, &[(22, b"1")]);
@@ -331,11 +337,7 @@ fn a_hot_standby_takes_over_from_a_silent_provider() {
 
 #[test]
 fn when_both_are_silent_nobody_takes_over() {
-    let mut world = world(2, |config| config.balance = Balance::Hot);
-    let (handle, used) = world.open_imaged(1, "A");
-    world.turn();
-    let standby = world.requests(1)[0].0;
-    image(&mut world, 1, standby);
+    let (mut world, handle, used, standby) = hot_pair();
     for _ in 0..=WINDOW {
         world.update(1, standby, &[(22, b"1")]);
         world.update(0, used, &[(22, b"1")]);

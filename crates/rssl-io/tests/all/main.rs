@@ -215,18 +215,23 @@ fn rssl_comes_in_websocket_frames_too() {
     assert_eq!(frames.1, [vec![9; 20_000]]);
 }
 
-#[test]
-fn a_port_may_offer_tls_beside_plain_sessions() {
+/// A server whose port takes TLS and plain sessions, and who trusts its certificate.
+fn server_offering_tls() -> (Server, TlsClient) {
     let dir = tempfile::tempdir().unwrap();
     let key = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let (certificate, private) = (dir.path().join("certificate.pem"), dir.path().join("key.pem"));
     std::fs::write(&certificate, key.cert.pem()).unwrap();
     std::fs::write(&private, key.signing_key.serialize_pem()).unwrap();
     let tls = TlsServer::from_files(&certificate, &private, None).unwrap();
-    let mut server = Server::new(|listener| listener.encryption = Encryption::Offered(tls));
+    let server = Server::new(|listener| listener.encryption = Encryption::Offered(tls));
+    (server, TlsClient::with_roots_from(&certificate).unwrap())
+}
+
+#[test]
+fn a_port_may_offer_tls_beside_plain_sessions() {
+    let (mut server, trust) = server_offering_tls();
     let (to, options) = (server.addr, SocketOptions::default());
     for encrypted in [true, false] {
-        let trust = TlsClient::with_roots_from(&certificate).unwrap();
         let session = encrypted.then(|| trust.connect("localhost").unwrap());
         let config = Arc::new(ClientConfig::default());
         let conn = server.io.connect(net::clock::now(), to, &options, config, session).unwrap();

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use net::tcp::SocketOptions;
-use net::tls::{TlsClient, TlsServer};
 use rssl::ClientConfig;
 use rssl::ws::upgrade::Protocol;
 use rssl::ws::{self, Limits};
-use rssl_io::{Encryption, Way, WebSocketDial};
+use rssl_io::{Way, WebSocketDial};
 
-use crate::{Recorder, Seen, Server};
+use crate::{Recorder, Seen, Server, server_offering_tls};
 
 /// A proxy for one connection: it gives this answer in these pieces, and passes bytes on to where it was asked to. Gives the request.
 fn proxy(answer: &'static [&'static str]) -> (SocketAddr, JoinHandle<String>) {
@@ -57,16 +56,9 @@ fn through(server: &Server) -> Way {
 
 #[test]
 fn a_session_goes_through_a_proxy_with_and_without_tls() {
-    let dir = tempfile::tempdir().unwrap();
-    let key = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    let (certificate, private) = (dir.path().join("certificate.pem"), dir.path().join("key.pem"));
-    std::fs::write(&certificate, key.cert.pem()).unwrap();
-    std::fs::write(&private, key.signing_key.serialize_pem()).unwrap();
-    let tls = TlsServer::from_files(&certificate, &private, None).unwrap();
-    let mut server = Server::new(|listener| listener.encryption = Encryption::Offered(tls));
+    let (mut server, trust) = server_offering_tls();
     for encrypted in [false, true] {
         let (at, proxy) = proxy(OPEN);
-        let trust = TlsClient::with_roots_from(&certificate).unwrap();
         let way = Way { tls: encrypted.then(|| trust.connect("localhost").unwrap()), ..through(&server) };
         let config = Arc::new(ClientConfig::default());
         let now = net::clock::now();

@@ -93,9 +93,7 @@ impl History {
 
     /// Keeps what a block was about, and lets the oldest ones go that have no room beside it. `end` is the position behind its last message.
     pub(crate) fn keep(&mut self, block: &[u8], index: &mut Index, end: u64) {
-        if self.limit == 0 {
-            return;
-        }
+        debug_assert!(self.limit > 0, "what nobody keeps is not noted either");
         let mut kept = Kept::default();
         while self.bytes + block.len() > self.limit {
             let Some(old) = self.blocks.pop_front() else { break };

@@ -113,6 +113,21 @@ impl SourceDistributor {
         self.providers.offer(id, service).is_some_and(|offer| offer.flow.is_interrupted())
     }
 
+    /// The data of a service of a provider; `None` where they are not watched, or the provider offers the service no more.
+    fn watched(&mut self, id: SessionId, service: u16) -> Option<(&mut DataFlow, Interruption)> {
+        let session = &mut self.providers[id];
+        let settings = session.interruption?;
+        Some((&mut session.offer_mut(service)?.flow, settings))
+    }
+
+    /// Has the deadline that counts come as a timer.
+    fn await_deadline(&mut self, id: SessionId, service: u16) {
+        let due = self.watched(id, service).and_then(|(flow, _)| flow.due);
+        if let Some(due) = due {
+            self.timers.set(due, Timer::Data(id, self.providers[id].serial, service));
+        }
+    }
+
     /// Data of a service have come from a provider that nobody had asked for.
     pub(in crate::distributor) fn note_data(
         &mut self,
@@ -121,14 +136,11 @@ impl SourceDistributor {
         service: u16,
         out: &mut dyn ProviderSink,
     ) {
-        let session = &mut self.providers[id];
-        let (Some(settings), serial) = (session.interruption, session.serial) else { return };
-        let Some(offer) = session.offer_mut(service) else { return };
-        let resumes = offer.flow.data(now);
-        if resumes || offer.flow.due.is_none() {
-            let due = now.saturating_add(settings.duration);
-            offer.flow.due = Some(due);
-            self.timers.set(due, Timer::Data(id, serial, service));
+        let Some((flow, settings)) = self.watched(id, service) else { return };
+        let resumes = flow.data(now);
+        if resumes || flow.due.is_none() {
+            flow.due = Some(now.saturating_add(settings.duration));
+            self.await_deadline(id, service);
         }
         if resumes {
             self.data_resumed(now, id, service, out);
@@ -145,12 +157,10 @@ impl SourceDistributor {
     ) {
         let is_open = self.is_data_expected(id, service);
         let pause = self.config.retry_max_interval;
-        let session = &mut self.providers[id];
-        let (Some(settings), serial) = (session.interruption, session.serial) else { return };
-        let Some(offer) = session.offer_mut(service) else { return };
-        let what = offer.flow.timer(now, is_open, settings, pause);
-        if let Some(due) = offer.flow.due.filter(|_| what != Due::Moved) {
-            self.timers.set(due, Timer::Data(id, serial, service));
+        let Some((flow, settings)) = self.watched(id, service) else { return };
+        let what = flow.timer(now, is_open, settings, pause);
+        if what != Due::Moved {
+            self.await_deadline(id, service);
         }
         match what {
             Due::Moved | Due::Nothing => {}
@@ -195,14 +205,12 @@ impl SourceDistributor {
 
     /// An operator wants a provider, whatever was found of it: it is on trial.
     pub(super) fn trust_again(&mut self, now: u64, id: SessionId, service: u16) {
-        let session = &mut self.providers[id];
-        let (Some(settings), serial) = (session.interruption, session.serial) else { return };
-        let Some(offer) = session.offer_mut(service).filter(|offer| offer.flow.is_interrupted()) else { return };
-        offer.flow.try_again(now);
-        let due = now.saturating_add(settings.duration);
-        offer.flow.due = Some(due);
-        self.timers.set(due, Timer::Data(id, serial, service));
-        self.begin_return(service, id);
+        if let Some((flow, settings)) = self.watched(id, service).filter(|(flow, _)| flow.is_interrupted) {
+            flow.try_again(now);
+            flow.due = Some(now.saturating_add(settings.duration));
+            self.await_deadline(id, service);
+            self.begin_return(service, id);
+        }
     }
 
     /// Items whose provider is silent, and that no other has: those who watch are told Suspect, until it ticks again and they get a new
@@ -228,8 +236,8 @@ impl SourceDistributor {
     /// An image that was asked for is whole: it is not what a provider that is silent would have sent.
     pub(in crate::distributor) fn answered_in_silence(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) {
         let item = &self.items[handle];
-        let Some(place) = item.place() else { return };
-        if self.is_interrupted(place.session, item.service()) {
+        let silent = item.place().filter(|place| self.is_interrupted(place.session, item.service()));
+        if let Some(place) = silent {
             self.fall_silent(now, place.session, &[handle], out);
         }
     }
