@@ -5,16 +5,14 @@
 //! stream, so that one process, many threads or many hosts make no difference to either.
 #![forbid(unsafe_code)]
 
-pub mod cache;
 mod cascade;
 pub mod counters;
 pub mod distributor;
-mod encode;
-pub mod filter;
 pub mod hash_seed;
 pub mod item;
 mod keyed_queue;
 pub mod p2ps;
 mod roster;
 
+pub use hub_content::{cache, filter};
 pub use hub_stream as stream;

@@ -127,7 +127,7 @@ impl SourceDistributor {
     /// A snapshot is answered from the cached image of the item that streams; false if there is none.
     pub(super) fn answer_snapshot_from_held(&mut self, instance: Handle) -> bool {
         let item = &self.items[instance];
-        if self.cache.len() == 0 || !item.is_of(Kind::Snapshot) {
+        if self.cache.is_empty() || !item.is_of(Kind::Snapshot) {
             return false;
         }
         let Some(shared) = self.items.find(item.service(), item.key()).filter(|&shared| self.is_current(shared)) else {

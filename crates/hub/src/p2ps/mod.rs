@@ -29,7 +29,6 @@ mod blocked;
 mod clients;
 mod close_reason;
 mod config;
-pub mod conflation;
 mod counters;
 mod delivery;
 pub mod egress;
@@ -69,12 +68,13 @@ use clients::standby::Standbys;
 use clients::streams::Open;
 use clients::symbol_lists::SymbolLists;
 use clients::{Client, Clients, Tokens};
-use conflation::{ItemRules, Rules, TimeConflation};
 use delivery::images::Scratch;
 use delivery::turn::Turn;
 use egress::{Egress, FlowControl, Merging};
 use gate::Gate;
-use ids::StreamId;
+pub use hub_content::conflation;
+use hub_content::conflation::{ItemRules, Rules, TimeConflation};
+use ids::{ItemId, StreamId};
 use items::Items;
 use items::watchers::Watcher;
 use load::Load;
@@ -99,9 +99,9 @@ pub struct P2ps {
     trim_at: u64,
     turn: Turn,
     egress: Egress,
-    conflation: TimeConflation,
+    conflation: TimeConflation<ItemId>,
     /// Items that are conflated otherwise than the rest of their service.
-    item_rules: ItemRules,
+    item_rules: ItemRules<ItemId>,
     /// How updates are merged.
     rules: Rules,
     clients: Clients,

@@ -7,7 +7,10 @@ use rwf::wire::Writer;
 const LONGEST: usize = 64 << 20;
 
 /// Appends what `write` writes to `out`, making room until it fits. `out` is unchanged on failure.
-pub(crate) fn append(
+///
+/// # Errors
+/// What `write` says, once more room than any message takes has not helped.
+pub fn append(
     out: &mut Vec<u8>,
     room: usize,
     mut write: impl FnMut(&mut Writer<'_>) -> Result<(), EncodeError>,

@@ -14,7 +14,7 @@ use rwf::{DataType, DecodeError, EncodeError};
 const MAX_DEPTH: u32 = 8;
 
 /// What passes. A kind of list of which everything passes is not looked at.
-pub(crate) trait Passing {
+pub trait Passing {
     /// True if a list of this type is to be filtered.
     fn filters(&self, list: DataType) -> bool;
     /// True if a field passes.
@@ -39,7 +39,7 @@ impl Passing for ServiceFilter {
 
 /// What is left of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Left {
+pub enum Left {
     /// It was filtered.
     Part,
     /// It was filtered, and nothing passes: what was written is a container without entries.
@@ -52,8 +52,10 @@ pub(crate) enum Left {
 
 /// Why a body cannot be filtered.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub enum Fault {
+    /// The body does not follow the format of its container.
     Unreadable,
+    /// What is left of it does not fit.
     Unwritable(EncodeError),
 }
 
@@ -79,7 +81,7 @@ impl Fault {
 }
 
 /// Appends what passes of a body; nothing if it stays whole. Set data is written out as standard data.
-pub(crate) fn append_passing(passing: &impl Passing, container: DataType, body: &[u8], out: &mut Vec<u8>) -> Left {
+pub fn append_passing(passing: &impl Passing, container: DataType, body: &[u8], out: &mut Vec<u8>) -> Left {
     let start = out.len();
     let mut left = Left::Unreadable;
     // Set data may grow when it is written out, by a byte or two a value.
@@ -183,7 +185,10 @@ fn write_elements(
 }
 
 /// Copies the elements with these names. Set data is written out as standard data.
-pub(crate) fn copy_elements(
+///
+/// # Errors
+/// [`Fault`] if the list cannot be read, or what is left of it not written.
+pub fn copy_elements(
     list: &ElementList<'_>,
     wanted: impl Fn(&[u8]) -> bool,
     out: &mut ElementListEncoder<'_, '_>,

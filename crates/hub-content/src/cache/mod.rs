@@ -6,5 +6,5 @@
 //! Whoever has a cache tells it every part of an image (`images::Cache::refresh`), every update and every state, in the order in which
 //! the watchers get them. Then an image that is given out stands before the next update, and behind the last one.
 
-pub(crate) mod images;
+pub mod images;
 pub mod rules;

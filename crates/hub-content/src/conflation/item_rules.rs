@@ -3,10 +3,11 @@
 
 use crate::cache::rules::NamePattern;
 use crate::filter::rules::FieldSet;
-use crate::p2ps::ids::ItemId;
 use rustc_hash::FxHashMap;
 use rwf::msg::UpdateMsg;
 use rwf::{DataType, FieldList, SetScope};
+use std::fmt::Debug;
+use std::hash::Hash;
 use std::sync::Arc;
 
 /// Exceptions of a service that is conflated as a whole. The default has none.
@@ -74,15 +75,21 @@ struct ItemRule {
     only_fields: Option<Arc<FieldSet>>,
 }
 
-/// Items that are conflated otherwise than the rest of their service.
-#[derive(Debug, Default)]
-pub(crate) struct ItemRules(FxHashMap<ItemId, ItemRule>);
+/// Items that are conflated otherwise than the rest of their service. `I` is how the owner numbers its items.
+#[derive(Debug)]
+pub struct ItemRules<I>(FxHashMap<I, ItemRule>);
 
-impl ItemRules {
+impl<I> Default for ItemRules<I> {
+    fn default() -> Self {
+        Self(FxHashMap::default())
+    }
+}
+
+impl<I: Copy + Eq + Hash + Debug> ItemRules<I> {
     /// Notes what holds for an item of a service that is conflated by `interval`, from its name and its image.
-    pub(crate) fn note(
+    pub fn note(
         &mut self,
-        item: ItemId,
+        item: I,
         interval: u16,
         exceptions: &Exceptions,
         name: &[u8],
@@ -102,7 +109,7 @@ impl ItemRules {
     }
 
     /// The milliseconds that an update of an item waits at most, where its view says `interval`; 0 if it passes at once.
-    pub(crate) fn interval(&self, item: ItemId, interval: u16, update: &[u8]) -> u16 {
+    pub fn interval(&self, item: I, interval: u16, update: &[u8]) -> u16 {
         let Some(rule) = (!self.0.is_empty()).then(|| self.0.get(&item)).flatten() else { return interval };
         match &rule.only_fields {
             Some(fields) if rule.interval > 0 && !has_only(update, fields) => 0,
@@ -111,14 +118,14 @@ impl ItemRules {
     }
 
     /// The item is there no more.
-    pub(crate) fn forget(&mut self, item: ItemId) {
+    pub fn forget(&mut self, item: I) {
         if !self.0.is_empty() {
             self.0.remove(&item);
         }
     }
 
     /// Panics if a rule is kept for an item that is not there.
-    pub(crate) fn check(&self, is_live: impl Fn(ItemId) -> bool) {
+    pub fn check(&self, is_live: impl Fn(I) -> bool) {
         for &item in self.0.keys() {
             assert!(is_live(item), "an interval is kept for {item:?}");
         }

@@ -61,7 +61,7 @@ impl PageSizes {
     }
 
     /// What refreshes of a service are read with where no dictionary is needed.
-    pub(crate) fn schema(&self, service: &str) -> Schema<'static> {
+    pub fn schema(&self, service: &str) -> Schema<'static> {
         Schema { page_size: self.of(service), ..Schema::NONE }
     }
 }
@@ -93,7 +93,7 @@ impl ServiceSet {
 /// its image.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RecordRules {
-    /// Services whose records are kept outside: [`take_record_changes`](crate::distributor::SourceDistributor::take_record_changes) gives
+    /// Services whose records are kept outside: `SourceDistributor::take_record_changes` gives
     /// them out.
     pub kept: ServiceSet,
     /// Services whose records expire.

@@ -12,7 +12,7 @@
 
 mod book;
 
-use crate::p2ps::encode;
+use crate::encode;
 use book::Book;
 use rustc_hash::{FxHashMap, FxHashSet};
 use rwf::dictionary::{Dictionary, FieldDef};
@@ -29,7 +29,7 @@ const MAX_CHAIN: usize = 16;
 
 /// Which fields hand their values on.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ripples {
+pub struct Ripples {
     by_fid: FxHashMap<i16, Role>,
 }
 
@@ -44,7 +44,7 @@ enum Role {
 
 impl Ripples {
     /// The chains of a dictionary.
-    pub(crate) fn of(dictionary: &Dictionary) -> Self {
+    pub fn of(dictionary: &Dictionary) -> Self {
         let next = |fid: i16| dictionary.field(fid).and_then(FieldDef::ripples_to);
         let members: FxHashSet<i16> = dictionary.fields().filter_map(FieldDef::ripples_to).collect();
         let mut by_fid: FxHashMap<i16, Role> = members.iter().map(|&fid| (fid, Role::Member)).collect();
@@ -65,7 +65,7 @@ impl Ripples {
 }
 
 /// True for an update that others may be merged with, as far as its header says.
-pub(crate) fn may_merge(update: &UpdateMsg<'_>) -> bool {
+pub fn may_merge(update: &UpdateMsg<'_>) -> bool {
     let barred = UpdateFlags::DO_NOT_CONFLATE | UpdateFlags::DO_NOT_CACHE;
     let is_plain = update.perm_data.is_none() && update.ext_header.is_none() && update.post_user_info.is_none();
     let is_quote = matches!(update.update_type, UpdateType::UNSPECIFIED | UpdateType::QUOTE | UpdateType::MULTIPLE);
@@ -190,7 +190,7 @@ impl Content {
 
 /// Updates of one stream that go out as one, or as few.
 #[derive(Debug)]
-pub(crate) struct Merged {
+pub struct Merged {
     /// The last one, as it came.
     last: Vec<u8>,
     /// Updates that are in it, those counted that were merged before they came.
@@ -209,7 +209,7 @@ pub(crate) struct Merged {
 
 impl Merged {
     /// An update that others may be merged with ([`may_merge`]).
-    pub(crate) fn begin(msg: &[u8], update: &UpdateMsg<'_>, now: u64) -> Self {
+    pub fn begin(msg: &[u8], update: &UpdateMsg<'_>, now: u64) -> Self {
         debug_assert!(may_merge(update), "an update that is to be kept is merged");
         let Conflation { count, time } = update.conflation.unwrap_or_default();
         Self {
@@ -225,7 +225,7 @@ impl Merged {
     }
 
     /// Takes in another update; false, and nothing changed, if it has to follow by itself.
-    pub(crate) fn merge(&mut self, msg: &[u8], update: &UpdateMsg<'_>, ripples: &Ripples) -> bool {
+    pub fn merge(&mut self, msg: &[u8], update: &UpdateMsg<'_>, ripples: &Ripples) -> bool {
         debug_assert!(may_merge(update), "an update that is to be kept is merged");
         let Conflation { count, time } = update.conflation.unwrap_or_default();
         let count = u32::from(self.count) + u32::from(count.max(1));
@@ -266,22 +266,22 @@ impl Merged {
     }
 
     /// Updates that came, however many those stood for.
-    pub(crate) fn came(&self) -> u32 {
+    pub fn came(&self) -> u32 {
         self.came
     }
 
     /// True if it is more than one update that came.
-    pub(crate) fn is_merged(&self) -> bool {
+    pub fn is_merged(&self) -> bool {
         self.came > 1
     }
 
     /// The domain of its updates.
-    pub(crate) fn domain(&self) -> Domain {
+    pub fn domain(&self) -> Domain {
         rwf::peek::domain(&self.last).unwrap_or_default()
     }
 
     /// Bytes that it takes, about.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         match self.content.as_deref().filter(|_| self.is_merged()) {
             None => self.last.len(),
             Some(Content::Fields(_)) => 2 * self.last.len(),
@@ -290,7 +290,10 @@ impl Merged {
     }
 
     /// Hands the messages that go out to `f`, in order; tells how many. One that was merged with no other goes out as it came.
-    pub(crate) fn write(&self, now: u64, mut f: impl FnMut(&[u8])) -> Result<u16, EncodeError> {
+    ///
+    /// # Errors
+    /// [`EncodeError`] if what the updates were merged into cannot be written.
+    pub fn write(&self, now: u64, mut f: impl FnMut(&[u8])) -> Result<u16, EncodeError> {
         let Some(content) = self.content.as_deref().filter(|_| self.is_merged()) else {
             f(&self.last);
             return Ok(1);

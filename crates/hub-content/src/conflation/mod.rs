@@ -10,17 +10,17 @@
 //! Conflation just in time, of a client that takes less than there is for it, is in `egress`.
 
 mod item_rules;
-pub(crate) mod merge;
+pub mod merge;
 
-use super::ids::ItemId;
-pub(crate) use item_rules::ItemRules;
-pub use item_rules::{Exceptions, FieldIntervals, FieldValue};
+pub use item_rules::{Exceptions, FieldIntervals, FieldValue, ItemRules};
 use merge::{Merged, Ripples, may_merge};
 use rustc_hash::FxHashMap;
 use rwf::dictionary::Dictionary;
 use rwf::msg::{MsgClass, UpdateMsg};
 use rwf::{Qos, Rate, peek};
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Debug;
+use std::hash::Hash;
 use std::sync::Arc;
 
 const MILLISECOND: u64 = 1_000_000;
@@ -52,18 +52,18 @@ pub struct ServiceConflation {
 
 /// How a stream is conflated: what its request and the offer of its service come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Granted {
+pub struct Granted {
     /// Quality of the item at its source.
-    pub(crate) source: Qos,
+    pub source: Qos,
     /// Interval in milliseconds, 0 for none.
-    pub(crate) interval: u16,
+    pub interval: u16,
     /// Its quality is Just-in-time.
-    pub(crate) just_in_time: bool,
+    pub just_in_time: bool,
 }
 
 impl ServiceConflation {
     /// The qualities that clients are offered where sources have these.
-    pub(crate) fn offer(&self, sources: &[Qos]) -> Vec<Qos> {
+    pub fn offer(&self, sources: &[Qos]) -> Vec<Qos> {
         let conflated = |qos: &Qos, interval| Qos { rate_info: interval, ..Qos { rate: Rate::TIME_CONFLATED, ..*qos } };
         let mut offer = Vec::new();
         let mut add = |qos: Qos| {
@@ -88,7 +88,7 @@ impl ServiceConflation {
     }
 
     /// How a stream of an offered quality is served where sources have these.
-    pub(crate) fn granted(&self, sources: &[Qos], qos: Qos) -> Granted {
+    pub fn granted(&self, sources: &[Qos], qos: Qos) -> Granted {
         let plain = Granted { source: qos, interval: 0, just_in_time: false };
         if self.interval == 0 && sources.contains(&qos) {
             return plain;
@@ -122,7 +122,7 @@ impl Settings {
 
 /// What is known of the fields, as long as the dictionary stays the same.
 #[derive(Debug, Default)]
-pub(crate) struct Rules {
+pub struct Rules {
     ripple: bool,
     ripples: Ripples,
     /// The dictionary that they are from.
@@ -130,12 +130,13 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    pub(crate) fn new(ripple: bool) -> Self {
+    /// Nothing is known yet; fields ripple if `ripple` says so.
+    pub fn new(ripple: bool) -> Self {
         Self { ripple, ..Self::default() }
     }
 
     /// The chains of fields that ripple.
-    pub(crate) fn ripples(&mut self, dictionary: &Arc<Dictionary>) -> &Ripples {
+    pub fn ripples(&mut self, dictionary: &Arc<Dictionary>) -> &Ripples {
         // One that changes is another one, as long as it is shared.
         if self.ripple && !self.of.as_ref().is_some_and(|known| Arc::ptr_eq(known, dictionary)) {
             self.ripples = Ripples::of(dictionary);
@@ -154,7 +155,7 @@ struct Pending {
 
 /// What becomes of an update of a view that is conflated by time.
 #[derive(Debug)]
-pub(crate) enum Added {
+pub enum Added {
     /// It waits.
     Waits,
     /// It waits, and what waited before goes out: the two do not merge.
@@ -163,17 +164,23 @@ pub(crate) enum Added {
     Passes(Option<Merged>),
 }
 
-/// Updates that wait for the end of their interval, by view.
-#[derive(Debug, Default)]
-pub(crate) struct TimeConflation {
-    pending: FxHashMap<ItemId, Pending>,
+/// Updates that wait for the end of their interval, by view. `V` is how the owner numbers its views.
+#[derive(Debug)]
+pub struct TimeConflation<V> {
+    pending: FxHashMap<V, Pending>,
     /// When what is due, by interval: within one in the order in which it began. What has gone out before is left in it.
-    due: BTreeMap<u16, VecDeque<(u64, ItemId)>>,
+    due: BTreeMap<u16, VecDeque<(u64, V)>>,
 }
 
-impl TimeConflation {
+impl<V> Default for TimeConflation<V> {
+    fn default() -> Self {
+        Self { pending: FxHashMap::default(), due: BTreeMap::new() }
+    }
+}
+
+impl<V: Copy + Eq + Hash + Debug> TimeConflation<V> {
     /// An update of a view with such an interval, in milliseconds.
-    pub(crate) fn add(&mut self, view: ItemId, interval: u16, msg: &[u8], now: u64, ripples: &Ripples) -> Added {
+    pub fn add(&mut self, view: V, interval: u16, msg: &[u8], now: u64, ripples: &Ripples) -> Added {
         debug_assert_eq!(peek::class(msg), Some(MsgClass::UPDATE), "only updates are conflated");
         let Some(update) = UpdateMsg::decode(msg).ok().filter(may_merge) else {
             return Added::Passes(self.take(view));
@@ -188,22 +195,22 @@ impl TimeConflation {
     }
 
     /// What waits for a view; nothing does any more.
-    pub(crate) fn take(&mut self, view: ItemId) -> Option<Merged> {
+    pub fn take(&mut self, view: V) -> Option<Merged> {
         if self.pending.is_empty() { None } else { self.pending.remove(&view).map(|pending| pending.merged) }
     }
 
     /// What waits for a view, and goes on waiting.
-    pub(crate) fn get(&self, view: ItemId) -> Option<&Merged> {
+    pub fn get(&self, view: V) -> Option<&Merged> {
         if self.pending.is_empty() { None } else { self.pending.get(&view).map(|pending| &pending.merged) }
     }
 
     /// True if nothing waits.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.pending.is_empty()
     }
 
     /// Something whose interval has ended.
-    pub(crate) fn take_due(&mut self, now: u64) -> Option<(ItemId, Merged)> {
+    pub fn take_due(&mut self, now: u64) -> Option<(V, Merged)> {
         let Self { pending, due } = self;
         for queue in due.values_mut() {
             while let Some((at, view)) = queue.pop_front_if(|(at, _)| *at <= now) {
@@ -216,12 +223,12 @@ impl TimeConflation {
     }
 
     /// When the first interval ends. It may be one of something that has gone out before.
-    pub(crate) fn timeout(&self) -> Option<u64> {
+    pub fn timeout(&self) -> Option<u64> {
         self.due.values().filter_map(|queue| queue.front()).map(|(at, _)| *at).min()
     }
 
     /// Panics if something waits for a view that is not conflated, or for no time.
-    pub(crate) fn check(&self, is_conflated: impl Fn(ItemId) -> bool) {
+    pub fn check(&self, is_conflated: impl Fn(V) -> bool) {
         for (&view, pending) in &self.pending {
             assert!(is_conflated(view), "updates wait for {view:?}");
             let is_queued = self.due.values().flatten().any(|&queued| queued == (pending.due, view));

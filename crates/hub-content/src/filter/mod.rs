@@ -7,5 +7,5 @@
 //! are without the fields. At a P2PS a filter is a part of the view through which every watcher of the service sees its item
 //! (`p2ps::items::view_spec`): what is cached there is whole.
 
-pub(crate) mod bodies;
+pub mod bodies;
 pub mod rules;

@@ -24,15 +24,18 @@ const LOST: State<'static> = State {
 
 /// What a cached image is worth. See the table of the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub enum Standing {
+    /// Nothing that could be given out.
     Blank,
+    /// The item as it is.
     Current,
+    /// The item as it was when it was lost.
     Stale,
 }
 
 /// The image of a cached item.
 #[derive(Debug)]
-pub(crate) struct Cached {
+pub struct Cached {
     image: Image,
     standing: Standing,
     /// Parts of the refresh under way have locks of their own.
@@ -43,17 +46,17 @@ pub(crate) struct Cached {
 
 impl Cached {
     /// The image, if it is what the provider would send.
-    pub(crate) fn current(&self) -> Option<Whole<'_>> {
+    pub fn current(&self) -> Option<Whole<'_>> {
         self.whole(Standing::Current)
     }
 
     /// The image, if it is of before a loss.
-    pub(crate) fn stale(&self) -> Option<Whole<'_>> {
+    pub fn stale(&self) -> Option<Whole<'_>> {
         self.whole(Standing::Stale)
     }
 
     /// The image, whatever it is worth.
-    pub(crate) const fn image(&self) -> &Image {
+    pub const fn image(&self) -> &Image {
         &self.image
     }
 
@@ -65,18 +68,20 @@ impl Cached {
 
 /// An image that can be given out.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Whole<'a> {
-    pub(crate) image: &'a Image,
-    pub(crate) payload: &'a Payload,
+pub struct Whole<'a> {
+    /// Head and state.
+    pub image: &'a Image,
+    /// What the item holds.
+    pub payload: &'a Payload,
 }
 
 /// Something could not be applied to a cached image, which is not given out before the next refresh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NotApplied;
+pub struct NotApplied;
 
 /// The images of cached items, by item number.
 #[derive(Debug, Default)]
-pub(crate) struct Cache {
+pub struct Cache {
     items: Vec<Option<Box<Cached>>>,
     /// Item numbers by when they were last wanted, the longest ago first.
     by_use: BTreeMap<u64, u32>,
@@ -87,16 +92,22 @@ pub(crate) struct Cache {
 
 impl Cache {
     /// A cache of so many items; 0 for any number.
-    pub(crate) fn new(max: usize) -> Self {
+    pub fn new(max: usize) -> Self {
         Self { max, ..Self::default() }
     }
 
     /// Items that are cached.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.by_use.len()
     }
 
-    pub(crate) fn get(&self, item: u32) -> Option<&Cached> {
+    /// Whether no item is cached.
+    pub fn is_empty(&self) -> bool {
+        self.by_use.is_empty()
+    }
+
+    /// The image of an item that is cached.
+    pub fn get(&self, item: u32) -> Option<&Cached> {
         self.items.get(item as usize)?.as_deref()
     }
 
@@ -105,7 +116,7 @@ impl Cache {
     }
 
     /// An item is cached from now on. If the cache was full, the item that was wanted longest ago is not cached any more: tells which.
-    pub(crate) fn add(&mut self, item: u32) -> Option<u32> {
+    pub fn add(&mut self, item: u32) -> Option<u32> {
         debug_assert!(self.get(item).is_none(), "an item is cached once");
         let full = self.max > 0 && self.len() >= self.max;
         let victim = if full { self.by_use.first_key_value().map(|(_, &item)| item) } else { None };
@@ -124,7 +135,7 @@ impl Cache {
     }
 
     /// An item is not cached any more.
-    pub(crate) fn remove(&mut self, item: u32) {
+    pub fn remove(&mut self, item: u32) {
         if let Some(cached) = self.items.get_mut(item as usize).and_then(Option::take) {
             let known = self.by_use.remove(&cached.used);
             debug_assert_eq!(known, Some(item), "who was wanted when");
@@ -132,17 +143,17 @@ impl Cache {
     }
 
     /// True if an item is cached.
-    pub(crate) fn has(&self, item: u32) -> bool {
+    pub fn has(&self, item: u32) -> bool {
         self.get(item).is_some()
     }
 
     /// The items that are cached.
-    pub(crate) fn items(&self) -> impl Iterator<Item = u32> + '_ {
+    pub fn items(&self) -> impl Iterator<Item = u32> + '_ {
         self.by_use.values().copied()
     }
 
     /// Someone wants the image of a cached item.
-    pub(crate) fn touch(&mut self, item: u32) {
+    pub fn touch(&mut self, item: u32) {
         self.uses += 1;
         let now = self.uses;
         if let Some(cached) = self.get_mut(item) {
@@ -153,12 +164,12 @@ impl Cache {
     }
 
     /// Takes an image out while it is given out; [`Self::put_back`] ends that.
-    pub(crate) fn take(&mut self, item: u32) -> Option<Box<Cached>> {
+    pub fn take(&mut self, item: u32) -> Option<Box<Cached>> {
         self.items.get_mut(item as usize)?.take()
     }
 
     /// Puts an image back that was taken out. If its item is not cached any more, the image is dropped.
-    pub(crate) fn put_back(&mut self, item: u32, cached: Box<Cached>, is_cached: bool) {
+    pub fn put_back(&mut self, item: u32, cached: Box<Cached>, is_cached: bool) {
         if is_cached {
             debug_assert!(self.get(item).is_none(), "another image in the place of one that was taken out");
             self.items[item as usize] = Some(cached);
@@ -168,7 +179,10 @@ impl Cache {
     }
 
     /// Takes in a part of an image, which is the first one of its set or is not.
-    pub(crate) fn refresh(
+    ///
+    /// # Errors
+    /// [`NotApplied`] if it does not fit the image that is held.
+    pub fn refresh(
         &mut self,
         item: u32,
         first: bool,
@@ -196,8 +210,11 @@ impl Cache {
     }
 
     /// Takes in an update, as the provider has written it.
+    ///
+    /// # Errors
+    /// [`NotApplied`] if it does not fit the image that is held.
     #[inline]
-    pub(crate) fn update(&mut self, item: u32, rwf: &[u8], schema: &Schema<'_>) -> Result<(), NotApplied> {
+    pub fn update(&mut self, item: u32, rwf: &[u8], schema: &Schema<'_>) -> Result<(), NotApplied> {
         let Some(cached) = self.get_mut(item) else { return Ok(()) };
         let Ok(update) = UpdateMsg::decode(rwf) else {
             cached.standing = Standing::Blank;
@@ -216,7 +233,10 @@ impl Cache {
 
     /// Takes in an update with a lock: what it brings is not for everyone who may see the item, so the image is not given out before the
     /// next refresh.
-    pub(crate) fn locked_update(&mut self, item: u32, rwf: &[u8], schema: &Schema<'_>) -> Result<(), NotApplied> {
+    ///
+    /// # Errors
+    /// [`NotApplied`] if it does not fit the image that is held.
+    pub fn locked_update(&mut self, item: u32, rwf: &[u8], schema: &Schema<'_>) -> Result<(), NotApplied> {
         let applied = self.update(item, rwf, schema);
         if let Some(cached) = self.get_mut(item)
             && UpdateMsg::decode(rwf).is_ok_and(|update| !update.flags.contains(UpdateFlags::DO_NOT_CACHE))
@@ -228,21 +248,21 @@ impl Cache {
     }
 
     /// The watchers of an item are told a state.
-    pub(crate) fn set_state(&mut self, item: u32, state: &State<'_>) {
+    pub fn set_state(&mut self, item: u32, state: &State<'_>) {
         if let Some(cached) = self.get_mut(item) {
             cached.image.set_state(state);
         }
     }
 
     /// A status brings the permission data of an item.
-    pub(crate) fn set_perm_data(&mut self, item: u32, perm_data: &[u8]) {
+    pub fn set_perm_data(&mut self, item: u32, perm_data: &[u8]) {
         if let Some(cached) = self.get_mut(item) {
             cached.image.set_perm_data(perm_data);
         }
     }
 
     /// An item is lost, or messages of it are: its image is of before that.
-    pub(crate) fn lose(&mut self, item: u32) {
+    pub fn lose(&mut self, item: u32) {
         if let Some(cached) = self.get_mut(item) {
             cached.image.abandon_refresh();
             if cached.standing == Standing::Current {
@@ -253,7 +273,7 @@ impl Cache {
     }
 
     /// What is held of an item is of no use.
-    pub(crate) fn blank(&mut self, item: u32) {
+    pub fn blank(&mut self, item: u32) {
         if let Some(cached) = self.get_mut(item) {
             cached.image.abandon_refresh();
             cached.standing = Standing::Blank;
@@ -261,7 +281,7 @@ impl Cache {
     }
 
     /// Panics if the tables do not fit together.
-    pub(crate) fn check(&self) {
+    pub fn check(&self) {
         let cached = self.items.iter().flatten().count();
         assert_eq!(cached, self.by_use.len(), "cached items, and when they were wanted");
         for (&used, &item) in &self.by_use {
