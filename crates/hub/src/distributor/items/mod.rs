@@ -47,9 +47,6 @@ struct Rosters {
 impl Rosters {
     #[inline]
     fn refile(&mut self, handle: Handle, from: Filing, to: Filing) {
-        if from == to {
-            return;
-        }
         self.services.refile(handle.0, from.service, to.service);
         self.offers.refile(handle.0, from.offer, to.offer);
         self.groups.refile(handle.0, from.group, to.group);

@@ -71,9 +71,6 @@ impl Rosters {
 
     #[inline]
     fn refile(&mut self, id: ItemId, from: Filing, to: Filing) {
-        if from == to {
-            return;
-        }
         self.homes.refile(id.0, from.home, to.home);
         self.groups.refile(id.0, from.group, to.group);
         self.apart.refile(id.0, from.apart, to.apart);
