@@ -116,7 +116,7 @@ impl<S: BuildHasher> Roster<S> {
         }
     }
 
-    // What is rare is called and not inlined, here and in `remove`: what these two save of registers was a third of their cost.
+    // What is rare is called and not inlined, here and in `remove`: registers that are saved for nothing are a good part of so little work.
     #[inline]
     fn add(&mut self, member: u32, key: ListKey) {
         let known = self.recent.iter().position(|recent| *recent == Some(key));

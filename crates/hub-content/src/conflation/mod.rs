@@ -3,11 +3,9 @@
 //! * [`Settings`]: which services conflate, and what they offer to those that ask;
 //! * `merge`: updates of one stream merged into fewer;
 //! * [`Exceptions`]: items and fields of a service that are conflated otherwise than the rest of it;
-//! * `TimeConflation`: what waits for the end of an interval. A stream that is conflated by time is a view of its item
-//!   (`items::view_spec`): all who watch the item at the same interval share one merge and one body. What becomes of updates and when
-//!   they go out is in `delivery::conflated`.
-//!
-//! Conflation just in time, of a client that takes less than there is for it, is in `egress`.
+//! * [`TimeConflation`]: what waits for the end of an interval. A stream that is conflated by time is a view of its item: all who watch
+//!   the item at the same interval share one merge and one body. What becomes of updates and when they go out, the owner decides (at a
+//!   P2PS `delivery::conflated`, and `egress` just in time for a client that takes less than there is for it).
 
 mod item_rules;
 pub mod merge;

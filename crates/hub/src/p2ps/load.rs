@@ -5,7 +5,6 @@
 //! until they are below the upper mark again: a server that is full for an hour does not flicker.
 
 use super::clients::refusal::Refusal;
-use super::config::Config;
 use super::ids::ClientId;
 use super::items::state::Standing;
 use super::{Notice, P2ps};
@@ -178,16 +177,7 @@ fn recount((burdened, overloaded): (&mut u64, &mut u64), from: LoadState, to: Lo
 
 impl P2ps {
     /// A client watches an item more or less.
-    #[inline]
     pub(in crate::p2ps) fn note_load(&mut self, client: ClientId) {
-        let Config { item_limit, aggregate_item_limit, total_item_limit, .. } = self.config;
-        // Without limits all states are normal: `reconsider_load` has seen to that when the limits went.
-        if item_limit != 0 || aggregate_item_limit != 0 || total_item_limit != 0 {
-            self.renew_load(client);
-        }
-    }
-
-    fn renew_load(&mut self, client: ClientId) {
         let percents = self.config.load_percents;
         let [mount, user, all] =
             [self.config.item_limit, self.config.aggregate_item_limit, self.config.total_item_limit]
@@ -221,7 +211,7 @@ impl P2ps {
     /// The limits are others now.
     pub(in crate::p2ps) fn reconsider_load(&mut self) {
         for client in self.clients.ids() {
-            self.renew_load(client);
+            self.note_load(client);
         }
         self.load.look_at = 0;
     }
