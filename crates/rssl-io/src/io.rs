@@ -381,6 +381,9 @@ impl RsslIo {
                 });
                 tls_error = processed.err();
                 session.tls = Some(tls);
+                if let Some(listener) = session.listener.filter(|_| !was_established) {
+                    listeners[listener.index()].encryption.log_news();
+                }
                 if !self.cipher.is_empty() {
                     self.tcp.send(conn, &self.cipher);
                 }

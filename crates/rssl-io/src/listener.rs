@@ -49,6 +49,16 @@ pub enum Encryption {
     Required(TlsServer),
 }
 
+impl Encryption {
+    /// Says in the log that the files of the certificate have changed, once for all who have it. A handshake is what has them looked at.
+    pub(crate) fn log_news(&self) {
+        let (Self::Offered(tls) | Self::Required(tls)) = self else { return };
+        if let Some(news) = tls.news() {
+            tracing::warn!("{news}");
+        }
+    }
+}
+
 /// What WebSocket sessions are made with.
 #[derive(Debug, Clone, Default)]
 pub struct WebSocket {

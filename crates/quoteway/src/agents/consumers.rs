@@ -12,7 +12,6 @@ use hub::p2ps::egress::FlowControl;
 use hub::p2ps::{BlockedList, ClientId, ClientInfo, CloseReason, LoadState, Notice, P2ps, SourceId};
 use hub::stream::HubError;
 use net::tcp::{Close, ConnId, ListenerId};
-use net::tls::TlsServer;
 use rssl::ws::JsonPeer;
 use rssl::ws::upgrade::Upgrade;
 use rwf::msg::MsgClass;
@@ -38,7 +37,6 @@ pub struct Consumers {
     listeners: Listeners,
     /// The cookie with the token by which WebSocket clients are logged in; empty: none.
     token_cookie: String,
-    tls: Option<TlsServer>,
     json: JsonClients,
     marketfeed: ToClients,
     /// `None` while permissions are off.
@@ -208,13 +206,12 @@ impl Consumers {
             p2ps.authenticate_by(Box::new(logins));
         }
         let tls = c.tls().map_err(io::Error::other)?;
-        let listeners = Listeners::open(c, port, tls.clone(), io)?;
+        let listeners = Listeners::open(c, port, tls, io)?;
         let port = listeners.bound().rssl.port();
         Ok(Self {
             p2ps,
             listeners,
             token_cookie: c.websocket_token_cookie.clone(),
-            tls,
             json: JsonClients::new(c),
             marketfeed: ToClients::new(c),
             clerk: None,
@@ -543,9 +540,6 @@ impl Consumers {
     pub fn on_timer(&mut self, now: u64, io: &mut RsslIo) {
         if let Some(clerk) = &mut self.clerk {
             clerk.work(now, &mut self.p2ps);
-        }
-        if let Some(news) = self.tls.as_ref().and_then(TlsServer::news) {
-            tracing::warn!("{news}");
         }
         if self.p2ps.timeout().is_some_and(|at| at <= now) {
             self.p2ps.on_timer(now);

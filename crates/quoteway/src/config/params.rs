@@ -122,8 +122,8 @@ section! {
     nip_max_connections_per_address: u32 = 0, "", "Connections of non-interactive providers of one address at a time; 0 means any number.";
     nip_max_handshakes: u32 = 1_000, "", "Connections to nip_port that may be in their handshake at a time; a further one is closed at once. 0 means any number.";
     nip_login_timeout_s: u16 = 60, "", "Time in which a non-interactive provider has to send its first message after the handshake, seconds; 0 means any.";
-    nip_cert_file: String = String::new(), "", "PEM file with the certificate chain shown to non-interactive providers, leaf first; with it nip_port takes TLS beside plain connections. Empty means no TLS.";
-    nip_key_file: String = String::new(), "", "PEM file with the private key of nip_cert_file.";
+    nip_cert_file: String = String::new(), "", "PEM file with the certificate chain shown to non-interactive providers, leaf first; read again when it changes; with it nip_port takes TLS beside plain connections. Empty means no TLS.";
+    nip_key_file: String = String::new(), "", "PEM file with the private key of nip_cert_file; read again when it changes.";
     nip_client_ca_file: String = String::new(), "", "PEM file with the certificates to which those of non-interactive providers must lead. With it nip_port takes TLS only, and nobody without such a certificate; empty asks for none.";
     user_name: String = String::from("quoteway"), "userName" in "ROUTE*route", "Login name towards interactive providers.";
     application_id: u32 = 256, "applicationId" in "ROUTE*route", "Application id towards interactive providers.";

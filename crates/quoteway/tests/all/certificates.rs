@@ -1,4 +1,5 @@
 //! Ports that ask for certificates: who has a right one gets a login, who has none or another's gets nothing, and the log says why.
+//! Certificates of ports that are replaced while they serve.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -32,7 +33,7 @@ impl Certificate {
     }
 }
 
-struct Server {
+pub(crate) struct Server {
     child: Child,
     ready: String,
     log: PathBuf,
@@ -46,7 +47,7 @@ impl Drop for Server {
 }
 
 impl Server {
-    fn start(folder: &Path, config: &str) -> Self {
+    pub(crate) fn start(folder: &Path, config: &str) -> Self {
         let (file, log) = (folder.join("quoteway.toml"), folder.join("log"));
         std::fs::write(&file, config).expect("written");
         let mut child = Command::new(env!("CARGO_BIN_EXE_quoteway"))
@@ -62,21 +63,26 @@ impl Server {
         Self { child, ready, log }
     }
 
-    fn addr(&self, key: &str) -> SocketAddr {
+    pub(crate) fn addr(&self, key: &str) -> SocketAddr {
         let at = self.ready.split(key).nth(1).and_then(|rest| rest.split_whitespace().next());
         at.and_then(|at| at.parse().ok()).unwrap_or_else(|| panic!("no {key} in {:?}", self.ready))
+    }
+
+    /// The lines of the log that contain `sign`.
+    pub(crate) fn lines(&self, sign: &str) -> Vec<String> {
+        let text = std::fs::read_to_string(&self.log).expect("readable");
+        text.lines().filter(|line| line.contains(sign)).map(str::to_owned).collect()
     }
 
     /// The lines of the log that contain `sign`, when there are as many as `count`.
     fn wait_for_lines(&self, sign: &str, count: usize) -> Vec<String> {
         let begun = Instant::now();
         loop {
-            let text = std::fs::read_to_string(&self.log).expect("readable");
-            let lines: Vec<String> = text.lines().filter(|line| line.contains(sign)).map(str::to_owned).collect();
+            let lines = self.lines(sign);
             if lines.len() >= count {
                 return lines;
             }
-            assert!(begun.elapsed() < Duration::from_secs(30), "{count} lines with {sign:?} in {text}");
+            assert!(begun.elapsed() < Duration::from_secs(30), "{count} lines with {sign:?}: {:?}", self.lines(""));
             std::thread::park_timeout(Duration::from_millis(1));
         }
     }
@@ -89,12 +95,18 @@ struct Peer {
     outcome: Option<Result<(), String>>,
 }
 
-impl Handler for Peer {
-    fn opened(&mut self, _now: u64, _conn: ConnId, _opened: &Opened<'_>) {
+impl Peer {
+    fn ask(&mut self) {
         let mut buffer = [0; 1_024];
         let mut writer = Writer::new(&mut buffer);
         self.login.encode(&mut writer).expect("room");
         self.out.push(writer.written().to_vec());
+    }
+}
+
+impl Handler for Peer {
+    fn opened(&mut self, _now: u64, _conn: ConnId, _opened: &Opened<'_>) {
+        self.ask();
     }
 
     fn message(&mut self, _now: u64, _conn: ConnId, msg: &[u8]) {
@@ -110,24 +122,51 @@ impl Handler for Peer {
     }
 }
 
-/// Connects, with TLS or without, and logs in.
-fn log_in(addr: SocketAddr, tls: Option<&TlsClient>, role: Option<u64>) -> Result<(), String> {
-    let mut io = RsslIo::new(1).expect("descriptors");
-    let session = tls.map(|tls| tls.connect("127.0.0.1").expect("a name"));
-    let config = Arc::new(ClientConfig::default());
-    let conn = io.connect(net::clock::now(), addr, &SocketOptions::default(), config, session).expect("a socket");
-    let login = login::Request { stream_id: 1, name: "certificates".into(), role, ..login::Request::default() };
-    let mut peer = Peer { login, out: Vec::new(), outcome: None };
-    let deadline = net::clock::now() + 30_000_000_000;
-    loop {
-        if let Some(outcome) = peer.outcome.take() {
-            return outcome;
-        }
-        let now = io.turn(Some(deadline), &mut peer).expect("sockets");
-        assert!(now < deadline, "neither logged in nor refused");
-        let out = std::mem::take(&mut peer.out);
-        io.send(now, conn, |p| out.iter().for_each(|msg| p.push(msg, None)));
+/// A session that is logged in.
+struct Session {
+    io: RsslIo,
+    conn: ConnId,
+    peer: Peer,
+}
+
+impl Session {
+    /// Connects, with TLS or without, and logs in.
+    fn open(addr: SocketAddr, tls: Option<&TlsClient>, role: Option<u64>) -> Result<Self, String> {
+        let mut io = RsslIo::new(1).expect("descriptors");
+        let session = tls.map(|tls| tls.connect("127.0.0.1").expect("a name"));
+        let config = Arc::new(ClientConfig::default());
+        let conn = io.connect(net::clock::now(), addr, &SocketOptions::default(), config, session).expect("a socket");
+        let login = login::Request { stream_id: 1, name: "certificates".into(), role, ..login::Request::default() };
+        let mut session = Self { io, conn, peer: Peer { login, out: Vec::new(), outcome: None } };
+        session.outcome().map(|()| session)
     }
+
+    /// The login is asked for once more, and answered.
+    fn log_in_again(&mut self) -> Result<(), String> {
+        self.peer.ask();
+        self.outcome()
+    }
+
+    fn outcome(&mut self) -> Result<(), String> {
+        let Self { io, conn, peer } = self;
+        let deadline = net::clock::now() + 30_000_000_000;
+        let mut now = net::clock::now();
+        loop {
+            let out = std::mem::take(&mut peer.out);
+            if !out.is_empty() {
+                io.send(now, *conn, |p| out.iter().for_each(|msg| p.push(msg, None)));
+            }
+            if let Some(outcome) = peer.outcome.take() {
+                return outcome;
+            }
+            now = io.turn(Some(deadline), peer).expect("sockets");
+            assert!(now < deadline, "neither logged in nor refused");
+        }
+    }
+}
+
+fn log_in(addr: SocketAddr, tls: Option<&TlsClient>, role: Option<u64>) -> Result<(), String> {
+    Session::open(addr, tls, role).map(drop)
 }
 
 /// One port that asks for certificates: ours comes in, none, a foreign one and a plain connection do not, each with its line.
@@ -159,7 +198,9 @@ fn only_our_certificates_come_in(config: impl Fn(&Certificate, &Certificate) -> 
 fn consumers_without_a_certificate_of_ours_stay_out() {
     let config = |server: &Certificate, ours: &Certificate| {
         let (cert, key, ca) = (&server.cert, &server.key, &ours.cert);
-        format!("[p2ps]\nserver_cert_file = {cert:?}\nserver_key_file = {key:?}\nclient_ca_file = {ca:?}\n")
+        format!(
+            "[p2ps]\nencrypted_port = 0\nserver_cert_file = {cert:?}\nserver_key_file = {key:?}\nclient_ca_file = {ca:?}\n"
+        )
     };
     only_our_certificates_come_in(config, "rssl=", None);
 }
@@ -182,8 +223,64 @@ fn providers_may_encrypt_where_the_port_has_a_certificate() {
     let config = format!("[source_distributor]\nnip_cert_file = {cert:?}\nnip_key_file = {key:?}\n");
     let process = Server::start(folder.path(), &config);
     let addr = process.addr("nip=");
-    let trusting = |who: &Certificate| TlsClient::with_roots_from(&who.cert).expect("usable");
     assert_eq!(log_in(addr, Some(&trusting(&server)), Some(1)), Ok(()));
     assert_eq!(log_in(addr, None, Some(1)), Ok(()), "the port offers TLS, and does not ask for it");
     assert!(log_in(addr, Some(&trusting(&other)), Some(1)).is_err(), "the provider does not know the server");
+}
+
+fn trusting(who: &Certificate) -> TlsClient {
+    TlsClient::with_roots_from(&who.cert).expect("usable")
+}
+
+/// The files of a port's certificate are replaced one after the other: in between the old one goes on and the log says why; then who
+/// comes is shown the new one, and who was there stays.
+fn a_replaced_certificate_is_shown(config: impl Fn(&Certificate) -> String, port: &str, role: Option<u64>) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [served, before, after] = ["served", "before", "after"].map(|name| Certificate::new(folder.path(), name));
+    let replace = |from: &Path, to: &Path| {
+        // At once, as certbot and Kubernetes do it.
+        let beside = folder.path().join("beside");
+        std::fs::copy(from, &beside).expect("copied");
+        std::fs::rename(&beside, to).expect("renamed");
+    };
+    replace(&before.cert, &served.cert);
+    replace(&before.key, &served.key);
+    let process = Server::start(folder.path(), &config(&served));
+    let addr = process.addr(port);
+    let mut stays = Session::open(addr, Some(&trusting(&before)), role).expect("logged in");
+    assert!(log_in(addr, Some(&trusting(&after)), role).is_err(), "nobody has the new certificate yet");
+
+    replace(&after.cert, &served.cert);
+    let begun = Instant::now();
+    while process.lines("stays the one of before").is_empty() {
+        assert_eq!(log_in(addr, Some(&trusting(&before)), role), Ok(()), "half of a change");
+        assert!(begun.elapsed() < Duration::from_secs(30), "the log says nothing of the change");
+    }
+    replace(&after.key, &served.key);
+    while log_in(addr, Some(&trusting(&after)), role).is_err() {
+        assert!(begun.elapsed() < Duration::from_mins(1), "the new certificate is not shown");
+    }
+    assert!(log_in(addr, Some(&trusting(&before)), role).is_err(), "the old certificate is still shown");
+    process.wait_for_lines("was read again", 1);
+    assert_eq!(stays.log_in_again(), Ok(()), "who was connected stays so");
+    for line in ["stays the one of before", "was read again"] {
+        assert_eq!(process.lines(line).len(), 1, "{line} is said once");
+    }
+}
+
+#[test]
+fn consumers_are_shown_a_certificate_that_was_replaced() {
+    let config = |served: &Certificate| {
+        let (cert, key) = (&served.cert, &served.key);
+        format!("[p2ps]\nencrypted_port = 0\nserver_cert_file = {cert:?}\nserver_key_file = {key:?}\n")
+    };
+    a_replaced_certificate_is_shown(config, "encrypted=", None);
+}
+
+#[test]
+fn providers_are_shown_a_certificate_that_was_replaced() {
+    let config = |served: &Certificate| {
+        format!("[source_distributor]\nnip_cert_file = {:?}\nnip_key_file = {:?}\n", served.cert, served.key)
+    };
+    a_replaced_certificate_is_shown(config, "nip=", Some(1));
 }

@@ -375,11 +375,12 @@ impl Publisher {
 
     fn read(&mut self, now: u64, conn: ConnId, to: &mut impl Requests) {
         let RecvOutcome::Data(bytes) = self.tcp.recv(conn, &mut self.scratch) else { return };
-        let Self { tcp, links, greeted, cipher, trust, out, .. } = self;
+        let Self { tcp, links, greeted, cipher, trust, encryption, out, .. } = self;
         let Some(link) = links.get_mut(conn.slot()).and_then(Option::as_mut).filter(|l| l.conn == conn) else {
             return;
         };
         let Link { reader, state, wire, .. } = link;
+        let was_new = state.is_new();
         let (mut result, mut answer) = (Ok(()), None);
         let opened = wire.receive(bytes, (tcp, conn, cipher), |bytes| {
             if result.is_err() {
@@ -399,6 +400,9 @@ impl Publisher {
                 (Frame::Block(_), _) => Err(FrameError::OutOfTurn.into()),
             });
         });
+        if was_new {
+            encryption.log_news();
+        }
         if let Some(challenge) = answer {
             out.clear();
             challenge.write(out);

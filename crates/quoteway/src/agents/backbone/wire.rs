@@ -34,6 +34,13 @@ impl Encryption {
         Ok(Wire(self.server.as_ref().map(TlsServer::accept).transpose()?))
     }
 
+    /// Says in the log that the files of the accepting side's certificate have changed, once. A handshake is what has them looked at.
+    pub(super) fn log_news(&self) {
+        if let Some(news) = self.server.as_ref().and_then(TlsServer::news) {
+            tracing::warn!("hub: {news}");
+        }
+    }
+
     /// For a connection to `host:port`.
     pub(super) fn connect(&self, host: &str) -> Result<Wire, TlsError> {
         let name = host.rsplit_once(':').map_or(host, |(name, _)| name).trim_matches(['[', ']']);
