@@ -21,3 +21,4 @@ mod rooms;
 mod status;
 mod steering;
 mod tidy;
+mod tokens;
