@@ -2,7 +2,7 @@
 
 use super::names::Named;
 use super::parse::Node;
-use super::read_members::{Common, Encoded, JsonReader, Key, Members};
+use super::read_members::{Common, Encoded, JsonReader, Key, Members, given};
 use super::{Converter, ErrorKind, Incoming, JsonError, read_plain};
 use crate::msg::{
     AckFlags, AckMsg, CloseFlags, CloseMsg, Domain, GenericFlags, GenericMsg, MsgClass, NakCode, PostFlags, PostMsg,
@@ -75,7 +75,7 @@ impl JsonReader<'_> {
             return Err(self.wrong_kind("Message", "an object", node));
         };
         let class = match node.get("Type") {
-            None => MsgClass::REQUEST,
+            None | Some(Node::Null) => MsgClass::REQUEST,
             Some(kind) => self.class(kind)?,
         };
         match class {
@@ -111,8 +111,8 @@ impl JsonReader<'_> {
         let mut key_in_updates = true;
         let mut view = None;
         let mut view_type = None;
-        for (name, node) in members {
-            match name.as_ref() {
+        for (name, node) in given(members) {
+            match name {
                 "Streaming" => streaming = self.bool(name, node)?,
                 "KeyInUpdates" => key_in_updates = self.bool(name, node)?,
                 "ConfInfoInUpdates" => msg.flags.set(RequestFlags::CONF_INFO_IN_UPDATES, self.bool(name, node)?),
@@ -153,8 +153,8 @@ impl JsonReader<'_> {
         let mut state = StateBuf { stream: StreamState::OPEN, data: DataState::OK, ..StateBuf::default() };
         let mut key = None;
         let (mut solicited, mut complete, mut clear_cache) = (true, true, true);
-        for (name, node) in members {
-            match name.as_ref() {
+        for (name, node) in given(members) {
+            match name {
                 "Key" => key = Some(node),
                 "State" => state = self.state(name, node)?,
                 "Solicited" => solicited = self.bool(name, node)?,
@@ -191,8 +191,8 @@ impl JsonReader<'_> {
         let mut msg = StatusMsg::new(Domain::MARKET_PRICE, 0);
         let mut state = None;
         let mut key = None;
-        for (name, node) in members {
-            match name.as_ref() {
+        for (name, node) in given(members) {
+            match name {
                 "Key" => key = Some(node),
                 "State" => state = Some(self.state(name, node)?),
                 "ClearCache" => msg.flags.set(StatusFlags::CLEAR_CACHE, self.bool(name, node)?),
@@ -219,14 +219,14 @@ impl JsonReader<'_> {
         let mut common = Common::default();
         let mut msg = UpdateMsg::new(Domain::MARKET_PRICE, 0);
         let mut key = None;
-        for (name, node) in members {
-            match name.as_ref() {
+        for (name, node) in given(members) {
+            match name {
                 "Key" => key = Some(node),
                 "ConflationInfo" => msg.conflation = Some(self.conflation(node)?),
                 "PostUserInfo" => msg.post_user_info = Some(self.post_user(node)?),
                 "ReqKey" => {}
-                name if self.update_member(&mut msg, name, node)? => {}
-                name => self.common(&mut common, name, node)?,
+                _ if self.update_member(&mut msg, name, node)? => {}
+                _ => self.common(&mut common, name, node)?,
             }
         }
         let key = key.map(|node| self.key(node, common.domain, false)).transpose()?;
@@ -258,8 +258,8 @@ impl JsonReader<'_> {
         let mut common = Common::default();
         let mut msg = CloseMsg::new(Domain::MARKET_PRICE, 0);
         let mut streams: Option<Vec<i32>> = None;
-        for (name, node) in members {
-            match (name.as_ref(), node) {
+        for (name, node) in given(members) {
+            match (name, node) {
                 ("ID", Node::Array(ids)) => {
                     streams = Some(ids.iter().map(|id| self.number(name, id)).collect::<Result<_, _>>()?);
                 }
@@ -289,8 +289,8 @@ impl JsonReader<'_> {
         let mut msg = AckMsg::new(Domain::MARKET_PRICE, 0);
         let mut text = None;
         let mut key = None;
-        for (name, node) in members {
-            match name.as_ref() {
+        for (name, node) in given(members) {
+            match name {
                 "Key" => key = Some(node),
                 "AckID" => msg.ack_id = self.number(name, node)?,
                 "NakCode" => msg.nak_code = Some(self.named(name, node, NakCode)?),
@@ -317,8 +317,8 @@ impl JsonReader<'_> {
         let mut msg = GenericMsg::new(Domain::MARKET_PRICE, 0);
         let mut complete = true;
         let mut key = None;
-        for (name, node) in members {
-            match name.as_ref() {
+        for (name, node) in given(members) {
+            match name {
                 "Key" => key = Some(node),
                 "SeqNumber" => msg.seq_num = Some(self.number(name, node)?),
                 "SecSeqNumber" => msg.secondary_seq_num = Some(self.number(name, node)?),
@@ -346,8 +346,8 @@ impl JsonReader<'_> {
         let mut msg = PostMsg::new(Domain::MARKET_PRICE, 0);
         let mut complete = true;
         let mut key = None;
-        for (name, node) in members {
-            match name.as_ref() {
+        for (name, node) in given(members) {
+            match name {
                 "Key" => key = Some(node),
                 "PostUserInfo" => msg.post_user_info = self.post_user(node)?,
                 "PostID" => msg.post_id = Some(self.number(name, node)?),
@@ -481,6 +481,75 @@ mod tests {
                     prop_assert_eq!(found, messages_of_tree(&converter, text), "{}", text);
                 }
             }
+        }
+    }
+
+    fn message(converter: &Converter<'_>, text: &str) -> Vec<u8> {
+        match messages(converter, text).remove(0) {
+            Ok(Incoming::Message(message)) => message,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    /// Each text beside the same without the members that are null.
+    #[test]
+    fn a_member_that_is_null_is_as_none() {
+        let dictionary = Dictionary::builtin();
+        for unknown_members in [false, true] {
+            let settings = Settings { unknown_members, default_service_id: Some(9), ..Settings::rtds() };
+            let converter = Converter::new(&dictionary).with_settings(settings);
+            for (with, without) in [
+                (
+                    r#"{"ID":5,"Type":null,"Domain":null,"Streaming":null,"Refresh":null,"KeyInUpdates":null,"Private":null,"Pause":null,
+                    "Qualified":null,"ConfInfoInUpdates":null,"Priority":null,"Qos":null,"WorstQos":null,"View":null,"ViewType":null,
+                    "ExtHdr":null,"Key":{"Name":"A","Service":null,"NameType":null,"Filter":null,"Identifier":null,"Elements":null}}"#,
+                    r#"{"ID":5,"Key":{"Name":"A"}}"#,
+                ),
+                (r#"{"ID":5,"Key":{"Name":["A","B"]},"View":null}"#, r#"{"ID":5,"Key":{"Name":["A","B"]}}"#),
+                (
+                    r#"{"ID":5,"Key":{"Name":"A"},"View":["BID"],"ViewType":null,"Priority":{"Class":2,"Count":null},
+                    "Qos":{"Timeliness":"Realtime","Rate":null,"TimeInfo":null,"Dynamic":null}}"#,
+                    r#"{"ID":5,"Key":{"Name":"A"},"View":["BID"],"Priority":{"Class":2},"Qos":{"Timeliness":"Realtime"}}"#,
+                ),
+                (
+                    r#"{"ID":5,"Type":"Refresh","Key":null,"State":null,"Solicited":null,"Complete":null,"ClearCache":null,"DoNotCache":null,
+                    "Qos":null,"PartNumber":null,"SeqNumber":null,"PostUserInfo":null,"PermData":null,"Fields":{"BID":1}}"#,
+                    r#"{"ID":5,"Type":"Refresh","Fields":{"BID":1}}"#,
+                ),
+                (
+                    r#"{"ID":5,"Type":"Status","State":{"Stream":"Closed","Data":"Suspect","Code":null,"Text":null}}"#,
+                    r#"{"ID":5,"Type":"Status","State":{"Stream":"Closed","Data":"Suspect"}}"#,
+                ),
+                (
+                    r#"{"ID":5,"Type":"Update","UpdateType":null,"SeqNumber":null,"ConflationInfo":null,"DoNotConflate":null,"Fields":{"BID":1}}"#,
+                    r#"{"ID":5,"Type":"Update","Fields":{"BID":1}}"#,
+                ),
+                (r#"{"ID":5,"Type":"Close","Ack":null}"#, r#"{"ID":5,"Type":"Close"}"#),
+                (
+                    r#"{"ID":5,"Type":"Ack","AckID":3,"NakCode":null,"Text":null,"SeqNumber":null}"#,
+                    r#"{"ID":5,"Type":"Ack","AckID":3}"#,
+                ),
+                (
+                    r#"{"ID":5,"Type":"Generic","SeqNumber":null,"SecSeqNumber":null,"PartNumber":null,"Complete":null,"Map":{"KeyType":"UInt",
+                    "KeyFieldID":null,"CountHint":null,"Summary":null,"Entries":[{"Action":"Add","Key":1,"PermData":null,"Fields":{"BID":1}}]}}"#,
+                    r#"{"ID":5,"Type":"Generic","Map":{"KeyType":"UInt","Entries":[{"Action":"Add","Key":1,"Fields":{"BID":1}}]}}"#,
+                ),
+                (
+                    r#"{"ID":5,"Type":"Post","PostID":1,"Ack":null,"PartNumber":null,"PostUserRights":null,"PostUserInfo":null,"Fields":{"BID":1}}"#,
+                    r#"{"ID":5,"Type":"Post","PostID":1,"Fields":{"BID":1}}"#,
+                ),
+            ] {
+                assert_eq!(message(&converter, with), message(&converter, without), "{with}");
+            }
+            // What has to be there is missing, and empty contents are contents.
+            for (text, why) in
+                [(r#"{"ID":null,"Key":{"Name":"A"}}"#, "ID is missing"), (r#"{"ID":5,"Key":null}"#, "Key is missing")]
+            {
+                assert_eq!(messages(&converter, text).remove(0).unwrap_err().to_string(), why);
+            }
+            let empty = message(&converter, r#"{"ID":5,"Type":"Update","Fields":null}"#);
+            let none = message(&converter, r#"{"ID":5,"Type":"Update"}"#);
+            assert_ne!(empty, none);
         }
     }
 

@@ -37,7 +37,7 @@ impl Head<'_> {
     }
 
     fn has_perm_data(&self) -> bool {
-        self.entries.iter().any(|entry| entry.get("PermData").is_some())
+        self.entries.iter().any(|entry| entry.get("PermData").is_some_and(|data| !matches!(data, Node::Null)))
     }
 }
 
@@ -134,7 +134,7 @@ impl JsonReader<'_> {
         mut own: impl FnMut(&str, &'n Node<'n>) -> Encoded<bool>,
     ) -> Encoded<Head<'n>> {
         let mut head = Head::default();
-        self.object(name, node, |name, node| {
+        self.header(name, node, |name, node| {
             match (name, node) {
                 ("Summary", Node::Object(members)) => {
                     let container = members.iter().find_map(|(name, node)| Some((member_container(name)?, node)));
@@ -292,6 +292,7 @@ impl JsonReader<'_> {
                 return Ok(());
             }
             match member_container(name) {
+                _ if name == "PermData" && matches!(node, Node::Null) => {}
                 _ if name == "PermData" => parts.perm_data = Some(self.base64(name, node)?),
                 None => self.unknown(name)?,
                 Some(found) if found == container || container == DataType::UNKNOWN => parts.data = Some((found, node)),

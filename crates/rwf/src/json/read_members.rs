@@ -71,6 +71,13 @@ impl JsonReader<'_> {
 
 pub(super) type Members<'n> = [(std::borrow::Cow<'n, str>, Node<'n>)];
 
+/// The members of a message, or of a part of its header, that say something. Clients write `null` for what they have no value for, which is
+/// the same as no such member; only containers are left, of which `null` is an empty one.
+pub(super) fn given<'n>(members: &'n Members<'n>) -> impl Iterator<Item = (&'n str, &'n Node<'n>)> {
+    let members = members.iter().map(|(name, node)| (name.as_ref(), node));
+    members.filter(|(name, node)| !matches!(node, Node::Null) || member_container(name).is_some())
+}
+
 /// Members that all classes have.
 pub(super) struct Common<'n> {
     id: Option<i32>,
@@ -224,7 +231,7 @@ impl JsonReader<'_> {
 
     pub(super) fn priority(&self, node: &Node<'_>) -> Encoded<Priority> {
         let mut priority = Priority::default();
-        self.object("Priority", node, |name, node| {
+        self.header("Priority", node, |name, node| {
             match name {
                 "Class" => priority.class = self.number(name, node)?,
                 "Count" => priority.count = self.number(name, node)?,
@@ -237,7 +244,7 @@ impl JsonReader<'_> {
 
     pub(super) fn conflation(&self, node: &Node<'_>) -> Encoded<Conflation> {
         let mut conflation = Conflation::default();
-        self.object("ConflationInfo", node, |name, node| {
+        self.header("ConflationInfo", node, |name, node| {
             match name {
                 "Count" => conflation.count = self.number(name, node)?,
                 "Time" => conflation.time = self.number(name, node)?,
@@ -250,7 +257,7 @@ impl JsonReader<'_> {
 
     pub(super) fn post_user(&self, node: &Node<'_>) -> Encoded<PostUserInfo> {
         let (mut addr, mut id) = (None, None);
-        self.object("PostUserInfo", node, |name, node| {
+        self.header("PostUserInfo", node, |name, node| {
             match (name, node) {
                 ("Address", Node::Text(text)) => {
                     let ip: Ipv4Addr = text.parse().map_err(|_| self.unexpected("Address", text))?;
@@ -269,7 +276,7 @@ impl JsonReader<'_> {
 
     pub(super) fn state(&self, name: &str, node: &Node<'_>) -> Encoded<StateBuf> {
         let mut state = StateBuf::default();
-        self.object(name, node, |name, node| {
+        self.header(name, node, |name, node| {
             match name {
                 "Stream" => state.stream = self.named(name, node, StreamState)?,
                 "Data" => state.data = self.named(name, node, DataState)?,
@@ -284,7 +291,7 @@ impl JsonReader<'_> {
 
     pub(super) fn qos(&self, name: &str, node: &Node<'_>) -> Encoded<Qos> {
         let mut qos = Qos::default();
-        self.object(name, node, |name, node| {
+        self.header(name, node, |name, node| {
             match name {
                 "Timeliness" => qos.timeliness = self.named(name, node, Timeliness)?,
                 "Rate" => qos.rate = self.named(name, node, Rate)?,
@@ -296,6 +303,19 @@ impl JsonReader<'_> {
             Ok(())
         })?;
         Ok(qos)
+    }
+
+    /// As [`JsonReader::object`], for the members that are [`given`].
+    pub(super) fn header<'n>(
+        &self,
+        name: &str,
+        node: &'n Node<'n>,
+        mut f: impl FnMut(&str, &'n Node<'n>) -> Encoded,
+    ) -> Encoded {
+        match node {
+            Node::Object(members) => given(members).try_for_each(|(name, node)| f(name, node)),
+            _ => Err(self.wrong_kind(name, "an object", node)),
+        }
     }
 
     /// Calls `f` with each member of an object.
