@@ -5,6 +5,7 @@ the tests. Without Chromium they are skipped, with that reason.
 """
 
 import base64
+import http.server
 import itertools
 import json
 import os
@@ -19,6 +20,9 @@ import traceback
 import urllib.request
 
 import websocket
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+from snippets import printed, replaced  # noqa: E402
 
 BINARY = os.environ.get("QUOTEWAY_BIN", os.path.join(os.path.dirname(__file__), "../../target/release/quoteway"))
 SHOTS = os.environ.get("QUOTEWAY_SCREENSHOTS")
@@ -35,6 +39,9 @@ class Demo:
         self.log = []
         for line in self.process.stdout:
             self.log.append(line)
+            session = re.search(r"WebSocket: ws://localhost:(\d+)/", line)
+            if session:
+                self.rssl = session.group(1)
             found = re.search(r"in a browser: (\S+)", line)
             if found:
                 self.url = found.group(1)
@@ -117,7 +124,7 @@ class Browser:
             raise AssertionError("Chromium did not start")
         threading.Thread(target=lambda: [None for _ in self.process.stderr], daemon=True).start()
         self.ids = itertools.count(1)
-        self.requests, self.problems = [], []
+        self.requests, self.problems, self.sent = [], [], []
         self.ws = websocket.create_connection(found.group(1), timeout=SECONDS, max_size=None)
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = None
@@ -144,6 +151,8 @@ class Browser:
             self.requests.append(params["request"]["url"])
         if event.get("method") == "Network.webSocketCreated":
             self.requests.append(params["url"])
+        if event.get("method") == "Network.webSocketFrameSent":
+            self.sent.append(params["response"]["payloadData"])
         if event.get("method") == "Runtime.exceptionThrown":
             self.problems.append(params["exceptionDetails"].get("exception", {}).get("description") or params["exceptionDetails"]["text"])
         if event.get("method") == "Log.entryAdded" and params["entry"]["level"] == "error":
@@ -152,7 +161,7 @@ class Browser:
     def open(self, url, width=1440, height=900, dark=False):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
-        self.requests, self.problems = [], []
+        self.requests, self.problems, self.sent = [], [], []
         self.call("Page.navigate", url="about:blank")
         self.call("Page.navigate", url=url)
 
@@ -633,6 +642,47 @@ def test_the_pages_of_the_lab_begin_with_a_chart_and_fit_every_width(page, demo)
         assert page.requests == [f"file://{html}"] or not page.requests, page.requests
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_the_documentations_snippet_streams_and_stays(page, demo):
+    """As it is printed, but for the port, in a page of another origin than the server's; what it logs is looked at, and what it sends."""
+    snippet = printed("websocket.md", "From a browser", "js")
+    assert len(snippet.splitlines()) <= 10, "ten lines are promised"
+    # The demo is its source; it pings each second what says nothing, and gives it up after three.
+    folder = tempfile.mkdtemp()
+    config = os.path.join(folder, "q.toml")
+    with open(config, "w") as file:
+        file.write(f'[p2ps]\nwebsocket_ping_timeout_s = 3\n[[route]]\nhost_list = ["127.0.0.1:{demo.rssl}"]\n')
+    ends = []
+    try:
+        server = Started(READY, "serve", "--interface", "127.0.0.1", "--rssl-port", "0", "--nip-port", "0", "--http-port", "0", "--config", config)
+        ends.append(server.stop)
+        text = replaced(snippet, ("localhost:14002", f"localhost:{server.at[0]}"))
+        with open(os.path.join(folder, "index.html"), "w") as file:
+            said = "const said = []; console.log = (message) => said.push(message);"
+            file.write(f"<!doctype html><title>desk</title><script>{said}</script><script>{text}</script>")
+        pages = http.server.ThreadingHTTPServer(("127.0.0.1", 0), lambda *of: Quiet(*of, directory=folder))
+        ends.append(pages.shutdown)
+        threading.Thread(target=pages.serve_forever, daemon=True).start()
+        page.open(f"http://127.0.0.1:{pages.server_address[1]}/index.html")
+        page.wait("said[0]?.Domain === 'Login' && said[0].Type === 'Refresh' && said[0].State.Stream === 'Open'", "the login is answered first")
+        page.wait("said.some(m => m.ID === 5 && m.Type === 'Refresh' && m.Key.Name === 'IBM.N' && m.Fields.BID > 0)", "the image")
+        page.wait("said.filter(m => m.ID === 5 && m.Type === 'Update' && m.Fields).length >= 5", "updates")
+        page.wait("ws.readyState === 1 && performance.now() > 5000", "it stays longer than who does not answer pings")
+        pongs = page.sent.count('{"Type":"Pong"}')
+        assert pongs >= 3 and len(page.sent) == 2 + pongs, page.sent
+        assert page.value("said.every(m => m.Type !== 'Ping' && m.Type !== 'Error')")
+    finally:
+        for end in reversed(ends):
+            end()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Files of a folder, without a line for each request."""
+
+    def log_message(self, *_):
+        pass
 
 
 def main():

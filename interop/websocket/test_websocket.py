@@ -26,6 +26,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
+from documentation import test_the_documentations_lines_for_python_stream, test_the_documentations_token_logs_in  # noqa: F401
 from permissions import (test_a_user_is_forced_out_and_comes_back, test_denied_items_among_granted_ones,  # noqa: F401
                          test_locks_and_rights_change_while_streams_are_open)
 from world import SECONDS, SERVICE, Client, Provider, Proxy, Publisher, Server, image, order, symbol, values
