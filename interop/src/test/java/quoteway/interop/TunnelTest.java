@@ -3,6 +3,7 @@ package quoteway.interop;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.refinitiv.ema.access.OmmConsumerConfig;
 import com.refinitiv.eta.transport.ConnectOptions;
 import com.refinitiv.eta.transport.ConnectionTypes;
 import java.nio.file.Files;
@@ -15,12 +16,17 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import quoteway.interop.peer.EmaProvider;
+import quoteway.interop.peer.EmaWebSocket;
 import quoteway.interop.peer.EtaClient;
 import quoteway.interop.peer.EtaProvider;
 import quoteway.interop.peer.ForwardProxy;
 import quoteway.interop.peer.Ports;
 
-/** ETA's ways through firewalls: RSSL in TLS, straight or by a forward proxy; and what its HTTP tunnelling is told, which is not taken. */
+/**
+ * The SDK's ways through firewalls: RSSL and WebSocket, plain or in TLS, straight or by a forward proxy; and what ETA's HTTP tunnelling is told,
+ * which is not taken.
+ */
 @ExtendWith(World.Extension.class)
 class TunnelTest {
     private static final String PASSWORD = "interop";
@@ -103,6 +109,29 @@ class TunnelTest {
         ConnectOptions options = encrypted(port, ConnectionTypes.SOCKET, certificate);
         EtaClient client = w.etaClient(byProxy ? by(proxy, options) : options);
         TransportTest.exercise(client, provider);
+        assertEquals(byProxy ? 1 : 0, proxy.tunnels());
+    }
+
+    /** EMA downloads the dictionary, too, which as JSON is one message of many frames. */
+    @ParameterizedTest(name = "{0}, encrypted: {1}, by proxy: {2}")
+    @CsvSource({
+        "tr_json2, false, true", "tr_json2, true, false", "tr_json2, true, true",
+        "rssl.rwf, false, true", "rssl.rwf, true, false", "rssl.rwf, true, true",
+    })
+    void webSocketWorks(String protocol, boolean encrypted, boolean byProxy, World w) throws Exception {
+        EmaProvider provider = w.emaProvider();
+        ForwardProxy proxy = w.with(new ForwardProxy());
+        OmmConsumerConfig config;
+        if (encrypted) {
+            Certificate certificate = certificate(w);
+            int port = Ports.free();
+            serve(w, certificate, port, provider.port());
+            config = EmaWebSocket.encrypted(port, protocol, byProxy ? proxy.port() : 0, certificate.store().toString(), PASSWORD);
+        } else {
+            w.serve(provider.port());
+            config = EmaWebSocket.byProxy(w.port(), protocol, proxy.port());
+        }
+        WebSocketTest.everyValueArrives(provider, w.emaConsumer(config));
         assertEquals(byProxy ? 1 : 0, proxy.tunnels());
     }
 

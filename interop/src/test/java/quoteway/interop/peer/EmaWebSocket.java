@@ -25,6 +25,28 @@ public final class EmaWebSocket {
         return consumer(channel);
     }
 
+    /** The same, by a forward proxy on this host. */
+    public static OmmConsumerConfig byProxy(int port, String protocols, int proxy) {
+        return consumer(through(proxy, channel(port, protocols)));
+    }
+
+    /** Over TLS, with the certificates of a PKCS #12 file; by a forward proxy on this host where {@code proxy} is not 0. */
+    public static OmmConsumerConfig encrypted(int port, String protocols, int proxy, String store, String password) {
+        ElementList channel = named(
+                "ChannelType", "ChannelType::RSSL_ENCRYPTED", "EncryptedProtocolType", "EncryptedProtocolType::RSSL_WEBSOCKET",
+                "WsProtocols", protocols, "Host", "127.0.0.1", "Port", Integer.toString(port));
+        return consumer(proxy == 0 ? channel : through(proxy, channel))
+                .tunnelingKeyStoreType("PKCS12")
+                .tunnelingKeyStoreFile(store)
+                .tunnelingKeyStorePasswd(password);
+    }
+
+    private static ElementList through(int proxy, ElementList channel) {
+        channel.add(EmaFactory.createElementEntry().ascii("ProxyHost", "127.0.0.1"));
+        channel.add(EmaFactory.createElementEntry().ascii("ProxyPort", Integer.toString(proxy)));
+        return channel;
+    }
+
     private static OmmConsumerConfig consumer(ElementList channel) {
         Map config = EmaFactory.createMap();
         group(config, "Consumer", "Consumer_1", named("Channel", "Channel_1", "Dictionary", "Dictionary_1"));
@@ -33,12 +55,19 @@ public final class EmaWebSocket {
         return EmaFactory.createOmmConsumerConfig().config(config).consumerName("Consumer_1").username("user");
     }
 
-    /** A non-interactive provider with EMA's own directory. */
-    public static OmmNiProviderConfig nonInteractive(int port, String protocols) {
+    /** A non-interactive provider with EMA's own directory; it waits so many milliseconds for the answer to its login. */
+    public static OmmNiProviderConfig nonInteractive(int port, String protocols, int patience) {
         Map config = EmaFactory.createMap();
-        group(config, "NiProvider", "Provider_1", named("Channel", "Channel_1"));
+        ElementList provider = named("Channel", "Channel_1");
+        provider.add(EmaFactory.createElementEntry().intValue("LoginRequestTimeOut", patience));
+        group(config, "NiProvider", "Provider_1", provider);
         group(config, "Channel", "Channel_1", channel(port, protocols));
         return EmaFactory.createOmmNiProviderConfig().config(config).providerName("Provider_1").username("user");
+    }
+
+    /** The same, with EMA's own patience. */
+    public static OmmNiProviderConfig nonInteractive(int port, String protocols) {
+        return nonInteractive(port, protocols, 45_000);
     }
 
     /**
