@@ -317,6 +317,12 @@ impl HashedKey {
     pub(crate) fn is(&self, hash: ItemHash, canonical: &[u8]) -> bool {
         self.hash() == Some(hash) && *self.canonical() == *canonical
     }
+
+    /// Whether the key has this name. A name stands last, so that keys with another end are not read.
+    pub(crate) fn is_of_name(&self, name: &[u8]) -> bool {
+        let canonical = self.canonical();
+        canonical.ends_with(name) && ItemKey::read(canonical).is_some_and(|key| key.name == Some(name))
+    }
 }
 
 impl fmt::Debug for HashedKey {

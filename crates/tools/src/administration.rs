@@ -98,6 +98,14 @@ impl Client {
     /// # Errors
     /// Nobody answers, or what the process says instead.
     pub fn get(&self, path: &str) -> anyhow::Result<Value> {
+        Ok(serde_json::from_slice(&self.get_text(path)?).unwrap_or(Value::Null))
+    }
+
+    /// The same, as it came: for an answer that is long, and not wanted as a whole.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub fn get_text(&self, path: &str) -> anyhow::Result<Bytes> {
         self.ask("GET", path, None)
     }
 
@@ -106,10 +114,10 @@ impl Client {
     /// # Errors
     /// As [`Client::get`].
     pub fn post(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
-        self.ask("POST", path, Some(body))
+        Ok(serde_json::from_slice(&self.ask("POST", path, Some(body))?).unwrap_or(Value::Null))
     }
 
-    fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
+    fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Bytes> {
         let Self { target, runtime, .. } = self;
         let asked = runtime.block_on(async {
             tokio::time::timeout(PATIENCE, async {
@@ -136,7 +144,7 @@ impl Client {
         )
     }
 
-    async fn exchange<S>(&self, stream: S, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Value>
+    async fn exchange<S>(&self, stream: S, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Bytes>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -158,10 +166,10 @@ impl Client {
         let status = response.status();
         let bytes = Limited::new(response.into_body(), ANSWER_MAX).collect().await.map_err(|e| failed(&e))?.to_bytes();
         driven.abort();
-        let value: Value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
         if status.is_success() {
-            return Ok(value);
+            return Ok(bytes);
         }
+        let value: Value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
         let why = value["error"].as_str().map_or_else(|| status.to_string(), str::to_owned);
         let hint = if status.as_u16() == 401 { " (--user NAME, and QUOTEWAY_PASSWORD)" } else { "" };
         Err(anyhow!("{}: {why}{hint}", self.target))

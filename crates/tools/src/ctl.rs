@@ -1,6 +1,7 @@
 //! `quoteway ctl`: looks at a process and steers it, by its administration.
 
 use anyhow::anyhow;
+use std::fmt;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use argon2::Argon2;
@@ -8,6 +9,7 @@ use argon2::password_hash::rand_core::OsRng;
 use argon2::password_hash::{PasswordHasher as _, SaltString};
 use base64ct::{Base64, Encoding as _};
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Value, json};
 
 use crate::administration::{Client, Target, offer_text};
@@ -436,8 +438,8 @@ struct List<'a> {
     columns: &'static [&'static str],
 }
 
-/// Rows of a page. A row is 0.5 KB of JSON; what is made of a page is small enough for memory that was used before.
-const PAGE: &str = "500";
+/// Rows of a page: as many as an answer has at most. Each further page is another round through the process, behind its serving threads.
+const PAGE: &str = "1000";
 
 impl<'a> List<'a> {
     fn of(command: &'a Command) -> Option<Self> {
@@ -471,8 +473,8 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Each page of it, in order.
-    fn pages(&self, client: &Client, mut take: impl FnMut(&mut Value)) -> anyhow::Result<()> {
+    /// Each row of it, in order.
+    fn rows(&self, client: &Client, mut take: impl FnMut(Value)) -> anyhow::Result<()> {
         let mut after: Option<String> = None;
         loop {
             let mut query = form_urlencoded::Serializer::new(String::new());
@@ -481,9 +483,9 @@ impl<'a> List<'a> {
                 value.map(|value| query.append_pair(name, value));
             }
             after.as_ref().map(|after| query.append_pair("after", after));
-            let mut page = client.get(&format!("/api/v1/{}?{}", self.name, query.finish()))?;
-            take(&mut page["found"]);
-            after = page["next"].as_str().map(str::to_owned);
+            let page = client.get_text(&format!("/api/v1/{}?{}", self.name, query.finish()))?;
+            let read = PageOf(&mut take).deserialize(&mut serde_json::Deserializer::from_slice(&page));
+            after = read.map_err(|e| anyhow!("the list of {} cannot be read: {e}", self.name))?;
             if after.is_none() {
                 return Ok(());
             }
@@ -492,14 +494,71 @@ impl<'a> List<'a> {
 
     fn json(&self, client: &Client) -> anyhow::Result<String> {
         let mut all = Vec::new();
-        self.pages(client, |page| all.append(page.as_array_mut().unwrap_or(&mut Vec::new())))?;
+        self.rows(client, |row| all.push(row))?;
         Ok(format!("{:#}\n", Value::Array(all)))
     }
 
     fn text(&self, client: &Client) -> anyhow::Result<String> {
         let mut table = Table::new(self.columns);
-        self.pages(client, |page| table.add(page))?;
+        self.rows(client, |row| table.row(&row))?;
         Ok(table.text())
+    }
+}
+
+/// A page of a list, each of whose rows is given away as soon as it is read: a thousand rows take no more memory than one. Gives where the
+/// list goes on.
+struct PageOf<'t, F>(&'t mut F);
+
+impl<'de, F: FnMut(Value)> DeserializeSeed<'de> for PageOf<'_, F> {
+    type Value = Option<String>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
+        from.deserialize_map(self)
+    }
+}
+
+impl<'de, F: FnMut(Value)> Visitor<'de> for PageOf<'_, F> {
+    type Value = Option<String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a page of a list")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut page: A) -> Result<Self::Value, A::Error> {
+        let mut next = None;
+        while let Some(member) = page.next_key::<String>()? {
+            match member.as_str() {
+                "found" => page.next_value_seed(Rows(&mut *self.0))?,
+                "next" => next = page.next_value()?,
+                _ => drop(page.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(next)
+    }
+}
+
+struct Rows<'t, F>(&'t mut F);
+
+impl<'de, F: FnMut(Value)> DeserializeSeed<'de> for Rows<'_, F> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_seq(self)
+    }
+}
+
+impl<'de, F: FnMut(Value)> Visitor<'de> for Rows<'_, F> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("rows")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut rows: A) -> Result<(), A::Error> {
+        while let Some(row) = rows.next_element()? {
+            (self.0)(row);
+        }
+        Ok(())
     }
 }
 
@@ -614,13 +673,15 @@ impl<'a> Table<'a> {
     }
 
     fn add(&mut self, list: &Value) {
-        for row in list.as_array().into_iter().flatten() {
-            for (column, name) in self.columns.iter().enumerate() {
-                let value = name.split('.').fold(row, |of, member| &of[member]);
-                match value {
-                    Value::String(text) if !text.contains(char::is_control) => self.cell(column, text),
-                    other => self.cell(column, &shown(other)),
-                }
+        list.as_array().into_iter().flatten().for_each(|row| self.row(row));
+    }
+
+    fn row(&mut self, row: &Value) {
+        for (column, name) in self.columns.iter().enumerate() {
+            let value = name.split('.').fold(row, |of, member| &of[member]);
+            match value {
+                Value::String(text) if !text.contains(char::is_control) => self.cell(column, text),
+                other => self.cell(column, &shown(other)),
             }
         }
     }
@@ -657,6 +718,19 @@ mod tests {
         let shown = text(&Command::Services, &list);
         assert!(shown.contains("path\n") && shown.contains("oslo, rome\n"), "{shown}");
         assert!(!text(&Command::Services, &json!([{ "name": "A", "path": ["oslo"] }])).contains("path"));
+    }
+
+    #[test]
+    fn a_page_is_read_row_by_row() {
+        let read = |text: &str| {
+            let mut rows = Vec::new();
+            let next = PageOf(&mut |row| rows.push(row)).deserialize(&mut serde_json::Deserializer::from_str(text));
+            (rows, next.map_err(drop))
+        };
+        let page = r#"{"found":[{"id":"0.1"},{"id":"0.2"}],"more":{"a":[1]},"next":"0.3"}"#;
+        assert_eq!(read(page), (vec![json!({ "id": "0.1" }), json!({ "id": "0.2" })], Ok(Some("0.3".to_owned()))));
+        assert_eq!(read(r#"{"found":[],"next":null}"#), (vec![], Ok(None)));
+        assert_eq!(read("[]").1, Err(()));
     }
 
     #[test]

@@ -108,7 +108,7 @@ impl P2ps {
             return Err(BlockError::TooMany);
         }
         self.blocked.items.insert(key, why.to_owned());
-        let items = self.items_named(service, name);
+        let items: Vec<ItemId> = self.items_named(service, name, self.items.all_ids()).collect();
         Ok(self.end_blocked(&items, why))
     }
 

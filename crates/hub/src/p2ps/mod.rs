@@ -520,20 +520,27 @@ impl P2ps {
 
     /// Everyone who is logged in.
     pub fn mounts(&self) -> impl Iterator<Item = Mount<'_>> + '_ {
-        self.clients.iter().filter_map(|(id, client)| {
-            let login = client.login.as_ref()?;
-            Some(Mount {
-                client: id,
-                address: client.info.address,
-                user: &login.name,
-                position: &login.position,
-                application_id: &login.application_id,
-                application_name: &login.application_name,
-                items: client.items,
-                load: client.load,
-                round_trip_us: login.round_trip.and_then(Measurement::latency),
-                standby: self.standbys.get(&id).map(clients::standby::Standby::shown),
-            })
+        self.clients.iter().filter_map(|(id, client)| self.mount_of(id, client))
+    }
+
+    /// The login of a client that is logged in.
+    pub fn mount(&self, id: ClientId) -> Option<Mount<'_>> {
+        self.mount_of(id, self.clients.get(id)?)
+    }
+
+    fn mount_of<'a>(&'a self, id: ClientId, client: &'a clients::Client) -> Option<Mount<'a>> {
+        let login = client.login.as_ref()?;
+        Some(Mount {
+            client: id,
+            address: client.info.address,
+            user: &login.name,
+            position: &login.position,
+            application_id: &login.application_id,
+            application_name: &login.application_name,
+            items: client.items,
+            load: client.load,
+            round_trip_us: login.round_trip.and_then(Measurement::latency),
+            standby: self.standbys.get(&id).map(clients::standby::Standby::shown),
         })
     }
 

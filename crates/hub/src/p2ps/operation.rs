@@ -73,9 +73,12 @@ impl P2ps {
         self.history.changes.iter().filter(of).map(|(_, _, change)| change)
     }
 
-    /// The numbers of the items of a name, as [`Self::item_overview`] has them.
-    pub fn items_of(&self, service: &str, name: &[u8]) -> Vec<u32> {
-        self.items_named(service, name).into_iter().map(|id| id.0).collect()
+    /// The numbers of the items of a name, as [`Self::item_overview`] has them: of the `looked_at` items from number `from` on; and the
+    /// number to go on from, if there are more.
+    pub fn items_of(&self, service: &str, name: &[u8], from: u32, looked_at: u32) -> (Vec<u32>, Option<u32>) {
+        let end = from.saturating_add(looked_at).min(self.items.numbers());
+        let found = self.items_named(service, name, (from..end).map(ItemId)).map(|id| id.0).collect();
+        (found, (end < self.items.numbers()).then_some(end))
     }
 
     /// The Source Distributor of the item of this number, if it is open or asked for.
@@ -101,16 +104,18 @@ impl P2ps {
         (number < self.items.numbers() && self.items.get(id).is_live()).then_some(id)
     }
 
-    /// Every item of a name, its views left out.
-    pub(super) fn items_named(&self, service: &str, name: &[u8]) -> Vec<ItemId> {
-        let Some(service) = self.services.iter().find(|known| known.name == service).map(|known| known.id) else {
-            return Vec::new();
-        };
-        let is_it = |id: &ItemId| {
-            let item = self.items.get(*id);
-            !item.is_view() && item.service() == service && item.key().name == Some(name)
-        };
-        self.items.ids().filter(is_it).collect()
+    /// The items of a name among `ids`, its views left out.
+    pub(super) fn items_named(
+        &self,
+        service: &str,
+        name: &[u8],
+        ids: impl Iterator<Item = ItemId>,
+    ) -> impl Iterator<Item = ItemId> {
+        let service = self.services.iter().find(|known| known.name == service).map(|known| known.id);
+        ids.filter(move |&id| {
+            let item = self.items.get(id);
+            Some(item.service()) == service && item.is_live() && item.is_named(name)
+        })
     }
 
     /// Tells every client that is logged in something, on its login stream, which stays as it is. Tells how many there are.

@@ -7,6 +7,29 @@ use rwf::DataType;
 use rwf::msg::{RequestFlags, RequestMsg};
 use rwf::rdm::request::{Payload, View};
 
+/// The items of a name.
+fn items_of(world: &World, name: &[u8]) -> Vec<u32> {
+    let (found, next) = world.p2ps.items_of("FEED", name, 0, 100);
+    assert_eq!(next, None, "all of them were looked at");
+    found
+}
+
+#[test]
+fn items_are_found_by_their_whole_name_some_at_a_time() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    for (stream, name) in [(5, "IBM"), (6, "XIBM"), (7, "TRI")] {
+        world.open(1, stream, name, 900 + stream as u32);
+    }
+    assert_eq!(items_of(&world, b"IBM").len(), 1, "another one ends as it does");
+    assert!(items_of(&world, b"BM").is_empty() && items_of(&world, b"").is_empty());
+    let (first, next) = world.p2ps.items_of("FEED", b"TRI", 0, 2);
+    assert_eq!((first, next), (vec![], Some(2)));
+    let (second, next) = world.p2ps.items_of("FEED", b"TRI", 2, 2);
+    assert_eq!((second.len(), next), (1, None));
+    assert_eq!(world.p2ps.items_of("OTHER", b"IBM", 0, 9), (vec![], None));
+}
+
 #[test]
 fn a_blocked_item_ends_for_its_watchers_and_is_refused_until_it_is_unblocked() {
     let mut world = World::with_feed();
@@ -28,8 +51,8 @@ fn a_blocked_item_ends_for_its_watchers_and_is_refused_until_it_is_unblocked() {
     assert_eq!(blocked, [("FEED", &b"IBM"[..], "wrong prices")]);
     let history: Vec<_> = world.p2ps.item_history(1, b"IBM").map(|change| change.text.as_str()).collect();
     assert_eq!(history, ["The item is blocked by an operator: wrong prices"]);
-    assert_eq!(world.p2ps.items_of("FEED", b"TRI").len(), 1);
-    assert_eq!(world.p2ps.item_source(world.p2ps.items_of("FEED", b"TRI")[0]), Some(0));
+    assert_eq!(items_of(&world, b"TRI").len(), 1);
+    assert_eq!(world.p2ps.item_source(items_of(&world, b"TRI")[0]), Some(0));
     // Others are not concerned.
     world.publish(0, |p| {
         p.update(901, &[(22, 3)]);
@@ -104,6 +127,6 @@ fn an_operator_sees_items_views_and_cached_images() {
     world.p2ps.source_down(world.now, SourceId(0));
     world.settle();
     assert!(!world.take(1).is_empty() && !world.take(2).is_empty(), "both are told");
-    let number = world.p2ps.items_of("FEED", b"IBM")[0];
+    let number = items_of(&world, b"IBM")[0];
     assert!(world.p2ps.item_image(number).is_some_and(|(_, current)| !current), "of before the loss");
 }

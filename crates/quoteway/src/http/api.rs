@@ -96,10 +96,10 @@ impl From<Silent> for Fault {
     }
 }
 
-/// An answer: a value as JSON, or a text of another type.
+/// An answer: JSON, or a text of another type.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Answer {
-    Json(Value),
+    Json(String),
     Text(&'static str, String),
     /// JSON with a status of its own.
     Status(u16, Value),
@@ -107,7 +107,7 @@ pub(super) enum Answer {
 
 impl Answer {
     pub(super) fn of(value: &impl Serialize) -> Result<Self, Fault> {
-        serde_json::to_value(value).map(Self::Json).map_err(|e| Fault::new(500, e.to_string()))
+        serde_json::to_string(value).map(Self::Json).map_err(|e| Fault::new(500, e.to_string()))
     }
 }
 
@@ -451,8 +451,14 @@ async fn named_item(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
     let [service, name] = &asked.places[..] else { return Err(Fault::new(404, "the path is items/SERVICE/NAME")) };
     let mut found = Vec::new();
     for thread in 0..api.threads.names().count() {
-        let (service, name) = (service.clone(), name.clone());
-        found.extend(api.threads.ask(thread, move |t| facts::items_named(t, thread, &service, &name)).await?);
+        let mut from = Some(0);
+        while let Some(begin) = from {
+            let (service, name) = (service.clone(), name.clone());
+            let question = move |t: &mut Thread<'_>| facts::items_named(t, thread, (&service, &name), begin);
+            let (some, next) = api.threads.ask(thread, question).await?;
+            found.extend(some);
+            from = next.filter(|_| found.len() < PAGE);
+        }
     }
     if found.is_empty() {
         return Err(Fault::new(404, format!("nobody watches {name} of service {service} here")));
@@ -488,7 +494,7 @@ fn recent_events(asked: &Asked) -> Result<Answer, Fault> {
 }
 
 fn openapi(_: &Api, _: &Asked) -> Ready<Result<Answer, Fault>> {
-    ready(Ok(Answer::Json(super::openapi::document())))
+    ready(Answer::of(&super::openapi::document()))
 }
 
 /// What stands in an answer that is a fault.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hub::distributor::Origin;
-use hub::p2ps::{BLOCKED_MAX, ClientId, ItemChange, LoadState, Mount};
+use hub::p2ps::{BLOCKED_MAX, ItemChange, LoadState, Mount};
 use marketfeed::page::{Layout, RecordPage};
 use net::tcp::{ConnId, Traffic};
 use rwf::dictionary::Dictionary;
@@ -24,6 +24,10 @@ pub const PAGE: usize = 1_000;
 const BLOCKED: usize = 2 * BLOCKED_MAX;
 /// Items that one question looks at, some hundred microseconds; a list that is filtered goes on with another question.
 const LOOKED_AT: usize = 4_000;
+/// The same of a question for the items of a name, of which hardly one is read.
+const NAMES_LOOKED_AT: u32 = 50_000;
+/// Clients that one question tells of, likewise: the kernel is asked about each.
+const CLIENTS: usize = 250;
 
 /// A process.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -485,21 +489,20 @@ fn has(text: &str, wanted: &str) -> bool {
     text.to_lowercase().contains(wanted)
 }
 
-/// The clients of a thread that match, in the order of their numbers, and where to go on if there are more.
+/// The clients of a thread that match, some of them, in the order of their numbers, and where to go on if there are more.
 pub fn clients(thread: &mut Thread<'_>, number: usize, filter: &Filter) -> (Vec<Client>, Option<u32>) {
     let Some(consumers) = &thread.consumers else { return (Vec::new(), None) };
     let p2ps = &consumers.p2ps;
-    let mut logins: Vec<(ClientId, Mount<'_>)> = p2ps.mounts().map(|mount| (mount.client, mount)).collect();
-    logins.sort_by_key(|(id, _)| id.0);
     let wanted = filter.contains.to_lowercase();
     let from = filter.after.filter(|(thread, _)| *thread == number).map_or(0, |(_, from)| from);
     let (mut found, mut conns, mut next) = (Vec::new(), Vec::new(), None);
     for connection in consumers.connections().filter(|connection| connection.id.0 >= from) {
-        if found.len() >= filter.limit {
+        if found.len() >= filter.limit.min(CLIENTS) {
             next = Some(connection.id.0);
             break;
         }
-        let login = logins.binary_search_by_key(&connection.id.0, |(id, _)| id.0).ok().map(|at| &logins[at].1);
+        let login = p2ps.mount(connection.id);
+        let login = login.as_ref();
         let said = |of: for<'m> fn(&Mount<'m>) -> &'m str| login.map_or("", of);
         let (user, application, position) = (said(|l| l.user), said(|l| l.application_name), said(|l| l.position));
         let texts = [connection.address, user, application, position, connection.program];
@@ -591,11 +594,17 @@ pub(super) fn item(thread: &mut Thread<'_>, number: usize, item: u32) -> Option<
     Some(FoundItem { detail, image })
 }
 
-/// The items of a thread with this name: one a domain and quality, and private ones.
-pub(super) fn items_named(thread: &mut Thread<'_>, number: usize, service: &str, name: &str) -> Vec<FoundItem> {
-    let Some(consumers) = &thread.consumers else { return Vec::new() };
-    let numbers = consumers.p2ps.items_of(service, name.as_bytes());
-    numbers.into_iter().take(PAGE).filter_map(|found| item(thread, number, found)).collect()
+/// The items of a thread with this name, of those from number `from` on that one question looks at: one a domain and quality, and private
+/// ones; and where to go on.
+pub(super) fn items_named(
+    thread: &mut Thread<'_>,
+    number: usize,
+    (service, name): (&str, &str),
+    from: u32,
+) -> (Vec<FoundItem>, Option<u32>) {
+    let Some(consumers) = &thread.consumers else { return (Vec::new(), None) };
+    let (numbers, next) = consumers.p2ps.items_of(service, name.as_bytes(), from, NAMES_LOOKED_AT);
+    (numbers.into_iter().take(PAGE).filter_map(|found| item(thread, number, found)).collect(), next)
 }
 
 /// The items that are blocked in a thread.

@@ -286,7 +286,7 @@ async fn answer(serving: &Serving, peer: &str, request: Request<Incoming>) -> Re
     let body = if endpoint.method == "GET" { Value::Null } else { read_body(request).await? };
     let asked = Asked { places, query, body, caller };
     Ok(match (endpoint.handle)(&serving.api, &asked).await? {
-        Answer::Json(value) => json(200, &value),
+        Answer::Json(text) => typed(200, JSON, text.into()),
         Answer::Status(status, value) => json(status, &value),
         Answer::Text(kind, text) => typed(200, kind, text.into()),
     })
@@ -304,8 +304,10 @@ async fn read_body(request: Request<Incoming>) -> Result<Value, Fault> {
     value.ok().filter(Value::is_object).ok_or_else(|| Fault::new(400, "the body is no JSON object"))
 }
 
+const JSON: &str = "application/json";
+
 fn json(status: u16, value: &Value) -> Response<Full<Bytes>> {
-    typed(status, "application/json", value.to_string().into())
+    typed(status, JSON, value.to_string().into())
 }
 
 fn typed(status: u16, kind: &'static str, body: Bytes) -> Response<Full<Bytes>> {

@@ -381,6 +381,11 @@ impl Item {
         &self.key
     }
 
+    /// Whether its key has this name; a view has no key of its own.
+    pub(crate) fn is_named(&self, name: &[u8]) -> bool {
+        self.key.is_of_name(name)
+    }
+
     /// Its key; that of a view is its parent's.
     pub(crate) fn key(&self) -> ItemKey<'_> {
         debug_assert!(!self.is_view(), "a view has the key of its parent");

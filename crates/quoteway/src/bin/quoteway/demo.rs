@@ -119,20 +119,25 @@ type SourceThread = JoinHandle<anyhow::Result<()>>;
 /// Asks the serving threads who is connected. One that does not answer has nobody to tell of.
 fn clients(askers: Vec<Asker>) -> Box<dyn Fn() -> Vec<ClientLine>> {
     Box::new(move || {
-        let filter = facts::Filter { limit: facts::PAGE, ..facts::Filter::default() };
         let mut lines = Vec::new();
         for (number, asker) in askers.iter().enumerate() {
-            let filter = filter.clone();
-            let answer = asker.answer(move |thread| facts::clients(thread, number, &filter).0);
-            lines.extend(answer.unwrap_or_default().into_iter().map(|client| ClientLine {
-                user: client.user,
-                application: if client.application.is_empty() { client.program } else { client.application },
-                address: client.address,
-                protocol: client.protocol,
-                items: client.items,
-                waiting_bytes: client.queued_bytes,
-                connected_s: client.connected_s,
-            }));
+            let mut from = Some(0);
+            while let Some(begin) = from {
+                let after = Some((number, begin));
+                let filter = facts::Filter { limit: facts::PAGE, after, ..facts::Filter::default() };
+                let answer = asker.answer(move |thread| facts::clients(thread, number, &filter));
+                let (some, next) = answer.unwrap_or_default();
+                from = next;
+                lines.extend(some.into_iter().map(|client| ClientLine {
+                    user: client.user,
+                    application: if client.application.is_empty() { client.program } else { client.application },
+                    address: client.address,
+                    protocol: client.protocol,
+                    items: client.items,
+                    waiting_bytes: client.queued_bytes,
+                    connected_s: client.connected_s,
+                }));
+            }
         }
         lines
     })

@@ -139,7 +139,8 @@ enum Command {
 fn main() -> ExitCode {
     end_with_the_reader();
     let cli = parse();
-    let log = match start_log(&cli.command) {
+    // Who is asked once and ends logs nothing, and needs no thread for that.
+    let log = match (!matches!(cli.command, Command::Ctl(_))).then(|| start_log(&cli.command)).transpose() {
         Ok(log) => log,
         Err(error) => {
             eprintln!("quoteway: no thread for the log: {error}");
