@@ -280,6 +280,38 @@ def test_times_that_were_chosen_in_the_chart_stay_while_ticks_come(page, demo):
     page.value("localStorage.clear()")
 
 
+def test_the_chart_goes_on_after_a_reload_with_what_was_before(page, demo):
+    """An item that is on no list: the server remembers its prices from when this page shows it first."""
+    label = "document.querySelector('.chart-box').getAttribute('aria-label')"
+    day = lambda text: sum(float(part) * unit for part, unit in zip(text.split(":"), (3600, 60, 1)))
+    times = lambda: [day(text) for text in re.match(r"Chart from (\S+) to (\S+)", page.value(label)).groups()]
+    page.open(demo.url + "#market/WMT.N")
+    page.wait("document.querySelector('.detail h1').textContent === 'WMT.N'", "the item")
+    page.key("1")
+    page.wait(f"{label}.startsWith('Chart from ')", "the times of the chart")
+    begin = times()[0]
+    page.wait("(window.first ??= performance.now()) && performance.now() - window.first > 4000", "some seconds")
+    page.wait("document.querySelector('.stats').innerText", "the figures")
+    seen = times()
+    assert seen[1] - seen[0] > 2, seen
+    page.key("3")
+    page.wait("document.querySelectorAll('.sale').length >= 2", "a trade")
+    page.open(demo.url + "#market/WMT.N")
+    opened = day(page.value("new Date().toLocaleTimeString('en-GB', { hour12: false })"))
+    # The pane that was open last is the tape: it, too, has what was before.
+    page.wait("document.querySelectorAll('.sale').length >= 2", "the trades from before")
+    page.key("1")
+    page.wait(f"{label}.startsWith('Chart from ')", "the chart again")
+    page.wait(f"{label} && document.querySelector('.chart-box canvas')", "drawn")
+    end = time.monotonic() + SECONDS
+    while times()[0] > begin + 1.5 and time.monotonic() < end:
+        time.sleep(0.1)
+    again = times()
+    assert again[0] <= begin + 1.5 and again[0] < opened, (begin, seen, opened, again)
+    page.wait(f"{label}.split(' to ')[1] !== {json.dumps(page.value(label).split(' to ')[1])}", "it goes on")
+    page.value("localStorage.clear()")
+
+
 def test_an_item_is_added_by_name_and_stays_on_the_list(page, demo):
     page.open(demo.url)
     page.wait(f"{PRICED} >= 8", "last prices")

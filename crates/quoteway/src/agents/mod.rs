@@ -8,6 +8,7 @@ pub mod backpressure;
 pub mod class_latency;
 pub mod consumer_ports;
 pub mod consumers;
+pub mod history;
 mod json;
 mod json_providers;
 pub mod lifecycle;

@@ -3,6 +3,7 @@
 
 use std::future::{Future, Ready, ready};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use schemars::{Schema, SchemaGenerator};
@@ -13,9 +14,11 @@ use super::access::Role;
 use super::facts::{
     self, Blocked, Client, Event, Filter, FoundItem, Item, ItemDetail, PAGE, Peer, Process, Provider, Service,
 };
+use super::history::{self, Histories};
 use super::metrics;
 use super::threads::{Silent, Threads};
 use super::{About, RRCPD, actions, rights};
+use crate::agents::history::History;
 use crate::agents::lifecycle::Lifecycle;
 use crate::agents::oversight::Thread;
 use crate::agents::permissions::{Administration, On};
@@ -27,6 +30,7 @@ pub(super) struct Api {
     pub(super) life: Lifecycle,
     /// `None` while permissions are off, and where there are none.
     pub(super) administration: Option<Administration>,
+    pub(super) histories: Arc<Histories>,
 }
 
 /// A request, as far as an endpoint sees it.
@@ -204,6 +208,7 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
     endpoint!("GET" "/api/v1/items", Viewer, "The items that clients watch, with their states", ITEMS, &[], Page<Item>, items),
     endpoint!("GET" "/api/v1/items/{id}", Viewer, "An item, and who watches it", &[], &[], ItemDetail, item),
     endpoint!("GET" "/api/v1/items/{service}/{name}", Viewer, "An item by its name: state, watchers, source, what its watchers were told last, its image where it is cached", &[], &[], Vec<ItemDetail>, named_item),
+    endpoint!("GET" "/api/v1/history/{service}/{name}", Viewer, "The prices of an item since it was asked for here first, for a chart: a bar a minute, and the last ones one by one. It is remembered from then on; of 500 items the one that was asked for longest ago makes room", &[], &[], History, history::history),
     endpoint!("GET" "/api/v1/blocked", Viewer, "The items that are blocked, and why", &[], &[], Vec<Blocked>, blocked),
     endpoint!("GET" "/api/v1/permissions/users", Viewer, "Who is on, by user and position", &[], &[], Vec<On>, rights::users),
     endpoint!("GET" "/api/v1/permissions/explain", Viewer, "Why a user may, or may not, see an item", rights::EXPLAIN, &[], rights::Explained, rights::explain),

@@ -12,6 +12,7 @@ static ASSETS: &[Asset] = &[
     ("/app.js", SCRIPT, include_bytes!("page/app.js")),
     ("/feed.js", SCRIPT, include_bytes!("page/feed.js")),
     ("/market.js", SCRIPT, include_bytes!("page/market.js")),
+    ("/series.js", SCRIPT, include_bytes!("page/series.js")),
     ("/detail.js", SCRIPT, include_bytes!("page/detail.js")),
     ("/pages.js", SCRIPT, include_bytes!("page/pages.js")),
     ("/system.js", SCRIPT, include_bytes!("page/system.js")),

@@ -8,6 +8,7 @@
 //! | [`api`] | the table of what can be asked and done; the router and the OpenAPI document are made of it |
 //! | `rights` | what administrators ask and do about permissions |
 //! | [`facts`] | what is told of processes, services, providers, clients and items |
+//! | `history` | what items were worth before the page was opened |
 //! | [`metrics`] | the counters as OpenMetrics |
 //! | `access` | who may look, who may act |
 //! | `assets` | the files of the page |
@@ -19,6 +20,7 @@ mod actions;
 pub mod api;
 mod assets;
 pub mod facts;
+mod history;
 pub mod metrics;
 mod openapi;
 mod rights;

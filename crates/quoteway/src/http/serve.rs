@@ -21,6 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::access::{Access, Denial, Role, User};
 use super::api::{self, Answer, Api, Asked, Fault};
+use super::history::Histories;
 use super::threads::Threads;
 use super::{About, assets};
 use crate::agents::lifecycle::Lifecycle;
@@ -37,17 +38,22 @@ const HEAD_PATIENCE: Duration = Duration::from_secs(30);
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The thread of HTTP; it ends with the process, and takes its Unix socket away when this is dropped.
-#[derive(Debug)]
 pub struct Running {
     /// Where it listens.
     pub address: SocketAddr,
     socket: Option<PathBuf>,
+    histories: Arc<Histories>,
 }
 
 impl Running {
     /// The address for a browser of this machine.
     pub fn url(&self) -> String {
         format!("http://{}/", crate::roles::process::show(self.address))
+    }
+
+    /// Keeps the prices of items from now on, before the page asks for them.
+    pub fn remember(&self, service: &str, names: &[String]) {
+        self.histories.remember(service, names);
     }
 }
 
@@ -92,7 +98,9 @@ pub fn start(
     let socket = (!config.socket.is_empty()).then(|| PathBuf::from(&config.socket));
     let unix = socket.as_deref().map(open_socket).transpose()?;
     let threads = Threads::new(life.askers().to_vec());
-    let api = Arc::new(Api { threads, about, life: life.clone(), administration });
+    let histories = Arc::new(Histories::new(about.rssl));
+    let api = Api { threads, about, life: life.clone(), administration, histories: histories.clone() };
+    let api = Arc::new(api);
     let listeners = (listener, unix);
     let access = Arc::new(Access::new(users(config)));
     let followed = access.clone();
@@ -110,7 +118,7 @@ pub fn start(
     };
     std::thread::Builder::new().name("http".into()).spawn(run).map_err(|e| format!("no thread for HTTP: {e}"))?;
     is_ready.recv().map_err(|e| e.to_string())?.map_err(|e| format!("HTTP cannot be served: {e}"))?;
-    Ok(Some(Running { address, socket }))
+    Ok(Some(Running { address, socket, histories }))
 }
 
 fn users(config: &Http) -> Vec<User> {

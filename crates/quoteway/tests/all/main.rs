@@ -6,6 +6,7 @@ mod chain;
 mod config;
 mod delay;
 mod full_disk;
+mod history;
 mod hosts;
 mod http;
 mod hub;

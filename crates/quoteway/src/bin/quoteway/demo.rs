@@ -100,6 +100,9 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         .name("server".into())
         .spawn(move || server.run(|| flag.load(Ordering::Acquire)).map_err(anyhow::Error::from))?;
 
+    if let Some(web) = &web {
+        web.remember(SERVICE, &watchlist(args));
+    }
     let view = ui::Settings {
         clients: Some(clients(server_askers)),
         commands: commands(&faults),
@@ -215,6 +218,10 @@ fn configuration(args: &DemoArgs, provider: SocketAddr) -> Config {
 /// The service of the demo's source.
 const SERVICE: &str = "DIRECT_FEED";
 
+fn watchlist(args: &DemoArgs) -> Vec<String> {
+    if args.items.is_empty() { ITEMS.map(str::to_string).to_vec() } else { args.items.clone() }
+}
+
 fn view(args: &DemoArgs, addresses: Addresses, web: Option<&Running>) -> ui::Settings {
     let port = addresses.rssl.port();
     let mut hints = vec![format!("EMA Java: .host(\"localhost:{port}\").username(\"user\"), service {SERVICE}.")];
@@ -226,12 +233,11 @@ fn view(args: &DemoArgs, addresses: Addresses, web: Option<&Running>) -> ui::Set
         hints.push(format!("Non-interactive providers publish to localhost:{}.", nip.port()));
     }
     hints.extend(web.map(|web| format!("The live market in a browser: {}", web.url())));
-    let names = if args.items.is_empty() { ITEMS.map(str::to_string).to_vec() } else { args.items.clone() };
     ui::Settings {
         // What listens on all addresses is connected to by that of the loopback.
         address: show(addresses.rssl).parse().unwrap_or(addresses.rssl),
         service: SERVICE.to_string(),
-        names,
+        names: watchlist(args),
         hints,
         plain: args.no_ui,
         interval: Duration::from_secs(1),

@@ -1,6 +1,6 @@
 // One item: its figures, the chart of the session, its order book, its trades, and the whole image.
 
-import { clock, clockFine, el, grouped, kept } from "./dom.js";
+import { api, clock, clockFine, el, grouped, kept } from "./dom.js";
 import { decimals } from "./market.js";
 import { PageView, recordRows } from "./pages.js";
 
@@ -9,6 +9,8 @@ const FIGURES = [
   ["Bid", "BID"], ["Ask", "ASK"], ["Open", "OPEN_PRC"], ["High", "HIGH_1"], ["Low", "LOW_1"], ["Prev. close", "HST_CLOSE"], ["Volume", "ACVOL_1", "size"], ["Trades", "NUM_MOVES", "size"],
 ];
 const LEVELS = 12;
+/** How often the past of an item is asked for that the server cannot tell of yet, milliseconds. */
+const PAST_AGAIN = 1000;
 /** How much of the session the chart shows, in seconds; 0: all of it. */
 const SPANS = [[60, "1 min"], [300, "5 min"], [1800, "30 min"], [0, "Session"]];
 /** Steps of the time axis: its labels have whole seconds. */
@@ -52,8 +54,30 @@ export class Detail {
     this.leave();
     this.row = row;
     this.lastPrice = null;
+    this.past(row);
     this.headPaint();
     this.tab(this.startTab());
+  }
+
+  /** Asks the server what it remembers of the item, once its service is known; from then on it remembers. */
+  async past(row) {
+    while (row.past === undefined && this.row === row) {
+      const service = row.item?.service ?? this.feed.service;
+      let told;
+      try {
+        if (row.item?.imaged && service) told = await api(`history/${encodeURIComponent(service)}/${encodeURIComponent(row.name)}`);
+      } catch (e) {
+        row.past = e.message;
+        return;
+      }
+      if (told && !told.waiting) {
+        row.past = "";
+        row.series.adopt(told);
+        this.changed = true;
+        return;
+      }
+      await new Promise((again) => setTimeout(again, PAST_AGAIN));
+    }
   }
 
   /** The page where the item is one, else what was looked at last. */
@@ -177,9 +201,14 @@ export class Detail {
         { ...axis, incrs: SECONDS, values: (plot, splits) => splits.map((s) => (plot.valToPos(s, "x") < 24 ? "" : clock(s * 1000).slice(0, 8))), space: 70 },
         { ...axis, side: 1, size: 64, space: 36, values: (_, splits) => splits.map((v) => v.toFixed(digits())).map((text, n, all) => (text === all[n - 1] ? "" : text)) },
       ],
-      series: [{}, { stroke: colour("--accent"), width: 1.6, fill: colour("--accent-soft"), points: { show: false }, paths: uPlot.paths.stepped({ align: 1 }) }],
+      series: [
+        {}, { stroke: colour("--accent"), width: 1.6, fill: colour("--accent-soft"), points: { show: false }, paths: uPlot.paths.stepped({ align: 1 }) },
+        // Between the highest and the lowest price of each minute.
+        { points: { show: false } }, { points: { show: false } },
+      ],
+      bands: [{ series: [2, 3], fill: colour("--accent-soft") }],
       plugins: [{ hooks: { setCursor: (plot) => this.cursor(plot), setSelect: (plot) => { this.zoomed ||= plot.select.width > 0; }, setScale: (plot, scale) => this.scaled(plot, scale) } }],
-    }, this.row.ticks, this.chartBox);
+    }, this.row.series.data(), this.chartBox);
     this.tip = el("div", { class: "tip", hidden: true });
     this.chartBox.append(this.tip);
     // What was chosen with the mouse stays until a double click, or until another span is chosen.
@@ -191,8 +220,9 @@ export class Detail {
   /** The times of the axis: what the mouse has chosen, or the end of the session. */
   timesOf(low, high) {
     if (this.zoomed || !this.span || typeof high !== "number") return [low, high];
-    const last = this.row?.ticks[0].at(-1) ?? high;
-    return [Math.max(this.row?.ticks[0][0] ?? low, last - this.span), last];
+    const [times] = this.row?.series.data() ?? [[]];
+    const last = times.at(-1) ?? high;
+    return [Math.max(times[0] ?? low, last - this.span), last];
   }
 
   /** Says which times are shown to those who do not see the axis. */
@@ -206,14 +236,14 @@ export class Detail {
     kept.set("span", seconds);
     this.zoomed = false;
     for (const [n, button] of [...this.spans.children].entries()) button.setAttribute("aria-pressed", String(SPANS[n][0] === seconds));
-    this.chart?.setData(this.row.ticks);
+    this.chart?.setData(this.row.series.data());
   }
 
   note() {
     this.chartNote?.remove();
     this.chartNote = null;
-    if (this.row.ticks[0].length < 2) {
-      this.chartNote = el("p", { class: "note quiet", text: "The chart begins with the first tick that this page sees." });
+    if (this.row.series.data()[0].length < 2) {
+      this.chartNote = el("p", { class: "note quiet", text: "The chart begins with the first price that comes." });
       this.chartBox.append(this.chartNote);
     }
   }
@@ -233,7 +263,7 @@ export class Detail {
     }
     this.charted = now;
     if (this.chartNote) this.note();
-    this.chart.setData(this.row.ticks, !this.zoomed);
+    this.chart.setData(this.row.series.data(), !this.zoomed);
     if (this.zoomed) this.chart.redraw();
     return undefined;
   }
@@ -314,9 +344,9 @@ export class Detail {
   }
 
   tradesPaint() {
-    const { sales } = this.row;
+    const { sales } = this.row.series;
     if (!sales.length) {
-      this.tape.replaceChildren(el("p", { class: "note quiet", text: "No trade since this page was opened." }));
+      this.tape.replaceChildren(el("p", { class: "note quiet", text: "No trade yet." }));
       return;
     }
     this.tape.replaceChildren(

@@ -2,9 +2,9 @@
 
 import { api, clock, el, grouped, kept, short, toast } from "./dom.js";
 import { Detail } from "./detail.js";
+import { Series } from "./series.js";
 
 const ROW = 30;
-const HISTORY = 1200;
 const TREND = 60;
 const RESORT_MS = 700;
 
@@ -106,7 +106,7 @@ export class Market {
   add(name, save = true) {
     let row = this.byName.get(name);
     if (row) return row;
-    row = { name, trend: [], ticks: [[], []], sales: [], decimals: 2, cells: {}, flashes: {} };
+    row = { name, trend: [], series: new Series(), decimals: 2, cells: {}, flashes: {} };
     this.byName.set(name, row);
     this.rows.push(row);
     row.stop = this.feed.watch(name, (item, message) => this.take(row, item, message));
@@ -142,20 +142,9 @@ export class Market {
       const trade = changed.TRDPRC_1;
       const mid = typeof item.fields.BID === "number" && typeof item.fields.ASK === "number" ? (item.fields.BID + item.fields.ASK) / 2 : null;
       row.price = item.fields.TRDPRC_1 ?? mid;
-      if (typeof row.price === "number") {
-        const [times, values] = row.ticks;
-        times.push(Date.now() / 1000);
-        values.push(row.price);
-        if (times.length > HISTORY * 2) {
-          times.splice(0, HISTORY);
-          values.splice(0, HISTORY);
-        }
-      }
-      if (typeof trade === "number" && message.Type === "Update") {
-        const up = row.sales[0] ? trade - row.sales[0].price : 0;
-        row.sales.unshift({ at: Date.now(), price: trade, size: changed.TRDVOL_1 ?? null, tick: up > 0 ? "up" : up < 0 ? "down" : (row.sales[0]?.tick ?? "") });
-        if (row.sales.length > 500) row.sales.length = 500;
-      }
+      const now = Date.now();
+      if (typeof row.price === "number") row.series.add(now, row.price);
+      if (typeof trade === "number" && message.Type === "Update") row.series.sale(now, trade, changed.TRDVOL_1 ?? null);
     }
     this.dirty.add(row);
     if (this.selected === row) this.detail.take(row, message);

@@ -1,0 +1,411 @@
+//! What items were worth before somebody looked: the prices of a day, of items that the page has shown, for its chart.
+//!
+//! The agent is one more consumer of the process's own port, in a thread of its own; it logs in as the page does, so that it has the
+//! page's rights. It begins when it is told of the first item, and never else: a process whose page nobody opens has no such client. Of
+//! an item it tells what it has only while the item's stream is open to it: a right that was taken away takes the history with it.
+
+mod series;
+
+pub use series::{BARS_MAX, Bar, TICKS_MAX, Tick};
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use net::Waker;
+use net::tcp::{ConnId, SocketOptions};
+use omm::consumer::{Consumer, ConsumerConfig, Event, ItemId, ItemRequest};
+use omm::{ConnectionList, Server};
+use rssl::{ClientConfig, Version};
+use rssl_io::{Ended, Handler, Opened, RsslIo};
+use rustc_hash::FxHashMap;
+use rwf::StateCode;
+use rwf::msg::Msg;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use series::Series;
+
+/// Items that are remembered; the one that was asked for longest ago makes room for another. With [`BARS_MAX`] and [`TICKS_MAX`] for
+/// each, that is at most 80 MB.
+pub const ITEMS_MAX: usize = 500;
+/// Questions that may wait for the agent.
+const QUESTIONS: usize = 64;
+/// A refusal is told for so long before the item is asked for again, nanoseconds.
+const REFUSAL: u64 = 10_000_000_000;
+/// Pause before another attempt to connect, nanoseconds.
+const RETRY_MIN: u64 = 1_000_000_000;
+const RETRY_MAX: u64 = 60_000_000_000;
+
+/// What the page logs in as: who may see an item by it may see the item's history.
+const USER: &str = "web";
+const POSITION: &str = "127.0.0.1/browser";
+const APPLICATION: &str = "Quoteway history";
+
+/// The past of an item, as far as it is known.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct History {
+    /// The clock of this process, Unix milliseconds: `time_ms` and `time_s` are by the same.
+    pub now_ms: u64,
+    /// When the item was asked for first, Unix milliseconds: nothing is known of before.
+    pub since_ms: u64,
+    /// Why there is nothing to tell yet; nothing once the item's stream is open.
+    pub waiting: Option<String>,
+    /// The minutes that had a price, oldest first, at most 1,440.
+    pub bars: Vec<Bar>,
+    /// The last prices one by one, oldest first, at most 1,000.
+    pub ticks: Vec<Tick>,
+}
+
+/// What the server says instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// There is no right to the item; else there is no such item, or no room for it.
+    pub is_denied: bool,
+    /// The server's text.
+    pub why: String,
+}
+
+/// Told when there is an answer.
+pub type Answer = Box<dyn FnOnce(Result<History, Refused>) + Send>;
+
+struct Question {
+    service: String,
+    name: String,
+    answer: Option<Answer>,
+}
+
+/// The way to the agent.
+#[derive(Clone)]
+pub struct Historian {
+    questions: SyncSender<Question>,
+    waker: Waker,
+}
+
+impl Historian {
+    /// Starts the agent, which consumes at `address` and ends with the process.
+    ///
+    /// # Errors
+    /// The system gives no thread, or no descriptors.
+    pub fn start(address: SocketAddr) -> io::Result<Self> {
+        let (questions, asked) = sync_channel(QUESTIONS);
+        let mut io = RsslIo::new(net::clock::now())?;
+        let waker = io.tcp().waker();
+        let mut agent = Agent { io, address, asked, memory: Memory::new(address) };
+        let run = move || {
+            let ended = loop {
+                if let Err(e) = agent.turn() {
+                    break e;
+                }
+            };
+            tracing::error!("the history of prices has ended: {ended}");
+        };
+        std::thread::Builder::new().name("history".into()).spawn(run)?;
+        Ok(Self { questions, waker })
+    }
+
+    /// Asks for what is known of an item, which is remembered from now on.
+    ///
+    /// # Errors
+    /// Too many questions wait, or the agent has ended.
+    pub fn ask(&self, service: &str, name: &str, answer: Answer) -> Result<(), &'static str> {
+        self.put(service, name, Some(answer))
+    }
+
+    /// Remembers an item from now on.
+    ///
+    /// # Errors
+    /// As [`Historian::ask`].
+    pub fn remember(&self, service: &str, name: &str) -> Result<(), &'static str> {
+        self.put(service, name, None)
+    }
+
+    fn put(&self, service: &str, name: &str, answer: Option<Answer>) -> Result<(), &'static str> {
+        let question = Question { service: service.to_owned(), name: name.to_owned(), answer };
+        self.questions.try_send(question).map_err(|_| "the history of prices does not answer")?;
+        self.waker.wake();
+        Ok(())
+    }
+}
+
+struct Agent {
+    io: RsslIo,
+    address: SocketAddr,
+    asked: Receiver<Question>,
+    memory: Memory,
+}
+
+impl Agent {
+    /// Takes in what has come, and answers.
+    fn turn(&mut self) -> io::Result<()> {
+        let Self { io, address, asked, memory } = self;
+        let now = net::clock::now();
+        if memory.wants_connection(now) {
+            let config = ClientConfig { version: memory.version, ..ClientConfig::default() };
+            match io.connect(now, *address, &SocketOptions::default(), Arc::new(config), None) {
+                Ok(conn) => memory.conn = Some(conn),
+                Err(e) => memory.lost(now, &e.to_string()),
+            }
+        }
+        let deadline = memory.consumer.timeout();
+        let now = io.turn(deadline, memory)?;
+        memory.consumer.handle_timeout(now);
+        for Question { service, name, answer } in asked.try_iter().take(QUESTIONS) {
+            let told = memory.tell(now, unix_ms(), &service, &name);
+            if let Some(answer) = answer {
+                answer(told);
+            }
+        }
+        memory.follow_events(now);
+        if let Some(conn) = memory.conn {
+            io.send(now, conn, |packer| {
+                while let Some(msg) = memory.consumer.poll_transmit() {
+                    packer.push(msg, None);
+                }
+            });
+            if std::mem::take(&mut memory.leave) {
+                io.close_drained(conn, "the session is over");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+/// How an item stands with its server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Standing {
+    /// Asked for, or to be asked for again; why it is not open.
+    Waiting(String),
+    /// Its image has come, and updates follow: there is a right to it.
+    Open,
+    /// The server has refused it, at this time.
+    Refused(Refused, u64),
+}
+
+struct Kept {
+    service: String,
+    name: String,
+    stream: ItemId,
+    standing: Standing,
+    series: Series,
+    since_ms: u64,
+    /// Counts up with each question.
+    asked: u64,
+}
+
+/// What is remembered, and the consumer that brings it.
+struct Memory {
+    consumer: Consumer,
+    conn: Option<ConnId>,
+    version: Version,
+    /// The server wants another version of the protocol: to be connected to again at once.
+    redial: bool,
+    /// The consumer wants the connection closed.
+    leave: bool,
+    /// The login was refused: it is tried again then.
+    restart: Option<u64>,
+    kept: Vec<Kept>,
+    /// By service and name, which strangers choose: the place in `kept`.
+    names: HashMap<(String, String), usize>,
+    /// By stream.
+    streams: FxHashMap<ItemId, usize>,
+    questions: u64,
+    /// Why no item is open.
+    why: String,
+}
+
+impl Memory {
+    fn new(address: SocketAddr) -> Self {
+        let server = Server::new(address.ip().to_string(), address.port());
+        let connections =
+            ConnectionList { retry_min_ns: RETRY_MIN, retry_max_ns: RETRY_MAX, ..ConnectionList::new(vec![server]) };
+        let mut config = ConsumerConfig::new(connections, USER);
+        config.login.attributes.position = Some(POSITION.to_owned());
+        config.login.attributes.application_name = Some(APPLICATION.to_owned());
+        config.dictionary = false;
+        config.items_max = ITEMS_MAX;
+        Self {
+            consumer: Consumer::new(config),
+            conn: None,
+            version: Version::V14,
+            redial: false,
+            leave: false,
+            restart: None,
+            kept: Vec::new(),
+            names: HashMap::new(),
+            streams: FxHashMap::default(),
+            questions: 0,
+            why: "not connected yet".to_owned(),
+        }
+    }
+
+    fn wants_connection(&mut self, now: u64) -> bool {
+        if self.restart.is_some_and(|at| now >= at) {
+            self.restart = None;
+            self.consumer.restart(now);
+        }
+        std::mem::take(&mut self.redial) || self.consumer.poll_connect(now).is_some()
+    }
+
+    /// What is known of an item, which is remembered from now on.
+    fn tell(&mut self, now: u64, now_ms: u64, service: &str, name: &str) -> Result<History, Refused> {
+        self.questions += 1;
+        let place = match self.names.get(&(service.to_owned(), name.to_owned())) {
+            Some(&place) => place,
+            None => self.open(now, now_ms, service, name)?,
+        };
+        let kept = &mut self.kept[place];
+        kept.asked = self.questions;
+        let waiting = match &kept.standing {
+            Standing::Refused(refused, at) if now.saturating_sub(*at) < REFUSAL => return Err(refused.clone()),
+            Standing::Refused(..) => {
+                self.reopen(now, now_ms, place)?;
+                Some(self.why.clone())
+            }
+            Standing::Waiting(why) => Some(if why.is_empty() { self.why.clone() } else { why.clone() }),
+            Standing::Open => None,
+        };
+        let kept = &self.kept[place];
+        let since_ms = kept.since_ms;
+        if waiting.is_some() {
+            return Ok(History { now_ms, since_ms, waiting, bars: Vec::new(), ticks: Vec::new() });
+        }
+        let (bars, ticks) = (kept.series.bars().copied().collect(), kept.series.ticks().copied().collect());
+        Ok(History { now_ms, since_ms, waiting, bars, ticks })
+    }
+
+    fn open(&mut self, now: u64, now_ms: u64, service: &str, name: &str) -> Result<usize, Refused> {
+        if self.kept.len() >= ITEMS_MAX {
+            self.forget_oldest(now);
+        }
+        let stream = self.request(now, service, name)?;
+        let place = self.kept.len();
+        self.kept.push(Kept {
+            service: service.to_owned(),
+            name: name.to_owned(),
+            stream,
+            standing: Standing::Waiting(String::new()),
+            series: Series::default(),
+            since_ms: now_ms,
+            asked: self.questions,
+        });
+        self.names.insert((service.to_owned(), name.to_owned()), place);
+        self.streams.insert(stream, place);
+        Ok(place)
+    }
+
+    fn request(&mut self, now: u64, service: &str, name: &str) -> Result<ItemId, Refused> {
+        let request = ItemRequest { name_type: Some(1), ..ItemRequest::new(service, name) };
+        self.consumer.open(now, request).map_err(|e| Refused { is_denied: false, why: e.to_string() })
+    }
+
+    /// Asks once more for an item that was refused: from now on there may be a right to it.
+    fn reopen(&mut self, now: u64, now_ms: u64, place: usize) -> Result<(), Refused> {
+        let Kept { service, name, .. } = &self.kept[place];
+        let (service, name) = (service.clone(), name.clone());
+        let stream = self.request(now, &service, &name)?;
+        let kept = &mut self.kept[place];
+        (kept.stream, kept.since_ms) = (stream, now_ms);
+        kept.standing = Standing::Waiting(String::new());
+        self.streams.insert(stream, place);
+        Ok(())
+    }
+
+    fn forget_oldest(&mut self, now: u64) {
+        let Some(place) = (0..self.kept.len()).min_by_key(|&place| self.kept[place].asked) else { return };
+        let gone = self.kept.swap_remove(place);
+        self.names.remove(&(gone.service, gone.name));
+        if self.streams.remove(&gone.stream).is_some() {
+            self.consumer.close(now, gone.stream);
+        }
+        if let Some(moved) = self.kept.get(place) {
+            self.names.insert((moved.service.clone(), moved.name.clone()), place);
+            // One that was refused has no stream any more.
+            if let Some(known) = self.streams.get_mut(&moved.stream) {
+                *known = place;
+            }
+        }
+        debug_assert_eq!(self.names.len(), self.kept.len());
+    }
+
+    fn item(&mut self, now: u64, stream: ItemId, msg: &[u8]) {
+        let Some(kept) = self.streams.get(&stream).and_then(|&place| self.kept.get_mut(place)) else { return };
+        match Msg::decode(msg) {
+            Ok(Msg::Refresh(refresh)) => {
+                kept.standing = Standing::Open;
+                kept.series.image(unix_ms(), refresh.container, refresh.body);
+            }
+            Ok(Msg::Update(update)) => kept.series.update(unix_ms(), update.container, update.body),
+            _ => {}
+        }
+        // The state of an item that has ended comes as an event.
+        self.follow_events(now);
+    }
+
+    fn follow_events(&mut self, now: u64) {
+        while let Some(event) = self.consumer.poll_event() {
+            match event {
+                Event::LoginRefused(state) => {
+                    self.why = format!("the login was refused: {}", state.as_state());
+                    self.restart = Some(now.saturating_add(RETRY_MAX));
+                }
+                Event::LoggedIn(_) => "its image is awaited".clone_into(&mut self.why),
+                Event::ItemState { item, state } => {
+                    let Some(&place) = self.streams.get(&item) else { continue };
+                    let kept = &mut self.kept[place];
+                    let text = state.as_state().to_string();
+                    if state.stream.is_final() {
+                        // Whoever has no right to the item any more has none to what it was.
+                        kept.series = Series::default();
+                        let is_denied = state.code == StateCode::NOT_ENTITLED;
+                        kept.standing = Standing::Refused(Refused { is_denied, why: text }, now);
+                        self.streams.remove(&item);
+                    } else {
+                        kept.standing = Standing::Waiting(text);
+                    }
+                }
+                Event::Disconnect(_) => self.leave = true,
+                _ => {}
+            }
+        }
+    }
+
+    fn lost(&mut self, now: u64, why: &str) {
+        (self.conn, self.leave) = (None, false);
+        self.why = format!("not connected: {why}");
+        self.consumer.handle_disconnected(now);
+        self.follow_events(now);
+    }
+}
+
+impl Handler for Memory {
+    fn opened(&mut self, now: u64, _: ConnId, _: &Opened<'_>) {
+        self.consumer.handle_connected(now);
+    }
+
+    fn message(&mut self, now: u64, _: ConnId, msg: &[u8]) {
+        match self.consumer.handle_message(now, msg) {
+            Some(given) => self.item(now, given.item, msg),
+            None => self.follow_events(now),
+        }
+    }
+
+    fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
+        if self.conn != Some(conn) {
+            return;
+        }
+        self.version = ended.next_version.unwrap_or(Version::V14);
+        if ended.next_version.is_some() {
+            (self.conn, self.redial) = (None, true);
+        } else {
+            self.lost(now, &ended.why.to_string());
+        }
+    }
+}
