@@ -1,5 +1,6 @@
 //! Where the person is: which pane, which row, what is searched for, how it is sorted. Keys change that, and nothing else does.
 
+use super::draw::help_lines;
 use super::{Row, Snapshot};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use rwf::Real;
@@ -128,7 +129,9 @@ impl Navigation {
         match key.code {
             KeyCode::Esc if self.pane != Pane::Watchlist => self.show(Pane::Watchlist),
             KeyCode::Esc if !self.filter.is_empty() => self.set_filter(String::new(), snapshot),
-            KeyCode::Esc | KeyCode::Char('q') => return Some(Wish::Quit),
+            // One Esc too many ends nothing, least of all for those who are connected.
+            KeyCode::Esc => {}
+            KeyCode::Char('q') => return Some(Wish::Quit),
             KeyCode::Char('/') => {
                 self.show(Pane::Watchlist);
                 self.is_typing = true;
@@ -224,7 +227,8 @@ impl Navigation {
             let length = match self.pane {
                 Pane::Clients => snapshot.clients.as_ref().map_or(0, Vec::len),
                 Pane::Detail => snapshot.detail.as_ref().map_or(0, |detail| detail.fields.len()),
-                Pane::Watchlist | Pane::Help => 0,
+                Pane::Help => help_lines(snapshot),
+                Pane::Watchlist => 0,
             };
             self.scroll = go(self.scroll, length.saturating_sub(lines));
         }
@@ -291,7 +295,8 @@ mod tests {
         press(&mut at, &snapshot, "\x1b");
         assert_eq!(at.pane, Pane::Watchlist);
         assert_eq!(press(&mut at, &snapshot, "d"), [Wish::Command(0)]);
-        assert_eq!(press(&mut at, &snapshot, "\x1b"), [Wish::Quit]);
+        assert_eq!(press(&mut at, &snapshot, "\x1b\x1b"), [], "there is nothing to go back to");
+        assert_eq!(press(&mut at, &snapshot, "q"), [Wish::Quit]);
         assert_eq!(at.press(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL), &snapshot, 5), Some(Wish::Quit));
     }
 }

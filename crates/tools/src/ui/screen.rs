@@ -127,13 +127,13 @@ fn follow(
             client.turn(deadline).map_err(|e| anyhow!("sockets: {e}"))?;
         }
         let size = terminal.size().map_err(|e| anyhow!("terminal: {e}"))?;
-        let lines = Areas::of(size.into(), client.snapshot()).lines();
         // A terminal that has gone is not asked for keys.
         while !stop.load(Ordering::Acquire) && event::poll(Duration::ZERO).map_err(|e| anyhow!("terminal: {e}"))? {
             let Event::Key(key) = event::read().map_err(|e| anyhow!("terminal: {e}"))? else { continue };
             if key.kind != KeyEventKind::Press {
                 continue;
             }
+            let lines = Areas::of(size.into(), client.snapshot(), navigation.pane).lines();
             match navigation.press(key, client.snapshot(), lines) {
                 Some(Wish::Quit) => return Ok(()),
                 Some(Wish::Watch(name)) => match client.watch(&name) {

@@ -24,11 +24,14 @@ pub struct Areas {
 
 /// Below this height there is only the middle and one line of keys.
 const LOW: u16 = 20;
+/// The same where something was opened: it has all of a usual terminal.
+const LOW_OPENED: u16 = 30;
 
 impl Areas {
-    /// The areas of a screen.
-    pub fn of(screen: Rect, snapshot: &Snapshot) -> Self {
-        let (gauges, hints) = if screen.height < LOW { (0, 0) } else { (6, snapshot.hints.len() as u16) };
+    /// The areas of a screen that shows this pane.
+    pub fn of(screen: Rect, snapshot: &Snapshot, pane: Pane) -> Self {
+        let low = if pane == Pane::Watchlist { LOW } else { LOW_OPENED };
+        let (gauges, hints) = if screen.height < low { (0, 0) } else { (6, snapshot.hints.len() as u16) };
         let [head, middle, gauges, foot] = Layout::vertical([
             Constraint::Length(1),
             Constraint::Min(4),
@@ -47,13 +50,13 @@ impl Areas {
 
 /// Draws everything.
 pub fn draw(frame: &mut Frame<'_>, snapshot: &Snapshot, navigation: &Navigation) {
-    let areas = Areas::of(frame.area(), snapshot);
+    let areas = Areas::of(frame.area(), snapshot, navigation.pane);
     draw_head(frame, areas.head, snapshot);
     match navigation.pane {
         Pane::Watchlist => draw_watchlist(frame, areas.middle, snapshot, navigation),
         Pane::Detail => detail::draw(frame, areas.middle, snapshot, navigation),
         Pane::Clients => clients::draw(frame, areas.middle, snapshot, navigation.scroll),
-        Pane::Help => draw_help(frame, areas.middle, snapshot),
+        Pane::Help => draw_help(frame, areas.middle, snapshot, navigation.scroll),
     }
     if areas.gauges.height > 0 {
         let [rates, latency] = Layout::horizontal([Constraint::Min(20), Constraint::Length(34)]).areas(areas.gauges);
@@ -63,22 +66,31 @@ pub fn draw(frame: &mut Frame<'_>, snapshot: &Snapshot, navigation: &Navigation)
     draw_foot(frame, areas.foot, snapshot, navigation);
 }
 
-fn draw_help(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot) {
-    const KEYS: [(&str, &str); 8] = [
-        ("up down", "another row (j k, Page Up, Page Down, Home, End)"),
-        ("Enter", "the item in full; left and right: the next"),
-        ("/", "search; Enter adds a name that is not there"),
-        ("s S", "sort by the next column; the other way"),
-        ("c", "who is connected"),
-        ("Esc", "back"),
-        ("?", "this page"),
-        ("q", "the end"),
-    ];
+/// The keys that are there whatever is shown.
+const KEYS: [(&str, &str); 8] = [
+    ("up down", "another row (j k, Page Up, Page Down, Home, End)"),
+    ("Enter", "the item in full; left and right: the next"),
+    ("/", "search; Enter adds a name that is not there"),
+    ("s S", "sort by the next column; the other way"),
+    ("c", "who is connected"),
+    ("Esc", "back"),
+    ("?", "this page"),
+    ("q", "the end"),
+];
+
+/// Lines of the page of keys.
+pub(super) fn help_lines(snapshot: &Snapshot) -> usize {
+    KEYS.len() + snapshot.commands.len()
+}
+
+fn draw_help(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot, scroll: usize) {
     let row =
         |key: &str, what: &str| Line::from(vec![Span::raw(format!(" {key:<9}")).bold(), Span::raw(what.to_owned())]);
     let mut lines: Vec<Line<'_>> = KEYS.iter().map(|(key, what)| row(key, what)).collect();
     lines.extend(snapshot.commands.iter().map(|(key, what)| row(&key.to_string(), what)));
-    frame.render_widget(Paragraph::new(lines).block(Block::bordered().title(" keys ")), area);
+    let block = Block::bordered().title(" keys ");
+    let beyond = lines.len().saturating_sub(usize::from(block.inner(area).height));
+    frame.render_widget(Paragraph::new(lines).scroll((scroll.min(beyond) as u16, 0)).block(block), area);
 }
 
 fn draw_head(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot) {
@@ -545,6 +557,26 @@ pub(super) mod tests {
         );
     }
 
+    #[test]
+    fn what_was_opened_has_all_of_a_small_terminal() {
+        let mut snapshot = example();
+        let keys = |at: &Navigation| text(&drawn_at(&example(), at, 60, 20));
+        let mut at = Navigation { pane: Pane::Help, ..Navigation::default() };
+        let screen = keys(&at);
+        assert!(screen.contains("the end") && screen.contains("the service goes down"), "{screen}");
+        // Lower still, it scrolls to its end.
+        let lines = Areas::of(Rect::new(0, 0, 60, 8), &snapshot, at.pane).lines();
+        for _ in 0..50 {
+            at.press(KeyEvent::from(KeyCode::Down), &snapshot, lines);
+        }
+        let screen = text(&drawn_at(&snapshot, &at, 60, 8));
+        assert!(screen.contains("the service goes down") && !screen.contains("another row"), "{screen}");
+        snapshot.detail = Some(detail());
+        at = Navigation { pane: Pane::Detail, ..Navigation::default() };
+        let screen = text(&drawn_at(&snapshot, &at, 80, 24));
+        assert_eq!(screen.lines().filter(|line| line.starts_with('│')).count(), 20, "{screen}");
+    }
+
     /// Random keys and sizes: the picture is whole, a number is whole or not there, and the border closes on each line.
     #[test]
     fn any_keys_at_any_size_break_no_line() {
@@ -585,7 +617,7 @@ pub(super) mod tests {
                 ((mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) as usize
             };
             let (width, height) = ((1 + random(1) % 140) as u16, (1 + random(2) % 50) as u16);
-            let lines = Areas::of(Rect::new(0, 0, width, height), &snapshot).lines();
+            let lines = Areas::of(Rect::new(0, 0, width, height), &snapshot, at.pane).lines();
             let wish = at.press(KeyEvent::from(CODES[random(3) % CODES.len()]), &snapshot, lines);
             if let Some(super::super::navigation::Wish::Watch(name)) = wish {
                 snapshot.rows.push(Row { name, ..Row::default() });
