@@ -1,7 +1,8 @@
 """The web page in headless Chromium, by what a person sees.
 
-QUOTEWAY_BIN names the binary; QUOTEWAY_SCREENSHOTS a folder for pictures of the page at 1440, 800 and 390 pixels. The last line counts
-the tests. Without Chromium they are skipped, with that reason.
+QUOTEWAY_BIN names the binary; QUOTEWAY_SCREENSHOTS a folder for pictures of the page at 1440, 800 and 390 pixels; QUOTEWAY_FIGURES a file
+that gets a line with the first paint and the frames of a thousand rows, as docs/perf shows them. The last line counts the tests. Without
+Chromium they are skipped, with that reason.
 """
 
 import base64
@@ -26,6 +27,7 @@ from snippets import printed, replaced  # noqa: E402
 
 BINARY = os.environ.get("QUOTEWAY_BIN", os.path.join(os.path.dirname(__file__), "../../target/release/quoteway"))
 SHOTS = os.environ.get("QUOTEWAY_SCREENSHOTS")
+FIGURES = os.environ.get("QUOTEWAY_FIGURES")
 SECONDS = 60
 CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
 
@@ -593,11 +595,21 @@ def test_the_administration_describes_itself_as_openapi(page, demo):
                 assert answer.status == 200, path
 
 
+MEASURED = {}
+FIGURES_HEAD = """| when (UTC) | binary | load, processors | first paint, ms: median (largest) of 5 | frame of 1,000 rows, ms: median, 95 %, longest | frames a second | updates a second |
+|---|---|---|---|---|---|---|
+"""
+
+
 def test_the_first_paint_is_within_a_second(page, demo):
-    page.open(demo.url)
-    page.wait("performance.getEntriesByName('first-contentful-paint').length", "something is drawn")
-    paint = page.value("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-    print(f"        first paint after {paint:.0f} ms")
+    paints = []
+    for _ in range(5):
+        page.open(demo.url)
+        page.wait("performance.getEntriesByName('first-contentful-paint').length", "something is drawn")
+        paints.append(page.value("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+    paint = sorted(paints)[2]
+    print(f"        first paint after {paint:.0f} ms, at most {max(paints):.0f} ms")
+    MEASURED["paint"] = f"{paint:.0f} ({max(paints):.0f})"
     quiet = os.getloadavg()[0] < os.cpu_count()
     assert paint < (1000 if quiet else 15000), f"first paint after {paint} ms, load {os.getloadavg()[0]}"
 
@@ -610,15 +622,32 @@ def test_a_thousand_rows_update_without_a_stutter(page, demo):
     page.open(demo.url)
     page.wait("document.querySelector('.count').textContent.startsWith('1,000 items')", "a thousand items")
     page.wait(f"{PRICED} >= 20", "their prices")
-    frames = page.value("new Promise(done => { const t = []; const f = now => { t.push(now); t.length > 180 ? done(t) : requestAnimationFrame(f) }; requestAnimationFrame(f) })")
+    page.wait("/[1-9]/.test(document.querySelector('#rate').textContent)", "updates")
+    frames = page.value("new Promise(done => { const t = []; const f = now => { t.push(now); t.length > 300 ? done(t) : requestAnimationFrame(f) }; requestAnimationFrame(f) })")
     steps = sorted(b - a for a, b in zip(frames, frames[1:]))
-    print(f"        frames: median {steps[90]:.1f} ms, 95 % {steps[171]:.1f} ms, longest {steps[-1]:.1f} ms")
+    middle, most = steps[len(steps) // 2], steps[len(steps) * 95 // 100]
+    rate = 1000 * len(steps) / (frames[-1] - frames[0])
+    updates = page.value("document.querySelector('#rate').textContent")
+    print(f"        frames: median {middle:.1f} ms, 95 % {most:.1f} ms, longest {steps[-1]:.1f} ms; {rate:.0f} a second at {updates}")
+    MEASURED["frames"] = f"{middle:.1f}, {most:.1f}, {steps[-1]:.1f} | {rate:.0f} | {updates.split(' ')[0]}"
     # 60 frames a second on a quiet machine. One whose processors others use as well draws when it is let: it shows only that the page goes on.
     quiet = os.getloadavg()[0] < os.cpu_count()
-    assert steps[90] < (34 if quiet else 1000), f"median frame {steps[90]} ms, load {os.getloadavg()[0]}"
+    assert middle < (34 if quiet else 1000), f"median frame {middle} ms, load {os.getloadavg()[0]}"
     rows = page.value("document.querySelectorAll('.row').length")
     assert rows < 200, f"{rows} rows in the document: only those that can be seen should be"
     page.value("localStorage.clear()")
+
+
+def write_figures():
+    """A line for docs/perf, behind the heads of the columns if the file is new."""
+    if not FIGURES or not {"paint", "frames"} <= MEASURED.keys():
+        return
+    is_new = not os.path.exists(FIGURES)
+    binary = subprocess.run([BINARY, "--version"], capture_output=True, text=True).stdout.strip()
+    kind = os.environ.get("QUOTEWAY_BUILD", "")
+    with open(FIGURES, "a") as file:
+        file.write(FIGURES_HEAD if is_new else "")
+        file.write(f"| {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} | {binary}{', ' if kind else ''}{kind} | {os.getloadavg()[0]:.1f}, {os.cpu_count()} | {MEASURED['paint']} | {MEASURED['frames']} |\n")
 
 
 def test_every_width_and_both_themes_look_right(page, demo):
@@ -736,6 +765,7 @@ def main():
                 failed += 1
                 print(f"FAILED  {name[5:].replace('_', ' ')}\n{traceback.format_exc()}\n{browser.problems}")
                 browser.value("localStorage.clear()")
+        write_figures()
     finally:
         browser.stop()
         demo.stop()
