@@ -40,7 +40,7 @@ fn complete(page: &str, command: &Command, name: &str) -> String {
     let (before, rest) = page.split_once(heading).unwrap_or((page, ""));
     let rest = rest.find(".SH ").map_or("", |next| &rest[next..]);
     let (rest, version) = rest.find(".SH VERSION").map_or((rest, ""), |at| rest.split_at(at));
-    format!("{before}{heading}{}{rest}{ENVIRONMENT}{version}", synopsis(command, name))
+    format!("{before}{heading}{}{rest}{}{version}", synopsis(command, name), environment(name))
 }
 
 /// Every option with its value, then the arguments, as `man-pages(7)` writes them.
@@ -67,17 +67,39 @@ fn synopsis(command: &Command, name: &str) -> String {
     out + "\n"
 }
 
-/// The variables that every command looks at.
-const ENVIRONMENT: &str = "\
+/// The programs that a supervisor starts.
+const SERVERS: [&str; 5] =
+    ["quoteway-serve", "quoteway-source-distributor", "quoteway-p2ps", "quoteway-desktop", "quoteway-rrcpd"];
+/// Those that ask a process, perhaps as a user of it.
+const ASKING: [&str; 2] = ["quoteway-ctl", "quoteway-top"];
+
+/// The variables that a program looks at.
+fn environment(name: &str) -> String {
+    let mut text = "\
 .SH ENVIRONMENT
 .TP
 \\fBQUOTEWAY_LOG\\fR
 How much of the log goes to standard error: off, error, warn, info (the default), debug or trace; also for a part of the program,
 as in quoteway::agents=debug.
+"
+    .to_owned();
+    if SERVERS.contains(&name) {
+        text += "\
 .TP
 \\fBNOTIFY_SOCKET\\fR, \\fBWATCHDOG_USEC\\fR
 Set by a supervisor such as systemd, which is told when the ports are open and that the process goes on.
 ";
+    }
+    if ASKING.iter().any(|program| name.strip_prefix(program).is_some_and(|sub| sub.is_empty() || sub.starts_with('-')))
+    {
+        text += "\
+.TP
+\\fBQUOTEWAY_PASSWORD\\fR
+Password of the user that \\-\\-user names.
+";
+    }
+    text
+}
 
 /// The completions of a program for a shell, to be put where it looks for them.
 pub fn completions(mut command: Command, name: &str, shell: clap_complete::Shell) -> Vec<u8> {

@@ -174,6 +174,13 @@ fn there_is_a_man_page_for_every_command() {
         assert!(page.contains(".SH NAME") && page.contains(".SH SYNOPSIS"));
         assert!(page.contains(".SH ENVIRONMENT") && page.contains("QUOTEWAY_LOG"));
     }
+    // Each names the variables that it looks at, and no others.
+    for (page, notified, asks) in
+        [("serve", true, false), ("ctl", false, true), ("ctl-clients", false, true), ("test-client", false, false)]
+    {
+        let page = std::fs::read_to_string(dir.path().join(format!("quoteway-{page}.1"))).expect("written");
+        assert_eq!((page.contains("NOTIFY_SOCKET"), page.contains("QUOTEWAY_PASSWORD")), (notified, asks), "{page}");
+    }
     let serve = std::fs::read_to_string(dir.path().join("quoteway-serve.1")).expect("written");
     assert!(serve.contains("[\\fB\\-\\-route\\fR \\fIHOST:PORT\\fR]"), "{serve}");
     for shell in ["bash", "zsh", "fish"] {
