@@ -125,6 +125,8 @@ const KNOWN: &[(&str, f64, f64)] = &[
     ("SPY.P", 545.30, 40.0),
     ("VOD.L", 70.24, 6.0),
     ("BP.L", 468.50, 5.0),
+    ("SAPG.DE", 178.40, 8.0),
+    ("7203.T", 2_850.0, 8.0),
     ("EUR=", 1.0872, 10.0),
     ("GBP=", 1.2710, 7.0),
     ("JPY=", 156.42, 9.0),
@@ -238,6 +240,8 @@ mod tests {
         let profile = |name| Profile::of(name, 1).unwrap();
         assert_eq!(profile("VOD.L").market, LONDON);
         assert_eq!(profile("7203.T").market, TOKYO);
+        // One step of a price is no leap of it: a share in yen costs thousands of them.
+        assert!(profile("7203.T").tick * 1_000 < profile("7203.T").base_price);
         assert_eq!(profile("EUR=").kind, Kind::Currency);
         assert_eq!(profile("EUR=").decimals, 4);
         assert_eq!(profile("JPY=").decimals, 2);

@@ -389,7 +389,7 @@ export class Detail {
     this.fieldTable.replaceChildren(
       el("div", { class: "field quiet" }, el("span", { text: "FID" }), el("span", { text: "Field" }), el("span", { text: "Type" }), el("span", { text: "Value" })),
       ...names.map((name) => {
-        const value = el("span", { class: "value", text: show(fields[name]) });
+        const value = el("span", { class: "value", text: this.shownValue(fields[name]) });
         const type = this.types?.get(name);
         this.fieldRows.set(name, value);
         return el("div", { class: "field", title: type?.long ?? "" },
@@ -405,7 +405,7 @@ export class Detail {
       const value = this.fieldRows.get(name);
       if (!value) missing = true;
       else {
-        value.textContent = show(fields[name]);
+        value.textContent = this.shownValue(fields[name]);
         value.classList.remove("touched");
         void value.offsetWidth;
         value.classList.add("touched");
@@ -413,6 +413,12 @@ export class Detail {
     }
     this.fieldChanges.clear();
     if (missing && !this.fieldFilter.value) this.fieldsAll();
+  }
+
+  /** JSON leaves the last zeros out: what is no whole number has at least the decimals of the item's prices. */
+  shownValue(value) {
+    if (typeof value !== "number" || Number.isInteger(value)) return show(value);
+    return value.toFixed(Math.max(this.row.decimals, decimals(value)));
   }
 
   /** Numbers, types and long names of the fields, from the dictionary that the service gives every client. */

@@ -13,7 +13,7 @@ export function sides({ services, providers, clients, peers, rates }) {
     label: [flow(rate([`p${provider.id}`], "received")), count(services, provider)],
   }));
   const right = groupClients(clients).map((group) => ({
-    title: group.title, about: `${grouped(group.count)} × ${group.protocol}`, bad: group.waiting > 1e6 || group.held > 0,
+    title: group.title, about: `${group.user ? group.user + ", " : ""}${grouped(group.count)} × ${group.protocol}`, bad: group.waiting > 1e6 || group.held > 0,
     label: [flow(rate(group.ids, "sent")), `${grouped(group.items)} items` + (group.waiting ? `, ${bytes(group.waiting)} waiting` : "")],
   }));
   const about = { p2ps: "P2PS", "source-distributor": "Source Distributor", "stream-to-host": "stream into this host", "stream-to-network": "stream to the network" };
@@ -36,10 +36,10 @@ export function paint(root, process, rates, { left, right }) {
   const more = Math.max(0, left.length - SHOWN) + Math.max(0, right.length - SHOWN);
   const shownLeft = left.length ? left.slice(0, SHOWN) : [{ title: NOBODY_LEFT[process.role] || "no provider", about: "", bad: process.role !== "rrcpd", label: [] }];
   const shownRight = right.length ? right.slice(0, SHOWN) : [{ title: NOBODY_RIGHT[process.role] || "no client", about: "", none: true, label: [] }];
-  const box = { w: narrow ? 108 : Math.min(230, width * 0.24), h: 46 };
+  const box = { w: narrow ? 118 : Math.min(230, width * 0.24), h: 46 };
   const rows = Math.max(shownLeft.length, shownRight.length, 2);
   const height = rows * 62 + 16;
-  const middle = { x: width / 2, y: height / 2, w: narrow ? 84 : 190, h: 64 };
+  const middle = { x: width / 2, y: height / 2, w: narrow ? 78 : 190, h: 64 };
   const room = middle.x - middle.w / 2 - box.w - 24;
   const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": "Who feeds this process, and whom it feeds" });
   const column = (nodes, isLeft) => nodes.forEach((node, n) => {
@@ -56,7 +56,7 @@ export function paint(root, process, rates, { left, right }) {
     if (!narrow && below) drawing.append(svg("text", { class: "label outside", x: at[0], y: at[1] + 16, "text-anchor": at[2], text: cut(below, room, 6.4) }));
     drawing.append(
       svg("rect", { class: "node" + (node.bad ? " bad" : "") + (node.none ? " none" : ""), x, y: y - box.h / 2, width: box.w, height: box.h, rx: 8 }),
-      svg("text", { class: "name", x: x + 12, y: y - 3, text: cut(node.title, box.w - 20, 8) }),
+      svg("text", { class: "name", x: x + 12, y: y - 3, text: cut(node.title, box.w - 20, 7.5) }),
       svg("text", { class: "label", x: x + 12, y: y + 14, text: cut(narrow ? above || node.about : node.about, box.w - 20, 6.2) }));
   });
   column(shownLeft, true);
@@ -86,8 +86,8 @@ function groupClients(clients) {
   const groups = new Map();
   for (const client of clients) {
     const key = [client.user, client.application, client.protocol].join("\n");
-    const title = [client.user || "no login", client.application].filter(Boolean).join(" · ");
-    const group = groups.get(key) ?? { title, protocol: client.protocol, ids: [], count: 0, items: 0, waiting: 0, held: 0 };
+    const title = client.application || client.user || "no login";
+    const group = groups.get(key) ?? { title, user: client.application ? client.user : "", protocol: client.protocol, ids: [], count: 0, items: 0, waiting: 0, held: 0 };
     group.ids.push(`c${client.id}`);
     group.count += 1;
     group.items += client.items;
