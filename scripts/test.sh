@@ -81,6 +81,17 @@ awk -v cores="$cores" '{ print ($1 ~ /(quoteway|lbm-io)$/) ? 3 * cores : cores, 
     | xargs -P "$cores" -L 1 bash -c 'run_program "$@"' run_program || true
 wait
 
+# What failed, once more and last: whoever reads only the end of the output has to find it there.
+if [ -s "$logs/failed" ]; then
+    while read -r name; do
+        log="$logs/${name##* }.log"
+        printf '\n== failed: %s\n' "$name"
+        # cargo's closing section (what each failed test printed), else the lines in which Maven, Python and the tests name a fault.
+        sed -n '/^failures:$/,$p' "$log" | head -n 120 | grep . \
+            || { grep -aE -A 12 '^\[ERROR\]|^(FAIL|ERROR): |FAILED|^failed|[Aa]ssertion.*(Error|Failed)' "$log" || tail -n 30 "$log"; } | head -n 120 || true
+    done <"$logs/failed"
+fi
+
 # cargo: "test result: ok. 12 passed; 0 failed; ..."; interop: "interop: 12 passed, 0 failed, 0 skipped".
 sed 's/\x1b\[[0-9;]*m//g' "$logs"/*.log | awk '
     /^test result:/ { passed += $4; failed += $6; skipped += $8 }
