@@ -8,6 +8,10 @@ pub struct ClientId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceId(pub u16);
 
+/// A user who is logged in, by a dense number that is used again after the last of the user's logins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UserId(pub(crate) u32);
+
 /// A stream of a client, by the number that the client chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct StreamId(pub(crate) i32);

@@ -198,7 +198,7 @@ impl P2ps {
             let of = LoadOf::Mount { user: login.name.clone(), address: known.info.address };
             notices.push(Notice::Load { of, state, load: known.items.into(), limit: config.item_limit });
         }
-        let Some(usage) = users.usage_mut(&login.name) else { return };
+        let Some(usage) = users.usage_mut(login.user) else { return };
         let state = state_at(user, usage.load, usage.items.into());
         if state != usage.load {
             recount((&mut counters.users_burdened, &mut counters.users_overloaded), usage.load, state);

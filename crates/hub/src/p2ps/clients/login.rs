@@ -5,7 +5,7 @@ use super::refusal::Refusal;
 use super::streams::{Open, Streams, WatchState};
 use crate::p2ps::CloseReason;
 use crate::p2ps::P2ps;
-use crate::p2ps::ids::{ClientId, StreamId};
+use crate::p2ps::ids::{ClientId, StreamId, UserId};
 use crate::p2ps::items::watchers::Watcher;
 use rwf::msg::{Domain, RequestMsg};
 use rwf::rdm::login::{self, Authentication, Features, name_type};
@@ -83,11 +83,11 @@ impl P2ps {
             return self.refuse_login(client, stream, &denial);
         }
         self.await_login_no_more(client);
-        self.clients.users_mut().mount(&request.name);
+        let user = self.clients.users_mut().mount(&request.name);
         self.counters.logins += 1;
         self.counters.mounts += 1;
         let round_trip = self.begin_round_trips(client, request.attributes.round_trip_latency);
-        let login = Login { round_trip, ..login_of(&request) };
+        let login = Login { round_trip, ..login_of(&request, user) };
         self.clients.count_login(&login, true);
         if let Some(known) = self.clients.get_mut(client) {
             known.streams.insert(stream, Open::Login, WatchState::default());
@@ -110,7 +110,7 @@ impl P2ps {
             Some(Refusal::NoUserName)
         } else if !request.streaming {
             Some(Refusal::LoginNotStreaming)
-        } else if limit > 0 && self.clients.users().usage(&request.name).mounts >= limit {
+        } else if limit > 0 && self.clients.users().mounts(&request.name) >= limit {
             Some(Refusal::TooManyMounts { user: &request.name, limit })
         } else {
             None
@@ -184,7 +184,7 @@ impl P2ps {
             self.tokens.forget(client, &login);
             self.end_round_trips(client, login.round_trip);
             self.counters.mounts -= 1;
-            self.clients.users_mut().unmount(&login.name);
+            self.clients.users_mut().unmount(&login.name, login.user);
             self.await_login(client);
         }
         self.leave_seat(client);
@@ -200,10 +200,11 @@ fn reissue_refusal<'a>(login: &'a Login, request: &login::Request) -> Option<Ref
     other.then_some(Refusal::OtherUser { user: &login.name })
 }
 
-fn login_of(request: &login::Request) -> Login {
+fn login_of(request: &login::Request, user: UserId) -> Login {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     Login {
         stream: StreamId(request.stream_id),
+        user,
         name: request.name.clone(),
         name_type: request.name_type,
         application_id: text(&request.attributes.application_id),

@@ -8,6 +8,7 @@
 //! * `posts`, `generics`: what clients send upstream;
 //! * `symbol_lists`: items that the server opens for a client because a list names them;
 //! * `round_trips`: how long a client takes to send back what it was sent;
+//! * `users`: what each user has over all connections;
 //! * `refusal`: why a client does not get what it asked for.
 
 mod authentication;
@@ -25,12 +26,13 @@ pub(crate) mod round_trips;
 pub(crate) mod standby;
 pub(crate) mod streams;
 pub(crate) mod symbol_lists;
+mod users;
 
 pub(in crate::p2ps) use authentication::Tokens;
 pub use authentication::{Authenticator, Credentials, Identity, Rejected, TokenLife};
 pub use connections::{Connections, ServerOrder};
 
-use super::ids::{ClientId, ItemId, ServiceId, StreamId};
+use super::ids::{ClientId, ItemId, ServiceId, StreamId, UserId};
 use super::items::watchers::Watcher;
 use super::load::LoadState;
 use dictionary::DictionaryStream;
@@ -40,6 +42,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use streams::{Open, Streams, WatchState};
 use symbol_lists::ListedStreams;
+use users::Users;
 
 /// What is known of a client before it says anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +55,8 @@ pub struct ClientInfo {
 #[derive(Debug)]
 pub(crate) struct Login {
     pub(crate) stream: StreamId,
+    /// The user's number; the name is looked up once, at the login.
+    pub(crate) user: UserId,
     pub(crate) name: String,
     /// What the name is, of `rwf::rdm::login::name_type`.
     pub(crate) name_type: Option<u8>,
@@ -179,64 +184,6 @@ pub struct Mount<'a> {
     pub round_trip_us: Option<u64>,
     /// What this server is to a client that has said so: its active or its standby one.
     pub standby: Option<&'static str>,
-}
-
-/// What one user has over all connections.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Usage {
-    pub(crate) mounts: u32,
-    pub(crate) items: u32,
-    /// How near the items are to their limit.
-    pub(crate) load: LoadState,
-}
-
-/// Users that are logged in, by name. Clients choose the names, so they are found by comparison and not by hash.
-#[derive(Debug, Default)]
-pub(crate) struct Users {
-    by_name: BTreeMap<String, Usage>,
-}
-
-impl Users {
-    pub(crate) fn usage(&self, name: &str) -> Usage {
-        self.by_name.get(name).copied().unwrap_or_default()
-    }
-
-    /// What a user has who is logged in.
-    pub(crate) fn usage_mut(&mut self, name: &str) -> Option<&mut Usage> {
-        self.by_name.get_mut(name)
-    }
-
-    /// How near each user is to the limit.
-    pub(crate) fn states(&self) -> impl Iterator<Item = LoadState> {
-        self.by_name.values().map(|usage| usage.load)
-    }
-
-    pub(crate) fn mount(&mut self, name: &str) {
-        if let Some(usage) = self.by_name.get_mut(name) {
-            usage.mounts += 1;
-        } else {
-            self.by_name.insert(name.to_owned(), Usage { mounts: 1, ..Usage::default() });
-        }
-    }
-
-    pub(crate) fn unmount(&mut self, name: &str) {
-        if let Some(usage) = self.by_name.get_mut(name) {
-            debug_assert!(usage.mounts > 0, "a user is known who is not logged in");
-            usage.mounts = usage.mounts.saturating_sub(1);
-            if usage.mounts == 0 {
-                self.by_name.remove(name);
-            }
-        }
-    }
-
-    pub(crate) fn count_item(&mut self, name: &str, change: i32) {
-        let usage = self.by_name.get_mut(name);
-        debug_assert!(usage.is_some(), "items of a user who is not logged in");
-        if let Some(usage) = usage {
-            debug_assert!(change >= 0 || usage.items > 0, "a user closes more than is open");
-            usage.items = usage.items.saturating_add_signed(change);
-        }
-    }
 }
 
 /// All clients, by number, and their users.
@@ -375,7 +322,7 @@ impl Clients {
             client.streams.insert(watcher.stream, Open::Item(item), state);
             client.items += 1;
             if let Some(login) = &client.login {
-                users.count_item(&login.name, 1);
+                users.count_item(login.user, 1);
             }
         }
     }
@@ -391,7 +338,7 @@ impl Clients {
         debug_assert!(client.items > 0, "{watcher:?} is not counted");
         client.items = client.items.saturating_sub(1);
         if let Some(login) = &client.login {
-            users.count_item(&login.name, -1);
+            users.count_item(login.user, -1);
         }
         Some(place)
     }

@@ -269,7 +269,7 @@ impl P2ps {
         }
         let limit = self.config.aggregate_item_limit;
         match &known.login {
-            Some(login) if limit > 0 && self.clients.users().usage(&login.name).items >= limit => {
+            Some(login) if limit > 0 && self.clients.users().usage(login.user).items >= limit => {
                 Err(Refusal::AggregateItemLimit { user: &login.name, limit })
             }
             _ => Ok(()),
