@@ -12,6 +12,8 @@ import java.util.List;
 import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.parallel.ResourceAccessMode;
+import org.junit.jupiter.api.parallel.ResourceLock;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import quoteway.interop.peer.EmaConsumer;
@@ -92,6 +94,7 @@ class SymbolListTest {
         eachItemArrivesOnce(provider, w.emaConsumer());
     }
 
+    @ResourceLock(value = EmaWebSocket.CONVERTER, mode = ResourceAccessMode.READ)
     @ParameterizedTest(name = "{0}")
     @ValueSource(strings = {"tr_json2", "rssl.rwf"})
     void theItemsOfAListArriveOverWebSocket(String protocol, World w) {

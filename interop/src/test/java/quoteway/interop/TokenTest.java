@@ -19,6 +19,8 @@ import java.security.Signature;
 import java.security.interfaces.RSAPublicKey;
 import java.util.Base64;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.parallel.ResourceAccessMode;
+import org.junit.jupiter.api.parallel.ResourceLock;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import quoteway.interop.peer.EmaProvider;
@@ -85,6 +87,7 @@ class TokenTest {
                 : EmaWebSocket.consumer(w.port(), protocol);
     }
 
+    @ResourceLock(value = EmaWebSocket.CONVERTER, mode = ResourceAccessMode.READ)
     @ParameterizedTest(name = "{0}")
     @ValueSource(strings = {"rssl", "tr_json2", "rssl.rwf"})
     void emaLogsInByToken(String protocol, World w) throws Exception {
@@ -99,6 +102,7 @@ class TokenTest {
     }
 
     /** EMA's constructor tells the application what the server said. */
+    @ResourceLock(value = EmaWebSocket.CONVERTER, mode = ResourceAccessMode.READ)
     @ParameterizedTest(name = "{0}")
     @ValueSource(strings = {"rssl", "tr_json2", "rssl.rwf"})
     void emaIsRefusedWithAnotherIssuersToken(String protocol, World w) throws Exception {

@@ -19,6 +19,8 @@ import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.parallel.ResourceAccessMode;
+import org.junit.jupiter.api.parallel.ResourceLock;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import quoteway.interop.peer.EmaConsumer;
@@ -39,6 +41,7 @@ class WebSocketTest {
     private static final int ITEMS = 20;
     private static final String FAST = "[source_distributor]\nrecovery_interval_ms = 100\n";
 
+    @ResourceLock(value = EmaWebSocket.CONVERTER, mode = ResourceAccessMode.READ)
     @ParameterizedTest(name = "{0}")
     @ValueSource(strings = {"tr_json2", "rssl.rwf"})
     void aConsumerGetsEveryValue(String protocol, World w) {
@@ -48,6 +51,7 @@ class WebSocketTest {
     }
 
     /** The dictionary, too, which is one message of many frames. */
+    @ResourceLock(value = EmaWebSocket.CONVERTER, mode = ResourceAccessMode.READ)
     @ParameterizedTest(name = "{0}")
     @ValueSource(strings = {"tr_json2", "rssl.rwf"})
     void aCompressingConsumerGetsEveryValue(String protocol, World w) {
@@ -56,6 +60,7 @@ class WebSocketTest {
         everyValueArrives(provider, w.emaConsumer(EmaWebSocket.compressing(w.port(), protocol)));
     }
 
+    @ResourceLock(value = EmaWebSocket.CONVERTER, mode = ResourceAccessMode.READ)
     @ParameterizedTest(name = "{0}")
     @ValueSource(strings = {"tr_json2", "rssl.rwf"})
     void aConsumerSeesItsProviderDieAndComeBack(String protocol, World w) {
@@ -64,6 +69,7 @@ class WebSocketTest {
         diesAndComesBack(provider, w.emaConsumer(EmaWebSocket.consumer(w.port(), protocol)));
     }
 
+    @ResourceLock(value = EmaWebSocket.CONVERTER, mode = ResourceAccessMode.READ)
     @ParameterizedTest(name = "{0}")
     @ValueSource(strings = {"tr_json2", "rssl.rwf"})
     void aConsumerAsksForViewsBatchesAndUnknownItems(String protocol, World w) {
@@ -180,6 +186,7 @@ class WebSocketTest {
         stream.inbox().assertEmpty();
     }
 
+    @ResourceLock(EmaWebSocket.CONVERTER)
     @ParameterizedTest(name = "{0}")
     @ValueSource(strings = {"tr_json2", "rssl.rwf"})
     void anInteractiveProviderIsDialled(String protocol, World w) {
@@ -188,12 +195,13 @@ class WebSocketTest {
         everyValueArrives(provider, w.emaConsumer());
     }
 
+    @ResourceLock(EmaWebSocket.CONVERTER)
     @ParameterizedTest(name = "{0}")
     @ValueSource(strings = {"tr_json2", "rssl.rwf"})
     void anInteractiveProviderThatWasDialledDiesAndComesBack(String protocol, World w) {
         EmaProvider provider = listening(w, protocol);
         w.serve(FAST + dialling(provider, protocol));
-        diesAndComesBack(provider, w.emaConsumer(EmaWebSocket.consumer(w.port(), protocol)));
+        diesAndComesBack(provider, w.emaConsumer());
     }
 
     private static EmaProvider listening(World w, String protocol) {

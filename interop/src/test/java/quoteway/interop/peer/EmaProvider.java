@@ -59,6 +59,8 @@ public final class EmaProvider implements OmmProviderClient, AutoCloseable {
     private final Inbox<Incoming> logins;
     private volatile Consumer<Item> onOpen = item -> item.refresh(Quotes.image(item.name(), 0));
     private volatile OmmProvider provider;
+    /** What went wrong last on EMA's thread, in words: EMA uses its exceptions again, with another text. */
+    private volatile String failure = "";
     /** The client that logged in last. */
     private volatile long clientHandle;
     /** It has run before, so that its port may take a moment to be free again. */
@@ -146,6 +148,9 @@ public final class EmaProvider implements OmmProviderClient, AutoCloseable {
     /** The next request that opens an item of that name; others stay. */
     public Item awaitOpen(String item) {
         Incoming request = inbox.next(i -> opens(i, item), "request for " + item);
+        if (!failure.isEmpty()) {
+            throw new AssertionError(name + " " + failure);
+        }
         return new Item(request.handle, request.message);
     }
 
@@ -201,7 +206,8 @@ public final class EmaProvider implements OmmProviderClient, AutoCloseable {
         try {
             action.run();
         } catch (RuntimeException | AssertionError e) {
-            inbox.end("failed: " + e);
+            failure = "failed: " + e;
+            inbox.end(failure);
         }
     }
 
@@ -402,7 +408,7 @@ public final class EmaProvider implements OmmProviderClient, AutoCloseable {
                 return true;
             } catch (OmmInvalidUsageException e) {
                 if (e.errorCode() != ReactorReturnCodes.NO_BUFFERS) {
-                    throw e;
+                    throw new AssertionError(EmaProvider.this.name + " cannot send an update of " + name() + ": " + e + "; before that it " + failure, e);
                 }
                 return false;
             }

@@ -11,6 +11,12 @@ import com.refinitiv.ema.access.OmmNiProviderConfig;
 
 /** EMA's configuration for WebSocket: what a user writes into EmaConfig.xml, as a map. */
 public final class EmaWebSocket {
+    /**
+     * The lock of tests with a provider that converts its dictionaries to JSON: while another session of the process converts, EMA's thread
+     * dies of a {@code ClassCastException} in {@code DictionaryHandler.sendEnumTypeDictionaryResponse} now and then.
+     */
+    public static final String CONVERTER = "EMA's converter between RWF and JSON";
+
     private EmaWebSocket() {}
 
     /** A consumer that speaks {@code protocols} (a list as EMA takes it, such as {@code tr_json2}) and downloads its dictionary. */
@@ -79,6 +85,9 @@ public final class EmaWebSocket {
         Map config = EmaFactory.createMap();
         group(config, "IProvider", "Provider_1", named("Server", "Server_1", "Directory", "Directory_1"));
         ElementList server = named("ServerType", "ServerType::RSSL_WEBSOCKET", "WsProtocols", protocols, "Port", Integer.toString(port));
+        // EMA's converter takes many buffers for each image of JSON until the image is written, and EMA writes when all that it has read is
+        // answered: with the default (100) the seventh image of one read fails with NO_BUFFERS, and its request stays without answer.
+        server.add(EmaFactory.createElementEntry().intValue("GuaranteedOutputBuffers", 2000));
         group(config, "Server", "Server_1", server);
         group(config, "Dictionary", "Dictionary_1", files());
         ElementList info = EmaFactory.createElementList();
