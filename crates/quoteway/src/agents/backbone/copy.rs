@@ -84,10 +84,12 @@ fn from(
     end: Instant,
     mut take: impl FnMut(&Record<'_>),
 ) -> Result<(), CopyError> {
-    let addr = host.to_socket_addrs()?.next().ok_or_else(|| io::Error::other("no address has this name"))?;
+    let (mut addresses, options) = (host.to_socket_addrs()?, socket_options(&config.hub));
+    let mut dial = |tcp: &mut Tcp| addresses.next().map(|addr| tcp.connect(addr, &options));
     let mut wire = encryption.connect(host).map_err(|e| CopyError::Closed(e.to_string()))?;
     let mut tcp = Tcp::new(TcpConfig::default())?;
-    let conn = tcp.connect(addr, &socket_options(&config.hub))?;
+    let mut conn = dial(&mut tcp).ok_or_else(|| io::Error::other("no address has this name"))??;
+    let mut is_connected = false;
     let mut reader = FrameReader::new(trust.key.is_some());
     let (mut events, mut scratch, mut cipher, mut out) = (Vec::new(), Scratch::default(), Vec::new(), Vec::new());
     // With a key the first greeting is its challenge.
@@ -99,11 +101,16 @@ fn from(
         for event in events.drain(..) {
             match event {
                 tcp::Event::Connected { .. } => {
+                    is_connected = true;
                     out.clear();
                     hello.write(&mut out);
                     wire.send(&out, (&mut tcp, conn, &mut cipher));
                 }
-                tcp::Event::Closed { why, .. } => return Err(CopyError::Closed(why.to_string())),
+                // Its name may have further addresses.
+                tcp::Event::Closed { why, .. } => match dial(&mut tcp).filter(|_| !is_connected) {
+                    Some(next) => conn = next?,
+                    None => return Err(CopyError::Closed(why.to_string())),
+                },
                 tcp::Event::Readable { .. } => {
                     let RecvOutcome::Data(bytes) = tcp.recv(conn, &mut scratch) else { continue };
                     let mut read: Result<(), CopyError> = Ok(());

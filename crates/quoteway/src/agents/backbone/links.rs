@@ -6,6 +6,7 @@
 //! What a stranger can announce: `MOST` names, of which the one that was heard longest ago gives way to a new one unless it is joined;
 //! never a new place for a Source Distributor that is joined, as long as its connection lives; nothing at all where the hub has a key.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -90,14 +91,16 @@ pub struct Links {
     data: bool,
     /// The last refusal of an announcement that was told.
     refusal: String,
-    resolved: Receiver<(usize, io::Result<SocketAddr>)>,
-    resolver: Sender<(usize, io::Result<SocketAddr>)>,
+    resolved: Receiver<(usize, io::Result<Vec<SocketAddr>>)>,
+    resolver: Sender<(usize, io::Result<Vec<SocketAddr>>)>,
     counters: Counters,
 }
 
 struct Source {
     /// `host:port`.
     host: String,
+    /// Further addresses of that name, to be tried before it is looked up again.
+    addresses: VecDeque<SocketAddr>,
     /// What it is called in announcements; `None` for one that is configured.
     name: Option<String>,
     /// Its life as it was announced last, or as it has said itself.
@@ -129,6 +132,7 @@ impl Source {
         };
         counters.sources_joined += 1;
         self.incarnation = incarnation;
+        self.addresses.clear();
         let name = self.name.as_deref().unwrap_or(&self.host);
         to.joined(now, id, Joined { incarnation, number, position }, name);
         self.held_bytes = 0;
@@ -276,7 +280,10 @@ impl Links {
         self.events = events;
         while let Ok((number, result)) = self.resolved.try_recv() {
             match result {
-                Ok(addr) => self.connect(now, number, addr, to),
+                Ok(addresses) => {
+                    self.sources[number].addresses = addresses.into();
+                    self.dial(now, number, to);
+                }
                 Err(why) => self.lost(now, number, &why.to_string(), to),
             }
         }
@@ -320,6 +327,7 @@ impl Links {
         }
         if moved || reborn {
             announcement.address.clone_into(&mut source.host);
+            source.addresses.clear();
             source.incarnation = incarnation;
             if let Some(conn) = source.state.conn() {
                 self.tcp.close(conn, Close::Reset);
@@ -433,7 +441,8 @@ impl Links {
             source.state = State::Idle;
             return;
         }
-        if let Ok(addr) = source.host.replace("localhost:", "127.0.0.1:").parse() {
+        let written = source.host.replace("localhost:", "127.0.0.1:").parse().ok();
+        if let Some(addr) = source.addresses.pop_front().or(written) {
             return self.connect(now, number, addr, to);
         }
         // A look-up may take seconds: it has a thread of its own, so that nobody else waits. Only configured hosts have names.
@@ -441,7 +450,8 @@ impl Links {
         let (host, answer, waker) = (source.host.clone(), self.resolver.clone(), self.tcp.waker());
         let look_up = move || {
             let result = match host.to_socket_addrs() {
-                Ok(mut addrs) => addrs.next().ok_or_else(|| io::Error::other("no address has this name")),
+                Ok(addrs) if addrs.len() == 0 => Err(io::Error::other("no address has this name")),
+                Ok(addrs) => Ok(addrs.collect()),
                 Err(e) => Err(e),
             };
             let _ = answer.send((number, result));
@@ -573,8 +583,13 @@ impl Links {
     fn lost(&mut self, now: u64, number: usize, why: &str, to: &mut impl Blocks) {
         let source = &mut self.sources[number];
         let joined = matches!(source.state, State::Joined { .. });
-        source.pause = (source.pause * 2).clamp(PAUSE_FIRST, PAUSE_MAX);
-        source.state = State::Waiting(now + source.pause);
+        // The next address of its name is tried at once.
+        if source.addresses.is_empty() {
+            source.pause = (source.pause * 2).clamp(PAUSE_FIRST, PAUSE_MAX);
+            source.state = State::Waiting(now + source.pause);
+        } else {
+            source.state = State::Waiting(now);
+        }
         source.forget_held();
         if joined || source.told.as_deref() != Some(why) {
             tracing::warn!("Source Distributor {}: {why}; trying again", source.host);
@@ -603,6 +618,7 @@ impl Source {
         let state = State::Waiting(0);
         Self {
             host: host.to_owned(),
+            addresses: VecDeque::new(),
             name,
             incarnation: 0,
             signed_at: 0,
@@ -613,5 +629,56 @@ impl Source {
             pause: 0,
             told: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    /// Nobody joins here.
+    struct Nobody;
+
+    impl Blocks for Nobody {
+        fn joined(&mut self, _: u64, _: SourceId, _: Joined, _: &str) {}
+        fn block(&mut self, _: u64, _: SourceId, _: &[u8]) -> Result<(), LinkError> {
+            Ok(())
+        }
+        fn point_to_point_block(&mut self, _: u64, _: SourceId, _: &[u8]) -> Result<(), LinkError> {
+            Ok(())
+        }
+        fn lost(&mut self, _: u64, _: SourceId) {}
+    }
+
+    /// Turns at a time that stands still until there is a connection to `listener`.
+    fn reaches(links: &mut Links, now: u64, listener: &TcpListener) -> bool {
+        listener.set_nonblocking(true).expect("an option");
+        for _ in 0..2_000 {
+            links.turn(now, &mut Nobody).expect("sockets");
+            if listener.accept().is_ok() {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        false
+    }
+
+    #[test]
+    fn the_addresses_of_a_name_are_tried_one_after_the_other_without_a_pause() {
+        let listener = || TcpListener::bind("127.0.0.1:0").expect("a port");
+        let at = |listener: &TcpListener| listener.local_addr().expect("an address");
+        let (closed, open) = (at(&listener()), listener());
+        let mut config = Config::default();
+        config.hub.source_distributors = vec!["sd.example:14004".to_owned()];
+        let mut links = Links::new(&config, 1, "test").expect("sockets");
+        // The name is looked up.
+        links.sources[0].state = State::Resolving;
+        links.resolver.send((0, Ok(vec![closed, at(&open)]))).expect("it is heard");
+        assert!(reaches(&mut links, 5, &open), "the second one, though no time has passed");
+        assert!(links.sources[0].addresses.is_empty());
+        // When that one does not greet, the name is looked up again, after a pause.
+        links.end(6, 0, "a test", &mut Nobody);
+        assert!(matches!(links.sources[0].state, State::Waiting(at) if at == 6 + PAUSE_FIRST));
     }
 }
