@@ -204,8 +204,10 @@ impl RsslIo {
 
     /// A connection that this side makes. A proxy has so many nanoseconds to answer.
     fn dial(&mut self, now: u64, conn: ConnId, kind: Kind, way: Way, (peer, patience): (SocketAddr, u64)) {
-        let tunnel = way.through_proxy_to.map(|target| Box::new(Tunnel::new(target, now.saturating_add(patience))));
-        self.insert(now, conn, kind, (way.tls, tunnel), (None, peer));
+        let Way { tls, through_proxy_to, proxy_credentials } = way;
+        let until = now.saturating_add(patience);
+        let tunnel = through_proxy_to.map(|target| Box::new(Tunnel::new(target, proxy_credentials, until)));
+        self.insert(now, conn, kind, (tls, tunnel), (None, peer));
     }
 
     fn next_seed(&mut self) -> u64 {

@@ -31,4 +31,4 @@ pub use handler::{Ended, Handler, Opened, Spoken};
 pub use io::RsslIo;
 pub use listener::{Encryption, Listener, WebSocket, WebSocketDial};
 pub use reason::{AdmissionError, EndReason};
-pub use tunnel::Way;
+pub use tunnel::{Credentials, Way};

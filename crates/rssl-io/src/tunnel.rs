@@ -1,5 +1,8 @@
 //! The way through an HTTP proxy (`CONNECT`), before the first byte of encryption or session.
 
+use std::fmt;
+
+use base64ct::{Base64, Encoding as _};
 use net::tls::TlsSession;
 
 /// What is between the socket and the session of a connection that is dialled.
@@ -9,11 +12,31 @@ pub struct Way {
     pub tls: Option<TlsSession>,
     /// The address dialled is that of an HTTP proxy, and this is the `HOST:PORT` that it is asked to connect with.
     pub through_proxy_to: Option<String>,
+    /// Who asks the proxy; `None` where it asks nobody.
+    pub proxy_credentials: Option<Credentials>,
 }
 
 impl From<Option<TlsSession>> for Way {
     fn from(tls: Option<TlsSession>) -> Self {
-        Self { tls, through_proxy_to: None }
+        Self { tls, ..Self::default() }
+    }
+}
+
+/// A user of a proxy and the password, as the header has them (RFC 7617). Nothing shows them.
+#[derive(Clone)]
+pub struct Credentials(String);
+
+impl Credentials {
+    /// From `USER:PASSWORD`. `None` without a colon, and with a control character, which a header cannot have.
+    pub fn new(text: &str) -> Option<Self> {
+        let is_whole = text.contains(':') && !text.contains(char::is_control);
+        is_whole.then(|| Self(Base64::encode_string(text.as_bytes())))
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Credentials")
     }
 }
 
@@ -23,20 +46,25 @@ const ANSWER_MAX: usize = 8 << 10;
 /// A connection whose proxy has not answered yet.
 pub(crate) struct Tunnel {
     target: String,
+    credentials: Option<Credentials>,
     answer: Vec<u8>,
     /// When the answer is not waited for any more.
     pub(crate) until: u64,
 }
 
 impl Tunnel {
-    pub(crate) fn new(target: String, until: u64) -> Self {
-        Self { target, answer: Vec::new(), until }
+    pub(crate) fn new(target: String, credentials: Option<Credentials>, until: u64) -> Self {
+        Self { target, credentials, answer: Vec::new(), until }
     }
 
     /// Appends the request.
     pub(crate) fn start(&self, out: &mut Vec<u8>) {
         let target = &self.target;
-        out.extend_from_slice(format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n").as_bytes());
+        out.extend_from_slice(format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n").as_bytes());
+        if let Some(Credentials(text)) = &self.credentials {
+            out.extend_from_slice(format!("Proxy-Authorization: Basic {text}\r\n").as_bytes());
+        }
+        out.extend_from_slice(b"\r\n");
     }
 
     /// Takes bytes of the proxy. How many of them are its answer, when that is whole and the way is open.
@@ -74,7 +102,7 @@ mod tests {
     use super::*;
 
     fn tunnel() -> Tunnel {
-        Tunnel::new("feed:14002".to_owned(), 0)
+        Tunnel::new("feed:14002".to_owned(), None, 0)
     }
 
     #[test]
@@ -94,6 +122,21 @@ mod tests {
                 assert_eq!(tunnel.receive(&all[cut..]), Ok(Some(answer.len() - cut)), "cut at {cut}");
             }
         }
+    }
+
+    #[test]
+    fn credentials_go_to_the_proxy_and_are_shown_nowhere() {
+        // The example of RFC 7617.
+        let credentials = Credentials::new("Aladdin:open sesame").expect("whole");
+        assert_eq!(format!("{credentials:?}"), "Credentials");
+        let mut out = Vec::new();
+        Tunnel::new("feed:14002".to_owned(), Some(credentials), 0).start(&mut out);
+        let text = String::from_utf8(out).expect("text");
+        assert!(text.ends_with("\r\nProxy-Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n\r\n"), "{text}");
+        for bad in ["name", "", "name:pass\nword", "a\r:b"] {
+            assert!(Credentials::new(bad).is_none(), "{bad:?}");
+        }
+        assert!(Credentials::new("name:").is_some(), "a password may be empty");
     }
 
     #[test]

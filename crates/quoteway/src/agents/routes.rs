@@ -15,7 +15,7 @@ use rssl::{ClientConfig, CompressionSet, Version};
 use crate::config::{self, Compression, Config, ConnectionType, RouteProtocol};
 use rssl::ws::upgrade::Protocol;
 use rssl::ws::{self, JsonConfig};
-use rssl_io::{RsslIo, Way, WebSocketDial};
+use rssl_io::{Credentials, RsslIo, Way, WebSocketDial};
 
 /// The routes of a Source Distributor.
 pub struct Routes {
@@ -145,7 +145,11 @@ impl Routes {
         };
         let client = Arc::new(route.client.clone());
         let through_proxy_to = route.proxy().map(|_| route.hosts[route.next].clone());
-        let way = Way { tls, through_proxy_to };
+        let proxy_credentials = match through_proxy_to.as_ref().and_then(|_| route.credentials()).transpose() {
+            Ok(credentials) => credentials,
+            Err(e) => return self.failed(now, index, &e),
+        };
+        let way = Way { tls, through_proxy_to, proxy_credentials };
         let dialled = match route.protocol {
             RouteProtocol::Rssl => io.connect(now, addr, &self.options, client, way),
             RouteProtocol::Json | RouteProtocol::RwfInWebSocket => {
@@ -235,6 +239,18 @@ impl Route {
         (!host.is_empty()).then(|| format!("{host}:{port}"))
     }
 
+    /// Who asks the proxy, read for each attempt: passwords change. The error names the file, and nothing that is in it.
+    fn credentials(&self) -> Option<Result<Credentials, String>> {
+        let file = Some(self.config.proxy_credentials_file.as_str()).filter(|file| !file.is_empty())?;
+        let text = std::fs::read_to_string(file).map_err(|e| format!("proxy_credentials_file {file}: {e}"));
+        let read = |text: String| {
+            let line = text.lines().next().unwrap_or_default();
+            Credentials::new(line)
+                .ok_or_else(|| format!("proxy_credentials_file {file}: its first line is no USER:PASSWORD"))
+        };
+        Some(text.and_then(read))
+    }
+
     fn new(route: &config::Route, config: &Config) -> io::Result<Self> {
         let hosts = route
             .host_list
@@ -306,6 +322,23 @@ mod tests {
                 self.0.lost(now, index, &ended.why.to_string(), ended.next_version);
             }
         }
+    }
+
+    #[test]
+    fn what_a_proxy_is_told_is_read_for_each_attempt_and_shown_in_no_fault() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let file = dir.path().join("proxy");
+        let mut route = config::Route { host_list: vec!["far".to_owned()], ..config::Route::default() };
+        let of = |route: &config::Route| Route::new(route, &Config::default()).expect("a route").credentials();
+        assert!(of(&route).is_none(), "none are named");
+        route.proxy_credentials_file = file.display().to_string();
+        let missing = of(&route).expect("a file is named").expect_err("it is not there");
+        assert!(missing.contains(&route.proxy_credentials_file), "{missing}");
+        std::fs::write(&file, "only-a-secret\n").expect("written");
+        let bad = of(&route).expect("a file is named").expect_err("no colon");
+        assert!(bad.contains("USER:PASSWORD") && !bad.contains("secret"), "{bad}");
+        std::fs::write(&file, "user:secret\nanother line\n").expect("written");
+        assert!(of(&route).expect("a file is named").is_ok());
     }
 
     #[test]

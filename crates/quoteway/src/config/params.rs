@@ -175,6 +175,7 @@ section! {
     ca_file: String = String::new(), "", "PEM file with the certificates that an encrypted provider's must lead to; empty means those of this machine.";
     proxy_host: String = String::new(), "proxyHost", "HTTP proxy through which the provider is dialled (CONNECT); it looks the provider's name up. Empty means straight.";
     proxy_port: u16 = 8080, "proxyPort", "Port of proxy_host.";
+    proxy_credentials_file: String = String::new(), "", "File whose first line is USER:PASSWORD towards proxy_host (Basic); read for each attempt. Empty: none.";
     compression_type: Compression = Compression::None, "compressionType", "Compression to offer.";
     user_name: String = String::new(), "userName", "Login name towards this provider; empty means that of source_distributor.";
     convert_mfeed_data_to_rwf: bool = false, "", "As source_distributor.convert_mfeed_data_to_rwf, for this provider.";

@@ -51,7 +51,7 @@ fn proxy(answer: &'static [&'static str]) -> (SocketAddr, JoinHandle<String>) {
 const OPEN: &[&str] = &["HTTP/1.1 200 Con", "nection established\r\nVia: 1.1 border\r\n\r", "\n"];
 
 fn through(server: &Server) -> Way {
-    Way { tls: None, through_proxy_to: Some(server.addr.to_string()) }
+    Way { through_proxy_to: Some(server.addr.to_string()), ..Way::default() }
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_proxy_that_refuses_or_is_silent_is_told() {
         [(refused, "the proxy does not connect with far:14002: \"HTTP/1.1 403 Forbidden\""), (silent, "in time")]
     {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let way = Way { tls: None, through_proxy_to: Some("far:14002".to_owned()) };
+        let way = Way { through_proxy_to: Some("far:14002".to_owned()), ..Way::default() };
         let patience = if answer.is_empty() { 20_000_000 } else { 20_000_000_000 };
         let config = Arc::new(ClientConfig { handshake_timeout_ns: patience, ..ClientConfig::default() });
         let at = listener.local_addr().expect("an address");
