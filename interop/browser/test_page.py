@@ -662,6 +662,8 @@ def test_every_width_and_both_themes_look_right(page, demo):
                 page.wait(f"document.documentElement.dataset.theme === '{'dark' if dark else 'light'}'", "the theme")
                 wide = page.value("Math.max(document.documentElement.scrollWidth, document.body.scrollWidth)")
                 assert wide <= width, f"{view} at {width} is {wide} wide"
+                cut = page.value("[...document.querySelectorAll('#system .table')].filter(t => t.scrollWidth > t.clientWidth + 1).map(t => t.innerText.slice(0, 80))")
+                assert not cut, f"at {width} a table is wider than its card: {cut}"
                 if view == "system" and SHOTS:
                     open_item(page, "IBM.N")
                     page.wait("document.querySelectorAll('#sheet .field').length > 3", "its image")
