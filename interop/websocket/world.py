@@ -81,6 +81,9 @@ class Server:
 class Provider:
     """An interactive provider over tr_json2, made of the package `websockets`: what it is asked for it answers with `image`."""
 
+    # What its login says beside the usual.
+    features = {}
+
     def __init__(self, service=SERVICE):
         self.service = service
         self.port = 0
@@ -131,7 +134,7 @@ class Provider:
             pass
         elif message.get("Domain") == "Login":
             self.send(ws, {"ID": stream, "Type": "Refresh", "Domain": "Login", "State": ok, "Key": {
-                "Name": message["Key"]["Name"], "Elements": {"SupportOMMPost": 1, "SupportViewRequests": 0}},
+                "Name": message["Key"]["Name"], "Elements": {"SupportOMMPost": 1, "SupportViewRequests": 0, **self.features}},
                 "Elements": {"PingTimeout": 30, "MaxMsgSize": 61440}})
         elif message.get("Domain") == "Source":
             info = {"Name": self.service, "Capabilities": {"Type": "Array", "Data": {"Type": "UInt", "Data": [6, 7, 10]}}}

@@ -13,6 +13,8 @@ import java.util.Base64;
 import java.util.Comparator;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.parallel.ResourceAccessMode;
+import org.junit.jupiter.api.parallel.ResourceLock;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -113,6 +115,7 @@ class TunnelTest {
     }
 
     /** EMA downloads the dictionary, too, which as JSON is one message of many frames. */
+    @ResourceLock(value = EmaWebSocket.CONVERTER, mode = ResourceAccessMode.READ)
     @ParameterizedTest(name = "{0}, encrypted: {1}, by proxy: {2}")
     @CsvSource({
         "tr_json2, false, true", "tr_json2, true, false", "tr_json2, true, true",

@@ -1,5 +1,6 @@
 package quoteway.interop;
 
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -11,17 +12,21 @@ import com.refinitiv.ema.access.OmmException;
 import com.refinitiv.ema.rdm.EmaRdm;
 import com.refinitiv.eta.codec.StateCodes;
 import java.math.BigDecimal;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.parallel.ResourceAccessMode;
 import org.junit.jupiter.api.parallel.ResourceLock;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import quoteway.interop.peer.EmaConsumer;
 import quoteway.interop.peer.EmaNip;
@@ -58,6 +63,31 @@ class WebSocketTest {
         EmaProvider provider = w.emaProvider();
         w.serve("[p2ps]\nwebsocket_compression = true\ncompression_type = \"zlib\"\n", provider.port());
         everyValueArrives(provider, w.emaConsumer(EmaWebSocket.compressing(w.port(), protocol)));
+    }
+
+    /**
+     * EMA says no ping of its own over JSON, and gives a server up that was silent for its ping timeout: with pings each second it stays for
+     * several of those, without them it does not.
+     */
+    @ResourceLock(value = EmaWebSocket.CONVERTER, mode = ResourceAccessMode.READ)
+    @ParameterizedTest(name = "server pings after {0} s")
+    @CsvSource({"1, true", "20, false"})
+    void anIdleConsumerStaysAsLongAsItIsPinged(int seconds, boolean stays, World w) {
+        EmaProvider provider = w.emaProvider();
+        w.serve("[p2ps]\nwebsocket_ping_timeout_s = " + 3 * seconds + "\n", provider.port());
+        EmaConsumer consumer = w.emaConsumer(EmaWebSocket.impatient(w.port(), "tr_json2", 5_000));
+        var stream = consumer.open(World.FEED, "IDLE");
+        stream.next().solicitedImage().openOk();
+        var lost = new AtomicReference<Message>();
+        var waiting = (Executable) () -> lost.set(stream.inbox().next(m -> m.kind == Kind.STATUS, "a loss", Duration.ofSeconds(stays ? 12 : 30)));
+        if (stays) {
+            assertThrows(AssertionError.class, waiting);
+            provider.awaitOpen("IDLE").update(1);
+            same(Quotes.update("IDLE", 1), stream.next().is(Kind.UPDATE));
+        } else {
+            assertDoesNotThrow(waiting);
+            lost.get().openSuspect();
+        }
     }
 
     @ResourceLock(value = EmaWebSocket.CONVERTER, mode = ResourceAccessMode.READ)
@@ -135,6 +165,7 @@ class WebSocketTest {
     }
 
     /** ETA's reactor, which is below EMA's, does it where its application has set up the converter. */
+    @ResourceLock(EmaWebSocket.CONVERTER)
     @Test
     void aNonInteractiveProviderPublishesOverJsonAndComesBack(World w) throws Exception {
         w.serve();

@@ -31,6 +31,13 @@ public final class EmaWebSocket {
         return consumer(channel);
     }
 
+    /** The same; it gives the server up when nothing came for so many milliseconds. */
+    public static OmmConsumerConfig impatient(int port, String protocols, int silence) {
+        ElementList channel = channel(port, protocols);
+        channel.add(EmaFactory.createElementEntry().intValue("ConnectionPingTimeout", silence));
+        return consumer(channel);
+    }
+
     /** The same, by a forward proxy on this host. */
     public static OmmConsumerConfig byProxy(int port, String protocols, int proxy) {
         return consumer(through(proxy, channel(port, protocols)));
