@@ -1,5 +1,7 @@
 //! Which items are cached: by service, domain and name.
 
+/// A name of an item, or many: patterns are written alike wherever an administrator writes them.
+pub use permissions::rights::Pattern as NamePattern;
 use rwf::image::Schema;
 use rwf::msg::Domain;
 use rwf::page::PageSize;
@@ -154,70 +156,10 @@ impl Domains {
     }
 }
 
-/// A name of an item, or many: `*` stands for any bytes, `?` for one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NamePattern(Box<[u8]>);
-
-impl NamePattern {
-    /// The pattern that is written so.
-    pub fn new(text: &str) -> Self {
-        Self(text.as_bytes().into())
-    }
-
-    /// True if a name fits the whole pattern.
-    pub fn matches(&self, name: &[u8]) -> bool {
-        let pattern = &*self.0;
-        let (mut p, mut n) = (0, 0);
-        // Where the last `*` stands, and the first byte of the name that it has not taken yet.
-        let mut star: Option<(usize, usize)> = None;
-        while n < name.len() {
-            match pattern.get(p) {
-                Some(b'*') => {
-                    star = Some((p, n));
-                    p += 1;
-                }
-                Some(&byte) if byte == b'?' || byte == name[n] => {
-                    p += 1;
-                    n += 1;
-                }
-                _ => {
-                    let Some((at, taken)) = star else { return false };
-                    star = Some((at, taken + 1));
-                    p = at + 1;
-                    n = taken + 1;
-                }
-            }
-        }
-        pattern[p..].iter().all(|&byte| byte == b'*')
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::{CacheRules, Domains, NamePattern, ServiceRule};
     use rwf::msg::Domain;
-
-    #[test]
-    fn patterns_fit_whole_names() {
-        for (pattern, name, fits) in [
-            ("IBM.N", "IBM.N", true),
-            ("IBM.N", "IBM.NX", false),
-            ("IBM.*", "IBM.N", true),
-            ("*.N", "IBM.N", true),
-            ("*.N", "A.N.N", true),
-            ("*.N", "IBM.NX", false),
-            ("0#*", "0#.FTSE", true),
-            ("I?M", "IBM", true),
-            ("I?M", "IM", false),
-            ("*a*b*", "xxaxxbxx", true),
-            ("*a*b*", "xxbxxaxx", false),
-            ("*", "", true),
-            ("", "", true),
-            ("?", "", false),
-        ] {
-            assert_eq!(NamePattern::new(pattern).matches(name.as_bytes()), fits, "{pattern} {name}");
-        }
-    }
 
     #[test]
     fn a_service_that_is_named_has_its_own_rule() {

@@ -111,7 +111,7 @@ fn crates_use_only_what_the_architecture_allows() {
         ("lbm", &[]),
         ("rssl", &["rwf"]),
         ("hub", &["hub-content", "hub-stream", "omm", "permissions", "rwf"]),
-        ("hub-content", &["hub-stream", "rwf"]),
+        ("hub-content", &["hub-stream", "permissions", "rwf"]),
         ("hub-stream", &["rwf"]),
         ("net", &[]),
         ("lbm-io", &["lbm", "net"]),
