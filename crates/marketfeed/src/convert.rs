@@ -11,8 +11,9 @@ use rwf::{
 };
 use thiserror::Error;
 
+use crate::record::Text;
 use crate::value::{self, TimeForm};
-use crate::{Field, Loss, Losses, ParseError, Record, RecordEncoder, RecordType, has_edit};
+use crate::{Loss, Losses, ParseError, Record, RecordEncoder, RecordType, has_edit};
 
 /// A message that cannot be converted as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -103,7 +104,7 @@ impl Converter {
         header: &RwfHeader,
         w: &mut Writer<'_>,
     ) -> Result<(), ConvertError> {
-        let key = MsgKey { service_id: header.service_id, ..MsgKey::item(0, record.item) };
+        let key = || MsgKey { service_id: header.service_id, ..MsgKey::item(0, record.item) };
         let seq_num = match self.options.rtl {
             RtlRule::Counted => None,
             RtlRule::SequenceNumber => record.rtl.map(u32::from),
@@ -120,7 +121,7 @@ impl Converter {
                     flags,
                     seq_num,
                     state: State { stream: stream_state, text: status_text(record), ..State::OPEN_OK },
-                    key: Some(key),
+                    key: Some(key()),
                     ..RefreshMsg::new(Domain::MARKET_PRICE, header.stream_id)
                 };
                 refresh.encode_header(w)?;
@@ -133,7 +134,7 @@ impl Converter {
                 )
             }
             RecordType::STATUS | RecordType::DROP => {
-                let (state, key) = (Some(drop_state(record)), Some(key));
+                let (state, key) = (Some(drop_state(record)), Some(key()));
                 let status = StatusMsg { state, key, ..StatusMsg::new(Domain::MARKET_PRICE, header.stream_id) };
                 Ok(status.encode(w)?)
             }
@@ -164,12 +165,18 @@ impl Converter {
         if let Some(info) = info {
             list.info(info)?;
         }
-        for field in record.fields() {
-            let field = field?;
-            match field_to_rwf(dictionary, field, &mut list) {
+        list.begin_standard()?;
+        let mut fields = record.fields();
+        while let Some(field) = fields.next_text() {
+            let (fid, text) = field?;
+            let def = dictionary.field(fid);
+            if def.is_some_and(|def| is_short_field_written(def, fid, text, &mut list)) {
+                continue;
+            }
+            match field_to_rwf(dictionary, def, fid, text.bytes(), &mut list) {
                 Ok(()) => {}
                 Err(value::Error::Encode(error)) => return Err(error.into()),
-                Err(value::Error::Lost(loss)) => self.losses.add(field.fid, loss),
+                Err(value::Error::Lost(loss)) => self.losses.add(fid, loss),
             }
         }
         Ok(list.finish()?)
@@ -221,8 +228,12 @@ impl Converter {
         let mut encoder = RecordEncoder::begin(w, &record)?;
         for entry in list.entries() {
             let entry = entry?;
+            let def = dictionary.field(entry.fid);
+            if def.is_some_and(|def| self.is_short_field_written(def, &entry, &mut encoder)) {
+                continue;
+            }
             let start = encoder.position();
-            match self.field_to_marketfeed(dictionary, &entry, &mut encoder) {
+            match self.field_to_marketfeed(dictionary, def, entry.fid, entry.data, &mut encoder) {
                 Ok(None) => {}
                 Ok(Some(loss)) => self.losses.add(entry.fid, loss),
                 Err(value::Error::Encode(error)) => return Err(error.into()),
@@ -235,21 +246,37 @@ impl Converter {
         Ok(encoder.finish()?)
     }
 
+    /// Writes the values that messages have most, [`value::short_text`]. False, and nothing written, for all others.
+    #[inline]
+    fn is_short_field_written(
+        &self,
+        def: &FieldDef,
+        entry: &FieldEntry<'_>,
+        encoder: &mut RecordEncoder<'_, '_>,
+    ) -> bool {
+        def.marketfeed_type() != MarketfeedType::NONE
+            && value::short_text(def, entry.data, self.options.expands_enums)
+                .is_some_and(|(text, len)| encoder.short_field(entry.fid, text, len).is_ok())
+    }
+
+    #[inline(never)]
     fn field_to_marketfeed(
         &self,
         dictionary: &Dictionary,
-        entry: &FieldEntry<'_>,
+        def: Option<&FieldDef>,
+        fid: i16,
+        data: &[u8],
         encoder: &mut RecordEncoder<'_, '_>,
     ) -> Result<Option<Loss>, value::Error> {
-        let def = dictionary.field(entry.fid).ok_or(value::Error::Lost(Loss::NoDefinition))?;
+        let def = def.ok_or(value::Error::Lost(Loss::NoDefinition))?;
         if def.marketfeed_type() == MarketfeedType::NONE {
             return Err(value::Error::Lost(Loss::NotInMarketfeed));
         }
         let start = encoder.position();
         let mut kept = Ok(None);
-        encoder.field_with(entry.fid, |w| {
+        encoder.field_with(fid, |w| {
             let head = w.position();
-            kept = self.write_value(dictionary, def, entry, w);
+            kept = self.write_value(dictionary, def, data, w);
             let len = w.position() - head;
             // Edits are longer than what they edit.
             let is_text_with_edit = || has_edit(&w.written()[head..]);
@@ -267,11 +294,10 @@ impl Converter {
         &self,
         dictionary: &Dictionary,
         def: &FieldDef,
-        entry: &FieldEntry<'_>,
+        data: &[u8],
         w: &mut Writer<'_>,
     ) -> Result<Option<Loss>, value::Error> {
         let wrong = |_: DecodeError| value::Error::Lost(Loss::Value);
-        let data = entry.data;
         if data.is_empty() {
             return Ok(None);
         }
@@ -282,7 +308,7 @@ impl Converter {
             },
             DataType::ENUM => {
                 let number = primitive::enumeration(data).map_err(wrong)?;
-                match dictionary.enum_display(entry.fid, number) {
+                match dictionary.enum_display(def.fid(), number) {
                     Some(text) if self.options.expands_enums => write_text(w, text)?,
                     _ => value::write_uint(w, u64::from(number))?,
                 }
@@ -371,16 +397,37 @@ fn time_form(def: &FieldDef) -> TimeForm {
     }
 }
 
-/// Writes a field of a record into a field list.
+/// Writes the values that records have most: of the frequent types, and of a word at most. False, and nothing written, for all others; as
+/// there is no error to be told of, the loop over the fields has its state in registers.
 #[inline]
+fn is_short_field_written(def: &FieldDef, fid: i16, text: Text<'_>, list: &mut FieldListEncoder<'_, '_>) -> bool {
+    match def.data_type() {
+        DataType::REAL => value::short_real(text).is_some_and(|real| list.real(fid, real).is_ok()),
+        DataType::ENUM => value::short_uint(text).is_some_and(|number| list.enumeration(fid, number).is_ok()),
+        DataType::UINT if def.marketfeed_type() != MarketfeedType::BINARY => {
+            value::short_uint(text).is_some_and(|number| list.uint(fid, number.into()).is_ok())
+        }
+        DataType::TIME if def.marketfeed_type() != MarketfeedType::INTEGER => {
+            value::clock(text).is_some_and(|(time, len)| list.short(fid, time, len).is_ok())
+        }
+        DataType::RMTES_STRING | DataType::ASCII_STRING | DataType::UTF8_STRING => {
+            text.word().is_some_and(|word| list.short(fid, word.to_le_bytes(), text.len()).is_ok())
+        }
+        _ => false,
+    }
+}
+
+/// Writes a field of a record into a field list.
+#[inline(never)]
 fn field_to_rwf(
     dictionary: &Dictionary,
-    field: Field<'_>,
+    def: Option<&FieldDef>,
+    fid: i16,
+    text: &[u8],
     list: &mut FieldListEncoder<'_, '_>,
 ) -> Result<(), value::Error> {
-    let Field { fid, value: text } = field;
     // Text of a field that nobody defines is passed on as it is: whoever knows the field can read it.
-    let Some(def) = dictionary.field(fid) else { return Ok(list.raw(fid, text)?) };
+    let Some(def) = def else { return Ok(list.raw(fid, text)?) };
     let data_type = def.data_type();
     if matches!(data_type, DataType::RMTES_STRING | DataType::ASCII_STRING | DataType::UTF8_STRING) {
         return Ok(list.raw(fid, text)?);
@@ -388,29 +435,136 @@ fn field_to_rwf(
     if value::is_blank(text) {
         return Ok(list.blank(fid)?);
     }
-    let wrong = value::Error::Lost(Loss::Value);
-    // Each kind is written where it is read: a value of any kind between the two would be stored and loaded again.
-    let written = match data_type {
-        DataType::REAL => list.real(fid, value::real(text).ok_or(wrong)?),
-        DataType::UINT if def.marketfeed_type() == MarketfeedType::BINARY => {
-            list.uint(fid, value::binary(text).ok_or(wrong)?)
-        }
-        DataType::UINT => list.uint(fid, value::uint(text).ok_or(wrong)?),
-        DataType::INT => list.int(fid, value::int(text).ok_or(wrong)?),
-        DataType::DATE => list.field(fid, &Primitive::Date(value::date(text).ok_or(wrong)?)),
+    let value = match data_type {
+        DataType::REAL => value::real(text).map(Primitive::Real),
+        DataType::UINT if def.marketfeed_type() == MarketfeedType::BINARY => value::binary(text).map(Primitive::UInt),
+        DataType::UINT => value::uint(text).map(Primitive::UInt),
+        DataType::INT => value::int(text).map(Primitive::Int),
+        DataType::DATE => value::date(text).map(Primitive::Date),
         DataType::TIME if def.marketfeed_type() == MarketfeedType::INTEGER => {
-            let time = value::time_of_count(text, def.rwf_length()).ok_or(wrong)?;
-            list.field(fid, &Primitive::Time(time))
+            value::time_of_count(text, def.rwf_length()).map(Primitive::Time)
         }
-        DataType::TIME => list.field(fid, &Primitive::Time(value::time(text).ok_or(wrong)?)),
-        DataType::ENUM => list.enumeration(fid, enumeration(dictionary, def, text).ok_or(wrong)?),
+        DataType::TIME => value::time(text).map(Primitive::Time),
+        DataType::ENUM => enumeration(dictionary, def, text).map(Primitive::Enum),
         _ => return Err(value::Error::Lost(Loss::Type)),
     };
-    Ok(written?)
+    Ok(list.field(fid, &value.ok_or(value::Error::Lost(Loss::Value))?)?)
 }
 
 /// Digits are the value; other text is looked up among the displays of the field.
 fn enumeration(dictionary: &Dictionary, def: &FieldDef, text: &[u8]) -> Option<u16> {
     let number = value::uint(text).and_then(|number| u16::try_from(number).ok());
     number.or_else(|| dictionary.enum_table(def)?.value_of(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A field of each kind that is written in short, and some that are not: ids in the order of the lines.
+    const FIELDS: &[u8] = b"\
+PRICE_F \"P\" 1 NULL PRICE 17 REAL64 7
+SHORT_F \"S\" 22 NULL PRICE 4 REAL64 7
+ENUM_F \"E\" 333 NULL ENUMERATED 2 ( 1 ) ENUM 1
+UINT_F \"U\" 4444 NULL INTEGER 15 UINT64 8
+BINARY_F \"B\" -5 NULL BINARY 4 UINT64 3
+TIME_F \"T\" 12345 NULL TIME_SECONDS 8 TIME 5
+MINUTE_F \"M\" 7 NULL TIME 5 TIME 5
+MS_F \"N\" 8 NULL INTEGER 15 TIME 5
+DATE_F \"D\" 9 NULL DATE 11 DATE 4
+TEXT_F \"X\" -32768 NULL ALPHANUMERIC 6 RMTES_STRING 6
+NONE_F \"O\" 11 NULL NONE 0 REAL64 7
+";
+    const IDS: [i16; 12] = [1, 22, 333, 4444, -5, 12345, 7, 8, 9, -32768, 11, 99];
+
+    fn dictionary() -> Dictionary {
+        let mut dictionary = Dictionary::new();
+        dictionary.load_fields("the test's", FIELDS).unwrap();
+        dictionary.load_enums("the test's", b"ENUM_F 333\n0 \"  \" none\n7 \"UP\" up\n").unwrap();
+        dictionary
+    }
+
+    /// Values as feeds have them, and nearly so.
+    fn value() -> impl Strategy<Value = Vec<u8>> {
+        let byte = || prop::sample::select(b"0123456789012345678901234567890123456789..-+:/ UPA@\xE9\x1b[`".to_vec());
+        prop_oneof![
+            prop::collection::vec(byte(), 0..12),
+            "-?[0-9]{0,8}(\\.[0-9]{0,7})?".prop_map(String::into_bytes),
+            "[0-2][0-9]:[0-6][0-9]:[0-6][0-9]".prop_map(String::into_bytes),
+            Just(b"  ".to_vec()),
+        ]
+    }
+
+    /// What both ways of writing a field write, the short one by [`Converter::fields_to_rwf`].
+    fn read(dictionary: &Dictionary, record: &Record<'_>) -> [(Vec<u8>, Losses); 2] {
+        let mut converter = Converter::default();
+        let (mut quick, mut slow) = ([0; 400], [0; 400]);
+        let mut w = Writer::new(&mut quick);
+        converter.fields_to_rwf(dictionary, record, None, &mut w).unwrap();
+        let quick = (w.written().to_vec(), converter.losses);
+        let mut w = Writer::new(&mut slow);
+        let mut losses = Losses::default();
+        let mut list = FieldListEncoder::begin(&mut w).unwrap();
+        for field in record.fields() {
+            let crate::Field { fid, value } = field.unwrap();
+            match field_to_rwf(dictionary, dictionary.field(fid), fid, value, &mut list) {
+                Ok(()) => {}
+                Err(value::Error::Lost(loss)) => losses.add(fid, loss),
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+        list.finish().unwrap();
+        [quick, (w.written().to_vec(), losses)]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 3_000, ..ProptestConfig::default() })]
+
+        #[test]
+        fn short_values_are_read_as_all_others_are(fields in prop::collection::vec((0..IDS.len(), value()), 0..12)) {
+            let mut bytes = b"\x1c316\x1f\x1dI".to_vec();
+            for (field, value) in &fields {
+                bytes.extend_from_slice(format!("\x1e{}\x1f", IDS[*field]).as_bytes());
+                bytes.extend_from_slice(value);
+            }
+            bytes.push(crate::FS);
+            let record = Record::parse(&bytes).unwrap();
+            let [quick, slow] = read(&dictionary(), &record);
+            prop_assert_eq!(quick, slow);
+        }
+
+        #[test]
+        fn short_values_are_written_as_all_others_are(field in 0..IDS.len(), data in any_data(), room in 0_usize..40) {
+            let (dictionary, converter) = (dictionary(), Converter::default());
+            let fid = IDS[field];
+            let Some(def) = dictionary.field(fid) else { return Ok(()) };
+            let (mut quick, mut slow) = ([0; 200], [0; 200]);
+            let (mut quick, mut slow) = (Writer::new(&mut quick[..room]), Writer::new(&mut slow));
+            let entry = FieldEntry { fid, enc: DataType::UNKNOWN, data: &data };
+            let is_written =
+                converter.is_short_field_written(def, &entry, &mut RecordEncoder::resume(&mut quick));
+            if is_written {
+                let mut slow = RecordEncoder::resume(&mut slow);
+                let kept = converter.field_to_marketfeed(&dictionary, Some(def), fid, &data, &mut slow);
+                prop_assert!(matches!(kept, Ok(None)), "{:?}", kept);
+                prop_assert_eq!(quick.written(), slow.written());
+            } else {
+                prop_assert_eq!(quick.position(), 0);
+            }
+        }
+    }
+
+    /// Values as RWF has them, and other bytes.
+    fn any_data() -> impl Strategy<Value = Vec<u8>> {
+        let real = (0_u8..35, any::<i32>(), 0_u32..32).prop_map(|(hint, mantissa, shift)| {
+            let mut buffer = [0; 16];
+            let mut w = Writer::new(&mut buffer);
+            match Primitive::Real(rwf::Real::new(i64::from(mantissa >> shift), rwf::RealHint(hint))).encode(&mut w) {
+                Ok(()) => w.written().to_vec(),
+                Err(_) => Vec::new(),
+            }
+        });
+        prop_oneof![real, prop::collection::vec(any::<u8>(), 0..10), prop::collection::vec(0_u8..61, 2..4), value(),]
+    }
 }

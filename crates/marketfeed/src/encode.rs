@@ -3,6 +3,7 @@
 use rwf::EncodeError;
 use rwf::wire::Writer;
 
+use crate::words;
 use crate::{FS, GS, RS, Record, RecordType, US};
 
 /// Writes a Marketfeed message: the header, then fields, then its end.
@@ -20,8 +21,7 @@ impl<'w, 'b> RecordEncoder<'w, 'b> {
     /// [`EncodeError::BufferFull`]; [`EncodeError::Unrepresentable`] for a separator within a part.
     pub fn begin(w: &'w mut Writer<'b>, record: &Record<'_>) -> Result<Self, EncodeError> {
         let mut encoder = Self { w };
-        encoder.w.u8(FS)?;
-        encoder.number(i32::from(record.record_type.0))?;
+        encoder.numbered(FS, record.record_type.0)?;
         encoder.part(US, record.tag.unwrap_or_default())?;
         encoder.part(GS, record.item)?;
         match record.record_type {
@@ -74,6 +74,13 @@ impl<'w, 'b> RecordEncoder<'w, 'b> {
         Err(EncodeError::Unrepresentable("a separator (0x1C to 0x1F) in a Marketfeed value"))
     }
 
+    /// A field whose value is the first `len` bytes of a word. The message is as before if it fails.
+    #[inline]
+    pub(crate) fn short_field(&mut self, fid: i16, text: u64, len: usize) -> Result<(), EncodeError> {
+        let (head, head_len) = crate::value::field_head(fid);
+        self.w.short_pair((head.to_le_bytes(), head_len), (text.to_le_bytes(), len))
+    }
+
     /// A field whose value `write` writes, without separators.
     pub(crate) fn field_with(
         &mut self,
@@ -84,8 +91,22 @@ impl<'w, 'b> RecordEncoder<'w, 'b> {
         write(self.w)
     }
 
+    #[inline]
     fn head(&mut self, fid: i16) -> Result<(), EncodeError> {
-        crate::value::write_field_id(self.w, fid)
+        let (head, len) = crate::value::field_head(fid);
+        self.w.short(head.to_le_bytes(), len)
+    }
+
+    /// An encoder that goes on where one has been.
+    #[cfg(test)]
+    pub(crate) const fn resume(w: &'w mut Writer<'b>) -> Self {
+        Self { w }
+    }
+
+    /// The message as far as it is written.
+    #[cfg(test)]
+    pub(crate) fn written(&self) -> &[u8] {
+        self.w.written()
     }
 
     /// Where the next byte goes.
@@ -114,12 +135,9 @@ impl<'w, 'b> RecordEncoder<'w, 'b> {
         Err(EncodeError::Unrepresentable("a separator (0x1C to 0x1F) in a Marketfeed header"))
     }
 
+    #[inline]
     fn numbered(&mut self, mark: u8, number: u16) -> Result<(), EncodeError> {
-        self.w.u8(mark)?;
-        self.number(i32::from(number))
-    }
-
-    fn number(&mut self, number: i32) -> Result<(), EncodeError> {
-        crate::value::write_int(self.w, i64::from(number))
+        let (text, len) = words::text_of(number.into(), 1);
+        self.w.short((text << 8 | u64::from(mark)).to_le_bytes(), len + 1)
     }
 }

@@ -36,7 +36,7 @@ pub use convert::{ConvertError, Converter, Options, RtlRule, RwfHeader};
 pub use edit::{EditError, FieldCache, has_edit};
 pub use encode::RecordEncoder;
 pub use losses::{Loss, Losses};
-pub use record::{Field, Fields, ParseError, Record, RecordType, Scan, scan, separator};
+pub use record::{Field, Fields, ParseError, Record, RecordType, Scan, scan};
 
 /// Begins and ends a message.
 pub const FS: u8 = 0x1C;

@@ -197,19 +197,25 @@ impl Time {
     /// over 2,047.
     #[inline]
     pub fn write(self, len: usize, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        match self.to_bytes(len) {
+            Some(bytes) => w.short(bytes, len),
+            None => Err(EncodeError::Unrepresentable("time")),
+        }
+    }
+
+    /// The first `len` bytes' worth of parts; the bytes behind them mean nothing. `None` as for [`Time::write`].
+    #[inline]
+    pub(crate) const fn to_bytes(self, len: usize) -> Option<[u8; 8]> {
         let Self { hour, minute, second, millisecond, microsecond, nanosecond } = self;
         let [ms1, ms0] = millisecond.to_be_bytes();
         let [us1, us0] = microsecond.to_be_bytes();
         match len {
-            2 => w.array([hour, minute]),
-            3 => w.array([hour, minute, second]),
-            5 => w.array([hour, minute, second, ms1, ms0]),
-            7 => w.array([hour, minute, second, ms1, ms0, us1, us0]),
+            2 | 3 | 5 | 7 => Some([hour, minute, second, ms1, ms0, us1, us0, 0]),
             8 if microsecond <= SUB_MAX && nanosecond <= SUB_MAX => {
                 let [ns1, ns0] = nanosecond.to_be_bytes();
-                w.array([hour, minute, second, ms1, ms0, us1 | ns1 << 3, us0, ns0])
+                Some([hour, minute, second, ms1, ms0, us1 | ns1 << 3, us0, ns0])
             }
-            _ => Err(EncodeError::Unrepresentable("time")),
+            _ => None,
         }
     }
 }

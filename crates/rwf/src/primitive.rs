@@ -202,6 +202,7 @@ impl<'a> Primitive<'a> {
             Self::Enum(v) => Some(ShortNumber::uint(u64::from(*v))),
             Self::Int(v) => Some(ShortNumber::int(*v)),
             Self::Real(v) => ShortNumber::real(*v),
+            Self::Time(v) => ShortNumber::time(*v),
             _ => None,
         }
     }
@@ -513,7 +514,7 @@ const fn uint_len(value: u64) -> usize {
     (64 - (value | 1).leading_zeros() as usize).div_ceil(8)
 }
 
-/// A number in its shortest form, as lists have it behind a length byte.
+/// A number or time in its shortest form, as lists have it behind a length byte.
 pub(crate) struct ShortNumber {
     /// The hint of a real.
     pub(crate) hint: Option<u8>,
@@ -537,6 +538,19 @@ impl ShortNumber {
     #[inline]
     pub(crate) fn int(value: i64) -> Self {
         Self::new(None, value as u64, int_len(value))
+    }
+
+    /// Up to eight bytes that are encoded already.
+    #[inline]
+    pub(crate) const fn encoded(bytes: [u8; 8], len: usize) -> Self {
+        Self { hint: None, bytes, len }
+    }
+
+    /// `None` for parts that the longest form has no room for.
+    #[inline]
+    pub(crate) fn time(value: Time) -> Option<Self> {
+        let len = value.encoded_len();
+        Some(Self::encoded(value.to_bytes(len)?, len))
     }
 
     /// `None` for a hint that has no number.

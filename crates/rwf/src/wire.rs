@@ -412,6 +412,35 @@ impl<'b> Writer<'b> {
         Ok(())
     }
 
+    /// Writes the first `len` bytes of each of two arrays, one after the other: [`Writer::short`] for both with one check.
+    ///
+    /// # Errors
+    /// [`EncodeError::BufferFull`]
+    ///
+    /// # Panics
+    /// A length is more than there are.
+    #[inline]
+    pub fn short_pair(&mut self, first: ([u8; 8], usize), second: ([u8; 8], usize)) -> Result<(), EncodeError> {
+        assert!(first.1 <= 8 && second.1 <= 8);
+        let Some(room) = self.buf.get_mut(self.position..).and_then(<[u8]>::first_chunk_mut::<16>) else {
+            return self.last_pair(first, second);
+        };
+        room[..8].copy_from_slice(&first.0);
+        room[first.1..first.1 + 8].copy_from_slice(&second.0);
+        self.position += first.1 + second.1;
+        Ok(())
+    }
+
+    /// The same where there may be room for both and not for what lies behind them.
+    #[inline(never)]
+    fn last_pair(&mut self, first: ([u8; 8], usize), second: ([u8; 8], usize)) -> Result<(), EncodeError> {
+        if self.remaining() < first.1 + second.1 {
+            return Err(EncodeError::BufferFull);
+        }
+        self.bytes(&first.0[..first.1])?;
+        self.bytes(&second.0[..second.1])
+    }
+
     /// Writes a number with its length byte, and hint byte if it has one.
     #[inline]
     pub(crate) fn short_number(&mut self, number: &ShortNumber) -> Result<(), EncodeError> {
@@ -422,13 +451,11 @@ impl<'b> Writer<'b> {
         self.short(number.bytes, number.len)
     }
 
-    /// Writes a field id and a number. With room for the longest form, which is the rule, that is one check and two stores.
+    /// Writes a field id and a number, if there is room for the longest form: one check and two stores. False, and nothing written, if
+    /// there is not.
     #[inline]
-    pub(crate) fn numbered(&mut self, fid: i16, number: &ShortNumber) -> Result<(), EncodeError> {
-        let Some(room) = self.buf.get_mut(self.position..).and_then(<[u8]>::first_chunk_mut::<12>) else {
-            self.i16(fid)?;
-            return self.short_number(number);
-        };
+    pub(crate) fn numbered(&mut self, fid: i16, number: &ShortNumber) -> bool {
+        let Some(room) = self.buf.get_mut(self.position..self.position + 12) else { return false };
         let [a, b] = fid.to_be_bytes();
         let len = number.len as u8;
         let head = if let Some(hint) = number.hint {
@@ -440,7 +467,7 @@ impl<'b> Writer<'b> {
         };
         room[head..head + 8].copy_from_slice(&number.bytes);
         self.position += head + number.len;
-        Ok(())
+        true
     }
 
     /// Writes `count` zero bytes.
@@ -755,6 +782,18 @@ mod tests {
         assert_eq!(w.u32(1), Err(EncodeError::BufferFull));
         assert_eq!(w.written(), [1]);
         assert_eq!(w.rb15_long(0x8000), Err(EncodeError::TooLong { what: "15-bit length", len: 0x8000, max: 0x7FFF }));
+    }
+
+    #[test]
+    fn a_pair_is_written_whole_or_not_at_all() {
+        for room in 0..20 {
+            let mut buf = [0; 20];
+            let mut w = Writer::new(&mut buf[..room]);
+            let written = w.short_pair((*b"abcdefgh", 3), (*b"ijklmnop", 8));
+            let expected: (_, &[u8]) =
+                if room >= 11 { (Ok(()), b"abcijklmnop") } else { (Err(EncodeError::BufferFull), b"") };
+            assert_eq!((written, w.written()), expected, "{room}");
+        }
     }
 
     proptest! {

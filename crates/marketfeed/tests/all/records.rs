@@ -1,6 +1,9 @@
 //! Whole messages against the reading of another decoder.
 
-use marketfeed::{Converter, FS, Options, ParseError, Record, RecordEncoder, RtlRule, RwfHeader, Scan, scan};
+use marketfeed::{
+    Converter, FS, Options, ParseError, RS, Record, RecordEncoder, RecordType, RtlRule, RwfHeader, Scan, US, scan,
+};
+use proptest::prelude::*;
 use rwf::msg::{Msg, MsgClass};
 use rwf::wire::Writer;
 use rwf::{DataType, FieldList, Primitive, SetScope};
@@ -189,4 +192,55 @@ fn faults_are_told_with_their_place() {
     assert_eq!(error(b"\x1c316\x1dA\x1e22\x1f1\x1f2\x1c"), ParseError::BadField(6));
     assert_eq!(error(b"\x1c316\x1dA\x1e99999\x1f1\x1c"), ParseError::BadField(6));
     assert_eq!(error(&[b"\x1c316\x1dA", &[FS][..], b"317\x1dB\x1c"].concat()), ParseError::EarlyEnd(6));
+}
+
+/// The fields of a body by nothing but splitting, and where the first fault is.
+fn fields_by_splitting(body: &[u8], body_at: usize) -> Vec<Result<(i16, Vec<u8>), ParseError>> {
+    let mut all = Vec::new();
+    let mut at = 0;
+    while at < body.len() {
+        let end = (at + 1..body.len()).find(|end| body[*end] == RS).unwrap_or(body.len());
+        let field = &body[at + 1..end];
+        let middle = field.iter().position(|byte| *byte == US);
+        let id = middle.and_then(|middle| std::str::from_utf8(&field[..middle]).ok());
+        let is_id = |id: &&str| {
+            let digits = id.strip_prefix('-').unwrap_or(id);
+            (1..=5).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        let fid = id.filter(is_id).and_then(|id| id.parse().ok());
+        let value =
+            middle.map(|middle| &field[middle + 1..]).filter(|value| !value.iter().any(|byte| byte & 0xFC == 0x1C));
+        match (fid, value) {
+            (Some(fid), Some(value)) if body[at] == RS => all.push(Ok((fid, value.to_vec()))),
+            _ => {
+                all.push(Err(ParseError::BadField(body_at + at)));
+                return all;
+            }
+        }
+        at = end;
+    }
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 5_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn fields_are_what_splitting_finds(body in prop::collection::vec(nearly_fields(), 0..40)) {
+        let body = body.concat();
+        // Records whose fields do not begin with RS come from nowhere but a program.
+        let record = Record { body: &body, body_at: 7, ..Record::new(RecordType::UPDATE, b"I") };
+        let fields: Vec<_> =
+            record.fields().map(|field| field.map(|field| (field.fid, field.value.to_vec()))).collect();
+        prop_assert_eq!(fields, fields_by_splitting(&body, 7));
+    }
+}
+
+fn nearly_fields() -> impl Strategy<Value = Vec<u8>> {
+    let whole =
+        (-33_000_i32..33_000, "[0-9.:A ]{0,20}").prop_map(|(id, value)| format!("\x1e{id}\x1f{value}").into_bytes());
+    let small = (0_i32..2_000, "[0-9.]{0,9}").prop_map(|(id, value)| format!("\x1e{id}\x1f{value}").into_bytes());
+    let odd =
+        prop::sample::select(vec![&b"\x1e"[..], b"\x1f", b"\x1d", b"-", b"007", b"\xe9", b""]).prop_map(<[u8]>::to_vec);
+    prop_oneof![8 => small, 4 => whole, 1 => odd]
 }

@@ -280,7 +280,8 @@ pub struct FieldListEncoder<'w, 'b> {
     flags_at: usize,
     flags: ListFlags,
     count_at: usize,
-    count: u16,
+    /// Standard entries for which there are still numbers; 0 while standard data is not open, too, so that an entry asks once.
+    left: u16,
 }
 
 impl<'w, 'b> FieldListEncoder<'w, 'b> {
@@ -292,7 +293,7 @@ impl<'w, 'b> FieldListEncoder<'w, 'b> {
     pub fn begin(w: &'w mut Writer<'b>) -> Result<Self, EncodeError> {
         let flags_at = w.position();
         w.u8(0)?;
-        Ok(Self { w, flags_at, flags: ListFlags::NONE, count_at: 0, count: 0 })
+        Ok(Self { w, flags_at, flags: ListFlags::NONE, count_at: 0, left: 0 })
     }
 
     #[inline]
@@ -359,6 +360,7 @@ impl<'w, 'b> FieldListEncoder<'w, 'b> {
     #[inline]
     fn open_standard(&mut self) -> Result<(), EncodeError> {
         self.count_at = self.w.reserve_u16()?;
+        self.left = u16::MAX;
         self.flag(ListFlags::HAS_STANDARD_DATA);
         Ok(())
     }
@@ -382,13 +384,13 @@ impl<'w, 'b> FieldListEncoder<'w, 'b> {
         write: impl FnOnce(&mut Writer<'b>) -> Result<(), EncodeError>,
     ) -> Result<(), EncodeError> {
         self.begin_standard()?;
-        if self.count == u16::MAX {
+        if self.left == 0 {
             return Err(EncodeError::TooLong { what: "fields", len: 0x1_0000, max: 0xFFFF });
         }
         let start = self.w.position();
         match write(self.w) {
             Ok(()) => {
-                self.count += 1;
+                self.left -= 1;
                 Ok(())
             }
             Err(e) => {
@@ -410,9 +412,34 @@ impl<'w, 'b> FieldListEncoder<'w, 'b> {
         }
     }
 
+    // The frequent way is short enough to be a part of its caller's loop, and the number in registers then.
     #[inline]
     fn number(&mut self, fid: i16, number: &ShortNumber) -> Result<(), EncodeError> {
-        self.whole_entry(|w| w.numbered(fid, number))
+        if self.left > 0 && self.w.numbered(fid, number) {
+            self.left -= 1;
+            return Ok(());
+        }
+        self.odd_number(fid, number.hint, number.bytes, number.len)
+    }
+
+    /// The first one, one too many, or one for which there is less room than the longest takes.
+    #[inline(never)]
+    fn odd_number(&mut self, fid: i16, hint: Option<u8>, bytes: [u8; 8], len: usize) -> Result<(), EncodeError> {
+        self.entry(fid, |w| w.short_number(&ShortNumber { hint, bytes, len }))
+    }
+
+    /// A field with a value of up to eight bytes that is encoded already: the first `len` of `value`. Takes less than
+    /// [`FieldListEncoder::raw`].
+    ///
+    /// # Errors
+    /// [`EncodeError::BufferFull`]. The list is as before then.
+    ///
+    /// # Panics
+    /// `len` is over eight.
+    #[inline]
+    pub fn short(&mut self, fid: i16, value: [u8; 8], len: usize) -> Result<(), EncodeError> {
+        assert!(len <= value.len());
+        self.number(fid, &ShortNumber::encoded(value, len))
     }
 
     /// A field with a value that is encoded already.
@@ -487,13 +514,14 @@ impl<'w, 'b> FieldListEncoder<'w, 'b> {
     }
 
     /// Number of standard entries so far.
+    #[inline]
     pub const fn len(&self) -> usize {
-        self.count as usize
+        if self.flags.contains(ListFlags::HAS_STANDARD_DATA) { (u16::MAX - self.left) as usize } else { 0 }
     }
 
     /// True without standard entries so far.
     pub const fn is_empty(&self) -> bool {
-        self.count == 0
+        self.len() == 0
     }
 
     /// Ends the list. One that has neither set nor standard data gets a count of zero.
@@ -513,7 +541,7 @@ impl<'w, 'b> FieldListEncoder<'w, 'b> {
     #[inline]
     pub fn finish_bare(self) {
         if self.flags.contains(ListFlags::HAS_STANDARD_DATA) {
-            self.w.patch_u16(self.count_at, self.count);
+            self.w.patch_u16(self.count_at, u16::MAX - self.left);
         }
     }
 }
