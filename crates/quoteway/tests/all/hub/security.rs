@@ -14,6 +14,7 @@ use hub::stream::{BlockWriter, Event};
 use lbm_io::options::Options;
 use lbm_io::{Context, Delivery, SendFlags, Sources};
 use net::tcp::{ConnId, SocketOptions, Tcp, TcpConfig};
+use net::tls::TlsClient;
 use quoteway::agents::backbone::announcement::Announcement;
 use quoteway::agents::backbone::auth::Key;
 use quoteway::agents::backbone::frames::{Hello, Welcome};
@@ -353,6 +354,63 @@ fn certificates_protect_the_connections() {
         scene.watcher.wait_all_ok();
         scene.watcher.settle(&scene.provider);
     }
+}
+
+/// Whether this client and the port at `addr` shake hands.
+fn shakes_hands(addr: SocketAddr, client: &TlsClient) -> bool {
+    let mut stream = TcpStream::connect(addr).expect("the port is open");
+    stream.set_read_timeout(Some(crate::hub::PATIENCE)).expect("set");
+    let mut session = client.connect("127.0.0.1").expect("a name");
+    let (mut out, mut input) = (Vec::new(), [0; 4_096]);
+    let mut read = 0;
+    loop {
+        let processed = session.process(&input[..read], &mut out, |_| ());
+        let sent = stream.write_all(&out);
+        out.clear();
+        if processed.is_err() || sent.is_err() || session.is_established() {
+            return session.is_established();
+        }
+        read = stream.read(&mut input).unwrap_or(0);
+        if read == 0 {
+            return false;
+        }
+    }
+}
+
+/// The files of the accepting side's certificate are replaced: who comes is shown the new one, the log says so, and who has joined notices
+/// nothing.
+#[test]
+fn a_replaced_certificate_is_shown_to_who_joins_next() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    let made = ["before", "after"].map(|name| {
+        let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).expect("a certificate");
+        let (cert, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+        std::fs::write(path(name), &cert).expect("written");
+        (cert, key)
+    });
+    let serve = |(cert, key): &(String, String)| {
+        for (name, text) in [("cert.pem", cert), ("key.pem", key)] {
+            std::fs::write(path("beside"), text).expect("written");
+            std::fs::rename(path("beside"), path(name)).expect("renamed");
+        }
+    };
+    let (ca, cert, key) = (path("ca.pem"), path("cert.pem"), path("key.pem"));
+    std::fs::write(&ca, format!("{}{}", made[0].0, made[1].0)).expect("written");
+    serve(&made[0]);
+    let hub = format!("tls_ca_file = {ca:?}\ntls_cert_file = {cert:?}\ntls_key_file = {key:?}\n");
+    let mut scene = Scene::new(Join::Tcp, &Tuning { hub, ..Tuning::default() });
+    let trusting = |name: &str| TlsClient::with_certificate(&path(name), &cert, &key).expect("usable");
+    let [before, after] = ["before", "after"].map(trusting);
+    assert!(shakes_hands(scene.hub(), &before) && !shakes_hands(scene.hub(), &after));
+    serve(&made[1]);
+    crate::hub::until("the new certificate", || shakes_hands(scene.hub(), &after));
+    // One that has no session to resume.
+    assert!(!shakes_hands(scene.hub(), &TlsClient::with_roots_from(&path("before")).expect("usable")));
+    scene.site.distributors[0].wait_for("was read again");
+    scene.watcher.wait_updates(5);
+    scene.watcher.settle(&scene.provider);
+    assert_eq!((scene.p2ps("sources_joined"), scene.p2ps("sources_lost")), (1, 0));
 }
 
 /// The death of the daemon ends what it carried, and consumers know at once, not after the silence that is borne.
