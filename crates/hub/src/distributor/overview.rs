@@ -83,6 +83,11 @@ impl SourceDistributor {
         })
     }
 
+    /// Address and port of the provider of a session, while there is that session.
+    pub fn session_address(&self, id: SessionId) -> Option<&str> {
+        self.providers.get(id).map(|session| session.peer.address.as_str())
+    }
+
     /// Every service that P2PSs know.
     pub fn service_overview(&self) -> impl Iterator<Item = ServiceOverview<'_>> {
         let known = self.services.ids().filter_map(|id| self.services.get(id)).filter(|service| service.advertised);

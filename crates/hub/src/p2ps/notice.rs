@@ -113,7 +113,7 @@ impl fmt::Display for Notice {
                 write!(f, "the dictionary that service {service} offers cannot be read: {text}")
             }
             Self::SourceLost { source, items, why } => {
-                write!(f, "source distributor {source} {why}: {items} items are suspect until another serves them")
+                write!(f, "Source Distributor {source} {why}: {items} items are Suspect until another serves them")
             }
             Self::ServiceUp { service } => write!(f, "service {service} is here"),
             Self::ServiceState { service, up: true } => write!(f, "service {service} is up again"),
@@ -122,14 +122,14 @@ impl fmt::Display for Notice {
             }
             Self::ItemsMoved { service, source, items } => write!(
                 f,
-                "service {service} is down at source distributor {source}: its {items} items there are asked for at another"
+                "service {service} is down at Source Distributor {source}: its {items} items there are asked for at another"
             ),
             Self::ItemsSwitched { service, from, to, items, by_hand } => {
                 let why = if *by_hand { "an operator has switched to it" } else { "it comes first" };
-                write!(f, "{items} items of service {service} go from source distributor {from} to {to}: {why}")
+                write!(f, "{items} items of service {service} go from Source Distributor {from} to {to}: {why}")
             }
             Self::FirstSource { service, source, before } => {
-                write!(f, "source distributor {source} serves service {service}, instead of {before}")
+                write!(f, "Source Distributor {source} serves service {service}, instead of {before}")
             }
             Self::ItemsWhole { service, items, took } => {
                 let ms = *took as f64 / 1e6;

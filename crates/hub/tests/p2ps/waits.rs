@@ -154,5 +154,5 @@ fn items_leave_a_source_where_their_service_is_down_for_another_at_once() {
     });
     assert_eq!(world.take(1), ["refresh 5 clear complete OPEN/OK group 1.0.3 key 1:A 22=8"]);
     let notices: Vec<String> = world.p2ps.notices().map(|notice| notice.to_string()).collect();
-    assert!(notices.iter().any(|line| line.contains("down at source distributor 0: its 1 items")), "{notices:?}");
+    assert!(notices.iter().any(|line| line.contains("down at Source Distributor 0: its 1 items")), "{notices:?}");
 }

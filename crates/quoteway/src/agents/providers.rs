@@ -1,11 +1,14 @@
 //! The provider side of a server: sessions with interactive and non-interactive providers, joined to the Source
 //! Distributor's state machine.
 
+use std::fmt::Write as _;
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use hub::distributor::{CloseReason, Origin, PeerInfo, ProviderSink, SessionId, SourceDistributor, SwitchError};
+use hub::distributor::{
+    CloseReason, OfferOverview, Origin, PeerInfo, ProviderSink, SessionId, SourceDistributor, SwitchError,
+};
 use hub::stream::HubError;
 use net::tcp::{ConnId, ListenerId};
 
@@ -16,6 +19,9 @@ use super::routes::Routes;
 use crate::config::{self, Config};
 use crate::counters::{Label, Part, Samples};
 use rssl_io::{Ended, Handler, Opened, RsslIo};
+
+/// Services, and their other providers, that are named when one is gone.
+const SERVICES_TOLD: usize = 4;
 
 /// The Source Distributor with its sessions.
 pub struct Providers {
@@ -306,6 +312,37 @@ impl Providers {
     }
 }
 
+impl Providers {
+    fn who_is_gone(&self, gone: SessionId) -> String {
+        let address = self.distributor.session_address(gone);
+        address.map_or_else(|| "a provider is gone".to_owned(), |address| format!("provider {address} is gone"))
+    }
+
+    /// What becomes of the items of an interactive provider that is gone, to be told behind that.
+    fn succession(&self, gone: SessionId) -> String {
+        let sessions: Vec<_> =
+            self.distributor.session_overview().filter(|s| s.origin != Origin::NonInteractive).collect();
+        let Some(own) = sessions.iter().find(|session| session.id == gone) else { return String::new() };
+        let items = |offer: &OfferOverview<'_>| offer.open + offer.outstanding;
+        let left = own.services.iter().filter(|offer| items(offer) > 0);
+        let mut told = String::new();
+        for offer in left.clone().take(SERVICES_TOLD) {
+            let has_it = |other: &OfferOverview<'_>| other.service == offer.service && other.up;
+            let others = sessions.iter().filter(|other| other.id != gone && other.services.iter().any(has_it));
+            let others: Vec<&str> = others.map(|other| other.address).take(SERVICES_TOLD).collect();
+            let next = match others[..] {
+                [] => "are Suspect: no other provider has it".to_owned(),
+                _ => format!("go to {}", others.join(" or ")),
+            };
+            let _ = write!(told, "; {} items of service {} {next}", items(offer), offer.service);
+        }
+        match left.count().saturating_sub(SERVICES_TOLD) {
+            0 => told,
+            more => told + &format!("; and those of {more} further services"),
+        }
+    }
+}
+
 /// A process that is stopped leaves what it holds on the disk.
 impl Drop for Providers {
     fn drop(&mut self) {
@@ -375,7 +412,7 @@ impl Handler for Providers {
             nip_port.open -= 1;
         }
         if let Some(session) = self.sessions.get_mut(conn.slot()).and_then(Option::take) {
-            tracing::warn!("a provider is gone: {}", ended.why);
+            tracing::warn!("{}: {}{}", self.who_is_gone(session.id), ended.why, self.succession(session.id));
             self.conns[session.id.0 as usize] = None;
             self.distributor.session_down(now, session.id, &ended.why.to_string(), &mut self.outbox);
         }

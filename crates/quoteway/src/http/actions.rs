@@ -90,7 +90,7 @@ pub(super) async fn switch(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
     };
     let to = provider.map_or_else(
         || "the first source distributor of its order".to_owned(),
-        |name| format!("source distributor {name}"),
+        |name| format!("Source Distributor {name}"),
     );
     done(asked, format!("service {service} is switched to {to}, {items} items go there: {why}"))
 }

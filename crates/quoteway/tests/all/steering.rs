@@ -118,6 +118,25 @@ fn items_go_to_the_standby_and_back_by_hand() {
 }
 
 #[test]
+fn the_log_says_who_has_the_items_of_a_provider_that_is_gone() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let ((one, first), (two, second)) = (source(), source());
+    let server = server(dir.path(), "first", [&first, &second]);
+    let _consumer = consumer(&server);
+    let has = |provider: &str, body: &str| open_at(body).iter().any(|(at, items)| at == provider && *items == 3);
+    server.wait_for("/api/v1/services", |_, body| has(&first, body));
+    drop(one);
+    let moved = format!("provider {first} is gone: closed by the peer; 3 items of service DIRECT_FEED go to {second}");
+    server.wait_for("/api/v1/events", |_, body| body.contains(&moved));
+    server.wait_for("/api/v1/services", |_, body| has(&second, body));
+    drop(two);
+    let left = format!(
+        "provider {second} is gone: closed by the peer; 3 items of service DIRECT_FEED are Suspect: no other provider has it"
+    );
+    server.wait_for("/api/v1/events", |_, body| body.contains(&left));
+}
+
+#[test]
 fn a_hot_standby_takes_over_from_a_provider_that_is_gone() {
     let dir = tempfile::tempdir().expect("a folder");
     let ((one, first), (_two, second)) = (source(), source());
@@ -180,7 +199,7 @@ fn a_p2ps_asks_its_distributors_in_order_and_switches_by_hand() {
     assert!(done && text.contains("3 items go there: two is replaced"), "{text}");
     server.wait_for("/api/v1/services", |_, body| at(&one, body));
     server.wait_for("/api/v1/events", |_, body| {
-        body.contains(&format!("3 items of service DIRECT_FEED go from source distributor {two} to {one}"))
+        body.contains(&format!("3 items of service DIRECT_FEED go from Source Distributor {two} to {one}"))
             && body.contains("service DIRECT_FEED is whole again after")
     });
     let (done, text) = ctl(&server, &["switch", "DIRECT_FEED", "--why", "two is back"]);

@@ -60,7 +60,7 @@ impl fmt::Display for SwitchError {
             Self::NoSource { source, known } => {
                 write!(f, "no source distributor that has it is called {source}; there are {}", known.join(", "))
             }
-            Self::NotUp { source } => write!(f, "source distributor {source} takes no requests for it now"),
+            Self::NotUp { source } => write!(f, "Source Distributor {source} takes no requests for it now"),
         }
     }
 }
