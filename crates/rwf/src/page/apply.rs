@@ -17,29 +17,39 @@ struct Sequence {
 }
 
 impl Sequence {
-    /// Reads a sequence and what is left after it; `None` when it is cut off.
-    fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
-        let mut sequence = Self { mark: 0, parameters: [0; PARAMETERS_MAX], count: 1, last: 0 };
-        let mut has_blank = false;
+    const NEW: Self = Self { mark: 0, parameters: [0; PARAMETERS_MAX], count: 1, last: 0 };
+
+    /// Reads a sequence into a new one, and gives what is left after it; `None` when it is cut off. In place, since to move a sequence right
+    /// after it was written takes longer than to read it.
+    fn read<'b>(&mut self, bytes: &'b [u8]) -> Option<&'b [u8]> {
+        let (mut number, mut has_blank) = (0, false);
         for (at, byte) in bytes.iter().enumerate() {
             match byte & 0x7F {
-                digit @ b'0'..=b'9' => {
-                    if let Some(number) = sequence.parameters.get_mut(sequence.count - 1) {
-                        *number = number.saturating_mul(10).saturating_add(u16::from(digit - b'0'));
-                    }
-                }
+                digit @ b'0'..=b'9' => number = (number * 10 + u32::from(digit - b'0')).min(u32::from(u16::MAX)),
                 // One more is counted than is kept, so that too many show.
-                b';' => sequence.count = (sequence.count + 1).min(PARAMETERS_MAX + 1),
-                mark @ 0x3C..=0x3F if at == 0 => sequence.mark = mark,
+                b';' => {
+                    self.put(number);
+                    number = 0;
+                    self.count = (self.count + 1).min(PARAMETERS_MAX + 1);
+                }
+                mark @ 0x3C..=0x3F if at == 0 => self.mark = mark,
                 // Intermediate bytes belong to sequences that mean nothing here.
                 0x20..=0x2F => has_blank = true,
                 last => {
-                    sequence.last = if has_blank { 0 } else { last };
-                    return Some((sequence, &bytes[at + 1..]));
+                    self.put(number);
+                    self.last = if has_blank { 0 } else { last };
+                    return Some(&bytes[at + 1..]);
                 }
             }
         }
         None
+    }
+
+    #[inline]
+    fn put(&mut self, number: u32) {
+        if let Some(parameter) = self.parameters.get_mut(self.count - 1) {
+            *parameter = number as u16;
+        }
     }
 
     fn parameters(&self) -> &[u16] {
@@ -60,9 +70,7 @@ impl Page {
         while let [byte, after @ ..] = rest {
             match byte & 0x7F {
                 0x20..=0x7E => {
-                    let is_text = |byte: &u8| matches!(byte & 0x7F, 0x20..=0x7E);
-                    let len = after.iter().position(|byte| !is_text(byte)).map_or(rest.len(), |at| at + 1);
-                    let (text, behind) = rest.split_at(len);
+                    let (text, behind) = rest.split_at(text_len(rest));
                     self.print(text);
                     rest = behind;
                     continue;
@@ -81,7 +89,21 @@ impl Page {
     }
 
     /// Writes characters.
-    fn print(&mut self, mut codes: &[u8]) {
+    #[inline]
+    fn print(&mut self, codes: &[u8]) {
+        let (Place { row, column }, pen, is_past_end) = (self.cursor, self.pen, self.is_past_end);
+        let places = self.row_mut(row).get_mut(usize::from(column)..).unwrap_or_default();
+        // They end before the last column, as nearly all do.
+        if !is_past_end && codes.len() < places.len() {
+            pen.write(&mut places[..codes.len()], codes);
+            self.cursor.column += codes.len() as u16;
+            return;
+        }
+        self.print_to_the_end(codes);
+    }
+
+    #[inline(never)]
+    fn print_to_the_end(&mut self, mut codes: &[u8]) {
         while !codes.is_empty() {
             if self.is_past_end {
                 self.is_past_end = false;
@@ -95,9 +117,7 @@ impl Page {
             let places = self.row_mut(row).get_mut(usize::from(column)..).unwrap_or_default();
             let (fit, rest) = codes.split_at(codes.len().min(places.len()));
             debug_assert!(!fit.is_empty(), "the cursor is on the page");
-            for (place, &code) in places.iter_mut().zip(fit) {
-                *place = pen.cell(code);
-            }
+            pen.write(places, fit);
             codes = rest;
             if fit.len() < places.len() {
                 self.cursor.column += fit.len() as u16;
@@ -133,7 +153,8 @@ impl Page {
         let (first, rest) = bytes.split_first()?;
         match first & 0x7F {
             b'[' => {
-                let (sequence, after) = Sequence::read(rest)?;
+                let mut sequence = Sequence::NEW;
+                let after = sequence.read(rest)?;
                 let has_digits = rest.first().is_some_and(u8::is_ascii_digit)
                     || sequence.mark != 0 && rest.get(1).is_some_and(u8::is_ascii_digit);
                 self.sequence(&sequence, has_digits);
@@ -334,6 +355,25 @@ impl Page {
     }
 }
 
+/// How many characters there are before anything else.
+#[inline]
+fn text_len(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    let mut len = 0;
+    let (words, rest) = bytes.as_chunks();
+    for word in words {
+        let codes = u64::from_le_bytes(*word) & (ONES * 0x7F);
+        // The highest bit of a byte: it is at least 0x20, and no 0x7F.
+        let text = (codes + ONES * 0x60) & !(codes + ONES) & (ONES * 0x80);
+        if text != ONES * 0x80 {
+            return len + ((text ^ (ONES * 0x80)).trailing_zeros() / 8) as usize;
+        }
+        len += word.len();
+    }
+    let is_text = |byte: &u8| matches!(byte & 0x7F, 0x20..=0x7E);
+    len + rest.iter().position(|byte| !is_text(byte)).unwrap_or(rest.len())
+}
+
 /// Applies the numbers of SGR (or SFR) to attributes.
 fn render(parameters: &[u16], bits: &mut u8, colours: &mut u8) {
     for parameter in parameters {
@@ -351,6 +391,22 @@ fn render(parameters: &[u16], bits: &mut u8, colours: &mut u8) {
             30..=37 => *colours = *colours & 0xF0 | (parameter - 30) as u8,
             40..=47 => *colours = *colours & 0x0F | ((parameter - 40) as u8) << 4,
             _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn text_ends_where_the_first_other_byte_is(
+            bytes in proptest::collection::vec(prop_oneof![9 => 0x20_u8..0x7F, 2 => 0xA0_u8..0xFF, 1 => any::<u8>()], 0..40),
+        ) {
+            let is_text = |byte: &&u8| matches!(**byte & 0x7F, 0x20..=0x7E);
+            prop_assert_eq!(text_len(&bytes), bytes.iter().take_while(is_text).count());
         }
     }
 }

@@ -190,6 +190,20 @@ impl Pen {
         let Self { style, fade_style, colours, fade_colours, sets, is_shifted } = self;
         Cell { code, set: sets[usize::from(is_shifted)], style, fade_style, colours, fade_colours }
     }
+
+    /// Writes characters, as many as there are places.
+    #[inline]
+    fn write(self, places: &mut [Cell], codes: &[u8]) {
+        let Cell { set, style, fade_style, colours, fade_colours, .. } = self.cell(0);
+        // Taken from two numbers, what all cells have alike is stored by two instructions instead of one for each byte.
+        let (head, colours) =
+            (u32::from_le_bytes([0, set, style, fade_style]), u16::from_le_bytes([colours, fade_colours]));
+        for (place, code) in places.iter_mut().zip(codes) {
+            let [code, set, style, fade_style] = (head | u32::from(*code)).to_le_bytes();
+            let [colours, fade_colours] = colours.to_le_bytes();
+            *place = Cell { code, set, style, fade_style, colours, fade_colours };
+        }
+    }
 }
 
 /// A place, from 0.
