@@ -66,6 +66,9 @@ struct Place {
 
 const RECENT: usize = 4;
 
+/// Places are made in so many at a time (4 KB of them): members are new in the order of their numbers.
+const PLACES_AT_ONCE: usize = 512;
+
 /// Lists without members that may stay, beside half as many as there are lists.
 const EMPTY_MAX: usize = 16;
 
@@ -131,11 +134,12 @@ impl<S: BuildHasher> Roster<S> {
         }
     }
 
-    /// The place of a member with a higher number than any before.
+    /// The place of a member with a higher number than any before: there is one for the next ones, too.
     #[cold]
     fn first_place(&mut self, member: u32, place: Place) {
-        self.places.resize(member as usize, Place::default());
-        self.places.push(place);
+        let places = (member as usize + 1).next_multiple_of(PLACES_AT_ONCE);
+        self.places.resize(places, Place::default());
+        self.places[member as usize] = place;
     }
 
     /// The list of a key, which is recent from now on; a new one has no members yet.

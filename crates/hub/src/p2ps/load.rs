@@ -7,7 +7,7 @@
 use super::clients::refusal::Refusal;
 use super::ids::ClientId;
 use super::items::state::Standing;
-use super::{Notice, P2ps};
+use super::{Config, Notice, P2ps};
 use std::fmt;
 
 /// Nanoseconds between two looks at the opens that wait.
@@ -112,9 +112,29 @@ impl Marks {
     }
 }
 
-/// The state at a load; normal without a limit.
-fn state_at(marks: Option<Marks>, state: LoadState, load: u64) -> LoadState {
-    marks.map_or(LoadState::Normal, |marks| marks.next(state, load))
+impl Marks {
+    /// Those of no limit: no load reaches them.
+    const NONE: Self =
+        Self { burdened: u64::MAX, overloaded: u64::MAX, burdened_ends: u64::MAX, overloaded_ends: u64::MAX };
+}
+
+/// The marks of the limits of items, worked out once for all opens and closes.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    mount: Marks,
+    user: Marks,
+    total: Marks,
+}
+
+impl Limits {
+    fn of(config: &Config) -> Self {
+        let marks = |limit| Marks::of_limit(limit, config.load_percents).unwrap_or(Marks::NONE);
+        Self {
+            mount: marks(config.item_limit),
+            user: marks(config.aggregate_item_limit),
+            total: marks(config.total_item_limit),
+        }
+    }
 }
 
 /// What is near its limit.
@@ -146,9 +166,10 @@ impl fmt::Display for LoadOf {
     }
 }
 
-/// The states of what is there once.
-#[derive(Debug, Default)]
+/// The states of what is there once, and where those of all begin and end.
+#[derive(Debug)]
 pub(crate) struct Load {
+    limits: Limits,
     /// Items of all clients.
     total: LoadState,
     queue: LoadState,
@@ -157,6 +178,11 @@ pub(crate) struct Load {
 }
 
 impl Load {
+    /// Nothing is near the limits of a configuration.
+    pub(crate) fn new(config: &Config) -> Self {
+        Self { limits: Limits::of(config), total: LoadState::Normal, queue: LoadState::Normal, look_at: 0 }
+    }
+
     /// When the queue of opens has to be looked at, because its state may end.
     pub(crate) fn timeout(&self) -> Option<u64> {
         (self.queue != LoadState::Normal).then_some(self.look_at)
@@ -178,12 +204,10 @@ fn recount((burdened, overloaded): (&mut u64, &mut u64), from: LoadState, to: Lo
 impl P2ps {
     /// A client watches an item more or less.
     pub(in crate::p2ps) fn note_load(&mut self, client: ClientId) {
-        let percents = self.config.load_percents;
-        let [mount, user, all] =
-            [self.config.item_limit, self.config.aggregate_item_limit, self.config.total_item_limit]
-                .map(|limit| Marks::of_limit(limit, percents));
         let Self { clients, counters, notices, config, load, .. } = self;
-        let total = state_at(all, load.total, counters.watchers);
+        let limits = &load.limits;
+        let total = limits.total.next(load.total, counters.watchers);
+        let (mount, user) = (limits.mount, limits.user);
         if total != load.total {
             load.total = total;
             let (load, limit) = (counters.watchers, config.total_item_limit);
@@ -191,7 +215,7 @@ impl P2ps {
         }
         let Some((known, users)) = clients.with_users(client) else { return };
         let Some(login) = &known.login else { return };
-        let state = state_at(mount, known.load, known.items.into());
+        let state = mount.next(known.load, known.items.into());
         if state != known.load {
             recount((&mut counters.mounts_burdened, &mut counters.mounts_overloaded), known.load, state);
             known.load = state;
@@ -199,7 +223,7 @@ impl P2ps {
             notices.push(Notice::Load { of, state, load: known.items.into(), limit: config.item_limit });
         }
         let Some(usage) = users.usage_mut(login.user) else { return };
-        let state = state_at(user, usage.load, usage.items.into());
+        let state = user.next(usage.load, usage.items.into());
         if state != usage.load {
             recount((&mut counters.users_burdened, &mut counters.users_overloaded), usage.load, state);
             usage.load = state;
@@ -210,6 +234,7 @@ impl P2ps {
 
     /// The limits are others now.
     pub(in crate::p2ps) fn reconsider_load(&mut self) {
+        self.load.limits = Limits::of(&self.config);
         for client in self.clients.ids() {
             self.note_load(client);
         }
@@ -234,7 +259,7 @@ impl P2ps {
         }
         self.load.look_at = self.now + QUEUE_LOOK;
         let waiting = self.items_waiting();
-        let state = state_at(marks, self.load.queue, waiting);
+        let state = marks.map_or(LoadState::Normal, |marks| marks.next(self.load.queue, waiting));
         if state != self.load.queue {
             self.load.queue = state;
             let QueueMarks { burdened, overloaded, .. } = self.config.open_queue;

@@ -162,7 +162,7 @@ impl P2ps {
             posts: Posts::default(),
             blocked: Blocked::new(config.blocked.clone()),
             symbol_lists: SymbolLists::default(),
-            load: Load::default(),
+            load: Load::new(&config),
             history: History::default(),
             closing: Vec::new(),
             notices: Vec::new(),
