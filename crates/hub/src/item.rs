@@ -111,6 +111,11 @@ impl<'a> ItemKey<'a> {
         let has_info = qos.time_info != 0 || qos.rate_info != 0;
         // The usual name type costs nothing: 40 bytes a key become 39 a hundred thousand times over.
         let other_type = self.name_type.filter(|&t| t != NAME_TYPE_RIC && self.name.is_some());
+        let is_more =
+            other_type.is_some() || self.filter.is_some() || self.identifier.is_some() || self.attrib.is_some();
+        if !is_more && !has_info {
+            return self.write_plain(out);
+        }
         let mut bits = 0;
         for (bit, present) in [
             (HAS_NAME, self.name.is_some()),
@@ -148,9 +153,35 @@ impl<'a> ItemKey<'a> {
         out.extend_from_slice(self.name.unwrap_or_default());
     }
 
+    /// The bytes of what nearly all keys are: a name of the usual type, perhaps in a quality without details.
+    #[inline]
+    fn write_plain(&self, out: &mut Vec<u8>) {
+        let name = self.name.unwrap_or_default();
+        let has_qos = self.qos.timeliness != 0 || self.qos.rate != 0;
+        let bits = if self.name.is_some() { HAS_NAME } else { 0 } | if has_qos { HAS_QOS } else { 0 };
+        let head = [bits, self.domain, self.qos.timeliness, self.qos.rate];
+        out.reserve(head.len() + name.len());
+        out.extend_from_slice(if has_qos { &head } else { &head[..2] });
+        out.extend_from_slice(name);
+    }
+
     /// Reads canonical bytes back; `None` if no key has these bytes.
+    #[inline]
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
-        let (&[bits, domain], mut rest) = bytes.split_first_chunk::<2>()?;
+        let (&[bits, domain], rest) = bytes.split_first_chunk::<2>()?;
+        if bits & !HAS_QOS != HAS_NAME {
+            return Self::read_any(bits, domain, rest);
+        }
+        // See `write_plain`.
+        let mut key = Self { domain, name_type: Some(NAME_TYPE_RIC), name: Some(rest), ..Self::default() };
+        if bits & HAS_QOS != 0 {
+            let (&[timeliness, rate], name) = rest.split_first_chunk::<2>()?;
+            (key.qos.timeliness, key.qos.rate, key.name) = (timeliness, rate, Some(name));
+        }
+        Some(key)
+    }
+
+    fn read_any(bits: u8, domain: u8, mut rest: &'a [u8]) -> Option<Self> {
         if bits & !ALL_BITS != 0 {
             return None;
         }
