@@ -1,7 +1,7 @@
 //! The ports on which consumers come in.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 
 use net::tcp::ListenerId;
 use net::tls::TlsServer;
@@ -19,8 +19,8 @@ pub struct Port {
     pub number: u16,
     /// That of the encrypted connection type.
     pub encrypted: u16,
-    /// That by which WebSocket clients find a server by habit.
-    pub websocket: u16,
+    /// That by which WebSocket clients find a server by habit, if it is opened.
+    pub websocket: Option<u16>,
     /// That on which every client gets Marketfeed.
     pub marketfeed: u16,
     /// Several shards listen on it; the kernel spreads the connections.
@@ -28,13 +28,18 @@ pub struct Port {
 }
 
 impl Port {
-    /// The ports of a configuration.
+    /// The ports of a configuration. That for WebSocket clients is done without, and the log says so, if another program has it and nobody
+    /// has chosen its number: those clients are taken on the port of all, too.
     #[must_use]
     pub fn of(c: &config::P2ps, shared: bool) -> Self {
+        let usual = config::P2ps::default().websocket_port;
+        // Who leaves the port to the system wants none that others may have.
+        let is_wanted = c.websocket && c.enable_websocket_port && (c.rssl_port != 0 || c.websocket_port != usual);
+        let is_taken = || c.websocket_port == usual && is_taken(&c.interface, usual);
         Self {
             number: c.rssl_port,
             encrypted: c.encrypted_port,
-            websocket: c.websocket_port,
+            websocket: (is_wanted && !is_taken()).then_some(c.websocket_port),
             marketfeed: c.marketfeed_port,
             shared,
         }
@@ -44,9 +49,23 @@ impl Port {
     pub fn follow(&mut self, bound: &Bound) {
         self.number = bound.rssl.port();
         self.encrypted = bound.encrypted.map_or(self.encrypted, |a| a.port());
-        self.websocket = bound.websocket.map_or(self.websocket, |a| a.port());
+        self.websocket = self.websocket.and(bound.websocket).map(|a| a.port());
         self.marketfeed = bound.marketfeed.map_or(self.marketfeed, |a| a.port());
     }
+}
+
+/// Whether another program listens on a port, which the log is told of. Shards share their ports with each other, and would share this one
+/// with that program.
+fn is_taken(interface: &str, port: u16) -> bool {
+    let bound = super::address(interface, port).and_then(TcpListener::bind);
+    let is_taken = bound.is_err_and(|e| e.kind() == io::ErrorKind::AddrInUse);
+    if is_taken {
+        tracing::warn!(
+            "no port of their own for WebSocket clients: {port} is taken by another program; they are taken on the ports of all \
+             consumers; p2ps.websocket_port chooses another, p2ps.enable_websocket_port = false wants none"
+        );
+    }
+    is_taken
 }
 
 /// Where consumers connect.
@@ -90,9 +109,8 @@ impl Listeners {
         let encrypted = required
             .map(|tls| open(port.encrypted, ("encrypted consumers", "p2ps.encrypted_port"), tls))
             .transpose()?;
-        let opens_websocket = c.websocket && c.enable_websocket_port;
         let whom = ("WebSocket clients", "p2ps.websocket_port");
-        let websocket = opens_websocket.then(|| open(port.websocket, whom, offered.clone())).transpose()?;
+        let websocket = port.websocket.map(|number| open(number, whom, offered.clone())).transpose()?;
         let whom = ("Marketfeed clients", "p2ps.marketfeed_port");
         let marketfeed = c.enable_marketfeed_port.then(|| open(port.marketfeed, whom, offered)).transpose()?;
         Ok(Self { rssl, encrypted, websocket, marketfeed, takes_websocket: c.websocket })
@@ -117,5 +135,36 @@ impl Listeners {
             websocket: self.takes_websocket.then(|| address(self.websocket).unwrap_or(self.rssl.1)),
             marketfeed: address(self.marketfeed),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::{Port, is_taken};
+    use crate::config::P2ps;
+
+    #[test]
+    fn clients_of_websocket_have_their_usual_port_unless_ports_are_left_to_the_system() {
+        let websocket = |rssl_port, websocket_port, is_wanted| {
+            let config = P2ps { rssl_port, websocket_port, enable_websocket_port: is_wanted, ..P2ps::default() };
+            Port::of(&config, false).websocket
+        };
+        assert_eq!(websocket(0, 15_000, true), None);
+        assert_eq!(websocket(0, 0, true), Some(0));
+        assert_eq!(websocket(14_002, 0, true), Some(0));
+        assert_eq!(websocket(14_002, 15_001, true), Some(15_001), "who chooses a number gets that one or an error");
+        assert_eq!(websocket(14_002, 15_001, false), None);
+        assert_eq!(P2ps::default().websocket_port, 15_000);
+    }
+
+    #[test]
+    fn a_port_is_taken_while_another_program_listens_on_it() {
+        let other = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = other.local_addr().expect("an address").port();
+        assert!(is_taken("127.0.0.1", port));
+        drop(other);
+        assert!(!is_taken("127.0.0.1", port));
     }
 }

@@ -19,7 +19,7 @@ section! {
     rssl_port: u16 = 14002, "rsslPort", "Port on which consumers connect; 0 takes a free one.";
     encrypted_port: u16 = 14006, "", "Port for consumers with the encrypted connection type (TLS), open when server_cert_file is set; 0 takes a free one.";
     websocket: bool = true, "", "Take WebSocket sessions (tr_json2, rssl.json.v2, rssl.rwf) on the ports for consumers, beside RSSL.";
-    enable_websocket_port: bool = false, "", "Open websocket_port too.";
+    enable_websocket_port: bool = true, "", "Open websocket_port too; the usual one is done without where another program has it, or rssl_port is 0.";
     websocket_port: u16 = 15000, "", "Port by which WebSocket clients find a server by habit; takes RSSL as well. 0 takes a free one.";
     websocket_ping_timeout_s: u16 = 30, "", "Longest silence of a JSON session, seconds (3 to 255): a ping goes out after a third of it.";
     websocket_compression: bool = false, "", "Compress JSON (permessage-deflate) for clients that offer it.";

@@ -103,7 +103,6 @@ fn suit_hub(hub: &mut Hub) {
 fn suit_p2ps(p2ps: &mut P2ps) {
     let usual = P2ps::default();
     suit(&mut p2ps.interface, &usual.interface, "127.0.0.1".to_owned());
-    suit(&mut p2ps.enable_websocket_port, &usual.enable_websocket_port, true);
     suit(&mut p2ps.max_mounts, &usual.max_mounts, 100);
     suit(&mut p2ps.item_limit, &usual.item_limit, 50_000);
     // Further programs of the user, and those that start again, have their images from here.

@@ -305,6 +305,47 @@ fn a_port_that_is_taken_stops_nobody_unless_it_was_asked_for() {
 }
 
 #[test]
+fn clients_of_websocket_have_a_port_of_their_own_beside_that_of_all() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("q.toml");
+    std::fs::write(&file, "[p2ps]\nwebsocket_port = 0\n").expect("written");
+    let file = file.to_str().expect("UTF-8");
+    let server = start(&[
+        "serve",
+        "--interface",
+        "127.0.0.1",
+        "--rssl-port",
+        "0",
+        "--nip-port",
+        "0",
+        "--http-port",
+        "off",
+        "--config",
+        file,
+    ]);
+    let (rssl, websocket) = (server.at("rssl"), server.at("websocket"));
+    let own = websocket.trim_start_matches("ws://").trim_end_matches("/WebSocket").to_owned();
+    assert_ne!(own, rssl);
+    for port in [&own, &rssl] {
+        let upgrade = [
+            ("Upgrade", "websocket"),
+            ("Sec-WebSocket-Version", "13"),
+            ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+            ("Sec-WebSocket-Protocol", "tr_json2"),
+        ];
+        let mut stream = TcpStream::connect(port.as_str()).expect("it listens");
+        let headers = upgrade.map(|(name, value)| format!("{name}: {value}\r\n")).concat();
+        let request = format!("GET /WebSocket HTTP/1.1\r\nHost: {port}\r\nConnection: Upgrade\r\n{headers}\r\n");
+        std::io::Write::write_all(&mut stream, request.as_bytes()).expect("sent");
+        let mut answer = [0; 12];
+        std::io::Read::read_exact(&mut stream, &mut answer).expect("an answer");
+        assert_eq!(&answer, b"HTTP/1.1 101", "at {port}");
+        let (status, _, body) = ask(port, "GET", "/", "", &[]);
+        assert!(status >= 400 && body.contains("WebSocket"), "at {port}: {status} {body}");
+    }
+}
+
+#[test]
 fn a_client_at_a_closed_port_says_why_and_ends() {
     let closed = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
     let output = Command::new(env!("CARGO_BIN_EXE_quoteway"))
