@@ -25,9 +25,19 @@ pub struct ServiceRef(pub(crate) u16);
 #[derive(Debug)]
 struct Profile {
     requirements: Requirements,
-    /// Bit by lock: decided, and granted.
-    decided: Vec<u64>,
-    granted: Vec<u64>,
+    /// Two bits by lock, the lower one of the first lock lowest: granted, and decided.
+    verdicts: Vec<u64>,
+}
+
+const GRANTED: u64 = 1;
+const DECIDED: u64 = 2;
+
+impl LockId {
+    /// Where a profile's verdict on the lock is: the word, and how far from its lowest bit.
+    #[inline]
+    const fn place(self) -> (usize, u32) {
+        (self.0 as usize / 32, self.0 % 32 * 2)
+    }
 }
 
 #[derive(Debug)]
@@ -95,7 +105,7 @@ impl Decisions {
         let next = ProfileId(self.profiles.len() as u32);
         let id = *self.profile_ids.entry(requirements).or_insert(next);
         if id == next {
-            self.profiles.push(Profile { requirements, decided: Vec::new(), granted: Vec::new() });
+            self.profiles.push(Profile { requirements, verdicts: Vec::new() });
         }
         id
     }
@@ -136,12 +146,14 @@ impl Decisions {
             if let Ok(entry) = entry {
                 entry.remove();
             }
+            let id = LockId(at as u32);
+            let (word, shift) = id.place();
             for profile in &mut self.profiles {
-                if let Some(word) = profile.decided.get_mut(at / 64) {
-                    *word &= !(1 << (at % 64));
+                if let Some(verdicts) = profile.verdicts.get_mut(word) {
+                    *verdicts &= !(DECIDED << shift);
                 }
             }
-            LockId(at as u32)
+            id
         };
         let (locks, hasher) = (&self.locks, &self.hasher);
         let rehash = |at: &u32| hasher.hash_one((locks[*at as usize].service.0, &*locks[*at as usize].bytes));
@@ -172,29 +184,24 @@ impl Decisions {
     /// Whether the profile satisfies the lock: a bit test, but for the first time.
     #[inline]
     pub(crate) fn permits(&mut self, rights: &Rights, profile: ProfileId, lock: LockId) -> bool {
-        let (word, bit) = (lock.0 as usize / 64, 1u64 << (lock.0 % 64));
-        let known = &self.profiles[profile.0 as usize];
-        match (known.decided.get(word), known.granted.get(word)) {
-            (Some(decided), Some(granted)) if decided & bit != 0 => granted & bit != 0,
-            _ => self.decide(rights, profile, lock),
+        let (word, shift) = lock.place();
+        let verdicts = self.profiles[profile.0 as usize].verdicts.get(word).copied().unwrap_or(0) >> shift;
+        if verdicts & DECIDED == 0 {
+            return self.decide(rights, profile, lock);
         }
+        verdicts & GRANTED != 0
     }
 
     #[cold]
     #[inline(never)]
     fn decide(&mut self, rights: &Rights, profile: ProfileId, lock: LockId) -> bool {
         let is_granted = self.verdict(rights, profile, lock).is_ok();
-        let words = self.locks.len().div_ceil(64);
-        let known = &mut self.profiles[profile.0 as usize];
-        let (word, bit) = (lock.0 as usize / 64, 1u64 << (lock.0 % 64));
-        known.decided.resize(words.max(known.decided.len()), 0);
-        known.granted.resize(words.max(known.granted.len()), 0);
-        known.decided[word] |= bit;
-        if is_granted {
-            known.granted[word] |= bit;
-        } else {
-            known.granted[word] &= !bit;
-        }
+        let words = self.locks.len().div_ceil(32);
+        let (word, shift) = lock.place();
+        let verdicts = &mut self.profiles[profile.0 as usize].verdicts;
+        verdicts.resize(words.max(verdicts.len()), 0);
+        let verdict = DECIDED | if is_granted { GRANTED } else { 0 };
+        verdicts[word] = verdicts[word] & !((DECIDED | GRANTED) << shift) | verdict << shift;
         is_granted
     }
 
