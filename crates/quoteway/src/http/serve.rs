@@ -34,6 +34,9 @@ const CONNECTIONS: usize = 64;
 const BODY_MAX: usize = 64 << 10;
 /// How long a request's head may take to come, and a connection may idle.
 const HEAD_PATIENCE: Duration = Duration::from_secs(30);
+/// Slice of time sharing of the thread, microseconds: an answer takes several turns of this thread and of others, each of which waits for a
+/// processor less than with the kernel's 3,000. Serving threads have less by default (`slice_us`), and so come first.
+const SLICE_US: u32 = 300;
 /// How long a request's body may take to come.
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -107,6 +110,7 @@ pub fn start(
     life.follow(Box::new(move |config| followed.set_users(users(&config.http))));
     let (ready, is_ready) = mpsc::channel();
     let run = move || {
+        crate::config::slice("the thread of HTTP", SLICE_US);
         let runtime = match tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build() {
             Ok(runtime) => runtime,
             Err(e) => return drop(ready.send(Err(e))),
