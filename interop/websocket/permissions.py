@@ -32,10 +32,11 @@ class LockedProvider(Provider):
 class Site:
     """A rights file, a server that reads it, and its audit."""
 
-    def __init__(self, folder, provider, rights):
+    def __init__(self, folder, provider, rights, config):
         self.rights, self.audit = os.path.join(folder, "rights.toml"), os.path.join(folder, "audit.jsonl")
         self.write(rights)
-        self.server = Server(f'[permissions]\nmode = "on"\nrights_file = "{self.rights}"\naudit_file = "{self.audit}"\n', [provider.port])
+        files = f'rights_file = "{self.rights}"\naudit_file = "{self.audit}"\n'
+        self.server = Server(f'[permissions]\nmode = "on"\n{files}{config}', [provider.port])
 
     def write(self, rights):
         """Replaces the rights as an editor does: at once."""
@@ -51,6 +52,12 @@ class Site:
                     return
         raise AssertionError(f"no audit line with {parts}")
 
+    def login(self, user, position="127.0.0.1/net"):
+        """The answer to a login, and the client."""
+        client = Client(self.server.port, login=False)
+        client.send({"ID": 2, "Domain": "Login", "Key": {"Name": user, "Elements": {"ApplicationId": "256", "Position": position}}})
+        return client.next(ID=2), client
+
     def client(self, user):
         """Logged in, with the service there."""
         client = Client(self.server.port, user=user)
@@ -61,10 +68,10 @@ class Site:
 
 
 @contextlib.contextmanager
-def site(rights):
+def site(rights, config=""):
     provider = LockedProvider()
     with tempfile.TemporaryDirectory() as folder:
-        place = Site(folder, provider, rights)
+        place = Site(folder, provider, rights, config)
         try:
             yield place, provider
         finally:
@@ -146,9 +153,7 @@ def test_a_user_is_forced_out_and_comes_back(_):
         assert (status["State"]["Stream"], status["State"]["Text"]) == ("Closed", "Force Logout from DACS."), status
         provider.update(("A1", 9))
         assert both.next(ID=5)["Fields"] == values("A1", 9)
-        refused = Client(place.server.port, login=False)
-        refused.send({"ID": 2, "Domain": "Login", "Key": {"Name": "one", "Elements": {"ApplicationId": "256", "Position": "127.0.0.1/net"}}})
-        state = refused.next(ID=2)["State"]
+        state = place.login("one")[0]["State"]
         assert state["Stream"] == "Closed" and "User unknown to permissioning system" in state["Text"], state
         place.write(TWO)
         end = time.monotonic() + SECONDS
@@ -160,3 +165,70 @@ def test_a_user_is_forced_out_and_comes_back(_):
                 assert time.monotonic() < end, "the user is not back"
         back.request(5, "A1")
         seen(back, 5)
+
+
+def test_positions_are_counted(_):
+    with site(f"[users.one]\nmax_positions = 1\n[users.one.grants]\n{SERVICE} = [1]\n") as (place, _provider):
+        # The clients are kept: who is no longer on has no position.
+        here, _first = place.login("one", "10.0.0.1/here")
+        again, _second = place.login("one", "10.0.0.1/here")
+        there, _third = place.login("one", "10.0.0.2/there")
+        assert (here["Type"], again["Type"], there["Type"]) == ("Refresh", "Refresh", "Status"), there
+        state = there["State"]
+        assert (state["Stream"], state["Data"], state["Code"]) == ("Closed", "Suspect", "MaxLoginsReached"), state
+        assert state["Text"] == "Maximum of 1 simultaneous positions reached", state
+        place.await_audit('"event":"login_denied"', '"position":"10.0.0.2/there"')
+
+
+def test_the_source_of_rights_is_lost_and_back(_):
+    with site(TWO, 'fail = "closed"\n') as (place, provider):
+        one = place.client("one")
+        one.request(5, "A1")
+        seen(one, 5)
+        os.unlink(place.rights)
+        end = time.monotonic() + SECONDS
+        while (answer := place.login("both")[0])["Type"] == "Refresh":
+            assert time.monotonic() < end, "logins are refused without rights"
+        state = answer["State"]
+        assert (state["Stream"], state["Data"], state["Code"]) == ("ClosedRecover", "Suspect", "DacsDown"), state
+        assert state["Text"] == "Permissioning system is not available", state
+        # Who is on stays on.
+        provider.update(("A1", 5))
+        assert one.next(ID=5, Type="Update")["Fields"] == values("A1", 5)
+        place.write(TWO)
+        while place.login("both")[0]["Type"] != "Refresh":
+            assert time.monotonic() < end, "logins are taken with rights"
+
+
+def test_posts_need_a_right(_):
+    with site(f'{TWO}[users.both.post]\n{SERVICE} = ["A1"]\n') as (place, provider):
+        post = {"ID": 5, "Type": "Post", "PostID": 1, "Ack": True, "Message": {"ID": 0, "Type": "Update", "Fields": {"BID": 1.25}}}
+        acks = []
+        for user in ("one", "both"):
+            client = place.client(user)
+            client.request(5, "A1")
+            seen(client, 5)
+            client.send(post)
+            acks.append(client.next(ID=5, Type="Ack"))
+        denied_ack, taken = acks
+        assert denied_ack["NakCode"] == "AccessDenied", denied_ack
+        assert denied_ack["Text"] == "Access Denied: User not permissioned to post to this item", denied_ack
+        assert "NakCode" not in taken, taken
+        assert provider.posts.get(timeout=SECONDS)["Message"]["Fields"] == {"BID": 1.25} and provider.posts.empty()
+        place.await_audit('"event":"post_denied"', '"user":"one"')
+        place.await_audit('"event":"post"', '"user":"both"')
+
+
+def test_late_joiners_from_a_cache_are_checked(_):
+    with site(TWO, "[p2ps]\nenable_cache = true\n") as (place, provider):
+        both = place.client("both")
+        both.request(5, "A2")
+        seen(both, 5)
+        provider.update(("A2", 3))
+        assert both.next(ID=5)["Fields"] == values("A2", 3)
+        one, late = place.client("one"), place.client("both")
+        one.request(5, "A2")
+        denied(one, 5)
+        late.request(5, "A2")
+        assert seen(late, 5)["Fields"] == {**image("A2", provider.generation), **values("A2", 3)}
+        assert provider.opened.get(timeout=SECONDS) == "A2" and provider.opened.empty(), "the cache answers"

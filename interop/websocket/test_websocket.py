@@ -28,7 +28,8 @@ from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from documentation import test_the_documentations_lines_for_python_stream, test_the_documentations_token_logs_in  # noqa: F401
 from permissions import (test_a_user_is_forced_out_and_comes_back, test_denied_items_among_granted_ones,  # noqa: F401
-                         test_locks_and_rights_change_while_streams_are_open)
+                         test_late_joiners_from_a_cache_are_checked, test_locks_and_rights_change_while_streams_are_open,
+                         test_positions_are_counted, test_posts_need_a_right, test_the_source_of_rights_is_lost_and_back)
 from streams import (test_a_private_stream_is_its_clients_own, test_generic_messages_go_both_ways,  # noqa: F401
                      test_items_rest_while_they_are_paused)
 from world import SECONDS, SERVICE, Client, Provider, Proxy, Publisher, Server, image, order, symbol, values
