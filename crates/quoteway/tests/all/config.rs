@@ -190,6 +190,23 @@ fn there_is_a_man_page_for_every_command() {
 }
 
 #[test]
+fn completions_know_the_scenarios_of_the_lab_that_is_installed() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    // Where a real one stands beside the binary, that one is asked, and has this scenario as well.
+    let lab = dir.path().join("quoteway-lab");
+    std::fs::write(&lab, "#!/bin/sh\necho 'ibm-latency  After the report of IBM'\n").expect("written");
+    std::fs::set_permissions(&lab, std::fs::Permissions::from_mode(0o755)).expect("set");
+    let path = format!("{}:{}", dir.path().display(), std::env::var("PATH").unwrap_or_default());
+    // clap's completions for fish have no values of arguments without a flag.
+    for shell in ["bash", "zsh"] {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_quoteway"));
+        let output = command.args(["completions", shell]).env("PATH", &path).output().expect("it runs");
+        assert!(output.status.success() && text(&output.stdout).contains("ibm-latency"), "{shell}");
+    }
+}
+
+#[test]
 fn files_that_the_configuration_names_are_looked_into_before_the_start() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();

@@ -174,7 +174,9 @@ fn main() -> ExitCode {
         Command::Man { dir } => manual::man_pages(Cli::command(), "quoteway", &dir)
             .map_err(|e| anyhow!("{}: {e}", dir.display()))
             .and_then(|files| shown(format!("{} man pages are in {}\n", files.len(), dir.display()))),
-        Command::Completions { shell } => shown(manual::completions(Cli::command(), "quoteway", shell)),
+        Command::Completions { shell } => {
+            shown(manual::completions(lab::with_scenarios(Cli::command()), "quoteway", shell))
+        }
     };
     // Lines that wait come before the last word.
     drop(log);
