@@ -314,6 +314,34 @@ def test_the_chart_goes_on_after_a_reload_with_what_was_before(page, demo):
     page.value("localStorage.clear()")
 
 
+def test_what_is_remembered_goes_before_what_the_page_has_seen(page, demo):
+    """The series behind the chart: bars up to the first single price, then those of the server, then the page's own."""
+    page.open(demo.url)
+    told = page.value("""import('/series.js').then(({ Series }) => {
+      const series = new Series();
+      series.add(139000, 5);
+      series.add(141000, 7);
+      series.sale(139000, 5, 1);
+      series.sale(141000, 7, 3);
+      const bar = (time_s, low, high, close) => ({ time_s, open: low, high, low, close, volume: 1, count: 1 });
+      const tick = (time_ms, price, trade) => ({ time_ms, price, trade, size: trade ? 2 : null });
+      // The server's clock is half a second behind, and it was asked before the page's last price came.
+      series.adopt({ now_ms: 139500, bars: [bar(0, 1, 3, 2), bar(60, 2, 4, 3), bar(120, 4, 6, 6)], ticks: [tick(129500, 4, false), tick(134500, 6, true)] }, 140000);
+      const first = series.data();
+      const sales = series.sales.map(({ at, price, size, tick }) => [at, price, size, tick]);
+      for (let n = 0; n < 5000; n++) series.add(142000 + n * 100, n % 7);
+      const [times, , highs] = series.data();
+      const rises = times.every((time, n) => !n || times[n - 1] <= time);
+      return { first, sales, rises, length: times.length, bars: highs.filter((high) => high !== null).length, begin: times[0], end: times.at(-1) };
+    })""")
+    # A bar stands at its minute's end, in this browser's time.
+    assert told["first"] == [[60.5, 120.5, 130, 135, 141], [2, 3, 4, 6, 7], [3, 4, None, None, None], [1, 2, None, None, None]], told["first"]
+    assert told["sales"] == [[141000, 7, 3, "up"], [135000, 6, 2, ""]], told["sales"]
+    assert told["rises"] and told["begin"] == 60.5 and told["end"] == 641.9, told
+    assert told["bars"] >= 5 and told["length"] < 2500, told
+    assert page.value("import('/series.js').then(({ Series }) => { const s = new Series(); s.add(1000, 5); s.adopt({ now_ms: 1, bars: [], ticks: [] }); return s.data()[1].length })") == 1, "a server that knows nothing takes nothing away"
+
+
 def test_an_item_is_added_by_name_and_stays_on_the_list(page, demo):
     page.open(demo.url)
     page.wait(f"{PRICED} >= 8", "last prices")
