@@ -198,7 +198,8 @@ export class Detail {
       legend: { show: false }, cursor: { points: { size: 7 }, drag: { x: true, y: false } },
       scales: { x: { time: true, range: (_, low, high) => this.timesOf(low, high) }, y: { range: (_, low, high) => around(low, high, digits()) } },
       axes: [
-        { ...axis, incrs: SECONDS, values: (plot, splits) => splits.map((s) => (plot.valToPos(s, "x") < 24 ? "" : clock(s * 1000).slice(0, 8))), space: 70 },
+        // Whole minutes have no seconds.
+        { ...axis, incrs: SECONDS, values: (plot, splits, at, room, step) => splits.map((s) => (plot.valToPos(s, "x") < 24 ? "" : clock(s * 1000).slice(0, step < 60 ? 8 : 5))), space: 70 },
         { ...axis, side: 1, size: 64, space: 36, values: (_, splits) => splits.map((v) => v.toFixed(digits())).map((text, n, all) => (text === all[n - 1] ? "" : text)) },
       ],
       series: [
