@@ -4,6 +4,7 @@ mod dictionary;
 mod golden;
 mod hostile;
 mod json;
+mod page_emulator;
 mod pages;
 mod rdm;
 mod roundtrip;
