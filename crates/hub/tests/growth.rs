@@ -1,14 +1,16 @@
 //! What holds under load, small: an idle client costs little in the hub, and nothing is left behind by clients that come and go, by
-//! items that are opened and closed, and by a provider that reconnects. This binary has one test, because it counts the allocations of the
+//! items that are opened and closed, and by a provider that reconnects; nor does a batch claim its payload for each of its names. This binary has one test, because it counts the allocations of the
 //! whole process.
 
 use hub::distributor::{self, CloseReason, Origin, PeerInfo, ProviderSink, SessionId, SourceDistributor};
 use hub::p2ps::{self, ClientId, ClientInfo, P2ps, SourceId};
+use rwf::container::{ElementList, ElementListEncoder, SetScope};
 use rwf::msg::{Domain, Msg, MsgKey, RefreshFlags, RefreshMsg, RequestFlags, RequestMsg};
 use rwf::rdm::directory::{self, Action, Info, Part, Service, ServiceState};
 use rwf::rdm::login;
+use rwf::rdm::request::{Payload, View, data_streams};
 use rwf::wire::Writer;
-use rwf::{DataType, EncodeError, Qos};
+use rwf::{DataType, EncodeError, Primitive, Qos};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use std::alloc::System;
 use std::net::{IpAddr, Ipv4Addr};
@@ -24,7 +26,11 @@ const ITEMS: u32 = 25;
 const IDLE_MAX: isize = 2_000;
 
 fn encode(write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>) -> Vec<u8> {
-    let mut buf = vec![0; 4096];
+    encode_up_to(4096, write)
+}
+
+fn encode_up_to(size: usize, write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>) -> Vec<u8> {
+    let mut buf = vec![0; size];
     let mut w = Writer::new(&mut buf);
     write(&mut w).unwrap();
     w.into_written().to_vec()
@@ -80,7 +86,7 @@ impl World {
         self.sd.session_message(self.now, id, &encode(|w| accept.encode(w)), &mut self.provider);
         let info = Info {
             name: "FEED".into(),
-            capabilities: vec![Domain::MARKET_PRICE],
+            capabilities: vec![Domain::MARKET_PRICE, Domain::SYMBOL_LIST],
             qos: vec![Qos::REALTIME_TICK],
             ..Info::default()
         };
@@ -174,6 +180,103 @@ impl World {
     }
 }
 
+/// Names in a batch: as many as an array has room for in 65,535 bytes if each has one byte.
+const NAMES_MAX: usize = 65_531;
+
+/// The message of a batch on stream 100, without a view unless it has fields.
+struct Batch {
+    domain: Domain,
+    flags: RequestFlags,
+    /// The elements of the array of names, each of so many bytes.
+    names: (u8, Vec<u8>),
+    /// Bytes of an element that means nothing here and goes to the provider.
+    unknown: usize,
+    /// Fields of a view.
+    fields: usize,
+}
+
+impl Batch {
+    /// Private streams, so that names that are the same are items of their own.
+    fn private(names: usize, unknown: usize, fields: usize) -> Self {
+        let flags = RequestFlags::PRIVATE_STREAM;
+        Self { domain: Domain::MARKET_PRICE, flags, names: (1, vec![b'A'; names]), unknown, fields }
+    }
+
+    fn message(&self) -> Vec<u8> {
+        let (length, names) = &self.names;
+        let count = (names.len() / usize::from(*length)) as u16;
+        let mut array = vec![DataType::ASCII_STRING.0, *length];
+        array.extend_from_slice(&count.to_be_bytes());
+        array.extend_from_slice(names);
+        let fids: Vec<_> = (0..self.fields as i16).collect();
+        let fids =
+            encode_up_to(1 << 17, |w| Payload { view: Some(View::Fields(fids)), ..Payload::default() }.encode(w));
+        let unknown = vec![b'x'; self.unknown];
+        let body = encode_up_to(1 << 20, |w| {
+            let mut list = ElementListEncoder::begin(w)?;
+            list.raw(b":ItemList", DataType::ARRAY, &array)?;
+            list.raw(b"Unknown", DataType::BUFFER, &unknown)?;
+            let behaviours = encode(|w| {
+                let mut list = ElementListEncoder::begin(w)?;
+                list.element(b":DataStreams", DataType::UINT, &Primitive::UInt(data_streams::STREAMS))?;
+                list.finish()
+            });
+            list.raw(b":SymbolListBehaviors", DataType::ELEMENT_LIST, &behaviours)?;
+            for view in ElementList::decode(&fids, &SetScope::NONE).unwrap().entries() {
+                let view = view.unwrap();
+                list.raw(view.name, view.data_type, view.data)?;
+            }
+            list.finish()
+        });
+        let mut flags = RequestFlags::STREAMING | RequestFlags::HAS_BATCH | self.flags;
+        flags.set(RequestFlags::HAS_VIEW, self.fields > 0);
+        let request = RequestMsg {
+            flags,
+            key: MsgKey { service_id: Some(1), ..MsgKey::EMPTY },
+            container: DataType::ELEMENT_LIST,
+            body: &body,
+            ..RequestMsg::new(self.domain, 100)
+        };
+        encode_up_to(1 << 20, |w| request.encode(w))
+    }
+
+    /// Bytes that a client's batch leaves in use at a P2PS, and bytes that were allocated for it, those included that are free again.
+    fn claim(&self) -> (isize, usize) {
+        let mut world = World::new();
+        world.provider_up(SessionId(0));
+        world.rest(SessionId(0));
+        world.log_in(ClientId(0));
+        world.rest(SessionId(0));
+        let message = self.message();
+        let (before, allocated) = (in_use(), ALLOCATOR.stats().bytes_allocated);
+        world.p2ps.client_message(world.now, ClientId(0), &message);
+        let claimed = (in_use() - before, ALLOCATOR.stats().bytes_allocated - allocated);
+        let names = self.names.1.len() / usize::from(self.names.0);
+        assert_eq!(world.p2ps.counters().watchers, names as u64, "streams of a batch");
+        claimed
+    }
+}
+
+/// A batch costs what its items cost, and its payload once.
+fn a_batch_claims_its_payload_once() {
+    let small = Batch::private(NAMES_MAX, 10, 0).claim().0;
+    let more = Batch::private(NAMES_MAX, 60_000, 0).claim().0 - small;
+    assert!(more < 1 << 20, "{more} bytes more for an element of 60,000 bytes, {small} without");
+    let small = Batch::private(NAMES_MAX, 10, 1).claim().0;
+    let more = Batch::private(NAMES_MAX, 10, 30_000).claim().0 - small;
+    assert!(more < 1 << 20, "{more} bytes more for a view of 30,000 fields, {small} with one of 1");
+    // The names themselves are read once as well, also where the payload says how a list's items are opened.
+    let names: Vec<_> =
+        (0..5_000_u16).flat_map(|name| [b'0' + (name / 100) as u8, b'0' + (name % 100) as u8]).collect();
+    let lists = |names| Batch {
+        domain: Domain::SYMBOL_LIST,
+        flags: RequestFlags::NONE,
+        ..Batch { names: (2, names), ..Batch::private(0, 10, 0) }
+    };
+    let each = lists(names).claim().1 / 5_000;
+    assert!(each < 4_096, "{each} bytes are allocated for each of 5,000 lists");
+}
+
 #[test]
 fn nothing_is_left_behind_by_those_who_come_and_go() {
     let mut world = World::new();
@@ -201,4 +304,6 @@ fn nothing_is_left_behind_by_those_who_come_and_go() {
     }
     let each = (in_use() - before) / 2_000;
     assert!(each <= IDLE_MAX, "{each} bytes for an idle client");
+
+    a_batch_claims_its_payload_once();
 }

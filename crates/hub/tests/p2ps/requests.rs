@@ -5,8 +5,8 @@ use hub::p2ps::Config;
 use hub::stream::Event;
 use rwf::container::{ElementList, ElementListEncoder, SetScope};
 use rwf::msg::{
-    AckMsg, CloseFlags, CloseMsg, Domain, GenericMsg, Msg, MsgKey, NakCode, PostFlags, PostMsg, PostUserInfo, Priority,
-    RefreshMsg, RequestFlags, RequestMsg,
+    AckMsg, Attrib, CloseFlags, CloseMsg, Domain, GenericMsg, Msg, MsgKey, NakCode, PostFlags, PostMsg, PostUserInfo,
+    Priority, RefreshMsg, RequestFlags, RequestMsg,
 };
 use rwf::rdm::request::{Payload, View};
 use rwf::{DataType, State};
@@ -88,6 +88,22 @@ fn a_batch_for_no_service_fails_as_one() {
     assert_eq!(world.take(1), ["status 10 CLOSED/SUSPECT/SOURCE_UNKNOWN"]);
     world.request(1, &RequestMsg { container: DataType::NO_DATA, body: &[], ..batch(10, &body) });
     assert_eq!(world.take(1), ["status 10 CLOSED/SUSPECT/INVALID_ARGUMENT"]);
+}
+
+/// Each name becomes an item with the attributes of the batch's key.
+#[test]
+fn a_batch_with_too_many_attributes_fails_as_one() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    let attributes = vec![7_u8; 20_000];
+    let key = MsgKey { service_id: Some(1), attrib: Some(Attrib::new(DataType::OPAQUE, &attributes)), ..MsgKey::EMPTY };
+    let many = payload(&Payload { items: Some(vec![b"A"; 1_000]), ..Payload::default() });
+    world.request(1, &RequestMsg { key, ..batch(10, &many) });
+    assert_eq!(world.take(1), ["status 10 CLOSED/SUSPECT/NO_RESOURCES"]);
+    let few = items(&["A", "B"]);
+    world.request(1, &RequestMsg { key, ..batch(10, &few) });
+    assert_eq!(world.take(1), ["status 10 CLOSED/OK"]);
+    assert_eq!(world.asked().len(), 2);
 }
 
 #[test]

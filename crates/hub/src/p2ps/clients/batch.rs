@@ -1,7 +1,7 @@
 //! Batches: many items or streams in one message.
 
 use super::refusal::Refusal;
-use super::requests::WantedView;
+use super::wanted::Wanted;
 use crate::p2ps::P2ps;
 use crate::p2ps::ids::{ClientId, StreamId};
 use rwf::msg::{CloseMsg, MsgKey, RequestFlags, RequestMsg};
@@ -12,6 +12,9 @@ use std::fmt::Write as _;
 /// Flag of a close whose payload lists streams. It has no name in ETA Java.
 pub(crate) const CLOSE_BATCH: u16 = 0x04;
 
+/// Bytes that the attributes in the key of a batch may make for all of its names together, each of which becomes an item with them.
+const ATTRIBUTES_MAX: usize = 16 << 20;
+
 impl P2ps {
     /// A request for many items, or a reissue of many streams. The batch's own stream gets one status and is free
     /// again; items open on the ids that follow it.
@@ -20,25 +23,30 @@ impl P2ps {
         if self.clients.open_on(client, stream).is_some() {
             return self.refuse(client, stream, msg.domain, &Refusal::StreamInUse { stream: stream.0 });
         }
-        let Ok(payload) = Payload::of_request(msg) else {
+        let Ok(mut payload) = Payload::of_request(msg) else {
             return self.refuse(client, stream, msg.domain, &Refusal::BadBatch);
         };
-        let view = match WantedView::of(msg.flags.contains(RequestFlags::HAS_VIEW), payload.view.as_ref()) {
-            Ok(view) => view,
+        let wanted = match Wanted::of(msg, &mut payload) {
+            Ok(wanted) => wanted,
             Err(refusal) => return self.refuse(client, stream, msg.domain, &refusal),
         };
         match (&payload.items, &payload.streams) {
-            (Some(names), _) => self.batch_open(client, msg, names, &view),
-            (None, Some(streams)) => self.batch_reissue(client, msg, streams, &view),
+            (Some(names), _) => self.batch_open(client, msg, names, &wanted),
+            (None, Some(streams)) => self.batch_reissue(client, msg, streams, &wanted.or_keep()),
             (None, None) => self.refuse(client, stream, msg.domain, &Refusal::BadBatch),
         }
     }
 
-    fn batch_open(&mut self, client: ClientId, msg: &RequestMsg<'_>, names: &[&[u8]], view: &WantedView) {
+    fn batch_open(&mut self, client: ClientId, msg: &RequestMsg<'_>, names: &[&[u8]], wanted: &Wanted) {
         // What is wrong with all of them is told once, on the batch's own stream.
         if let Err(refusal) = self.service_of(&msg.key) {
             let told = refusal.told();
             return self.refuse_told(client, StreamId(msg.stream_id), msg.domain, &told);
+        }
+        let bytes = msg.key.attrib.map_or(0, |attrib| attrib.data.len()) * names.len();
+        if bytes > ATTRIBUTES_MAX {
+            let refusal = Refusal::BatchAttributes { bytes, max: ATTRIBUTES_MAX };
+            return self.refuse(client, StreamId(msg.stream_id), msg.domain, &refusal);
         }
         let free =
             |stream: Option<StreamId>| stream.is_some_and(|stream| self.clients.open_on(client, stream).is_none());
@@ -58,25 +66,23 @@ impl P2ps {
             } else if name.is_empty() {
                 self.refuse(client, stream, msg.domain, &Refusal::NoName);
             } else {
-                self.item_request_with(client, &one, view);
+                self.item_request_with(client, &one, wanted);
             }
         }
     }
 
-    fn batch_reissue(&mut self, client: ClientId, msg: &RequestMsg<'_>, streams: &[i32], view: &WantedView) {
+    fn batch_reissue(&mut self, client: ClientId, msg: &RequestMsg<'_>, streams: &[i32], wanted: &Wanted) {
         let streams: Vec<_> = streams.iter().map(|&stream| StreamId(stream)).collect();
         let item = |p2ps: &Self, stream| p2ps.clients.get(client).and_then(|known| known.streams.item(stream));
         let ok = streams.iter().filter(|&&stream| item(self, stream).is_some()).count();
         self.batch_status(client, msg, "streams", streams.len(), ok);
-        // A batch that says nothing of views means the streams as they are.
-        let view = if *view == WantedView::Whole { &WantedView::Keep } else { view };
         for stream in streams {
             // One that an earlier of them has ended is not open any more.
             let Some(item) = item(self, stream) else { continue };
             let mut one = single(msg, stream);
             one.domain = rwf::msg::Domain(self.items.key(item).domain);
             one.key = MsgKey::EMPTY;
-            self.item_request_with(client, &one, view);
+            self.item_request_with(client, &one, wanted);
         }
     }
 

@@ -3,7 +3,7 @@
 //! * `streams`: what each client has open, and the state of its watchers;
 //! * `login`, `authentication`: logins, what they allow, and tokens;
 //! * `connections`: where else a client may connect;
-//! * `requests`, `batch`: requests for items, reissues, closes;
+//! * `requests`, `batch`, `wanted`: requests for items, reissues, closes; what their payload says;
 //! * `directory`, `dictionary`: the streams of these domains;
 //! * `posts`, `generics`: what clients send upstream;
 //! * `symbol_lists`: items that the server opens for a client because a list names them;
@@ -27,6 +27,7 @@ pub(crate) mod standby;
 pub(crate) mod streams;
 pub(crate) mod symbol_lists;
 mod users;
+mod wanted;
 
 pub(in crate::p2ps) use authentication::Tokens;
 pub use authentication::{Authenticator, Credentials, Identity, Rejected, TokenLife};

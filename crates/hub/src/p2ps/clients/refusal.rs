@@ -48,6 +48,8 @@ pub(crate) enum Refusal<'a> {
     NoResources { what: &'static str },
     /// The batch cannot be read.
     BadBatch,
+    /// A batch gives its names so many bytes of attributes together.
+    BatchAttributes { bytes: usize, max: usize },
     /// The view cannot be read.
     BadView { why: &'static str },
     /// The type of view is not known.
@@ -102,7 +104,9 @@ impl Refusal<'_> {
             Self::ItemLimit { .. } | Self::AggregateItemLimit { .. } | Self::TotalItemLimit { .. } => {
                 StateCode::TOO_MANY_ITEMS
             }
-            Self::NoResources { .. } | Self::TooManyViews { .. } => StateCode::NO_RESOURCES,
+            Self::NoResources { .. } | Self::TooManyViews { .. } | Self::BatchAttributes { .. } => {
+                StateCode::NO_RESOURCES
+            }
             Self::BadView { .. } => StateCode::INVALID_VIEW,
             Self::UnknownViewType { .. } => StateCode::UNSUPPORTED_VIEW_TYPE,
         }
@@ -199,6 +203,12 @@ impl fmt::Display for Refusal<'_> {
             Self::NoResources { what } => write!(f, "No room for more {what} in this server: ask again later."),
             Self::BadBatch => {
                 write!(f, "The batch cannot be read: its payload is an element list with :ItemList or :StreamIdList.")
+            }
+            Self::BatchAttributes { bytes, max } => {
+                write!(
+                    f,
+                    "The attributes of the batch make {bytes} bytes for all of its names, of {max} allowed: ask for fewer names at once."
+                )
             }
             Self::BadView { why } => write!(f, "The view cannot be read: {why}."),
             Self::UnknownViewType { kind } => {

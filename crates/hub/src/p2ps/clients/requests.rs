@@ -2,7 +2,7 @@
 
 use super::refusal::{Refusal, Told};
 use super::streams::{MAX_WATCHERS, Open, WatchState};
-use super::symbol_lists::DataStreams;
+use super::wanted::{Wanted, WantedView};
 use crate::filter::rules::ServiceFilter;
 use crate::item::ItemKey;
 use crate::p2ps::P2ps;
@@ -10,14 +10,13 @@ use crate::p2ps::conflation::{Granted, JustInTime};
 use crate::p2ps::delivery::statuses::told;
 use crate::p2ps::ids::{ClientId, ItemId, ServiceId, StreamId};
 use crate::p2ps::items::state::{Kind, Sharing, State as ItemState, Wait};
-use crate::p2ps::items::view_spec::{Subset, ViewSpec};
+use crate::p2ps::items::view_spec::ViewSpec;
 use crate::p2ps::items::views::NoView;
 use crate::p2ps::items::watchers::Watcher;
-use crate::p2ps::sources::payload::RelayedPayload;
 use crate::p2ps::sources::qos::matching;
 use crate::p2ps::sources::services::Service;
 use rwf::msg::{AckMsg, CloseFlags, CloseMsg, Domain, MsgKey, Priority, RequestFlags, RequestMsg};
-use rwf::rdm::request::{Payload, View};
+use rwf::rdm::request::Payload;
 use rwf::{DataState, Qos, Rate, State, StateCode, StreamState};
 use std::sync::Arc;
 
@@ -32,43 +31,6 @@ struct Accepted {
     /// Nobody serves it now.
     unavailable: bool,
     kind: Kind,
-}
-
-/// What a request says of views.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum WantedView {
-    /// Everything is wanted.
-    Whole,
-    /// This much is wanted.
-    View(Subset),
-    /// The view stays as it is.
-    Keep,
-}
-
-impl WantedView {
-    /// Reads it; `flagged` says that the request claims to have a view.
-    pub(super) fn of(flagged: bool, view: Option<&View>) -> Result<Self, Refusal<'static>> {
-        match (flagged, view) {
-            (false, _) => Ok(Self::Whole),
-            (true, None) => Ok(Self::Keep),
-            (true, Some(View::Fields(fids))) => {
-                let mut fids = fids.clone();
-                fids.sort_unstable();
-                fids.dedup();
-                Ok(Self::View(Subset::Fields(fids.into())))
-            }
-            (true, Some(View::Elements(names))) => {
-                let mut names = names.clone();
-                names.sort_unstable();
-                names.dedup();
-                Ok(Self::View(Subset::Elements(names.into())))
-            }
-            (true, Some(View::Unsupported(kind))) => Err(Refusal::UnknownViewType { kind: *kind }),
-            (true, Some(View::Invalid)) => Err(Refusal::BadView {
-                why: ":ViewType must be 1 or 2, and :ViewData an array of field ids or of names",
-            }),
-        }
-    }
 }
 
 impl P2ps {
@@ -88,28 +50,28 @@ impl P2ps {
     }
 
     fn item_request(&mut self, client: ClientId, msg: &RequestMsg<'_>) {
-        let view = match Payload::of_request(msg) {
-            Ok(payload) => WantedView::of(msg.flags.contains(RequestFlags::HAS_VIEW), payload.view.as_ref()),
+        let wanted = match Payload::of_request(msg) {
+            Ok(mut payload) => Wanted::of(msg, &mut payload),
             Err(_) => Err(Refusal::BadView { why: "its payload is not an element list that can be read" }),
         };
-        match view {
-            Ok(view) => self.item_request_with(client, msg, &view),
+        match wanted {
+            Ok(wanted) => self.item_request_with(client, msg, &wanted),
             Err(refusal) => self.refuse(client, StreamId(msg.stream_id), msg.domain, &refusal),
         }
     }
 
-    /// A request for an item, its view read already.
-    pub(super) fn item_request_with(&mut self, client: ClientId, msg: &RequestMsg<'_>, view: &WantedView) {
+    /// A request for an item, its payload read already.
+    pub(super) fn item_request_with(&mut self, client: ClientId, msg: &RequestMsg<'_>, wanted: &Wanted) {
         self.counters.requests += 1;
         let stream = StreamId(msg.stream_id);
         if self.settle_stream(client, stream) {
             return;
         }
         let result = match self.clients.open_on(client, stream) {
-            Some(Open::Item(item)) => self.reissue(Watcher { client, stream }, item, msg, view),
+            Some(Open::Item(item)) => self.reissue(Watcher { client, stream }, item, msg, &wanted.view),
             Some(_) => Err(Refusal::StreamInUse { stream: stream.0 }.told()),
             None if stream.0 <= 0 => Err(Refusal::BadStreamId { stream: stream.0 }.told()),
-            None => self.open_stream(Watcher { client, stream }, msg, view),
+            None => self.open_stream(Watcher { client, stream }, msg, wanted),
         };
         if let Err(told) = result {
             self.refuse_told(client, stream, msg.domain, &told);
@@ -117,12 +79,7 @@ impl P2ps {
     }
 
     /// Opens a stream, or says why not.
-    pub(super) fn open_stream(
-        &mut self,
-        watcher: Watcher,
-        msg: &RequestMsg<'_>,
-        view: &WantedView,
-    ) -> Result<(), Told> {
+    pub(super) fn open_stream(&mut self, watcher: Watcher, msg: &RequestMsg<'_>, wanted: &Wanted) -> Result<(), Told> {
         if let Some(service) = msg.key.service_id {
             self.begin_outages_in(ServiceId(service));
         }
@@ -152,11 +109,10 @@ impl P2ps {
             return Ok(());
         }
         if is_new {
-            self.items.set_relayed(root, RelayedPayload::of(msg, accepted.kind.is_private()));
+            self.items.set_relayed(root, wanted.relayed(msg));
         }
-        let subset = if let WantedView::View(subset) = view { Some(subset.clone()) } else { None };
         let (interval, filter) = (accepted.granted.interval, accepted.filter.clone());
-        let item = match ViewSpec::of(subset, interval, filter, DataStreams::of_request(msg)) {
+        let item = match ViewSpec::of(wanted.subset(), interval, filter, wanted.data_streams) {
             Some(spec) => self.items.view(root, &spec, self.config.max_views_per_item),
             None => Ok(root),
         };

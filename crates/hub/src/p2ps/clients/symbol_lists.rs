@@ -9,8 +9,8 @@
 //!
 //! A list may name many and have many watchers: so many streams are opened in a turn as other work of outages may be done.
 
-use super::requests::WantedView;
 use super::streams::Open;
+use super::wanted::Wanted;
 use crate::p2ps::P2ps;
 use crate::p2ps::ids::{ClientId, ItemId, ServiceId, StreamId};
 use crate::p2ps::items::watchers::Watcher;
@@ -35,12 +35,12 @@ pub(crate) enum DataStreams {
 }
 
 impl DataStreams {
-    /// What a request asks for. Only one for a shared symbol list can ask for anything; streams win over snapshots.
-    pub(crate) fn of_request(msg: &RequestMsg<'_>) -> Option<Self> {
+    /// What a request with such a payload asks for. Only one for a shared symbol list can ask for anything; streams win over snapshots.
+    pub(super) fn of(msg: &RequestMsg<'_>, payload: &Payload<'_>) -> Option<Self> {
         if msg.domain != Domain::SYMBOL_LIST || msg.flags.contains(RequestFlags::PRIVATE_STREAM) {
             return None;
         }
-        let bits = Payload::of_request(msg).ok()?.data_streams.unwrap_or(0);
+        let bits = payload.data_streams.unwrap_or(0);
         match bits {
             _ if bits & data_streams::STREAMS != 0 => Some(Self::Streams),
             _ if bits & data_streams::SNAPSHOTS != 0 => Some(Self::Snapshots),
@@ -194,7 +194,7 @@ impl P2ps {
         self.counters.requests += 1;
         self.counters.streams_listed += 1;
         let watcher = Watcher { client, stream };
-        if let Err(told) = self.open_stream(watcher, &msg, &WantedView::Whole) {
+        if let Err(told) = self.open_stream(watcher, &msg, &Wanted::whole()) {
             self.refuse_told(client, stream, msg.domain, &told);
         }
         // It may have been refused, or answered whole and for good.

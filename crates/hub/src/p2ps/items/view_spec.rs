@@ -7,27 +7,64 @@ use crate::p2ps::clients::symbol_lists::DataStreams;
 use crate::p2ps::encode;
 use rwf::DataType;
 use rwf::rdm::request::{Payload, View};
+use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// What a client wants to see, in ascending order.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// What a client wants to see, in ascending order. All items that one request asks for share it.
+#[derive(Debug, Clone)]
 pub(crate) enum Subset {
     /// Fields by id.
-    Fields(Box<[i16]>),
+    Fields(Arc<[i16]>),
     /// Elements by name.
-    Elements(Box<[Vec<u8>]>),
+    Elements(Arc<[Vec<u8>]>),
 }
 
 impl Subset {
+    /// True if both are of the same request, so that nothing has to be compared.
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Fields(own), Self::Fields(other)) => Arc::ptr_eq(own, other),
+            (Self::Elements(own), Self::Elements(other)) => Arc::ptr_eq(own, other),
+            _ => false,
+        }
+    }
+
     /// True if all of `other` is in this subset too.
     fn covers(&self, other: &Self) -> bool {
         match (self, other) {
+            _ if self.is_same(other) => true,
             (Self::Fields(own), Self::Fields(other)) => other.iter().all(|fid| own.binary_search(fid).is_ok()),
             (Self::Elements(own), Self::Elements(other)) => other.iter().all(|name| own.binary_search(name).is_ok()),
             _ => false,
         }
     }
 }
+
+impl Ord for Subset {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            _ if self.is_same(other) => Ordering::Equal,
+            (Self::Fields(own), Self::Fields(other)) => own.cmp(other),
+            (Self::Elements(own), Self::Elements(other)) => own.cmp(other),
+            (Self::Fields(_), Self::Elements(_)) => Ordering::Less,
+            (Self::Elements(_), Self::Fields(_)) => Ordering::Greater,
+        }
+    }
+}
+
+impl PartialOrd for Subset {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Subset {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Subset {}
 
 /// How an item is seen: the default shows all of it as it comes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -210,7 +247,7 @@ mod tests {
     fn a_view_covers_its_subsets() {
         let (a, b) = (fields(&[1, 2]), fields(&[2, 3]));
         assert!(!a.covers(&b) && a.covers(&fields(&[2])) && a.covers(&a));
-        assert!(!a.covers(&Subset::Elements(Box::default()).into()));
+        assert!(!a.covers(&Subset::Elements(Arc::default()).into()));
     }
 
     #[test]

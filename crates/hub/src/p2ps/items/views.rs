@@ -56,8 +56,11 @@ impl Views {
 }
 
 /// How many views of an item want which field or element.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Wanted {
+    /// The only view there is, as long as there was no other beside it: what it wants is not counted then, since a batch may open it for
+    /// all of its items.
+    only: Option<ViewSpec>,
     fields: BTreeMap<i16, u32>,
     elements: BTreeMap<Vec<u8>, u32>,
     /// Views of fields, and views of elements.
@@ -68,6 +71,26 @@ struct Wanted {
 
 impl Wanted {
     fn add(&mut self, spec: &ViewSpec) {
+        if self.is_empty() {
+            self.only = Some(spec.clone());
+        } else {
+            self.count_only();
+            self.count(spec);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.only.is_none() && self.views == [0; 2] && self.wholes == 0
+    }
+
+    /// Counts the only view as one of several.
+    fn count_only(&mut self) {
+        if let Some(only) = self.only.take() {
+            self.count(&only);
+        }
+    }
+
+    fn count(&mut self, spec: &ViewSpec) {
         match &spec.subset {
             Some(Subset::Fields(fids)) => {
                 self.views[0] += 1;
@@ -92,6 +115,10 @@ impl Wanted {
                 counts.remove(key);
             }
         }
+        if let Some(only) = self.only.take() {
+            debug_assert_eq!(only, *spec, "a view is removed that was not added");
+            return;
+        }
         match &spec.subset {
             Some(Subset::Fields(fids)) => {
                 self.views[0] -= 1;
@@ -107,6 +134,9 @@ impl Wanted {
 
     /// What all of them together want; `None` if no view says that.
     fn union(&self) -> Option<ViewSpec> {
+        if let Some(only) = &self.only {
+            return only.subset.clone().map(ViewSpec::from);
+        }
         if self.wholes > 0 {
             return None;
         }
@@ -153,8 +183,10 @@ impl ViewedItem {
     /// Panics if the counts are not those of the views.
     pub(super) fn check<'s>(&self, spec: impl Fn(ItemId) -> Option<&'s ViewSpec>) {
         let mut wanted = Wanted::default();
-        self.views.iter().filter_map(|&view| spec(view)).for_each(|spec| wanted.add(spec));
-        assert_eq!(wanted, self.wanted, "fields that the views of an item want");
+        self.views.iter().filter_map(|&view| spec(view)).for_each(|spec| wanted.count(spec));
+        let mut known = self.wanted.clone();
+        known.count_only();
+        assert_eq!(wanted, known, "fields that the views of an item want");
     }
 }
 
@@ -378,7 +410,7 @@ mod tests {
     #[test]
     fn what_is_wanted_is_the_union() {
         let mut wanted = Wanted::default();
-        let elements = Subset::Elements(Box::new([b"x".to_vec()])).into();
+        let elements = Subset::Elements([b"x".to_vec()].into()).into();
         assert_eq!(wanted.union(), None, "nobody wants anything");
         wanted.add(&fields(&[1, 2]));
         wanted.add(&fields(&[2, 3]));
@@ -388,7 +420,7 @@ mod tests {
         wanted.remove(&elements);
         wanted.remove(&fields(&[1, 2]));
         assert_eq!(wanted.union(), Some(fields(&[2, 3])));
-        let subset = Subset::Fields(Box::new([7]));
+        let subset = Subset::Fields([7].into());
         let [part, whole] = [Some(subset), None].map(|subset| ViewSpec::of(subset, 100, None, None).unwrap());
         wanted.add(&part);
         assert_eq!(wanted.union(), Some(fields(&[2, 3, 7])));

@@ -7,18 +7,20 @@ use rwf::container::{ElementList, ElementListEncoder, SetScope};
 use rwf::msg::{Domain, RequestMsg};
 use rwf::wire::Writer;
 use rwf::{DataType, EncodeError};
+use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Elements that are acted upon here.
 const OWN: [&[u8]; 4] = [b":ItemList", b":StreamIdList", b":ViewType", b":ViewData"];
 /// The one that is acted upon in requests for symbol lists.
 const OWN_OF_LISTS: &[u8] = b":SymbolListBehaviors";
 
-/// What of a request's payload is left to the provider.
+/// What of a request's payload is left to the provider. All items of a batch have the same, in one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RelayedPayload {
     container: DataType,
-    body: Box<[u8]>,
-    ext_header: Option<Box<[u8]>>,
+    body: Arc<[u8]>,
+    ext_header: Option<Arc<[u8]>>,
 }
 
 impl RelayedPayload {
@@ -29,15 +31,15 @@ impl RelayedPayload {
             DataType::ELEMENT_LIST => {
                 let is_list = request.domain == Domain::SYMBOL_LIST && !is_private;
                 let is_own = |name: &[u8]| OWN.contains(&name) || is_list && name == OWN_OF_LISTS;
-                (DataType::ELEMENT_LIST, merged(&[request.body], |name| !is_own(name)))
+                (DataType::ELEMENT_LIST, Cow::Owned(merged(&[request.body], |name| !is_own(name))))
             }
-            container if is_private => (container, request.body.to_vec()),
-            _ => (DataType::NO_DATA, Vec::new()),
+            container if is_private => (container, Cow::Borrowed(request.body)),
+            _ => (DataType::NO_DATA, Cow::Borrowed(&[][..])),
         };
         let container = if body.is_empty() { DataType::NO_DATA } else { container };
         let ext_header = request.ext_header.filter(|_| is_private).map(Into::into);
         let any = container != DataType::NO_DATA || ext_header.is_some();
-        any.then(|| Self { container, body: body.into(), ext_header })
+        any.then(|| Self { container, body: (*body).into(), ext_header })
     }
 
     /// `ExtendedHeader` of the request.
