@@ -240,13 +240,30 @@ impl Batch {
         encode_up_to(1 << 20, |w| request.encode(w))
     }
 
-    /// Bytes that a client's batch leaves in use at a P2PS, and bytes that were allocated for it, those included that are free again.
-    fn claim(&self) -> (isize, usize) {
+    /// A world with a client that is logged in.
+    fn world() -> World {
         let mut world = World::new();
         world.provider_up(SessionId(0));
         world.rest(SessionId(0));
         world.log_in(ClientId(0));
         world.rest(SessionId(0));
+        world
+    }
+
+    /// Bytes that a client's batch leaves in use at both sides of the hub when the provider has answered all of it.
+    fn claim_answered(&self) -> isize {
+        let mut world = Self::world();
+        let message = self.message();
+        let before = in_use();
+        world.p2ps.client_message(world.now, ClientId(0), &message);
+        world.rest(SessionId(0));
+        assert_eq!(world.p2ps.counters().images_out, self.names.1.len() as u64, "images for a batch");
+        in_use() - before
+    }
+
+    /// Bytes that a client's batch leaves in use at a P2PS, and bytes that were allocated for it, those included that are free again.
+    fn claim(&self) -> (isize, usize) {
+        let mut world = Self::world();
         let message = self.message();
         let (before, allocated) = (in_use(), ALLOCATOR.stats().bytes_allocated);
         world.p2ps.client_message(world.now, ClientId(0), &message);
@@ -265,6 +282,12 @@ fn a_batch_claims_its_payload_once() {
     let small = Batch::private(NAMES_MAX, 10, 1).claim().0;
     let more = Batch::private(NAMES_MAX, 10, 30_000).claim().0 - small;
     assert!(more < 1 << 20, "{more} bytes more for a view of 30,000 fields, {small} with one of 1");
+    for (unknown, fields) in [(60_000, 0), (10, 30_000)] {
+        let small = Batch::private(2_000, 10, fields.min(1)).claim_answered();
+        let more = Batch::private(2_000, unknown, fields).claim_answered() - small;
+        // The blocks of a turn keep their room: a hundred opens.
+        assert!(more < 16 << 20, "{more} bytes more for what goes to the provider, {small} for little");
+    }
     // The names themselves are read once as well, also where the payload says how a list's items are opened.
     let names: Vec<_> =
         (0..5_000_u16).flat_map(|name| [b'0' + (name / 100) as u8, b'0' + (name % 100) as u8]).collect();

@@ -9,6 +9,8 @@ use rwf::msg::{Priority, RequestFlags, RequestMsg};
 use rwf::rdm::request::{Payload, View};
 use rwf::wire::Writer;
 use rwf::{DataType, EncodeError};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// What one P2PS asks for of one item.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,8 +21,41 @@ struct Demand {
     /// `HAS_VIEW` and whatever else of the request's flags the provider should see.
     flags: RequestFlags,
     container: DataType,
-    body: Box<[u8]>,
-    ext_header: Option<Box<[u8]>>,
+    body: Arc<[u8]>,
+    ext_header: Option<Arc<[u8]>>,
+}
+
+/// What demands carry, each once: a batch of a client asks for all of its items with the same. Clients choose the bytes, so they are found by
+/// comparison and not by hash.
+#[derive(Debug, Default)]
+struct Payloads {
+    shared: BTreeSet<Arc<[u8]>>,
+}
+
+impl Payloads {
+    fn share(&mut self, bytes: &[u8]) -> Arc<[u8]> {
+        if bytes.is_empty() {
+            return Arc::default();
+        }
+        if let Some(known) = self.shared.get(bytes) {
+            return Arc::clone(known);
+        }
+        let new: Arc<[u8]> = bytes.into();
+        self.shared.insert(Arc::clone(&new));
+        new
+    }
+
+    /// A demand is over.
+    fn release(&mut self, demand: &Demand) {
+        let Demand { body, ext_header, .. } = demand;
+        for payload in [Some(body), ext_header.as_ref()].into_iter().flatten() {
+            // The set has it, and the demand: twice where its body and header are the same bytes.
+            let own = 1 + usize::from(ext_header.as_ref().is_some_and(|header| Arc::ptr_eq(body, header)));
+            if Arc::strong_count(payload) == 1 + own {
+                self.shared.remove(payload);
+            }
+        }
+    }
 }
 
 /// The demands of all P2PSs together, as a request carries them.
@@ -38,6 +73,7 @@ pub(crate) struct Merged<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct RequestMerge {
     items: FxHashMap<Handle, Vec<Demand>>,
+    payloads: Payloads,
     /// Items of which a request on their present stream asked for a view, or paused them: their images may lack what somebody else wants,
     /// or be followed by no updates.
     narrowed: FxHashSet<Handle>,
@@ -71,8 +107,8 @@ impl RequestMerge {
             pause: request.flags.contains(RequestFlags::PAUSE),
             flags,
             container: request.container,
-            body: request.body.into(),
-            ext_header: request.ext_header.map(Into::into),
+            body: self.payloads.share(request.body),
+            ext_header: request.ext_header.map(|header| self.payloads.share(header)),
         });
     }
 
@@ -82,7 +118,7 @@ impl RequestMerge {
             return;
         }
         if let Some(demands) = self.items.get_mut(&handle) {
-            demands.retain(|demand| demand.slot != slot);
+            demands.extract_if(.., |demand| demand.slot == slot).for_each(|demand| self.payloads.release(&demand));
             if demands.is_empty() {
                 self.items.remove(&handle);
             }
@@ -91,8 +127,12 @@ impl RequestMerge {
 
     /// The item is gone.
     pub(crate) fn forget_item(&mut self, handle: Handle) {
-        if !self.items.is_empty() {
-            self.items.remove(&handle);
+        if !self.items.is_empty()
+            && let Some(demands) = self.items.remove(&handle)
+        {
+            for demand in &demands {
+                self.payloads.release(demand);
+            }
         }
         self.left_stream(handle);
     }
@@ -233,17 +273,44 @@ fn union<'a>(views: &[&'a [u8]], out: &'a mut Vec<u8>) -> Option<&'a [u8]> {
 
 /// The fields of both; `None` for views of different kinds.
 fn join(a: View, b: View) -> Option<View> {
-    fn add<T: PartialEq>(mut a: Vec<T>, b: Vec<T>) -> Vec<T> {
-        for value in b {
-            if !a.contains(&value) {
-                a.push(value);
-            }
-        }
+    fn add<T: Ord>(mut a: Vec<T>, b: Vec<T>) -> Vec<T> {
+        a.extend(b);
+        a.sort_unstable();
+        a.dedup();
         a
     }
     match (a, b) {
         (View::Fields(a), View::Fields(b)) => Some(View::Fields(add(a, b))),
         (View::Elements(a), View::Elements(b)) => Some(View::Elements(add(a, b))),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RequestMerge;
+    use crate::distributor::ids::{Handle, Slot};
+    use rwf::DataType;
+    use rwf::msg::{Domain, RequestMsg};
+
+    #[test]
+    fn items_asked_for_with_one_payload_share_it_until_the_last_is_gone() {
+        let mut merge = RequestMerge::default();
+        let asked = |body| RequestMsg { container: DataType::OPAQUE, body, ..RequestMsg::new(Domain::MARKET_PRICE, 0) };
+        for handle in (0..4).map(Handle) {
+            merge.note(handle, Slot(0), &asked(b"a payload"));
+        }
+        merge.note(Handle(3), Slot(1), &RequestMsg { ext_header: Some(b"more"), ..asked(b"more") });
+        assert_eq!(merge.payloads.shared.len(), 2);
+        merge.note(Handle(0), Slot(0), &asked(b"another one"));
+        assert_eq!(merge.payloads.shared.len(), 3);
+        merge.forget(Handle(3), Slot(1));
+        merge.forget_item(Handle(3));
+        merge.forget(Handle(0), Slot(0));
+        merge.forget_item(Handle(1));
+        assert_eq!(merge.payloads.shared.len(), 1, "one item is left");
+        assert_eq!(merge.merged(Handle(2), 1).body, b"a payload");
+        merge.forget_item(Handle(2));
+        assert!(merge.payloads.shared.is_empty());
     }
 }
