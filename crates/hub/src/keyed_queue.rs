@@ -38,6 +38,18 @@ impl<K: Copy + Eq + Hash, V> KeyedQueue<K, V> {
         self.order.push_back(key);
     }
 
+    /// Takes out an entry wherever it is, which looks at all keys.
+    pub(crate) fn remove(&mut self, key: K) -> Option<V> {
+        let value = self.by_key.remove(&key)?;
+        self.order.retain(|other| *other != key);
+        Some(value)
+    }
+
+    /// The entries, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (K, &V)> {
+        self.order.iter().map(|&key| (key, &self.by_key[&key]))
+    }
+
     /// The entry that came first.
     pub(crate) fn front(&self) -> Option<(K, &V)> {
         let key = *self.order.front()?;
@@ -73,8 +85,10 @@ mod tests {
         assert_eq!(queue.pop_front(), Some((7, 'a')));
         assert_eq!(queue.front_mut(), Some((3, &mut 'd')));
         queue.push_back(7, 'e');
+        assert_eq!((queue.remove(3), queue.remove(3)), (Some('d'), None));
+        assert_eq!(queue.iter().collect::<Vec<_>>(), [(5, &'c'), (7, &'e')]);
         let rest: Vec<_> = std::iter::from_fn(|| queue.pop_front()).collect();
-        assert_eq!(rest, [(3, 'd'), (5, 'c'), (7, 'e')]);
+        assert_eq!(rest, [(5, 'c'), (7, 'e')]);
         assert!(queue.is_empty() && !queue.contains(7));
     }
 }

@@ -267,6 +267,9 @@ impl Batch {
         let message = self.message();
         let (before, allocated) = (in_use(), ALLOCATOR.stats().bytes_allocated);
         world.p2ps.client_message(world.now, ClientId(0), &message);
+        while world.p2ps.is_behind(ClientId(0)) {
+            world.p2ps.on_timer(world.now);
+        }
         let claimed = (in_use() - before, ALLOCATOR.stats().bytes_allocated - allocated);
         let names = self.names.1.len() / usize::from(self.names.0);
         assert_eq!(world.p2ps.counters().watchers, names as u64, "streams of a batch");

@@ -37,6 +37,11 @@ pub enum CloseReason {
         /// Bytes of its messages that wait.
         waiting: usize,
     },
+    /// It sends more while what it has asked for in a batch is not done, and has so many bytes waiting, than can wait.
+    Occupied {
+        /// Bytes of its messages that wait.
+        waiting: usize,
+    },
     /// As many clients are connected as may be.
     MountsTaken {
         /// That many.
@@ -88,6 +93,10 @@ impl fmt::Display for CloseReason {
             Self::HeldUp { waiting } => write!(
                 f,
                 "the audit log cannot be written, and {waiting} bytes of its requests wait for that: see where the audit goes"
+            ),
+            Self::Occupied { waiting } => write!(
+                f,
+                "{waiting} bytes of its requests wait behind a batch of it that is not done: ask for less at once"
             ),
             Self::ByOperator { why } => write!(f, "closed by an operator: {why}"),
             Self::NoLogin { seconds } => write!(f, "not logged in within {seconds} s (login_timeout_s)"),

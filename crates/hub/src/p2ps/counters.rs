@@ -44,6 +44,10 @@ pub struct Counters {
     pub symbol_lists_bad: u64,
     /// Messages received from clients.
     pub messages_in: u64,
+    /// Batches that asked for so much that they took more than a turn.
+    pub batches_in_turns: u64,
+    /// Messages of clients that had to wait behind a batch of theirs.
+    pub messages_behind: u64,
     /// Messages of clients that were to be closed already, or were never told of.
     pub messages_unwanted: u64,
     /// Messages delivered to clients.

@@ -61,6 +61,7 @@ pub use sources::failover::SwitchError;
 use crate::stream::{HubError, Request};
 use blocked::Blocked;
 use clients::awaited_logins::AwaitedLogins;
+use clients::backlog::Backlogs;
 use clients::dictionary::Dictionaries;
 use clients::posts::Posts;
 use clients::round_trips::{Measurement, RoundTrips};
@@ -121,6 +122,7 @@ pub struct P2ps {
     posts: Posts,
     blocked: Blocked,
     symbol_lists: SymbolLists,
+    backlogs: Backlogs,
     load: Load,
     history: History,
     closing: Vec<(ClientId, CloseReason)>,
@@ -137,6 +139,8 @@ impl P2ps {
         let dictionaries = Dictionaries::new(config.dictionary.as_deref());
         let mut outages = Outages::default();
         outages.begin_turn(config.work_per_turn);
+        let mut backlogs = Backlogs::default();
+        backlogs.begin_turn(config.work_per_turn);
         Self {
             id,
             now: 0,
@@ -162,6 +166,7 @@ impl P2ps {
             posts: Posts::default(),
             blocked: Blocked::new(config.blocked.clone()),
             symbol_lists: SymbolLists::default(),
+            backlogs,
             load: Load::new(&config),
             history: History::default(),
             closing: Vec::new(),
@@ -189,18 +194,22 @@ impl P2ps {
         self.await_login(id);
     }
 
-    /// A client has sent a message. What it sends after it was told to be closed is ignored.
-    pub fn client_message(&mut self, now: u64, id: ClientId, msg: &[u8]) {
+    /// A client has sent a message. What it sends after it was told to be closed is ignored. False if the message has to wait, for the
+    /// audit or behind a batch of its client, or is a close of so many streams that it goes on for a while: [`Self::taken_up`] tells when it
+    /// is done.
+    pub fn client_message(&mut self, now: u64, id: ClientId, msg: &[u8]) -> bool {
         self.now = now;
         if self.clients.get(id).is_none_or(|client| client.closing) {
             self.counters.messages_unwanted += 1;
-            return;
+            return true;
         }
         self.counters.messages_in += 1;
-        if self.gate.is_on() && self.is_held_up(id, peek::class(msg), msg) {
-            return;
+        // What waits for the audit came later than what waits behind a batch.
+        let is_behind = self.backlogs.holds_for(id) && !self.gate.held.holds_for(id);
+        if self.gate.is_on() && !is_behind && self.is_held_up(id, peek::class(msg), msg) {
+            return false;
         }
-        self.client_acts(id, msg);
+        self.act_in_order(id, msg)
     }
 
     /// Does what a client's message asks for.
@@ -230,6 +239,7 @@ impl P2ps {
         self.turn.serve_last(id, false);
         self.egress.remove(id);
         self.gate.held.forget(id);
+        self.backlogs.forget(id);
         self.logout(id);
         self.await_login_no_more(id);
         if self.clients.remove(id) {
@@ -306,7 +316,8 @@ impl P2ps {
         let trim = (!self.clients.is_empty()).then_some(self.trim_at);
         // What is asked for after a flush may have come to an end, and those who wait are to hear of it.
         let has_work = self.work_left() || self.outages.has_work() || self.has_deliveries() || self.gate.has_work();
-        let work = (has_work || self.symbol_lists.has_work()).then_some(0);
+        let is_behind = self.backlogs.has_work() && self.gate.has_audit_room();
+        let work = (has_work || is_behind || self.symbol_lists.has_work()).then_some(0);
         [
             work,
             self.tokens.timeout(),
@@ -332,6 +343,7 @@ impl P2ps {
         self.now = now;
         self.upstream.begin_turn(self.config.opens_per_turn);
         self.outages.begin_turn(self.config.work_per_turn);
+        self.backlogs.begin_turn(self.config.work_per_turn);
         self.fail_back();
         self.work_outages();
         self.release_due();
@@ -349,6 +361,7 @@ impl P2ps {
         self.renew_dictionaries();
         self.look_at_queue();
         self.open_named();
+        self.work_backlogs();
         if now >= self.trim_at {
             self.trim_at = now + TRIM_INTERVAL;
             if self.turn.dirty().is_empty() {
@@ -547,6 +560,7 @@ impl P2ps {
     fn close_client(&mut self, id: ClientId, reason: CloseReason) {
         let Some(client) = self.clients.get_mut(id).filter(|client| !client.closing) else { return };
         client.closing = true;
+        self.backlogs.forget(id);
         self.logout(id);
         self.counters.clients_closed += 1;
         self.closing.push((id, reason));

@@ -1,6 +1,7 @@
 //! The P2PS by itself: one test per rule, on every message that either side gets.
 
 mod answers;
+mod batches;
 mod cache;
 mod conflation;
 mod dictionaries;

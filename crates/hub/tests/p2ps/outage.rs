@@ -294,7 +294,7 @@ fn a_client_that_asks_for_what_is_being_lost_hears_of_the_loss_first() {
             0 => outage.p2ps.client_message(outage.now, ClientId(0), &encode(|w| request.encode(w))),
             1 => outage.p2ps.client_message(outage.now, ClientId(1), &encode(|w| request.encode(w))),
             _ => outage.p2ps.client_message(outage.now, ClientId(0), &encode(|w| close.encode(w))),
-        }
+        };
         if n % 1000 == 0 {
             outage.flush(&[]);
             outage.p2ps.check_invariants();

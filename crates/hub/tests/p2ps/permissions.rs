@@ -436,6 +436,36 @@ fn who_asks_on_and_on_while_nobody_takes_the_audit_is_cut_off() {
 }
 
 #[test]
+fn a_batch_goes_on_when_the_audit_has_room() {
+    let mut world = world_with(Settings { mode: Mode::On, audit_max: 3, ..Settings::default() }, GRANTS);
+    world.clients([3]);
+    let names = rwf::rdm::request::Payload { items: Some(vec![b"A"; 6]), ..rwf::rdm::request::Payload::default() };
+    let body = encode(|w| names.encode(w));
+    world.request(
+        3,
+        &RequestMsg {
+            flags: RequestFlags::STREAMING | RequestFlags::HAS_BATCH,
+            key: MsgKey { service_id: Some(1), ..MsgKey::EMPTY },
+            container: DataType::ELEMENT_LIST,
+            body: &body,
+            ..RequestMsg::new(PRICE, 10)
+        },
+    );
+    world.request(3, &item(50, "B"));
+    assert_eq!(world.raw(3).len(), 1 + 2, "the batch, and as many denials as can be logged beside the login");
+    world.pass(1);
+    assert_eq!(world.raw(3).len(), 0);
+    assert_ne!(world.p2ps.timeout(), Some(0), "nothing to do until lines are taken");
+    let mut denied = 0;
+    while denied < 7 {
+        denied += std::iter::from_fn(|| world.p2ps.next_audit()).filter(|event| event.kind != EventKind::Login).count();
+        assert!(denied == 7 || world.p2ps.timeout() == Some(0));
+        world.pass(1);
+    }
+    assert_eq!(world.raw(3).len(), 5, "each was denied once, in order");
+}
+
+#[test]
 fn in_test_mode_all_is_logged_and_nothing_denied() {
     let mut world = world_with(Settings { mode: Mode::Test, ..Settings::default() }, GRANTS);
     request_login(&mut world, 9, "nobody", |_| {});

@@ -248,7 +248,9 @@ impl Hub {
         for (id, client) in (0..).map(ClientId).zip(&mut clients) {
             let p2ps = self.side(side);
             p2ps.client_up(now, id, ClientInfo { address });
-            client.begin(&mut |msg| p2ps.client_message(now, id, msg));
+            client.begin(&mut |msg| {
+                p2ps.client_message(now, id, msg);
+            });
         }
         let mut idle = 0;
         while clients.iter().map(|c| c.images).sum::<usize>() < images {

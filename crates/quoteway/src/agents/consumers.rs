@@ -14,7 +14,8 @@ use hub::stream::HubError;
 use net::tcp::{Close, ConnId, ListenerId};
 use rssl::ws::JsonPeer;
 use rssl::ws::upgrade::Upgrade;
-use rwf::msg::MsgClass;
+use rwf::msg::{Domain, MsgClass};
+use rwf::peek;
 use rwf::rdm::login;
 
 use super::backpressure::Load;
@@ -543,6 +544,7 @@ impl Consumers {
         }
         if self.p2ps.timeout().is_some_and(|at| at <= now) {
             self.p2ps.on_timer(now);
+            self.take_up();
         }
         if self.flush_at.is_some_and(|at| at <= now) {
             self.flush_at = None;
@@ -550,6 +552,34 @@ impl Consumers {
         }
         if !self.paced.is_empty() && self.open_rate.resumes_at() <= now {
             self.read_paced(io);
+        }
+    }
+
+    /// Messages that had to wait in the P2PS are done: what was known of their clients' streams changes by now, and not before.
+    fn take_up(&mut self) {
+        let mut taken_up = Vec::new();
+        taken_up.extend(self.p2ps.taken_up());
+        for (id, msg) in taken_up {
+            let slot = id.0 as usize;
+            let Some(Some(client)) = self.clients.get_mut(slot) else { continue };
+            if let Some(peer) = &mut client.json {
+                self.json.follow(&self.p2ps);
+                self.json.heard(peer, &msg);
+                let is_logout = peek::class(&msg) == Some(MsgClass::CLOSE) && peek::domain(&msg) == Some(Domain::LOGIN);
+                if is_logout && !self.p2ps.is_logged_in(id) {
+                    self.json.close(client.conn, CloseReason::LoggedOut);
+                }
+            }
+            self.hear_marketfeed(id, &msg);
+        }
+    }
+
+    /// A client's message is done, which may have closed streams of records.
+    #[inline]
+    fn hear_marketfeed(&mut self, id: ClientId, msg: &[u8]) {
+        let client = self.clients.get(id.0 as usize).and_then(Option::as_ref);
+        if client.is_some_and(|client| client.marketfeed != Wants::Nothing) {
+            self.marketfeed.hear(id, msg);
         }
     }
 
@@ -742,18 +772,18 @@ impl Handler for Consumers {
     #[inline]
     fn message(&mut self, now: u64, conn: ConnId, msg: &[u8]) {
         let id = ClientId(conn.slot() as u32);
-        if let Some(Some(client)) = self.clients.get_mut(conn.slot()) {
-            if is_request(msg) {
-                client.marketfeed = self.marketfeed.heed(client.marketfeed, msg);
-                if !std::mem::replace(&mut client.requesting, true) {
-                    self.requesting.push(conn);
-                }
-            } else if client.marketfeed != Wants::Nothing {
-                self.marketfeed.hear(id, msg);
+        if let Some(Some(client)) = self.clients.get_mut(conn.slot())
+            && is_request(msg)
+        {
+            client.marketfeed = self.marketfeed.heed(client.marketfeed, msg);
+            if !std::mem::replace(&mut client.requesting, true) {
+                self.requesting.push(conn);
             }
         }
         record_all(&mut self.traces, now, id, msg);
-        self.p2ps.client_message(now, id, msg);
+        if self.p2ps.client_message(now, id, msg) {
+            self.hear_marketfeed(id, msg);
+        }
     }
 
     fn text(&mut self, now: u64, conn: ConnId, text: &str) {
@@ -768,7 +798,7 @@ impl Handler for Consumers {
         let was_in = p2ps.is_logged_in(id);
         let may_go_on = json.read(conn, &mut peer, text, |message| {
             record_all(traces, now, id, message);
-            p2ps.client_message(now, id, message);
+            p2ps.client_message(now, id, message)
         });
         if !may_go_on {
             json.close(conn, CloseReason::TooMuchMalformed);

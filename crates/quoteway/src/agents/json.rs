@@ -89,17 +89,32 @@ impl JsonClients {
     }
 
     /// Reads a client's text: each message in it is handed on. What it gets for the rest (`Pong`, errors) follows with
-    /// [`JsonClients::reply`]. False if it has made too many errors to go on.
-    pub(super) fn read(&mut self, conn: ConnId, peer: &mut JsonPeer, text: &str, mut each: impl FnMut(&[u8])) -> bool {
+    /// [`JsonClients::reply`]. False if it has made too many errors to go on. `each` tells whether a message is done, as
+    /// [`P2ps::client_message`] does.
+    pub(super) fn read(
+        &mut self,
+        conn: ConnId,
+        peer: &mut JsonPeer,
+        text: &str,
+        mut each: impl FnMut(&[u8]) -> bool,
+    ) -> bool {
         let Self { texts, replies, .. } = self;
         let mut may_go_on = true;
-        texts.read(peer, text, |read| match read {
-            Read::Message(message) => each(message),
-            Read::Reply(text) => replies.push(Reply::Text(conn, text)),
-            Read::Complaint(text) => tracing::warn!("a JSON client could not read what it was sent: {text}"),
-            Read::Hopeless => may_go_on = false,
+        texts.read(peer, text, |read| {
+            match read {
+                Read::Message(message) => return each(message),
+                Read::Reply(text) => replies.push(Reply::Text(conn, text)),
+                Read::Complaint(text) => tracing::warn!("a JSON client could not read what it was sent: {text}"),
+                Read::Hopeless => may_go_on = false,
+            }
+            true
         });
         may_go_on
+    }
+
+    /// A message of a client that had to wait is done.
+    pub(super) fn heard(&mut self, peer: &mut JsonPeer, message: &[u8]) {
+        self.texts.heard(peer, message);
     }
 
     /// Has a client's connection closed after what it is still to get.

@@ -63,7 +63,7 @@ section! {
     domains_cached: DomainList = DomainList(Domains::ALL), "domainsCached", "Domains whose items are cached.";
     domains_not_cached: DomainList = DomainList(Domains::NONE), "domainsNotCached", "Domains whose items are not cached, whatever domains_cached says.";
     max_views_per_item: u32 = 1_000, "", "Different views through which one item may be watched at a time; a further one is refused. 0 means any number.";
-    work_per_turn: u32 = 1_000, "", "Items and watchers that are told of a lost source or service before the updates of others have their turn.";
+    work_per_turn: u32 = 1_000, "", "Items and watchers that are told of a lost source or service, and items of batches that are opened or closed, before the updates of others have their turn.";
     cached_services: Vec<String> = Vec::new(), "", "Services whose items are cached where enable_cache is on; empty means all.";
     service_ids: ServiceIdList = ServiceIdList(ServiceIds::new()), "", "Ids that services have here whenever they come, SERVICE=ID: for clients that know several servers and expect the same id for the same service (docs/operating/standby.md). Others get theirs, from 1, as they are first heard of.";
     support_warm_standby: bool = true, "supportWarmStandby", "Clients may name this server their active or their standby one, for all services or by service: a standby sends states and images, and no updates until it is made active.";

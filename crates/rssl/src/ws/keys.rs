@@ -137,7 +137,7 @@ impl JsonPeer {
         self.own
     }
 
-    /// Takes note of a message that it has sent.
+    /// Takes note of a message that it has sent, and that has been acted upon.
     pub(super) fn heard(&mut self, message: &[u8], converter: &Converter<'_>, texts: &mut KeyTexts) {
         if !matches!(peek::class(message), Some(MsgClass::REQUEST | MsgClass::CLOSE)) {
             return;

@@ -136,28 +136,42 @@ impl JsonTexts {
         Converter::new(&self.dictionary).with_settings(self.settings).with_services(&self.names)
     }
 
-    /// Reads a client's text, part by part.
-    pub fn read(&mut self, peer: &mut JsonPeer, text: &str, mut each: impl FnMut(Read<'_>)) {
+    /// Reads a client's text, part by part. `each` tells of a message whether it is done: one that has to wait is to be given to
+    /// [`JsonTexts::heard`] when it is, since until then the client's streams are what they were. Of all else it tells nothing.
+    pub fn read(&mut self, peer: &mut JsonPeer, text: &str, mut each: impl FnMut(Read<'_>) -> bool) {
         let Self { dictionary, names, settings, keys, .. } = self;
         let converter = Converter::new(dictionary).with_settings(*settings).with_services(names);
         for message in converter.messages(text) {
             match message {
                 Ok(Incoming::Message(message)) => {
-                    peer.heard(&message, &converter, keys);
-                    each(Read::Message(&message));
+                    if each(Read::Message(&message)) {
+                        peer.heard(&message, &converter, keys);
+                    }
                 }
-                Ok(Incoming::Ping) => each(Read::Reply(PONG.to_owned())),
+                Ok(Incoming::Ping) => {
+                    each(Read::Reply(PONG.to_owned()));
+                }
                 Ok(Incoming::Pong) => {}
-                Ok(Incoming::Error(text)) => each(Read::Complaint(text)),
+                Ok(Incoming::Error(text)) => {
+                    each(Read::Complaint(text));
+                }
                 Err(error) => {
                     peer.errors += 1;
                     if peer.errors > ERRORS_MAX {
-                        return each(Read::Hopeless);
+                        each(Read::Hopeless);
+                        return;
                     }
                     each(Read::Reply(error.reply()));
                 }
             }
         }
+    }
+
+    /// A message of a client that had to wait is done.
+    pub fn heard(&mut self, peer: &mut JsonPeer, message: &[u8]) {
+        let Self { dictionary, names, settings, keys, .. } = self;
+        let converter = Converter::new(dictionary).with_settings(*settings).with_services(names);
+        peer.heard(message, &converter, keys);
     }
 
     /// Writes a message to one client under its stream id; tells whether it answers the client's login. Bodies stay where they are
@@ -357,6 +371,88 @@ impl ServiceNames for Names {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ws::{Json, JsonConfig, Limits, Role, Socket};
+    use rwf::State;
+    use rwf::msg::{RefreshFlags, RefreshMsg, StatusMsg, UpdateMsg};
+    use rwf::wire::Writer;
+
+    /// A client of a server whose service 1 is FEED.
+    struct Client {
+        texts: JsonTexts,
+        peer: JsonPeer,
+        session: Json,
+        /// Messages that were said and are not done.
+        waiting: Vec<Vec<u8>>,
+    }
+
+    impl Client {
+        fn new() -> Self {
+            let mut texts = JsonTexts::new(TextOptions::default());
+            texts.set_services(0, |place| [(1, "FEED")].into_iter().skip(place), Some(1));
+            let socket = Socket::new(Role::Server, false, Limits::default());
+            let session = Json::new(socket, JsonConfig { ping_timeout_s: 60, frame_payload_max: 10_000 }, 0);
+            Self { texts, peer: JsonPeer::default(), session, waiting: Vec::new() }
+        }
+
+        fn says(&mut self, text: &str, done: bool) {
+            let Self { texts, peer, waiting, .. } = self;
+            texts.read(peer, text, |read| {
+                let Read::Message(message) = read else { panic!("{read:?}") };
+                if !done {
+                    waiting.push(message.to_vec());
+                }
+                done
+            });
+        }
+
+        /// The first message that waits is done.
+        fn done(&mut self) {
+            let message = self.waiting.remove(0);
+            self.texts.heard(&mut self.peer, &message);
+        }
+
+        /// What the client gets for a message on stream 5.
+        fn gets(&mut self, encode: impl FnOnce(&mut Writer<'_>) -> Result<(), rwf::EncodeError>) -> String {
+            let mut buffer = [0; 500];
+            let mut w = Writer::new(&mut buffer);
+            encode(&mut w).unwrap();
+            let mut bytes = Vec::new();
+            let mut packer = self.session.pack(0, &mut bytes);
+            self.texts.write(&mut self.peer, w.written(), 5, &mut packer).unwrap();
+            packer.finish();
+            self.texts.end_flush();
+            String::from_utf8_lossy(&bytes).into_owned()
+        }
+
+        fn update(&mut self) -> String {
+            self.gets(|w| UpdateMsg::new(Domain::MARKET_PRICE, 0).encode(w))
+        }
+
+        fn image(&mut self) {
+            let flags = RefreshFlags::REFRESH_COMPLETE | RefreshFlags::SOLICITED;
+            let refresh = RefreshMsg { flags, state: State::OPEN_OK, ..RefreshMsg::new(Domain::MARKET_PRICE, 0) };
+            self.gets(|w| refresh.encode(w));
+        }
+    }
+
+    /// What is said behind a large batch waits in the server: until then a stream is what it was.
+    #[test]
+    fn a_stream_is_another_one_when_the_messages_that_say_so_are_done() {
+        let mut client = Client::new();
+        client.says(r#"{"ID":5,"Key":{"Name":"OLD"}}"#, true);
+        client.image();
+        assert!(client.update().contains(r#""Name":"OLD""#));
+        client.says(r#"[{"ID":5,"Type":"Close"},{"ID":5,"Key":{"Name":"NEW"}}]"#, false);
+        client.image();
+        assert!(client.update().contains(r#""Name":"OLD""#), "the item that was there goes on");
+        let closed = State { stream: rwf::StreamState::CLOSED, ..State::OPEN_OK };
+        client.gets(|w| StatusMsg { state: Some(closed), ..StatusMsg::new(Domain::MARKET_PRICE, 0) }.encode(w));
+        client.done();
+        assert!(!client.update().contains("Name"), "there is none");
+        client.done();
+        client.image();
+        assert!(client.update().contains(r#""Name":"NEW""#), "the end of the old one is not that of the new one");
+    }
 
     #[test]
     fn unknown_services_keep_their_names_for_the_answer() {

@@ -66,6 +66,8 @@ pub(crate) struct Consumer {
     next_post: u32,
     /// What it says and hears is on its way for a while.
     pub(crate) wired: bool,
+    /// It has opened or closed many streams at once, and its P2PS may not be done with that, or with what it has said since.
+    pub(crate) behind: bool,
     /// What it says has to make sense as JSON: every request has a key.
     pub(crate) speaks_json: bool,
     /// It wants what others want, and changes how.
@@ -122,6 +124,7 @@ impl Consumer {
             filtering: Filtering::default(),
             hot: false,
             wired: false,
+            behind: false,
             speaks_json: false,
             crowded: false,
             warm: false,
@@ -165,7 +168,7 @@ impl Consumer {
         if !self.logged_in {
             return false;
         }
-        if self.crowded && !self.wired && random.chance(40) {
+        if self.crowded && !self.is_late() && random.chance(40) {
             return self.reissue_any(random);
         }
         match random.below(24) {
@@ -173,9 +176,9 @@ impl Consumer {
             7 => self.batch(random),
             8..=10 => self.close_any(random),
             // A reissue that crosses with the end of its stream would be a request.
-            11..=13 if !self.wired => self.reissue_any(random),
+            11..=13 if !self.is_late() => self.reissue_any(random),
             14..=16 => self.post_any(now, random),
-            17 if self.warm && !self.wired && random.chance(60) => self.change_standby(random),
+            17 if self.warm && !self.is_late() && random.chance(60) => self.change_standby(random),
             17 => self.generic_any(random),
             18 => self.batch_close(random),
             19..=20 => self.reopen(),
@@ -291,7 +294,13 @@ impl Consumer {
             ..RequestMsg::new(domain, stream)
         };
         self.send(|w| request.encode(w));
+        self.behind = true;
         true
+    }
+
+    /// What it says is not done in the turn in which it says so.
+    fn is_late(&self) -> bool {
+        self.wired || self.behind
     }
 
     fn live(&self) -> Vec<i32> {
@@ -331,6 +340,7 @@ impl Consumer {
         };
         self.send(|w| close.encode(w));
         self.batch_closes.insert(streams[0], streams.len());
+        self.behind = true;
         true
     }
 
@@ -515,7 +525,7 @@ impl Consumer {
         }
         if let Some(turn) = self.closed.get(&stream) {
             // What was delivered before the P2PS could read the close.
-            assert!(self.wired || *turn == self.turn, "{msg:?} on a stream that was closed");
+            assert!(self.is_late() || *turn == self.turn, "{msg:?} on a stream that was closed");
             return;
         }
         let policy = self.policy;

@@ -394,6 +394,7 @@ impl Hub {
             }
             if shard.machine.timeout().is_some_and(|at| at <= now) {
                 shard.machine.on_timer(now);
+                shard.take_up();
             }
         }
     }
@@ -675,6 +676,21 @@ impl Shard {
             send(client, answers, &mut self.sockets, &mut self.delivered);
         }
         messages
+    }
+
+    /// The P2PS is done with a message of a client.
+    pub(crate) fn done(&mut self, client: u32, message: &[u8]) {
+        self.follow();
+        if let Some(speaker) = self.speakers.get_mut(&client) {
+            speaker.heard(&mut self.texts, message);
+        }
+    }
+
+    /// What had to wait is done.
+    fn take_up(&mut self) {
+        for (client, message) in self.machine.taken_up().collect::<Vec<_>>() {
+            self.done(client.0, &message);
+        }
     }
 
     /// Texts have the services that the P2PS has.

@@ -196,11 +196,15 @@ impl JsonWire {
         let (mut messages, mut replies, mut answers) = (Vec::new(), Vec::new(), Vec::new());
         for piece in pieces(up, all, random) {
             let received = server.receive(now, &piece, &mut answers, |text| {
-                texts.read(peer, text, |read| match read {
-                    Read::Message(message) => messages.push(message.to_vec()),
-                    Read::Reply(reply) => replies.push(reply),
-                    Read::Complaint(text) => panic!("the client could not read: {text}"),
-                    Read::Hopeless => panic!("too many errors"),
+                texts.read(peer, text, |read| {
+                    match read {
+                        Read::Message(message) => messages.push(message.to_vec()),
+                        Read::Reply(reply) => replies.push(reply),
+                        Read::Complaint(text) => panic!("the client could not read: {text}"),
+                        Read::Hopeless => panic!("too many errors"),
+                    }
+                    // When the P2PS is done with it.
+                    false
                 });
             });
             received.expect("a session that goes on");
@@ -214,6 +218,11 @@ impl JsonWire {
             packer.finish();
         }
         (messages, answers)
+    }
+
+    /// The P2PS is done with a message of the client.
+    pub(crate) fn heard(&mut self, texts: &mut JsonTexts, message: &[u8]) {
+        texts.heard(&mut self.peer, message);
     }
 
     /// Some of what is on its way to the client arrives, or all: the messages in it.

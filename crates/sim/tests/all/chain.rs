@@ -88,6 +88,16 @@ fn slow_clients_are_waited_for_and_cut_off() {
 }
 
 #[test]
+fn what_is_said_behind_a_batch_waits_in_many_worlds() {
+    let worlds = |between| (CROWDED..CROWDED + 200).flat_map(move |seed| chain::history(seed, between));
+    for between in [Between::Nothing, Between::Network] {
+        let counts = worlds(between).filter_map(|line| Some(line.split_once("waited behind a batch: ")?.1.to_owned()));
+        let with = counts.filter(|counts| counts.contains(|c: char| matches!(c, '1'..='9'))).count();
+        assert!(with >= 6, "something waits in {with} worlds, {between:?}");
+    }
+}
+
+#[test]
 fn crowded_worlds_answer_from_caches() {
     let seeds = CROWDED..CROWDED + 80;
     let lines: Vec<String> = seeds.flat_map(|seed| chain::history(seed, Between::Nothing)).collect();

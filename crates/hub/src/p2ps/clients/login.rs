@@ -168,6 +168,7 @@ impl P2ps {
     /// Ends a login, and with it everything that is open. The connection may log in again.
     pub(in crate::p2ps) fn logout(&mut self, client: ClientId) {
         self.symbol_lists.forget(client, None);
+        self.backlogs.drop_batch(client);
         let Some(known) = self.clients.get_mut(client) else { return };
         known.directories.clear();
         known.dictionaries.clear();

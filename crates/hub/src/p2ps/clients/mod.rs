@@ -4,6 +4,7 @@
 //! * `login`, `authentication`: logins, what they allow, and tokens;
 //! * `connections`: where else a client may connect;
 //! * `requests`, `batch`, `wanted`: requests for items, reissues, closes; what their payload says;
+//! * `backlog`: batches that take more than a turn, and what their clients say meanwhile;
 //! * `directory`, `dictionary`: the streams of these domains;
 //! * `posts`, `generics`: what clients send upstream;
 //! * `symbol_lists`: items that the server opens for a client because a list names them;
@@ -13,6 +14,7 @@
 
 mod authentication;
 pub(crate) mod awaited_logins;
+pub(crate) mod backlog;
 mod batch;
 mod connections;
 pub(crate) mod dictionary;

@@ -99,7 +99,9 @@ impl P2ps {
         while self.gate.permissions.as_mut().is_some_and(|permissions| permissions.has_audit_room())
             && let Some((client, msg)) = self.gate.held.pop()
         {
-            self.client_acts(client, &msg);
+            if self.act_in_order(client, &msg) {
+                self.note_taken_up(client, msg);
+            }
         }
     }
 

@@ -84,8 +84,12 @@ impl Gate {
 
     /// There is something to do that needs no message.
     pub(crate) fn has_work(&self) -> bool {
-        let may_go_on = || self.permissions.as_ref().is_none_or(|permissions| permissions.has_audit_room());
-        self.is_sweeping || !self.held.is_empty() && may_go_on()
+        self.is_sweeping || !self.held.is_empty() && self.has_audit_room()
+    }
+
+    /// What is asked for can be logged, or need not be.
+    pub(crate) fn has_audit_room(&self) -> bool {
+        self.permissions.as_ref().is_none_or(|permissions| permissions.has_audit_room())
     }
 
     /// A watcher is gone. Where the permissions have ended it themselves they know already.

@@ -243,7 +243,9 @@ impl World {
                 *there = false;
                 self.p2ps.client_down(self.now, ClientId(client));
             }
-            (1, true) => self.p2ps.client_message(self.now, ClientId(client), input.piece()),
+            (1, true) => {
+                self.p2ps.client_message(self.now, ClientId(client), input.piece());
+            }
             (2.., true) => {
                 let mut message = client_message(input);
                 input.damage(&mut message);

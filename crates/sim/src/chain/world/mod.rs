@@ -15,11 +15,12 @@ use super::consumer::Consumer;
 use super::content::Truth;
 use super::filtering::Filtering;
 use super::hub::{Hub, Layout, SECOND};
-use super::json::JsonProviderWire;
+use super::json::{JsonProviderWire, JsonWire};
 use super::provider::Provider;
 use super::publisher::Publisher;
 use super::random::Random;
 use super::wire::Wire;
+use hub::p2ps::ClientId;
 use std::collections::BTreeMap;
 
 const MILLISECOND: u64 = 1_000_000;
@@ -188,6 +189,9 @@ impl World {
             (counters.hot_takeovers, counters.hot_takeovers_in_sequence)
         };
         let taken: Vec<(u64, u64)> = self.hub.distributors.iter().map(of).collect();
+        let of = |shard: &super::hub::Shard| shard.machine.counters();
+        let behind: Vec<u64> = self.hub.shards.iter().map(of).map(|c| c.messages_behind).collect();
+        self.note(|| format!("messages that waited behind a batch: {behind:?}"));
         self.note(|| format!("hot takeovers, and those in sequence: {taken:?}"));
         self.note(|| format!("{above} images at distributors and {given} at P2PSs came out of caches"));
         self.leave();
@@ -248,7 +252,20 @@ impl World {
         }
         self.read_sinks();
         self.read_clients();
+        self.catch_up();
         self.turn += 1;
+    }
+
+    /// Consumers whose P2PSs are done with all that they have said are not behind any more.
+    fn catch_up(&mut self) {
+        for (at, consumer) in self.consumers.iter_mut().enumerate() {
+            let Some(consumer) = consumer.as_mut().filter(|consumer| consumer.behind) else { continue };
+            let shard = &self.hub.shards[consumer.shard];
+            let is_said = consumer.out.is_empty()
+                && self.consumer_wires.get(&at).is_none_or(Wire::is_idle)
+                && shard.speakers.get(&(at as u32)).is_none_or(JsonWire::is_idle);
+            consumer.behind = !is_said || shard.machine.is_behind(ClientId(at as u32));
+        }
     }
 
     /// Time passes, with every timer on the way.

@@ -74,6 +74,7 @@ impl World {
             let speakers = self.hub.shards.iter().flat_map(|shard| shard.speakers.values());
             busy |= speakers.fold(false, |busy, wire| busy | !wire.is_idle());
             busy |= self.hub.is_anyone_slow();
+            busy |= self.consumers.iter().flatten().any(|consumer| consumer.behind);
             self.turn();
             if !busy {
                 return;

@@ -55,7 +55,10 @@ impl World {
 
     fn client_says(&mut self, at: usize, shard: usize, bytes: &[u8]) {
         self.note(|| format!("consumer {at} -> {}", text(bytes)));
-        self.hub.shards[shard].machine.client_message(self.now, ClientId(at as u32), bytes);
+        let shard = &mut self.hub.shards[shard];
+        if shard.machine.client_message(self.now, ClientId(at as u32), bytes) {
+            shard.done(at as u32, bytes);
+        }
     }
 
     /// Some of what a JSON client has said arrives, or all.
