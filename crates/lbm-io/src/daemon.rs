@@ -54,6 +54,8 @@ pub struct Daemon {
     granted: Granted,
     allow: Vec<Network>,
     strangers: u64,
+    /// Whose packet was the last that was not taken.
+    refused: Option<SocketAddrV4>,
 }
 
 /// Calls that receive, a turn.
@@ -77,7 +79,7 @@ impl Daemon {
             clock::now(),
         );
         let allow = if config.allow.is_empty() { vec![Network::ANY] } else { config.allow.clone() };
-        Ok(Self { state, socket, slabs: Slabs::new(16), granted, allow, strangers: 0 })
+        Ok(Self { state, socket, slabs: Slabs::new(16), granted, allow, strangers: 0, refused: None })
     }
 
     /// Where it is: with port 0 the kernel has chosen.
@@ -98,6 +100,12 @@ impl Daemon {
     /// Packets of networks that are not allowed.
     pub fn strangers(&self) -> u64 {
         self.strangers
+    }
+
+    /// Who has sent the last packet that was not taken since the last call: of a network that is not allowed, of a context beyond the limits,
+    /// or none at all.
+    pub fn take_refused(&mut self) -> Option<SocketAddrV4> {
+        self.refused.take()
     }
 
     /// How many contexts are known.
@@ -122,10 +130,16 @@ impl Daemon {
             for arrival in &received {
                 if !self.allow.iter().any(|network| network.contains((*arrival.source.ip()).into())) {
                     self.strangers += 1;
+                    self.refused = Some(arrival.source);
                     continue;
                 }
+                let refused = |stats: &DaemonStats| stats.malformed + stats.refused;
+                let before = refused(self.state.stats());
                 for packet in arrival.datagrams() {
                     self.state.receive(now, arrival.source, packet, |to, packet| out.push(to, packet));
+                }
+                if refused(self.state.stats()) > before {
+                    self.refused = Some(arrival.source);
                 }
             }
             out.send(&mut self.socket)?;

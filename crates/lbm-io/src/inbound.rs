@@ -119,6 +119,8 @@ pub(crate) struct Inbound {
     slabs: Slabs,
     /// Datagrams that are no packets of their transport.
     pub(crate) malformed: u64,
+    /// Calls that were to receive and failed.
+    pub(crate) receive_failures: u64,
     /// Sessions that could not be joined, and of which the operator knows.
     warned: HashSet<Transport>,
     /// How often a source in shared memory has overtaken us.
@@ -167,6 +169,7 @@ impl Inbound {
             group_options,
             slabs: Slabs::new(slabs),
             malformed: 0,
+            receive_failures: 0,
             warned: HashSet::new(),
             overruns: 0,
             displaced: Vec::new(),
@@ -439,7 +442,10 @@ impl Inbound {
         let Some(Some(Group { address, port, socket, .. })) = self.groups.get_mut(index) else { return };
         let at = (*address, *port);
         for _ in 0..RECEIVE_TURN {
-            let Ok(received) = socket.recv(&mut self.slabs) else { return };
+            let Ok(received) = socket.recv(&mut self.slabs) else {
+                self.receive_failures += 1;
+                return;
+            };
             if received.is_empty() {
                 return;
             }
@@ -473,7 +479,10 @@ impl Inbound {
     ) {
         let Some(Some(Line::Lbtru { socket, .. })) = self.lines.get_mut(session) else { return };
         for _ in 0..RECEIVE_TURN {
-            let Ok(received) = socket.recv(&mut self.slabs) else { return };
+            let Ok(received) = socket.recv(&mut self.slabs) else {
+                self.receive_failures += 1;
+                return;
+            };
             if received.is_empty() {
                 return;
             }

@@ -68,6 +68,7 @@ pub(crate) fn text(stats: &Stats, name: &str) -> String {
             ("pid", u64::from(std::process::id())),
             ("dropped", stats.dropped),
             ("malformed", stats.malformed),
+            ("receive_failures", stats.receive_failures),
             ("unwanted", stats.unwanted),
             ("unreachable", stats.unreachable),
             ("queries_sent", stats.resolver.queries),

@@ -20,6 +20,8 @@ pub struct Stats {
     pub unwanted: u64,
     /// Datagrams that are no packets of their protocol.
     pub malformed: u64,
+    /// Calls that were to receive datagrams and failed: the rest of that socket's turn was left out.
+    pub receive_failures: u64,
     /// Datagrams that the kernel dropped since a receive buffer was full.
     pub dropped: u64,
     /// Datagrams dropped by [`Context::lose`].
@@ -94,6 +96,7 @@ impl Context {
             resolver: *resolution.resolver.stats(),
             unwanted: inbound.subscriber.unknown(),
             malformed: inbound.malformed + resolution.malformed,
+            receive_failures: inbound.receive_failures,
             dropped: inbound.drops(),
             lost_on_purpose: sources.fault.dropped,
             unreachable: inbound.unreachable,

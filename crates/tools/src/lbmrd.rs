@@ -73,6 +73,9 @@ A context may name several daemons. They know nothing of each other: name the sa
 multicast is off in a context that names a daemon; data still goes by the transport that the source has chosen (lbtru or \
 tcp where there is no multicast).";
 
+/// No more often is it said that packets are not taken, nanoseconds.
+const REFUSALS_EVERY: u64 = 1_000_000_000;
+
 impl Args {
     fn config(&self) -> DaemonConfig {
         DaemonConfig {
@@ -109,9 +112,16 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     out.line(&format!("ready {}", daemon.address()));
     let every = args.report.saturating_mul(1_000_000_000);
     let mut report_at = net::clock::now().saturating_add(every);
+    let mut refusals_at = 0;
     while net::signal::stop_requested() == 0 {
         daemon.poll(Some(Duration::from_millis(200)))?;
         let now = net::clock::now();
+        if now >= refusals_at
+            && let Some(last) = daemon.take_refused()
+        {
+            refusals_at = now.saturating_add(REFUSALS_EVERY);
+            eprintln!("packets are not taken, the last from {last}: {}", report(&daemon));
+        }
         if every > 0 && now >= report_at {
             report_at = now.saturating_add(every);
             out.line(&report(&daemon));

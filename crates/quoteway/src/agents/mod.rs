@@ -145,6 +145,7 @@ pub(crate) fn naming(whom: &str, at: SocketAddr, setting: &str, e: &io::Error) -
 fn session_config(c: &config::P2ps) -> ServerConfig {
     ServerConfig {
         max_user_message_size: c.max_fragment_size as u16,
+        handshake_timeout_ns: u64::from(c.handshake_timeout_s) * 1_000_000_000,
         ping_timeout_min_s: c.min_ping_timeout_s as u8,
         ping_timeout_max_s: c.ping_timeout_s as u8,
         client_pings: c.client_to_server_pings,

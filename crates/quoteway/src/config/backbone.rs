@@ -16,6 +16,7 @@ section! {
     clock_tolerance_s: u32 = 30, "", "How far the clocks of a hub with a key may differ, seconds: an announcement that is older is a copy.";
     allow: Vec<String> = Vec::new(), "", "Addresses and networks (10.1.0.0/16) of this hub's processes: from others nobody connects, and no announcement is taken. Empty means all.";
     p2ps_per_host: u32 = 32, "", "P2PSs of one address that a Source Distributor takes at a time, of 2,048 in all.";
+    greeting_timeout_s: u16 = 10, "", "Time in which a connection to the hub port has to greet, seconds; it is closed then.";
     tls_ca_file: String = String::new(), "", "PEM file with the certificates to which those of the other side of unicast connections must lead; with it they are encrypted. Empty means no TLS.";
     tls_cert_file: String = String::new(), "", "PEM file with this process's certificate chain for them, leaf first; it carries the address (or name) by which P2PSs connect.";
     tls_key_file: String = String::new(), "", "PEM file with the private key of tls_cert_file.";

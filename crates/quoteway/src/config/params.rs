@@ -33,6 +33,7 @@ section! {
     max_connections_per_address: u32 = 0, "", "Consumer connections of one address at a time; 0 means any number.";
     max_logins_per_address_per_second: u32 = 0, "", "Logins and reissued tokens of one address in a second; one more is refused. 0 means any number. With egress shards each counts for itself.";
     max_handshakes: u32 = 20_000, "", "Consumer connections of a thread that may be in their handshake at a time; a further one is closed at once. 0 means any number.";
+    handshake_timeout_s: u16 = 15, "", "Time in which a connection has to be a session, of providers that dial in as well, seconds: who says nothing, or too little, is closed then.";
     login_timeout_s: u16 = 60, "", "Time in which a consumer has to log in after the handshake, and again after a logout, seconds; pings and other messages count for nothing. 0 means any.";
     round_trip_interval_s: u16 = 10, "", "Time between two measurements of the round trip to a consumer whose login offers it (RoundTripLatency 2), seconds. 0 measures none, and the login refresh says so.";
     token_keys_file: String = String::new(), "", "File with the public keys (JWKS) of those who issue tokens (JWT, RS256 or ES256); read again when it changes. Empty: logins by token are refused.";
@@ -215,6 +216,7 @@ section! {
     port: u16 = 8080, "", "Port of the web page, /metrics and /api/v1; 0 takes a free one. If another program has 8080, the process goes on without.";
     interface: String = String::from("127.0.0.1"), "", "Address to listen on; another one than that of the loopback needs users. Empty means all.";
     users: Vec<String> = Vec::new(), "", "Who may look (viewer) or act (operator): NAME:viewer:HASH or NAME:operator:HASH, as quoteway ctl password prints them. Empty: whoever can connect may act.";
+    request_timeout_s: u16 = 30, "", "Time in which the head of a request has to come, seconds; a connection that asks nothing more is closed after it.";
     socket: String = String::new(), "", "Path of a Unix socket for quoteway ctl, open to the process's user alone; empty means none.";
 }
 

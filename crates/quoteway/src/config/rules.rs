@@ -104,6 +104,7 @@ fn of_p2ps(config: &Config) -> Vec<Broken> {
         "open_queue_burdened",
         "must not be over open_queue_overloaded (its default is 10000)",
     );
+    rule(p.handshake_timeout_s > 0, "handshake_timeout_s", "must be over 0");
     rule(p.work_per_turn > 0, "work_per_turn", "must be over 0");
     rule(p.writer_thread_count <= 64, "writer_thread_count", "must be at most 64");
     rule(p.min_compression_threshold <= 65_535, "min_compression_threshold", "must be at most 65535");
@@ -217,6 +218,7 @@ fn of_hub(h: &Hub) -> Vec<Broken> {
         "tls_cert_file and tls_key_file go together",
     );
     let window = u64::from(h.window_bytes);
+    rule(h.greeting_timeout_s > 0, "greeting_timeout_s", "must be over 0");
     rule(window == 0 || window >= SMALLEST_WINDOW, "window_bytes", "must be at least 1048576, or 0");
     if h.heartbeat_interval_ms == 0 || h.peer_timeout_ms / 2 < h.heartbeat_interval_ms {
         let what = "must be at least twice heartbeat_interval_ms, which is over 0";
@@ -279,6 +281,7 @@ fn of_http(http: &Http) -> Vec<Broken> {
         }
     };
     rule(is_address(&http.interface), "interface", ADDRESS);
+    rule(http.request_timeout_s > 0, "request_timeout_s", "must be over 0");
     let is_loopback = http.interface.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
     rule(
         is_loopback || !http.enabled || !http.users.is_empty(),

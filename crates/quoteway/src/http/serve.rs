@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -32,8 +33,6 @@ use crate::config::Http;
 const CONNECTIONS: usize = 64;
 /// Bytes of a request's body.
 const BODY_MAX: usize = 64 << 10;
-/// How long a request's head may take to come, and a connection may idle.
-const HEAD_PATIENCE: Duration = Duration::from_secs(30);
 /// Slice of time sharing of the thread, microseconds: an answer takes several turns of this thread and of others, each of which waits for a
 /// processor less than with the kernel's 3,000. Serving threads have less by default (`slice_us`), and so come first.
 const SLICE_US: u32 = 300;
@@ -108,6 +107,7 @@ pub fn start(
     let access = Arc::new(Access::new(users(config)));
     let followed = access.clone();
     life.follow(Box::new(move |config| followed.set_users(users(&config.http))));
+    let patience = Duration::from_secs(config.request_timeout_s.into());
     let (ready, is_ready) = mpsc::channel();
     let run = move || {
         crate::config::slice("the thread of HTTP", SLICE_US);
@@ -115,7 +115,7 @@ pub fn start(
             Ok(runtime) => runtime,
             Err(e) => return drop(ready.send(Err(e))),
         };
-        let served = runtime.block_on(serve(listeners, api, access, ready));
+        let served = runtime.block_on(serve(listeners, api, (access, patience), ready));
         if let Err(e) = served {
             tracing::error!("the thread of HTTP has ended: {e}");
         }
@@ -147,7 +147,7 @@ type Doors = (std::net::TcpListener, Option<std::os::unix::net::UnixListener>);
 async fn serve(
     (tcp, unix): Doors,
     api: Arc<Api>,
-    access: Arc<Access>,
+    (access, patience): (Arc<Access>, Duration),
     ready: mpsc::Sender<io::Result<()>>,
 ) -> io::Result<()> {
     let open = || {
@@ -167,10 +167,10 @@ async fn serve(
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     if let Some(unix) = unix {
         // Whoever may open the socket is an operator.
-        let everybody = Serving { api: api.clone(), access: Arc::new(Access::new(Vec::new())) };
+        let everybody = Serving { api: api.clone(), access: Arc::new(Access::new(Vec::new())), patience };
         let room = room.clone();
         tokio::spawn(async move {
-            while let Ok(permit) = room.clone().acquire_owned().await {
+            while let Some(permit) = place(&room).await {
                 match unix.accept().await {
                     Ok((stream, _)) => {
                         tokio::spawn(connection(stream, "unix socket".into(), everybody.clone(), permit));
@@ -180,8 +180,8 @@ async fn serve(
             }
         });
     }
-    let serving = Serving { api, access };
-    while let Ok(permit) = room.clone().acquire_owned().await {
+    let serving = Serving { api, access, patience };
+    while let Some(permit) = place(&room).await {
         match tcp.accept().await {
             Ok((stream, peer)) => {
                 let _ = stream.set_nodelay(true);
@@ -191,6 +191,14 @@ async fn serve(
         }
     }
     Ok(())
+}
+
+/// A place for the next connection, when there is one.
+async fn place(room: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+    if room.available_permits() == 0 {
+        tracing::info!("all {CONNECTIONS} connections of HTTP are taken: the next one waits");
+    }
+    room.clone().acquire_owned().await.ok()
 }
 
 /// Out of descriptors, or the peer is gone already.
@@ -204,22 +212,39 @@ async fn not_accepted(e: &io::Error) {
 struct Serving {
     api: Arc<Api>,
     access: Arc<Access>,
+    /// For the head of a request.
+    patience: Duration,
 }
 
 async fn connection<S>(stream: S, peer: String, serving: Serving, permit: OwnedSemaphorePermit)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let has_asked = AtomicBool::new(false);
     let service = service_fn(|request| {
+        has_asked.store(true, Ordering::Relaxed);
         let (serving, peer) = (serving.clone(), peer.clone());
         async move { Ok::<_, Infallible>(respond(&serving, &peer, request).await) }
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(64 << 10);
+    builder.timer(TokioTimer::new()).header_read_timeout(serving.patience).max_buf_size(64 << 10);
     if let Err(e) = builder.serve_connection(TokioIo::new(stream), service).await {
-        tracing::debug!("a connection of HTTP from {peer} has ended: {e}");
+        let e = with_cause(&e);
+        if has_asked.load(Ordering::Relaxed) {
+            // A browser leaves as it likes.
+            tracing::debug!("a connection of HTTP from {peer} has ended: {e}");
+        } else {
+            tracing::info!("connection of HTTP from {peer} refused: {e}");
+        }
     }
     drop(permit);
+}
+
+/// An error in words, with what is behind it.
+fn with_cause(e: &hyper::Error) -> String {
+    let timed_out = if e.is_timeout() { "no request in time (http.request_timeout_s): " } else { "" };
+    let cause = std::error::Error::source(e).map_or_else(String::new, |cause| format!(" ({cause})"));
+    format!("{timed_out}{e}{cause}")
 }
 
 async fn respond(serving: &Serving, peer: &str, request: Request<Incoming>) -> Response<Full<Bytes>> {

@@ -5,6 +5,7 @@ mod certificates;
 mod chain;
 mod config;
 mod delay;
+mod doors;
 mod full_disk;
 mod history;
 mod hosts;

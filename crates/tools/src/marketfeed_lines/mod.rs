@@ -34,6 +34,8 @@ const WRITE_PATIENCE: Duration = Duration::from_secs(10);
 const ITEMS_MAX: usize = 100_000;
 /// How often the wish to stop is looked at when nothing happens, nanoseconds.
 const STOP_EVERY: u64 = 100_000_000;
+/// After a connection that could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Give items as raw Marketfeed to programs that know no RSSL, by lines of text on a plain socket.
 ///
@@ -142,7 +144,10 @@ impl Lines {
     }
 
     fn join(&mut self, id: u64, stream: TcpStream) {
-        let Ok(peer) = stream.peer_addr() else { return };
+        let peer = match stream.peer_addr() {
+            Ok(peer) => peer,
+            Err(e) => return eprintln!("a client is not taken: {e}"),
+        };
         if self.clients.len() >= self.args.clients {
             eprintln!("{peer} is not taken: there are {} clients (--clients)", self.clients.len());
             // The peer may have closed already.
@@ -150,9 +155,12 @@ impl Lines {
             return;
         }
         let (to, parts) = sync_channel(PARTS_MAX);
-        if std::thread::Builder::new().spawn(move || write(stream, &parts)).is_ok() {
-            eprintln!("{peer} is up");
-            self.clients.insert(id, Client { peer, session: None, conn: None, version: Version::V14, to });
+        match std::thread::Builder::new().spawn(move || write(stream, &parts)) {
+            Ok(_) => {
+                eprintln!("{peer} is up");
+                self.clients.insert(id, Client { peer, session: None, conn: None, version: Version::V14, to });
+            }
+            Err(e) => eprintln!("{peer} is not taken: {e}"),
         }
     }
 
@@ -256,11 +264,26 @@ impl Handler for Lines {
 /// Takes clients; each has a thread that reads its lines.
 fn accept(listener: &TcpListener, news: &SyncSender<News>, waker: &Waker) {
     for (id, stream) in listener.incoming().enumerate() {
-        let Ok(stream) = stream else { continue };
+        let stream = match stream {
+            Ok(stream) => stream,
+            Err(e) => {
+                eprintln!("a client is not taken: {e}");
+                // Without descriptors the next one fares no better.
+                std::thread::sleep(ACCEPT_PAUSE);
+                continue;
+            }
+        };
         let (news, waker) = (news.clone(), waker.clone());
         let spawned = std::thread::Builder::new().spawn(move || {
             let id = id as u64;
-            let Ok(writing) = stream.try_clone() else { return };
+            let writing = match stream.try_clone() {
+                Ok(writing) => writing,
+                Err(e) => {
+                    // The peer may have closed already.
+                    let peer = stream.peer_addr().map_or_else(|_| "a client".to_owned(), |peer| peer.to_string());
+                    return eprintln!("{peer} is not taken: {e}");
+                }
+            };
             let tell = |heard| {
                 let is_heard = news.send((id, heard)).is_ok();
                 waker.wake();

@@ -31,8 +31,6 @@ pub const CONNECTIONS: usize = 4_096;
 const UNGREETED_OF_HOST: usize = 64;
 /// Longest block that is sent; longer ones are cut between messages.
 const CUT: usize = LONGEST_BLOCK / 4;
-/// Time in which a new connection has to greet.
-const GREETING_TIME: u64 = 10_000_000_000;
 /// Time in which a refusal has to be taken.
 pub(super) const DRAIN: Duration = Duration::from_secs(2);
 
@@ -97,6 +95,8 @@ pub struct Publisher {
     /// Images a second that a Source Distributor is given that starts; 0 for as many as it takes.
     pub(super) copy_pace: u32,
     per_host: usize,
+    /// In which a connection has to greet, nanoseconds.
+    greeting_time: u64,
     pub(super) incarnation: u32,
     /// Where the data stream goes over LBM or Aeron.
     outgoing: Option<Outgoing>,
@@ -238,6 +238,7 @@ impl Publisher {
             cipher: Vec::new(),
             copy_pace: config.source_distributor.cache_res_download_pace,
             per_host: c.p2ps_per_host as usize,
+            greeting_time: u64::from(c.greeting_timeout_s) * 1_000_000_000,
             incarnation,
             outgoing,
             announced: [name, address],
@@ -342,10 +343,19 @@ impl Publisher {
 
     fn accepted(&mut self, now: u64, conn: ConnId, peer: SocketAddr) {
         let ip = peer.ip().to_canonical();
-        let wire = if self.trust.allows(ip) { self.encryption.accept().ok() } else { None };
-        let Some(wire) = wire.filter(|_| self.has_place(ip)) else {
-            self.counters.p2ps_refused += 1;
-            return self.tcp.close(conn, Close::Now);
+        let wire = match self.encryption.accept() {
+            _ if !self.trust.allows(ip) => Err("it is of no network of this hub (hub.allow)".to_owned()),
+            Err(error) => Err(format!("it cannot be encrypted: {error}")),
+            Ok(_) if !self.has_place(ip) => Err(format!("all {CONNECTIONS} places for connections are taken")),
+            Ok(wire) => Ok(wire),
+        };
+        let wire = match wire {
+            Ok(wire) => wire,
+            Err(why) => {
+                tracing::info!("connection from {peer} to the hub port refused: {why}");
+                self.counters.p2ps_refused += 1;
+                return self.tcp.close(conn, Close::Now);
+            }
         };
         if self.links.len() <= conn.slot() {
             self.links.resize_with(conn.slot() + 1, || None);
@@ -353,7 +363,7 @@ impl Publisher {
         let reader = FrameReader::new(self.trust.key.is_some());
         let link = Link { conn, ip, peer: peer.to_string(), wire, reader, state: State::New, since: now };
         self.links[conn.slot()] = Some(link);
-        self.sweep_at.get_or_insert(now + GREETING_TIME);
+        self.sweep_at.get_or_insert(now + self.greeting_time);
     }
 
     /// Whether one more connection can be taken. When none can, the oldest that has not greeted gives way: of the same host if that
@@ -368,7 +378,9 @@ impl Publisher {
         let waiting = self.links.iter().flatten().filter(|l| l.state.is_new() && (!same || l.ip == ip));
         let Some(oldest) = waiting.min_by_key(|link| link.since).map(|link| link.conn) else { return false };
         self.tcp.close(oldest, Close::Now);
-        self.links[oldest.slot()] = None;
+        if let Some(link) = self.links[oldest.slot()].take() {
+            tracing::info!("a connection of {} to the hub port has not greeted, and gives way to another", link.peer);
+        }
         self.counters.p2ps_refused += 1;
         true
     }
@@ -459,12 +471,12 @@ impl Publisher {
     /// Ends connections that never greet.
     fn sweep(&mut self, now: u64, to: &mut impl Requests) {
         let new = |l: &&Link| l.state.is_new();
-        let late = |l: &&Link| l.since + GREETING_TIME <= now;
+        let late = |l: &&Link| l.since + self.greeting_time <= now;
         let silent: Vec<ConnId> = self.links.iter().flatten().filter(new).filter(late).map(|l| l.conn).collect();
         for conn in silent {
             self.end(now, conn, "it has not greeted in time", Close::Now, to);
         }
-        self.sweep_at = self.links.iter().flatten().filter(new).map(|l| l.since + GREETING_TIME).min();
+        self.sweep_at = self.links.iter().flatten().filter(new).map(|l| l.since + self.greeting_time).min();
     }
 
     /// Lets the next P2PS join that has greeted, and gives its number: it is to be told all there is. To be called between
