@@ -83,6 +83,8 @@ pub struct Config {
     /// Nanoseconds that a Source Distributor may take to say what lost messages were about, before all of its items are
     /// asked for anew.
     pub gap_timeout: u64,
+    /// Items of one Source Distributor: it numbers them densely, so a handle from here on is nobody's, and four bytes each are kept.
+    pub max_handles: u32,
     /// Bytes of updates held for images that come by another way than the updates; beyond, an image is asked for again.
     pub hold_bytes: usize,
     /// Key of the tables whose keys clients choose.
@@ -142,6 +144,7 @@ impl Default for Config {
             source_order: Vec::new(),
             source_failback: 0,
             gap_timeout: 5 * SECOND,
+            max_handles: 10_000_000,
             hold_bytes: 64 << 20,
             hash_seed: HashSeed::default(),
             key: 0,

@@ -92,6 +92,36 @@ fn discard(world: &mut World) {
     world.closed.clear();
 }
 
+/// Handles are dense: who hands out one that a Source Distributor cannot have would make the table of them as large.
+#[test]
+fn a_handle_that_nobody_has_is_not_taken() {
+    let mut world = World::with_feed_and(Config { max_handles: 1_000, ..Config::default() });
+    world.clients([1]);
+    world.request(1, &item(5, "A"));
+    let mut told = vec!["status 5 OPEN/SUSPECT/NO_RESOURCES".to_owned()];
+    for handle in [1 << 27, 1 << 26, 1_000] {
+        let token = world.token();
+        world.asked();
+        world.publish(0, |p| {
+            p.opened(token, handle).image(handle, &[(22, 1)]);
+        });
+        assert_eq!(world.take(1), told);
+        assert_eq!(world.asked(), [format!("0: close {handle}")]);
+        told = Vec::new();
+        world.pass(60 * crate::world::SECOND);
+    }
+    assert_eq!(world.p2ps.counters().hub_messages_bad, 3);
+    let token = world.token();
+    world.asked();
+    world.publish(0, |p| {
+        p.opened(token, 999).image(999, &[(22, 1)]);
+    });
+    assert_eq!(world.take(1), ["refresh 5 solicited complete OPEN/OK group 3 key 1:A 22=1"]);
+    let limit = Config::default().max_handles;
+    assert!(u64::from(limit) * 4 <= 64 << 20, "a table of {limit} handles");
+    assert!(limit >= hub::distributor::Config::default().max_items, "as many as a Source Distributor has");
+}
+
 #[test]
 fn every_truncation_of_a_client_message_is_survived() {
     for message in client_messages() {

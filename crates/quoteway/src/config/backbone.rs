@@ -31,6 +31,7 @@ section! {
     peer_timeout_ms: u32 = 5_000, "", "Silence after which the other side counts as lost, milliseconds; five times that for a P2PS with paces_providers = false.";
     lease_ms: u32 = 10_000, "", "How long a Source Distributor keeps open what a P2PS had open that is gone, milliseconds.";
     history_bytes: u32 = 67_108_864, "", "Bytes of its data stream of which a Source Distributor remembers the items, to tell a P2PS which ones lost messages were of. Memory is some 4 bytes a message.";
+    max_items: u32 = 10_000_000, "", "Items that a Source Distributor holds at a time, all services together; its P2PSs take it for no more (four bytes each), so give them the same number.";
     max_backlog: u32 = 67_108_864, "", "Bytes that may wait for one P2PS's connection before it is cut off and has to join again.";
     window_bytes: u32 = 8_388_608, "", "Bytes of the data stream that may be on their way to a P2PS before the providers have to wait for it; at least 1 MB, or 0, which waits for nobody.";
     patience_ms: u32 = 500, "", "How long the providers wait for a P2PS that does not read, milliseconds; it is left behind then until it has caught up.";

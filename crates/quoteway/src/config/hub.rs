@@ -195,6 +195,7 @@ fn permission_settings(c: &super::Permissions) -> permissions::Settings {
 pub fn across_processes_distributor(config: &Config) -> distributor::Config {
     distributor::Config {
         heartbeat_interval: u64::from(config.hub.heartbeat_interval_ms) * MILLISECOND,
+        max_items: config.hub.max_items,
         p2ps_timeout: u64::from(config.hub.peer_timeout_ms) * MILLISECOND,
         lease: u64::from(config.hub.lease_ms) * MILLISECOND,
         // On its own connection everything is for this P2PS alone.
@@ -238,6 +239,7 @@ pub fn across_processes_p2ps(config: &Config, incarnation: u32, key: u64) -> io:
         is_unpaced: !config.hub.paces_providers,
         source_timeout: u64::from(config.hub.peer_timeout_ms) * MILLISECOND,
         gap_timeout: u64::from(config.hub.peer_timeout_ms) * MILLISECOND,
+        max_handles: config.hub.max_items,
         // Nobody asks how far one has read that nobody waits for.
         report_bytes: if config.hub.paces_providers { REPORT_BYTES } else { 0 },
         key,

@@ -218,6 +218,7 @@ fn of_hub(h: &Hub) -> Vec<Broken> {
         "tls_cert_file and tls_key_file go together",
     );
     let window = u64::from(h.window_bytes);
+    rule(h.max_items > 0, "max_items", "must be over 0");
     rule(h.greeting_timeout_s > 0, "greeting_timeout_s", "must be over 0");
     rule(window == 0 || window >= SMALLEST_WINDOW, "window_bytes", "must be at least 1048576, or 0");
     if h.heartbeat_interval_ms == 0 || h.peer_timeout_ms / 2 < h.heartbeat_interval_ms {

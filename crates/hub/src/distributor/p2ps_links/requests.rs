@@ -207,7 +207,7 @@ impl SourceDistributor {
         }
         // A snapshot is of an item that has to stay.
         if !self.find_room(found) {
-            let text = "Source Distributor holds as many items as it may: raise its max_items or close some";
+            let text = "Source Distributor holds as many items as it may (hub.max_items): close some";
             return Err(refusal(StateCode::NO_RESOURCES, text, |c| &mut c.refused_no_resources));
         }
         Ok(self.items.insert_hashed(hash, service, &self.key, kind))

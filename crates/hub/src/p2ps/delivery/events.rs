@@ -7,11 +7,11 @@ use crate::p2ps::ids::{Handle, HubGroup, ItemId, RemoteService, ServiceId, Sourc
 use crate::p2ps::items::watchers::Watcher;
 use crate::p2ps::sources::services::Provider;
 use crate::p2ps::{P2ps, encode};
-use crate::stream::{ALL, Block, Event, HubError, Message, Messages, Seen, flags};
-use rwf::StateCode;
+use crate::stream::{ALL, Block, Event, HubError, Message, Messages, Request, Seen, flags};
 use rwf::msg::UpdateFlags;
 use rwf::peek;
 use rwf::rdm::directory::{self, Action};
+use rwf::{DataState, State, StateCode, StreamState};
 
 impl P2ps {
     pub(in crate::p2ps) fn read_block<const COPY: bool>(
@@ -388,6 +388,14 @@ impl P2ps {
             self.counters.hub_messages_unclaimed += 1;
             return;
         };
+        if handle.0 >= self.config.max_handles {
+            // It has more items than this P2PS takes it for, or somebody else has sent that: not asked for again at once.
+            source.writer.request(&Request::Close { handle: handle.0 });
+            self.counters.hub_messages_bad += 1;
+            let text = "The Source Distributor has more items than are taken of it (hub.max_items).";
+            let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NO_RESOURCES, text);
+            return self.refused(id, state);
+        }
         if !source.bind(handle, id) {
             self.counters.hub_messages_bad += 1;
             self.items.detach(id);

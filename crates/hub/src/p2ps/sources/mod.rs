@@ -37,9 +37,6 @@ pub struct Joined {
     pub position: u64,
 }
 
-/// Handles are dense; one beyond this is no handle that a sane peer hands out.
-const MAX_HANDLE: u32 = 1 << 27;
-
 /// Bits of a token that number the open; the others number the life of the stream.
 const TOKEN_BITS: u32 = 24;
 const TOKEN_MASK: u32 = (1 << TOKEN_BITS) - 1;
@@ -157,9 +154,9 @@ impl Source {
         self.handles.get(handle.0 as usize).copied().unwrap_or(ItemId::NONE)
     }
 
-    /// Binds a handle; false for an impossible one, or one that stands for another item.
+    /// Binds a handle, which is no higher than it may be; false for one that stands for another item.
     pub(crate) fn bind(&mut self, handle: Handle, item: ItemId) -> bool {
-        if handle.0 >= MAX_HANDLE || self.item(handle) != ItemId::NONE {
+        if self.item(handle) != ItemId::NONE {
             return false;
         }
         let at = handle.0 as usize;
