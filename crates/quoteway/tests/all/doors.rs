@@ -137,6 +137,21 @@ fn a_server_names_those_that_it_does_not_take() {
 }
 
 #[test]
+fn the_api_takes_no_body_without_end() {
+    let ports = ["--interface", "127.0.0.1", "--rssl-port", "0", "--nip-port", "0", "--http-port", "0"];
+    let server = Process::start(&[&["serve"][..], &ports].concat());
+    let web = server.at("http=");
+    let mut stream = connect(web);
+    let head = format!("POST /api/v1/drain HTTP/1.1\r\nHost: {web}\r\nContent-Length: 1000000\r\n\r\n");
+    stream.write_all(head.as_bytes()).expect("sent");
+    // One byte more than is taken: nothing is left unread, so the answer is not lost with a reset.
+    stream.write_all(&vec![b' '; (64 << 10) + 1]).expect("sent");
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).expect("an answer");
+    assert_eq!(String::from_utf8_lossy(&status), "HTTP/1.1 413");
+}
+
+#[test]
 fn a_hub_port_names_those_that_it_does_not_take() {
     let ports = ["--nip-port", "0", "--hub-port", "0", "--http-port", "0", "--interface", "127.0.0.1"];
     let args = [&["source-distributor"][..], &ports].concat();

@@ -217,3 +217,19 @@ fn socket_options(c: &config::Hub) -> SocketOptions {
 pub(super) fn watch(io: &mut RsslIo, fd: &impl AsFd, number: u32) -> io::Result<()> {
     io.tcp().watch(fd.as_fd(), number)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_announcement_names_an_address_and_no_host() {
+        let trust = Trust::new(&config::Hub::default()).expect("no key");
+        let session = Session { name: "any".to_owned(), from: None };
+        let refusal = |address| trust.refusal(&Announcement { name: "one", address, proof: None }, 1, &session, 0);
+        assert_eq!(refusal("10.1.1.5:14004"), None);
+        for host in ["one.example:14004", "localhost:14004", "10.1.1.5", ""] {
+            assert_eq!(refusal(host), Some(format!("it gives {host} as its address")));
+        }
+    }
+}
