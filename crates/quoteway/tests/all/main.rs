@@ -1,5 +1,6 @@
 //! One program for the tests of the crate: each further one costs a link, and programs run one after the other.
 
+mod batches;
 mod cascade;
 mod certificates;
 mod chain;
