@@ -20,6 +20,11 @@ pub enum Balance {
 }
 
 impl Balance {
+    /// Whether items are open at two providers.
+    pub(super) const fn is_hot(self) -> bool {
+        matches!(self, Self::Hot)
+    }
+
     /// Whether one provider is asked, and the others stand by.
     pub(super) const fn is_ordered(self) -> bool {
         matches!(self, Self::First | Self::Hot)
@@ -79,6 +84,8 @@ pub struct Config {
     pub balance: Balance,
     /// With [`Balance::Hot`]: providers of one service number the updates of an item alike, so that a takeover needs no image.
     pub sequence_numbers: bool,
+    /// With [`Balance::Hot`]: the standby takes over items that their provider says Suspect of, and that it has good itself.
+    pub takeover_on_suspect: bool,
     /// What this site is called among those that serve each other, the same for all Source Distributors of a hub. Services say
     /// through which sites they have come, and none is taken that has come through this one. Empty: nothing is said, and all are taken.
     pub site: String,
@@ -171,6 +178,7 @@ impl Default for Config {
             position: "127.0.0.1/net".into(),
             balance: Balance::default(),
             sequence_numbers: false,
+            takeover_on_suspect: true,
             site: String::new(),
             failback: 0,
             age_unwatched: 0,

@@ -71,6 +71,8 @@ pub struct Counters {
     pub cache_failures: u64,
     /// Images that no provider published any more and nobody watched, forgotten: their time was over, or room was needed.
     pub images_aged: u64,
+    /// Items that their hot standby took over because the provider in use said Suspect of them: part of all that took over.
+    pub suspect_takeovers: u64,
     /// Items of non-interactive providers that went back to another publisher when theirs left.
     pub taken_back: u64,
     /// Images of second publishers that were not kept: as many stand by as there may be items.

@@ -198,7 +198,8 @@ impl SourceDistributor {
         if self.upstream.pacing.is_exhausted() || self.outages.has_work() || self.hot_standby.has_work() {
             return Some(0);
         }
-        self.timers.next().into_iter().chain(self.hub.deadline()).min()
+        let returns = self.hot_standby.next_return();
+        self.timers.next().into_iter().chain(self.hub.deadline()).chain(returns).min()
     }
 
     /// Does what is due, begins a turn, and goes on with what the last turn's budget left. Call it when [`Self::timeout`] has
@@ -217,6 +218,7 @@ impl SourceDistributor {
             self.send_queued(now, service, out);
         }
         self.work_mirrors(now, out);
+        self.work_returns(now, out);
     }
 
     /// What was published since [`Self::clear_block`].
@@ -300,6 +302,7 @@ impl SourceDistributor {
             Timer::Session(..) | Timer::Directory(..) | Timer::Dictionaries(..) | Timer::Link(..) | Timer::Data(..) => {
             }
             Timer::Mirrors(service) => self.mirrors_timer(service),
+            Timer::Swapped => self.tell_swapped(),
             Timer::FailBack(service) => self.failback_timer(now, service, out),
             Timer::Lease(slot, serial) => self.lease_timer(now, slot, serial, out),
             Timer::Retention => self.retention_timer(now, out),

@@ -96,6 +96,23 @@ pub enum Notice {
         /// Those of them that went on with the next update, without a new image.
         in_sequence: usize,
     },
+    /// A provider says Suspect of items that their hot standby has good: that one has taken them over. Or they have gone back.
+    SuspectItems {
+        /// Its name.
+        service: String,
+        /// Address of the provider that had them.
+        from: String,
+        /// Address of the provider that has them now.
+        to: String,
+        /// Items that have gone over.
+        items: usize,
+        /// Those of them that went on with the next update, without a new image.
+        in_sequence: usize,
+        /// The state of the first of them at the provider that had them; empty if it said so earlier.
+        state: String,
+        /// They have gone back to the first provider, which has had them good again for long enough.
+        returns: bool,
+    },
     /// A non-interactive provider has left items that another one publishes too: that one has them back.
     ItemsTakenBack {
         /// Its name.
@@ -140,6 +157,17 @@ impl fmt::Display for Notice {
                 f,
                 "{items} items of service {service} go on at the hot standby of provider {provider}: {in_sequence} with their next update, the others with a new image"
             ),
+            Self::SuspectItems { service, from, to, items, in_sequence, returns: true, .. } => write!(
+                f,
+                "{items} items of service {service} go back from provider {from} to {to}, which has had them good again for long enough: {in_sequence} with their next update, the others with a new image"
+            ),
+            Self::SuspectItems { service, from, to, items, in_sequence, state, returns: false } => {
+                let said = if state.is_empty() { "" } else { ": " };
+                write!(
+                    f,
+                    "{items} items of service {service} go on at provider {to}, the hot standby, since provider {from} says Suspect of them{said}{state}: {in_sequence} with their next update, the others with a new image"
+                )
+            }
             Self::ItemsTakenBack { service, provider, items } => {
                 write!(
                     f,

@@ -13,6 +13,7 @@ impl SourceDistributor {
         if std::mem::replace(&mut own.sequence_numbers, config.sequence_numbers) != config.sequence_numbers {
             self.hot_standby.forget_numbers();
         }
+        own.takeover_on_suspect = config.takeover_on_suspect;
         own.request_timeout = config.request_timeout;
         own.post_timeout = config.post_timeout;
         own.open_window = config.open_window;

@@ -28,6 +28,8 @@ pub(crate) enum Timer {
     FailBack(u16),
     /// A service may have items that lack a mirror: service.
     Mirrors(u16),
+    /// The operator is to hear of items that have gone over because of what their providers say.
+    Swapped,
     /// A service that came through this site may come another way now: session, serial of the session, the provider's id.
     Link(SessionId, u32, u16),
     /// A provider may have sent no data of a service for too long: session, serial of the session, service.

@@ -11,12 +11,12 @@ use rwf::{DataState, DataType, StateCode, StreamState};
 
 const WHOLE: RefreshFlags = RefreshFlags(RefreshFlags::SOLICITED.0 | RefreshFlags::REFRESH_COMPLETE.0);
 /// Seconds after which items go back.
-const DECISION: u64 = 10;
+pub(crate) const DECISION: u64 = 10;
 /// Seconds after which mirrors are looked for again.
 const AGAIN: u64 = 60;
 
 /// P2PS 1, and providers 0 and 1 of FEED in this order.
-fn world(sequence_numbers: bool, change: impl FnOnce(&mut Config)) -> World {
+pub(crate) fn world(sequence_numbers: bool, change: impl FnOnce(&mut Config)) -> World {
     let failback = DECISION * SECOND;
     let mut config = Config { balance: Balance::Hot, failback, sequence_numbers, ..Config::default() };
     change(&mut config);
@@ -28,7 +28,7 @@ fn world(sequence_numbers: bool, change: impl FnOnce(&mut Config)) -> World {
     world
 }
 
-fn come(world: &mut World, id: u32) {
+pub(crate) fn come(world: &mut World, id: u32) {
     world.route_up(id);
     world.directory(id, vec![service(7, "FEED")]);
     world.turn();
@@ -36,14 +36,14 @@ fn come(world: &mut World, id: u32) {
     world.sent(id);
 }
 
-fn image(world: &mut World, id: u32, stream: i32, number: u32, value: &[u8]) {
+pub(crate) fn image(world: &mut World, id: u32, stream: i32, number: u32, value: &[u8]) {
     world.refresh_with(id, &[(22, value)], |msg: &mut RefreshMsg<'_>| {
         (msg.stream_id, msg.flags, msg.seq_num) = (stream, WHOLE, Some(number));
     });
     world.turn();
 }
 
-fn update(world: &mut World, id: u32, stream: i32, number: u32) {
+pub(crate) fn update(world: &mut World, id: u32, stream: i32, number: u32) {
     let value = number.to_string();
     let body = field_list(&[(22, value.as_bytes())]);
     let msg = UpdateMsg {
@@ -56,11 +56,11 @@ fn update(world: &mut World, id: u32, stream: i32, number: u32) {
 }
 
 /// An item that is open at both providers, with image 10: its handle, and its streams.
-fn mirrored(world: &mut World, name: &str) -> (u32, i32, i32) {
+pub(crate) fn mirrored(world: &mut World, name: &str) -> (u32, i32, i32) {
     mirrored_at(world, name, 0, 1)
 }
 
-fn mirrored_at(world: &mut World, name: &str, used: u32, standby: u32) -> (u32, i32, i32) {
+pub(crate) fn mirrored_at(world: &mut World, name: &str, used: u32, standby: u32) -> (u32, i32, i32) {
     let handle = world.open(1, name);
     let at_used = world.requests(used).last().expect("a request").0;
     assert!(world.requests(standby).is_empty(), "what is not open yet is asked for at one provider");
@@ -73,7 +73,7 @@ fn mirrored_at(world: &mut World, name: &str, used: u32, standby: u32) -> (u32, 
 }
 
 /// What goes on of updates: their numbers.
-fn numbers(world: &mut World) -> Vec<u32> {
+pub(crate) fn numbers(world: &mut World) -> Vec<u32> {
     let events = world.events();
     let updates = events.iter().filter(|event| event.kind == Kind::Update);
     let number = |event: &Ev| match Msg::decode(&event.body).unwrap() {

@@ -20,6 +20,7 @@ mod records;
 mod recovery;
 mod retention;
 mod standby;
+mod suspect;
 mod views;
 mod waits;
 mod world;

@@ -124,6 +124,7 @@ impl Set {
                 }
             }
             "sequence-numbers" => self.distributor.sequence_numbers = number()? != 0,
+            "takeover-on-suspect" => self.distributor.takeover_on_suspect = number()? != 0,
             "interruption-s" => self.interruption().duration = seconds()?,
             "traffic-window-s" => self.interruption().traffic_window = seconds()?,
             "failback-s" => self.distributor.failback = seconds()?,

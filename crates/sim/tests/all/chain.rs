@@ -286,5 +286,8 @@ fn hot_standbys_take_over_with_an_image_and_without_one() {
         pairs.chunks_exact(2).fold((0, 0), |(all, in_sequence), pair| (all + pair[0], in_sequence + pair[1]))
     };
     let (all, in_sequence) = taken.map(numbers).fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
+    let suspect = lines.iter().filter_map(|line| line.split_once("taken over because of Suspect: "));
+    let suspect: u64 = suspect.filter_map(|(_, count)| count.parse::<u64>().ok()).sum();
+    assert!(suspect >= 5, "{suspect} takeovers because of Suspect");
     assert!(in_sequence >= 5 && all - in_sequence >= 12, "{all} takeovers, {in_sequence} of them in sequence");
 }

@@ -169,7 +169,8 @@ impl SourceDistributor {
             offer.asked(false);
         }
         let (group, tail) = (GroupId::NONE, Tail::default());
-        let mirror = Mirror { place, asked_at: Some(now), group, is_whole: false, is_good: true, tail };
+        let mirror =
+            Mirror { place, asked_at: Some(now), group, is_whole: false, good_since: Some(0), returns_at: None, tail };
         self.hot_standby.set_mirror(handle, service, mirror);
         self.counters.mirror_requests += 1;
         self.send_request_to(place, handle, RequestFlags::NONE, out);
@@ -278,7 +279,13 @@ impl SourceDistributor {
         self.send_queued(now, service, out);
     }
 
-    fn mirror_refresh(&mut self, now: u64, handle: Handle, refresh: &RefreshMsg<'_>, out: &mut dyn ProviderSink) {
+    pub(in crate::distributor) fn mirror_refresh(
+        &mut self,
+        now: u64,
+        handle: Handle,
+        refresh: &RefreshMsg<'_>,
+        out: &mut dyn ProviderSink,
+    ) {
         self.mirror_answered(now, handle, Some(refresh.group_id), out);
         let Some(mirror) = self.hot_standby.mirror_mut(handle) else { return };
         let begins = refresh.part_num.is_none_or(|part| part == 0);
@@ -288,18 +295,25 @@ impl SourceDistributor {
             mirror.is_whole = false;
         }
         mirror.is_whole |= refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE);
-        mirror.is_good = refresh.state.data != DataState::SUSPECT;
         self.hot_standby.tail_bytes -= freed;
+        let is_suspect = refresh.state.data == DataState::SUSPECT;
+        self.mirror_says(now, handle, if is_suspect { DataState::SUSPECT } else { DataState::OK }, out);
     }
 
-    fn mirror_status(&mut self, now: u64, handle: Handle, status: &StatusMsg<'_>, out: &mut dyn ProviderSink) {
+    pub(in crate::distributor) fn mirror_status(
+        &mut self,
+        now: u64,
+        handle: Handle,
+        status: &StatusMsg<'_>,
+        out: &mut dyn ProviderSink,
+    ) {
         let is_end = |state: &State<'_>| state.stream.is_final() || state.stream == StreamState::NON_STREAMING;
         if status.state.as_ref().is_some_and(is_end) {
             return self.mirror_ended(now, handle, false, out);
         }
         self.mirror_answered(now, handle, status.group_id, out);
-        if let (Some(state), Some(mirror)) = (status.state, self.hot_standby.mirror_mut(handle)) {
-            note_data(&mut mirror.is_good, state.data);
+        if let Some(state) = status.state {
+            self.mirror_says(now, handle, state.data, out);
         }
     }
 
@@ -341,7 +355,7 @@ impl SourceDistributor {
                 self.leave_mirror(now, handle, false, out);
                 self.look_again_later(now, service);
             } else {
-                note_data(&mut mirror.is_good, state.data);
+                self.mirror_says(now, handle, state.data, out);
             }
         }
     }
@@ -364,11 +378,5 @@ impl SourceDistributor {
     /// The item that has its mirror on a stream.
     pub(in crate::distributor) fn mirror_on(&self, id: SessionId, stream: StreamId) -> Option<Handle> {
         self.providers.get(id)?.streams.get(stream).mirror()
-    }
-}
-
-fn note_data(is_good: &mut bool, data: DataState) {
-    if data != DataState::NO_CHANGE {
-        *is_good = data == DataState::OK;
     }
 }

@@ -1,7 +1,7 @@
 //! Hot standby: items that are open at two providers, of which one is used.
 //!
 //! With [`super::Balance::Hot`] each shared item of an interactive provider is asked for at the next provider of its service, too: that is
-//! its *mirror*. What the mirror's provider sends goes to nobody. When the provider in use is lost, or has the item no more, the mirror's
+//! its *mirror*. What the mirror's provider sends goes to nobody. When the provider in use is lost, has the item no more, or says Suspect of it, the mirror's
 //! stream becomes the item's stream in the same turn, and those who watch hear of no loss.
 //!
 //! What they get depends on the sequence numbers. Where both providers number alike ([`super::Config::sequence_numbers`]) and the mirror's
@@ -13,11 +13,13 @@
 //! | `tail` | the updates of a mirror that have not been passed on yet |
 //! | `mirrors` | which items are to have a mirror, asking for it, and what its provider sends |
 //! | `takeover` | a mirror becomes the stream in use |
+//! | `suspect` | takeover because the provider in use says Suspect of what its standby has good, and the way back |
 //!
 //! A mirror is there only while its item is open at another provider. It counts as an item open at its own provider for that one's open
 //! window and limit, and is asked for with what requests of a turn are left.
 
 mod mirrors;
+mod suspect;
 mod tail;
 mod takeover;
 
@@ -71,8 +73,10 @@ struct Mirror {
     group: GroupId,
     /// Its image has come.
     is_whole: bool,
-    /// It is not Suspect.
-    is_good: bool,
+    /// Since when it is not Suspect; 0 if it has never been, as far as is known. None: it is.
+    good_since: Option<u64>,
+    /// It was Suspect, and the item may go back to it then: there is an entry in [`HotStandby::returns`].
+    returns_at: Option<u64>,
     tail: Tail,
 }
 
@@ -108,6 +112,10 @@ pub(crate) struct HotStandby {
     timed: BTreeSet<u16>,
     /// By the session that has left the items, and service.
     taken: BTreeMap<(SessionId, u16), Taken>,
+    /// Mirrors that were Suspect and are good, by the time at which their items may go back to them.
+    returns: BTreeSet<(u64, Handle)>,
+    /// Items that have gone over because of what their provider says, until the operator has heard of them.
+    swapped: suspect::AllSwapped,
     /// Bytes in all tails.
     tail_bytes: usize,
 }
@@ -172,6 +180,9 @@ impl HotStandby {
         let mirror = self.pair_mut(handle)?.mirror.take()?;
         self.mirrors.refile(handle.0, Some(list(mirror.place.session, service)), None);
         self.tail_bytes -= mirror.tail.bytes();
+        if let Some(due) = mirror.returns_at {
+            self.returns.remove(&(due, handle));
+        }
         Some(mirror)
     }
 
@@ -277,5 +288,10 @@ impl HotStandby {
         assert_eq!(self.mirrors.len(), count, "mirrors, and those on lists");
         let bytes: usize = self.pairs.iter().flatten().filter_map(|p| p.mirror.as_ref()).map(|m| m.tail.bytes()).sum();
         assert_eq!(self.tail_bytes, bytes, "bytes in tails");
+        let returns = |(index, pair): (usize, &Option<Box<Pair>>)| {
+            Some((pair.as_ref()?.mirror.as_ref()?.returns_at?, Handle(index as u32)))
+        };
+        let returns: BTreeSet<(u64, Handle)> = self.pairs.iter().enumerate().filter_map(returns).collect();
+        assert_eq!(self.returns, returns, "mirrors that items may go back to");
     }
 }

@@ -19,6 +19,15 @@ pub(crate) enum Former {
     Closed,
     /// It is the mirror from now on.
     StandsBy,
+    /// As that; its provider says that it is Suspect.
+    Suspect,
+}
+
+impl Former {
+    /// The stream stays open, as the mirror.
+    const fn is_mirror(self) -> bool {
+        matches!(self, Self::StandsBy | Self::Suspect)
+    }
 }
 
 impl SourceDistributor {
@@ -43,15 +52,31 @@ impl SourceDistributor {
         former: Former,
         out: &mut dyn ProviderSink,
     ) -> bool {
+        let service = self.items[handle].service();
+        let Some(from) = self.items[handle].place().map(|place| place.session) else { return false };
+        let Some(in_sequence) = self.swap_hot(now, handle, former, out) else { return false };
+        let taken = self.hot_standby.taken.entry((from, service)).or_default();
+        taken.items += 1;
+        taken.in_sequence += usize::from(in_sequence);
+        true
+    }
+
+    /// As [`Self::take_over_hot`]: whether those who watch go on with the next update and need no image; `None` if there is no mirror that
+    /// could take over.
+    pub(super) fn swap_hot(
+        &mut self,
+        now: u64,
+        handle: Handle,
+        former: Former,
+        out: &mut dyn ProviderSink,
+    ) -> Option<bool> {
         let item = &self.items[handle];
         let service = item.service();
-        let Some(used) = item.place().filter(|_| item.is_open() && item.is_watched() && item.is_answered()) else {
-            return false;
-        };
+        let used = item.place().filter(|_| item.is_open() && item.is_watched() && item.is_answered())?;
         if !self.hot_standby.mirror(handle).is_some_and(|mirror| self.may_take_over(service, mirror)) {
-            return false;
+            return None;
         }
-        let Some(mut mirror) = self.hot_standby.take_mirror(handle, service) else { return false };
+        let mut mirror = self.hot_standby.take_mirror(handle, service)?;
         let passed = self.hot_standby.pair(handle).and_then(|pair| pair.passed);
         let in_sequence = self.config.sequence_numbers
             && self.items[handle].is_undisturbed()
@@ -60,22 +85,26 @@ impl SourceDistributor {
         let tail = std::mem::take(&mut mirror.tail);
         self.leave_former(now, handle, (used, former), passed, out);
         self.providers[new.session].streams.set(new.stream, Stream::of_careful(handle, false));
-        self.note_taken(used.session, service, in_sequence);
+        self.counters.hot_takeovers += 1;
+        self.counters.hot_takeovers_in_sequence += u64::from(in_sequence);
         if in_sequence {
             self.go_on_in_sequence(handle, new, group, tail);
         } else {
             self.go_on_with_image(now, handle, new, out);
         }
-        if former != Former::StandsBy {
+        if !former.is_mirror() {
             self.hot_standby.filling.entry(service).or_default().queue.push_back(handle);
         }
-        true
+        Some(in_sequence)
     }
 
     fn may_take_over(&self, service: u16, mirror: &Mirror) -> bool {
         let ticks = |offer: &crate::distributor::providers::Offer| offer.up && !offer.flow.is_interrupted();
         let is_up = self.providers.offer(mirror.place.session, service).is_some_and(ticks);
-        is_up && mirror.is_whole && mirror.is_good && self.providers.is_reached(mirror.place.session, service)
+        is_up
+            && mirror.is_whole
+            && mirror.good_since.is_some()
+            && self.providers.is_reached(mirror.place.session, service)
     }
 
     /// The stream that was in use is closed, or stands by.
@@ -87,15 +116,16 @@ impl SourceDistributor {
         passed: Option<u32>,
         out: &mut dyn ProviderSink,
     ) {
-        if former != Former::StandsBy {
+        if !former.is_mirror() {
             return self.free_mirror_stream(now, handle, used, false, former == Former::Closed, out);
         }
         let item = &self.items[handle];
         let (service, group) = (item.service(), item.group());
-        let (is_whole, is_good) = (!item.in_set(), !item.is_suspect());
+        let is_good = former == Former::StandsBy && !item.is_suspect();
+        let (is_whole, good_since) = (!item.in_set(), is_good.then_some(0));
         self.providers[used.session].streams.set(used.stream, Stream::of_mirror(handle));
         let tail = Tail::behind(passed);
-        let mirror = Mirror { place: used, asked_at: None, group, is_whole, is_good, tail };
+        let mirror = Mirror { place: used, asked_at: None, group, is_whole, good_since, returns_at: None, tail };
         self.hot_standby.set_mirror(handle, service, mirror);
     }
 
@@ -143,14 +173,6 @@ impl SourceDistributor {
         self.await_answer(now, handle);
         self.counters.reissues += 1;
         self.send_request_to(new, handle, RequestFlags::NONE, out);
-    }
-
-    fn note_taken(&mut self, from: SessionId, service: u16, in_sequence: bool) {
-        let taken = self.hot_standby.taken.entry((from, service)).or_default();
-        taken.items += 1;
-        taken.in_sequence += usize::from(in_sequence);
-        self.counters.hot_takeovers += 1;
-        self.counters.hot_takeovers_in_sequence += u64::from(in_sequence);
     }
 
     /// A provider has left a service to its end: the operator hears what mirrors have taken over from it.

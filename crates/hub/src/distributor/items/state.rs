@@ -599,6 +599,11 @@ impl Item {
         self.told.is_suspect()
     }
 
+    /// Its provider has said Suspect of it, and has it open still.
+    pub(crate) fn is_suspect_there(&self) -> bool {
+        self.is_open() && self.told == Told::Suspect
+    }
+
     /// It was answered and lost: the next image is a recovery.
     pub(crate) fn is_lost(&self) -> bool {
         self.told.is_lost()

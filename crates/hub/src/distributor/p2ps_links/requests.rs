@@ -240,6 +240,8 @@ impl SourceDistributor {
             return self.explain_wait(handle, crate::stream::ALL);
         }
         if !was_watched {
+            self.leave_if_suspect(now, handle, out);
+            let item = &self.items[handle];
             // What is lost has an image to come, and nothing goes on before it.
             self.set_live(handle, item.is_answered() && !item.awaits_recovery());
         }

@@ -337,9 +337,15 @@ impl SourceDistributor {
     ) -> (Vec<Handle>, Vec<Handle>) {
         let (private, shared): (Vec<Handle>, Vec<Handle>) =
             handles.into_iter().partition(|&handle| self.items[handle].is_private());
+        let mut kept = Vec::new();
         let rest = match why {
-            Why::NotFirst { .. } => match self.first_provider(service) {
-                Some(first) => self.move_hot(now, shared, first, out),
+            Why::NotFirst { by_hand, .. } => match self.first_provider(service) {
+                Some(first) => {
+                    let (stay, shared): (Vec<Handle>, Vec<Handle>) =
+                        shared.into_iter().partition(|&handle| self.is_kept_from(now, handle, first, *by_hand));
+                    kept = stay;
+                    self.move_hot(now, shared, first, out)
+                }
                 None => shared,
             },
             // The silent one stands by: so it is seen when it sends data again.
@@ -349,6 +355,7 @@ impl SourceDistributor {
         let (leaving, mut staying): (Vec<Handle>, Vec<Handle>) =
             rest.into_iter().partition(|&handle| self.is_served_beside(handle, session, *why == Why::Down));
         staying.extend(private);
+        staying.extend(kept);
         (leaving, staying)
     }
 

@@ -25,6 +25,7 @@ impl SourceDistributor {
             return;
         }
         let state = open(state);
+        self.leave_members(now, (id, service), None, state, out);
         let members = self.note_state(id, service, None, state);
         // Items that are open elsewhere, or lost and not back, have nothing to do with what this provider says.
         let known = &self.services[service];
@@ -33,6 +34,21 @@ impl SourceDistributor {
             self.hub.event(&Event::ServiceStatus { service, state });
         } else {
             self.tell_members(&members, state);
+        }
+    }
+
+    /// Items that a session says Suspect of go over to their standby, if that has them good.
+    fn leave_members(
+        &mut self,
+        now: u64,
+        (id, service): (SessionId, u16),
+        group: Option<GroupId>,
+        state: State<'_>,
+        out: &mut dyn ProviderSink,
+    ) {
+        if state.data == rwf::DataState::SUSPECT && self.config.takeover_on_suspect && self.config.balance.is_hot() {
+            let members = self.members(id, service, group, |_| true);
+            self.leave_all_suspect(now, members, &state, out);
         }
     }
 
@@ -65,6 +81,9 @@ impl SourceDistributor {
             self.recover_group(now, id, service, Some(group), state, out);
         }
         let state = state.filter(|state| !state.stream.is_final()).map(open);
+        if let Some(state) = state {
+            self.leave_members(now, (id, service), Some(group), state, out);
+        }
         let members = state.map(|state| self.note_state(id, service, Some(group), state)).unwrap_or_default();
         let merged_to = merged_to.map(|to| {
             let into = self.providers.group(id, service, to);

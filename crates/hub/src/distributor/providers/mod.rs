@@ -32,7 +32,7 @@ pub(crate) use directory::STREAM as DIRECTORY_STREAM;
 pub use failover::SwitchError;
 pub(crate) use login::STREAM as LOGIN_STREAM;
 pub(crate) use outage::Outages;
-pub(crate) use services::Services;
+pub(crate) use services::{Service, Services};
 pub(crate) use session::{Offer, Phase, Session};
 pub use session::{Origin, PeerInfo, SessionId};
 pub(crate) use streams::Stream;

@@ -78,6 +78,13 @@ impl Outages {
         !(self.queue.is_empty() && self.moves.is_empty())
     }
 
+    /// One more item is looked at. False if this turn may look at none.
+    pub(crate) fn spend_one(&mut self) -> bool {
+        let may = self.budget > 0;
+        self.spend(1);
+        may
+    }
+
     fn spend(&mut self, cost: usize) {
         self.budget = self.budget.saturating_sub(cost);
     }

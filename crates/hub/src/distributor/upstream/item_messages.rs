@@ -38,8 +38,24 @@ impl SourceDistributor {
             MsgClass::REFRESH if !self.providers.is_reached(id, self.items[handle].service()) => {
                 self.answered_anew(now, handle, out);
             }
-            MsgClass::REFRESH => self.passing_refresh(now, handle, &header, msg, out)?,
-            MsgClass::STATUS => self.item_status(now, handle, &StatusMsg::decode(msg)?, msg, out),
+            MsgClass::REFRESH => {
+                if self.hot_standby.has(handle) {
+                    let refresh = RefreshMsg::decode(msg)?;
+                    if self.leave_suspect(now, handle, &refresh.state, out) {
+                        self.mirror_refresh(now, handle, &refresh, out);
+                        return Ok(());
+                    }
+                }
+                self.passing_refresh(now, handle, &header, msg, out)?;
+            }
+            MsgClass::STATUS => {
+                let status = StatusMsg::decode(msg)?;
+                if status.state.is_some_and(|state| self.leave_suspect(now, handle, &state, out)) {
+                    self.mirror_status(now, handle, &status, out);
+                } else {
+                    self.item_status(now, handle, &status, msg, out);
+                }
+            }
             MsgClass::GENERIC => {
                 let has_key = peek::has_key(header.class, header.flags);
                 self.hub.event(&Event::Generic { target: ALL, handle: handle.0, has_key, rwf: msg });

@@ -193,6 +193,8 @@ impl World {
         let behind: Vec<u64> = self.hub.shards.iter().map(of).map(|c| c.messages_behind).collect();
         self.note(|| format!("messages that waited behind a batch: {behind:?}"));
         self.note(|| format!("hot takeovers, and those in sequence: {taken:?}"));
+        let suspect: u64 = self.hub.distributors.iter().map(|d| d.machine.counters().suspect_takeovers).sum();
+        self.note(|| format!("taken over because of Suspect: {suspect}"));
         self.note(|| format!("{above} images at distributors and {given} at P2PSs came out of caches"));
         self.leave();
     }
