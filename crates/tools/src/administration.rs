@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of an answer.
 const ANSWER_MAX: usize = 64 << 20;
 
-/// A provider of a service in a word: its address, and how many of its items it has, or why it may have none. `None` if it is something
+/// A provider of a service in a word: its address, the service that a group is served from there, and how many of its items it has, or why it may have none. `None` if it is something
 /// else.
 pub fn offer_text(value: &Value) -> Option<String> {
     let (address, open) = (value["address"].as_str()?, value["open"].as_u64());
@@ -31,7 +31,8 @@ pub fn offer_text(value: &Value) -> Option<String> {
         (_, Some(true)) => Some("silent"),
         _ => None,
     };
-    let about: Vec<&str> = state.into_iter().chain(items.as_deref()).collect();
+    let served_from = value["served_from"].as_str().filter(|name| !name.is_empty());
+    let about: Vec<&str> = served_from.into_iter().chain(state).chain(items.as_deref()).collect();
     Some(if about.is_empty() { address.to_owned() } else { format!("{address} ({})", about.join(", ")) })
 }
 

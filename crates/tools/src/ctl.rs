@@ -749,6 +749,8 @@ mod tests {
             table(&list, &["name", "up", "providers"]),
             "name    up   providers\nA       yes  h:1 (silent, 0), h:2 (1200), h:3 (down, 0)\nLONGER  no\n"
         );
+        let of_group = json!({ "address": "h:1", "served_from": "FEED_B", "up": true, "open": 3 });
+        assert_eq!(crate::administration::offer_text(&of_group).as_deref(), Some("h:1 (FEED_B, 3)"));
         let process = json!({ "role": "serve", "addresses": { "rssl": "h:1", "nip": null }, "threads": [{ "name": "server", "answers": true }] });
         assert_eq!(
             lines("", &process),

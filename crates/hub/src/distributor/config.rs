@@ -40,6 +40,15 @@ pub struct Interruption {
     pub traffic_window: u64,
 }
 
+/// One name over several services of interactive providers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceGroup {
+    /// The name: a service to P2PSs and their clients.
+    pub name: String,
+    /// Names of the services, the one that is asked first in front.
+    pub members: Vec<String>,
+}
+
 /// What is special to the sessions of one route.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RouteConfig {
@@ -86,6 +95,8 @@ pub struct Config {
     pub sequence_numbers: bool,
     /// With [`Balance::Hot`]: the standby takes over items that their provider says Suspect of, and that it has good itself.
     pub takeover_on_suspect: bool,
+    /// Service groups, each with a name of its own that is no member's.
+    pub service_groups: Vec<ServiceGroup>,
     /// What this site is called among those that serve each other, the same for all Source Distributors of a hub. Services say
     /// through which sites they have come, and none is taken that has come through this one. Empty: nothing is said, and all are taken.
     pub site: String,
@@ -179,6 +190,7 @@ impl Default for Config {
             balance: Balance::default(),
             sequence_numbers: false,
             takeover_on_suspect: true,
+            service_groups: Vec::new(),
             site: String::new(),
             failback: 0,
             age_unwatched: 0,

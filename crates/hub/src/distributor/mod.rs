@@ -46,7 +46,7 @@ mod timers;
 mod upstream;
 
 pub use close_reason::CloseReason;
-pub use config::{Balance, Config, Interruption, RouteConfig};
+pub use config::{Balance, Config, Interruption, RouteConfig, ServiceGroup};
 pub use counters::Counters;
 pub use notice::Notice;
 pub use overview::{OfferOverview, ServiceOverview, SessionOverview};
@@ -297,10 +297,17 @@ impl SourceDistributor {
             Timer::Directory(id, serial) if self.is_session(id, serial) => self.request_directory(id, out),
             Timer::Dictionaries(id, serial) if self.is_session(id, serial) => self.dictionaries_waited(id),
             Timer::Link(id, serial, service) if self.is_session(id, serial) => self.link_timer(now, id, service, out),
+            Timer::Member(id, serial, service) if self.is_session(id, serial) => {
+                self.member_timer(now, id, service, out);
+            }
             Timer::Data(id, serial, service) if self.is_session(id, serial) => self.data_timer(now, id, service, out),
             // Of a session that is gone.
-            Timer::Session(..) | Timer::Directory(..) | Timer::Dictionaries(..) | Timer::Link(..) | Timer::Data(..) => {
-            }
+            Timer::Session(..)
+            | Timer::Directory(..)
+            | Timer::Dictionaries(..)
+            | Timer::Link(..)
+            | Timer::Member(..)
+            | Timer::Data(..) => {}
             Timer::Mirrors(service) => self.mirrors_timer(service),
             Timer::Swapped => self.tell_swapped(),
             Timer::FailBack(service) => self.failback_timer(now, service, out),

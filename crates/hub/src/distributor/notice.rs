@@ -29,6 +29,22 @@ pub enum Notice {
         /// Address of the provider.
         provider: String,
     },
+    /// A provider offers a service whose name is a service group's: it is not taken.
+    ServiceIsGroup {
+        /// The name.
+        service: String,
+        /// Address of the provider.
+        provider: String,
+    },
+    /// A service group is served from another of its members from now on.
+    GroupServedFrom {
+        /// The group's name.
+        group: String,
+        /// The member's name.
+        served_from: String,
+        /// Address of the provider.
+        provider: String,
+    },
     /// A provider of the other kind takes a service over: those that offered it are gone.
     ServiceTakenOver {
         /// Its name.
@@ -141,6 +157,12 @@ impl fmt::Display for Notice {
                     f,
                     "service {service} of the {kind} provider {provider} is not taken: {other} one has that name; it takes over when that one is gone"
                 )
+            }
+            Self::ServiceIsGroup { service, provider } => {
+                write!(f, "service {service} of provider {provider} is not taken: a service group has that name")
+            }
+            Self::GroupServedFrom { group, served_from, provider } => {
+                write!(f, "service group {group} is served from service {served_from} of provider {provider}")
             }
             Self::NoServiceIds { service, provider } => write!(
                 f,

@@ -31,6 +31,8 @@ pub struct OfferOverview<'a> {
     pub open: u32,
     /// Requests that it has not answered.
     pub outstanding: u32,
+    /// The service of the provider that a service group is served from there.
+    pub member: Option<&'a str>,
     /// It should send data, and is silent.
     pub interrupted: bool,
 }
@@ -77,6 +79,7 @@ impl SourceDistributor {
                     accepting: offer.accepting,
                     open: offer.open,
                     outstanding: offer.outstanding,
+                    member: offer.member.map(|member| self.services[member.service].name.as_str()),
                     interrupted: offer.flow.is_interrupted(),
                 })
                 .collect(),

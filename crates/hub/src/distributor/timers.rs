@@ -34,6 +34,8 @@ pub(crate) enum Timer {
     Link(SessionId, u32, u16),
     /// A provider may have sent no data of a service for too long: session, serial of the session, service.
     Data(SessionId, u32, u16),
+    /// A better member of a service group may have been at a provider for long enough: session, serial of the session, service.
+    Member(SessionId, u32, u16),
     /// The lease of a P2PS that is gone ends: slot, serial of the P2PS.
     Lease(Slot, u32),
     /// The next look at what nobody publishes or offers any more.

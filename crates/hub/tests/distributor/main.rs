@@ -19,6 +19,7 @@ mod random_published;
 mod records;
 mod recovery;
 mod retention;
+mod service_groups;
 mod standby;
 mod suspect;
 mod views;

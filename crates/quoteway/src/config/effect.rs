@@ -104,6 +104,7 @@ const P2PS_PERSISTENCE: &str =
     "a P2PS keeps nothing over a restart: images that outlive one are the Source Distributor's";
 const DISCOVERY: &str = "P2PSs do not know of each other: p2ps.connection_list says of which servers clients are told";
 const SERVICES: &str = "every service that a provider offers is served";
+const GROUPS: &str = "service groups are source_distributor.service_group_list (docs/operating/standby.md), for all clients; permissions say who sees which service";
 const RECOVERY: &str = "an item is asked for again for ever, with a pause that grows from 1 s to 60 s";
 const CONTRIBUTIONS: &str = "posts and inserts go straight to the provider; insertTimeout bounds the answer";
 const DELAY: &str = "the servers delay nothing: quoteway delay does, a process of its own with its own flags";
@@ -164,7 +165,8 @@ pub(super) const TABLE: &[NoEffect] = &[
         "debugLogger*fileSize debugLogger*numFiles file install_file_action install_stderr_action=True install_system_action=False max_bytes max_swapfiles selector timeStampFormat logDiscoveryEvents logDtMsgTogether logItemError logMountRequests=True logNonRecoverableOpens",
     ),
     none(Kind::P2ps, LICENCE, "licenseFile licenseValidatingTime"),
-    none(Kind::P2ps, SERVICES, "blockedServiceList serviceList serviceGroupList disableServiceGroupAppIds serverId"),
+    none(Kind::P2ps, SERVICES, "blockedServiceList serviceList serverId"),
+    none(Kind::P2ps, GROUPS, "serviceGroupList disableServiceGroupAppIds"),
     none(Kind::P2ps, OUTAGE, "disconnectServiceList disconnectSingleSrcDown=False disconnectSrcDown=False"),
     none(Kind::P2ps, "SingleOpen is what each login asks for", "disableSingleOpenList"),
     none(

@@ -32,6 +32,7 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
         },
         sequence_numbers: c.provides_sequence_numbers,
         takeover_on_suspect: c.takeover_on_suspect,
+        service_groups: c.service_group_list.0.clone(),
         site: site(&c.site),
         failback: u64::from(c.failback_s) * SECOND,
         age_unwatched: u64::from(c.age_unwatched_item_time_s) * SECOND,

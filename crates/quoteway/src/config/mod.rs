@@ -44,7 +44,7 @@ pub use section::{AnySection, Info, Param, Section};
 pub use value::{
     AbsentRights, AuditSync, CacheLocation, Compression, ConnectionType, DomainList, Entries, HubTransport, JustInTime,
     LogFormat, MarketfeedClients, PageSizeList, Parameter, PermissionMode, ProviderChoice, Raw, RouteProtocol,
-    ServerOrder, ServiceIdList,
+    ServerOrder, ServiceGroupList, ServiceIdList,
 };
 
 use std::fmt;

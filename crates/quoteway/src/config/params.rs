@@ -5,7 +5,8 @@
 use super::section::section;
 use super::value::{
     AbsentRights, AuditSync, CacheLocation, Compression, ConnectionType, DomainList, Entries, LogFormat,
-    MarketfeedClients, PageSizeList, PermissionMode, ProviderChoice, RouteProtocol, ServerOrder, ServiceIdList,
+    MarketfeedClients, PageSizeList, PermissionMode, ProviderChoice, RouteProtocol, ServerOrder, ServiceGroupList,
+    ServiceIdList,
 };
 use hub::cache::rules::{Domains, PageSizes};
 use hub::p2ps::ServiceIds;
@@ -132,6 +133,7 @@ section! {
     provider_choice: ProviderChoice = ProviderChoice::Load, "", "Which provider is asked for an item where several routes have its service: \"load\" by load factor and number of items, \"first\" the first route that takes requests, while the others stand by, \"hot\" as that and asks the next one for everything, too, so that it can take over at once (docs/operating/standby.md).";
     provides_sequence_numbers: bool = false, "", "With provider_choice \"hot\": the providers of a service number the updates of an item alike, so that a takeover goes on with the next update and needs no new image.";
     takeover_on_suspect: bool = true, "", "With provider_choice \"hot\": items that the provider in use says Suspect of, and that its standby has good, go on at the standby (docs/operating/standby.md).";
+    service_group_list: ServiceGroupList = ServiceGroupList(Vec::new()), "", "Service groups, GROUP=SERVICE|SERVICE: one name that clients see beside those of the services, asked for at the first of these that takes requests, then at the next (docs/operating/standby.md).";
     site: String = String::new(), "", "Name of this site among those that are each other's providers, the same for all Source Distributors of a hub: a service that has come through this site is not taken (docs/operating/cascades.md). Empty: the host's name and a number drawn at each start.";
     failback_s: u32 = 0, "", "With provider_choice \"first\" or \"hot\": how long the first route has to have a service again before items go back to it, seconds; 0 leaves them where they are.";
     request_timeout_s: u32 = 15, "retryTimer" in "SERVICE", "Time after which an unanswered open is reported as Timeout and asked again, seconds.";

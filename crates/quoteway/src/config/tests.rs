@@ -188,3 +188,25 @@ fn pages_have_the_sizes_of_their_services_in_both_places() {
     let wrong = Config::parse("c.toml", "[source_distributor]\npage_sizes = [\"25\"]").expect_err("no size");
     assert!(wrong.to_string().contains("ROWSxCOLUMNS"), "{wrong}");
 }
+
+#[test]
+fn service_groups_have_names_and_members_of_their_own() {
+    let text = "[source_distributor]\nservice_group_list = [\"FEED=A|B\", \"OTHER = C | A\"]\n";
+    let config = Config::parse("q.toml", text).unwrap();
+    let groups = &super::hub::distributor_config(&config).service_groups;
+    let named: Vec<(&str, Vec<&str>)> =
+        groups.iter().map(|group| (group.name.as_str(), group.members.iter().map(String::as_str).collect())).collect();
+    assert_eq!(named, [("FEED", vec!["A", "B"]), ("OTHER", vec!["C", "A"])]);
+    assert_eq!(Config::parse("q.toml", &config.document()).unwrap(), config);
+    for (list, why) in [
+        ("\"FEED\"", "GROUP=SERVICE|SERVICE"),
+        ("\"FEED=A|\"", "GROUP=SERVICE|SERVICE"),
+        ("\"FEED=A|A\"", "named twice"),
+        ("\"FEED=A\", \"FEED=B\"", "given twice"),
+        ("\"FEED=A\", \"ALL=FEED|B\"", "no member of one"),
+    ] {
+        let found = faults(&format!("[source_distributor]\nservice_group_list = [{list}]\n"));
+        assert!(found[0].contains(why), "{list}: {found:?}");
+    }
+    assert!(super::hub::distributor_config(&Config::default()).takeover_on_suspect);
+}

@@ -1,6 +1,7 @@
 //! How one parameter's value is read, shown and named in messages.
 
 use hub::cache::rules::{Domains, PageSizes};
+use hub::distributor::ServiceGroup;
 use hub::p2ps::ServiceIds;
 use rwf::msg::Domain;
 
@@ -238,6 +239,43 @@ impl Parameter for ServiceIdList {
     }
     fn show(&self) -> String {
         format!("{:?}", self.0.iter().map(|(name, id)| format!("{name}={id}")).collect::<Vec<_>>())
+    }
+}
+
+/// Service groups, as GROUP=SERVICE|SERVICE.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ServiceGroupList(pub Vec<ServiceGroup>);
+
+impl Parameter for ServiceGroupList {
+    const KIND: &'static str = "a list of GROUP=SERVICE|SERVICE, each group given once and no member of another";
+    fn read(raw: &Raw<'_>) -> Result<Self, String> {
+        let entries: Vec<String> = Parameter::read(raw).map_err(|_: String| expected::<Self>(raw))?;
+        let mut groups: Vec<ServiceGroup> = Vec::new();
+        for entry in &entries {
+            let (name, members) = entry.split_once('=').ok_or_else(|| expected::<Self>(raw))?;
+            let members: Vec<String> = members.split('|').map(|member| member.trim().to_owned()).collect();
+            let name = name.trim().to_owned();
+            if name.is_empty() || members.iter().any(String::is_empty) {
+                return Err(expected::<Self>(raw));
+            }
+            if (1..members.len()).any(|at| members[..at].contains(&members[at])) {
+                return Err(format!("{entry}: a service is named twice"));
+            }
+            groups.push(ServiceGroup { name, members });
+        }
+        let is_named_again = |at: usize| groups[..at].iter().any(|known| known.name == groups[at].name);
+        if let Some(at) = (0..groups.len()).find(|&at| is_named_again(at)) {
+            return Err(format!("the group {} is given twice", groups[at].name));
+        }
+        let is_member = |name: &String| groups.iter().any(|group| group.members.contains(name));
+        if let Some(group) = groups.iter().find(|group| is_member(&group.name)) {
+            return Err(format!("{} is a group, and so no member of one", group.name));
+        }
+        Ok(Self(groups))
+    }
+    fn show(&self) -> String {
+        let text = |group: &ServiceGroup| format!("{}={}", group.name, group.members.join("|"));
+        format!("{:?}", self.0.iter().map(text).collect::<Vec<_>>())
     }
 }
 

@@ -180,6 +180,8 @@ pub struct Offer {
     pub provider: String,
     /// Its address; a Source Distributor's name.
     pub address: String,
+    /// The provider's service that a service group is served from there; empty for a service that is no group.
+    pub served_from: String,
     /// It says that the service is up.
     pub up: bool,
     /// It takes requests.
@@ -630,6 +632,7 @@ pub(super) fn services(thread: &mut Thread<'_>, number: usize) -> Vec<Service> {
                 Some(Offer {
                     provider: format!("{number}.{}", session.id.0),
                     address: session.address.to_owned(),
+                    served_from: offer.member.unwrap_or_default().to_owned(),
                     up: offer.up,
                     accepting: offer.accepting,
                     open: offer.open.into(),
@@ -671,6 +674,7 @@ fn of_source(source: &hub::p2ps::SourceOverview<'_>) -> Offer {
     Offer {
         provider: String::new(),
         address: source.name.to_owned(),
+        served_from: String::new(),
         up: source.up,
         accepting: source.accepting,
         open: source.open as u64,

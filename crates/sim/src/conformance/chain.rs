@@ -4,7 +4,8 @@ use super::servers::{Deed, Out, Servers};
 use super::words::update_type;
 use hub::cache::rules::{CacheRules, ServiceRule};
 use hub::distributor::{
-    self, Balance, CloseReason, Interruption, Origin, PeerInfo, ProviderSink, RouteConfig, SessionId, SourceDistributor,
+    self, Balance, CloseReason, Interruption, Origin, PeerInfo, ProviderSink, RouteConfig, ServiceGroup, SessionId,
+    SourceDistributor,
 };
 use hub::filter::rules::{FieldRule, FieldSet, Filters, ServiceFilter, UpdateTypes};
 use hub::p2ps::conflation::{JustInTime, ServiceConflation, Settings};
@@ -124,6 +125,11 @@ impl Set {
                 }
             }
             "sequence-numbers" => self.distributor.sequence_numbers = number()? != 0,
+            "service-group" => {
+                let (name, members) = of_service(value)?;
+                let members = members.split('|').map(str::to_owned).collect();
+                self.distributor.service_groups.push(ServiceGroup { name: name.to_owned(), members });
+            }
             "takeover-on-suspect" => self.distributor.takeover_on_suspect = number()? != 0,
             "interruption-s" => self.interruption().duration = seconds()?,
             "traffic-window-s" => self.interruption().traffic_window = seconds()?,

@@ -67,7 +67,7 @@ impl SourceDistributor {
             let gone: Vec<u16> = self.providers[id]
                 .offers
                 .iter()
-                .filter(|offer| !named.contains(&offer.provider_id))
+                .filter(|offer| offer.member.is_none() && !named.contains(&offer.provider_id))
                 .map(|offer| offer.service)
                 .collect();
             for service in gone {
@@ -84,7 +84,8 @@ impl SourceDistributor {
         self.providers[id].linked.retain(|_| false);
         let session = &self.providers[id];
         let (serial, route) = (session.serial, matches!(session.origin, Origin::Route(_)));
-        let services: Vec<u16> = session.offers.iter().map(|offer| offer.service).collect();
+        let own = session.offers.iter().filter(|offer| offer.member.is_none());
+        let services: Vec<u16> = own.map(|offer| offer.service).collect();
         for service in services {
             self.withdraw(now, id, service, false, out);
         }
@@ -143,6 +144,7 @@ impl SourceDistributor {
         }
         self.services[service].look_at_set_aside();
         self.send_queued(now, service, out);
+        self.update_groups_of(now, (id, service), Some(entry), false, out);
     }
 
     /// Our id for the service of an entry; makes the session offer it if it is new there.
@@ -161,6 +163,10 @@ impl SourceDistributor {
         if !self.is_wanted(id, name) {
             return None;
         }
+        if self.is_group_name(name) {
+            self.refuse_group_name(id, name, entry);
+            return None;
+        }
         let Some(service) = self.services.find_or_add(name, cached) else {
             self.counters.refused_services += 1;
             self.refuse_service(id, name, entry);
@@ -177,7 +183,7 @@ impl SourceDistributor {
         }
         let session = &mut self.providers[id];
         session.offers.offer(entry.id, service);
-        self.services[service].add_provider(id, |id| self.providers.rank(id));
+        self.services[service].add_provider(id, |id| self.providers.rank(id, service));
         Some(service)
     }
 

@@ -156,10 +156,12 @@ impl SourceDistributor {
         let first = self.first_provider(service);
         let Some(known) = self.services.get_mut(service) else { return };
         let is_news = known.note_first(now, first);
-        if is_news && first.is_some() && self.config.failback > 0 && self.config.balance.is_ordered() {
+        let is_ordered = self.config.balance.is_ordered() || known.is_group;
+        if is_news && first.is_some() && self.config.failback > 0 && is_ordered {
             self.timers.set(now.saturating_add(self.config.failback), Timer::FailBack(service));
         }
         self.tell_roles(service, out);
+        self.tell_served_from(service, first);
     }
 
     /// Tells the providers of a service whether they are asked or stand by, where they have an order (RDM `ConsumerStatus`).
@@ -224,7 +226,9 @@ impl SourceDistributor {
         let later: Vec<SessionId> = known.providers().iter().copied().filter(|&id| id != first).collect();
         for session in later {
             // One that is lost is left by all of its items anyway.
-            if self.providers.get(session).is_some() && self.items.at(session, service).len() > 0 {
+            let has_order =
+                by_hand || self.config.balance.is_ordered() || self.serves_later_member(service, session, first);
+            if has_order && self.providers.get(session).is_some() && self.items.at(session, service).len() > 0 {
                 self.begin_move(service, session, Why::NotFirst { first: to.clone(), by_hand });
             }
         }
@@ -263,9 +267,9 @@ impl SourceDistributor {
         if let Some(session) = wanted {
             self.trust_again(now, session, id);
         }
-        self.services[id].switch_to(wanted, |session| self.providers.rank(session));
+        self.services[id].switch_to(wanted, |session| self.providers.rank(session, id));
         self.note_first_provider(now, id, out);
-        let is_ordered = wanted.is_some() || self.config.balance.is_ordered();
+        let is_ordered = wanted.is_some() || self.config.balance.is_ordered() || self.services[id].is_group;
         let Some(first) = self.first_provider(id).filter(|_| is_ordered) else { return Ok(0) };
         let others = self.services[id].providers().iter().filter(|&&session| session != first);
         let items = others.map(|&session| self.items.at(session, id).len()).sum();

@@ -21,6 +21,7 @@ mod interruption;
 mod login;
 mod outage;
 mod recovery;
+mod service_groups;
 mod services;
 mod session;
 mod streams;
@@ -116,11 +117,13 @@ impl Providers {
         self.sessions.iter().enumerate().filter_map(place)
     }
 
-    /// The place of a session among the providers of a service: the number of its route, those without one last.
-    pub(crate) fn rank(&self, id: SessionId) -> (u16, u32) {
+    /// The place of a session among the providers of a service: of a group the member that it is served from, then the number of its route,
+    /// those without one last.
+    pub(crate) fn rank(&self, id: SessionId, service: u16) -> (u16, u16, u32) {
+        let member = self.offer(id, service).and_then(|offer| offer.member).map_or(0, |member| member.place);
         match self.get(id).map(|session| session.origin) {
-            Some(Origin::Route(route)) => (route, id.0),
-            _ => (u16::MAX, id.0),
+            Some(Origin::Route(route)) => (member, route, id.0),
+            _ => (member, u16::MAX, id.0),
         }
     }
 

@@ -53,13 +53,21 @@ pub(super) enum By {
     Provider,
     /// It is not taken any more, as it goes in a circle: the provider has its items still.
     Site,
+    /// A service group is served from another of its members at the provider, which has its items still.
+    Group,
 }
 
 impl By {
+    /// The provider has the items still: they have to be closed there.
+    const fn has_items(self) -> bool {
+        matches!(self, Self::Site | Self::Group)
+    }
+
     const fn text(self) -> &'static str {
         match self {
             Self::Provider => "Provider has withdrawn the service",
             Self::Site => "Service goes in a circle of sites",
+            Self::Group => "Service group goes on with another of its services",
         }
     }
 }
@@ -129,15 +137,17 @@ impl SourceDistributor {
     pub(crate) fn withdraw(&mut self, now: u64, id: SessionId, service: u16, delete: bool, out: &mut dyn ProviderSink) {
         self.begin_withdrawal(id, service, delete, By::Provider);
         self.work_outages(now, out);
+        self.update_groups_of(now, (id, service), None, delete, out);
     }
 
     /// What a provider offers of a service is not taken any more.
     pub(super) fn take_no_more(&mut self, now: u64, id: SessionId, service: u16, out: &mut dyn ProviderSink) {
         self.begin_withdrawal(id, service, false, By::Site);
         self.work_outages(now, out);
+        self.update_groups_of(now, (id, service), None, false, out);
     }
 
-    fn begin_withdrawal(&mut self, id: SessionId, service: u16, delete: bool, by: By) {
+    pub(super) fn begin_withdrawal(&mut self, id: SessionId, service: u16, delete: bool, by: By) {
         self.forget_standbys_of(id, service);
         // Its items are leaving already since it was withdrawn before, and none has been opened since.
         let is_leaving = self.providers[id].offer(service).is_some_and(|offer| !offer.is_settled());
@@ -254,13 +264,13 @@ impl SourceDistributor {
         self.outages.spend(handles.len() + mirrors.min(room) + if is_last { SERVICE_COST } else { 0 });
         self.counters.items_touched += handles.len() as u64;
         if mirrors > 0 && room > 0 {
-            self.leave_mirrors_at(now, (id, service), room, by == By::Site, out);
+            self.leave_mirrors_at(now, (id, service), room, by.has_items(), out);
         }
         let mut waited_for = Vec::new();
         if self.providers[id].origin == Origin::NonInteractive {
             self.published_lost(service, &handles, lost(text), is_last);
         } else {
-            let former = if by == By::Site { Former::Closed } else { Former::Gone };
+            let former = if by.has_items() { Former::Closed } else { Former::Gone };
             handles = self.not_taken_over(now, handles, former, out);
             for &handle in &handles {
                 self.take_off(now, handle, by, out);
@@ -282,7 +292,7 @@ impl SourceDistributor {
     /// Takes an item off an interactive provider that offers its service no more, if it is at one. A stream that the provider has closed
     /// by that needs no close; one that it may not even have opened yet does.
     fn take_off(&mut self, now: u64, handle: Handle, by: By, out: &mut dyn ProviderSink) {
-        if by == By::Site || self.items[handle].is_asked() {
+        if by.has_items() || self.items[handle].is_asked() {
             self.close_upstream(now, handle, out);
         } else {
             self.detach(now, handle, out);

@@ -22,6 +22,10 @@ pub(crate) struct Service {
     pub(crate) item_list: Option<String>,
     /// Non-interactive: its images are held here.
     pub(crate) cached: bool,
+    /// It is a service group: it has no provider but by its members.
+    pub(crate) is_group: bool,
+    /// The first provider of a service group that takes requests, and the member that it is served from there, as the operator knows it.
+    pub(crate) served_from: Option<(SessionId, u16)>,
     /// It was taken back after a start, and no provider has offered it since: requests are answered from what is held.
     pub(crate) is_restored: bool,
     /// P2PSs know it.
@@ -80,6 +84,15 @@ impl Service {
             self.providers.push(id);
             self.is_restored = false;
             self.sort_providers(rank);
+        }
+    }
+
+    /// A session offers it, or has another place than before; `rank` tells the order.
+    pub(crate) fn place_provider<K: Ord>(&mut self, id: SessionId, rank: impl Fn(SessionId) -> K) {
+        if self.providers.contains(&id) {
+            self.sort_providers(rank);
+        } else {
+            self.add_provider(id, rank);
         }
     }
 

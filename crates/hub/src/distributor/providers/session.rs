@@ -65,6 +65,15 @@ impl Domains {
     }
 }
 
+/// The member that a session serves a service group from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Member {
+    /// Its place in the group, from 0.
+    pub(crate) place: u16,
+    /// Our id of it.
+    pub(crate) service: u16,
+}
+
 /// A service as one provider offers it.
 #[derive(Debug, Default)]
 pub(crate) struct Offer {
@@ -97,6 +106,8 @@ pub(crate) struct Offer {
     pub(crate) qos: Vec<Qos>,
     /// The sites that it has come through.
     pub(crate) path: Vec<String>,
+    /// It is a service group's, served from this member.
+    pub(crate) member: Option<Member>,
     /// What it sends, where that is watched for interruptions.
     pub(in crate::distributor) flow: DataFlow,
     phase: OfferPhase,
@@ -142,6 +153,43 @@ impl Offer {
         self.phase == OfferPhase::Offered
     }
 
+    /// Whether it holds, settled or not.
+    pub(crate) fn is_offered(&self) -> bool {
+        self.phase != OfferPhase::Withdrawn
+    }
+
+    /// What the provider says of it, for another offer.
+    pub(super) fn to_copy(&self) -> Self {
+        Self {
+            provider_id: self.provider_id,
+            up: self.up,
+            accepting: self.accepting,
+            load_factor: self.load_factor,
+            open_limit: self.open_limit,
+            open_window: self.open_window,
+            snapshots_beyond_limit: self.snapshots_beyond_limit,
+            domains: self.domains,
+            qos: self.qos.clone(),
+            path: self.path.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// The provider says this of it. It is told its part by the offer that this is a copy of.
+    pub(super) fn take_copy(&mut self, of: Self) {
+        let own = std::mem::take(self);
+        *self = Self {
+            service: own.service,
+            outstanding: own.outstanding,
+            open: own.open,
+            snapshots: own.snapshots,
+            member: own.member,
+            flow: own.flow,
+            phase: own.phase,
+            ..of
+        };
+    }
+
     /// Whether the service is up there, and whether it accepts requests.
     pub(crate) fn takes_requests(&self) -> (bool, bool) {
         (self.up, self.accepting && self.open_window != Some(0))
@@ -175,6 +223,8 @@ pub(crate) struct Offers {
     by_service: BTreeMap<u16, Offer>,
     /// Ours, by the provider's.
     services: BTreeMap<u16, u16>,
+    /// Service groups, each with the member that it is served from: (member, group), both by our ids.
+    members: Vec<(u16, u16)>,
 }
 
 impl Offers {
@@ -210,8 +260,35 @@ impl Offers {
         self.services.insert(provider_id, service);
     }
 
+    /// The provider offers a member of a service group, which is served from that. What the provider says by its id is of the member.
+    pub(super) fn offer_member(&mut self, provider_id: u16, service: u16, member: Member) {
+        let before = self.by_service.remove(&service);
+        let mut offer = Offer { up: true, member: Some(member), ..Offer::new(provider_id, service) };
+        if let Some(Offer { outstanding, open, snapshots, phase: OfferPhase::Withdrawn, .. }) = before {
+            offer = Offer { outstanding, open, snapshots, phase: OfferPhase::Renewed, ..offer };
+        }
+        self.by_service.insert(service, offer);
+        self.members.retain(|&(_, group)| group != service);
+        self.members.push((member.service, service));
+    }
+
+    /// Requests that are not answered, items open and snapshots of a service of the provider's: its own, and those of groups that are served
+    /// from it.
+    fn used(&self, offer: &Offer) -> (u32, u32, u32) {
+        if self.members.is_empty() {
+            return (offer.outstanding, offer.open, offer.snapshots);
+        }
+        let member = offer.member.map_or(offer.service, |member| member.service);
+        let groups = self.members.iter().filter(|&&(of, _)| of == member).map(|&(_, group)| group);
+        let all = std::iter::once(member).chain(groups).filter_map(|service| self.by_service.get(&service));
+        all.fold((0, 0, 0), |(outstanding, open, snapshots), offer| {
+            (outstanding + offer.outstanding, open + offer.open, snapshots + offer.snapshots)
+        })
+    }
+
     /// The provider offers a service no more. Its items leave, and then [`Self::settle`] is called.
     pub(crate) fn withdraw(&mut self, service: u16) {
+        self.members.retain(|&(_, group)| group != service);
         let Some(offer) = self.by_service.get_mut(&service) else { return };
         offer.phase = OfferPhase::Withdrawn;
         if self.services.get(&offer.provider_id) == Some(&service) {
@@ -254,6 +331,8 @@ pub(crate) struct Session {
     refused: Vec<Entry>,
     /// Services that come through other sites.
     pub(super) linked: LinkedServices,
+    /// Members of service groups that come before those that the groups are served from, by the group's service; and since when they are there.
+    pub(super) better_members: BTreeMap<u16, (Member, u64)>,
     /// Ours for the provider's groups, by our service id and its group id.
     groups: SeededMap<Box<[u8]>, GroupId>,
     /// The last that was named, with its key as in `groups`: images name the same group again and again.
@@ -279,6 +358,7 @@ impl Session {
             interruption: None,
             refused: Vec::new(),
             linked: LinkedServices::default(),
+            better_members: BTreeMap::new(),
             groups: SeededMap::with_hasher(seed),
             recent_group: (Vec::new(), GroupId::NONE),
         }
@@ -333,6 +413,12 @@ impl Session {
 
     pub(crate) fn offer(&self, service: u16) -> Option<&Offer> {
         self.offers.by_service.get(&service)
+    }
+
+    /// Requests not answered, items open and snapshots that count for the window and the limit of an offer: those of service groups that are
+    /// served from it, too.
+    pub(crate) fn used(&self, offer: &Offer) -> (u32, u32, u32) {
+        self.offers.used(offer)
     }
 
     pub(crate) fn offer_mut(&mut self, service: u16) -> Option<&mut Offer> {

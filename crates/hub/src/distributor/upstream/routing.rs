@@ -39,7 +39,7 @@ impl SourceDistributor {
     pub(super) fn is_simple(&self, service: u16) -> bool {
         let &[only] = self.services[service].providers() else { return false };
         self.providers.offer(only, service).is_some_and(|offer| {
-            let place = offer.place(true, self.config.open_window);
+            let place = offer.place(self.providers[only].used(offer), true, self.config.open_window);
             matches!(place, Err(Wait::Window | Wait::NotAccepting | Wait::Down))
         })
     }
@@ -80,7 +80,9 @@ impl SourceDistributor {
     /// The provider to ask for an item, but for one, and unless `even_silent` for those that are silent.
     fn route_without(&self, item: &Item, without: Option<SessionId>, even_silent: bool) -> Result<SessionId, Wait> {
         let qos = ItemKey::qos_of(item.key());
-        let mut best: Option<((u32, u64, u32), SessionId)> = None;
+        let mut best: Option<((u16, u32, u64, u32), SessionId)> = None;
+        // The member of a group that items wait a moment for: later ones are not there for that.
+        let mut full: Option<u16> = None;
         let mut wait = Wait::NoProvider;
         let known = &self.services[item.service()];
         for &id in known.providers().iter().filter(|&&id| Some(id) != without) {
@@ -96,9 +98,14 @@ impl SourceDistributor {
             else {
                 continue;
             };
+            let member = offer.member.map_or(0, |member| member.place);
+            if full.is_some_and(|full| member > full) && best.is_none() {
+                break;
+            }
             let is_preferred = self.config.balance.is_ordered() || known.switched_to() == Some(id);
-            if let Err(reason) = offer.place(item.is_snapshot(), self.config.open_window) {
+            if let Err(reason) = offer.place(session.used(offer), item.is_snapshot(), self.config.open_window) {
                 wait = wait.min(reason);
+                full = full.or((reason == Wait::Window).then_some(member));
                 // Those behind it stand by, and are not there for what has to wait a moment.
                 if is_preferred && reason == Wait::Window && best.is_none() {
                     break;
@@ -106,7 +113,7 @@ impl SourceDistributor {
                 continue;
             }
             let cost = route.map_or(0, |route| route.server_cost);
-            let load = (cost, offer.load_factor, offer.open + offer.outstanding);
+            let load = (member, cost, offer.load_factor, offer.open + offer.outstanding);
             if best.is_none_or(|(least, _)| load < least) {
                 best = Some((load, id));
             }
@@ -127,19 +134,20 @@ impl Offer {
         quality && self.domains.contains(domain)
     }
 
-    /// Whether another request fits.
-    fn place(&self, snapshot: bool, default_window: u32) -> Result<(), Wait> {
+    /// Whether another request fits beside those that are used: not answered, open, snapshots among both.
+    fn place(&self, used: (u32, u32, u32), snapshot: bool, default_window: u32) -> Result<(), Wait> {
+        let (outstanding, open, snapshots) = used;
         let window = self.open_window.unwrap_or(u64::from(default_window));
         let limit = self.open_limit.filter(|_| !(snapshot && self.snapshots_beyond_limit)).unwrap_or(u64::MAX);
-        let free = if self.snapshots_beyond_limit { self.snapshots } else { 0 };
-        let counted = (self.open + self.outstanding).saturating_sub(free);
+        let free = if self.snapshots_beyond_limit { snapshots } else { 0 };
+        let counted = (open + outstanding).saturating_sub(free);
         if !self.up {
             Err(Wait::Down)
         } else if !self.accepting || window == 0 {
             Err(Wait::NotAccepting)
         } else if u64::from(counted) >= limit {
             Err(Wait::OpenLimit)
-        } else if u64::from(self.outstanding) >= window || !self.is_settled() {
+        } else if u64::from(outstanding) >= window || !self.is_settled() {
             Err(Wait::Window)
         } else {
             Ok(())

@@ -51,6 +51,9 @@ impl Setup {
         let (section, line) = match key {
             "provider-choice" => ("source_distributor", format!("provider_choice = \"{value}\"")),
             "sequence-numbers" => ("source_distributor", format!("provides_sequence_numbers = {}", value != "0")),
+            "service-group" => {
+                ("source_distributor", format!("service_group_list = [\"{}\"]", value.replace('/', "=")))
+            }
             "takeover-on-suspect" => ("source_distributor", format!("takeover_on_suspect = {}", value != "0")),
             "max-mounts-per-user" => ("p2ps", format!("max_mounts_per_user = {}", number()?)),
             "item-limit" => ("p2ps", format!("item_limit = {}", number()?)),
