@@ -9,6 +9,7 @@ pub mod class_latency;
 pub mod consumer_ports;
 pub mod consumers;
 pub mod history;
+pub mod input_rate;
 mod json;
 mod json_providers;
 pub mod lifecycle;

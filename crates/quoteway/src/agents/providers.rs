@@ -12,6 +12,7 @@ use hub::distributor::{
 use hub::stream::HubError;
 use net::tcp::{ConnId, ListenerId};
 
+use super::input_rate::{InputLimit, InputRates, News};
 use super::json_providers::JsonProviders;
 use super::marketfeed::FromProviders;
 use super::records::Keeper;
@@ -38,6 +39,9 @@ pub struct Providers {
     /// By route: its records are converted.
     converting_routes: Vec<bool>,
     nip_port: Option<NipPort>,
+    /// What a non-interactive provider may send.
+    nip_limit: InputLimit,
+    rates: InputRates,
     /// By connection slot.
     sessions: Vec<Option<Session>>,
     /// By the number of the session, until the connection has ended.
@@ -55,6 +59,10 @@ pub struct Counters {
     pub items: u64 as Gauge,
     /// 1 while providers are not read, because too much is on its way to P2PSs or consumers.
     pub holding: u64 as Gauge,
+    /// Providers that send more than they may in a second, and are held back.
+    pub over_rate: u64 as Gauge,
+    /// Times that a provider was not read for a moment, since it sent more than it may.
+    pub rate_pauses: u64,
     /// Marketfeed records that became RWF.
     pub marketfeed_converted: u64,
     /// Marketfeed records that could not become RWF, and were passed on as they came.
@@ -71,6 +79,8 @@ struct Session {
     id: SessionId,
     /// Its Marketfeed records become field lists.
     converts: bool,
+    /// What it sends is bounded.
+    is_limited: bool,
 }
 
 /// The port of the non-interactive providers, and its mounts.
@@ -115,6 +125,8 @@ impl Providers {
             converts_all: c.convert_mfeed_data_to_rwf,
             converting_routes: config.dialled_routes().map(|route| route.convert_mfeed_data_to_rwf).collect(),
             nip_port,
+            nip_limit: nip_limit(config),
+            rates: InputRates::default(),
             sessions: Vec::new(),
             conns: Vec::new(),
             held: false,
@@ -131,9 +143,12 @@ impl Providers {
     pub fn sample(&self, labels: &[Label], holding: bool, samples: &mut Samples) {
         samples.add(Part::SourceDistributor, labels, self.distributor.counters());
         let (marketfeed_converted, marketfeed_unconvertible, marketfeed_fields_lost) = self.marketfeed.counts();
+        let (over_rate, rate_pauses) = self.rates.counts();
         let counters = Counters {
             items: self.distributor.items() as u64,
             holding: holding.into(),
+            over_rate,
+            rate_pauses,
             marketfeed_converted,
             marketfeed_unconvertible,
             marketfeed_fields_lost,
@@ -197,6 +212,7 @@ impl Providers {
         if let Some(nip_port) = &mut self.nip_port {
             nip_port.max = new.source_distributor.nip_max_mounts as usize;
         }
+        self.nip_limit = nip_limit(new);
         let (gone, come) = config::routes(old, new);
         let why = &CloseReason::RouteRemoved.to_string();
         let ended: Vec<_> = gone.iter().filter_map(|route| self.routes.end(route)).collect();
@@ -237,7 +253,7 @@ impl Providers {
     }
 
     /// A session number for a connection.
-    fn bind(&mut self, conn: ConnId, converts: bool) -> SessionId {
+    fn bind(&mut self, conn: ConnId, converts: bool, is_limited: bool) -> SessionId {
         let is_bound = |id: &SessionId| self.conns.get(id.0 as usize).is_some_and(Option::is_some);
         let id = self.distributor.free_sessions().find(|id| !is_bound(id)).expect("numbers have no end");
         let place = id.0 as usize;
@@ -248,7 +264,7 @@ impl Providers {
         if self.sessions.len() <= conn.slot() {
             self.sessions.resize(conn.slot() + 1, None);
         }
-        self.sessions[conn.slot()] = Some(Session { conn, id, converts });
+        self.sessions[conn.slot()] = Some(Session { conn, id, converts, is_limited });
         id
     }
 
@@ -256,19 +272,22 @@ impl Providers {
     pub fn hold(&mut self, hold: bool, io: &mut RsslIo) {
         self.held = hold;
         for session in self.sessions.iter().flatten() {
-            io.set_reading(session.conn, !hold);
+            io.set_reading(session.conn, !hold && !self.rates.is_paused(session.conn.slot()));
         }
     }
 
     /// When [`Providers::on_timer`] is due.
     pub fn timeout(&self) -> Option<u64> {
         let keeper = self.keeper.as_ref().and_then(|keeper| keeper.timeout(&self.distributor));
-        [self.distributor.timeout(), self.routes.timeout(), keeper].into_iter().flatten().min()
+        [self.distributor.timeout(), self.routes.timeout(), self.rates.timeout(), keeper].into_iter().flatten().min()
     }
 
     /// Does what is due.
     pub fn on_timer(&mut self, now: u64, io: &mut RsslIo) {
         self.routes.on_timer(now, io);
+        let Self { rates, sessions, held, .. } = self;
+        let conn_of = |slot: usize| sessions.get(slot).copied().flatten().map(|session| session.conn);
+        rates.on_timer(now, |slot| conn_of(slot).into_iter().for_each(|conn| io.set_reading(conn, !*held)), tell_rate);
         if self.distributor.timeout().is_some_and(|at| at <= now) {
             self.distributor.on_timer(now, &mut self.outbox);
         }
@@ -282,6 +301,9 @@ impl Providers {
         for conn in self.unheld.drain(..) {
             io.set_reading(conn, !self.held);
         }
+        let Self { rates, sessions, .. } = self;
+        let conn_of = |slot: usize| sessions.get(slot).copied().flatten().map(|session| session.conn);
+        rates.end_turn(now, |slot| conn_of(slot).into_iter().for_each(|conn| io.set_reading(conn, false)), tell_rate);
         self.json.reply(now, io);
         let Outbox { bytes, messages, closes } = &mut self.outbox;
         messages.sort_by_key(|m| m.0.0);
@@ -343,6 +365,22 @@ impl Providers {
     }
 }
 
+/// What a non-interactive provider may send.
+fn nip_limit(config: &Config) -> InputLimit {
+    let c = &config.source_distributor;
+    InputLimit { bytes: c.nip_max_incoming_bytes_per_second, messages: c.nip_max_incoming_messages_per_second }
+}
+
+/// The operator hears of a provider that is held back, and when that is over.
+fn tell_rate(news: News) {
+    match news {
+        News::Over { provider, limit: InputLimit { bytes, messages } } => tracing::warn!(
+            "provider {provider} sends more than it may ({bytes} bytes, {messages} messages a second; 0 is any number): it is read no faster, and held back by its socket"
+        ),
+        News::Within { provider } => tracing::info!("provider {provider} sends no more than it may again"),
+    }
+}
+
 /// A process that is stopped leaves what it holds on the disk.
 impl Drop for Providers {
     fn drop(&mut self) {
@@ -378,7 +416,11 @@ impl Handler for Providers {
             _ => return,
         };
         let of_route = route.and_then(|route| self.converting_routes.get(route)).copied().unwrap_or(false);
-        let id = self.bind(conn, self.converts_all || of_route);
+        let limit = route.map_or(self.nip_limit, |route| self.routes.limit(route));
+        let id = self.bind(conn, self.converts_all || of_route, limit.is_on());
+        if limit.is_on() {
+            self.rates.opened(conn.slot(), opened.peer.to_string(), limit);
+        }
         self.unheld.extend(self.held.then_some(conn));
         if opened.spoken.is_json() {
             self.json.opened(conn, route.is_some());
@@ -390,13 +432,19 @@ impl Handler for Providers {
 
     #[inline]
     fn message(&mut self, now: u64, conn: ConnId, msg: &[u8]) {
-        let Some(Session { id, converts, .. }) = self.session(conn) else { return };
+        let Some(Session { id, converts, is_limited, .. }) = self.session(conn) else { return };
+        if is_limited {
+            self.rates.take(conn.slot(), msg.len());
+        }
         let msg = if converts { self.marketfeed.convert(msg) } else { msg };
         self.distributor.session_message(now, id, msg, &mut self.outbox);
     }
 
     fn text(&mut self, now: u64, conn: ConnId, text: &str) {
-        let Some(Session { id, converts, .. }) = self.session(conn) else { return };
+        let Some(Session { id, converts, is_limited, .. }) = self.session(conn) else { return };
+        if is_limited {
+            self.rates.take(conn.slot(), text.len());
+        }
         let Self { distributor, outbox, json, marketfeed, .. } = self;
         json.read(conn, text, |message| {
             let message = if converts { marketfeed.convert(message) } else { message };
@@ -406,6 +454,7 @@ impl Handler for Providers {
 
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
         self.json.closed(conn);
+        self.rates.closed(conn.slot());
         if let Some(nip_port) = &mut self.nip_port
             && nip_port.admitted.get_mut(conn.slot()).is_some_and(std::mem::take)
         {

@@ -12,6 +12,7 @@ use net::tcp::{ConnId, SocketOptions};
 use net::tls::TlsClient;
 use rssl::{ClientConfig, CompressionSet, Version};
 
+use super::input_rate::InputLimit;
 use crate::config::{self, Compression, Config, ConnectionType, RouteProtocol};
 use rssl::ws::upgrade::Protocol;
 use rssl::ws::{self, JsonConfig};
@@ -82,6 +83,12 @@ impl Routes {
     /// The route of a connection.
     pub fn of(&self, conn: ConnId) -> Option<usize> {
         self.dialled.iter().position(|r| r.state == State::Connected(conn))
+    }
+
+    /// What the provider of a route may send.
+    pub fn limit(&self, route: usize) -> InputLimit {
+        let config = &self.dialled[route].config;
+        InputLimit { bytes: config.max_incoming_bytes_per_second, messages: config.max_incoming_messages_per_second }
     }
 
     /// When [`Routes::on_timer`] is due.

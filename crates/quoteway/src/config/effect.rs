@@ -297,11 +297,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(Kind::Route, DUMPS, "lockedDumpFile"),
     none(Kind::Route, NEEDLESS, "maxCache"),
     none(Kind::Route, PRIORITY, "priorityClassValue priorityCountMultiplier"),
-    none(
-        Kind::Route,
-        LOAD,
-        "serverCost serverPartitionList serverPartitionNegationList updateRateThreshold=0 maxIncomingBytesPerSecond=0 maxIncomingMessagesPerSecond=0",
-    ),
+    none(Kind::Route, LOAD, "serverCost serverPartitionList serverPartitionNegationList updateRateThreshold=0"),
     none(Kind::Route, "a provider is known by its address", "serverId serverMode"),
     none(Kind::Route, "the provider's own threshold for compression counts", "minCompressionThreshold"),
     none(Kind::Route, "TLS 1.2 or 1.3 is used, whichever the provider can", "encryptionProtocol"),

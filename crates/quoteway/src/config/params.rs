@@ -123,6 +123,8 @@ section! {
     nip_max_mounts: u32 = 256, "maxMounts" in "server*ipc*transmissionBus", "Non-interactive providers at a time.";
     nip_max_connections_per_address: u32 = 0, "", "Connections of non-interactive providers of one address at a time; 0 means any number.";
     nip_max_handshakes: u32 = 1_000, "", "Connections to nip_port that may be in their handshake at a time; a further one is closed at once. 0 means any number.";
+    nip_max_incoming_bytes_per_second: u32 = 0, "", "Bytes of messages that one non-interactive provider may send in a second (65536 or more): beyond it it is not read for a moment. 0 means any number.";
+    nip_max_incoming_messages_per_second: u32 = 0, "", "Messages that one non-interactive provider may send in a second (1000 or more). 0 means any number.";
     nip_login_timeout_s: u16 = 60, "", "Time in which a non-interactive provider has to send its first message after the handshake, seconds; 0 means any.";
     nip_cert_file: String = String::new(), "", "PEM file with the certificate chain shown to non-interactive providers, leaf first; read again when it changes; with it nip_port takes TLS beside plain connections. Empty means no TLS.";
     nip_key_file: String = String::new(), "", "PEM file with the private key of nip_cert_file; read again when it changes.";
@@ -184,6 +186,8 @@ section! {
     user_name: String = String::new(), "userName", "Login name towards this provider; empty means that of source_distributor.";
     convert_mfeed_data_to_rwf: bool = false, "", "As source_distributor.convert_mfeed_data_to_rwf, for this provider.";
     service_list: Vec<String> = Vec::new(), "serviceList", "Services to take from this provider; empty means all.";
+    max_incoming_bytes_per_second: u32 = 0, "maxIncomingBytesPerSecond", "Bytes of messages that this provider may send in a second (65536 or more): beyond it it is not read for a moment, and its socket holds it back (docs/operating/running.md). 0 means any number.";
+    max_incoming_messages_per_second: u32 = 0, "maxIncomingMessagesPerSecond", "Messages that this provider may send in a second (1000 or more). 0 means any number.";
     server_cost: u32 = 0, "", "With provider_choice \"load\": providers of a lower cost are asked before those of a higher one, whatever their load (docs/operating/standby.md).";
     server_partition_list: Vec<String> = Vec::new(), "", "Names of the items that this provider has; * stands for any text, ? for one character. Empty means all.";
     interruption_detection: bool = false, "interruptionDetection" in "datastreamMonitor", "A service that has ticked and sends no data any more, though items of it are open, is left as if it were down: another provider takes over, or its items are Suspect until data come (docs/operating/standby.md).";

@@ -9,6 +9,7 @@ use super::{
     Aeron, AeronDriver, AeronFlowControl, AeronMedium, AnySection, Compression, Config, Conflation, Filters, Http, Hub,
     HubTransport, Log, P2ps, Permissions, Route, Rrcpd, Section, SourceDistributor, conflation, filters,
 };
+use crate::agents::input_rate::{BYTES_MIN, MESSAGES_MIN};
 
 /// A rule that a configuration breaks.
 pub(super) struct Broken {
@@ -135,6 +136,11 @@ fn of_permissions(rights: &Permissions) -> Option<Broken> {
     }
 }
 
+/// What the rate of a provider must be.
+const BYTES: &str = "must be 0 or at least 65536";
+/// As [`BYTES`].
+const MESSAGES: &str = "must be 0 or at least 1000";
+
 fn of_distributor_and_daemon(config: &Config) -> Vec<Broken> {
     let mut found = Vec::new();
     let s = &config.source_distributor;
@@ -147,6 +153,9 @@ fn of_distributor_and_daemon(config: &Config) -> Vec<Broken> {
     rule(cpus(&s.bind_main_thread), "bind_main_thread", "must be a list of processors such as 0-3,5");
     rule(priority(&s.priority).is_ok(), "priority", PRIORITY);
     rule(is_slice(s.slice_us), "slice_us", SLICE);
+    let (bytes, messages) = (s.nip_max_incoming_bytes_per_second, s.nip_max_incoming_messages_per_second);
+    rule(bytes == 0 || bytes >= BYTES_MIN, "nip_max_incoming_bytes_per_second", BYTES);
+    rule(messages == 0 || messages >= MESSAGES_MIN, "nip_max_incoming_messages_per_second", MESSAGES);
     rule((1..=255).contains(&s.ping_timeout_s), "ping_timeout_s", "must be from 1 to 255");
     let ping = s.websocket_ping_timeout_s;
     rule((3..=255).contains(&ping), "websocket_ping_timeout_s", "must be from 3 to 255");
@@ -181,9 +190,15 @@ fn of_distributor_and_daemon(config: &Config) -> Vec<Broken> {
 
 /// The rule that a route breaks, if there is one.
 pub(super) fn of_route(route: &Route) -> Option<Broken> {
-    let is_wrong = route.interruption_detection && route.interruption_duration_ms == 0;
-    let what = "must be over 0 when interruption_detection is true";
-    is_wrong.then_some(Broken { section: Route::NAME, key: "interruption_duration_ms", what })
+    let no_time = route.interruption_detection && route.interruption_duration_ms == 0;
+    let (bytes, messages) = (route.max_incoming_bytes_per_second, route.max_incoming_messages_per_second);
+    let rules = [
+        (!no_time, "interruption_duration_ms", "must be over 0 when interruption_detection is true"),
+        (bytes == 0 || bytes >= BYTES_MIN, "max_incoming_bytes_per_second", BYTES),
+        (messages == 0 || messages >= MESSAGES_MIN, "max_incoming_messages_per_second", MESSAGES),
+    ];
+    let broken = rules.into_iter().find(|&(holds, ..)| !holds);
+    broken.map(|(_, key, what)| Broken { section: Route::NAME, key, what })
 }
 
 /// Parameters of a route that have no effect because of others.

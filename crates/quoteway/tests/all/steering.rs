@@ -31,8 +31,10 @@ pub(crate) fn source() -> (Program, String) {
 
 /// The same with more to its command line.
 fn source_of(more: &[&str]) -> (Program, String) {
-    let args = ["sink-driven-src", "--bind", "127.0.0.1", "-N", "0", "-K", "-U", "200"];
-    let mut child = program(&[&args[..], more].concat()).stderr(Stdio::piped()).spawn().expect("the source starts");
+    let args = ["sink-driven-src", "--bind", "127.0.0.1", "-N", "0", "-K"];
+    let rate: &[&str] = if more.contains(&"-U") { &[] } else { &["-U", "200"] };
+    let mut child =
+        program(&[&args[..], rate, more].concat()).stderr(Stdio::piped()).spawn().expect("the source starts");
     let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
     let line = lines.by_ref().map_while(Result::ok).find(|line| line.contains("is published on")).expect("it is ready");
     std::thread::spawn(move || lines.for_each(drop));
@@ -162,6 +164,61 @@ fn a_hot_standby_takes_over_from_a_provider_that_is_gone() {
     }
     let at = |address: &str, body: &str| open_at(body).iter().any(|(of, open)| of == address && *open == 3);
     server.wait_for("/api/v1/services", |_, body| at(&second, body));
+}
+
+#[test]
+fn a_service_group_goes_on_with_its_next_member_and_says_so() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let ((one, first), (_two, second)) = (source_of(&["-S", "FEED_A"]), source_of(&["-S", "FEED_B"]));
+    let file = dir.path().join("q.toml");
+    // The route of the first member comes last.
+    let routes = [&second, &first].map(|at| format!("[[route]]\nhost_list = [\"{at}\"]\n")).concat();
+    let group = "service_group_list = [\"DIRECT_FEED=FEED_A|FEED_B\"]";
+    std::fs::write(&file, format!("[source_distributor]\n{group}\n{routes}")).expect("written");
+    let ports = ["serve", "--interface", "127.0.0.1", "--rssl-port", "0", "--nip-port", "0", "--http-port", "0"];
+    let server = start(&[&ports[..], &["--config", file.to_str().expect("UTF-8")]].concat());
+    let offers = |body: &str| -> Vec<(String, u64)> {
+        let services: Value = serde_json::from_str(body).expect("JSON");
+        let group = services.as_array().and_then(|all| all.iter().find(|service| service["name"] == "DIRECT_FEED"));
+        let offers = group.and_then(|group| group["providers"].as_array()).into_iter().flatten();
+        offers
+            .map(|o| (o["served_from"].as_str().unwrap_or_default().to_owned(), o["open"].as_u64().unwrap_or(0)))
+            .collect()
+    };
+    server.wait_for("/api/v1/services", |_, body| offers(body).len() == 2);
+    let _consumer = consumer(&server);
+    server.wait_for("/api/v1/services", |_, body| offers(body) == [("FEED_A".to_owned(), 3), ("FEED_B".to_owned(), 0)]);
+    let (done, text) = ctl(&server, &["services"]);
+    assert!(done && text.contains(&format!("{first} (FEED_A, 3), {second} (FEED_B, 0)")), "{text}");
+    drop(one);
+    server.wait_for("/api/v1/services", |_, body| offers(body) == [("FEED_B".to_owned(), 3)]);
+    server.wait_for("/api/v1/events", |_, body| {
+        body.contains(&format!("service group DIRECT_FEED is served from service FEED_B of provider {second}"))
+    });
+}
+
+#[test]
+fn a_provider_that_sends_more_than_it_may_is_held_back() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (_one, at) = source_of(&["-U", "20000"]);
+    let file = dir.path().join("q.toml");
+    let route = format!("[[route]]\nhost_list = [\"{at}\"]\nmax_incoming_messages_per_second = 2000\n");
+    std::fs::write(&file, route).expect("written");
+    let ports = ["serve", "--interface", "127.0.0.1", "--rssl-port", "0", "--nip-port", "0", "--http-port", "0"];
+    let server = start(&[&ports[..], &["--config", file.to_str().expect("UTF-8")]].concat());
+    let _consumer = consumer(&server);
+    server.wait_for("/api/v1/events", |_, body| {
+        body.contains(&format!("provider {at} sends more than it may (0 bytes, 2000 messages a second"))
+    });
+    let number = |body: &str, name: &str| {
+        let line = body.lines().find(|line| line.starts_with(name)).and_then(|line| line.rsplit(' ').next());
+        line.and_then(|number| number.parse::<f64>().ok()).unwrap_or(0.0)
+    };
+    // It goes on, a tenth of a second at a time.
+    let metrics = server.wait_for("/metrics", |_, body| number(body, "quoteway_providers_rate_pauses") >= 5.0);
+    assert!(number(&metrics, "quoteway_providers_over_rate") >= 1.0, "{metrics}");
+    let updates = number(&metrics, "quoteway_source_distributor_updates");
+    server.wait_for("/metrics", |_, body| number(body, "quoteway_source_distributor_updates") >= updates + 1_000.0);
 }
 
 /// A Source Distributor with this route, on a hub over TCP.
