@@ -2,7 +2,7 @@
 //! (`disableAggregationItemList`), and updates with fields that are not to wait (`aggregationFields`).
 
 use crate::cache::rules::NamePattern;
-use crate::filter::rules::FieldSet;
+use crate::filter::rules::{FieldSet, FieldValue, field_of};
 use rustc_hash::FxHashMap;
 use rwf::msg::UpdateMsg;
 use rwf::{DataType, FieldList, SetScope};
@@ -36,35 +36,11 @@ pub struct FieldIntervals {
     pub values: Vec<(FieldValue, u16)>,
 }
 
-/// A value of a field, as it is compared.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FieldValue {
-    /// Of an enumeration or an unsigned number.
-    Number(u64),
-    /// Of a text, without spaces around it.
-    Text(Box<[u8]>),
-}
-
-impl FieldValue {
-    fn is(&self, data: &[u8]) -> bool {
-        match self {
-            Self::Number(number) => {
-                (1..=8).contains(&data.len()) && data.iter().fold(0, |n, &byte| n << 8 | u64::from(byte)) == *number
-            }
-            Self::Text(text) => data.trim_ascii() == &text[..],
-        }
-    }
-}
-
 impl FieldIntervals {
     /// The interval of an item with this image; none if the image has not the field, or a value that is not named.
     fn of(&self, container: DataType, body: &[u8]) -> Option<u16> {
-        if container != DataType::FIELD_LIST {
-            return None;
-        }
-        let list = FieldList::decode(body, &SetScope::NONE).ok()?;
-        let entry = list.entries().flatten().find(|entry| entry.fid == self.fid)?;
-        self.values.iter().find(|(value, _)| value.is(entry.data)).map(|&(_, interval)| interval)
+        let data = field_of(container, body, self.fid)?;
+        self.values.iter().find(|(value, _)| value.is(data)).map(|&(_, interval)| interval)
     }
 }
 
@@ -138,18 +114,4 @@ fn has_only(update: &[u8], fields: &FieldSet) -> bool {
     update.container == DataType::FIELD_LIST
         && FieldList::decode(update.body, &SetScope::NONE)
             .is_ok_and(|list| list.entries().all(|entry| entry.is_ok_and(|entry| fields.has(entry.fid))))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::FieldValue;
-
-    #[test]
-    fn values_are_numbers_or_text() {
-        assert!(FieldValue::Number(2).is(&[2]) && FieldValue::Number(300).is(&[1, 44]));
-        assert!(!FieldValue::Number(0).is(&[]), "a blank is no number");
-        assert!(!FieldValue::Number(1).is(&[0, 0, 0, 0, 0, 0, 0, 0, 1]));
-        assert!(FieldValue::Text((*b"NYS").into()).is(b" NYS "));
-        assert!(!FieldValue::Text((*b"NYS").into()).is(b"NYSE"));
-    }
 }

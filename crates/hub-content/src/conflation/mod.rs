@@ -10,7 +10,8 @@
 mod item_rules;
 pub mod merge;
 
-pub use item_rules::{Exceptions, FieldIntervals, FieldValue, ItemRules};
+pub use crate::filter::rules::FieldValue;
+pub use item_rules::{Exceptions, FieldIntervals, ItemRules};
 use merge::{Merged, Ripples, may_merge};
 use rustc_hash::FxHashMap;
 use rwf::dictionary::Dictionary;

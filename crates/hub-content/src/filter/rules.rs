@@ -1,8 +1,8 @@
 //! Which fields and updates of which services go on.
 
 use rwf::msg::UpdateType;
-use rwf::peek;
 use rwf::wire::Reader;
+use rwf::{DataType, FieldList, SetScope, peek};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -35,6 +35,54 @@ pub struct ServiceFilter {
     pub fields: FieldRule,
     /// Updates that do not go on, whatever is in them. Images hold what they say.
     pub withheld: UpdateTypes,
+    /// The only items that this is about; all if `None`. Only a Source Distributor looks at it.
+    pub selector: Option<FieldSelector>,
+}
+
+/// Items by the value of a field of their images (`filterField`, `filterFieldValues`).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FieldSelector {
+    /// The field, such as 259, the type of the record.
+    pub fid: i16,
+    /// Its values that select an item.
+    pub values: Vec<FieldValue>,
+}
+
+impl FieldSelector {
+    /// True if an item with this image is selected. One that has not the field is not.
+    pub fn selects(&self, container: DataType, body: &[u8]) -> bool {
+        field_of(container, body, self.fid).is_some_and(|data| self.values.iter().any(|value| value.is(data)))
+    }
+}
+
+/// A value of a field, as it is compared.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FieldValue {
+    /// Of an enumeration or an unsigned number.
+    Number(u64),
+    /// Of a text, without spaces around it.
+    Text(Box<[u8]>),
+}
+
+impl FieldValue {
+    /// True if the data of a field are this value.
+    pub fn is(&self, data: &[u8]) -> bool {
+        match self {
+            Self::Number(number) => {
+                (1..=8).contains(&data.len()) && data.iter().fold(0, |n, &byte| n << 8 | u64::from(byte)) == *number
+            }
+            Self::Text(text) => data.trim_ascii() == &text[..],
+        }
+    }
+}
+
+/// The data of a field of a field list; none of another container, or without the field.
+pub fn field_of(container: DataType, body: &[u8], fid: i16) -> Option<&[u8]> {
+    if container != DataType::FIELD_LIST {
+        return None;
+    }
+    let list = FieldList::decode(body, &SetScope::NONE).ok()?;
+    list.entries().flatten().find(|entry| entry.fid == fid).map(|entry| entry.data)
 }
 
 impl ServiceFilter {
@@ -132,10 +180,19 @@ impl UpdateTypes {
 
 #[cfg(test)]
 mod tests {
-    use super::{FieldRule, FieldSet, Filters, ServiceFilter, UpdateTypes};
+    use super::{FieldRule, FieldSet, FieldValue, Filters, ServiceFilter, UpdateTypes};
     use rwf::msg::{Domain, UpdateMsg, UpdateType};
     use rwf::wire::Writer;
     use std::sync::Arc;
+
+    #[test]
+    fn values_are_numbers_or_text() {
+        assert!(FieldValue::Number(2).is(&[2]) && FieldValue::Number(300).is(&[1, 44]));
+        assert!(!FieldValue::Number(0).is(&[]), "a blank is no number");
+        assert!(!FieldValue::Number(1).is(&[0, 0, 0, 0, 0, 0, 0, 0, 1]));
+        assert!(FieldValue::Text((*b"NYS").into()).is(b" NYS "));
+        assert!(!FieldValue::Text((*b"NYS").into()).is(b"NYSE"));
+    }
 
     #[test]
     fn ranges_that_meet_are_one() {

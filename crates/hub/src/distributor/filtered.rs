@@ -3,6 +3,9 @@
 //! Fields that do not pass are in no image and no update from here on. Updates of a type that is withheld are applied to cached and
 //! published images, and not relayed: an image says what its provider's would. The streams of items that are filtered are not live, so
 //! their updates come here and not to the data path, which does not know of filters.
+//!
+//! A filter may be for those items alone whose image has a certain value in a field. Which these are each image decides anew, before anything
+//! is taken out of it; what has no image yet is one of them.
 
 use super::ids::{Handle, StreamId};
 use super::items::Place;
@@ -10,8 +13,48 @@ use super::{CloseReason, ProviderSink, SessionId, SourceDistributor};
 use crate::filter::bodies::{Left, append_passing};
 use crate::filter::rules::{FieldRule, ServiceFilter};
 use crate::stream::{flags, update_flags};
+use rustc_hash::FxHashSet;
 use rwf::msg::{Msg, MsgClass, RefreshMsg};
-use rwf::peek;
+use rwf::{DataType, peek};
+
+/// Items of filtered services that the filter is not about.
+#[derive(Debug, Default)]
+pub(super) struct Unselected(FxHashSet<Handle>);
+
+impl Unselected {
+    /// An image of an item has come: it decides whether the filter is about the item.
+    fn note(&mut self, handle: Handle, filter: &ServiceFilter, (container, body): (DataType, &[u8])) {
+        let Some(selector) = &filter.selector else { return };
+        if selector.selects(container, body) {
+            self.0.remove(&handle);
+        } else {
+            self.0.insert(handle);
+        }
+    }
+
+    fn has(&self, handle: Handle) -> bool {
+        !self.0.is_empty() && self.0.contains(&handle)
+    }
+
+    /// The item is gone, or over.
+    pub(super) fn forget(&mut self, handle: Handle) {
+        if !self.0.is_empty() {
+            self.0.remove(&handle);
+        }
+    }
+
+    /// Panics if something is kept for an item that is not there.
+    pub(super) fn check(&self, is_there: impl Fn(Handle) -> bool) {
+        for &handle in &self.0 {
+            assert!(is_there(handle), "an exception from a filter is kept for {handle:?}");
+        }
+    }
+}
+
+/// The container and the body of a refresh, if it is the first part of an image.
+fn image_of<'a>(header: &peek::Header, refresh: &RefreshMsg<'_>, msg: &'a [u8]) -> Option<(DataType, &'a [u8])> {
+    refresh.part_num.is_none_or(|part| part == 0).then(|| (header.container, &msg[header.body_offset..]))
+}
 
 /// Writes what passes of a refresh or an update. Of an update with a lock of its own that is left, without fields.
 fn write_passing(filter: &ServiceFilter, header: &peek::Header, msg: &[u8], out: &mut Vec<u8>) -> Left {
@@ -39,6 +82,9 @@ impl SourceDistributor {
         let Some(filter) = &self.services[self.items[handle].service()].filter else {
             return self.cached_update(id, handle, header, msg, true);
         };
+        if self.unselected.has(handle) {
+            return self.cached_update(id, handle, header, msg, true);
+        }
         let mut passing = std::mem::take(&mut self.passing);
         let left = write_passing(filter, header, msg, &mut passing);
         self.counters.unfiltered += u64::from(left == Left::Unreadable);
@@ -64,6 +110,16 @@ impl SourceDistributor {
             self.item_refresh(now, handle, &RefreshMsg::decode(msg)?, msg, out);
             return Ok(());
         };
+        if filter.selector.is_some() {
+            let refresh = RefreshMsg::decode(msg)?;
+            if let Some(image) = image_of(header, &refresh, msg) {
+                self.unselected.note(handle, filter, image);
+            }
+            if self.unselected.has(handle) {
+                self.item_refresh(now, handle, &refresh, msg, out);
+                return Ok(());
+            }
+        }
         let mut passing = std::mem::take(&mut self.passing);
         let left = write_passing(filter, header, msg, &mut passing);
         self.counters.unfiltered += u64::from(left == Left::Unreadable);
@@ -81,17 +137,35 @@ impl SourceDistributor {
     pub(super) fn published_message(&mut self, id: SessionId, msg: &[u8]) -> Result<(), CloseReason> {
         let decoded = Msg::decode(msg)?;
         let service = if self.config.filters.is_on() { self.service_of_published(id, &decoded) } else { None };
-        let Some(filter) = service.and_then(|service| self.services[service].filter.as_ref()) else {
+        let Some(filter) = service.and_then(|service| self.services[service].filter.clone()) else {
             self.take_published(id, &decoded, msg);
             return Ok(());
         };
         let header = peek::header(msg)?;
+        if self.is_unselected_published(id, &filter, &header, &decoded, msg) {
+            self.take_published(id, &decoded, msg);
+        } else {
+            self.take_passing_published(id, &filter, &header, &decoded, msg);
+        }
+        self.note_selected(id, &filter, &header, &decoded, msg);
+        Ok(())
+    }
+
+    /// A message of a non-interactive provider, without what does not pass.
+    fn take_passing_published(
+        &mut self,
+        id: SessionId,
+        filter: &ServiceFilter,
+        header: &peek::Header,
+        decoded: &Msg<'_>,
+        msg: &[u8],
+    ) {
         let mut passing = std::mem::take(&mut self.passing);
-        let left = write_passing(filter, &header, msg, &mut passing);
+        let left = write_passing(filter, header, msg, &mut passing);
         self.counters.unfiltered += u64::from(left == Left::Unreadable);
         match left {
             Left::Nothing => self.counters.updates_filtered += 1,
-            Left::Whole | Left::Unreadable => self.take_published(id, &decoded, msg),
+            Left::Whole | Left::Unreadable => self.take_published(id, decoded, msg),
             Left::Part => match Msg::decode(&passing) {
                 Ok(part) => self.take_published(id, &part, &passing),
                 // Of what can be read each part can be.
@@ -99,7 +173,51 @@ impl SourceDistributor {
             },
         }
         self.passing = passing;
-        Ok(())
+    }
+
+    /// Whether a message of a non-interactive provider is of an item that its service's filter is not about: by the image in it, or by the
+    /// item's last.
+    fn is_unselected_published(
+        &self,
+        id: SessionId,
+        filter: &ServiceFilter,
+        header: &peek::Header,
+        decoded: &Msg<'_>,
+        msg: &[u8],
+    ) -> bool {
+        let Some(selector) = &filter.selector else { return false };
+        if let Msg::Refresh(refresh) = decoded
+            && let Some((container, body)) = image_of(header, refresh, msg)
+        {
+            return !selector.selects(container, body);
+        }
+        let stream = StreamId(decoded.stream_id());
+        let standby = || self.published.standby.item_at(Place { session: id, stream });
+        self.providers[id]
+            .streams
+            .get(stream)
+            .handle()
+            .or_else(standby)
+            .is_some_and(|handle| self.unselected.has(handle))
+    }
+
+    /// An image has found its place: what it says of the filter holds for its item, if that is its provider's.
+    fn note_selected(
+        &mut self,
+        id: SessionId,
+        filter: &ServiceFilter,
+        header: &peek::Header,
+        decoded: &Msg<'_>,
+        msg: &[u8],
+    ) {
+        let stream = StreamId(decoded.stream_id());
+        if filter.selector.is_some()
+            && let Msg::Refresh(refresh) = decoded
+            && let Some(image) = image_of(header, refresh, msg)
+            && let Some(handle) = self.providers.get(id).and_then(|session| session.streams.get(stream).handle())
+        {
+            self.unselected.note(handle, filter, image);
+        }
     }
 
     /// The service of the item that a message is for, if that is known.
@@ -130,6 +248,7 @@ impl SourceDistributor {
     /// What passes of a message that was posted to an item; `None` for an update of which nothing is left.
     pub(super) fn passing_post(&mut self, handle: Handle, msg: Vec<u8>) -> Option<Vec<u8>> {
         let filter = self.services[self.items[handle].service()].filter.as_ref();
+        let filter = filter.filter(|_| !self.unselected.has(handle));
         let (Some(filter), Ok(header)) = (filter, peek::header(&msg)) else { return Some(msg) };
         let mut passing = Vec::new();
         let left = write_passing(filter, &header, &msg, &mut passing);
@@ -147,7 +266,9 @@ impl SourceDistributor {
     /// True if an update of a published item goes on; one that does not is counted.
     pub(super) fn relays_published(&mut self, handle: Handle, update: &[u8], bits: u8) -> bool {
         let filter = self.services[self.items[handle].service()].filter.as_ref();
-        let is_withheld = filter.is_some_and(|filter| filter.withholds(update)) && bits & flags::HAS_LOCK == 0;
+        let is_withheld = !self.unselected.has(handle)
+            && filter.is_some_and(|filter| filter.withholds(update))
+            && bits & flags::HAS_LOCK == 0;
         self.counters.updates_filtered += u64::from(is_withheld);
         !is_withheld
     }

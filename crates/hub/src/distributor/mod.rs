@@ -14,7 +14,7 @@
 //! | `p2ps_links` | the P2PSs: joining, leaving, leases, heartbeats, their requests, gap recovery |
 //! | `providers` | provider sessions, services, login, directory, dictionaries, groups; recovery when they go away |
 //! | `upstream` | requests to interactive providers, request merge, pending images, point to point, answers |
-//! | `filtered` | nothing: it takes out of what providers send what does not pass |
+//! | `filtered` | which items a filter is not about: it takes out of what providers send what does not pass |
 //! | `hot_standby` | the streams of items at providers that stand by, and how they take over |
 //! | `cached` | the images of interactive items, and answers out of them |
 //! | `published` | what non-interactive providers publish, and the images held for them |
@@ -94,6 +94,7 @@ pub struct SourceDistributor {
     upstream: Upstream,
     hot_standby: HotStandby,
     published: Published,
+    unselected: filtered::Unselected,
     /// Images of interactive items, by handle.
     cache: Cache,
     /// What the cached images are read with; none without a cache.
@@ -133,6 +134,7 @@ impl SourceDistributor {
             upstream: Upstream::new(&config),
             hot_standby: HotStandby::default(),
             published: Published::new(config.hash_seed),
+            unselected: filtered::Unselected::default(),
             cache: Cache::new(config.cache.max_items),
             cache_dictionary: config.cache.is_on().then(|| Box::new(Dictionary::builtin())),
             posts: Posts::default(),

@@ -3,7 +3,7 @@
 use crate::world::*;
 use hub::cache::rules::CacheRules;
 use hub::distributor::Config;
-use hub::filter::rules::{FieldRule, FieldSet, Filters, ServiceFilter, UpdateTypes};
+use hub::filter::rules::{FieldRule, FieldSelector, FieldSet, FieldValue, Filters, ServiceFilter, UpdateTypes};
 use hub::stream::{Kind, Request, flags};
 use rwf::DataType;
 use rwf::msg::{Domain, MsgKey, PostMsg, RefreshFlags, UpdateMsg, UpdateType};
@@ -16,6 +16,7 @@ fn filtering(service: &str, cache: CacheRules) -> Config {
     let filter = ServiceFilter {
         fields: FieldRule::AllBut(FieldSet::new([(25, 25), (30, 31)])),
         withheld: UpdateTypes::NONE.with(UpdateType::QUOTE),
+        selector: None,
     };
     let filters = Filters { services: [(service.to_owned(), Arc::new(filter))].into(), others: None };
     Config { filters, cache, ..Config::default() }
@@ -162,4 +163,74 @@ fn what_is_posted_is_filtered() {
         world.request(1, &Request::Post { service: 1, handle: Some(handle), token: 1, rwf: &rwf }).unwrap();
     }
     assert_eq!(told(&mut world), [(Kind::Update, vec![22])]);
+}
+
+/// Records of type 1 lose field 25, and quotes.
+fn selecting(cache: CacheRules) -> Config {
+    let filter = ServiceFilter {
+        fields: FieldRule::AllBut(FieldSet::new([(25, 25), (259, 259)])),
+        withheld: UpdateTypes::NONE.with(UpdateType::QUOTE),
+        selector: Some(FieldSelector { fid: 259, values: vec![FieldValue::Number(1)] }),
+    };
+    Config { filters: Filters { others: Some(Arc::new(filter)), ..Filters::default() }, cache, ..Config::default() }
+}
+
+#[test]
+fn items_that_a_field_selects_are_filtered_and_no_others() {
+    let mut world = World::with_two_p2pss(selecting(CacheRules::default()));
+    for (name, kind, filtered) in [("A", 1, true), ("B", 2, false), ("C", 0, false)] {
+        let handle = world.open(1, name);
+        let (stream, ..) = world.requests(0)[0];
+        let mut image: Vec<(i16, &[u8])> = vec![(22, b"1"), (25, b"2"), (259, &[2])];
+        match kind {
+            1 => image[2].1 = &[1],
+            0 => drop(image.pop()),
+            _ => {}
+        }
+        world.refresh(0, stream, &image, WHOLE);
+        world.update(0, stream, &[(25, b"4")]);
+        world.bytes(0, &typed(stream, UpdateType::QUOTE, &[(22, b"1")], None));
+        let whole: Vec<i16> = image.iter().map(|field| field.0).collect();
+        let expected = if filtered {
+            vec![(Kind::Image, vec![22])]
+        } else {
+            vec![(Kind::Image, whole), (Kind::Update, vec![25]), (Kind::Update, vec![22])]
+        };
+        assert_eq!(told(&mut world), expected, "{name}");
+        // Another image decides anew.
+        let other: &[u8] = if filtered { &[2] } else { &[1] };
+        world.refresh(0, stream, &[(22, b"1"), (259, other)], RefreshFlags::REFRESH_COMPLETE);
+        world.update(0, stream, &[(25, b"4")]);
+        let expected = if filtered {
+            vec![(Kind::Image, vec![22, 259]), (Kind::Update, vec![25])]
+        } else {
+            vec![(Kind::Image, vec![22])]
+        };
+        assert_eq!(told(&mut world), expected, "{name}");
+        world.close(1, handle);
+        world.events();
+    }
+}
+
+#[test]
+fn published_items_are_selected_by_their_images() {
+    let mut world = World::new(selecting(CacheRules::default()));
+    world.p2ps_up(1);
+    world.nip_up(0);
+    world.directory(0, vec![service(7, "FEED")]);
+    world.publish(0, 5, 7, "A", &[(22, b"1"), (25, b"2"), (259, &[1])]);
+    world.publish(0, 6, 7, "B", &[(22, b"1"), (25, b"2"), (259, &[2])]);
+    world.events();
+    world.open_with(1, "A", flags::STREAMING);
+    world.open_with(1, "B", flags::STREAMING);
+    assert_eq!(told(&mut world), [(Kind::Image, vec![22]), (Kind::Image, vec![22, 25, 259])]);
+    for stream in [5, 6] {
+        world.update(0, stream, &[(25, b"3")]);
+        world.bytes(0, &typed(stream, UpdateType::QUOTE, &[(22, b"1")], None));
+    }
+    assert_eq!(told(&mut world), [(Kind::Update, vec![25]), (Kind::Update, vec![22])]);
+    // Who comes later gets what passes.
+    world.p2ps_up(2);
+    world.open_with(2, "B", flags::STREAMING);
+    assert_eq!(told(&mut world), [(Kind::Image, vec![22, 25, 259])]);
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 fn filters(fields: FieldRule) -> Filters {
     let withheld = UpdateTypes::NONE.with(UpdateType::QUOTE);
-    Filters { others: Some(Arc::new(ServiceFilter { fields, withheld })), ..Filters::default() }
+    Filters { others: Some(Arc::new(ServiceFilter { fields, withheld, selector: None })), ..Filters::default() }
 }
 
 /// Fields 25 and 30 and quotes do not pass.

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hub::filter::rules::{FieldRule, FieldSet, Filters as Rules, ServiceFilter, UpdateTypes};
+use hub::filter::rules::{
+    FieldRule, FieldSelector, FieldSet, FieldValue, Filters as Rules, ServiceFilter, UpdateTypes,
+};
 use rwf::msg::UpdateType;
 
 use super::section::section;
@@ -15,6 +17,8 @@ section! {
     remove_fields: Entries = Entries::NONE, "", "Fields that the Source Distributor takes out of images and updates: SERVICE:FIELDS for one service, FIELDS for all others. Fields are numbers and ranges, such as \"FEED:22,25,-8000..-4001\".";
     pass_fields: Entries = Entries::NONE, "", "The only fields that the Source Distributor lets pass, written as remove_fields; a service has either.";
     withhold_updates: Entries = Entries::NONE, "", "Types of updates that the Source Distributor does not send on: SERVICE:TYPES for one service, TYPES for all others. Types are names (quote, trade, correction, ...) or numbers, such as \"FEED:quote,200\". Images that it holds say what they said.";
+    filter_field: Entries = Entries::NONE, "", "Field of the image that says which items the Source Distributor's filters are for, with filter_field_values: SERVICE:FIELD for one service, FIELD for all others, such as \"FEED:259\". Without it they are for all items of a service.";
+    filter_field_values: Entries = Entries::NONE, "", "Values of that field whose items are filtered, written as filter_field: numbers (of an enumeration too) and texts, such as \"FEED:1,2\".";
     p2ps_remove_fields: Entries = Entries::NONE, "", "As remove_fields, for the clients of this P2PS alone; its cache has all fields.";
     p2ps_pass_fields: Entries = Entries::NONE, "", "As pass_fields, for the clients of this P2PS alone.";
     p2ps_withhold_updates: Entries = Entries::NONE, "", "As withhold_updates, for the clients of this P2PS alone.";
@@ -25,15 +29,27 @@ struct Lists<'a> {
     remove: &'a Entries,
     pass: &'a Entries,
     withhold: &'a Entries,
+    /// Field and values that select items.
+    select: Option<(&'a Entries, &'a Entries)>,
 }
 
 impl Filters {
     fn at_distributor(&self) -> Lists<'_> {
-        Lists { remove: &self.remove_fields, pass: &self.pass_fields, withhold: &self.withhold_updates }
+        Lists {
+            remove: &self.remove_fields,
+            pass: &self.pass_fields,
+            withhold: &self.withhold_updates,
+            select: Some((&self.filter_field, &self.filter_field_values)),
+        }
     }
 
     fn at_p2ps(&self) -> Lists<'_> {
-        Lists { remove: &self.p2ps_remove_fields, pass: &self.p2ps_pass_fields, withhold: &self.p2ps_withhold_updates }
+        Lists {
+            remove: &self.p2ps_remove_fields,
+            pass: &self.p2ps_pass_fields,
+            withhold: &self.p2ps_withhold_updates,
+            select: None,
+        }
     }
 }
 
@@ -51,6 +67,8 @@ pub(super) fn of_p2ps(c: &Filters) -> Rules {
 pub(super) fn fault(c: &Filters) -> Option<(&'static str, &'static str)> {
     const FIELDS: &str = "must be fields, or SERVICE:FIELDS, such as FEED:22,25,-8000..-4001";
     const TYPES: &str = "must be types of updates, or SERVICE:TYPES, such as FEED:quote,trade";
+    const FIELD: &str = "must be a field, or SERVICE:FIELD, such as FEED:259";
+    const VALUES: &str = "must be values, or SERVICE:VALUES, such as FEED:1,2";
     let is_good = |list: &Entries, good: fn(&str) -> bool| list.0.iter().all(|entry| good(parts(entry).1));
     let fields = |list| is_good(list, |text| fields(text).is_some());
     let types = |list| is_good(list, |text| types(text).is_some());
@@ -58,6 +76,9 @@ pub(super) fn fault(c: &Filters) -> Option<(&'static str, &'static str)> {
         ("remove_fields", fields(&c.remove_fields), FIELDS),
         ("pass_fields", fields(&c.pass_fields), FIELDS),
         ("withhold_updates", types(&c.withhold_updates), TYPES),
+        ("filter_field", is_good(&c.filter_field, |text| text.trim().parse::<i16>().is_ok()), FIELD),
+        ("filter_field_values", is_good(&c.filter_field_values, |text| words(text).next().is_some()), VALUES),
+        ("filter_field", c.at_distributor().is_complete(), "and filter_field_values go together: a service has both"),
         ("p2ps_remove_fields", fields(&c.p2ps_remove_fields), FIELDS),
         ("p2ps_pass_fields", fields(&c.p2ps_pass_fields), FIELDS),
         ("p2ps_withhold_updates", types(&c.p2ps_withhold_updates), TYPES),
@@ -100,7 +121,8 @@ fn types(text: &str) -> Option<UpdateTypes> {
 
 impl Lists<'_> {
     fn services(&self) -> BTreeSet<&str> {
-        let all = [self.remove, self.pass, self.withhold].into_iter().flat_map(|list| &list.0);
+        let selecting = self.select.into_iter().flat_map(|(field, values)| [field, values]);
+        let all = [self.remove, self.pass, self.withhold].into_iter().chain(selecting).flat_map(|list| &list.0);
         all.filter_map(|entry| parts(entry).0).collect()
     }
 
@@ -108,6 +130,24 @@ impl Lists<'_> {
     fn is_either(&self) -> bool {
         let has_both = |name| !of(self.remove, name).is_empty() && !of(self.pass, name).is_empty();
         !has_both(None) && !self.services().into_iter().any(|name| has_both(Some(name)))
+    }
+
+    /// Each service, and all others, has a field that selects items and values of it, or neither.
+    fn is_complete(&self) -> bool {
+        let Some((field, values)) = self.select else { return true };
+        let has_both = |name| of(field, name).is_empty() == of(values, name).is_empty();
+        has_both(None) && self.services().into_iter().all(|name| has_both(Some(name)))
+    }
+
+    /// The items of a service that its filter is for.
+    fn selector(&self, name: Option<&str>) -> Option<FieldSelector> {
+        let (field, values) = self.select?;
+        let fid = of(field, name).last()?.trim().parse().ok()?;
+        let value = |word: &str| match word.parse() {
+            Ok(number) => FieldValue::Number(number),
+            Err(_) => FieldValue::Text(word.as_bytes().into()),
+        };
+        Some(FieldSelector { fid, values: of(values, name).into_iter().flat_map(words).map(value).collect() })
     }
 
     fn rules(&self) -> Rules {
@@ -127,7 +167,7 @@ impl Lists<'_> {
             (true, true) => FieldRule::All,
         };
         let words = of(self.withhold, name).join(",");
-        ServiceFilter { fields: rule, withheld: types(&words).unwrap_or_default() }
+        ServiceFilter { fields: rule, withheld: types(&words).unwrap_or_default(), selector: self.selector(name) }
     }
 }
 
@@ -152,7 +192,7 @@ pub(super) fn of_or_all<'a>(list: &'a Entries, name: Option<&str>, all: &str) ->
 mod tests {
     use super::super::Config;
     use super::{Filters, fault, of_distributor, of_p2ps};
-    use hub::filter::rules::FieldRule;
+    use hub::filter::rules::{FieldRule, FieldValue};
     use rwf::msg::UpdateType;
 
     fn parsed(text: &str) -> Filters {
@@ -186,6 +226,19 @@ mod tests {
     }
 
     #[test]
+    fn a_field_selects_the_items_that_are_filtered() {
+        let c = parsed(
+            "remove_fields = [\"22\"]\nfilter_field = [\"FEED:259\", \"53\"]\nfilter_field_values = [\"FEED:1,2\", \"FEED:X\", \"USD\"]\n",
+        );
+        let rules = of_distributor(&c);
+        let selector = |name| rules.of(name).and_then(|filter| filter.selector.clone()).map(|s| (s.fid, s.values));
+        let (number, text) = (FieldValue::Number, |text: &str| FieldValue::Text(text.as_bytes().into()));
+        assert_eq!(selector("FEED"), Some((259, vec![number(1), number(2), text("X")])));
+        assert_eq!(selector("ANY"), Some((53, vec![text("USD")])));
+        assert!(!rules.of("FEED").unwrap().fields.passes(22), "what is taken out is said for all");
+    }
+
+    #[test]
     fn what_cannot_be_is_said() {
         for (text, key) in [
             ("remove_fields = [\"BID\"]", "remove_fields"),
@@ -193,6 +246,9 @@ mod tests {
             ("remove_fields = [\"FEED:40000\"]", "remove_fields"),
             ("p2ps_remove_fields = [\"9..3\"]", "p2ps_remove_fields"),
             ("withhold_updates = [\"FEED:quotes\"]", "withhold_updates"),
+            ("filter_field = [\"FEED:RECORDTYPE\"]\nfilter_field_values = [\"FEED:1\"]", "filter_field"),
+            ("filter_field = [\"FEED:259\"]", "filter_field"),
+            ("filter_field_values = [\"FEED:1\"]", "filter_field"),
             ("remove_fields = [\"22\"]\npass_fields = [\"FEED:25\"]", "pass_fields"),
         ] {
             let faults = Config::parse("q.toml", &format!("[filters]\n{text}\n")).unwrap_err().faults;

@@ -7,7 +7,7 @@ use hub::distributor::{
     self, Balance, CloseReason, Interruption, Origin, PeerInfo, ProviderSink, RouteConfig, ServiceGroup, SessionId,
     SourceDistributor,
 };
-use hub::filter::rules::{FieldRule, FieldSet, Filters, ServiceFilter, UpdateTypes};
+use hub::filter::rules::{FieldRule, FieldSelector, FieldSet, FieldValue, Filters, ServiceFilter, UpdateTypes};
 use hub::p2ps::conflation::{JustInTime, ServiceConflation, Settings};
 use hub::p2ps::{self, ClientId, ClientInfo, Joined, P2ps, SourceId};
 use std::collections::BTreeMap;
@@ -172,6 +172,14 @@ impl Set {
             "distributor-without" => filter(&mut self.distributor.filters, value, without)?,
             "p2ps-without" => filter(&mut self.p2ps.filters, value, without)?,
             "p2ps-only" => filter(&mut self.p2ps.filters, value, only)?,
+            "distributor-where" => {
+                let (service, what) = of_service(value)?;
+                let (fid, number) = what.split_once(':').ok_or("SERVICE/FIELD:NUMBER")?;
+                let fid = fid.parse().map_err(|_| "SERVICE/FIELD:NUMBER")?;
+                let number = number.parse().map_err(|_| "SERVICE/FIELD:NUMBER")?;
+                let known = self.distributor.filters.services.entry(service.to_owned()).or_default();
+                Arc::make_mut(known).selector = Some(FieldSelector { fid, values: vec![FieldValue::Number(number)] });
+            }
             "distributor-withholds" => filter(&mut self.distributor.filters, value, withholding)?,
             "service-id" => {
                 let (service, id) = of_service(value)?;

@@ -299,6 +299,7 @@ impl SourceDistributor {
         debug_assert!(self.items[handle].place().is_none(), "an item leaves its stream before it is forgotten");
         self.upstream.forget_item(handle);
         self.cache.remove(handle.0);
+        self.unselected.forget(handle);
         self.hot_standby.forget(handle);
         if let Some(image) = self.items[handle].image() {
             self.end_record(handle, image);
@@ -324,6 +325,7 @@ impl SourceDistributor {
         self.upstream.pending.forget_item(handle);
         self.items.unlist(handle);
         self.cache.remove(handle.0);
+        self.unselected.forget(handle);
         self.hot_standby.forget(handle);
         let item = &self.items[handle];
         let (image, service, watched) = (item.image(), item.service(), item.has_interest());

@@ -66,6 +66,12 @@ impl Setup {
             "distributor-without" => ("filters", listed("remove_fields")?),
             "p2ps-without" => ("filters", listed("p2ps_remove_fields")?),
             "p2ps-only" => ("filters", listed("p2ps_pass_fields")?),
+            "distributor-where" => {
+                let (service, what) = of_service()?;
+                let (field, number) = what.split_once(':').ok_or("SERVICE/FIELD:NUMBER")?;
+                self.add("filters", format!("filter_field = [\"{service}:{field}\"]"));
+                ("filters", format!("filter_field_values = [\"{service}:{number}\"]"))
+            }
             "distributor-withholds" => ("filters", listed("withhold_updates")?.replace("Quote", "quote")),
             "not-cached" => {
                 let line = format!("cached_services = [\"{SERVICE}\"]");
