@@ -125,6 +125,12 @@ pub struct Config {
     pub opens_per_turn: u32,
     /// Items looked at from one [`super::SourceDistributor::on_timer`] to the next because their service is down at their provider.
     pub work_per_turn: u32,
+    /// Where providers are at their limits, items of a higher priority class take the places of those of a lower one.
+    pub preemption: bool,
+    /// How long an item that has given its place to another waits before it is asked for again.
+    pub preemption_retry: u64,
+    /// Names of items that give their places to nobody.
+    pub locked_items: Vec<NamePattern>,
     /// Items held at once, all services together; further opens are refused.
     pub max_items: u32,
     /// Whether to fetch the dictionaries that providers offer.
@@ -203,6 +209,9 @@ impl Default for Config {
             open_window: 5_000,
             opens_per_turn: 200,
             work_per_turn: 1_000,
+            preemption: false,
+            preemption_retry: 180 * SECOND,
+            locked_items: Vec::new(),
             max_items: 10_000_000,
             download_dictionaries: true,
             dictionary_timeout: 3 * SECOND,

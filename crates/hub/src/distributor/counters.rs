@@ -73,6 +73,8 @@ pub struct Counters {
     pub images_aged: u64,
     /// Items that their hot standby took over because the provider in use said Suspect of them: part of all that took over.
     pub suspect_takeovers: u64,
+    /// Items that have left a provider at its limit for others of a higher priority class.
+    pub preempted: u64,
     /// Items of non-interactive providers that went back to another publisher when theirs left.
     pub taken_back: u64,
     /// Images of second publishers that were not kept: as many stand by as there may be items.

@@ -129,6 +129,17 @@ pub enum Notice {
         /// They have gone back to the first provider, which has had them good again for long enough.
         returns: bool,
     },
+    /// A provider is at its limit, and an item of a higher priority class has taken the place of another there.
+    ItemPreempted {
+        /// The service's name.
+        service: String,
+        /// Address of the provider.
+        provider: String,
+        /// The item that has left its place.
+        item: String,
+        /// The item that has it now.
+        by: String,
+    },
     /// A non-interactive provider has left items that another one publishes too: that one has them back.
     ItemsTakenBack {
         /// Its name.
@@ -190,6 +201,10 @@ impl fmt::Display for Notice {
                     "{items} items of service {service} go on at provider {to}, the hot standby, since provider {from} says Suspect of them{said}{state}: {in_sequence} with their next update, the others with a new image"
                 )
             }
+            Self::ItemPreempted { service, provider, item, by } => write!(
+                f,
+                "item {item:?} of service {service} is closed at provider {provider}, which is at its limit: {by:?} has a higher priority"
+            ),
             Self::ItemsTakenBack { service, provider, items } => {
                 write!(
                     f,

@@ -13,6 +13,7 @@ mod network;
 mod outage;
 mod pause;
 mod posts;
+mod preemption;
 mod published;
 mod random;
 mod random_published;

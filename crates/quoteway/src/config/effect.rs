@@ -109,7 +109,7 @@ const RECOVERY: &str = "an item is asked for again for ever, with a pause that g
 const CONTRIBUTIONS: &str = "posts and inserts go straight to the provider; insertTimeout bounds the answer";
 const DELAY: &str = "the servers delay nothing: quoteway delay does, a process of its own with its own flags";
 const FILTER: &str = "fields are taken out by remove_fields of [filters], of the items that filter_field and filter_field_values of it select (docs/operating/filters.md)";
-const PREEMPTION: &str = "items are not pre-empted; a request beyond the limits is refused with a text";
+const PREEMPTION: &str = "whether items are preempted, and which are not, is source_distributor.preemption and locked_item_list (docs/operating/running.md)";
 const OVERLOAD: &str = "queues have fixed bounds: guaranteedOutputBuffers, maxOutputBuffers, minimumOpenWindow";
 const PAIR: &str = "the hub stream is ordered: an update that overtakes another is put back in place";
 const QOS: &str = "quality of service is what the provider's directory says";
@@ -346,7 +346,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     ),
     none(Kind::Service, HEADLINES, "headlinePermissioning"),
     none(Kind::Service, LOCK_SERVICE, "overrideLockServiceId"),
-    none(Kind::Service, PREEMPTION, "lockedItemThreshold preemption preemptionRecoveryThreshold preemptionRetryTime"),
+    none(Kind::Service, PREEMPTION, "lockedItemThreshold preemption preemptionRecoveryThreshold"),
     none(Kind::Service, LOGS, "logNonRecoverableOpens"),
     none(Kind::Service, BIAS, "readBias serviceQueueTimerMilliseconds"),
     none(Kind::Service, NEEDLESS, "maxOutputBuffers maxSemaphores"),

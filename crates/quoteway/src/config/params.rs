@@ -138,6 +138,9 @@ section! {
     service_group_list: ServiceGroupList = ServiceGroupList(Vec::new()), "", "Service groups, GROUP=SERVICE|SERVICE: one name that clients see beside those of the services, asked for at the first of these that takes requests, then at the next (docs/operating/standby.md).";
     site: String = String::new(), "", "Name of this site among those that are each other's providers, the same for all Source Distributors of a hub: a service that has come through this site is not taken (docs/operating/cascades.md). Empty: the host's name and a number drawn at each start.";
     failback_s: u32 = 0, "", "With provider_choice \"first\" or \"hot\": how long the first route has to have a service again before items go back to it, seconds; 0 leaves them where they are.";
+    preemption: bool = false, "", "Where all providers of an item are at their OpenLimit, an item of a higher priority class takes the place of one of a lower class (docs/operating/running.md).";
+    preemption_retry_s: u32 = 180, "preemptionRetryTime" in "SERVICE", "How long an item that has given its place to another waits before it is asked for again, seconds.";
+    locked_item_list: Vec<String> = Vec::new(), "", "Names of items that give their places to nobody; * stands for any text, ? for one character.";
     request_timeout_s: u32 = 15, "retryTimer" in "SERVICE", "Time after which an unanswered open is reported as Timeout and asked again, seconds.";
     age_unwatched_item_time_s: u32 = 0, "ageUnwatchedItemTime" in "SERVICE", "How long an item that nobody watches stays open at its provider, seconds; 0 closes it at once.";
     age_unpublished_s: u32 = 86_400, "", "How long the image of an item is held that no provider publishes any more and nobody watches, and a service that nobody offers and has no item, seconds; 0 for ever. They make room sooner where max_items is reached.";

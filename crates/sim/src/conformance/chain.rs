@@ -130,6 +130,7 @@ impl Set {
                 let members = members.split('|').map(str::to_owned).collect();
                 self.distributor.service_groups.push(ServiceGroup { name: name.to_owned(), members });
             }
+            "preemption" => self.distributor.preemption = number()? != 0,
             "takeover-on-suspect" => self.distributor.takeover_on_suspect = number()? != 0,
             "interruption-s" => self.interruption().duration = seconds()?,
             "traffic-window-s" => self.interruption().traffic_window = seconds()?,

@@ -122,11 +122,16 @@ impl SourceDistributor {
             return self.repeat_end(handle, slot);
         }
         self.upstream.merge.note(handle, slot, message);
-        let Some(serial) = serial else { return self.reissue(now, handle, false, out) };
+        let Some(serial) = serial else {
+            self.reissue(now, handle, false, out);
+            self.preempt(now, handle, out);
+            return;
+        };
         self.want_by_its_way(handle, slot, in_stream);
         self.owe_reissue(handle, slot, serial);
         self.reissue(now, handle, true, out);
         self.want_image(now, handle, slot, out);
+        self.preempt(now, handle, out);
         self.explain_wait(handle, self.links.number(slot));
     }
 
@@ -227,11 +232,13 @@ impl SourceDistributor {
         let item = &self.items[handle];
         if item.is_waiting() {
             if was_watched {
+                self.preempt(now, handle, out);
                 return self.explain_wait(handle, open.target);
             }
             let service = item.service();
             self.enqueue(handle);
             self.send_queued(now, service, out);
+            self.preempt(now, handle, out);
             let item = &self.items[handle];
             if item.is_waiting() {
                 let timer = Timer::Request(handle, item.epoch());

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `requests` | queues, open windows, request pacing, timeouts and retries |
 //! | `routing` | which provider is asked |
+//! | `preemption` | which item gives its place at a provider to another |
 //! | `request_merge` | the one request that several P2PSs' demands make |
 //! | `item_messages` | what providers send on item streams |
 //! | `pending_images` | which P2PSs an answer is not for yet |
@@ -12,6 +13,7 @@
 mod item_messages;
 mod pending_images;
 mod point_to_point;
+mod preemption;
 mod request_merge;
 mod requests;
 mod routing;
@@ -24,6 +26,7 @@ use super::items::Items;
 use super::{Config, SessionId};
 use pending_images::PendingImages;
 use point_to_point::PointToPoint;
+use preemption::Preemption;
 use request_merge::RequestMerge;
 use rustc_hash::FxHashMap;
 
@@ -37,6 +40,7 @@ pub(crate) struct Upstream {
     pub(crate) pacing: RequestPacing,
     /// The session that failed an item last: another one is asked before it.
     failed_at: FxHashMap<Handle, SessionId>,
+    preemption: Preemption,
 }
 
 impl Upstream {
@@ -47,6 +51,7 @@ impl Upstream {
             delivery: PointToPoint::new(config.point_to_point),
             pacing: RequestPacing { left: config.opens_per_turn, taken: 0, exhausted: false },
             failed_at: FxHashMap::default(),
+            preemption: Preemption::default(),
         }
     }
 

@@ -179,19 +179,23 @@ impl RequestMerge {
         self.items.keys().chain(&self.narrowed).copied()
     }
 
+    /// The priority that all who have an item open ask for together, given how many P2PSs those are.
+    pub(crate) fn priority(&self, handle: Handle, watching: usize) -> Priority {
+        let demands = self.items.get(&handle).map(Vec::as_slice).unwrap_or_default();
+        priority_of(demands, watching)
+    }
+
     /// What to ask the provider for, given how many P2PSs have the item open.
     pub(crate) fn merged(&mut self, handle: Handle, watching: usize) -> Merged<'_> {
         let demands = self.items.get(&handle).map(Vec::as_slice).unwrap_or_default();
         let plain = watching.saturating_sub(demands.len());
-        let mut priority = Priority { class: 1, count: plain as u16 };
+        let priority = priority_of(demands, watching);
         let mut flags = RequestFlags::NONE;
         for demand in demands {
-            priority = add(priority, demand.priority);
             for flag in KEPT_FLAGS {
                 flags.set(flag, flags.contains(flag) || demand.flags.contains(flag));
             }
         }
-        priority.count = priority.count.max(1);
         flags.set(RequestFlags::HAS_VIEW, false);
         let mut merged = Merged {
             priority,
@@ -214,6 +218,13 @@ impl RequestMerge {
         }
         merged
     }
+}
+
+/// The highest class, and the counts of all that are in it. Who asks for nothing special is one of class 1.
+fn priority_of(demands: &[Demand], watching: usize) -> Priority {
+    let plain = Priority { class: 1, count: watching.saturating_sub(demands.len()) as u16 };
+    let sum = demands.iter().fold(plain, |sum, demand| add(sum, demand.priority));
+    Priority { count: sum.count.max(1), ..sum }
 }
 
 /// Whether a request asks for nothing beyond the item itself.

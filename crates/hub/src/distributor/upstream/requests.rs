@@ -66,6 +66,7 @@ impl SourceDistributor {
                         break;
                     }
                 }
+                Err(Wait::OpenLimit) if self.preempt_queued(now, handle, out) => {}
                 Err(_) => passed.push(handle),
             }
             // With one provider what stops one item stops all, as a rule; look past it only for what is different.
@@ -122,7 +123,7 @@ impl SourceDistributor {
     }
 
     /// Sends the request for an item to a session.
-    fn ask(&mut self, now: u64, handle: Handle, id: SessionId, out: &mut dyn ProviderSink) {
+    pub(super) fn ask(&mut self, now: u64, handle: Handle, id: SessionId, out: &mut dyn ProviderSink) {
         let item = &mut self.items[handle];
         let session = &mut self.providers[id];
         let stream = session.ids.take(now);

@@ -64,6 +64,21 @@ impl SourceDistributor {
         matches!(route, Ok(_) | Err(Wait::Window))
     }
 
+    /// The providers of an item that are at their limit.
+    pub(super) fn full_providers(&self, handle: Handle) -> Vec<SessionId> {
+        let item = &self.items[handle];
+        let qos = ItemKey::qos_of(item.key());
+        let is_full = |id: &SessionId| {
+            let session = self.providers.get(*id).filter(|session| session.phase == Phase::Ready)?;
+            let has_item = self.config.route(session.origin).is_none_or(|route| route.has_item_of(item.key()));
+            let offer = session.offer(item.service()).filter(|offer| has_item && offer.serves(item.domain(), qos))?;
+            let place = offer.place(session.used(offer), item.is_snapshot(), self.config.open_window);
+            Some(place == Err(Wait::OpenLimit))
+        };
+        let providers = self.services[item.service()].providers().iter().copied();
+        providers.filter(|id| is_full(id) == Some(true)).collect()
+    }
+
     /// The provider that stands by for an item which is open at another.
     pub(in crate::distributor) fn standby_for(&self, handle: Handle, used: SessionId) -> Result<SessionId, Wait> {
         self.route_beside(&self.items[handle], Some(used))
