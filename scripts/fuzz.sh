@@ -14,7 +14,6 @@ kept() { # target -> the file that the tests read
         lbm_*) echo crates/lbm/tests/corpus/"$1".hex ;;
         permissions_*) echo crates/permissions/tests/corpus/"$1".hex ;;
         marketfeed | page) echo crates/marketfeed/tests/corpus/"$1".hex ;;
-        # Targets of binaries, which no test reads yet.
         *) echo crates/quoteway/tests/corpus/"$1".hex ;;
     esac
 }

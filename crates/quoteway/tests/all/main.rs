@@ -9,6 +9,7 @@ mod delay;
 mod doors;
 mod full_disk;
 mod history;
+mod hostile;
 mod hosts;
 mod http;
 mod hub;

@@ -96,7 +96,7 @@ pub fn parse(text: &str) -> (Vec<Line>, Vec<Fault>) {
             continue;
         }
         let number = at + 1;
-        let mut whole = first.to_owned();
+        let (mut whole, mut is_cut) = (first.to_owned(), false);
         while whole.ends_with('\\') {
             whole.pop();
             match rest.next() {
@@ -105,11 +105,17 @@ pub fn parse(text: &str) -> (Vec<Line>, Vec<Fault>) {
                     whole.push(' ');
                     whole.push_str(next.trim());
                 }
-                None => faults.push(Fault {
-                    line: number,
-                    what: "the file ends where \\ continues the line: take the \\ away".into(),
-                }),
+                None => {
+                    // However many of them there are: one fault, and none about what is left of the line.
+                    whole.truncate(whole.trim_end_matches('\\').len());
+                    let what = "the file ends where \\ continues the line: take the \\ away".into();
+                    faults.push(Fault { line: number, what });
+                    is_cut = true;
+                }
             }
+        }
+        if is_cut && whole.trim().is_empty() {
+            continue;
         }
         match line(number, &whole) {
             Ok(line) => lines.push(line),

@@ -18,6 +18,15 @@ fn faults(text: &str) -> Vec<String> {
 }
 
 #[test]
+fn a_line_that_goes_on_behind_the_end_is_one_fault() {
+    for text in [r"\", r"\\\\", "\n\\", r"*a : 1\\\"] {
+        let (_, faults) = super::syntax::parse(text);
+        assert_eq!(faults.len(), 1, "{text:?}: {faults:?}");
+        assert!(faults[0].what.contains("the file ends"), "{faults:?}");
+    }
+}
+
+#[test]
 fn separators_comments_and_continued_lines_are_read() {
     let c = config(
         "! comment\n# comment : x\n\n*P2PS*maxMounts : 7\n*p2ps*ITEMLIMIT = 9\n*src_dist*a.route*hostList : h1:1, \\\n   h2\n",
