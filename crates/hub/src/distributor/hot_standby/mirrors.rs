@@ -3,7 +3,7 @@
 use super::tail::Tail;
 use super::{Filling, Mirror};
 use crate::distributor::config::Balance;
-use crate::distributor::ids::{GroupId, Handle, StreamId};
+use crate::distributor::ids::{GroupId, Handle};
 use crate::distributor::items::{Kind, Place};
 use crate::distributor::providers::Stream;
 use crate::distributor::timers::Timer;
@@ -373,10 +373,5 @@ impl SourceDistributor {
                 mirror.group = to;
             }
         }
-    }
-
-    /// The item that has its mirror on a stream.
-    pub(in crate::distributor) fn mirror_on(&self, id: SessionId, stream: StreamId) -> Option<Handle> {
-        self.providers.get(id)?.streams.get(stream).mirror()
     }
 }
