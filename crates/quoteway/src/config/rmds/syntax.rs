@@ -99,19 +99,16 @@ pub fn parse(text: &str) -> (Vec<Line>, Vec<Fault>) {
         let (mut whole, mut is_cut) = (first.to_owned(), false);
         while whole.ends_with('\\') {
             whole.pop();
-            match rest.next() {
-                Some((_, next)) => {
-                    whole.truncate(whole.trim_end().len());
-                    whole.push(' ');
-                    whole.push_str(next.trim());
-                }
-                None => {
-                    // However many of them there are: one fault, and none about what is left of the line.
-                    whole.truncate(whole.trim_end_matches('\\').len());
-                    let what = "the file ends where \\ continues the line: take the \\ away".into();
-                    faults.push(Fault { line: number, what });
-                    is_cut = true;
-                }
+            if let Some((_, next)) = rest.next() {
+                whole.truncate(whole.trim_end().len());
+                whole.push(' ');
+                whole.push_str(next.trim());
+            } else {
+                // However many of them there are: one fault, and none about what is left of the line.
+                whole.truncate(whole.trim_end_matches('\\').len());
+                let what = "the file ends where \\ continues the line: take the \\ away".into();
+                faults.push(Fault { line: number, what });
+                is_cut = true;
             }
         }
         if is_cut && whole.trim().is_empty() {
