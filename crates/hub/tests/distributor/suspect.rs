@@ -278,3 +278,28 @@ fn a_standby_that_leaves_takes_what_it_had_to_go_back_with_it() {
     world.events();
     assert_eq!(swaps(&mut world), [swap(0, 1, 1, 1, false)]);
 }
+
+#[test]
+fn nothing_comes_to_stand_by_at_a_provider_that_is_lost() {
+    let mut world = world(true, |config| config.work_per_turn = 1);
+    let items: Vec<(u32, i32, i32)> = ["A", "B", "C"].map(|name| mirrored(&mut world, name)).into();
+    for &(_, used, standby) in &items {
+        world.status(1, standby, SUSPECT);
+        world.status(0, used, SUSPECT);
+    }
+    world.events();
+    // Of the items of the one that is lost most have yet to leave it when the other says that it has them good.
+    world.down(0);
+    for &(_, _, standby) in &items {
+        world.status(1, standby, OK);
+    }
+    world.sd.check_invariants();
+    let mut asked = world.requests(1);
+    assert!(asked.len() <= 1, "they leave the lost one in turns: {asked:?}");
+    world.turn();
+    world.events();
+    asked.extend(world.requests(1));
+    for name in ["A", "B", "C"] {
+        assert!(asked.iter().any(|request| request.1 == name), "{name} is asked for: {asked:?}");
+    }
+}

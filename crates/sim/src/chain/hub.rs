@@ -7,7 +7,9 @@ use super::network::{Fault, Network};
 use super::random::Random;
 use super::socket::{LIMITS, Socket};
 use hub::cache::rules::{CacheRules, NamePattern, ServiceRule};
-use hub::distributor::{self, Balance, CloseReason, ProviderSink, SessionId, SourceDistributor};
+use hub::distributor::{
+    self, Balance, CloseReason, Interruption, ProviderSink, RouteConfig, SessionId, SourceDistributor,
+};
 use hub::filter::rules::FieldSet;
 use hub::hash_seed::HashSeed;
 use hub::p2ps::conflation::{Exceptions, FieldIntervals, FieldValue, JustInTime, ServiceConflation, Settings};
@@ -105,6 +107,8 @@ pub(crate) struct Hub {
     pub(crate) filtering: Filtering,
     /// Providers have hot standbys; whether they number alike.
     pub(crate) hot: Option<bool>,
+    /// The data of providers are watched for interruptions.
+    pub(crate) watched: bool,
     pub(crate) trace: Option<Vec<String>>,
 }
 
@@ -114,7 +118,7 @@ const HASH_SEED: HashSeed = HashSeed::new(0x5155_4f54, 0x4557_4159);
 fn distributor_config(
     lossy: bool,
     filtering: Filtering,
-    hot: Option<bool>,
+    (hot, watched): (Option<bool>, bool),
     random: &mut Random,
 ) -> distributor::Config {
     let balance = if random.chance(50) { Balance::First } else { Balance::Load };
@@ -140,8 +144,18 @@ fn distributor_config(
         image_part: if random.chance(50) { 40 } else { 32_000 },
         cache: cache_rules(random),
         filters: filtering.of_distributors(),
+        routes: if watched { vec![watched_route(); ROUTES] } else { Vec::new() },
         ..distributor::Config::default()
     }
+}
+
+/// Routes that there may be: more than providers.
+const ROUTES: usize = 8;
+
+/// A route whose data are watched: what has ticked at all, and is silent for some seconds, is left.
+fn watched_route() -> RouteConfig {
+    let interruption = Interruption { duration: 6 * SECOND, traffic_window: 0 };
+    RouteConfig { interruption: Some(interruption), ..RouteConfig::default() }
 }
 
 /// Time in which a client has to log in.
@@ -243,7 +257,7 @@ impl Hub {
         count: (usize, usize),
         layout: Layout,
         (paced, slow, conflated): (bool, bool, bool),
-        (filtering, hot): (Filtering, Option<bool>),
+        (filtering, hot, watched): (Filtering, Option<bool>, bool),
         now: u64,
         random: &mut Random,
     ) -> Self {
@@ -262,6 +276,7 @@ impl Hub {
             order: order(longest),
             filtering,
             hot,
+            watched,
             next_incarnation: 100,
             network: None,
             trace: None,
@@ -272,7 +287,10 @@ impl Hub {
             return hub;
         }
         for number in 0..distributors {
-            let machine = SourceDistributor::new(distributor_config(lossy, filtering, hot, random), 10 + number as u32);
+            let machine = SourceDistributor::new(
+                distributor_config(lossy, filtering, (hot, watched), random),
+                10 + number as u32,
+            );
             hub.distributors.push(Distributor { machine, sink: Sink::default() });
         }
         for id in 0..shards as u16 {
@@ -327,7 +345,7 @@ impl Hub {
             history_bytes: [0, 3_000, 1 << 20, 1 << 20][random.below(4)],
             window: if self.paced { WINDOW } else { 0 },
             patience: PATIENCE,
-            ..distributor_config(self.lossy, self.filtering, self.hot, random)
+            ..distributor_config(self.lossy, self.filtering, (self.hot, self.watched), random)
         }
     }
 
@@ -482,8 +500,10 @@ impl Hub {
             self.unlink(now, at, number);
         }
         self.next_incarnation += 1;
-        let machine =
-            SourceDistributor::new(distributor_config(true, self.filtering, self.hot, random), self.next_incarnation);
+        let machine = SourceDistributor::new(
+            distributor_config(true, self.filtering, (self.hot, self.watched), random),
+            self.next_incarnation,
+        );
         self.distributors[number] = Distributor { machine, sink: Sink::default() };
         Some(number)
     }

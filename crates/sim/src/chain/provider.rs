@@ -550,15 +550,30 @@ impl Provider {
     }
 
     fn idle_stream(&self, random: &mut Random) -> Option<i32> {
-        let idle = |s: &Stream| s.imaged && s.sending.is_none() && !s.snapshot;
-        let idle: Vec<i32> = self.streams.iter().filter(|(_, s)| idle(s)).map(|(id, _)| *id).collect();
+        let idle: Vec<i32> = self.idle_streams().map(|(id, _)| id).collect();
         random.pick(&idle)
+    }
+
+    fn idle_streams(&self) -> impl Iterator<Item = (i32, &Stream)> {
+        let is_idle = |s: &Stream| s.imaged && s.sending.is_none() && !s.snapshot;
+        self.streams.iter().filter(move |(_, s)| is_idle(s)).map(|(id, s)| (*id, s))
     }
 
     fn refresh_unasked(&mut self, truth: &mut Truth, random: &mut Random) -> bool {
         let Some(id) = self.idle_stream(random) else { return false };
         self.begin_image(id, false, truth, random);
         true
+    }
+
+    /// Each service that has items has an image of one that nobody has asked for.
+    pub(crate) fn tick(&mut self, truth: &mut Truth, random: &mut Random) {
+        let mut services = BTreeSet::new();
+        let idle: Vec<(i32, u8)> = self.idle_streams().map(|(id, stream)| (id, stream.item.service)).collect();
+        for (id, service) in idle {
+            if services.insert(service) {
+                self.begin_image(id, false, truth, random);
+            }
+        }
     }
 
     /// An item becomes Suspect, or good again.

@@ -291,3 +291,30 @@ fn hot_standbys_take_over_with_an_image_and_without_one() {
     assert!(suspect >= 5, "{suspect} takeovers because of Suspect");
     assert!(in_sequence >= 5 && all - in_sequence >= 12, "{all} takeovers, {in_sequence} of them in sequence");
 }
+
+/// From this seed on worlds are as those with hot standby, and the data of their providers are watched: who is silent is left, and what nobody
+/// else has is Suspect until it ticks again.
+const WATCHED: u64 = 16_000_000;
+
+#[test]
+fn worlds_with_interrupted_data_keep_the_rules() {
+    if number("QUOTEWAY_SEED").or(number("QUOTEWAY_FIRST_SEED")).is_none() {
+        keep(Between::Nothing, WATCHED..WATCHED + 200, "random_worlds");
+        keep(Between::Network, WATCHED..WATCHED + 120, "a_network_apart");
+    }
+}
+
+#[test]
+fn data_are_interrupted_and_come_again() {
+    let lines: Vec<String> = (WATCHED..WATCHED + 60).flat_map(|seed| chain::history(seed, Between::Nothing)).collect();
+    let counts =
+        lines.iter().filter_map(|line| line.split_once("by them, and resumptions: ")).map(|(_, counts)| counts);
+    let digits = counts.flat_map(|text| text.split(|c: char| !c.is_ascii_digit()));
+    let numbers: Vec<u64> = digits.filter_map(|word| word.parse::<u64>().ok()).collect();
+    let sum = |at: usize| numbers.iter().skip(at).step_by(3).sum::<u64>();
+    let (interruptions, silent, resumptions) = (sum(0), sum(1), sum(2));
+    assert!(
+        interruptions >= 20 && silent >= 20 && resumptions >= 10,
+        "{interruptions} interruptions, {silent} items, {resumptions} resumptions"
+    );
+}

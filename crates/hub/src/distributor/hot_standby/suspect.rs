@@ -121,6 +121,10 @@ impl SourceDistributor {
     ) -> bool {
         let session_of = |item: &Item| item.place().map(|place| place.session);
         let from = session_of(&self.items[handle]);
+        // What a session that is lost had goes over with all of it, and nothing stands by there.
+        if from.is_none_or(|from| !self.providers.is_reached(from, self.items[handle].service())) {
+            return false;
+        }
         let Some(in_sequence) = self.swap_hot(now, handle, former, out) else { return false };
         let (Some(from), Some(to)) = (from, session_of(&self.items[handle])) else { return true };
         self.counters.suspect_takeovers += u64::from(former == Former::Suspect);

@@ -88,6 +88,8 @@ const WARM: u64 = 11_000_000;
 const FILTERED: u64 = 13_000_000;
 /// Worlds from this seed on are as those, and providers have hot standbys; in every other one they all say the same with the same numbers.
 const HOT: u64 = 15_000_000;
+/// Worlds from this seed on are as those, and the data of their providers are watched for interruptions; in every third one without hot standbys.
+const WATCHED: u64 = 16_000_000;
 /// Bytes that a distributor of a paced world reads from a provider at a time.
 const READ: usize = 1_200;
 
@@ -119,9 +121,10 @@ impl World {
         let crowded = seed_of_kind >= CROWDED;
         let shards = if layout == Layout::Inline { 1 } else { 1 + random.below(if crowded { 5 } else { 3 }) };
         let kind = ((PACED..SLOW).contains(&seed_of_kind), seed_of_kind >= SLOW, seed_of_kind >= CONFLATED);
-        let hot = (seed >= HOT).then_some(seed % 4 < 2);
+        let watched = seed >= WATCHED;
+        let hot = (seed >= HOT && !(watched && seed.is_multiple_of(3))).then_some(seed % 4 < 2);
         let filtering = filtering(seed);
-        let mut hub = Hub::new((distributors, shards), layout, kind, (filtering, hot), now, &mut random);
+        let mut hub = Hub::new((distributors, shards), layout, kind, (filtering, hot, watched), now, &mut random);
         hub.trace = logged.then(Vec::new);
         let home = |at: usize| usize::from(distributors == 2 && at >= 2);
         let count = if seed >= HOT { 2 + random.below(OFFERS.len() - 1) } else { 1 + random.below(OFFERS.len()) };
@@ -195,6 +198,12 @@ impl World {
         self.note(|| format!("hot takeovers, and those in sequence: {taken:?}"));
         let suspect: u64 = self.hub.distributors.iter().map(|d| d.machine.counters().suspect_takeovers).sum();
         self.note(|| format!("taken over because of Suspect: {suspect}"));
+        let of = |distributor: &super::hub::Distributor| {
+            let counters = distributor.machine.counters();
+            (counters.data_interruptions, counters.items_silent, counters.data_resumptions)
+        };
+        let silent: Vec<(u64, u64, u64)> = self.hub.distributors.iter().map(of).collect();
+        self.note(|| format!("interruptions, items Suspect by them, and resumptions: {silent:?}"));
         self.note(|| format!("{above} images at distributors and {given} at P2PSs came out of caches"));
         self.leave();
     }

@@ -108,6 +108,9 @@ impl World {
             for provider in providers.iter_mut() {
                 provider.heal(random);
                 provider.catch_up(truth);
+                if self.hub.watched {
+                    provider.tick(truth, random);
+                }
             }
             for publisher in publishers.iter_mut() {
                 publisher.heal(truth, random);
