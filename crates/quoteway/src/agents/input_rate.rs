@@ -14,7 +14,7 @@ const PAUSE_MAX: u64 = 10 * SECOND;
 /// Without a pause for so long, a provider is within its limit again.
 const CALM: u64 = 5 * SECOND;
 
-/// The least limits, as they may be configured: what one turn takes in of a connection is less than [`PAUSE_MAX`] at these.
+/// The least limits, as they may be configured: what one turn takes in of a connection is less than `PAUSE_MAX` at these.
 pub const BYTES_MIN: u32 = 65_536;
 /// As [`BYTES_MIN`].
 pub const MESSAGES_MIN: u32 = 1_000;
