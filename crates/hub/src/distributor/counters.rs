@@ -47,6 +47,8 @@ pub struct Counters {
     pub hot_takeovers_in_sequence: u64,
     /// Updates dropped after a takeover: the provider before had sent them.
     pub dropped_repeats: u64,
+    /// Parts of images dropped after a takeover: they are older than what those who watch have had.
+    pub images_held_back: u64,
     /// Messages dropped: session not known.
     pub dropped_unknown_session: u64,
     /// Messages dropped: no item on their stream (crossed with a close, usually).

@@ -136,6 +136,65 @@ fn a_standby_that_is_behind_sends_nothing_twice() {
     assert_eq!(world.sd.counters().dropped_repeats, 4);
 }
 
+/// The streams on which the standby was asked for images.
+fn asked(world: &mut World) -> Vec<i32> {
+    world.requests(1).into_iter().map(|(stream, ..)| stream).collect()
+}
+
+/// A standby that is behind what was passed on has taken over, and another P2PS waits for an image; the standby's stream.
+fn asked_while_behind(world: &mut World) -> i32 {
+    let (_, used, standby) = mirrored(world, "A");
+    for number in 11..=15 {
+        update(world, 0, used, number);
+    }
+    update(world, 1, standby, 11);
+    world.events();
+    world.down(0);
+    world.p2ps_up(2);
+    world.open(2, "A");
+    world.turn();
+    assert_eq!(asked(world), [standby]);
+    world.events();
+    standby
+}
+
+#[test]
+fn an_image_of_a_standby_that_is_behind_waits_until_it_has_caught_up() {
+    let mut world = world(true, |_| {});
+    let standby = asked_while_behind(&mut world);
+    image(&mut world, 1, standby, 12, b"12");
+    update(&mut world, 1, standby, 13);
+    update(&mut world, 1, standby, 14);
+    assert!(world.events().is_empty(), "those who watch have had 15");
+    assert!(world.requests(1).is_empty(), "it is behind still");
+    update(&mut world, 1, standby, 15);
+    world.turn();
+    assert!(world.events().is_empty());
+    assert_eq!(asked(&mut world), [standby], "it has caught up");
+    image(&mut world, 1, standby, 15, b"15");
+    assert_eq!(world.kinds(), [Kind::Image]);
+    update(&mut world, 1, standby, 16);
+    assert_eq!(numbers(&mut world), [16]);
+    assert_eq!(world.sd.counters().images_held_back, 1);
+}
+
+#[test]
+fn an_image_of_a_standby_that_stays_behind_goes_on_in_the_end() {
+    let mut world = world(true, |_| {});
+    let standby = asked_while_behind(&mut world);
+    for _ in 0..3 {
+        image(&mut world, 1, standby, 12, b"12");
+        assert!(world.events().is_empty());
+        world.pass(16);
+        assert_eq!(asked(&mut world), [standby], "it is asked for again");
+        world.events();
+    }
+    image(&mut world, 1, standby, 12, b"12");
+    assert_eq!(world.kinds(), [Kind::Image], "who waits gets what there is");
+    update(&mut world, 1, standby, 13);
+    assert_eq!(numbers(&mut world), [13]);
+}
+
 #[test]
 fn without_agreed_numbers_there_is_one_image_and_no_word_of_a_loss() {
     let mut world = world(false, |_| {});

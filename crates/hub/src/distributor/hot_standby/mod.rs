@@ -38,6 +38,9 @@ const TAILS_BYTES: usize = 64 << 20;
 /// How far behind the last number an update may be to be one that was passed on before; one further behind has been numbered anew.
 const REPEATS: u32 = 1 << 16;
 
+/// An image that is older than what was passed on goes on when so many requests have brought no newer one in their time.
+const PATIENCE: u8 = 3;
+
 /// An item that may have a mirror.
 #[derive(Debug, Default)]
 struct Pair {
@@ -45,7 +48,24 @@ struct Pair {
     passed: Option<u32>,
     /// A mirror has taken over, and its provider may be behind the one before: what has come from that is dropped.
     catches_up: bool,
+    held_back: HeldBack,
+    /// The number of images that were held back for as long as a request may take, and for how many requests: a provider that stays there
+    /// is no longer waited for, see [`PATIENCE`].
+    stays_at: Option<(u32, u8)>,
     mirror: Option<Mirror>,
+}
+
+/// An image of a provider that catches up, and that is older than what was passed on: the updates behind that image would come again to
+/// those who watch. Who waits for an image gets the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum HeldBack {
+    /// There is none.
+    #[default]
+    None,
+    /// Its last part has not come; the number of the first.
+    Arriving(u32),
+    /// It was dropped whole: another one is to be asked for when the provider has caught up.
+    Whole(u32),
 }
 
 impl Pair {
@@ -55,10 +75,34 @@ impl Pair {
             && let (Some(number), Some(passed)) = (number, self.passed)
             && passed.wrapping_sub(number) < REPEATS
         {
+            // What comes behind the last one of these is new.
+            self.catches_up = number != passed;
             return false;
         }
         self.catches_up = false;
         self.passed = number;
+        true
+    }
+
+    /// What is passed on from now on is compared with this number, and with nothing of before.
+    fn begin_numbers(&mut self, passed: Option<u32>) {
+        (self.passed, self.catches_up) = (passed, false);
+        (self.held_back, self.stays_at) = (HeldBack::None, None);
+    }
+
+    /// A part of an image of the provider in use has come: whether it is held back, as one that is older than what was passed on.
+    fn holds_back(&mut self, number: Option<u32>, begins: bool, complete: bool) -> bool {
+        if begins {
+            let is_old = |&number: &u32| {
+                let is_behind = self.passed.is_some_and(|passed| is_after(passed, number));
+                self.catches_up && is_behind && self.stays_at != Some((number, PATIENCE))
+            };
+            self.held_back = number.filter(is_old).map_or(HeldBack::None, HeldBack::Arriving);
+        }
+        let HeldBack::Arriving(number) = self.held_back else { return false };
+        if complete {
+            self.held_back = HeldBack::Whole(number);
+        }
         true
     }
 }
@@ -193,10 +237,8 @@ impl HotStandby {
 
     /// An image, or the first part of one, of the provider in use has this number.
     pub(crate) fn image_passed(&mut self, handle: Handle, number: Option<u32>) {
-        if let Some(pair) = self.pair_mut(handle) {
-            (pair.passed, pair.catches_up) = (number, false);
-            self.trim_tail(handle);
-        }
+        self.begin_numbers(handle, number);
+        self.trim_tail(handle);
     }
 
     /// An update of the provider in use has come: whether it goes on.
@@ -205,6 +247,38 @@ impl HotStandby {
         let goes_on = pair.pass(number);
         self.trim_tail(handle);
         goes_on
+    }
+
+    /// A part of an image of the provider in use has come: whether it is held back, because those who watch have had what is behind it.
+    pub(crate) fn holds_back(&mut self, handle: Handle, number: Option<u32>, begins: bool, complete: bool) -> bool {
+        self.pair_mut(handle).is_some_and(|pair| pair.holds_back(number, begins, complete))
+    }
+
+    /// Whether the provider in use has caught up after an image of it was held back: true once.
+    pub(crate) fn has_caught_up(&mut self, handle: Handle) -> bool {
+        let is_due = |pair: &&mut Pair| matches!(pair.held_back, HeldBack::Whole(_)) && !pair.catches_up;
+        let Some(pair) = self.pair_mut(handle).filter(is_due) else { return false };
+        pair.held_back = HeldBack::None;
+        true
+    }
+
+    /// A request has taken too long, because its image was held back.
+    pub(crate) fn held_too_long(&mut self, handle: Handle) {
+        let Some(pair) = self.pair_mut(handle) else { return };
+        let (HeldBack::Arriving(number) | HeldBack::Whole(number)) = pair.held_back else { return };
+        let times = pair.stays_at.filter(|&(at, _)| at == number).map_or(0, |(_, times)| times);
+        pair.stays_at = Some((number, (times + 1).min(PATIENCE)));
+        // The other parts of one that is arriving are nobody's either.
+        if matches!(pair.held_back, HeldBack::Whole(_)) {
+            pair.held_back = HeldBack::None;
+        }
+    }
+
+    /// The numbers of the provider in use begin anew, with this one.
+    fn begin_numbers(&mut self, handle: Handle, passed: Option<u32>) {
+        if let Some(pair) = self.pair_mut(handle) {
+            pair.begin_numbers(passed);
+        }
     }
 
     /// What the tail holds up to the last number that was passed on is of no use.
@@ -232,7 +306,7 @@ impl HotStandby {
     /// The numbers of before mean nothing any more.
     pub(crate) fn forget_numbers(&mut self) {
         for pair in self.pairs.iter_mut().flatten() {
-            (pair.passed, pair.catches_up) = (None, false);
+            pair.begin_numbers(None);
             if let Some(mirror) = &mut pair.mirror {
                 mirror.tail = Tail::default();
             }

@@ -1,7 +1,7 @@
 //! A mirror becomes the stream in use.
 
-use super::Mirror;
 use super::tail::Tail;
+use super::{HeldBack, Mirror};
 use crate::distributor::ids::{GroupId, Handle};
 use crate::distributor::items::Place;
 use crate::distributor::providers::Stream;
@@ -136,7 +136,7 @@ impl SourceDistributor {
         self.set_live(handle, self.items[handle].is_watched());
         self.tell_group(handle, group);
         if let Some(pair) = self.hot_standby.pair_mut(handle) {
-            pair.catches_up = true;
+            (pair.catches_up, pair.held_back, pair.stays_at) = (true, HeldBack::None, None);
         }
         for msg in tail.into_updates() {
             if let Ok(header) = peek::header(&msg) {
@@ -167,9 +167,7 @@ impl SourceDistributor {
         if !was_lost {
             self.services[self.items[handle].service()].item_is_lost();
         }
-        if let Some(pair) = self.hot_standby.pair_mut(handle) {
-            (pair.passed, pair.catches_up) = (None, false);
-        }
+        self.hot_standby.begin_numbers(handle, None);
         self.await_answer(now, handle);
         self.counters.reissues += 1;
         self.send_request_to(new, handle, RequestFlags::NONE, out);

@@ -34,6 +34,7 @@ impl SourceDistributor {
             MsgClass::UPDATE => {
                 self.note_data(now, id, self.items[handle].service(), out);
                 self.careful_update(id, handle, &header, msg);
+                self.ask_when_caught_up(now, handle, out);
             }
             MsgClass::REFRESH if !self.providers.is_reached(id, self.items[handle].service()) => {
                 self.answered_anew(now, handle, out);
@@ -43,6 +44,10 @@ impl SourceDistributor {
                     let refresh = RefreshMsg::decode(msg)?;
                     if self.leave_suspect(now, handle, &refresh.state, out) {
                         self.mirror_refresh(now, handle, &refresh, out);
+                        return Ok(());
+                    }
+                    if self.holds_back(handle, &refresh) {
+                        self.ask_when_caught_up(now, handle, out);
                         return Ok(());
                     }
                 }
@@ -63,6 +68,37 @@ impl SourceDistributor {
             _ => self.counters.dropped_unexpected += 1,
         }
         Ok(())
+    }
+
+    /// Whether an image of a standby that has taken over is older than what those who watch have had: it is dropped. That it is Suspect is
+    /// told, if its first part says so by going on, else by a status.
+    fn holds_back(&mut self, handle: Handle, refresh: &RefreshMsg<'_>) -> bool {
+        let RefreshMsg { state, seq_num, .. } = *refresh;
+        let begins = self.items[handle].begins_set(refresh.part_num) && refresh.part_num.is_none_or(|part| part == 0);
+        let complete = refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE);
+        let number = seq_num.filter(|_| state.stream == StreamState::OPEN && state.data != DataState::SUSPECT);
+        let is_held = self.hot_standby.holds_back(handle, number, begins, complete);
+        if is_held {
+            self.counters.images_held_back += 1;
+            if state.data == DataState::SUSPECT {
+                self.items[handle].tell_state(state.data);
+                self.cache.set_state(handle.0, &state);
+                self.publish_status(handle, ALL, flags::PENDING_TOO, State { stream: StreamState::OPEN, ..state });
+            }
+        }
+        is_held
+    }
+
+    /// Asks for the image that somebody waits for, once the provider is no longer behind what was passed on.
+    fn ask_when_caught_up(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) {
+        if self.hot_standby.has_caught_up(handle)
+            && self.items[handle].is_expecting()
+            && self.items[handle].is_watched()
+        {
+            self.await_answer(now, handle);
+            self.counters.reissues += 1;
+            self.send_request_again(handle, out);
+        }
     }
 
     /// What passes of an image, or of a part of one: the item's state takes it in, and those that it is for get it.

@@ -150,6 +150,12 @@ impl SourceDistributor {
         self.send_request_to(place, handle, extra, out);
     }
 
+    /// Writes the request for an image once more that is asked for, and whose answer was of no use.
+    pub(super) fn send_request_again(&mut self, handle: Handle, out: &mut dyn ProviderSink) {
+        debug_assert!(self.items[handle].is_expecting(), "an image that nobody waits for: {handle:?}");
+        self.send_request(handle, RequestFlags::NONE, out);
+    }
+
     /// As [`Self::send_request`], on a stream that the item has or is to have.
     pub(in crate::distributor) fn send_request_to(
         &mut self,
@@ -362,6 +368,7 @@ impl SourceDistributor {
                 self.publish_status(handle, ALL, 0, UNANSWERED);
             }
             self.publish_status(handle, ALL, flags::WAITING_ONLY, UNANSWERED);
+            self.hot_standby.held_too_long(handle);
             self.want_another_image(now, handle, out);
         } else if item.in_set() || item.is_cached_snapshot() {
             self.publish_status(handle, ALL, flags::WAITING_ONLY, UNFINISHED);
