@@ -365,11 +365,7 @@ mod tests {
         let lines = samples.lines();
         let lines: Vec<_> = lines.lines().collect();
         assert_eq!(lines.len(), 3);
-        assert!(
-            lines[0].starts_with("source-distributor\thub=a?b\titems=3\tholding=1\tmarketfeed_converted=0"),
-            "{}",
-            lines[0]
-        );
+        assert!(lines[0].starts_with("source-distributor\thub=a?b\titems=3\tholding=1\tover_rate=0\t"), "{}", lines[0]);
         assert!(lines[0].contains("\tp2ps_joined=0\t") && lines[0].contains("\tblocks=7\t"));
         assert!(lines[1].starts_with("rrcpd\thub=x to=host\t") && lines[2].starts_with("rrcpd\thub=x to=network\t"));
         let summary = samples.summary();

@@ -32,7 +32,7 @@ impl Port {
     /// has chosen its number: those clients are taken on the port of all, too.
     #[must_use]
     pub fn of(c: &config::P2ps, shared: bool) -> Self {
-        let usual = config::P2ps::default().websocket_port;
+        let usual = usual_websocket();
         // Who leaves the port to the system wants none that others may have.
         let is_wanted = c.websocket && c.enable_websocket_port && (c.rssl_port != 0 || c.websocket_port != usual);
         let is_taken = || c.websocket_port == usual && is_taken(&c.interface, usual);
@@ -45,6 +45,10 @@ impl Port {
         }
     }
 
+    fn has_usual_websocket(&self) -> bool {
+        self.websocket == Some(usual_websocket())
+    }
+
     /// The next to listen does so where this one does: the first may have taken free ports.
     pub fn follow(&mut self, bound: &Bound) {
         self.number = bound.rssl.port();
@@ -54,18 +58,27 @@ impl Port {
     }
 }
 
+/// The port by which WebSocket clients find a server by habit.
+fn usual_websocket() -> u16 {
+    config::P2ps::default().websocket_port
+}
+
 /// Whether another program listens on a port, which the log is told of. Shards share their ports with each other, and would share this one
 /// with that program.
 fn is_taken(interface: &str, port: u16) -> bool {
     let bound = super::address(interface, port).and_then(TcpListener::bind);
     let is_taken = bound.is_err_and(|e| e.kind() == io::ErrorKind::AddrInUse);
     if is_taken {
-        tracing::warn!(
-            "no port of their own for WebSocket clients: {port} is taken by another program; they are taken on the ports of all \
-             consumers; p2ps.websocket_port chooses another, p2ps.enable_websocket_port = false wants none"
-        );
+        tell_taken(port);
     }
     is_taken
+}
+
+fn tell_taken(port: u16) {
+    tracing::warn!(
+        "no port of their own for WebSocket clients: {port} is taken by another program; they are taken on the ports of all \
+         consumers; p2ps.websocket_port chooses another, p2ps.enable_websocket_port = false wants none"
+    );
 }
 
 /// Where consumers connect.
@@ -110,7 +123,14 @@ impl Listeners {
             .map(|tls| open(port.encrypted, ("encrypted consumers", "p2ps.encrypted_port"), tls))
             .transpose()?;
         let whom = ("WebSocket clients", "p2ps.websocket_port");
-        let websocket = port.websocket.map(|number| open(number, whom, offered.clone())).transpose()?;
+        let websocket = match port.websocket.map(|number| open(number, whom, offered.clone())) {
+            // Another program has come between.
+            Some(Err(e)) if e.kind() == io::ErrorKind::AddrInUse && port.has_usual_websocket() => {
+                tell_taken(usual_websocket());
+                None
+            }
+            opened => opened.transpose()?,
+        };
         let whom = ("Marketfeed clients", "p2ps.marketfeed_port");
         let marketfeed = c.enable_marketfeed_port.then(|| open(port.marketfeed, whom, offered)).transpose()?;
         Ok(Self { rssl, encrypted, websocket, marketfeed, takes_websocket: c.websocket })
