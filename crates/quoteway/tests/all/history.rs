@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::http::{demo, start};
+use crate::http::{demo, serve};
 use crate::steering::source;
 
 fn told(body: &str) -> Value {
@@ -42,19 +42,7 @@ fn a_demo_remembers_its_watchlist_from_the_start_and_others_once_somebody_looks(
 #[test]
 fn nobody_consumes_for_a_page_that_nobody_has_opened() {
     let (_source, at) = source();
-    let server = start(&[
-        "serve",
-        "--interface",
-        "127.0.0.1",
-        "--rssl-port",
-        "0",
-        "--nip-port",
-        "0",
-        "--http-port",
-        "0",
-        "--route",
-        &at,
-    ]);
+    let server = serve(&["--route", &at]);
     server.wait_for("/readyz", |status, _| status == 200);
     assert_eq!(server.json("/api/v1/process")["totals"]["clients"], 0);
     let path = "/api/v1/history/DIRECT_FEED/RDT0";
@@ -83,21 +71,7 @@ fn who_has_no_right_to_an_item_is_not_told_of_its_past() {
     let text = format!("[permissions]\nmode = \"on\"\nrights_file = \"{}\"\n", file.display());
     std::fs::write(&config, text).expect("written");
     let (_source, at) = source();
-    let server = start(&[
-        "serve",
-        "--interface",
-        "127.0.0.1",
-        "--rssl-port",
-        "0",
-        "--nip-port",
-        "0",
-        "--http-port",
-        "0",
-        "--route",
-        &at,
-        "--config",
-        config.to_str().expect("UTF-8"),
-    ]);
+    let server = serve(&["--route", &at, "--config", config.to_str().expect("UTF-8")]);
     let (rates, equities) = ("/api/v1/history/DIRECT_FEED/RDT0", "/api/v1/history/DIRECT_FEED/RDT1");
     let denied = server.wait_for(rates, |status, _| status == 403);
     assert!(denied.contains("not permissioned for RATES"), "{denied}");

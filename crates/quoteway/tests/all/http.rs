@@ -100,6 +100,15 @@ fn exchange(
     (status, head.to_owned(), body.to_owned())
 }
 
+/// What a server is started with whose ports the system chooses.
+pub(crate) const PORTS: [&str; 9] =
+    ["serve", "--interface", "127.0.0.1", "--rssl-port", "0", "--nip-port", "0", "--http-port", "0"];
+
+/// A server on ports that the system chooses.
+pub(crate) fn serve(args: &[&str]) -> Process {
+    start(&[&PORTS[..], args].concat())
+}
+
 pub(crate) fn demo(args: &[&str]) -> Process {
     let all = ["demo", "--no-ui", "--rssl-port", "0", "--nip-port", "0", "--http-port", "0"];
     let mut process = start_demo(&[&all[..], args].concat());
@@ -310,19 +319,7 @@ fn clients_of_websocket_have_a_port_of_their_own_beside_that_of_all() {
     let file = dir.path().join("q.toml");
     std::fs::write(&file, "[p2ps]\nwebsocket_port = 0\n").expect("written");
     let file = file.to_str().expect("UTF-8");
-    let server = start(&[
-        "serve",
-        "--interface",
-        "127.0.0.1",
-        "--rssl-port",
-        "0",
-        "--nip-port",
-        "0",
-        "--http-port",
-        "off",
-        "--config",
-        file,
-    ]);
+    let server = serve(&["--config", file]);
     let (rssl, websocket) = (server.at("rssl"), server.at("websocket"));
     let own = websocket.trim_start_matches("ws://").trim_end_matches("/WebSocket").to_owned();
     assert_ne!(own, rssl);

@@ -6,14 +6,11 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::http::{Process, ask, demo, start};
-
-const PORTS: [&str; 9] =
-    ["serve", "--interface", "127.0.0.1", "--rssl-port", "0", "--nip-port", "0", "--http-port", "0"];
+use crate::http::{self, PORTS, Process, ask, demo};
 
 /// A server with a configuration file.
 fn serve(file: &Path) -> Process {
-    start(&[&PORTS[..], &["--config", file.to_str().expect("UTF-8")]].concat())
+    http::serve(&["--config", file.to_str().expect("UTF-8")])
 }
 
 fn post(server: &Process, path: &str, body: &str) -> (u16, Value) {
