@@ -272,10 +272,7 @@ impl RsslIo {
     /// Only what makes all sockets unusable.
     pub fn turn(&mut self, deadline: Option<u64>, handler: &mut impl Handler) -> io::Result<u64> {
         let due = self.timers.first().map(|&(at, _)| at);
-        let deadline = match (deadline, due) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
+        let deadline = [deadline, due, self.admission.unsaid_due()].into_iter().flatten().min();
         let timeout = deadline.map(|at| Duration::from_nanos(at.saturating_sub(net::clock::now())));
         let mut events = std::mem::take(&mut self.events);
         let polled = self.tcp.poll(timeout, &mut events);
@@ -286,6 +283,7 @@ impl RsslIo {
         self.events = events;
         polled?;
         self.run_timers(now);
+        self.admission.log_unsaid(now);
         if self.out.capacity() > OUT_KEPT {
             self.out = Vec::new();
         }
