@@ -130,6 +130,11 @@ fn a_server_names_those_that_it_does_not_take() {
         );
         server.names_who_is_one_too_many(door);
     }
+    // What has no line of its own is told of in one.
+    for _ in 0..30 {
+        connect(server.at("rssl=")).write_all(JUNK).expect("sent");
+    }
+    server.line(&["other connections refused, of one address"]);
     let web = server.at("http=");
     server.names_junk_and_silence(web, JUNK, ["HTTP", "request_timeout_s"]);
     let _crowd: Vec<_> = (0..70).map(|_| connect(web)).collect();
@@ -185,4 +190,28 @@ fn a_port_of_lines_names_those_that_it_does_not_take() {
     lines.line(&[&second.local_addr().expect("an address").to_string(), "is not taken", "--clients"]);
     noisy.write_all(&vec![b'x'; 1 << 20]).ok();
     lines.line(&[&noisy.local_addr().expect("an address").to_string(), "a line is too long"]);
+}
+
+#[test]
+fn a_port_of_lines_has_no_place_for_those_who_say_nothing() {
+    let args = ["marketfeed-lines", "--server", "127.0.0.1:9", "--port", "0", "--clients-per-address", "1"];
+    let lines = Process::start(&[&args[..], &["--handshake-timeout", "1"]].concat());
+    let door = lines.at("are given on ");
+    let named = |stream: &TcpStream| stream.local_addr().expect("an address").to_string();
+    let mut silent = connect(door);
+    lines.line(&[&named(&silent), "is up"]);
+    // A line that is not over is none.
+    silent.write_all(b"user wh").expect("sent");
+    let second = connect(door);
+    lines.line(&[&named(&second), "is not taken", "--clients-per-address"]);
+    lines.line(&[&named(&silent), "no line in time (--handshake-timeout)"]);
+    assert_eq!(silent.read(&mut [0; 9]).expect("an end"), 0);
+    let mut next = connect(door);
+    next.write_all(b"user who\n").expect("sent");
+    lines.line(&[&named(&next), "is up"]);
+    // One address has twenty lines in ten seconds, and has had two.
+    let _crowd: Vec<_> = (0..30).map(|_| connect(door)).collect();
+    lines.line(&["and 12 other connections refused, of one address"]);
+    next.shutdown(std::net::Shutdown::Both).expect("it is open");
+    lines.line(&[&named(&next), "is gone: it has closed"]);
 }

@@ -12,6 +12,7 @@ use net::tcp::{Close, ConnId, SocketOptions};
 use omm::consumer::ConsumerConfig;
 use omm::{ConnectionList, Server};
 use rssl::{ClientConfig, Version};
+use rssl_io::admission::RefusalLog;
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rwf::dictionary::Dictionary;
 use session::Session;
@@ -19,6 +20,7 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
@@ -28,6 +30,8 @@ const LINE_MAX: u64 = 1_024;
 const LINES_MAX: usize = 1_024;
 /// Parts that wait to be written to a client; one that does not read them is cut off.
 const PARTS_MAX: usize = 1_024;
+/// Bytes that wait to be written to a client, with the same end.
+const WAITING_MAX: usize = 64 << 20;
 /// How long a client may take nothing.
 const WRITE_PATIENCE: Duration = Duration::from_secs(10);
 /// Items of one client, at most.
@@ -60,11 +64,17 @@ pub struct Args {
     /// Clients at a time, at most
     #[arg(long, value_name = "COUNT", default_value_t = 64)]
     pub clients: usize,
+    /// Clients of one address at a time, at most; 0: as many as there are places
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    pub clients_per_address: usize,
+    /// Seconds within which a client has to write its first line
+    #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
+    pub handshake_timeout: u32,
 }
 
 /// What a client's reader tells.
 enum Heard {
-    Joined(TcpStream),
+    Joined(TcpStream, SocketAddr),
     Line(String),
     /// The client is gone, or has written something that is no line: why.
     Left(&'static str),
@@ -77,10 +87,33 @@ struct Client {
     peer: SocketAddr,
     /// `None` until its first line, which may name the user.
     session: Option<Session>,
+    /// When its place is over without a line.
+    speak_by: u64,
     conn: Option<ConnId>,
     version: Version,
     /// To the thread that writes.
     to: SyncSender<Vec<u8>>,
+    /// Bytes that wait there.
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Client {
+    /// When there is something to do without news of it.
+    fn timeout(&self) -> Option<u64> {
+        self.session.as_ref().map_or(Some(self.speak_by), |session| session.consumer.timeout())
+    }
+
+    /// Gives the thread that writes a part, or says why the client is over.
+    fn write(&self, part: Vec<u8>) -> Result<(), &'static str> {
+        // What is added here is taken away when it is written: the order of other memory does not matter.
+        if self.waiting.fetch_add(part.len(), Ordering::Relaxed) > WAITING_MAX {
+            return Err("it does not read what it asked for");
+        }
+        self.to.try_send(part).map_err(|e| match e {
+            TrySendError::Full(_) => "it does not read what it asked for",
+            TrySendError::Disconnected(_) => "it takes nothing any more",
+        })
+    }
 }
 
 struct Lines {
@@ -90,6 +123,11 @@ struct Lines {
     clients: HashMap<u64, Client>,
     /// Whose a connection is.
     owners: HashMap<ConnId, u64>,
+    /// Where readers tell what they hear, for those of new clients.
+    news: SyncSender<News>,
+    waker: Waker,
+    /// Which of those that are not taken have a line.
+    refusals: RefusalLog,
 }
 
 /// Serves until it is stopped.
@@ -116,52 +154,105 @@ pub fn run_until(args: &Args, stop: &dyn Fn() -> bool, ready: impl FnOnce(Socket
     net::signal::wake(&waker);
     let (sender, news) = sync_channel(LINES_MAX);
     // The thread ends with the process: nothing wakes it from its wait for a client.
-    std::thread::Builder::new().name("lines".to_owned()).spawn(move || accept(&listener, &sender, &waker))?;
+    let (to_accept, wake_accept) = (sender.clone(), waker.clone());
+    std::thread::Builder::new().name("lines".to_owned()).spawn(move || accept(&listener, &to_accept, &wake_accept))?;
     eprintln!("records of {server} are given on {bound} by lines (not SSL)");
     ready(bound);
     let dictionary = Arc::new(Dictionary::builtin());
-    let mut lines = Lines { args: args.clone(), server, dictionary, clients: HashMap::new(), owners: HashMap::new() };
+    let mut lines = Lines {
+        args: args.clone(),
+        server,
+        dictionary,
+        clients: HashMap::new(),
+        owners: HashMap::new(),
+        news: sender,
+        waker,
+        refusals: RefusalLog::default(),
+    };
+    let mut more_news = false;
     while !stop() {
         let now = net::clock::now();
-        let due = lines.clients.values().filter_map(|c| c.session.as_ref()?.consumer.timeout()).min();
-        let wake = due.unwrap_or(u64::MAX).min(now + STOP_EVERY);
+        let due = lines.clients.values().filter_map(Client::timeout).min();
+        let wake = if more_news { now } else { due.unwrap_or(u64::MAX).min(now + STOP_EVERY) };
         let now = io.turn(Some(wake), &mut lines).map_err(|e| anyhow!("sockets: {e}"))?;
-        lines.take_news(now, &news, &mut io);
+        more_news = lines.take_news(now, &news, &mut io);
         lines.work(now, &mut io);
+        if let Some(unsaid) = lines.refusals.unsaid(now) {
+            eprintln!("{unsaid}");
+        }
     }
     Ok(())
 }
 
 impl Lines {
-    fn take_news(&mut self, now: u64, news: &Receiver<News>, io: &mut RsslIo) {
-        while let Ok((id, heard)) = news.try_recv() {
+    /// Tells whether there may be more: those who write much do not keep the others from what is theirs.
+    fn take_news(&mut self, now: u64, news: &Receiver<News>, io: &mut RsslIo) -> bool {
+        for _ in 0..LINES_MAX {
+            let Ok((id, heard)) = news.try_recv() else { return false };
             match heard {
-                Heard::Joined(stream) => self.join(id, stream),
+                Heard::Joined(stream, peer) => self.join(now, id, stream, peer),
                 Heard::Line(line) => self.line(now, id, &line),
-                Heard::Left(why) => self.leave(id, why, io),
+                Heard::Left(why) => self.leave(now, id, why, io),
             }
+        }
+        true
+    }
+
+    fn join(&mut self, now: u64, id: u64, stream: TcpStream, peer: SocketAddr) {
+        let of_address = self.clients.values().filter(|client| client.peer.ip() == peer.ip()).count();
+        let most = self.args.clients_per_address;
+        if self.clients.len() >= self.args.clients {
+            return self.refuse(now, peer, &format!("there are {} clients (--clients)", self.clients.len()));
+        }
+        if most > 0 && of_address >= most {
+            let why = format!("there are {of_address} of its address (--clients-per-address)");
+            return self.refuse(now, peer, &why);
+        }
+        let (to, parts) = sync_channel(PARTS_MAX);
+        let waiting = Arc::default();
+        match self.start_threads(id, stream, parts, Arc::clone(&waiting)) {
+            Ok(()) => {
+                eprintln!("{peer} is up");
+                let speak_by = now + u64::from(self.args.handshake_timeout) * 1_000_000_000;
+                let client = Client { peer, session: None, speak_by, conn: None, version: Version::V14, to, waiting };
+                self.clients.insert(id, client);
+            }
+            Err(e) => self.refuse(now, peer, &e.to_string()),
         }
     }
 
-    fn join(&mut self, id: u64, stream: TcpStream) {
-        let peer = match stream.peer_addr() {
-            Ok(peer) => peer,
-            Err(e) => return eprintln!("a client is not taken: {e}"),
-        };
-        if self.clients.len() >= self.args.clients {
-            eprintln!("{peer} is not taken: there are {} clients (--clients)", self.clients.len());
-            // The peer may have closed already.
-            let _ = stream.shutdown(Shutdown::Both);
-            return;
+    /// Says that a peer has no place, or no longer one that it has made no use of.
+    fn refuse(&mut self, now: u64, peer: SocketAddr, why: &str) {
+        if self.refusals.may_say(now, peer.ip()) {
+            eprintln!("{peer} is not taken: {why}");
         }
-        let (to, parts) = sync_channel(PARTS_MAX);
-        match std::thread::Builder::new().spawn(move || write(stream, &parts)) {
-            Ok(_) => {
-                eprintln!("{peer} is up");
-                self.clients.insert(id, Client { peer, session: None, conn: None, version: Version::V14, to });
-            }
-            Err(e) => eprintln!("{peer} is not taken: {e}"),
+    }
+
+    /// The threads of a client that is taken. They end with its socket, and with `parts`.
+    fn start_threads(
+        &self,
+        id: u64,
+        stream: TcpStream,
+        parts: Receiver<Vec<u8>>,
+        waiting: Arc<AtomicUsize>,
+    ) -> std::io::Result<()> {
+        let (reading, news, waker) = (stream.try_clone()?, self.news.clone(), self.waker.clone());
+        std::thread::Builder::new().spawn(move || {
+            let tell = |heard| {
+                let is_heard = news.send((id, heard)).is_ok();
+                waker.wake();
+                is_heard
+            };
+            let why = read(reading, |line| tell(Heard::Line(line)));
+            tell(Heard::Left(why));
+        })?;
+        let closing = stream.try_clone()?;
+        let spawned = std::thread::Builder::new().spawn(move || write(stream, &parts, &waiting));
+        if spawned.is_err() {
+            // The thread that reads ends with the connection. The peer may have closed already.
+            let _ = closing.shutdown(Shutdown::Both);
         }
+        spawned.map(drop)
     }
 
     fn line(&mut self, now: u64, id: u64, line: &str) {
@@ -181,10 +272,14 @@ impl Lines {
         }
     }
 
-    fn leave(&mut self, id: u64, why: &str, io: &mut RsslIo) {
+    fn leave(&mut self, now: u64, id: u64, why: &str, io: &mut RsslIo) {
         // Without its sender the thread that writes closes the socket, behind what waits.
         let Some(client) = self.clients.remove(&id) else { return };
-        eprintln!("{} is gone: {why}", client.peer);
+        if client.session.is_some() {
+            eprintln!("{} is gone: {why}", client.peer);
+        } else {
+            self.refuse(now, client.peer, why);
+        }
         if let Some(conn) = client.conn {
             self.owners.remove(&conn);
             io.close(conn, "the client of lines is gone", Close::Reset);
@@ -195,7 +290,10 @@ impl Lines {
     fn work(&mut self, now: u64, io: &mut RsslIo) {
         let mut over = Vec::new();
         for (&id, client) in &mut self.clients {
-            let Client { session: Some(session), conn, version, to, .. } = client else { continue };
+            if client.session.is_none() && client.speak_by <= now {
+                over.push((id, "no line in time (--handshake-timeout)"));
+            }
+            let Client { session: Some(session), conn, version, .. } = client else { continue };
             session.consumer.handle_timeout(now);
             session.hear_events();
             if conn.is_none() && session.consumer.poll_connect(now).is_some() {
@@ -215,20 +313,16 @@ impl Lines {
                     }
                 });
             }
-            let written = std::mem::take(&mut session.out);
-            match (written.is_empty(), session.is_over) {
-                (true, false) => {}
-                (true, true) => over.push((id, "it is over")),
-                (false, is_over) => match to.try_send(written) {
-                    Ok(()) if is_over => over.push((id, "it is over")),
-                    Ok(()) => {}
-                    Err(TrySendError::Full(_)) => over.push((id, "it does not read what it asked for")),
-                    Err(TrySendError::Disconnected(_)) => over.push((id, "it takes nothing any more")),
-                },
+            let (written, is_over) = (std::mem::take(&mut session.out), session.is_over);
+            let given = if written.is_empty() { Ok(()) } else { client.write(written) };
+            match given {
+                Ok(()) if is_over => over.push((id, "it is over")),
+                Ok(()) => {}
+                Err(why) => over.push((id, why)),
             }
         }
         for (id, why) in over {
-            self.leave(id, why, io);
+            self.leave(now, id, why, io);
         }
     }
 
@@ -261,11 +355,11 @@ impl Handler for Lines {
     }
 }
 
-/// Takes clients; each has a thread that reads its lines.
+/// Tells of who connects. Whoever there is no place for costs no thread.
 fn accept(listener: &TcpListener, news: &SyncSender<News>, waker: &Waker) {
-    for (id, stream) in listener.incoming().enumerate() {
-        let stream = match stream {
-            Ok(stream) => stream,
+    for id in 0.. {
+        let heard = match listener.accept() {
+            Ok((stream, peer)) => Heard::Joined(stream, peer),
             Err(e) => {
                 eprintln!("a client is not taken: {e}");
                 // Without descriptors the next one fares no better.
@@ -273,31 +367,10 @@ fn accept(listener: &TcpListener, news: &SyncSender<News>, waker: &Waker) {
                 continue;
             }
         };
-        let (news, waker) = (news.clone(), waker.clone());
-        let spawned = std::thread::Builder::new().spawn(move || {
-            let id = id as u64;
-            let writing = match stream.try_clone() {
-                Ok(writing) => writing,
-                Err(e) => {
-                    // The peer may have closed already.
-                    let peer = stream.peer_addr().map_or_else(|_| "a client".to_owned(), |peer| peer.to_string());
-                    return eprintln!("{peer} is not taken: {e}");
-                }
-            };
-            let tell = |heard| {
-                let is_heard = news.send((id, heard)).is_ok();
-                waker.wake();
-                is_heard
-            };
-            if !tell(Heard::Joined(writing)) {
-                return;
-            }
-            let why = read(stream, |line| tell(Heard::Line(line)));
-            tell(Heard::Left(why));
-        });
-        if let Err(e) = spawned {
-            eprintln!("a client is not taken: {e}");
+        if news.send((id, heard)).is_err() {
+            return;
         }
+        waker.wake();
     }
 }
 
@@ -321,13 +394,42 @@ fn read(stream: TcpStream, mut take: impl FnMut(String) -> bool) -> &'static str
 }
 
 /// Writes parts until there are no more, and ends the connection.
-fn write(mut stream: TcpStream, parts: &Receiver<Vec<u8>>) {
+fn write(mut stream: TcpStream, parts: &Receiver<Vec<u8>>, waiting: &AtomicUsize) {
     let patient = stream.set_write_timeout(Some(WRITE_PATIENCE));
     while let Ok(part) = parts.recv() {
         if patient.is_err() || stream.write_all(&part).is_err() {
             break;
         }
+        waiting.fetch_sub(part.len(), Ordering::Relaxed);
     }
     // The peer may have closed already.
     let _ = stream.shutdown(Shutdown::Both);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_does_not_read_is_cut_off_by_bytes_too() {
+        let (to, parts) = sync_channel(PARTS_MAX);
+        let client = Client {
+            peer: SocketAddr::from(([127, 0, 0, 1], 1)),
+            session: None,
+            speak_by: 0,
+            conn: None,
+            version: Version::V14,
+            to,
+            waiting: Arc::default(),
+        };
+        let part = || vec![0; WAITING_MAX / 4 + 1];
+        for _ in 0..4 {
+            assert_eq!(client.write(part()), Ok(()));
+        }
+        assert_eq!(client.write(part()), Err("it does not read what it asked for"));
+        // What was written waits no more.
+        let first = parts.recv().expect("it waits");
+        client.waiting.store(3 * first.len(), Ordering::Relaxed);
+        assert_eq!(client.write(part()), Ok(()));
+    }
 }

@@ -198,6 +198,8 @@ fn lines_open_items_and_records_come() {
         port: 0,
         user: "rmds".to_owned(),
         clients: 1,
+        clients_per_address: 0,
+        handshake_timeout: 15,
     };
     let lines = Publishing::start(move |stop, ready| run_until(&args, &|| stop.load(Ordering::Acquire), ready));
     let mut client = std::net::TcpStream::connect(lines.address).unwrap();
