@@ -1,9 +1,7 @@
 use std::collections::VecDeque;
 use std::thread;
-use std::time::Duration;
 
 use super::*;
-use crate::Sleeper;
 
 fn drain(reader: &mut Reader) -> Vec<(u32, Vec<u8>)> {
     let mut all = Vec::new();
@@ -115,69 +113,75 @@ fn a_ring_is_finished_when_the_writer_is_gone_and_all_is_read() {
     assert!(reader.is_finished());
 }
 
-/// Writer and readers on threads of their own, all of them sleeping when they can; each reader checks every byte of every message.
-fn stress(readers: usize, messages: u32, capacity: usize) {
-    let (mut writer, ends) = broadcast(capacity, readers);
-    let reading: Vec<_> = ends
-        .into_iter()
-        .map(|mut reader| {
-            thread::spawn(move || {
-                let mut sleeper = Sleeper::new().expect("eventfd");
-                reader.wake_with(sleeper.waker());
-                let mut expected = 0u32;
-                while !reader.is_finished() {
-                    let read = reader.read(100, |tag, bytes| {
-                        assert_eq!(tag, expected);
-                        assert_eq!(bytes.len(), length(tag));
-                        assert!(bytes.iter().all(|&byte| byte == tag as u8));
-                        expected += 1;
-                    });
-                    if read == 0 {
-                        if reader.prepare_sleep() {
-                            let woken = sleeper.sleep(Some(Duration::from_secs(20)));
-                            assert!(woken.expect("sleep"), "slept through a batch");
-                        }
-                        reader.awake();
-                    }
-                }
-                expected
-            })
-        })
-        .collect();
-    let mut sleeper = Sleeper::new().expect("eventfd");
-    writer.wake_with(sleeper.waker());
-    for tag in 0..messages {
-        while writer.push_with(tag, length(tag), |bytes| bytes.fill(tag as u8)) == Err(PushError::Full) {
-            if writer.prepare_sleep(length(tag)) {
-                assert!(sleeper.sleep(Some(Duration::from_secs(20))).expect("sleep"), "slept through free space");
-            }
-            writer.awake();
-        }
-        if tag % 7 == 0 {
-            writer.publish();
-        }
-    }
-    drop(writer);
-    for thread in reading {
-        assert_eq!(thread.join().expect("reader"), messages);
-    }
-}
-
 fn length(tag: u32) -> usize {
     (tag.wrapping_mul(2_654_435_761) >> 22) as usize % 200
 }
 
 // Miri has neither eventfd waits nor patience.
 #[cfg(not(miri))]
-#[test]
-fn one_reader_under_stress() {
-    stress(1, 300_000, 4096);
-}
+mod threads_that_sleep {
+    use std::time::Duration;
 
-#[cfg(not(miri))]
-#[test]
-fn several_readers_under_stress() {
-    stress(3, 100_000, 1024);
+    use super::*;
+    use crate::Sleeper;
+
+    /// Writer and readers on threads of their own, all of them sleeping when they can; each reader checks every byte of every message.
+    fn stress(readers: usize, messages: u32, capacity: usize) {
+        let (mut writer, ends) = broadcast(capacity, readers);
+        let reading: Vec<_> = ends
+            .into_iter()
+            .map(|mut reader| {
+                thread::spawn(move || {
+                    let mut sleeper = Sleeper::new().expect("eventfd");
+                    reader.wake_with(sleeper.waker());
+                    let mut expected = 0u32;
+                    while !reader.is_finished() {
+                        let read = reader.read(100, |tag, bytes| {
+                            assert_eq!(tag, expected);
+                            assert_eq!(bytes.len(), length(tag));
+                            assert!(bytes.iter().all(|&byte| byte == tag as u8));
+                            expected += 1;
+                        });
+                        if read == 0 {
+                            if reader.prepare_sleep() {
+                                let woken = sleeper.sleep(Some(Duration::from_secs(20)));
+                                assert!(woken.expect("sleep"), "slept through a batch");
+                            }
+                            reader.awake();
+                        }
+                    }
+                    expected
+                })
+            })
+            .collect();
+        let mut sleeper = Sleeper::new().expect("eventfd");
+        writer.wake_with(sleeper.waker());
+        for tag in 0..messages {
+            while writer.push_with(tag, length(tag), |bytes| bytes.fill(tag as u8)) == Err(PushError::Full) {
+                if writer.prepare_sleep(length(tag)) {
+                    assert!(sleeper.sleep(Some(Duration::from_secs(20))).expect("sleep"), "slept through free space");
+                }
+                writer.awake();
+            }
+            if tag % 7 == 0 {
+                writer.publish();
+            }
+        }
+        drop(writer);
+        for thread in reading {
+            assert_eq!(thread.join().expect("reader"), messages);
+        }
+    }
+
+    #[test]
+    fn one_reader_under_stress() {
+        stress(1, 300_000, 4096);
+    }
+
+    #[test]
+    fn several_readers_under_stress() {
+        stress(3, 100_000, 1024);
+    }
 }
 
 /// As above without sleeping, small enough for Miri, which watches every access.

@@ -128,7 +128,8 @@ pub(in crate::shm) mod file {
         }
 
         pub(in crate::shm) fn ring(&self) {
-            self.fifo().is_readable.store(true, Ordering::Release);
+            // A swap, as every change of it: see `Flag`.
+            self.fifo().is_readable.swap(true, Ordering::AcqRel);
             self.fifo().notify.notify();
         }
 
@@ -186,11 +187,32 @@ pub(in crate::shm) mod map {
         header: Mutex<Option<Header>>,
         pub(super) locks: Mutex<HashSet<Owner>>,
         pub(super) bells: Vec<Fifo>,
-        /// Claimed, published, alive, sleepers, closed, waiting.
-        words: [AtomicU64; 6],
+        /// Claimed, published, alive, sleepers, closed.
+        words: [AtomicU64; 5],
+        waiting: Flag,
         positions: Vec<AtomicU64>,
-        sleeps: Vec<AtomicU32>,
+        sleeps: Vec<Flag>,
         ring: Vec<Word>,
+    }
+
+    /// A flag that one side clears and the other takes. Loom does not hold that nothing comes between what a swap has read and what it
+    /// has written: beside a plain store of the one side, a load could see what the other one's swap left there long ago, also when it
+    /// has to see what came later (a wake-up that cannot be lost is lost). Swaps alone have an order, so stores are swaps here.
+    #[derive(Debug)]
+    pub(in crate::shm) struct Flag(AtomicU32);
+
+    impl Flag {
+        pub(in crate::shm) fn load(&self, order: Ordering) -> u32 {
+            self.0.load(order)
+        }
+
+        pub(in crate::shm) fn swap(&self, value: u32, order: Ordering) -> u32 {
+            self.0.swap(value, order)
+        }
+
+        pub(in crate::shm) fn store(&self, value: u32, order: Ordering) {
+            self.0.swap(value, order);
+        }
     }
 
     /// A word of the ring. With receiver pacing sides give it to each other, and loom says when two have it; with source pacing the
@@ -220,7 +242,8 @@ pub(in crate::shm) mod map {
                 bells: (0..=READERS).map(|_| Fifo::new()).collect(),
                 words: std::array::from_fn(|_| AtomicU64::new(0)),
                 positions: (0..READERS).map(|_| AtomicU64::new(0)).collect(),
-                sleeps: (0..READERS).map(|_| AtomicU32::new(0)).collect(),
+                waiting: Flag(AtomicU32::new(0)),
+                sleeps: (0..READERS).map(|_| Flag(AtomicU32::new(0))).collect(),
                 ring: (0..capacity / 8).map(|_| word()).collect(),
             }
         }
@@ -290,15 +313,15 @@ pub(in crate::shm) mod map {
             &self.segment.words[4]
         }
 
-        pub(in crate::shm) fn waiting(&self) -> &AtomicU64 {
-            &self.segment.words[5]
+        pub(in crate::shm) fn waiting(&self) -> &Flag {
+            &self.segment.waiting
         }
 
         pub(in crate::shm) fn position_of(&self, entry: usize) -> &AtomicU64 {
             &self.segment.positions[entry]
         }
 
-        pub(in crate::shm) fn sleeps(&self, entry: usize) -> &AtomicU32 {
+        pub(in crate::shm) fn sleeps(&self, entry: usize) -> &Flag {
             &self.segment.sleeps[entry]
         }
 
