@@ -152,6 +152,9 @@ pub(crate) struct Egress {
     total: usize,
     /// Clients that are behind.
     behind: usize,
+    /// Bytes that clients have taken while they were behind. Nothing passes into the session of one whose deliveries are held, so that what
+    /// became less there is what it took; of one that passes it is the least.
+    taken_behind: u64,
     /// Clients whose flow is `Releasing`, each once.
     releasing: Vec<ClientId>,
     /// Clients that were handed out something in this flush. It stays where it lies until the flush is over: what is made of a body once for
@@ -244,6 +247,9 @@ impl Egress {
             debug_assert!(false, "a session of one who is not there: {id:?}");
             return;
         };
+        if queue.behind {
+            self.taken_behind += queue.session.saturating_sub(session) as u64;
+        }
         queue.session = session;
         let room = session <= self.limits.guaranteed / 2;
         match queue.flow {
@@ -396,6 +402,11 @@ impl Egress {
     /// Clients that are behind.
     pub(crate) fn behind(&self) -> usize {
         self.behind
+    }
+
+    /// Bytes that clients have taken while they were behind, ever.
+    pub(crate) fn taken_behind(&self) -> u64 {
+        self.taken_behind
     }
 
     /// Panics if what is counted is not there.

@@ -452,6 +452,11 @@ impl P2ps {
         self.egress.behind()
     }
 
+    /// Bytes that clients have taken while they were behind, ever: what tells those that cannot keep up from those that take nothing.
+    pub fn taken_behind(&self) -> u64 {
+        self.egress.taken_behind()
+    }
+
     /// True if some client has something to get.
     pub fn has_deliveries(&self) -> bool {
         !self.turn.dirty().is_empty() || self.egress.has_work()

@@ -104,3 +104,16 @@ fn one_that_is_closed_gets_first_what_was_held() {
     world.closed.clear();
     world.take(2);
 }
+
+/// What tells clients that cannot keep up from those that take nothing.
+#[test]
+fn what_clients_take_while_they_are_behind_is_counted() {
+    let mut world = world();
+    world.p2ps.client_backlog(SLOW, 150);
+    world.p2ps.client_backlog(SLOW, 50);
+    assert_eq!(world.p2ps.taken_behind(), 0, "it was not behind");
+    for (backlog, taken) in [(250, 0), (240, 10), (300, 10), (190, 120), (0, 120)] {
+        world.p2ps.client_backlog(SLOW, backlog);
+        assert_eq!(world.p2ps.taken_behind(), taken, "{backlog} wait");
+    }
+}

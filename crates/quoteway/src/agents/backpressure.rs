@@ -2,13 +2,17 @@
 //!
 //! A slow client never slows another: it is cut off at its own bound. When most of them are behind at once, though, it is not
 //! they who are slow; the machine, or its network, takes in more than it can send. Then the providers are not read until the
-//! backlog is smaller, and their sockets hold them back. Clients that take nothing at all do not count for long, or they would
-//! hold up those that do.
+//! backlog is smaller, and their sockets hold them back. Clients that take nothing, or next to nothing, do not count for long, or they
+//! would hold up those that do. Bytes tell them apart, not how many of them get well: on a busy machine all of them get well together, and
+//! only in the end.
 
 /// Bytes of the ring to the shards at which providers are held, and below which they are read again.
 const LAG: (u64, u64) = (1 << 20, 512 << 10);
-/// How long clients can hold providers without getting any better, nanoseconds. Beyond it their own bounds are left to judge.
-const PATIENCE: u64 = 200_000_000;
+/// How long what clients take is watched before it is judged, nanoseconds.
+const PERIOD: u64 = 200_000_000;
+/// What each client that is behind has to take in that time, on average, so that they hold providers in the next too: bytes. It is 160 KB a
+/// second: clients can slow providers to no less than that for each of them.
+const TAKEN: u64 = 32 << 10;
 
 /// What is waiting to go out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -19,24 +23,27 @@ pub struct Load {
     pub behind: usize,
     /// Clients.
     pub mounts: usize,
+    /// Bytes that clients have taken while they were behind, ever.
+    pub taken: u64,
+}
+
+/// Most clients are behind: a period in which it is watched what they take.
+#[derive(Debug, Clone, Copy)]
+struct Watched {
+    /// When it began.
+    since: u64,
+    /// [`Load::taken`] then.
+    taken: u64,
+    /// They hold the providers meanwhile: they have just fallen behind, or took enough in the period before.
+    hold: bool,
 }
 
 /// The decision, with its hysteresis.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Backpressure {
     holds: bool,
-    /// When clients began to hold providers, or were last seen to get better.
-    since: u64,
-    /// Fewest that were behind since then; `usize::MAX` while clients hold nobody.
-    fewest: usize,
-    /// The clients' time is over: they no longer count, until most are well.
-    ignores_clients: bool,
-}
-
-impl Default for Backpressure {
-    fn default() -> Self {
-        Self { holds: false, since: 0, fewest: usize::MAX, ignores_clients: false }
-    }
+    /// `None` while enough clients are well.
+    clients: Option<Watched>,
 }
 
 impl Backpressure {
@@ -53,25 +60,25 @@ impl Backpressure {
 
     /// When to ask again though nothing has changed, nanoseconds.
     pub fn timeout(&self) -> Option<u64> {
-        (self.fewest != usize::MAX && !self.ignores_clients).then_some(self.since + PATIENCE)
+        self.clients.filter(|watched| watched.hold).map(|watched| watched.since + PERIOD)
     }
 
     /// Whether the clients hold the providers.
     fn clients_hold(&mut self, now: u64, load: Load) -> bool {
-        if load.behind * 4 <= load.mounts {
-            self.ignores_clients = false;
-            self.fewest = usize::MAX;
+        let Load { behind, mounts, taken, .. } = load;
+        if behind * 4 <= mounts || (self.clients.is_none() && behind * 2 <= mounts) {
+            self.clients = None;
             return false;
         }
-        let closes = load.behind * 2 > load.mounts;
-        if self.ignores_clients || (self.fewest == usize::MAX && !closes) {
-            return false;
+        let watched = self.clients.get_or_insert(Watched { since: now, taken, hold: true });
+        let period = now.saturating_sub(watched.since);
+        if period >= PERIOD {
+            // As a rate: a thread that was not let in for a while judges late.
+            let enough = u128::from(TAKEN) * behind as u128 * u128::from(period);
+            let hold = u128::from(taken - watched.taken) * u128::from(PERIOD) >= enough;
+            *watched = Watched { since: now, taken, hold };
         }
-        if load.behind < self.fewest {
-            (self.fewest, self.since) = (load.behind, now);
-        }
-        self.ignores_clients = now.saturating_sub(self.since) >= PATIENCE;
-        !self.ignores_clients
+        watched.hold
     }
 }
 
@@ -95,7 +102,7 @@ mod tests {
             (LAG.1, false),
             (LAG.0, false),
         ] {
-            assert_eq!(providers.must_wait(0, Load { lag, behind: 0, mounts: 2 }), closed, "{lag}");
+            assert_eq!(providers.must_wait(0, Load { lag, ..clients(0, 2) }), closed, "{lag}");
         }
     }
 
@@ -120,14 +127,35 @@ mod tests {
         let mut providers = Backpressure::default();
         let stalled = clients(3, 4);
         assert!(providers.must_wait(5, stalled));
-        assert_eq!(providers.timeout(), Some(5 + PATIENCE));
-        assert!(providers.must_wait(4 + PATIENCE, stalled) && !providers.must_wait(5 + PATIENCE, stalled));
-        assert!(!providers.must_wait(9 * PATIENCE, clients(4, 4)), "nor again, while they are as they were");
-        assert!(!providers.must_wait(10 * PATIENCE, clients(1, 4)) && providers.must_wait(10 * PATIENCE, stalled));
-        // One that gets well buys the others time.
-        assert!(
-            providers.must_wait(11 * PATIENCE - 1, clients(2, 4))
-                && providers.must_wait(12 * PATIENCE - 2, clients(2, 4))
-        );
+        assert_eq!(providers.timeout(), Some(5 + PERIOD));
+        assert!(providers.must_wait(4 + PERIOD, stalled) && !providers.must_wait(5 + PERIOD, stalled));
+        assert_eq!(providers.timeout(), None, "whoever is read needs no timer");
+        assert!(!providers.must_wait(9 * PERIOD, clients(4, 4)), "nor again, while they are as they were");
+        assert!(!providers.must_wait(10 * PERIOD, clients(1, 4)) && providers.must_wait(10 * PERIOD, stalled));
+    }
+
+    /// All of them are fed from one processor that others use too: none gets well before all do.
+    #[test]
+    fn clients_that_take_some_hold_until_they_are_well() {
+        let mut providers = Backpressure::default();
+        let behind = |taken| Load { taken, ..clients(20, 20) };
+        for period in 0..50 {
+            assert!(providers.must_wait(period * PERIOD, behind(period * 20 * TAKEN)), "{period}");
+        }
+        // What they took does not count twice.
+        assert!(!providers.must_wait(50 * PERIOD, behind(49 * 20 * TAKEN + 20 * TAKEN - 1)));
+        // They were kept from running, not unwilling: once they take what is there, they count again.
+        assert!(providers.must_wait(51 * PERIOD, behind(51 * 20 * TAKEN)));
+        assert!(!providers.must_wait(51 * PERIOD, Load { taken: 51 * 20 * TAKEN, ..clients(5, 20) }));
+    }
+
+    /// Judged late, clients need to have taken more: what counts is a rate.
+    #[test]
+    fn what_clients_take_counts_by_time() {
+        for (taken, holds) in [(40 * TAKEN, true), (40 * TAKEN - 1, false)] {
+            let mut providers = Backpressure::default();
+            assert!(providers.must_wait(0, clients(4, 4)));
+            assert_eq!(providers.must_wait(10 * PERIOD, Load { taken, ..clients(4, 4) }), holds, "{taken}");
+        }
     }
 }

@@ -519,7 +519,8 @@ impl Consumers {
 
     /// What waits for clients, as it bears on whether more is to be taken in.
     pub fn load(&self) -> Load {
-        Load { lag: 0, behind: self.behind(), mounts: self.mounts.load(Ordering::Relaxed) }
+        let mounts = self.mounts.load(Ordering::Relaxed);
+        Load { lag: 0, behind: self.behind(), mounts, taken: self.p2ps.taken_behind() }
     }
 
     /// Bytes that a turn should take from each provider. As JSON they become three times as many: what is composed for a client, and what is

@@ -13,7 +13,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
 
 use hub::distributor::SourceDistributor;
@@ -73,14 +73,19 @@ struct Ingest {
 struct ClientLoad {
     mounts: Arc<AtomicUsize>,
     behind: AtomicUsize,
+    /// Bytes that clients have taken while they were behind, ever.
+    taken: AtomicU64,
     /// The ingest wants to be woken when fewer are behind.
     awaited: AtomicBool,
     ingest: Waker,
 }
 
 impl ClientLoad {
-    /// A shard reports how many of its clients are behind, and how many were.
-    fn report(&self, behind: usize, before: usize) {
+    /// A shard reports how many of its clients are behind, and how many were; and how much those have taken since.
+    fn report(&self, (behind, before): (usize, usize), taken: u64) {
+        if taken > 0 {
+            self.taken.fetch_add(taken, Ordering::Relaxed);
+        }
         if behind == before {
             return;
         }
@@ -107,6 +112,8 @@ struct Shard {
     client_load: Arc<ClientLoad>,
     /// Clients that were behind when it was reported.
     behind: usize,
+    /// What clients that were behind had taken when it was reported, bytes.
+    taken: u64,
     events: Reader,
     requests: Writer,
     /// Request blocks that found no space, oldest first.
@@ -147,6 +154,7 @@ impl Sharded {
         let client_load = Arc::new(ClientLoad {
             mounts: mounts.clone(),
             behind: AtomicUsize::new(0),
+            taken: AtomicU64::new(0),
             awaited: AtomicBool::new(false),
             ingest: io.tcp().waker(),
         });
@@ -288,8 +296,10 @@ impl Ingest {
     }
 
     fn load(&self) -> Load {
-        let behind = self.client_load.behind.load(Ordering::SeqCst);
-        Load { lag: self.events.lag(), behind, mounts: self.client_load.mounts.load(Ordering::Relaxed) }
+        let ClientLoad { mounts, behind, taken, .. } = &*self.client_load;
+        let behind = behind.load(Ordering::SeqCst);
+        let (mounts, taken) = (mounts.load(Ordering::Relaxed), taken.load(Ordering::Relaxed));
+        Load { lag: self.events.lag(), behind, mounts, taken }
     }
 
     /// Reads from the providers or does not, as the shards and clients keep up.
@@ -358,6 +368,7 @@ impl Shard {
             consumers,
             client_load: client_load.clone(),
             behind: 0,
+            taken: 0,
             events,
             requests,
             unsent: Vec::new(),
@@ -419,8 +430,9 @@ impl Shard {
                 after.bytes_sent - before.bytes_sent,
             );
         }
-        self.client_load.report(consumers.behind(), self.behind);
-        self.behind = consumers.behind();
+        let (behind, taken) = (consumers.behind(), consumers.p2ps.taken_behind());
+        self.client_load.report((behind, self.behind), taken - self.taken);
+        (self.behind, self.taken) = (behind, taken);
         self.send_requests();
         self.oversight.end_turn(now, || self.consumers.p2ps.delivered());
         if self.oversight.is_asked() {
