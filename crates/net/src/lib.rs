@@ -1,5 +1,5 @@
 //! Sockets, clocks, signals, threads' places and rings between them: everything that touches the operating system, and the only
-//! crate of the workspace with `unsafe` code. It knows no protocol.
+//! crate of the workspace with `unsafe` code. It knows none of the protocols that data comes by.
 //!
 //! | module | what it is for |
 //! |---|---|
@@ -14,6 +14,7 @@
 //! | [`signal`] | SIGINT, SIGTERM and SIGHUP as requests |
 //! | [`affinity`] | CPUs, priority, slice and timer slack of a thread |
 //! | [`rlimit`], [`memory`], [`host`], [`interfaces`] | limits of the process, what it uses, what it runs on |
+//! | [`dns`] | servers by the name of their service (SRV), which the system does not look up |
 //! | [`Network`] | lists of who may come in |
 //! | [`output`] | files that tools write: no symbolic link is followed |
 //! | [`fault`] | connections that fail on purpose |
@@ -28,6 +29,7 @@
 pub mod affinity;
 pub mod clock;
 mod courtesy;
+pub mod dns;
 pub mod fault;
 #[cfg(feature = "floor")]
 pub mod floor;

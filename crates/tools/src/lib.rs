@@ -22,6 +22,7 @@ pub mod marketfeed_lines;
 pub mod names;
 pub mod outbox;
 pub mod output;
+pub mod places;
 pub mod sink_driven_src;
 pub mod source;
 pub mod table;

@@ -73,6 +73,15 @@ const SERVERS: [&str; 5] =
 /// Those that ask a process, perhaps as a user of it.
 const ASKING: [&str; 2] = ["quoteway-ctl", "quoteway-top"];
 
+/// Those that look for servers by name.
+const CLIENTS: [&str; 5] = [
+    "quoteway-test-client",
+    "quoteway-sink-driven-src",
+    "quoteway-page",
+    "quoteway-delay",
+    "quoteway-marketfeed-lines",
+];
+
 /// The variables that a program looks at.
 fn environment(name: &str) -> String {
     let mut text = "\
@@ -88,6 +97,13 @@ as in quoteway::agents=debug.
 .TP
 \\fBNOTIFY_SOCKET\\fR, \\fBWATCHDOG_USEC\\fR
 Set by a supervisor such as systemd, which is told when the ports are open and that the process goes on.
+";
+    }
+    if CLIENTS.contains(&name) || (SERVERS.contains(&name) && name != "quoteway-rrcpd") {
+        text += "\
+.TP
+\\fBQUOTEWAY_NAME_SERVERS\\fR
+Name servers (ADDRESS or ADDRESS:PORT, with commas between) to ask for srv: names instead of those of /etc/resolv.conf.
 ";
     }
     if ASKING.iter().any(|program| name.strip_prefix(program).is_some_and(|sub| sub.is_empty() || sub.starts_with('-')))

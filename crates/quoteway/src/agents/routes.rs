@@ -1,13 +1,14 @@
 //! Dialling interactive providers: one session a route, tried again for ever with a growing pause. The addresses that a name has are tried
-//! one after the other before the next host is.
+//! one after the other before the next host is, and so are the servers of a service (`srv:`), in the order that it gives.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use net::dns::{self, Servers, ServiceName};
 use net::tcp::{ConnId, SocketOptions};
 use net::tls::TlsClient;
 use rssl::{ClientConfig, CompressionSet, Version};
@@ -23,8 +24,16 @@ pub struct Routes {
     dialled: Vec<Route>,
     options: SocketOptions,
     first_pause_ns: u64,
-    resolved: Receiver<(usize, Result<Vec<SocketAddr>, String>)>,
-    resolver: Sender<(usize, Result<Vec<SocketAddr>, String>)>,
+    resolved: Receiver<(usize, Result<Found, String>)>,
+    resolver: Sender<(usize, Result<Found, String>)>,
+}
+
+/// What a look-up has brought.
+enum Found {
+    /// Of a host.
+    Addresses(Vec<SocketAddr>),
+    /// Of a service.
+    Servers(Servers),
 }
 
 struct Route {
@@ -32,6 +41,11 @@ struct Route {
     hosts: Vec<String>,
     /// The host to try next.
     next: usize,
+    /// Of an entry that is a service: the server that is tried, and those to be tried after it.
+    server: Option<String>,
+    servers: VecDeque<String>,
+    /// What services (by place in `hosts`) were said to have, and until when that holds.
+    services: HashMap<usize, (u64, Servers)>,
     /// Further addresses of that host, or of the proxy on the way to it.
     addresses: VecDeque<SocketAddr>,
     /// The address that is or was dialled last.
@@ -57,6 +71,8 @@ enum State {
     Ended,
 }
 
+/// An answer of the DNS is used for so long at most, nanoseconds.
+const LIFE_MAX: u64 = 3_600_000_000_000;
 /// The pause grows up to so many times the first one.
 const PAUSE_GROWTH_MAX: u64 = 10;
 
@@ -108,8 +124,20 @@ impl Routes {
                 continue;
             }
             match result {
-                Ok(addresses) => {
+                Ok(Found::Addresses(addresses)) => {
                     self.dialled[index].addresses = addresses.into();
+                    self.dial(now, index, io);
+                }
+                Ok(Found::Servers(servers)) => {
+                    let route = &mut self.dialled[index];
+                    route.servers = servers.draw().into();
+                    tracing::info!(
+                        "route {}: {}",
+                        route.hosts[route.next],
+                        Vec::from(route.servers.clone()).join(", ")
+                    );
+                    let until = now + (servers.ttl.as_nanos() as u64).min(LIFE_MAX);
+                    route.services.insert(route.next, (until, servers));
                     self.dial(now, index, io);
                 }
                 Err(why) => self.failed(now, index, &why),
@@ -122,36 +150,65 @@ impl Routes {
         if let Some(addr) = route.addresses.pop_front() {
             return self.connect(now, index, addr, io);
         }
+        if let (None, Some(service)) = (&route.server, ServiceName::of(&route.hosts[route.next])) {
+            if route.servers.is_empty() {
+                let known = route.services.get(&route.next).filter(|(until, _)| now < *until);
+                route.servers = known.map(|(_, servers)| servers.draw().into()).unwrap_or_default();
+            }
+            route.server = route.servers.pop_front();
+            if route.server.is_none() {
+                return self.look_up(now, index, io, move || {
+                    let servers =
+                        service.map_err(|e| e.to_string()).and_then(|s| dns::look_up(&s).map_err(|e| e.to_string()));
+                    servers.map(Found::Servers)
+                });
+            }
+        }
         // Whoever is reached through a proxy has its name looked up there.
-        let host = route.proxy().unwrap_or_else(|| route.hosts[route.next].clone());
+        let host = route.proxy().unwrap_or_else(|| route.host().to_owned());
         if let Ok(addr) = host.replace("localhost:", "127.0.0.1:").parse() {
             self.connect(now, index, addr, io);
             return;
         }
-        // A look-up may take seconds: it has a thread of its own, so that nobody else waits.
-        route.state = State::Resolving;
-        let (answer, waker) = (self.resolver.clone(), io.tcp().waker());
-        std::thread::spawn(move || {
-            let result = match host.to_socket_addrs() {
-                Ok(addrs) if addrs.len() == 0 => Err(format!("{host}: no address has this name")),
-                Ok(addrs) => Ok(addrs.collect()),
-                Err(e) => Err(format!("{host}: {e}")),
-            };
-            let _ = answer.send((index, result));
-            waker.wake();
+        self.look_up(now, index, io, move || match host.to_socket_addrs() {
+            Ok(addrs) if addrs.len() == 0 => Err(format!("{host}: no address has this name")),
+            Ok(addrs) => Ok(Found::Addresses(addrs.collect())),
+            Err(e) => Err(format!("{host}: {e}")),
         });
+    }
+
+    /// A look-up may take seconds: it has a thread of its own, so that nobody else waits.
+    fn look_up(
+        &mut self,
+        now: u64,
+        index: usize,
+        io: &mut RsslIo,
+        find: impl FnOnce() -> Result<Found, String> + Send + 'static,
+    ) {
+        self.dialled[index].state = State::Resolving;
+        let (answer, waker) = (self.resolver.clone(), io.tcp().waker());
+        let find = move || {
+            // A fault of a library that reads answers must not leave the route without another attempt.
+            let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(find));
+            let _ =
+                answer.send((index, found.unwrap_or_else(|_| Err("an answer of the DNS cannot be read".to_owned()))));
+            waker.wake();
+        };
+        if let Err(e) = std::thread::Builder::new().name("look-up".into()).spawn(find) {
+            self.failed(now, index, &format!("its name cannot be looked up: {e}"));
+        }
     }
 
     fn connect(&mut self, now: u64, index: usize, addr: SocketAddr, io: &mut RsslIo) {
         let route = &mut self.dialled[index];
         route.address = Some(addr);
-        let host = route.hosts[route.next].rsplit_once(':').map_or("", |(host, _)| host);
+        let host = route.host().rsplit_once(':').map_or("", |(host, _)| host);
         let tls = match route.tls.as_ref().map(|tls| tls.connect(host)).transpose() {
             Ok(tls) => tls,
             Err(e) => return self.failed(now, index, &e.to_string()),
         };
         let client = Arc::new(route.client.clone());
-        let through_proxy_to = route.proxy().map(|_| route.hosts[route.next].clone());
+        let through_proxy_to = route.proxy().map(|_| route.host().to_owned());
         let proxy_credentials = match through_proxy_to.as_ref().and_then(|_| route.credentials()).transpose() {
             Ok(credentials) => credentials,
             Err(e) => return self.failed(now, index, &e),
@@ -201,6 +258,7 @@ impl Routes {
         route.told = None;
         // If this session is lost, the next host is due: it takes over because the one before it cannot serve, by whatever address.
         route.addresses.clear();
+        route.servers.clear();
     }
 
     /// The connection of a route is over. `next_version` is what to offer if the server did not know ours.
@@ -221,7 +279,12 @@ impl Routes {
         let first = self.first_pause_ns;
         let route = &mut self.dialled[index];
         if let (Some(_), Some(addr)) = (route.addresses.front(), route.address) {
-            tracing::info!("route {}: {why} at {addr}; trying its next address", route.hosts[route.next]);
+            tracing::info!("route {}: {why} at {addr}; trying its next address", route.host());
+            route.state = State::Waiting(now);
+            return;
+        }
+        if let (Some(server), Some(_)) = (route.server.take(), route.servers.front()) {
+            tracing::info!("route {}: {why} at {server}; trying its next server", route.hosts[route.next]);
             route.state = State::Waiting(now);
             return;
         }
@@ -240,6 +303,11 @@ impl Routes {
 }
 
 impl Route {
+    /// `HOST:PORT` that is tried: the entry of the list, or the server that its service has led to.
+    fn host(&self) -> &str {
+        self.server.as_ref().unwrap_or(&self.hosts[self.next])
+    }
+
     /// `HOST:PORT` of the proxy that is dialled instead of the host.
     fn proxy(&self) -> Option<String> {
         let (host, port) = (&self.config.proxy_host, self.config.proxy_port);
@@ -287,6 +355,9 @@ impl Route {
             config,
             hosts,
             next: 0,
+            server: None,
+            servers: VecDeque::new(),
+            services: HashMap::new(),
             addresses: VecDeque::new(),
             address: None,
             client,
@@ -301,7 +372,7 @@ impl Route {
     /// What to ask the host for that is next.
     fn websocket(&self, rssl: Arc<ClientConfig>) -> WebSocketDial {
         WebSocketDial {
-            host: self.hosts[self.next].clone(),
+            host: self.host().to_owned(),
             protocols: vec![if self.protocol == RouteProtocol::Json { Protocol::Json } else { Protocol::Rwf }],
             limits: ws::Limits { message_bytes_max: super::DIALLED_MESSAGE_MAX, ..ws::Limits::default() },
             json: JsonConfig { ping_timeout_s: rssl.ping_timeout_s.max(3), ..JsonConfig::default() },
@@ -372,6 +443,46 @@ mod tests {
         routes.lost(now, 0, "gone", None);
         assert_eq!(routes.dialled[0].next, 1);
         assert!(routes.timeout().is_some_and(|at| at > now));
+    }
+
+    #[test]
+    fn the_servers_of_a_service_are_tried_before_the_next_host() {
+        let text = "[[route]]\nhost_list = [\"srv:_rssl._tcp.example.com\", \"other:2\"]\n";
+        let mut routes = Routes::new(&Config::parse("test", text).expect("no faults")).expect("a route");
+        let mut io = RsslIo::new(1).expect("descriptors");
+        let any = ([127, 0, 0, 1], 0).into();
+        let server = rssl_io::Listener::rssl(Arc::new(rssl::ServerConfig::default()));
+        let (_, there) = io.listen_as(any, &SocketOptions::default(), server).expect("a port");
+        let gone = std::net::TcpListener::bind("127.0.0.1:0").and_then(|taken| taken.local_addr()).expect("a port");
+        let host =
+            |priority, at: SocketAddr| dns::Server { priority, weight: 0, host: "127.0.0.1".into(), port: at.port() };
+        // The DNS has answered.
+        let list = vec![host(1, gone), host(2, there), host(3, gone)];
+        routes.dialled[0].state = State::Resolving;
+        let servers = Servers { list, ttl: std::time::Duration::from_mins(1) };
+        routes.resolver.send((0, Ok(Found::Servers(servers)))).expect("it is heard");
+        let (mut now, mut sessions) = (net::clock::now(), 0);
+        while sessions == 0 {
+            routes.on_timer(now, &mut io);
+            assert_eq!((routes.dialled[0].next, routes.dialled[0].pause_ns), (0, 0), "no other host, and no pause");
+            let mut told = Told(&mut routes, 0);
+            now = io.turn(Some(now + 1_000_000_000), &mut told).expect("sockets");
+            sessions = told.1;
+        }
+        let first = &routes.dialled[0];
+        assert_eq!((first.address, first.host()), (Some(there), format!("127.0.0.1:{}", there.port()).as_str()));
+        // Whoever loses a session goes to the next host, and comes back to the best server of the service, whose answer still holds.
+        routes.lost(now, 0, "gone", None);
+        assert_eq!((routes.dialled[0].next, routes.dialled[0].host()), (1, "other:2"));
+        routes.dialled[0].next = 0;
+        routes.dial(now, 0, &mut io);
+        assert_eq!(routes.dialled[0].address, Some(gone));
+        // When its time is over, it is looked up.
+        routes.dialled[0].servers.clear();
+        routes.lost(now, 0, "gone", None);
+        routes.dialled[0].next = 0;
+        routes.dial(now + 61_000_000_000, 0, &mut io);
+        assert!(routes.dialled[0].state == State::Resolving);
     }
 
     #[test]

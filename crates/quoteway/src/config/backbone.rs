@@ -11,7 +11,7 @@ section! {
     transport: HubTransport = HubTransport::Tcp, "transportType" in "PROCESS", "How the data stream travels: \"tcp\" (on the unicast connections), \"lbt-rm\" (multicast), \"lbt-ru\" (UDP), \"lbt-tcp\", \"lbt-ipc\" (shared memory: one host, or a host's rrcpd), or \"aeron\" (as the section aeron says).";
     interface: String = String::new(), "", "Address of the network interface that the hub uses, or its network, as 10.1.0.0/16: so one file does for many hosts. Empty leaves it to the kernel, and listens on all.";
     port: u16 = 14004, "", "Port on which a Source Distributor takes the unicast connections of its P2PSs; 0 takes a free one.";
-    source_distributors: Vec<String> = Vec::new(), "", "HOST:PORT of the Source Distributors that a P2PS joins when the transport is \"tcp\"; with the others it finds them.";
+    source_distributors: Vec<String> = Vec::new(), "", "HOST:PORT of the Source Distributors that a P2PS joins when the transport is \"tcp\", or srv:_SERVICE._tcp.DOMAIN for all that the DNS names (docs/operating/discovery.md); with the other transports it finds them.";
     key_file: String = String::new(), "", "File with the hub's shared key, at least 32 bytes that its owner alone can read: who does not have it can neither join nor announce. Empty means no key.";
     clock_tolerance_s: u32 = 30, "", "How far the clocks of a hub with a key may differ, seconds: an announcement that is older is a copy.";
     allow: Vec<String> = Vec::new(), "", "Addresses and networks (10.1.0.0/16) of this hub's processes: from others nobody connects, and no announcement is taken. Empty means all.";

@@ -149,7 +149,7 @@ section! {
     persistent_cache_service_list: Vec<String> = Vec::new(), "persistentCacheServiceList", "Services whose images are kept; empty means all that are not interactive.";
     persistent_restore_as_stale: bool = true, "persistentRestoreAsStale" in "SERVICE", "Images that were kept are Suspect after a restart until they are published again; false gives them as they were.";
     persistent_interval_ms: u32 = 1_000, "", "Pause between two rounds of writing what has changed, milliseconds: so much of what was published last may be lost by a crash.";
-    cache_resiliency_hosts: Vec<String> = Vec::new(), "", "Hub ports (HOST:PORT) of other Source Distributors of this hub: when this one starts, it copies the images of non-interactive services that the first of them holds that is there. Empty copies none.";
+    cache_resiliency_hosts: Vec<String> = Vec::new(), "", "Hub ports (HOST:PORT, or srv:_SERVICE._tcp.DOMAIN) of other Source Distributors of this hub: when this one starts, it copies the images of non-interactive services that the first of them holds that is there. Empty copies none.";
     cache_resiliency_time_s: u32 = 30, "", "Longest time that a start is held up for that copy, seconds; it goes on with what has come.";
     cache_res_download_pace: u32 = 10_000, "cacheResDownloadPace", "Images a second that another Source Distributor is given that starts; 0 for as many as it takes.";
     record_max_age_s: u32 = 0, "", "Time without a refresh or an update after which an item of a non-interactive service ends, on disk and for who watches it, seconds; 0 for ever.";
@@ -177,7 +177,7 @@ section! {
     /// One interactive provider that is dialled.
     Route = "route", "route";
     route_enabled: bool = true, "routeEnabled", "Dial it at all.";
-    host_list: Vec<String> = Vec::new(), "hostList", "HOST:PORT of the provider; further ones are tried in turn when it cannot be reached.";
+    host_list: Vec<String> = Vec::new(), "hostList", "HOST:PORT of the provider; further ones are tried in turn when it cannot be reached. srv:_SERVICE._tcp.DOMAIN stands for the servers that the DNS names (docs/operating/discovery.md).";
     port: u16 = 14002, "port", "Port for entries of host_list that name none.";
     protocol: RouteProtocol = RouteProtocol::Rssl, "", "\"rssl\", or by WebSocket \"tr_json2\" (JSON) or \"rssl.rwf\"; each with TLS where rssl_connection_type is \"encrypted\".";
     rssl_connection_type: ConnectionType = ConnectionType::Socket, "rsslConnectionType", "\"socket\", or \"encrypted\" for TLS.";

@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use net::dns::ServiceName;
+
 use super::Config;
 
 /// A port that one process listens on.
@@ -44,6 +46,10 @@ pub(super) fn faults(config: &Config) -> Vec<String> {
     let hosts = hosts.chain(config.p2ps.connection_list.iter().map(|h| ("p2ps.connection_list", h)));
     let hosts = hosts.chain(config.aeron.destinations.iter().map(|h| ("aeron.destinations", h)));
     for (key, host) in hosts {
+        if let Some(service) = ServiceName::of(host).filter(|_| takes_services(key)) {
+            found.extend(service.err().map(|e| format!("{key}: {e}")));
+            continue;
+        }
         // An IPv6 address without a port has colons too.
         let port = host.rsplit_once(':').map(|(_, port)| port).filter(|_| host.parse::<IpAddr>().is_err());
         if port.is_none() && key == "p2ps.connection_list" {
@@ -54,6 +60,11 @@ pub(super) fn faults(config: &Config) -> Vec<String> {
         }
     }
     found
+}
+
+/// Whether the entries of a list of hosts may be names of services.
+fn takes_services(key: &str) -> bool {
+    matches!(key, "route.host_list" | "hub.source_distributors")
 }
 
 /// The ports of `quoteway serve` and of the processes that it can be divided into.
@@ -94,6 +105,22 @@ mod tests {
             "[p2ps]\nrssl_port = 14003\ninterface = \"10.0.0.1\"\n[source_distributor]\ninterface = \"10.0.0.2\"\n";
         assert_eq!(of(apart), [""; 0]);
         assert_eq!(of("[p2ps]\nrssl_port = 0\n[source_distributor]\nnip_port = 0\n"), [""; 0], "free ones");
+    }
+
+    #[test]
+    fn a_service_has_a_name_and_no_port() {
+        let lists = |entry: &str| {
+            format!("[hub]\nsource_distributors = [\"{entry}\"]\n[[route]]\nhost_list = [\"{entry}\", \"a:1\"]\n")
+        };
+        assert_eq!(of(&lists("srv:_quoteway._tcp.example.com")), [""; 0]);
+        for bad in ["srv:", "srv:example.com", "srv:_quoteway._tcp.example.com:14004"] {
+            let found = of(&lists(bad));
+            let told = |key: &str| {
+                found.iter().any(|f| f.starts_with(key) && f.contains(bad) && f.contains("names no service"))
+            };
+            assert!(told("route.host_list") && told("hub.source_distributors") && found.len() == 2, "{found:?}");
+        }
+        assert_eq!(of("[p2ps]\nconnection_list = [\"srv:_a._tcp.b\"]\n").len(), 1, "clients look up no services");
     }
 
     #[test]

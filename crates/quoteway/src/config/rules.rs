@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use net::affinity::{CpuList, Priority};
+use net::dns::ServiceName;
 
 use super::hub::SMALLEST_WINDOW;
 use super::{
@@ -171,11 +172,12 @@ fn of_distributor_and_daemon(config: &Config) -> Vec<Broken> {
         "must name a folder when support_persistent_cache is true",
     );
     rule(
-        s.cache_resiliency_hosts
-            .iter()
-            .all(|host| host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok())),
+        s.cache_resiliency_hosts.iter().all(|host| match ServiceName::of(host) {
+            Some(service) => service.is_ok(),
+            None => host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()),
+        }),
         "cache_resiliency_hosts",
-        "must be HOST:PORT each",
+        "must be HOST:PORT or srv:_SERVICE._tcp.DOMAIN each",
     );
     rule((10..=3_600_000).contains(&s.persistent_interval_ms), "persistent_interval_ms", "must be from 10 to 3600000");
     if !cpus(&config.rrcpd.bind_main_thread) {

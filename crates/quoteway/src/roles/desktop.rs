@@ -15,8 +15,9 @@ pub struct DesktopArgs {
     /// Address of this machine in the hub's network, or that network, such as 10.1.0.0/16 [default: the kernel's choice]
     #[arg(long, value_name = "ADDRESS")]
     pub hub_interface: Option<String>,
-    /// Source Distributor to join by TCP where no multicast passes; may be given several times [default: those that are heard]
-    #[arg(long = "source-distributor", value_name = "HOST:PORT")]
+    /// Source Distributor to join by TCP where no multicast passes, or srv:_SERVICE._tcp.DOMAIN for those that the DNS names (SRV); may be
+    /// given several times [default: those that are heard]
+    #[arg(long = "source-distributor", value_name = "HOST:PORT", value_parser = process::server)]
     pub source_distributors: Vec<String>,
     /// Port for RSSL programs of this machine, WebSocket ones too; 0 takes a free one [default: 14002]
     #[arg(long, value_name = "PORT")]

@@ -19,8 +19,9 @@ use crate::http::{self, About};
 /// What the command line says; it wins over the file.
 #[derive(Debug, Clone, Default, Args)]
 pub struct P2psArgs {
-    /// Source Distributor to join when the hub's transport is tcp; may be given several times
-    #[arg(long = "source-distributor", value_name = "HOST:PORT")]
+    /// Source Distributor to join when the hub's transport is tcp, or srv:_SERVICE._tcp.DOMAIN for those that the DNS names (SRV); may be
+    /// given several times
+    #[arg(long = "source-distributor", value_name = "HOST:PORT", value_parser = process::server)]
     pub source_distributors: Vec<String>,
     /// Port on which consumers connect (RSSL); 0 takes a free one [default: 14002]
     #[arg(long, value_name = "PORT")]

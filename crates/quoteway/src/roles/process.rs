@@ -5,6 +5,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 
 use clap::Args;
+use net::dns::{BadServiceName, ServiceName};
 
 use super::service::{self, Pulse, Watched};
 use crate::agents::lifecycle::Lifecycle;
@@ -33,6 +34,11 @@ fn http_port(text: &str) -> Result<HttpPort, String> {
         return Ok(HttpPort::Off);
     }
     text.parse().map(HttpPort::At).map_err(|_| "a port is a number from 0 to 65535, or off".to_owned())
+}
+
+/// A server on a command line: `HOST:PORT`, which counts where it is used, or the name of a service.
+pub(super) fn server(text: &str) -> Result<String, BadServiceName> {
+    ServiceName::of(text).transpose().map(|_| text.to_owned())
 }
 
 impl HttpArgs {

@@ -15,7 +15,7 @@ use crate::http::{self, About, Running};
 #[derive(Debug, Clone, Default, Args)]
 pub struct ServeArgs {
     /// Interactive provider to dial; may be given several times
-    #[arg(long = "route", value_name = "HOST:PORT")]
+    #[arg(long = "route", value_name = "HOST:PORT", value_parser = process::server)]
     pub routes: Vec<String>,
     /// Port on which consumers connect (RSSL); 0 takes a free one [default: 14002]
     #[arg(long, value_name = "PORT")]

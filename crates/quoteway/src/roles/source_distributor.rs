@@ -14,7 +14,7 @@ use crate::http::{self, About};
 #[derive(Debug, Clone, Default, Args)]
 pub struct SourceDistributorArgs {
     /// Interactive provider to dial; may be given several times
-    #[arg(long = "route", value_name = "HOST:PORT")]
+    #[arg(long = "route", value_name = "HOST:PORT", value_parser = process::server)]
     pub routes: Vec<String>,
     /// Port on which non-interactive providers connect; 0 takes a free one [default: 14003]
     #[arg(long, value_name = "PORT")]

@@ -22,8 +22,14 @@ impl Drop for Process {
 }
 
 pub(crate) fn start(args: &[&str]) -> Process {
+    start_with(args, &[])
+}
+
+/// The same with variables.
+pub(crate) fn start_with(args: &[&str], variables: &[(&str, &str)]) -> Process {
     let mut child = Command::new(env!("CARGO_BIN_EXE_quoteway"))
         .args(args)
+        .envs(variables.iter().copied())
         .env("QUOTEWAY_LOG", "info")
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -22,6 +22,7 @@ mod permissions;
 mod persistence;
 mod report1;
 mod rooms;
+mod services;
 mod status;
 mod steering;
 mod tidy;

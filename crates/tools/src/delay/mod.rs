@@ -5,12 +5,12 @@
 mod files;
 mod relay;
 
+use crate::places::Places;
 use anyhow::{Context as _, anyhow};
 use clap::Args as ClapArgs;
 use feed::delay::Rule;
 use relay::Relay;
 use rssl_io::RsslIo;
-use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 
 const SECOND: u64 = 1_000_000_000;
@@ -28,10 +28,10 @@ const TURN: u64 = SECOND / 20;
     quoteway delay --service FEED --as FEED_15 --delay 900 --items list.txt --journal /var/lib/quoteway/feed15\n\n\
     A field of the image may decide how late an item is: --rule 4=145:1200 delays items whose field 4 (RDN_EXCHID) is 145 by 20 minutes.")]
 pub struct Args {
-    /// Where consumers connect to the P2PS
+    /// Where consumers connect to the P2PS; srv:_SERVICE._tcp.DOMAIN for what the DNS says (SRV)
     #[arg(long, value_name = "HOST:PORT", default_value = "localhost:14002")]
     pub server: String,
-    /// Where non-interactive providers connect to the Source Distributor (`nip_port`)
+    /// Where non-interactive providers connect to the Source Distributor (`nip_port`), written likewise
     #[arg(long, value_name = "HOST:PORT", default_value = "localhost:14003")]
     pub publish: String,
     /// Service to delay
@@ -88,11 +88,6 @@ impl Args {
     }
 }
 
-fn address(text: &str, flag: &str) -> anyhow::Result<SocketAddr> {
-    let found = text.to_socket_addrs().map_err(|e| anyhow!("{flag} {text:?}: {e}; write HOST:PORT"))?;
-    found.min_by_key(SocketAddr::is_ipv6).ok_or_else(|| anyhow!("{flag} {text:?} has no address"))
-}
-
 /// Nanoseconds since 1970: journals outlive processes.
 fn wall_clock() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -105,13 +100,14 @@ fn wall_clock() -> u64 {
 /// A text for the user: the servers have no address, the items cannot be read, or the journal cannot be read or written.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     net::signal::install().map_err(|e| anyhow!("signals: {e}"))?;
-    let (from, to) = (address(&args.server, "--server")?, address(&args.publish, "--publish")?);
+    let (from, to) = (Places::of(&args.server, "--server")?, Places::of(&args.publish, "--publish")?);
     let names = args.names()?;
     let mut io = RsslIo::new(net::clock::now()).map_err(|e| anyhow!("no sockets: {e}"))?;
     net::signal::wake(&io.tcp().waker());
     let mut relay =
         Relay::new(args, &names, (from, to)).with_context(|| format!("the journal in {}", args.journal.display()))?;
-    eprintln!("{} of {from} is published {} s later as {} at {to}", args.service, args.delay, args.published_as);
+    let Args { service, delay, published_as, .. } = args;
+    eprintln!("{service} of {} is published {delay} s later as {published_as} at {}", args.server, args.publish);
     while net::signal::stop_requested() == 0 {
         let now = io.turn(Some(net::clock::now() + TURN), &mut relay).map_err(|e| anyhow!("sockets: {e}"))?;
         relay.work(now, wall_clock(), &mut io).context("the journal")?;

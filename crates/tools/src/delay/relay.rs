@@ -2,6 +2,7 @@
 
 use super::files::Files;
 use super::{Args, SECOND, wall_clock};
+use crate::places::Places;
 use feed::delay::{Key, Play, Player, Recorder, RecorderConfig, Rules};
 use net::tcp::{ConnId, SocketOptions};
 use omm::consumer::{Consumer, ConsumerConfig, Event, ItemId, ItemRequest};
@@ -17,7 +18,6 @@ use rwf::wire::Writer;
 use rwf::{Qos, Rate, State, Timeliness};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Payload in a part of an image, bytes.
@@ -29,21 +29,32 @@ const RECORDS: usize = 20_000;
 
 /// A connection that this process makes.
 struct Dialled {
-    to: SocketAddr,
+    to: Places,
     conn: Option<ConnId>,
     version: Version,
 }
 
 impl Dialled {
-    const fn new(to: SocketAddr) -> Self {
+    const fn new(to: Places) -> Self {
         Self { to, conn: None, version: Version::V14 }
     }
 
     /// True if it was dialled.
     fn dial(&mut self, now: u64, io: &mut RsslIo) -> bool {
         let config = ClientConfig { version: self.version, ..ClientConfig::default() };
-        self.conn = io.connect(now, self.to, &SocketOptions::default(), Arc::new(config), None).ok();
+        self.conn = io.connect(now, self.to.address(), &SocketOptions::default(), Arc::new(config), None).ok();
+        if self.conn.is_none() {
+            self.to.go_on();
+        }
         self.conn.is_some()
+    }
+
+    fn lost(&mut self, ended: &Ended) {
+        self.conn = None;
+        self.version = ended.next_version.unwrap_or(Version::V14);
+        if ended.next_version.is_none() {
+            self.to.go_on();
+        }
     }
 }
 
@@ -75,7 +86,7 @@ pub(super) struct Relay {
 }
 
 impl Relay {
-    pub(super) fn new(args: &Args, names: &[String], (from, to): (SocketAddr, SocketAddr)) -> io::Result<Self> {
+    pub(super) fn new(args: &Args, names: &[String], (from, to): (Places, Places)) -> io::Result<Self> {
         let rules = Rules { delay: args.delay.saturating_mul(SECOND), rules: args.rules.clone() };
         let delays = rules.delays();
         let longest = delays.last().copied().unwrap_or_default();
@@ -315,13 +326,12 @@ impl Handler for Relay {
     }
 
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
-        let next = ended.next_version.unwrap_or(Version::V14);
         if self.source.conn == Some(conn) {
-            (self.source.conn, self.source.version) = (None, next);
+            self.source.lost(ended);
             self.consumer.handle_disconnected(now);
             self.hear_source();
         } else if self.target.conn == Some(conn) {
-            (self.target.conn, self.target.version) = (None, next);
+            self.target.lost(ended);
             self.output.publisher.handle_disconnected(now);
             self.hear_target();
         }

@@ -5,6 +5,7 @@
 
 mod session;
 
+use crate::places::Places;
 use anyhow::anyhow;
 use clap::Args as ClapArgs;
 use net::Waker;
@@ -18,7 +19,7 @@ use rwf::dictionary::Dictionary;
 use session::Session;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
-use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -49,7 +50,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[command(after_help = "Examples:\n  quoteway marketfeed-lines --server localhost:14002\n  \
     (echo open DIRECT_FEED IBM.N; sleep 5) | nc localhost 8101 | quoteway dump --marketfeed -")]
 pub struct Args {
-    /// Where consumers connect to the P2PS
+    /// Where consumers connect to the P2PS; srv:_SERVICE._tcp.DOMAIN for what the DNS says (SRV)
     #[arg(long, value_name = "HOST:PORT", default_value = "localhost:14002")]
     pub server: String,
     /// Address to listen on: this host only, unless another is given
@@ -89,6 +90,8 @@ struct Client {
     session: Option<Session>,
     /// When its place is over without a line.
     speak_by: u64,
+    /// Where the server is.
+    server: Places,
     conn: Option<ConnId>,
     version: Version,
     /// To the thread that writes.
@@ -118,7 +121,7 @@ impl Client {
 
 struct Lines {
     args: Args,
-    server: SocketAddr,
+    server: Places,
     dictionary: Arc<Dictionary>,
     clients: HashMap<u64, Client>,
     /// Whose a connection is.
@@ -144,8 +147,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 /// # Errors
 /// A text for the user.
 pub fn run_until(args: &Args, stop: &dyn Fn() -> bool, ready: impl FnOnce(SocketAddr)) -> anyhow::Result<()> {
-    let found = args.server.to_socket_addrs().map_err(|e| anyhow!("server {:?}: {e}; write HOST:PORT", args.server))?;
-    let server = found.min_by_key(SocketAddr::is_ipv6).ok_or_else(|| anyhow!("{:?} has no address", args.server))?;
+    let server = Places::of(&args.server, "--server")?;
     let at = SocketAddr::new(args.bind, args.port);
     let listener = TcpListener::bind(at).map_err(|e| anyhow!("cannot listen on {at}: {e}; choose another --port"))?;
     let bound = listener.local_addr()?;
@@ -214,7 +216,9 @@ impl Lines {
             Ok(()) => {
                 eprintln!("{peer} is up");
                 let speak_by = now + u64::from(self.args.handshake_timeout) * 1_000_000_000;
-                let client = Client { peer, session: None, speak_by, conn: None, version: Version::V14, to, waiting };
+                let server = self.server.clone();
+                let client =
+                    Client { peer, session: None, speak_by, server, conn: None, version: Version::V14, to, waiting };
                 self.clients.insert(id, client);
             }
             Err(e) => self.refuse(now, peer, &e.to_string()),
@@ -293,17 +297,19 @@ impl Lines {
             if client.session.is_none() && client.speak_by <= now {
                 over.push((id, "no line in time (--handshake-timeout)"));
             }
-            let Client { session: Some(session), conn, version, .. } = client else { continue };
+            let Client { session: Some(session), server, conn, version, .. } = client else { continue };
             session.consumer.handle_timeout(now);
             session.hear_events();
             if conn.is_none() && session.consumer.poll_connect(now).is_some() {
                 let config = ClientConfig { version: *version, ..ClientConfig::default() };
-                match io.connect(now, self.server, &SocketOptions::default(), Arc::new(config), None) {
-                    Ok(dialled) => {
-                        *conn = Some(dialled);
-                        self.owners.insert(dialled, id);
-                    }
-                    Err(_) => session.consumer.handle_disconnected(now),
+                if let Ok(dialled) =
+                    io.connect(now, server.address(), &SocketOptions::default(), Arc::new(config), None)
+                {
+                    *conn = Some(dialled);
+                    self.owners.insert(dialled, id);
+                } else {
+                    server.go_on();
+                    session.consumer.handle_disconnected(now);
                 }
             }
             if let Some(conn) = *conn {
@@ -348,6 +354,9 @@ impl Handler for Lines {
         let Some(client) = self.owners.remove(&conn).and_then(|id| self.clients.get_mut(&id)) else { return };
         client.conn = None;
         client.version = ended.next_version.unwrap_or(Version::V14);
+        if ended.next_version.is_none() {
+            client.server.go_on();
+        }
         if let Some(session) = &mut client.session {
             session.consumer.handle_disconnected(now);
             session.hear_events();
@@ -414,6 +423,7 @@ mod tests {
     fn who_does_not_read_is_cut_off_by_bytes_too() {
         let (to, parts) = sync_channel(PARTS_MAX);
         let client = Client {
+            server: Places::of("127.0.0.1:14002", "--server").expect("an address"),
             peer: SocketAddr::from(([127, 0, 0, 1], 1)),
             session: None,
             speak_by: 0,

@@ -34,7 +34,8 @@ pub struct Args {
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::UNSPECIFIED))]
     pub bind: IpAddr,
 
-    /// Connect to this Source Distributor as a non-interactive provider instead of listening, for example localhost:14003
+    /// Connect to this Source Distributor as a non-interactive provider instead of listening, for example localhost:14003;
+    /// srv:_SERVICE._tcp.DOMAIN for what the DNS says (SRV)
     #[arg(long, value_name = "HOST:PORT")]
     pub nip: Option<String>,
 

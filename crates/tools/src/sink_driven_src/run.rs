@@ -7,6 +7,7 @@ use super::series::Catalogue;
 use super::stream::Origin;
 use crate::dump;
 use crate::output::Output;
+use crate::places::Places;
 use crate::source::publisher::{Egress, Feed, MarketFeed, Publisher};
 use crate::source::serve::{Composite, SourceSettings, is_capture};
 use crate::{names, table};
@@ -27,7 +28,7 @@ use rwf::dictionary::Dictionary;
 use rwf::msg::Domain;
 use rwf::{DataState, State, StateCode, StreamState};
 use std::io::BufRead as _;
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -200,9 +201,9 @@ fn publish<F: Steered>(
     let commands = read_commands(waker);
     if let Some(server) = &args.nip {
         let names = names::parse_list(&args.items)?;
-        let address = server_of(server)?;
-        eprintln!("{} is published to {address}; ur RATE changes the update rate", args.service);
-        publisher.dial(address, socket_options(args), "sink-driven-src", names);
+        let places = Places::of(server, "--nip")?;
+        eprintln!("{} is published to {places}; ur RATE changes the update rate", args.service);
+        publisher.dial(places, socket_options(args), "sink-driven-src", names);
     } else {
         ready(listen(args, io)?);
     }
@@ -242,14 +243,6 @@ fn publish<F: Steered>(
     printer.output.line(&summary(args, &mut publisher, now - started, &total.summary()));
     publisher.feed().finish()?;
     printer.output.finish()
-}
-
-/// The address of `HOST:PORT`.
-fn server_of(text: &str) -> anyhow::Result<SocketAddr> {
-    let mut addresses =
-        text.to_socket_addrs().map_err(|e| anyhow!("server {text:?}: {e}; write HOST:PORT"))?.collect::<Vec<_>>();
-    addresses.sort_by_key(SocketAddr::is_ipv6);
-    addresses.into_iter().next().ok_or_else(|| anyhow!("server {text:?} has no address"))
 }
 
 fn socket_options(args: &Args) -> SocketOptions {

@@ -4,6 +4,7 @@
 //! something to get is written to once.
 
 use crate::outbox::Outbox;
+use crate::places::Places;
 use feed::pace::Pacer;
 use feed::provider::market::Market;
 use feed::provider::noninteractive::{Answer, NonInteractive};
@@ -13,7 +14,6 @@ use net::tcp::{ConnId, SocketOptions};
 use rssl::{ClientConfig, Packer, Version};
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rwf::msg::{Domain, MsgClass};
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// What a publisher publishes.
@@ -65,7 +65,7 @@ enum Side {
 
 /// Connecting to a Source Distributor, as long as it takes.
 struct Dial {
-    address: SocketAddr,
+    places: Places,
     options: SocketOptions,
     user: String,
     names: Vec<String>,
@@ -160,10 +160,10 @@ impl<F: Feed> Publisher<F> {
     }
 
     /// Connects to a Source Distributor as a non-interactive provider of these items, and again whenever it is cut off.
-    pub fn dial(&mut self, address: SocketAddr, options: SocketOptions, user: &str, names: Vec<String>) {
+    pub fn dial(&mut self, places: Places, options: SocketOptions, user: &str, names: Vec<String>) {
         let user = user.to_owned();
         let version = Version::V14;
-        self.dial = Some(Dial { address, options, user, names, conn: None, retry_at: 0, version });
+        self.dial = Some(Dial { places, options, user, names, conn: None, retry_at: 0, version });
     }
 
     /// What it publishes.
@@ -260,10 +260,11 @@ impl<F: Feed> Publisher<F> {
             return Some(dial.retry_at);
         }
         let config = ClientConfig { version: dial.version, ..ClientConfig::default() };
-        match io.connect(now, dial.address, &dial.options, Arc::new(config), None) {
+        match io.connect(now, dial.places.address(), &dial.options, Arc::new(config), None) {
             Ok(conn) => dial.conn = Some(conn),
             Err(e) => {
-                tracing::warn!("cannot connect to {}: {e}", dial.address);
+                tracing::warn!("cannot connect to {}: {e}", dial.places);
+                dial.places.go_on();
                 dial.retry_at = now + RETRY;
             }
         }
@@ -341,7 +342,10 @@ impl<F: Feed> Handler for Publisher<F> {
             dial.conn = None;
             dial.version = ended.next_version.unwrap_or(Version::V14);
             dial.retry_at = now + if ended.next_version.is_some() { 0 } else { RETRY };
-            tracing::warn!("{}: {}; trying again", dial.address, ended.why);
+            tracing::warn!("{}: {}; trying again", dial.places, ended.why);
+            if ended.next_version.is_none() {
+                dial.places.go_on();
+            }
         }
         let Some(Some(entry)) = self.conns.get_mut(conn.slot()) else { return };
         if entry.id != conn {

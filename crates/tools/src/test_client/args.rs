@@ -22,7 +22,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME", default_value = "DIRECT_FEED")]
     pub service: String,
 
-    /// -h: host of the server
+    /// -h: host of the server, or srv:_SERVICE._tcp.DOMAIN for what the DNS says (SRV), ports included
     #[arg(long, value_name = "HOST", default_value = "localhost")]
     pub host: String,
 

@@ -8,6 +8,7 @@ use crate::consumer::{Consumer, Heard, Identity};
 use crate::dump;
 use crate::outbox::Outbox;
 use crate::output::Output;
+use crate::places::Places;
 use crate::table;
 use anyhow::anyhow;
 use measure::latency::{Latency, Summary};
@@ -19,7 +20,6 @@ use rwf::dictionary::Dictionary;
 use rwf::msg::Domain;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 /// What a run measured.
@@ -86,6 +86,8 @@ impl Report {
 
 /// One connection and what hangs on it.
 struct Mount {
+    /// Where the server is.
+    places: Places,
     conn: Option<ConnId>,
     consumer: Consumer,
     list: Watchlist,
@@ -143,7 +145,7 @@ pub fn measure(args: &Args, stop: &dyn Fn() -> bool) -> anyhow::Result<Report> {
     };
     let tls = tls.transpose()?;
     let dictionary = dump::load_dictionary(args.dictionary.as_deref())?;
-    let address = resolve(&args.host, args.port)?;
+    let places = Places::of_host(&args.host, args.port, "-h")?;
     let names = args.names()?;
     let lists = watchlists(names.len(), args.mounts as usize, args.common);
     let identity =
@@ -151,6 +153,7 @@ pub fn measure(args: &Args, stop: &dyn Fn() -> bool) -> anyhow::Result<Report> {
     let mounts = lists
         .iter()
         .map(|list| Mount {
+            places: places.clone(),
             conn: None,
             consumer: Consumer::new(identity.clone()),
             list: Watchlist::new(list, Domain(args.domain), args.request_flags).at(args.rate),
@@ -180,7 +183,7 @@ pub fn measure(args: &Args, stop: &dyn Fn() -> bool) -> anyhow::Result<Report> {
     if let Some(observer) = args.observer()? {
         client.meter.observe(observer, &client.names);
     }
-    let report = client.main_loop(&mut io, address, stop);
+    let report = client.main_loop(&mut io, stop);
     if let Some(observer) = client.meter.observer() {
         observer.finish()?;
     }
@@ -198,18 +201,8 @@ fn is_growing(means: &[f64]) -> bool {
     last > 2.0 * first && last - first > 1_000.0
 }
 
-fn resolve(host: &str, port: u16) -> anyhow::Result<SocketAddr> {
-    let mut addresses = (host, port)
-        .to_socket_addrs()
-        .map_err(|e| anyhow!("host {host:?} cannot be resolved: {e}"))?
-        .collect::<Vec<_>>();
-    // Servers here listen on IPv4 unless told otherwise; `localhost` gives IPv6 first.
-    addresses.sort_by_key(SocketAddr::is_ipv6);
-    addresses.into_iter().next().ok_or_else(|| anyhow!("host {host:?} has no address"))
-}
-
 impl Client<'_> {
-    fn main_loop(&mut self, io: &mut RsslIo, address: SocketAddr, stop: &dyn Fn() -> bool) -> anyhow::Result<Report> {
+    fn main_loop(&mut self, io: &mut RsslIo, stop: &dyn Fn() -> bool) -> anyhow::Result<Report> {
         let started = net::clock::now();
         let every = self.args.every().as_nanos() as u64;
         let mut next_line = started + every;
@@ -219,7 +212,7 @@ impl Client<'_> {
         let mut total = Total { latency: Latency::new(), means: Vec::new() };
         let mut now = started;
         loop {
-            self.connect_due(io, address, now);
+            self.connect_due(io, now);
             now = io.turn(Some(next_line.min(now + SECOND / 4)), self).map_err(|e| anyhow!("sockets: {e}"))?;
             self.send_due(io, now);
             if let Some(text) = self.give_up(started, now) {
@@ -257,7 +250,7 @@ impl Client<'_> {
         self.printer.finish().map(|()| report)
     }
 
-    fn connect_due(&mut self, io: &mut RsslIo, address: SocketAddr, now: u64) {
+    fn connect_due(&mut self, io: &mut RsslIo, now: u64) {
         let options = SocketOptions {
             receive_buffer: Some(self.args.receive_buffer).filter(|&b| b > 0),
             ..SocketOptions::default()
@@ -269,10 +262,10 @@ impl Client<'_> {
             }
             mount.retry_at = None;
             let config = ClientConfig { version: mount.version, ..ClientConfig::default() };
-            let tls = self.tls.as_ref().map(|tls| tls.connect(&self.args.host)).transpose();
+            let tls = self.tls.as_ref().map(|tls| tls.connect(&mount.places.place().host)).transpose();
             let connected = tls
                 .map_err(|e| std::io::Error::other(e.to_string()))
-                .and_then(|tls| io.connect(now, address, &options, Arc::new(config), tls));
+                .and_then(|tls| io.connect(now, mount.places.address(), &options, Arc::new(config), tls));
             match connected {
                 Ok(conn) => {
                     mount.conn = Some(conn);
@@ -283,6 +276,7 @@ impl Client<'_> {
                 }
                 Err(e) => {
                     mount.retry_at = Some(now + RETRY);
+                    mount.places.go_on();
                     self.hindered(index as u32, format!("cannot connect: {e}"));
                 }
             }
@@ -501,6 +495,9 @@ impl Handler for Client<'_> {
         mount.list.reset();
         mount.outbox = Outbox::default();
         mount.version = ended.next_version.unwrap_or(Version::V14);
+        if ended.next_version.is_none() {
+            mount.places.go_on();
+        }
         mount.retry_at = Some(now + if ended.next_version.is_some() { 0 } else { RETRY });
         let what = if ended.established { "session over" } else { "no session" };
         if ended.established {

@@ -5,7 +5,6 @@
 
 use anyhow::anyhow;
 use std::io::{IsTerminal as _, Write};
-use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 
 use clap::Args as ClapArgs;
@@ -25,6 +24,7 @@ use rwf::{DataType, FieldList, SetScope};
 
 use crate::consumer::{Consumer, Heard, Identity};
 use crate::outbox::Outbox;
+use crate::places::Places;
 
 /// Stream of the page.
 const STREAM: i32 = 5;
@@ -40,7 +40,7 @@ pub struct Args {
     pub service: String,
     /// The item
     pub item: String,
-    /// Host of the server
+    /// Host of the server, or srv:_SERVICE._tcp.DOMAIN for what the DNS says (SRV), ports included
     #[arg(short = 'h', long, value_name = "HOST", default_value = "localhost")]
     pub host: String,
     /// Port of the server
@@ -209,6 +209,8 @@ struct Session {
     service: Option<u16>,
     version: Version,
     retry_at: Option<u64>,
+    /// The next attempt is for the next place of the server.
+    is_elsewhere: bool,
 }
 
 impl Session {
@@ -262,6 +264,7 @@ impl Handler for Session {
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
         if self.conn == Some(conn) {
             self.version = ended.next_version.unwrap_or(Version::V14);
+            self.is_elsewhere = ended.next_version.is_none();
             (self.conn, self.service, self.outbox) = (None, None, Outbox::default());
             self.retry_at = Some(now + SECOND / 2);
             self.say(&ended.why.to_string());
@@ -272,15 +275,13 @@ impl Handler for Session {
 /// A page of a server.
 struct Client {
     io: RsslIo,
-    address: SocketAddr,
+    places: Places,
     session: Session,
 }
 
 impl Client {
     fn new(args: &Args) -> anyhow::Result<Self> {
-        let name = format!("{}:{}", args.host, args.port);
-        let found = name.to_socket_addrs().map_err(|e| anyhow!("{name}: {e}"))?.next();
-        let address = found.ok_or_else(|| anyhow!("{name} has no address"))?;
+        let places = Places::of_host(&args.host, args.port, "-h")?;
         let now = net::clock::now();
         let identity = Identity {
             user: args.user.clone(),
@@ -296,19 +297,24 @@ impl Client {
             service: None,
             version: Version::V14,
             retry_at: Some(now),
+            is_elsewhere: false,
         };
-        Ok(Self { io: RsslIo::new(now).map_err(|e| anyhow!("no sockets: {e}"))?, address, session })
+        Ok(Self { io: RsslIo::new(now).map_err(|e| anyhow!("no sockets: {e}"))?, places, session })
     }
 
     fn turn(&mut self, deadline: u64) -> anyhow::Result<()> {
         let now = net::clock::now();
-        let Self { io, address, session } = self;
+        let Self { io, places, session } = self;
         if session.retry_at.is_some_and(|at| at <= now) {
             session.retry_at = None;
+            if std::mem::take(&mut session.is_elsewhere) {
+                places.go_on();
+            }
             let config = ClientConfig { version: session.version, ..ClientConfig::default() };
-            match io.connect(now, *address, &SocketOptions::default(), Arc::new(config), None) {
+            match io.connect(now, places.address(), &SocketOptions::default(), Arc::new(config), None) {
                 Ok(conn) => session.conn = Some(conn),
                 Err(e) => {
+                    session.is_elsewhere = true;
                     session.retry_at = Some(now + SECOND / 2);
                     session.say(&e.to_string());
                 }

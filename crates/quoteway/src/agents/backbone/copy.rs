@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use hub::distributor::Record;
 use hub::stream::{Block, Event, HubError};
+use net::dns::{self, ServiceName};
 use net::tcp::{self, Close, RecvOutcome, Scratch, Tcp, TcpConfig};
 
 use super::frames::{Frame, FrameError, FrameReader, Hello, Welcome};
@@ -20,10 +21,11 @@ use crate::config::Config;
 /// # Errors
 /// The hub's key, certificates or networks cannot be used.
 pub fn copy(config: &Config, incarnation: u32, mut take: impl FnMut(&Record<'_>)) -> io::Result<()> {
-    let (c, hosts) = (&config.hub, &config.source_distributor.cache_resiliency_hosts);
+    let c = &config.hub;
+    let hosts = found(&config.source_distributor.cache_resiliency_hosts);
     let (trust, encryption) = (Trust::new(c)?, Encryption::client(c)?);
     let end = Instant::now() + Duration::from_secs(config.source_distributor.cache_resiliency_time_s.into());
-    for host in hosts {
+    for host in &hosts {
         let nonce = trust.key.as_ref().map(|_| auth::nonce()).transpose()?;
         let name = format!("{} (starts)", net::host::name());
         let hello = Hello { incarnation, data: false, unpaced: false, copy: true, hub: c.name.clone(), name, nonce };
@@ -45,6 +47,25 @@ pub fn copy(config: &Config, incarnation: u32, mut take: impl FnMut(&Record<'_>)
         }
     }
     Ok(())
+}
+
+/// The hosts of a list, with the servers of services in it; a name that nobody knows is a line of the log.
+fn found(list: &[String]) -> Vec<String> {
+    let servers = |entry: &String| match ServiceName::of(entry) {
+        None => vec![entry.clone()],
+        Some(Err(e)) => {
+            tracing::warn!("no images are copied: {e}");
+            Vec::new()
+        }
+        Some(Ok(service)) => match dns::look_up(&service) {
+            Ok(servers) => servers.draw(),
+            Err(why) => {
+                tracing::warn!("no images are copied from {service}: {why}");
+                Vec::new()
+            }
+        },
+    };
+    list.iter().flat_map(servers).collect()
 }
 
 /// Why there is no copy, or no whole one.

@@ -1,4 +1,5 @@
-//! A P2PS's unicast connections, one to each Source Distributor that it knows by configuration or by announcement.
+//! A P2PS's unicast connections, one to each Source Distributor that it knows by configuration, by the name of a service or by
+//! announcement.
 //!
 //! A connection that is lost, refused or ended is tried again for ever, after a pause that grows from a tenth of a second
 //! to [`PAUSE_MAX`]. What is wrong is told once, until it changes.
@@ -13,11 +14,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use hub::p2ps::{Joined, SourceId};
+use net::dns::ServiceName;
 use net::tcp::{Close, ConnId, Event, RecvOutcome, Scratch, SendOutcome, SocketOptions, Tcp, TcpConfig};
 
 use super::announcement::Announcement;
 use super::auth::{self, Nonce};
 use super::frames::{self, Challenge, Frame, FrameReader, Hello, Proof, Welcome};
+use super::services::Services;
 use super::wire::{Encryption, Wire};
 use super::{HubPeer, LinkError, Session, Trust};
 use crate::config::{Config, HubTransport};
@@ -81,6 +84,8 @@ pub struct Links {
     options: SocketOptions,
     /// By source number.
     sources: Vec<Source>,
+    /// Names of services that lead to further ones.
+    services: Services,
     hello: Hello,
     trust: Trust,
     encryption: Encryption,
@@ -101,8 +106,7 @@ struct Source {
     host: String,
     /// Further addresses of that name, to be tried before it is looked up again.
     addresses: VecDeque<SocketAddr>,
-    /// What it is called in announcements; `None` for one that is configured.
-    name: Option<String>,
+    origin: Origin,
     /// Its life as it was announced last, or as it has said itself.
     incarnation: u32,
     /// The time that its last signed announcement gave.
@@ -115,6 +119,37 @@ struct Source {
     state: State,
     pause: u64,
     told: Option<String>,
+}
+
+/// How a Source Distributor is known.
+enum Origin {
+    Configured,
+    /// It is, or was, among the servers of a service of this number.
+    Service {
+        number: usize,
+        is_listed: bool,
+    },
+    /// What it is called in announcements.
+    Announced(String),
+}
+
+impl Origin {
+    /// What it is called in announcements.
+    fn name(&self) -> Option<&str> {
+        match self {
+            Self::Announced(name) => Some(name),
+            Self::Configured | Self::Service { .. } => None,
+        }
+    }
+
+    /// Whether the place of one that is not joined may be given to another.
+    fn may_give_way(&self) -> bool {
+        match self {
+            Self::Configured => false,
+            Self::Service { is_listed, .. } => !is_listed,
+            Self::Announced(_) => true,
+        }
+    }
 }
 
 impl Source {
@@ -133,7 +168,7 @@ impl Source {
         counters.sources_joined += 1;
         self.incarnation = incarnation;
         self.addresses.clear();
-        let name = self.name.as_deref().unwrap_or(&self.host);
+        let name = self.origin.name().unwrap_or(&self.host);
         to.joined(now, id, Joined { incarnation, number, position }, name);
         self.held_bytes = 0;
         self.held.drain(..).try_for_each(|block| to.block(now, id, &block))
@@ -203,9 +238,11 @@ impl Links {
         let hello = Hello { incarnation, data, unpaced: !c.paces_providers, copy: false, hub, name, nonce: None };
         let (resolver, resolved) = channel();
         // With the other transports they say by themselves who they are and where.
-        let sources =
-            if data { c.source_distributors.iter().map(|host| Source::new(host)).collect() } else { Vec::new() };
+        let known = if data { &c.source_distributors[..] } else { &[] };
+        let hosts = known.iter().filter(|entry| !ServiceName::is_meant_by(entry));
+        let sources = hosts.map(|host| Source::new(host, Origin::Configured)).collect();
         Ok(Self {
+            services: Services::among(known, tcp.waker()),
             tcp,
             events: Vec::new(),
             scratch: Scratch::default(),
@@ -231,9 +268,15 @@ impl Links {
 
     /// The Source Distributors that are known.
     pub(super) fn peers(&self) -> impl Iterator<Item = HubPeer> {
-        self.sources.iter().map(|source| HubPeer {
+        let not_found = self.services.not_found().map(|name| HubPeer {
             kind: "source-distributor",
-            name: source.name.as_ref().map_or_else(|| source.host.clone(), |name| format!("{name} at {}", source.host)),
+            name,
+            state: "not found",
+            behind_bytes: 0,
+        });
+        let sources = self.sources.iter().map(|source| HubPeer {
+            kind: "source-distributor",
+            name: source.origin.name().map_or_else(|| source.host.clone(), |name| format!("{name} at {}", source.host)),
             state: match source.state {
                 State::Idle => "not heard",
                 State::Waiting(_) | State::Resolving => "not connected",
@@ -241,7 +284,8 @@ impl Links {
                 State::Joined { .. } => "joined",
             },
             behind_bytes: 0,
-        })
+        });
+        sources.chain(not_found)
     }
 
     /// The set, to be watched by the owner's.
@@ -255,7 +299,7 @@ impl Links {
             State::Waiting(at) | State::Greeting { until: at, .. } => Some(at),
             State::Idle | State::Resolving | State::Joined { .. } => None,
         };
-        self.sources.iter().filter_map(due).chain(self.tcp.timeout()).min()
+        self.sources.iter().filter_map(due).chain(self.tcp.timeout()).chain(self.services.timeout()).min()
     }
 
     /// Takes in what there is, and connects what is due.
@@ -287,6 +331,9 @@ impl Links {
                 Err(why) => self.lost(now, number, &why.to_string(), to),
             }
         }
+        while let Some((service, hosts)) = self.services.turn(now) {
+            self.listed(now, service, &hosts);
+        }
         for number in 0..self.sources.len() {
             match self.sources[number].state {
                 State::Waiting(at) if at <= now => self.dial(now, number, to),
@@ -295,6 +342,35 @@ impl Links {
             }
         }
         polled
+    }
+
+    /// A service has these servers now: new ones are connected to, and those that it has no more are not tried again.
+    fn listed(&mut self, now: u64, service: usize, hosts: &[String]) {
+        for source in &mut self.sources {
+            if matches!(source.origin, Origin::Service { number, .. } if number == service) {
+                let is_listed = hosts.contains(&source.host);
+                source.origin = Origin::Service { number: service, is_listed };
+                if !is_listed && matches!(source.state, State::Waiting(_)) {
+                    source.state = State::Idle;
+                }
+            }
+        }
+        for host in hosts {
+            let known = self.sources.iter_mut().find(|s| s.host == *host && s.origin.name().is_none());
+            let origin = Origin::Service { number: service, is_listed: true };
+            let Some(known) = known else {
+                if self.place(Source::new(host, origin)).is_none() {
+                    tracing::warn!("Source Distributor {host} of {}: too many are known", self.services.name(service));
+                }
+                continue;
+            };
+            if known.origin.may_give_way() {
+                known.origin = origin;
+            }
+            if matches!(known.state, State::Idle) {
+                (known.pause, known.state) = (0, State::Waiting(now));
+            }
+        }
     }
 
     /// A Source Distributor has said who it is in its data stream, which comes by `session`. It is connected to. Gives its number;
@@ -306,12 +382,13 @@ impl Links {
         announcement: &Announcement<'_>,
         session: &Session,
     ) -> Option<usize> {
-        let known = self.sources.iter().position(|s| s.name.as_deref() == Some(announcement.name));
+        let known = self.sources.iter().position(|s| s.origin.name() == Some(announcement.name));
         let since = known.map_or(0, |number| self.sources[number].signed_at);
         if let Some(why) = self.trust.refusal(announcement, incarnation, session, since) {
             return self.refuse(announcement, session, &why);
         }
-        let number = known.or_else(|| self.place(announcement));
+        let heard = || Source::new(announcement.address, Origin::Announced(announcement.name.to_owned()));
+        let number = known.or_else(|| self.place(heard()));
         let Some(number) = number else { return self.refuse(announcement, session, "too many have joined") };
         let source = &mut self.sources[number];
         let moved = source.host != announcement.address;
@@ -340,16 +417,16 @@ impl Links {
         Some(number)
     }
 
-    /// A place for a Source Distributor with a new name: a free one, or that of the one that was heard longest ago, of those that are
-    /// not joined.
-    fn place(&mut self, announcement: &Announcement<'_>) -> Option<usize> {
-        let mut source = Source::new(announcement.address);
-        source.name = Some(announcement.name.to_owned());
+    /// A place for a Source Distributor that is new: a free one, or that of the one that was heard longest ago, of those that are not
+    /// joined and not configured.
+    fn place(&mut self, source: Source) -> Option<usize> {
         if self.sources.len() < MOST {
             self.sources.push(source);
             return Some(self.sources.len() - 1);
         }
-        let leaves = |s: &Source| s.name.is_some() && !matches!(s.state, State::Joined { .. });
+        let leaves = |s: &Source| {
+            s.origin.may_give_way() && matches!(s.state, State::Idle | State::Waiting(_) | State::Greeting { .. })
+        };
         let candidates = self.sources.iter().enumerate().filter(|(_, s)| leaves(s));
         let number = candidates.min_by_key(|(_, s)| s.heard_at).map(|(number, _)| number)?;
         if let Some(conn) = self.sources[number].state.conn() {
@@ -433,7 +510,7 @@ impl Links {
 
     fn dial(&mut self, now: u64, number: usize, to: &mut impl Blocks) {
         let source = &mut self.sources[number];
-        if source.name.is_some() && source.heard_at.saturating_add(FORGET) <= now {
+        if source.origin.name().is_some() && source.heard_at.saturating_add(FORGET) <= now {
             tracing::warn!(
                 "Source Distributor {} has not been heard for a minute: it is not tried again before",
                 source.host
@@ -445,7 +522,7 @@ impl Links {
         if let Some(addr) = source.addresses.pop_front().or(written) {
             return self.connect(now, number, addr, to);
         }
-        // A look-up may take seconds: it has a thread of its own, so that nobody else waits. Only configured hosts have names.
+        // A look-up may take seconds: it has a thread of its own, so that nobody else waits. Hosts that are announced have no names.
         source.state = State::Resolving;
         let (host, answer, waker) = (source.host.clone(), self.resolver.clone(), self.tcp.waker());
         let look_up = move || {
@@ -583,8 +660,11 @@ impl Links {
     fn lost(&mut self, now: u64, number: usize, why: &str, to: &mut impl Blocks) {
         let source = &mut self.sources[number];
         let joined = matches!(source.state, State::Joined { .. });
+        let is_over = matches!(source.origin, Origin::Service { is_listed: false, .. });
         // The next address of its name is tried at once.
-        if source.addresses.is_empty() {
+        if is_over {
+            source.state = State::Idle;
+        } else if source.addresses.is_empty() {
             source.pause = (source.pause * 2).clamp(PAUSE_FIRST, PAUSE_MAX);
             source.state = State::Waiting(now + source.pause);
         } else {
@@ -592,8 +672,12 @@ impl Links {
         }
         source.forget_held();
         if joined || source.told.as_deref() != Some(why) {
-            tracing::warn!("Source Distributor {}: {why}; trying again", source.host);
+            let then = if is_over { "its name has other servers now" } else { "trying again" };
+            tracing::warn!("Source Distributor {}: {why}; {then}", source.host);
             source.told = Some(why.to_owned());
+        }
+        if let Origin::Service { number, .. } = source.origin {
+            self.services.hasten(now, number);
         }
         if joined {
             self.counters.sources_lost += 1;
@@ -613,13 +697,13 @@ impl Source {
         self.held_bytes = 0;
     }
 
-    fn new(host: &str) -> Self {
-        let (name, held) = (None, Vec::new());
+    fn new(host: &str, origin: Origin) -> Self {
+        let held = Vec::new();
         let state = State::Waiting(0);
         Self {
             host: host.to_owned(),
             addresses: VecDeque::new(),
-            name,
+            origin,
             incarnation: 0,
             signed_at: 0,
             heard_at: 0,
@@ -680,5 +764,35 @@ mod tests {
         // When that one does not greet, the name is looked up again, after a pause.
         links.end(6, 0, "a test", &mut Nobody);
         assert!(matches!(links.sources[0].state, State::Waiting(at) if at == 6 + PAUSE_FIRST));
+    }
+
+    #[test]
+    fn a_service_leads_to_its_servers_and_to_others_when_it_has_others() {
+        let listener = || TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = |listener: &TcpListener| listener.local_addr().expect("an address").port();
+        let (one, two) = (listener(), listener());
+        let mut config = Config::default();
+        config.hub.source_distributors = vec!["srv:_quoteway._tcp.example.com".to_owned()];
+        let mut links = Links::new(&config, 1, "test").expect("sockets");
+        let states = |links: &Links| links.peers().map(|peer| (peer.name, peer.state)).collect::<Vec<_>>();
+        assert_eq!(states(&links), [("srv:_quoteway._tcp.example.com".to_owned(), "not found")]);
+        // The second by priority is the second in the order of the sources, in which a P2PS asks them.
+        links.services.answer(0, Ok(&[(20, "127.0.0.1", port(&two)), (10, "localhost", port(&one))]), 60);
+        assert!(reaches(&mut links, 5, &one) && reaches(&mut links, 5, &two));
+        let names = [format!("localhost:{}", port(&one)), format!("127.0.0.1:{}", port(&two))];
+        assert_eq!(links.sources.iter().map(|source| source.host.clone()).collect::<Vec<_>>(), names);
+        // The first is no more among them: it is not tried again when it is lost, the second is.
+        links.services.answer(0, Ok(&[(20, "127.0.0.1", port(&two))]), 60);
+        links.turn(6, &mut Nobody).expect("sockets");
+        links.end(6, 0, "a test", &mut Nobody);
+        links.end(6, 1, "a test", &mut Nobody);
+        assert_eq!(states(&links), [(names[0].clone(), "not heard"), (names[1].clone(), "not connected")]);
+        // A failed look-up changes nothing; when it is listed again it is connected to again.
+        links.services.answer(0, Err(net::dns::Fault::NoRecords), 0);
+        links.turn(6, &mut Nobody).expect("sockets");
+        assert_eq!(states(&links)[0].1, "not heard");
+        links.services.answer(0, Ok(&[(10, "localhost", port(&one))]), 60);
+        assert!(reaches(&mut links, 7, &one));
+        assert_eq!((links.sources.len(), states(&links)[1].1), (2, "not heard"));
     }
 }

@@ -16,7 +16,7 @@
 //! | [`auth`], `wire` | the hub's key; TLS between socket and frames |
 //! | [`publisher`], `outgoing` | the Source Distributor's side: connections, data stream |
 //! | [`copy`], `copying` | images that one Source Distributor gives to another that starts |
-//! | [`subscriber`], [`links`], `incoming` | the P2PS's side |
+//! | [`subscriber`], [`links`], `services`, `incoming` | the P2PS's side: connections, names that lead to Source Distributors, data stream |
 //! | [`relay`] | `rrcpd`: between the network and the shared memory of a host |
 //! | `options`, [`aeron`] | LBM options of the data streams; what is asked of Aeron |
 
@@ -32,6 +32,7 @@ mod options;
 mod outgoing;
 pub mod publisher;
 pub mod relay;
+mod services;
 pub mod subscriber;
 mod wire;
 
