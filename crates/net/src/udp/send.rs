@@ -26,7 +26,7 @@ impl UdpSocket {
                 self.note_sent(1, datagram.len());
                 return Ok(true);
             };
-            match Failure::of(&error) {
+            match Failure::of(&error, to.is_some()) {
                 Failure::Interrupted => {}
                 Failure::Full => return Ok(false),
                 Failure::Refused => self.counters.refused += 1,
@@ -109,7 +109,8 @@ impl UdpSocket {
                 self.note_sent(train.len().div_ceil(segment), train.len());
                 return Ok(Taken::All);
             };
-            match Failure::of(&error) {
+            // A train that is longer than the path's MTU is invalid, too.
+            match Failure::of(&error, to.is_some_and(|to| to.port() == 0)) {
                 Failure::Interrupted => {}
                 Failure::Full => return Ok(Taken::None),
                 Failure::Refused => self.counters.refused += 1,
@@ -148,7 +149,7 @@ impl UdpSocket {
                 }
                 Err(error) => error,
             };
-            match Failure::of(&error) {
+            match Failure::of(&error, batch.is_addressed(at)) {
                 Failure::Interrupted => {}
                 Failure::Full => break,
                 // The report of an earlier datagram; this call has sent nothing.
@@ -190,8 +191,11 @@ enum Failure {
 }
 
 impl Failure {
-    fn of(error: &io::Error) -> Self {
+    /// Peers say what their address is: one that nothing can be sent to, such as one with port 0, is no mistake of ours. What is invalid
+    /// is that, if `by_address`.
+    fn of(error: &io::Error, by_address: bool) -> Self {
         match error.raw_os_error() {
+            Some(errno @ libc::EINVAL) if by_address => Self::Lost(errno),
             Some(libc::EINTR) => Self::Interrupted,
             Some(libc::EAGAIN) => Self::Full,
             Some(libc::ECONNREFUSED) => Self::Refused,
@@ -204,8 +208,9 @@ impl Failure {
                 | libc::EHOSTDOWN
                 | libc::ENODEV
                 | libc::EADDRNOTAVAIL
-                // A packet filter's drop.
-                | libc::EPERM),
+                // A packet filter's drop, and the address of a broadcast.
+                | libc::EPERM
+                | libc::EACCES),
             ) => Self::Lost(errno),
             _ => Self::Caller,
         }
@@ -241,6 +246,10 @@ impl<'a> Batch<'a> {
         self.len += 1;
     }
 
+    fn is_addressed(&self, at: usize) -> bool {
+        self.addressed & 1 << at != 0
+    }
+
     fn lengths(&self, from: usize, count: usize) -> impl Iterator<Item = usize> {
         // SAFETY: `push` has written all parts below `len`, and `from + count <= len`: the kernel sends no more than it was given.
         self.parts[from..self.len].iter().take(count).map(|part| unsafe { part.assume_init_ref() }.len())
@@ -254,7 +263,7 @@ impl<'a> Batch<'a> {
             let i = from + i;
             // SAFETY: all zero is a valid mmsghdr (null pointers, zero lengths).
             let mut new = unsafe { MaybeUninit::<libc::mmsghdr>::zeroed().assume_init() };
-            if self.addressed & 1 << i != 0 {
+            if self.is_addressed(i) {
                 new.msg_hdr.msg_name = self.names[i].as_mut_ptr().cast();
                 new.msg_hdr.msg_namelen = size_of::<libc::sockaddr_in>() as libc::socklen_t;
             }
