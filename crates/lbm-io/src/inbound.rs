@@ -785,3 +785,6 @@ fn can_receive(transport: &Transport) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -88,6 +88,8 @@ pub struct UdpSocket {
     send_error: Option<i32>,
     drops: Drops,
     counters: UdpCounters,
+    /// What each receive fails with.
+    fault: Option<i32>,
 }
 
 /// The kernel's 32-bit counter of datagrams that found the receive buffer full, made 64 bits.
@@ -128,6 +130,7 @@ impl UdpSocket {
             send_error: None,
             drops: Drops::default(),
             counters: UdpCounters::default(),
+            fault: None,
         })
     }
 
@@ -159,6 +162,11 @@ impl UdpSocket {
         });
         shared(false)?;
         socket
+    }
+
+    /// Has every receive fail with this `errno`, or no longer so: an injected fault, for tests of what follows.
+    pub fn fail_receiving(&mut self, errno: Option<i32>) {
+        self.fault = errno;
     }
 
     /// Where it is bound; after [`connect`](Self::connect), the address that peers see.

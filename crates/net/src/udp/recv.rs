@@ -188,8 +188,11 @@ impl UdpSocket {
     /// Receives what is there, as much as one call takes; empty if nothing is.
     ///
     /// # Errors
-    /// The kernel's; none is expected.
+    /// The kernel's; none is expected. And what [`fail_receiving`](Self::fail_receiving) says.
     pub fn recv<'s>(&mut self, slabs: &'s mut Slabs) -> io::Result<Received<'s>> {
+        if let Some(errno) = self.fault {
+            return Err(io::Error::from_raw_os_error(errno));
+        }
         let (slot, slots) = match self.gro {
             Offload::On => (TRAIN_MAX, slabs.trains),
             // One byte more than the longest, so that a longer one shows.
