@@ -102,7 +102,7 @@ impl Chain {
             let addresses: Vec<String> =
                 sources.map(|n| chain.start_source(scenario, pace, observation, n)).collect::<Result<_, _>>()?;
             if scenario.server {
-                chain.start_servers(scenario, &addresses, path)?;
+                chain.start_levels(scenario, addresses, path)?;
                 continue;
             }
             for address in addresses {
@@ -325,6 +325,21 @@ impl Chain {
         }
         for source in &mut self.sources {
             while source.next_line(PATIENCE)?.is_some() {}
+        }
+        Ok(())
+    }
+
+    /// Starts the servers of a path, level by level: those behind the first have those before them for a provider. Clients connect to
+    /// the last.
+    fn start_levels(&mut self, scenario: &Scenario, sources: Vec<String>, path: u32) -> Result<(), Fault> {
+        let mut providers = sources;
+        for level in 1..=scenario.levels {
+            let before = self.endpoints.len();
+            self.start_servers(scenario, &providers, path)?;
+            if level < scenario.levels {
+                let above = self.endpoints.drain(before..);
+                providers = above.map(|(host, port)| SocketAddr::new(host, port).to_string()).collect();
+            }
         }
         Ok(())
     }

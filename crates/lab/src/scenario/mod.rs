@@ -101,6 +101,9 @@ pub struct Scenario {
     /// Source Distributors of each path (multiplex), each with a source and a service of its own, and its part of items and rate.
     #[serde(default = "one")]
     pub distributors: u32,
+    /// Levels of a cascade: the servers of each take what they have from those of the one before, as from a provider.
+    #[serde(default = "one")]
+    pub levels: u32,
     /// P2PSs of each path (multiplex), each with its part of the mounts.
     #[serde(default = "one")]
     pub p2ps: u32,
@@ -331,11 +334,12 @@ impl Scenario {
 
     /// Processes between a source and a client.
     pub fn servers(&self) -> u32 {
-        match (self.server, self.is_split()) {
+        let of_a_level = match (self.server, self.is_split()) {
             (false, _) => 0,
             (true, false) => 1,
             (true, true) => 2 + u32::from(self.rrcpd) + u32::from(self.source_rrcpd),
-        }
+        };
+        of_a_level * self.levels
     }
 
     /// Sources of all paths together, each with a Source Distributor where there are some.
@@ -495,6 +499,11 @@ impl Scenario {
         if !(1..=8).contains(&self.paths) || !has_room || (is_stacked && !self.server) {
             return Err(ScenarioError::Parameter(
                 "paths and distributors (1 to 8), p2ps (1 to 16) and rrcpd need a server",
+            ));
+        }
+        if !(1..=8).contains(&self.levels) || (self.levels > 1 && (is_stacked || self.nodes > 1 || !self.server)) {
+            return Err(ScenarioError::Parameter(
+                "levels (1 to 8) need a server, on one node, without paths, distributors, p2ps or rrcpd",
             ));
         }
         if self.distributors > 1 && self.hub == "tcp" {

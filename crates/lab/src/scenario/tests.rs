@@ -27,6 +27,9 @@ fn the_built_in_scenarios_are_sound() {
     assert_eq!(names[..5], ["codec", "chain", "chain-serve", "chain-permissions", "fanout"]);
     let servers = |name: &str| all.iter().find(|s| s.name == name).map(Scenario::servers);
     assert_eq!([servers("chain"), servers("latency"), servers("hop")], [Some(2), Some(1), Some(0)]);
+    assert_eq!([servers("cascade-2"), servers("cascade-3")], [Some(4), Some(6)]);
+    let one = all.iter().find(|s| s.name == "cascade-3").unwrap().variant().unwrap().unwrap();
+    assert_eq!((one.levels, one.servers()), (1, 2));
     let is_judged = |s: &Scenario| !s.goals.is_empty() || !s.originals.is_empty() || s.kind == Kind::Stages;
     assert!(all.iter().all(|s| s.on_request || is_judged(s)));
     let lbm = select(all.clone(), &["cisco-2009".to_owned()]).unwrap();

@@ -68,6 +68,23 @@ fn a_procedure_of_a_report_runs_on_nodes_and_is_observed() {
     assert!(page.contains("published: RMDS 300.891 µs at 5k/s") && page.contains("<td>300.891</td>"), "{page}");
 }
 
+/// An update goes through every level, and the servers of all of them are counted.
+#[test]
+fn a_cascade_is_as_deep_as_the_scenario_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("results.jsonl");
+    let done = lab(&["cascade-3", "--quick", "--loopback", "--peers", "none", "--out", out.to_str().unwrap()]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let records = records(&out);
+    let resident = |side: &str| {
+        let run = records.iter().find(|r| r["record"] == "run" && r["side"] == side).expect("a run of each side");
+        assert!(run["figures"]["rate"].as_f64().is_some_and(|rate| rate > 100.0), "{run}");
+        run["figures"]["server_resident_bytes"].as_f64().expect("the servers are here")
+    };
+    let (three, one) = (resident("ours"), resident("variant"));
+    assert!(three > 2.0 * one, "six processes take {three} bytes, two {one}");
+}
+
 /// Two machines beside this one, for what the lab knows: a stand-in for ssh does there what it is told, which is here. The processor time of the
 /// system is theirs, and nothing is left.
 #[test]
