@@ -51,6 +51,8 @@ impl Wrapped {
 /// A connection that came in and has not said what it speaks.
 pub(crate) struct Undecided {
     head: Vec<u8>,
+    /// Bytes of it that were there when it was read last, as HTTP.
+    read: usize,
     seed: u64,
     since: u64,
     /// The text with which the session is to be refused.
@@ -59,7 +61,7 @@ pub(crate) struct Undecided {
 
 impl Undecided {
     pub(crate) fn new(now: u64, seed: u64, refusal: Option<String>) -> Self {
-        Self { head: Vec::new(), seed, since: now, refusal }
+        Self { head: Vec::new(), read: 0, seed, since: now, refusal }
     }
 }
 
@@ -368,12 +370,24 @@ fn receive_other<H: Handler>(
             undecided.head.extend_from_slice(bytes);
             let Some(&first) = undecided.head.first() else { return Ok(()) };
             if beginning(first) == Beginning::Http {
+                if !is_worth_reading(&undecided.head, bytes.len(), undecided.read) {
+                    return Ok(());
+                }
+                undecided.read = undecided.head.len();
                 return begin_http(kind, listener, now, out, scratch, listeners, sink);
             }
             let undecided = std::mem::replace(&mut **undecided, Undecided::new(0, 0, None));
             begin_rssl(kind, undecided, listener, now, out, sink)
         }
     }
+}
+
+/// Whether the header of an HTTP request that has grown by so many bytes is to be read again: it may be whole, or is twice as long as when
+/// it was read last. A peer that sends it byte by byte does not have it read for each of them.
+fn is_worth_reading(head: &[u8], new: usize, read: usize) -> bool {
+    let tail = &head[head.len().saturating_sub(new + 2)..];
+    let has_empty_line = tail.windows(2).any(|two| two == b"\n\n") || tail.windows(3).any(|three| three == b"\n\r\n");
+    has_empty_line || head.len() >= 2 * read || head.len() > upgrade::HEAD_MAX
 }
 
 /// A connection that speaks RSSL from its first byte on.
@@ -385,7 +399,7 @@ fn begin_rssl<H: Handler>(
     out: &mut Vec<u8>,
     mut sink: Dispatch<'_, H>,
 ) -> Result<(), EndReason> {
-    let Undecided { head, seed, since, refusal } = undecided;
+    let Undecided { head, seed, since, refusal, .. } = undecided;
     let mut rssl = Connection::server(Arc::clone(&listener.rssl)).with_seed(seed);
     if let Some(text) = refusal {
         rssl.refuse(&text);
@@ -420,7 +434,7 @@ fn begin_http<H: Handler>(
         }
         Request::Upgrade(upgrade, length) => (upgrade, length),
     };
-    let Undecided { head, seed, since, refusal } = std::mem::replace(&mut **undecided, Undecided::new(0, 0, None));
+    let Undecided { head, seed, since, refusal, .. } = std::mem::replace(&mut **undecided, Undecided::new(0, 0, None));
     upgrade.answer(out);
     let mut socket = Socket::new(Role::Server, upgrade.deflate, config.limits);
     if upgrade.protocol == Protocol::Rwf {
@@ -521,5 +535,30 @@ impl<H: Handler> rssl::Sink for Dispatch<'_, H> {
     fn message(&mut self, msg: &[u8]) {
         *self.spoke = true;
         self.handler.message(self.now, self.conn, msg);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_that_comes_byte_by_byte_is_read_a_few_times() {
+        for end in ["\r\n\r\n", "\n\n", "\n\r\n"] {
+            let whole = format!("GET /WebSocket HTTP/1.1\r\nX: {}{end}", "y".repeat(20_000));
+            let (mut reads, mut read) = (0, 0);
+            for length in 1..=whole.len() {
+                if is_worth_reading(&whole.as_bytes()[..length], 1, read) {
+                    (reads, read) = (reads + 1, length);
+                }
+            }
+            assert_eq!(read, whole.len(), "when it is whole, at the latest");
+            assert!(reads < 20, "{reads}");
+        }
+        // In one piece, and with its last bytes alone.
+        assert!(
+            is_worth_reading(b"GET / HTTP/1.1\r\n\r\n", 18, 0) && is_worth_reading(b"GET / HTTP/1.1\r\n\r\n", 1, 17)
+        );
+        assert!(is_worth_reading(&vec![b'G'; upgrade::HEAD_MAX + 1], 1, upgrade::HEAD_MAX));
     }
 }
