@@ -162,6 +162,15 @@ pub struct Place {
     pub address: SocketAddr,
 }
 
+/// What an entry of a list of hosts stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// In the order in which they are to be tried.
+    pub list: Vec<Place>,
+    /// How long the answer about a service may be used; `None` for a host, whose look-up does not say.
+    pub ttl: Option<Duration>,
+}
+
 /// The places that an entry of a list of hosts (`HOST:PORT`, or `srv:` with the name of a service) stands for, in the order in which
 /// they are to be tried; of one host those of IPv4 first, since servers here listen on IPv4 unless told otherwise. For programs that
 /// have nothing else to do: it blocks.
@@ -169,18 +178,20 @@ pub struct Place {
 /// # Errors
 /// A text for people: the entry is wrong, or nothing has this name. Of a service's hosts those that cannot be found are left out while
 /// others can.
-pub fn places(entry: &str) -> io::Result<Vec<Place>> {
-    let Some(service) = ServiceName::of(entry) else { return places_of(entry) };
+pub fn places(entry: &str) -> io::Result<Places> {
+    let Some(service) = ServiceName::of(entry) else {
+        return places_of(entry).map(|list| Places { list, ttl: None });
+    };
     let service = service.map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e.to_string()))?;
     let servers = look_up(&service).map_err(|e| io::Error::other(e.to_string()))?;
-    let (mut found, mut fault) = (Vec::new(), None);
+    let (mut list, mut fault) = (Vec::new(), None);
     for server in servers.draw() {
         match places_of(&server) {
-            Ok(places) => found.extend(places),
+            Ok(places) => list.extend(places),
             Err(e) => fault = Some(io::Error::new(e.kind(), format!("{server}: {e}"))),
         }
     }
-    fault.filter(|_| found.is_empty()).map_or(Ok(found), Err)
+    fault.filter(|_| list.is_empty()).map_or(Ok(Places { list, ttl: Some(servers.ttl) }), Err)
 }
 
 fn places_of(host_and_port: &str) -> io::Result<Vec<Place>> {
@@ -228,7 +239,8 @@ mod tests {
     #[test]
     fn a_host_is_its_own_place() {
         let place = Place { host: "127.0.0.1".to_owned(), address: ([127, 0, 0, 1], 14_002).into() };
-        assert_eq!(places("127.0.0.1:14002").expect("an address"), [place]);
+        let found = places("127.0.0.1:14002").expect("an address");
+        assert_eq!(found, Places { list: vec![place], ttl: None });
         assert!(places("127.0.0.1").is_err(), "no port");
         assert!(places("srv:nonsense").expect_err("no service").to_string().contains("names no service"));
     }
