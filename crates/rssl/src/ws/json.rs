@@ -46,7 +46,7 @@ pub struct Json {
     deflate: Option<Box<Compress>>,
 }
 
-/// Keeps what a session brings; binary frames are noted only.
+/// Hands on what a session brings; a binary frame ends it.
 struct Texts<'s, F> {
     each: &'s mut F,
     binary: bool,
@@ -59,6 +59,10 @@ impl<F: FnMut(&str)> Sink for Texts<'_, F> {
 
     fn binary(&mut self, _: &[u8]) {
         self.binary = true;
+    }
+
+    fn refuses(&self) -> Option<&'static str> {
+        self.binary.then_some("binary frame in a session of text")
     }
 }
 
@@ -89,14 +93,7 @@ impl Json {
         mut each: impl FnMut(&str),
     ) -> Result<(), Closed> {
         self.last_received_ns = now;
-        let mut sink = Texts { each: &mut each, binary: false };
-        let result = self.socket.receive(input, out, &mut sink);
-        if result.is_ok() && sink.binary {
-            let what = "binary frame in a session of text";
-            self.socket.close(code::UNSUPPORTED, what, out);
-            return Err(Closed::Malformed { code: code::UNSUPPORTED, what });
-        }
-        result
+        self.socket.receive(input, out, &mut Texts { each: &mut each, binary: false })
     }
 
     /// Says that the peer's login has been answered: from now on it may be pinged.

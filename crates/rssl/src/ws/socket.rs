@@ -12,6 +12,11 @@ pub trait Sink {
     fn text(&mut self, text: &str);
     /// A whole binary message.
     fn binary(&mut self, bytes: &[u8]);
+    /// Asked behind each message: why the session does not take it, if it does not. It is closed with [`code::UNSUPPORTED`] then, and nothing
+    /// that follows in the same bytes is looked at.
+    fn refuses(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// What a peer may send.
@@ -189,17 +194,17 @@ impl Socket {
                 return Err(self.fail(code, what, out));
             }
         }
-        let result = if !text {
+        let fault = if !text {
             sink.binary(&bytes);
-            Ok(())
+            sink.refuses().map(|what| (code::UNSUPPORTED, what))
         } else if let Ok(text) = std::str::from_utf8(&bytes) {
             sink.text(text);
-            Ok(())
+            sink.refuses().map(|what| (code::UNSUPPORTED, what))
         } else {
-            Err(self.fail(code::NOT_UTF8, "text that is no UTF-8", out))
+            Some((code::NOT_UTF8, "text that is no UTF-8"))
         };
         spare::give(bytes);
-        result
+        fault.map_or(Ok(()), |(code, what)| Err(self.fail(code, what, out)))
     }
 
     fn inflate(&mut self, bytes: &mut Vec<u8>, plain: &mut Vec<u8>) -> Result<(), (u16, &'static str)> {
