@@ -43,8 +43,8 @@ pub(crate) struct Roster<S = FxBuildHasher> {
     free: Vec<u32>,
     /// Lists that have a key and no members.
     empty: usize,
-    /// By member: where it is, if it is on a list.
-    places: Vec<Place>,
+    /// By member: its place in its list, if it is on one. Which list that is, its key says: there are as many places as items.
+    places: Vec<u32>,
     /// Lists that were entered lately: members go the same way one after the other. Looking through these is a third of a lookup.
     recent: [Option<ListKey>; RECENT],
     /// Where those are.
@@ -58,16 +58,10 @@ struct List {
     members: Vec<u32>,
 }
 
-#[derive(Clone, Copy, Default)]
-struct Place {
-    list: u32,
-    at: u32,
-}
-
 const RECENT: usize = 4;
 
 /// Places are made in so many at a time (4 KB of them): members are new in the order of their numbers.
-const PLACES_AT_ONCE: usize = 512;
+const PLACES_AT_ONCE: usize = 1024;
 
 /// Lists without members that may stay, beside half as many as there are lists.
 const EMPTY_MAX: usize = 16;
@@ -122,11 +116,10 @@ impl<S: BuildHasher> Roster<S> {
     // What is rare is called and not inlined, here and in `remove`: registers that are saved for nothing are a good part of so little work.
     #[inline]
     fn add(&mut self, member: u32, key: ListKey) {
-        let known = self.recent.iter().position(|recent| *recent == Some(key));
-        let list = if let Some(known) = known { self.recent_lists[known] } else { self.list_of(key) };
+        let list = self.list(key);
         let members = &mut self.lists[list as usize].members;
         self.empty -= usize::from(members.is_empty());
-        let place = Place { list, at: members.len() as u32 };
+        let place = members.len() as u32;
         members.push(member);
         match self.places.get_mut(member as usize) {
             Some(known) => *known = place,
@@ -136,13 +129,20 @@ impl<S: BuildHasher> Roster<S> {
 
     /// The place of a member with a higher number than any before: there is one for the next ones, too.
     #[cold]
-    fn first_place(&mut self, member: u32, place: Place) {
+    fn first_place(&mut self, member: u32, place: u32) {
         let places = (member as usize + 1).next_multiple_of(PLACES_AT_ONCE);
-        self.places.resize(places, Place::default());
+        self.places.resize(places, 0);
         self.places[member as usize] = place;
     }
 
-    /// The list of a key, which is recent from now on; a new one has no members yet.
+    /// The list of a key, which is recent from now on.
+    #[inline]
+    fn list(&mut self, key: ListKey) -> u32 {
+        let known = self.recent.iter().position(|recent| *recent == Some(key));
+        if let Some(known) = known { self.recent_lists[known] } else { self.list_of(key) }
+    }
+
+    /// The list of a key that is not recent, and is from now on; a new one has no members yet.
     #[cold]
     fn list_of(&mut self, key: ListKey) -> u32 {
         let list = self.numbers.get(&key).copied().unwrap_or_else(|| self.new_list(key));
@@ -181,14 +181,13 @@ impl<S: BuildHasher> Roster<S> {
 
     #[inline]
     fn remove(&mut self, member: u32, key: ListKey) {
-        let Place { list, at } = self.places[member as usize];
-        let List { key: named, members } = &mut self.lists[list as usize];
-        debug_assert_eq!(*named, Some(key), "the list of member {member}");
+        let (list, at) = (self.list(key), self.places[member as usize]);
+        let members = &mut self.lists[list as usize].members;
         let last = members.pop().expect("a member is on its list");
         if last != member {
             let left = std::mem::replace(&mut members[at as usize], last);
             assert_eq!(left, member, "the place of a member in list {key:?}");
-            self.places[last as usize].at = at;
+            self.places[last as usize] = at;
         }
         // Looked at now and then only: what is freed a little later is no matter.
         if members.len().is_multiple_of(64) {
@@ -213,7 +212,7 @@ impl<S: BuildHasher> Roster<S> {
 
     /// Panics if a member is not on the list of this key.
     pub(crate) fn check(&self, member: u32, key: ListKey) {
-        let at = self.places.get(member as usize).map_or(usize::MAX, |place| place.at as usize);
+        let at = self.places.get(member as usize).map_or(usize::MAX, |&at| at as usize);
         assert_eq!(self.of(key).get(at), Some(&member), "member {member} is not on list {key:?}");
     }
 
