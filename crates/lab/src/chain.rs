@@ -62,7 +62,7 @@ pub struct Chain {
     /// What is between sources and clients, in the order in which updates go through it, path after path.
     pub servers: Vec<Process>,
     /// Where clients connect: each P2PS, path after path; without servers each source.
-    endpoints: Vec<(IpAddr, u16)>,
+    endpoints: Vec<SocketAddr>,
     /// Where non-interactive providers connect, if they may.
     nip: Option<SocketAddr>,
     /// Where the last server has its page, if it has one.
@@ -107,7 +107,7 @@ impl Chain {
             }
             for address in addresses {
                 let port = port_of(&address).ok_or_else(|| Fault::Failed(format!("source: no port in {address}")))?;
-                chain.endpoints.push((chain.nodes.source(), port));
+                chain.endpoints.push((chain.nodes.source(), port).into());
             }
         }
         Ok(chain)
@@ -190,7 +190,8 @@ impl Chain {
         extra: &str,
         observation: Option<&Observation<'_>>,
     ) -> Result<Process, Fault> {
-        let (host, port) = self.endpoints.get(share.endpoint).copied().ok_or("no server for a client")?;
+        let at = self.endpoints.get(share.endpoint).ok_or("no server for a client")?;
+        let (host, port) = (at.ip(), at.port());
         let mut args = words(&format!(
             "test-client -h {host} -p {port} --mounts {} --common {} --receive-buffer {} decodeFormat {} -il",
             share.mounts, share.common, scenario.socket_buffer, scenario.decode
@@ -216,7 +217,7 @@ impl Chain {
         (warmup, seconds): (f64, f64),
         observation: Option<&Observation<'_>>,
     ) -> Result<Process, Fault> {
-        let (_, port) = self.endpoints.first().copied().ok_or("no server for clients")?;
+        let port = self.endpoint()?.port();
         let mut args = words(&format!(
             "json-clients --port {port} --connections {connections} --items {items} --warmup {warmup} --seconds {seconds}"
         ));
@@ -234,7 +235,12 @@ impl Chain {
     /// # Errors
     /// Nowhere.
     pub fn endpoint(&self) -> Result<SocketAddr, Fault> {
-        Ok(self.endpoints.first().copied().ok_or("no server for clients")?.into())
+        Ok(*self.endpoints.first().ok_or("no server for clients")?)
+    }
+
+    /// Where clients connect: each P2PS.
+    pub fn endpoints(&self) -> &[SocketAddr] {
+        &self.endpoints
     }
 
     /// Where non-interactive providers connect.
@@ -451,7 +457,7 @@ impl Chain {
         self.web = named(&ready, "http=");
         let port = address.as_deref().and_then(port_of).ok_or_else(|| server.failed("names no port"))?;
         self.servers.push(server);
-        self.endpoints.push((self.nodes.server(), port));
+        self.endpoints.push((self.nodes.server(), port).into());
         Ok(())
     }
 }

@@ -112,10 +112,15 @@ fn resident(scenario: &Scenario, items: u32) -> Result<(f64, f64), Fault> {
 
 /// Resident bytes once they do not change any more.
 pub(super) fn settled(server: &Process) -> Result<f64, Fault> {
+    settled_size(|| Ok(server.resident()? as f64))
+}
+
+/// A size once it does not change any more.
+pub(super) fn settled_size(look: impl Fn() -> Result<f64, Fault>) -> Result<f64, Fault> {
     let (mut size, mut calm) = (0.0, 0);
     for _ in 0..LOOKS_MAX {
         pause(0.25)?;
-        let now = server.resident()? as f64;
+        let now = look()?;
         calm = if (now - size).abs() <= SETTLED * size { calm + 1 } else { 0 };
         size = now;
         if calm >= LOOKS {

@@ -57,6 +57,8 @@ pub enum Part {
     NatsSubscribe(super::nats::Load),
     /// Clients of `tr_json2`
     JsonClients(super::websocket::clients::Load),
+    /// Consumers over RSSL that come and go together
+    Swarm(super::load::swarms::Load),
 }
 
 /// What all bare loops are asked.
@@ -88,6 +90,7 @@ pub fn run(part: &Part) -> anyhow::Result<()> {
         Part::NatsPublish(load) => super::nats::publish(load).map_err(anyhow::Error::msg)?,
         Part::NatsSubscribe(load) => super::nats::subscribe(load).map_err(anyhow::Error::msg)?,
         Part::JsonClients(load) => super::websocket::clients::run(load).map_err(anyhow::Error::msg)?,
+        Part::Swarm(load) => super::load::swarms::run(load).map_err(anyhow::Error::msg)?,
         Part::Relay { relays, load } => {
             let options = relay::RelayOptions {
                 relays: *relays,

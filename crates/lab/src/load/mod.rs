@@ -8,17 +8,21 @@
 //! | `slow` | one that takes nothing and one that takes 10 KB/s stand beside the others | 99th percentile of the others, beside that without them |
 //! | `hostile` | 65,535 names in batches that come together; 1,000 views of one item that are gone at once; 5,000 services that are lost at once | how much later an update of somebody else comes |
 //!
+//! A process may have only so many open files: `idle` and `storm` spread their consumers over several P2PSs behind one Source Distributor, and over as
+//! many processes of consumers.
+//!
 //! The load generators are ours and run in this process and in `test-client`: where processors are few they wait for each other, and
 //! a silence that is measured is at least that of the server.
 
 mod swarm;
+pub mod swarms;
 mod watcher;
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use measure::process::{Fault, Process, pause};
+use measure::process::{Fault, pause};
 use net::tcp::SocketOptions;
 use rwf::msg::{Domain, MsgKey, RefreshFlags, RefreshMsg, RequestFlags, RequestMsg};
 use rwf::rdm::directory::{self, Action, Info, Part, Service, ServiceState};
@@ -28,12 +32,13 @@ use serde::{Deserialize, Serialize};
 
 use super::chain::{Chain, PATIENCE, Spacing};
 use super::images::wait_for_images;
-use super::memory::settled;
+use super::memory::{settled, settled_size};
 use super::nodes::Nodes;
 use super::rows::{Metrics, Outcome, Side};
 use super::scenario::{Point, Scenario, ScenarioError};
 use super::session::{Run, Session};
 use swarm::{Crowd, Swarm};
+use swarms::Swarms;
 use watcher::Watcher;
 
 /// What is done; see the module.
@@ -116,14 +121,15 @@ fn rate(scenario: &Scenario) -> Result<f64, Fault> {
 }
 
 fn start(scenario: &Scenario) -> Result<(Chain, SocketAddr), Fault> {
-    let wanted = u64::from(scenario.mounts) + 1_000;
+    let servers = if scenario.is_split() { scenario.p2ps.max(1) } else { 1 };
+    let wanted = u64::from(scenario.mounts.div_ceil(servers)) + 1_000;
     let files = net::rlimit::raise_open_files(wanted)
         .map_err(|e| Fault::Failed(format!("open files for {} consumers: {e}", scenario.mounts)))?;
     if files.soft < wanted {
         let (count, may) = (scenario.mounts, files.soft);
         return Err(Fault::Failed(format!(
-            "{count} consumers need {wanted} open files, and {may} are allowed: raise `ulimit -Hn`, or `--set mounts={}`",
-            may.saturating_sub(1_000)
+            "{count} consumers need {wanted} open files a process, and {may} are allowed: raise `ulimit -Hn`, or `--set mounts={}`",
+            may.saturating_sub(1_000) * u64::from(servers)
         )));
     }
     let chain = Chain::start(scenario, Nodes::loopback(), Spacing::Even, None)?;
@@ -140,17 +146,14 @@ fn watched(scenario: &Scenario) -> Result<(Chain, SocketAddr, Watcher), Fault> {
     Ok((chain, server, watcher))
 }
 
-fn size(server: &Process) -> Result<f64, Fault> {
-    Ok(server.resident()? as f64)
-}
-
 /// What a consumer costs that has logged in and watches nothing.
 fn idle(scenario: &Scenario) -> Result<Metrics, Fault> {
-    let (chain, server) = start(scenario)?;
-    let empty = size(chain.server()?)?;
-    let mut swarm = Swarm::new(server, SocketOptions::default())?;
-    let seconds = swarm.bring(scenario.mounts as usize)?;
-    let full = settled(chain.server()?)?;
+    let (chain, _) = start(scenario)?;
+    let sizes = || chain.resident()[1].map(|bytes| bytes as f64).ok_or_else(|| Fault::Failed("no size of the servers".into()));
+    let empty = sizes()?;
+    let mut swarms = Swarms::start(chain.endpoints(), scenario.mounts)?;
+    let seconds = swarms.bring()?;
+    let full = settled_size(sizes)?;
     let mut metrics = Metrics::default();
     metrics.push("consumers", f64::from(scenario.mounts));
     metrics.push("logins_s", seconds);
@@ -160,20 +163,25 @@ fn idle(scenario: &Scenario) -> Result<Metrics, Fault> {
 
 /// All are gone at once, and come back, while one streams.
 fn storm(scenario: &Scenario) -> Result<Metrics, Fault> {
-    let (_chain, server, mut watcher) = watched(scenario)?;
-    let mut swarm = Swarm::new(server, SocketOptions::default())?;
-    swarm.bring(scenario.mounts as usize)?;
+    let (chain, _, mut watcher) = watched(scenario)?;
+    let mut swarms = Swarms::start(chain.endpoints(), scenario.mounts)?;
+    swarms.bring()?;
     pause(1.0)?;
     watcher.silence_ms();
     pause(1.0)?;
     let calm = watcher.silence_ms();
-    swarm.drop_all()?;
-    let back = swarm.bring(scenario.mounts as usize)?;
+    let before = chain.cpu()[1];
+    swarms.drop_all()?;
+    let back = swarms.bring()?;
+    let used = chain.cpu()[1].zip(before).map(|(now, before)| now.saturating_sub(before));
     let silence = watcher.silence_ms();
     watcher.end()?;
     let mut metrics = Metrics::default();
     metrics.push("consumers", f64::from(scenario.mounts));
     metrics.push("back_s", back);
+    if let Some(used) = used {
+        metrics.push("server_cpu_us", used as f64 / 1e3 / f64::from(scenario.mounts));
+    }
     metrics.push("silence_before_ms", calm);
     metrics.push("silence_ms", silence);
     Ok(metrics)
