@@ -101,6 +101,10 @@ impl P2ps {
     fn check_item(&self, id: ItemId, most: usize) {
         self.items.check_item(id);
         let (item, watchers) = (self.items.get(id), self.items.watchers(id));
+        if watchers.len() <= most {
+            let rests = |&&watcher: &&Watcher| self.clients.watch(watcher).is_some_and(|(_, watch)| watch.rests());
+            assert_eq!(watchers.all().iter().filter(rests).count(), watchers.resting() as usize, "paused at {id:?}");
+        }
         for (place, &watcher) in (0..).zip(watchers.all()).take(most) {
             let known = self.clients.get(watcher.client).and_then(|client| client.streams.item(watcher.stream));
             assert_eq!(known, Some(id), "{watcher:?} watches {id:?}");

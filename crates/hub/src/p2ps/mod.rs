@@ -159,7 +159,7 @@ impl P2ps {
             gate: Gate::new(config.permissions),
             services: Services::new(config.hash_seed, &config.service_ids),
             sources: Sources::default(),
-            upstream: Upstream::new(config.opens_per_turn),
+            upstream: Upstream::new(config.opens_per_turn, config.work_per_turn),
             outages,
             ticked: 0,
             dictionaries,
@@ -315,7 +315,11 @@ impl P2ps {
         };
         let trim = (!self.clients.is_empty()).then_some(self.trim_at);
         // What is asked for after a flush may have come to an end, and those who wait are to hear of it.
-        let has_work = self.work_left() || self.outages.has_work() || self.has_deliveries() || self.gate.has_work();
+        let has_work = self.work_left()
+            || self.upstream.has_demands()
+            || self.outages.has_work()
+            || self.has_deliveries()
+            || self.gate.has_work();
         let is_behind = self.backlogs.has_work() && self.gate.has_audit_room();
         let work = (has_work || is_behind || self.symbol_lists.has_work()).then_some(0);
         [
@@ -341,7 +345,7 @@ impl P2ps {
     /// most once between two looks at the clients.
     pub fn on_timer(&mut self, now: u64) {
         self.now = now;
-        self.upstream.begin_turn(self.config.opens_per_turn);
+        self.upstream.begin_turn(self.config.opens_per_turn, self.config.work_per_turn);
         self.outages.begin_turn(self.config.work_per_turn);
         self.backlogs.begin_turn(self.config.work_per_turn);
         self.fail_back();

@@ -1,6 +1,7 @@
 //! Items whose watchers have all paused rest upstream, and go on with the first who resumes or comes.
 
 use crate::world::{World, item};
+use hub::p2ps::{ClientId, Config};
 use rwf::msg::{RequestFlags, RequestMsg};
 use rwf::rdm::login;
 
@@ -89,4 +90,58 @@ fn a_login_that_pauses_all_has_the_items_rest_upstream() {
     assert_eq!(asked_pauses(&mut world), [(true, false)]);
     world.send_with(1, |w| login(false).encode(w));
     assert_eq!(asked_pauses(&mut world), [(false, true)]);
+}
+
+#[test]
+fn many_streams_are_paused_and_go_on_in_turns_and_others_are_served_in_each() {
+    let mut world = World::with_feed_and(Config { work_per_turn: 2, ..Config::default() });
+    world.clients([1, 2]);
+    for (stream, name, handle) in [(5, "A", 0), (6, "B", 1), (7, "C", 2), (8, "D", 3), (9, "E", 4)] {
+        world.open(1, stream, name, handle);
+    }
+    world.open(2, 5, "Z", 5);
+    world.asked();
+    let login = |pause| login::Request { name: "user1".to_owned(), pause, no_refresh: true, ..Default::default() };
+    let mut price = 0;
+    let mut turns = |world: &mut World| {
+        let mut turns = Vec::new();
+        loop {
+            turns.push(world.asked().len());
+            price += 1;
+            world.publish(0, |p| {
+                p.update(5, &[(22, price)]);
+            });
+            assert_eq!(world.take(2), [format!("update 5 22={price}")]);
+            if world.p2ps.timeout() != Some(0) {
+                return turns;
+            }
+            world.pass(0);
+        }
+    };
+    world.pass(0);
+    world.send_with(1, |w| login(true).encode(w));
+    // What is said behind it waits for it.
+    world.send_with(1, |w| login(false).encode(w));
+    assert!(world.p2ps.is_behind(ClientId(1)));
+    assert_eq!(turns(&mut world), [2, 2, 1, 2, 2, 1], "each rests, and goes on");
+    assert!(!world.p2ps.is_behind(ClientId(1)));
+    assert_eq!((world.p2ps.counters().batches_in_turns, world.p2ps.taken_up().count()), (2, 0));
+}
+
+/// A priority that is asked for while an item is being opened is looked at when it is open.
+#[test]
+fn demands_of_an_item_that_is_being_opened_wait_for_its_answer() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    world.request(1, &item(5, "A"));
+    let token = world.token();
+    assert_eq!(asked_opens(&mut world), [false]);
+    let pause = RequestFlags::STREAMING | RequestFlags::PAUSE | RequestFlags::NO_REFRESH;
+    world.request(1, &RequestMsg { flags: pause, ..item(5, "A") });
+    assert!(world.asked().is_empty() && world.p2ps.timeout() != Some(0), "nothing is to be done about it");
+    world.publish(0, |p| {
+        p.opened(token, 0).image(0, &[(22, 1)]);
+    });
+    assert_eq!(asked_pauses(&mut world), [(true, false)]);
+    assert_eq!(world.take(1).len(), 1, "the image that it had asked for");
 }

@@ -228,3 +228,25 @@ fn services_have_the_ids_that_the_configuration_gives_them() {
     world.request(1, &request);
     assert_eq!(world.asked().len(), 1);
 }
+
+#[test]
+fn many_streams_are_stood_by_for_in_turns() {
+    let mut world = World::with_feed_and(Config { work_per_turn: 2, ..Config::default() });
+    world.clients([1]);
+    for (stream, name, handle) in [(5, "A", 0), (6, "B", 1), (7, "C", 2)] {
+        world.open(1, stream, name, handle);
+    }
+    world.asked();
+    world.pass(0);
+    let updates = |world: &mut World, price| {
+        world.publish(0, |p| {
+            p.update(0, &[(22, price)]).update(1, &[(22, price)]).update(2, &[(22, price)]);
+        });
+        world.take(1)
+    };
+    say(&mut world, 1, STANDBY);
+    assert_eq!(updates(&mut world, 3), ["update 7 22=3"], "two in a turn");
+    assert_eq!(world.p2ps.timeout(), Some(0));
+    world.pass(0);
+    assert!(updates(&mut world, 4).is_empty() && world.p2ps.timeout() != Some(0));
+}

@@ -1,8 +1,10 @@
 //! Batches: many items or streams in one message. What a turn does not come to waits (`backlog`).
 
 use super::refusal::Refusal;
+use super::streams::Cursor;
 use super::wanted::Wanted;
 use crate::p2ps::ids::{ClientId, ItemId, StreamId};
+use crate::p2ps::items::watchers::Watcher;
 use crate::p2ps::{P2ps, encode};
 use rwf::msg::{CloseMsg, Domain, Msg, MsgKey, RequestFlags, RequestMsg};
 use rwf::rdm::request::Payload;
@@ -24,6 +26,17 @@ pub(super) enum Batch {
     Reissue { header: Header, streams: Vec<StreamId>, done: usize },
     /// Streams that are to be closed, and the message that says so.
     Close { closing: Closing, streams: Vec<i32>, done: usize, message: Box<[u8]> },
+    /// Something concerns all streams with items.
+    All { what: Sweep, at: Cursor },
+}
+
+/// What concerns all streams of a client that have items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sweep {
+    /// They are paused, or go on.
+    Pause(bool),
+    /// This server stands by for their client, or serves it.
+    StandBy,
 }
 
 /// The request of a batch without its payload, which was read.
@@ -105,6 +118,7 @@ impl Batch {
             Self::Open { header, names, .. } => header.request.len() + names.bytes.len() + 4 * names.ends.len(),
             Self::Reissue { header, streams, .. } => header.request.len() + 4 * streams.len(),
             Self::Close { streams, .. } => 4 * streams.len(),
+            Self::All { .. } => 0,
         }
     }
 
@@ -314,11 +328,46 @@ impl P2ps {
                 }
                 false
             }
+            Batch::All { what, at } => self.sweep_streams(client, *what, at, share),
         };
         if !is_done {
             self.keep_for_later(client, batch);
         }
         None
+    }
+
+    /// Does something to all streams of a client that have items: to as many of them as this turn lets it, and to the others later.
+    pub(super) fn sweep(&mut self, client: ClientId, what: Sweep) {
+        let mut at = Cursor::default();
+        if !self.sweep_streams(client, what, &mut at, usize::MAX) {
+            self.counters.batches_in_turns += 1;
+            self.keep_for_later(client, Batch::All { what, at });
+        }
+    }
+
+    /// True when all are done.
+    fn sweep_streams(&mut self, client: ClientId, what: Sweep, at: &mut Cursor, share: usize) -> bool {
+        for _ in 0..share {
+            let Some(known) = self.clients.get(client) else { return true };
+            let before = *at;
+            let Some((stream, item)) = known.streams.next_item(at) else { return true };
+            if !self.backlogs.take_one() {
+                *at = before;
+                return false;
+            }
+            let watcher = Watcher { client, stream };
+            match what {
+                Sweep::Pause(pause) => self.pause_one(watcher, item, pause),
+                Sweep::StandBy => self.stand_by(watcher, item),
+            }
+        }
+        false
+    }
+
+    fn pause_one(&mut self, watcher: Watcher, item: ItemId, pause: bool) {
+        if self.clients.watch(watcher).is_some_and(|(_, watch)| watch.rests() != pause) {
+            self.change_watch(watcher, item, pause, true);
+        }
     }
 
     /// The item that is open on a stream of a client.

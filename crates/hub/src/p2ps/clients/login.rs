@@ -1,6 +1,7 @@
 //! Logins: who may do anything at all, and with which attributes.
 
 use super::Login;
+use super::batch::Sweep;
 use super::refusal::Refusal;
 use super::streams::{Open, Streams, WatchState};
 use crate::p2ps::CloseReason;
@@ -132,7 +133,7 @@ impl P2ps {
             self.login_refresh(client, request, authentication);
         }
         if was_paused != request.pause {
-            self.pause_all(client, request.pause);
+            self.sweep(client, Sweep::Pause(request.pause));
         }
     }
 

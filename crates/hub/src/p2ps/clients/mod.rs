@@ -330,11 +330,11 @@ impl Clients {
         }
     }
 
-    /// A client watches an item no more on a stream; tells the watcher's place.
-    pub(crate) fn remove_watcher(&mut self, watcher: Watcher) -> Option<u32> {
+    /// A client watches an item no more on a stream; tells the watcher's place and what it was.
+    pub(crate) fn remove_watcher(&mut self, watcher: Watcher) -> Option<(u32, WatchState)> {
         let Self { slots, users, .. } = self;
         let client = slots.get_mut(watcher.client.0 as usize)?.as_deref_mut()?;
-        let (place, _) = client.streams.watch(watcher.stream)?;
+        let watch = client.streams.watch(watcher.stream)?;
         client.streams.remove(watcher.stream);
         client.priorities.remove(&watcher.stream);
         client.end_listed(watcher.stream);
@@ -343,6 +343,6 @@ impl Clients {
         if let Some(login) = &client.login {
             users.count_item(login.user, -1);
         }
-        Some(place)
+        Some(watch)
     }
 }

@@ -263,6 +263,9 @@ impl P2ps {
         let Self { clients, items, .. } = self;
         clients.add_watcher(watcher, item, state);
         items.watchers_mut(item).add_held(watcher, |watcher, place| clients.set_place(watcher, place));
+        if state.rests() {
+            items.watchers_mut(item).note_rest(true);
+        }
         self.counters.watchers += 1;
         self.note_load(watcher.client);
         if let Some(priority) = msg.priority {
@@ -402,8 +405,12 @@ impl P2ps {
     }
 
     /// Pauses, resumes, or just refreshes a watcher.
-    fn change_watch(&mut self, watcher: Watcher, item: ItemId, pause: bool, no_refresh: bool) {
+    pub(super) fn change_watch(&mut self, watcher: Watcher, item: ItemId, pause: bool, no_refresh: bool) {
         let asked = |watch: WatchState| if no_refresh { watch } else { watch.ask() };
+        let rested = self.clients.watch(watcher).is_some_and(|(_, watch)| watch.rests());
+        if rested != pause {
+            self.items.watchers_mut(item).note_rest(pause);
+        }
         if pause {
             self.clients.change(watcher, |watch| asked(watch.pause()));
             self.make_held(watcher, item);
@@ -424,18 +431,6 @@ impl P2ps {
             let open = self.items.watchers(item).is_open(place);
             watch.is_asked() || !open && watch.waits()
         })
-    }
-
-    /// All items of a client are paused, or go on.
-    pub(super) fn pause_all(&mut self, client: ClientId, pause: bool) {
-        let streams = self.clients.get(client).map(super::Client::item_streams);
-        for (stream, item) in streams.unwrap_or_default() {
-            let watcher = Watcher { client, stream };
-            let watch = self.clients.watch(watcher);
-            if watch.is_some_and(|(_, watch)| watch.rests() != pause) {
-                self.change_watch(watcher, item, pause, true);
-            }
-        }
     }
 
     /// True if a reissue names the item that is open on its stream; one without any key does. In JSON one without a key has been given
@@ -492,12 +487,15 @@ impl P2ps {
             self.queue_demands(item);
         }
         let Self { clients, items, .. } = self;
-        let Some(place) = clients.remove_watcher(watcher) else {
+        let Some((place, watch)) = clients.remove_watcher(watcher) else {
             debug_assert!(false, "a watcher that its client does not know: {watcher:?}");
             return;
         };
         debug_assert_eq!(items.watchers(item).all().get(place as usize), Some(&watcher), "place of a watcher");
         items.watchers_mut(item).remove(place, |watcher, place| clients.set_place(watcher, place));
+        if watch.rests() {
+            items.watchers_mut(item).note_rest(false);
+        }
         self.counters.watchers -= 1;
         self.note_load(watcher.client);
         self.egress.close_stream(watcher.client, watcher.stream);
@@ -509,7 +507,7 @@ impl P2ps {
     fn move_watcher(&mut self, watcher: Watcher, from: ItemId, to: ItemId) {
         debug_assert_eq!(self.items.root(from), self.items.root(to), "a watcher moves between views of one item");
         let Self { clients, items, .. } = self;
-        let Some((place, _)) = clients.watch(watcher) else {
+        let Some((place, watch)) = clients.watch(watcher) else {
             debug_assert!(false, "a watcher that its client does not know: {watcher:?}");
             return;
         };
@@ -519,6 +517,10 @@ impl P2ps {
         }
         items.watchers_mut(from).remove(place, |watcher, place| clients.set_place(watcher, place));
         items.watchers_mut(to).add_held(watcher, |watcher, place| clients.set_place(watcher, place));
+        if watch.rests() {
+            items.watchers_mut(from).note_rest(false);
+            items.watchers_mut(to).note_rest(true);
+        }
         self.release(from);
     }
 }

@@ -6,6 +6,7 @@
 //! providers. Who makes its standby the active one gets an image of each item, which answers no request, and updates from there on: what
 //! it has missed since its other server fell silent is in that image.
 
+use super::batch::Sweep;
 use crate::p2ps::P2ps;
 use crate::p2ps::ids::{ClientId, ItemId, ServiceId, StreamId};
 use crate::p2ps::items::watchers::Watcher;
@@ -86,15 +87,11 @@ impl P2ps {
 
     /// This server is to a client what it has just been told.
     fn assume(&mut self, client: ClientId, standby: &Standby) {
-        let Some(known) = self.clients.get(client) else { return };
         if self.standbys.insert(client, standby.clone()).is_some_and(|before| before == *standby) {
             return;
         }
         self.counters.standby_changes += 1;
-        for (stream, item) in known.item_streams() {
-            let stands_by = standby.is_for(self.items.get(item).service());
-            self.stand_by(Watcher { client, stream }, item, stands_by);
-        }
+        self.sweep(client, Sweep::StandBy);
     }
 
     /// True if this server stands by for a client in a service.
@@ -102,7 +99,9 @@ impl P2ps {
         !self.standbys.is_empty() && self.standbys.get(&client).is_some_and(|standby| standby.is_for(service))
     }
 
-    fn stand_by(&mut self, watcher: Watcher, item: ItemId, stands_by: bool) {
+    /// A watcher is served, or stood by for, as its client has said last.
+    pub(super) fn stand_by(&mut self, watcher: Watcher, item: ItemId) {
+        let stands_by = self.stands_by(watcher.client, self.items.get(item).service());
         let Some((_, watch)) = self.clients.watch(watcher) else { return };
         if watch.is_snapshot() || watch.stands_by() == stands_by {
             return;

@@ -22,6 +22,7 @@
 use crate::p2ps::ids::{ItemId, StreamId};
 use rwf::DataState;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 const PAGE: usize = 128;
 /// Pages that the direct table may have, whatever the ids: a million streams.
@@ -309,6 +310,7 @@ const IMAGE_SHIFT: u32 = 22;
 const FACTS_SHIFT: u32 = 25;
 /// Most watchers that one item can have.
 pub(crate) const MAX_WATCHERS: usize = PLACE as usize;
+const _: () = assert!(MAX_WATCHERS < 1 << 24, "all of them may rest, which has three bytes");
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
@@ -331,6 +333,15 @@ struct Page {
 pub(crate) struct Streams {
     pages: Vec<Option<Box<Page>>>,
     sparse: BTreeMap<StreamId, Entry>,
+}
+
+/// How far a look at a client's item streams has come, which goes on in another turn: what opens meanwhile may be left out, what ends is.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Cursor {
+    /// The next id of the direct table.
+    direct: usize,
+    /// The last one of the far ones.
+    far: Option<StreamId>,
 }
 
 fn split(stream: StreamId) -> (usize, usize) {
@@ -454,6 +465,28 @@ impl Streams {
         }
     }
 
+    /// The next stream with an item, in the order of [`Self::iter`].
+    pub(crate) fn next_item(&self, cursor: &mut Cursor) -> Option<(StreamId, ItemId)> {
+        let is_item = |entry: &Entry| entry.target < DICTIONARY;
+        while let Some(page) = self.pages.get(cursor.direct / PAGE) {
+            let Some(page) = page else {
+                cursor.direct = (cursor.direct / PAGE + 1) * PAGE;
+                continue;
+            };
+            let (id, entry) = (cursor.direct, &page.entries[cursor.direct % PAGE]);
+            cursor.direct += 1;
+            if is_item(entry) {
+                return Some((StreamId(id as i32), ItemId(entry.target)));
+            }
+        }
+        let behind = cursor.far.map_or(Bound::Unbounded, Bound::Excluded);
+        let far = self.sparse.range((behind, Bound::Unbounded)).find(|(_, entry)| is_item(entry));
+        far.map(|(&stream, entry)| {
+            cursor.far = Some(stream);
+            (stream, ItemId(entry.target))
+        })
+    }
+
     /// All open streams. The order is that of the ids, far ones last.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (StreamId, Open)> + '_ {
         let direct = self.pages.iter().enumerate().flat_map(|(number, page)| {
@@ -468,7 +501,7 @@ impl Streams {
 
 #[cfg(test)]
 mod tests {
-    use super::{Facts, Image, Open, Streams, WatchState};
+    use super::{Cursor, Facts, Image, Open, Streams, WatchState};
     use crate::p2ps::ids::{ItemId, StreamId};
     use std::collections::BTreeMap;
 
@@ -501,6 +534,25 @@ mod tests {
         let mut listed: Vec<StreamId> = table.iter().map(|(stream, _)| stream).collect();
         listed.sort_unstable();
         assert_eq!(listed, model.keys().copied().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn item_streams_are_found_one_by_one() {
+        let mut table = Streams::default();
+        let item = |n| Open::Item(ItemId(n));
+        for (stream, open) in
+            [(1, Open::Login), (2, Open::Directory), (7, item(7)), (300, item(8)), (1 << 30, item(9)), (-3, item(1))]
+        {
+            table.insert(StreamId(stream), open, WatchState::default());
+        }
+        let mut cursor = Cursor::default();
+        let mut next = |table: &Streams| table.next_item(&mut cursor).map(|(stream, item)| (stream.0, item.0));
+        assert_eq!(next(&table), Some((7, 7)));
+        table.remove(StreamId(7));
+        table.remove(StreamId(300));
+        assert_eq!([next(&table), next(&table), next(&table)], [Some((-3, 1)), Some((1 << 30, 9)), None]);
+        table.insert(StreamId(i32::MAX), item(4), WatchState::default());
+        assert_eq!([next(&table), next(&table)], [Some((i32::MAX, 4)), None]);
     }
 
     #[test]

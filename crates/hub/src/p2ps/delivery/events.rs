@@ -402,6 +402,7 @@ impl P2ps {
             return if self.items.is_watched(id) { self.queue_open(id) } else { self.release(id) };
         }
         self.items.opened(id, handle);
+        self.look_at_demands(id);
         let service = self.services.get(self.items.get(id).service());
         if service.is_none_or(|service| service.providers.iter().all(|provider| provider.source != number)) {
             // The word on a gap that the service is gone has come before it, and the one in the stream will find nothing to end.

@@ -40,8 +40,8 @@ pub(crate) struct Items {
     seed: HashSeed,
     /// All views that are in use.
     views: Views,
-    /// What is known of items that are seen through views, or were.
-    viewed: FxHashMap<ItemId, ViewedItem>,
+    /// What is known of items that are seen through views, or were; each by itself, so that the table is moved quickly when it grows.
+    viewed: FxHashMap<ItemId, Box<ViewedItem>>,
     /// What the first watcher asked the provider for beside a view. Few items have that.
     relayed: FxHashMap<ItemId, RelayedPayload>,
     /// Positions in the stream of an item's source at which, and before which, an image is of no use: it would go back in time for
@@ -226,7 +226,7 @@ impl Items {
         if !self.watchers(id).has_views() {
             return &[];
         }
-        self.viewed.get(&id).map_or(&[], ViewedItem::views)
+        self.viewed.get(&id).map_or(&[], |viewed| viewed.views())
     }
 
     /// True if someone watches an item, directly or through a view.
@@ -301,7 +301,7 @@ impl Items {
         let Self { watchers, viewed, .. } = self;
         let has_views = watchers[id.index()].has_views();
         watchers[id.index()].hold_all();
-        let views = viewed.get(&id).filter(|_| has_views).map_or(&[][..], ViewedItem::views);
+        let views = viewed.get(&id).filter(|_| has_views).map_or(&[][..], |viewed| viewed.views());
         for view in views {
             watchers[view.index()].hold_all();
         }

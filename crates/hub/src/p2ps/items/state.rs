@@ -608,6 +608,11 @@ impl Item {
         std::mem::replace(&mut self.demands_changed, changed) != changed
     }
 
+    /// True if watchers may want another priority than was asked for.
+    pub(crate) const fn has_demands_changed(&self) -> bool {
+        self.demands_changed
+    }
+
     /// Panics if a combination of facts is not legal.
     pub(super) fn check(&self) {
         match self.state {

@@ -28,26 +28,24 @@ enum Store {
 pub(crate) struct Watchers {
     store: Store,
     open: u32,
-    /// Number of those that lie inline.
-    inline: u8,
-    /// The item has views on it: see [`Self::mark_views`].
-    views: bool,
-    /// Some open watcher may have asked for an image: see [`Self::mark_asked`].
-    asked_by_open: bool,
-    /// The item's image is cached: see [`Self::mark_cached`].
-    cached: bool,
+    /// Number of those that their clients have paused: see [`Self::note_rest`].
+    resting: [u8; 3],
+    /// Number of those that lie inline, and what is marked.
+    marks: u8,
 }
+
+/// Bits of [`Watchers::marks`]: the number of those that lie inline in the low two.
+const INLINE: u8 = 3;
+/// The item has views on it: see [`Watchers::mark_views`].
+const VIEWS: u8 = 1 << 2;
+/// Some open watcher may have asked for an image: see [`Watchers::mark_asked`].
+const ASKED_BY_OPEN: u8 = 1 << 3;
+/// The item's image is cached: see [`Watchers::mark_cached`].
+const CACHED: u8 = 1 << 4;
 
 impl Default for Watchers {
     fn default() -> Self {
-        Self {
-            store: Store::Inline([NOBODY; 2]),
-            open: 0,
-            inline: 0,
-            views: false,
-            asked_by_open: false,
-            cached: false,
-        }
+        Self { store: Store::Inline([NOBODY; 2]), open: 0, resting: [0; 3], marks: 0 }
     }
 }
 
@@ -56,15 +54,30 @@ impl Watchers {
     #[inline]
     pub(crate) fn all(&self) -> &[Watcher] {
         match &self.store {
-            Store::Inline(watchers) => &watchers[..usize::from(self.inline).min(2)],
+            Store::Inline(watchers) => &watchers[..self.inline().min(2)],
             Store::Heap(watchers) => watchers,
         }
     }
 
     #[inline]
+    const fn inline(&self) -> usize {
+        (self.marks & INLINE) as usize
+    }
+
+    const fn mark(&mut self, mark: u8, is_so: bool) {
+        self.marks = if is_so { self.marks | mark } else { self.marks & !mark };
+    }
+
+    #[inline]
+    const fn has(&self, mark: u8) -> bool {
+        self.marks & mark != 0
+    }
+
+    #[inline]
     fn all_mut(&mut self) -> &mut [Watcher] {
+        let inline = self.inline();
         match &mut self.store {
-            Store::Inline(watchers) => &mut watchers[..usize::from(self.inline).min(2)],
+            Store::Inline(watchers) => &mut watchers[..inline.min(2)],
             Store::Heap(watchers) => watchers,
         }
     }
@@ -85,7 +98,7 @@ impl Watchers {
     #[inline]
     pub(crate) fn len(&self) -> usize {
         match &self.store {
-            Store::Inline(_) => usize::from(self.inline),
+            Store::Inline(_) => self.inline(),
             Store::Heap(watchers) => watchers.len(),
         }
     }
@@ -111,46 +124,66 @@ impl Watchers {
     /// True if an update concerns more than the open watchers: the item is cached, some see it through a view, or some are held.
     #[inline]
     pub(crate) fn needs_care(&self) -> bool {
-        self.cached | self.views || self.open as usize != self.len()
+        self.has(CACHED | VIEWS) || self.open as usize != self.len()
     }
 
     /// True if an update concerns other watchers than the open ones.
     #[inline]
     pub(crate) fn has_others(&self) -> bool {
-        self.views || self.open as usize != self.len()
+        self.has(VIEWS) || self.open as usize != self.len()
     }
 
     /// Notes whether the item's image is cached, so that every update is applied to it.
     pub(crate) const fn mark_cached(&mut self, cached: bool) {
-        self.cached = cached;
+        self.mark(CACHED, cached);
     }
 
     /// True if the item's image is cached.
     #[inline]
     pub(crate) const fn is_cached(&self) -> bool {
-        self.cached
+        self.has(CACHED)
     }
 
     /// Notes whether there are watchers that see the item through a view; they are watchers of items of their own.
     pub(crate) const fn mark_views(&mut self, views: bool) {
-        self.views = views;
+        self.mark(VIEWS, views);
     }
 
     /// True if there are views of the item.
     #[inline]
     pub(crate) const fn has_views(&self) -> bool {
-        self.views
+        self.has(VIEWS)
     }
 
     /// Notes whether some open watcher may have asked for an image. The open ones need no look else: an image that others asked
     /// for is nothing to them.
     pub(crate) const fn mark_asked(&mut self, asked: bool) {
-        self.asked_by_open = asked;
+        self.mark(ASKED_BY_OPEN, asked);
     }
 
     /// True if some open watcher may have asked for an image.
     pub(crate) const fn is_asked_by_open(&self) -> bool {
-        self.asked_by_open
+        self.has(ASKED_BY_OPEN)
+    }
+
+    /// One watcher more (true) or less is paused by its client: to be told with each that comes, goes or changes, so that nobody has to look
+    /// at all of them to know whether all are.
+    pub(crate) fn note_rest(&mut self, rests: bool) {
+        let resting = if rests { self.resting() + 1 } else { self.resting().saturating_sub(1) };
+        debug_assert!(rests || self.resting() > 0, "one goes on that did not rest");
+        let [a, b, c, _] = resting.to_le_bytes();
+        self.resting = [a, b, c];
+    }
+
+    /// Number of watchers that their clients have paused.
+    pub(crate) const fn resting(&self) -> u32 {
+        let [a, b, c] = self.resting;
+        u32::from_le_bytes([a, b, c, 0])
+    }
+
+    /// True if there is none that its client has not paused.
+    pub(crate) fn all_rest(&self) -> bool {
+        self.resting() as usize == self.len()
     }
 
     /// Adds a held watcher.
@@ -214,9 +247,9 @@ impl Watchers {
     fn push(&mut self, watcher: Watcher) {
         match &mut self.store {
             Store::Inline(watchers) => {
-                if let Some(room) = watchers.get_mut(usize::from(self.inline)) {
+                if let Some(room) = watchers.get_mut((self.marks & INLINE) as usize) {
                     *room = watcher;
-                    self.inline += 1;
+                    self.marks += 1;
                 } else {
                     let mut heap = Vec::with_capacity(4);
                     heap.extend_from_slice(watchers);
@@ -236,12 +269,12 @@ impl Watchers {
 
     fn pop(&mut self) {
         match &mut self.store {
-            Store::Inline(_) => self.inline -= 1,
+            Store::Inline(_) => self.marks -= 1,
             Store::Heap(watchers) => {
                 watchers.pop();
                 if let [a, b] = watchers[..] {
                     self.store = Store::Inline([a, b]);
-                    self.inline = 2;
+                    self.marks = self.marks & !INLINE | 2;
                 } else if watchers.capacity() > 16 && watchers.len() < watchers.capacity() / 2 {
                     watchers.shrink_to(watchers.len() + watchers.len() / 4);
                 }

@@ -7,7 +7,6 @@ use crate::p2ps::ids::{Handle, ItemId, RemoteService, ServiceId, SourceId};
 use crate::p2ps::items::state::{Sharing, Standing, State as ItemState, Wait};
 use crate::p2ps::items::view_spec::ViewSpec;
 use crate::p2ps::items::views::Coverage;
-use crate::p2ps::items::watchers::Watcher;
 use crate::p2ps::{P2ps, encode};
 use crate::stream::{Request, flags};
 use rustc_hash::FxHashSet;
@@ -28,8 +27,10 @@ pub(crate) struct Upstream {
     refreshes: VecDeque<ItemId>,
     /// Items that lost a view in this turn, and may need less.
     narrowing: Vec<ItemId>,
-    /// Items whose watchers may want another priority since this turn.
-    demands_changed: Vec<ItemId>,
+    /// Items whose watchers may want another priority than was asked for, or all rest: each once, as long as it is noted of the item.
+    demands_changed: VecDeque<ItemId>,
+    /// Of these so many may still be looked at in this turn.
+    demands_left: u32,
     /// Items of which more is asked for when the image on its way has come, and until when that may take, in order.
     deferred: VecDeque<(u64, ItemId)>,
     /// Those that are in that list: each once.
@@ -41,12 +42,13 @@ pub(crate) struct Upstream {
 }
 
 impl Upstream {
-    pub(crate) fn new(opens_per_turn: u32) -> Self {
+    pub(crate) fn new(opens_per_turn: u32, work_per_turn: u32) -> Self {
         Self {
             retries: BinaryHeap::new(),
             refreshes: VecDeque::new(),
             narrowing: Vec::new(),
-            demands_changed: Vec::new(),
+            demands_changed: VecDeque::new(),
+            demands_left: work_per_turn.max(1),
             deferred: VecDeque::new(),
             is_deferred: FxHashSet::default(),
             opens_left: opens_per_turn.max(1),
@@ -54,8 +56,14 @@ impl Upstream {
         }
     }
 
-    pub(crate) fn begin_turn(&mut self, opens_per_turn: u32) {
+    pub(crate) fn begin_turn(&mut self, opens_per_turn: u32, work_per_turn: u32) {
         self.opens_left = opens_per_turn.max(1);
+        self.demands_left = work_per_turn.max(1);
+    }
+
+    /// True if there are demands that a turn has not come to.
+    pub(crate) fn has_demands(&self) -> bool {
+        !self.demands_changed.is_empty()
     }
 
     /// When the next item is asked for again, or has waited for too long.
@@ -188,6 +196,8 @@ impl P2ps {
         let (view, pause) = (self.items.wanted_view(id), self.wants_pause(id));
         let written = self.write_request(id, view.as_ref(), pause, &mut request);
         self.items.clear_widening(id);
+        // What all want together is in the request.
+        self.items.get_mut(id).set_demands_changed(false);
         if written {
             self.send_open(id, source, remote, &request);
             self.items.note_asked(id, view, pause, false);
@@ -388,28 +398,32 @@ impl P2ps {
         if item.is_snapshot() || self.items.is_cached(root) || !self.items.is_watched(root) {
             return false;
         }
-        let is_paused = |watcher: &Watcher| self.clients.watch(*watcher).is_some_and(|(_, watch)| watch.rests());
-        let rests = |&id: &ItemId| {
-            let watchers = self.items.watchers(id);
-            watchers.open_count() == 0 && watchers.all().iter().all(is_paused)
-        };
-        [root].iter().chain(self.items.views_of(root)).all(rests)
+        [root].iter().chain(self.items.views_of(root)).all(|&id| self.items.watchers(id).all_rest())
     }
 
     /// A watcher asks for another priority or is paused, or one that did or was not is gone: the item is looked at once, at the end of
-    /// the turn.
+    /// the turn or of one of the next.
     pub(in crate::p2ps) fn queue_demands(&mut self, id: ItemId) {
         let root = self.items.root(id);
         if self.items.get_mut(root).set_demands_changed(true) {
-            self.upstream.demands_changed.push(root);
+            self.upstream.demands_changed.push_back(root);
         }
     }
 
-    /// Asks for the priorities that have changed in this turn, and has those rest whose watchers are all paused. What is not open yet is
-    /// asked for with its priority, or looked at again when it is open.
+    /// An item is open, and something else may be wanted of it than was when it was asked for.
+    pub(in crate::p2ps) fn look_at_demands(&mut self, id: ItemId) {
+        if self.items.get(id).has_demands_changed() {
+            self.upstream.demands_changed.push_back(id);
+        }
+    }
+
+    /// Asks for the priorities that have changed, and has those rest whose watchers are all paused, as far as this turn lets it. What is not
+    /// open yet is asked for with its priority, or looked at again when it is open.
     pub(in crate::p2ps) fn renew_demands(&mut self) {
-        let mut later = Vec::new();
-        for root in std::mem::take(&mut self.upstream.demands_changed) {
+        while self.upstream.demands_left > 0
+            && let Some(root) = self.upstream.demands_changed.pop_front()
+        {
+            self.upstream.demands_left -= 1;
             let item = self.items.get_mut(root);
             match item.state() {
                 // The number may be another item's by now, which is not queued.
@@ -421,14 +435,12 @@ impl P2ps {
                         self.reissue_upstream(root, false);
                     }
                 }
-                ItemState::Opening { .. } => later.push(root),
                 ItemState::Waiting(_) => {
                     item.set_demands_changed(false);
                 }
-                ItemState::Open { .. } | ItemState::View { .. } | ItemState::Free => {}
+                ItemState::Open { .. } | ItemState::Opening { .. } | ItemState::View { .. } | ItemState::Free => {}
             }
         }
-        self.upstream.demands_changed = later;
     }
 
     /// Gives an item back if nobody watches it any more. What was asked for stays until it is answered.
