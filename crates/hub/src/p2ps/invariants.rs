@@ -34,9 +34,11 @@ impl P2ps {
         }
         assert_eq!(watchers, self.counters.watchers, "watchers counted");
         self.items.check_tables();
-        let clients: Vec<u64> = self.clients.iter().map(|(_, client)| client.items.into()).collect();
-        assert_eq!(clients.iter().sum::<u64>(), watchers, "items counted by clients");
-        assert_eq!(clients.len() as u64, self.counters.clients, "clients counted");
+        let items: u64 = self.clients.iter().map(|(_, client)| u64::from(client.items)).sum();
+        assert_eq!(items, watchers, "items counted by clients");
+        let clients = self.clients.iter().filter(|(_, client)| !client.is_gone).count();
+        assert_eq!(clients as u64, self.counters.clients, "clients counted");
+        self.check_leaving();
         for (id, client) in self.clients.iter() {
             assert_eq!(client.item_streams().len(), client.items as usize, "items of {id:?}");
         }

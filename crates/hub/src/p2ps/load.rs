@@ -215,12 +215,14 @@ impl P2ps {
         }
         let Some((known, users)) = clients.with_users(client) else { return };
         let Some(login) = &known.login else { return };
-        let state = mount.next(known.load, known.items.into());
+        // What ends after its login counts for nobody.
+        let items = if known.is_leaving { 0 } else { known.items };
+        let state = mount.next(known.load, items.into());
         if state != known.load {
             recount((&mut counters.mounts_burdened, &mut counters.mounts_overloaded), known.load, state);
             known.load = state;
             let of = LoadOf::Mount { user: login.name.clone(), address: known.info.address };
-            notices.push(Notice::Load { of, state, load: known.items.into(), limit: config.item_limit });
+            notices.push(Notice::Load { of, state, load: items.into(), limit: config.item_limit });
         }
         let Some(usage) = users.usage_mut(login.user) else { return };
         let state = user.next(usage.load, usage.items.into());

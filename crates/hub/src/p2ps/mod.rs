@@ -63,6 +63,7 @@ use blocked::Blocked;
 use clients::awaited_logins::AwaitedLogins;
 use clients::backlog::Backlogs;
 use clients::dictionary::Dictionaries;
+use clients::leaving::Leaving;
 use clients::posts::Posts;
 use clients::round_trips::{Measurement, RoundTrips};
 use clients::standby::Standbys;
@@ -123,6 +124,7 @@ pub struct P2ps {
     blocked: Blocked,
     symbol_lists: SymbolLists,
     backlogs: Backlogs,
+    leaving: Leaving,
     load: Load,
     history: History,
     closing: Vec<(ClientId, CloseReason)>,
@@ -141,6 +143,8 @@ impl P2ps {
         outages.begin_turn(config.work_per_turn);
         let mut backlogs = Backlogs::default();
         backlogs.begin_turn(config.work_per_turn);
+        let mut leaving = Leaving::default();
+        leaving.begin_turn(config.work_per_turn);
         Self {
             id,
             now: 0,
@@ -167,6 +171,7 @@ impl P2ps {
             blocked: Blocked::new(config.blocked.clone()),
             symbol_lists: SymbolLists::default(),
             backlogs,
+            leaving,
             load: Load::new(&config),
             history: History::default(),
             closing: Vec::new(),
@@ -178,7 +183,7 @@ impl P2ps {
         }
     }
 
-    /// A client has connected. `id` is free: never used, or told to [`Self::client_down`] since.
+    /// A client has connected. `id` is free: never used, or told to [`Self::client_down`] since and not [departing](Self::is_departing).
     pub fn client_up(&mut self, now: u64, id: ClientId, info: ClientInfo) {
         self.now = now;
         if self.counters.clients == 0 {
@@ -187,6 +192,7 @@ impl P2ps {
         self.turn.ensure(id);
         if self.clients.get(id).is_some() {
             self.client_down(now, id);
+            self.finish_departure(id);
         }
         self.egress.insert(id);
         self.clients.insert(id, Client::new(info));
@@ -232,7 +238,7 @@ impl P2ps {
         }
     }
 
-    /// A client's connection is gone.
+    /// A client's connection is gone. With more streams than a turn ends it departs in turns.
     pub fn client_down(&mut self, now: u64, id: ClientId) {
         self.now = now;
         self.turn.forget(id);
@@ -240,11 +246,7 @@ impl P2ps {
         self.egress.remove(id);
         self.gate.held.forget(id);
         self.backlogs.forget(id);
-        self.logout(id);
-        self.await_login_no_more(id);
-        if self.clients.remove(id) {
-            self.counters.clients -= 1;
-        }
+        self.begin_departure(id);
         self.posts.forget_client(id);
     }
 
@@ -317,6 +319,7 @@ impl P2ps {
         // What is asked for after a flush may have come to an end, and those who wait are to hear of it.
         let has_work = self.work_left()
             || self.upstream.has_demands()
+            || self.leaving.has_work()
             || self.outages.has_work()
             || self.has_deliveries()
             || self.gate.has_work();
@@ -348,6 +351,7 @@ impl P2ps {
         self.upstream.begin_turn(self.config.opens_per_turn, self.config.work_per_turn);
         self.outages.begin_turn(self.config.work_per_turn);
         self.backlogs.begin_turn(self.config.work_per_turn);
+        self.leaving.begin_turn(self.config.work_per_turn);
         self.fail_back();
         self.work_outages();
         self.release_due();
@@ -365,6 +369,7 @@ impl P2ps {
         self.renew_dictionaries();
         self.look_at_queue();
         self.open_named();
+        self.work_departures();
         self.work_backlogs();
         if now >= self.trim_at {
             self.trim_at = now + TRIM_INTERVAL;

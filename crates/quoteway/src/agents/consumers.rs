@@ -20,6 +20,7 @@ use rwf::rdm::login;
 
 use super::backpressure::Load;
 use super::class_latency::ClassLatency;
+use super::client_numbers::ClientNumbers;
 use super::consumer_ports::{Bound, Listeners, Port};
 use super::json::JsonClients;
 use super::logins::Logins;
@@ -43,8 +44,9 @@ pub struct Consumers {
     /// `None` while permissions are off.
     clerk: Option<Clerk>,
     limits: Limits,
-    /// By connection slot.
+    /// By number at the P2PS.
     clients: Vec<Option<Client>>,
+    numbers: ClientNumbers,
     /// By connection slot: where it came in, while it is counted as a mount.
     admitted: Vec<Option<ListenerId>>,
     /// Connections of all shards together, those included that are in their handshake.
@@ -218,6 +220,7 @@ impl Consumers {
             clerk: None,
             limits: Limits::new(c),
             clients: Vec::new(),
+            numbers: ClientNumbers::default(),
             admitted: Vec::new(),
             mounts,
             unflushed: Vec::new(),
@@ -327,10 +330,10 @@ impl Consumers {
 
     /// Every client's connection, in the order of their ids.
     pub fn connections(&self) -> impl Iterator<Item = Connection<'_>> {
-        self.clients.iter().enumerate().filter_map(|(slot, client)| {
+        self.clients.iter().enumerate().filter_map(|(number, client)| {
             let client = client.as_ref()?;
             Some(Connection {
-                id: ClientId(slot as u32),
+                id: ClientId(number as u32),
                 conn: client.conn,
                 address: &client.name,
                 program: &client.program,
@@ -461,9 +464,9 @@ impl Consumers {
 
     /// Those whose latency is followed, and for whom nothing composed waits, have got it.
     fn settle_latency(&mut self) {
-        let Self { latency, clients, .. } = self;
+        let Self { latency, clients, numbers, .. } = self;
         latency.settle(net::clock::now, |conn| {
-            let client = clients.get(conn.slot()).and_then(Option::as_ref).filter(|client| client.conn == conn);
+            let client = numbers.of(conn).and_then(|id| clients.get(id.0 as usize)?.as_ref());
             client.map(|client| client.unflushed)
         });
     }
@@ -484,13 +487,13 @@ impl Consumers {
 
     /// Tells the P2PS what waits for whom, and does what it decides.
     fn report_backlogs(&mut self, io: &mut RsslIo) {
-        let Self { p2ps, clients, slow, .. } = self;
+        let Self { p2ps, clients, numbers, slow, .. } = self;
         for (conn, backlog) in slow.drain(..) {
-            if let Some(Some(client)) =
-                clients.get_mut(conn.slot()).filter(|c| c.as_ref().is_some_and(|c| c.conn == conn))
+            if let Some(id) = numbers.of(conn)
+                && let Some(Some(client)) = clients.get_mut(id.0 as usize)
             {
                 client.queued = backlog;
-                p2ps.client_backlog(ClientId(conn.slot() as u32), backlog);
+                p2ps.client_backlog(id, backlog);
             }
         }
         for (id, control) in p2ps.flow_control() {
@@ -546,6 +549,7 @@ impl Consumers {
         if self.p2ps.timeout().is_some_and(|at| at <= now) {
             self.p2ps.on_timer(now);
             self.take_up();
+            self.p2ps.departed().for_each(|id| self.numbers.release(id));
         }
         if self.flush_at.is_some_and(|at| at <= now) {
             self.flush_at = None;
@@ -561,8 +565,7 @@ impl Consumers {
         let mut taken_up = Vec::new();
         taken_up.extend(self.p2ps.taken_up());
         for (id, msg) in taken_up {
-            let slot = id.0 as usize;
-            let Some(Some(client)) = self.clients.get_mut(slot) else { continue };
+            let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { continue };
             if let Some(peer) = &mut client.json {
                 self.json.follow(&self.p2ps);
                 self.json.heard(peer, &msg);
@@ -586,10 +589,9 @@ impl Consumers {
 
     /// Clients that had to wait with their requests are read again.
     fn read_paced(&mut self, io: &mut RsslIo) {
-        for conn in self.paced.drain(..) {
-            if let Some(Some(client)) = self.clients.get_mut(conn.slot())
-                && client.conn == conn
-            {
+        let Self { paced, clients, numbers, .. } = self;
+        for conn in paced.drain(..) {
+            if let Some(client) = client_on(conn, numbers, clients) {
                 client.paced = false;
                 client.set_reading(io);
             }
@@ -599,16 +601,14 @@ impl Consumers {
     /// Has those wait that have opened items, if the turns have opened enough for a while.
     fn pace_requests(&mut self, now: u64, io: &mut RsslIo) {
         let wait = self.open_rate.end_turn(now, self.p2ps.counters().items);
-        for conn in self.requesting.drain(..) {
-            let Some(Some(client)) = self.clients.get_mut(conn.slot()) else { continue };
-            if client.conn != conn {
-                continue;
-            }
+        let Self { requesting, clients, numbers, paced, .. } = self;
+        for conn in requesting.drain(..) {
+            let Some(client) = client_on(conn, numbers, clients) else { continue };
             client.requesting = false;
             if wait && !client.paced {
                 client.paced = true;
                 client.set_reading(io);
-                self.paced.push(conn);
+                paced.push(conn);
             }
         }
     }
@@ -636,9 +636,9 @@ impl Consumers {
     /// Sends to JSON clients what was composed for them: to all, or in turns if they are many.
     fn send_json(&mut self, now: u64, io: &mut RsslIo) {
         let mut awaited = Vec::new();
-        let Self { json, clients, .. } = self;
+        let Self { json, clients, numbers, .. } = self;
         json.reply(now, io, |conn| {
-            let client = clients.get_mut(conn.slot()).and_then(Option::as_mut).filter(|c| c.conn == conn);
+            let client = client_on(conn, numbers, clients);
             if client.is_some_and(|client| !std::mem::replace(&mut client.unflushed, true)) {
                 awaited.push(conn);
             }
@@ -655,14 +655,14 @@ impl Consumers {
 
     /// Sends what was composed for these, and gives the empty list back.
     fn send_composed(&mut self, mut composed: Vec<ConnId>, io: &mut RsslIo) -> Vec<ConnId> {
-        let Self { clients, slow, .. } = self;
+        let Self { clients, numbers, slow, .. } = self;
         let there = composed.drain(..).filter(|conn| {
-            let client = clients.get_mut(conn.slot()).and_then(Option::as_mut).filter(|c| c.conn == *conn);
+            let client = client_on(*conn, numbers, clients);
             client.is_some_and(|client| std::mem::take(&mut client.unflushed))
         });
         io.flush_all(there, |conn, backlog| slow.push((conn, backlog)));
         slow.retain(|&(conn, backlog)| {
-            backlog > 0 || matches!(clients.get(conn.slot()), Some(Some(c)) if c.queued > 0)
+            backlog > 0 || client_on(conn, numbers, clients).is_some_and(|client| client.queued > 0)
         });
         self.settle_latency();
         self.report_backlogs(io);
@@ -676,9 +676,10 @@ impl Drop for Consumers {
     fn drop(&mut self) {
         if let Some(mut clerk) = self.clerk.take() {
             let now = net::clock::now();
-            for (slot, _) in self.clients.iter().enumerate().filter(|(_, client)| client.is_some()) {
-                self.p2ps.client_down(now, ClientId(slot as u32));
+            for (number, _) in self.clients.iter().enumerate().filter(|(_, client)| client.is_some()) {
+                self.p2ps.client_down(now, ClientId(number as u32));
             }
+            self.p2ps.finish_departures();
             clerk.finish(&mut self.p2ps);
         }
     }
@@ -712,6 +713,11 @@ fn record_all(traces: &mut [Trace], now: u64, client: ClientId, message: &[u8]) 
     }
 }
 
+/// The client on a connection.
+fn client_on<'a>(conn: ConnId, numbers: &ClientNumbers, clients: &'a mut [Option<Client>]) -> Option<&'a mut Client> {
+    clients.get_mut(numbers.of(conn)?.0 as usize)?.as_mut()
+}
+
 /// Looks at the class in a message's header: the low five bits of its third byte.
 #[inline]
 fn is_request(msg: &[u8]) -> bool {
@@ -736,13 +742,14 @@ impl Handler for Consumers {
     }
 
     fn opened(&mut self, now: u64, conn: ConnId, opened: &Opened<'_>) {
-        let slot = conn.slot();
-        if self.clients.len() <= slot {
-            self.clients.resize_with(slot + 1, || None);
+        let id = self.numbers.enter(conn);
+        let number = id.0 as usize;
+        if self.clients.len() <= number {
+            self.clients.resize_with(number + 1, || None);
         }
         let name = opened.peer.to_string();
         tracing::info!("client {name} is up ({})", opened.spoken);
-        self.clients[slot] = Some(Client {
+        self.clients[number] = Some(Client {
             conn,
             name,
             program: opened.spoken.to_string(),
@@ -753,10 +760,9 @@ impl Handler for Consumers {
             requesting: false,
             paced: false,
             unflushed: false,
-            marketfeed: self.marketfeed_of(slot, opened),
+            marketfeed: self.marketfeed_of(conn.slot(), opened),
             json: opened.spoken.is_json().then(Box::default),
         });
-        let id = ClientId(slot as u32);
         self.p2ps.client_up(now, id, ClientInfo { address: opened.peer.ip() });
         if opened.spoken.is_json() {
             self.json.joined();
@@ -772,8 +778,8 @@ impl Handler for Consumers {
 
     #[inline]
     fn message(&mut self, now: u64, conn: ConnId, msg: &[u8]) {
-        let id = ClientId(conn.slot() as u32);
-        if let Some(Some(client)) = self.clients.get_mut(conn.slot())
+        let Some(id) = self.numbers.of(conn) else { return };
+        if let Some(Some(client)) = self.clients.get_mut(id.0 as usize)
             && is_request(msg)
         {
             client.marketfeed = self.marketfeed.heed(client.marketfeed, msg);
@@ -788,8 +794,8 @@ impl Handler for Consumers {
     }
 
     fn text(&mut self, now: u64, conn: ConnId, text: &str) {
-        let id = ClientId(conn.slot() as u32);
-        let Some(Some(client)) = self.clients.get_mut(conn.slot()) else { return };
+        let Some(id) = self.numbers.of(conn) else { return };
+        let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return };
         let Some(mut peer) = client.json.take() else { return };
         if !std::mem::replace(&mut client.requesting, true) {
             self.requesting.push(conn);
@@ -806,7 +812,7 @@ impl Handler for Consumers {
         } else if was_in && !p2ps.is_logged_in(id) {
             json.close(conn, CloseReason::LoggedOut);
         }
-        if let Some(Some(client)) = self.clients.get_mut(conn.slot()) {
+        if let Some(Some(client)) = self.clients.get_mut(id.0 as usize) {
             client.json = Some(peer);
         }
     }
@@ -815,15 +821,19 @@ impl Handler for Consumers {
         if self.admitted.get_mut(conn.slot()).is_some_and(|admitted| admitted.take().is_some()) {
             self.mounts.fetch_sub(1, Ordering::Relaxed);
         }
-        if let Some(client) = self.clients.get_mut(conn.slot()).and_then(Option::take) {
+        let Some(id) = self.numbers.leave(conn) else { return };
+        if let Some(client) = self.clients.get_mut(id.0 as usize).and_then(Option::take) {
             tracing::info!("client {} is gone: {}", client.name, ended.why);
             if client.json.is_some() {
                 self.json.left();
             }
             if client.marketfeed != Wants::Nothing {
-                self.marketfeed.left(ClientId(conn.slot() as u32));
+                self.marketfeed.left(id);
             }
-            self.p2ps.client_down(now, ClientId(conn.slot() as u32));
+            self.p2ps.client_down(now, id);
+        }
+        if !self.p2ps.is_departing(id) {
+            self.numbers.release(id);
         }
     }
 

@@ -202,7 +202,9 @@ impl P2ps {
 
     /// Keeps what is left of a batch for the next turn, if its client is still there.
     pub(super) fn keep_for_later(&mut self, client: ClientId, batch: Batch) {
-        if self.clients.get(client).is_some_and(|known| !known.closing) {
+        // What a login had asked for is over with it.
+        let is_wanted = |known: &super::Client| !known.is_leaving || matches!(batch, Batch::Leave { .. });
+        if self.clients.get(client).is_some_and(|known| !known.closing && is_wanted(known)) {
             self.backlogs.keep(client, batch);
         }
     }

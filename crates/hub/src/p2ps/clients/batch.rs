@@ -28,6 +28,8 @@ pub(super) enum Batch {
     Close { closing: Closing, streams: Vec<i32>, done: usize, message: Box<[u8]> },
     /// Something concerns all streams with items.
     All { what: Sweep, at: Cursor },
+    /// The streams of a login that is over end.
+    Leave { at: Cursor },
 }
 
 /// What concerns all streams of a client that have items.
@@ -118,7 +120,7 @@ impl Batch {
             Self::Open { header, names, .. } => header.request.len() + names.bytes.len() + 4 * names.ends.len(),
             Self::Reissue { header, streams, .. } => header.request.len() + 4 * streams.len(),
             Self::Close { streams, .. } => 4 * streams.len(),
-            Self::All { .. } => 0,
+            Self::All { .. } | Self::Leave { .. } => 0,
         }
     }
 
@@ -329,6 +331,7 @@ impl P2ps {
                 false
             }
             Batch::All { what, at } => self.sweep_streams(client, *what, at, share),
+            Batch::Leave { at } => self.leave_in_turn(client, at, share),
         };
         if !is_done {
             self.keep_for_later(client, batch);
@@ -348,7 +351,7 @@ impl P2ps {
     /// True when all are done.
     fn sweep_streams(&mut self, client: ClientId, what: Sweep, at: &mut Cursor, share: usize) -> bool {
         for _ in 0..share {
-            let Some(known) = self.clients.get(client) else { return true };
+            let Some(known) = self.clients.get(client).filter(|known| known.login.is_some()) else { return true };
             let before = *at;
             let Some((stream, item)) = known.streams.next_item(at) else { return true };
             if !self.backlogs.take_one() {

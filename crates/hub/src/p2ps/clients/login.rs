@@ -3,11 +3,10 @@
 use super::Login;
 use super::batch::Sweep;
 use super::refusal::Refusal;
-use super::streams::{Open, Streams, WatchState};
+use super::streams::{Open, WatchState};
 use crate::p2ps::CloseReason;
 use crate::p2ps::P2ps;
 use crate::p2ps::ids::{ClientId, StreamId, UserId};
-use crate::p2ps::items::watchers::Watcher;
 use rwf::msg::{Domain, RequestMsg};
 use rwf::rdm::login::{self, Authentication, Features, name_type};
 use rwf::rdm::request::data_streams;
@@ -164,32 +163,6 @@ impl P2ps {
     fn user_of(&self, client: ClientId) -> String {
         let login = self.clients.get(client).and_then(|known| known.login.as_ref());
         login.map(|login| login.name.clone()).unwrap_or_default()
-    }
-
-    /// Ends a login, and with it everything that is open. The connection may log in again.
-    pub(in crate::p2ps) fn logout(&mut self, client: ClientId) {
-        self.symbol_lists.forget(client, None);
-        self.backlogs.drop_batch(client);
-        let Some(known) = self.clients.get_mut(client) else { return };
-        known.directories.clear();
-        known.dictionaries.clear();
-        for (stream, item) in known.item_streams() {
-            self.drop_watcher(Watcher { client, stream }, item);
-        }
-        let Some(known) = self.clients.get_mut(client) else { return };
-        debug_assert_eq!(known.items, 0, "items are left behind");
-        known.streams = Streams::default();
-        known.listed = None;
-        self.standbys.remove(&client);
-        if let Some(login) = known.login.take() {
-            self.clients.count_login(&login, false);
-            self.tokens.forget(client, &login);
-            self.end_round_trips(client, login.round_trip);
-            self.counters.mounts -= 1;
-            self.clients.users_mut().unmount(&login.name, login.user);
-            self.await_login(client);
-        }
-        self.leave_seat(client);
     }
 }
 

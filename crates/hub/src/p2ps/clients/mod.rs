@@ -2,6 +2,7 @@
 //!
 //! * `streams`: what each client has open, and the state of its watchers;
 //! * `login`, `authentication`: logins, what they allow, and tokens;
+//! * `leaving`: the end of logins with many streams;
 //! * `connections`: where else a client may connect;
 //! * `requests`, `batch`, `wanted`: requests for items, reissues, closes; what their payload says;
 //! * `backlog`: batches that take more than a turn, and what their clients say meanwhile;
@@ -20,6 +21,7 @@ mod connections;
 pub(crate) mod dictionary;
 mod directory;
 mod generics;
+pub(crate) mod leaving;
 mod login;
 pub(crate) mod posts;
 pub(crate) mod refusal;
@@ -114,8 +116,12 @@ pub(crate) struct Client {
     pub(crate) load: LoadState,
     /// Posts that are not answered.
     pub(crate) posts: u32,
-    /// It is to be closed: nothing more is read from it.
+    /// It is to be closed, or gone: nothing more is read from it.
     pub(crate) closing: bool,
+    /// Its login is over, and not all streams have ended that it had.
+    pub(crate) is_leaving: bool,
+    /// Its connection is gone, and not all of its streams have ended.
+    pub(crate) is_gone: bool,
     /// Its messages go to it as JSON.
     pub(crate) speaks_json: bool,
     /// What symbol lists have opened for it.
@@ -137,6 +143,8 @@ impl Client {
             load: LoadState::Normal,
             posts: 0,
             closing: false,
+            is_leaving: false,
+            is_gone: false,
             speaks_json: false,
             listed: None,
         }

@@ -38,6 +38,8 @@ struct List {
     busy: bool,
     /// It is served behind all that are not: what it gets is to be converted for it.
     comes_last: bool,
+    /// It gets so many of them and no more.
+    muted: Option<usize>,
 }
 
 /// The deliveries of one turn.
@@ -157,7 +159,25 @@ impl Turn {
             && !list.deliveries.is_empty()
         {
             list.deliveries = Vec::new();
+            list.muted = list.muted.map(|_| 0);
             self.dirty.retain(|&dirty| dirty != client);
+        }
+    }
+
+    /// A client gets what it has to get by now, and nothing more until it is [unmuted](Self::unmute).
+    pub(crate) fn mute(&mut self, client: ClientId) {
+        if let Some(list) = self.lists.get_mut(client.0 as usize) {
+            list.muted = Some(list.deliveries.len());
+        }
+    }
+
+    /// A client gets what comes from now on.
+    pub(crate) fn unmute(&mut self, client: ClientId) {
+        if let Some(list) = self.lists.get_mut(client.0 as usize)
+            && let Some(heard) = list.muted.take()
+        {
+            // Without any left it is among the dirty ones, and gets nothing, or is among them twice, and gets it once.
+            list.deliveries.truncate(heard);
         }
     }
 
@@ -168,14 +188,19 @@ impl Turn {
         let passes = if self.last > 0 { &[false, true][..] } else { &[false] };
         for comes_last in passes {
             for &client in &self.dirty {
-                let List { deliveries: list, busy, comes_last: its } = &mut self.lists[client.0 as usize];
+                let List { deliveries, busy, comes_last: its, muted } = &mut self.lists[client.0 as usize];
                 if its != comes_last {
                     continue;
                 }
                 *busy = true;
+                let list = muted.map_or(&deliveries[..], |heard| &deliveries[..heard.min(deliveries.len())]);
                 delivered += list.len() as u64;
-                f(client, Deliveries { list, at: 0, spans: &self.spans, arena: &self.arena, block, is_of_turn: true });
-                list.clear();
+                if !list.is_empty() {
+                    let (spans, arena) = (&self.spans, &self.arena);
+                    f(client, Deliveries { list, at: 0, spans, arena, block, is_of_turn: true });
+                }
+                deliveries.clear();
+                *muted = muted.map(|_| 0);
             }
         }
         self.dirty.clear();

@@ -124,7 +124,8 @@ impl P2ps {
                         self.counters.logins_ended += 1;
                         self.logout(client);
                     } else {
-                        debug_assert!(false, "the login of {client:?} is over, and there is none");
+                        let is_leaving = self.clients.get(client).is_some_and(|known| known.is_leaving);
+                        debug_assert!(is_leaving, "the login of {client:?} is over, and there is none");
                     }
                 }
             }

@@ -376,11 +376,11 @@ impl Items {
 
     /// Drops what is known of an item's views if none is left and nothing is awaited.
     pub(crate) fn trim_viewed(&mut self, id: ItemId) {
-        let idle = |viewed: &Box<ViewedItem>| {
+        let is_idle = |viewed: &ViewedItem| {
             let settled = viewed.shown.is_none() && !viewed.was_paused && viewed.serial == 0;
             viewed.views.is_empty() && viewed.asked.is_none() && !viewed.paused && settled
         };
-        if self.viewed.get(&id).is_some_and(idle) {
+        if self.viewed.get(&id).is_some_and(|viewed| is_idle(viewed)) {
             self.viewed.remove(&id);
         }
     }

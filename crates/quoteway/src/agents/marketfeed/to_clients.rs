@@ -3,7 +3,7 @@
 //! A body is converted once, however many clients get it. A record names its item, and an update of RWF does not: so the streams of these
 //! clients are followed from their refreshes on.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque, hash_map};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -26,6 +26,8 @@ const LOGIN_ATTRIBUTE: &[u8] = b"MarketfeedData";
 
 /// Room for records that is kept between flushes, bytes.
 const BYTES_KEPT: usize = 1 << 20;
+/// Streams of clients that have left, or such clients, that a flush forgets.
+const LEFT_A_FLUSH: usize = 1_000;
 
 /// An item that some of these clients watch.
 struct Item {
@@ -52,7 +54,10 @@ pub(in crate::agents) struct ToClients {
     free: Vec<usize>,
     /// Clients choose the names and the numbers of the streams: hashed with a key that nobody knows.
     by_key: HashMap<(u16, Box<[u8]>), usize>,
-    streams: HashMap<(ClientId, i32), usize>,
+    /// By client, so that one that leaves is found without a look at the others' streams.
+    streams: FxHashMap<ClientId, HashMap<i32, usize>>,
+    /// Streams of clients that have left, whose items do not know yet.
+    left: VecDeque<hash_map::IntoValues<i32, usize>>,
     /// Messages of this flush, and where that of a body is, by the body's address and length; `None` for one that stays as it is.
     bytes: Vec<u8>,
     bodies: FxHashMap<(usize, usize), Option<Range<usize>>>,
@@ -73,7 +78,8 @@ impl ToClients {
             items: Vec::new(),
             free: Vec::new(),
             by_key: HashMap::new(),
-            streams: HashMap::new(),
+            streams: FxHashMap::default(),
+            left: VecDeque::new(),
             bytes: Vec::new(),
             bodies: FxHashMap::default(),
             converted: 0,
@@ -166,7 +172,7 @@ impl ToClients {
 
     /// Where the message with the record of a body is, if it is to be one.
     fn record(&mut self, stream: (ClientId, i32), body: &[u8]) -> Option<Range<usize>> {
-        let item = &mut self.items[*self.streams.get(&stream)?];
+        let item = &mut self.items[*self.streams.get(&stream.0)?.get(&stream.1)?];
         let address = (body.as_ptr() as usize, body.len());
         if let Some(range) = self.bodies.get(&address) {
             return range.clone();
@@ -194,6 +200,7 @@ impl ToClients {
 
     /// The bodies of a flush are void: others will lie where they lay.
     pub(in crate::agents) fn end_flush(&mut self) {
+        self.forget_left();
         if !self.bodies.is_empty() {
             self.bodies.clear();
             self.bytes.clear();
@@ -202,7 +209,7 @@ impl ToClients {
     }
 
     fn bind(&mut self, stream: (ClientId, i32), service: u16, name: &[u8]) {
-        if let Some(&at) = self.streams.get(&stream) {
+        if let Some(&at) = self.streams.get(&stream.0).and_then(|streams| streams.get(&stream.1)) {
             let item = &self.items[at];
             if item.service == service && *item.name == *name {
                 return;
@@ -224,11 +231,17 @@ impl ToClients {
             at
         };
         self.items[at].streams += 1;
-        self.streams.insert(stream, at);
+        self.streams.entry(stream.0).or_default().insert(stream.1, at);
     }
 
-    fn unbind(&mut self, stream: (ClientId, i32)) {
-        let Some(at) = self.streams.remove(&stream) else { return };
+    fn unbind(&mut self, (client, stream): (ClientId, i32)) {
+        if let Some(at) = self.streams.get_mut(&client).and_then(|streams| streams.remove(&stream)) {
+            self.release(at);
+        }
+    }
+
+    /// An item is on one stream less.
+    fn release(&mut self, at: usize) {
         let item = &mut self.items[at];
         item.streams -= 1;
         if item.streams == 0 {
@@ -252,11 +265,22 @@ impl ToClients {
         }
     }
 
-    /// A client is gone.
+    /// A client is gone. Its number may be another's from now on; what it had is forgotten in the flushes that follow.
     pub(in crate::agents) fn left(&mut self, client: ClientId) {
-        let streams: Vec<_> = self.streams.keys().filter(|(of, _)| *of == client).copied().collect();
-        for stream in streams {
-            self.unbind(stream);
+        self.left.extend(self.streams.remove(&client).map(HashMap::into_values));
+    }
+
+    /// Goes on with the streams of clients that have left, so many of them and no more.
+    fn forget_left(&mut self) {
+        let mut budget = LEFT_A_FLUSH;
+        while budget > 0
+            && let Some(streams) = self.left.front_mut()
+        {
+            match streams.next() {
+                Some(at) => self.release(at),
+                None => drop(self.left.pop_front()),
+            }
+            budget -= 1;
         }
     }
 
@@ -360,7 +384,7 @@ mod tests {
         assert_eq!(said(clients.message(b, &image, 9)), record("1.00", 1), "the same record");
         assert_eq!(said(clients.message(a, &change, 5)), record("1.01", 2));
         assert_eq!(said(clients.message(b, &change, 9)), record("1.01", 2));
-        assert_eq!((clients.counts(), clients.items.len(), clients.streams.len()), ((2, 0, 0), 1, 2));
+        assert_eq!((clients.counts(), clients.items.len(), clients.items[0].streams), ((2, 0, 0), 1, 2));
         clients.end_flush();
         // A stream that is over forgets its item; the item goes with its last stream.
         let closed = State { stream: StreamState::CLOSED, ..State::OPEN_OK };
@@ -371,15 +395,39 @@ mod tests {
         clients.end_flush();
         assert_eq!(said(clients.message(b, &change, 9)), record("1.01", 3));
         clients.hear(ClientId(2), &bytes(|w| CloseMsg::new(Domain::MARKET_PRICE, 9).encode(w)));
-        assert!(clients.streams.is_empty() && clients.by_key.is_empty() && clients.free == [0]);
+        let count = |clients: &ToClients| clients.streams.values().map(HashMap::len).sum::<usize>();
+        assert!(count(&clients) == 0 && clients.by_key.is_empty() && clients.free == [0]);
         // A snapshot is over when it is there.
         clients.end_flush();
         let snapshot = refresh(State { stream: StreamState::NON_STREAMING, ..State::OPEN_OK });
-        assert!(said(clients.message(a, &snapshot, 6)).is_some() && clients.streams.is_empty());
+        assert!(said(clients.message(a, &snapshot, 6)).is_some() && count(&clients) == 0);
         clients.end_flush();
         clients.message(a, &image, 5);
         clients.left(ClientId(1));
-        assert!(clients.streams.is_empty());
+        clients.left(ClientId(2));
+        clients.end_flush();
+        assert!(clients.streams.is_empty() && clients.left.is_empty() && clients.by_key.is_empty());
+    }
+
+    #[test]
+    fn a_client_with_many_streams_is_forgotten_in_turns() {
+        let mut clients = clients(&Settings { marketfeed: MarketfeedClients::All, ..Settings::default() });
+        let (a, b) = ((ClientId(1), Wants::All), (ClientId(2), Wants::All));
+        let image = refresh(State::OPEN_OK);
+        let many = LEFT_A_FLUSH as i32 + 5;
+        for stream in 0..many {
+            clients.message(a, &image, stream);
+        }
+        clients.message(b, &image, 7);
+        clients.left(ClientId(1));
+        assert_eq!(clients.items[0].streams as i32, many + 1);
+        clients.end_flush();
+        assert_eq!(clients.items[0].streams, 6, "so many a flush");
+        // Its number is another's by now, who has none of its streams.
+        assert_eq!(said(clients.message(a, &update(101), 5)), None);
+        clients.end_flush();
+        assert_eq!((clients.items[0].streams, clients.left.len()), (1, 0));
+        assert!(said(clients.message(b, &update(102), 7)).is_some());
     }
 
     #[test]
