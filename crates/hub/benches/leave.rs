@@ -1,5 +1,5 @@
-//! What one client with 200,000 streams can have done by one message, or by going: milliseconds of the longest call, and of all turns
-//! together until nothing is left to do.
+//! What one client with 200,000 streams can have done by one message, or by going: milliseconds of that call, of a turn after it (of a
+//! hundred turns one is longer), and of all turns together until nothing is left to do.
 //!
 //! `cargo bench -p hub --bench leave`.
 
@@ -79,18 +79,19 @@ impl Bench {
         bench
     }
 
-    /// Turns until nothing is left to do; the longest call among them.
+    /// Turns until nothing is left to do; the 99th percentile of what they take: other work of the machine falls into the longest.
     fn settle(&mut self) -> Duration {
-        let mut longest = Duration::ZERO;
+        let mut turns = Vec::new();
         loop {
             let start = Instant::now();
             self.p2ps.on_timer(self.now);
             self.p2ps.flush(&[], |_, _| {});
             let mut blocks = Vec::new();
             self.p2ps.requests(|_, block| blocks.push(block.to_vec()));
-            longest = longest.max(start.elapsed());
+            turns.push(start.elapsed());
             if !self.answer(&blocks) && self.p2ps.timeout() != Some(0) {
-                return longest;
+                turns.sort_unstable();
+                return turns[(turns.len() - 1) * 99 / 100];
             }
         }
     }
@@ -148,9 +149,9 @@ impl Bench {
         self.now += 1_000_000;
         let start = Instant::now();
         call(&mut self.p2ps);
-        let (own, longest) = (start.elapsed(), self.settle());
+        let (own, turn) = (start.elapsed(), self.settle());
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
-        println!("{what:32} {:9.2} {:9.2} {:9.2}", ms(own), ms(longest), ms(start.elapsed()));
+        println!("{what:32} {:9.2} {:9.2} {:9.2}", ms(own), ms(turn), ms(start.elapsed()));
     }
 }
 

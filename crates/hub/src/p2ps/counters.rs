@@ -42,6 +42,8 @@ pub struct Counters {
     pub streams_listed: u64,
     /// Messages of symbol lists whose names could not be read.
     pub symbol_lists_bad: u64,
+    /// Messages of symbol lists whose items were not opened, since too many waited to be.
+    pub symbol_lists_over: u64,
     /// Messages received from clients.
     pub messages_in: u64,
     /// Batches that asked for so much that they took more than a turn.

@@ -225,6 +225,29 @@ fn whoever_is_refused_an_item_of_a_list_is_told_which() {
 }
 
 #[test]
+fn who_watches_a_list_more_than_once_has_its_names_opened_once() {
+    let mut world = world_with(Config { work_per_turn: 3, ..Config::default() });
+    ask(&mut world, 1, 5, data_streams::STREAMS, true);
+    ask(&mut world, 1, 6, data_streams::STREAMS, true);
+    let all: Vec<String> = (0..10).map(|at| format!("N{at}")).collect();
+    let entries: Vec<_> = all.iter().map(|name| (ADD, name.as_str())).collect();
+    opened(&mut world, &entries);
+    assert_eq!(world.take(1).len(), 2);
+    for left in [3, 3] {
+        world.pass(0);
+        assert_eq!(world.asked().len(), left);
+    }
+    // The other one is still there.
+    world.close(1, 5);
+    world.pass(0);
+    assert_eq!(world.asked().len(), 3);
+    world.close(1, 6);
+    world.pass(0);
+    assert_eq!(world.asked(), ["0: close 0"]);
+    assert!(world.p2ps.timeout() != Some(0));
+}
+
+#[test]
 fn a_long_list_is_opened_in_turns_and_forgotten_with_its_stream() {
     let mut world = world_with(Config { work_per_turn: 3, ..Config::default() });
     let all: Vec<String> = (0..10).map(|at| format!("N{at}")).collect();

@@ -284,7 +284,7 @@ impl P2ps {
             }
             let stream = StreamId(stream);
             if self.item_on(client, stream).is_some() {
-                self.symbol_lists.forget(client, Some(stream));
+                self.leave_list(client, stream);
                 self.close_stream(client, stream);
                 closing.ok += 1;
             }

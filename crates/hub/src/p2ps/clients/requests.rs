@@ -453,7 +453,7 @@ impl P2ps {
             return self.batch_close(client, msg);
         }
         let stream = StreamId(msg.stream_id);
-        self.symbol_lists.forget(client, Some(stream));
+        self.leave_list(client, stream);
         self.close_stream(client, stream);
         if msg.flags.contains(CloseFlags::ACK) {
             let ack = AckMsg { ack_id: msg.stream_id as u32, ..AckMsg::new(msg.domain, msg.stream_id) };

@@ -20,7 +20,6 @@ use rwf::container::{Map, MapAction, SetScope};
 use rwf::msg::{Domain, Msg, MsgKey, RequestFlags, RequestMsg};
 use rwf::rdm::request::{Payload, data_streams};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
 /// `INSTRUMENT_NAME_TYPE_RIC` (ETA `InstrumentNameTypes`).
 const RIC: u8 = 1;
@@ -76,21 +75,84 @@ impl ListedStreams {
     }
 }
 
+/// What waits to be opened may take so many bytes: watchers and names.
+const WAITING_MAX: usize = 64 << 20;
+
 /// Names that are to be opened for watchers of their list.
 #[derive(Debug)]
 struct Named {
+    /// Of those before it there are so many.
+    serial: u64,
+    /// Sorted by client.
     watchers: Vec<Watcher>,
+    /// For each client that has not left the list, where the first of its watchers is that has not: a name is opened once for a client,
+    /// however often that watches the list.
+    first: Vec<u32>,
     service: ServiceId,
     streams: DataStreams,
-    names: Arc<[Box<[u8]>]>,
-    /// Opens that were made, or left out.
-    done: usize,
+    names: Vec<Box<[u8]>>,
+    /// Bytes that it takes, about.
+    bytes: usize,
+    /// The name, and the place in `first`, whose turn is next.
+    name: usize,
+    client: usize,
+}
+
+/// Streams, and clients as a whole (`None`), that take no more from what waited before a number.
+type Ended = BTreeMap<(ClientId, Option<StreamId>), u64>;
+
+impl Named {
+    fn new(watchers: Vec<Watcher>, service: ServiceId, streams: DataStreams, names: Vec<Box<[u8]>>) -> Self {
+        let mut watchers = watchers;
+        watchers.sort_unstable_by_key(|watcher| (watcher.client, watcher.stream));
+        let starts = |at: &usize| *at == 0 || watchers[at - 1].client != watchers[*at].client;
+        let first: Vec<u32> = (0..watchers.len()).filter(starts).map(|at| at as u32).collect();
+        let names_bytes: usize = names.iter().map(|name| name.len() + size_of::<Box<[u8]>>()).sum();
+        let bytes = size_of::<Self>() + size_of_val(&*watchers) + size_of_val(&*first) + names_bytes;
+        Self { serial: 0, watchers, first, service, streams, names, bytes, name: 0, client: 0 }
+    }
+
+    /// The next open: for whom, and what. `None` if all names are opened, or nobody is left.
+    fn next(&mut self, ended: &Ended) -> Option<(ClientId, Box<[u8]>)> {
+        loop {
+            if self.client >= self.first.len() {
+                (self.client, self.name) = (0, self.name + 1);
+            }
+            let name = self.names.get(self.name)?;
+            let first = self.first.get_mut(self.client)?;
+            let client = self.watchers[*first as usize].client;
+            // The next of its watchers that is there, if this one is not.
+            while let Some(watcher) = self.watchers.get(*first as usize).filter(|watcher| watcher.client == client)
+                && has_ended(ended, watcher, self.serial)
+            {
+                *first += 1;
+            }
+            if self.watchers.get(*first as usize).is_some_and(|watcher| watcher.client == client) {
+                self.client += 1;
+                return Some((client, name.clone()));
+            }
+            // It is nobody's turn any more. The last client takes the place, and has not had this name.
+            self.first.swap_remove(self.client);
+        }
+    }
+}
+
+fn has_ended(ended: &Ended, watcher: &Watcher, serial: u64) -> bool {
+    let has_ended = |stream| ended.get(&(watcher.client, stream)).is_some_and(|before| serial < *before);
+    has_ended(None) || has_ended(Some(watcher.stream))
 }
 
 /// What symbol lists name and is not opened yet, in order.
 #[derive(Debug, Default)]
 pub(in crate::p2ps) struct SymbolLists {
     waiting: VecDeque<Named>,
+    bytes: usize,
+    /// Number of the next that waits.
+    next: u64,
+    /// What has ended since. It is looked at only when it is somebody's turn, so that an end costs the same whatever waits.
+    ended: Ended,
+    /// There were so many of these when those were last dropped that mean nothing any more.
+    kept: usize,
 }
 
 impl SymbolLists {
@@ -98,34 +160,44 @@ impl SymbolLists {
         !self.waiting.is_empty()
     }
 
+    /// Keeps what a list has named; false if there is no room for it.
+    fn push(&mut self, mut named: Named) -> bool {
+        if self.bytes + named.bytes > WAITING_MAX {
+            return false;
+        }
+        named.serial = self.next;
+        self.next += 1;
+        self.bytes += named.bytes;
+        self.waiting.push_back(named);
+        true
+    }
+
     /// A client, or one of its streams, takes no more from its lists.
     pub(in crate::p2ps) fn forget(&mut self, client: ClientId, stream: Option<StreamId>) {
-        let is_gone =
-            |watcher: &Watcher| watcher.client == client && stream.is_none_or(|stream| watcher.stream == stream);
-        for named in &mut self.waiting {
-            // Its place stays, so that what is done is counted as before.
-            named
-                .watchers
-                .iter_mut()
-                .filter(|watcher| is_gone(watcher))
-                .for_each(|watcher| watcher.client = ClientId(u32::MAX));
+        if self.waiting.is_empty() {
+            return;
+        }
+        self.ended.insert((client, stream), self.next);
+        if self.ended.len() > 2 * self.kept + 1_000 {
+            let oldest = self.waiting.front().map_or(self.next, |named| named.serial);
+            self.ended.retain(|_, before| *before > oldest);
+            self.kept = self.ended.len();
         }
     }
 
     /// The next open: for whom, and what.
     fn next(&mut self) -> Option<(ClientId, ServiceId, DataStreams, Box<[u8]>)> {
-        loop {
-            let named = self.waiting.front_mut()?;
-            let at = named.done;
-            named.done += 1;
-            match named.names.get(at / named.watchers.len()) {
-                Some(name) => {
-                    let client = named.watchers[at % named.watchers.len()].client;
-                    return Some((client, named.service, named.streams, name.clone()));
-                }
-                None => drop(self.waiting.pop_front()),
+        let Self { waiting, bytes, ended, kept, .. } = self;
+        while let Some(named) = waiting.front_mut() {
+            if let Some((client, name)) = named.next(ended) {
+                return Some((client, named.service, named.streams, name));
             }
+            *bytes -= named.bytes;
+            waiting.pop_front();
         }
+        ended.clear();
+        *kept = 0;
+        None
     }
 }
 
@@ -143,7 +215,17 @@ impl P2ps {
             return;
         };
         if !names.is_empty() && !watchers.is_empty() {
-            self.symbol_lists.waiting.push_back(Named { watchers, service, streams, names: names.into(), done: 0 });
+            let named = Named::new(watchers, service, streams, names);
+            self.counters.symbol_lists_over += u64::from(!self.symbol_lists.push(named));
+        }
+    }
+
+    /// A stream of a client ends: if it watches a list, that opens nothing more for it.
+    pub(in crate::p2ps) fn leave_list(&mut self, client: ClientId, stream: StreamId) {
+        if let Some(Open::Item(item)) = self.clients.open_on(client, stream)
+            && self.items.data_streams_of(item).is_some()
+        {
+            self.symbol_lists.forget(client, Some(stream));
         }
     }
 
@@ -158,8 +240,10 @@ impl P2ps {
 
     /// The same for watchers of several views.
     pub(in crate::p2ps) fn note_named_to(&mut self, watchers: &[(ItemId, Watcher)], message: &Message<'_>) {
-        for &(item, watcher) in watchers {
-            self.note_named_by_update(item, &[watcher], message.body);
+        let mut by_view: BTreeMap<ItemId, Vec<Watcher>> = BTreeMap::new();
+        watchers.iter().for_each(|&(view, watcher)| by_view.entry(view).or_default().push(watcher));
+        for (view, watchers) in by_view {
+            self.note_named_by_update(view, &watchers, message.body);
         }
     }
 
@@ -239,4 +323,52 @@ fn named_in(container: DataType, body: &[u8]) -> Option<Vec<Box<[u8]>>> {
         }
     }
     Some(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(watchers: &[(u32, i32)], names: &[&str]) -> Named {
+        let watcher = |&(client, stream): &(u32, i32)| Watcher { client: ClientId(client), stream: StreamId(stream) };
+        let names = names.iter().map(|name| name.as_bytes().into()).collect();
+        Named::new(watchers.iter().map(watcher).collect(), ServiceId(1), DataStreams::Streams, names)
+    }
+
+    fn rest(lists: &mut SymbolLists) -> String {
+        let next =
+            || lists.next().map(|(client, _, _, name)| format!("{}{} ", client.0, String::from_utf8_lossy(&name)));
+        std::iter::from_fn(next).collect()
+    }
+
+    #[test]
+    fn a_name_is_opened_once_for_each_client_that_is_left() {
+        let mut lists = SymbolLists::default();
+        assert!(lists.push(named(&[(2, 6), (1, 7), (2, 5), (3, 9)], &["A", "B"])));
+        assert!(lists.next().is_some_and(|next| next.0 == ClientId(1)));
+        lists.forget(ClientId(2), Some(StreamId(5)));
+        lists.forget(ClientId(3), None);
+        // What comes later is for those who are there by then.
+        assert!(lists.push(named(&[(3, 9), (2, 5)], &["C"])));
+        assert_eq!(rest(&mut lists), "2A 1B 2B 2C 3C ");
+        assert!(!lists.has_work() && lists.bytes == 0 && lists.ended.is_empty());
+        assert!(lists.push(named(&[(2, 5)], &["D", "E"])));
+        assert!(lists.next().is_some());
+        lists.forget(ClientId(2), Some(StreamId(5)));
+        assert_eq!(rest(&mut lists), "");
+    }
+
+    #[test]
+    fn what_waits_and_what_has_ended_is_bounded() {
+        let mut lists = SymbolLists::default();
+        let megabyte = "x".repeat(1 << 20);
+        let taken = (0..100).filter(|_| lists.push(named(&[(1, 1)], &[&megabyte]))).count();
+        assert_eq!(taken, 63);
+        for stream in 0..100_000 {
+            lists.forget(ClientId(1), Some(StreamId(stream)));
+            lists.next();
+            lists.push(named(&[(1, 1)], &["A"]));
+        }
+        assert!(lists.ended.len() < 5_000, "{}", lists.ended.len());
+    }
 }
